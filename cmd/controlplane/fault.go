@@ -67,7 +67,7 @@ func (v faultVerb) command() *cobra.Command {
 	f := control.Fault{Kind: v.Name}
 	var dryRun bool
 	v.flags(cmd, &f)
-	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "report whether the fault could begin now, without beginning it")
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "check whether the fault could begin now, but do not begin it")
 	dir, output := dirFlag(cmd), commandline.AddOutput(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if cmd.Flags().Changed("for") && f.For == 0 {

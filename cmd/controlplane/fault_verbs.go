@@ -38,7 +38,7 @@ func (v faultVerb) flags(cmd *cobra.Command, f *control.Fault) {
 			flags.DurationVar(&f.Delay, "delay", 0, "`time` that "+v.Delays+" waits, for example 25ms")
 		case "jitter":
 			flags.DurationVar(&f.Jitter, "jitter", 0, "maximum `time` that is randomly added to or subtracted from the delay, for example 5ms")
-			flags.Int64Var(&f.Seed, "seed", 0, "`number` that seeds the jitter: the same number gives the same sequence")
+			flags.Int64Var(&f.Seed, "seed", 0, "seed (`number`) of the random jitter: the same seed gives the same sequence")
 		case "files":
 			flags.StringVar(&f.Files, "files", "", "`wal` to slow only the write-ahead log (the default), or all to slow the database and snapshots too")
 		case "limit":
@@ -56,7 +56,7 @@ func (v faultVerb) flags(cmd *cobra.Command, f *control.Fault) {
 		case "throttle":
 			flags.Float64Var(&f.Throttle, "throttle", 0, "`number` of requests a second that are answered; others get status 429")
 		case "ignore":
-			flags.BoolVar(&f.Ignore, "ignore", false, "failurePolicy Ignore: a request without an answer is allowed (default: Fail)")
+			flags.BoolVar(&f.Ignore, "ignore", false, "failurePolicy Ignore: allow a request if the webhook does not answer (default: Fail)")
 		case "webhooks":
 			flags.IntVar(&f.Webhooks, "webhooks", 0, "`number` of webhooks, 1 to 32 (default 1)")
 		case "mutates":

@@ -24,7 +24,7 @@ func (o *observerOptions) add(flags *pflag.FlagSet) {
 	flags.StringVar(&o.addr, "observe", "", "serve the plane's metrics over the Prometheus query API at this `address` (--observe alone: a free port of 127.0.0.1)")
 	flags.Lookup("observe").NoOptDefVal = "127.0.0.1:0"
 	flags.BoolVar(&o.public, "observe-public", false, "allow an address that other machines can reach; there is no password")
-	flags.StringVar(&o.binary, "loadgen", "", "the loadgen `binary` that observes (default: next to controlplane, then PATH)")
+	flags.StringVar(&o.binary, "loadgen", "", "the loadgen `binary` that scrapes and serves the metrics (default: next to controlplane, then PATH)")
 }
 
 func (o *observerOptions) args() []string {

@@ -32,8 +32,8 @@ func newAB(signals *interrupts) *cobra.Command {
 		Long: `Run a scenario in pairs, A and B back to back on separate control planes, and
 decide from the pairs whether B is worse.
 
---a and --b define the sides; the default is the unchanged scenario. Each may be
-given several times:
+--a and --b define the two configurations; the default is the unchanged scenario.
+Each may be given several times:
 
   bin/controlplane           a controlplane binary
   plane.yaml                 a config file, instead of the scenario's controlPlane
@@ -45,14 +45,14 @@ given several times:
 
 Both runs of a pair use the same seed; which side runs first is random. The first pair
 warms the machine up. A pair during which other programs kept the machine busy is
-thrown away before its figures are looked at. After 6, 9 and 12 pairs a paired t-test
-of ln(B/A) is made. The answer is "regressed" if the change is significant and at least
+thrown away, whatever its figures are. After 6, 9 and 12 pairs a paired t-test of
+ln(B/A) is made. The answer is "regressed" if the change is significant and at least
 5%, and "not regressed" if the upper bound of the change is below 10%. Otherwise more
 pairs are run; after the last pair the answer is "could not tell".
 docs/reference/comparing.md has the error rates.
 
 The figures are those under compare in the scenario. At most five figures decide the
-answer: those with the smallest calibrated spread. --figure names others. Ctrl-C ends
+answer: those that vary least between identical runs. --figure names others. Ctrl-C ends
 the current run; finished pairs are kept, and --resume DIR continues with them. If
 --abort-on ends a run early, the comparison ends. --dry-run shows what a run of each
 side would create and send, and builds no revision.
@@ -74,7 +74,7 @@ Exit codes: 0 not regressed or improved, 1 regressed, 3 could not tell,
 				a = append(a, against)
 			}
 			if args[0] == "-" {
-				return exitcode.Usagef("ab reads the scenario for A and for B, so it cannot come from standard input (name a file)")
+				return exitcode.Usagef("the scenario cannot come from standard input, because ab reads it once for A and once for B (name a file)")
 			}
 			ctx, release, err := untilParentEnds(cmd.Context())
 			if err != nil {
@@ -112,14 +112,14 @@ Exit codes: 0 not regressed or improved, 1 regressed, 3 could not tell,
 	addFilenameFlag(cmd)
 	addSetFlag(cmd, &o.Overrides)
 	addHooksFlag(cmd, &noHooks)
-	flags.StringArrayVar(&o.Gated, "figure", nil, "`name` of a figure that decides, instead of the calibrated figures; all means every figure (repeatable)")
+	flags.StringArrayVar(&o.Gated, "figure", nil, "`name` of a figure that decides the answer, instead of the figures that vary least; all means every figure (repeatable)")
 	flags.StringSliceVar(&pairs, "looks", []string{"6", "9", "12"}, "numbers of `pairs` after which the comparison may end")
-	flags.StringSliceVar(&alphas, "alpha", []string{"0.3%", "0.3%", "0.4%"}, "false-alarm `probabilities` for one figure, one for each of --looks")
+	flags.StringSliceVar(&alphas, "alpha", []string{"0.3%", "0.3%", "0.4%"}, "`probabilities` of a false alarm for one figure, one for each number in --looks")
 	percentVar(flags, &o.Plan.Change, "change", "smallest change that counts as a regression or an improvement")
 	percentVar(flags, &o.Plan.Margin, "margin", "the answer is \"not regressed\" if the upper bound of the change is below this")
 	percentVar(flags, &o.Plan.Confidence, "confidence", "one-sided confidence of the bounds of a change")
-	flags.IntVar(&o.Plan.Figures, "most-figures", o.Plan.Figures, "maximum number of calibrated `figures` that decide, each with the full alpha; if --figure names more than this, they share alpha by Holm's method")
-	percentVar(flags, &o.Plan.Spread, "spread", "figures with a larger calibrated spread do not decide")
+	flags.IntVar(&o.Plan.Figures, "most-figures", o.Plan.Figures, "maximum number of `figures` that decide the answer, each with the full --alpha; if --figure names more, they share --alpha by Holm's method")
+	percentVar(flags, &o.Plan.Spread, "spread", "figures that vary more than this between identical runs do not decide the answer")
 	throwFlags(flags, &o.Plan.Throw, "throw a pair away")
 	flags.StringVar(&o.Out, "out", "", "the comparison's `directory` (default runs/TIME-NAME-ab)")
 	flags.StringVar(&o.Resume, "resume", "", "continue the comparison in this `directory`")

@@ -26,9 +26,9 @@ func newAlerts() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "alerts",
 		Short: "List the built-in alerts, or test that each fires",
-		Long: `List the built-in alerts, each with the proof that makes it fire, and the longest time
-from the fault until the alert fires, if no scrape or evaluation is late. -o json also
-has the expressions and runbooks.`,
+		Long: `List the built-in alerts. Each has a proof (a scenario that makes it fire) and a floor:
+the longest time from the fault until the alert fires, if no scrape or evaluation is
+late. -o json also has the expressions and runbooks.`,
 		Example: `  loadgen alerts
   loadgen alerts -o json | jq -r '.[] | select(.severity == "critical") | .alert'
   loadgen alerts prove --rule EtcdWALFsyncSlow`,
@@ -93,9 +93,9 @@ func newProve() *cobra.Command {
 alert fires and no other.
 
 A proof is a scenario of a few minutes on a separate control plane. Prometheus' own
-code evaluates all rules over the recorded metrics. A rule that the fault targets
-must fire within 1.5 times its floor and resolve; other rules may fire only if they
-are known to follow from the fault. Two proofs have no fault: nothing may fire.
+code evaluates all rules over the recorded metrics. A rule that the fault targets must
+fire within 1.5 times its floor and resolve; other rules may fire only if they are
+known to follow from the fault. Two proofs have no fault: in them, no alert may fire.
 
 All proofs take two hours, one after another. --rule runs the proof of one rule,
 --proof runs one proof by name. With DIR, existing runs are judged and no new runs

@@ -33,11 +33,11 @@ capacity of the scenario names the field to raise and its range:
 
   capacity: {field: background.writes.rate, from: 100/s, to: 10000/s}
 
-Each trial is a run on a separate control plane. The load doubles until a gate
-fails. Further trials are at loads where the capacity probably lies (a Bayesian grid
-over capacity and spread), until its 90% interval is 15% wide. The lower end is then
-tried again, and must hold in 3 of 5 trials. docs/reference/capacity.md says how
-often the interval covers the true capacity.
+Each trial is a run on a separate control plane. The load doubles until a gate fails.
+Further trials are at loads where the capacity probably lies (a Bayesian grid over
+capacity and spread), until its 90% interval is 15% wide. At the lower end of the
+interval, all gates must then hold in 3 of 5 further trials.
+docs/reference/capacity.md says how often the interval covers the true capacity.
 
 For request loads a trial is good only if 99% of the requests due get a 2xx answer, all
 are sent, and they do not pile up. A gate on the p99 must hold with 99% confidence.
@@ -51,7 +51,7 @@ alternate, because a machine's speed changes during the day. --a and --b are as 
 loadgen ab: a controlplane binary, a config file, a setting, a feature gate,
 variant=NAME, rev=REVISION.
 
-If --abort-on ends a trial early, the trial is bad. --max-rate refuses a range
+A trial that --abort-on ends early is bad. --max-rate refuses a range
 above that rate. --dry-run shows what a trial at the highest load would create and
 send.
 
@@ -69,7 +69,7 @@ lower, 3 could not tell, 4 the environment failed.`,
 				return err
 			}
 			if args[0] == "-" {
-				return exitcode.Usagef("capacity reads the scenario for each trial, so it cannot come from standard input (name a file)")
+				return exitcode.Usagef("the scenario cannot come from standard input, because capacity reads it again for each trial (name a file)")
 			}
 			if len(a) > 0 && len(b) == 0 {
 				return exitcode.Usagef("--a has no effect without --b (add --b, or use --set to change the only configuration)")
@@ -112,7 +112,7 @@ lower, 3 could not tell, 4 the environment failed.`,
 	addFilenameFlag(cmd)
 	addSetFlag(cmd, &o.Overrides)
 	addHooksFlag(cmd, &noHooks)
-	percentVar(flags, &o.Width, "width", "width of the interval at which the search ends")
+	percentVar(flags, &o.Width, "width", "end the search when the interval of the capacity is this narrow")
 	flags.IntVar(&o.Most, "trials", o.Most, "maximum number of trials, not counting those that confirm the result")
 	flags.StringVar(&o.Out, "out", "", "the search's `directory` (default runs/TIME-NAME)")
 	flags.StringVar(&o.Resume, "resume", "", "continue the search in this `directory`")

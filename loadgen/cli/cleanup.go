@@ -72,7 +72,7 @@ removes nothing.`,
 	flags.StringVar(&c.runID, "run", "", "remove only the objects of the run with this `id` (default: all runs)")
 	flags.BoolVar(&c.expired, "expired", false, "remove only the objects of runs whose deadline has passed")
 	flags.BoolVar(&c.wait, "wait", false, "wait until the run named by --run is over (requires --expired and --run)")
-	flags.BoolVar(&c.yes, "yes", false, "do not ask")
+	flags.BoolVar(&c.yes, "yes", false, "do not ask for confirmation")
 	flags.BoolVar(&c.dryRun, "dry-run", false, "list what would be removed, and remove nothing")
 	cmd.AddCommand(newCleanupRender())
 	return cmd
@@ -184,7 +184,7 @@ func (c *cleanup) removeExpired(ctx context.Context, cfg *rest.Config) error {
 		}
 	}
 	if len(over) == 0 {
-		fmt.Fprintln(c.cmd.OutOrStdout(), "nothing has expired")
+		fmt.Fprintln(c.cmd.OutOrStdout(), "no run has expired")
 		return nil
 	}
 	slices.Sort(lines)

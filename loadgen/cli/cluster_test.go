@@ -109,7 +109,7 @@ phases:
 	kubeconfig := plane.Cluster().Kubeconfigs["admin"]
 	dir := filepath.Join(planetest.Dir(t), "run")
 	p := startLoadgen(t, "run", file, "--out", dir, "--kubeconfig", kubeconfig, "--yes")
-	p.awaitLine("not all is removed yet: delete PriorityClass sgx-kept: not gone yet")
+	p.awaitLine("some objects are not removed yet: delete PriorityClass sgx-kept: not gone yet")
 	p.signalUntil(syscall.SIGINT, "interrupted: shutting down cleanly and removing")
 	p.signalUntil(syscall.SIGTERM, "second signal: ")
 	p.wantExit(exitcode.Environment)

@@ -49,11 +49,11 @@ Exit codes: 0 not regressed or improved, 1 regressed, 3 could not tell.`,
 			return after(sum, showAB(cmd.OutOrStdout(), dir, c, output), c, report.ABSummary)
 		},
 	}
-	cmd.Flags().StringArrayVar(&gated, "figure", nil, "`name` of a figure that decides, instead of the calibrated figures (repeatable)")
+	cmd.Flags().StringArrayVar(&gated, "figure", nil, "`name` of a figure that decides the answer, instead of the figures that vary least (repeatable)")
 	percentVar(cmd.Flags(), &plan.Change, "change", "smallest change that counts as a regression or an improvement")
 	percentVar(cmd.Flags(), &plan.Margin, "margin", "the answer is \"not regressed\" if the upper bound of the change is below this")
 	percentVar(cmd.Flags(), &plan.Confidence, "confidence", "one-sided confidence of the bounds of a change")
-	percentVar(cmd.Flags(), &plan.Spread, "spread", "figures with a larger calibrated spread do not decide")
+	percentVar(cmd.Flags(), &plan.Spread, "spread", "figures that vary more than this between identical runs do not decide the answer")
 	throwFlags(cmd.Flags(), &plan.Throw, "leave a run out")
 	cmd.Flags().StringVar(&out, "out", "", "new `directory` for ab.json, ab.html and junit.xml (default: write no files)")
 	sum.flag(cmd)

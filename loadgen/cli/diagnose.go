@@ -28,10 +28,11 @@ func newDiagnose() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "diagnose DIR | --live | --prometheus URL",
 		Short: "Name the cause of a problem, from metrics alone",
-		Long: `Compare a period with a calm one and with objectives, find the symptoms that clients
-and users noticed, and name the mechanism that explains them: a disk with a slow fsync,
-a webhook, a link, a process that was killed or hangs, a client's limit. It does not use
-the run's record of injected faults. A failed gate of a judged run counts as a symptom.
+		Long: `Compare a period with a time without the problem (the calm time) and with objectives,
+find the symptoms that clients and users noticed, and name their cause: a disk with a
+slow fsync, a webhook, a link, a process that was killed or hangs, a client's limit.
+It does not use the run's record of injected faults. A failed gate of a judged run
+counts as a symptom.
 
 For a recorded run, the calm time is its first quarter (at most a minute), unless --calm
 sets it: FROM,TO as durations since the first scrape (0s,30s), times of day
@@ -39,9 +40,9 @@ sets it: FROM,TO as durations since the first scrape (0s,30s), times of day
 the name of a phase. With --prometheus, the last two minutes are diagnosed and the hour
 before them is the calm time, unless --under and --calm set them.
 
---live repeats the diagnosis of the present until Ctrl-C and prints it whenever the
-answer changes. It reads the plane that 'loadgen observe' observes, or the URL given
-with --prometheus, which can be the address of 'loadgen run --observe'.
+--live diagnoses the latest metrics again and again until Ctrl-C, and prints the
+diagnosis whenever it changes. It reads the plane that 'loadgen observe' observes, or
+the URL given with --prometheus, which can be the address of 'loadgen run --observe'.
 
 Exit codes: 0 the cluster is healthy, 1 a cause is named, 3 a symptom has no known
 cause or too little was recorded to tell.`,
@@ -63,9 +64,9 @@ cause or too little was recorded to tell.`,
 			case live && len(args) == 1:
 				return exitcode.Usagef("--live does not apply to a recorded run, which is over (leave out the directory or the flag)")
 			case live && (o.Calm != "" || o.Under != ""):
-				return exitcode.Usagef("--live diagnoses the present (leave out --calm and --under)")
+				return exitcode.Usagef("--live chooses the times itself, so --calm and --under have no effect (leave them out)")
 			case o.Reference != "" && (len(args) == 0 || o.Calm != ""):
-				return exitcode.Usagef("--reference replaces the calm time of a recorded run (name the directory of the run, and leave out --calm)")
+				return exitcode.Usagef("--reference applies only to a recorded run and replaces --calm (name the directory of the run, and leave out --calm)")
 			case o.Step != 0 && (o.Step < leastStep || o.Step > mostStep):
 				return exitcode.Usagef("--step %s is out of bounds (from %s to %s)", o.Step, leastStep, mostStep)
 			case len(args) == 1 && rundir.IsComparison(args[0]):
@@ -101,7 +102,7 @@ cause or too little was recorded to tell.`,
 	flags.StringVar(&o.Reference, "reference", "", "`directory` of a healthy run, to compare with instead of --calm")
 	flags.StringVar(&o.Under, "under", "", "`FROM,TO` or phase to diagnose")
 	flags.DurationVar(&o.Step, "step", 0, "`time` between scrapes (default: detected)")
-	flags.BoolVar(&live, "live", false, "diagnose the present until Ctrl-C")
+	flags.BoolVar(&live, "live", false, "diagnose the latest metrics again and again until Ctrl-C")
 	addDirFlag(flags, &dir, "the observed control plane's `directory`, for --live")
 	prometheus.add(flags)
 	flags.Lookup("prometheus").Usage = "`URL` of a Prometheus that scrapes your cluster: diagnose its samples instead of a recorded run"

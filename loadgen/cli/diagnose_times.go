@@ -254,7 +254,7 @@ func spanOfRun(text string, phases map[string]result.Phase, first time.Time) (re
 		return result.Span{From: p.Start, To: p.End}, nil
 	}
 	if !strings.Contains(text, ",") {
-		has := "none are recorded"
+		has := "no phases are recorded"
 		if len(phases) > 0 {
 			names := slices.SortedFunc(maps.Keys(phases), func(a, b string) int { return phases[a].Start.Compare(phases[b].Start) })
 			has = "it has " + strings.Join(names, ", ")
@@ -272,7 +272,7 @@ func clip(s result.Span, from, to time.Time) (result.Span, error) {
 		if !from.IsZero() {
 			recorded = "from " + from.UTC().Format(time.DateTime) + " to " + to.UTC().Format(time.DateTime)
 		}
-		return s, fmt.Errorf("metrics exist only %s", recorded)
+		return s, fmt.Errorf("no metrics were recorded in that time, only %s", recorded)
 	}
 	if s.From.Before(from) {
 		s.From = from
@@ -306,7 +306,7 @@ func parseSpan(text string, first, now time.Time) (s result.Span, err error) {
 		}
 	}
 	if !s.To.After(s.From) {
-		return s, errors.New("it ends before it begins")
+		return s, errors.New("TO must be after FROM")
 	}
 	return s, nil
 }

@@ -45,7 +45,7 @@ A rule whose for, offset or interval is longer than the run or its phase is repo
 TOO SHORT instead of NO DATA, because a longer run can judge it. --allow-no-data names
 rules and gates that may have no data, for any reason: they are reported as ALLOWED and
 do not affect the exit code. If they have data, they count as usual. A run in which
-nothing else is judged does not pass.
+no rule or gate has data does not pass.
 
 --summary appends Markdown to the file, so that it can be $GITHUB_STEP_SUMMARY.`,
 		Example: `  loadgen gate runs/20261121-101500-rollout-500 --rules gates.yaml
@@ -74,7 +74,7 @@ nothing else is judged does not pass.
 	}
 	cmd.Flags().StringArrayVar(&rules, "rules", nil, "`file` of gates, or of Prometheus rules (repeatable)")
 	cmd.Flags().StringArrayVar(&allowed, "allow-no-data", nil, "`rule` or gate that may have no data (repeatable)")
-	cmd.Flags().StringVar(&junit, "junit", "", "`file` for the result as JUnit; it replaces only an earlier one")
+	cmd.Flags().StringVar(&junit, "junit", "", "`file` for the result as JUnit; an existing file is replaced only if this flag wrote it")
 	sum.flag(cmd)
 	output = commandline.AddOutput(cmd)
 	return cmd
@@ -121,7 +121,7 @@ func firstKilobyte(file string) ([]byte, error) {
 func openOutput(flag, file string, mode int) (*os.File, error) {
 	f, err := os.OpenFile(file, mode|os.O_WRONLY|syscall.O_NONBLOCK, 0o644)
 	if errors.Is(err, syscall.ENXIO) {
-		err = fmt.Errorf("nothing reads the pipe %s", file)
+		err = fmt.Errorf("no process reads from the pipe %s", file)
 	}
 	if err != nil {
 		return nil, exitcode.Usagef("%s: %w (name a file that can be written)", flag, err)

@@ -128,7 +128,7 @@ func newImportKubeBurner() *cobra.Command {
 		Long: `Import a configuration of kube-burner: a file, or a directory that contains one. Jobs that
 create objects become loads of objects at their qps, followed by waits; jobs that
 delete and patch become actions; thresholds and alert profiles become gates; metric
-profiles become the rows of a comparison.
+profiles become figures under compare.
 
 If the configuration is a template, its values come from --set and --user-data, never
 from the environment.`,

@@ -30,7 +30,7 @@ func (f *kubeconfigFlags) add(flags *pflag.FlagSet, into *cluster.Kubeconfig) {
 		},
 		ClusterOverrideFlags: clientcmd.ClusterOverrideFlags{
 			APIServer:             clientcmd.FlagInfo{LongName: clientcmd.FlagAPIServer, Description: "`URL` of your cluster's API server"},
-			CertificateAuthority:  clientcmd.FlagInfo{LongName: clientcmd.FlagCAFile, Description: "`file` of the authority that signs the API server's certificate"},
+			CertificateAuthority:  clientcmd.FlagInfo{LongName: clientcmd.FlagCAFile, Description: "`file` with the CA certificate that signed the API server's certificate"},
 			TLSServerName:         clientcmd.FlagInfo{LongName: clientcmd.FlagTLSServerName, Description: "`name` that the API server's certificate must have (default: its host)"},
 			InsecureSkipTLSVerify: clientcmd.FlagInfo{LongName: clientcmd.FlagInsecure, Description: "do not verify the API server's certificate"},
 		},

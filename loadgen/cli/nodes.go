@@ -103,7 +103,7 @@ func printNodes(w io.Writer, nodes result.Nodes) error {
 		for _, event := range slices.Sorted(maps.Keys(nodes.PodLives[life])) {
 			parts = append(parts, fmt.Sprintf("%s %d", event, nodes.PodLives[life][event]))
 		}
-		fmt.Fprintf(w, "pods with life %s: %s\n", life, strings.Join(parts, ", "))
+		fmt.Fprintf(w, "pods of the podLives entry %s: %s\n", life, strings.Join(parts, ", "))
 	}
 	return nil
 }

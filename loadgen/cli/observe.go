@@ -119,7 +119,7 @@ func untilParentEnds(ctx context.Context) (context.Context, func(), error) {
 	}
 	fd, err := strconv.Atoi(text)
 	if err != nil {
-		return nil, nil, fmt.Errorf("%s=%q is not a descriptor", control.ParentPipeEnv, text)
+		return nil, nil, fmt.Errorf("%s=%q in the environment is not the number of an open file descriptor", control.ParentPipeEnv, text)
 	}
 	if err := os.Unsetenv(control.ParentPipeEnv); err != nil { // processes that we start must not use it
 		return nil, nil, err

@@ -89,7 +89,7 @@ func TestRunReadsPrometheus(t *testing.T) {
 	kubeconfig := plane.Cluster().Kubeconfigs["admin"]
 	dir := filepath.Join(planetest.Dir(t), "run")
 	p := startLoadgen(t, "run", "testdata/mini.yaml", "--out", dir, "--kubeconfig", kubeconfig, "--yes", "--prometheus", at)
-	p.awaitLine("nothing is scraped: the metrics of etcd, kube-apiserver, kube-controller-manager, kube-scheduler are read from " + at)
+	p.awaitLine("this run does not scrape: it reads the metrics of etcd, kube-apiserver, kube-controller-manager, kube-scheduler from " + at)
 	r := wantPass(t, p, dir)
 	if c := r.Run.Cluster; c.Prometheus != at || !slices.Contains(c.Targets, "etcd-0") {
 		t.Errorf("recorded of the cluster: %+v", c)

@@ -57,8 +57,8 @@ Exit codes: 0 both are within their bounds, 1 at least one is not.`,
 	}
 	cmd.Flags().Float64Var(&o.Speed, "speed", 1, "speed of the replay")
 	cmd.Flags().IntVar(&o.Copies, "copies", 1, "number of copies of each actor in the replay")
-	percentVar(cmd.Flags(), &rate, "rate", "maximum difference in the requests of a verb, resource and actor")
-	percentVar(cmd.Flags(), &dispersion, "dispersion", "maximum difference of the dispersions")
+	percentVar(cmd.Flags(), &rate, "rate", "maximum difference in the number of requests of each verb, resource and actor")
+	percentVar(cmd.Flags(), &dispersion, "dispersion", "maximum difference in the dispersion (burstiness) of arrivals")
 	output = commandline.AddOutput(cmd)
 	return cmd
 }

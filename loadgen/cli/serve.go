@@ -25,7 +25,7 @@ source) and promtool can query it. Each series has the label run with the name o
 run's directory, so that several runs can be compared.
 
 The server is read-only: the runs' directories are not changed. It has no password, and
-listens only on this machine unless --observe-public is set. Samples have the times at
+listens only on this machine unless --observe-public is set. Samples keep the times at
 which they were recorded: select these times in Grafana. A query without a time is
 evaluated at the end of the latest run; promtool always sends a time, so use --time.`,
 		Example: `  loadgen serve runs/*

@@ -143,7 +143,7 @@ func (t *tui) confirm(ctx context.Context, in io.Reader, plan string, yes bool) 
 		return true, nil
 	}
 	if f, ok := in.(*os.File); !ok || !term.IsTerminal(int(f.Fd())) {
-		return false, exitcode.Usagef("there is no terminal to confirm this (add --yes if no user can answer, as in CI)")
+		return false, exitcode.Usagef("there is no terminal on which to ask for confirmation (add --yes to continue without asking, as in CI)")
 	}
 	fmt.Fprint(t.w, "Go ahead? [y/N] ")
 	return yesOrNo(ctx, in)

@@ -158,7 +158,7 @@ func scenarioWarnings(s *scenario.Scenario) []string {
 		}
 	}
 	if len(s.Gates) == 0 {
-		all = append(all, fmt.Sprintf("%s has no gates: a run of it judges nothing, and exits with 3", s.Name))
+		all = append(all, fmt.Sprintf("%s has no gates: a run of it cannot pass or fail, and exits with 3", s.Name))
 	}
 	return all
 }

@@ -77,7 +77,7 @@ func (f workerFlags) options(flags *pflag.FlagSet, target cluster.Kubeconfig, be
 	case f.job.Image != "":
 		return f.inCluster(o, target)
 	case f.listen == "":
-		return o, exitcode.Usagef("--workers %d: no workers are started (add --workers-local for processes of this machine, --image NAME for a Job in your cluster, or --workers-listen HOST:PORT for workers that you start)", f.count)
+		return o, exitcode.Usagef("--workers %d: it is not known where the workers run (add --workers-local for processes of this machine, --image NAME for a Job in your cluster, or --workers-listen HOST:PORT for workers that you start)", f.count)
 	}
 	for _, name := range f.jobNames() {
 		if flags.Changed(name) {

@@ -90,7 +90,7 @@ type Plan struct {
 	Confidence float64 `json:"confidence"` // one-sided confidence of the bounds
 	// Figures: the maximum number of figures that each get the whole alpha. More figures share alpha by Holm's method
 	Figures int     `json:"figures"`
-	Spread  float64 `json:"spread"` // figures with a larger calibrated spread do not decide the answer
+	Spread  float64 `json:"spread"` // figures that vary more than this between identical runs do not decide the answer
 	// Throw: a pair that exceeds one of these bounds is thrown away
 	Throw Throw `json:"throw"`
 }

@@ -53,7 +53,7 @@ func (v *validator) abort(path string, a *Abort) {
 	bounded := a.Expr != "" || a.Limit != ""
 	switch bounds := a.Max != nil || a.Min != nil; {
 	case len(set) == 0:
-		v.fail(path, "name a limit, a gate or an alert, or write an expr", "it has no condition")
+		v.fail(path, "name a limit, a gate or an alert, or write an expr", "the item has no condition")
 	case len(set) > 1:
 		v.fail(path, "write a separate item for each", "limit, gate, alert and expr exclude each other")
 	case !bounded && bounds:

@@ -141,7 +141,7 @@ func (v *validator) batchShape(path string, b *Batch) {
 	v.between(path+".namespaces", float64(b.Namespaces), 1, maxBatchNamespaces)
 	v.between(path+".iterations", float64(b.Iterations), 1, maxBatch)
 	if b.Iterations < b.Namespaces {
-		v.fail(path+".iterations", fmt.Sprintf("at least %d, or fewer namespaces", b.Namespaces), "%d iterations leave some of %d namespaces empty", b.Iterations, b.Namespaces)
+		v.fail(path+".iterations", fmt.Sprintf("at least %d, or fewer namespaces", b.Namespaces), "%d iterations are too few for %d namespaces: some would stay empty", b.Iterations, b.Namespaces)
 	}
 	switch from, to := b.span(); {
 	case b.FromIteration < 0 || b.FromIteration >= b.Iterations:

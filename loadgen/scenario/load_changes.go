@@ -12,9 +12,9 @@ func changesKind() loadKind {
 			if open == nil {
 				v.fail(path+".kind", "write changes in a phase", "changes cannot run in the background")
 			} else if w := open[l.Watches]; w == nil {
-				v.fail(path+".watches", "name a watches load of this phase, or one held from an earlier phase", "no watches %q are open here", l.Watches)
+				v.fail(path+".watches", "name a watches load of this phase, or one held from an earlier phase", "no load of watches named %q is open in this phase", l.Watches)
 			} else if !w.OwnObjects(w.Operation) {
-				v.fail(path+".watches", "give the watches an object, or let them watch "+strings.Join(Manifests[:3], ", "), "watches %q have no objects to change", l.Watches)
+				v.fail(path+".watches", "give the watches an object, or let them watch "+strings.Join(Manifests[:3], ", "), "the watches load %q has no objects to change", l.Watches)
 			}
 		},
 	}

@@ -4,7 +4,7 @@ package scenario
 func objectsKind() loadKind {
 	return loadKind{
 		name: "objects", example: "[{kind: objects, rate: 100/s, templates: [{file: web.yaml, replicas: 1000}]}]", results: []LoadResult{RequestResults},
-		fixed: &refusal{"leave out verb, resource and similar fields", "a load of objects creates what its templates say"},
+		fixed: &refusal{"leave out verb, resource and similar fields", "a load of kind objects creates the objects of its templates"},
 		fields: func(l *Load) []field {
 			return []field{
 				{name: "templates", set: len(l.Templates) > 0}, {name: "iterations", set: l.Iterations != 0},

@@ -6,7 +6,7 @@ var streamSubresources = map[string]string{"logs": "log", "exec": "exec", "attac
 func streamsKind() loadKind {
 	return loadKind{
 		name: "streams", example: "[{kind: streams, stream: logs, rate: 5/s}]", results: []LoadResult{RequestResults},
-		fixed: &refusal{"leave out verb, resource and similar fields", "streams are to the run's own pods"},
+		fixed: &refusal{"leave out verb, resource and similar fields", "a load of kind streams always connects to the run's own pods"},
 		fields: func(l *Load) []field {
 			return []field{{name: "stream", set: l.Stream != ""}, {name: "follow", set: l.Follow != 0}}
 		},

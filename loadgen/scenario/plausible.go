@@ -140,16 +140,16 @@ func (c *forecast) awaitPods(path string, phase int, p *Phase) {
 	awaits := func(name string) bool { return len(p.Of) == 0 || slices.Contains(names, name) }
 	switch {
 	case len(c.alive) == 0:
-		c.v.fail(at, "add actions: [{kind: deploy, name: web, replicas: 100}], or write for: 30s", "podsReady holds at once: nothing is deployed by phase %q", p.Name)
+		c.v.fail(at, "add actions: [{kind: deploy, name: web, replicas: 100}], or write for: 30s", "podsReady is met immediately: nothing is deployed by phase %q", p.Name)
 	case nodes.Count == 0:
-		c.v.fail(at, "set nodes.count", "podsReady never holds: there are no simulated nodes to run pods")
+		c.v.fail(at, "set nodes.count", "podsReady is never met: there are no simulated nodes to run pods")
 	case c.podsNeverReady: // reported once
 	case c.registered() == 0:
-		c.v.fail(at, "add a nodeScaleUp before, or lower nodes.later", "podsReady never holds: no node has registered")
+		c.v.fail(at, "add a nodeScaleUp before, or lower nodes.later", "podsReady is never met: no node has registered")
 	case c.live() <= 0:
-		c.v.fail(at, "add a nodeRecovery before", "podsReady never holds: all nodes have failed")
+		c.v.fail(at, "add a nodeRecovery before", "podsReady is never met: all nodes have failed")
 	case !c.disturbed:
-		c.v.fail(at, "write for: 30s, or add actions or faults", "podsReady holds at once: nothing was done since pods were last awaited")
+		c.v.fail(at, "write for: 30s, or add actions or faults", "podsReady is met immediately: nothing changed since the last wait for pods")
 	default:
 		before := len(c.v.errs)
 		all := c.alive

@@ -43,7 +43,7 @@ func (c *forecast) controllers() {
 			on := slices.Contains(words, name) || slices.Contains(words, full)
 			off := slices.Contains(words, "-"+name) || slices.Contains(words, "-"+full) || !slices.Contains(words, "*")
 			if !on && off {
-				c.v.fail(flag, "keep it on, for example with *", "%s never holds without the %s", until, full)
+				c.v.fail(flag, "keep it on, for example with *", "%s is never met without the %s", until, full)
 				return
 			}
 		}
@@ -95,7 +95,7 @@ func (c *forecast) arrivals(l PlacedLoad) {
 	phase := c.v.s.Phase(l.Phase)
 	switch {
 	case first < length && l.OpensWatches() && l.Shape.Kind != "" && phase != nil && phase.Until.Is("watchesOpen") && p.At(int64(l.Count-1)) >= length:
-		c.v.fail(l.Path+".shape", "a higher rate, or a longer phase", "watchesOpen never holds: %d of %d watches are open when the phase is over after %s", p.Due(length), l.Count, Duration(length))
+		c.v.fail(l.Path+".shape", "a higher rate, or a longer phase", "watchesOpen is never met: %d of %d watches are open when the phase is over after %s", p.Due(length), l.Count, Duration(length))
 	case first < length || l.Phase != "" && l.Shape.Kind == "burst" && l.Shape.Every.D() >= length: // bursts are reported separately
 	case l.Shape.Kind != "":
 		c.v.fail(l.Path+".shape", "a higher rate, or a shorter shape", "no arrival is due: the first arrival %s, but the load ends after %s", after(first), Duration(length))

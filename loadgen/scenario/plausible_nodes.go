@@ -143,17 +143,17 @@ func (c *forecast) awaitReady(path string, p *Phase, notReady bool) {
 	at := path + ".until"
 	switch {
 	case notReady && c.down > 0:
-		c.v.fail(at, "add faults: [{kind: nodeRecovery}]", "nodesReady never holds: nodes have failed and are not brought back by phase %q", p.Name)
+		c.v.fail(at, "add faults: [{kind: nodeRecovery}]", "nodesReady is never met: nodes have failed and are not brought back by phase %q", p.Name)
 	case notReady, c.joins:
 	case slices.ContainsFunc(p.Faults, Fault.StopsNodes):
 		c.v.fail(at, "await nodesNotReady here, and nodesReady in a later phase with faults: [{kind: nodeRecovery}]",
-			"nodesReady holds at once: no node has failed when phase %q begins", p.Name)
+			"nodesReady is met immediately: no node has failed when phase %q begins", p.Name)
 	case c.recoveredUnnoticed || c.down > 0:
 		c.v.fail(at, "first end the phase of the nodeFailure with until: nodesNotReady",
-			"nodesReady holds at once: a failed node is noticed after %s at the earliest", Duration(c.v.s.notice()))
+			"nodesReady is met immediately: a failed node is noticed after %s at the earliest", Duration(c.v.s.notice()))
 	default:
 		c.v.fail(at, "nodes are Ready before the first phase: write for: 30s, or wait for nodesReady after a nodeFailure, in a phase with a nodeRecovery",
-			"nodesReady holds at once: no fault, load or action before phase %q makes a node not Ready", p.Name)
+			"nodesReady is met immediately: no fault, load or action before phase %q makes a node not Ready", p.Name)
 	}
 	c.otherwiseNotReady, c.recoveredUnnoticed = false, false
 }
@@ -177,11 +177,11 @@ func (c *forecast) awaitNotReady(path string, p *Phase) {
 	case c.noticeable && first != nil && first.kind().Announced:
 	case c.noticeable && p.Within.D() < after+notice:
 		c.v.fail(path+".within", fmt.Sprintf("at least %s; the flag node-monitor-grace-period of the controller manager is %s", Duration(after+grace+10*time.Second), Duration(grace)),
-			"nodesNotReady never holds: a failed node is noticed after %s at the earliest", Duration(after+notice))
+			"nodesNotReady is never met: a failed node is noticed after %s at the earliest", Duration(after+notice))
 	case c.noticeable:
 	case recovers:
-		c.v.fail(path+".until", "move the nodeRecovery to a later phase", "nodesNotReady never holds: the failed nodes return before the failure is noticed, which takes at least %s", Duration(notice))
+		c.v.fail(path+".until", "move the nodeRecovery to a later phase", "nodesNotReady is never met: the failed nodes return before the failure is noticed, which takes at least %s", Duration(notice))
 	default:
-		c.v.fail(path+".until", "add faults: [{kind: nodeFailure, fraction: 0.3}]", "nodesNotReady never holds: all nodes that failed are back before phase %q", p.Name)
+		c.v.fail(path+".until", "add faults: [{kind: nodeFailure, fraction: 0.3}]", "nodesNotReady is never met: all nodes that failed are back before phase %q", p.Name)
 	}
 }

@@ -172,7 +172,7 @@ func (v *validator) podLivesInVain() {
 		}
 		const slack = 1e-9
 		if path := fmt.Sprintf("nodes.podLives[%d]", i); taken >= 1-slack {
-			v.fail(path, "put the life with the narrower match first, or lower the shares", "no pod gets %q: the lives before it take all pods that it matches", lives[i].Name)
+			v.fail(path, "put the entry with the narrower match first, or lower the shares", "no pod gets %q: the entries above it already match all of its pods", lives[i].Name)
 		} else if lives[i].Share != nil && taken+lives[i].Share.Value > 1+slack {
 			v.fail(path+".share", fmt.Sprintf("at most %s%%", plain(100*(1-taken))), "the shares of the same pods add up to %s%%", plain(100*(taken+lives[i].Share.Value)))
 		}

@@ -284,7 +284,7 @@ func (v *validator) phaseEnd(path string, p *Phase) {
 // awaited checks the names of the workloads for which a phase waits.
 func (v *validator) awaited(path string, p *Phase, deployed map[string]*Action) {
 	if len(p.Of) > 0 && !p.Until.Is("podsReady") {
-		v.fail(path+".of", "add until: podsReady, or leave it out", "of has no effect without until: podsReady")
+		v.fail(path+".of", "add until: podsReady, or leave it out", "has no effect without until: podsReady")
 		return
 	}
 	for j, name := range p.Of {

@@ -155,7 +155,7 @@ func (v *validator) inOrder(path string, p *Phase, j int) {
 	f := &p.Faults[j]
 	for _, before := range p.Faults[:j] {
 		if f.moves() && before.moves() && f.After < before.After {
-			v.fail(path+".after", "list upgrades and downgrades in the order in which they begin", "it begins before the %s above it", before.Kind)
+			v.fail(path+".after", "list upgrades and downgrades in the order in which they begin", "it begins before the %s that stands above it in the list", before.Kind)
 			return
 		}
 	}

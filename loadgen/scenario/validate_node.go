@@ -63,7 +63,7 @@ func (v *validator) nodes() {
 		v.fail("nodes.leaseRenew", "at least 1s; a kubelet's is 10s", "%s is too short", n.LeaseRenew)
 	}
 	if n.LeaseDuration < n.LeaseRenew {
-		v.fail("nodes.leaseDuration", "write four times leaseRenew, as kubelets use", "%s ends before the next renewal", n.LeaseDuration)
+		v.fail("nodes.leaseDuration", "write four times leaseRenew, as kubelets use", "%s is shorter than the time until the next renewal", n.LeaseDuration)
 	}
 	if n.StatusReport.D() < time.Second {
 		v.fail("nodes.statusReport", "at least 1s; a kubelet's is 5m", "%s is too short", n.StatusReport)

@@ -77,7 +77,7 @@ func (r *Restorer) Restore(ctx context.Context, file string) (control.Restored, 
 	r.SetState(control.Starting)
 	r.Progress("restoring etcd from %s", file)
 	if err := r.swap(ctx, claim, data); err != nil {
-		r.Progress("restore etcd: %v; going back to the previous data", err)
+		r.Progress("restore of etcd failed: %v; returning to the previous data", err)
 		return control.Restored{}, errors.Join(fmt.Errorf("restore etcd: %w", err), r.swapBack(claim, data))
 	}
 	r.Report(data.Clean()) // on failure, the plane's next start tries again
@@ -149,7 +149,7 @@ func (r *Restorer) swapBack(claim *supervisor.Claim, data Members) error {
 		r.SetState(control.Ready)
 		return r.Publish()
 	}
-	err = fmt.Errorf("go back to the previous data of etcd: %w", err)
+	err = fmt.Errorf("return to the previous data of etcd: %w", err)
 	r.Fail(err)
 	return err
 }

@@ -230,7 +230,7 @@ func (s *session) baseline() error {
 	}
 	set = withoutUnfit(&s.c, set)
 	if len(set) < paired.LeastRuns {
-		return exitcode.Usagef("--a %s: %d runs are too few to measure a spread (a baseline needs at least %d)", s.o.A.Baseline, len(set), paired.LeastRuns)
+		return exitcode.Usagef("--a %s: %d runs are too few to tell how much identical runs vary (a baseline needs at least %d)", s.o.A.Baseline, len(set), paired.LeastRuns)
 	}
 	s.c.Sets, s.before = &result.Sets{Differences: []result.Difference{}}, set
 	for _, r := range set {

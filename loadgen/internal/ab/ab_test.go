@@ -240,7 +240,7 @@ func TestWhatDecides(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, want := range []string{"calm true ", "loud false its spread of 40.0% is over 6.0%", "unknown false its spread was not calibrated"} {
+	for i, want := range []string{"calm true ", "loud false it varies by 40.0% between identical runs, over --spread 6.0%", "unknown false no calibration shows how much it varies between identical runs"} {
 		if f := figures[i]; fmt.Sprint(f.Name, " ", f.Gated, " ", f.Advice) != want {
 			t.Errorf("%s %v %s, want %s", f.Name, f.Gated, f.Advice, want)
 		}

@@ -40,9 +40,9 @@ func figuresOf(o Options, advice bool) ([]result.ABFigure, error) {
 		f := &all[i]
 		switch {
 		case f.Calibrated == nil:
-			f.Advice = "its spread was not calibrated"
+			f.Advice = "no calibration shows how much it varies between identical runs"
 		case *f.Calibrated > o.Plan.Spread:
-			f.Advice = fmt.Sprintf("its spread of %.1f%% is over %.1f%%", 100**f.Calibrated, 100*o.Plan.Spread)
+			f.Advice = fmt.Sprintf("it varies by %.1f%% between identical runs, over --spread %.1f%%", 100**f.Calibrated, 100*o.Plan.Spread)
 		default:
 			byspread = append(byspread, f)
 		}
@@ -50,11 +50,11 @@ func figuresOf(o Options, advice bool) ([]result.ABFigure, error) {
 	slices.SortStableFunc(byspread, func(a, b *result.ABFigure) int { return cmp.Compare(*a.Calibrated, *b.Calibrated) })
 	for i, f := range byspread {
 		if f.Gated = i < o.Plan.Figures; !f.Gated {
-			f.Advice = fmt.Sprintf("%d other figures have a smaller spread", o.Plan.Figures)
+			f.Advice = fmt.Sprintf("%d other figures vary less between identical runs", o.Plan.Figures)
 		}
 	}
 	if len(byspread) == 0 && !advice {
-		return nil, exitcode.Usagef("no figure of scenario %s has a calibrated spread of at most %.1f%% (name the deciding figures with --figure; `loadgen ab %s` without --a and --b prints the spreads of all figures)",
+		return nil, exitcode.Usagef("no figure of scenario %s is known to vary by at most %.1f%% between identical runs, so none can decide (name figures with --figure; `loadgen ab %s` without --a and --b prints how much each figure varies)",
 			o.A.Scenario.Name, 100*o.Plan.Spread, o.A.Scenario.Name)
 	}
 	return gatedFirst(all), nil

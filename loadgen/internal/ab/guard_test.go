@@ -26,7 +26,7 @@ func TestResumeRefusesChanges(t *testing.T) {
 		"settings":     {func(s *session) { s.o.B.Set = []string{"nodes.count=5"} }, "settings or revision"},
 		"another load": {func(s *session) { s.o.B.Scenario.Background[0].Rate = 20 }, "the scenario"},
 		"a new binary": {func(s *session) { s.o.ControlPlane = os.Args[0] }, "the controlplane of A has changed"},
-		"another plan": {func(s *session) { s.o.Plan.Looks = []result.Look{{Pairs: 3, Alpha: 0.01}} }, "the plan cannot be changed"},
+		"another plan": {func(s *session) { s.o.Plan.Looks = []result.Look{{Pairs: 3, Alpha: 0.01}} }, "statistical settings cannot be changed"},
 		"a new machine": {func(s *session) {
 			s.otherGenerator = func(h result.Host, _ string) string {
 				return fmt.Sprintf("on another machine with %d processors", h.CPUs)

@@ -22,7 +22,7 @@ func (s *session) resume() error {
 	case !same:
 		return exitcode.Usagef("--resume %s: the scenario, settings or revision of A or B have changed since the first pairs (give the same file and --set; name a revision by its commit)", s.dir.Path)
 	case !reflect.DeepEqual(s.c.Plan, before.Plan):
-		return exitcode.Usagef("--resume %s: the plan cannot be changed after the first pairs (leave out --looks, --alpha and the other flags of the plan)", s.dir.Path)
+		return exitcode.Usagef("--resume %s: --looks, --alpha and the other statistical settings cannot be changed after the first pairs (leave them out)", s.dir.Path)
 	case len(s.o.Gated) > 0 && !slices.Equal(gatedOf(s.c.Figures), gatedOf(before.Figures)):
 		return exitcode.Usagef("--resume %s: the deciding figures cannot be changed after the first pairs (leave out --figure)", s.dir.Path)
 	}

@@ -79,7 +79,7 @@ func Compare(ctx context.Context, plan result.Plan, gated []string, a, b string)
 	for i := range c.Figures {
 		if f := &c.Figures[i]; !has(first.scenario, f.Name) {
 			if f.Gated = f.Gated && len(gated) > 0; !f.Gated {
-				f.Advice = cmp.Or(f.Advice, "A's scenario does not have it")
+				f.Advice = cmp.Or(f.Advice, "A's scenario does not have this figure")
 			}
 			c.Notes = append(c.Notes, fmt.Sprintf("figure %s exists only in B's scenario", f.Name))
 		}

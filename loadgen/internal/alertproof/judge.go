@@ -216,12 +216,12 @@ func (j *judge) must(ctx context.Context, o *Outcome, a alerts.Alert, e alerts.E
 		return f.Fired.Before(cause) && (f.Resolved.IsZero() || f.Resolved.After(cause))
 	}); early >= 0 {
 		o.FiredAt = j.since(lives[early].Fired)
-		fail("fired %s before its cause", seconds(cause.Sub(lives[early].Fired).Seconds()))
+		fail("fired %s before the fault that should cause it", seconds(cause.Sub(lives[early].Fired).Seconds()))
 		return nil
 	}
 	if before := slices.IndexFunc(lives, func(f alerting.Firing) bool { return f.Pending.Before(cause) && !f.Fired.Before(cause) }); i < 0 && before >= 0 {
 		o.FiredAt = j.since(lives[before].Fired)
-		fail("fired, but was over its threshold already %s before its cause", seconds(cause.Sub(lives[before].Pending).Seconds()))
+		fail("fired, but had been over its threshold for %s before the fault that should cause it", seconds(cause.Sub(lives[before].Pending).Seconds()))
 		return nil
 	}
 	if i < 0 {
@@ -332,7 +332,7 @@ func (j *judge) cause(ctx context.Context, e alerts.Expected) (at time.Time, why
 		}
 	}
 	if len(all) == 0 {
-		return at, fmt.Sprintf("the condition %s never came true", e.Since), nil
+		return at, fmt.Sprintf("the condition %s was never true", e.Since), nil
 	}
 	return at, "", nil
 }

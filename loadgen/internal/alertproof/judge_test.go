@@ -106,7 +106,7 @@ func TestFails(t *testing.T) {
 				in.Timeline[i].Time = in.Timeline[i].Time.Add(100 * time.Second)
 			}
 		}
-		fails(t, judged(t, p, in), "EtcdWALFsyncSlow", "fired 28s before its cause")
+		fails(t, judged(t, p, in), "EtcdWALFsyncSlow", "fired 28s before the fault that should cause it")
 	})
 	t.Run("pending before its cause", func(t *testing.T) {
 		t.Parallel()
@@ -116,7 +116,7 @@ func TestFails(t *testing.T) {
 				in.Timeline[i].Time = in.Timeline[i].Time.Add(50 * time.Second)
 			}
 		}
-		fails(t, judged(t, p, in), "EtcdWALFsyncSlow", "fired, but was over its threshold already 38s before its cause")
+		fails(t, judged(t, p, in), "EtcdWALFsyncSlow", "fired, but had been over its threshold for 38s before the fault that should cause it")
 	})
 	t.Run("unrelated", func(t *testing.T) {
 		t.Parallel()

@@ -64,7 +64,7 @@ func (s *session) nextStep() string {
 			return fmt.Sprintf("search lower: `--set capacity.from=%s`", s.text(lower))
 		}
 	case Unconfirmed:
-		return fmt.Sprintf("the lower end of the interval failed when it was tried again: start a new search from `--set capacity.from=%s`, with longer phases or on an idle machine", s.text(max(least, e.Low/2)))
+		return fmt.Sprintf("the gates did not hold when the lower end of the interval was tried again: start a new search from `--set capacity.from=%s`, with longer phases or on an idle machine", s.text(max(least, e.Low/2)))
 	case Unfinished:
 		return s.resumed(fmt.Sprintf("--trials %d ", max(s.o.Most, e.Trials)*3/2))
 	case GeneratorFirst:

@@ -153,7 +153,7 @@ func (s *session) plan() (err error) {
 	sc := s.o.Scenario
 	k := sc.Capacity
 	if k == nil {
-		return exitcode.UsageError(sc.Errorf("capacity", "write capacity: {field: background.NAME.rate, from: 50/s, to: 5000/s}, or use one of the catalogue's capacity-* scenarios", "scenario %s does not say what is searched", sc.Name))
+		return exitcode.UsageError(sc.Errorf("capacity", "write capacity: {field: background.NAME.rate, from: 50/s, to: 5000/s}, or use one of the catalogue's capacity-* scenarios", "scenario %s does not name the field whose capacity is searched", sc.Name))
 	}
 	s.c = result.Capacity{
 		Schema: result.CapacitySchema, Scenario: sc.Name, Field: k.Field, Unit: string(k.Unit()), From: k.From.Value, To: k.To.Value, Width: s.o.Width,
@@ -233,7 +233,7 @@ func (s *session) resume() error {
 	before, err := Read(s.o.Resume)
 	if err != nil {
 		if isSearch(filepath.Join(s.o.Resume, sideDirs[0])) {
-			return exitcode.Usagef("--resume %s: this is the directory of two searches (give --b as before)", s.o.Resume)
+			return exitcode.Usagef("--resume %s: the search in this directory compares A with B (give the same --a and --b)", s.o.Resume)
 		}
 		return err
 	}

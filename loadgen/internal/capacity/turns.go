@@ -95,7 +95,7 @@ func (p *pair) compared(dir string, untried [2]error) result.CapacityComparison 
 func (p *pair) open(ctx context.Context, dir string) error {
 	if p.resume != "" && !isSearch(filepath.Join(dir, sideDirs[0])) && !isSearch(filepath.Join(dir, sideDirs[1])) {
 		if isSearch(dir) {
-			return exitcode.Usagef("--resume %s: this is the directory of one search (leave out --b)", dir)
+			return exitcode.Usagef("--resume %s: the search in this directory has no B (leave out --b)", dir)
 		}
 		return exitcode.Usagef("--resume %s: this is not the directory of two searches, which would contain %s/%s", dir, sideDirs[0], result.CapacityFile)
 	}

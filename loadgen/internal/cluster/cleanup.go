@@ -203,7 +203,7 @@ func (c *cleaner) persist(ctx context.Context) error {
 		}
 		if time.Since(told) >= tellEvery {
 			told = time.Now()
-			c.say(c.notice, fmt.Sprintf("not all is removed yet: %s; trying again for %s", strings.ReplaceAll(last.Error(), "\n", "; "), (CleanupBudget-after).Round(time.Second)))
+			c.say(c.notice, fmt.Sprintf("some objects are not removed yet: %s; trying again for %s", strings.ReplaceAll(last.Error(), "\n", "; "), (CleanupBudget-after).Round(time.Second)))
 		}
 		apiclient.Pause(ctx, pause)
 	}

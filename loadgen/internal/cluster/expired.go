@@ -66,7 +66,7 @@ func traces(ctx context.Context, client kubernetes.Interface, now time.Time) ([]
 		t := Trace{Run: run}
 		switch m := first[run]; {
 		case alive[run]:
-			t.Why = "it renews the cluster's lock"
+			t.Why = "still running: it renews the cluster's lock"
 		case m == nil:
 			t.Expired, t.Why = true, "its namespace "+namespaceOf(run)+" is gone"
 		default:

@@ -56,7 +56,7 @@ func TestRunsPastTheirDeadlineAreOver(t *testing.T) {
 	want := []string{
 		"stays alive: its deadline is in 1m0s",
 		"over bound: its namespace stormglass-bound is gone",
-		"stays locked: it renews the cluster's lock",
+		"stays locked: still running: it renews the cluster's lock",
 		"stays odd: its deadline \"tomorrow\" is not a time (`loadgen cleanup --run ID` removes it)",
 		"stays old: it has no deadline (`loadgen cleanup --run ID` removes it)",
 		"over orphan: its namespace stormglass-orphan is gone",

@@ -56,7 +56,7 @@ phases:
 	text := staging().Plan(s).String()
 	const want = `Runs      on this machine, as you, before storm: sh -c "echo \x1b[8mhidden"
           on this machine, as you, after storm: ./save.sh
-Profiles  cpu of kube-apiserver in phase storm, heap of etcd in phase storm, as far as the cluster permits it
+Profiles  cpu of kube-apiserver in phase storm, heap of etcd in phase storm, if the cluster permits them
 `
 	if !strings.Contains(text, want) {
 		t.Errorf("got\n%s\nwant in it\n%s", text, want)

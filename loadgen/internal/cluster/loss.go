@@ -119,7 +119,7 @@ func awaitLoss(ctx context.Context, p prober) error {
 		case <-tick.C:
 			err = p.dial(ctx)
 			if err == nil && time.Since(asked) >= silentFor {
-				return fmt.Errorf("it accepts connections but has not answered anything for %s", silentFor)
+				return fmt.Errorf("it accepts connections but has not answered for %s", silentFor)
 			}
 		case <-ctx.Done():
 		}

@@ -91,7 +91,7 @@ func TestUnreachableClusterIsLost(t *testing.T) {
 				}
 				return never, nil
 			},
-			after: silentFor + 2*time.Second, want: "it accepts connections but has not answered anything for 1m0s",
+			after: silentFor + 2*time.Second, want: "it accepts connections but has not answered for 1m0s",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -105,7 +105,7 @@ func (p Plan) String() string {
 	line("On", "cluster %s (%s), Kubernetes %s", p.Cluster, p.Server, p.Version)
 	namespace := "namespace " + p.Namespace
 	if p.MoreNamespaces > 0 {
-		namespace += fmt.Sprintf(" and %d more named after it,", p.MoreNamespaces)
+		namespace += fmt.Sprintf(" and %d more with this prefix,", p.MoreNamespaces)
 	}
 	line("Creates", "%s with %s", namespace, p.contents())
 	if p.Nodes > 0 {
@@ -139,7 +139,7 @@ func (p Plan) String() string {
 		line(map[bool]string{true: "Runs"}[i == 0], "on this machine, as you, %s", c)
 	}
 	if len(p.Profiles) > 0 {
-		line("Profiles", "%s, as far as the cluster permits it", strings.Join(p.Profiles, ", "))
+		line("Profiles", "%s, if the cluster permits them", strings.Join(p.Profiles, ", "))
 	}
 	if len(p.Stops) > 0 {
 		line("Stops", "early when %s", strings.Join(p.Stops, ", or "))
@@ -167,7 +167,7 @@ func (p Plan) contents() string {
 	case len(parts) == 0 && len(p.Batches) > 0:
 		return "the objects named below"
 	case len(parts) == 0:
-		return "nothing in it"
+		return "no objects"
 	}
 	return strings.Join(parts, ", ")
 }

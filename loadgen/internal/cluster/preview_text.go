@@ -84,7 +84,7 @@ func (p Preview) objects(b *strings.Builder) {
 func (p Preview) requests(b *strings.Builder) {
 	fmt.Fprintln(b)
 	if len(p.Requests) == 0 {
-		fmt.Fprintln(b, "SENDS  no requests of loads")
+		fmt.Fprintln(b, "SENDS  the loads send no requests")
 		return
 	}
 	table(b, func(w io.Writer) {

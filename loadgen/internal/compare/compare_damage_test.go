@@ -51,7 +51,7 @@ func TestDamagedComparisonDoesNotPass(t *testing.T) {
 	}{
 		"a variant's directory gone": {func(dir string) { archivetest.Must(t, os.RemoveAll(filepath.Join(dir, "b"))) }, "b no longer contains a run"},
 		"a variant's run damaged":    {func(dir string) { archivetest.Must(t, os.Remove(filepath.Join(dir, "b", result.RunFile))) }, "run.json is missing"},
-		"a variant not listed":       {func(dir string) { listed(dir, func(m map[string]any) { m["variants"] = m["variants"].([]any)[:1] }) }, "it does not list b, which ran"},
+		"a variant not listed":       {func(dir string) { listed(dir, func(m map[string]any) { m["variants"] = m["variants"].([]any)[:1] }) }, "it does not list variant b, which ran"},
 		"none listed":                {func(dir string) { listed(dir, func(m map[string]any) { m["variants"] = nil }) }, "it has no variants"},
 		"one that did not run passed": {func(dir string) {
 			archivetest.Must(t, os.RemoveAll(filepath.Join(dir, "b")))

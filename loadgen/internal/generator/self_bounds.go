@@ -131,7 +131,7 @@ func (s *standing) passedBound() []string {
 		return nil
 	}
 	return []string{fmt.Sprintf(
-		"for %d s at least %.1f MB of responses and events were received but not read, the bound is %.1f MB: it has too little CPU",
+		"for %d s it had at least %.1f MB of received responses and events not yet read, the bound is %.1f MB: it has too little CPU",
 		standingLooks, float64(s.most)/1e6, MaxStandingBacklog/1e6)}
 }
 

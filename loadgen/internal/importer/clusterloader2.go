@@ -286,7 +286,7 @@ func (c *cl2) pace(item *item, f *fields, n, each, together int) cl2Pace {
 		limit := t.sub("parallelismLimitedLoad").integer("parallelismLimit", 1)
 		if atOnce := each == 1 && together <= min(limit, actionsAtOnce); !atOnce && !c.told[name] {
 			c.told[name] = true
-			item.remark(c.lastPhase(), t.at("parallelismLimitedLoad"), "%d requests are open at a time, not %d", actionsAtOnce, limit)
+			item.remark(c.lastPhase(), t.at("parallelismLimitedLoad"), "%d requests are in flight at a time, not %d", actionsAtOnce, limit)
 		}
 		return cl2Pace{}
 	}

@@ -112,7 +112,7 @@ func TestTimeOfAnImportIsBounded(t *testing.T) {
 		"an object":      func() error { _, err := render(over, object, nil); return err },
 		"the result":     func() error { _, err := newDraft(Options{limits: over}, config).finish(); return err },
 	} {
-		if err := do(); err == nil || !strings.Contains(err.Error(), "it takes longer than") {
+		if err := do(); err == nil || !strings.Contains(err.Error(), "takes longer than") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

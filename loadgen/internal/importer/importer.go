@@ -153,7 +153,7 @@ func (d *draft) nothing(file string) error {
 	if n := len(d.remarks) - 1; n > 0 {
 		more = fmt.Sprintf(" (and %d more)", n)
 	}
-	return fmt.Errorf("%s: none of it can be converted: %s%s", file, d.remarks[0], more)
+	return fmt.Errorf("%s: no part of it can be converted: %s%s", file, d.remarks[0], more)
 }
 
 // template registers text as the template of the mapping at. file is the base name if the template is written to a

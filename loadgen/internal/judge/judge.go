@@ -256,7 +256,7 @@ func readGates(s *scenario.Scenario, files []string) ([]gate.Compiled, error) {
 		case "groups":
 			set, err := alerting.Parse(file, text)
 			if err == nil && len(set.Alerts()) == 0 {
-				err = fmt.Errorf("%s: there are no alerts in it (recording rules alone judge nothing)", file)
+				err = fmt.Errorf("%s: the file has no alerts (add one: recording rules cannot be judged)", file)
 			}
 			rules, errs = append(rules, set...), append(errs, err)
 		default:

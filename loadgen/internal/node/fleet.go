@@ -124,7 +124,7 @@ func (f *Fleet) Start(ctx context.Context) error {
 	}
 	if f.plan.API != nil {
 		if err := f.serveAPI(ctx); err != nil {
-			f.plan.Log("the nodes serve no kubelet API: %v", err)
+			f.plan.Log("the simulated nodes cannot serve a kubelet API: %v", err)
 		}
 	}
 	if !f.plan.own() {

@@ -88,7 +88,7 @@ func (s *Server) handler() http.Handler {
 			host = strings.Trim(r.Host, "[]")
 		}
 		if !loopback.Is(host) {
-			http.Error(w, "this address is only for this machine: use 127.0.0.1", http.StatusForbidden)
+			http.Error(w, "this server answers only requests from this machine: use the address 127.0.0.1", http.StatusForbidden)
 			return
 		}
 		mux.ServeHTTP(w, r)

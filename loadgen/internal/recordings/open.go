@@ -107,7 +107,7 @@ func (r *Run) Phase(name string) (result.Phase, error) {
 				return result.Phase{}, fmt.Errorf("%s: %w", r.Dir, err)
 			}
 		}
-		return result.Phase{}, exitcode.Usagef("--phase %s: the run ended before its first phase had ended (leave out --phase)", name)
+		return result.Phase{}, exitcode.Usagef("--phase %s: the run ended during its first phase, so no phase is complete (leave out --phase)", name)
 	}
 	var names []string
 	for _, p := range phases {

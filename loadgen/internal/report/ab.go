@@ -163,7 +163,7 @@ func abFigures(c result.AB) (figures []result.ABFigure, without []string) {
 
 // abNote returns the text that explains the columns.
 func abNote(c result.AB) string {
-	return fmt.Sprintf("%s; positive is worse; bounds at %.0f%% each; regressed: statistically significant and at least %s; not regressed: upper bound below %s",
+	return fmt.Sprintf("%s; a positive change is worse; each bound of the change has %.0f%% confidence; regressed: the change is statistically significant and at least %s; not regressed: its upper bound is below %s",
 		abStatistics(c), 100*c.Plan.Confidence, abPercent(&c.Plan.Change), abPercent(&c.Plan.Margin))
 }
 
@@ -178,7 +178,7 @@ func abStatistics(c result.AB) string {
 		switch {
 		case f.Statistic == result.GeometricMean, f.A == nil && f.B == nil:
 		case f.Statistic == "": // written by an older version
-			others["median, and the change the geometric mean of B/A"] = append(others["median, and the change the geometric mean of B/A"], terminal.Clean(f.Name))
+			others["A and B are medians, and the change is the geometric mean of B/A"] = append(others["A and B are medians, and the change is the geometric mean of B/A"], terminal.Clean(f.Name))
 		default:
 			others[f.Statistic] = append(others[f.Statistic], terminal.Clean(f.Name))
 		}

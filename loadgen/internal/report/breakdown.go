@@ -44,7 +44,7 @@ type partText struct {
 
 func partTexts() map[string]partText {
 	return map[string]partText{
-		result.PartLag:       {"our own queueing", "from the intended start until the generator began to handle the request", 0},
+		result.PartLag:       {"delay in the generator", "from the intended start until the generator began to handle the request", 0},
 		result.PartConnect:   {"waiting for a connection", "until a connection, or a stream on it, was free", 6},
 		result.PartWire:      {"connection and wire", "the time that the client waited outside the API server's handlers: network, TLS, reading and writing at both ends", 2},
 		result.PartFilters:   {"authentication and authorization", "the API server's filters before its handler", 3},

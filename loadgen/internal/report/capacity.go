@@ -75,26 +75,26 @@ func capacityHead(c result.Capacity) string {
 // busiest components.
 func capacityFacts(c result.Capacity) (lines []string) {
 	if k := c.Confirmed; k != nil {
-		lines = append(lines, fmt.Sprintf("tried again: %s held in %d of %d trials", loadText(c, k.Load), k.Good, k.Trials))
+		lines = append(lines, fmt.Sprintf("confirmation: at %s all gates held in %d of %d trials", loadText(c, k.Load), k.Good, k.Trials))
 	}
 	if c.Held != nil {
-		lines = append(lines, "the highest trial that held: "+loadText(c, *c.Held))
+		lines = append(lines, "highest load at which all gates held: "+loadText(c, *c.Held))
 	}
 	if len(c.GaveWay) > 0 {
 		var names []string
 		for _, g := range c.GaveWay {
 			names = append(names, fmt.Sprintf("%s (%d×)", terminal.Clean(g.Gate), g.Trials))
 		}
-		lines = append(lines, "why trials failed: "+strings.Join(names, ", "))
+		lines = append(lines, "why trials were bad: "+strings.Join(names, ", "))
 	}
 	if b := c.Bottleneck; b != nil {
 		also := ""
 		if b.FullWhenLight {
-			also = ", but also at the lightest load that held"
+			also = ", but also in the good trial at the lowest load"
 		}
-		lines = append(lines, fmt.Sprintf("the bottleneck: %s, %s used in %d bad trials%s", useName(b.Use), chart.Format(scenario.Ratio, b.Share), b.Trials, also))
+		lines = append(lines, fmt.Sprintf("likely bottleneck: %s, %s used in %d bad trials%s", useName(b.Use), chart.Format(scenario.Ratio, b.Share), b.Trials, also))
 	} else if len(c.GaveWay) > 0 {
-		lines = append(lines, "the bottleneck: unknown; in the bad trials, no resource was used to 80% or more")
+		lines = append(lines, "bottleneck unknown: in the bad trials, no resource was used to 80% or more")
 	}
 	if i := busiest(c); i >= 0 {
 		lines = append(lines, "busiest at "+loadText(c, c.Trials[i].Load)+": "+coresOf(c.Trials[i]))
@@ -164,7 +164,7 @@ func CapacityComparison(w io.Writer, c result.CapacityComparison, o TerminalOpti
 	if c.Why != "" {
 		head += ": " + terminal.Clean(c.Why)
 	} else {
-		head += fmt.Sprintf(": B holds %s of A's load (%s to %s, 90%%)", share(c.Median), share(c.Low), share(c.High))
+		head += fmt.Sprintf(": B sustains %s of A's load (90%% interval: %s to %s)", share(c.Median), share(c.Low), share(c.High))
 	}
 	verdict := result.NoData
 	switch c.ExitCode {
@@ -179,13 +179,13 @@ func CapacityComparison(w io.Writer, c result.CapacityComparison, o TerminalOpti
 		switch {
 		case c.Why != "":
 		case s.MayBeLower():
-			t.wrapped("", fmt.Sprintf("%c is %s, and may be even lower", 'A'+i, s.Answer))
+			t.wrapped("", fmt.Sprintf("%c is %s; its capacity may be even lower", 'A'+i, s.Answer))
 		case s.MayBeHigher():
-			t.wrapped("", fmt.Sprintf("%c: %s; it may be even higher", 'A'+i, s.Answer))
+			t.wrapped("", fmt.Sprintf("%c: %s; its capacity may be even higher", 'A'+i, s.Answer))
 		}
 	}
 	if c.Why == "" && !c.InTurns {
-		t.wrapped("", "one search ran after the other: the result includes changes on the machine in between (`loadgen capacity --b` alternates the trials of both searches)")
+		t.wrapped("", "the two searches ran one after the other, so a change of the machine between them counts as a difference (`loadgen capacity --b` alternates the trials of both searches)")
 	}
 	for i, s := range c.Sides {
 		t.line("")

@@ -27,7 +27,7 @@ func phaseTables(r result.Result) []tableView {
 	requests := tableView{
 		Caption: "Requests",
 		Head:    heads("Phase", "Load", "Call", ">Offered", ">Achieved", ">Sent", ">Unsent", ">Backlog", ">p50", ">p90", ">p95", ">p99", ">p99.9", ">Max", ">Service p99", ">Lag p99", ">External p99", "Answers"),
-		Note:    "Latency counts from the intended start, failed requests included; service from the actual send; lag is the difference, the generator's own delay. External is the latency without the lag and without stalls of the generator. Achieved is the rate of 2xx answers that arrived in the phase, over the time in which requests were due. Backlog is requests sent but not answered when the phase ended.",
+		Note:    "Latency counts from the intended start and includes failed requests. Service counts from the actual send. Lag is the difference between the two: the generator's own delay. External is the latency without the lag and without stalls of the generator. Achieved is the rate of 2xx answers that arrived in the phase, over the time in which requests were due. Backlog is requests sent but not answered when the phase ended.",
 	}
 	watches := tableView{
 		Caption: "Watches",
@@ -164,7 +164,7 @@ func costTable(r result.Result) tableView {
 			chart.Format(scenario.Seconds, g.GCPauseP99), chart.Format(scenario.Seconds, g.SchedulingLag.P99)),
 	}
 	if !measuredToTheEnd(r.Measurements) {
-		t.Note = "What the generator measured of itself was not recorded."
+		t.Note = "The generator's own resource use was not recorded."
 	}
 	for _, c := range r.Components {
 		t.add(costRow(c)...)

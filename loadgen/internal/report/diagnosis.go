@@ -39,9 +39,9 @@ func comparedText(d result.Diagnosis) string {
 		return "the run in " + terminal.Clean(d.Reference)
 	}
 	if !d.Calm.To.After(d.Calm.From) {
-		return "no calm time"
+		return "no time without the problem"
 	}
-	return spanText(d.Calm)
+	return "the calm time, " + spanText(d.Calm)
 }
 
 // spanText returns a text such as "2026-11-25 14:00:00 to 14:05:00 UTC".
@@ -84,7 +84,7 @@ func withoutCause(d result.Diagnosis) string {
 }
 
 // nothingMoved is the text for a run that did not pass although its diagnosis is healthy.
-const nothingMoved = "no cause and no symptom: no signal of the diagnosis changed"
+const nothingMoved = "no cause and no symptom were found: no metric of the diagnosis changed"
 
 func (t *terminalWriter) diagnosis(d result.Diagnosis) {
 	for _, c := range d.Causes {
@@ -105,7 +105,7 @@ func (t *terminalWriter) diagnosis(d result.Diagnosis) {
 	if len(d.Doubts) > 0 {
 		t.line("")
 		for _, doubt := range d.Doubts {
-			t.wrapped("not known: ", doubt)
+			t.wrapped("caveat: ", doubt)
 		}
 	}
 	if machine := machineText(d.Machine); machine != "" {
@@ -119,7 +119,7 @@ func (t *terminalWriter) diagnosis(d result.Diagnosis) {
 		t.wrapped("exit without a fault: ", exit)
 	}
 	for _, c := range d.Nearest {
-		t.wrapped("nearest    ", c.Sentence)
+		t.wrapped("nearest cause: ", c.Title+", "+c.Sentence)
 	}
 }
 
@@ -127,11 +127,11 @@ func (t *terminalWriter) cause(c result.Cause, under result.Span, style string) 
 	t.line(t.paint(style, c.Kind) + "  " + terminal.Shorten(terminal.Clean(c.Title+causeTimes(c, under)), t.width-terminal.TextWidth(c.Kind)-2))
 	t.wrapped("  seen       ", c.Sentence)
 	if len(c.Explains) > 0 {
-		t.wrapped("  explains   ", explainsText(c))
+		t.wrapped("  effects    ", explainsText(c))
 	}
 	t.wrapped("  look at    ", c.Look)
 	if c.Page != "" {
-		t.wrapped("  as in      ", c.Page)
+		t.wrapped("  similar    ", c.Page)
 	}
 }
 
@@ -245,7 +245,7 @@ func diagnosisView(_ context.Context, p *page) (any, error) {
 		view.Unexplained = append(view.Unexplained, symptomText(e, d.Under))
 	}
 	for _, c := range d.Nearest {
-		view.Nearest = append(view.Nearest, terminal.Clean(c.Sentence))
+		view.Nearest = append(view.Nearest, terminal.Clean(c.Title+", "+c.Sentence))
 	}
 	return view, nil
 }
@@ -268,7 +268,7 @@ func diagnosisSummary(b *strings.Builder, d *result.Diagnosis) {
 		fmt.Fprintf(b, "- symptom without a known cause: %s\n", markdown.Cell(symptomText(e, d.Under)))
 	}
 	for _, doubt := range d.Doubts {
-		fmt.Fprintf(b, "- not known: %s\n", markdown.Cell(terminal.Clean(doubt)))
+		fmt.Fprintf(b, "- caveat: %s\n", markdown.Cell(terminal.Clean(doubt)))
 	}
 	if machine := machineText(d.Machine); machine != "" {
 		fmt.Fprintf(b, "- machine: %s\n", machine)
@@ -277,9 +277,9 @@ func diagnosisSummary(b *strings.Builder, d *result.Diagnosis) {
 		fmt.Fprintf(b, "- exit without a fault: %s\n", markdown.Cell(terminal.Clean(exit)))
 	}
 	for _, c := range d.Nearest {
-		fmt.Fprintf(b, "- nearest: %s\n", markdown.Cell(terminal.Clean(c.Sentence)))
+		fmt.Fprintf(b, "- nearest cause: %s\n", markdown.Cell(terminal.Clean(c.Title+", "+c.Sentence)))
 	}
 	if lacked := lackedText(d); lacked != "" {
-		fmt.Fprintf(b, "- no data of the signals %s\n", lacked)
+		fmt.Fprintf(b, "- signals without data: %s\n", lacked)
 	}
 }

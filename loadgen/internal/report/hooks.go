@@ -42,7 +42,7 @@ func hookOutcome(h result.Hook) string {
 	case h.Required:
 		return "failed: " + terminal.Clean(h.Failed)
 	}
-	return "failed, not required: " + terminal.Clean(h.Failed)
+	return "failed, but this hook may fail: " + terminal.Clean(h.Failed)
 }
 
 // failedHooks returns a description of each failed hook.

@@ -108,10 +108,10 @@ func headline(r result.Result) string {
 		}
 	}
 	if short > 0 {
-		parts = append(parts, fmt.Sprintf("%d of them too short", short))
+		parts = append(parts, fmt.Sprintf("%d of them: run too short", short))
 	}
 	if allowed > 0 {
-		parts = append(parts, fmt.Sprintf("%d allowed", allowed))
+		parts = append(parts, fmt.Sprintf("%d may lack data", allowed))
 	}
 	switch n := undelivered(r.Measurements.Phases); {
 	case n == 1:

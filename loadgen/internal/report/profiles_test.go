@@ -65,7 +65,7 @@ func TestFailedHooksAreShown(t *testing.T) {
 	}
 	for name, c := range map[string]struct{ text, want string }{
 		"the page links": {page.String(), `<a href="hooks/storm-after-1.log">`},
-		"the page":       {page.String(), "failed, not required: exit code 3: &lt;b&gt;no&lt;/b&gt;"},
+		"the page":       {page.String(), "failed, but this hook may fail: exit code 3: &lt;b&gt;no&lt;/b&gt;"},
 		"to run again":   {page.String(), " --no-hooks"},
 		"terminal":       {text.String(), "\nhooks  2 run, 1 failed; output in hooks/\n  failed: after storm: ./save.sh: exit code 3"},
 		"Markdown":       {md.String(), "- hook failed after storm: ./save.sh: exit code 3"},

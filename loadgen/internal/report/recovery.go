@@ -67,7 +67,7 @@ func loadRecoveryTable(rec result.Recovery) tableView {
 		Caption: "Effects on the loads",
 		Head:    heads("Fault", "Load", ">Outside its bound", "By", ">From", ">Until", ">First success", ">After the end", ">Back inside", ">Failed", ">Unsent", ">Slowest", "Note"),
 		Note: fmt.Sprintf("Outside its bound: from the first to the last tenth of a second in which a request failed, was not sent or took longer than the load's bound; the column By lists which of these happened. "+
-			"From, Until and First success count from the start of the fault. After the end is the time of the same success, counted from the end of the fault; it is negative if the success came before the end. Back inside is the time from the end of the fault until the load was inside its bound and stayed there for %s. docs/reference/recovery.md has the definitions.",
+			"From, Until and First success count from the start of the fault. After the end is the time of the first success counted from the end of the fault; it is negative if the success came before the end. Back inside is the time from the end of the fault until the load was inside its bound and stayed there for %s. docs/reference/recovery.md has the definitions.",
 			chart.Format(scenario.Seconds, rec.StretchSeconds)),
 	}
 	for _, f := range rec.Faults {
@@ -147,7 +147,7 @@ func faultTable(rec result.Recovery, axis chart.Grid) tableView {
 	t := tableView{
 		Caption: "Faults",
 		Head:    heads("Fault", "Phase", ">Began", ">Lasted", ">Relists", ">At most in 1 s", ">Last relist", ">Breaks", ">Lease failover", ">etcd failover"),
-		Note:    "Relists and breaks of watches and nodes, until 30 s after the fault's end. A failover counts from the fault's effect on the former holder until its successor was seen.",
+		Note:    "Relists and broken watches of the loads and nodes, until 30 s after the fault's end. A failover is the time from the fault's effect on the old leader until a new leader was seen.",
 	}
 	for _, f := range rec.Faults {
 		lasted := "not undone"
@@ -214,7 +214,7 @@ func signalTable(signals []result.Signal) tableView {
 		in := func(v float64) string { return chart.Format(scenario.Unit(s.Unit), v) }
 		note := terminal.Clean(s.Detail)
 		if s.Floor {
-			note = strings.TrimPrefix(note+"; flat: noise taken as 1% of the largest value", "; ")
+			note = strings.TrimPrefix(note+"; its value was constant: noise taken as 1% of the largest value", "; ")
 		}
 		last := chart.None
 		if s.Last != nil {
@@ -333,7 +333,7 @@ func (p *page) layTracks(rec *result.Recovery) {
 		i := slices.IndexFunc(all, func(t chart.Track) bool { return t.Name == leadTitle(h.Of) })
 		if i < 0 {
 			i = len(all)
-			all = append(all, chart.Track{Name: leadTitle(h.Of), Tells: "The mark is the time at which the new holder was seen; the bar is the time without a holder."})
+			all = append(all, chart.Track{Name: leadTitle(h.Of), Tells: "The bar is the time without a leader; it ends when the new leader was seen."})
 		}
 		from, took := h.At, "no known loss"
 		if h.Lost != nil {

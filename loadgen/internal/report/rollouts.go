@@ -72,10 +72,10 @@ func rolloutName(r result.Rollout) string {
 func rolloutTable(all []rolled) tableView {
 	t := tableView{
 		Caption: "Hop by hop", Merged: 2,
-		Head: heads("Phase", "Rollout", "Hop", ">Pieces", ">First", ">Last", ">Added"),
-		Note: "First and Last are the times at which watches saw the first and the last piece, counted from just before the change was sent. " +
+		Head: heads("Phase", "Rollout", "Hop", ">Objects", ">First", ">Last", ">Added"),
+		Note: "A hop is a step of a rollout. First and Last are the times at which watches saw its first and its last object, counted from just before the change was sent. " +
 			"Hops: the API's answer, the ReplicaSet created or scaled, pod created, bound to a node, Ready, ready in an EndpointSlice. " +
-			"Added is the time from the last piece at the previous hop to the last piece at this hop: the largest values show where the time went.",
+			"Added is the time from the last object of the previous hop to the last object of this hop: the largest values show where the time went.",
 	}
 	for _, r := range all {
 		for i, added := range addedBy(r.Hops) {
@@ -109,7 +109,7 @@ const mostRollouts = 5
 func (t *terminalWriter) rollouts(r result.Result) {
 	hopNames := []string{"api write", "replicaset", "pods", "binding", "ready", "endpointslice"}
 	tab := &table{align: "frrrrrr"}
-	tab.add(styled("head", "ROLLOUTS, done after", "API", "replicaset", "pods", "binding", "ready", "served")...)
+	tab.add(styled("head", "ROLLOUTS, each step done after", "API", "replicaset", "pods", "binding", "ready", "served")...)
 	all := rolledOut(r.Measurements.Phases)
 	if len(all) == 0 {
 		return

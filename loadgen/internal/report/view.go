@@ -245,7 +245,7 @@ func (p *page) eventLog(events []result.Event) tableView {
 // EventsNote returns a note if the axis does not mark all events, otherwise "".
 func (p *page) EventsNote() string {
 	if len(p.Events) == mostMarks && len(p.events) > mostMarks {
-		return fmt.Sprintf("The first %d; the log of the timeline below has all of them.", mostMarks)
+		return fmt.Sprintf("Only the first %d events are shown; the end of the report lists all.", mostMarks)
 	}
 	return ""
 }

@@ -35,7 +35,7 @@ func (o Options) checkCustom() error {
 	for _, a := range o.Scenario.CustomActions() {
 		if o.Actions[a.Name] == nil {
 			errs = append(errs, exitcode.UsageError(o.Scenario.Errorf(a.Path, "run it from a Go program that sets it in loadgen.Options.Actions",
-				"action %s is custom, and no code was given for it", a.Name)))
+				"action %s has kind: custom, which only a Go program can run", a.Name)))
 		}
 		delete(unused, a.Name)
 	}
@@ -45,7 +45,7 @@ func (o Options) checkCustom() error {
 	for _, m := range o.Scenario.CustomMeasurements() {
 		if o.Measurements[m.Name] == nil {
 			errs = append(errs, exitcode.UsageError(o.Scenario.Errorf(m.Path, "run it from a Go program that sets it in loadgen.Options.Measurements",
-				"measurement %s is custom, and no code was given for it", m.Name)))
+				"measurement %s has kind: custom, which only a Go program can make", m.Name)))
 		}
 	}
 	return errors.Join(errs...)

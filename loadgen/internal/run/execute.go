@@ -31,12 +31,12 @@ func (r *run) execute(parent, watched context.Context) {
 	}
 	all := map[string]func(context.Context) error{
 		"recorder": r.recording.Run, "tracker": r.workload.Run, "self meter": r.self.Run, "progress": r.display.run,
-		"pulse": r.samples.Run, "follower of the plane": events.follow,
+		"pulse": r.samples.Run, "reading the control plane's events": events.follow,
 		"abortOn": func(ctx context.Context) error { return r.phases.aborts.watch(ctx, r.recording, cancel) },
 		"workers": r.fleet.Watch,
 	}
 	if r.follow != nil {
-		all["watch of conditions and transitions"] = r.follow.Run
+		all["watching objects for conditions and transitions"] = r.follow.Run
 	}
 	for name, f := range all {
 		helpers.Go(func() error {

@@ -41,7 +41,7 @@ func faultErrors(s *scenario.Scenario, hint string) error {
 	for _, f := range s.Faults() {
 		if !f.OfNodes() || f.OfCloud() {
 			errs = append(errs, exitcode.UsageError(s.Errorf(f.Path, hint,
-				"%s is a fault of a bundled control plane; Stormglass breaks nothing in your cluster", f.Kind)))
+				"fault %s works only on a bundled control plane: Stormglass injects no such faults into your own cluster", f.Kind)))
 		}
 	}
 	return errors.Join(errs...)

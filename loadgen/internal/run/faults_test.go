@@ -248,7 +248,7 @@ func TestFaultsAreCheckedBeforeTheFirstPhase(t *testing.T) {
 		t.Errorf("error %v, want %s", err, want)
 	}
 	err = refuseFaults(sc)
-	if exitcode.Of(err) != exitcode.Usage || strings.Count(err.Error(), "\n") != 2 || !strings.HasPrefix(err.Error(), "mine.yaml:8: phases.p.faults[0]: slowFsync is a fault of a bundled control plane") {
+	if exitcode.Of(err) != exitcode.Usage || strings.Count(err.Error(), "\n") != 2 || !strings.HasPrefix(err.Error(), "mine.yaml:8: phases.p.faults[0]: fault slowFsync works only on a bundled control plane") {
 		t.Errorf("exit code %d: %v", exitcode.Of(err), err)
 	}
 }

@@ -59,7 +59,7 @@ func InCluster(ctx context.Context, o Options) (rules cluster.Rules, notes []str
 func checkPod(s *scenario.Scenario) error {
 	var errs []error
 	for _, h := range s.Hooks() {
-		errs = append(errs, exitcode.UsageError(s.Errorf(h.Path, "leave hooks out by --no-hooks", "the image has no program %s", h.Run[0])))
+		errs = append(errs, exitcode.UsageError(s.Errorf(h.Path, "leave hooks out by --no-hooks", "the image does not contain the program %s", h.Run[0])))
 	}
 	if s.Nodes.KubeletAddress != "" {
 		errs = append(errs, exitcode.UsageError(s.Errorf("nodes.kubeletAddress", "leave it out", "a pod does not have that address")))

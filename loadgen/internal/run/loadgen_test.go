@@ -133,8 +133,8 @@ func (i impatient) Step(line string) {
 // Objects left in a user's cluster are reported, also after another failure.
 func TestWindUpReportsLeftObjects(t *testing.T) {
 	for name, want := range map[string]string{
-		"not all is removed yet":          "the cluster cannot be reached: connection refused",
-		"removing the objects of the run": "the clean-up was ended by a second signal: not tried",
+		"some objects are not removed yet": "the cluster cannot be reached: connection refused",
+		"removing the objects of the run":  "the clean-up was ended by a second signal: not tried",
 	} {
 		t.Run(name, func(t *testing.T) {
 			user := impatient{name, make(chan struct{})}

@@ -68,7 +68,7 @@ func nodeConfig(ctx context.Context, t *target, s *scenario.Scenario, c console,
 	if s.Nodes.Count > 0 && !divided {
 		var err error
 		if api, err = t.KubeletAPI(ctx); err != nil {
-			c.step("the nodes serve no kubelet API: %v", err)
+			c.step("the simulated nodes cannot serve a kubelet API: %v", err)
 		}
 	}
 	config := node.Config{

@@ -106,7 +106,7 @@ func (ps *phases) idles() []string {
 		if n := ps.idled[what]; n > 1 {
 			what += fmt.Sprintf(", %d times", n)
 		}
-		lines = append(lines, what+" (target.atLeast: 1 makes that an error)")
+		lines = append(lines, what+" (set target.atLeast: 1 to make this an error)")
 	}
 	return lines
 }

@@ -145,7 +145,7 @@ func ObserverURL(dir string) (string, error) {
 	}
 	text, err := userfile.Read(filepath.Join(dir, observeURLFile), userfile.Text)
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", exitcode.Usagef("%s: no observer runs for this control plane (start `loadgen observe --cluster %s`)", dir, shell.Quote(dir))
+		return "", exitcode.Usagef("%s: `loadgen observe` is not running for this control plane (start it: `loadgen observe --dir %s`)", dir, shell.Quote(dir))
 	}
 	return strings.TrimSpace(string(text)), exitcode.EnvironmentError(err)
 }

@@ -52,7 +52,7 @@ func (o Options) checkLoads() error {
 		}
 		if o.Loads[l.Name] == nil {
 			return exitcode.UsageError(o.Scenario.Errorf(l.Path, "run it from a Go program that sets it in loadgen.Options.Loads",
-				"load %s is custom, and no code was given for it", l.Name))
+				"load %s has kind: custom, which only a Go program can send", l.Name))
 		}
 		delete(unused, l.Name)
 	}

@@ -125,7 +125,7 @@ func (ps *phases) phase(ctx context.Context, p *scenario.Phase) (err error) {
 		return causeOf(ctx, err)
 	}
 	if !p.Until.IsZero() && !stamp.ConditionMet && !stamp.EndedEarly {
-		ps.step("phase %s: %s did not hold within %s%s; all later phases are skipped", p.Name, p.Until, p.Within, reached(stamp))
+		ps.step("phase %s: condition %s was not met within %s%s; all later phases are skipped", p.Name, p.Until, p.Within, reached(stamp))
 		return errConditionNotMet
 	}
 	return nil

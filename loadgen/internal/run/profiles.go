@@ -35,7 +35,7 @@ type profiler struct {
 }
 
 // errPhaseOver is the reason why a profile that was in progress at the end of its phase is lost.
-var errPhaseOver = errors.New("the phase ended while the profile was taken")
+var errPhaseOver = errors.New("the phase ended before the profile was complete")
 
 // profiling takes the profiles of one phase.
 type profiling struct {
@@ -170,7 +170,7 @@ func (ps *profiling) keep(asked *scenario.Profile, component string, began time.
 func fileOf(name string) string { return path.Join(result.ProfileDir, name+".pb.gz") }
 
 func (ps *profiling) lose(asked *scenario.Profile, component string, began time.Time, why error) {
-	ps.step("profile %s of %s is lost: %v", asked.Kind, component, why)
+	ps.step("profile %s of %s was not recorded: %v", asked.Kind, component, why)
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
 	ps.taken = append(ps.taken, result.Profile{Phase: ps.phase, Component: component, Kind: asked.Kind, Began: began.UTC(), Lost: why.Error()})

@@ -135,7 +135,7 @@ func TestLostProfilesSayWhy(t *testing.T) {
 		profiles.wait()
 	})
 	want := map[string]string{
-		"etcd-0 cpu":                   "the phase ended while the profile was taken",
+		"etcd-0 cpu":                   "the phase ended before the profile was complete",
 		"etcd-0 heap":                  "the phase ended before the profile began",
 		"kube-scheduler-0 heap":        "Forbidden: get on the URL /debug/pprof/heap is not permitted",
 		"kube-controller-manager heap": "its address is unknown (known components: ",

@@ -21,7 +21,7 @@ func (r *run) tearDown() {
 	}
 	ctx, cancel := r.windUp(teardownTimeout)
 	defer cancel()
-	err := errors.New("teardown: not done: the control plane or cluster is lost")
+	err := errors.New("teardown skipped: the control plane or cluster can no longer be reached")
 	if !r.target.isLost() {
 		r.step("teardown")
 		r.display.beginStage(scenario.Teardown)
@@ -57,7 +57,7 @@ func (ps *phases) tearDown(ctx context.Context) error {
 		path := fmt.Sprintf("%s[%d]", scenario.Teardown, i)
 		err := ps.actOnObjects(ctx, scenario.Teardown, path, &ps.scenario.Teardown[i])
 		if ctx.Err() != nil {
-			return errors.Join(append(errs, fmt.Errorf("%s: not done: the run was stopped (%w)", path, context.Cause(ctx)))...)
+			return errors.Join(append(errs, fmt.Errorf("%s: skipped, because the run was stopped (%w)", path, context.Cause(ctx)))...)
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", path, err))

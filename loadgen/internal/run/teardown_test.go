@@ -91,7 +91,7 @@ func TestTeardownGoesOnPastFailures(t *testing.T) {
 		t.Errorf("deleted %q, want %q", api.deleted, want)
 	}
 	want := "teardown[0]: the cluster has no resource \"databases.example.com\" (`kubectl api-resources` lists them); " +
-		"teardown[2]: the run has 1 secrets, but atLeast is 3"
+		"teardown[2]: the target selects 1 secrets, but its atLeast is 3"
 	if r.info.Failure != want || len(r.info.Warnings) != 0 {
 		t.Errorf("failure %q\nwant %q\nwarnings %q", r.info.Failure, want, r.info.Warnings)
 	}
@@ -119,7 +119,7 @@ func TestNoTeardownOfALostTarget(t *testing.T) {
 	r.target.lose(fmt.Errorf("the plane has ended"))
 	r.info.Failure = "the plane has ended"
 	r.tearDown()
-	if len(api.deleted) != 0 || len(r.info.Warnings) != 1 || r.info.Warnings[0] != "teardown: not done: the control plane or cluster is lost" {
+	if len(api.deleted) != 0 || len(r.info.Warnings) != 1 || r.info.Warnings[0] != "teardown skipped: the control plane or cluster can no longer be reached" {
 		t.Errorf("deleted %q, warnings %q", api.deleted, r.info.Warnings)
 	}
 }
@@ -130,8 +130,8 @@ func TestActionsThatSelectNothingAreCounted(t *testing.T) {
 	r.tearDown()
 	r.tearDown()
 	want := []string{
-		"teardown[0]: delete secrets selected no object, 2 times (target.atLeast: 1 makes that an error)",
-		"teardown[1]: delete secrets selected no object, 2 times (target.atLeast: 1 makes that an error)",
+		"teardown[0]: delete secrets selected no object, 2 times (set target.atLeast: 1 to make this an error)",
+		"teardown[1]: delete secrets selected no object, 2 times (set target.atLeast: 1 to make this an error)",
 	}
 	if got := r.phases.idles(); !slices.Equal(got, want) || r.info.Failure != "" {
 		t.Errorf("%q\nwant %q\nfailure %q", got, want, r.info.Failure)

@@ -107,7 +107,7 @@ func findPrometheus(ctx context.Context, config *promimport.Config, t *cluster.T
 	}
 	t.ScrapedElsewhere(source.URL(), instances)
 	t.Notes = append(t.Notes, fmt.Sprintf(
-		"nothing is scraped: the metrics of %s are read from %s, which scrapes them every %s; each phase waits for such a scrape before it begins and after it ends",
+		"this run does not scrape: it reads the metrics of %s from %s, which scrapes them every %s; each phase waits for one of these scrapes before it begins and after it ends",
 		strings.Join(source.Jobs(), ", "), source.URL(), every))
 	if ahead := source.Ahead(); ahead.Abs() > clockNote {
 		t.Notes = append(t.Notes, fmt.Sprintf("the clock of the Prometheus is %s ahead of this machine's; the run corrects for that", ahead.Round(time.Second)))
@@ -118,7 +118,7 @@ func findPrometheus(ctx context.Context, config *promimport.Config, t *cluster.T
 func gateNotes(gates []gate.Compiled, t *cluster.Target, source *promimport.Source) (notes []string) {
 	jobs, offer := t.Jobs(), "--targets FILE names them"
 	if source != nil {
-		jobs, offer = source.Jobs(), "--prometheus-job OURS=THEIRS gives the name in your Prometheus"
+		jobs, offer = source.Jobs(), "--prometheus-job COMPONENT=JOB names its job in your Prometheus"
 	}
 	for _, g := range gates {
 		if lacks := g.Lacks(jobs); len(lacks) > 0 {

@@ -70,7 +70,7 @@ func Open(dir string) (*Recorded, error) {
 	}
 	changed := rec.Run.Changed(dir)
 	if err == nil && len(rec.Run.Files) == 0 {
-		rec.Notes = append(rec.Notes, "digests of the run's files: not recorded (a change after the run would not be noticed)")
+		rec.Notes = append(rec.Notes, "no checksums of the run's files were recorded, so a change after the run would not be noticed")
 	}
 	rec.readScenario(changed[result.ScenarioFile])
 	take(rec, &rec.Measurements, changed[result.MeasurementsFile], rec.readMeasurements)

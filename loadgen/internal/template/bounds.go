@@ -56,7 +56,7 @@ func (b *Bounds) Begin() { b.steps, b.deadline = 0, time.Now().Add(longest) }
 // Step counts n steps. It returns an error if there are too many steps, or if the time is over.
 func (b *Bounds) Step(n int) error {
 	if b.steps += n; b.steps > mostSteps {
-		return &Error{Msg: fmt.Sprintf("its loops and templates run more than %d iterations", mostSteps)}
+		return &Error{Msg: fmt.Sprintf("the template's loops run more than %d iterations", mostSteps)}
 	}
 	return b.Late()
 }
@@ -64,7 +64,7 @@ func (b *Bounds) Step(n int) error {
 // Late returns an error if the time is over.
 func (b *Bounds) Late() error {
 	if time.Now().After(b.deadline) {
-		return &Error{Msg: fmt.Sprintf("it takes longer than %v", longest)}
+		return &Error{Msg: fmt.Sprintf("rendering the templates takes longer than %v", longest)}
 	}
 	return nil
 }

@@ -107,7 +107,7 @@ type bounded struct{ to *bytes.Buffer }
 
 func (b bounded) Write(p []byte) (int, error) {
 	if b.to.Len()+len(p) > mostRendered {
-		return 0, &Error{Msg: fmt.Sprintf("it renders more than %d MiB", mostRendered>>20), Hint: "an API server accepts requests up to 3 MiB"}
+		return 0, &Error{Msg: fmt.Sprintf("the template renders more than %d MiB", mostRendered>>20), Hint: "an API server accepts requests up to 3 MiB"}
 	}
 	return b.to.Write(p)
 }
@@ -125,7 +125,7 @@ func documents(text []byte) ([]map[string]any, error) {
 		case ok:
 			all = append(all, unlisted(object)...)
 		case one != nil:
-			return nil, &Error{Msg: fmt.Sprintf("it does not render an object: %.60q", fmt.Sprint(one)), Hint: "a manifest has fields: apiVersion, kind, metadata"}
+			return nil, &Error{Msg: fmt.Sprintf("the template does not render an object: %.60q", fmt.Sprint(one)), Hint: "a manifest has fields: apiVersion, kind, metadata"}
 		}
 	}
 }
@@ -209,9 +209,9 @@ var yamlLine = regexp.MustCompile(`^(?:yaml: )+(?:line (\d+): )?(.*)$`)
 func yamlError(err error, rendered []byte) *Error {
 	m := yamlLine.FindStringSubmatch(strings.ReplaceAll(err.Error(), "\n", " "))
 	if m == nil {
-		return &Error{Msg: "it does not render valid YAML: " + err.Error()}
+		return &Error{Msg: "the template does not render valid YAML: " + err.Error()}
 	}
-	e := &Error{Msg: "it does not render valid YAML: " + m[2]}
+	e := &Error{Msg: "the template does not render valid YAML: " + m[2]}
 	if line, _ := strconv.Atoi(m[1]); line > 0 {
 		if lines := strings.Split(string(rendered), "\n"); line <= len(lines) {
 			e.Msg += fmt.Sprintf(", at %.60q", strings.TrimSpace(lines[line-1]))

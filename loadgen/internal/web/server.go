@@ -131,13 +131,13 @@ func (s *Server) guard(h http.Handler) http.Handler {
 		token, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 		switch {
 		case !loopback.Is(host):
-			http.Error(w, "this address is only for this machine: use 127.0.0.1", http.StatusForbidden)
+			http.Error(w, "this server answers only requests from this machine: use the address 127.0.0.1", http.StatusForbidden)
 			return
 		case subtle.ConstantTimeCompare([]byte(token), []byte(s.token)) != 1:
 			http.Error(w, "wrong token: use the whole address that loadgen printed", http.StatusNotFound)
 			return
 		case origins.Check(r) != nil:
-			http.Error(w, "commands from pages of another origin are refused", http.StatusForbidden)
+			http.Error(w, "this command came from a web page of another origin, which is not allowed", http.StatusForbidden)
 			return
 		}
 		header := w.Header()

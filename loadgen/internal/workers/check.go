@@ -40,7 +40,7 @@ func Check(o Options, s *scenario.Scenario) error {
 		divided++
 		if most, of := kind.MostWorkers(l.Load); most > 0 && o.Count > most {
 			return exitcode.UsageError(s.Errorf(l.Path, fmt.Sprintf("at most --workers %d", most),
-				"load %s has %d %s, too few for %d workers", l.Name, most, of, o.Count))
+				"load %s has only %d %s, too few to divide among %d workers", l.Name, most, of, o.Count))
 		}
 	}
 	if divided > 0 {
@@ -49,7 +49,7 @@ func Check(o Options, s *scenario.Scenario) error {
 	switch whole := WholeNodes(s); {
 	case s.Nodes.Count == 0 || whole != "":
 		if whole != "" {
-			whole = "; its nodes stay in one process: " + whole
+			whole = "; its nodes cannot be divided: " + whole
 		}
 		return exitcode.UsageError(s.Errorf("phases", "run it without --workers",
 			"scenario %s has no load and no nodes that workers can divide (loads of kinds history, replay and custom, and actions stay in one process)%s", s.Name, whole))

@@ -118,7 +118,7 @@ func (m *member) post(next message) {
 	case m.out <- next:
 	case <-m.gone:
 	default:
-		m.lose(fmt.Sprintf("was lost: it does not read its messages (%d are waiting)", mostPosted))
+		m.lose(fmt.Sprintf("was lost: it does not read the coordinator's messages (%d are waiting)", mostPosted))
 	}
 }
 

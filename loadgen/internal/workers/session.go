@@ -280,7 +280,7 @@ func (s *session) obey(ctx context.Context, c call) {
 	case verbNodesStart, verbNodesAble, verbNodesHit, verbNodesStop:
 		s.obeyNodes(ctx, c, beside)
 	default:
-		beside(func() reply { return reply{Error: "it does not know the call " + c.Verb} })
+		beside(func() reply { return reply{Error: "it does not know the command " + c.Verb} })
 	}
 }
 

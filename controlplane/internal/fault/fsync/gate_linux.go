@@ -41,7 +41,7 @@ func (g *gate) set(d Delay) error {
 func installOnAllThreads() (int, error) {
 	arch, ok := auditArch()
 	if !ok {
-		return -1, fmt.Errorf("no seccomp filter for %s", runtime.GOARCH)
+		return -1, fmt.Errorf("the seccomp filter for %s is missing", runtime.GOARCH)
 	}
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

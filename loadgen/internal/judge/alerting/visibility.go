@@ -71,7 +71,7 @@ func (s Ruleset) Look(ctx context.Context, a *archive.Archive, alert string, kno
 				visible.Unborn = append(visible.Unborn, metric)
 			}
 		default:
-			visible.Blind = fmt.Sprintf("%s was not recorded: no target exposes it, or record.drop names it", metric)
+			visible.Blind = fmt.Sprintf("%s was not recorded: no scraped target exposes it, or record.drop in the scenario excludes it", metric)
 		}
 		if visible.Blind != "" {
 			break

@@ -236,7 +236,7 @@ func (w window) admission(b *row, c call, all total, perRequest, webhooks float6
 	of, note := ofCall, ""
 	if share := all.count / w.ofOperation(c.operation); share < 1 {
 		of = ofOperation
-		note = fmt.Sprintf("measured over all %s requests; these are %.0f%% of them", c.operation, 100*share)
+		note = fmt.Sprintf("measured over all %s requests; the requests of this row are %.0f%% of them", c.operation, 100*share)
 	}
 	if webhooks > 0 {
 		note = join(note, fmt.Sprintf("webhooks included: %.3g ms", webhooks*perRequest*1e3))

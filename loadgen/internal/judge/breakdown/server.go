@@ -208,7 +208,7 @@ func unfit(ctx context.Context, a *archive.Archive, kind string, p result.Phase,
 		}
 		switch {
 		case started[0] == 0 || started[1] == 0:
-			return fmt.Sprintf("%s shows no process_start_time_seconds: a restart could not be detected", instance), nil
+			return fmt.Sprintf("%s exposed no process_start_time_seconds, so a restart could not be detected", instance), nil
 		case !archive.SameProcess(started[0], started[1]):
 			return fmt.Sprintf("%s restarted in %s", instance, p.Name) + because(outages.Fault(instance, p.Start, p.End)), nil
 		}

@@ -172,9 +172,9 @@ func (w window) splitService(b *row, r result.Requests) {
 		return
 	}
 	b.ServerMean = &audited
-	of, source := ofCall, "service time less "+famRequest
+	of, source := ofCall, "service time minus "+famRequest
 	if exact {
-		of, source = ofOurs, "service time less the audit log's"
+		of, source = ofOurs, "service time minus the time in the audit log"
 	}
 	b.part(result.PartWire, r.Service.Mean-audited*perRequest, of, source, wireNote(r))
 	if refused != "" {

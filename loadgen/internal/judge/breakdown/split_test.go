@@ -219,7 +219,7 @@ func TestSharedOperations(t *testing.T) {
 	if note := rows[0].Parts[5].Note; !strings.HasPrefix(note, "get 0.15 times a request, update 1.00 times a request; other verbs (APPLY, DELETE, DELETECOLLECTION, GET) make some of these calls too: ") {
 		t.Errorf("etcd's note is %q", note)
 	}
-	if note := rows[0].Parts[4].Note; !strings.Contains(note, "these are 50% of them") {
+	if note := rows[0].Parts[4].Note; !strings.Contains(note, "the requests of this row are 50% of them") {
 		t.Errorf("admission's note is %q", note)
 	}
 	for _, r := range rows[1:3] {

@@ -96,7 +96,7 @@ func (o *Options) complete() (doubts []string, err error) {
 		span result.Span
 	}{{"calm", o.Calm}, {"diagnosed", o.Under}} {
 		if s.span.To.Before(s.span.From) && !cut {
-			return nil, tooLittle(fmt.Sprintf("the %s time ends before it begins: the recorded data ends at %s", s.name, o.To.UTC().Format(time.DateTime)))
+			return nil, tooLittle(fmt.Sprintf("the %s time is after the recorded data, which ends at %s", s.name, o.To.UTC().Format(time.DateTime)))
 		}
 	}
 	if o.tooShort(o.Under) {
@@ -104,9 +104,9 @@ func (o *Options) complete() (doubts []string, err error) {
 	}
 	switch {
 	case cut && o.tooShort(o.Calm):
-		doubts = append(doubts, fmt.Sprintf("fewer than %d scrapes were recorded before the diagnosed time, so there is no calm time to compare with (name one with --calm)", leastScrapes))
+		doubts = append(doubts, fmt.Sprintf("fewer than %d scrapes were recorded before the diagnosed time, so there is nothing to compare with (name a time without the problem with --calm)", leastScrapes))
 	case o.tooShort(o.Calm):
-		doubts = append(doubts, fmt.Sprintf("the calm time of %s is too short for %d scrapes at intervals of %s", o.Calm.To.Sub(o.Calm.From).Round(time.Second), leastScrapes, o.Step))
+		doubts = append(doubts, fmt.Sprintf("the time without the problem (the calm time) of %s is too short for %d scrapes at intervals of %s", o.Calm.To.Sub(o.Calm.From).Round(time.Second), leastScrapes, o.Step))
 	}
 	return doubts, nil
 }
@@ -173,11 +173,11 @@ func (o *Options) window() time.Duration { return 2*o.Step + time.Millisecond }
 func (o *Options) incomparable(all []series) (doubts []string) {
 	switch {
 	case o.tooShort(o.Calm):
-		return []string{fmt.Sprintf("the calm time has fewer than %d scrapes with data (name another one with --calm)", leastScrapes)}
+		return []string{fmt.Sprintf("the time without the problem (the calm time) has fewer than %d scrapes with data (name another one with --calm)", leastScrapes)}
 	case !slices.ContainsFunc(all, func(s series) bool { return s.ofAPIServer() && s.within(o.Calm) }):
-		return []string{"no metrics of kube-apiserver were recorded in the calm time"}
+		return []string{"no metrics of kube-apiserver were recorded in the time without the problem (the calm time)"}
 	case !haveCommonAPIServer(all, *o):
-		return []string{"no kube-apiserver was recorded both in the calm time and in the diagnosed time, so nothing can be compared (name another calm time with --calm)"}
+		return []string{"no kube-apiserver was recorded both in the time without the problem (the calm time) and in the diagnosed time, so nothing can be compared (name another calm time with --calm)"}
 	}
 	return nil
 }

@@ -275,7 +275,7 @@ func TestCauses(t *testing.T) {
 func TestWhatIsSaidOfACause(t *testing.T) {
 	d := diagnose(t, plane{{"wal-fsync", "etcd-1", 0.0006, 0.026, 26, 36}, {"backend-commit", "etcd-1", 0.001, 0, 0, 0}, {"writes", "kube-apiserver-0", 0.01, 1.5, 27, 36}})
 	c := d.Causes[0]
-	if want := "etcd-1: WAL fsync 606 µs -> 26 ms from 14:02:05; CPU and commit calm"; c.Sentence != want {
+	if want := "etcd-1: WAL fsync 606 µs -> 26 ms from 14:02:05; CPU and commit normal"; c.Sentence != want {
 		t.Errorf("it says %q, want %q", c.Sentence, want)
 	}
 	if len(c.Explains) != 1 || c.Explains[0].What != "mean time of writes" || len(d.Symptoms) != 0 {
@@ -356,7 +356,7 @@ func TestRecordedInTheCalmTimeOnly(t *testing.T) {
 // Without an API server in the calm time there is nothing to compare with.
 func TestNoAPIServerInTheCalmTime(t *testing.T) {
 	p := scraped{plane{{"cpu", "kube-apiserver-3", 0.05, 0, 0, 0}, {"reads", "kube-apiserver-3", 10, 0, 0, 0}, {"wal-fsync", "etcd-0", 0.0006, 0, 0, 0}}, joins}
-	if d, err := Diagnose(context.Background(), p, Options{From: begin, To: begin.Add(60 * step), Step: step}); err != nil || d.Answer != result.CannotTell || !strings.Contains(d.Doubts[0], "in the calm time") {
+	if d, err := Diagnose(context.Background(), p, Options{From: begin, To: begin.Add(60 * step), Step: step}); err != nil || d.Answer != result.CannotTell || !strings.Contains(d.Doubts[0], "(the calm time)") {
 		t.Errorf("%s, as %q: %v", d.Answer, d.Doubts, err)
 	}
 }
@@ -502,7 +502,7 @@ func TestHealthyNeedsEvidence(t *testing.T) {
 		Calm: result.Span{From: begin, To: begin.Add(20 * step)}, Under: result.Span{From: begin.Add(40 * step), To: begin.Add(60 * step)},
 	}
 	d, err = Diagnose(t.Context(), plane{answers, {"failed", "429", 0, 0.5, 5, 15}}, named)
-	if err != nil || d.Answer != result.CannotTell || !strings.Contains(d.Doubts[0], "the calm time was not calm: share of the loads' requests") {
+	if err != nil || d.Answer != result.CannotTell || !strings.Contains(d.Doubts[0], "the calm time shows a problem too: share of the loads' requests") {
 		t.Errorf("a named calm time with trouble: %s, as %q: %v", d.Answer, d.Doubts, err)
 	}
 	d, err = Diagnose(t.Context(), plane{answers}, Options{From: begin, To: begin.Add(60 * step), Step: step, NoData: []string{"unsent", "lost"}})

@@ -281,10 +281,10 @@ func (c Compiled) late(first time.Time, windows []window) (why []reading) {
 	if n := len(windows); n > 0 && windows[n-1].missing == "" && !r.Fires(first, windows[n-1].end) {
 		var needs []string
 		if r.For > 0 {
-			needs = append(needs, "its for is "+span(r.For))
+			needs = append(needs, "its for field is "+span(r.For))
 		}
 		if r.Back > 0 {
-			needs = append(needs, "it looks "+span(r.Back)+" back")
+			needs = append(needs, "its expression reads the last "+span(r.Back))
 		}
 		tooShort("%s cannot fire within %s: %s", c.Alert, span(windows[n-1].end.Sub(first)), strings.Join(needs, ", and "))
 	}

@@ -74,7 +74,7 @@ func TestSilentAlertsWithoutData(t *testing.T) {
 		short := m.Phases[0]
 		short.End = short.Start.Add(30 * time.Second)
 		expect(t, "too short for it", judged(t, "{name: g, alert: EtcdWALFsyncVerySlow, fires: false, over: [calm]}", a, result.Measurements{Phases: []result.Phase{short}}),
-			result.NoData, 0, "EtcdWALFsyncVerySlow cannot fire within 31 s: its for is 60 s")
+			result.NoData, 0, "EtcdWALFsyncVerySlow cannot fire within 31 s: its for field is 60 s")
 	})
 	t.Run("dropped", func(t *testing.T) {
 		l, m := diskRun(t, record.Options{Drop: []string{"etcd_disk_wal_fsync_duration_seconds"}}, nil)
@@ -272,8 +272,8 @@ groups:
 		{"OfSeldom", "calm", result.NoData, "OfSeldom was not evaluated in calm"},
 		{"Seldom", "storm", result.Pass, "did not fire in storm"},
 		{"Seldom", "calm, storm", result.Pass, "did not fire in calm, storm"},
-		{"LongAgo", "storm", result.NoData, "LongAgo cannot fire within 3m2s: it looks 1h0m0s back"},
-		{"Behind", "storm", result.NoData, "it looks 10m0s back"},
+		{"LongAgo", "storm", result.NoData, "LongAgo cannot fire within 3m2s: its expression reads the last 1h0m0s"},
+		{"Behind", "storm", result.NoData, "its expression reads the last 10m0s"},
 		{"Namespaced", "storm", result.NoData, "no series of process_open_fds has a label namespace"},
 		{"NoSuchJobs", "storm", result.NoData, `nothing with job=~"kube-etcd.*" was scraped`},
 		{"NoSuchTarget", "storm", result.NoData, `no target matches up{instance="10.0.0.1:2379",job="etcd"}`},

@@ -139,14 +139,14 @@ func (c Compiled) targets(ctx context.Context, a *archive.Archive) (targets, err
 			t.unborn = append(t.unborn, metric)
 		}
 		if len(found) == 0 && !unborn {
-			return targets{missing: fmt.Sprintf("%s was not recorded: no target exposes it, or record.drop names it", metric)}, nil
+			return targets{missing: fmt.Sprintf("%s was not recorded: no scraped target exposes it, or record.drop in the scenario excludes it", metric)}, nil
 		}
 		if c.objective.Needs == nil {
 			t.instances = append(t.instances, found...)
 		}
 	}
 	if len(t.instances) == 0 { // all metrics are unborn
-		return targets{missing: "none of the metrics was recorded: no target exposes them, or record.drop names them"}, nil
+		return targets{missing: "none of the metrics was recorded: no scraped target exposes them, or record.drop in the scenario excludes them"}, nil
 	}
 	slices.Sort(t.instances)
 	t.instances = slices.Compact(t.instances)

@@ -70,7 +70,7 @@ func (w work) limit(p result.Phase, least, during, late float64) (limit, why str
 	case len(p.Saturated) > 0:
 		return result.LimitGenerator, "it was saturated"
 	case w.late > 0 && w.missing-w.late <= (1-least)*asked:
-		return result.LimitGenerator, fmt.Sprintf("its own delay made %.0f arrivals late", w.late)
+		return result.LimitGenerator, fmt.Sprintf("its own delay made %.0f requests late", w.late)
 	case stalled > 0 && late-stalled <= (1-least)*during:
 		return result.LimitGenerator, fmt.Sprintf("it did not run for %s", show(scenario.Seconds, p.StalledSeconds))
 	case w.isSlow():
@@ -86,11 +86,11 @@ func (w work) limit(p result.Phase, least, during, late float64) (limit, why str
 	case w.cut != "":
 		return result.LimitAsked, w.cut
 	case w.load && w.full == "":
-		return result.LimitAsked, w.took() + ": the objects that the requests needed did not exist in time" + w.rest()
+		return result.LimitAsked, w.took() + ": not enough objects existed for the requests to work on" + w.rest()
 	case w.full != "":
 		return result.LimitAsked, strings.TrimPrefix(fmt.Sprintf("%s: %s is too low for the rate%s", w.took(), w.full, w.rest()), ": ")
 	}
-	return result.LimitAsked, w.took() + ": each round takes longer than the time until the next round is due"
+	return result.LimitAsked, w.took() + ": each round of requests takes longer than the interval between two rounds"
 }
 
 // slowedBy returns the limit in a phase with slow answers: the machine if other programs kept it busy, otherwise the
@@ -124,13 +124,13 @@ func (w work) took() string {
 // rest describes requests that were not sent, failed or were not answered.
 func (w work) rest() (text string) {
 	if w.unsent > 0 {
-		text += fmt.Sprintf("; %.0f arrivals unsent", w.unsent)
+		text += fmt.Sprintf("; %.0f requests were not sent", w.unsent)
 	}
 	if w.errors > 0 {
 		text += fmt.Sprintf("; %.0f requests failed%s", w.errors, w.worst())
 	}
 	if w.backlog > 0 {
-		text += fmt.Sprintf("; %.0f answers were overdue when the arrivals ended", w.backlog)
+		text += fmt.Sprintf("; %.0f requests had no answer in time when the load ended", w.backlog)
 	}
 	return text
 }

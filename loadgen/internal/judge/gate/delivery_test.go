@@ -102,21 +102,21 @@ func TestWhatWasNotDeliveredDoesNotPass(t *testing.T) {
 		"one unsent":            {requests(steady("made", 1, 0, 0, 0.005)), 0, ""},
 		"4% unsent":             {requests(steady("made", 16, 0, 0, 0.005)), 0, ""},
 		"slow, and all in time": {requests(steady("made", 0, 0, 20, 1)), 0, ""},
-		"slow answers fill it":  {requests(steady("made", 350, 0, 5, 2)), 1, "load made in churn: 2.25/s of the 20/s asked for (11.4%); limited by the cluster: requests took 2 s (p50), so maxInFlight 5 was full; 350 arrivals unsent"},
+		"slow answers fill it":  {requests(steady("made", 350, 0, 5, 2)), 1, "load made in churn: 2.25/s of the 20/s asked for (11.4%); limited by the cluster: requests took 2 s (p50), so maxInFlight 5 was full; 350 requests were not sent"},
 		"slow answers on a busy machine": {func(p *result.Phase) {
 			p.Requests, p.Machine = []result.Requests{steady("made", 350, 0, 5, 2)}, &result.Machine{Busy: "other programs used 1.5 of 2 processors"}
-		}, 3, "limited by the machine: requests took 2 s (p50), so maxInFlight 5 was full; 350 arrivals unsent; measured on a busy machine: other programs used 1.5 of 2 processors in churn"},
+		}, 3, "limited by the machine: requests took 2 s (p50), so maxInFlight 5 was full; 350 requests were not sent; measured on a busy machine: other programs used 1.5 of 2 processors in churn"},
 		"refused on a busy machine": {func(p *result.Phase) {
 			p.Requests, p.Machine = []result.Requests{steady("made", 0, 100, 0, 0.002)}, &result.Machine{Busy: "other programs used 1.5 of 2 processors"}
 		}, 1, "limited by the cluster: 100 requests failed"},
-		"fast answers, and it is low": {requests(steady("made", 200, 0, 0, 0.2)), 3, "maxInFlight 5 is too low for the rate; 200 arrivals unsent"},
+		"fast answers, and it is low": {requests(steady("made", 200, 0, 0, 0.2)), 3, "maxInFlight 5 is too low for the rate; 200 requests were not sent"},
 		"refused":                     {requests(steady("made", 0, 100, 0, 0.002)), 1, "100 requests failed, most with 429"},
-		"unanswered":                  {requests(steady("made", 0, 0, 120, 0.6)), 1, "108 answers were overdue when the arrivals ended"},
+		"unanswered":                  {requests(steady("made", 0, 0, 120, 0.6)), 1, "108 requests had no answer in time when the load ended"},
 		"its own delay": {func(p *result.Phase) {
 			r := steady("made", 200, 0, 0, 0.002)
 			r.UnsentLate = 185
 			p.Requests = []result.Requests{r}
-		}, 3, "limited by the generator: its own delay made 185 arrivals late"},
+		}, 3, "limited by the generator: its own delay made 185 requests late"},
 		"it stood still": {func(p *result.Phase) {
 			p.Requests, p.StalledSeconds = []result.Requests{steady("made", 100, 0, 0, 0.002)}, 4
 		}, 3, "limited by the generator: it did not run for 4 s"},
@@ -133,7 +133,7 @@ func TestWhatWasNotDeliveredDoesNotPass(t *testing.T) {
 		"a load under its own share":        {requests(steady("lax", 380, 0, 0, 2)), 1, "load lax in churn: 1/s of the 20/s"},
 		"rounds and requests in time":       {actions(patching(10, 10.05, 0.005)), 0, ""},
 		"evictions that a budget refuses":   {actions(result.Action{Name: "evict pods", Rate: 20, Rounds: 1, Requests: 30, Done: 0, Refused: 30, DueSeconds: 1.5, Seconds: 1.6, Service: lat(30, 0.01, 0.01, 0.01)}), 1, "limited by the cluster: 30 requests failed, most with 429"},
-		"an action that the phase cuts off": {actions(result.Action{Name: "create", Cut: true, Done: 1}), 3, "phases.churn.actions[0], create: 0 of the 1 rounds asked for (0%); limited by the asked rate: the phase ended after 1 of the round's requests"},
+		"an action that the phase cuts off": {actions(result.Action{Name: "create", Cut: true, Done: 1}), 3, "phases.churn.actions[0], create: 0 of the 1 rounds asked for (0%); limited by the asked rate: the phase ended when 1 requests of the round were done"},
 		"refused while the generator was saturated": {func(p *result.Phase) {
 			p.Requests, p.Saturated = []result.Requests{steady("made", 0, 100, 0, 0.002)}, []string{"late"}
 		}, 1, "limited by the cluster: 100 requests failed"},
@@ -185,7 +185,7 @@ func TestOverdueAnswersAreMissing(t *testing.T) {
 			made.Overdue = overdue
 			p.Requests = []result.Requests{made}
 		})
-		if res := judgedAs(t, asking, m); res.ExitCode != want || want == 1 && !strings.Contains(res.Reasons[0], "answers were overdue") {
+		if res := judgedAs(t, asking, m); res.ExitCode != want || want == 1 && !strings.Contains(res.Reasons[0], "had no answer in time") {
 			t.Errorf("%d overdue: exit %d, %q; want %d", overdue, res.ExitCode, res.Reasons, want)
 		}
 	}

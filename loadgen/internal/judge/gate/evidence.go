@@ -231,7 +231,7 @@ func (e evidence) withholdGeneratorDelay(f finding) finding {
 			continue
 		}
 		u := e.objective.Unit
-		f.readings[i].missing, f.readings[i].withheld = fmt.Sprintf("%s: %s is %s %s, but without the generator's own delay it would be %s, which is not",
+		f.readings[i].missing, f.readings[i].withheld = fmt.Sprintf("%s: %s is %s %s, but only because of the generator's own delay: without it, the value would be %s",
 			r.of, show(u, r.value), side(e.op), show(u, e.bound), show(u, *r.external)), true
 	}
 	return f

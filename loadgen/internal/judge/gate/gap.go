@@ -99,7 +99,7 @@ func (c Compiled) fit(ctx context.Context, a *archive.Archive, w window, instanc
 		}
 	}
 	if first == 0 && !excuse(w.start, w.end) {
-		f.why = fmt.Sprintf("%s shows no process_start_time_seconds in %s: a restart could not be detected", instance, w.name)
+		f.why = fmt.Sprintf("%s exposed no process_start_time_seconds in %s, so a restart could not be detected", instance, w.name)
 	}
 	return f, nil
 }
@@ -175,7 +175,7 @@ func (rule gapRule) gaps(targets []fitness, of string) (why string, notes []stri
 		switch rule {
 		case gapEach, gapShared:
 			if !spoken && 2*t.known < t.window {
-				return fmt.Sprintf("the counts of %s in %s are known only for %s", t.instance, of, seen), nil, false
+				return fmt.Sprintf("the counts of %s in %s cover only %s", t.instance, of, seen), nil, false
 			}
 		case gapCount, gapCountSeenByAll:
 			atLeast = atLeast || !spoken

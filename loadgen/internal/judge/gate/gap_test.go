@@ -69,7 +69,7 @@ func TestGapsOfSilentAlerts(t *testing.T) {
 		detail  string
 	}{
 		30: {result.Pass, "the counts of etcd-1 cover 40 s of 60 s (kill)"},
-		50: {result.NoData, "the counts of etcd-1 in storm are known only for 20 s of 60 s (kill)"},
+		50: {result.NoData, "the counts of etcd-1 in storm cover only 20 s of 60 s (kill)"},
 	} {
 		rec := awayLab(t, "kill", until, "etcd-1")
 		res, err := Judge(t.Context(), compiled(t, "{name: g, alert: EtcdLeaderChanges, fires: false, over: [storm]}"), rec)
@@ -186,14 +186,14 @@ func TestGatesWhereAnInstanceWasAway(t *testing.T) {
 		}},
 		"an API server, for most of it": {"kill", 50, []string{"kube-apiserver-0"}, []want{
 			{mutating, result.Pass, "the counts of kube-apiserver-0 cover 20 s of 60 s (kill)"},
-			{expr, result.NoData, "the counts of kube-apiserver-0 in storm are known only for 20 s of 60 s (kill)"},
+			{expr, result.NoData, "the counts of kube-apiserver-0 in storm cover only 20 s of 60 s (kill)"},
 			{cpu, result.Pass, "20 s of 60 s"},
 		}},
 		"all API servers, for most of it": {"kill", 50, []string{"kube-apiserver-0", "kube-apiserver-1"}, []want{
-			{mutating, result.NoData, "the counts of kube-apiserver-0 in storm are known only for 20 s of 60 s (kill)"},
+			{mutating, result.NoData, "the counts of kube-apiserver-0 in storm cover only 20 s of 60 s (kill)"},
 		}},
 		"a member of etcd, for most of it": {"kill", 50, []string{"etcd-0"}, []want{
-			{fsync, result.NoData, "the counts of etcd-0 in storm are known only for 20 s of 60 s (kill)"},
+			{fsync, result.NoData, "the counts of etcd-0 in storm cover only 20 s of 60 s (kill)"},
 			{changes, result.Pass, "the counts of etcd-0 cover 20 s of 60 s (kill)"}, // the other instance has counted them
 		}},
 		"all of etcd, for a short time": {"kill", 30, []string{"etcd-0", "etcd-1"}, []want{
@@ -205,7 +205,7 @@ func TestGatesWhereAnInstanceWasAway(t *testing.T) {
 			{refused, result.Pass, "kept counting"},
 			{expr, result.Pass, "kept counting"},
 		}},
-		"to the end":                  {"kill", 70, []string{"kube-apiserver-0"}, []want{{mutating, result.Pass, "10 s of 60 s (kill)"}, {expr, result.NoData, "known only for 10 s of 60 s"}}},
+		"to the end":                  {"kill", 70, []string{"kube-apiserver-0"}, []want{{mutating, result.Pass, "10 s of 60 s (kill)"}, {expr, result.NoData, "cover only 10 s of 60 s"}}},
 		"a slow link loses no scrape": {"networkDelay", 40, []string{"kube-apiserver-0"}, []want{{mutating, result.NoData, "a scrape of kube-apiserver-0 was lost in storm"}}},
 		"nor does a partition":        {"partition", 40, []string{"etcd-0"}, []want{{fsync, result.NoData, "a scrape of etcd-0 was lost in storm"}}},
 		"one lost scrape is one sample": {"networkDelay", 30, []string{"kube-apiserver-0"}, []want{

@@ -52,7 +52,7 @@ func TestGeneratorsOwnDelayBreaksNoBound(t *testing.T) {
 		change change
 	}{
 		"latency due to the generator": {
-			gateCase{"objective: request-latency, max: 500ms, load: patch", result.NoData, 0, "storm/patch: 900 ms is over 500 ms, but without the generator's own delay it would be 6 ms, which is not"},
+			gateCase{"objective: request-latency, max: 500ms, load: patch", result.NoData, 0, "storm/patch: 900 ms is over 500 ms, but only because of the generator's own delay: without it, the value would be 6 ms"},
 			inStorm(func(storm *result.Phase) {
 				storm.Requests[0].External = lat(240, 0.002, 0.006, 0.01)
 			}),
@@ -80,7 +80,7 @@ func TestGeneratorsOwnDelayBreaksNoBound(t *testing.T) {
 			inStorm(func(storm *result.Phase) { storm.Requests[0].External = result.Latency{} }),
 		},
 		"errors due to the generator": {
-			gateCase{"objective: request-errors, max: 0.1%, over: [storm]", result.NoData, 0, "2.4% is over 0.1%, but without the generator's own delay it would be 0%, which is not"},
+			gateCase{"objective: request-errors, max: 0.1%, over: [storm]", result.NoData, 0, "2.4% is over 0.1%, but only because of the generator's own delay: without it, the value would be 0%"},
 			inStorm(func(storm *result.Phase) { storm.Requests[0].FailedLate = 6 }),
 		},
 		"all errors except one due to the generator": {
@@ -88,39 +88,39 @@ func TestGeneratorsOwnDelayBreaksNoBound(t *testing.T) {
 			inStorm(func(storm *result.Phase) { storm.Requests[0].FailedLate = 5 }),
 		},
 		"unsent requests due to the generator": {
-			gateCase{"objective: unsent, max: 0%, load: patch", result.NoData, 0, "1.11% is over 0%, but without the generator's own delay it would be 0%, which is not"},
+			gateCase{"objective: unsent, max: 0%, load: patch", result.NoData, 0, "1.11% is over 0%, but only because of the generator's own delay: without it, the value would be 0%"},
 			inStorm(func(storm *result.Phase) { storm.Requests[0].UnsentLate = 10 }),
 		},
 		"not achieved for its own": {
-			gateCase{"objective: achieved, min: 99%, load: patch", result.NoData, 0, "97.9% is under 99%, but without the generator's own delay it would be 99.7%, which is not"},
+			gateCase{"objective: achieved, min: 99%, load: patch", result.NoData, 0, "97.9% is under 99%, but only because of the generator's own delay: without it, the value would be 99.7%"},
 			inStorm(func(storm *result.Phase) {
 				storm.Requests[0].UnsentLate, storm.Requests[0].FailedLate = 10, 6
 			}),
 		},
 		"delivery time due to the generator": {
-			gateCase{"objective: watch-delivery, max: 20ms", result.NoData, 0, "storm/crowd: 50 ms is over 20 ms, but without the generator's own delay it would be 10 ms"},
+			gateCase{"objective: watch-delivery, max: 20ms", result.NoData, 0, "storm/crowd: 50 ms is over 20 ms, but only because of the generator's own delay: without it, the value would be 10 ms"},
 			inStorm(func(storm *result.Phase) {
 				storm.Watches[0].External = lat(1000, 0.001, 0.01, 0.02)
 			}),
 		},
 		"startup time due to the generator": {
-			gateCase{"objective: pod-startup, max: 4s", result.NoData, 0, "recovery: 4.5 s is over 4 s, but without the generator's own delay it would be 3.5 s"},
+			gateCase{"objective: pod-startup, max: 4s", result.NoData, 0, "recovery: 4.5 s is over 4 s, but only because of the generator's own delay: without it, the value would be 3.5 s"},
 			func(_ *result.Measurements, _, recovery *result.Phase) {
 				recovery.Workload.External = lat(200, 0.7, 3.5, 4)
 			},
 		},
 		"a phase that it made longer": {
-			gateCase{"objective: phase-duration, max: 45s, over: [storm]", result.NoData, 0, "storm: 50 s is over 45 s, but without the generator's own delay it would be 44 s"},
+			gateCase{"objective: phase-duration, max: 45s, over: [storm]", result.NoData, 0, "storm: 50 s is over 45 s, but only because of the generator's own delay: without it, the value would be 44 s"},
 			inStorm(func(storm *result.Phase) { storm.StalledSeconds = 6 }),
 		},
 		"a recovery that it made longer, two phases long": {
-			gateCase{"objective: time-to-recover, max: 95s", result.NoData, 0, "recovery: 97 s is over 95 s, but without the generator's own delay it would be 94 s"},
+			gateCase{"objective: time-to-recover, max: 95s", result.NoData, 0, "recovery: 97 s is over 95 s, but only because of the generator's own delay: without it, the value would be 94 s"},
 			func(_ *result.Measurements, storm, recovery *result.Phase) {
 				storm.StalledSeconds, recovery.StalledSeconds = 1.5, 1.5
 			},
 		},
 		"nodes that it registered late": {
-			gateCase{"objective: nodes-ready, max: 3s", result.NoData, 0, "the run: 3.5 s is over 3 s, but without the generator's own delay it would be 2.5 s"},
+			gateCase{"objective: nodes-ready, max: 3s", result.NoData, 0, "the run: 3.5 s is over 3 s, but only because of the generator's own delay: without it, the value would be 2.5 s"},
 			func(m *result.Measurements, _, _ *result.Phase) { m.Nodes.ReadyStalledSeconds = 1 },
 		},
 		"saturated, and it would have failed": {

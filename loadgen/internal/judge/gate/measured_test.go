@@ -162,7 +162,7 @@ func TestNoDataOfMeasuredObjectives(t *testing.T) {
 		"no failure seen":          {"objective: time-to-recover, max: 1h, over: [storm]", func(*result.Measurements) {}, "nothing was measured in storm"},
 		"no nodes":                 {"objective: missed-heartbeats, max: 0", func(m *result.Measurements) { m.Nodes = nil }, "the measurements of the nodes were not recorded"},
 		"no heartbeat":             {"objective: missed-heartbeats, max: 0", func(m *result.Measurements) { *m.Nodes = result.Nodes{} }, "nothing was measured"},
-		"nodes never ready":        {"objective: nodes-ready, max: 1h", func(m *result.Measurements) { m.Nodes.ReadySeconds = 0 }, "never all Ready"},
+		"nodes never ready":        {"objective: nodes-ready, max: 1h", func(m *result.Measurements) { m.Nodes.ReadySeconds = 0 }, "at no time were all nodes Ready"},
 		"generator not measured":   {"objective: generator-memory, max: 1GB", func(m *result.Measurements) { m.Generator = result.Generator{} }, "nothing was measured"},
 		"past the histogram": {
 			"objective: watch-delivery-p999, max: 1h",

@@ -43,7 +43,7 @@ func selectors(expr string) ([][]*labels.Matcher, error) {
 		return nil, err
 	}
 	if t := root.Type(); t != parser.ValueTypeVector && t != parser.ValueTypeScalar {
-		return nil, fmt.Errorf("it gives a %s, not a number", parser.DocumentedType(t))
+		return nil, fmt.Errorf("the expression gives a %s, not a number", parser.DocumentedType(t))
 	}
 	var all [][]*labels.Matcher
 	parser.Inspect(root, func(n parser.Node, _ []parser.Node) error {
@@ -59,7 +59,7 @@ func selectors(expr string) ([][]*labels.Matcher, error) {
 		return nil
 	})
 	if err == nil && len(all) == 0 {
-		err = errors.New("it reads no metric")
+		err = errors.New("the expression reads no metric")
 	}
 	return all, err
 }
@@ -134,7 +134,7 @@ func withoutEdges(of parser.Expr) *vain {
 		if slices.Contains(e.Grouping, model.BucketLabel) == e.Without && onlyOf(e.Expr, "_bucket") != "" {
 			hint := fmt.Sprintf("write %s by (%s)", e.Op, strings.Join(append(slices.Clone(e.Grouping), model.BucketLabel), ", "))
 			if e.Without {
-				hint = "leave le out of without"
+				hint = "remove le from without"
 			}
 			return &vain{fmt.Sprintf("%s drops the label le, which histogram_quantile needs to distinguish the buckets", e.Op), hint}
 		}

@@ -40,7 +40,7 @@ func recovered() map[string]func(evidence) finding {
 		}),
 		"signal-moved": perSignal(func(s result.Signal) reading {
 			if s.Moved == nil {
-				return reading{missing: cmp.Or(s.Detail, "it was not judged")}
+				return reading{missing: cmp.Or(s.Detail, "the signal was not judged")}
 			}
 			return reading{value: *s.Moved, detail: fmt.Sprintf("from %.4g to %.4g, noise %.2g", s.Steady.Mean, s.Extreme, s.Noise)}
 		}),
@@ -163,7 +163,7 @@ func perFault(what string, about func(of string) bool, get func(result.FaultReco
 			return append(all, reading{nothing: true})
 		})(e)
 		if !slices.ContainsFunc(f.readings, func(r reading) bool { return !r.nothing }) {
-			f.readings = append(f.readings, reading{missing: fmt.Sprintf("no fault in %s was observed after which %s", strings.Join(e.Over, ", "), what)})
+			f.readings = append(f.readings, reading{missing: fmt.Sprintf("after no fault in %s was it observed that %s", strings.Join(e.Over, ", "), what)})
 		}
 		return f
 	}
@@ -226,5 +226,5 @@ func backInside(l result.LoadRecovery) reading {
 	if l.BackAtLeast != nil {
 		return reading{value: *l.BackAtLeast, atLeast: true, detail: "at least: " + l.Detail}
 	}
-	return reading{missing: fmt.Sprintf("load %s was not observed inside its bound again: %s", l.Load, cmp.Or(l.Detail, "it did not run long enough to tell"))}
+	return reading{missing: fmt.Sprintf("load %s was not observed inside its bound again: %s", l.Load, cmp.Or(l.Detail, "the load did not run for long enough after the fault"))}
 }

@@ -28,5 +28,5 @@ func unexposed(s *scenario.Scenario, e metricnames.Exposed, matchers []*labels.M
 			return fmt.Sprintf("did you mean %q?", near+end), metric
 		}
 	}
-	return "it has data if a target of --targets, your Prometheus or your collector exposes it", metric
+	return "the metric has data if a target of --targets, your Prometheus or your collector exposes it", metric
 }

@@ -34,9 +34,9 @@ func Check(p result.Plan) error {
 	for i, l := range p.Looks {
 		switch {
 		case l.Pairs < 3:
-			return fmt.Errorf("--looks: a look after %d pairs: must be after at least 3 pairs, because fewer have no reliable spread", l.Pairs)
+			return fmt.Errorf("--looks %d: must be at least 3, because fewer pairs do not show how much the pairs vary", l.Pairs)
 		case i > 0 && l.Pairs <= p.Looks[i-1].Pairs:
-			return fmt.Errorf("--looks: a look after %d pairs follows a look after %d: the numbers must increase", l.Pairs, p.Looks[i-1].Pairs)
+			return fmt.Errorf("--looks: %d comes after %d, but the numbers of pairs must increase", l.Pairs, p.Looks[i-1].Pairs)
 		case !(l.Alpha > 0 && l.Alpha < 0.5):
 			return fmt.Errorf("--alpha %s: must be over 0%% and below 50%%", share(l.Alpha))
 		}

@@ -195,10 +195,10 @@ func (w *watch) notBack() string {
 	case !w.last.After(*w.fault.End):
 		return next + " before the fault ended"
 	case w.good.IsZero():
-		return "it was outside its bound until the end"
+		return "the load was outside its bound until the end"
 	}
 	held := w.last.Sub(later(w.good, *w.fault.End))
-	return fmt.Sprintf("it had been within its bound for only %.1f s when %s; %.0f s are needed", held.Seconds(), next, stretch.Seconds())
+	return fmt.Sprintf("the load had been within its bound for only %.1f s when %s; %.0f s are needed", held.Seconds(), next, stretch.Seconds())
 }
 
 func relists(slots []samples.Slot, f span) result.RelistStorm {

@@ -64,7 +64,7 @@ func judge(s scenario.Signal, steady, under, after []result.SignalPoint) result.
 		return r
 	}
 	if len(after) < leastSamples {
-		r.Detail = fmt.Sprintf("%d samples in the after phases; %d are needed to tell whether it returned", len(after), leastSamples)
+		r.Detail = fmt.Sprintf("%d samples in the phases after the fault; %d are needed to tell whether the signal returned to its steady value", len(after), leastSamples)
 		return r
 	}
 	last := meanOf(after[len(after)-third(len(after)):])

@@ -108,7 +108,7 @@ func (l *Load) Prepare(ctx context.Context) error {
 // version at which the watches begin.
 func (l *Load) Run(ctx context.Context) error {
 	if l.first == nil {
-		return fmt.Errorf("load %s: it was not prepared", l.config.Name)
+		return fmt.Errorf("load %s was not prepared before the run", l.config.Name)
 	}
 	l.mu.Lock()
 	l.record.base = time.Now()

@@ -41,7 +41,7 @@ var _ load.Load = (*Load)(nil)
 // New returns a load of kind "replay". It sends nothing yet.
 func New(t load.Target, l scenario.Load) (*Load, error) {
 	if l.Recorded == nil {
-		return nil, fmt.Errorf("load %s: its trace was not read (use scenario.Read)", l.Name)
+		return nil, fmt.Errorf("the trace of load %s was not read (read the scenario with scenario.Read)", l.Name)
 	}
 	client, err := object.NewClient(t.Config)
 	if err != nil {

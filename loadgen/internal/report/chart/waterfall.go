@@ -88,7 +88,7 @@ func NewWaterfall(name, title, where, note string, hops []Hop) Waterfall {
 	for i, h := range hops {
 		w.Bars = append(w.Bars, newHopBar(h, i, axis.High))
 	}
-	w.Summary = fmt.Sprintf("%s, %s: %d hops, the last piece after %s.", w.Title, w.Where, len(w.Bars), Format(scenario.Seconds, longest))
+	w.Summary = fmt.Sprintf("%s, %s: %d hops, the last object after %s.", w.Title, w.Where, len(w.Bars), Format(scenario.Seconds, longest))
 	return w
 }
 
