@@ -125,7 +125,7 @@ per line, 8 lines per panel and 1 MB in all, without zoom.
   metrics and labels that the pinned components declare in their source.
 - **Every panel has data.** ` + "`make panels RUN=runs/TIME-NAME`" + ` evaluates every query over a run's recorded metrics. If a query can
   be empty, [reasons.yaml](../../dashboards/source/reasons.yaml) must give a reason, which Grafana shows.
-- **Panels show faults.** One line of a panel about a fault must change during the fault ([runs that showed
+- **Panels show faults.** In each panel about a fault, at least one line must change during the fault ([runs that showed
   it](../../dashboards/source/doc_test.go)): by a tenth of the panel's height, and in the same direction in nine of ten pairs of a value
   before and a value during the fault (Mann-Whitney U). A peak of a flat line and a new line also count. In three healthy runs, 5, 9 and 15% of the panels moved by chance (` + "`go run ./loadgen/internal/report/panel/panels -calm RUN`" + `).
 `
