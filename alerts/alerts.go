@@ -124,7 +124,7 @@ func Rules() ([]Alert, error) {
 			}
 			p, ok := proofs[r.Alert]
 			if !ok {
-				return nil, fmt.Errorf("%s: the table has no fault that fires %s", g.File, r.Alert)
+				return nil, fmt.Errorf("%s: the table of faults has none that makes alert %s fire", g.File, r.Alert)
 			}
 			delete(proofs, r.Alert)
 			all = append(all, Alert{Rule: r, Proof: p, File: g.File, Group: g.Name, Interval: time.Duration(g.Interval)})

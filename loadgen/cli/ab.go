@@ -41,7 +41,7 @@ Each may be given several times:
   WatchList=false            a feature gate
   variant=NAME               a variant of the scenario
   rev=REVISION               a revision of the current checkout, which is built
-  baselines/main             a baseline, as --a: only B is run, and there are no pairs
+  baselines/main             a baseline (only for --a): its runs are A, and only B is run
 
 Both runs of a pair use the same seed; which side runs first is random. The first pair
 warms the machine up. A pair during which other programs kept the machine busy is

@@ -27,8 +27,7 @@ func newAlerts() *cobra.Command {
 		Use:   "alerts",
 		Short: "List the built-in alerts, or test that each fires",
 		Long: `List the built-in alerts. Each has a proof (a scenario that makes it fire) and a floor:
-the longest time from the fault until the alert fires, if no scrape or evaluation is
-late. -o json also has the expressions and runbooks.`,
+the time after which the alert must have fired if no scrape or evaluation is late. -o json also has the expressions and runbooks.`,
 		Example: `  loadgen alerts
   loadgen alerts -o json | jq -r '.[] | select(.severity == "critical") | .alert'
   loadgen alerts prove --rule EtcdWALFsyncSlow`,

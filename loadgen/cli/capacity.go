@@ -33,15 +33,15 @@ capacity of the scenario names the field to raise and its range:
 
   capacity: {field: background.writes.rate, from: 100/s, to: 10000/s}
 
-Each trial is a run on a separate control plane. The load doubles until a gate fails.
-Further trials are at loads where the capacity probably lies (a Bayesian grid over
-capacity and spread), until its 90% interval is 15% wide. At the lower end of the
-interval, all gates must then hold in 3 of 5 further trials.
+Each trial is a run on a separate control plane. The load doubles (a number of
+nodes, pods, objects or watches grows by a factor of 1.2) until a gate fails. Further
+trials are at loads where the capacity probably lies, until the 90% interval of a
+Bayesian estimate is 15% wide. At the lower end of the interval, all gates must then
+hold in 3 of 5 further trials.
 docs/reference/capacity.md says how often the interval covers the true capacity.
 
 For request loads a trial is good only if 99% of the requests due get a 2xx answer, all
-are sent, and they do not pile up. A gate on the p99 must hold with 99% confidence.
-Nodes, pods, objects and watches grow by a factor of 1.2 instead of doubling. If the
+are sent, and they do not pile up. A gate on the p99 must hold with 99% confidence. If the
 generator is saturated twice in a row, the search continues at lower loads; if no lower
 loads are left, the answer is "the generator ended first": it reached its limit before
 the cluster did. Ctrl-C ends the current trial; --resume DIR continues the search.
@@ -152,8 +152,8 @@ func sideOptions(o capacity.RunOptions, side ab.Side) capacity.RunOptions {
 	return o
 }
 
-// capacitySides searches the capacity of two sides, alternating their trials. It first builds the sides that are
-// revisions.
+// capacitySides searches for the capacities of two sides and alternates their trials. If a side is a Git revision, it
+// first builds the programs of that revision.
 func capacitySides(ctx context.Context, o capacity.RunOptions, specs ...[]string) (c result.CapacityComparison, err error) {
 	sides, err := searchedSides(ctx, o, specs...)
 	if err != nil {

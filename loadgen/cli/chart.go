@@ -24,7 +24,7 @@ type chart struct {
 func (c *chart) flags(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&c.list, "charts", false, "list the names of the report's charts, without judging the run")
 	cmd.Flags().StringVar(&c.name, "chart", "", "write the chart with this `name` as a standalone SVG, without judging the run")
-	cmd.Flags().StringVar(&c.file, "svg", "", "`file` for --chart (default standard output); an existing file is replaced only if this flag wrote it")
+	cmd.Flags().StringVar(&c.file, "svg", "", "`file` for --chart (default standard output); an existing file is replaced only if this command wrote it earlier")
 }
 
 // check returns an error for flags that would silently do nothing.

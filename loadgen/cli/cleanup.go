@@ -24,18 +24,18 @@ func newCleanup() *cobra.Command {
 		Use:   "cleanup [DIR]",
 		Short: "Remove objects that runs left in your cluster",
 		Long: `Remove the objects that interrupted or killed runs left in your cluster: namespaces,
-simulated nodes and their Leases, certificate requests and RBAC objects. They are
-found only by their labels; nothing else is touched. With DIR, the directory of a run,
-the command removes only this run's objects, also its nodes and recorded objects
-without a namespace that have lost their labels. Failed removals are retried for
+simulated nodes and their Leases, certificate requests and RBAC objects. It finds them
+by their labels, and touches nothing else. With DIR, the directory of a run, it removes
+only this run's objects. It then also finds nodes and cluster-scoped objects that have
+lost their labels, because the directory lists them. Failed removals are retried for
 5 minutes, or until Ctrl-C. The command also removes token files that killed runs left
 in this machine's temporary directory; every run also removes such files when it
 starts.
 
-A live run keeps extending its deadline. --expired removes only the objects of
-runs whose deadline has passed by the API server's clock; it works from any machine,
-and in a pod of the cluster ('loadgen cleanup render'). --dry-run lists the objects and
-removes nothing.`,
+Each run stores a deadline in the cluster, and extends it while the run lives. --expired
+removes only the objects of runs whose deadline has passed by the API server's clock. It
+works from any machine, and in a pod of the cluster ('loadgen cleanup render').
+--dry-run lists the objects and removes nothing.`,
 		Example: `  loadgen cleanup --kubeconfig ~/.kube/config --dry-run
   loadgen cleanup --kubeconfig ~/.kube/config
   loadgen cleanup --kubeconfig ~/.kube/config --run 3f9a1c20b4 --yes

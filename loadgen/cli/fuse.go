@@ -20,7 +20,7 @@ type fuseFlags struct {
 // addOnClusters adds the flags that protect a user's cluster.
 func (f *fuseFlags) addOnClusters(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.noLock, "no-lock", false, "do not take the lock that prevents two runs on one cluster at the same time")
-	flags.StringVar(&f.takeLock, "take-lock", "", "take the cluster's lock from the run with this `id`, and run at the same time")
+	flags.StringVar(&f.takeLock, "take-lock", "", "take the cluster's lock from the run with this `id`, and run although that run may still be active")
 	flags.BoolVar(&f.cleanupJob, "cleanup-job", false, "create a Job in your cluster that cleans up after the run if this machine is lost; needs --image")
 }
 

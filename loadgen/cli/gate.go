@@ -74,7 +74,7 @@ no rule or gate has data does not pass.
 	}
 	cmd.Flags().StringArrayVar(&rules, "rules", nil, "`file` of gates, or of Prometheus rules (repeatable)")
 	cmd.Flags().StringArrayVar(&allowed, "allow-no-data", nil, "`rule` or gate that may have no data (repeatable)")
-	cmd.Flags().StringVar(&junit, "junit", "", "`file` for the result as JUnit; an existing file is replaced only if this flag wrote it")
+	cmd.Flags().StringVar(&junit, "junit", "", "`file` for the result as JUnit; an existing file is replaced only if this command wrote it earlier")
 	sum.flag(cmd)
 	output = commandline.AddOutput(cmd)
 	return cmd

@@ -48,8 +48,8 @@ The server is read-only, has no password, and listens only on this machine unles
 --observe-public is set. The samples are deleted when the command ends.
 
 For your own Prometheus, the command writes two files into the plane's directory:
-prometheus/prometheus.yml, to start a Prometheus with (rules included), and
-prometheus/scrape.yaml, to list under scrape_config_files of an existing one.`,
+prometheus/prometheus.yml, a complete configuration with rules for a new Prometheus, and
+prometheus/scrape.yaml, to list under scrape_config_files of an existing Prometheus.`,
 		Example: `  loadgen observe
   loadgen observe --dir /tmp/plane --listen 127.0.0.1:9090
   promtool query instant http://127.0.0.1:9090 'ALERTS'`,
@@ -148,7 +148,7 @@ type prometheusFlags struct{ config promimport.Config }
 
 func (p *prometheusFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&p.config.URL, "prometheus", "", "`URL` of a Prometheus that scrapes your cluster: judge its samples instead of scraping")
-	flags.StringToStringVar(&p.config.Jobs, "prometheus-job", nil, "name of a component's `job` in that Prometheus, for example kube-apiserver=apiserver (repeatable; default: the names of kube-prometheus-stack)")
+	flags.StringToStringVar(&p.config.Jobs, "prometheus-job", nil, "the `COMPONENT=JOB` under which that Prometheus scrapes a component, for example kube-apiserver=apiserver (repeatable; default: the names of kube-prometheus-stack)")
 	flags.Lookup("prometheus-job").DefValue = "" // not "[]"
 	flags.StringVar(&p.config.Match, "prometheus-match", "", "label `matchers` that select your cluster's series, for example 'cluster=\"prod\"'")
 	flags.StringVar(&p.config.HTTPConfig, "prometheus-http-config", "", "`file` with credentials and TLS, in the format of promtool's --http.config.file")

@@ -35,7 +35,7 @@ Exit codes: 0 both are within their bounds, 1 at least one is not.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var err error
 			if o.Speed <= 0 {
-				err = errors.Join(err, exitcode.Usagef("--speed %g is out of bounds (over 0)", o.Speed))
+				err = errors.Join(err, exitcode.Usagef("--speed %g: must be greater than 0", o.Speed))
 			}
 			if o.Copies < 1 {
 				err = errors.Join(err, exitcode.Usagef("--copies %d is out of bounds (1 or more)", o.Copies))

@@ -49,7 +49,7 @@ Use trend for a history of nightly runs, and ` + "`loadgen ab`" + ` for a pull r
 			})
 		},
 	}
-	cmd.Flags().StringVar(&html, "html", "", "`file` for a page with a chart of each figure; an existing file is replaced only if this flag wrote it")
+	cmd.Flags().StringVar(&html, "html", "", "`file` for a page with a chart of each figure; an existing file is replaced only if this command wrote it earlier")
 	output = commandline.AddOutput(cmd)
 	return cmd
 }

@@ -138,17 +138,17 @@ func newWorker() *cobra.Command {
 The coordinator prints the command when it waits for workers (--workers-listen).
 
 With --listen the worker waits at its own address for the coordinator to connect. Workers
-in the Job of 'loadgen run --image' work this way, unless the run has --workers-listen:
-the coordinator reaches them by port forwarding.
+in the Job of 'loadgen run --image' work this way, and the coordinator reaches them by
+port forwarding. If the run has --workers-listen, they connect to the coordinator instead.
 
-Each flag can be set by an environment variable: STORMGLASS_COORDINATOR or
-STORMGLASS_WORKER_LISTEN, STORMGLASS_CA, STORMGLASS_TOKEN_FILE and, as set by an
-Indexed Job, JOB_COMPLETION_INDEX.
+Environment variables can replace flags: STORMGLASS_COORDINATOR (--coordinator),
+STORMGLASS_WORKER_LISTEN (--listen), STORMGLASS_CA (--ca), STORMGLASS_TOKEN_FILE
+(--token) and JOB_COMPLETION_INDEX (--index), which an Indexed Job sets.
 
 Exit codes: 0 the run has ended, 2 the coordinator refused the worker (another build,
 the token of another run, an index that has already joined), 4 the coordinator cannot
-be reached or the connection to it was lost. Do not start a worker again: it would
-send the same requests again, and is refused.`,
+be reached or the connection to it was lost. A worker that is started again is refused,
+because it would send its requests twice.`,
 		Example: `  loadgen worker --coordinator 10.0.0.5:7443 --ca ca.pem --token token --index 0`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -16,8 +16,8 @@ const noSpace = "NOSPACE"
 // lowerQuota restarts the etcd members with a small backend quota, one after another, so that there is always a
 // quorum. The leader comes last, so that the leadership moves only once.
 //
-// lowerQuota kills the members, because a member that stops gracefully waits 7 seconds for the watches of API
-// servers, which do not end. No acknowledged write is lost, because it is in the member's write-ahead log.
+// lowerQuota kills the members, because a graceful stop would wait 7 seconds for the API servers' watches, which do not
+// end. No acknowledged write is lost: each one is in the member's write-ahead log.
 func (m *Manager) lowerQuota(ctx context.Context, _ string, f control.Fault, t target) (effect, error) {
 	leader, err := m.host.Leader(ctx, control.KindEtcd)
 	if err != nil {

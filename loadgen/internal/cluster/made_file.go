@@ -119,9 +119,16 @@ func ReadLeftovers(dir string) (Leftovers, error) {
 	left := Leftovers{lines[0].Run, &made{}}
 	for i, l := range lines {
 		left.made.add(schema.GroupVersionResource{Group: l.Group, Version: l.Version, Resource: l.Resource}, l.Kind, l.UID)
-		if l.Run != left.Run || len(left.made.all) > mostResources {
-			return Leftovers{}, fmt.Errorf("%s: %w", dir, &result.Damaged{File: result.CreatedFile, Err: fmt.Errorf("line %d: it is not from run %s, or there are more than %d resources", i+1, left.Run, mostResources)})
+		var wrong error
+		switch {
+		case l.Run != left.Run:
+			wrong = fmt.Errorf("line %d: it is not from run %s", i+1, left.Run)
+		case len(left.made.all) > mostResources:
+			wrong = fmt.Errorf("line %d: more than %d resources", i+1, mostResources)
+		default:
+			continue
 		}
+		return Leftovers{}, fmt.Errorf("%s: %w", dir, &result.Damaged{File: result.CreatedFile, Err: wrong})
 	}
 	lock, err := LockDir(dir)
 	if err == nil && lock == nil {

@@ -96,7 +96,7 @@ func passedBounds(g result.Generator, l Limits) []string {
 	var passed []string
 	add := func(format string, args ...any) { passed = append(passed, fmt.Sprintf(format, args...)) }
 	if lag := g.SchedulingLag; lag.Count > 0 && lag.P99 > MaxSchedulingLag.Seconds() {
-		add("its timers fired %.0f ms late (p99), the bound is %d ms: it was stopped, or the machine has too little CPU for it",
+		add("its timers fired %.0f ms late (p99), the bound is %d ms: loadgen was suspended, or the machine has too little CPU for it",
 			lag.P99*1000, MaxSchedulingLag.Milliseconds())
 	}
 	if limit := MaxMemoryShare * float64(l.MemoryBytes); limit > 0 && float64(g.MaxRSSBytes) > limit {

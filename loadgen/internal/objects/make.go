@@ -304,7 +304,7 @@ type crd struct {
 }
 
 // notEstablished returns why a definition cannot be used yet, or "". It also checks discovery, by which this package
-// finds resources: discovery lists a custom resource only a little later than it is established.
+// finds resources, because a definition can be established before discovery lists its resource.
 func (a *Objects) notEstablished(ctx context.Context, name string) (string, error) {
 	var d crd
 	if err := a.read(ctx, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/"+name, &d); err != nil {

@@ -138,7 +138,7 @@ func Observe(ctx context.Context, o ObserveOptions) (err error) {
 // metrics.
 const observeURLFile = "observe.url"
 
-// ObserverURL returns the URL at which another process observes the control plane in dir.
+// ObserverURL returns the URL of the observer that another process serves for the control plane in dir.
 func ObserverURL(dir string) (string, error) {
 	if _, err := running(dir); err != nil {
 		return "", err

@@ -350,8 +350,8 @@ func (r reasoning) deviates(signals []string, at episode, same bool) bool {
 	})
 }
 
-// deviatesBy reports whether one of the signals, other than except, deviates at a component of a firing during the
-// firing or up to Lag later.
+// deviatesBy reports whether one of the signals, other than except, deviates at one of f's components, between the start
+// of f and Lag after its end.
 func (r reasoning) deviatesBy(signals []string, except string, f firing) bool {
 	others := slices.DeleteFunc(slices.Clone(signals), func(name string) bool { return name == except })
 	return slices.ContainsFunc(f.components, func(component string) bool {

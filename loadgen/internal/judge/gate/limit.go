@@ -122,7 +122,7 @@ func compileLimit(a *scenario.Abort, fail func(field, hint, format string, args 
 	return l, nil
 }
 
-// leastRange is the shortest range of rates. It holds three scrapes that are 10 s apart.
+// leastRange is the shortest range over which a rate is computed. It contains three scrapes that are 10 s apart.
 const leastRange = 30 * time.Second
 
 // at returns the PromQL of a limit, with a range that fits the scrape interval.

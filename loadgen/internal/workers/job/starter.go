@@ -126,7 +126,7 @@ func (c *runJob) checkVersion() error {
 	}
 	is, err := version.ParseGeneric(info.GitVersion)
 	if err == nil && is.LessThan(oldest) {
-		return fmt.Errorf("cluster %s of the workers is Kubernetes %s: workers need %s or newer, for Indexed Jobs (start them by hand: --workers-listen)", c.where, info.GitVersion, oldest)
+		return fmt.Errorf("cluster %s of the workers runs Kubernetes %s: their Indexed Job needs %s or newer (or start the workers by hand: --workers-listen)", c.where, info.GitVersion, oldest)
 	}
 	return nil
 }
