@@ -53,6 +53,12 @@ func (s *threads) Start(_ context.Context, i Invitation, ended func(int, error))
 	return Started{Stop: func() error { s.all.Wait(); return nil }}, nil
 }
 
+// ended waits until all workers have ended, and returns their errors by index.
+func (s *threads) ended() map[int]error {
+	s.all.Wait()
+	return s.ends
+}
+
 func (s *threads) Describe(count int, run string) string {
 	return fmt.Sprintf("%d threads for %s", count, run)
 }
@@ -268,7 +274,7 @@ func TestWorkersGiveOneResult(t *testing.T) {
 	if all != r.Sent+c.Sent {
 		t.Errorf("the workers sent %d requests, together %d", all, r.Sent+c.Sent)
 	}
-	for index, err := range b.threads.ends {
+	for index, err := range b.threads.ended() {
 		if err != nil {
 			t.Errorf("worker %d ended with %v", index, err)
 		}

@@ -139,7 +139,7 @@ stormglass_nodes_ready 7
 	if r.Count != 7 || r.Fidelity != node.Shared || r.ReadySeconds <= 0 || r.Heartbeats < 7 || r.Heartbeat.Count < r.Heartbeats {
 		t.Errorf("results %+v", r)
 	}
-	for index, err := range b.threads.ends {
+	for index, err := range b.threads.ended() {
 		if err != nil {
 			t.Errorf("worker %d ended with %v", index, err)
 		}
