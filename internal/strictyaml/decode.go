@@ -275,7 +275,7 @@ func numberHint(text string) string {
 const longestPath = 1024
 
 func cut(path string) string {
-	if len(path) > 2*longestPath {
+	if len(path) > longestPath {
 		return strings.ToValidUTF8(path[:longestPath], "") + "…"
 	}
 	return path

@@ -45,7 +45,7 @@ Each may be given several times:
 
 Both runs of a pair use the same seed; which side runs first is random. The first pair
 warms the machine up. A pair during which other programs kept the machine busy is
-thrown away, whatever its figures are. After 6, 9 and 12 pairs a paired t-test of
+thrown away without a look at its figures. After 6, 9 and 12 pairs a paired t-test of
 ln(B/A) is made. The answer is "regressed" if the change is significant and at least
 5%, and "not regressed" if the upper bound of the change is below 10%. Otherwise more
 pairs are run; after the last pair the answer is "could not tell".

@@ -19,7 +19,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/internal/terminal"
@@ -142,7 +141,7 @@ func (t *tui) confirm(ctx context.Context, in io.Reader, plan string, yes bool) 
 	if yes {
 		return true, nil
 	}
-	if f, ok := in.(*os.File); !ok || !term.IsTerminal(int(f.Fd())) {
+	if !terminal.IsTerminal(in) {
 		return false, exitcode.Usagef("there is no terminal on which to ask for confirmation (add --yes to continue without asking, as in CI)")
 	}
 	fmt.Fprint(t.w, "Go ahead? [y/N] ")

@@ -102,7 +102,7 @@ func (m *made) forget() {
 type Leftovers struct {
 	// Run is the ID of the run that created them. Empty means every run.
 	Run  string
-	made *made // objects that are removed by UID, whatever their labels; nil: none
+	made *made // objects that are removed by UID, also without labels; nil: none
 }
 
 // ReadLeftovers reads which objects the run in dir created. It fails if a process uses dir.

@@ -242,8 +242,8 @@ func (t *Target) Identities(spec scenario.Nodes) (ids node.Identities, restricte
 const aroundPhases = 2 * time.Hour
 
 // authority returns the signer of the nodes' certificates. These are valid for so long that a run ends before nodes
-// renew them, after 70% of their validity or later. Nodes alone run until the user ends them, whatever the length of
-// their scenario, so they get the longest validity.
+// renew them, after 70% of their validity or later. Nodes alone run until the user ends them,
+// so they get the longest validity.
 func (t *Target) authority() node.Authority {
 	if t.signer != nil {
 		return t.signer

@@ -41,14 +41,14 @@ func labelledOS(name corev1.OSName) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { p.Labels = map[string]string{corev1.LabelOSStable: string(name)} }
 }
 
-// admission is a pod and what becomes of it.
+// admission is a pod and its status on the node.
 type admission struct {
 	change  func(*corev1.Pod)
 	status  string
 	message string
 }
 
-// admits binds the pods to the node sg-0 one after the other, and checks what becomes of each.
+// admits binds the pods to the node sg-0 one after the other, and checks the status of each.
 func (s *stub) admits(name string, tests ...admission) {
 	s.t.Helper()
 	for i, test := range tests {
