@@ -1,6 +1,7 @@
 package promimport
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"net/http"
@@ -113,5 +114,22 @@ func TestJobsWithOurNames(t *testing.T) {
 		if err := s.NameJobs(t.Context()); err != nil || !maps.Equal(s.jobs, c.want) {
 			t.Errorf("%v named: %v, want %v", c.named, s.jobs, c.want)
 		}
+	}
+}
+
+// A Prometheus that does not answer is asked once.
+func TestNamesOfASilentPrometheus(t *testing.T) {
+	silent := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-silent }))
+	t.Cleanup(server.Close)
+	t.Cleanup(func() { close(silent) })
+	s, err := New(Config{URL: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	if err := s.NameJobs(ctx); err == nil || !strings.HasPrefix(err.Error(), "no answer within") {
+		t.Errorf("error %v", err)
 	}
 }
