@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"runtime/debug"
 
 	"github.com/spf13/cobra"
 
@@ -17,16 +16,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/run"
 )
 
-// gcPercent lets the heap grow to three times its live size, instead of twice, before a garbage collection. With the
-// default, garbage collection took half of the generator's CPU time while thousands of nodes registered. The control
-// plane on the same machine lacked this time.
-const gcPercent = 200
-
 // Main runs the command with the process's arguments and returns its exit code.
 func Main() int {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(gcPercent)
-	}
 	commandline.AbortOnCrash()
 	return execute(context.Background(), os.Args[1:], os.Stdin, os.Stdout, terminal.Unstuck(os.Stderr))
 }
@@ -50,6 +41,9 @@ func execute(ctx context.Context, args []string, stdin io.Reader, stdout, stderr
 	root.SetErr(stderr)
 	if cmd, _, err := root.Find(args); err == nil {
 		signals.brief.Store(isBrief(cmd))
+		if isGenerator(cmd) {
+			go tuneGC(ctx)
+		}
 	}
 	err := root.ExecuteContext(ctx)
 	var verdict verdictError
