@@ -23,13 +23,13 @@ type Proof struct {
 	Fault string
 	// How describes the fault and its size. At this size the alert must fire.
 	How string
-	// Run is the name of the proof that fires the alert. `loadgen alerts prove` runs the proof.
+	// Run is the name of the run that proves that the alert fires. `loadgen alerts prove` starts this run.
 	Run   string
 	Cause `yaml:",inline"`
-	// Window is the time from the beginning of a fault of that size until the rule exceeds its threshold. Scrape and evaluation
-	// intervals are not included. If the fault affects every observation and the rate of observations stays the same, Window is
-	// the threshold times the range of the rule. If a component measures at a fixed period, Window is that period. Zero means
-	// that the first sample exceeds the threshold.
+	// Window is the time from the beginning of a fault of that size until the rule exceeds its threshold, without scrape and
+	// evaluation intervals. If the fault affects every observation and their rate stays the same, Window is the threshold
+	// times the range of the rule. If a component measures at a fixed period, Window is that period. Zero means that the
+	// first sample exceeds the threshold.
 	Window time.Duration
 	// Smallest is the calculated size of the smallest fault that fires the alert.
 	Smallest string
@@ -73,12 +73,12 @@ type Run struct {
 	}
 	// Hide lists the recorded series that are hidden from the rules.
 	Hide []Hide
-	// Stall pauses the generator's process again and again during a phase.
+	// Stall pauses the load generator's process repeatedly during a phase.
 	Stall Stall
 }
 
-// Hide hides series of the recorded data from the rules during a part of a phase. The part begins After the start of the phase
-// and lasts For.
+// Hide hides series of the recorded data from the rules during a part of a phase. The part begins when the time After of
+// the phase has passed, and lasts for the time For.
 type Hide struct {
 	// Job is the job whose series are hidden. Family is the metric family that is hidden. One of the two is set.
 	Job, Family string
@@ -86,7 +86,7 @@ type Hide struct {
 	After, For  time.Duration
 }
 
-// Stall pauses the generator's process for the time For in each second of a phase. The zero value never pauses it.
+// Stall pauses the load generator's process for the time For in each second of a phase. The zero value never pauses it.
 type Stall struct {
 	Phase string
 	For   time.Duration

@@ -22,7 +22,7 @@ func (p *Plane) launchCloudControllers(ctx context.Context, processes []topology
 	return p.components.Launch(ctx, processes)
 }
 
-// maxInstances is the maximum size in bytes of a request that changes instances. It is enough for 20,000 instances.
+// maxInstances is the maximum size in bytes of a request to launch or terminate instances. 20,000 instances fit.
 const maxInstances = 4 << 20
 
 func (p *Plane) serveInstances(w http.ResponseWriter, r *http.Request) {

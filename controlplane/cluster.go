@@ -69,14 +69,14 @@ func (p *Plane) publish() error {
 	return p.publishChanged(func(*control.Cluster) {})
 }
 
-// publishChanged applies change to a copy of the plane's description and writes the copy to cluster.json, with the
-// current processes.
+// publishChanged applies change to a copy of the plane's description, adds the current processes to the copy, and writes
+// it to cluster.json.
 func (p *Plane) publishChanged(change func(*control.Cluster)) error {
 	p.publishing.Lock()
 	defer p.publishing.Unlock()
 	components := p.components.Components()
 	p.mu.Lock()
-	cluster := *p.cluster // a copy: callers of Cluster may read the old description
+	cluster := *p.cluster // callers of Cluster may still read the old description, so do not modify it
 	cluster.Components, cluster.Config = components, p.opts.Config
 	cluster.KubernetesVersion = cluster.Config.ReleaseOf(control.ComponentName(control.KindAPIServer, 0)).Kubernetes
 	cluster.EtcdVersion = cluster.Config.ReleaseOf(control.ComponentName(control.KindEtcd, 0)).Etcd

@@ -26,11 +26,11 @@ type connections struct {
 	plan     topology.Plan
 	client   *adminclient.Client
 	roles    *leadership.Roles
-	balancer *balancer.Balancer // nil with one API server
+	balancer *balancer.Balancer // nil if there is only one API server
 	proxies  []io.Closer
 	links    []fault.Link
-	// reserved holds sockets that reserve the components' ports, so that a killed component finds its port free when it
-	// is started again.
+	// reserved holds sockets that reserve the components' ports. No other program can then take the port of a killed
+	// component before its restart.
 	reserved []*os.File
 }
 
@@ -50,7 +50,7 @@ func connect(plan topology.Plan, layout topology.Layout, ports topology.Ports) (
 	}
 	c.plan, c.roles = plan, leadership.NewRoles(c.client, len(plan.Of(control.KindEtcd)))
 	for _, name := range plan.Listeners() {
-		// If the port cannot be reserved, the component itself reports that its port is taken.
+		// Ignore an error: if the port is taken, the component itself reports that.
 		if file, err := process.Reserve(ports[name]); err == nil && file != nil {
 			c.reserved = append(c.reserved, file)
 		}
@@ -94,7 +94,7 @@ func (c *connections) open(proxy topology.Proxy) error {
 	return nil
 }
 
-// close closes all connections. The client remains usable, because a call of Status may be in progress.
+// close closes all connections. A call of Status in progress can still use the client.
 func (c *connections) close() {
 	if c.balancer != nil {
 		c.balancer.Close()
@@ -110,8 +110,8 @@ func (c *connections) close() {
 	}
 }
 
-// inService reports whether a component receives connections: either there is no load balancer in front of it, or the
-// load balancer sends connections to it.
+// inService reports whether a component receives connections: there is no load balancer in front of it, or the load
+// balancer sends it connections.
 func (c *connections) inService(name string) bool {
 	return c.balancer == nil || !slices.ContainsFunc(c.balancer.States(), func(s balancer.State) bool { return s.Name == name && !s.Ready })
 }

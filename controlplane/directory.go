@@ -23,7 +23,7 @@ import (
 type directory struct {
 	path string
 	lock *os.File
-	// resumed is true if a plane was ready in this directory before, or left data. Nothing in such a directory may be
+	// resumed is true if a plane in this directory was ready before or has left data. Nothing in such a directory may be
 	// discarded.
 	resumed bool
 	// made lists the directories that this start created, the outermost first.
@@ -179,7 +179,7 @@ func Delete(path string) (foreign []string, err error) {
 			foreign = append(foreign, name)
 		}
 	}
-	if err == nil { // the lock marks the directory as a plane's until the rest is gone
+	if err == nil { // remove the lock file last: it marks the directory as a plane's directory
 		err = os.Remove(filepath.Join(path, control.LockFile))
 	}
 	if err == nil && len(foreign) == 0 {
@@ -191,7 +191,7 @@ func Delete(path string) (foreign []string, err error) {
 // planeEntries returns the names of the entries that a plane and its observer write to the plane's directory, except
 // sockets and the lock.
 func planeEntries() []string {
-	var l topology.Layout // without a directory, a path is a name
+	var l topology.Layout // the paths of an empty Layout are names
 	return []string{
 		l.Bin(), string(l.PKI()), l.Kubeconfigs(), l.Logs(), l.Data(""), control.AuditLogs, "prometheus", l.Config(), l.SchedulerConfig(),
 		l.AuditPolicy(), l.Authentication(), l.Authorization(), l.ABACPolicy(), l.CloudState(), portsFile, control.ClusterFile, control.StoppedFile,

@@ -212,8 +212,8 @@ func (p *Plane) announce() error {
 }
 
 // PickPorts picks a loopback port for each listener: the port of the last start if it is still free, otherwise any free
-// port. A zero in last means that there was no port. If another process takes a port before the component listens on
-// it, the start is tried again.
+// port. The argument last holds the ports of the last start; 0 means no port. If another process takes a port before the
+// component listens on it, the start is tried again.
 func PickPorts(last topology.Ports) (topology.Ports, error) {
 	ports := topology.Ports{}
 	var held []net.Listener // all stay open until PickPorts returns, so that no port is picked twice
@@ -250,7 +250,7 @@ func lastPorts(dir string) topology.Ports {
 	var p topology.Ports
 	data, err := os.ReadFile(filepath.Join(dir, portsFile))
 	if err != nil || json.Unmarshal(data, &p) != nil {
-		return nil // the plane then uses any free ports
+		return nil // the plane may use any free ports
 	}
 	return p
 }

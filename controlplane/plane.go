@@ -70,8 +70,8 @@ type Plane struct {
 	beginClosing, endLifetime context.CancelFunc
 
 	stopAsked   context.Context         // ends when a stop is requested through the control socket
-	requestStop context.CancelCauseFunc // with errAsked or errAskedNow
-	died        chan error              // the reason why the plane must end: a component ended too early or cannot be started again, or a restore failed
+	requestStop context.CancelCauseFunc // called with errAsked or errAskedNow
+	died        chan error              // the error that ends the plane, such as a component that cannot be started again
 
 	// publishing is held while cluster.json is written, so that the newest version is written last. It is locked before
 	// mu. mu is not held during the write, because a fault may keep the disk busy and ending that fault needs mu.
@@ -80,7 +80,7 @@ type Plane struct {
 	mu          sync.Mutex
 	state       control.State
 	since       time.Time        // the time at which state began
-	cause       string           // why the plane stops; empty before
+	cause       string           // why the plane stops; empty while it does not stop
 	cluster     *control.Cluster // nil before the plane is ready; replaced, never modified
 	connections connections
 }
@@ -223,7 +223,8 @@ func (p *Plane) Run(ctx context.Context, now <-chan struct{}) error {
 	return nil
 }
 
-// Stop stops a plane for the reason cause. Once now is closed, it kills the processes that still run. In this order, it
+// Stop stops a plane for the reason cause. Once the channel now is closed, Stop kills the processes that still run. In
+// this order, it
 //
 //  0. stops the mirror nodes and undoes all faults;
 //  1. stops the scheduler and the controller manager, so that they make no new decisions;
@@ -266,8 +267,9 @@ func (p *Plane) Stop(cause error, now <-chan struct{}) {
 // Release unlocks the directory of a plane that has ended.
 func (p *Plane) Release() { p.dir.release() }
 
-// shutdownSignal returns the channel that, once closed, makes Stop kill the processes. It is now, or a closed channel if a
-// client asked for that, or if an etcd member has died, because an API server cannot shut down gracefully without a quorum.
+// shutdownSignal returns the channel that, once closed, makes Stop kill the processes. It returns the channel now, or a
+// closed channel if a client requested an immediate stop or an etcd member has died: without a quorum, an API server
+// cannot shut down gracefully.
 func (p *Plane) shutdownSignal(now <-chan struct{}) <-chan struct{} {
 	if context.Cause(p.stopAsked) != errAskedNow && !p.components.Died(control.KindEtcd) {
 		return now
@@ -279,7 +281,7 @@ func (p *Plane) shutdownSignal(now <-chan struct{}) <-chan struct{} {
 
 const faultsWithin = 8 * time.Second
 
-// undoFaults undoes all faults, because a paused process ignores a stop, and because etcd keeps its alarms on disk.
+// undoFaults undoes all faults before the stop, because a paused process cannot stop and etcd keeps its alarms on disk.
 func (p *Plane) undoFaults(now <-chan struct{}) {
 	ctx, cancel := context.WithTimeout(context.Background(), faultsWithin)
 	defer cancel()

@@ -21,8 +21,8 @@ func findProgram(ctx context.Context, executable string, r control.Release) (con
 	return control.FindProgram(ctx, executable, r)
 }
 
-// stale returns a warning if a program was built from a revision other than own, the revision of this program. It
-// returns "" if the revisions are the same, or if own is "" because it is unknown.
+// stale returns a warning if a program was built from another revision than this program (own). It returns "" if the
+// revisions are the same or own is "" (unknown).
 func stale(p control.Program, own string, r control.Release) string {
 	if own == "" || p.Revision == own {
 		return ""
@@ -34,7 +34,6 @@ func stale(p control.Program, own string, r control.Release) string {
 	return fmt.Sprintf("%s was built from %s and this program from %s: they may not be compatible (%s)", p.Path, from, own, control.BuildHint(r))
 }
 
-// releasesIn returns the releases of a config's components.
 func releasesIn(cfg control.Config) []control.Release {
 	return slices.DeleteFunc(control.Releases(), func(r control.Release) bool {
 		return !slices.ContainsFunc(control.VersionedKinds(), func(kind string) bool { return slices.Contains(cfg.ReleasesOf(kind), r) })

@@ -18,8 +18,8 @@ import (
 )
 
 // minDescriptors is the smallest limit of open files per process at which a plane starts. It is the next power of two
-// above 2,700: 500 connections of kubelets, 2,000 of watches, and 200 for connections to etcd and the process itself.
-// The load balancer holds two descriptors for each connection.
+// above 2,700: 500 connections of kubelets, 2,000 connections of watches, and 200 for etcd and the process itself. The
+// load balancer holds two descriptors for each connection.
 const minDescriptors = 4096
 
 // The disk space that a start needs, in bytes. minFreePerMember covers the two WAL segments of 64 MB that each etcd
@@ -29,7 +29,7 @@ const (
 	minFreeBesides   = 128 << 20
 )
 
-// resources are amounts of machine resources: what a plane needs to start, or what the machine has free.
+// resources are amounts of machine resources: either needed to start a plane, or free on the machine.
 type resources struct {
 	descriptors uint64 // limit of open files per process
 	disk        uint64 // free bytes on the file system of the plane's directory
@@ -93,7 +93,6 @@ func (n resources) check(dir string, m resources) error {
 	return nil
 }
 
-// megabytes converts bytes to MiB and rounds up.
 func megabytes(bytes uint64) uint64 { return (bytes + 1<<20 - 1) >> 20 }
 
 // Defaults holds the components' default values of the flags that a config sets, by component and flag.
@@ -105,7 +104,7 @@ func Check(ctx context.Context, executable string, cfg control.Config) (Defaults
 	defaults := Defaults{}
 	var problems []control.Problem
 	releases := releasesIn(cfg)
-	if own := control.Linked(); !slices.Contains(releases, own) { // own checks the components that belong to no release
+	if own := control.Linked(); !slices.Contains(releases, own) { // also check components without a release
 		releases = append(releases, own)
 	}
 	for _, r := range releases {

@@ -28,7 +28,7 @@ type Window struct {
 // The recorded data has no series of recording rules, so it also replaces these series with the expressions of the rules.
 type Asker struct {
 	parser  parser.Parser
-	records map[string][]record // by name of the record, which may have several rules
+	records map[string][]record // by the name of a record: its rules
 }
 
 type record struct {
@@ -75,7 +75,8 @@ type edit struct {
 	with     string
 }
 
-// inline replaces the records in expr with their expressions. inside lists the records in whose expressions expr occurs.
+// inline replaces the records in expr with their expressions. The argument inside lists the records in whose expressions
+// expr occurs.
 func (a *Asker) inline(expr string, inside []string) (string, error) {
 	parsed, err := a.parser.ParseExpr(expr)
 	if err != nil {

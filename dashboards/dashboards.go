@@ -87,7 +87,7 @@ type Query struct {
 	Legend string
 	// Empty names the reason in reasons.yaml why the query may have no result. If Empty is "", the query must have a result.
 	Empty  string
-	Reason *Reason `yaml:"-"` // the reason that Empty names
+	Reason *Reason `yaml:"-"` // the reason with the name in Empty
 }
 
 // Reason explains why a query may have no result.
@@ -105,7 +105,7 @@ type Step struct {
 	Color string
 }
 
-// faint is the colour of the state off.
+// faint is the colour of the state "off" in a state timeline.
 const faint = "rgba(128, 128, 128, 0.15)"
 
 // Steps returns the thresholds from low to high: green, then orange from Warn on, and red from Bad on. With Falls, values are
@@ -137,8 +137,8 @@ func (p Panel) Steps() []Step {
 // DrawsSteps reports whether the panel shows its thresholds.
 func (p Panel) DrawsSteps() bool { return p.Kind == "timeseries" && (p.Warn != 0 || p.Bad != 0) }
 
-// SoftMax returns the minimum upper end of the axis. Without it, one slow call in a thousand would fill the whole panel.
-// Zero means that the axis ends at the highest value.
+// SoftMax returns the lowest upper end of the axis, so that a fraction of 0.1% does not fill the whole panel. Zero means
+// that the axis ends at the highest value.
 func (p Panel) SoftMax() float64 {
 	if p.Kind == "timeseries" && p.Unit == "percentunit" && p.Max == 0 {
 		return p.Warn

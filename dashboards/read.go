@@ -17,11 +17,11 @@ var files embed.FS
 
 const chosen = `, cluster=~"$cluster", instance=~"$instance"`
 
-// abbreviations returns a replacer for the abbreviations in expressions. @etcd, @api, @scheduler, @kcm, @generator, @control
-// (all four components), @all and @job (the jobs of the dashboard) stand for matchers of job, cluster and instance. @short
-// stands for the matchers of those API server requests whose duration the client does not choose, which excludes watches.
-// @record and @irecord stand for the matchers of a recording rule without and with the label instance. @rate stands for Grafana's
-// $__rate_interval.
+// abbreviations returns a replacer for the abbreviations in expressions. @etcd, @api, @scheduler, @kcm, @generator,
+// @control (all four components), @all and @job (the jobs of the dashboard) stand for matchers of job, cluster and
+// instance. @short stands for the matchers of those API server requests whose duration the client does not choose, which
+// excludes watches. @record and @irecord stand for the matchers of a recording rule; only @irecord has one for instance.
+// @rate stands for Grafana's $__rate_interval.
 func abbreviations(jobs string) *strings.Replacer {
 	const api = `job="kube-apiserver"` + chosen
 	return strings.NewReplacer(

@@ -46,7 +46,7 @@ type chart struct {
 	some []choice
 }
 
-// choice is a renderer for an installation that scrapes only the given jobs, in order.
+// choice is a renderer for an installation that scrapes only the listed jobs.
 type choice struct {
 	*renderer
 	jobs []string
@@ -93,8 +93,8 @@ func newChart() (*chart, error) {
 	return c, nil
 }
 
-// needs returns the condition under which a part of an expression remains when the parts for jobs that are not scraped are
-// removed, and the distinct expressions that may remain.
+// needs removes the parts of an expression for jobs that are not scraped, for each set of scraped jobs. It returns the
+// condition under which a part remains, and the distinct remaining expressions.
 func (c *chart) needs(expr string) (condition, []string, error) {
 	var sets [][]string
 	var forms []string
@@ -112,7 +112,7 @@ func (c *chart) needs(expr string) (condition, []string, error) {
 			forms = append(forms, form)
 		}
 	}
-	if len(sets) == len(c.some) { // something remains for every set of jobs
+	if len(sets) == len(c.some) { // a part remains for every set of scraped jobs
 		return always(), forms, nil
 	}
 	return smallest(sets), forms, nil
@@ -152,8 +152,8 @@ func actions(text string) string {
 	).Replace(text)
 }
 
-// template returns a file of the chart. Helm renders the object only if the value named by enabled is set and the condition
-// in when holds.
+// template returns a file of the chart. Helm renders the object only if the chart value that enabled names is set and the
+// condition "when" holds.
 func template(from, enabled string, when condition, object string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "{{- /* Code generated from %s by \"go test ./alerts/render -update\"; DO NOT EDIT. */}}\n", from)
@@ -205,7 +205,7 @@ func scrapeTemplates(scrape fs.FS) (map[string]string, error) {
 	err := sorted(scrape, "*.yaml", func(name string, data []byte) error {
 		job := strings.TrimSuffix(name, ".yaml")
 		if !slices.Contains(Jobs(), job) {
-			return nil // not the file of a component, such as kustomization.yaml
+			return nil // skip a file that is not for a component, such as kustomization.yaml
 		}
 		text := string(data)
 		for _, line := range scrapeLines {

@@ -67,7 +67,7 @@ func (c *chart) board(file string, text []byte) (*board, error) {
 	if err := decoder.Decode(&b.object); err != nil {
 		return nil, err
 	}
-	row := -1 // index of the last heading
+	row := -1 // index of the last row heading
 	for i, p := range objects(b.object["panels"]) {
 		var when condition
 		var targets []condition
@@ -107,7 +107,7 @@ func (c *chart) board(file string, text []byte) (*board, error) {
 	return b, err
 }
 
-// query returns the condition under which a part of the query of target remains.
+// query returns the condition under which a part of target's query remains.
 func (c *chart) query(target object) (condition, error) {
 	expr, _ := target["expr"].(string)
 	when, _, err := c.needs(expr)
@@ -167,7 +167,7 @@ func (b *board) template(kept map[string]condition) (string, error) {
 		"data:\n  "+b.file+": |\n    "+w.String()+"\n"), nil
 }
 
-// either is a string that Helm renders as text if the condition holds, and otherwise as not.
+// either is a string in a template: if the condition when holds, Helm renders the field text, otherwise the field not.
 type either struct {
 	when      condition
 	text, not string

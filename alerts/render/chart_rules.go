@@ -56,7 +56,7 @@ func (c *chart) group(g *yaml.Node) (when condition, text string, err error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "    - name: %s\n      interval: %s\n      rules:\n", value(g, "name"), value(g, "interval"))
 	for _, r := range rules {
-		if r.when.helm() == when.helm() { // the condition of the group already includes it
+		if r.when.helm() == when.helm() { // the group's condition already includes the rule's condition
 			b.WriteString(r.text)
 			continue
 		}
@@ -73,7 +73,7 @@ func guarded(when condition, text string) string {
 	return "{{- if " + when.helm() + " }}\n" + text + "{{- end }}\n"
 }
 
-// alternativesPlaceholder stands for an expression that depends on the jobs.
+// alternativesPlaceholder is replaced with a part of a template, for an expression that depends on the scraped jobs.
 const alternativesPlaceholder = "STORMGLASS_ALTERNATIVES"
 
 // rule returns the template of a rule, an item for use below "      rules:", and the condition under which the rule remains.

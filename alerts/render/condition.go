@@ -11,7 +11,6 @@ import (
 // holds; a condition with the empty set always holds.
 type condition [][]string
 
-// always returns the condition that holds for any set of scraped jobs.
 func always() condition { return condition{nil} }
 
 // smallest returns the condition of the given sets of jobs. It drops each set that includes another set.

@@ -54,8 +54,8 @@ func (r *renderer) dashboards(files fs.FS) (rendered, error) {
 	return out, nil
 }
 
-// generators returns the UIDs of the dashboards about a run of the load generator. They are left out if the load generator is
-// left out.
+// generators returns the UIDs of the dashboards about a run. They are left out if the job of the load generator is left
+// out.
 func generators() []string { return []string{"stormglass-loadgen", "stormglass-run"} }
 
 // panels renders the queries of a dashboard, and reports whether at least one query remains.
@@ -156,7 +156,6 @@ func dashboardOf(link object) (uid string, ok bool) {
 	return uid, ok
 }
 
-// withoutEmptyRows removes the rows without panels.
 func withoutEmptyRows(list any) any {
 	all, _ := list.([]any)
 	var left []any
@@ -182,7 +181,6 @@ func without(list any, drop func(object) bool) any {
 	})
 }
 
-// each calls f with each object of a list.
 func each(list any, f func(object)) {
 	all, _ := list.([]any)
 	for _, v := range all {

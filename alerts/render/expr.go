@@ -112,7 +112,7 @@ func (r *renderer) pruneBinary(e *parser.BinaryExpr) (parser.Expr, bool) {
 		switch {
 		case leftAlive && rightAlive:
 			return e, true
-		case rightAlive && selects(right): // not the 0 of "or vector(0)"
+		case rightAlive && selects(right): // drop the right operand if it reads no series, as in "or vector(0)"
 			return right, true
 		}
 		return left, leftAlive
@@ -156,8 +156,8 @@ func (r *renderer) expr(text string) (out string, alive bool, err error) {
 	return r.text(text), true, nil
 }
 
-// selected adds Options.Selector to each selector of a scraped series in text. parsable is a valid PromQL version of text, whose
-// selectors are at the same positions as in text.
+// selected inserts Options.Selector into each selector of a scraped series in an expression. The argument parsable is the
+// expression as valid PromQL, with the selectors at the same positions.
 func (r *renderer) selected(text, parsable string) (string, error) {
 	if r.Selector == "" {
 		return text, nil
@@ -166,7 +166,7 @@ func (r *renderer) selected(text, parsable string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	at := map[int]string{} // text to insert, by byte offset
+	at := map[int]string{} // text to insert, by byte offset in the expression
 	parser.Inspect(parsed, func(n parser.Node, _ []parser.Node) error {
 		s, ok := n.(*parser.VectorSelector)
 		if !ok || strings.Contains(s.Name, ":") || strings.HasPrefix(s.Name, "ALERTS") {

@@ -1,8 +1,8 @@
 // Package render adapts the built-in rules and dashboards to another Prometheus, which may use other job names and another
 // cluster label, need more matchers, and not scrape all components.
 //
-// The text of expressions stays, except for replaced names. Rules, operands of "or", panels, links and whole files are removed
-// if they use only left-out components.
+// It replaces names in expressions and does not change their other text. It removes rules, operands of "or", panels,
+// links and whole files that use only left-out components.
 package render
 
 import (
@@ -25,7 +25,7 @@ import (
 // Generator is the job name of the load generator.
 const Generator = "loadgen"
 
-// Options configure a bundle. The zero value renders the rules and dashboards unchanged.
+// Options configure Render. The zero value renders the rules and dashboards unchanged.
 type Options struct {
 	// Jobs maps the job names of Stormglass to the job names of the installation. An empty name leaves the component out.
 	Jobs map[string]string
@@ -42,8 +42,8 @@ type Options struct {
 
 // Bundle holds the rendered files.
 type Bundle struct {
-	// Files holds the files by path: rules in rules/*.yaml and dashboards in dashboards/*.json, both again as Kubernetes objects
-	// in kubernetes/ and as a monitoring mixin in mixin/.
+	// Files holds the files by path: rules in rules/*.yaml and dashboards in dashboards/*.json. It also holds both as
+	// Kubernetes objects in kubernetes/ and as a monitoring mixin in mixin/.
 	Files map[string][]byte
 	// LeftOut names the alerts and dashboards that are not in the bundle, because they use only left-out components.
 	LeftOut []string
@@ -58,7 +58,7 @@ func Jobs() []string {
 type renderer struct {
 	Options
 	parser parser.Parser
-	// gone is the set of records whose rules are all left out.
+	// gone is the set of recorded metrics whose rules are all left out.
 	gone map[string]bool
 }
 

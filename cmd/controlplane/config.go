@@ -99,12 +99,12 @@ func (s settings) refusal(problems []control.Problem) error {
 	return errors.Join(errs...)
 }
 
-// lastConfig returns the config of the stopped plane in dir, or the default config if none exists.
+// lastConfig returns the config of the stopped plane in dir, or the default config if dir holds no plane.
 func lastConfig(dir string, progress io.Writer) (config control.Config, err error) {
 	file := controlplane.ConfigFile(dir)
 	data, err := userfile.Read(file, userfile.Text)
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ENAMETOOLONG) {
-		return config, nil // opening the directory reports whether it can be used
+		return config, nil // an unusable directory is reported when it is opened
 	}
 	if err != nil {
 		return config, fmt.Errorf("%s: %w", file, err)

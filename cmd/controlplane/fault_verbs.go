@@ -71,7 +71,7 @@ func (v faultVerb) flags(cmd *cobra.Command, f *control.Fault) {
 	}
 }
 
-// readSeconds reads whole seconds: "5s".
+// readSeconds returns a function that reads a whole number of seconds, such as "5s", into *to.
 func readSeconds(to *int) func(string) error {
 	return func(text string) error {
 		d, err := time.ParseDuration(text)
@@ -86,7 +86,7 @@ func readSeconds(to *int) func(string) error {
 	}
 }
 
-// readBytes reads a size: "4096", "16KiB", "1MiB", "2GiB".
+// readBytes returns a function that reads a size, such as "4096", "16KiB", "1MiB" or "2GiB", into *to.
 func readBytes(to *int64) func(string) error {
 	return func(text string) error {
 		number, unit := text, int64(1)

@@ -55,7 +55,7 @@ func kubectlEnv(_ context.Context, dir string, _ words, _ io.Writer) ([]string, 
 	return []string{"KUBECONFIG=" + c.Kubeconfigs["admin"]}, err
 }
 
-// asksNoServer reports whether the tool needs no plane for these arguments: they show help or the version, or use a
+// asksNoServer reports whether the tool needs no plane for these arguments: they request help or the version, or name a
 // verb that calls no server.
 func (t tool) asksNoServer(args []string) bool {
 	if len(args) == 0 || args[0] == "help" || slices.Contains(t.local, args[0]) {
@@ -95,14 +95,14 @@ remaining arguments.` + t.long,
 			if err != nil {
 				return exitcode.EnvironmentError(err)
 			}
-			// Exec replaces this process, so that the tool gets the signals and determines the exit code.
+			// Exec replaces this process by the tool, so that the tool gets the signals and determines the exit code.
 			return exitcode.EnvironmentError(syscall.Exec(executable, append([]string{t.name}, w.rest...), env))
 		},
 	}
 }
 
-// override returns env with the variables in own added. It removes the old values of these variables, because a Go
-// program uses the first value in its environment.
+// override returns the environment env with the variables in own added. It removes these variables' old values, because a
+// Go program uses the first value in its environment.
 func override(env, own []string) []string {
 	name := func(kv string) string { name, _, _ := strings.Cut(kv, "="); return name }
 	kept := slices.DeleteFunc(env, func(kv string) bool {
@@ -164,7 +164,6 @@ func readWords(args []string, members bool) (words, error) {
 	return w, nil
 }
 
-// statusWithin is the time limit of the request for the members' status.
 const statusWithin = 10 * time.Second
 
 // etcdctlEnv returns the environment variables that point etcdctl at all members, or at one member if --member is set
@@ -220,7 +219,7 @@ func chooseMember(components []control.ComponentStatus, name string) (chosen con
 	return chosen, err
 }
 
-// takesOneMember reports whether etcdctl refuses these words with several endpoints.
+// takesOneMember reports whether the etcdctl command in words accepts only one endpoint.
 func takesOneMember(words []string) bool {
 	verb := slices.DeleteFunc(slices.Clone(words), func(word string) bool { return strings.HasPrefix(word, "-") })
 	at := slices.Index(verb, "snapshot")

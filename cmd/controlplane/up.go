@@ -125,7 +125,7 @@ func up(ctx context.Context, o upOptions, stdin io.Reader, stdout, stderr io.Wri
 	}
 	if o.observer.addr != "" {
 		watching, err := o.observer.start(ctx, plane, progress)
-		if err != nil { // without its observer the plane stops too
+		if err != nil { // the plane does not run without its observer
 			cause := err
 			if ctx.Err() != nil {
 				cause = context.Cause(ctx)
@@ -134,7 +134,7 @@ func up(ctx context.Context, o upOptions, stdin io.Reader, stdout, stderr io.Wri
 			return exitcode.EnvironmentError(err)
 		}
 		defer watching.Stop()
-		defer context.AfterFunc(ctx, watching.Terminate)() // before the components end
+		defer context.AfterFunc(ctx, watching.Terminate)() // end the observer before the components
 	}
 	cluster := plane.Cluster()
 	if o.background {
@@ -170,7 +170,7 @@ func crashTo(file string) error {
 	if err != nil {
 		return err
 	}
-	defer f.Close() // SetCrashOutput has duplicated it
+	defer f.Close() // SetCrashOutput has duplicated the descriptor
 	return debug.SetCrashOutput(f, debug.CrashOptions{})
 }
 
@@ -196,7 +196,8 @@ func (w *progressWriter) Write(p []byte) (int, error) {
 	return w.to.Write(p)
 }
 
-// interrupts returns ctx, which ends on the first signal to stop, and now, which is closed on the second signal.
+// interrupts returns a context that ends on the first signal to stop, and a channel (now) that is closed on the second
+// signal.
 func interrupts(parent context.Context) (ctx context.Context, now <-chan struct{}, release func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	signals := make(chan os.Signal, 2)
@@ -256,7 +257,7 @@ func detach(ctx context.Context, o upOptions, stdout, stderr io.Writer) error {
 	if err := cmd.Start(); err != nil {
 		return exitcode.EnvironmentError(err)
 	}
-	terminate := func() { _ = cmd.Process.Signal(syscall.SIGTERM) } // the process may have ended
+	terminate := func() { _ = cmd.Process.Signal(syscall.SIGTERM) } // an error means that the process has already ended
 	defer context.AfterFunc(ctx, terminate)()
 	done := make(chan struct{})
 	defer close(done)
@@ -276,11 +277,11 @@ func detach(ctx context.Context, o upOptions, stdout, stderr io.Writer) error {
 	case !errors.As(err, &exit):
 	case exit.ExitCode() == exitcode.Usage:
 		return errAlreadyTold
-	case !exit.Exited(): // killed by a signal: it has reported nothing
+	case !exit.Exited(): // killed by a signal, so the supervisor has reported nothing
 		return exitcode.EnvironmentError(fmt.Errorf("the control plane did not start: its supervisor was killed by %s", control.SignalOf(exit)))
 	}
 	return exitcode.EnvironmentError(errAlreadyTold)
 }
 
-// errAlreadyTold is the error of a start whose reason was already printed. It carries only the exit code.
+// errAlreadyTold is the error of a failed start whose reason was already printed. It only carries the exit code.
 var errAlreadyTold = errors.New("the control plane did not start")

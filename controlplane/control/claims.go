@@ -2,17 +2,17 @@ package control
 
 import "slices"
 
-// Claim is a part of the plane that a fault uses while it is in force: a process, a link, or a
-// part named by its FaultKind. Two faults with the same part clash if either needs it exclusively.
+// Claim records that a fault uses a part of the plane while the fault is in force. A part is a process, a link, or a part
+// that the FaultKind names. Two faults with the same part clash if at least one claims it exclusively.
 type Claim struct {
-	Part  string // for people: "the process of etcd-0"
+	Part  string // name of the part, also for messages: "the process of etcd-0"
 	Alone bool   // whether the fault needs the part exclusively
 }
 
 // ProcessClaim returns a claim on a component's process. If alone is true, it excludes all other claims on the process.
 func ProcessClaim(name string, alone bool) Claim { return Claim{"the process of " + name, alone} }
 
-// Link joins two components: From connects to To.
+// Link is the network connection on which component From connects to component To.
 type Link struct{ From, To string }
 
 // Joins reports whether the link connects one of the components to one of the peers, in either direction. If anyPeer is
@@ -47,8 +47,8 @@ func (c Config) Links() []Link {
 	return all
 }
 
-// Named returns the components that the selectors select, without duplicates. It calls inRole for the components of a
-// selector with a role; inRole returns nil if they are not known yet.
+// Named returns the components that the selectors select, without duplicates. For a selector with a role, such as
+// "etcd-leader", it calls inRole, which returns nil if the components are not known yet.
 func (c Config) Named(selectors []string, inRole func(Selector) []string) []string {
 	var all []string
 	for _, text := range selectors {
@@ -72,7 +72,7 @@ func (c Config) Named(selectors []string, inRole func(Selector) []string) []stri
 	return all
 }
 
-// Claims returns the parts of the plane that the fault uses if it affects the given components and links.
+// Claims returns the fault's claims on parts of the plane if the fault affects the given components and links.
 func (f Fault) Claims(on []string, links []Link) []Claim {
 	kind := f.kind()
 	var all []Claim
@@ -95,8 +95,8 @@ func (f Fault) Claims(on []string, links []Link) []Claim {
 	return append(all, Claim{"the plane as a whole", kind.Whole})
 }
 
-// Clash returns the first part that a claim in want cannot share with the claims in has. ok is false if there is no
-// such part.
+// Clash compares the claims of a new fault (want) with the existing claims (has). It returns the first part with two
+// claims, at least one of them exclusive. ok is false if there is no such part.
 func Clash(want, has []Claim) (part string, ok bool) {
 	for _, w := range want {
 		if slices.ContainsFunc(has, func(h Claim) bool { return h.Part == w.Part && (h.Alone || w.Alone) }) {

@@ -41,7 +41,7 @@ func Load(dir string) (Cluster, error) {
 	return c, nil
 }
 
-// Client talks to the supervisor of one plane through its control socket.
+// Client calls the supervisor of one plane through the plane's control socket.
 type Client struct {
 	dir    string
 	holder Holder
@@ -53,7 +53,7 @@ type Client struct {
 func Dial(dir string) (*Client, error) {
 	used, err := InUse(dir)
 	if err != nil {
-		return nil, err // it is unknown whether a plane runs
+		return nil, err // the lock cannot be checked, so a plane may be running
 	}
 	if !used {
 		return nil, ErrNotRunning
@@ -84,8 +84,8 @@ func (c *Client) Status(ctx context.Context) (Status, error) {
 // Stop makes the supervisor stop the plane gracefully, and waits until the plane's last process has ended.
 func (c *Client) Stop(ctx context.Context) error { return c.stop(ctx, "/v1/stop") }
 
-// StopNow is like Stop, but the supervisor kills the components. This is quicker, and suits a plane whose data is not used
-// afterwards.
+// StopNow is like Stop, but the supervisor kills the components. This is quicker. Use it for a plane whose data is no
+// longer needed.
 func (c *Client) StopNow(ctx context.Context) error { return c.stop(ctx, "/v1/stop?now=true") }
 
 func (c *Client) stop(ctx context.Context, path string) error {
@@ -111,7 +111,7 @@ func (c *Client) WaitGone(ctx context.Context) error {
 	}
 }
 
-// call sends a request, with in as its body unless in is nil, and returns the decoded answer.
+// call sends a request with the JSON body "in" (nil means no body) and returns the decoded answer.
 func call[T any](ctx context.Context, c *Client, method, path string, in any) (out T, err error) {
 	err = c.call(ctx, method, path, in, &out)
 	return out, err
@@ -165,16 +165,16 @@ func refusal(status string, answer []byte) error {
 	return errors.New(r.Error)
 }
 
-// FaultRefusal is the control socket's answer, with a status of 400 or more, if a
-// fault was not begun or not undone.
+// FaultRefusal is the body of the control socket's answer if a fault was not begun or not undone. The HTTP status is then
+// 400 or more.
 type FaultRefusal struct {
-	// Error is the reason.
+	// Error is the reason for the refusal.
 	Error string `json:"error"`
 	// Problems lists the mistakes in the fault itself.
 	Problems []Problem `json:"problems,omitempty"`
 }
 
-// Begin begins a fault and returns when the fault is in force. The supervisor ends the fault after its length. If ctx
+// Begin begins a fault and returns when the fault is in force. The supervisor ends the fault after the time f.For. If ctx
 // ends before the fault is in force, the supervisor undoes the fault and does not record it. The error is an
 // *InvalidFault if the fault is never possible on this plane.
 func (c *Client) Begin(ctx context.Context, f Fault) (FaultStatus, error) {
@@ -203,12 +203,12 @@ func (c *Client) Faults(ctx context.Context) ([]FaultStatus, error) {
 	return call[[]FaultStatus](ctx, c, http.MethodGet, "/v1/faults", nil)
 }
 
-// ErrEnded means that there will be no more events.
+// ErrEnded is the error of Events after the plane has ended: no more events will follow.
 var ErrEnded = errors.New("the plane has ended")
 
-// Events returns the events with numbers greater than after, oldest first. If none exist yet, it waits up to half a
-// minute for an event, and then returns an empty list. The supervisor keeps the last few thousand events. A gap in the
-// numbers means that events were dropped. Once the plane has ended, also during a call, Events returns ErrEnded.
+// Events returns the events whose numbers are greater than after, oldest first. It waits up to half a minute for the
+// first event; without one, the list is empty. The supervisor keeps the last few thousand events. A gap in the numbers
+// means that events were dropped. If the plane has ended, also during the call, Events returns ErrEnded.
 func (c *Client) Events(ctx context.Context, after int64) ([]Event, error) {
 	var events []Event
 	err := c.call(ctx, http.MethodGet, "/v1/events?after="+strconv.FormatInt(after, 10), nil, &events)
@@ -228,7 +228,8 @@ func (e EtcdClient) Environment() []string {
 	}
 }
 
-// AnyMember calls try for one etcd member after another, until a call succeeds or ctx ends.
+// AnyMember calls try for each etcd member in turn, until one call succeeds or ctx ends. It returns nil, or the joined
+// errors.
 func (e EtcdClient) AnyMember(ctx context.Context, try func(EtcdClient) error) error {
 	var failures []error
 	for _, endpoint := range e.Endpoints {

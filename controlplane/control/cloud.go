@@ -5,17 +5,17 @@ import (
 	"net/http"
 )
 
-// ProviderName is the name of the simulated cloud. A Node's providerID is ProviderName://NAME, with the name of its instance.
+// ProviderName is the name of the simulated cloud. The providerID of a Node is ProviderName://INSTANCE.
 const ProviderName = "stormglass"
 
 // Instance is a machine of the simulated cloud.
 type Instance struct {
-	// Name is unique.
+	// Name is the instance's unique name.
 	Name string `json:"name"`
-	// Zone is its zone, and Type its machine type. If a field is empty, the Node does not get the label for it.
+	// Zone is the instance's zone, and Type its machine type. If a field is empty, the Node does not get the label for it.
 	Zone string `json:"zone,omitempty"`
 	Type string `json:"type,omitempty"`
-	// Address is its internal address.
+	// Address is the internal IP address of the instance.
 	Address string `json:"address"`
 }
 

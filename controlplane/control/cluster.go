@@ -35,7 +35,7 @@ type Cluster struct {
 	NodeCA KeyPair `json:"nodeCA"`
 	// Etcd says how etcdctl reaches the members.
 	Etcd EtcdClient `json:"etcd"`
-	// SupervisorPID is the process that starts and stops all others.
+	// SupervisorPID is the ID of the process that starts and stops all other processes of the plane.
 	SupervisorPID int `json:"supervisorPID"`
 	// Socket is the control socket's path; see Holder.
 	Socket string `json:"socket"`
@@ -46,7 +46,7 @@ type Cluster struct {
 	Observe string `json:"observe,omitempty"`
 	// Deviations lists all settings that differ from upstream's defaults.
 	Deviations []Deviation `json:"deviations"`
-	// StartedAt is when `up` began, ReadyAt when the plane was ready.
+	// StartedAt is the time at which `up` began, and ReadyAt the time at which the plane was ready.
 	StartedAt time.Time `json:"startedAt"`
 	ReadyAt   time.Time `json:"readyAt"`
 }
@@ -65,13 +65,13 @@ func (c Cluster) ConversionWebhook() string {
 	return ""
 }
 
-// KeyPair names a PEM certificate and its PEM private key.
+// KeyPair holds the paths of a PEM certificate and its PEM private key.
 type KeyPair struct {
 	CertFile string `json:"certFile"`
 	KeyFile  string `json:"keyFile"`
 }
 
-// EtcdClient says how a client reaches etcd.
+// EtcdClient holds the addresses and credentials with which a client reaches etcd.
 type EtcdClient struct {
 	Endpoints []string `json:"endpoints"`
 	CAFile    string   `json:"caFile"`
@@ -87,22 +87,22 @@ type Component struct {
 	Kind string `json:"kind"`
 	// Version is the version of a component that comes with a release, such as "v1.37.1", or "3.7.0" for etcd.
 	Version string `json:"version,omitempty"`
-	// PID is the process ID while the plane is up.
+	// PID is the component's process ID while the plane is up.
 	PID     int       `json:"pid"`
 	Started time.Time `json:"started"`
-	// Args are the flags with which it was started.
+	// Args are the flags with which the component was started.
 	Args []string `json:"args"`
-	// Log is the path of the file with its output.
+	// Log is the path of the file with the component's output.
 	Log string `json:"log"`
-	// Scrape is the endpoint of its metrics.
+	// Scrape is the component's metrics endpoint.
 	Scrape ScrapeTarget `json:"scrape"`
-	// ReadyAfter is the time from its start until it was observed ready.
+	// ReadyAfter is the time from the component's start until it was observed ready.
 	ReadyAfter time.Duration `json:"readyAfterNanoseconds"`
 }
 
-// ScrapeTarget is one /metrics endpoint with an identity that may read it.
+// ScrapeTarget is one /metrics endpoint, with the credentials to read it.
 type ScrapeTarget struct {
-	// Job is the component's kind, Instance its name; both become labels.
+	// Job is the component's kind, and Instance its name. Both become labels of its metrics.
 	Job      string `json:"job" yaml:"job"`
 	Instance string `json:"instance" yaml:"instance"`
 	URL      string `json:"url" yaml:"url"`
@@ -113,8 +113,8 @@ type ScrapeTarget struct {
 	KeyFile    string `json:"keyFile,omitempty" yaml:"keyFile"`
 	TokenFile  string `json:"tokenFile,omitempty" yaml:"tokenFile"`
 	ServerName string `json:"serverName,omitempty" yaml:"serverName"`
-	// InsecureSkipVerify disables verification of the server, as
-	// insecure-skip-tls-verify in a user's kubeconfig. It is never set for a bundled plane.
+	// InsecureSkipVerify disables verification of the server, like insecure-skip-tls-verify in a kubeconfig. It is never set
+	// for a bundled plane.
 	InsecureSkipVerify bool `json:"insecureSkipVerify,omitempty" yaml:"insecureSkipVerify"`
 	// ProxyURL is the URL of the HTTP or SOCKS proxy for the target. Empty means no proxy, even if the environment sets one.
 	ProxyURL string `json:"proxyURL,omitempty" yaml:"proxyURL"`
@@ -162,17 +162,16 @@ type Status struct {
 type ComponentStatus struct {
 	Name    string    `json:"name"`
 	Kind    string    `json:"kind"`
-	Version string    `json:"version,omitempty"` // as in Component
+	Version string    `json:"version,omitempty"` // version, as in Component.Version
 	PID     int       `json:"pid"`
 	Address string    `json:"address"`
 	Log     string    `json:"log"`
 	Started time.Time `json:"started"`
-	// Ready reports whether the process was observed ready since its start.
+	// Ready reports whether the process was observed ready since it started.
 	Ready      bool          `json:"ready"`
 	ReadyAfter time.Duration `json:"readyAfterNanoseconds"`
-	// Role is its role among its replicas: "leader" or "follower" for an etcd
-	// member, "leader" or "standby" for a leader-elected component, "serving" or
-	// "out" for an API server behind the load balancer. "" means unknown.
+	// Role is the component's role among its replicas: "leader" or "follower" for an etcd member, "leader" or "standby" for
+	// a leader-elected component, "serving" or "out" for an API server behind the load balancer. "" means unknown.
 	Role string `json:"role,omitempty"`
 	// Etcd is the status of an etcd member.
 	Etcd *EtcdStatus `json:"etcd,omitempty"`
@@ -180,9 +179,9 @@ type ComponentStatus struct {
 	Connections int `json:"connections,omitempty"`
 	// Restarts is the number of restarts after faults, lease handovers and crashes.
 	Restarts int `json:"restarts,omitempty"`
-	// CPU is user plus system time since its start. RSS is resident memory in
-	// bytes, and Shared the part of it that it shares with the plane's other processes (they
-	// run the same executable). All are zero if the system does not provide them.
+	// CPU is the user plus system time since the process started. RSS is the resident memory in bytes. Shared is the part of
+	// RSS that the plane's processes share, because they run the same executable. All are zero if the system does not
+	// provide them.
 	CPU       time.Duration `json:"cpuNanoseconds"`
 	RSS       int64         `json:"rssBytes"`
 	Shared    int64         `json:"sharedBytes"`
@@ -195,7 +194,7 @@ type ComponentStatus struct {
 type EtcdStatus struct {
 	// Term is the Raft term, which increases with every election.
 	Term int64 `json:"term"`
-	// DBSize is the size of its database file, and DBInUse the part in use, in bytes.
+	// DBSize is the size of the member's database file, and DBInUse the part in use, in bytes.
 	DBSize  int64 `json:"dbSizeBytes"`
 	DBInUse int64 `json:"dbInUseBytes"`
 	// Alarms are the raised alarms, such as "NOSPACE".

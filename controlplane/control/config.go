@@ -27,8 +27,7 @@ type Config struct {
 	MetricsServer     MetricsServer     `yaml:"metricsServer,omitempty" json:"metricsServer,omitempty"`         // metrics-server
 	// CloudControllerManager: cloud-controller-manager and its simulated cloud (docs/reference/cloud.md)
 	CloudControllerManager CloudControllerManager `yaml:"cloudControllerManager,omitempty" json:"cloudControllerManager,omitzero"`
-	// FeatureGates: on or off in every component that has the gate; a component's own
-	// flags take precedence
+	// FeatureGates: whether a gate is on in every component that has the gate; a component's own flags take precedence
 	FeatureGates map[string]bool `yaml:"featureGates,omitempty" json:"featureGates,omitempty"`
 	// NetworkFaults: "on" (links between etcd members and to API servers go through
 	// proxies, so that faults can delay and cut them, at a cost of 100 microseconds per exchange) or
@@ -44,8 +43,8 @@ type Flags map[string]string
 type Etcd struct {
 	// Members: 1 (the default), 3, 5 or 7; an even number is accepted with a warning.
 	Members int `yaml:"members,omitempty" json:"members,omitempty" zero:"1"`
-	// Topology: "stacked" (the default: the fault diskContention writes to etcd's disk) or
-	// "external" (it writes to another file system)
+	// Topology: whether the fault diskContention writes to etcd's disk ("stacked", the default) or to another file system
+	// ("external")
 	Topology string `yaml:"topology,omitempty" json:"topology,omitempty"`
 	Flags    Flags  `yaml:"flags,omitempty" json:"flags,omitempty"` // command-line flags, by name without dashes
 }
@@ -57,8 +56,8 @@ type APIServer struct {
 	Replicas int `yaml:"replicas,omitempty" json:"replicas,omitempty" zero:"1"`
 	// Descriptors: limit of open files per API server; default: the machine's limit.
 	Descriptors int `yaml:"descriptors,omitempty" json:"descriptors,omitempty"`
-	// CPUs: processors that each API server may use at once (GOMAXPROCS); default: all processors of the machine. With
-	// fewer, a flood of requests saturates an API server before it saturates the machine that measures it
+	// CPUs: processors that each API server may use at once (GOMAXPROCS); default: all processors of the machine. With fewer
+	// processors, a flood of requests saturates the API server before it saturates the whole machine
 	CPUs int `yaml:"cpus,omitempty" json:"cpus,omitempty" zero:"the machine's limit; leave it out to use the default"`
 	// Audit: "off" (the default) or "metadata" (one line per request of the load):
 	// docs/reference/breakdown.md
@@ -67,10 +66,9 @@ type APIServer struct {
 	// "bootstrapToken" (a Secret in kube-system), "oidc" (a token from oidc-issuer) or "webhook" (a token that
 	// token-webhook reviews): docs/reference/services.md
 	Authentication string `yaml:"authentication,omitempty" json:"authentication,omitempty"`
-	// Authorization: "rbac" (the default), "webhook" (authorization-webhook is called
-	// before RBAC; while it fails, RBAC decides alone), "webhook-deny" (while it
-	// fails, only the plane's own components are authorized) or "abac" (a policy file
-	// that allows the load everything is checked before RBAC)
+	// Authorization: "rbac" (the default), "webhook" (authorization-webhook is called before RBAC; while it fails, RBAC
+	// decides alone), "webhook-deny" (while it fails, only the plane's own components are authorized) or "abac" (a policy
+	// file is checked before RBAC; it allows the load everything)
 	Authorization string `yaml:"authorization,omitempty" json:"authorization,omitempty"`
 	// Encryption: encryption of Secrets in etcd: "off" (the default), "secretbox", "aesgcm" or
 	// "aescbc", with a key in the plane's directory, or "kms", by kms-plugin
@@ -111,8 +109,8 @@ type Scheduler struct {
 	Flags  Flags          `yaml:"flags,omitempty" json:"flags,omitempty"` // command-line flags, by name without dashes
 }
 
-// MetricsServer configures metrics-server, which serves metrics.k8s.io through the API
-// servers from the measurements of kubelets.
+// MetricsServer configures metrics-server, which collects measurements from kubelets and serves metrics.k8s.io through
+// the API servers.
 type MetricsServer struct {
 	Replicas int   `yaml:"replicas,omitempty" json:"replicas,omitempty"` // 0 (the default: no metrics-server) or 1
 	Flags    Flags `yaml:"flags,omitempty" json:"flags,omitempty"`       // command-line flags, by name without dashes
@@ -120,8 +118,8 @@ type MetricsServer struct {
 
 // CloudControllerManager configures cloud-controller-manager and the simulated cloud that it uses.
 type CloudControllerManager struct {
-	Replicas int `yaml:"replicas,omitempty" json:"replicas,omitempty"` // number of processes, default 0: no cloud; one of them leads
-	// QPS: --kube-api-qps of each controller's client, default 20; -1: no limit.
+	Replicas int `yaml:"replicas,omitempty" json:"replicas,omitempty"` // number of processes (one leads); default 0: no cloud
+	// QPS: --kube-api-qps of each controller's client, default 20; -1 means unlimited.
 	QPS float64 `yaml:"qps,omitempty" json:"qps,omitempty" zero:"upstream's 20; leave it out to use the default, or write -1 for no limit"`
 	// Burst: --kube-api-burst, default 30.
 	Burst int   `yaml:"burst,omitempty" json:"burst,omitempty" zero:"upstream's 30; leave it out to use the default"`
@@ -136,11 +134,11 @@ type Cloud struct {
 	// Throttle: requests per second that are accepted, with bursts of the same size; further requests get
 	// status 429. Default unlimited.
 	Throttle float64 `yaml:"throttle,omitempty" json:"throttle,omitempty" zero:"no limit; leave it out to use the default"`
-	// LoadBalancers: quota of load balancers, default unlimited
+	// LoadBalancers: maximum number of load balancers, default unlimited
 	LoadBalancers int `yaml:"loadBalancers,omitempty" json:"loadBalancers,omitempty" zero:"no quota; leave it out to use the default"`
 	// LoadBalancerTime: time until a load balancer gets its address, default 0s
 	LoadBalancerTime Duration `yaml:"loadBalancerTime,omitempty" json:"loadBalancerTime,omitempty"`
-	// Routes: quota of routes, default unlimited
+	// Routes: maximum number of routes, default unlimited
 	Routes int `yaml:"routes,omitempty" json:"routes,omitempty" zero:"no quota; leave it out to use the default"`
 }
 
@@ -177,8 +175,7 @@ const (
 // kube-apiserver-0-2006-01-02T15-04-05.000.log.
 const AuditLogs = "audit"
 
-// LoadUser is the name of the load's identity on a bundled plane. Only its requests are
-// audited.
+// LoadUser is the user name of the load on a bundled plane. Only the requests of this user are audited.
 const LoadUser = "stormglass-loadgen"
 
 // LoadGroup is the group of LoadUser.
@@ -309,8 +306,8 @@ const (
 	maxCPUs     = 1024
 )
 
-// The bounds of apiServer.descriptors. An idle API server uses about a
-// hundred, and the kernel's default maximum of any limit is 1,048,576.
+// The bounds of apiServer.descriptors. An idle API server uses about a hundred descriptors. By default, the kernel allows
+// no process a limit above 1,048,576.
 const (
 	minAPIServerDescriptors = 256
 	maxAPIServerDescriptors = 1 << 20

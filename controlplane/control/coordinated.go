@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// The feature gate under which the API servers elect the leaders of schedulers and controller managers, and the API that it
-// needs.
+// The feature gate with which API servers elect the leaders of schedulers and controller managers, and the API that this
+// election needs.
 const (
 	coordinatedGate = "CoordinatedLeaderElection"
 	coordinatedAPI  = "coordination.k8s.io/v1beta1"
@@ -34,7 +34,7 @@ func (c Config) coordinatedProblems() []Problem {
 	return nil
 }
 
-// gateOf reports whether the config turns on a beta feature gate for a kind of component, and returns the path of the
+// gateOf reports whether the config turns on a beta feature gate for a kind of component. It also returns the path of the
 // field that sets the gate.
 func (c Config) gateOf(kind, gate string) (on bool, path string) {
 	for _, gate := range []string{gate, "AllBeta"} {

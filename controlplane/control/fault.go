@@ -6,32 +6,32 @@ import (
 	"time"
 )
 
-// Fault describes one fault. The FaultKind of Kind says which other fields apply.
+// Fault describes one fault. The other fields that apply depend on Kind; see FaultKind.
 type Fault struct {
 	Kind string `json:"kind"`
-	// Components are the affected components, by name ("etcd-0"), by kind (all of the kind), or by
-	// a kind with "-leader" or "-follower", which the supervisor looks up when the fault begins.
+	// Components are the affected components: names ("etcd-0"), kinds (all components of the kind), or kinds with a role
+	// ("etcd-leader", "etcd-follower"). The supervisor resolves roles when the fault begins.
 	Components []string `json:"components,omitempty"`
-	// Peers are the other ends of the links of a networkDelay or partition.
-	// Empty means all links of the components.
+	// Peers are the components at the other end of the links that a networkDelay or partition affects. Empty means all links
+	// of the components.
 	Peers []string `json:"peers,omitempty"`
 	// For is the length of the fault. Zero means that the fault lasts until it is cleared.
 	For time.Duration `json:"forNanoseconds,omitempty"`
 	// Throttle is the number of requests per second that a service accepts. Zero means unlimited.
 	Throttle float64 `json:"throttle,omitempty"`
-	// Delay is the delay of an fsync, of data on a link in each direction, or of an answer of a webhook or service.
+	// Delay is the delay of an fsync, of data in each direction of a link, or of an answer of a webhook or service.
 	Delay time.Duration `json:"delayNanoseconds,omitempty"`
 	// Jitter is the maximum random change of Delay, up or down, with a uniform distribution.
 	Jitter time.Duration `json:"jitterNanoseconds,omitempty"`
 	// Files are the files that a slowFsync affects: "wal" (the default) or "all".
 	Files string `json:"files,omitempty"`
-	// Limit is the limit of open files of a descriptorLimit.
+	// Limit is the maximum number of open files that a descriptorLimit sets.
 	Limit uint64 `json:"limit,omitempty"`
 	// Writers is the number of writers of a diskContention. Each repeatedly writes Size bytes
 	// and fsyncs. Zero means 4 writers of 1 MiB.
 	Writers int   `json:"writers,omitempty"`
 	Size    int64 `json:"sizeBytes,omitempty"`
-	// Quota is the quota of an etcdQuota, in bytes.
+	// Quota is the backend quota that an etcdQuota sets, in bytes.
 	Quota int64 `json:"quotaBytes,omitempty"`
 	// Resource is the resource whose creation calls a webhook, such as "pods" or "deployments.apps". Fails makes a
 	// webhook or service answer 500. Ignore sets failurePolicy Ignore (fail open) instead of Fail. TimeoutSeconds is
@@ -46,9 +46,9 @@ type Fault struct {
 	Webhooks int  `json:"webhooks,omitempty"`
 	Mutates  bool `json:"mutates,omitempty"`
 	Reinvoke bool `json:"reinvoke,omitempty"`
-	// To is the minor version of an upgrade or downgrade: "1.37".
+	// To is the minor version to which an upgrade or downgrade changes components: "1.37".
 	To string `json:"to,omitempty"`
-	// Seed is the seed of its random numbers.
+	// Seed is the seed of the fault's random numbers.
 	Seed int64 `json:"seed,omitempty"`
 }
 
@@ -60,7 +60,7 @@ func (f Fault) kind() FaultKind {
 // Momentary reports whether the fault has no configurable length, because it ends by itself.
 func (f Fault) Momentary() bool { return f.kind().Momentary }
 
-// CourseEnds returns a phrase that says when a momentary fault ends.
+// CourseEnds returns a phrase for messages that says when a momentary fault ends.
 func (f Fault) CourseEnds() string {
 	if f.kind().Process == ProcessEnded {
 		return "until all components have started again"
@@ -83,24 +83,23 @@ func (f Fault) Selectors() []string {
 
 // FaultStatus is the status of a fault.
 type FaultStatus struct {
-	// ID is unique in the plane's life: "1", "2", ...
+	// ID is the fault's number, counted from "1" at each start of the plane.
 	ID string `json:"id"`
 	Fault
-	// On are the names of the affected components. Roles are resolved to names.
+	// On are the names of the components that the fault affects. Roles are resolved to names.
 	On []string `json:"on,omitempty"`
-	// Asked is the time of the request, and Active the time from which the fault was in force.
-	// Ends is the time at which it is due to end; zero means when it is cleared. Ended is the
-	// time at which it was completely undone; zero means not yet. A fault with an Error
-	// and a zero Ended could not be undone: clear it to try again.
+	// Asked is the time of the request, and Active the time from which the fault was in force. Ends is the time at which the
+	// fault is due to end; zero means that it lasts until it is cleared. Ended is the time at which it was completely
+	// undone; zero means not yet. If Error is set and Ended is zero, undoing failed: clear the fault to try again.
 	Asked  time.Time `json:"asked"`
 	Active time.Time `json:"active"`
 	Ends   time.Time `json:"ends,omitzero"`
 	Ended  time.Time `json:"ended,omitzero"`
-	// Error is the reason why it could not be undone.
+	// Error is the reason why the fault could not be undone.
 	Error string `json:"error,omitempty"`
-	// Lost is the reason why it was not in force on all components for its whole length. For example, the process that
-	// writes for a diskContention exited, or a component's new process could not be slowed or limited like the
-	// previous one.
+	// Lost is the reason why the fault was not in force on all components for its whole length. For example, the process
+	// that writes for a diskContention exited, or a component's new process could not be slowed or limited like the previous
+	// one.
 	Lost string `json:"lost,omitempty"`
 }
 
@@ -141,8 +140,8 @@ const (
 	EventStopping   = "stopping" // the plane begins to stop, for the reason in Detail
 )
 
-// FaultKind describes one kind of fault to the supervisor, the command line,
-// scenarios and the judge. The supervisor's mechanism for it is in package fault.
+// FaultKind describes one kind of fault to the supervisor, the command line, scenarios and the judge. Package fault
+// implements the kinds.
 type FaultKind struct {
 	// Name is the kind's name in scenarios: "slowFsync".
 	Name string
@@ -155,11 +154,11 @@ type FaultKind struct {
 	Takes, Needs []string
 	// Check finds an invalid combination of fields. Nil means that all combinations are valid.
 	Check func(Fault) (Problem, bool)
-	// Delays is the subject of the delay in help texts, such as "each call".
+	// Delays names the delayed operation in help texts, such as "each call".
 	Delays string
 	// Momentary is true if faults of the kind have no length, because they end by themselves.
 	Momentary bool
-	// Lead is the time that the fault takes to begin. A run requests the fault earlier by this time.
+	// Lead is the time that a fault needs to begin. A run requests the fault earlier by this time.
 	Lead time.Duration
 
 	// On lists the kinds of component that the fault may name; empty means all kinds.
@@ -170,8 +169,8 @@ type FaultKind struct {
 	OnAll []string
 	// Process is the fault's effect on its components' processes.
 	Process ProcessEffect
-	// PartOfEach is the prefix of the name of a part that the fault uses exclusively in each component, such as "the
-	// fsync of". Part returns the name of a part of the plane that the fault uses exclusively.
+	// PartOfEach names a part of each affected component that the fault uses exclusively, such as "the fsync of"; the
+	// component's name follows. Part returns the name of a part of the plane that the fault uses exclusively.
 	PartOfEach string
 	Part       func(Fault) string
 	// Links is true if the fault uses each link of its components exclusively.
@@ -179,13 +178,12 @@ type FaultKind struct {
 	// Whole is true if the fault needs the whole plane: no other fault may be in force.
 	Whole bool
 
-	// Silences is true if the components do not answer scrapes while the fault is in force.
+	// Silences is true if the affected components do not answer scrapes while the fault is in force.
 	Silences bool
-	// Isolates is true if schedulers and controller managers may not answer scrapes
-	// either, because they authenticate the client through an API server.
+	// Isolates is true if schedulers and controller managers may also stop answering scrapes, because they authenticate the
+	// client through an API server.
 	Isolates bool
-	// ReachesEtcd is true if requests to etcd may fail under the fault although it
-	// does not affect etcd members directly.
+	// ReachesEtcd is true if requests to etcd may fail although the fault does not affect etcd members directly.
 	ReachesEtcd bool
 
 	// OfNodes marks a fault of simulated nodes. The supervisor does not run it.
@@ -201,9 +199,8 @@ type FaultKind struct {
 	Recovers bool
 }
 
-// ProcessEffect is a fault's effect on a process. A fault that stops or ends a
-// process excludes all other faults of the process, because their state in it would be
-// lost or unreachable.
+// ProcessEffect is a fault's effect on a process. A fault that stops or ends a process excludes all other faults of the
+// process, because those faults keep their state in the process.
 type ProcessEffect int
 
 // The effects on a process.

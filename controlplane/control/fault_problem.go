@@ -76,12 +76,12 @@ type size int64
 // String returns the number with its unit.
 func (s size) String() string { return fmt.Sprintf("%d bytes", int64(s)) }
 
-// outside returns a message if v is out of bounds, or "".
+// outside returns a message if v is not between low and high, otherwise "".
 func outside[T cmp.Ordered](v, low, high T) string {
 	return unless(v >= low && v <= high, "%v is out of bounds", v)
 }
 
-// unless returns "" if right is true, and otherwise a message with the value.
+// unless returns "" if right is true, otherwise the value formatted with format.
 func unless(right bool, format string, value any) string {
 	if right {
 		return ""

@@ -63,9 +63,9 @@ and etcd_disk_backend_commit_duration_seconds.`,
 			Example: `  controlplane fault disk-contention --for 1m
   controlplane fault disk-contention --writers 16 --size 4MiB --for 1m`,
 			Takes: []string{"for", "writers", "size"},
-			// Starting the neighbour process costs 80 ms of CPU time. The request is therefore sent 40 ms early. If the start
-			// takes up to 140 ms, the neighbour begins to write at most 100 ms late: a little early on a quiet machine, late on
-			// a busy one. A fault at the start of a phase cannot be requested early.
+			// The neighbour process needs 80 ms of CPU time to start, so a run requests the fault 40 ms early. The neighbour then
+			// begins to write a little early on a quiet machine, and 100 ms late if the start takes 140 ms. A fault at the start
+			// of a phase cannot be requested early.
 			Lead: 40 * time.Millisecond,
 			Part: func(Fault) string { return "the disk" }, ReachesEtcd: true,
 		},
@@ -312,8 +312,8 @@ and from API servers to members and to metrics-server (all API servers share tha
 link). The plane must have been started with networkFaults: on, the default with
 several members. Without --peer all links of the component are affected.`
 
-// versionsPart returns the part that upgrades and downgrades claim exclusively, so that only one of them runs at a time.
-// Each is checked against the versions that the previous one has set.
+// versionsPart returns the part that upgrades and downgrades claim exclusively. Only one of them runs at a time, because
+// each is checked against the versions that the previous one has set.
 func versionsPart(Fault) string { return "the versions of components" }
 
 func noRoles(f Fault) (Problem, bool) {

@@ -19,9 +19,9 @@ import (
 //go:embed flags/*.txt
 var flagTables embed.FS
 
-// flagTypes returns the type of each flag of a component in a release, by flag name. The map also holds the component's
-// feature gates as "feature-gates/NAME", with the type "gate" or the only value that the gate accepts, and the
-// scheduler's plugins as "plugins/NAME".
+// flagTypes returns the type of each flag of a component in a release, by flag name. The map also contains the
+// component's feature gates as "feature-gates/NAME" and the scheduler's plugins as "plugins/NAME". The type of a gate is
+// "gate", or the only value that the gate accepts.
 func flagTypes(r Release, kind string) map[string]string { return flagTypesOf()[r.Minor][kind] }
 
 // HasFlag reports whether a kind of component has a flag in a release.
@@ -58,7 +58,8 @@ func flagTable(text string) map[string]map[string]string {
 // SchedulerPlugins lists the plugins that are built into the scheduler.
 func SchedulerPlugins() []string { return named(Newest(), KindScheduler, "plugins/") }
 
-// named returns the entries with a prefix in a component's table of flags, without the prefix.
+// named returns the entries with a prefix in the table of flags of a kind of component. The returned names lack the
+// prefix.
 func named(r Release, kind, prefix string) []string {
 	var all []string
 	for _, name := range slices.Sorted(maps.Keys(flagTypes(r, kind))) {
@@ -92,7 +93,7 @@ func (s FlagSection) flagProblem(r Release, name, value string) (p Problem, wron
 	return s.listProblem(r, name, value)
 }
 
-// inRelease returns a release's name for a message, such as " of 1.36", or "" for the newest release.
+// inRelease returns text for a message, such as " of 1.36", or "" for the newest release.
 func inRelease(r Release) string {
 	if r == Newest() {
 		return ""
@@ -100,7 +101,8 @@ func inRelease(r Release) string {
 	return " of " + r.Minor
 }
 
-// lists maps each flag whose value is a list of known names to the prefix of these names in the table of flags.
+// lists contains each flag whose value is a list of known names. In the table of flags, these names have the given
+// prefix.
 var lists = map[string]string{
 	"controllers": "controllers/", "enable-admission-plugins": "admission-plugins/", "disable-admission-plugins": "admission-plugins/",
 	"authorization-mode": "authorization-modes/",
@@ -183,8 +185,8 @@ func gatedKinds() []string {
 	return []string{KindEtcd, KindAPIServer, KindScheduler, KindControllerManager}
 }
 
-// withGates returns flags with the configured feature gates that a kind of component has in a release. Gates that flags
-// already sets take precedence.
+// withGates returns a copy of flags to which the configured feature gates that a kind of component has in a release are
+// added. Gates that flags already sets take precedence.
 func (c Config) withGates(kind string, r Release, flags Flags) Flags {
 	if !slices.Contains(gatedKinds(), kind) {
 		return flags
@@ -208,8 +210,8 @@ func (c Config) withGates(kind string, r Release, flags Flags) Flags {
 	return all
 }
 
-// behavesAs returns the release whose feature gates a component of release r has: the emulated release if the config
-// sets one for the kind, otherwise r.
+// behavesAs returns the release whose feature gates a component of release r has. That is the emulated release if the
+// config sets one for the kind, otherwise r.
 func (c Config) behavesAs(kind string, r Release) Release {
 	if emulated, ok := ReleaseOf(c.EmulatedVersion); ok && c.Emulates(kind) {
 		return emulated
@@ -253,8 +255,8 @@ func (c Config) gateProblem(name string, on bool) (msg, hint string) {
 	return fmt.Sprintf("no component has a feature gate %q", name), strictyaml.Hint(name, known, "they are listed by: kube-apiserver --help")
 }
 
-// elsewhere finds a feature gate in any release. It returns the newest release with the gate, and the first of kinds
-// that has it there. ok is false if no release has the gate.
+// elsewhere finds a feature gate in any release. It returns the newest release in which one of the kinds has the gate,
+// and the first such kind. ok is false if no release has the gate.
 func elsewhere(name string, kinds []string) (r Release, kind string, ok bool) {
 	for _, r := range Releases() {
 		for _, kind := range kinds {

@@ -44,7 +44,7 @@ type Kind struct {
 	Stage Stage
 	// Leads is true if the kind elects a leader among its processes.
 	Leads bool
-	// Field is the path of the Config field that sets the number of processes, or whether they run.
+	// Field is the path of the Config field that sets how many processes of the kind run, or whether they run.
 	Field string
 	count func(Config) int
 }
@@ -61,7 +61,7 @@ func KindTable() []Kind {
 	}
 	return []Kind{
 		{Name: KindEtcd, Stage: StageStorage, Leads: true, Field: "etcd.members", count: func(c Config) int { return max(c.Etcd.Members, 1) }},
-		// Each API server has a KMS plugin, as on its own host.
+		// Each API server has its own KMS plugin, as if it ran on a separate host.
 		{Name: KindKMSPlugin, Stage: StageServices, Field: "apiServer.encryption", count: func(c Config) int {
 			if c.APIServer.Encryption == EncryptionKMS {
 				return max(c.APIServer.Replicas, 1)

@@ -24,7 +24,7 @@ var Linked = sync.OnceValue(func() Release {
 	return Release{Minor: strings.Join(parts[:min(2, len(parts))], "."), Kubernetes: kubernetes, Etcd: strings.TrimPrefix(etcd, "v")}
 })
 
-// builtFrom is the text before the revision in a program's description.
+// builtFrom separates the versions from the revision in the text that Describe returns.
 const builtFrom = ", built from "
 
 // Describe returns the text that the controlplane program prints after its own version for --version: "with Kubernetes

@@ -19,7 +19,7 @@ type Problem struct {
 	Msg, Hint string
 }
 
-// maxRate is the maximum rate of a client. A larger value is probably meant as no limit.
+// maxRate is the maximum rate of a client, in requests per second. A larger value probably means "unlimited".
 const maxRate = 1_000_000
 
 // noLimit is the rate limit that client-go treats as unlimited.
@@ -29,7 +29,7 @@ const noLimit = -1
 // Stormglass sets itself, and other flags with an unknown name or an invalid value.
 func (c Config) Problems() []Problem {
 	all := c.topologyProblems()
-	if len(all) == 0 { // the components can be listed
+	if len(all) == 0 { // releaseProblems needs valid numbers of components
 		all = c.releaseProblems()
 	}
 	number := func(path string, v, high float64, hint string) {
@@ -113,7 +113,7 @@ func (c Config) metricsServerProblems() (all []Problem) {
 		}
 		return all
 	}
-	// metrics-server makes the same check (options.go), here with the plane's resolution.
+	// Make the same checks as metrics-server (options.go). The plane sets its own default resolution.
 	resolution, timeout := 15*time.Second, 10*time.Second
 	set := func(name string, to *time.Duration) string {
 		if d, err := time.ParseDuration(c.MetricsServer.Flags[name]); err == nil {
@@ -141,7 +141,7 @@ func (c Config) metricsServerProblems() (all []Problem) {
 func (c Config) serviceProblems() (all []Problem) {
 	authentication := []string{"authentication-config", "authentication-token-webhook-config-file", "authentication-token-webhook-version", "enable-bootstrap-token-auth"}
 	if c.APIServer.Authentication == AuthenticationOIDC {
-		authentication = append(authentication, "oidc-") // upstream accepts either these or authentication-config
+		authentication = append(authentication, "oidc-") // upstream accepts either oidc- flags or authentication-config
 	}
 	for _, setting := range []struct {
 		path, value string
@@ -228,7 +228,7 @@ func (c Config) cloudProblems() (all []Problem) {
 // maxQuota is the maximum quota of load balancers: the number of their addresses in 198.18.0.0/15.
 const maxQuota = 1<<17 - 1
 
-// cidrFlags returns the flags that assign each node a part of the pod addresses. A route needs that part as its
+// cidrFlags returns the flags that assign each node a range of pod addresses. A route needs that range as its
 // destination.
 func cidrFlags() []string { return []string{"allocate-node-cidrs", "cluster-cidr"} }
 
@@ -348,7 +348,7 @@ func cloudOwn() []ownFlags {
 		ownFlags{"each node gets a part of 10.64.0.0/10 for its pods", append(cidrFlags(), "cidr-allocator-type")})
 }
 
-// unsafe returns the reason why the API server's flag name must not have these values, or "".
+// unsafe returns the reason why an API server flag must not have these values, or "" if it may have them.
 func unsafe(name string, values []string) (hint string) {
 	has := func(v string) bool { return slices.Contains(values, v) }
 	switch name {

@@ -12,7 +12,7 @@ import (
 // Program is a controlplane program.
 type Program struct {
 	Path string
-	// Revision is the revision from which it was built; "" if unknown.
+	// Revision is the Git revision from which the program was built; "" if unknown.
 	Revision string
 }
 

@@ -68,7 +68,7 @@ func (r Release) VersionOf(kind string) string {
 	return ""
 }
 
-// number returns the minor version of a kind in the release as a number. Newer versions have higher numbers.
+// number returns the minor version of a kind in the release, as a number that can be compared.
 func (r Release) number(kind string) int {
 	return minorNumber(strings.TrimPrefix(r.VersionOf(kind), "v"))
 }
@@ -160,7 +160,7 @@ func (c Config) releaseProblems() (all []Problem) {
 
 const (
 	skewHint = "upstream's version skew policy: API servers differ by at most one minor version, their clients have the same version or one version less, and etcd members differ by at most one version"
-	// emulatedBack is the number of older minor versions that a component can emulate.
+	// emulatedBack is the number of minor versions by which an emulated version may be older than the component.
 	emulatedBack = 3
 )
 
@@ -187,7 +187,7 @@ func (c Config) skew() (msg, hint string) {
 	return "", ""
 }
 
-// OldestAPIServer returns the release of the oldest API server.
+// OldestAPIServer returns the lowest release among the API servers.
 func (c Config) OldestAPIServer() Release {
 	oldest, _ := c.span(KindAPIServer)
 	return c.ReleaseOf(oldest)
@@ -212,7 +212,7 @@ func (c Config) number(component string) int {
 	return c.ReleaseOf(component).number(ComponentKind(component))
 }
 
-// span returns the name of the oldest component of a kind, and the name of the newest.
+// span returns the names of a kind's components with the oldest and with the newest version.
 func (c Config) span(kind string) (oldest, newest string) {
 	of := c.ComponentsOf(kind)
 	byVersion := func(a, b string) int { return cmp.Compare(c.number(a), c.number(b)) }
@@ -250,7 +250,6 @@ func (c Config) emulationProblems() []Problem {
 // EmulatedFlag is the flag by which a component emulates a version.
 const EmulatedFlag = "emulated-version"
 
-// emulatingKinds returns the kinds of component that can emulate an older version.
 func emulatingKinds() []string { return []string{KindAPIServer, KindControllerManager, KindScheduler} }
 
 // Emulates reports whether components of a kind emulate the config's EmulatedVersion.

@@ -113,7 +113,7 @@ func (s *Supervisor) wait() {
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
 		msg := strings.TrimPrefix(s.stderr.lastMessage(), "controlplane: ")
-		if signal := SignalOf(exit); signal != "" { // its earlier messages are not the reason
+		if signal := SignalOf(exit); signal != "" { // its last message does not explain the signal
 			msg = "its supervisor was killed by " + signal
 		}
 		err = &ExitError{Code: exit.ExitCode(), Msg: msg}
@@ -156,28 +156,28 @@ func (s *Supervisor) Stop(ctx context.Context) error { return s.stop(ctx, syscal
 // StopNow is like Stop, but the supervisor kills the components. This is quicker, and suits a plane whose data and audit
 // logs are not used afterwards.
 func (s *Supervisor) StopNow(ctx context.Context) error {
-	return s.stop(ctx, syscall.SIGTERM, syscall.SIGINT) // two equal signals could become one
+	return s.stop(ctx, syscall.SIGTERM, syscall.SIGINT) // two different signals: the kernel could merge two equal ones
 }
 
 func (s *Supervisor) stop(ctx context.Context, signals ...os.Signal) error {
 	ctx, cancel := context.WithTimeout(ctx, stopWithin)
 	defer cancel()
 	for _, sig := range signals {
-		_ = s.cmd.Process.Signal(sig) // it may have ended already
+		_ = s.cmd.Process.Signal(sig) // an error means that the supervisor has already ended
 	}
 	select {
 	case <-s.done:
 		return s.err
 	case <-ctx.Done():
-		_ = s.cmd.Process.Kill() // its components end with it
+		_ = s.cmd.Process.Kill() // the components end with the supervisor
 		<-s.done
 		return fmt.Errorf("the control plane did not stop and was killed: %w", ctx.Err())
 	}
 }
 
 // ReadStart reads the output of a starting supervisor (`up --output json`): one stream with progress messages and then
-// the result. It copies the messages to messages and returns once it has read the result. ready is false if the stream
-// ends without a result. A failure to write a message is ignored.
+// the result. It copies the progress messages to the writer messages, ignores write errors, and returns once it has read
+// the result. ready is false if the stream ends without a result.
 func ReadStart(said io.Reader, messages io.Writer) (_ Cluster, ready bool) {
 	lines := bufio.NewReader(said)
 	for {
@@ -193,7 +193,7 @@ func ReadStart(said io.Reader, messages io.Writer) (_ Cluster, ready bool) {
 	}
 }
 
-// tail forwards written data to another writer and keeps the last tailBytes bytes.
+// tail is a writer that forwards all data to another writer and keeps the last tailBytes bytes.
 type tail struct {
 	to io.Writer
 
@@ -214,8 +214,8 @@ func (t *tail) Write(p []byte) (int, error) {
 	return t.to.Write(p)
 }
 
-// lastMessage returns the error message of the program, with all its lines. If none exists, it returns the last line
-// of the output.
+// lastMessage returns all lines of the program's error message, or the last line of the output if there is no error
+// message.
 func (t *tail) lastMessage() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -69,7 +69,7 @@ func encode(d dashboards.Dashboard, all []dashboards.Dashboard) ([]byte, error) 
 	return buf.Bytes(), err
 }
 
-// unhide removes the field placement. By default the SDK sets the field, and with it hides links and annotations in a menu.
+// unhide removes the field "placement". By default the SDK sets this field, which hides links and annotations in a menu.
 func unhide(v any) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -112,9 +112,9 @@ func build(b dashboards.Dashboard, all []dashboards.Dashboard) (dashboard.Dashbo
 	return d.Build()
 }
 
-// linkTo returns a link to another dashboard, for the same data source, cluster and time range. The link does not keep the
-// chosen instances, as a link to all dashboards with a tag would. Grafana uses the value in a URL unchanged, so an etcd member
-// would be chosen as the instance of the scheduler dashboard, and every panel there would be empty.
+// linkTo returns a link to another dashboard, for the same data source, cluster and time range. Unlike a link to all
+// dashboards with a tag, it does not keep the chosen instances: Grafana uses the value in a URL unchanged, so an etcd
+// member would be chosen as the instance of the scheduler dashboard, and every panel there would be empty.
 func linkTo(uid, title string) *dashboard.DashboardLinkBuilder {
 	return dashboard.NewDashboardLinkBuilder(title).Type(dashboard.DashboardLinkTypeLink).
 		Url("/d/" + uid + "?${datasource:queryparam}&${cluster:queryparam}&${__url_time_range}")
@@ -140,7 +140,7 @@ func variables(jobs string) []cog.Builder[dashboard.VariableModel] {
 	}
 }
 
-// mark is an annotation, which shows a time range or a moment on every panel.
+// mark is an annotation, which shows a time range or a point in time on every panel.
 type mark struct {
 	name, colour, expr string
 	// extra holds additional fields of the annotation for the Prometheus data source.

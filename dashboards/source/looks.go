@@ -104,7 +104,7 @@ func colours(mode dashboard.FieldColorModeId) *dashboard.FieldColorBuilder {
 	return dashboard.NewFieldColorBuilder().Mode(mode)
 }
 
-// withoutData builds a panel of the right kind, without queries.
+// withoutData builds the panel without queries.
 func (p panel) withoutData() (dashboard.Panel, error) {
 	switch p.Kind {
 	case "stat":

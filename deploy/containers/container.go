@@ -20,8 +20,8 @@ type Container struct {
 	err       error
 }
 
-// start starts a command whose output goes to the file log. On Linux, the command gets the signal orphaned when this process
-// ends, even if this process crashes.
+// start starts a command whose output goes to the file log. On Linux, the kernel sends the command the signal "orphaned"
+// when this process ends, even by a crash.
 func start(name, log string, argv []string, orphaned syscall.Signal) (*Container, error) {
 	out, err := os.Create(log) // not a pipe: a write to a broken pipe would kill the command before it has cleaned up
 	if err != nil {
@@ -46,7 +46,7 @@ func start(name, log string, argv []string, orphaned syscall.Signal) (*Container
 // Done returns a channel that is closed when the container has ended.
 func (c *Container) Done() <-chan struct{} { return c.done }
 
-// Log returns the output of the container so far. If the container has ended, the log also says how.
+// Log returns the output of the container so far. If the container has ended, a last line says how.
 func (c *Container) Log() string {
 	text, err := os.ReadFile(c.log)
 	if err != nil {

@@ -102,7 +102,7 @@ func (c containerd) close() error {
 	if err := c.daemon.end(syscall.SIGKILL); err != nil {
 		return err
 	}
-	// The kernel ends containerd with unshare, but does not wait for it.
+	// The kernel kills containerd when unshare ends. Wait until containerd has ended.
 	for range 100 {
 		conn, err := net.Dial("unix", c.socket)
 		if err != nil {

@@ -225,7 +225,7 @@ func StartPrometheus(t testing.TB, config, data string, args ...string) (url str
 				t.Error("Prometheus cannot watch files because all inotify instances are in use (run sudo sysctl fs.inotify.max_user_instances=512)")
 			}
 			is = is || strings.Contains(lines.Text(), "Server is ready to receive web requests")
-			if is && address != "" && !told { // the two lines come in either order
+			if is && address != "" && !told { // the line with the address may come after the line that reports readiness
 				ready <- "http://" + address
 				told = true
 			}
@@ -233,7 +233,7 @@ func StartPrometheus(t testing.TB, config, data string, args ...string) (url str
 		_, _ = io.Copy(io.Discard, logs) // the scanner stops at a line that is too long
 	})
 	t.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended
+		_ = cmd.Process.Signal(syscall.SIGTERM) // an error means that the server has already ended
 		threads.Wait()
 		if end != nil {
 			t.Errorf("Prometheus did not stop cleanly: %v", end)

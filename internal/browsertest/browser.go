@@ -45,7 +45,7 @@ func Start(t *testing.T) context.Context {
 	return ctx
 }
 
-// Must runs an action in the browser and returns its result.
+// Must runs an action in the browser and returns its result. An error ends the test.
 func Must[T any](t *testing.T, ctx context.Context, action chromedp.Action[T]) T {
 	t.Helper()
 	v, err := chromedp.Run(ctx, action)
@@ -55,8 +55,8 @@ func Must[T any](t *testing.T, ctx context.Context, action chromedp.Action[T]) T
 	return v
 }
 
-// find returns the path of the browser that named names. If named is empty, it returns the first browser in tools/browsers that
-// lookPath finds.
+// find returns the path of the program "named". If named is empty, it returns the path of the first browser in
+// tools/browsers that lookPath finds.
 func find(named string, lookPath func(string) (string, error)) (string, error) {
 	if named != "" {
 		path, err := lookPath(named)

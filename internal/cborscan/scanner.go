@@ -1,6 +1,6 @@
-// Package cborscan reads CBOR (RFC 8949) in pieces that may be cut anywhere, without holding the whole input, as package
-// jsonscan does for JSON. It supports the CBOR that API servers write. Keys and strings may be byte strings or text strings of a
-// definite length, and need not be valid UTF-8. Tags are ignored.
+// Package cborscan reads CBOR (RFC 8949) in chunks that may end anywhere, without holding the whole input. Package
+// jsonscan does the same for JSON. It supports the CBOR that API servers write. Keys and strings may be byte strings or
+// text strings of a definite length, and need not be valid UTF-8. Tags are ignored.
 package cborscan
 
 import (
@@ -26,23 +26,23 @@ type Scanner struct {
 
 	want   want
 	open   []container
-	ends   int     // closed maps whose End token is still to be returned
+	ends   int     // number of closed maps whose End token Next has not returned yet
 	over   bool    // the only item of the input has ended; always false if Stream is true
-	head   [9]byte // the bytes of the current item's head that were read so far
+	head   [9]byte // the bytes of the current item's head read so far
 	have   int     // number of bytes in head
 	tagged bool    // a tag was read; its item must follow
-	skip   uint64  // bytes left of a string that is skipped
-	need   uint64  // bytes left of a string that is returned
+	skip   uint64  // number of bytes left of a string that is skipped
+	need   uint64  // number of bytes left of a string that is returned
 	key    bool    // the string that is returned is a key
-	// partial holds the part of the current string that was in earlier pieces.
+	// partial holds the part of the current string that was in earlier chunks.
 	partial []byte
 	text    []byte // text of the last token
 }
 
 // container is an open array or map.
 type container struct {
-	left    uint64 // items left; in a map, a key and its value count as two
-	endless bool   // of indefinite length: a break ends it
+	left    uint64 // number of items left; in a map, a key and its value count as two
+	endless bool   // the container has an indefinite length and ends with a break
 	mapping bool
 	entered bool
 	odd     bool // the key of the current member was read, but not its value
@@ -65,11 +65,11 @@ func (s *Scanner) Keep() { s.want = content }
 // members of that map.
 func (s *Scanner) Enter() { s.want = members }
 
-// Text returns the text of the last token. It is valid until the next call of Next, and only as long as the piece that was
+// Text returns the text of the last token. It is valid until the next call of Next, and only while the chunk p that was
 // passed to Next is unchanged.
 func (s *Scanner) Text() []byte { return s.text }
 
-// Complete reports whether the input can end here.
+// Complete reports whether the input may end after the bytes read so far.
 func (s *Scanner) Complete() bool {
 	between := len(s.open) == 0 && s.have == 0 && !s.tagged && s.skip == 0 && s.need == 0 && s.ends == 0
 	return between && (s.Stream || s.over)
@@ -108,7 +108,7 @@ func (s *Scanner) Next(p []byte) (n int, t jsonscan.Token, err error) {
 	return len(p), jsonscan.None, nil
 }
 
-// piece reads a part of one item.
+// piece reads as much of an item's head or string as p contains.
 func (s *Scanner) piece(p []byte) (n int, t jsonscan.Token, err error) {
 	switch {
 	case s.skip > 0:
@@ -268,7 +268,7 @@ func (s *Scanner) begin(isKey bool, wanted want, length uint64) (jsonscan.Token,
 	return jsonscan.None, nil
 }
 
-// given ends a string that is returned, and returns the string's kind of token.
+// given completes the string that is being returned, and returns its kind of token.
 func (s *Scanner) given() jsonscan.Token {
 	s.ended()
 	if s.key {

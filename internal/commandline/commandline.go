@@ -105,7 +105,7 @@ func argumentError(c *cobra.Command, args []string, err error) error {
 		what, _ := pflag.UnquoteUsage(f)
 		return fmt.Errorf("%s takes no argument %q (the %s of --%s comes after =: --%s=%s)", c.CommandPath(), lastAddress(args), what, f.Name, f.Name, lastAddress(args))
 	}
-	switch text := err.Error(); { // the messages of cobra
+	switch text := err.Error(); { // cobra has no error types, so compare its messages
 	case strings.HasPrefix(text, "unknown command "):
 		return fmt.Errorf("%s takes no argument %q (usage: %s)", c.CommandPath(), args[0], c.UseLine())
 	case strings.HasPrefix(text, "accepts "), strings.HasPrefix(text, "requires "):
@@ -232,7 +232,7 @@ func nearSubcommand(c *cobra.Command, word string) bool {
 // flagError rewords the errors of pflag and adds hints.
 func flagError(c *cobra.Command, err error) error {
 	if words := c.Flags().Args(); isGroup(c) && len(words) > 0 {
-		return unknownCommand(c, words[0]) // the flag belongs to the unknown command
+		return unknownCommand(c, words[0]) // the unknown command is the mistake, not the flag
 	}
 	var unknown *pflag.NotExistError
 	var missing *pflag.ValueRequiredError

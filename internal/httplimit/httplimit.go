@@ -11,8 +11,8 @@ import (
 // mostAnswer is the maximum size of an answer in bytes, after decompression. Clients keep the whole answer in memory.
 const mostAnswer = 256 << 20
 
-// Answers returns a RoundTripper with which reading an answer fails after 256 MiB. The bodies of watches and of followed
-// logs are streams, and have no limit.
+// Answers returns a RoundTripper that limits an answer to 256 MiB: reading more of its body fails. The bodies of watches
+// and of followed logs are streams, and have no limit.
 func Answers(next http.RoundTripper) http.RoundTripper { return bounding{next, mostAnswer} }
 
 type bounding struct {

@@ -75,7 +75,6 @@ func Write(archive string, image Image) error {
 	})
 }
 
-// writeLayer writes a layer and returns its SHA-256.
 func writeLayer(layer string, files []File) (digest string, err error) {
 	hash := sha256.New()
 	if err := writeTar(layer, hash, files); err != nil {
@@ -84,7 +83,7 @@ func writeLayer(layer string, files []File) (digest string, err error) {
 	return fmt.Sprintf("%x", hash.Sum(nil)), nil
 }
 
-// writeTar writes files to a tar file named name, and writes the same bytes to also.
+// writeTar writes files to a tar file with the path name. It writes the same bytes to the writer "also".
 func writeTar(name string, also io.Writer, files []File) error {
 	out, err := os.Create(name)
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package jsonscan reads JSON in pieces that may be cut anywhere, as they arrive, without holding the whole text. A
-// Scanner returns only the keys and values that the caller requests, and skips the rest without allocations. It
-// accepts and refuses exactly the same texts as encoding/json; a fuzz test verifies that.
+// Package jsonscan reads JSON in chunks that may end anywhere, without holding the whole text. A Scanner returns only the
+// keys and values that the caller requests, and skips the rest without allocations. It accepts and refuses exactly the
+// same texts as encoding/json; a fuzz test verifies that.
 package jsonscan
 
 import (
@@ -13,7 +13,7 @@ type Token uint8
 
 // The tokens. Next returns no tokens for values that the caller has not requested.
 const (
-	None   Token = iota // no further token: the piece is used up
+	None   Token = iota // no further token in this chunk
 	Key                 // a key of an entered object; Text is the key, with invalid UTF-8 unchanged
 	String              // a string requested with Keep; Text is the decoded string
 	Number              // a number requested with Keep; Text is the number as written
@@ -39,18 +39,18 @@ type Scanner struct {
 	LongestKey, LongestValue int
 
 	state   state
-	want    want     // wanted part of the next value
+	want    want     // part of the next value that the caller has requested
 	entered int      // number of open objects that were entered
-	beyond  int      // number of open objects and arrays that are skipped, inside the entered objects
+	beyond  int      // number of open objects and arrays that are skipped, within the innermost entered object
 	arrays  uint64   // a bit for each of the innermost 64 skipped containers: 1 for an array, 0 for an object
 	further []uint64 // the same bits for the outer skipped containers, 64 in each element
 	hex     uint8    // number of digits of a \u escape that are still to be read
-	literal string   // rest of true, false or null
+	literal string   // the unread part of true, false or null
 	// State of the string or number that is being read:
 	inKey   bool
-	keep    bool   // the caller has requested it
-	escapes bool   // it contains an escape
-	partial []byte // the part of it that was in earlier pieces
+	keep    bool   // the caller has requested the string or number
+	escapes bool   // the string contains an escape
+	partial []byte // the part of the string or number that was in earlier chunks
 	meaning []byte // buffer for decoded strings
 	text    []byte // text of the last token
 }
@@ -98,11 +98,11 @@ func (s *Scanner) Keep() { s.want = content }
 // the value is an object.
 func (s *Scanner) Enter() { s.want = members }
 
-// Text returns the text of the last token. It is valid until the next call of Next, and only as long as the piece that
-// was passed to Next is unchanged.
+// Text returns the text of the last token. It is valid until the next call of Next, and only while the chunk p that was
+// passed to Next is unchanged.
 func (s *Scanner) Text() []byte { return s.text }
 
-// Complete reports whether the input can end here.
+// Complete reports whether the input may end after the bytes read so far.
 func (s *Scanner) Complete() bool {
 	if s.Stream {
 		return s.state == beforeText
@@ -123,7 +123,7 @@ func (s *Scanner) Reset() {
 func (s *Scanner) Next(p []byte) (n int, t Token, err error) {
 	for i := 0; i < len(p); {
 		c := p[i]
-		// The most frequent case comes first.
+		// Most bytes are in strings, so test for a string first.
 		switch {
 		case s.state == inString:
 			n, t, err = s.string(p[i:])

@@ -6,7 +6,6 @@ import (
 	"sync"
 )
 
-// connections holds the open connections to all nodes.
 type connections struct {
 	node func(netip.AddrPort) Node
 
@@ -14,7 +13,7 @@ type connections struct {
 	open map[*connection]bool
 }
 
-// reset resets the connections of the nodes for which of returns true, as if their machines had failed.
+// reset resets the connections of each node n for which of(n) is true, as if the node's machine had failed.
 func (all *connections) reset(of func(Node) bool) {
 	all.mu.Lock()
 	var some []*connection

@@ -12,8 +12,8 @@ var exposed string
 // runtimePrefixes are the prefixes of metrics that Prometheus' client library and the scrapes themselves add.
 var runtimePrefixes = []string{"go_", "process_", "promhttp_", "scrape_"}
 
-// Exposed is the set of metrics that the components of the newest release, or the generator, can expose. It contains all metrics
-// that their source declares, whether or not the table of metrics contains them.
+// Exposed is the set of metrics that the components of the newest release, or the load generator, can expose. It contains
+// all metrics that their source declares, whether or not the table of metrics contains them.
 type Exposed struct {
 	names    []string
 	exact    map[string]bool

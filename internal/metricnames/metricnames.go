@@ -36,7 +36,7 @@ const (
 	ControllerManager Component = "kube-controller-manager"
 	MetricsServer     Component = "metrics-server"
 	CloudControllers  Component = "cloud-controller-manager"
-	Service           Component = "service" // a service of the request path
+	Service           Component = "service" // a program that components call, such as a webhook
 	Generator         Component = "loadgen"
 	Recorder          Component = "recorder"
 )
@@ -44,7 +44,7 @@ const (
 // Reader is a part of the project that reads a metric.
 type Reader string
 
-// The readers. A metric with several readers is listed under the first one in this order.
+// The readers. If several readers read a metric, it is listed under the first of them in this order.
 const (
 	Rules      Reader = "rules"      // rules of package alerts
 	Dashboards Reader = "dashboards" // dashboards of package dashboards

@@ -1,4 +1,4 @@
-// Package metricopts holds the options of the generator's histograms.
+// Package metricopts holds the options of the load generator's histograms.
 package metricopts
 
 import "github.com/prometheus/client_golang/prometheus"

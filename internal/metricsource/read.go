@@ -158,8 +158,8 @@ func (s source) options(e ast.Expr) (name string, m Metric) {
 	return strings.TrimPrefix(name, "_"), m
 }
 
-// text returns the value of a string literal, or of a name for a string literal. For any other expression it returns
-// "".
+// text returns the value of a string literal, or of a name that the file declares as a string literal. For any other
+// expression it returns "".
 func (s source) text(e ast.Expr) string {
 	switch e := s.value(e).(type) {
 	case *ast.BasicLit:

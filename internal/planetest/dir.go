@@ -14,8 +14,8 @@ const (
 	memoryNeeded = 8 << 30
 )
 
-// Dir returns a directory for the plane or the run of one test, and removes the directory when the test ends. The directory is
-// in memory if there is enough room, because an fsync can take long on a disk to which other programs write.
+// Dir returns a directory for the plane or the run of one test, and removes it when the test ends. The directory is in
+// memory if enough space is free there, because an fsync can take long on a disk to which other programs write.
 func Dir(t testing.TB) string {
 	t.Helper()
 	dir, err := temporary()

@@ -8,9 +8,9 @@ func Starved(r result.Result) bool {
 	return len(r.Measurements.Generator.Saturated) > 0 || len(r.BusyMachine) > 0
 }
 
-// Unjudged reports whether a gate of the run has no data only because the machine was too busy to measure. In a starved run,
-// it is true for every gate without data. In any other run, it is true only if the gate's value was withheld and is either in
-// seconds or within the gate's bound.
+// Unjudged reports whether a gate has no data only because the machine was too busy to measure. In a starved run, that is
+// true for every gate without data. In other runs, the gate's value must have been withheld, and it must be in seconds or
+// meet the gate's bound.
 func Unjudged(r result.Result, g result.Gate) bool {
 	if g.Verdict != result.NoData {
 		return false

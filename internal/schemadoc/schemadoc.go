@@ -145,11 +145,11 @@ func (p *Page) table(name string) {
 
 // rows collects the lines of the list for one type.
 type rows struct {
-	// plain holds the fields without a comment since the last line. again holds the fields that the list of an earlier type
-	// already describes, by that type.
+	// plain holds the fields without a comment that are not written yet. again holds the fields that the list of an earlier
+	// type already describes, by that type.
 	plain []string
 	again map[string][]string
-	next  []string // types of fields
+	next  []string // structs that occur as types of the fields
 }
 
 func (r *rows) endLine(out *bytes.Buffer) {
@@ -159,8 +159,8 @@ func (r *rows) endLine(out *bytes.Buffer) {
 	r.plain = nil
 }
 
-// rows writes the fields of the struct name. owner is the struct whose list is being written: name itself, or the struct that
-// embeds name. An embedded struct that already has a list is only linked.
+// rows writes the fields of a struct. owner is the struct whose list is being written: the struct itself, or the struct
+// that embeds it. An embedded struct that already has a list is only linked.
 func (p *Page) rows(name, owner string, rows *rows) {
 	for _, f := range p.structs[name].Fields.List {
 		text, inner := p.typeText(f.Type)
@@ -207,8 +207,8 @@ func (p *Page) rows(name, owner string, rows *rows) {
 	}
 }
 
-// describedIn returns another type whose list already describes this field, or "". A field without a comment has the meaning of
-// the first field with its key. A meaning of one word is not linked but repeated.
+// describedIn returns another type whose list describes a field with the same key, type and meaning, or "". For a meaning
+// of one word it returns "". For a field without a comment it considers only the first field with the key.
 func (p *Page) describedIn(key, owner, text, meaning string) string {
 	for i, f := range p.fields[key] {
 		same := f.meaning == meaning && strings.Contains(meaning, " ")

@@ -7,9 +7,9 @@
 //	targets/*.json   addresses of the targets, for file-based discovery
 //	rules/*.yaml     the rules of package alerts
 //
-// The configuration refers to key files and does not copy them. If they are near the folder, their paths are relative,
-// so that the folder and the keys can be mounted elsewhere. A control plane has different ports at each start. The
-// files are then written again, and a running Prometheus reloads the targets by itself.
+// The configuration refers to key files and does not copy them. If they are below the same plane or run directory, their
+// paths are relative, so that the directory can be mounted elsewhere. A control plane may have different ports at each
+// start. The files are then written again, and a running Prometheus reloads the targets by itself.
 package scrapeconfig
 
 import (
@@ -47,8 +47,7 @@ type Options struct {
 	Interval time.Duration
 	// Rules contains rule files (*.yaml), which Write copies. Nil means no rules.
 	Rules fs.FS
-	// Owner is the text in the first line of each file that says for what it was written, such as "the control plane in
-	// ...".
+	// Owner says in the first line of each file for which plane or run it was written, such as "the control plane in ...".
 	Owner string
 }
 

@@ -15,7 +15,7 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// Decode fills the struct to which into points, by the `yaml` tags of its fields. It returns the errors of all fields,
+// Decode sets the fields of the struct to which into points, by their `yaml` tags. It returns the errors of all fields,
 // joined by Join. A field of an interface type accepts any YAML. A string accepts the text of any scalar. A struct that
 // implements encoding.TextUnmarshaler and has tagged fields accepts either one value or a mapping of its fields.
 func (d *Document) Decode(into any) error {
@@ -270,8 +270,8 @@ func numberHint(text string) string {
 	return "write " + strconv.FormatFloat(f/100, 'g', 6, 64)
 }
 
-// longestPath is the length in bytes from which on a path in an error is cut. Without a limit, the paths of many fields
-// below a long key would need the product of both.
+// longestPath is the maximum length in bytes of a path in an error; longer paths are cut. Otherwise, many fields below a
+// long key would make the errors very large.
 const longestPath = 1024
 
 func cut(path string) string {
@@ -306,8 +306,8 @@ func fieldHint(name string, known []string) string {
 	return Hint(name, known, "known here: "+strings.Join(known, ", "))
 }
 
-// Hint returns "did you mean ...?" with the known name that is most similar to name. If no known name is similar, it
-// returns otherwise.
+// Hint returns "did you mean ...?" with the known name that is most similar to name. Without a similar name, it returns
+// the argument "otherwise".
 func Hint(name string, known []string, otherwise string) string {
 	if near := Suggest(name, known); near != "" {
 		return fmt.Sprintf("did you mean %q?", near)
@@ -319,7 +319,7 @@ func Hint(name string, known []string, otherwise string) string {
 func Suggest(name string, known []string) string {
 	best, bestAt := "", 1+len(name)/3
 	for _, k := range known {
-		if len(name) >= 2*len(k) { // saves time: at least len(k) edits are needed
+		if len(name) >= 2*len(k) { // skip the slow comparison: at least len(k) edits are needed
 			continue
 		}
 		if dist := edits(strings.ToLower(name), strings.ToLower(k)); dist <= bestAt && dist < len(k) {

@@ -184,7 +184,8 @@ func (d *Document) Errorf(path, hint, format string, args ...any) *Error {
 // mostNamed is the number of items of a list that errors call by their names. The search for a name is slow in a longer list.
 const mostNamed = 1000
 
-// itemPath returns the path of an item of a list. The path contains the name of the item if that is unique, otherwise its index.
+// itemPath returns the path of an item of a list. The path contains the name of the item if the name is unique, otherwise
+// its index.
 func itemPath(path string, list *yaml.Node, at int) string {
 	if at >= mostNamed {
 		return fmt.Sprintf("%s[%d]", path, at)

@@ -30,8 +30,8 @@ func (d *Document) place(e *Error, n *yaml.Node) {
 	}
 }
 
-// BlameOverrides adds the overrides (--set) to the messages of those errors in err that the overrides cause. without is the
-// error of the same document without overrides.
+// BlameOverrides adds the overrides (--set) to the messages of those errors in err that the overrides cause. Errors that
+// are also in without, the error of the document without overrides, have another cause.
 func BlameOverrides(err, without error, overrides []string) error {
 	had := map[string]bool{}
 	for _, e := range Errors(without) {
@@ -85,7 +85,7 @@ func (d *Document) Overlay(path, layer string) error {
 			return d.Errorf(path, "", "the values are too large")
 		}
 		o := origin{file: d.File, line: key.Line, field: d.Errorf(path, "", "").Field}
-		if e, ok := d.overrides[key]; ok { // written by a --set
+		if e, ok := d.overrides[key]; ok { // a --set has added this key
 			o.file, o.line = e.file, e.line
 		}
 		if err := d.put(key.Value, own, o); err != nil {
@@ -181,8 +181,8 @@ func (d *Document) markOverride(n *yaml.Node, o origin) {
 	}
 }
 
-// listHint returns a hint for an item that does not exist: the names of the list's items, and the name that is most similar to
-// asked, if any.
+// listHint returns a hint for an item that does not exist: the names of the list's items, and the name that is most
+// similar to the requested one, if any.
 func listHint(seq *yaml.Node, asked string) string {
 	var names []string
 	for _, item := range seq.Content {

@@ -118,8 +118,8 @@ var dashWithoutSpace = regexp.MustCompile(`^\s*-\w+:`)
 
 var opensQuote = regexp.MustCompile(`(?:^|[:,\[{-])\s*"[^"]*$`)
 
-// openQuote returns the line of the double quote that opens the value which ends on the given line before the column. It returns
-// 0 if there is no such quote on an earlier line.
+// openQuote finds the double quote that opens the value that ends at the given line and column, and returns the line of
+// the quote. It returns 0 if there is no such quote on an earlier line.
 func openQuote(at func(int) string, line, column int) int {
 	text := []rune(at(line))
 	if !strings.Contains(string(text[:min(column, len(text))]), `"`) {

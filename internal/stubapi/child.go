@@ -119,7 +119,7 @@ type (
 		Objects, Writes   int
 		PerSecond         float64
 	}
-	// ChildCost is the CPU time of the child, and the amount that it served.
+	// ChildCost is the CPU time of the child and the amount of data that it has served.
 	ChildCost struct {
 		CPU              time.Duration
 		Requests, Events int64

@@ -24,7 +24,7 @@ const (
 // pending data.
 type conn struct {
 	server  *Server
-	number  int // in the order of the connections, from 0
+	number  int // number of the connection, from 0
 	nc      *tls.Conn
 	reader  *http2.Framer
 	decoder *hpack.Decoder
@@ -115,7 +115,7 @@ func (c *conn) greet() {
 	})
 }
 
-// outOf is a writer into the current buffer of a connection.
+// outOf is a writer that appends to the pending data of a connection.
 type outOf struct{ *conn }
 
 func (o outOf) Write(p []byte) (int, error) { return o.out.Write(p) }

@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// response is a complete answer.
 type response struct {
 	status int
 	body   []byte
@@ -123,10 +122,9 @@ func (s *Server) list(f form, c *collection, at place, query url.Values) respons
 	return response{200, b}
 }
 
-// resource is a resource that the stub serves.
 type resource struct {
 	group, version, name, kind string
-	cluster                    bool // not namespaced
+	cluster                    bool // the resource is cluster-scoped
 }
 
 // resources lists the resources for which the load engine has manifests, the resources that simulated kubelets use, and

@@ -52,7 +52,6 @@ func (f form) contentType(watch bool) string {
 	return jsonType
 }
 
-// object returns the encoding of one object.
 func (f form) object(o *object) []byte {
 	if b := o.forms[f]; b != nil {
 		return b
@@ -73,7 +72,6 @@ func (f form) object(o *object) []byte {
 	return b
 }
 
-// list returns the encoding of a list of objects.
 func (f form) list(r resource, all []*object, rv uint64, next string, remaining int) []byte {
 	kind, version := r.kind+"List", r.apiVersion()
 	meta := map[string]any{"resourceVersion": fmt.Sprint(rv)}
@@ -111,7 +109,6 @@ func (f form) event(kind string, object []byte) []byte {
 	return append(binary.BigEndian.AppendUint32(nil, uint32(len(b))), b...)
 }
 
-// status returns an encoded metav1.Status.
 func (f form) status(code int, reason metav1.StatusReason, message string) []byte {
 	s := metav1.Status{
 		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},

@@ -79,8 +79,8 @@ func Fixed(d time.Duration) Policy {
 	return func(Request) Answer { return Answer{After: d} }
 }
 
-// Bimodal returns a policy that answers a share of the requests after the duration slow, and all other requests after the
-// duration fast. The seed and the number of a request determine whether the request is slow.
+// Bimodal returns a policy that answers the fraction share of the requests after the duration slow, and all other
+// requests after the duration fast. The seed and the number of a request determine whether the request is slow.
 func Bimodal(fast, slow time.Duration, share float64, seed uint64) Policy {
 	return func(r Request) Answer {
 		if rand.New(rand.NewPCG(seed, uint64(r.N))).Float64() < share {

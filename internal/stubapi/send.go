@@ -36,8 +36,8 @@ func (c *conn) encoded(fields ...hpack.HeaderField) []byte {
 	return c.block.Bytes()
 }
 
-// head sends the headers of an answer. They include content-length, unless length is negative, and Retry-After, unless
-// retryAfter is zero. retryAfter is a number of seconds, not a duration.
+// head sends the headers of an answer: content-length if length is not negative, and Retry-After if retryAfter is not
+// zero. retryAfter is a number of seconds, not a duration.
 func (c *conn) head(st *stream, status int, contentType string, length int, retryAfter time.Duration) {
 	defer c.wakeWriter()
 	c.mu.Lock()
@@ -55,8 +55,8 @@ func (c *conn) head(st *stream, status int, contentType string, length int, retr
 	c.must(c.frames.WriteHeaders(http2.HeadersFrameParam{StreamID: st.id, BlockFragment: c.encoded(fields...), EndHeaders: true}))
 }
 
-// body sends a piece of an answer's body, or keeps it until the client's flow-control windows allow sending it. If last is true,
-// the stream ends after the piece. body returns false if the stream has already ended.
+// body sends a part of an answer's body, or keeps it until the client's flow-control windows allow sending it. If last is
+// true, the stream ends after this part. body returns false if the stream has already ended.
 func (c *conn) body(st *stream, p []byte, last bool) bool {
 	c.mu.Lock()
 	if c.streams[st.id] != st || st.last {
@@ -101,8 +101,8 @@ func (c *conn) flow(st *stream, p []byte) (rest []byte, ended bool) {
 	}
 }
 
-// grown enlarges the flow-control window of a stream, or of the connection if id is 0. It then sends the data that was held
-// back.
+// grown enlarges the flow-control window of a stream, or of the connection if id is 0. It then sends the data for which
+// the window was too small.
 func (c *conn) grown(id uint32, n int64) {
 	var over []*stream
 	c.mu.Lock()
@@ -134,7 +134,7 @@ func (c *conn) over(st *stream) {
 	onEnd := st.onEnd
 	c.mu.Unlock()
 	if onEnd != nil {
-		// Only watches have an onEnd. onEnd locks the store, which the caller may have locked already.
+		// onEnd locks the store, which the caller may have locked, so do not wait for it. Only watches have an onEnd.
 		go onEnd()
 	}
 }
@@ -184,7 +184,7 @@ func (c *conn) flood(st *stream) {
 
 var statusOK = hpack.HeaderField{Name: ":status", Value: "200"}
 
-// floodOn writes out, and then CONTINUATION frames until the client closes the connection.
+// floodOn writes the bytes "out" and then CONTINUATION frames until the client closes the connection.
 func (c *conn) floodOn(out []byte, id uint32) {
 	filler := strings.Repeat("f", 1000)
 	for {

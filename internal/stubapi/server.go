@@ -151,7 +151,6 @@ func (s *Server) Close() {
 	s.writing.Wait()
 }
 
-// serve handles a connection until it ends.
 func (s *Server) serve(_ *http.Server, nc *tls.Conn, _ http.Handler) {
 	c := newConn(s, nc)
 	s.mu.Lock()

@@ -67,7 +67,7 @@ type store struct {
 
 type collection struct {
 	byKey   map[string]*object
-	sorted  []*object // cached result of all; nil after a change
+	sorted  []*object // cached result of the method all; nil after a change
 	history []*event
 	watches map[*watch]struct{}
 	// lists caches the answers to list requests at version listsAt, by request.

@@ -15,8 +15,8 @@ type stream struct {
 
 	// Guarded by the connection's lock:
 	window  int64
-	through int64  // bytes of the answer's body that the windows have let through
-	pending []byte // bytes that the windows hold back
+	through int64  // bytes of the answer's body that the flow-control windows have allowed
+	pending []byte // bytes that the flow-control windows hold back
 	last    bool   // the stream ends after pending
 	onEnd   func() // called when the stream of a watch ends
 }
@@ -47,8 +47,8 @@ func (st *stream) respond(f form, r response) {
 // giant is the size of the header field of GiantHeader, in bytes.
 const giant = 1 << 20
 
-// spoil injects the fault in a or, if none exists, answers with the status in a. body is the body of the correct
-// answer, or nil.
+// spoil injects the fault of the answer a or, if a has no fault, answers with the status of a. body is the body of the
+// correct answer, or nil.
 func (st *stream) spoil(a Answer, body []byte) {
 	c := st.conn
 	c.server.record.answered(st.request.N, a.Status, a.Fault)

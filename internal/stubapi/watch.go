@@ -9,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// watch is one open watch.
 type watch struct {
 	stream   *stream
 	server   *Server
@@ -24,7 +23,7 @@ type watch struct {
 	done   bool
 }
 
-// due is a piece together with the time at which it is sent.
+// due is a piece (a message to a watch) with the time at which it is sent.
 type due struct {
 	piece
 	bytes []byte
@@ -215,7 +214,7 @@ func (t *eventScript) next(e *event) []piece {
 	case Double:
 		out = append(out, piece{event: e}, piece{event: e})
 	case Swap:
-		if t.held == nil { // one at a time
+		if t.held == nil { // hold back only one event at a time
 			t.held = e
 			return nil
 		}

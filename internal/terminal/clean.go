@@ -34,7 +34,7 @@ func CleanLines(s string) string {
 // mostLines is the maximum number of lines of an error that a program prints.
 const mostLines = 200
 
-// Problems returns the clean lines of an error. If there are more than mostLines, a last line counts the others.
+// Problems returns the clean lines of an error. If there are more than mostLines, a last line says how many are missing.
 func Problems(err error) []string {
 	lines := strings.Split(strings.TrimSpace(CleanLines(err.Error())), "\n")
 	if more := len(lines) - mostLines; more > 0 {

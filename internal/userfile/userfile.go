@@ -15,7 +15,7 @@ import (
 // The maximum sizes of files in bytes. Each is far larger than any useful file of its kind.
 const (
 	Text   = 4 << 20   // scenarios, rules, configuration and keys
-	Replay = 256 << 20 // the times of a replay
+	Replay = 256 << 20 // recorded request times that a run replays
 )
 
 // Read returns the content of a regular file of at most limit bytes. The errors do not contain the path of the file.

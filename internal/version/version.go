@@ -43,7 +43,6 @@ func Revision() string {
 	return commit[:min(12, len(commit))]
 }
 
-// read returns the Info of this program.
 func read() Info {
 	build, _ := debug.ReadBuildInfo()
 	info := resolve(Info{Version: version, Commit: commit, Date: date}, build)

@@ -50,7 +50,7 @@ type listedAlert struct {
 	Severity     string  `json:"severity"`
 	Component    string  `json:"component"`
 	Proof        string  `json:"proof"`
-	FloorSeconds float64 `json:"floorSeconds"` // for scrapes 5 s apart
+	FloorSeconds float64 `json:"floorSeconds"` // longest time until the alert fires, if scrapes are 5 s apart
 	Smallest     string  `json:"smallestFault"`
 	Expr         string  `json:"expr"`
 	ForSeconds   float64 `json:"forSeconds"`
@@ -126,7 +126,7 @@ run proved nothing (interrupted, no data, generator saturated).`,
 	return cmd
 }
 
-// judge judges the runs in dirs. Without --rule, every alert must be proven.
+// judge judges the runs in dirs. Without --rule, it fails unless the runs prove every alert.
 func (p proveOptions) judge(cmd *cobra.Command, dirs []string) error {
 	if len(p.proofs) > 0 || p.out != "" || p.controlPlane != "" {
 		return exitcode.Usagef("--proof, --out and --controlplane apply only to new runs (leave out these flags, or the directories)")
@@ -153,7 +153,7 @@ func (p proveOptions) judge(cmd *cobra.Command, dirs []string) error {
 	return p.show(cmd, all)
 }
 
-// same returns a canonical path, so that all paths to a directory give the same text.
+// same returns a canonical path, so that two paths of one directory can be compared as text.
 func same(dir string) string {
 	if real, err := filepath.EvalSymlinks(dir); err == nil {
 		dir = real
@@ -236,8 +236,8 @@ func (p proveOptions) checkOut(proofs []alertproof.Proof) error {
 	return nil
 }
 
-// show prints the matrix of alerts and proofs. The exit code covers all proofs. If the user named proofs but no rules,
-// the report covers the alerts that these proofs expect.
+// show prints the table of alerts and proofs. The exit code covers all proofs. If the user named proofs but no rules, show
+// covers only the alerts that these proofs expect.
 func (p proveOptions) show(cmd *cobra.Command, all []alertproof.Judged) error {
 	wanted := p.rules
 	for _, a := range alerts.Table() {

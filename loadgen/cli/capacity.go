@@ -125,7 +125,7 @@ lower, 3 could not tell, 4 the environment failed.`,
 	return cmd
 }
 
-// searchedSides reads the scenarios of the two sides of a search.
+// searchedSides reads the scenarios of the two sides, A and B, of a capacity comparison.
 func searchedSides(ctx context.Context, o capacity.RunOptions, specs ...[]string) (sides [2]ab.Side, err error) {
 	for i, flag := range []string{"--a", "--b"} {
 		if sides[i], err = ab.NewSide(ctx, flag, specs[i], o.Overrides, o.Read); err != nil {
@@ -138,7 +138,6 @@ func searchedSides(ctx context.Context, o capacity.RunOptions, specs ...[]string
 	return sides, nil
 }
 
-// sideOptions returns the options for searching the capacity of one side.
 func sideOptions(o capacity.RunOptions, side ab.Side) capacity.RunOptions {
 	read := o.Read
 	o.Scenario, o.Overrides, o.ControlPlane, o.Out, o.Resume = side.Scenario, side.Set, cmp.Or(side.ControlPlane, o.ControlPlane), "", ""
@@ -152,8 +151,8 @@ func sideOptions(o capacity.RunOptions, side ab.Side) capacity.RunOptions {
 	return o
 }
 
-// capacitySides searches for the capacities of two sides and alternates their trials. If a side is a Git revision, it
-// first builds the programs of that revision.
+// capacitySides compares the capacities of two sides by two searches that alternate their trials. If a side is a Git
+// revision, it first builds the programs of that revision.
 func capacitySides(ctx context.Context, o capacity.RunOptions, specs ...[]string) (c result.CapacityComparison, err error) {
 	sides, err := searchedSides(ctx, o, specs...)
 	if err != nil {
@@ -209,12 +208,10 @@ func showCapacity(w io.Writer, dir string, c result.Capacity, output *commandlin
 	})
 }
 
-// writeCapacityMarkdown writes a search for the summary of a CI job.
 func writeCapacityMarkdown(w io.Writer, c result.Capacity) error {
 	return fenced(w, func(w io.Writer) error { return report.Capacity(w, c, report.TerminalOptions{Width: 120}) })
 }
 
-// writeCapacityComparisonMarkdown writes a comparison of searches for the summary of a CI job.
 func writeCapacityComparisonMarkdown(w io.Writer, c result.CapacityComparison) error {
 	return fenced(w, func(w io.Writer) error {
 		return report.CapacityComparison(w, c, report.TerminalOptions{Width: 120})

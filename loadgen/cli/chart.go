@@ -27,7 +27,6 @@ func (c *chart) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&c.file, "svg", "", "`file` for --chart (default standard output); an existing file is replaced only if this command wrote it earlier")
 }
 
-// check returns an error for flags that would silently do nothing.
 func (c *chart) check(cmd *cobra.Command) error {
 	switch {
 	case c.list && c.name != "":

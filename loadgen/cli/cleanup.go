@@ -104,7 +104,7 @@ func (c *cleanup) check() error {
 	return errors.Join(errs...)
 }
 
-// read reads the record of the run directory in args, if any.
+// read reads which objects the run in the directory args[0] created. Without arguments it does nothing.
 func (c *cleanup) read(args []string) (err error) {
 	c.left.Run, c.by = c.runID, "label"
 	switch {
@@ -114,7 +114,7 @@ func (c *cleanup) read(args []string) (err error) {
 		return exitcode.Usagef("--expired and a run directory exclude each other (leave out one of them)")
 	}
 	if c.left, err = cluster.ReadLeftovers(args[0]); err != nil {
-		return exitcode.Usagef("%v", err) // not wrapped: a damaged file of a run has exit code 3 where runs are judged
+		return exitcode.Usagef("%v", err) // not wrapped: an error about a damaged run directory would set exit code 3
 	}
 	if c.runID != "" && c.runID != c.left.Run {
 		return exitcode.Usagef("--run %s: %s is the directory of run %s (leave out --run or the directory)", c.runID, args[0], c.left.Run)
@@ -123,7 +123,6 @@ func (c *cleanup) read(args []string) (err error) {
 	return nil
 }
 
-// agree asks the user before it removes objects. It returns an error if the user does not agree.
 func (c *cleanup) agree(question string) error {
 	if c.dryRun {
 		return nil

@@ -22,8 +22,8 @@ func Main() int {
 	return execute(context.Background(), os.Args[1:], os.Stdin, os.Stdout, terminal.Unstuck(os.Stderr))
 }
 
-// verdictError is the exit code of a judged run, as an error. It is not printed, because the report already shows the
-// result.
+// verdictError is the exit code of a judged run, as an error. It is not printed, because the report shows the result
+// already.
 type verdictError int
 
 func (v verdictError) Error() string { return fmt.Sprintf("exit code %d", int(v)) }

@@ -13,7 +13,6 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// completeScenario completes the names of built-in scenarios and of files.
 func completeScenario(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -21,7 +20,6 @@ func completeScenario(_ *cobra.Command, args []string, _ string) ([]string, cobr
 	return scenario.Names(), cobra.ShellCompDirectiveDefault
 }
 
-// completeValues completes the values of a command's flags.
 func completeValues(cmd *cobra.Command) {
 	for name, of := range map[string]func(*scenario.Scenario) []string{
 		"variant": func(s *scenario.Scenario) []string {
@@ -69,12 +67,13 @@ func complete(cmd *cobra.Command, flag string, values func(args []string, typed 
 	if cmd.LocalNonPersistentFlags().Lookup(flag) == nil {
 		return
 	}
-	_ = cmd.RegisterFlagCompletionFunc(flag, func(_ *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) { // the flag is there
+	_ = cmd.RegisterFlagCompletionFunc(flag, func(_ *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) { // the flag exists
 		return slices.DeleteFunc(values(args, typed), func(v string) bool { return !strings.HasPrefix(v, typed) }), directive
 	})
 }
 
-// completed returns the scenario that the command line names, or nil if it names none that can be read.
+// completed returns the scenario that the command line names. It returns nil if the command line names none, or if the
+// scenario cannot be read.
 func completed(args []string) *scenario.Scenario {
 	if len(args) != 1 || args[0] == "-" {
 		return nil

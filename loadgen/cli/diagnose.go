@@ -133,22 +133,20 @@ func diagnoseObserved(address func() (string, error), p promimport.Config, o dia
 	}, nil
 }
 
-// leastStep and mostStep are the limits of the scrape interval.
 const leastStep, mostStep = 100 * time.Millisecond, time.Hour
 
-// exitOf maps the answers of a diagnosis to exit codes.
 var exitOf = map[string]int{result.Healthy: exitcode.Pass, result.Diagnosed: exitcode.Fail, result.Unknown: exitcode.NoData, result.CannotTell: exitcode.NoData}
 
 func writeDiagnosis(w io.Writer, d result.Diagnosis) error {
 	return report.Diagnosis(w, d, textOptions(w, ""))
 }
 
-// liveEvery is the interval between diagnoses of the present.
+// liveEvery is the interval between two diagnoses in a live diagnosis.
 const liveEvery = 15 * time.Second
 
-// follow shows each diagnosis that differs from the previous diagnosis, and each new error, until ctx ends. A usage
-// error in the first diagnosis ends follow. Later usage errors do not, because they are caused by a change of a file or
-// a Prometheus.
+// follow diagnoses at the interval every until ctx ends. It shows each diagnosis that differs from the previous one, and
+// each new error. A usage error in the first diagnosis ends follow. A later one does not, because a changed file or
+// Prometheus caused it.
 func follow(ctx context.Context, every time.Duration, diagnose func(context.Context) (result.Diagnosis, error), show func(result.Diagnosis) error, failed func(error)) error {
 	ticks := time.NewTicker(every)
 	defer ticks.Stop()

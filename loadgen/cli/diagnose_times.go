@@ -20,15 +20,15 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// diagnoseOptions select the time to diagnose (Under) and the calm time to compare it with. A time is "FROM,TO" or the
-// name of a phase of a run. FROM and TO are moments (RFC 3339, or a UTC time of day such as 14:00:00) or durations since
-// the first scrape of a run. By default, Calm is the first quarter of a run's phases, at most a minute, and Under is the
-// remaining time.
+// diagnoseOptions select the time to diagnose (Under) and the calm time, a time without problems, to compare it with
+// (Calm). A time is the name of a phase of a run, or "FROM,TO". FROM and TO are points in time (RFC 3339, or a UTC time of
+// day such as 14:00:00) or durations since the first scrape of a run. By default, Calm is the first quarter of a run's
+// phases, at most a minute, and Under is the rest of the run.
 type diagnoseOptions struct {
 	Calm, Under string
 	// Step is the scrape interval. Zero means that the diagnosis detects it.
 	Step time.Duration
-	// Reference is the directory of a healthy run, which replaces the calm time. Empty means no such run.
+	// Reference is the directory of a healthy run. If set, that run is used instead of a calm time.
 	Reference string
 }
 
@@ -39,7 +39,7 @@ func diagnoseRun(ctx context.Context, dir string, o diagnoseOptions) (d result.D
 		return d, err
 	}
 	defer func() {
-		if err != nil && ctx.Err() != nil { // an interrupted read does not mean damage
+		if err != nil && ctx.Err() != nil { // an interrupted read is not a sign of damage
 			err = ctx.Err()
 		}
 		err = errors.Join(err, rec.Close())
@@ -57,7 +57,7 @@ func diagnoseRun(ctx context.Context, dir string, o diagnoseOptions) (d result.D
 	}
 	var judged result.Result
 	if result.ReadJSON(dir, result.ResultFile, &judged) != nil {
-		judged = result.Result{} // such as an active run: it has no gates
+		judged = result.Result{} // the run has no gates, for example because it is still active
 	}
 	options := judge.DiagnosisOptions(rec, judged)
 	options.Step = o.Step
@@ -99,9 +99,9 @@ func diagnoseRun(ctx context.Context, dir string, o diagnoseOptions) (d result.D
 	return d, err
 }
 
-// prometheusDiagnosis returns a function that finds the causes of problems from the metrics of a Prometheus. It diagnoses
-// the time in o, or the time up to the call. While a problem lasts, later calls compare with the same calm time before
-// the problem, as long as the Prometheus has data for it.
+// prometheusDiagnosis returns a function that diagnoses the metrics of a Prometheus, in the time set in o or up to the time
+// of the call. While a problem lasts, later calls compare with the same calm time before the problem, as long as the
+// Prometheus has data for it.
 func prometheusDiagnosis(p promimport.Config, o diagnoseOptions) func(context.Context) (result.Diagnosis, error) {
 	var live diagnosis.Live
 	return func(ctx context.Context) (result.Diagnosis, error) {
@@ -146,7 +146,7 @@ func diagnosePrometheus(ctx context.Context, p promimport.Config, o diagnoseOpti
 		}
 	}
 	options := live.Options(now)
-	if o.Under != "" { // the hour before it is the calm time
+	if o.Under != "" { // the calm time is the hour before Under
 		options.Under, options.Calm, options.CalmByDefault = named.Under, diagnosis.CalmBefore(named.Under.From), true
 	}
 	if o.Calm != "" {
@@ -193,14 +193,15 @@ func ofPrometheus(ctx context.Context, source *promimport.Source, err error) err
 	return err
 }
 
-// longest and mostSteps limit a diagnosed or calm time with a Prometheus, because each series has a value at each step.
+// longest and mostSteps limit the calm time and the diagnosed time with a Prometheus. They limit memory, because each
+// series has a value at each step.
 const (
 	longest   = 48 * time.Hour
 	mostSteps = 11_000
 )
 
-// bounded returns an error if a time in o is too long or has too many steps. A zero step means that the number of steps
-// is not known yet.
+// bounded returns an error if the calm or the diagnosed time is too long or has too many steps. It does not check the
+// number of steps if the step is zero (unknown).
 func (o diagnoseOptions) bounded(times diagnosis.Options) error {
 	for _, s := range o.spans(&times) {
 		if s.text == "" {
@@ -216,7 +217,7 @@ func (o diagnoseOptions) bounded(times diagnosis.Options) error {
 	return nil
 }
 
-// apartFrom returns an error if the calm time and the diagnosed time overlap.
+// apartFrom returns an error if the diagnosed time overlaps the calm time, with which it is compared.
 func apartFrom(o diagnosis.Options) error {
 	none := result.Span{}
 	if o.Calm != none && o.Under != none && o.Calm.From.Before(o.Under.To) && o.Under.From.Before(o.Calm.To) {
@@ -232,7 +233,6 @@ func apartFrom(o diagnosis.Options) error {
 	return nil
 }
 
-// failedWithin returns the gates that failed in a phase that overlaps s.
 func failedWithin(gates []diagnosis.FailedGate, s result.Span) []diagnosis.FailedGate {
 	return slices.DeleteFunc(slices.Clone(gates), func(g diagnosis.FailedGate) bool {
 		return !slices.ContainsFunc(g.Broken, func(in result.Span) bool { return in.From.Before(s.To) && s.From.Before(in.To) })
@@ -248,7 +248,7 @@ func (o diagnoseOptions) spans(into *diagnosis.Options) []namedSpan {
 	return []namedSpan{{"--calm", o.Calm, &into.Calm}, {"--under", o.Under, &into.Under}}
 }
 
-// spanOfRun reads the name of a phase, or "FROM,TO".
+// spanOfRun parses the name of a phase, or "FROM,TO", as a time range of a run.
 func spanOfRun(text string, phases map[string]result.Phase, first time.Time) (result.Span, error) {
 	if p, ok := phases[text]; ok {
 		return result.Span{From: p.Start, To: p.End}, nil
@@ -264,8 +264,8 @@ func spanOfRun(text string, phases map[string]result.Phase, first time.Time) (re
 	return parseSpan(text, first, time.Now())
 }
 
-// clip limits s to the recorded time, [from, to]. A zero from means no lower limit. clip returns an error if s and the
-// recorded time do not overlap.
+// clip limits the time range s to the recorded time, [from, to]. A zero from means no lower limit. clip returns an error if
+// s and the recorded time do not overlap.
 func clip(s result.Span, from, to time.Time) (result.Span, error) {
 	if !s.From.Before(to) || !s.To.After(from) {
 		recorded := "up to " + to.UTC().Format(time.DateTime)
@@ -283,8 +283,8 @@ func clip(s result.Span, from, to time.Time) (result.Span, error) {
 	return s, nil
 }
 
-// parseSpan parses "FROM,TO". If first is zero, it accepts only moments. A TO that is a time of day later than now on
-// the same day then means now.
+// parseSpan parses "FROM,TO". If first, the time of the first scrape, is zero, durations are errors. If TO is a time of day
+// that is later than now on the same day, it means now.
 func parseSpan(text string, first, now time.Time) (s result.Span, err error) {
 	from, to, ok := strings.Cut(text, ",")
 	if !ok {
@@ -301,7 +301,7 @@ func parseSpan(text string, first, now time.Time) (s result.Span, err error) {
 	case first.IsZero() && toCome(to, now):
 		s.To = now
 	case !first.IsZero() && s.From.Sub(first) > 12*time.Hour:
-		if clock, isClock := clockOf(from); isClock && onDay(clock, first).Before(s.From) { // the time of day is before the first scrape, and was taken for the next day
+		if clock, isClock := clockOf(from); isClock && onDay(clock, first).Before(s.From) { // the time of day is before the first scrape, so it was taken for the next day
 			s.From = s.From.Add(-24 * time.Hour)
 		}
 	}
@@ -324,25 +324,24 @@ func parseMoment(text string, first, now time.Time) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%q is not a time (write FROM,TO%s)", text, spanHint(first))
 }
 
-// toCome reports whether text is a time of day (UTC) that is later than now on the same day.
+// toCome reports whether text is a time of day (UTC) that has not yet passed today.
 func toCome(text string, now time.Time) bool {
 	clock, ok := clockOf(text)
 	return ok && onDay(clock, now).After(now)
 }
 
-// clockOf reads a time of day.
 func clockOf(text string) (clock time.Time, ok bool) {
 	clock, err := time.Parse(time.TimeOnly, strings.TrimSpace(text))
 	return clock, err == nil
 }
 
-// onDay returns the moment on the date of day at the time of clock. Both are in UTC.
+// onDay returns the date of day with the time of day of clock, both in UTC.
 func onDay(clock, day time.Time) time.Time {
 	return day.UTC().Truncate(24 * time.Hour).Add(clock.Sub(clock.Truncate(24 * time.Hour)))
 }
 
-// atClock returns the first moment at or after first with the time of day of clock (UTC). If first is zero, it returns
-// the last such moment before now.
+// atClock returns the earliest time, at or after first, with the time of day of clock (UTC). If first is zero, it returns
+// the latest such time before now.
 func atClock(clock, first, now time.Time) time.Time {
 	day := first
 	if first.IsZero() {

@@ -75,7 +75,8 @@ storage.tsdb.out_of_order_time_window.`,
 	return cmd
 }
 
-// exportAttempts is the maximum number of attempts to send a request. If the receiver cannot be reached, they take two minutes.
+// exportAttempts is the maximum number of attempts to send a request. All attempts to reach an unreachable receiver
+// together take two minutes.
 const exportAttempts = 15
 
 // exportTo exports to the file out, or to the destination in o. If the export fails, it removes the incomplete file.
@@ -100,7 +101,7 @@ func exportTo(cmd *cobra.Command, dir string, o exportOptions, out string) (done
 	return done, err
 }
 
-// checkExport returns an error for missing options, and for options that would silently do nothing.
+// checkExport returns an error if options are missing, or if options are set that would have no effect.
 func checkExport(o exportOptions, out, url string) error {
 	switch o.Format {
 	case "":
@@ -123,7 +124,6 @@ func checkExport(o exportOptions, out, url string) error {
 	return nil
 }
 
-// checkLabels returns an error for invalid label names.
 func checkLabels(flag string, labels map[string]string) error {
 	for _, name := range slices.Sorted(maps.Keys(labels)) {
 		if name == "" || strings.HasPrefix(name, "__") || strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") != "" || name[0] >= '0' && name[0] <= '9' {

@@ -24,7 +24,7 @@ func (f *fuseFlags) addOnClusters(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.cleanupJob, "cleanup-job", false, "create a Job in your cluster that cleans up after the run if this machine is lost; needs --image")
 }
 
-// addOnPlanes adds the flags that are valid for runs on bundled control planes too.
+// addOnPlanes adds the flags that are also valid for runs on bundled control planes.
 func (f *fuseFlags) addOnPlanes(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&f.abortOn, "abort-on", nil, "`condition` that ends a run early, for example throttled=20%,for=5s or alert=NAME (repeatable; docs/reference/fuse.md lists them); 'none' turns off the conditions that a run on your own cluster has by default")
 	flags.StringVar(&f.rules, "abort-rules", "", "`file` of Prometheus rules whose alerts --abort-on may name")
@@ -32,8 +32,8 @@ func (f *fuseFlags) addOnPlanes(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.dryRun, "dry-run", false, "show what would be created and sent, and whether it is permitted, without creating anything")
 }
 
-// into copies the flags to fuse. image is the image for a Job in the cluster. others is true if other flags use the
-// image too.
+// into copies the flags to fuse. image is the image of the Job that cleans up in the cluster. others is true if other flags
+// use image too.
 func (f *fuseFlags) into(fuse *run.Fuse, image string, others bool) error {
 	*fuse = run.Fuse{AbortOn: f.abortOn, Rules: f.rules, NoLock: f.noLock, TakeLock: f.takeLock}
 	var errs []error

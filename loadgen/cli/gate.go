@@ -80,8 +80,9 @@ no rule or gate has data does not pass.
 	return cmd
 }
 
-// checkWritable checks, before the work, that the file of a flag can be written. It refuses a file with other contents than an
-// earlier output of the flag, which has the text mark in its first kilobyte. It does not leave a file that did not exist before.
+// checkWritable checks that the file of a flag can be written, before any work is done. It refuses an existing file unless
+// the flag wrote it earlier: such a file has the text mark in its first kilobyte. checkWritable removes a file that it
+// created itself.
 func checkWritable(flag, file, mark string) error {
 	if file == "" {
 		return nil
@@ -140,18 +141,18 @@ func writeJUnit(file string, res result.Result) error {
 	return errors.Join(report.JUnit(f, res), f.Close())
 }
 
-// summary is a file to which Markdown is appended; empty means no file.
+// summary is the file of --summary, to which Markdown is appended; empty means no file.
 type summary struct{ file string }
 
 func (s *summary) flag(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&s.file, "summary", "", "`file` to append the result to as Markdown, such as \"$GITHUB_STEP_SUMMARY\"")
 }
 
-// check checks, before the work, that the file can be written.
+// check checks that the file can be written, before any work is done.
 func (s summary) check() error { return s.write(func(io.Writer) error { return nil }) }
 
-// after appends v to the file of s after v was shown. It returns shown, which is the exit code of the result or the error of
-// showing it.
+// after appends v to the summary, after v was shown. It returns shown: the exit code of the result, or the error that
+// occurred when v was shown.
 func after[T any](s summary, shown error, v T, write func(io.Writer, T) error) error {
 	if err := s.write(func(w io.Writer) error { return write(w, v) }); err != nil {
 		return err

@@ -23,7 +23,7 @@ func addGlobals(root *cobra.Command, stderr io.Writer) {
 	_ = root.RegisterFlagCompletionFunc("log-level", cobra.FixedCompletions(logLevels(), cobra.ShellCompDirectiveNoFileComp))
 	root.PersistentPreRunE = func(*cobra.Command, []string) error {
 		if *noColor {
-			if err := os.Setenv("NO_COLOR", "1"); err != nil { // for the processes that we start, too
+			if err := os.Setenv("NO_COLOR", "1"); err != nil { // also for the processes that loadgen starts
 				return err
 			}
 		}
@@ -32,13 +32,11 @@ func addGlobals(root *cobra.Command, stderr io.Writer) {
 	}
 }
 
-// quiet reports whether a command must not print progress.
 func quiet(cmd *cobra.Command) bool {
 	q, err := cmd.Flags().GetBool("quiet")
 	return err == nil && q
 }
 
-// progressTo returns the writer for a command's progress.
 func progressTo(cmd *cobra.Command) io.Writer {
 	if quiet(cmd) {
 		return io.Discard
@@ -48,7 +46,6 @@ func progressTo(cmd *cobra.Command) io.Writer {
 
 func logLevels() []string { return []string{"off", "error", "info", "debug"} }
 
-// logLevel is the value of --log-level.
 type logLevel string
 
 func (l *logLevel) String() string { return string(*l) }
@@ -63,19 +60,19 @@ func (l *logLevel) Set(text string) error {
 	return nil
 }
 
-// apply sends the log of client-go to w. By default, the log is dropped: client-go also returns important messages as
-// errors.
+// apply sends the log of client-go to w. With "off", the default, it drops the log: client-go also returns important
+// messages as errors.
 func (l *logLevel) apply(w io.Writer) {
 	if *l == "off" {
 		klog.SetLogger(klog.Logger{})
 		return
 	}
 	verbosity := map[logLevel]int{"error": 0, "info": 2, "debug": 6}[*l] // klog's -v; from 6 on requests are logged
-	least := slog.Level(-verbosity)                                      // klog's levels are slog's below zero
+	least := slog.Level(-verbosity)                                      // klog's V(n) is slog's level -n
 	if *l == "error" {
 		least = slog.LevelError
 	}
 	var v klog.Level
-	_ = v.Set(strconv.Itoa(verbosity)) // it is a number
+	_ = v.Set(strconv.Itoa(verbosity)) // cannot fail, because the text is a number
 	klog.SetSlogLogger(slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: least})))
 }

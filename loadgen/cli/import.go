@@ -33,7 +33,6 @@ comments before you run it.`,
 	return cmd
 }
 
-// importFlags are the flags of all import commands.
 type importFlags struct {
 	out     string
 	sets    []string
@@ -51,7 +50,6 @@ func (f *importFlags) addCluster(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.options.OwnCluster, "own-cluster", false, "for a run on your own cluster: no simulated nodes, unchanged node selectors")
 }
 
-// convert runs an import and writes its result.
 func (f *importFlags) convert(cmd *cobra.Command, typed bool, do func(importer.Options) (*importer.Result, error)) error {
 	o := f.options
 	if o.Nodes < 0 {

@@ -11,11 +11,11 @@ import (
 )
 
 // kubeconfigFlags are the flags that name a user's cluster and the identity to use there. They have the same names as in
-// kubectl. There are no flags for namespaces and timeouts, which the scenario and the run set; for passwords, which are
-// not supported; or for the proxy, which is set in the kubeconfig or the environment.
+// kubectl. There are no flags for namespaces and timeouts (the scenario and the run set them), for passwords (not
+// supported), and for a proxy (set in the kubeconfig or the environment).
 type kubeconfigFlags struct {
 	current bool
-	names   []string // names of the flags that require a cluster
+	names   []string // names of the flags that are valid only with a cluster
 }
 
 func (f *kubeconfigFlags) add(flags *pflag.FlagSet, into *cluster.Kubeconfig) {
@@ -48,7 +48,7 @@ func (f *kubeconfigFlags) add(flags *pflag.FlagSet, into *cluster.Kubeconfig) {
 	flags.AddFlagSet(&own)
 }
 
-// into adds the flags to k. It returns an error for flags that would silently do nothing.
+// into copies the flags to k. It returns an error if a flag would have no effect.
 func (f *kubeconfigFlags) into(cmd *cobra.Command, k *cluster.Kubeconfig) error {
 	if f.current {
 		if k.Files != "" {

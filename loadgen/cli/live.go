@@ -11,7 +11,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/web"
 )
 
-// liveFlags are the flags that determine how an active run is shown.
+// liveFlags are the flags that control how an active run is shown.
 type liveFlags struct {
 	plain bool
 	web   string
@@ -25,7 +25,7 @@ func (f *liveFlags) add(flags *pflag.FlagSet) {
 	flags.Lookup("web").NoOptDefVal = anyPort
 }
 
-// check returns an error if --web is used with several runs.
+// check returns an error if --web is used with several variants.
 func (f *liveFlags) check(variant string) error {
 	if f.web != "" && variant == "all" {
 		return exitcode.Usagef("--web can show only one run, but --variant all starts several (name one variant)")
@@ -33,7 +33,7 @@ func (f *liveFlags) check(variant string) error {
 	return nil
 }
 
-// begin sets up the displays of a run: the page on the terminal and the page for browsers.
+// begin sets up the live displays of a run: the page on the terminal, and the web page.
 func (f *liveFlags) begin(cmd *cobra.Command, ui *tui, o *run.Options, signals *interrupts) (err error) {
 	o.Control = &run.Control{}
 	url := ""
@@ -53,15 +53,15 @@ func (f *liveFlags) begin(cmd *cobra.Command, ui *tui, o *run.Options, signals *
 	return nil
 }
 
-// finish shows the report in the connected browsers.
+// finish shows the report in the browsers that show the web page.
 func (f *liveFlags) finish(dir string, hurry <-chan struct{}) error {
 	return f.served.Finish(dir, hurry)
 }
 
-// end stops serving the page for browsers.
+// end stops serving the web page.
 func (f *liveFlags) end() { _ = f.served.Close() } // an error loses no data
 
-// logs reports whether client-go writes its log to the terminal, where the log would overwrite the page.
+// logs reports whether client-go writes its log to the terminal. The log would overwrite the page there.
 func logs(cmd *cobra.Command) bool {
 	flag := cmd.Flags().Lookup("log-level")
 	return flag != nil && flag.Value.String() != "off"

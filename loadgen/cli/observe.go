@@ -25,10 +25,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// maxRetention is the maximum time for which an observer keeps samples. They are in a temporary directory.
+// maxRetention is the maximum time for which an observer keeps samples. It limits the size of a temporary directory.
 const maxRetention = 30 * 24 * time.Hour
 
-// anyPort is the default address to listen on.
 const anyPort = "127.0.0.1:0"
 
 func newObserve() *cobra.Command {
@@ -86,7 +85,7 @@ func addDirFlag(flags *pflag.FlagSet, dir *string, usage string) {
 	preset := cmp.Or(os.Getenv(control.DirEnv), filepath.Join("planes", "default"))
 	flags.StringVar(dir, "dir", preset, usage+"; also $"+control.DirEnv)
 	flags.StringVar(dir, "cluster", preset, usage)
-	_ = flags.MarkHidden("cluster") // its older name; cobra would print a deprecation to standard output
+	_ = flags.MarkHidden("cluster") // older name of --dir; MarkDeprecated would write to standard output
 }
 
 // checkTimes checks --interval and --retention. The scrape interval has the same bounds as in a scenario.
@@ -101,7 +100,7 @@ func checkTimes(o run.ObserveOptions) error {
 	return errors.Join(errs...)
 }
 
-// printObserver prints the address of the API to standard output, where a parent process waits for it.
+// printObserver prints the address of the API to standard output. A parent process may wait for this output.
 func printObserver(w io.Writer, url, config string, output *commandline.Output) {
 	_ = output.WriteEach(w, map[string]string{"url": url, "prometheusConfig": config}, func() error {
 		_, err := fmt.Fprintf(w, "Prometheus' query API is at %s\n\n  Grafana: a data source of type Prometheus with this URL\n  promtool query instant %s up\n  prometheus --config.file=%s   # your own Prometheus\n",
@@ -110,8 +109,8 @@ func printObserver(w io.Writer, url, config string, output *commandline.Output) 
 	})
 }
 
-// untilParentEnds returns a context that ends when the parent process ends, if the parent process requested this with
-// control.ParentPipeEnv.
+// untilParentEnds returns a context that ends when the parent process ends. It does so only if the parent process asked for
+// it with control.ParentPipeEnv.
 func untilParentEnds(ctx context.Context) (context.Context, func(), error) {
 	text, asked := os.LookupEnv(control.ParentPipeEnv)
 	if !asked {
@@ -121,7 +120,7 @@ func untilParentEnds(ctx context.Context) (context.Context, func(), error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s=%q in the environment is not the number of an open file descriptor", control.ParentPipeEnv, text)
 	}
-	if err := os.Unsetenv(control.ParentPipeEnv); err != nil { // processes that we start must not use it
+	if err := os.Unsetenv(control.ParentPipeEnv); err != nil { // processes that loadgen starts must not use the variable
 		return nil, nil, err
 	}
 	unix.CloseOnExec(fd)
@@ -154,7 +153,7 @@ func (p *prometheusFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&p.config.HTTPConfig, "prometheus-http-config", "", "`file` with credentials and TLS, in the format of promtool's --http.config.file")
 }
 
-// into copies the flags to o. It returns an error for flags that would silently do nothing.
+// into copies the flags to o. It returns an error if a flag would have no effect.
 func (p *prometheusFlags) into(o *run.Options) error {
 	if o.ObservePublic && o.Observe == "" {
 		return exitcode.Usagef("--observe-public requires --observe (add --observe=ADDR)")
@@ -175,14 +174,14 @@ func (p *prometheusFlags) into(o *run.Options) error {
 	case o.Observe != "":
 		return exitcode.Usagef("--observe and --prometheus exclude each other: your own Prometheus already serves the metrics (leave out one of them)")
 	}
-	if err := p.alone(); err != nil { // the same check as in the run
+	if err := p.alone(); err != nil { // the run checks the same later
 		return err
 	}
 	o.Prometheus = &p.config
 	return nil
 }
 
-// alone checks the flags without considering other flags.
+// alone checks the Prometheus flags, without regard to other flags.
 func (p *prometheusFlags) alone() error {
 	if p.config.URL != "" {
 		if _, err := promimport.New(p.config); err != nil {

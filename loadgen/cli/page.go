@@ -10,7 +10,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/run"
 )
 
-// The minimum size of a terminal for the page.
+// The minimum size of a terminal that can show the page.
 const (
 	leastColumns = 80
 	leastRows    = 24
@@ -19,21 +19,22 @@ const (
 // mostPoints is the maximum number of points in a chart: one point per second for a quarter of an hour.
 const mostPoints = 900
 
-// point holds the values of all charts for one second.
+// point holds the values of all charts for one second: rates, the p99 latency in seconds, and numbers of nodes, pods and
+// watches.
 type point struct{ offered, achieved, p99, nodes, pods, watches float64 }
 
-// pageModel is the state of a run's page. It does no I/O: its inputs are snapshots and steps, and its output is lines of
-// text.
+// pageModel is the state of the page that shows a run on the terminal. It does no I/O: its inputs are snapshots and steps,
+// and its output is lines of text.
 type pageModel struct {
 	began    time.Time
 	url      string // URL of the page for browsers; empty without a page
 	snapshot run.Snapshot
-	points   []point // the last points
-	dropped  int     // number of dropped points before these
+	points   []point // the newest points, at most mostPoints
+	dropped  int     // number of older points that were dropped
 	last     time.Time
 	steps    []string
 	help     bool
-	said     string // the effect of the last key
+	said     string // message about the effect of the last key that was pressed
 	colours  bool
 }
 
@@ -54,7 +55,6 @@ func (m *pageModel) take(s run.Snapshot, now time.Time) {
 	}
 }
 
-// frame returns the page as lines of text for a terminal of the given size.
 func (m *pageModel) frame(columns, rows int, now time.Time) []string {
 	columns, rows = max(columns, 20), max(rows, 8) // minimum for a terminal that has become smaller
 	head := []line{m.title(columns, now), m.phases(columns), nil}
@@ -76,7 +76,7 @@ func (m *pageModel) frame(columns, rows int, now time.Time) []string {
 		}
 	}
 	all := append(append(head, middle...), foot)
-	if over := len(all) - rows; over > 0 { // the line with the keys is kept
+	if over := len(all) - rows; over > 0 { // drops lines above the last line, which lists the keys
 		all = append(all[:max(0, rows-1)], foot)
 	}
 	var text []string
@@ -99,8 +99,8 @@ func (m *pageModel) title(columns int, now time.Time) line {
 	return line{{text, inverse}}
 }
 
-// phases returns one line with the scenario's phases. If they do not fit, it omits the first ones, but never the current
-// phase.
+// phases returns one line with the names of the scenario's phases. If the names do not fit, it omits the first ones, but
+// never the current phase.
 func (m *pageModel) phases(columns int) line {
 	var all line
 	present := 0
@@ -139,7 +139,7 @@ func (m *pageModel) phases(columns int) line {
 	return shown
 }
 
-// joined puts spaces between the spans of a line.
+// joined returns the spans of a line, separated by spaces.
 func joined(all line) (out line) {
 	for i, s := range all {
 		if i > 0 {
@@ -157,8 +157,8 @@ func (m *pageModel) faults() line {
 	return line{{"faults      ", ""}, {clean(strings.Join(m.snapshot.Faults, " · ")), bold}}
 }
 
-// conditions returns a line with the conditions that end the run early, and with the number of gates that will judge the
-// run.
+// conditions returns a line with the number of gates that will judge the run, and with the conditions that end the run
+// early.
 func (m *pageModel) conditions() line {
 	gates := fmt.Sprintf("%d gates are judged at the end", m.snapshot.Gates)
 	switch m.snapshot.Gates {
@@ -206,8 +206,8 @@ func helpLines() []line {
 	return all
 }
 
-// charts returns the charts, two next to each other, in at most the given number of lines. The last line states the time
-// that one column covers.
+// charts returns the charts, two in each row, in at most the given number of lines. The last line states the time that one
+// column covers.
 func (m *pageModel) charts(columns, rows int) []line {
 	all := m.barCharts()
 	across := (len(all) + 1) / 2
@@ -236,7 +236,7 @@ func (m *pageModel) charts(columns, rows int) []line {
 	return append(out, line{{caption, dim}})
 }
 
-// step returns the smallest number of seconds per column with which all points fit.
+// step returns the number of seconds per column: the smallest one with which all points fit into the width.
 func (m *pageModel) step(width int) int {
 	for _, step := range []int{1, 2, 5, 10, 15, 30} {
 		if (len(m.points)+step-1)/step < width {
@@ -251,11 +251,10 @@ type barChart struct {
 	title  string
 	value  func(point) float64
 	behind func(point) float64
-	dips   bool // low values matter: a column shows its smallest value
+	dips   bool // low values matter, so a column shows its smallest value
 	format func(float64) string
 }
 
-// barCharts returns the charts for which the run has data.
 func (m *pageModel) barCharts() []barChart {
 	s := m.snapshot
 	any := func(of func(point) float64) bool {
@@ -304,8 +303,8 @@ func (c barChart) lines(m *pageModel, width, high, step int) []line {
 	return out
 }
 
-// column groups the points into columns of step seconds. It returns the largest value of each column, or the smallest
-// value if smallest is true, for the last width columns.
+// column groups the points into columns of step seconds, and returns the values of the last width columns. The value of a
+// column is its largest value, or its smallest value if smallest is true.
 func (m *pageModel) column(of func(point) float64, step, width int, smallest bool) []float64 {
 	var all []float64
 	group := -1
@@ -321,10 +320,10 @@ func (m *pageModel) column(of func(point) float64, step, width int, smallest boo
 	return all[max(0, len(all)-width):]
 }
 
-// blocks are the characters for bars with a height of zero to eight eighths of a line.
+// blocks are the characters for a bar that fills zero to eight eighths of a line.
 const blocks = " ▁▂▃▄▅▆▇█"
 
-// bars draws values as columns of blocks, on a scale from 0 to top. It returns the rows from the highest to the lowest.
+// bars draws values as columns of blocks, on a scale from 0 to top, in high rows. It returns the highest row first.
 func bars(values, behind []float64, top float64, high int) []string {
 	eighths := func(v float64) int {
 		if top <= 0 || v <= 0 {

@@ -1,7 +1,6 @@
 package cli
 
-// keyParser finds the keys in the input from a terminal. It ignores pasted text, and escape sequences such as
-// arrow keys.
+// keyParser finds the keys in the input from a terminal. It ignores pasted text and escape sequences, such as arrow keys.
 type keyParser struct {
 	state  keyState
 	digits string // parameter of the escape sequence
@@ -17,7 +16,7 @@ const (
 	keySS3             // after ESC O
 )
 
-// The parameters of the escape sequences before and after pasted text.
+// The parameters of the escape sequences that a terminal sends before and after pasted text.
 const (
 	pasteBegins = "200"
 	pasteEnds   = "201"

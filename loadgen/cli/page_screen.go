@@ -10,21 +10,21 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/run"
 )
 
-// drawEvery is the minimum time between two frames.
+// drawEvery is the minimum time between two drawings of the page.
 const drawEvery = 250 * time.Millisecond
 
-// page shows a run on a terminal and reacts to keys. The first snapshot opens the page. A nil page shows nothing.
+// page shows a run on a terminal and reacts to keys. It opens when the first snapshot arrives. A nil page shows nothing.
 type page struct {
 	control *run.Control
 
 	mu       sync.Mutex
 	model    pageModel
 	terminal *rawTerminal // nil: not open yet
-	over     bool         // the page was closed, or no terminal can show it
-	steps    []string     // steps to write to the terminal when the page is closed
+	over     bool         // the page was closed, or the terminal cannot show it
+	steps    []string     // steps to print to the terminal when the page is closed
 	quitting bool
 
-	writing sync.Mutex // held while the terminal is written
+	writing sync.Mutex // held while a goroutine writes to the terminal
 	dirty   chan struct{}
 	closing chan struct{}
 	tasks   sync.WaitGroup
@@ -36,7 +36,7 @@ func newPage(control *run.Control, began time.Time, url string) *page {
 	}
 }
 
-// show updates the page with a snapshot. It returns false if there is no page on the terminal.
+// show updates the page with a snapshot. It returns false if the terminal shows no page.
 func (p *page) show(s run.Snapshot) bool {
 	if p == nil {
 		return false
@@ -54,12 +54,12 @@ func (p *page) show(s run.Snapshot) bool {
 	return true
 }
 
-// open opens the page on the terminal. It returns false if the terminal cannot show a page, and does not try again
-// later. The caller holds mu.
+// open opens the page on the terminal. It returns false if the terminal cannot show a page; later calls then return false
+// too. The caller holds mu.
 func (p *page) open() bool {
 	t, err := openTerminal()
 	if err != nil {
-		p.over = true // the live line shows the most important figures instead
+		p.over = true // the live line shows the most important values instead
 		return false
 	}
 	p.terminal = t
@@ -68,7 +68,7 @@ func (p *page) open() bool {
 	return true
 }
 
-// step adds the line of a completed step to the page. It returns false if there is no page on the terminal.
+// step adds the line of a completed step to the page. It returns false if the terminal shows no page.
 func (p *page) step(line string) bool {
 	if p == nil {
 		return false
@@ -92,7 +92,7 @@ func (p *page) renew() {
 	}
 }
 
-// draw draws the page when it has changed, at most once per drawEvery.
+// draw redraws the page after each change, at most once per drawEvery.
 func (p *page) draw() {
 	wait := time.NewTimer(0)
 	defer wait.Stop()
@@ -118,7 +118,7 @@ func (p *page) draw() {
 	}
 }
 
-// write draws a frame. It returns false if the page is closed or the terminal no longer exists.
+// write draws a frame (the lines of the page). It returns false if the page is closed or the terminal no longer exists.
 func (p *page) write(frame []string, columns, rows int) bool {
 	p.writing.Lock()
 	defer p.writing.Unlock()
@@ -139,7 +139,7 @@ func (p *page) readKeys() {
 			p.press(key)
 		}
 		if err != nil {
-			return // the terminal was closed, or is gone
+			return // the terminal was closed or no longer exists
 		}
 	}
 }
@@ -156,7 +156,7 @@ func (p *page) press(key byte) {
 		said = text(err)
 	case 'n':
 		p.mu.Lock()
-		shown := p.model.snapshot.Phase // a held key must not end the next phase too
+		shown := p.model.snapshot.Phase // one long key press must not end the next phase too
 		p.mu.Unlock()
 		said = text(p.control.EndPhase(shown))
 	case 'q':
@@ -181,7 +181,8 @@ func text(err error) string {
 	return err.Error()
 }
 
-// quit has the effect of one Ctrl-C. It has an effect only once, so that a held key does not skip the orderly end.
+// quit does the same as one Ctrl-C. Only the first call has an effect, so that a long key press does not skip the orderly
+// end.
 func (p *page) quit() string {
 	p.mu.Lock()
 	again := p.quitting
@@ -211,10 +212,10 @@ func (p *page) close() []string {
 	return p.steps
 }
 
-// abandonWithin is the time limit of abandon. A limit is needed because the terminal may no longer accept output.
+// abandonWithin is the time limit of abandon, because the terminal may no longer accept output.
 const abandonWithin = time.Second
 
-// abandon is like close, for a program that is about to end.
+// abandon closes the page of a program that is about to end. Unlike close, it returns after abandonWithin at the latest.
 func (p *page) abandon() {
 	p.mu.Lock()
 	shown := p.terminal != nil && !p.over
@@ -238,5 +239,5 @@ func (p *page) abandon() {
 func (p *page) leave() {
 	p.writing.Lock()
 	defer p.writing.Unlock()
-	_ = p.terminal.restore() // the terminal may be gone
+	_ = p.terminal.restore() // the terminal may no longer exist
 }

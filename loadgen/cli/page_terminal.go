@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// rawTerminal is the controlling terminal while it shows a page. Line editing and echo are off. Ctrl-C sends a signal as
-// usual. Ctrl-Z and Ctrl-\ do nothing, because a stopped process cannot measure.
+// rawTerminal is the controlling terminal while it shows a page. Line editing and echo are off. Ctrl-C still sends a
+// signal. Ctrl-Z and Ctrl-\ do nothing, because a stopped process cannot measure.
 type rawTerminal struct {
 	file    *os.File
 	before  unix.Termios
@@ -23,8 +23,8 @@ const (
 	leavePage = "\x1b[?2004l\x1b[?25h\x1b[?1049l"
 )
 
-// openTerminal opens the controlling terminal for a page. It returns an error if there is no terminal, if the terminal
-// is too small, or if another process uses it (a job in the background).
+// openTerminal opens the controlling terminal for a page. It returns an error if there is no terminal, if it is too small,
+// or if loadgen is a background job and another process uses it.
 func openTerminal() (*rawTerminal, error) {
 	file, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
 	if err != nil {
@@ -68,8 +68,8 @@ func (t *rawTerminal) take() error {
 	})
 }
 
-// control calls f with the file descriptor. Unlike File.Fd, it keeps the descriptor non-blocking, so that reads can be
-// canceled.
+// control calls f with the file descriptor of the terminal. Unlike File.Fd, it leaves the descriptor non-blocking, so that
+// reads can be canceled.
 func (t *rawTerminal) control(f func(fd int) error) error {
 	conn, err := t.file.SyscallConn()
 	if err != nil {
@@ -80,7 +80,7 @@ func (t *rawTerminal) control(f func(fd int) error) error {
 	return errors.Join(err, failed)
 }
 
-// size returns the size of the terminal; 0 if unknown.
+// size returns the size of the terminal in characters; 0 if unknown.
 func (t *rawTerminal) size() (columns, rows int) {
 	_ = t.control(func(fd int) error { // unknown: 0
 		size, err := unix.IoctlGetWinsize(fd, unix.TIOCGWINSZ)

@@ -17,7 +17,6 @@ type span struct{ text, style string }
 
 type line []span
 
-// plain returns the text of the line without styles.
 func (l line) plain() string {
 	var b strings.Builder
 	for _, s := range l {
@@ -35,7 +34,6 @@ func (l line) fit(width int) line {
 	return out
 }
 
-// cut truncates the line to a width.
 func (l line) cut(width int) (out line) {
 	for _, s := range l {
 		r := []rune(s.text)
@@ -63,8 +61,8 @@ func (l line) text(width int, colours bool) string {
 	return b.String()
 }
 
-// clean makes text from outside this program safe to show. It replaces control characters by spaces. It replaces runes
-// that may be wider than a column, or that combine with another rune, by question marks.
+// clean makes untrusted text safe to show. It replaces control characters by spaces. It replaces runes that may be wider
+// than one column, or that combine with another rune, by question marks.
 func clean(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// percent is the value of a flag for a share, written as 5%.
+// percent is a flag value from 0 to 1, written as a percentage such as 5%.
 type percent float64
 
 func (p *percent) String() string { return strconv.FormatFloat(100*float64(*p), 'f', -1, 64) + "%" }

@@ -14,8 +14,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/run"
 )
 
-// preview shows what a run would do. It returns the error that would keep the run from
-// beginning.
+// preview shows what a run would do. It returns an error if the run would not begin.
 func preview(cmd *cobra.Command, o run.Options, variant string, output *commandline.Output) error {
 	if variant == "all" {
 		return exitcode.Usagef("--dry-run shows one variant (name it by --variant NAME)")
@@ -31,7 +30,7 @@ func preview(cmd *cobra.Command, o run.Options, variant string, output *commandl
 	return exitcode.EnvironmentError(p.Refused())
 }
 
-// previewAB shows what the runs of both sides would do.
+// previewAB shows what the runs of A and of B would do.
 func previewAB(cmd *cobra.Command, o ab.Options, output *commandline.Output) error {
 	p, err := ab.DryRun(cmd.Context(), o)
 	if err != nil {
@@ -41,12 +40,13 @@ func previewAB(cmd *cobra.Command, o ab.Options, output *commandline.Output) err
 	return output.Write(w, p, func() error { return p.WriteText(w) })
 }
 
-// withoutRevisions leaves out specs of revisions, which would have to be built.
+// withoutRevisions removes the specs that name a Git revision, because these would have to be built.
 func withoutRevisions(specs []string) []string {
 	return slices.DeleteFunc(slices.Clone(specs), func(spec string) bool { return strings.HasPrefix(spec, "rev=") })
 }
 
-// previewCapacity shows what a trial at the highest load would do. If b is not empty, it shows a trial of both sides.
+// previewCapacity shows what a trial at the highest load would do. If b is not empty, it shows one trial for each of the
+// two sides.
 func previewCapacity(cmd *cobra.Command, o capacity.RunOptions, a, b []string, output *commandline.Output) error {
 	searches := []capacity.RunOptions{o}
 	if len(b) > 0 {

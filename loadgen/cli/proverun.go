@@ -20,8 +20,8 @@ import (
 // windUp is the maximum time that an interrupted run may take to stop its plane and write its results.
 const windUp = 2 * time.Minute
 
-// start runs the scenario of a proof in a separate process, because some proofs stall the generator (SIGSTOP, then SIGCONT),
-// and a stopped process cannot continue itself. A run that fails its own gates is still judged.
+// start runs the scenario of a proof in a separate process, because some proofs stop and continue the generator (SIGSTOP,
+// SIGCONT), and a stopped process cannot continue itself. A run that fails its own gates is still judged.
 func (p proveOptions) start(ctx context.Context, stderr io.Writer, proof alertproof.Proof, dir string) (err error) {
 	own, err := os.Executable()
 	if err != nil {
@@ -46,8 +46,8 @@ func (p proveOptions) start(ctx context.Context, stderr io.Writer, proof alertpr
 	}
 	cmd := exec.CommandContext(ctx, own, args...)
 	cmd.Stderr = stderr // the run's report contains what the run prints at its end
-	// A separate process group, so that Ctrl-C reaches it once, from this process; a
-	// second signal would end it immediately.
+	// A separate process group, so that only this process passes Ctrl-C on to the run. Otherwise the run would receive it
+	// twice, and end immediately.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = windUp
@@ -77,8 +77,7 @@ func (p proveOptions) start(ctx context.Context, stderr io.Writer, proof alertpr
 	return nil
 }
 
-// stall stops a run's process for a part of each second during a phase. When it returns, the process is running and is not
-// stopped again.
+// stall stops a run's process for a part of each second during a phase. When stall returns, the process is running again.
 func stall(ctx context.Context, p *os.Process, s alertproof.Stall, dir string) error {
 	if s == (alertproof.Stall{}) {
 		return nil

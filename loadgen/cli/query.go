@@ -60,7 +60,6 @@ code is 0.`,
 	return cmd
 }
 
-// checkQuery returns an error for flags that would silently do nothing.
 func checkQuery(cmd *cobra.Command, o queryOptions) error {
 	switch {
 	case o.At != "" && o.Phase != "":

@@ -28,7 +28,6 @@ docs/reference/traces.md describes the format and what is left out.`,
 	return cmd
 }
 
-// recordFlags are the flags of all record commands.
 type recordFlags struct {
 	out       string
 	keepNames bool
@@ -99,8 +98,8 @@ equal. No bodies are kept.`,
 	return cmd
 }
 
-// auditGCPercent makes garbage collections more frequent. A recording keeps only a few bytes for each request, so most of its
-// memory is garbage between two collections.
+// auditGCPercent makes garbage collections more frequent. A recording keeps only a few bytes of each request, so most of
+// its heap is garbage.
 const auditGCPercent = 20
 
 func timeFlag(flag, text string, into *time.Time) error {

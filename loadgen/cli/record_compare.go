@@ -10,7 +10,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/trace"
 )
 
-// Default limits of the differences between a trace and a faithful replay.
+// Default limits for the differences between a trace and a replay that counts as faithful.
 const (
 	mostRateError       = 0.01
 	mostDispersionError = 0.10

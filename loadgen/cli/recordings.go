@@ -12,16 +12,16 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// queryOptions are the options of a query of a recorded run.
 type queryOptions struct {
 	// Expr is PromQL. It may use Grafana's $__range, $__rate_interval and $__interval.
 	Expr string
-	// At is a moment (RFC 3339), a time of day (UTC) or a duration since the first scrape.
-	// Empty means the end of Phase, or the last scrape without a Phase.
+	// At is a point in time (RFC 3339), a time of day (UTC) or a duration since the first scrape. If it is empty, the query is
+	// evaluated at the end of Phase or, without a Phase, at the last scrape.
 	At string
 	// Phase is the name of the phase to query, from its start to its end; empty means the whole run.
 	Phase string
-	// Range evaluates the query at each Step from the start to the end. A zero Step means the interval between scrapes.
+	// Range evaluates the query at intervals of Step, from the start to the end. A zero Step means the interval between
+	// scrapes.
 	Range bool
 	Step  time.Duration
 }
@@ -69,12 +69,12 @@ type exportOptions struct {
 	// Labels are added to each series. The label run is the directory's name unless Labels sets
 	// it. An empty value removes a label.
 	Labels map[string]string
-	// Start and End are the first and the last time of the samples to export, with the syntax of queryOptions.At. Empty
-	// means no limit.
+	// Start and End are the times of the first and the last sample to export, with the syntax of queryOptions.At. Empty means
+	// no limit.
 	Start, End string
-	// Rules adds the results of the built-in rules: the series of recording rules, and ALERTS.
+	// Rules also exports the results of the built-in rules: the series of recording rules, and ALERTS.
 	Rules bool
-	// Writer is the destination of OpenMetrics text, Dir the destination of blocks, and Receiver the destination of
+	// Writer is the destination in format OpenMetrics, Dir the destination of TSDB blocks, and Receiver the destination of
 	// remote write.
 	Writer   io.Writer
 	Dir      string
@@ -119,7 +119,6 @@ func exportRun(ctx context.Context, dir string, o exportOptions) (done recording
 	return recordings.Exported{Samples: int(sent.Sent)}, err
 }
 
-// runLabels returns the labels that are added to the series of a run.
 func runLabels(name string, more map[string]string) map[string]string {
 	all := map[string]string{recordings.RunLabel: name}
 	for label, v := range more {

@@ -7,7 +7,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/remotewrite"
 )
 
-// remoteWriteFlags are the flags that name a remote write receiver. Secrets are read from files.
+// remoteWriteFlags are the flags that name a remote write receiver. They name files for secrets.
 type remoteWriteFlags struct{ config remotewrite.Config }
 
 func (f *remoteWriteFlags) add(flags *pflag.FlagSet) {
@@ -16,7 +16,6 @@ func (f *remoteWriteFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.config.HTTPConfig, "remote-write-http-config", "", "`file` with credentials and TLS for the receiver, in the format of promtool's --http.config.file")
 }
 
-// check checks the flags without sending anything.
 func (f *remoteWriteFlags) check() error {
 	if f.config.URL != "" {
 		if _, err := remotewrite.New(f.config); err != nil {

@@ -73,7 +73,7 @@ them.`,
 	flags := cmd.Flags()
 	flags.StringVar(&out, "out", "", "new `directory` for the files")
 	flags.StringVar(&preset, "preset", render.DefaultPreset, "`name` of the installation whose job names to use: "+strings.Join(render.Presets(), ", "))
-	_ = cmd.RegisterFlagCompletionFunc("preset", cobra.FixedCompletions(render.Presets(), cobra.ShellCompDirectiveNoFileComp)) // the flag is there
+	_ = cmd.RegisterFlagCompletionFunc("preset", cobra.FixedCompletions(render.Presets(), cobra.ShellCompDirectiveNoFileComp)) // the flag exists
 	flags.StringToStringVar(&o.Jobs, "job", nil, "name of a component's `job`, for example kube-apiserver=apiserver; an empty name leaves the component out (repeatable; default: the name in the preset)")
 	flags.Lookup("job").DefValue = ""
 	flags.StringVar(&o.ClusterLabel, "cluster-label", "cluster", "`label` that tells clusters apart")
@@ -85,8 +85,8 @@ them.`,
 	return cmd
 }
 
-// writeBundle writes files into a directory, which must be new or empty: Prometheus would also load the files of an
-// earlier bundle.
+// writeBundle writes files into a directory. The directory must be new or empty, because Prometheus would also load the
+// files of an earlier bundle.
 func writeBundle(dir string, b render.Bundle) error {
 	entries, err := os.ReadDir(dir)
 	switch {

@@ -32,7 +32,7 @@ standalone SVG, for a page or a ticket. --charts lists the names of the charts.`
 			if err := one.check(cmd); err != nil {
 				return err
 			}
-			if err := sum.check(); err != nil { // this creates the file
+			if err := sum.check(); err != nil { // check creates the file
 				return err
 			}
 			if one.requested() {

@@ -215,7 +215,8 @@ stay there and are reported, and the report is still written. A third signal, at
 	return cmd
 }
 
-// nameOrList requires the name of a scenario. Without a name, it lists the built-in scenarios on standard error.
+// nameOrList returns an error unless args contain exactly the name of a scenario. Without arguments, it also lists the
+// built-in scenarios on standard error.
 func nameOrList(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		all, err := listScenarios()
@@ -239,7 +240,7 @@ func printLeftovers(w io.Writer, left string) {
 	}
 }
 
-// show prints a result. It returns the exit code of the verdict as an error. An empty dir means that there is no report.
+// show prints a result. It returns the exit code of the verdict as an error. If dir is empty, there is no report to name.
 func show(w io.Writer, dir string, res result.Result, output *commandline.Output) error {
 	return showAs(w, output, res.ExitCode, res, func() error {
 		return report.Terminal(w, res, textOptions(w, dir))
@@ -267,7 +268,7 @@ func showComparison(w io.Writer, dir string, c result.Comparison, output *comman
 	})
 }
 
-// short returns a path relative to the current directory if the path is in it, otherwise the path itself.
+// short returns path relative to the current directory if path is below it. Otherwise it returns path.
 func short(path string) string {
 	here, err := os.Getwd()
 	if err != nil {

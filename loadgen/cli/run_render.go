@@ -15,11 +15,12 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/workers/job"
 )
 
-// renderFlags are the flags that print manifests of a run inside the cluster, instead of running the scenario.
+// renderFlags are the flags of `loadgen run` that print manifests which run the scenario inside the cluster, instead of
+// running it here.
 type renderFlags struct {
 	on    bool
 	claim string
-	asked cluster.Kubeconfig // the cluster whose resources are known; empty: none
+	asked cluster.Kubeconfig // cluster from which resources are looked up; empty: none
 }
 
 func (f *renderFlags) add(flags *pflag.FlagSet) {
@@ -27,9 +28,9 @@ func (f *renderFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.claim, "results-claim", "", "with --render, `name` of the PersistentVolumeClaim in --workers-namespace that keeps the run's directory (default: the directory is deleted with the pod)")
 }
 
-// renderedFlags lists the flags of run that also work with --render because the manifests contain their values. The flags of a
-// kubeconfig name the cluster whose resources are looked up. Flags that are neither here nor in passedFlags are for a run on
-// this machine.
+// renderedFlags lists the flags of run that also work with --render, because the manifests contain their values. The
+// kubeconfig flags name the cluster in which resources are looked up. Flags that are neither here nor in passedFlags are
+// only for runs on this machine.
 func renderedFlags() []string {
 	return []string{"render", "results-claim", "filename", "set", "without-gate", "no-hooks", "variant", "yes", "no-color", "kubeconfig", "current-cluster",
 		"workers", "image", "image-pull-secret", "workers-namespace", "workers-resources", "workers-node-selector", "workers-tolerations"}
@@ -39,8 +40,8 @@ func passedFlags() []string {
 	return []string{"abort-on", "max-rate", "no-lock", "remote-write", "prometheus", "prometheus-job", "prometheus-match", "workers-within", "quiet", "log-level"}
 }
 
-// into looks up resources in the cluster of the flags, and sets the pod's own cluster for the run. It refuses flags that would
-// have no effect.
+// into moves the cluster of the flags from o to f.asked, because the run in the pod uses the pod's own cluster. It returns
+// an error if a flag would have no effect.
 func (f *renderFlags) into(flags *pflag.FlagSet, k kubeconfigFlags, image string, o *run.Options) (err error) {
 	switch {
 	case !f.on && f.claim != "":
@@ -60,7 +61,7 @@ func (f *renderFlags) into(flags *pflag.FlagSet, k kubeconfigFlags, image string
 	return err
 }
 
-// takes returns the flags for a Job of workers that also apply to the Job of the run itself.
+// takes returns the flags of the workers' Job that also apply to the Job of a rendered run; none without --render.
 func (f renderFlags) takes(w workerFlags) []string {
 	if f.on {
 		return w.jobNames()
@@ -68,7 +69,6 @@ func (f renderFlags) takes(w workerFlags) []string {
 	return nil
 }
 
-// write prints the manifests of a run with the given options.
 func (f *renderFlags) write(cmd *cobra.Command, o run.Options, w job.Options) error {
 	m := job.Coordinator{Options: w, Workers: o.Workers.Count, Scenario: o.Scenario, Claim: f.claim, Args: passed(cmd.Flags())}
 	if !cmd.Flags().Changed("workers-resources") {
@@ -94,7 +94,7 @@ func (f *renderFlags) write(cmd *cobra.Command, o run.Options, w job.Options) er
 	return err
 }
 
-// passed returns the flags that become arguments of the run in the pod.
+// passed returns the flags that become arguments of loadgen in the pod.
 func passed(flags *pflag.FlagSet) (args []string) {
 	for _, name := range passedFlags() {
 		flag := flags.Lookup(name)

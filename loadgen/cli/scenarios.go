@@ -110,7 +110,7 @@ func listed(purpose, name string, s *scenario.Scenario) listedScenario {
 	return l
 }
 
-// length returns the longest time that the phases may take.
+// length returns the maximum total time of the phases, as text.
 func (l listedScenario) length() string {
 	return scenario.Duration(time.Duration(l.Seconds * float64(time.Second)).Round(time.Second)).String()
 }
@@ -163,7 +163,7 @@ func printNames(w io.Writer, all []listedScenario, columns int) error {
 	})
 }
 
-// printByPurpose prints each scenario by print, below the title of its purpose. names is the length of the longest name of
+// printByPurpose calls print for each scenario, below the title of its purpose. names is the length of the longest name of
 // the same purpose.
 func printByPurpose(w io.Writer, all []listedScenario, print func(b *strings.Builder, l listedScenario, names int)) error {
 	names := map[string]int{}

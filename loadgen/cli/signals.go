@@ -17,17 +17,17 @@ import (
 )
 
 const (
-	// sameSignal is the time within which another signal counts as the same one, which arrived twice: from the terminal and
-	// from the program that started us.
+	// sameSignal is the time within which a second signal is ignored, because it is the same one: both the terminal and the
+	// parent process may send it.
 	sameSignal = 500 * time.Millisecond
-	// reportGrace is the time after the second signal within which a third signal does not end the program, because the report
-	// is being written.
+	// reportGrace is the time after the second signal within which a third signal is ignored, so that the report can be
+	// written.
 	reportGrace = 5 * time.Second
-	// endsWithin is the time within which a command that only reads and writes files must end after the first signal.
+	// endsWithin is the maximum time that a command which only reads and writes files may take to end after the first signal.
 	endsWithin = 1500 * time.Millisecond
 )
 
-// Actions on a signal.
+// The actions that a signal may cause.
 const (
 	endInOrder = iota
 	hurryUp
@@ -37,17 +37,17 @@ const (
 
 // signalCount decides the action for each signal:
 //
-//   - the first, to end in order: objects are removed and the report is written
-//   - the second, not to wait: the objects that are not removed yet stay and are listed, and the
+//   - the first: end in order; objects are removed and the report is written
+//   - the second: do not wait; objects that are not removed yet stay and are listed, and the
 //     report is written; a command without objects and report ends immediately
-//   - a third, to end immediately
+//   - a third: end immediately
 type signalCount struct {
-	acted int // signals acted on
+	acted int // number of signals that caused an action
 	last  time.Time
 }
 
-// next returns the action for a signal at the given time. patient is true if the command has a report to write or objects to
-// remove.
+// next returns the action for a signal that arrives at the time `at`. patient is true if the command must write a report or
+// remove objects.
 func (c *signalCount) next(at time.Time, patient bool) int {
 	since := at.Sub(c.last)
 	switch {
@@ -61,15 +61,16 @@ func (c *signalCount) next(at time.Time, patient bool) int {
 	return map[int]int{1: endInOrder, 2: hurryUp}[c.acted]
 }
 
-// interrupts passes the second and later signals on to a command. The first signal only ends its context.
+// interrupts tells a command about the second signal. The first signal only ends the command's context.
 type interrupts struct {
 	hurried chan struct{}
 	patient atomic.Bool
 	before  atomic.Pointer[func()]
-	brief   atomic.Bool // the command has nothing to remove, unless patient is set
+	brief   atomic.Bool // the command needs no orderly end, unless patient is set
 }
 
-// endBrief ends a brief command that has not ended by itself, such as one that waits for a file.
+// endBrief ends the program if its command needs no orderly end but is still running, for example because it waits for a
+// file.
 func (i *interrupts) endBrief() {
 	if !i.brief.Load() || i.patient.Load() {
 		return
@@ -84,17 +85,19 @@ func (i *interrupts) endBrief() {
 // atEnd sets the function that is called before a third signal ends the program.
 func (i *interrupts) atEnd(do func()) { i.before.Store(&do) }
 
-// second returns a channel that is closed on the second signal. After a call of second, that signal does not end the command.
+// second returns a channel that is closed on the second signal. After this call, the second signal does not end the
+// program.
 func (i *interrupts) second() <-chan struct{} {
 	i.patient.Store(true)
 	return i.hurried
 }
 
-// prints says that only the printing of the answer is left, which may wait for the reader of a pipe. The next signal ends it.
+// prints makes the next signal end the program. A command calls it when it only has to print its answer, which may block on
+// a pipe.
 func (i *interrupts) prints() { i.patient.Store(false) }
 
-// isBrief reports whether a command may be ended soon after the first signal: it starts no processes and creates nothing in a
-// cluster, or becomes patient when it does.
+// isBrief reports whether a command may be ended soon after the first signal. Such a command starts no processes and
+// creates nothing in a cluster, or calls second before it does.
 func isBrief(cmd *cobra.Command) bool {
 	for cmd.HasParent() && cmd.Parent().HasParent() {
 		cmd = cmd.Parent()
@@ -102,8 +105,8 @@ func isBrief(cmd *cobra.Command) bool {
 	return !slices.Contains([]string{"alerts", "cleanup", "observe", "record", "serve", "worker", "workers"}, cmd.Name())
 }
 
-// listen returns a context that ends with the first signal. Only the first hangup counts, because a closed terminal sends one
-// and its shell another.
+// listen returns a context that ends with the first signal. It ignores further hangups (SIGHUP), because a closed terminal
+// sends one and its shell another.
 func listen(parent context.Context) (ctx context.Context, i *interrupts, stop func()) {
 	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) { // nohup

@@ -4,9 +4,9 @@ package cli
 //   - results go to standard output, progress and questions to standard error;
 //   - on a terminal a run has a page (page.go), and the last line of other commands
 //     is redrawn once a second; elsewhere a plain line is written every ten seconds;
-//   - a step is one line, said once;
-//   - a cluster or a peer may have written a text, so it is printed without control characters and bidi marks;
-//   - nothing is coloured here: the summary is where the eye should go.
+//   - each step is printed once, on one line;
+//   - text may come from a cluster or another program, so it is printed without control characters and bidi marks;
+//   - nothing is coloured here, because users should look at the summary.
 
 import (
 	"bufio"
@@ -61,7 +61,7 @@ func (t *tui) Step(line string) {
 	fmt.Fprintln(t.w, line)
 }
 
-// tell is like Step, but writes the line even if progress is off. It is for lines that the user requested.
+// tell is like Step, but writes the line even if progress is off. It is for lines that the user asked for.
 func (t *tui) tell(line string) {
 	if t.quiet {
 		fmt.Fprintln(t.w, terminal.CleanLines(line))
@@ -77,8 +77,8 @@ func (t *tui) show(p *page) {
 	t.page = p
 }
 
-// Live shows the state of the run on the page. Without a page, it redraws the last line of a terminal, or writes a line
-// every ten seconds elsewhere.
+// Live shows the state of the run on the page. Without a page, it redraws the last line of the terminal. If the output is
+// not a terminal, it writes a line every ten seconds.
 func (t *tui) Live(s run.Snapshot) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -112,13 +112,13 @@ func (t *tui) clear() {
 	}
 }
 
-// done closes the page and ends the live line. It writes the steps that the page has shown to the terminal, below the
-// earlier content.
+// done closes the page and ends the live line. It prints the steps that the page has shown, so that they remain on the
+// terminal.
 func (t *tui) done() {
 	t.mu.Lock()
 	p := t.page
 	t.mu.Unlock()
-	steps := p.close() // the handler of its keys may be about to write a step
+	steps := p.close() // a handler of the page's keys may be about to write a step
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.page = nil
@@ -133,7 +133,6 @@ func clock(d time.Duration) string {
 	return fmt.Sprintf("%02d:%02d", s/60, s%60)
 }
 
-// confirm asks the user before anything is created in the user's cluster.
 func (t *tui) confirm(ctx context.Context, in io.Reader, plan string, yes bool) (bool, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -148,8 +147,8 @@ func (t *tui) confirm(ctx context.Context, in io.Reader, plan string, yes bool) 
 	return yesOrNo(ctx, in)
 }
 
-// yesOrNo reads the user's answer. Ctrl-C ends the wait. The goroutine that reads from the terminal cannot be canceled
-// and ends with the program.
+// yesOrNo reads the user's answer. Ctrl-C ends the wait. The goroutine that reads from the terminal cannot be canceled, and
+// ends only with the program.
 func yesOrNo(ctx context.Context, in io.Reader) (bool, error) {
 	type line struct {
 		text string

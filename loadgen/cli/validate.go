@@ -82,8 +82,7 @@ component accepts a combination of flags, and which resources your own cluster h
 	return cmd
 }
 
-// showBatches prints the objects of each batch: their number by kind, and the first object of each kind, as YAML
-// comments.
+// showBatches prints the objects of each batch as YAML comments: their number by kind, and the first object of each kind.
 func showBatches(to io.Writer, s *scenario.Scenario) error {
 	for _, b := range s.Batches() {
 		all, err := s.Expand(b)

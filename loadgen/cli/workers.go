@@ -20,7 +20,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/workers/job"
 )
 
-// workerFlags are the flags of a run with several generators.
+// workerFlags are the flags for runs that divide their load among several generators (workers).
 type workerFlags struct {
 	count     int
 	local     bool
@@ -45,7 +45,6 @@ func (f *workerFlags) add(flags *pflag.FlagSet) {
 	flags.Lookup("image").Usage += ", for the Job of --workers or --cleanup-job"
 }
 
-// addJobFlags adds the flags of the Job that runs the workers.
 func addJobFlags(flags *pflag.FlagSet, o *job.Options) {
 	flags.StringVar(&o.Image, "image", "", "`name` of an image with loadgen as its entry point")
 	flags.StringVar(&o.Namespace, "workers-namespace", "", "the `namespace` of the Job, which must exist (default: a new namespace)")
@@ -55,8 +54,8 @@ func addJobFlags(flags *pflag.FlagSet, o *job.Options) {
 	flags.StringVar(&o.NodeSelector, "workers-node-selector", "", "`labels`, KEY=VALUE,KEY=VALUE, of the nodes that the Job's workers may run on")
 }
 
-// options returns the options of the workers for a run on target. An empty target means a bundled control plane. besides
-// lists worker flags that are also valid without --workers.
+// options returns the options of the workers for a run on target. An empty target means a bundled control plane. Flags
+// whose names are in the last argument are also valid without --workers.
 func (f workerFlags) options(flags *pflag.FlagSet, target cluster.Kubeconfig, besides ...string) (o workers.Options, err error) {
 	if !flags.Changed("workers") {
 		for _, name := range f.names() {
@@ -90,17 +89,16 @@ func (f workerFlags) options(flags *pflag.FlagSet, target cluster.Kubeconfig, be
 // useImage reports whether the workers run as pods of a Job.
 func (f workerFlags) useImage() bool { return f.count > 0 && !f.local && f.job.Image != "" }
 
-// names returns the flags that have no effect without workers.
+// names returns the names of the flags that are valid only with --workers.
 func (f workerFlags) names() []string {
 	return append([]string{"workers-local", "workers-listen", "workers-advertise", "workers-within"}, f.jobNames()...)
 }
 
-// jobNames returns the flags that have no effect without a Job.
+// jobNames returns the names of the flags that are valid only if the workers run as a Job.
 func (f workerFlags) jobNames() []string {
 	return []string{"workers-kubeconfig", "workers-context", "workers-namespace", "workers-resources", "workers-node-selector", "workers-tolerations", "image-pull-secret"}
 }
 
-// inCluster configures o for workers that run as pods of a Job.
 func (f workerFlags) inCluster(o workers.Options, target cluster.Kubeconfig) (workers.Options, error) {
 	j := f.job
 	switch {
@@ -120,7 +118,7 @@ func (f workerFlags) inCluster(o workers.Options, target cluster.Kubeconfig) (wo
 	return o, exitcode.UsageError(j.Check())
 }
 
-// Environment variables that set the flags of `loadgen worker`. An Indexed Job sets these variables.
+// Environment variables that set flags of `loadgen worker`. Kubernetes sets them in the pods of an Indexed Job.
 const (
 	coordinatorEnv = "STORMGLASS_COORDINATOR"
 	caEnv          = "STORMGLASS_CA"
@@ -177,7 +175,7 @@ because it would send its requests twice.`,
 	return cmd
 }
 
-// workerEnvironment sets options from environment variables if no flag sets them.
+// workerEnvironment sets the options that no flag sets from environment variables.
 func workerEnvironment(flags *pflag.FlagSet, w *workers.Worker, getenv func(string) string) error {
 	if !flags.Changed("coordinator") {
 		w.Listen = cmp.Or(w.Listen, getenv(listenEnv))

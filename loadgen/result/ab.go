@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// Files in the directory of an A/B comparison. It also contains the runs of each side, in directories
-// such as a/03 and b/03.
+// Files in the directory of an A/B comparison. Its subdirectories, such as a/03 and b/03, hold the runs of A and of B.
 const (
 	ABFile     = "ab.json"
 	ABHTMLFile = "ab.html"
@@ -16,10 +15,10 @@ const (
 // ABSchema is the version of ab.json.
 const ABSchema = "stormglass.ab/v1"
 
-// Answer is the conclusion about one figure, or about all gated figures together.
+// Answer is the conclusion about one figure (a value of the runs that is compared), or about all gated figures together.
 type Answer string
 
-// The answers.
+// The values of Answer.
 const (
 	Regressed    Answer = "regressed"
 	NotRegressed Answer = "not regressed"
@@ -50,14 +49,14 @@ type AB struct {
 	Figures  []ABFigure `json:"figures"`        // gated figures (those that decide the answer) first
 }
 
-// Sets are recorded runs of A and of B.
+// Sets holds recorded runs of A and of B that are compared without pairs.
 type Sets struct {
-	Differences []Difference `json:"differences"` // in the planes' configuration, versions, hosts and seeds
+	Differences []Difference `json:"differences"` // facts that differ: configuration of the planes, versions, hosts and seeds
 	A           []Member     `json:"a"`
 	B           []Member     `json:"b"`
 }
 
-// Difference is a fact that differs between the sides.
+// Difference is a fact, such as a version, that differs between the runs of A and of B.
 type Difference struct {
 	Name string `json:"name"` // name of the fact
 	A    string `json:"a"`
@@ -82,7 +81,7 @@ type Side struct {
 
 // Plan holds the parameters by which pairs are judged ([method](comparing.md#answers)).
 type Plan struct {
-	Looks []Look `json:"looks"` // in ascending order
+	Looks []Look `json:"looks"` // in ascending order of pairs
 	// Change: the smallest mean change that counts as a change; 0.05 is 5%
 	Change float64 `json:"change"`
 	// Margin: a figure has not regressed if the upper bound of its change is below this
@@ -90,12 +89,12 @@ type Plan struct {
 	Confidence float64 `json:"confidence"` // one-sided confidence of the bounds
 	// Figures: the maximum number of figures that each get the whole alpha. More figures share alpha by Holm's method
 	Figures int     `json:"figures"`
-	Spread  float64 `json:"spread"` // figures that vary more than this between identical runs do not decide the answer
+	Spread  float64 `json:"spread"` // figures whose spread between identical runs is above this do not decide the answer
 	// Throw: a pair that exceeds one of these bounds is thrown away
 	Throw Throw `json:"throw"`
 }
 
-// Look is an interim analysis: a comparison may end after this number of pairs.
+// Look is an interim analysis: after this number of pairs, the comparison ends if the answer is clear.
 type Look struct {
 	Pairs int `json:"pairs"`
 	// Alpha: the rate of false alarms at this look, for one figure
@@ -110,11 +109,12 @@ func (p Plan) Most() int {
 	return p.Looks[len(p.Looks)-1].Pairs
 }
 
-// Throw holds the bounds on other work on the machine during a run, as shares of its processors' time.
+// Throw holds bounds for other work on the machine during a run, as fractions of the machine's processor time. A pair that
+// exceeds one of them is thrown away.
 type Throw struct {
-	Steal float64 `json:"steal"` // share taken by the hypervisor
-	Other float64 `json:"other"` // share used by processes outside the run
-	IO    float64 `json:"io"`    // share of the run's time in which some process waited for a disk (PSI)
+	Steal float64 `json:"steal"` // fraction that the hypervisor took
+	Other float64 `json:"other"` // fraction that processes outside the run used
+	IO    float64 `json:"io"`    // fraction of the run's time in which some process waited for a disk (PSI)
 }
 
 // Pair is one run of A and one of B, back to back.
@@ -129,36 +129,36 @@ type Pair struct {
 // Member is one run of a comparison.
 type Member struct {
 	Dir     string             `json:"dir"`              // relative to the comparison's directory
-	Verdict Verdict            `json:"verdict"`          // of the run
+	Verdict Verdict            `json:"verdict"`          // verdict of the run
 	Values  map[string]float64 `json:"values,omitempty"` // figures by name, without figures that have no data
 	// AtLeast: figures whose value is a lower bound, as in [Gate](#gate)
 	AtLeast  []string `json:"atLeast,omitempty"`
 	Unfit    []string `json:"unfit,omitempty"`   // bounds that the generator exceeded
 	Ungated  bool     `json:"ungated,omitempty"` // the run did not pass only because the scenario has no gates
 	Seconds  float64  `json:"seconds"`           // total length of the run's phases
-	CPUs     int      `json:"cpus"`              // of the machine
+	CPUs     int      `json:"cpus"`              // number of processors of the machine
 	Machine  *Machine `json:"machine,omitempty"`
-	Versions Versions `json:"versions"` // of the programs in the run
+	Versions Versions `json:"versions"` // versions of the programs in the run
 }
 
 // Statistic names how the values of several runs are combined into one.
 type Statistic string
 
-// The statistics of the sides of a comparison.
+// The values of Statistic.
 const (
 	GeometricMean Statistic = "geometric mean"
 	// Mean is used if a value is 0 or negative, because such values have no geometric mean.
 	Mean Statistic = "mean"
-	// WeightedMean is used if values of B are 0: the change is the mean of the pairs' changes.
+	// WeightedMean is used if some values of B are 0. The change is then the mean of the pairs' changes.
 	WeightedMean Statistic = "mean with weights 1/A"
 )
 
-// ABFigure is one figure in all pairs. A change is a share of A's value; positive is worse.
+// ABFigure is the result for one figure over all pairs. Changes are fractions of A's value; a positive change is worse.
 type ABFigure struct {
 	Name   string `json:"name"` // name of the figure
 	Unit   string `json:"unit"`
 	Better string `json:"better"` // "lower" or "higher"
-	Gated  bool   `json:"gated"`  // the figure decides the answer; other figures are advice
+	Gated  bool   `json:"gated"`  // true: the figure decides the answer; false: it is only advice
 	// Calibrated: the figure's spread between planes with the same configuration, from the scenario
 	Calibrated *float64 `json:"calibrated,omitempty"`
 	Advice     string   `json:"advice,omitempty"` // why the figure is not gated
@@ -176,7 +176,7 @@ type ABFigure struct {
 	Change    *float64  `json:"change"`   // B/A - 1, or A/B - 1 for a figure that is better when higher
 	Low       *float64  `json:"low"`      // lower bound of change, at the plan's confidence
 	High      *float64  `json:"high"`     // upper bound of change
-	Spread    *float64  `json:"spread"`   // standard deviation of ln(B/A), or of the differences as shares of A
+	Spread    *float64  `json:"spread"`   // standard deviation of ln(B/A), or of the differences divided by A
 	T         *float64  `json:"t"`        // t statistic of the changes
 	Critical  *float64  `json:"critical"` // critical value for t
 	// Changes: ln(B/A) of each pair that counts, positive for worse; empty if a value is 0 and differences are judged
@@ -184,7 +184,7 @@ type ABFigure struct {
 	Changes []float64 `json:"changes"`
 }
 
-// Check returns an error if c is not a valid comparison.
+// Check returns an error if c cannot be the result of a comparison.
 func (c *AB) Check() error {
 	for i, p := range c.Pairs {
 		switch {

@@ -1,7 +1,7 @@
 package result
 
-// AuditFile is the file in a run directory that summarizes the API server's audit log.
-// It exists only if the log was on.
+// AuditFile is the file in a run directory that summarizes the API server's audit log. It exists only if the run had an
+// audit log.
 const AuditFile = "audit.json"
 
 // Breakdown splits the mean latency of one load's requests of one verb and resource in a phase ([breakdown](breakdown.md)).
@@ -12,17 +12,17 @@ type Breakdown struct {
 	Resource   string  `json:"resource"`
 	Variant    string  `json:"variant,omitempty"` // distinguishes operations with the same verb and resource, such as "rv=0"
 	Tenant     string  `json:"tenant,omitempty"`
-	Count      int64   `json:"count"`             // requests sent. The means cover these
+	Count      int64   `json:"count"`             // requests sent; all means are over these requests
 	ClientMean float64 `json:"clientMeanSeconds"` // mean latency: the sum of parts and unexplainedSeconds
-	ClientP99  float64 `json:"clientP99Seconds"`  // p99 of the latency. It is not split
+	ClientP99  float64 `json:"clientP99Seconds"`  // p99 of the latency; the breakdown does not split it
 	// ServerMean: mean time in the API server, from receipt of the request to the end of the answer
 	ServerMean *float64 `json:"serverMeanSeconds,omitempty"`
-	ServerP99  *float64 `json:"serverP99Seconds,omitempty"` // p99 of the same time; only from the audit log
+	ServerP99  *float64 `json:"serverP99Seconds,omitempty"` // p99 of the time in the API server; only from the audit log
 	// ServerSource: "audit" (only the run's requests) or "metrics" (the requests of all clients)
 	ServerSource    string          `json:"serverSource,omitempty"`
-	OurShare        *float64        `json:"ourShare,omitempty"`        // the run's share of all requests that the API servers counted
+	OurShare        *float64        `json:"ourShare,omitempty"`        // the run's fraction of the API servers' requests
 	Parts           []BreakdownPart `json:"parts"`                     // in the order in which a request passes through them
-	Unexplained     float64         `json:"unexplainedSeconds"`        // the mean minus all parts
+	Unexplained     float64         `json:"unexplainedSeconds"`        // clientMeanSeconds minus all parts
 	UnexplainedNote string          `json:"unexplainedNote,omitempty"` // what unexplainedSeconds is known to contain
 	Slow            *SlowRequests   `json:"slow,omitempty"`            // the run's requests over 500 ms, from the audit log
 	Warnings        []string        `json:"warnings,omitempty"`        // why the split is inexact or missing
@@ -37,19 +37,19 @@ const (
 	PartFairness  = "fairness"  // waiting in priority and fairness
 	PartAdmission = "admission" // admission, webhooks included
 	PartEtcd      = "etcd"      // calls to etcd
-	// PartAdmissionOrFairness: webhooks and priority and fairness together, if they cannot be separated
+	// PartAdmissionOrFairness: webhooks together with priority and fairness, if their times cannot be separated
 	PartAdmissionOrFairness = "admissionOrFairness"
 	PartCache               = "cache" // waiting for the watch cache to be current
 )
 
-// BreakdownPart is one part of a mean latency ([meaning](breakdown.md#parts)).
+// BreakdownPart is the time that requests spend on average in one part of their path ([meaning](breakdown.md#parts)).
 type BreakdownPart struct {
 	// Name: "lag", "connect", "wire", "filters", "fairness", "admission", "admissionOrFairness", "etcd" or "cache"
 	Name    string  `json:"name"`
-	Seconds float64 `json:"meanSeconds"` // the time that certainly belongs to the part; never negative
-	// Most: upper bound of the part, if it is above meanSeconds. The difference is in unexplainedSeconds
+	Seconds float64 `json:"meanSeconds"` // lower bound of the mean time in the part; never negative
+	// Most: upper bound of the mean time in the part, if it is above meanSeconds. The difference is in unexplainedSeconds
 	Most *float64 `json:"mostSeconds,omitempty"`
-	// Of: which requests were averaged: "our requests" (the run's), or the requests of all clients with the same "verb and
+	// Of: the requests of the mean: "our requests" (the run's), or the requests of all clients with the same "verb and
 	// resource", "resource" or "operation", or to the same "server"
 	Of     string `json:"of"`
 	Source string `json:"source"` // metric and formula

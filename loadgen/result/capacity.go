@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// Files in the directory of a capacity search. It also contains the runs of the trials, in directories such as
-// trial-01.
+// Files in the directory of a capacity search. Its subdirectories, such as trial-01, hold the runs of the trials.
 const (
 	CapacityFile     = "capacity.json"
 	CapacityHTMLFile = "capacity.html"
@@ -17,7 +16,7 @@ const (
 // CapacitySchema is the version of capacity.json.
 const CapacitySchema = "stormglass.capacity/v1"
 
-// Capacity is the content of capacity.json: the highest load at which a scenario's gates pass.
+// Capacity is the content of capacity.json: the result of a search for the highest load at which a scenario's gates pass.
 type Capacity struct {
 	Schema    string    `json:"schema"` // stormglass.capacity/v1
 	Scenario  string    `json:"scenario"`
@@ -41,10 +40,10 @@ type Capacity struct {
 	ExitCode  int        `json:"exitCode"`  // 0 found, 4 the environment failed, 3 otherwise
 	Low       *float64   `json:"low"`       // lower end of the 90% interval of the capacity
 	Median    *float64   `json:"median"`    // median of the capacity
-	High      *float64   `json:"high"`      // upper end of that interval
+	High      *float64   `json:"high"`      // upper end of the 90% interval of the capacity
 	Held      *float64   `json:"held"`      // the highest load of a good trial
 	Confirmed *Confirmed `json:"confirmed"` // null: none yet
-	// GaveWay: sorted by their lowest load, then by their number of trials
+	// GaveWay: the gates and other reasons for bad trials, sorted by their lowest load, then by their number of trials
 	GaveWay []GaveWay `json:"gaveWay"`
 	// Bottleneck: the resource that limited the most bad trials; null: no resource was near its limit
 	Bottleneck *Bottleneck `json:"bottleneck"`
@@ -57,26 +56,26 @@ type Capacity struct {
 	PlaneDigest string `json:"planeDigest,omitempty"`
 	// Build: SHA-256 of the controlplane binary
 	Build string `json:"build,omitempty"`
-	// EndedAt: loads at which a trial did not begin or finish: the control plane exited by itself, a load's objects
-	// were not created, or the first phase did not begin. If it happens there again, the trial is bad
+	// EndedAt: loads at which a trial did not begin or finish: the control plane exited by itself, a load's objects were not
+	// created, or the first phase did not begin. If that happens again at the same load, the trial is bad
 	EndedAt []float64 `json:"endedAt,omitempty"`
 }
 
-// GaveWay is a gate, or another reason for bad trials, and the number of trials in which it failed.
+// GaveWay is a reason for bad trials, such as a gate that failed, and the number of these trials.
 type GaveWay struct {
 	Gate   string `json:"gate"`
 	Trials int    `json:"trials"`
 }
 
-// Use is the used share of a resource.
+// Use is a resource, such as a component's processors, and the fraction of it that was in use.
 type Use struct {
 	Resource  string  `json:"resource"`            // name of the resource
 	What      string  `json:"what"`                // the resource in words
-	Component string  `json:"component,omitempty"` // the component of the resource
+	Component string  `json:"component,omitempty"` // component to which the resource belongs
 	Share     float64 `json:"share"`               // 1: fully used
 }
 
-// Confirmed is the load that was tried again once the interval was narrow enough, and how often the gates passed at it.
+// Confirmed is the load that the search tried again at its end, and how many of these trials passed all gates.
 type Confirmed struct {
 	Load   float64 `json:"load"`
 	Good   int     `json:"good"`
@@ -90,7 +89,7 @@ type Bottleneck struct {
 	FullWhenLight bool `json:"fullWhenLight,omitempty"` // the resource was just as full in the good trial with the lowest load
 }
 
-// Trial is one run of a search.
+// Trial is one run of a search, at one load.
 type Trial struct {
 	Number  int     `json:"number"` // counts from 1
 	Dir     string  `json:"dir"`    // run directory, in the search's directory
@@ -100,14 +99,14 @@ type Trial struct {
 	// Machine: why the machine was busy during the trial, by phase; absent: the machine was not busy
 	Machine []string `json:"machine,omitempty"`
 	Gates   []Gate   `json:"gates"`
-	// Offered: requests per second that all loads offered, in the phase with the most requests
+	// Offered: requests per second that all loads offered, in the busiest phase (the phase with the most requests)
 	Offered  float64 `json:"offeredPerSecond"`
-	Achieved float64 `json:"achievedPerSecond"` // how many of them succeeded in time
-	P50      float64 `json:"p50Seconds"`        // median latency of the slowest load in that phase
-	P99      float64 `json:"p99Seconds"`        // p99 of the same load
-	// Cores: processors that each component used in that phase, or in the last phase if there are no requests
+	Achieved float64 `json:"achievedPerSecond"` // offered requests per second that succeeded in time
+	P50      float64 `json:"p50Seconds"`        // median latency of the slowest load in the busiest phase
+	P99      float64 `json:"p99Seconds"`        // p99 latency of the slowest load in the busiest phase
+	// Cores: processors that each component used in the busiest phase, or in the last phase if there are no requests
 	Cores map[string]float64 `json:"cores"`
-	Uses  []Use              `json:"uses,omitempty"` // the fullest resources in that phase
+	Uses  []Use              `json:"uses,omitempty"` // the fullest resources in the busiest phase
 }
 
 // Check returns an error if c is not a valid result of a search.
@@ -140,12 +139,12 @@ func (c Capacity) MayBeLower() bool {
 	return c.Answer == "unconfirmed" || c.Answer == "below the range"
 }
 
-// MayBeHigher reports whether the capacity may lie above the highest load at which the gates held.
+// MayBeHigher reports whether the capacity may lie above the highest load at which the gates passed.
 func (c Capacity) MayBeHigher() bool {
 	return c.Held != nil && (c.Answer == "above the range" || c.Answer == "the generator ended first")
 }
 
-// CapacityComparisonFile is the file of the comparison in the directory of two alternating searches.
+// CapacityComparisonFile is the result file in the directory of a comparison of two searches.
 const CapacityComparisonFile = "comparison.json"
 
 // CapacityComparisonSchema is the version of the JSON of `loadgen capacity compare`.
@@ -165,7 +164,7 @@ type CapacityComparison struct {
 	// ratio may be further from 1, not closer
 	Low    float64 `json:"low"`
 	Median float64 `json:"median"` // B's capacity divided by A's
-	High   float64 `json:"high"`   // upper end of the interval
+	High   float64 `json:"high"`   // upper end of the 90% interval
 }
 
 // CapacitySide is one of the two searches of a comparison.

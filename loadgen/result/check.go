@@ -10,14 +10,14 @@ import (
 )
 
 const (
-	// longestRun is longer than any run. It limits loops over the time of a run.
+	// longestRun is longer than any run. It bounds loops over the time of a run.
 	longestRun = 60 * 24 * time.Hour
 	// mostCounted is larger than any number that a run measures, in any unit. Sums of numbers up to mostCounted do not
 	// overflow.
 	mostCounted = 1e15
 )
 
-// Check returns an error if a run cannot have written r.
+// Check returns an error if r has values that no run writes.
 func (r *Run) Check() error {
 	switch {
 	case r.ID == "":
@@ -53,7 +53,7 @@ func (e Event) Check() error {
 	return nil
 }
 
-// Check returns an error if a generator cannot have written m. Phases must follow one another, numbers must not be
+// Check returns an error if m has values that no generator writes. Phases must follow one another, numbers must not be
 // negative, each load may occur only once per phase, and the sums must be correct.
 func (m *Measurements) Check() error {
 	if err := checkNumbers("", reflect.ValueOf(*m)); err != nil {
@@ -88,7 +88,6 @@ func (m *Measurements) Check() error {
 // mostLoads is the maximum number of loads in a phase. It limits the time to judge them.
 const mostLoads = 5_000
 
-// check returns an error if the phase has too many loads, if a load occurs twice, or if its counts do not add up.
 func (p Phase) check() error {
 	once := map[string]bool{}
 	load := func(kind, name string) error {
@@ -195,7 +194,8 @@ func checkNumbers(path string, v reflect.Value) error {
 	return nil
 }
 
-// check returns an error if the quantiles are not in ascending order, or if more values were clamped than counted.
+// check returns an error if the quantiles are not in ascending order, or if more values were clamped (above the histogram's
+// range) than counted.
 func (l Latency) check() error {
 	at := math.Inf(-1)
 	for _, q := range []float64{l.P50, l.P90, l.P99, l.P999} { // older runs have no P95
@@ -229,7 +229,7 @@ func (c *Comparison) Check() error {
 	return nil
 }
 
-// isName reports whether the name of a variant or the id of a run can be the name of a directory.
+// isName reports whether name, of a variant or a run's ID, is also valid as the name of a directory.
 func isName(name string) bool {
 	return name != "" && name != "." && name != ".." && !strings.ContainsAny(name, `/\`)
 }

@@ -2,8 +2,7 @@ package result
 
 import "time"
 
-// Files in the directory of a comparison. It also contains the run of each variant, in a directory with the
-// variant's name.
+// Files in the directory of a comparison. Its subdirectories hold the runs of the variants, and are named after them.
 const (
 	ComparisonFile     = "comparison.json"
 	ComparisonHTMLFile = "comparison.html"
@@ -12,7 +11,7 @@ const (
 // ComparisonSchema is the version of comparison.json.
 const ComparisonSchema = "stormglass.comparison/v1"
 
-// Comparison is the content of comparison.json: the variants of one scenario side by side.
+// Comparison is the content of comparison.json: the results of all variants of one scenario.
 type Comparison struct {
 	Schema      string    `json:"schema"`                // stormglass.comparison/v1
 	Scenario    string    `json:"scenario"`              // name of the scenario
@@ -21,39 +20,39 @@ type Comparison struct {
 	Ended       time.Time `json:"ended,omitzero"`        // time after the last variant; zero: the comparison did not finish
 	// ExitCode: the worst exit code of the variants; from worst to best: 4, 2, 1, 3, 0
 	ExitCode int       `json:"exitCode"`
-	Variants []Variant `json:"variants"` // in the scenario's order, including variants that did not run
+	Variants []Variant `json:"variants"` // variants in the scenario's order, including those that did not run
 	Rows     []Row     `json:"rows"`     // the figures that the scenario compares
 }
 
-// Variant is one run of a comparison.
+// Variant is one variant of the scenario, with the result of its run.
 type Variant struct {
-	Name        string   `json:"name"`                  // also the name of its directory
+	Name        string   `json:"name"`                  // name of the variant and of its directory
 	Description string   `json:"description,omitempty"` // description in the scenario
-	Set         []string `json:"set,omitempty"`         // the fields that it sets, as path=value
-	Verdict     Verdict  `json:"verdict"`               // no data if it did not run
-	ExitCode    int      `json:"exitCode"`              // exit code of its run
-	Reasons     []string `json:"reasons,omitempty"`     // why it did not pass
-	// NotRun: why it did not run
+	Set         []string `json:"set,omitempty"`         // fields that the variant sets, as path=value
+	Verdict     Verdict  `json:"verdict"`               // "no data" if the variant did not run
+	ExitCode    int      `json:"exitCode"`              // exit code of the variant's run
+	Reasons     []string `json:"reasons,omitempty"`     // why the run did not pass
+	// NotRun: why the variant did not run
 	NotRun string `json:"notRun,omitempty"`
-	// Left: objects that it created in a user's cluster and could not remove, as in run.json
+	// Left: objects that the run created in a user's cluster and could not remove, as in run.json
 	Left string `json:"left,omitempty"`
 }
 
-// Row is one figure in all variants.
+// Row holds the values of one figure in all variants.
 type Row struct {
-	Name      string  `json:"name"`      // unique in the scenario
+	Name      string  `json:"name"`      // name, unique in the scenario
 	Objective string  `json:"objective"` // the built-in objective, or "expr"
 	Unit      string  `json:"unit"`      // unit of the values, as in a gate
 	Better    string  `json:"better"`    // "lower" or "higher"
-	Values    []Value `json:"values"`    // one for each variant, in their order
+	Values    []Value `json:"values"`    // one value for each variant, in the order of variants
 }
 
-// Value is a figure in one variant.
+// Value is the value of a figure in one variant.
 type Value struct {
-	Value   *float64 `json:"value"`             // null: no data
+	Value   *float64 `json:"value"`             // value; null: no data
 	AtLeast bool     `json:"atLeast,omitempty"` // Value is a lower bound
 	// Ratio: Value divided by the first variant's value. Null for the first variant, if either value is missing or
 	// a lower bound, and if the first value is zero
 	Ratio  *float64 `json:"ratio,omitempty"`
-	Detail string   `json:"detail,omitempty"` // what the value was computed from, or why it is missing
+	Detail string   `json:"detail,omitempty"` // how the value was computed, or why it is missing
 }

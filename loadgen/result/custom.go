@@ -1,13 +1,13 @@
 package result
 
-// Custom holds the figures of one measurement by the Go program that ran the scenario, in one phase.
+// Custom holds the figures that a custom measurement, part of the Go program that ran the scenario, returned for a phase.
 type Custom struct {
 	Measurement string         `json:"measurement"`
 	Figures     []CustomFigure `json:"figures,omitempty"`
 	Error       string         `json:"error,omitempty"` // why there are no figures
 }
 
-// CustomFigure is one named value.
+// CustomFigure is a named value that a custom measurement returns.
 type CustomFigure struct {
 	Name  string  `json:"name"`  // name of the figure
 	Value float64 `json:"value"` // 0 or more

@@ -3,7 +3,7 @@ package result
 // Action is the work of one action on objects in a phase. It is recorded only if the action has a rate, repeats, or
 // starts later than the phase.
 type Action struct {
-	Index     int    `json:"index"`               // place in the phase's list of actions, from 0
+	Index     int    `json:"index"`               // index in the phase's list of actions, from 0
 	Name      string `json:"name"`                // the action and its resource, such as "patch configmaps"
 	RoundsDue int64  `json:"roundsDue,omitempty"` // rounds of a repeated action that were due
 	// Rounds: rounds that began. A round that is due while the previous one is running is skipped
@@ -12,14 +12,14 @@ type Action struct {
 	// AtOnce: maximum number of requests in flight
 	AtOnce   int   `json:"atOnce,omitempty"`
 	Requests int64 `json:"requests"` // requests due by the end of the phase, in the rounds that began
-	Done     int64 `json:"done"`     // how many of requests were completed
-	// Refused: how many of requests were evictions that a PodDisruptionBudget refused
+	Done     int64 `json:"done"`     // requests that were completed
+	// Refused: part of requests: evictions that a PodDisruptionBudget refused
 	Refused int64 `json:"refused,omitempty"`
-	// Cut: the phase ended while the action was running, and the action has neither a rate nor rounds
+	// Cut: the phase ended while the action was still running; only for an action without rate and without rounds
 	Cut        bool    `json:"cut,omitempty"`
-	DueSeconds float64 `json:"dueSeconds"`  // time that the requests take at the action's rate
+	DueSeconds float64 `json:"dueSeconds"`  // time that the requests should take, at the action's rate
 	Seconds    float64 `json:"tookSeconds"` // time that the requests took
-	// Service: service time of each request with its repetitions, and of each list of the selected objects
+	// Service: service time of each request, including retries, and of each list of the target's objects
 	Service Latency `json:"service"`
 }
 
@@ -32,10 +32,10 @@ type Delivery struct {
 	What string `json:"what"`
 	// Asked: watches or rounds due by the end of the phase, or requests whose answers were due by then
 	Asked     int64   `json:"asked"`
-	Done      int64   `json:"done"`                     // how many of asked succeeded
+	Done      int64   `json:"done"`                     // part of asked that succeeded
 	AskedRate float64 `json:"askedPerSecond,omitempty"` // rate of the requests that were due
 	DoneRate  float64 `json:"donePerSecond,omitempty"`
-	Share     float64 `json:"share"` // share of the work that was done, at most 1
+	Share     float64 `json:"share"` // fraction of the work that was done, at most 1
 	// Least: the run does not pass if share is below this; 0: not judged
 	Least float64 `json:"least"`
 	// Limit: what kept the share low ([evidence](objectives.md#loads-and-actions-below-their-rate)): "generator",
@@ -44,7 +44,7 @@ type Delivery struct {
 	Why   string `json:"why,omitempty"` // explains limit
 }
 
-// The limits that may keep a load or an action from doing its work.
+// The values of Delivery.Limit: the reasons for a share below least.
 const (
 	LimitGenerator = "generator" // the generator's own delay: the run could not be judged
 	LimitAsked     = "asked"     // answers were fast: the scenario's concurrency is too low for its rate

@@ -9,31 +9,31 @@ import (
 // DiagnosisSchema is the version of the JSON of a diagnosis.
 const DiagnosisSchema = "stormglass.diagnosis/v1"
 
-// The answers of a diagnosis.
+// The values of Diagnosis.Answer.
 const (
-	Healthy    = "healthy"     // no signal deviated from the calm time
+	Healthy    = "healthy"     // no signal deviated from the calm time (the time without problems)
 	Diagnosed  = "diagnosed"   // causes were found
 	Unknown    = "unknown"     // symptoms without a known cause
 	CannotTell = "cannot tell" // no symptom was found, but Doubts says why the cluster may not be healthy
 )
 
-// Diagnosis names the causes of problems in a span of time, from metrics alone ([diagnosis](diagnosis.md)).
+// Diagnosis names the causes of problems in a time range, found from metrics alone ([diagnosis](diagnosis.md)).
 type Diagnosis struct {
 	Schema string `json:"schema"` // stormglass.diagnosis/v1
-	Calm   Span   `json:"calm"`   // the time without problems, to compare with
+	Calm   Span   `json:"calm"`   // the calm time: a time without problems, to compare with
 	Under  Span   `json:"under"`  // the diagnosed time
-	// Reference: directory of the run to compare with. calm is then the time of that run, shifted so that it ends before
-	// this run begins
+	// Reference: directory of the healthy run to compare with. calm is then the time of that run, shifted so that it ends
+	// before this run begins
 	Reference string      `json:"reference,omitempty"`
 	Answer    string      `json:"answer"`            // "healthy", "diagnosed", "unknown" or "cannot tell"
 	Doubts    []string    `json:"doubts,omitempty"`  // why the cluster may not be healthy although no symptom was found
-	Causes    []Cause     `json:"causes"`            // sorted by start
-	Limits    []Cause     `json:"limits,omitempty"`  // limits that the growing load reached. They are not causes
+	Causes    []Cause     `json:"causes"`            // causes, sorted by their start
+	Limits    []Cause     `json:"limits,omitempty"`  // limits that the growing load reached; these are not causes
 	Symptoms  []Evidence  `json:"symptoms"`          // symptoms without a known cause. A failed gate is a symptom
 	Machine   *MachineUse `json:"machine,omitempty"` // the generator's machine; absent: not recorded
-	// Exits: components that ended without a fault of the run, and when they were ready again. No cause depends on them
+	// Exits: components that ended without a fault of the run, and when they were ready again. No cause is based on them
 	Exits []string `json:"exits,omitempty"`
-	// Standing: signs of a cause that also exist in the calm time
+	// Standing: signs of a cause that are also present in the calm time
 	Standing []Evidence `json:"standing,omitempty"`
 	// Nearest: the two causes that come closest to explaining the symptoms, if the answer is "unknown"
 	Nearest []Cause  `json:"nearest,omitempty"`
@@ -47,13 +47,13 @@ type MachineUse struct {
 	Others Compared `json:"others"`
 	// Steal: processors that the hypervisor gave to other machines
 	Steal      Compared  `json:"steal"`
-	MemoryWait *Compared `json:"memoryWait,omitempty"` // share of the time during which some process waited for memory
-	DiskWait   *Compared `json:"diskWait,omitempty"`   // the same for a disk
+	MemoryWait *Compared `json:"memoryWait,omitempty"` // fraction of the time in which some process waited for memory
+	DiskWait   *Compared `json:"diskWait,omitempty"`   // the same, for waits for a disk
 }
 
-// Compared is the mean of a figure in the calm time and in the diagnosed time.
+// Compared holds the mean of a value in the calm time (without problems) and in the diagnosed time.
 type Compared struct {
-	Calm  *float64 `json:"calm"` // null: not recorded in the calm time
+	Calm  *float64 `json:"calm"` // mean in the calm time; null: not recorded
 	Under float64  `json:"under"`
 }
 
@@ -63,20 +63,20 @@ type Span struct {
 	To   time.Time `json:"to"`
 }
 
-// Cause is a mechanism that explains the symptoms.
+// Cause is a mechanism, such as slow fsyncs, that explains the symptoms.
 type Cause struct {
 	Kind  string `json:"kind"` // name in the [catalogue](diagnosis.md#mechanisms), such as slow-wal-fsync
 	Title string `json:"title"`
-	// Components: instances, or the thing that the kind is about, such as a webhook or a priority level
+	// Components: instances that have the cause, or another object of the cause, such as a webhook or a priority level
 	Components []string   `json:"components"`
 	Began      time.Time  `json:"began"`          // when the first evidence began
-	Ended      time.Time  `json:"ended,omitzero"` // absent: not ended
+	Ended      time.Time  `json:"ended,omitzero"` // when the cause ended; absent: not ended
 	Sentence   string     `json:"sentence"`       // the cause and its evidence in words
 	Evidence   []Evidence `json:"evidence"`
 	Calm       []string   `json:"calm"`            // signals that did not deviate, and so rule out other causes
 	Explains   []Explains `json:"explains"`        // the effects of the cause
-	Look       string     `json:"look"`            // what to look at next
-	Page       string     `json:"page,omitempty"`  // page of the documentation about it
+	Look       string     `json:"look"`            // what to examine next
+	Page       string     `json:"page,omitempty"`  // page of the documentation about the cause
 	Strength   float64    `json:"strength"`        // strength of the strongest evidence
 	Limit      bool       `json:"limit,omitempty"` // the cause is a growing load or the machine, not a component
 }
@@ -87,20 +87,20 @@ type Explains struct {
 	Components []string `json:"components"`
 }
 
-// Evidence is a signal that deviated from the calm time.
+// Evidence is a signal whose values in the diagnosed time deviated from the calm time.
 type Evidence struct {
 	Signal    string    `json:"signal"`
 	What      string    `json:"what"` // the signal in words
 	Component string    `json:"component"`
 	Unit      string    `json:"unit"`
 	Calm      *float64  `json:"calm"`  // median in the calm time; null: no value
-	Under     float64   `json:"under"` // median while it deviated
-	Began     time.Time `json:"began"` // when it began to deviate
+	Under     float64   `json:"under"` // median while the signal deviated
+	Began     time.Time `json:"began"` // when the signal began to deviate
 	Ended     time.Time `json:"ended,omitzero"`
 	Strength  float64   `json:"strength"` // |under - calm| in robust standard deviations of the calm time
 }
 
-// Gist returns the answer, the causes and limits (kind and components), and the symptoms. It omits figures and times.
+// Gist returns the answer, the causes and limits (kind and components), and the symptoms. It omits numbers and times.
 func (d Diagnosis) Gist() string {
 	said := []string{d.Answer}
 	for _, c := range d.Causes {

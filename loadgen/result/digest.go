@@ -25,8 +25,8 @@ const mostSegment = 1 << 30
 // noDigest is the value of Run.Digest while the digest is computed.
 var noDigest = strings.Repeat("0", hex.EncodedLen(sha256.Size))
 
-// judgedFrom reports whether Digest includes the given file or directory at the top of a run directory. Only the run
-// writes these files. Judging reads them, or they contain the times of a replay.
+// judgedFrom reports whether Digest includes name, a file or directory at the top of a run directory. Only the run writes
+// these files. Judging reads all of them except the times of a replay.
 func judgedFrom(name string) bool {
 	switch name {
 	case ScenarioFile, TimelineFile, PulseFile, MeasurementsFile, AuditFile, TSDBDir:
@@ -51,7 +51,7 @@ func Digest(dir string) (map[string]string, error) {
 	return digests, nil
 }
 
-// judgedFiles lists the files in dir for which judgedFrom is true, with the files in such directories.
+// judgedFiles lists the files in dir for which judgedFrom is true. It lists all files of such directories.
 func judgedFiles(dir string) (files []string, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -118,7 +118,8 @@ func digestFile(dir, name string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// Encode returns the content of run.json, including its own digest.
+// Encode returns the content of run.json. Its field digest is the SHA-256 of this content, computed with zeros in the
+// field.
 func (r Run) Encode() ([]byte, error) {
 	r.Digest = noDigest
 	data, err := json.MarshalIndent(r, "", "  ")
@@ -153,7 +154,8 @@ func ReadRun(dir string) (Run, error) {
 }
 
 // Changed compares the files in dir with the digests of the run. The result has a *Damaged for each top-level file or
-// directory in which a file was changed, removed or added, by name. For a run without digests, the result is empty.
+// directory that was changed, or in which a file was changed, removed or added. Its keys are the names of these. It is
+// empty for a run without digests.
 func (r Run) Changed(dir string) map[string]error {
 	changed := map[string]error{}
 	note := func(file string, err error) {
@@ -175,7 +177,7 @@ func (r Run) Changed(dir string) map[string]error {
 		}
 	}
 	if len(r.Files) == 0 || r.Ended.IsZero() {
-		return changed // a killed run may have written files after the digests
+		return changed // a killed run may have written files after it computed the digests
 	}
 	there, err := judgedFiles(dir)
 	if damaged, ok := errors.AsType[*Damaged](err); ok {

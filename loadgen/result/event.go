@@ -8,15 +8,15 @@ import (
 
 // Event is one line of timeline.jsonl.
 type Event struct {
-	Time time.Time `json:"time"` // when it happened
+	Time time.Time `json:"time"` // time of the event
 	Kind EventKind `json:"kind"`
-	// Name is the subject of the event: the phase, the action, the kind of fault, the component that restarted or became the
-	// leader, or the load that had to relist.
+	// Name is the subject of the event: a phase, an action, a kind of fault, a component that restarted or became the leader,
+	// or a load that had to relist.
 	Name   string `json:"name"`
 	Detail string `json:"detail,omitempty"` // more information, for people
 	// Fault is the ID of the fault, for EventFaultBegin and EventFaultEnd.
 	Fault string `json:"fault,omitempty"`
-	// On are the components that the fault hits, by name.
+	// On lists the names of the components that the fault affects.
 	On []string `json:"on,omitempty"`
 	// Expected marks an exit that the plane's supervisor requested.
 	Expected bool `json:"expected,omitempty"`
@@ -37,20 +37,20 @@ const (
 	// EventNodeFault is a fault of simulated nodes, or their recovery: Name says which.
 	EventNodeFault EventKind = "fault"
 
-	// Faults of the control plane.
+	// Begin and end of a fault of the control plane.
 	EventFaultBegin EventKind = control.EventFaultBegin
 	EventFaultEnd   EventKind = control.EventFaultEnd
 
-	// The process of one component.
+	// Changes of the process of a component.
 	EventExit  EventKind = control.EventExit
 	EventStart EventKind = control.EventStart
-	EventReady EventKind = control.EventReady // ready again
+	EventReady EventKind = control.EventReady // the component is ready again
 
-	// A component became the leader.
+	// A component acquired a lease, or an etcd member became the leader.
 	EventLease      EventKind = control.EventLease
 	EventEtcdLeader EventKind = control.EventEtcdLeader
 
-	// The watches of a load.
+	// Changes of the watches of a load.
 	EventRelist     EventKind = "relist"
 	EventWatchBreak EventKind = "watch-break"
 )

@@ -6,10 +6,10 @@ import "time"
 // to find lost writes and stale reads.
 type History struct {
 	Load      string    `json:"load"`
-	Start     time.Time `json:"start"`     // start of the load; violations are timed from here
+	Start     time.Time `json:"start"`     // start of the load; the times of violations count from here
 	Registers int       `json:"registers"` // number of ConfigMaps
-	Clients   int       `json:"clients"`   // each with its own connection
-	Watchers  int       `json:"watchers"`  // each watches all registers, over its own connection
+	Clients   int       `json:"clients"`   // number of clients, each with a separate connection
+	Watchers  int       `json:"watchers"`  // number of watchers; each watches all registers over a separate connection
 
 	Writes          HistoryOperations `json:"writes"`          // updates with a resourceVersion
 	Reads           HistoryOperations `json:"reads"`           // consistent reads. A list counts once for each register
@@ -27,21 +27,21 @@ type History struct {
 	Hidden    int64 `json:"hidden"` // changes that watchers missed because of a relist; allowed
 
 	Linearizable string `json:"linearizable"` // "yes", "no" or "unknown"; only "yes" passes
-	// LostWrites: acknowledged writes that are missing in the chain of versions to the final state
+	// LostWrites: acknowledged writes that are missing in the chain of resourceVersions to the final state
 	LostWrites      int64            `json:"lostWrites"`
 	ViolationCounts map[string]int64 `json:"violationCounts,omitempty"`
 	ViolationCount  int64            `json:"violationCount"`
-	Violations      []Violation      `json:"violations,omitempty"` // the first twenty of each kind
-	// Unjudged: what could not be judged. The run then does not pass, even without lost writes and violations
+	Violations      []Violation      `json:"violations,omitempty"` // the first twenty violations of each kind
+	// Unjudged: what could not be judged. If not empty, the run does not pass, even without lost writes and violations
 	Unjudged []string `json:"unjudged,omitempty"`
-	// Files: the evidence: the recorded operations, and pictures of the operations that are not linearizable
+	// Files: files with the recorded operations, and with pictures of the operations that are not linearizable
 	Files        []string `json:"files,omitempty"`
 	CheckSeconds float64  `json:"checkSeconds"`
 }
 
 // HistoryOperations counts operations by outcome.
 type HistoryOperations struct {
-	Invoked   int64 `json:"invoked"`   // the sum of all outcomes
+	Invoked   int64 `json:"invoked"`   // operations sent; the sum of all outcomes
 	Succeeded int64 `json:"succeeded"` // answers of 2xx, and of 404 to a read
 	Conflicts int64 `json:"conflicts"` // answers of 409
 	Refused   int64 `json:"refused"`   // other 4xx answers, or no connection
@@ -53,13 +53,13 @@ type Violation struct {
 	// Kind: "lost-write", "not-linearizable", "backwards-read", "missed-event",
 	// "doubled-event", "reordered-event" or "phantom" (a state that no write created)
 	Kind     string `json:"kind"`
-	Register string `json:"register"` // the ConfigMap
-	// Client: the client that observed it. Numbers from `clients` upwards are the lists of the watchers, then the final
-	// read
+	Register string `json:"register"` // name of the ConfigMap
+	// Client: number of the client that observed the violation. Numbers from `clients` upwards are the lists of the watchers,
+	// then the final read
 	Client   *int    `json:"client,omitempty"`
-	Watcher  *int    `json:"watcher,omitempty"` // the watcher that observed it
+	Watcher  *int    `json:"watcher,omitempty"` // the watcher that observed the violation
 	Version  uint64  `json:"version,omitempty"`
-	AtSecond float64 `json:"atSeconds,omitempty"` // since the start of the load
+	AtSecond float64 `json:"atSeconds,omitempty"` // time of the violation, since the start of the load
 	Detail   string  `json:"detail"`              // what was observed
 }
 

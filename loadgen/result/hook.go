@@ -2,7 +2,7 @@ package result
 
 import "time"
 
-// HookDir is the directory of the hooks' output, in the run's directory.
+// HookDir is the directory, in the run directory, for the output of hooks.
 const HookDir = "hooks"
 
 // Hook is one command that ran before or after a phase.

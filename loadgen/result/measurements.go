@@ -2,7 +2,7 @@ package result
 
 import "time"
 
-// Measurements is the content of measurements.json: exact measurements by the generator itself.
+// Measurements is the content of measurements.json: the exact measurements that the generator itself made.
 type Measurements struct {
 	Phases    []Phase   `json:"phases"`
 	Nodes     *Nodes    `json:"nodes,omitempty"`
@@ -15,17 +15,17 @@ type Measurements struct {
 
 // Phase is one phase of a run, with its times and measurements.
 type Phase struct {
-	Name         string    `json:"name"`                  // unique in the scenario
-	Start        time.Time `json:"start"`                 // time of the scrape at its start
-	End          time.Time `json:"end"`                   // time of the scrape at its end
-	Until        string    `json:"until,omitempty"`       // the condition that ends it; absent if its length is fixed
+	Name         string    `json:"name"`                  // name, unique in the scenario
+	Start        time.Time `json:"start"`                 // time of the scrape at the phase's start
+	End          time.Time `json:"end"`                   // time of the scrape at the phase's end
+	Until        string    `json:"until,omitempty"`       // the condition that ends the phase; absent if its length is fixed
 	ConditionMet bool      `json:"conditionMet"`          // the condition was met in time
 	Interrupted  bool      `json:"interrupted,omitempty"` // the user or a failure interrupted the phase
 	// EndedEarly: the user ended the phase early. Its measurements are not judged
 	EndedEarly bool `json:"endedEarly,omitempty"`
 	// PausedSeconds: how long the user paused the load. The measurements are then not judged
 	PausedSeconds float64 `json:"pausedSeconds,omitempty"`
-	// Reached: how close a condition on objects came that was not met, such as "913 of 1000 pods"
+	// Reached: how close an unmet condition on objects came, such as "913 of 1000 pods"
 	Reached string `json:"reached,omitempty"`
 	// Saturated: bounds that the generator exceeded. The measurements are then not judged
 	Saturated      []string `json:"saturated,omitempty"`
@@ -37,27 +37,27 @@ type Phase struct {
 	Workload *Workload  `json:"workload,omitempty"`
 	Custom   []Custom   `json:"custom,omitempty"`
 	Machine  *Machine   `json:"machine,omitempty"` // only on Linux
-	// Transitions: of the objects that reached the first state in the phase
+	// Transitions: transitions of the objects that reached the first state in the phase
 	Transitions []Transition `json:"transitions,omitempty"`
 	Actions     []Action     `json:"actions,omitempty"`
-	Deliveries  []Delivery   `json:"deliveries,omitempty"` // only in result.json
+	Deliveries  []Delivery   `json:"deliveries,omitempty"` // compares delivered with requested work; only in result.json
 }
 
-// Machine is the use of the generator's machine in a phase.
+// Machine holds the use of the generator's machine in a phase.
 type Machine struct {
 	BusySeconds float64 `json:"busySeconds"` // processor time used by all processes
 	// OwnSeconds: part of busySeconds used by the generator and the processes that it started
 	OwnSeconds   float64 `json:"ownSeconds"`
 	StealSeconds float64 `json:"stealSeconds"`         // processor time taken by the hypervisor
-	Processors   int     `json:"processors,omitempty"` // absent: not recorded
+	Processors   int     `json:"processors,omitempty"` // number of processors; absent: not recorded
 	// CPUWaitSeconds: time during which some process waited for a processor (Linux pressure stall information)
 	CPUWaitSeconds    *float64 `json:"cpuWaitSeconds,omitempty"`
-	MemoryWaitSeconds *float64 `json:"memoryWaitSeconds,omitempty"` // the same for memory
-	IOWaitSeconds     *float64 `json:"ioWaitSeconds,omitempty"`     // the same for a disk
+	MemoryWaitSeconds *float64 `json:"memoryWaitSeconds,omitempty"` // the same, for waits for memory
+	IOWaitSeconds     *float64 `json:"ioWaitSeconds,omitempty"`     // the same, for waits for a disk
 	// ClientRequests: requests that the API servers answered for clients other than the run and the plane's components.
 	// Judging adds it, like busy and notes; absent: unknown
 	ClientRequests *float64 `json:"clientRequests,omitempty"`
-	ClientSeconds  *float64 `json:"clientSeconds,omitempty"` // part of busySeconds that these clients may have used
+	ClientSeconds  *float64 `json:"clientSeconds,omitempty"` // part of busySeconds that other clients may have used
 	// GeneratorSeconds: part of ownSeconds used by the generator's own process; absent: not recorded
 	GeneratorSeconds float64 `json:"generatorSeconds,omitempty"`
 	// Busy: why the machine was busy while durations were measured; absent: it was not busy
@@ -71,19 +71,19 @@ func (p Phase) Seconds() float64 { return p.End.Sub(p.Start).Seconds() }
 // Steered reports whether the user paused the load during the phase or ended the phase early.
 func (p Phase) Steered() bool { return p.EndedEarly || p.PausedSeconds > 0 }
 
-// Latency is a distribution from an HDR histogram with three significant digits.
+// Latency holds the quantiles of a distribution, from an HDR histogram with three significant digits.
 type Latency struct {
 	Count int64   `json:"count"`
-	Mean  float64 `json:"meanSeconds"` // exact
+	Mean  float64 `json:"meanSeconds"` // exact, unlike the quantiles
 	P50   float64 `json:"p50Seconds"`
 	P90   float64 `json:"p90Seconds"`
 	P95   float64 `json:"p95Seconds"`
 	P99   float64 `json:"p99Seconds"`
 	P999  float64 `json:"p999Seconds"`
-	Max   float64 `json:"maxSeconds"` // exact
+	Max   float64 `json:"maxSeconds"` // exact, unlike the quantiles
 	// P99Upper: upper bound of the p99 with 99% confidence; absent for fewer than 459 values
 	P99Upper *float64 `json:"p99UpperSeconds,omitempty"`
-	// Clamped: number of values above the histogram's range. Quantiles that reach them are too low
+	// Clamped: number of values above the histogram's range. Quantiles among these values are too low
 	Clamped int64 `json:"clamped,omitempty"`
 }
 
@@ -104,13 +104,13 @@ type Requests struct {
 	// "truncated", "malformed", "goaway", "protocol", "canceled" or "other"
 	Outcomes  map[string]int64 `json:"outcomes"`
 	Succeeded int64            `json:"succeeded"` // 2xx answers
-	// UnsentLate: unsent requests that the generator handled over 100 ms late, or just after a stop of that length
+	// UnsentLate: unsent requests that the generator handled over 100 ms late, or just after it was stopped for over 100 ms
 	UnsentLate int64 `json:"unsentLate,omitempty"`
 	// FailedLate: failed requests whose latency was mostly the generator's own delay
 	FailedLate int64 `json:"failedLate,omitempty"`
 	// Answered: 2xx answers that arrived in the phase, including answers to earlier requests; absent: not recorded
 	Answered *int64 `json:"answered,omitempty"`
-	Overdue  int64  `json:"overdue,omitempty"` // how many of answered came after the end of the load's schedule
+	Overdue  int64  `json:"overdue,omitempty"` // part of answered that arrived after the end of the load's schedule
 	// Backlog: requests of this or an earlier phase that were still in flight at the end of the phase
 	Backlog     int64   `json:"backlog,omitempty"`
 	DueSeconds  float64 `json:"dueSeconds"` // time during which requests were due
@@ -139,25 +139,25 @@ func (r Requests) AnsweredInPhase() int64 {
 type Watches struct {
 	Load     string `json:"load"`
 	Resource string `json:"resource"`
-	Wanted   int    `json:"wanted"` // watches that the load opens in total
+	Wanted   int    `json:"wanted"` // total number of watches that the load opens
 	Open     int    `json:"open"`   // watches open at the end of the phase
 	// Due: watches due to be open by the end of the phase; absent: not recorded
 	Due      int              `json:"due,omitempty"`
 	Failed   int64            `json:"failed"`             // failed attempts to open a watch or to list
 	Failures map[string]int64 `json:"failures,omitempty"` // failed attempts by outcome, as in [Requests](#requests)
-	// Refusals: failed attempts by the API server's status and message, such as "429 storage is (re)initializing"
+	// Refusals: failed attempts by status and message of the API server's response, such as "429 storage is (re)initializing"
 	Refusals    map[string]int64 `json:"refusals,omitempty"`
 	OpenLatency Latency          `json:"openLatency"` // from the intended start to the response headers
 	// Expected: deliveries that must arrive: one per acknowledged write and watch of the written object
 	Expected  int64 `json:"expected"`
-	Delivered int64 `json:"delivered"` // first deliveries
-	// Lost: expected - delivered, after a wait for missing events
+	Delivered int64 `json:"delivered"` // deliveries that arrived, without repeated ones
+	// Lost: expected - delivered, counted after a wait for missing events
 	Lost       int64 `json:"lost"`
 	Duplicated int64 `json:"duplicated"` // repeated deliveries of one event
 	// Reordered: deliveries of an event older than one already delivered to the watch
 	Reordered int64 `json:"reordered"`
-	// BeforeAck: deliveries that arrived before their write was acknowledged. `external` counts them as 0; `delivery` as the
-	// time by which the generator itself noticed the acknowledgement late (0 without a stall)
+	// BeforeAck: deliveries that arrived before their write was acknowledged. `external` counts them as 0 s; `delivery` counts
+	// the delay with which the generator noticed the acknowledgement (0 s without a stall)
 	BeforeAck int64 `json:"beforeAck"`
 	// Late: deliveries after the write was counted as lost; not in delivered
 	Late       int64   `json:"late,omitempty"`
@@ -170,11 +170,11 @@ type Watches struct {
 	// SlowestPerWatch: the slowest delivery of each watch
 	SlowestPerWatch Latency `json:"slowestPerWatch"`
 	Lossy           int     `json:"lossy"`     // watches that lost an event
-	WorstLost       int64   `json:"worstLost"` // events that the worst watch lost
+	WorstLost       int64   `json:"worstLost"` // maximum number of events that one watch lost
 	Bytes           int64   `json:"bytes"`     // size of all events
-	// Malformed: streams given up because their data was not a complete event
+	// Malformed: streams closed because they contained an incomplete event
 	Malformed int64 `json:"malformed,omitempty"`
-	// Slow: watches that read slowly on purpose; their deliveries are not in `delivery`
+	// Slow: watches with a slow consumer, as the scenario asks; their deliveries are not in `delivery`
 	Slow int `json:"slow,omitempty"`
 }
 
@@ -203,18 +203,18 @@ type Workload struct {
 	RecoveredAfter *float64  `json:"recoveredAfterSeconds,omitempty"` // from the failure of nodes until every workload was complete again
 }
 
-// Rollout is one change of a workload, followed through the control plane.
+// Rollout is one change of a workload, with the steps (hops) by which the control plane carried it out.
 type Rollout struct {
 	Deployment string    `json:"deployment"`
 	Action     string    `json:"action"`   // "deploy", "rollingUpdate" or "scale"
 	Pods       int64     `json:"pods"`     // number of new pods
-	Began      time.Time `json:"began"`    // just before the change was sent
-	Complete   bool      `json:"complete"` // all new pods reached the last hop
+	Began      time.Time `json:"began"`    // time just before the change was sent
+	Complete   bool      `json:"complete"` // all new pods reached the last step
 	Hops       []Hop     `json:"hops"`
 }
 
-// Hop is one step of a rollout, with the times at which its first and last object arrived at the generator, in
-// seconds since the rollout began.
+// Hop is one step of a rollout. The times are when its first and its last object arrived at the generator, in seconds since
+// the rollout began.
 type Hop struct {
 	// Name: "api write" (acknowledged), "replicaset" (created and scaled), "pods" (created), "binding",
 	// "ready" or "endpointslice" (for a Deployment with a Service)
@@ -232,8 +232,8 @@ type Nodes struct {
 	ReadySeconds        float64 `json:"readySeconds"`                  // from the start of registration until all were Ready
 	ReadyStalledSeconds float64 `json:"readyStalledSeconds,omitempty"` // part of readySeconds in which the generator was stalled
 	Heartbeats          int64   `json:"heartbeats"`                    // acknowledged lease renewals
-	// MissedByGenerator: missed renewals that the generator caused: they began over one interval late, or they were not
-	// acknowledged before the next was due and the generator's own delay took over half of the interval
+	// MissedByGenerator: missed renewals that the generator caused. Either they began over one interval late. Or they were not
+	// acknowledged before the next was due, and the generator's own delay took over half of the interval
 	MissedByGenerator int64 `json:"missedByGenerator"`
 	MissedByServer    int64 `json:"missedByServer"` // other renewals that were not acknowledged before the next was due
 	// Delayed: renewals that began over 1.05 intervals after the previous one, as on slow kubelets

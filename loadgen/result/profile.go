@@ -2,7 +2,7 @@ package result
 
 import "time"
 
-// ProfileDir is the directory of profiles, in the run's directory.
+// ProfileDir is the directory, in the run directory, for pprof profiles.
 const ProfileDir = "profiles"
 
 // Profile is one pprof profile of a component in a phase.

@@ -17,12 +17,12 @@ import (
 // hundred bytes.
 const mostObjects = 1_000_000
 
-// mostBytes returns the maximum size of a file, by its extension. A run writes less: a thousand loads in ten phases, or
-// the lines of an hour of 200 loads, are smaller.
+// mostBytes returns the maximum size of a file, by its extension. The limits are larger than any file of a run with a
+// thousand loads in ten phases, or with 200 loads for an hour.
 func mostBytes(name string) int64 {
 	switch filepath.Ext(name) {
 	case ".yaml":
-		return 4 * userfile.Text // it includes the defaults
+		return 4 * userfile.Text // the file includes all default values
 	case ".json":
 		return 64 << 20
 	}
@@ -71,7 +71,7 @@ func ReadJSON(dir, name string, v Checked) error {
 	return Decode(name, data, v)
 }
 
-// Decode is like ReadJSON, but takes the content of the file.
+// Decode is like ReadJSON, but reads data, the content of the file name.
 func Decode(name string, data []byte, v Checked) error {
 	if bytes.Count(data, []byte("{"))+bytes.Count(data, []byte("[")) > mostObjects {
 		return &Damaged{name, fmt.Errorf("it has more than %d objects and lists, which no run writes", mostObjects)}
@@ -115,7 +115,7 @@ func ReadLines[T Checked](dir, name string) ([]T, error) {
 	return all, nil
 }
 
-// located adds the position of the error in data: the byte, and the line if data has several lines.
+// located adds the position of a JSON error in data: the byte, and the line if data has several lines.
 func located(err error, data []byte) error {
 	at := int64(-1)
 	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {

@@ -7,30 +7,29 @@ const PulseFile = "pulse.jsonl"
 
 // Recovery holds the effects of a run's faults and the time to recover from them ([recovery](recovery.md)).
 type Recovery struct {
-	SlotSeconds float64 `json:"slotSeconds"` // length of a slot, the resolution of times derived from requests
-	// StretchSeconds: how long a load must stay within its bound until it has recovered, and until its failures count as
-	// over
+	SlotSeconds float64 `json:"slotSeconds"` // length of a slot: the resolution of all times that are derived from requests
+	// StretchSeconds: how long a load must stay within its bound to count as recovered, and for its error window to end
 	StretchSeconds float64         `json:"stretchSeconds"`
 	Faults         []FaultRecovery `json:"faults,omitempty"`
-	Handovers      []Handover      `json:"handovers,omitempty"` // sorted by time
-	Restarts       []Restart       `json:"restarts,omitempty"`  // sorted by the end of the old process
-	Missing        []string        `json:"missing,omitempty"`   // figures that were not computed, and why
+	Handovers      []Handover      `json:"handovers,omitempty"` // changes of leaders, sorted by time
+	Restarts       []Restart       `json:"restarts,omitempty"`  // restarts, sorted by the end of the old process
+	Missing        []string        `json:"missing,omitempty"`   // values that were not computed, and why
 }
 
-// FaultRecovery holds one fault and its effects until the next fault begins.
+// FaultRecovery holds a fault and its effects. Effects are counted until the next fault begins.
 type FaultRecovery struct {
 	ID             string         `json:"id"`               // ID in timeline.jsonl
 	Kind           string         `json:"kind"`             // kind, as in the scenario
-	On             []string       `json:"on,omitempty"`     // components that the fault hits
+	On             []string       `json:"on,omitempty"`     // components that the fault affects
 	Detail         string         `json:"detail,omitempty"` // more about the fault
-	Phase          string         `json:"phase"`            // the phase in which it began
+	Phase          string         `json:"phase"`            // the phase in which the fault began
 	Begin          time.Time      `json:"begin"`            // when the fault took effect
 	End            *time.Time     `json:"end,omitempty"`    // when the fault was undone; absent: not before the end of the recording
 	Loads          []LoadRecovery `json:"loads,omitempty"`  // loads that ran when the fault began, or later
 	Relists        RelistStorm    `json:"relistStorm"`
 	LeaseFailover  *float64       `json:"leaseFailoverSeconds,omitempty"`  // the longest failover of a lease
 	LeaderFailover *float64       `json:"leaderFailoverSeconds,omitempty"` // the longest failover of etcd's leader
-	Leaderless     []string       `json:"unled,omitempty"`                 // roles whose leader ended and for which no new leader was observed
+	Leaderless     []string       `json:"unled,omitempty"`                 // roles whose leader had no observed successor
 }
 
 // LoadRecovery is the effect of a fault on one load of requests ([definitions](recovery.md#loads)). Counts of
@@ -44,7 +43,7 @@ type LoadRecovery struct {
 	ErrorWindow float64          `json:"errorWindowSeconds"`
 	Open        bool             `json:"errorWindowOpen,omitempty"` // the load was outside its bound up to the last slot
 	From        *float64         `json:"fromSeconds,omitempty"`     // start of the error window, since the start of the fault
-	Until       *float64         `json:"untilSeconds,omitempty"`    // its end, since the start of the fault
+	Until       *float64         `json:"untilSeconds,omitempty"`    // end of the error window, since the start of the fault
 	Succeeded   int64            `json:"succeeded"`                 // 2xx answers, including slow ones
 	Failed      int64            `json:"failed"`                    // failed requests
 	Unsent      int64            `json:"unsent"`                    // unsent requests
@@ -54,24 +53,25 @@ type LoadRecovery struct {
 	// FirstSuccess: from the start of the fault to the first success after a failure; absent: nothing failed, or nothing
 	// succeeded later
 	FirstSuccess *float64 `json:"firstSuccessSeconds,omitempty"`
-	// FirstSuccessAfterEnd: the same, from the end of the fault; negative if the success was during the fault
+	// FirstSuccessAfterEnd: from the end of the fault to the first success after a failure; negative if the success was during
+	// the fault
 	FirstSuccessAfterEnd *float64 `json:"firstSuccessAfterEndSeconds,omitempty"`
 	// Back: from the end of the fault until the load had recovered; absent: it had not, or the phase was too short
 	Back           *float64 `json:"backSeconds,omitempty"`
 	BackAtLeast    *float64 `json:"backAtLeastSeconds,omitempty"` // lower bound of backSeconds; absent if backSeconds is known
 	AlreadyFailing bool     `json:"alreadyFailing,omitempty"`     // the load was outside its bound before the fault
-	Detail         string   `json:"detail,omitempty"`             // why a figure is missing, or what limits it
+	Detail         string   `json:"detail,omitempty"`             // why a value is missing or inexact
 }
 
 // RelistStorm counts relists (new lists after a 410) from the start of a fault until withinSeconds after its end.
 type RelistStorm struct {
-	Relists int64 `json:"relists"` // relists of all watch loads, histories and nodes
+	Relists int64 `json:"relists"` // relists of all watch loads, history loads and nodes
 	Breaks  int64 `json:"breaks"`  // watch streams that ended unexpectedly
-	// WithinSeconds: the next fault ends the count earlier
+	// WithinSeconds: relists count until this long after the fault's end, or until the next fault begins
 	WithinSeconds float64          `json:"withinSeconds"`
 	PeakPerSecond int64            `json:"peakPerSecond"`
 	Last          *float64         `json:"lastSeconds,omitempty"` // from the start of the fault to the last relist
-	ByLoad        map[string]int64 `json:"byLoad,omitempty"`      // relists of nodes are under "simulated nodes"
+	ByLoad        map[string]int64 `json:"byLoad,omitempty"`      // by load; relists of nodes are under "simulated nodes"
 }
 
 // Handover is a change of a lease's holder or of etcd's leader.
@@ -82,28 +82,28 @@ type Handover struct {
 	At       time.Time  `json:"at"`                        // when the new holder was observed
 	Lost     *time.Time `json:"lost,omitempty"`            // when the old holder lost the lease or the leadership; absent: unknown
 	Failover *float64   `json:"failoverSeconds,omitempty"` // time from lost to at
-	Fault    string     `json:"fault,omitempty"`           // ID of the fault that caused it
-	Phase    string     `json:"phase,omitempty"`           // the phase at that time
+	Fault    string     `json:"fault,omitempty"`           // ID of the fault that caused this event
+	Phase    string     `json:"phase,omitempty"`           // the phase during which the change was observed
 }
 
 // Restart is the end of a component's process and the start of its successor.
 type Restart struct {
 	Component string     `json:"component"`
-	Exited    *time.Time `json:"exited,omitempty"`      // absent: unknown
-	Ready     *time.Time `json:"ready,omitempty"`       // absent: it was not ready again
+	Exited    *time.Time `json:"exited,omitempty"`      // when the old process ended; absent: unknown
+	Ready     *time.Time `json:"ready,omitempty"`       // when the component was ready again; absent: never
 	Down      *float64   `json:"downSeconds,omitempty"` // time from exited to ready
-	Fault     string     `json:"fault,omitempty"`       // ID of the fault that caused it
+	Fault     string     `json:"fault,omitempty"`       // ID of the fault that caused this event
 }
 
 // Signal is a metric of an incident, compared with its own noise ([definitions](recovery.md#signals)). Values are in the
 // signal's unit.
 type Signal struct {
-	Name   string        `json:"name"` // unique in the scenario
+	Name   string        `json:"name"` // name, unique in the scenario
 	Expr   string        `json:"expr"` // PromQL
 	Unit   string        `json:"unit,omitempty"`
-	Steady SignalWindow  `json:"steady"`          // before the fault
-	Under  SignalWindow  `json:"under"`           // while the fault was in force
-	After  *SignalWindow `json:"after,omitempty"` // after the fault
+	Steady SignalWindow  `json:"steady"`          // samples before the fault
+	Under  SignalWindow  `json:"under"`           // samples while the fault was in force
+	After  *SignalWindow `json:"after,omitempty"` // samples after the fault
 	// Noise: standard deviation of the steady samples, or the minimum noise
 	Noise float64 `json:"noise"`
 	Floor bool    `json:"noiseFloor,omitempty"` // noise is the minimum noise
@@ -116,7 +116,7 @@ type Signal struct {
 	Detail   string   `json:"detail,omitempty"` // why the signal could not be judged
 }
 
-// SignalWindow is a signal's samples in some phases.
+// SignalWindow holds a signal's samples in the phases before, during or after the fault.
 type SignalWindow struct {
 	Phases  []string      `json:"phases"`
 	Samples int           `json:"samples"`

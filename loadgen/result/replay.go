@@ -25,19 +25,19 @@ type Replay struct {
 	RateError      *float64 `json:"rateError,omitempty"`
 	RateErrorOf    string   `json:"rateErrorOf,omitempty"` // the verb, resource and actor with the largest difference
 	DispersionDue  float64  `json:"dispersionDue"`         // variance divided by mean, of the number of requests due in each second
-	DispersionSent float64  `json:"dispersionSent"`        // the same for the sent requests
+	DispersionSent float64  `json:"dispersionSent"`        // the same, for the requests that were sent
 	// DispersionError: difference between dispersionSent and dispersionDue, as a share of dispersionDue (or of 1 if
 	// dispersionDue is smaller); absent if the load was too short
 	DispersionError *float64      `json:"dispersionError,omitempty"`
-	NotFound        ReplayShare   `json:"notFound"`  // share of 404 answers
-	Conflicts       ReplayShare   `json:"conflicts"` // share of 409 answers
+	NotFound        ReplayShare   `json:"notFound"`  // fraction of 404 answers
+	Conflicts       ReplayShare   `json:"conflicts"` // fraction of 409 answers
 	Kinds           []ReplayKind  `json:"kinds"`
 	Watches         ReplayWatches `json:"watches"`
 	Made            int64         `json:"made"` // objects created before the replay
 	// LeftOut: requests of the trace that are not replayed, by reason
 	LeftOut map[string]int64 `json:"leftOut,omitempty"`
 	Mapped  map[string]int64 `json:"mapped,omitempty"`  // writes of the trace that go to ConfigMaps instead, by resource
-	Refused []string         `json:"refused,omitempty"` // why these resources were mapped
+	Refused []string         `json:"refused,omitempty"` // why the resources in mapped were mapped
 	// VersionsUnset: reads that have an exact resourceVersion in the trace and were sent without it
 	VersionsUnset int64 `json:"versionsUnset,omitempty"`
 	// PagesRestarted: requests for a further page of a list that asked for the first page instead, because the continue
@@ -48,14 +48,14 @@ type Replay struct {
 // ReplayKind counts requests of one verb and resource.
 type ReplayKind struct {
 	Verb       string           `json:"verb"`
-	Resource   string           `json:"resource"` // with its subresource, such as pods/status
+	Resource   string           `json:"resource"` // resource with its subresource, such as pods/status
 	Due        int64            `json:"due"`      // requests that were due
 	Sent       int64            `json:"sent"`
 	Codes      map[string]int64 `json:"codes"`      // answers by status, and failures by kind as in [Requests](#requests)
 	TraceCodes map[string]int64 `json:"traceCodes"` // answers in the trace, by status
 }
 
-// ReplayShare is a share of answers, from 0 to 1, in the trace and in its replay.
+// ReplayShare is the fraction of answers, 0 to 1, with a status code in the trace and in its replay.
 type ReplayShare struct {
 	Trace  float64 `json:"trace"`
 	Replay float64 `json:"replay"`
@@ -64,19 +64,19 @@ type ReplayShare struct {
 // ReplayWatches counts the watches of a replay.
 type ReplayWatches struct {
 	Due         int64            `json:"due"`    // watches that were due
-	Opened      int64            `json:"opened"` // answered with 200
+	Opened      int64            `json:"opened"` // watches answered with 200
 	Codes       map[string]int64 `json:"codes"`
-	Open        int64            `json:"open,omitempty"` // currently open; 0 after the run
-	OpenMax     int64            `json:"openMax"`        // maximum open at the same time
-	EndedEarly  int64            `json:"endedEarly"`     // watches that the API server ended before their time
+	Open        int64            `json:"open,omitempty"` // number of watches currently open; 0 after the run
+	OpenMax     int64            `json:"openMax"`        // maximum number of watches open at the same time
+	EndedEarly  int64            `json:"endedEarly"`     // watches that the API server ended earlier than in the trace
 	HeldSeconds float64          `json:"heldSeconds"`    // sum of the times for which watches were open
-	DueSeconds  float64          `json:"dueHeldSeconds"` // the same sum in the trace
+	DueSeconds  float64          `json:"dueHeldSeconds"` // sum of these times in the trace
 	OpenLatency Latency          `json:"openLatency"`
 	Events      int64            `json:"events"`
 	Bytes       int64            `json:"bytes"` // size of all events
 }
 
-// ShareOf returns the share of responses with the status code, in the trace and in its replay. It ignores requests
+// ShareOf returns the fraction of responses that have the status code, in the trace and in its replay. It ignores requests
 // without a response, and requests whose response is not in the trace.
 func ShareOf(kinds []ReplayKind, code int) ReplayShare {
 	var traced, tracedAll, seen, seenAll int64
@@ -98,12 +98,11 @@ func ShareOf(kinds []ReplayKind, code int) ReplayShare {
 	return ReplayShare{Trace: float64(traced) / float64(max(tracedAll, 1)), Replay: float64(seen) / float64(max(seenAll, 1))}
 }
 
-// mostDifferences is the maximum number of lines about status codes in Notes.
 const mostDifferences = 5
 
-// Notes returns one line for each notable fact: the requests that were not sent as in the trace, and the verbs and
-// resources for which the share of 404 or 409 responses differs from the trace by over a percentage point. The latter
-// are sorted by the number of requests that the difference affects, largest first.
+// Notes returns one line for each way in which the replay differs from the trace: requests that were not sent as in the
+// trace, and verbs and resources whose fraction of 404 or 409 responses differs by over a percentage point. The latter are
+// sorted by the number of affected requests, largest first.
 func (r Replay) Notes() []string {
 	var notes []string
 	for _, why := range slices.Sorted(maps.Keys(r.LeftOut)) {

@@ -37,7 +37,7 @@ const (
 // Verdict is the outcome of a gate or of a run.
 type Verdict string
 
-// The verdicts. Only Pass passes.
+// The values of Verdict. Only Pass means that the run or gate passed.
 const (
 	Pass   Verdict = "pass"
 	Fail   Verdict = "fail"
@@ -54,10 +54,10 @@ type Result struct {
 	ExitCode int      `json:"exitCode"`
 	Reasons  []string `json:"reasons"`         // why the verdict is not "pass"
 	Notes    []string `json:"notes,omitempty"` // what to know before you rely on the verdict
-	// BusyMachine: phases measured on a [busy machine](objectives.md#a-busy-machine), and why it was busy
+	// BusyMachine: phases measured on a [busy machine](objectives.md#a-busy-machine), and why the machine was busy
 	BusyMachine  []string        `json:"busyMachine,omitempty"`
 	Gates        []Gate          `json:"gates"`
-	Key          []KeyMetric     `json:"keyMetrics"` // always all four
+	Key          []KeyMetric     `json:"keyMetrics"` // the four key metrics; always present
 	Measurements Measurements    `json:"measurements"`
 	Breakdown    []Breakdown     `json:"breakdown,omitempty"`  // by phase and load
 	Scheduling   []Scheduling    `json:"scheduling,omitempty"` // by phase
@@ -82,7 +82,7 @@ type Run struct {
 	Warnings     []string  `json:"warnings,omitempty"`     // from the checks before the start and from the run
 	// MissedFaults: faults that never began, or were not in force for their whole time. The run then does not pass
 	MissedFaults []string  `json:"missedFaults,omitempty"`
-	Profiles     []Profile `json:"profiles,omitempty"` // including failed ones
+	Profiles     []Profile `json:"profiles,omitempty"` // profiles taken, including failed ones
 	Hooks        []Hook    `json:"hooks,omitempty"`    // in order
 	Interrupted  bool      `json:"interrupted"`        // the user interrupted the run
 	// Aborted: what ended the run early: a condition in abortOn, or a limit that the cluster reached, such as etcd's quota.
@@ -152,8 +152,7 @@ type Host struct {
 	Descriptors uint64 `json:"descriptorLimit"`
 }
 
-// Facts returns the versions and the host by name. Two runs of one scenario may differ in these facts and in their
-// settings.
+// Facts returns the versions of the programs and the properties of the host, by name, to show how two runs differ.
 func Facts(v Versions, h Host) map[string]string {
 	return map[string]string{
 		"Stormglass": v.Stormglass, "Kubernetes": v.Kubernetes, "etcd": v.Etcd, "Go": v.Go,
@@ -178,12 +177,12 @@ const SharedCluster = "shared"
 
 // Gate is one gate: a pass criterion with its value and verdict.
 type Gate struct {
-	Name      string   `json:"name"`           // unique in the scenario
+	Name      string   `json:"name"`           // name, unique in the scenario
 	Objective string   `json:"objective"`      // name of a built-in [objective](objectives.md), or "expr"
 	Expr      string   `json:"expr,omitempty"` // PromQL; absent if the generator measured the value
 	Over      []string `json:"over"`           // phases that the gate judges
 	Verdict   Verdict  `json:"verdict"`        // "pass", "fail" or "no data"
-	Value     *float64 `json:"value"`          // null: no data
+	Value     *float64 `json:"value"`          // value; null: no data
 	// Withheld: a measured value that is not judged, because the generator was
 	// [saturated](objectives.md#no-data-for-the-run), its own delay would decide the verdict, or the value exceeds its
 	// bound on a busy machine
@@ -191,7 +190,7 @@ type Gate struct {
 	// AtLeast: the value is a lower bound, because the awaited state was not observed or a phase had no data
 	AtLeast bool    `json:"atLeast,omitempty"`
 	Bound   float64 `json:"bound"`
-	// BrokenIn: phases whose value broke the bound; absent if the value does not belong to single phases
+	// BrokenIn: phases whose value broke the bound; absent if the gate has one value for several phases together
 	BrokenIn []string `json:"brokenIn,omitempty"`
 	Op       string   `json:"op"` // how the value must compare with the bound: "<=" or ">="
 	// Unit: "seconds", "ratio", "bytes", "count", "per hour", "per second", or "" for a bare
@@ -203,13 +202,13 @@ type Gate struct {
 	Allowed  bool `json:"allowed,omitempty"` // the gate has no data, but `loadgen gate --allow-no-data` accepts that
 }
 
-// Figure is one value that comparisons of runs or variants use.
+// Figure is a named value of a run. Comparisons of runs and of variants compare these values.
 type Figure struct {
-	Name      string   `json:"name"` // unique in the scenario
+	Name      string   `json:"name"` // name, unique in the scenario
 	Objective string   `json:"objective"`
 	Expr      string   `json:"expr,omitempty"`
 	Over      []string `json:"over"`
-	Value     *float64 `json:"value"` // null: no data
+	Value     *float64 `json:"value"` // value; null: no data
 	AtLeast   bool     `json:"atLeast,omitempty"`
 	Unit      string   `json:"unit"`
 	Better    string   `json:"better"`           // "lower" or "higher"
@@ -219,7 +218,7 @@ type Figure struct {
 // KeyMetric is one of the four metrics on the first screen of a report.
 type KeyMetric struct {
 	Name string `json:"name"` // name of the metric
-	// Rows: for the whole run: one, or one per verb, etcd member or scheduling result
+	// Rows: values for the whole run: one row, or one for each verb, etcd member or scheduling result
 	Rows    []KeyRow `json:"rows"`
 	Missing string   `json:"missing,omitempty"` // why there are no rows
 }
@@ -234,11 +233,11 @@ type KeyRow struct {
 	Count float64  `json:"count"`           // number of observations
 }
 
-// ComponentCost holds the resources that one process used in the run, from its own process_* metrics.
+// ComponentCost holds the resources that one process used in the run, from the process's own process_* metrics.
 type ComponentCost struct {
 	Name           string  `json:"name"` // instance such as etcd-0, kube-apiserver-0 or loadgen
 	CPUSeconds     float64 `json:"cpuSeconds"`
-	CPUShare       float64 `json:"cpuShare"` // share of the CPU seconds of all components
+	CPUShare       float64 `json:"cpuShare"` // fraction of the CPU time of all components
 	MaxRSSBytes    float64 `json:"maxRSSBytes"`
 	MaxDescriptors float64 `json:"maxDescriptors"`
 }

@@ -1,6 +1,6 @@
 package result
 
-// Scheduling splits the scheduler's time in a phase by extension points and plugins
+// Scheduling splits the time that the scheduler used in a phase by extension points and plugins
 // ([breakdown](breakdown.md#the-scheduler)). Both lists are sorted by seconds, largest first.
 type Scheduling struct {
 	Phase    string           `json:"phase"`
@@ -10,19 +10,19 @@ type Scheduling struct {
 	Plugins  []PluginTime     `json:"plugins,omitempty"`
 }
 
-// ExtensionPoint is one extension point of the scheduling framework, with all its plugins together.
+// ExtensionPoint holds the times of one extension point of the scheduling framework, summed over its plugins.
 type ExtensionPoint struct {
 	Name    string   `json:"name"`                 // such as "Filter"
 	Count   int64    `json:"count"`                // how often the point ran
-	Mean    float64  `json:"meanSeconds"`          // mean of a run of the point
+	Mean    float64  `json:"meanSeconds"`          // mean duration of one run of the point
 	P99     *float64 `json:"p99Seconds,omitempty"` // absent if it is above the last bucket of the histogram
 	Seconds float64  `json:"seconds"`              // sum of all runs of the point
 }
 
-// PluginTime is one plugin at one extension point. The scheduler measures plugins in a tenth of its cycles, at most
-// 1,000 executions per second.
+// PluginTime holds the time of one plugin at one extension point. The scheduler measures plugins in a tenth of its cycles,
+// at most 1,000 executions per second.
 type PluginTime struct {
-	Plugin     string  `json:"plugin"`               // such as "NodeResourcesFit"
+	Plugin     string  `json:"plugin"`               // name of the plugin, such as "NodeResourcesFit"
 	Point      string  `json:"extensionPoint"`       // such as "Filter"
 	Executions *int64  `json:"executions,omitempty"` // Filter and Score execute once per node; absent: not counted
 	Measured   int64   `json:"measured"`             // how many executions were measured

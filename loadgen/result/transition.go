@@ -2,8 +2,8 @@ package result
 
 import "fmt"
 
-// Transition is the time that objects took from one state to another. The generator measures it at its own watch, by the
-// arrival of events.
+// Transition holds the times that objects took from one state to another. The generator measures these times with its own
+// watch, by the arrival of events.
 type Transition struct {
 	Name     string `json:"name"` // name in the scenario
 	Resource string `json:"resource"`
@@ -14,8 +14,8 @@ type Transition struct {
 	Open       int64 `json:"open,omitempty"`       // objects that exist at the end and have not reached the second state
 	Gone       int64 `json:"gone,omitempty"`       // objects deleted before the second state; not in the latencies
 	Unmeasured int64 `json:"unmeasured,omitempty"` // objects seen only in a list, without an event; not in began
-	Relists    int64 `json:"relists,omitempty"`    // lists after a lost watch. Changes in between are observed late
-	// Latency: time between the states. Open objects count as longer than all others (clamped)
+	Relists    int64 `json:"relists,omitempty"`    // lists after a lost watch; changes during the loss are observed late
+	// Latency: time between the states. Open objects count as longer than all other objects (clamped)
 	Latency  Latency `json:"latency"`
 	External Latency `json:"external"` // latency without the generator's stalls
 	// SoFar: latency in which open objects count with their time until the end; only if there are open objects

@@ -5,23 +5,23 @@ import "time"
 // TrendSchema is the version of the JSON of a trend.
 const TrendSchema = "stormglass.trend/v1"
 
-// Trend is the history of a scenario's figures.
+// Trend holds the figures (compared values) of all runs of a scenario, in the order of the runs.
 type Trend struct {
 	Schema   string        `json:"schema"` // stormglass.trend/v1
 	Scenario string        `json:"scenario"`
-	Runs     []TrendRun    `json:"runs"`    // sorted by start
+	Runs     []TrendRun    `json:"runs"`    // runs, sorted by their start
 	Figures  []TrendFigure `json:"figures"` // in the scenario's order
 	Notes    []string      `json:"notes,omitempty"`
 }
 
-// TrendRun is one run of a history.
+// TrendRun is one run of a trend.
 type TrendRun struct {
 	Dir      string    `json:"dir"` // run directory
 	Started  time.Time `json:"started"`
-	Versions Versions  `json:"versions"` // of the programs in the run
+	Versions Versions  `json:"versions"` // versions of the programs in the run
 }
 
-// TrendFigure is the history of one figure.
+// TrendFigure holds the values of one figure in all runs of a trend.
 type TrendFigure struct {
 	Name    string        `json:"name"` // name of the figure
 	Unit    string        `json:"unit"`
@@ -30,7 +30,7 @@ type TrendFigure struct {
 	Changes []TrendChange `json:"changes"`
 }
 
-// TrendChange is a change point: the figure changes from this run on.
+// TrendChange is a change point: the first run of a series with a different mean.
 type TrendChange struct {
 	Run int `json:"run"` // index in runs
 	// Before: mean of the runs since the previous change (or the first run)

@@ -1,6 +1,6 @@
 package result
 
-// Worker is one generator of a run with several ([workers](workers.md)).
+// Worker is one generator of a run that has several generators ([workers](workers.md)).
 type Worker struct {
 	Index int `json:"index"` // number of the worker
 	// Name: host and process ID, such as "node-3/17"
@@ -10,7 +10,7 @@ type Worker struct {
 	Nodes     int64   `json:"nodes,omitempty"`     // simulated nodes
 	Delivered int64   `json:"delivered,omitempty"` // deliveries of measured writes to the worker's watches
 	LagP99    float64 `json:"lagP99Seconds"`       // p99 of a load's lag, for the load with the highest p99
-	// ClockOffset: difference between the clocks of the worker and the coordinator (absolute value), as last measured
+	// ClockOffset: absolute difference between the clocks of the worker and the coordinator, at the last measurement
 	ClockOffset float64 `json:"clockOffsetSeconds"`
 	// ClockUncertainty: maximum error of clockOffsetSeconds
 	ClockUncertainty float64   `json:"clockUncertaintySeconds"`

@@ -11,13 +11,13 @@ import (
 
 // Abort is a condition that ends a run early: all load stops immediately, and the run fails.
 type Abort struct {
-	// Limit: a limit of docs/reference/fuse.md, such as throttled, whose value is above `max`. Set one of `limit`,
-	// `gate`, `alert` and `expr`
+	// Limit: name of a limit in docs/reference/fuse.md, such as throttled; the condition holds while its value is above `max`.
+	// Set one of `limit`, `gate`, `alert` and `expr`
 	Limit string `yaml:"limit,omitempty"`
-	// Gate: name of a gate whose bound is broken by the data recorded so far in the phase
+	// Gate: name of a gate; the condition holds while the data recorded so far in the phase break the gate's bound
 	Gate  string `yaml:"gate,omitempty"`
-	Alert string `yaml:"alert,omitempty"` // an alert of docs/reference/alerts.md that fires
-	// Expr: PromQL with one result, as in a gate; $window reaches back to the phase's start
+	Alert string `yaml:"alert,omitempty"` // name of an alert in docs/reference/alerts.md; the condition holds while it fires
+	// Expr: PromQL query with one result, as in a gate; $window is the time since the phase's start
 	Expr string `yaml:"expr,omitempty"`
 	Max  *Bound `yaml:"max,omitempty"` // upper bound of `limit` or `expr`; with `expr`, set one of `max` and `min`
 	Min  *Bound `yaml:"min,omitempty"` // lower bound of `expr`
@@ -40,8 +40,7 @@ func (a *Abort) String() string {
 	return "expr " + a.Expr
 }
 
-// aborts checks the abort conditions, except for the rules that need the lists of objectives and alerts. Package gate
-// checks those.
+// aborts checks the abort conditions. Package gate checks the rules that need the lists of objectives and alerts.
 func (v *validator) aborts() {
 	for i := range v.s.AbortOn {
 		v.abort(fmt.Sprintf("abortOn[%d]", i), &v.s.AbortOn[i])
@@ -113,7 +112,6 @@ func ParseAbort(text string) (a Abort, err error) {
 	return a, a.set("max", value)
 }
 
-// set sets a field by its name in YAML.
 func (a *Abort) set(field, value string) error {
 	var err error
 	bound := func(into **Bound) {
@@ -148,8 +146,8 @@ func (a *Abort) set(field, value string) error {
 	return nil
 }
 
-// AbortedBy returns the scenario with a as its only abort condition. Errors name from, such as a flag, instead of the
-// scenario's file. Package gate checks the rules that AbortedBy does not.
+// AbortedBy returns the scenario with a as its only abort condition. Errors report `from`, such as the name of a flag, as
+// the file name. Package gate checks whether the gate's objective or the alert exists.
 func (s *Scenario) AbortedBy(from string, a Abort) (*Scenario, error) {
 	c := *s
 	c.doc, c.AbortOn = &strictyaml.Document{File: from}, []Abort{a}

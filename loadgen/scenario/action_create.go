@@ -14,7 +14,7 @@ import (
 	"github.com/stormglass/stormglass/internal/strictyaml"
 )
 
-// creatable lists the resources of the objects that actions can create, in the order in which these objects are removed.
+// creatable lists the resources that actions can create. The run removes their objects in this order.
 var creatable = []struct {
 	resource   string
 	namespaced bool
@@ -39,14 +39,14 @@ const DefinitionResource = "customresourcedefinitions.apiextensions.k8s.io"
 type Creatable struct {
 	Resource schema.GroupVersionResource
 	Kind     string
-	// Namespaced objects are created in each of the run's namespaces, and deleted with the namespace.
+	// Namespaced is true if the run creates the objects in each of its namespaces. They are deleted with the namespace.
 	Namespaced bool
 }
 
 // Defines reports whether the kind is CustomResourceDefinition.
 func (c Creatable) Defines() bool { return c.Resource.GroupResource().String() == DefinitionResource }
 
-// Creatables returns the kinds of objects that actions can create, in the order in which these objects are removed.
+// Creatables returns the kinds of objects that actions can create, in the order in which the run removes the objects.
 func Creatables() []Creatable {
 	var all []Creatable
 	for _, c := range creatable {
@@ -77,12 +77,13 @@ type Manifest struct {
 	Creatable
 	Name   string
 	Object map[string]any
-	// Count is the number of objects, with {i} replaced by 0, 1, .... Zero means one unchanged object.
+	// Count is the number of copies to create; {i} in a copy is replaced by its number, from 0. Zero means one unchanged
+	// object.
 	Count int
 }
 
-// WantsConversion reports whether the object is a CustomResourceDefinition that is converted by webhook but does not
-// name the webhook.
+// WantsConversion reports whether the object is a CustomResourceDefinition that has the conversion strategy Webhook but
+// does not configure the webhook.
 func (m Manifest) WantsConversion() bool {
 	strategy, _, _ := unstructured.NestedString(m.Object, "spec", "conversion", "strategy")
 	_, named, _ := unstructured.NestedFieldNoCopy(m.Object, "spec", "conversion", "webhook")
@@ -111,10 +112,10 @@ func (m Manifest) object(i int) Manifest {
 	return one
 }
 
-// numberMark is the placeholder for an object's number in a manifest.
+// numberMark is the placeholder in a manifest for the number of the copy.
 const numberMark = "{i}"
 
-// numbered returns a copy of a manifest's value with numberMark replaced by a number.
+// numbered returns a copy of value, a part of a manifest, with numberMark replaced by number.
 func numbered(value any, number string) any {
 	switch v := value.(type) {
 	case string:
@@ -175,7 +176,6 @@ func manifestsOf(actions []Action) []Manifest {
 	return all
 }
 
-// setup checks the actions that run before the first phase.
 func (v *validator) setup(created map[string]bool) {
 	for i := range v.s.Setup {
 		a, path := &v.s.Setup[i], fmt.Sprintf("setup[%d]", i)
@@ -217,8 +217,8 @@ func (v *validator) creation(path string, a *Action, created map[string]bool) {
 		v.fail(path+".spec.conversion", "set controlPlane.apiServer.conversionWebhook: on, or name a webhook here", "%s needs a conversion webhook", m)
 	}
 	created[m.String()] = true
-	// Without this check the mistake would remain hidden, because API servers accept a reference to a missing object: a
-	// FlowSchema without its level matches no request, and a binding without its policy checks nothing.
+	// API servers accept a reference to a missing object, so this mistake would stay hidden: a FlowSchema whose priority level
+	// is missing matches no request, and a binding whose policy is missing checks nothing.
 	for _, r := range references {
 		if r.kind != m.Kind {
 			continue
@@ -245,7 +245,6 @@ func creatableHint(kind any) string {
 // maxCreated is the maximum number of objects of one action. A higher number is assumed to be a mistake.
 const maxCreated = 100_000
 
-// references lists the fields of created objects that name another object.
 var references = []struct {
 	kind     string
 	field    []string

@@ -14,12 +14,12 @@ type Selection struct {
 	// Resource: resource of the objects, such as "deployments.apps" or a custom resource
 	Resource string   `yaml:"resource,omitempty"`
 	Names    []string `yaml:"names,omitempty" zero:"all; leave it out to use the default"` // default all
-	// LabelSelector: such as "app=web,tier!=cache", default all
+	// LabelSelector: label selector of the objects, such as "app=web,tier!=cache", default all
 	LabelSelector string `yaml:"labelSelector,omitempty"`
-	// Share: share of the selected objects, such as 10%, drawn with the seed; default all
+	// Share: fraction of the matching objects to select, such as 10%; `seed` determines which; default all
 	Share *Bound `yaml:"share,omitempty"`
-	// AtLeast: minimum number of selected objects, counted before `share` is applied; fewer are an error; default 0: an empty
-	// selection is only a warning
+	// AtLeast: minimum number of matching objects, before `share` is applied; fewer cause an error; default 0: no match causes
+	// only a warning
 	AtLeast int `yaml:"atLeast,omitempty"`
 }
 
@@ -29,10 +29,10 @@ var PatchTypes = map[string]string{
 	"strategic": "application/strategic-merge-patch+json", "apply": "application/apply-patch+yaml",
 }
 
-// PropagationPolicies lists the propagation policies of a delete.
+// PropagationPolicies lists the deletion propagation policies that an action may set.
 var PropagationPolicies = []string{"Background", "Foreground", "Orphan"}
 
-// OnObjects reports whether the action works on objects of any resource, and not on a workload that a deploy created.
+// OnObjects reports whether the action has a target or templates, and so works on objects of any resource.
 func (a *Action) OnObjects() bool {
 	return a.Has() || a.Target.Resource != "" || slices.Contains([]string{"apply", "patch", "evict", "restart", "exec"}, a.Kind)
 }
@@ -96,14 +96,12 @@ func (v *validator) objectAction(path string, a *Action) {
 	}
 }
 
-// placedAction is an action of a phase or the teardown, with its location.
 type placedAction struct {
 	*Action
 	in, path string // the phase's name, or "teardown"; path in the scenario
 	phase    int    // index of the phase; len(Phases) for the teardown
 }
 
-// objectActions returns the actions on objects in the phases and the teardown, in order.
 func (s *Scenario) objectActions() []placedAction {
 	var all []placedAction
 	for i := range s.Phases {
@@ -190,11 +188,9 @@ func (v *validator) actionTimes(path string, p *Phase, a *Action) {
 	}
 }
 
-// minActionEvery is the shortest interval of a repeated action.
 const minActionEvery = time.Second
 
-// Later reports whether the action has After or Every. Such an action runs independently of the condition that ends the
-// phase.
+// Later reports whether the action has After or Every. Such an action does not delay the end of the phase.
 func (a *Action) Later() bool { return a.OnObjects() && (a.After > 0 || a.Every > 0) }
 
 func (s *Selection) set() bool {

@@ -14,12 +14,12 @@ type Autoscale struct {
 	Utilization int `yaml:"utilization,omitempty" zero:"80"`
 }
 
-// AutoscalerTolerance is the share by which pod usage may differ from the target before an autoscaler acts
+// AutoscalerTolerance is the fraction by which CPU usage may differ from the target before an autoscaler acts
 // (--horizontal-pod-autoscaler-tolerance).
 const AutoscalerTolerance = 0.1
 
-// Needed returns the number of pods that meets the autoscaler's target, within its limits. demand is the total CPU
-// usage of the pods, and request is the CPU request of each pod.
+// Needed returns the number of pods that meets the autoscaler's target, but at least Min and at most Max. demand is the
+// total CPU usage of the pods, and request is the CPU request of each pod.
 func (a Autoscale) Needed(demand, request string) int {
 	n := math.Ceil(float64(milli(demand)) * 100 / (float64(max(milli(request), 1)) * float64(max(a.Utilization, 1))))
 	return min(max(int(n), a.Min), a.Max)
@@ -71,8 +71,8 @@ func (a *Action) Each() []Action {
 	return all
 }
 
-// Awaited returns the names of the workloads for which the condition podsReady waits in a phase. A workload with a Count
-// appears with each of its numbered names. An empty result means all workloads.
+// Awaited returns the names of the workloads whose pods must be ready to end the phase (condition podsReady). A workload
+// with a Count appears with each of its numbered names. An empty result means all workloads.
 func (s *Scenario) Awaited(p *Phase) []string {
 	var names []string
 	for i := range s.Phases {

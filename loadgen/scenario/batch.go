@@ -8,8 +8,9 @@ import (
 
 // Batch creates objects from templates. Each template is rendered once for each iteration and replica.
 type Batch struct {
-	Templates []Template `yaml:"templates,omitempty"` // in this order
-	// Iterations: number of iterations of all templates; {{.Iteration}} counts them from 0; default one for each namespace
+	Templates []Template `yaml:"templates,omitempty"` // templates, rendered in this order
+	// Iterations: number of times that all templates are rendered; {{.Iteration}} counts from 0; default one for each
+	// namespace
 	Iterations int `yaml:"iterations,omitempty" zero:"one for each namespace"`
 	// FromIteration: the first iteration to create; its objects have the same numbers, names and namespaces
 	// as if all iterations were created; default 0
@@ -19,7 +20,7 @@ type Batch struct {
 	// Namespaces: number of namespaces over which the iterations are spread evenly; all batches share these
 	// namespaces; default 1, the run's namespace
 	Namespaces int `yaml:"namespaces,omitempty" zero:"1"`
-	// Vars: values by name, {{.NAME}} in templates
+	// Vars: variables of the templates, by name; {{.NAME}} is the value of NAME
 	Vars map[string]any `yaml:"vars,omitempty"`
 	// Placement: "nodes" adds a node selector and tolerations for the simulated nodes to pods and pod
 	// templates (the default, if there are simulated nodes); "none" adds nothing
@@ -36,13 +37,13 @@ type Template struct {
 	Object any    `yaml:"object,omitempty"` // YAML whose strings are templates
 	// Replicas: number of objects of each document in each iteration; {{.Replica}} counts them from 1; default 1
 	Replicas int `yaml:"replicas,omitempty" zero:"1"`
-	// EveryIterations: render the template only in every Nth iteration, starting with the first;
-	// {{.Iteration}} counts only these; default 1
+	// EveryIterations: render the template only in every Nth iteration, starting with the first; {{.Iteration}} then counts
+	// only these iterations; default 1
 	EveryIterations int `yaml:"everyIterations,omitempty" zero:"1"`
-	// Vars: values in addition to the batch's `vars`; they take precedence
+	// Vars: further variables, in addition to the batch's `vars`; they take precedence
 	Vars map[string]any `yaml:"vars,omitempty"`
 
-	from string // the file that Text was read from
+	from string // the file from which Text was read
 }
 
 // Has reports whether the batch has templates.
@@ -53,7 +54,8 @@ type PlacedBatch struct {
 	*Batch
 	// Name of the load or action. Templates use it as {{.JobName}}.
 	Name string
-	// Path of the batch in the file, and the phase of its action or load; "" if it belongs to no phase.
+	// Path is the batch's field in the scenario. Phase is the phase of its action or load, or "teardown"; "" for objects and
+	// background loads.
 	Path, Phase string
 	// Verbs are the RBAC verbs needed to create the objects, separated by spaces.
 	Verbs string
@@ -63,7 +65,7 @@ type PlacedBatch struct {
 	templates *[]Template // points to the templates in the scenario, also for a load
 }
 
-// Batches lists all batches with their paths: first objects, then actions, the teardown and loads.
+// Batches lists all batches with their paths, in this order: objects, actions, teardown, loads.
 func (s *Scenario) Batches() []PlacedBatch {
 	var all []PlacedBatch
 	for i := range s.Objects {
@@ -102,7 +104,7 @@ func (b *Batch) span() (from, to int) {
 // every returns N if the template is rendered in every Nth iteration.
 func (t *Template) every() int { return max(t.EveryIterations, 1) }
 
-// times returns how often the template is rendered in the given number of iterations, for one replica.
+// times returns in how many of the given iterations the template is rendered.
 func (t *Template) times(iterations int) int { return (iterations + t.every() - 1) / t.every() }
 
 // BatchNamespaces returns the namespaces of all batches. The first is run, the run's own namespace.
@@ -136,7 +138,7 @@ const (
 	maxBatchNamespaces = 10_000
 )
 
-// batchShape checks a batch, except for the text of its templates, which may be in files.
+// batchShape checks all fields of a batch except the text of its templates, which may be in files.
 func (v *validator) batchShape(path string, b *Batch) {
 	v.between(path+".namespaces", float64(b.Namespaces), 1, maxBatchNamespaces)
 	v.between(path+".iterations", float64(b.Iterations), 1, maxBatch)

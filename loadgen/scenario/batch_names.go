@@ -6,11 +6,11 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/template"
 )
 
-// mostCompared is how many replicas, and how many iterations, are checked for duplicate object names.
+// mostCompared is the number of replicas, and of iterations, whose object names distinct compares.
 const mostCompared = 50
 
-// checkBatch expands a batch and reports an error for duplicate names. Only validation calls it, because a run expands
-// its batches several times.
+// checkBatch expands a batch and returns an error if two objects have the same name. Only validation calls it: a run
+// expands its batches several times and need not repeat the check.
 func (s *Scenario) checkBatch(b PlacedBatch) error {
 	o, err := s.Expand(b)
 	for i := 0; err == nil && i < len(b.Templates); i++ {
@@ -57,8 +57,8 @@ func (o *Objects) distinct(i int) error {
 	return nil
 }
 
-// nameReader returns a function that reads the names of the documents of template i; "" means no name. If the template
-// has a Shape, the function renders only the values.
+// nameReader returns a function that reads the names of the documents of template i; "" means no name. If the template has
+// a template.Shape, the function renders only the parts that differ between objects.
 func (o *Objects) nameReader(i int) func(iteration, replica int) ([]string, error) {
 	var outlines []template.JSON
 	if o.shapes[i] != nil {

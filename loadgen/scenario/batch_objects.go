@@ -24,7 +24,7 @@ type Objects struct {
 	seed      int64
 	templates []*template.Template
 	named     []bool            // for each template, whether its text uses .Namespace
-	shapes    []*template.Shape // for each template; nil if it has no shape
+	shapes    []*template.Shape // common structure of each template's objects; nil if unknown
 	documents []int             // number of documents of each template
 	iteration int               // number of objects of the first iteration, which uses all templates
 	even      bool              // all iterations have the same number of objects
@@ -33,13 +33,13 @@ type Objects struct {
 
 	kinds  []ObjectKind
 	kindOf [][]int // index into kinds, by template and document
-	round  []int   // index into kinds of each object of an iteration; nil if iterations differ or have more than longestRound objects
+	round  []int   // index into kinds of each object of an iteration; nil if iterations differ or are longer than longestRound
 	lines  [][]int // line where each document begins, by template and document
 
-	rendered int // number of the first object that the last rendering made; math.MinInt before the first rendering
+	rendered int // number of the first object in held; math.MinInt if held is empty
 	held     []map[string]any
 
-	filled int // number of the first object whose values slots holds; math.MinInt before the first values
+	filled int // number of the first object with the values in slots; math.MinInt if slots is empty
 	slots  []string
 	fits   bool
 }
@@ -58,7 +58,7 @@ type Object struct {
 	APIVersion, Kind, Name string
 	// Namespace is an index into Scenario.BatchNamespaces.
 	Namespace int
-	// Named is true if the manifest may contain NamespaceMark in place of the name of its namespace.
+	// Named is true if the manifest may contain NamespaceMark instead of a namespace's name.
 	Named bool
 	// Placement is the batch's Placement.
 	Placement string
@@ -72,8 +72,8 @@ const NamespaceMark = "namespace-of-the-object"
 // String returns the kind and the name.
 func (o *Object) String() string { return o.Kind + " " + o.Name }
 
-// Expand compiles the templates of a batch, and renders the first and the last object of each.
-// Errors name the file, line and field.
+// Expand compiles the templates of a batch, and renders the first and the last object of each template. Errors name the
+// file, line and field.
 func (s *Scenario) Expand(b PlacedBatch) (*Objects, error) {
 	o := &Objects{batch: b, scenario: s, seed: s.Seed, rendered: math.MinInt, filled: math.MinInt, even: true}
 	o.from, o.to = b.span()
@@ -129,7 +129,6 @@ func (s *Scenario) Expand(b PlacedBatch) (*Objects, error) {
 	return o, nil
 }
 
-// count counts the objects of template i by kind.
 func (o *Objects) count(i int, documents []map[string]any) {
 	o.kindOf, o.lines = append(o.kindOf, make([]int, len(documents))), append(o.lines, make([]int, len(documents)))
 	for d, manifest := range documents {
@@ -205,8 +204,8 @@ func describe(manifest map[string]any) Object {
 	return o
 }
 
-// values returns the values for template i in one iteration and replica, and turn, which selects the random numbers of
-// that replica.
+// values returns the variables of template i for one iteration and replica. turn selects the random numbers of that
+// replica.
 func (o *Objects) values(i, iteration, replica int) (values map[string]any, turn uint64) {
 	values = map[string]any{
 		"Iteration": iteration / o.batch.Templates[i].every(), "Replica": replica, "JobName": o.batch.Name, "Namespace": NamespaceMark,
@@ -216,7 +215,6 @@ func (o *Objects) values(i, iteration, replica int) (values map[string]any, turn
 	return values, uint64(i)<<56 | uint64(iteration)<<28 | uint64(replica)
 }
 
-// render returns the documents of template i for one iteration and replica.
 func (o *Objects) render(i, iteration, replica int) ([]map[string]any, error) {
 	values, turn := o.values(i, iteration, replica)
 	all, err := o.templates[i].Documents(values, o.seed, turn)
@@ -260,7 +258,7 @@ func (o *Objects) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// Len returns the number of objects.
+// Len returns the number of objects of the batch.
 func (o *Objects) Len() int { return o.upTo(o.to) - o.skipped }
 
 // upTo returns the number of objects in all iterations before the given one.
@@ -276,13 +274,13 @@ func (o *Objects) upTo(iteration int) int {
 	return n
 }
 
-// Kinds lists the kinds of object in the first iteration, each once, in order.
+// Kinds lists the kinds of the objects in the first iteration, without duplicates, in the order of their first object.
 func (o *Objects) Kinds() []ObjectKind { return o.kinds }
 
-// longestRound is the maximum number of objects per iteration for which the table Objects.round is made.
+// longestRound is the maximum number of objects per iteration for which Objects.round stores their kinds.
 const longestRound = 4096
 
-// KindAt returns the kind of object n as an index into Kinds.
+// KindAt returns the kind of object n, as an index into Kinds.
 func (o *Objects) KindAt(n int) int {
 	if o.round != nil {
 		return o.round[(n+o.skipped)%o.iteration]
@@ -308,7 +306,6 @@ func (o *Objects) Firsts() ([]Object, error) {
 	return all, nil
 }
 
-// split returns the template, iteration, replica and document of object n.
 func (o *Objects) split(n int) (i, iteration, replica, document int) {
 	n += o.skipped
 	iteration, rest := n/o.iteration, n%o.iteration

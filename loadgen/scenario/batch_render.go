@@ -2,7 +2,7 @@ package scenario
 
 import "fmt"
 
-// At returns object n. The caller may modify its manifest. Access in ascending order is the fastest.
+// At returns object n. The caller may modify its manifest. Calls with ascending n are the fastest.
 func (o *Objects) At(n int) (Object, error) {
 	i, iteration, replica, document := o.split(n)
 	if first := n - document; o.rendered != first {
@@ -21,7 +21,8 @@ func (o *Objects) At(n int) (Object, error) {
 	return one, nil
 }
 
-// shape appends the Shape of template i to o.shapes, or nil if the template has no usable Shape.
+// shape appends to o.shapes the common structure of the objects of template i. It appends nil if the objects have none, or
+// if they need a namespace.
 func (o *Objects) shape(i int) error {
 	values, turn := o.values(i, 0, 1)
 	s, err := o.templates[i].NewShape(values, o.seed, turn)
@@ -42,15 +43,15 @@ func (o *Objects) shape(i int) error {
 	return nil
 }
 
-// DocumentAt returns the indexes of the template and the document of object n. Objects with the same indexes have the
-// same Outline.
+// DocumentAt returns the indexes of the template and of the YAML document from which object n is rendered. All objects with
+// the same two indexes have the same Outline.
 func (o *Objects) DocumentAt(n int) [2]int {
 	i, _, _, d := o.split(n)
 	return [2]int{i, d}
 }
 
-// Outline returns the parts that object n has in common with other objects. It has placeholders (slots) for all other
-// parts; slots is their number. Outline returns nil if the common parts are not known.
+// Outline returns the manifest that object n shares with all objects of its DocumentAt. Placeholders, called slots, mark
+// the parts that differ; slots is their number. Outline returns nil if the shared manifest is unknown.
 func (o *Objects) Outline(n int) (outline *Object, slots int) {
 	i, _, _, d := o.split(n)
 	s := o.shapes[i]
@@ -62,7 +63,7 @@ func (o *Objects) Outline(n int) (outline *Object, slots int) {
 	return &one, s.Slots()
 }
 
-// Slots returns the values for the slots in the Outline of object n, and the object's namespace. If ok is false, use At
+// Slots returns the values of object n for the slots in its Outline, and the index of its namespace. If ok is false, use At
 // instead.
 func (o *Objects) Slots(n int) (slots []string, namespace int, ok bool, err error) {
 	i, iteration, replica, document := o.split(n)

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// CustomFigure is the objective that judges a figure of a custom measurement.
+// CustomFigure is the name of the objective that judges a value (figure) of a custom measurement.
 const CustomFigure = "custom-figure"
 
 // CustomPart names an action or a measurement that the Go program that runs the scenario must provide.
@@ -52,7 +52,6 @@ func measurementOf(figure string) string {
 	return name
 }
 
-// figure checks the field figure of a gate, or of a row of the table that compares variants.
 func (v *validator) figure(path, objective, figure string) {
 	measurement, name, ok := strings.Cut(figure, "/")
 	switch {

@@ -8,7 +8,7 @@ import (
 
 // CustomResource is a custom resource that an object of the run defines.
 type CustomResource struct {
-	Name       string // such as "databases.example.com"
+	Name       string // name, such as "databases.example.com"
 	Kind       string
 	Namespaced bool
 	// Early is true if the setup or the objects define it, before the first phase and before loads create their objects.
@@ -38,7 +38,7 @@ func (s *Scenario) CustomResources() []CustomResource {
 	for i, b := range s.Batches() {
 		expanded, err := s.Expand(b)
 		if err != nil {
-			continue // reading its files reports the error
+			continue // the reader of the files reports the error
 		}
 		for _, definition := range expanded.definitions() {
 			add(i < len(s.Objects), definition)
@@ -65,7 +65,6 @@ func (s *Scenario) DefinedLater() []string {
 // DefinitionKind is the kind of custom resource definitions.
 const DefinitionKind = "CustomResourceDefinition"
 
-// definitions returns the custom resource definitions in the first iteration.
 func (o *Objects) definitions() []map[string]any {
 	if !slices.ContainsFunc(o.kinds, func(k ObjectKind) bool { return k.Kind == DefinitionKind }) {
 		return nil

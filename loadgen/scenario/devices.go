@@ -22,7 +22,6 @@ const (
 	allocator = "DynamicResources"
 )
 
-// mostDevices returns the largest number of devices of any node.
 func (n *Nodes) mostDevices() int {
 	most := 0
 	for _, s := range n.shapes() {
@@ -31,7 +30,7 @@ func (n *Nodes) mostDevices() int {
 	return most
 }
 
-// devices checks that a node has as many devices as each pod of a deploy claims, and that the API server serves claims.
+// devices checks that some node has enough devices for each pod of the deploy, and that the API server serves claims.
 func (v *validator) devices(path string, a *Action) {
 	if a.Devices == 0 || a.Kind != "deploy" {
 		return
@@ -51,7 +50,7 @@ func (v *validator) devices(path string, a *Action) {
 	}
 }
 
-// allocates reports an error for a profile that schedules pods with claims but does not allocate their devices.
+// allocates reports an error if a scheduler profile disables the plugin that allocates devices while pods claim devices.
 func (v *validator) allocates(path string, everywhere schedulerv1.PluginSet) {
 	is := func(p schedulerv1.Plugin) bool { return p.Name == allocator }
 	off := slices.ContainsFunc(everywhere.Disabled, func(p schedulerv1.Plugin) bool { return is(p) || p.Name == "*" })

@@ -88,7 +88,7 @@ func (s *Scenario) Arrivals(l PlacedLoad) (int64, Certainty) {
 		}
 		most, end = int64(all.Len()), "objectsMade"
 	case l.Shape.Kind == "replay":
-		if most = int64(len(l.Shape.Times)); most == 0 { // only the scenario's text was read
+		if most = int64(len(l.Shape.Times)); most == 0 { // the replay's file was not read
 			return 0, Unknown
 		}
 	}
@@ -106,8 +106,8 @@ func (s *Scenario) Arrivals(l PlacedLoad) (int64, Certainty) {
 // Share is the part of a load's requests that have one verb and resource.
 type Share struct {
 	Verb, Resource string
-	Part           float64 // share of the load's arrivals, 0 to 1. An arrival of a history is one or two requests
-	// Sent and Answered are the approximate body sizes in bytes; 0 if unknown.
+	Part           float64 // fraction of the load's arrivals, 0 to 1. An arrival of a history is one or two requests
+	// Sent and Answered are the approximate sizes of the request and response bodies in bytes; 0 if unknown.
 	Sent, Answered float64
 }
 
@@ -174,7 +174,7 @@ func (s *Scenario) Shares(l PlacedLoad) (all []Share) {
 	return all
 }
 
-// answer estimates the size of a response in bytes. It considers only objects that the load creates.
+// answer estimates the size of a response in bytes. It counts only objects that the load creates.
 func (l *Load) answer(o Operation, verb string) float64 {
 	switch {
 	case strings.HasPrefix(o.Resource, "/"), verb == "delete":
@@ -210,10 +210,10 @@ func (s *Scenario) Kept() (sum float64) {
 const (
 	HistoryWrites = 0.5
 	HistoryReads  = 0.35
-	HistoryBlind  = 0.25 // share of writes that use the version that the client last knew, so that writers conflict
+	HistoryBlind  = 0.25 // fraction of writes that use the version that the client last knew, so that writers conflict
 )
 
-// Of returns the number of selected objects if n objects match.
+// Of returns how many of n matching objects the selection selects.
 func (s Selection) Of(n int) int {
 	if s.Share == nil || n == 0 {
 		return n
@@ -221,8 +221,8 @@ func (s Selection) Of(n int) int {
 	return max(1, int(float64(n)*s.Share.Value+0.5))
 }
 
-// LastRound is the minimum time between the start of the last round of a repeated action and the end of the phase. A later
-// round would not have enough time.
+// LastRound is the minimum time between the start of the last round of a repeated action and the end of the phase. The run
+// does not start a round later than that.
 const LastRound = 100 * time.Millisecond
 
 // KindOf returns the kind of a resource that is built into Kubernetes or defined by the run. For other resources it

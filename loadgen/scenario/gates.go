@@ -10,9 +10,9 @@ type gatesFile struct {
 	Gates []Gate `yaml:"gates"`
 }
 
-// WithGates returns the scenario with the gates of a file instead of its own, so that a run can be judged by other
-// gates. The file has one field, gates, written as in a scenario. For a run of a variant, WithGates omits the gates of
-// other variants. The returned error joins all errors, one line each, and reports file as the file name.
+// WithGates returns the scenario with its gates replaced by the gates of a file. The file has one field, gates, written as
+// in a scenario. For a run of a variant, WithGates omits the gates of other variants. The returned error joins all errors,
+// one line each, and reports file as the file name.
 func (s *Scenario) WithGates(file string, data []byte) (*Scenario, error) {
 	doc, err := strictyaml.Parse(file, data)
 	if err != nil {
@@ -43,7 +43,7 @@ func (s *Scenario) WithGates(file string, data []byte) (*Scenario, error) {
 	return &c, nil
 }
 
-// gates checks the gates, except for the rules that need the list of objectives. Package gate checks those.
+// gates checks the gates. Package gate checks the rules that need the list of objectives.
 func (v *validator) gates() {
 	seen := map[string]bool{}
 	for i := range v.s.Gates {
@@ -68,8 +68,8 @@ func (v *validator) gates() {
 	}
 }
 
-// oneSource checks that a value comes from either an objective or PromQL, but not from both. does is the verb of the
-// error message, such as "judges" or "shows".
+// oneSource reports an error unless exactly one of objective and expr (PromQL) is set. does is the verb of the error
+// message, such as "judges" or "shows".
 func (v *validator) oneSource(path, what, does, objective, expr string) bool {
 	switch {
 	case objective == "" && expr == "":

@@ -48,7 +48,7 @@ type PlacedHook struct {
 	Path string
 }
 
-// String returns the hook as in "before storm: COMMAND".
+// String returns the hook in the form "before storm: COMMAND".
 func (h PlacedHook) String() string { return h.When + " " + h.Phase + ": " + h.Hook.String() }
 
 // Hooks lists the hooks of all phases in the order in which they run.

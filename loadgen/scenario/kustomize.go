@@ -20,10 +20,8 @@ import (
 	"github.com/stormglass/stormglass/internal/userfile"
 )
 
-// kustomizations lists the file names that identify a directory as a kustomization.
 var kustomizations = []string{"kustomization.yaml", "kustomization.yml", "Kustomization"}
 
-// manifestText is the text of one or several manifests. Errors use name.
 type manifestText struct{ name, text string }
 
 // kustomize builds a kustomization with kubectl. It uses the kubectl of a controlplane program next to this program or
@@ -66,7 +64,7 @@ const maxManifests = 64 << 20
 
 var errManifestsTooLarge = fmt.Errorf("its manifests have more than %d MiB in total", maxManifests>>20)
 
-// capped is a writer that keeps the first limit bytes, and records whether there were more.
+// capped is a writer that keeps the first limit bytes, and records whether more were written.
 type capped struct {
 	limit int
 	text  bytes.Buffer
@@ -80,12 +78,11 @@ func (c *capped) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// kustomizeWithin is the time limit for building a kustomization.
 const kustomizeWithin = time.Minute
 
 // regularBelow returns an error for the first file of a kustomization that is not a regular file, because reading a pipe
-// may block forever. It checks the directory and, outside it, the directories that the kustomization names. checked has the
-// directories that need no check.
+// may block forever. It also checks the other directories that the kustomization names. checked holds the directories that
+// were already checked.
 func regularBelow(dir string, checked map[string]bool) error {
 	dir, err := filepath.EvalSymlinks(dir) // WalkDir does not follow links
 	if err != nil {

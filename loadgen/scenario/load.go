@@ -47,7 +47,6 @@ func Source(name string) ([]byte, error) {
 	return data, nil
 }
 
-// traceEnding is the file name ending of the catalogue's traces.
 const traceEnding = ".trace.gz"
 
 // TraceSource returns a trace of the catalogue by its file name, for built-in replays.
@@ -107,7 +106,6 @@ func ReadStdin(ctx context.Context, stdin io.Reader, overrides []string) (*Scena
 	return s, s.readFiles(ctx, ".")
 }
 
-// readFiles reads the files that the scenario names; relative paths are relative to dir.
 func (s *Scenario) readFiles(ctx context.Context, dir string) error {
 	return errors.Join(s.readReplays(dir), s.readTemplates(ctx, dir))
 }
@@ -126,8 +124,7 @@ func Parse(file string, data []byte, overrides []string) (*Scenario, error) {
 	return s, nil
 }
 
-// Check runs a check on the scenario. Errors that would not occur without the
-// scenario's overrides name these overrides.
+// Check calls check with the scenario. If the scenario's overrides cause an error, the error names them.
 func (s *Scenario) Check(check func(*Scenario) error) error {
 	err := check(s)
 	if err == nil || s.original == nil {
@@ -168,8 +165,7 @@ func ReadRecorded(file string) (*Scenario, error) {
 // Recorded reports whether the scenario is from a finished run.
 func (s *Scenario) Recorded() bool { return s.recorded }
 
-// parse reads a scenario into s. With an overlay, which sets the fields of a variant, it reads the variant named
-// s.Variant.
+// parse reads a scenario into s. If overlay is not nil, it sets the fields of the variant s.Variant in the document.
 func parse(s *Scenario, file string, data []byte, overrides []string, overlay func(*strictyaml.Document) error) (*Scenario, error) {
 	doc, err := strictyaml.Parse(file, data)
 	if err != nil {

@@ -5,8 +5,8 @@ import (
 	"math"
 )
 
-// MaxHistory is the maximum number of operations in a history. An arrival can be two operations:
-// a read, and a write that depends on it.
+// MaxHistory is the maximum number of operations in a history. One arrival can cause two operations: a read, and a write
+// that depends on it.
 const MaxHistory = 100_000
 
 func historyKind() loadKind {
@@ -32,7 +32,7 @@ func (v *validator) history(path string, l *Load) {
 	v.between(path+".clients", float64(l.Clients), 1, 100)
 	v.between(path+".watchers", float64(l.Watchers), 0, 100)
 	v.between(path+".objects", float64(l.Objects), 1, 1000)
-	if v.s.doc != nil { // 0/s is valid for other loads, but here would mean the default
+	if v.s.doc != nil { // 0/s is valid for other loads, but a history would replace it by the default
 		var written Rate
 		if text := v.s.doc.Text(path + ".rate"); text != "" && written.UnmarshalText([]byte(text)) == nil && written == 0 {
 			v.fail(path+".rate", "write rate: 20/s", "a history of %s does nothing", text)

@@ -2,8 +2,8 @@ package scenario
 
 import "slices"
 
-// loadKind describes a kind of load: every property that depends on the kind is a
-// field. The zero value of each field describes a load of plain requests.
+// loadKind describes a kind of load. Its fields hold all properties that depend on the kind. Their zero values describe a
+// load of plain requests.
 type loadKind struct {
 	name string
 	// example is a list with one load of the kind, in YAML, for hints.
@@ -20,22 +20,22 @@ type loadKind struct {
 
 	// objects is the default number of objects that the load creates to work on; 0 if it creates none.
 	objects int
-	// manifests is true if the objects have the resources of the load's operations, and the load accepts namespaces,
-	// sizes and a manifest.
+	// manifests is true if the load creates objects of its operations' resources, and so accepts the fields for their
+	// namespaces, sizes and manifest.
 	manifests bool
 	// namespaces is true if the load accepts namespaces even if it creates no objects.
 	namespaces bool
-	// fixed is the reason why the load does not accept an Operation; nil if it accepts one. If fixed is set, the field
-	// operations lists what the load performs; it is empty for kinds such as changes and streams.
+	// fixed says why the load does not accept an Operation; nil if it accepts one. If fixed is set, operations lists the
+	// load's own operations; it is empty for kinds such as changes and streams.
 	fixed      *refusal
 	operations []Operation
 
-	// fields returns the fields that this kind accepts but not every kind does, and whether the load sets them. It omits
-	// the fields of the load's objects.
+	// fields lists the fields that only this and some other kinds accept, and whether the load sets them. It omits the fields
+	// that describe the load's objects.
 	fields func(*Load) []field
-	// defaults sets the defaults of the fields that fields returns. It may be nil.
+	// defaults sets the default values of the fields that the function fields returns. It may be nil.
 	defaults func(*Load)
-	// validate checks the rules of this kind. open holds the watch loads that the load may name. It is nil for a
+	// validate checks the rules of this kind. open holds the watch loads to which the load may refer. It is nil for a
 	// background load.
 	validate func(v *validator, path string, l *Load, open map[string]*Load)
 	// plausible checks whether the load can do its work in the available time. If it is nil, only the
@@ -70,10 +70,10 @@ func (l *Load) kind() loadKind {
 	return loadKind{}
 }
 
-// LoadResult is a kind of result by which objectives judge loads. Empty means no result.
+// LoadResult is a kind of result that a load produces and objectives judge. Empty means no result.
 type LoadResult string
 
-// The results of loads.
+// The values of LoadResult.
 const (
 	RequestResults  LoadResult = "requests"
 	WatchResults    LoadResult = "watches"    // from opening and holding watches
@@ -108,8 +108,8 @@ func LoadExample(r LoadResult) string {
 // objects.
 func (l *Load) OpensWatches() bool { return l.kind().watches }
 
-// Operations lists the operations of the load; for watches, the one that says what they watch. It is
-// empty for kinds without operations, such as changes, streams and replay.
+// Operations lists the operations of the load. For watches, the only operation names the watched objects. The list is empty
+// for kinds without operations, such as changes, streams and replay.
 func (l *Load) Operations() []Operation {
 	switch k := l.kind(); {
 	case k.fixed != nil:

@@ -1,6 +1,5 @@
 package scenario
 
-// objectsKind describes loads that create each object of a batch once and then end.
 func objectsKind() loadKind {
 	return loadKind{
 		name: "objects", example: "[{kind: objects, rate: 100/s, templates: [{file: web.yaml, replicas: 1000}]}]", results: []LoadResult{RequestResults},

@@ -33,7 +33,7 @@ type Replayed struct {
 const (
 	minSpeed, maxSpeed = 0.01, 100
 	maxCopies          = 100
-	maxActors          = 2000 // users in all copies
+	maxActors          = 2000 // maximum number of users in all copies together
 	maxNamespaces      = 1000
 )
 
@@ -97,7 +97,7 @@ func (s *Scenario) readTrace(l PlacedLoad, dir string) error {
 	return s.replays(l, t, data)
 }
 
-// replays assigns the trace to the load, or returns an error if the trace is too large.
+// replays makes the load replay the trace t, or returns an error if t is too large.
 func (s *Scenario) replays(l PlacedLoad, t *trace.Trace, data []byte) error {
 	fail := func(field, hint, format string, args ...any) error {
 		return s.Errorf(l.Path+"."+field, hint, format, args...)
@@ -121,7 +121,6 @@ func (s *Scenario) replays(l PlacedLoad, t *trace.Trace, data []byte) error {
 	return nil
 }
 
-// bundleTrace adds the trace to the files of a scenario.
 func (l *Load) bundleTrace(files map[string][]byte) {
 	if l.Recorded == nil {
 		return
@@ -145,7 +144,8 @@ func (l *Load) traceNamespaces() int {
 // Impersonates reports whether the load impersonates users.
 func (l *Load) Impersonates() bool { return len(l.Tenants) > 0 || l.kind().traced }
 
-// ActorUser returns the user name under which one copy of the trace replays the requests of an actor.
+// ActorUser returns the user name with which the load replays the requests of an actor (a client in the trace). copy is the
+// number of the copy of the trace.
 func (l *Load) ActorUser(a trace.Actor, copy int) string {
 	name := a.Name
 	if a.As != "" {

@@ -1,6 +1,5 @@
 package scenario
 
-// streamSubresources maps the kinds of stream to subresources of pods.
 var streamSubresources = map[string]string{"logs": "log", "exec": "exec", "attach": "attach", "portForward": "portforward"}
 
 func streamsKind() loadKind {

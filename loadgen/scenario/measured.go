@@ -11,8 +11,8 @@ import (
 //go:embed measured.txt
 var measured string
 
-// Memory is the peak memory of recorded runs of a built-in scenario: the sum of the largest resident sets of a plane's
-// processes, and the largest resident set of loadgen.
+// Memory is the peak memory of recorded runs of a built-in scenario. Plane is the sum of the largest resident sets of the
+// control plane's processes. Loadgen is the largest resident set of loadgen.
 type Memory struct {
 	Plane, Loadgen Bytes
 }
@@ -37,7 +37,7 @@ func RecordedMemory(name string) (Memory, bool) {
 // String returns the sum of Plane and Loadgen, such as "1.12 GB".
 func (m Memory) String() string { return decimal(m.Plane + m.Loadgen) }
 
-// decimal formats a size as in the table of a run's cost: "989 MB", "1.12 GB".
+// decimal formats a size in MB or GB: "989 MB", "1.12 GB".
 func decimal(b Bytes) string {
 	if b < 1e9 {
 		return fmt.Sprintf("%.0f MB", float64(b)/1e6)

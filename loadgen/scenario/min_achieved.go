@@ -1,12 +1,11 @@
 package scenario
 
-// DefaultMinAchieved is the default of MinAchieved: the minimum share of its work that a load or an action must achieve for the
-// run to pass. It allows for jitter and rounding, which cost less than 5%.
+// DefaultMinAchieved is the default of MinAchieved: the fraction of the requested work that each load and action must do
+// for the run to pass. It allows for jitter and rounding, which cost less than 5%.
 const DefaultMinAchieved = 0.95
 
-// LeastAchieved returns the minimum share of its work that a load or an action must achieve. own is the MinAchieved of
-// the load or action; it may be nil. said is false if neither own nor the scenario sets the share. A nil Scenario has
-// the default.
+// LeastAchieved returns the fraction of the requested work that a load or an action must do. own is its MinAchieved, or
+// nil. said is false if neither own nor the scenario sets the fraction; least is then the default. s may be nil.
 func (s *Scenario) LeastAchieved(own *Bound) (least float64, said bool) {
 	switch {
 	case own != nil:

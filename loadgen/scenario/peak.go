@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// LoadPeak holds the maximum number of requests that a load sends in one second: Second.
+// LoadPeak is the peak rate of a load. Second is the maximum number of requests or watch openings in one second.
 type LoadPeak struct {
 	Load   string
 	Path   string // in the file
-	Opens  bool   // opens watches; each opening is one request or two
+	Opens  bool   // the load opens watches; to open a watch takes one or two requests
 	Second float64
 }
 
@@ -87,10 +87,9 @@ func (s *Scenario) CheckRate(most Rate) error {
 	return s.Errorf(path, "lower the rates with --set, or raise --max-rate", "phase %s sends up to %s requests/s (%s), but --max-rate is %s", p.Phase, plainRate(p.Most()), strings.Join(parts, ", "), most)
 }
 
-// plainRate formats a rate with at most two decimals.
 func plainRate(v float64) string { return plain(math.Round(v*100) / 100) }
 
-// peak returns the maximum number of arrivals in one second.
+// peak returns the maximum number of arrivals of the load in one second.
 func (l *Load) peak() float64 {
 	rate := float64(l.Rate)
 	if l.Recorded != nil {
@@ -118,7 +117,8 @@ func (l *Load) peak() float64 {
 	return rate
 }
 
-// mostWithin returns the maximum number of times that lie within an interval shorter than length. at must be sorted.
+// mostWithin returns how many of the times in `at` lie, at most, within an interval shorter than length. `at` must be
+// sorted.
 func mostWithin(at []float64, length float64) (most int) {
 	first := 0
 	for i := range at {

@@ -26,11 +26,11 @@ type forecast struct {
 	fleet
 }
 
-// placed is a workload. since is the index of the phase with the last action on it.
+// placed is a workload in the forecast. since is the index of the phase with the last action on it.
 type placed struct {
 	Action
-	made    string // path of its deploy
-	path    string // path of the field that determines its replicas
+	made    string // path of the deploy action
+	path    string // path of the field that sets the replicas
 	since   int
 	update  *Action // last rollingUpdate of pods from an earlier phase; nil after the run has waited for the pods
 	updated string  // path of update
@@ -133,7 +133,8 @@ func (c *forecast) checkSpread(path string, a *Action) {
 	}
 }
 
-// awaitPods checks that the pods can become ready in the phase, and that they are not all ready when the phase begins.
+// awaitPods checks that the condition podsReady can become true in the phase, and is not already true when the phase
+// begins.
 func (c *forecast) awaitPods(path string, phase int, p *Phase) {
 	at := path + ".until"
 	nodes, names := c.v.s.Nodes, c.v.s.Awaited(p)
@@ -143,7 +144,7 @@ func (c *forecast) awaitPods(path string, phase int, p *Phase) {
 		c.v.fail(at, "add actions: [{kind: deploy, name: web, replicas: 100}], or write for: 30s", "podsReady is met immediately: nothing is deployed by phase %q", p.Name)
 	case nodes.Count == 0:
 		c.v.fail(at, "set nodes.count", "podsReady is never met: there are no simulated nodes to run pods")
-	case c.podsNeverReady: // reported once
+	case c.podsNeverReady: // already reported
 	case c.registered() == 0:
 		c.v.fail(at, "add a nodeScaleUp before, or lower nodes.later", "podsReady is never met: no node has registered")
 	case c.live() <= 0:

@@ -12,7 +12,6 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/load/arrival"
 )
 
-// defaultQuota is etcd's default backend quota.
 const defaultQuota = 2 << 30
 
 // loads checks whether the loads can do their work in the available time, and whether their objects fit into etcd's quota.
@@ -27,8 +26,7 @@ func (c *forecast) loads() {
 	c.controllers()
 }
 
-// controllers reports an error for each phase that waits for pods or nodes while the controllers that create the pods,
-// or mark the nodes NotReady, are off.
+// controllers reports an error if a phase waits for podsReady or nodesNotReady, but a controller that this needs is off.
 func (c *forecast) controllers() {
 	const flag = "controlPlane.controllerManager.flags.controllers"
 	list, set := c.v.s.ControlPlane.ControllerManager.Flags["controllers"]
@@ -113,7 +111,7 @@ func after(at time.Duration) string {
 	return "comes after " + Duration(at.Round(time.Second)).String()
 }
 
-// atLeast formats a rate above the given one as a whole number per second, minute or hour.
+// atLeast returns a rate slightly above the given one, written as a whole number per second, minute or hour.
 func atLeast(rate float64) string {
 	for _, unit := range []struct {
 		name    string

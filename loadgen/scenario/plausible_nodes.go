@@ -113,8 +113,8 @@ func (c *forecast) applyFaults(path string, p *Phase) {
 	c.noticeable = c.noticeable || c.down > 0
 }
 
-// fail records that n nodes become silent at the given time. announced is true if the nodes themselves report that they
-// stop.
+// fail records that n nodes become silent at the given time. announced is true if the nodes themselves report that they are
+// stopping.
 func (c *forecast) fail(at time.Duration, announced bool, n int) {
 	if announced {
 		at -= c.v.s.notice()

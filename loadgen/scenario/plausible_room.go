@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// room is the number of nodes of one shape, and the pods, devices, CPU and memory that each of them has.
+// room describes all nodes of one shape: their number, and the pods, devices, CPU and memory of each node.
 type room struct {
 	count, pods, devices int64
 	cpu, memory          int64 // in thousandths
@@ -31,7 +31,7 @@ func (c *forecast) rooms() []room {
 	return all
 }
 
-// shapes returns the shapes of the nodes, at least one.
+// shapes returns the shapes of the nodes: nodes.shapes or, without these, the only shape of all nodes.
 func (n *Nodes) shapes() []NodeShape {
 	if len(n.Shapes) > 0 {
 		return n.Shapes
@@ -87,8 +87,8 @@ func (c *forecast) least(d *placed) int {
 	return d.Replicas
 }
 
-// demands returns the demand for each resource, over all workloads. If more is not nil, demands adds one pod of that
-// workload.
+// demands returns the demand for each resource, summed over all workloads. If more is not nil, it adds one pod of the
+// workload more.
 func (c *forecast) demands(rooms []room, more *placed) []demand {
 	pods, cpu, memory, devices := demand{what: "pods"}, demand{what: "CPUs"}, demand{what: "bytes of memory"}, demand{what: "devices"}
 	add := func(d *placed, n float64) {
@@ -158,8 +158,8 @@ func (c *forecast) tooLarge(d *placed, rooms []room) bool {
 	return true
 }
 
-// noPodFits reports an error for a pod that is larger than every node. The error names the field that the user wrote: if
-// the pod has the default size, it says that the nodes are too small.
+// noPodFits reports an error for a pod that is larger than every node. If the user set the pod's size, the error is at the
+// deploy. If the pod has the default size, the error is at the nodes, which are too small.
 func (c *forecast) noPodFits(d *placed, field string, most *resource.Quantity, size string, least *resource.Quantity) {
 	at, hint := d.made+"."+field, "write a larger nodes."+field
 	if most.Sign() > 0 {
@@ -205,7 +205,7 @@ func (a *Action) takesAway(replicas int) bool {
 	return shareOf(replicas, a.MaxUnavailable, math.Floor) > 0 || shareOf(replicas, a.MaxSurge, math.Ceil) == 0
 }
 
-// shareOf returns text as a number. A percentage is a share of n, rounded by round.
+// shareOf parses a number or a percentage of n. round rounds the percentage to a whole number.
 func shareOf(n int, text string, round func(float64) float64) int {
 	percent, ok := strings.CutSuffix(text, "%")
 	v, _ := strconv.Atoi(percent)

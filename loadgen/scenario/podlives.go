@@ -9,25 +9,23 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// PodLifeAnnotation is an annotation whose value names the life of a pod. It takes precedence over Match and Share.
+// PodLifeAnnotation is a pod annotation whose value is the name of a PodLife. It takes precedence over Match and Share.
 const PodLifeAnnotation = "stormglass.dev/pod-life"
 
-// PodLife describes what happens to the containers of a share of the pods on simulated nodes
-// ([lives of pods](pod-lives.md)).
+// PodLife describes what happens to the containers of some or all pods on simulated nodes ([lives of pods](pod-lives.md)).
 type PodLife struct {
 	Name  string   `yaml:"name"`            // unique; label `life` of `stormglass_node_pod_life_events_total`
 	Match PodMatch `yaml:"match,omitempty"` // pods to which the life applies, default all
 	// Share: share of the matching pods, such as 5%, drawn by seed and pod; default: all that no earlier life has selected
 	Share *Bound `yaml:"share,omitempty"`
-	// Container: the container to which this life applies, except its `init` and `evict`; default: all containers
+	// Container: the container to which this life applies (but not its fields `init` and `evict`); default: all containers
 	// except init containers and sidecars
 	Container string `yaml:"container,omitempty"`
 	// Init: how each init container runs; init containers run one after another; default: they succeed immediately
 	Init ContainerRun `yaml:"init,omitempty"`
 	// ImagePullErrorFor: how long image pulls fail, from the pod's start; 24h means always
 	ImagePullErrorFor Spread `yaml:"imagePullErrorFor,omitempty"`
-	// ReadyAfter: time from a container's start until it is ready; with a readiness probe, it becomes Ready at the next
-	// attempt
+	// ReadyAfter: time from a container's start until it is ready; with a readiness probe, it becomes Ready at the next probe
 	ReadyAfter   Spread `yaml:"readyAfter,omitempty"`
 	ContainerRun `yaml:",inline"`
 	// ReadinessFailsAfter: time from each change to Ready until the readiness probe fails

@@ -133,7 +133,6 @@ func (v *validator) profiled(path string, p *Profile) {
 	}
 }
 
-// profileTimes checks that a profile ends by the end of its phase.
 func (v *validator) profileTimes(path string, phase *Phase, p *Profile) {
 	length, what := phase.For.D(), "the phase lasts"
 	if !phase.Until.IsZero() {
@@ -150,7 +149,7 @@ func (v *validator) profileTimes(path string, phase *Phase, p *Profile) {
 	v.fail(path+field, "start it earlier, or make the phase longer", "the profile ends %s after the start of phase %q, and %s %s", Duration(end), phase.Name, what, Duration(length))
 }
 
-// CPUProfiled lists the CPU profiles, each as a deviation from upstream, because it slows its component down.
+// CPUProfiled lists the CPU profiles as deviations from upstream, because CPU profiling slows a component down.
 func (s *Scenario) CPUProfiled() []control.Deviation {
 	var all []control.Deviation
 	for _, p := range s.Profiles() {

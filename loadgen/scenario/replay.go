@@ -94,14 +94,13 @@ func ParseReplay(file string, data []byte) ([]float64, error) {
 	return times, nil
 }
 
-// Bundle returns, by name, the files that must accompany the scenario when it is copied to another place: the arrival
-// times and traces of replays. It changes the scenario so that it refers to these files. Files with different contents
-// have different names.
+// Bundle returns the files that must be copied together with the scenario, by name: the arrival times and traces of
+// replays. It changes the scenario to refer to these names. Files with different contents have different names.
 func (s *Scenario) Bundle() map[string][]byte {
 	files := map[string][]byte{}
 	for _, l := range s.Loads() {
 		l.bundleTrace(files)
-		if l.Shape.Kind != "replay" || len(l.Shape.Times) == 0 { // only the scenario's text was read
+		if l.Shape.Kind != "replay" || len(l.Shape.Times) == 0 { // the replay's file was not read
 			continue
 		}
 		var text []byte

@@ -39,7 +39,6 @@ var selectableTable string
 // selectable maps each resource to the fields that its field selectors may use.
 var selectable = sync.OnceValue(func() map[string][]string { return rows(selectableTable) })
 
-// rows returns the words of each line of a table, keyed by the first word.
 func rows(table string) map[string][]string {
 	all := map[string][]string{}
 	for line := range strings.Lines(table) {
@@ -57,7 +56,6 @@ var documents = []string{"/api", "/apis", "/openapi/v2", "/openapi/v3"}
 // OpenAPI document.
 func IsDocument(resource string) bool { return strings.HasPrefix(resource, "/") }
 
-// document checks an operation whose resource is a document (see IsDocument).
 func (v *validator) document(at string, o *Operation) {
 	known := slices.Contains(documents, o.Resource)
 	for _, d := range documents {
@@ -80,8 +78,8 @@ func groupOf(resource string) string {
 	return group
 }
 
-// custom reports whether the resource belongs to a group that is not one of Kubernetes' own. Only a cluster knows
-// whether it serves such a resource. The names of these groups contain a dot.
+// custom reports whether the resource belongs to a group that is not one of Kubernetes' own. The names of such groups
+// contain a dot. Only a cluster knows whether it serves the resource.
 func custom(resource string) bool {
 	if IsDocument(resource) || !strings.Contains(groupOf(resource), ".") {
 		return false
@@ -232,7 +230,7 @@ const (
 	dataLimit = 1 << 20
 )
 
-// payloadLimit returns the largest payload of an operation's objects, and the reason.
+// payloadLimit returns the largest payload of an operation's objects in bytes, and the reason for this limit.
 func (l *Load) payloadLimit(o Operation) (limit int, why string) {
 	switch {
 	case l.manifestOf(o):
@@ -286,7 +284,7 @@ type BuiltIn struct {
 	Verbs             []string
 }
 
-// BuiltIns lists the resources of Kubernetes itself, by name.
+// BuiltIns lists the resources that are built into Kubernetes, ordered by name.
 func BuiltIns() (all []BuiltIn) {
 	for _, name := range slices.Sorted(maps.Keys(builtIns())) {
 		plural, group, _ := strings.Cut(name, ".")

@@ -74,7 +74,7 @@ func (x schemaOf) Field(resource string, path []string) error {
 	return nil
 }
 
-// Followed lists the sets of objects in conditions and transitions, without duplicates.
+// Followed lists, without duplicates, the sets of objects that the conditions and transitions watch.
 func (s *Scenario) Followed() []condition.Set {
 	var all []condition.Set
 	for _, f := range s.followedAt() {
@@ -92,8 +92,8 @@ type followedAt struct {
 	sets []condition.Set
 }
 
-// followedAt lists the sets of objects with the fields of the scenario that name them. A condition that does not compile
-// has no sets.
+// followedAt lists the sets of objects that conditions and transitions watch, with the paths of their scenario fields. A
+// condition that does not compile has no sets.
 func (s *Scenario) followedAt() (all []followedAt) {
 	for i := range s.Phases {
 		if u := s.Phases[i].Until; u.OfObjects() {

@@ -8,7 +8,6 @@ import (
 // Teardown is the name of the teardown in {{.JobName}}, the timeline and errors.
 const Teardown = "teardown"
 
-// teardown checks the actions after the last phase.
 func (v *validator) teardown() {
 	for i := range v.s.Teardown {
 		a, path := &v.s.Teardown[i], fmt.Sprintf("teardown[%d]", i)
@@ -36,7 +35,6 @@ var onlyMade = []string{
 	"roles.rbac.authorization.k8s.io", "rolebindings.rbac.authorization.k8s.io", "leases.coordination.k8s.io",
 }
 
-// ofDeploys lists the resources whose objects a deploy may create.
 var ofDeploys = []string{
 	"services", "deployments.apps", "statefulsets.apps", "daemonsets.apps", "cronjobs.batch", "horizontalpodautoscalers.autoscaling",
 }

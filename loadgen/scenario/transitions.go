@@ -15,12 +15,12 @@ import (
 // maxTransitions limits the memory for distributions: each transition needs two of 200 KB in each phase.
 const maxTransitions = 20
 
-// Transition measures how long objects take from one state to another, as seen by a watch. The names
-// pod-scheduled, pod-initialized, pod-containers-ready, pod-ready, job-complete, pvc-bound, service-endpoints
-// and deployment-available need no other fields; other names do (docs/reference/conditions.md).
+// Transition measures how long objects take from one state to another, as seen by a watch. The names pod-scheduled,
+// pod-initialized, pod-containers-ready, pod-ready, job-complete, pvc-bound, service-endpoints and deployment-available are
+// predefined; with other names, set the other fields (docs/reference/conditions.md).
 type Transition struct {
 	Name      string `yaml:"name"`                // unique
-	Resource  string `yaml:"resource,omitempty"`  // such as "pods"
+	Resource  string `yaml:"resource,omitempty"`  // resource of the objects, such as "pods"
 	Namespace string `yaml:"namespace,omitempty"` // namespace of the objects, default the run's
 	Selector  string `yaml:"selector,omitempty"`  // label selector, such as "app=web", default any
 	// From: a state; default "created", when the watch first sees the object
@@ -82,7 +82,7 @@ func (v *validator) transitions() {
 		t := &v.s.Transitions[i]
 		path := fmt.Sprintf("transitions[%d]", i)
 		v.uniqueName(path, "transition", t.Name, seen)
-		if !v.s.recorded { // the run may be from another version
+		if !v.s.recorded { // another version of Stormglass may have recorded the run
 			v.transition(path, t)
 		}
 	}

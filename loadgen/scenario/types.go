@@ -51,10 +51,10 @@ type Scenario struct {
 	Gates       []Gate    `yaml:"gates,omitempty"`    // conditions for the run to pass
 	Signals     []Signal  `yaml:"signals,omitempty"`  // metrics that show the incident
 	AbortOn     []Abort   `yaml:"abortOn,omitempty"`  // conditions that end the run early
-	Variants    []Variant `yaml:"variants,omitempty"` // versions of the scenario
+	Variants    []Variant `yaml:"variants,omitempty"` // the scenario with other values for some fields
 	Compare     []Figure  `yaml:"compare,omitempty"`  // rows of the table that compares variants
 	Capacity    *Capacity `yaml:"capacity,omitempty"` // the search of `loadgen capacity`
-	Variant     string    `yaml:"variant,omitempty"`  // name of the variant; a run writes it into its copy of the scenario
+	Variant     string    `yaml:"variant,omitempty"`  // name of the variant; only a run writes this field
 
 	doc *strictyaml.Document
 	// overrides are the settings that were applied to the scenario file. original is the scenario without them; it is
@@ -63,10 +63,10 @@ type Scenario struct {
 	original  *Scenario
 	// recorded is true if the scenario is from a finished run.
 	recorded bool
-	// variants are the complete scenarios of the elements of Variants.
+	// variants holds the complete scenario of each element of Variants.
 	variants []*Scenario
-	// linksOn is true if networkFaults was turned on automatically. Either linksFor is the path of the fault that
-	// requires it, or linksOf is the name of another variant with such a fault.
+	// linksOn is true if networkFaults was turned on automatically. linksFor is then the path of the fault that requires it.
+	// If that fault is in another variant, linksFor is controlPlane.networkFaults and linksOf names the variant.
 	linksOn           bool
 	linksFor, linksOf string
 }
@@ -311,12 +311,12 @@ type Figure struct {
 	Transition string `yaml:"transition,omitempty"`
 	// Quantile: for transition-latency, as in a gate
 	Quantile float64 `yaml:"quantile,omitempty" zero:"0.99"`
-	// Spread: standard deviation of ln(B/A) between control planes with the same configuration, as measured by
-	// `loadgen ab`; figures with a `spread` may decide a comparison
+	// Spread: standard deviation of ln(B/A) in comparisons of control planes A and B with the same configuration, as measured
+	// by `loadgen ab`; rows with a `spread` may decide a comparison
 	Spread *Bound `yaml:"spread,omitempty"`
 }
 
-// Capacity describes a search for the highest value of a field at which all gates hold.
+// Capacity describes a search for the highest value of a scenario field at which all gates pass.
 type Capacity struct {
 	Field string `yaml:"field"` // path of the field, as for --set, such as background.NAME.rate or nodes.count
 	From  Bound  `yaml:"from"`  // lowest value: a rate such as 50/s, or a number

@@ -12,7 +12,8 @@ type Fault struct {
 	// Component: the component by name, kind or role, as in docs/reference/faults.md; default for slowFsync: all etcd members
 	Component  string   `yaml:"component,omitempty"`
 	Components []string `yaml:"components,omitempty"` // several components
-	// Peers: the components at the other ends of the links that a networkDelay or partition affects, default all.
+	// Peers: the components at the other ends of the links (connections) that a networkDelay or partition affects, default
+	// all.
 	Peers []string `yaml:"peers,omitempty"`
 	After Duration `yaml:"after,omitempty"` // time from the phase's start to the start of the fault, default 0s
 	// For: length of the fault; default: to the end of the phase
@@ -70,7 +71,7 @@ func (f Fault) moves() bool { return control.Fault{Kind: f.Kind}.Moves() }
 // OfNetwork reports whether the fault delays or cuts links between components.
 func (f Fault) OfNetwork() bool { return f.kind().Links }
 
-// On lists the affected components as they are written in the scenario.
+// On lists the names or selectors of the affected components, as written in the scenario.
 func (f Fault) On() []string {
 	if f.Component != "" {
 		return append([]string{f.Component}, f.Components...)
@@ -78,7 +79,8 @@ func (f Fault) On() []string {
 	return f.Components
 }
 
-// Times returns the times at which the fault begins, relative to the start of its phase. A repeated fault has several.
+// Times returns the times at which the fault begins, counted from the start of its phase. A repeated fault begins several
+// times.
 func (f Fault) Times() []time.Duration {
 	var all []time.Duration
 	for i := range max(1, f.Repeat) {
@@ -94,7 +96,7 @@ func (f Fault) Span() time.Duration {
 	return times[len(times)-1] + f.For.D()
 }
 
-// Control converts the fault to the type that the supervisor of the control plane accepts. seed, the scenario's seed,
+// Control converts the fault to the type that the supervisor of the control plane accepts. seed is the scenario's seed; it
 // determines the random parts of the fault.
 func (f Fault) Control(seed int64) control.Fault {
 	on := f.On()

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Load is one stream of work that runs during a phase, or in every phase.
+// Load is a stream of requests or other work that runs during one phase or in every phase.
 type Load struct {
 	Name string `yaml:"name,omitempty"` // unique in the run, default: the kind
 	// Kind: "requests", "watches", "changes", "history", "streams", "objects", "replay" or "custom":
@@ -24,7 +24,7 @@ type Load struct {
 	// Connections: number of HTTP/2 connections, used in turn, default 4; the load opens more when all are full
 	Connections int `yaml:"connections,omitempty" zero:"4"`
 
-	// The request that the load sends, unless Mix is set; for watches, what they watch.
+	// Operation is the request that the load sends, unless Mix is set. For watches, it names the watched objects.
 	Operation `yaml:",inline"`
 	Mix       []Operation `yaml:"mix,omitempty"` // operations, drawn by weight; replaces `verb` and the other fields of an operation
 
@@ -54,7 +54,8 @@ type Load struct {
 	Start string      `yaml:"start,omitempty"`
 	Slow  SlowWatches `yaml:"slow,omitempty"` // makes some watches read slowly
 
-	// Watches: for changes, the load of watches whose objects this load changes, and which must deliver each change
+	// Watches: for changes, the name of a load of watches; this load changes its objects, and its watches must deliver each
+	// change
 	Watches string `yaml:"watches,omitempty"`
 
 	// Clients: for a history, the number of clients, each with one operation in flight; default 5, at 20/s in total
@@ -63,14 +64,15 @@ type Load struct {
 
 	// Templates: for a load of objects, the templates of its objects, as in a Batch; each object is created once
 	Templates []Template `yaml:"templates,omitempty"`
-	// Iterations: number of iterations of all templates; {{.Iteration}} counts them from 0; default one for each namespace
+	// Iterations: number of times that all templates are rendered; {{.Iteration}} counts from 0; default one for each
+	// namespace
 	Iterations int `yaml:"iterations,omitempty" zero:"one for each namespace"`
 	// FromIteration: the first iteration to create; its objects have the same numbers, names and namespaces
 	// as if all iterations were created; default 0
 	FromIteration int `yaml:"fromIteration,omitempty"`
 	// ToIteration: create only the iterations before this one; default all
 	ToIteration int `yaml:"toIteration,omitempty" zero:"all"`
-	// Vars: values by name, {{.NAME}} in templates
+	// Vars: variables of the templates, by name; {{.NAME}} is the value of NAME
 	Vars map[string]any `yaml:"vars,omitempty"`
 	// Placement: "nodes" (the default) or "none", as in a Batch
 	Placement string `yaml:"placement,omitempty"`
@@ -160,7 +162,8 @@ type Tenant struct {
 	Share  float64  `yaml:"share,omitempty" zero:"1"` // share of the requests, relative to the other tenants; default 1
 }
 
-// SlowWatches describes slow consumers: watches that read one stream window of data at once, then only `bytesPerSecond`.
+// SlowWatches describes watches with a slow consumer: each reads one stream window (`window` bytes) of data at once, then
+// only `bytesPerSecond`.
 type SlowWatches struct {
 	Fraction       float64 `yaml:"fraction,omitempty"`            // fraction of the load's watches, 0 to 1
 	BytesPerSecond Bytes   `yaml:"bytesPerSecond,omitempty"`      // bytes per second that each watch reads after its window; 0: it stops reading

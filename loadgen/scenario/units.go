@@ -31,8 +31,8 @@ func (d Duration) String() string {
 // MarshalText encodes the duration as UnmarshalText accepts it.
 func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
-// Spread is a length of time that varies, written as "2s" (always the same) or "2s..20s": a log-normal
-// distribution with this median and 99th percentile.
+// Spread is a random length of time. "2s" is always the same; "2s..20s" is a log-normal distribution with this median and
+// 99th percentile.
 type Spread struct{ Median, P99 time.Duration }
 
 // UnmarshalText parses a spread.
@@ -142,7 +142,7 @@ func (b Bytes) MarshalText() ([]byte, error) {
 // Roughly formats a size with three digits.
 func (b Bytes) Roughly() string { return inUnits(float64(b)) }
 
-// Unit is the unit of a gate's value.
+// Unit is the unit of a value, such as the value of a gate.
 type Unit string
 
 // The units of values.
@@ -164,17 +164,17 @@ func (u Unit) Example() string {
 	}[u]
 }
 
-// Bound is a gate's limit: a number and its text in the scenario.
+// Bound is a number with its text in the scenario, such as the `max` of a gate.
 type Bound struct {
 	Value float64
-	// units are the units that the text may have: only seconds for "1s", and a count, ratio or bare number for "5".
+	// units are the possible units of the number: only seconds for "1s", but a count, a ratio or no unit for "5".
 	units []Unit
 	text  string
 }
 
 var boundForm = regexp.MustCompile(`^([-+]?[0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?)\s*([A-Za-zµ%/]*)$`)
 
-// UnmarshalText parses a bound in any unit; Fits reports whether it fits the expected unit.
+// UnmarshalText parses a bound in any unit. Fits reports whether that unit is the expected one.
 func (b *Bound) UnmarshalText(text []byte) error {
 	s := string(text)
 	b.text = s

@@ -13,17 +13,16 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/condition"
 )
 
-// untilNames lists the named conditions.
 var untilNames = []string{"nodesReady", "nodesNotReady", "podsReady", "watchesOpen", "resourcesServed", "objectsMade"}
 
-// Until is a condition. It is a name such as podsReady, or a CEL expression over sets of objects such as
-// count(pods where status.phase == "Running") >= 950, or fields with one test (`condition`, `jsonpath` or `cel`)
-// that must hold for objects of a resource (docs/reference/conditions.md).
+// Until is a condition, in one of three forms: a name such as podsReady; a CEL expression over sets of objects, such as
+// count(pods where status.phase == "Running") >= 950; or fields with one test (`condition`, `jsonpath` or `cel`) that
+// objects of a resource must pass (docs/reference/conditions.md).
 type Until struct {
 	// Text is the name or the expression; empty if the condition is written as fields.
 	Text string `yaml:"-"`
 
-	Resource  string `yaml:"resource,omitempty"`  // such as "deployments.apps"
+	Resource  string `yaml:"resource,omitempty"`  // resource of the objects, such as "deployments.apps"
 	Name      string `yaml:"name,omitempty"`      // name of a single object, default any
 	Namespace string `yaml:"namespace,omitempty"` // namespace of the objects, default the run's
 	Selector  string `yaml:"selector,omitempty"`  // label selector, such as "app=web", default any
@@ -32,7 +31,7 @@ type Until struct {
 	// JSONPath: a path with the value that it must have, such as "{.status.phase}=Running", or a path that must have any
 	// value, such as "{.status.phase}"
 	JSONPath string `yaml:"jsonpath,omitempty"`
-	CEL      string `yaml:"cel,omitempty"` // such as "object.status.readyReplicas > 3"
+	CEL      string `yaml:"cel,omitempty"` // CEL expression, such as "object.status.readyReplicas > 3"
 	// Count: minimum number of objects, or "all" (the default: all that exist, at least one)
 	Count string `yaml:"count,omitempty"`
 }
@@ -61,7 +60,7 @@ func (u Until) Is(name string) bool { return u.Text == name }
 // OfObjects reports whether the condition is an expression or a test on objects, not a named condition.
 func (u Until) OfObjects() bool { return !u.IsZero() && !slices.Contains(untilNames, u.Text) }
 
-// String returns the name, the expression, or a short text for the fields.
+// String returns the name, the expression, or a short text that describes the fields.
 func (u Until) String() string {
 	if u.Text != "" || u.IsZero() {
 		return u.Text
@@ -81,7 +80,6 @@ func (u Until) String() string {
 	return strings.Join(append(parts, u.test()), " ")
 }
 
-// countAll is the value of Count that selects all existing objects.
 const countAll = "all"
 
 // test returns the test as text, from Condition, JSONPath or CEL.
@@ -136,14 +134,14 @@ func (s *Scenario) Conditions() (map[string]*condition.Condition, error) {
 	return all, nil
 }
 
-// oneWord matches text that may be the name of a condition.
+// oneWord matches text that is one word, and so may be a misspelled name of a condition.
 var oneWord = regexp.MustCompile(`^[A-Za-z]*$`)
 
 // until checks the condition of a phase. It returns false if the condition is invalid.
 func (v *validator) until(path string, p *Phase) bool {
 	u := &p.Until
 	switch {
-	case v.s.recorded && u.OfObjects(): // the run may be from another version
+	case v.s.recorded && u.OfObjects(): // another version of Stormglass may have recorded the run
 		return true
 	case u.Text == "":
 		return v.untilFields(path, u)
@@ -167,7 +165,6 @@ func (v *validator) failCondition(path string, err error) {
 
 var objectCount = regexp.MustCompile(`^[1-9][0-9]{0,6}$`)
 
-// untilFields checks a condition that is written as fields.
 func (v *validator) untilFields(path string, u *Until) bool {
 	before := len(v.errs)
 	v.followed(path, u.Resource, u.Namespace, u.Selector)

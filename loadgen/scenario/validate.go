@@ -15,7 +15,7 @@ import (
 	"github.com/stormglass/stormglass/internal/strictyaml"
 )
 
-// Bounds of a scenario's values. They catch typing errors: each is far above the capacity of one machine.
+// Bounds of a scenario's values. They catch typing errors: each bound is far above the capacity of one machine.
 const (
 	MaxNodes   = 100_000
 	MaxRate    = 100_000 // per second
@@ -30,17 +30,16 @@ const (
 // dnsLabel matches names that become part of object names.
 var dnsLabel = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?$`)
 
-// numberOrPercent matches values of maxSurge and maxUnavailable.
 var numberOrPercent = regexp.MustCompile(`^[0-9]{1,7}%?$`)
 
-// sizeWithB matches a size whose unit ends in B. Units of Kubernetes quantities do not.
+// sizeWithB matches a size whose unit ends in B, such as 1MiB. Kubernetes quantities have no such units.
 var sizeWithB = regexp.MustCompile(`^([0-9.]+) ?([kKmMgGtT])i?[bB]$`)
 
-// validator collects errors in the order of the file.
+// validator checks a scenario, and collects the errors in the order of the file.
 type validator struct {
 	s    *Scenario
 	errs []error
-	// plane is the control plane after all previous upgrades and downgrades, or nil before the first.
+	// plane is the control plane after all upgrades and downgrades checked so far; nil before the first.
 	plane *control.Config
 }
 
@@ -106,11 +105,10 @@ func (v *validator) between(path string, value, low, high float64) {
 
 func plain(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
 
-// hugeExponent matches an exponent of at least three digits.
 var hugeExponent = regexp.MustCompile(`[eE][-+]?[0-9]{3}`)
 
 // hugeQuantity reports whether a quantity is too long or has too large an exponent. Package resource computes powers of ten
-// exactly: for 1e-2147483648 when it parses the text, and for 1e2147483647 when it compares quantities.
+// exactly, which takes too long for 1e-2147483648 (when it parses the text) and 1e2147483647 (when it compares quantities).
 func hugeQuantity(text string) bool { return len(text) > 100 || hugeExponent.MatchString(text) }
 
 // ParseQuantity parses a Kubernetes quantity whose exponent has at most two digits.
@@ -168,7 +166,7 @@ func (s *Scenario) validate() error {
 	}
 	v.name("name", s.Name)
 	v.between("seed", float64(s.Seed), -maxSeed, maxSeed)
-	if !s.recorded { // the run may be from another version
+	if !s.recorded { // another version of Stormglass may have recorded the run
 		v.controlPlane()
 	}
 	v.nodes()
@@ -199,7 +197,7 @@ func (s *Scenario) validate() error {
 	if len(v.errs) == 0 {
 		v.targets()
 	}
-	if len(v.errs) == 0 && !s.recorded { // otherwise there is no reliable forecast
+	if len(v.errs) == 0 && !s.recorded { // otherwise the forecast would be unreliable
 		v.forecast()
 	}
 	v.variants()
@@ -242,7 +240,7 @@ func (v *validator) phases(loadNames, created map[string]bool) {
 			v.fault(fmt.Sprintf("%s.faults[%d]", path, j), p, &p.Faults[j])
 			v.inOrder(fmt.Sprintf("%s.faults[%d]", path, j), p, j)
 		}
-		if len(v.errs) == before { // an invalid fault might affect any component
+		if len(v.errs) == before { // after an error, the components of the fault are unknown
 			v.clashes(path, p)
 		}
 		v.loadsOf(path, p, held, loadNames)

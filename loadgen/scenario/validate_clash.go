@@ -8,8 +8,8 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// faultMargin is the maximum time for removing a fault. During this time, a fault that has ended still interferes with a
-// fault that begins.
+// faultMargin is the maximum time for removing a fault. During this time, the ended fault still interferes with a fault
+// that begins.
 const faultMargin = 100 * time.Millisecond
 
 // clashes reports an error for two faults of one phase if the supervisor would refuse the later fault. Without this
@@ -55,7 +55,8 @@ func (f *Fault) goneAfter(begin time.Duration) time.Duration {
 	return begin + f.For.D() + faultMargin
 }
 
-// shared returns a part of the control plane that the two faults cannot affect at the same time, or "" if none exists.
+// shared returns, in words, a part of the control plane that the two faults cannot affect at the same time, or "" if none
+// exists.
 func (v *validator) shared(f, g *Fault) string {
 	a, b := v.needs(f), v.needs(g)
 	if part, clash := control.Clash(a.sure, b.sure); clash {
@@ -74,8 +75,8 @@ func (v *validator) shared(f, g *Fault) string {
 	return ""
 }
 
-// needs lists the parts of the control plane that a fault affects: sure for certain, and roles only if a component holds
-// a role, such as leader, when the fault begins.
+// needs holds the claims of a fault on parts of the control plane. sure holds the certain claims. roles holds the claims
+// that depend on which component has a role, such as leader, when the fault begins.
 type needs struct {
 	sure  []control.Claim
 	roles []roleNeeds
@@ -83,10 +84,10 @@ type needs struct {
 
 type roleNeeds struct {
 	part string            // the part in words, for messages: "the process of etcd-leader"
-	may  [][]control.Claim // the claims of each component that may hold the role
+	may  [][]control.Claim // the claims for each component that may hold the role
 }
 
-// always reports whether the role's claims clash with has, no matter which component holds the role.
+// always reports whether the claims of the role clash with the claims has for every component that may hold the role.
 func (r roleNeeds) always(has []control.Claim) bool {
 	return len(r.may) > 0 && !slices.ContainsFunc(r.may, func(want []control.Claim) bool {
 		_, clash := control.Clash(want, has)
@@ -120,8 +121,8 @@ func (v *validator) claims(asked control.Fault, on []string) []control.Claim {
 	return asked.Claims(on, links)
 }
 
-// named returns the components that the selectors certainly select. Which component leads or follows is known only when
-// the fault begins, so named ignores such selectors if there are several components.
+// named returns the components that the selectors are certain to select. It ignores a selector by role, such as leader, if
+// there are several components, because only the start of the fault determines which one has the role.
 func (v *validator) named(selectors []string) []string {
 	c := v.s.ControlPlane
 	return c.Named(selectors, func(s control.Selector) []string {

@@ -80,7 +80,7 @@ func (v *validator) foreignToFault(path string, f *Fault) {
 	v.onlyFor(path, f.Kind, slices.Concat(times, others))
 }
 
-// planeFault checks a fault in the same way as the supervisor of the control plane.
+// planeFault checks a fault with the same rules as the supervisor of the control plane.
 func (v *validator) planeFault(path string, f *Fault) {
 	before := len(v.errs)
 	if f.Component != "" {
@@ -114,7 +114,7 @@ func (v *validator) planeFault(path string, f *Fault) {
 	for _, p := range problems {
 		at := path + "." + p.Path
 		switch {
-		case (p.Path == "components" || p.Path == "peers") && !named, p.Path == "to" && v.s.recorded: // the run may have versions that this program does not know
+		case (p.Path == "components" || p.Path == "peers") && !named, p.Path == "to" && v.s.recorded: // the run may use versions that this program does not know
 			continue
 		case p.Path == "components" && len(f.Components) == 0:
 			at = path + ".component"
@@ -128,7 +128,7 @@ func (v *validator) planeFault(path string, f *Fault) {
 	}
 }
 
-// move checks an upgrade or downgrade of the control plane. All earlier upgrades and downgrades have been applied.
+// move checks an upgrade or downgrade of the control plane, and applies it to v.plane for later checks.
 func (v *validator) move(path string, f *Fault, asked control.Fault) {
 	if f.Repeat > 1 {
 		v.fail(path+".repeat", "leave it out", "a repetition has no effect, because the first fault moves all components")
@@ -149,7 +149,7 @@ func (v *validator) move(path string, f *Fault, asked control.Fault) {
 	v.plane = &after
 }
 
-// inOrder checks that upgrades and downgrades are written in the order in which they begin. Each starts from the
+// inOrder checks that upgrades and downgrades are written in the order in which they begin, because each starts from the
 // versions that the previous one set.
 func (v *validator) inOrder(path string, p *Phase, j int) {
 	f := &p.Faults[j]

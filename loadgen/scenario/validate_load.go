@@ -11,7 +11,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/load/arrival"
 )
 
-// Manifests lists the resources for which Stormglass has a built-in manifest.
+// Manifests lists the resources for which Stormglass has a built-in manifest, so that a load needs none.
 var Manifests = []string{
 	"configmaps", "secrets", "services", "serviceaccounts", "pods", "leases.coordination.k8s.io", WidgetResource,
 }
@@ -19,9 +19,9 @@ var Manifests = []string{
 // WidgetResource is a custom resource of Stormglass. A run that uses it creates its definition.
 const WidgetResource = "widgets.load.stormglass.dev"
 
-// loadsOf checks the loads of one phase. held holds the watches that earlier phases left open; changes in this phase may
-// name them. names holds the names of all loads so far. Names must be unique in the whole run, because a load's objects
-// carry its name.
+// loadsOf checks the loads of one phase. held holds the watches that earlier phases left open; a load of changes may refer
+// to them. names holds the names of all loads so far. Names must be unique in the run, because they label the objects of
+// the load.
 func (v *validator) loadsOf(path string, p *Phase, held map[string]*Load, names map[string]bool) {
 	watches := maps.Clone(held)
 	for j := range p.Load {
@@ -46,7 +46,7 @@ func (v *validator) uniqueLoad(path string, l *Load, names map[string]bool) {
 	v.unique(path, "load", l.Name, "give each load of the run a unique name", names)
 }
 
-// load checks one load. watches holds the watches that changes may name; it is nil for background loads.
+// load checks one load. watches holds the watches to which a load of changes may refer; nil for background loads.
 func (v *validator) load(path string, l *Load, watches map[string]*Load) {
 	if !v.oneOf(path+".kind", l.Kind, LoadKinds()...) {
 		return
@@ -64,7 +64,7 @@ func (v *validator) load(path string, l *Load, watches map[string]*Load) {
 	l.kind().validate(v, path, l, watches)
 }
 
-// minTimeout is the minimum timeout of a request or hook. Anything useful takes longer.
+// minTimeout is the minimum timeout of a request or hook. Useful work takes longer.
 const minTimeout = time.Millisecond
 
 func (v *validator) objects(path string, l *Load) {
@@ -78,7 +78,7 @@ func (v *validator) objects(path string, l *Load) {
 		v.between(fmt.Sprintf("%s.sizes[%d].size", path, i), float64(s.Size), 1, 1<<20)
 		v.weight(fmt.Sprintf("%s.sizes[%d].weight", path, i), s.Weight)
 	}
-	if len(l.Sizes) > 0 && l.Size != 0 && !v.s.recorded { // an earlier version wrote both
+	if len(l.Sizes) > 0 && l.Size != 0 && !v.s.recorded { // an earlier version of Stormglass wrote both
 		v.fail(path+".size", "keep one of them", "both size and sizes")
 	}
 	if !l.kind().manifests {
@@ -103,8 +103,8 @@ type field struct {
 	of   string // the kinds, separated by spaces
 }
 
-// onlyFor reports an error for each field that is set but that the kind does not accept. If such fields were silently
-// ignored, users would believe that they had an effect.
+// onlyFor reports an error for each field that is set but that the kind does not accept. If such a field were ignored, its
+// author would believe that it has an effect.
 func (v *validator) onlyFor(path, kind string, all []field) {
 	for _, f := range all {
 		if f.set && !slices.Contains(strings.Fields(f.of), kind) {
@@ -204,7 +204,7 @@ func (v *validator) shape(path string, l *Load) {
 
 const (
 	maxSteps = 10_000
-	// minEvery is the shortest distinguishable time between bursts.
+	// minEvery is the shortest time between bursts.
 	minEvery = 10 * time.Millisecond
 )
 

@@ -93,7 +93,7 @@ func (v *validator) objectValue(path string, value any, want reflect.Type) {
 	}
 }
 
-// objectMembers checks the members of a map or struct. If the type is an interface, it checks any value.
+// objectMembers checks the members of a map or struct of type want. If want is an interface, value may have any type.
 func (v *validator) objectMembers(path string, value any, want reflect.Type) {
 	free := want.Kind() == reflect.Interface
 	if items, ok := value.([]any); ok && free {
@@ -162,7 +162,7 @@ func fieldHint(key string, known []string) string {
 	return strictyaml.Hint(key, known, "known here: "+strings.Join(known, ", "))
 }
 
-// unmarshals reports whether a type with its own JSON decoder accepts a value. For other types, it returns true.
+// unmarshals reports whether a value is valid for a type with its own JSON decoder. It returns true for other types.
 func unmarshals(value any, want reflect.Type) (hint, expected string, ok bool) {
 	into := reflect.New(want).Interface()
 	reader, reads := into.(json.Unmarshaler)

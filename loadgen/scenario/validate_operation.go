@@ -94,11 +94,10 @@ func (v *validator) answer(path string, l *Load, o *Operation) {
 	}
 }
 
-// cborGate is the feature gate that permits API servers to send CBOR.
 const cborGate = "CBORServingAndStorage"
 
-// selectableOf lists the fields that field selectors may use for a resource. It returns nil if only a cluster knows
-// them.
+// selectableOf lists the fields that field selectors may use for a resource; nil for a custom resource, whose fields only a
+// cluster knows.
 func selectableOf(resource string) []string {
 	if own, ok := selectable()[resource]; ok {
 		return own
@@ -152,7 +151,7 @@ func (v *validator) fieldSelector(path, resource, text string) {
 	}
 }
 
-// body checks the fields for a request body that is not a whole object.
+// body checks the fields of an operation whose request body is not a whole object.
 func (v *validator) body(path string, o *Operation) {
 	if o.PatchType != "" {
 		v.oneOf(path+".patchType", o.PatchType, "merge", "json", "strategic")

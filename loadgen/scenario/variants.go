@@ -11,7 +11,7 @@ import (
 	"github.com/stormglass/stormglass/internal/userfile"
 )
 
-// mostVariants is the maximum number of variants, because the scenario is parsed and kept once for each.
+// mostVariants is the maximum number of variants. It limits memory, because each variant is a parsed copy of the scenario.
 const mostVariants = 100
 
 // parseVariants parses the scenario once for each variant, with the variant's fields applied. Errors name the variant.
@@ -34,8 +34,8 @@ func (s *Scenario) parseVariants(file string, data []byte, overrides []string) e
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	// If a fault needs networkFaults in one variant, turn networkFaults on in all variants. Otherwise the proxies of the
-	// links would distort the comparison.
+	// If a fault in one variant needs networkFaults, turn networkFaults on in all variants. Otherwise only some variants would
+	// have proxies in their links, which would distort the comparison.
 	for _, from := range s.variants {
 		if !from.linksOn {
 			continue
@@ -118,11 +118,10 @@ func (s *Scenario) Faults() []PlacedFault {
 	return all
 }
 
-// everyVariant selects all variants on the command line, so no variant may have this name.
+// everyVariant stands for all variants on the command line, so no variant may have this name.
 const everyVariant = "all"
 
-// fixed lists the fields that all variants of a scenario must share, because a comparison
-// needs them to be equal.
+// fixed lists the fields that a variant must not set, because a comparison needs them to be equal.
 var fixed = []string{"apiVersion", "kind", "name", "variants", "variant", "compare", "capacity"}
 
 func (v *validator) variants() {
@@ -166,7 +165,7 @@ func (v *validator) signal(path, name string) {
 	}
 }
 
-// known reports an error if name is not in all.
+// known reports an error if name is not in all. what is the kind of thing with that name, such as "signal".
 func (v *validator) known(path, what, name string, all []string) {
 	if slices.Contains(all, name) {
 		return
@@ -212,8 +211,8 @@ func (v *validator) signals() {
 	}
 }
 
-// apart reports an error if a phase is in two of a signal's lists (steady, under and after), or if the after phases precede
-// the fault.
+// apart reports an error if a phase is in two of a signal's lists (steady, under and after), or if the last after phase
+// precedes the first under phase.
 func (v *validator) apart(path string, s *Signal) {
 	both := func(field string, phases []string, other string, others []string) {
 		for j, name := range phases {
@@ -233,7 +232,7 @@ func (v *validator) apart(path string, s *Signal) {
 	}
 }
 
-// compare checks the figures, except for the rules that need the list of objectives. Package gate checks those.
+// compare checks the rows of the comparison of variants. Package gate checks the rules that need the list of objectives.
 func (v *validator) compare() {
 	seen := map[string]bool{}
 	for i := range v.s.Compare {
@@ -258,8 +257,7 @@ func (v *validator) compare() {
 	}
 }
 
-// capacity checks the range of the search. It does not check whether the field accepts both ends of the range: this is
-// checked later, by reading the scenario with each end.
+// capacity checks the range of the search. Later code checks both ends: it reads the scenario with each of them.
 func (v *validator) capacity() {
 	c := v.s.Capacity
 	if c == nil {
@@ -293,7 +291,6 @@ func (v *validator) gateVariants(path string, g *Gate) {
 	}
 }
 
-// workloadFields lists the fields that only some kinds of actions on workloads accept.
 func (a *Action) workloadFields(recorded bool) []field {
 	return []field{
 		{"replicas", a.Replicas != 0, "deploy scale"}, {"service", a.Service, "deploy"}, {"evictAfter", a.EvictAfter != 0, "deploy"},

@@ -41,7 +41,7 @@ func (s *Scenario) MarksOutOfService() bool {
 	return slices.ContainsFunc(s.Faults(), func(f PlacedFault) bool { return f.OutOfService })
 }
 
-// actsOn maps actions other than deploy and delete to the kinds of workload that they accept.
+// actsOn maps actions other than deploy and delete to the kinds of workload on which they can act.
 var actsOn = map[string]string{
 	"rollingUpdate": Deployment + " " + StatefulSet + " " + DaemonSet,
 	"scale":         Deployment + " " + StatefulSet,

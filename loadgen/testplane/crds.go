@@ -20,7 +20,6 @@ import (
 	"github.com/stormglass/stormglass/internal/userfile"
 )
 
-// establishedPoll is the interval at which establish checks whether a definition is established.
 const establishedPoll = 50 * time.Millisecond
 
 func definitions() schema.GroupVersionResource {
@@ -36,7 +35,8 @@ func (p *Plane) admin() (*rest.Config, error) {
 	return cfg, nil
 }
 
-// define creates the CustomResourceDefinitions in the files of Plane.CRDs and returns when all are established.
+// define creates the CustomResourceDefinitions in the files of Plane.CRDs, and returns when the API server serves all of
+// them.
 func (p *Plane) define() error {
 	if len(p.CRDs) == 0 {
 		return nil
@@ -81,7 +81,7 @@ func readDefinitions(file string) ([]*unstructured.Unstructured, error) {
 			return all, nil
 		case err != nil:
 			return nil, fmt.Errorf("%s: %w", file, err)
-		case len(d.Object) == 0: // a document with only comments
+		case len(d.Object) == 0: // the document has only comments
 			continue
 		case d.GetKind() != "CustomResourceDefinition":
 			return nil, fmt.Errorf("%s: %s %s is not a CustomResourceDefinition", file, d.GetKind(), d.GetName())
@@ -90,7 +90,7 @@ func readDefinitions(file string) ([]*unstructured.Unstructured, error) {
 	}
 }
 
-// establish creates a definition and waits until it is established.
+// establish creates a definition and waits until its condition Established is true.
 func establish(ctx context.Context, client dynamic.ResourceInterface, d *unstructured.Unstructured) error {
 	if _, err := client.Create(ctx, d, metav1.CreateOptions{}); err != nil {
 		return err

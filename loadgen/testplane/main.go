@@ -14,7 +14,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/cluster"
 )
 
-// startWithin is the maximum time for each step of the start. A machine that is not overloaded needs only seconds for a step.
+// startWithin is the maximum time for each step of the plane's start. A step takes seconds unless the machine is
+// overloaded.
 const startWithin = 2 * time.Minute
 
 // Main starts the plane, runs the package's tests, stops the plane and returns the exit code. If the plane does not start or
@@ -64,7 +65,6 @@ func (p *Plane) stop() error {
 	return nil
 }
 
-// find returns the path of the program controlplane.
 func (p *Plane) find() (string, error) {
 	const hint = "`make build` in a checkout of Stormglass makes bin/controlplane, in 6 to 10 minutes the first time"
 	for _, named := range []struct{ by, path string }{{"Plane.Binary", p.Binary}, {"$" + BinaryEnv, os.Getenv(BinaryEnv)}} {

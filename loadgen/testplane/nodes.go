@@ -15,10 +15,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// readyPoll is the interval at which awaitNodes lists the nodes.
 const readyPoll = 100 * time.Millisecond
 
-// startNodes starts the simulated nodes and returns when they are Ready.
 func (p *Plane) startNodes() (stop func(), err error) {
 	if p.Nodes == 0 {
 		return func() {}, nil
@@ -82,7 +80,6 @@ func isReady(c corev1.NodeCondition) bool {
 	return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
 }
 
-// silent is a progress display that shows nothing.
 type silent struct{}
 
 func (silent) Step(string)       {}

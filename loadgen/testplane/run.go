@@ -16,10 +16,10 @@ import (
 // judgeMargin is the time before a test's deadline that is reserved for ending the run and judging it.
 const judgeMargin = 20 * time.Second
 
-// Run runs a scenario on the plane and returns its result. file is a path, or the name of a scenario of the catalogue. If the run does
-// not pass, the test fails with one line for each reason. Run removes the objects that the run created. change sets further options,
-// such as Loads, Actions and Measurements. Scenarios of parallel tests run one after another. The run's directory, with report.html,
-// is in the test's ArtifactDir, which `go test -artifacts` keeps.
+// Run runs a scenario on the plane and returns its result. file is a path or the name of a built-in scenario. If the run
+// does not pass, the test fails with one line for each reason. Run removes the objects that the run created. Each change
+// may set further options, such as Loads, Actions and Measurements. Scenarios of parallel tests run one after another. The
+// run directory, with report.html, is in the test's ArtifactDir, which `go test -artifacts` keeps.
 func (p *Plane) Run(t testing.TB, file string, change ...func(*loadgen.Options)) result.Result {
 	t.Helper()
 	p.mustRun(t)
@@ -52,7 +52,8 @@ func (p *Plane) Run(t testing.TB, file string, change ...func(*loadgen.Options))
 	return res
 }
 
-// within returns a context that ends judgeMargin before the test's deadline, or with the test if there is no deadline.
+// within returns a context that ends judgeMargin before the test's deadline. If the test has no deadline, the context ends
+// with the test.
 func within(t testing.TB) (context.Context, context.CancelFunc) {
 	if d, ok := t.(interface{ Deadline() (time.Time, bool) }); ok {
 		if at, ok := d.Deadline(); ok {

@@ -31,8 +31,8 @@ import (
 // BinaryEnv is the environment variable that names the program controlplane.
 const BinaryEnv = "STORMGLASS_CONTROLPLANE"
 
-// Plane is a control plane that the tests of a package share. The zero value has one of each component and no nodes. Set the fields
-// before you call Main.
+// Plane is a control plane that the tests of a package share. The zero value has one instance of each component and no
+// nodes. Set the fields before you call Main.
 type Plane struct {
 	// Nodes is the number of simulated nodes that all tests share. The nodes have no taints, so any pod can be scheduled to
 	// them. A scenario may have additional nodes, which accept only pods of the scenario.
@@ -46,7 +46,7 @@ type Plane struct {
 	Binary string
 
 	running *control.Supervisor // nil until the plane has been started
-	turn    sync.Mutex          // held by the running scenario, because scenarios would disturb each other
+	turn    sync.Mutex          // locked while a scenario runs, because scenarios would disturb each other
 }
 
 // Config returns a client configuration for the code under test. Its user is a cluster-admin who is subject to API Priority and
@@ -76,7 +76,6 @@ func (p *Plane) Dir(t testing.TB) string {
 	return p.running.Cluster().Dir
 }
 
-// mustRun fails the test if the plane is not running.
 func (p *Plane) mustRun(t testing.TB) {
 	t.Helper()
 	if p.running == nil {

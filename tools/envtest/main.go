@@ -29,7 +29,7 @@ import (
 // settle is the time from the start of the processes until their memory is read.
 const settle = 3 * time.Second
 
-// sample holds the measurements of one start: the seconds until ready, the memory in megabytes, and the seconds to stop.
+// sample holds the measurements of one start: the seconds until ready, the memory in MB, and the seconds to stop.
 type sample struct{ start, memory, stop float64 }
 
 func main() {
@@ -111,7 +111,8 @@ func startEnvtest(assets string) (s sample, err error) {
 	return s, err
 }
 
-// startPlane returns a sample of the whole plane, and a sample of only its etcd and kube-apiserver.
+// startPlane starts and stops a plane. It returns a sample of the whole plane (all), and a sample of only its etcd and
+// kube-apiserver (shared).
 func startPlane(binary, dir string) (all, shared sample, err error) {
 	began := time.Now()
 	plane, err := control.Start(context.Background(), control.StartOptions{Binary: binary, Dir: dir, Config: &control.Config{}})
@@ -136,7 +137,6 @@ func startPlane(binary, dir string) (all, shared sample, err error) {
 	return all, shared, err
 }
 
-// childMemory returns the memory of all child processes.
 func childMemory() float64 {
 	sum := 0.0
 	tasks, _ := filepath.Glob("/proc/self/task/*/children") // fails only for a bad pattern

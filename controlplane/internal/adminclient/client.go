@@ -200,7 +200,8 @@ func (c *Client) EtcdStatus(ctx context.Context, etcd topology.Process) (s EtcdS
 	return s, err
 }
 
-// CallEtcd calls the JSON gateway of one etcd member, so that this package does not need etcd's client library.
+// CallEtcd calls a path of the JSON gateway of one etcd member. With the gateway, this package does not need etcd's
+// client library.
 func (c *Client) CallEtcd(ctx context.Context, etcd topology.Process, path string, in, out any) error {
 	body, err := json.Marshal(in)
 	if err != nil {
@@ -305,7 +306,7 @@ func (c *Client) DeleteSelected(ctx context.Context, path, selector string) erro
 	return nil
 }
 
-// Served returns nil if the API servers answer a GET request for path with success.
+// Served returns nil if the API servers answer a GET request for path with a status of 2xx.
 func (c *Client) Served(ctx context.Context, path string) error {
 	return c.kube.CoreV1().RESTClient().Get().AbsPath(path).Do(ctx).Error()
 }

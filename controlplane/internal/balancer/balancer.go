@@ -46,7 +46,6 @@ func (o Options) withDefaults() Options {
 	return Options{cmp.Or(o.Interval, 500*time.Millisecond), cmp.Or(o.Timeout, time.Second), cmp.Or(o.Fall, 3)}
 }
 
-// dialTimeout is the time limit to connect to a server on this machine.
 const dialTimeout = time.Second
 
 // Balancer forwards connections to servers. The caller must close it.
@@ -60,7 +59,7 @@ type Balancer struct {
 	buffers  sync.Pool // shared by all connections, each of which holds a buffer only while it forwards data
 
 	mu     sync.Mutex
-	turn   int // rotates the order among servers with equally many connections
+	turn   int // incremented for each connection, so that servers with equally many connections take turns
 	closed bool
 	// young holds the client connections that are not yet forwarded to a server.
 	young map[net.Conn]struct{}
@@ -169,7 +168,7 @@ func (b *Balancer) addPair(s *server, client, upstream net.Conn) *pair {
 	return p
 }
 
-// server is a backend and its observed state. Balancer.mu guards the state.
+// server is a backend and its observed state, which Balancer.mu guards.
 type server struct {
 	Backend
 	ready  bool
@@ -197,8 +196,8 @@ func (b *Balancer) States() []State {
 	return all
 }
 
-// order returns the servers in the order in which a new connection tries them. Ready servers come first, sorted by the
-// number of their connections, so that a server that comes back gets its share. The other servers come last: if all
+// order returns the servers in the order in which a new connection tries them. Ready servers come first, the one with the
+// fewest connections at the front, so that a restarted server gets new connections. The other servers come last: if all
 // servers are too slow to answer a check, refusing connections would not help any client.
 func (b *Balancer) order() []*server {
 	b.mu.Lock()

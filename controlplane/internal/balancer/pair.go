@@ -9,10 +9,10 @@ import (
 
 type pair struct {
 	client, upstream net.Conn
-	buffers          *sync.Pool // of *[bufferSize]byte
+	buffers          *sync.Pool // holds values of type *[bufferSize]byte
 }
 
-// run copies data in both directions until both sides have ended, or one has failed.
+// run copies data in both directions. It returns when both connections have ended or a copy has failed.
 func (p *pair) run() {
 	var both sync.WaitGroup
 	both.Go(func() { p.carry(p.upstream, p.client) })
@@ -25,8 +25,8 @@ func (p *pair) close() {
 	p.upstream.Close()
 }
 
-// carry copies data from one connection to the other. When from ends, it half-closes to, because the other direction
-// may still carry data. A failure closes both connections.
+// carry copies data between two connections. When the connection "from" ends, carry closes only the write side of the
+// connection "to", because the other direction may still carry data. A failure closes both connections.
 func (p *pair) carry(to, from net.Conn) {
 	err := p.forward(to.(*net.TCPConn), from.(*net.TCPConn))
 	if err != nil || to.(*net.TCPConn).CloseWrite() != nil {
@@ -37,7 +37,7 @@ func (p *pair) carry(to, from net.Conn) {
 // bufferSize is the size of one read in bytes: two full TLS records.
 const bufferSize = 32 << 10
 
-// forward copies data until from ends. The end of from is not an error.
+// forward copies data until the connection "from" ends, and then returns nil.
 func (p *pair) forward(to, from *net.TCPConn) error {
 	raw, err := from.SyscallConn()
 	if err != nil {

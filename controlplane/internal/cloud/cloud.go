@@ -26,7 +26,7 @@ import (
 // requestTimeout is the time limit of one request, as in the SDKs of clouds.
 const requestTimeout = 30 * time.Second
 
-// Provider is a cloudprovider.Interface.
+// Provider implements cloudprovider.Interface for the simulated cloud.
 type Provider struct {
 	url  string
 	http *http.Client
@@ -60,15 +60,15 @@ func (p *Provider) LoadBalancer() (cloudprovider.LoadBalancer, bool) { return ba
 func (p *Provider) InstancesV2() (cloudprovider.InstancesV2, bool)   { return instances{p}, true }
 func (p *Provider) Routes() (cloudprovider.Routes, bool)             { return routes{p}, true }
 
-// Instances returns false, because the provider does not implement it. Zones and Clusters are not implemented either.
+// Instances returns false: the provider implements InstancesV2 instead. It does not implement Zones and Clusters.
 func (p *Provider) Instances() (cloudprovider.Instances, bool) { return nil, false }
 func (p *Provider) Zones() (cloudprovider.Zones, bool)         { return nil, false }
 func (p *Provider) Clusters() (cloudprovider.Clusters, bool)   { return nil, false }
 
 var errNotFound = errors.New("the cloud has no object of that name")
 
-// call sends in, unless in is nil, and decodes the answer into out. For a request over the cloud's rate limit it
-// returns an api.RetryError. Only the service controller handles an api.RetryError: it waits as long as the cloud
+// call sends a request with the body "in" (nil means no body) and decodes the answer into out. If the request exceeds the
+// cloud's rate limit, call returns an api.RetryError. Only the service controller then waits as long as the cloud
 // requests.
 func (p *Provider) call(ctx context.Context, method, path string, in, out any) error {
 	var body io.Reader = http.NoBody

@@ -29,7 +29,7 @@ func (i instances) get(ctx context.Context, node *corev1.Node) (instance control
 	return instance, true, err
 }
 
-// InstanceExists returns true for nodes that are not managed.
+// InstanceExists returns true for a node without a providerID of this cloud, because the cloud does not manage it.
 func (i instances) InstanceExists(ctx context.Context, node *corev1.Node) (bool, error) {
 	_, _, err := i.get(ctx, node)
 	if errors.Is(err, cloudprovider.InstanceNotFound) {
@@ -44,7 +44,7 @@ func (i instances) InstanceShutdown(ctx context.Context, node *corev1.Node) (boo
 	return false, err
 }
 
-// InstanceMetadata returns empty metadata for nodes that are not managed.
+// InstanceMetadata returns empty metadata for a node without a providerID of this cloud.
 func (i instances) InstanceMetadata(ctx context.Context, node *corev1.Node) (*cloudprovider.InstanceMetadata, error) {
 	instance, managed, err := i.get(ctx, node)
 	if err != nil {

@@ -5,25 +5,26 @@
 // global metrics registry and install signal handlers once per process (installing the API server's handlers twice
 // panics).
 //
-// Linking the components together still affects /metrics: a package that registers its metric families in init() does
-// so in every Kubernetes component. Compared with the programs built alone, the scheduler and the controller manager
-// also export authentication_*, authorization_* and authenticated_user_requests, the scheduler apiserver_cel_* and
-// apiserver_kube_aggregator_*, and the scheduler and the API server node_collector_*. Query each of these families
-// only from the component that it belongs to. etcd exports no Kubernetes families, and Kubernetes no etcd families.
+// Linking the components together still affects /metrics: a package that registers its metric families in init() does so
+// in every Kubernetes component. Compared with the programs built alone, the scheduler and the controller manager also
+// export authentication_*, authorization_* and authenticated_user_requests, and the scheduler also exports
+// apiserver_cel_* and apiserver_kube_aggregator_*. The scheduler and the API server also export node_collector_*. Query
+// each of these families only from the component that it belongs to. etcd exports no families of Kubernetes, and
+// Kubernetes exports no families of etcd.
 package component
 
 import (
 	"fmt"
 	"os"
 	"strings"
-	_ "time/tzdata" // time zones of CronJobs, also where the host has none
+	_ "time/tzdata" // time zones for CronJobs, in case the host has none
 
 	"github.com/spf13/cobra"
 	"go.etcd.io/etcd/etcdctl/v3/ctlv3"
 	"go.etcd.io/etcd/etcdutl/v3/etcdutl"
 	"go.etcd.io/etcd/server/v3/etcdmain"
 	genericapiserver "k8s.io/apiserver/pkg/server"
-	_ "k8s.io/client-go/plugin/pkg/client/auth" // as kubectl's own main does
+	_ "k8s.io/client-go/plugin/pkg/client/auth" // kubectl's own main function imports it too
 	"k8s.io/component-base/cli"
 	"k8s.io/component-base/logs"
 	_ "k8s.io/component-base/logs/json/register"          // --logging-format=json
@@ -37,7 +38,7 @@ import (
 	metricsserver "sigs.k8s.io/metrics-server/cmd/metrics-server/app"
 
 	"github.com/stormglass/stormglass/controlplane/control"
-	_ "github.com/stormglass/stormglass/controlplane/internal/component/kubeversion" // a version without linker flags
+	_ "github.com/stormglass/stormglass/controlplane/internal/component/kubeversion" // sets the version without linker flags
 )
 
 // Program is one program of the binary. It takes the arguments after the program's name and returns the exit code; some

@@ -20,7 +20,7 @@ const (
 
 // target holds the components and links that a fault affects, and the fault's claims on them.
 type target struct {
-	names  []string // the components in the requested order; for an upgrade or a downgrade, in the order of the restarts
+	names  []string // the components in the requested order; for an upgrade or a downgrade, in the order of their restarts
 	same   []string // for an upgrade or a downgrade: the components whose program does not change, so that they do not restart
 	links  []Link
 	claims []control.Claim
@@ -124,8 +124,8 @@ func (m *Manager) aim(f control.Fault, leaders map[string]string) (target, error
 	return t, m.conflict(f.Kind, t.claims)
 }
 
-// follower returns the first component of a kind, except the leader, that no other fault affects or has stopped. If
-// other faults affect all of them, it returns the first one.
+// follower returns the first component of a kind, except the leader, that no other fault affects or has stopped. If other
+// faults affect all of these components, it returns the first.
 func (m *Manager) follower(f control.Fault, kind, leader string) string {
 	others := slices.DeleteFunc(m.host.Config().ComponentsOf(kind), func(name string) bool { return name == leader })
 	free := slices.IndexFunc(others, func(name string) bool {

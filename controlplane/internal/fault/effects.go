@@ -20,14 +20,14 @@ type mechanism struct {
 	// not support it. Nil means that there are no requirements. Neither function changes anything.
 	machine func() error
 	plane   func(*Manager) error
-	// lacks returns an error if the plane, or the programs on this machine, do not support a given fault. Nil means that
-	// there is nothing to check.
+	// lacks returns an error if the plane or this machine does not support one particular fault, for example because a
+	// program is missing. Nil means that there is nothing to check.
 	lacks func(*Manager, context.Context, control.Fault) error
-	// begin puts a fault in force. If it fails, the returned effect undoes the part that was done.
+	// begin puts a fault in force. If begin fails, the returned effect undoes the changes made so far.
 	begin func(m *Manager, ctx context.Context, id string, f control.Fault, t target) (effect, error)
 	// undoWithin is the time limit for undoing the fault; zero means 30 s.
 	undoWithin time.Duration
-	// last is true if undoing the fault needs a serving plane. Such a fault is undone after all other faults.
+	// last is true if the fault can only be undone while the plane serves. Such a fault is undone after all other faults.
 	last bool
 }
 
@@ -153,7 +153,7 @@ func (m *Manager) fillDisk(ctx context.Context, _ string, _ control.Fault, t tar
 	return m.limit(ctx, FileSize, 0, t)
 }
 
-// limit lowers a soft limit of the target's processes. Undoing the returned effect restores the old limit.
+// limit lowers a soft limit of the target's processes to soft. Undoing the returned effect restores the old limits.
 func (m *Manager) limit(ctx context.Context, of Rlimit, soft uint64, t target) (effect, error) {
 	var mu sync.Mutex
 	was := map[string]uint64{}
@@ -195,15 +195,15 @@ func ignoreGone(err error) error {
 	return err
 }
 
-// onEach calls do for all elements at the same time. Undoing the returned effect calls undo for each element, even if
-// do failed for it.
+// onEach calls the function do for all elements at the same time. Undoing the returned effect calls the function undo for
+// each element, even if do has failed for it.
 func onEach[T any](all []T, do func(T) error, undo func(context.Context, T) error) (effect, error) {
 	return effect{undo: func(ctx context.Context) error {
 		return each(all, func(one T) error { return undo(ctx, one) })
 	}}, each(all, do)
 }
 
-// each calls do for all elements at the same time and joins the errors.
+// each calls the function do for all elements at the same time and joins the errors.
 func each[T any](all []T, do func(T) error) error {
 	errs := make([]error, len(all))
 	var wait sync.WaitGroup
@@ -270,7 +270,8 @@ func (m *Manager) restartOne(name string) error {
 	return m.startAgain(ctx, name)
 }
 
-// awaitTurn waits until the component named after serves again. It returns an error if the plane stops.
+// awaitTurn waits until the component with the name "after" serves again. It returns an error if the plane stops or
+// turnWithin has passed.
 func (m *Manager) awaitTurn(after string) error {
 	ctx, cancel := context.WithTimeout(m.open, turnWithin)
 	defer cancel()

@@ -16,7 +16,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/service"
 )
 
-// ErrNotRunning is wrapped by the errors of a Host for a component that is not running.
+// ErrNotRunning is wrapped by the error of a Host method that needs the process of a component that is not running.
 var ErrNotRunning = errors.New("does not run")
 
 // Host is the part of a plane that a Manager needs. Components are identified by name ("etcd-0"). Methods return an error for a
@@ -71,10 +71,10 @@ type Host interface {
 	RotateKey(ctx context.Context, kind string) error
 	// Links returns the links that can be delayed and cut. It returns no links if networkFaults is off.
 	Links() []Link
-	// Neighbour starts disk writers, which repeatedly write size bytes and fsync. Zero means the defaults of package disk. They
-	// write on the file system of etcd's data if etcd is stacked, and on another file system if etcd is external. Neighbour
-	// returns when the writers have begun to write. stop returns when the writers have ended and their files are removed. lost
-	// is called with the reason if the writers end by themselves. ctx limits only the start.
+	// Neighbour starts disk writers, which repeatedly write size bytes and fsync. Zero means the defaults of package disk.
+	// They write on the file system of etcd's data if etcd is stacked, and on another file system if etcd is external.
+	// Neighbour returns when the writers have begun to write. stop returns when the writers have ended and their files are
+	// removed. If the writers end by themselves, Neighbour calls lost with the reason. ctx limits only the start.
 	Neighbour(ctx context.Context, writers int, size int64, lost func(error)) (stop func(context.Context) error, err error)
 	// Etcd calls a path of one member's JSON gateway, such as "/v3/maintenance/alarm". If the member is paused, the call fails
 	// when the context ends.
@@ -83,7 +83,7 @@ type Host interface {
 	Kubeconfig() string
 }
 
-// Fsync is the interface of fsync.Agent.
+// Fsync contains the methods of fsync.Agent that a Manager uses.
 type Fsync interface {
 	Set(ctx context.Context, delay fsync.Delay) error
 	Clear(ctx context.Context) error

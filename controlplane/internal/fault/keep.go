@@ -23,10 +23,10 @@ type active struct {
 	status control.FaultStatus // guarded by Manager.mu
 	claims []control.Claim
 	effect effect
-	work   sync.Mutex // held while the fault is undone or renewed, so that these do not overlap
+	work   sync.Mutex // held while the fault is undone or renewed, so that only one of them happens at a time
 
-	abandon context.CancelCauseFunc // cancels the beginning of the fault
-	clear   chan chan error         // asks keep to end the fault now; keep sends the result to the received channel
+	abandon context.CancelCauseFunc // cancels the call of Begin that begins the fault
+	clear   chan chan error         // a request to end the fault now; the method keep sends the result to the received channel
 	gone    chan struct{}           // closed when the fault is completely undone
 }
 
@@ -41,8 +41,8 @@ type effect struct {
 	over <-chan struct{}
 }
 
-// keep waits until a fault's time is over, the fault is cleared, or it ends by itself, and then undoes the fault. A
-// fault that cannot be undone stays in the list until the next request to clear it.
+// keep waits until the fault's time is over, a client clears the fault, or the fault ends by itself, and then undoes it.
+// A fault that cannot be undone stays in the list until the next request to clear it.
 func (m *Manager) keep(a *active, ends time.Time) {
 	defer m.running.Done()
 	var due <-chan time.Time
@@ -93,7 +93,7 @@ func (m *Manager) renew(ctx context.Context, a *active, name string) {
 	a.work.Lock()
 	defer a.work.Unlock()
 	select {
-	case <-a.gone: // the fault has been undone in the meantime
+	case <-a.gone: // the fault was undone while renew waited for the lock
 		return
 	default:
 	}
@@ -106,8 +106,8 @@ func (m *Manager) renew(ctx context.Context, a *active, name string) {
 	m.publish(control.EventFaultBegin, time.Now(), a.status, describe(a.status)+", again in the new process of "+name)
 }
 
-// markLost records and publishes that a fault is no longer in force on all its components, although its time is not
-// over. It keeps the first reason.
+// markLost records and publishes that a fault is no longer in force on all its components, although its time is not over.
+// If it is called several times, the first reason is kept.
 func (m *Manager) markLost(id string, why error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -133,7 +133,7 @@ func (m *Manager) undo(a *active) error {
 		m.publish(control.EventFaultEnd, now, a.status, fmt.Sprintf("%s could not be undone: %v", describe(a.status), err))
 		return fmt.Errorf("fault %s, %s, could not be undone: %w", a.status.ID, a.status.Kind, err)
 	}
-	if !a.status.Active.IsZero() || a.status.Error != "" { // otherwise no event of this fault was published
+	if !a.status.Active.IsZero() || a.status.Error != "" { // otherwise no event has announced this fault
 		m.publish(control.EventFaultEnd, now, a.status, describe(a.status))
 	}
 	a.status.Ended, a.status.Error = now, ""
@@ -152,7 +152,7 @@ func (m *Manager) rollback(a *active, cause error) (control.FaultStatus, error) 
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if a.status.Ended.IsZero() { // set it, because a waiting Clear returns this status
+	if a.status.Ended.IsZero() { // a waiting Clear returns this status, so Ended must be set
 		a.status.Ended = time.Now()
 	}
 	m.faults = slices.DeleteFunc(m.faults, func(other *active) bool { return other == a })

@@ -91,7 +91,7 @@ func (m *Manager) Begin(ctx context.Context, f control.Fault) (control.FaultStat
 	}
 	if a.effect, err = mechanisms()[f.Kind].begin(m, ctx, a.status.ID, f, t); err != nil {
 		if cause := context.Cause(ctx); cause != nil {
-			err = cause // more helpful than an error that resulted from it
+			err = cause // the cause explains more than the error that it led to
 		}
 		return m.rollback(a, fmt.Errorf("%s cannot begin: %w", f.Kind, err))
 	}
@@ -106,7 +106,7 @@ func (m *Manager) Begin(ctx context.Context, f control.Fault) (control.FaultStat
 	return a.status, nil
 }
 
-// reserve determines the parts of the plane that the fault uses, claims them, and adds the fault to the list.
+// reserve determines the parts of the plane that the fault uses, claims these parts, and adds the fault to the list.
 func (m *Manager) reserve(f control.Fault, leaders map[string]string, asked time.Time, abandon context.CancelCauseFunc) (*active, target, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

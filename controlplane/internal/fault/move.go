@@ -75,7 +75,7 @@ func ofKind(names []string, kind string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return control.ComponentKind(name) != kind })
 }
 
-// notMoved returns an error that names the components that were not moved, or nil if none exist.
+// notMoved returns an error that names the components that kept their release, or nil if there are no names.
 func notMoved(names []string, to control.Release) error {
 	if len(names) == 0 {
 		return nil

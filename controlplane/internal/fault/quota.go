@@ -13,8 +13,8 @@ import (
 // noSpace is the alarm that etcd raises when a write exceeds the quota.
 const noSpace = "NOSPACE"
 
-// lowerQuota restarts the etcd members with a small backend quota, one after another, so that there is always a
-// quorum. The leader comes last, so that the leadership moves only once.
+// lowerQuota restarts the etcd members with a small backend quota, one after another, so that there is always a quorum.
+// It restarts the leader last, so that the leadership moves only once.
 //
 // lowerQuota kills the members, because a graceful stop would wait 7 seconds for the API servers' watches, which do not
 // end. No acknowledged write is lost: each one is in the member's write-ahead log.
@@ -108,7 +108,7 @@ func (m *Manager) compact(ctx context.Context, member string) error {
 	}
 	ask := map[string]any{"revision": status.Header.Revision, "physical": true}
 	err := m.host.Etcd(ctx, member, "/v3/kv/compaction", ask, &struct{}{})
-	if err != nil && !strings.Contains(err.Error(), "required revision has been compacted") { // an API server has compacted just now
+	if err != nil && !strings.Contains(err.Error(), "required revision has been compacted") { // an API server compacted first
 		return fmt.Errorf("compact to revision %s: %w", status.Header.Revision, err)
 	}
 	return nil

@@ -43,7 +43,7 @@ type webhooks interface {
 	remove(ctx context.Context, name string) (bool, error)
 }
 
-// registered is the interface of webhook.Webhook.
+// registered contains the methods of webhook.Webhook that a Manager uses.
 type registered interface {
 	Clear(context.Context) error
 	Close(context.Context) error
@@ -201,7 +201,8 @@ func (a admin) serves(ctx context.Context, resource string) (bool, error) {
 	return false, nil
 }
 
-// discover reads a path of the API server's discovery into the value into. found is false if the path does not exist.
+// discover decodes the answer to a request for a path of the API server's discovery. found is false if the path does not
+// exist.
 func (a admin) discover(ctx context.Context, path string, into any) (found bool, err error) {
 	data, err := a.client.Discovery().RESTClient().Get().AbsPath(path).DoRaw(ctx)
 	if apierrors.IsNotFound(err) {

@@ -50,7 +50,7 @@ func (all Elections) Report(ctx context.Context, report func(control.Event)) {
 
 // The messages that components log when they are elected.
 const (
-	etcdElected  = "became leader at term " // go.etcd.io/raft, raft.go
+	etcdElected  = "became leader at term " // message in raft.go of go.etcd.io/raft
 	leaseElected = "Successfully acquired lease"
 )
 
@@ -118,7 +118,7 @@ func entryTime(line string) (at time.Time) {
 type Log struct {
 	component, kind, path string
 	offset                int64
-	part                  []byte // an incomplete last line
+	part                  []byte // the beginning of a line whose end is not written yet
 }
 
 // Follow returns a Log that starts reading at the current end of a component's log file. The file need not exist yet.

@@ -113,15 +113,14 @@ var wellKnown = map[string]int32{
 	control.KindCloudControllerManager: 10258, control.KindMetricsServer: 10250,
 }
 
-// port returns the port at which a component serves.
 func port(c supervisor.Snapshot) int32 {
 	_, digits, _ := strings.Cut(strings.TrimPrefix(c.Address, "https://"), ":")
 	n, _ := strconv.ParseInt(digits, 10, 32) // zero without an address
 	return int32(n)
 }
 
-// Dial connects to the component of a pod. to is either the port at which the component listens, or its well-known
-// port.
+// Dial connects to the component of a pod. The port "to" is either the port at which the component listens, or its
+// well-known port.
 func (n *node) Dial(ctx context.Context, pod *corev1.Pod, to int32) (net.Conn, error) {
 	for _, c := range n.cfg.components(n.index) {
 		if n.podName(c) != pod.Name {

@@ -32,7 +32,7 @@ const (
 	reportEvery = 5 * time.Minute
 	listEvery   = 2 * renewEvery
 	leaseLife   = 40 * time.Second
-	within      = 10 * time.Second // of one request
+	within      = 10 * time.Second // time limit of one request
 )
 
 const roleLabel = "node-role.kubernetes.io/control-plane"
@@ -56,11 +56,11 @@ type node struct {
 	name    string
 	index   int
 	admin   kubernetes.Interface
-	config  *rest.Config // with the identity of the node
+	config  *rest.Config // with credentials of the node
 	kubelet kubernetes.Interface
 	changed chan struct{}
 	started time.Time
-	port    uint16 // of the kubelet API
+	port    uint16 // port of the node's kubelet API
 
 	registered *corev1.Node          // nil before registration and after a failed request
 	lease      *coordinationv1.Lease // as of its last renewal

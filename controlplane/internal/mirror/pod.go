@@ -41,7 +41,7 @@ var requests = map[string]corev1.ResourceList{
 	control.KindMetricsServer:     {corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("200Mi")},
 }
 
-// list reads the pods of the node from the API server's cache.
+// list gets the node's pods from the API server's watch cache.
 func (n *node) list(ctx context.Context, now time.Time) error {
 	list, err := n.kubelet.CoreV1().Pods(metav1.NamespaceSystem).List(ctx, metav1.ListOptions{
 		FieldSelector: fields.OneTermEqualSelector("spec.nodeName", n.name).String(), ResourceVersion: "0",
@@ -146,7 +146,7 @@ func (n *node) image(kind string, r control.Release) string {
 	version := r.VersionOf(kind)
 	switch kind {
 	case control.KindEtcd:
-		version += "-0" // the first build of the image
+		version += "-0" // the image's tag ends with a build number
 	case control.KindMetricsServer:
 		kind, version = "metrics-server/"+kind, n.cfg.MetricsServerVersion
 	}
@@ -189,7 +189,7 @@ func podStatus(c supervisor.Snapshot, image string, was corev1.PodStatus, now ti
 	return status
 }
 
-// state returns the state of the container whose process is child.
+// state returns the state of a container from the state of its process.
 func state(child *process.Child) corev1.ContainerState {
 	if !child.Ended() {
 		return corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: *seconds(child.Started)}}

@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	// The time limits of a start and of a stop.
+	// The time limits for the observer's start and stop.
 	startWithin = 30 * time.Second
 	stopWithin  = 5 * time.Second
 )
@@ -33,7 +33,7 @@ type Options struct {
 	Binary string
 	// Dir is the directory of a plane that is up.
 	Dir string
-	// Addr is the address to serve at, as HOST:PORT. Public allows an address that other machines can reach.
+	// Addr is the address to serve at, as HOST:PORT. Public must be true if other machines can reach the address.
 	Addr   string
 	Public bool
 	// Log is the file for the observer's messages. It is truncated when the observer starts. The plane rotates it.
@@ -116,7 +116,7 @@ func (w *Observer) URL() string { return w.url }
 func (w *Observer) Done() <-chan struct{} { return w.done }
 
 // Terminate sends SIGTERM to the observer and does not wait for its end.
-func (w *Observer) Terminate() { _ = w.cmd.Process.Signal(syscall.SIGTERM) } // it may have ended
+func (w *Observer) Terminate() { _ = w.cmd.Process.Signal(syscall.SIGTERM) } // fails if the observer has already ended
 
 // Stop ends the observer and waits until it has ended.
 func (w *Observer) Stop() {

@@ -29,8 +29,8 @@ import (
 const (
 	authorityLife = 10 * 365 * 24 * time.Hour
 	leafLife      = 365 * 24 * time.Hour
-	// backdate is how long before its creation a certificate becomes valid, so that it stays valid if the clock is set
-	// back a little.
+	// backdate is the time between the start of a certificate's validity and its creation. The certificate then stays valid
+	// if the clock is set back a little.
 	backdate = 5 * time.Minute
 )
 
@@ -250,8 +250,8 @@ func (d Dir) Kubeconfig(path, identity, server string) error {
 	return d.kubeconfig(path, identity, server, fmt.Sprintf("    client-certificate-data: %s\n    client-key-data: %s\n", encode(cert), encode(key)))
 }
 
-// TokenKubeconfig writes a kubeconfig to path. Clients that use it authenticate as identity with the token in the file
-// token, whose content may change later.
+// TokenKubeconfig writes a kubeconfig to path. Clients that use it authenticate as identity with a token. They read the
+// token from the file with the path token, because it may change later.
 func (d Dir) TokenKubeconfig(path, identity, server, token string) error {
 	return d.kubeconfig(path, identity, server, fmt.Sprintf("    tokenFile: %q\n", token))
 }

@@ -180,8 +180,8 @@ func identities(serviceIP net.IP) []identity {
 	return []identity{
 		api,
 		metrics,
-		// The user and the groups are named like the service account in an installation of metrics-server, because they
-		// determine the priority level of its requests.
+		// The user and the groups have the names of the service account in an installation of metrics-server: API servers
+		// choose the priority level of its requests by these names.
 		user(MetricsServer, "system:serviceaccount:kube-system:metrics-server", "system:serviceaccounts", "system:serviceaccounts:kube-system"),
 		serving(SchedulerServing, control.KindScheduler),
 		serving(ControllersServing, control.KindControllerManager),

@@ -37,9 +37,8 @@ func DieWithParent() error {
 	return nil
 }
 
-// TakeNumber reads a number from an environment variable that the parent has set, and unsets the variable. ok is false
-// if the variable is not set. For text that is not a number, it returns the error "VARIABLE=VALUE is ", followed by
-// wrong.
+// TakeNumber reads a number from an environment variable that the parent has set, and unsets the variable. ok is false if
+// the variable is not set. If the value is not a number, the error is "VARIABLE=VALUE is " plus the text wrong.
 func TakeNumber(env, wrong string) (n uint64, ok bool, err error) {
 	text, ok := os.LookupEnv(env)
 	if !ok {

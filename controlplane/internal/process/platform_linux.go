@@ -60,7 +60,8 @@ func number(path string) (n uint64, ok bool) {
 	return n, err == nil
 }
 
-// field reads the number after a name at the beginning of a line. It returns zero if no line begins with the name.
+// field returns the number after a field's name in a file such as /proc/meminfo. It returns zero if no line begins with
+// the name.
 func field(path, name string) uint64 {
 	f, err := os.Open(path)
 	if err != nil {

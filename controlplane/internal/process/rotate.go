@@ -62,7 +62,6 @@ func rotate(log string, rotations *atomic.Int64) error {
 	return from.Truncate(0)
 }
 
-// rotationsOf returns the number of rotations of a log so far.
 func (s *Spawner) rotationsOf(log string) *atomic.Int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -19,7 +19,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// The file descriptors that a child inherits, after stdin, stdout and stderr.
+// The numbers of the file descriptors that a child inherits, in addition to stdin, stdout and stderr.
 const (
 	parentPipeFD = 3
 	holdFD       = 4
@@ -87,7 +87,7 @@ func (s *Spawner) Start(spec Spec) (*Child, error) {
 	}
 	defer log.Close()
 	rotations := s.rotationsOf(spec.Log)
-	before := rotations.Load() // before offset is read: a rotation in between counts
+	before := rotations.Load() // read before the offset, so that a rotation between the two reads is counted
 	offset, err := log.Seek(0, io.SeekEnd)
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", spec.Name, err)
@@ -154,11 +154,11 @@ type Child struct {
 	PID     int
 	Started time.Time
 
-	// Offset is the position in the log file at which the output of this child began. From is its current position.
+	// Offset is the position in the log file at which the output of this child began. After a rotation, use From instead.
 	Offset int64
 
 	log       string
-	rotations *atomic.Int64 // of the log so far; nil: none
+	rotations *atomic.Int64 // number of rotations of the log so far; nil counts as zero
 	before    int64         // number of rotations before the start of this child
 	process   *os.Process
 	done      chan struct{}
@@ -222,7 +222,7 @@ func (c *Child) Signal(sig os.Signal) error {
 }
 
 // Stop sends SIGTERM to the child and waits until the child has ended. It kills the child when the grace period is over
-// or now is closed.
+// or the channel now is closed.
 func (c *Child) Stop(grace time.Duration, now <-chan struct{}) Exit {
 	_ = c.Signal(syscall.SIGTERM)
 	timer := time.NewTimer(grace)
@@ -233,7 +233,7 @@ func (c *Child) Stop(grace time.Duration, now <-chan struct{}) Exit {
 	case <-timer.C:
 	case <-now:
 	}
-	if !c.Ended() { // it may have ended together with the grace period
+	if !c.Ended() { // the child may have ended just when the grace period was over
 		_ = c.Signal(syscall.SIGKILL)
 	}
 	<-c.done
@@ -243,7 +243,6 @@ func (c *Child) Stop(grace time.Duration, now <-chan struct{}) Exit {
 // Output returns the last 64 KiB of this child's output.
 func (c *Child) Output() string { return c.Tail(64 << 10) }
 
-// rotated returns the number of rotations of the log since the start of this child.
 func (c *Child) rotated() int64 {
 	if c.rotations == nil {
 		return 0
@@ -260,7 +259,8 @@ func (c *Child) From() int64 {
 	return c.Offset
 }
 
-// Tail returns the last bytes of this child's output, at most the given number. They may be in the log and its newest copy.
+// Tail returns the end of this child's output, at most the given number of bytes. It also reads the newest rotated copy
+// of the log.
 func (c *Child) Tail(most int64) string {
 	last := tail(c.log, c.From(), most)
 	rotated, rest := c.rotated(), most-int64(len(last))
@@ -273,7 +273,7 @@ func (c *Child) Tail(most int64) string {
 	return tail(RotatedLog(c.log), 0, rest) + last
 }
 
-// tail returns the last bytes of a file after the position from, at most the given number.
+// tail returns the end of a file, at most the given number of bytes, but nothing before the position from.
 func tail(file string, from, most int64) string {
 	f, err := os.Open(file)
 	if err != nil {

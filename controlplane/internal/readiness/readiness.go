@@ -26,7 +26,7 @@ const (
 func Check(ctx context.Context, client *adminclient.Client, proc topology.Process, begun time.Time) error {
 	switch proc.Kind {
 	case control.KindEtcd: // a linearizable read, which needs a leader
-		if begun.IsZero() { // ignore a full database: the end of the fault that filled it frees space
+		if begun.IsZero() { // ignore a full database: it has space again after the fault that filled it
 			return client.Get(ctx, proc, "/health?exclude=NOSPACE")
 		}
 		return client.Get(ctx, proc, "/health")
@@ -34,7 +34,7 @@ func Check(ctx context.Context, client *adminclient.Client, proc topology.Proces
 		if err := client.Get(ctx, proc, "/readyz"); err != nil {
 			return err
 		}
-		return client.Get(ctx, proc, "/api/v1/namespaces/"+metav1.NamespaceDefault) // which API servers create
+		return client.Get(ctx, proc, "/api/v1/namespaces/"+metav1.NamespaceDefault) // API servers create this namespace
 	case control.KindMetricsServer:
 		// metrics-server's own /readyz waits for the first samples of a node, but the plane may have no node.
 		if err := client.Get(ctx, proc, "/healthz"); err != nil || !begun.IsZero() {
@@ -50,8 +50,8 @@ func Check(ctx context.Context, client *adminclient.Client, proc topology.Proces
 	return client.Get(ctx, proc, "/healthz")
 }
 
-// Await calls check repeatedly until it succeeds. If ended returns an error or exited is closed, Await stops and
-// returns the result of ended. If ctx ends, Await returns the last error of check.
+// Await calls check repeatedly until it succeeds. If the function ended returns an error or the channel exited is closed,
+// Await stops and returns the result of ended. If ctx ends, Await returns the last error of check.
 func Await(ctx context.Context, check func(context.Context) error, exited <-chan struct{}, ended func() error) error {
 	tick := time.NewTicker(PollInterval)
 	defer tick.Stop()

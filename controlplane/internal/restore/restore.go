@@ -69,7 +69,7 @@ func (r *Restorer) Restore(ctx context.Context, file string) (control.Restored, 
 		restored.Members = append(restored.Members, etcd.Name)
 		data = append(data, r.Layout.Data(etcd.Name))
 	}
-	defer func() { r.Report(data.DropFresh()) }() // leftovers only take disk space
+	defer func() { r.Report(data.DropFresh()) }() // leftover data only takes disk space
 	if err := r.unpack(ctx, file, data); err != nil {
 		return control.Restored{}, err
 	}
@@ -93,7 +93,7 @@ func (r *Restorer) Rehearse(ctx context.Context, client control.EtcdClient) erro
 	if err != nil {
 		return err
 	}
-	defer func() { r.Report(os.RemoveAll(dir)) }() // leftovers only take space
+	defer func() { r.Report(os.RemoveAll(dir)) }() // leftover data only takes disk space
 	file := filepath.Join(dir, "etcd.db")
 	err = client.AnyMember(ctx, func(member control.EtcdClient) error {
 		return r.Components.RunTool(ctx, member.Environment(), "etcdctl", "snapshot", "save", file)
@@ -169,12 +169,12 @@ func FinishInterrupted(layout topology.Layout, cfg control.Config) error {
 
 // The suffixes of the directories that a restore creates next to a member's data.
 const (
-	freshSuffix  = ".restored"       // not yet in use
+	freshSuffix  = ".restored"       // the restored data, while it is not yet in use
 	beforeSuffix = ".before-restore" // the previous data, kept until the restored data works
 )
 
-// marker is a file next to the members' data directories. It exists from the time when the change is final until the old
-// data is removed.
+// marker is the name of a file next to the members' data directories. The file exists from the time when the change is
+// final until the old data is removed.
 const marker = "restore-done"
 
 // Members lists the data directories of all members. They are in one parent directory.

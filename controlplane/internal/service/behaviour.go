@@ -28,7 +28,8 @@ type Behaviour struct {
 	Throttle float64 `json:"throttle,omitempty"`
 }
 
-// over returns the fault's behaviour b combined with the service's own behaviour.
+// over combines the behaviour b of a fault with a service's own behaviour: it adds the delays, and limits the rate as b
+// does, or as own does if b has no limit.
 func (b Behaviour) over(own Behaviour) Behaviour {
 	b.Delay += own.Delay
 	b.Jitter += own.Jitter
@@ -36,14 +37,14 @@ func (b Behaviour) over(own Behaviour) Behaviour {
 	return b
 }
 
-// conduct applies a Behaviour that can change at any time.
+// conduct applies a Behaviour, which can change at any time, to the requests of a service.
 type conduct struct {
 	own       Behaviour  // behaviour without a fault
 	mu        sync.Mutex // guards the fields below
 	behaviour Behaviour
 	random    *rand.Rand
-	limiter   *rate.Limiter // nil: no limit
-	changed   chan struct{} // closed by the next change
+	limiter   *rate.Limiter // nil means unlimited
+	changed   chan struct{} // closed when the behaviour changes
 }
 
 func newConduct(own Behaviour) *conduct {

@@ -37,14 +37,13 @@ type Route struct {
 	CIDR     string `json:"cidr"`
 }
 
-// cloudFlags are the flags that only the cloud has. A quota of zero means unlimited.
+// cloudFlags are the flags that only the service cloud-api has. A quota of zero means unlimited.
 type cloudFlags struct {
 	state             string
 	balancers, routes int
 	balancerTime      time.Duration
 }
 
-// refusal is the error of a request that the cloud refuses.
 type refusal struct {
 	status int
 	msg    string
@@ -52,8 +51,8 @@ type refusal struct {
 
 func (r *refusal) Error() string { return r.msg }
 
-// balancer is a LoadBalancer as the cloud stores it. It has an address from the beginning; clients see the address from
-// the time Ready on.
+// balancer is a LoadBalancer as the cloud stores it. It has an address from the beginning, but clients get the address
+// only from the time Ready on.
 type balancer struct {
 	LoadBalancer
 	Ready time.Time `json:"ready"`
@@ -124,7 +123,7 @@ func (s *server) operation(pattern, name string, answer func(*http.Request) (any
 		err := s.do(r.Context(), name, func() (err error) {
 			out, err = answer(r)
 			if errors.As(err, &refused) && refused.status == http.StatusNotFound {
-				return nil // a regular answer, not a failure
+				return nil // "not found" is a regular answer, not a failure
 			}
 			return err
 		})

@@ -16,7 +16,7 @@ import (
 type stateFile struct {
 	mu   sync.Mutex // guards the fields below, and all kept objects
 	file *os.File
-	read map[string]func(stateLine) error // applies a line to the kept objects, by kind
+	read map[string]func(stateLine) error // by kind: a function that applies a line of the file to the objects of the kind
 }
 
 // stateLine records the new value of an object. Without a value it records that the object was deleted.
@@ -109,8 +109,8 @@ func (k *kept[T]) list() map[string]T {
 	return maps.Clone(k.all)
 }
 
-// put sets the value of name to the result of make for the old value. If the number of objects has reached quota, it
-// refuses a new name. A quota of zero means unlimited.
+// put stores the object "name". make computes its new value from the old value, or from the zero value if the object is
+// new. put refuses a new object if there are already quota objects. A quota of zero means unlimited.
 func (k *kept[T]) put(name string, quota int, what string, make func(old T) T) error {
 	k.file.mu.Lock()
 	defer k.file.mu.Unlock()

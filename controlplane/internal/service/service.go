@@ -41,7 +41,8 @@ const (
 
 const host = "127.0.0.1"
 
-// program registers the paths of a service. besides is a function to run in parallel with the HTTP listener, or nil.
+// program registers the paths of a service. If the returned function is not nil, it runs in parallel with the HTTP
+// server.
 type program func(*server) (besides func(context.Context) error, err error)
 
 func programs() map[string]program {
@@ -169,7 +170,7 @@ func (f flags) tls() (*tls.Config, error) {
 	}, nil
 }
 
-// server holds the parts that all services share.
+// server holds the flags, handlers and metrics that each service needs.
 type server struct {
 	flags   flags
 	mux     *http.ServeMux
@@ -222,19 +223,19 @@ func (s *server) do(ctx context.Context, operation string, answer func() error) 
 	return err
 }
 
-// answers registers an operation that only clients with a certificate of the plane may call.
+// answers registers an HTTP operation that only clients with a certificate of the plane may call.
 func (s *server) answers(pattern, operation string, answer http.HandlerFunc) {
 	s.mux.Handle(pattern, identified(s.open(operation, answer)))
 }
 
-// open returns a handler for an operation that any client may call.
+// open returns a handler for an operation that clients without a certificate may call too.
 func (s *server) open(operation string, answer http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		refuse(w, s.do(r.Context(), operation, func() error { answer(w, r); return nil }))
 	})
 }
 
-// refuse answers a request with err, unless err is nil.
+// refuse answers a request with an error. It does nothing if err is nil.
 func refuse(w http.ResponseWriter, err error) {
 	status := http.StatusInternalServerError
 	var throttled *throttledError

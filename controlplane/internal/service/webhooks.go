@@ -57,7 +57,7 @@ func serveAudit(s *server) (func(context.Context) error, error) {
 	return nil, nil
 }
 
-// review registers a webhook that answers reviews of type T with the result of answer.
+// review registers a webhook for reviews of type T. The function answer returns the answer to a review.
 func review[T any](s *server, answer func(*T) any) {
 	answerJSON(s, ReviewPath, "review", answer)
 }
@@ -95,7 +95,7 @@ func answerJSON[T any](s *server, path, operation string, answer func(*T) any) {
 	s.answers("POST "+path, operation, asJSON(answer))
 }
 
-// asJSON returns a handler that decodes a T from JSON and encodes the answer as JSON.
+// asJSON returns a handler that decodes a T from JSON, calls the function answer, and encodes the result as JSON.
 func asJSON[T any](answer func(*T) any) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		asked := new(T)

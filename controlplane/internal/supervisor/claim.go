@@ -41,8 +41,8 @@ func (claim *Claim) Release() {
 	}
 }
 
-// Stop stops all components in order, like Supervisor.StopAll. When now is closed, it kills the processes that are
-// still running.
+// Stop stops all components in order, like Supervisor.StopAll. When the channel now is closed, it kills the processes
+// that are still running.
 func (claim *Claim) Stop(now <-chan struct{}) {
 	claim.s.mu.Lock()
 	for _, c := range claim.components {
@@ -72,7 +72,7 @@ func (claim *Claim) Start(ctx context.Context, beforeLeaders func(context.Contex
 			return err
 		}
 	}
-	// From here on, the end of a component is unexpected.
+	// From now on, the supervisor treats the end of a component as unexpected.
 	claim.s.mu.Lock()
 	defer claim.s.mu.Unlock()
 	for _, c := range claim.components {
@@ -121,8 +121,8 @@ func stopGrace(kind string) time.Duration {
 	return 5 * time.Second
 }
 
-// StopAll waits for a start in progress, stops all components in order, and prevents further starts. When now is
-// closed, it kills the processes that are still running.
+// StopAll waits for a start in progress, stops all components in order, and prevents further starts. When the channel now
+// is closed, it kills the processes that are still running.
 func (s *Supervisor) StopAll(now <-chan struct{}) {
 	s.mu.Lock()
 	s.settled = false

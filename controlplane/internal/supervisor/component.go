@@ -27,7 +27,7 @@ type component struct {
 	*instance
 	last     *instance // the instance before the last restart, or nil
 	restarts int
-	crashes  int // number of consecutive unexpected ends
+	crashes  int // number of consecutive unexpected exits
 }
 
 // instance is one process of a component and its state. It is kept after the process has ended, until a new process
@@ -43,7 +43,7 @@ type instance struct {
 	ready      bool
 	readyAfter time.Duration
 	// expected is true if the plane has ended the process, and during a restart. claimed is true if a fault has ended the
-	// process or has taken over its restart; then only the fault restarts the component.
+	// process or has taken over its restart. Then only the fault restarts the component.
 	expected, claimed bool
 }
 
@@ -118,7 +118,7 @@ type Snapshot struct {
 	Ready    bool
 	Restarts int
 	Child    *process.Child
-	Last     *process.Child // the previous process; nil before a restart
+	Last     *process.Child // the previous process; nil if the component was never restarted
 }
 
 // Snapshots returns a Snapshot of each component. It reads no files.
@@ -272,7 +272,7 @@ func (s *Supervisor) Fsync(name string) (fault.Fsync, error) {
 
 func (s *Supervisor) Kill(ctx context.Context, name string) error {
 	return s.end(ctx, name, func(c *process.Child) {
-		_ = c.Signal(syscall.SIGKILL) // it may have ended
+		_ = c.Signal(syscall.SIGKILL) // an error means that the process has already ended
 		select {
 		case <-c.Done():
 		case <-ctx.Done():
@@ -347,7 +347,7 @@ func (s *Supervisor) AwaitReady(ctx context.Context, name string) error {
 	for {
 		select {
 		case <-serves:
-			serves = nil // from here on, only InService is checked
+			serves = nil // from now on, the loop only checks InService
 		case <-tick.C:
 		case <-i.child.Done():
 			return fmt.Errorf("%s %s before it was ready%s", name, i.ending(), s.quoteLog(i))

@@ -64,7 +64,7 @@ func (s *Supervisor) watch(c *component, i *instance) {
 	}
 }
 
-// restart restarts a component that has ended unexpectedly. It first waits for the back-off. why and quoted complete
+// restart waits for the back-off and restarts a component that has ended unexpectedly. The texts why and quoted complete
 // the message about the exit.
 func (s *Supervisor) restart(c *component, i *instance, why, quoted string) {
 	exit := i.child.Exit()
@@ -91,7 +91,7 @@ func (s *Supervisor) restart(c *component, i *instance, why, quoted string) {
 	}
 	revived, err := s.revive(c, i)
 	switch {
-	case s.plane.Closing.Err() != nil: // ignore an error that the stop of the plane may have caused
+	case s.plane.Closing.Err() != nil: // ignore err: the stop of the plane may have caused it
 	case err != nil:
 		s.plane.Fail(err)
 	case revived:
@@ -133,9 +133,9 @@ type ComponentError struct{ error }
 
 func (e *ComponentError) Unwrap() error { return e.error }
 
-// FirstExit returns the error of the first component, in the order of starting, that has ended. Components later in this
-// order may have ended because of it. FirstExit returns nil if no component has ended. It ignores a component that was
-// ready and has handed over its lease, because the supervisor restarts that component after Settle.
+// FirstExit returns the error of the first component, in the order of starting, that has ended. This exit may have caused
+// the exits of later components. FirstExit returns nil if no component has ended. It ignores a component that was ready
+// and has handed over its lease, because the supervisor restarts that component after Settle.
 func (s *Supervisor) FirstExit() error {
 	type exited struct {
 		c     *component
@@ -187,7 +187,7 @@ const (
 	maxQuoted  = 8       // lines
 	mostErrors = 3       // maximum number of errors among these lines
 	maxLogLine = 1000    // bytes; a line of etcd's log may contain a whole stack
-	quotedTail = 4 << 20 // bytes; after a fatal error klog writes the stacks of all goroutines
+	quotedTail = 4 << 20 // bytes at the end of a log: after a fatal error, klog writes the stacks of all goroutines
 )
 
 var (

@@ -36,7 +36,7 @@ type Plane struct {
 	Faults            *fault.Manager
 	// Progress writes a line for the user.
 	Progress func(format string, args ...any)
-	// Ready is readiness.Check, called with a client of the plane.
+	// Ready calls readiness.Check with a client of the plane.
 	Ready func(ctx context.Context, proc topology.Process, begun time.Time) error
 	// InService reports whether a component receives connections. An API server behind a load balancer receives them
 	// only from the load balancer.
@@ -56,8 +56,7 @@ type Supervisor struct {
 	// file is written.
 	mu         sync.Mutex
 	components []*component // in the order of starting
-	// settled is true from the time when the plane is ready until its processes are stopped. Only then may components
-	// be started again.
+	// settled is true while the plane is ready, until its processes are stopped. Only then may components be started again.
 	settled bool
 }
 
@@ -150,7 +149,8 @@ func (s *Supervisor) awaitStart(ctx context.Context, c *component, i *instance, 
 	return err
 }
 
-// await waits until a process is ready. It returns an error if the process exits, ended returns an error, or ctx ends.
+// await waits until a process is ready. It returns an error if the process exits, the function ended returns an error, or
+// ctx ends.
 func (s *Supervisor) await(ctx context.Context, c *component, i *instance, begun time.Time, ended func() error) error {
 	check := func(ctx context.Context) error { return s.plane.Ready(ctx, c.process, begun) }
 	if err := readiness.Await(ctx, check, i.child.Done(), ended); err != nil {

@@ -11,8 +11,8 @@ import (
 
 const loopbackOnly = "listeners on loopback only"
 
-// watchTermination is the time within which a stopped API server ends its watches. It ends 200 per second, or more if
-// it would otherwise not finish in time. The order of the steps of a stop is in k8s.io/apiserver's
+// watchTermination is the time within which a stopped API server ends its watches: 200 per second, or more if it would
+// otherwise need longer. The order of the steps of a stop is in k8s.io/apiserver's
 // preparedGenericAPIServer.RunWithContext.
 const watchTermination = "5s"
 

@@ -18,11 +18,11 @@ type Layout struct {
 	Sockets string
 }
 
-// Program returns the path of the link through which a component or tool is executed. The process has the name of the
-// link.
+// Program returns the path of the symbolic link by which a component or tool is started. The link's name becomes the name
+// of the process.
 func (l Layout) Program(name string) string { return filepath.Join(l.Bin(), name) }
 
-// ProgramOf returns the path of the link through which a component of release r is executed.
+// ProgramOf returns the path of the symbolic link by which a component of release r is started.
 func (l Layout) ProgramOf(r control.Release, kind string) string {
 	return filepath.Join(l.BinOf(r), kind)
 }

@@ -15,7 +15,7 @@ import (
 type Proxy struct {
 	// Name is the name of the listener. Listen is its address, as host:port. From is the component that connects.
 	Name, Listen, From string
-	// Forward is true for an HTTP proxy, whose clients name the target's host in a CONNECT request. If it is false,
+	// Forward is true for an HTTP proxy, whose clients name the target's host in a CONNECT request. If Forward is false,
 	// there is one target, and every connection is forwarded to it.
 	Forward bool
 	Targets []network.Target

@@ -74,7 +74,7 @@ func (p Plan) Listeners() []string {
 	return names
 }
 
-// Defaults maps kinds of component and flags to upstream's default values. It lacks values that are not known.
+// Defaults maps kinds of component and flags to upstream's default values. Unknown defaults are missing.
 type Defaults map[string]map[string]string
 
 // Build returns the plan of a plane with config cfg.

@@ -44,8 +44,7 @@ func (m maker) tokenWebhook(name string) *component {
 	return c
 }
 
-// Webhooks returns the URL of each kind of webhook that the plane runs. A kubeconfig for each webhook is made from its
-// URL.
+// Webhooks returns the URL of each kind of webhook that the plane runs. The plane writes a kubeconfig with each URL.
 func (p Plan) Webhooks() map[string]string {
 	urls := map[string]string{}
 	for _, kind := range []string{control.KindTokenWebhook, control.KindAuthorizationWebhook, control.KindAuditWebhook} {

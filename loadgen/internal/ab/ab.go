@@ -1,11 +1,11 @@
 // Package ab compares two variants of a run, A and B: it runs a scenario in pairs, A and B back to back on separate
 // control planes, and reports whether B is worse.
 //
-// Both runs of a pair have the same seed. Their order is drawn at random in blocks of two pairs, so that A and B come
-// first equally often. The first pair warms up the machine and does not count. A pair is thrown away if other work on
-// the machine exceeded bounds. These bounds are fixed in advance and are checked before the figures are read. The
-// statistical plan lists looks: the numbers of pairs after which the pairs are judged. The comparison ends at the
-// first look that gives an answer, or at the last look.
+// Both runs of a pair have the same seed. The order of A and B is drawn at random in blocks of two pairs, so that each
+// comes first equally often. The first pair warms up the machine and does not count. A pair is thrown away if other
+// work on the machine exceeded fixed bounds, regardless of its results. The statistical plan lists looks: the numbers
+// of pairs after which the pairs are judged. The comparison ends at the first look that gives an answer, or at the last
+// look.
 package ab
 
 import (
@@ -33,8 +33,8 @@ import (
 // warmUp is the number of the first pair, which warms the machine up and does not count.
 const warmUp = 0
 
-// mostThrown is the maximum number of pairs that may be thrown away, as a multiple of the plan's maximum number of
-// pairs. After more such pairs, the comparison is given up.
+// mostThrown limits the pairs that are thrown away: the comparison is given up after more than mostThrown times the
+// plan's maximum number of pairs.
 const mostThrown = 1
 
 // Options configure a comparison.
@@ -42,7 +42,7 @@ type Options struct {
 	run.Options // options of each run; Side overrides the scenario, settings and binary
 	A, B        Side
 	Plan        result.Plan
-	// Gated names the figures that decide the answer. Empty means the figures whose calibrated spread is small enough.
+	// Gated names the metrics that decide the answer. Empty means the metrics that vary little between identical runs.
 	Gated []string
 	// Resume is the directory of the comparison to resume. Empty means a new comparison.
 	Resume string
@@ -57,9 +57,9 @@ func Run(ctx context.Context, o Options) (c result.AB, dir string, err error) {
 // session is a comparison in progress.
 type session struct {
 	o Options
-	// member makes one run in a directory. Tests replace it with a function that returns known figures.
+	// member makes one run in a directory. Tests replace it with a function that returns known results.
 	member func(ctx context.Context, o run.Options) (result.Result, error)
-	// otherGenerator is run.OtherGenerator.
+	// otherGenerator reports whether earlier pairs ran on another machine or version. It is run.OtherGenerator.
 	otherGenerator func(host result.Host, version string) string
 
 	c      result.AB
@@ -161,8 +161,8 @@ func (s *session) plan() (err error) {
 	if s.o.B.Baseline != "" {
 		return exitcode.Usagef("--b %s: a baseline cannot be given as --b (give it as --a)", s.o.B.Baseline)
 	}
-	// A comparison of a scenario with itself calibrates the spreads of figures, so it does not need a gated figure. A
-	// resumed comparison already has its gated figures.
+	// A comparison of a scenario with itself measures how much metrics vary, so no metric needs to be gated (decide the
+	// answer). A resumed comparison already has its gated metrics.
 	figures, err := figuresOf(s.o, s.o.Resume != "" || len(s.o.A.Spec)+len(s.o.B.Spec) == 0)
 	if err != nil {
 		return err
@@ -186,8 +186,8 @@ func (s *session) plan() (err error) {
 	return nil
 }
 
-// builds builds the binaries of sides that are git revisions, and records the digest of the binary of each side. For
-// a resumed comparison, it fails if a binary differs from the binary of the first pairs.
+// builds builds the controlplane binary of each side that is a git revision, and records the digests of both binaries.
+// When a comparison is resumed, it fails if a binary has changed since the first pairs.
 func (s *session) builds(ctx context.Context) error {
 	for i, side := range []struct {
 		name string
@@ -249,7 +249,8 @@ func (s *session) baseline() error {
 	return nil
 }
 
-// pairs runs pairs until a look gives an answer, the last look is reached, or too many pairs are thrown away.
+// pairs runs pairs until a look (interim analysis) gives an answer, the plan has no further look, or too many pairs are
+// thrown away.
 func (s *session) pairs(ctx context.Context) error {
 	plan := s.c.Plan
 	before := s.c.Thrown // pairs thrown away before a resume do not count towards the limit, because the machine may be idle now
@@ -277,9 +278,8 @@ func (s *session) pairs(ctx context.Context) error {
 	return nil
 }
 
-// givenUp returns the note on a comparison that was given up. The note gives the numbers of pairs that were thrown
-// away because of the run of A and because of the run of B. If nearly all are due to one side, that side causes the
-// other work on the machine.
+// givenUp returns the note on a comparison that ended because too many pairs were thrown away. It counts these pairs by
+// the side whose run was disturbed. If nearly all belong to one side, that side causes the other work on the machine.
 func givenUp(c result.AB) string {
 	of := map[string]int{}
 	last := ""
@@ -307,7 +307,7 @@ func told(c result.AB, p result.Pair) string {
 	return fmt.Sprintf("%d of at most %d pairs", counted, c.Plan.Most())
 }
 
-// pair runs A and B in the order drawn at random for this pair.
+// pair runs A and B in a random order, or only B if A is a baseline.
 func (s *session) pair(ctx context.Context, number, counted int) (p result.Pair, err error) {
 	p = result.Pair{Number: number, Order: order(s.c.Seed, counted+1)}
 	if number == warmUp {
@@ -338,8 +338,8 @@ func (s *session) pair(ctx context.Context, number, counted int) (p result.Pair,
 	return p, nil
 }
 
-// order returns the order of the runs in a pair, "AB" or "BA", drawn at random from the seed. Pairs 1 and 2 have
-// different orders, and so do pairs 3 and 4, and all further blocks, so both orders are equally frequent.
+// order returns the order of the runs in a pair, "AB" or "BA", drawn at random from the seed. In each block of two
+// pairs (1 and 2, 3 and 4, and so on), each order occurs once.
 func order(seed int64, pair int) string {
 	block := (pair + 1) / 2
 	first := rand.New(rand.NewPCG(uint64(seed), uint64(block))).IntN(2)
@@ -349,7 +349,7 @@ func order(seed int64, pair int) string {
 	return "BA"
 }
 
-// runSide makes one run with the seed of the pair and returns the figures of the run.
+// runSide makes one run with the seed of the pair and returns its results.
 func (s *session) runSide(ctx context.Context, side Side, number int, name string) (result.Member, error) {
 	o := s.of(side)
 	seeded := *side.Scenario
@@ -379,7 +379,7 @@ func (s *session) runSide(ctx context.Context, side Side, number int, name strin
 	return memberOf(sub, res), nil
 }
 
-// nameUnits copies the units and directions of the figures from the result of a run.
+// nameUnits sets the unit of each compared metric, and whether lower or higher is better, from the result of a run.
 func nameUnits(c *result.AB, res result.Result) {
 	for i := range c.Figures {
 		f := &c.Figures[i]

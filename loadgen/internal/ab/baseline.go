@@ -21,13 +21,13 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// kept returns the names of the files of a run that a baseline contains, in the order in which they are written. The
-// last file marks the directory as a run, so that an incomplete copy does not count as one.
+// kept returns the files of a run that a baseline stores, in the order of writing. The last file marks the directory as
+// a run, so an incomplete copy does not count as a run.
 func kept() []string { return []string{result.ResultFile, result.ScenarioFile, result.RunFile} }
 
-// SaveBaseline copies the results of the runs in from to the baseline in dir, and returns the number of runs it copied.
-// It refuses runs of another scenario, runs that were cut short and runs without figures. It does not follow dir if dir
-// is a symbolic link.
+// SaveBaseline copies the results of runs to the baseline in dir, and returns the number of copied runs. from lists the
+// directories of the runs. SaveBaseline refuses runs of another scenario, runs that were cut short, and runs without
+// compared metrics. It also refuses a dir that is a symbolic link.
 func SaveBaseline(ctx context.Context, dir string, from []string) (n int, err error) {
 	if info, err := os.Lstat(dir); err == nil && info.Mode()&fs.ModeSymlink != 0 {
 		return 0, exitcode.Usagef("%s: a baseline cannot be a symbolic link (name another one, or replace the link with a directory)", dir)
@@ -84,7 +84,7 @@ func isNew(path string) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// Baseline summarises a baseline. Scenario, Last and Versions come from its newest run.
+// Baseline summarises a baseline, a set of saved runs. Scenario, Last and Versions come from its newest run.
 type Baseline struct {
 	Name     string          `json:"name"`
 	Scenario string          `json:"scenario"`
@@ -94,7 +94,7 @@ type Baseline struct {
 	Damage   string          `json:"damage,omitempty"` // why the runs cannot be read; empty if they can
 }
 
-// Baselines lists the baselines in dir.
+// Baselines summarises each baseline in dir. It fails if dir contains no baseline.
 func Baselines(ctx context.Context, dir string) ([]Baseline, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -146,7 +146,7 @@ func ReadBaseline(ctx context.Context, dir string) (runs []BaselineRun, err erro
 	return runs, err
 }
 
-// WriteBaseline writes the figures of each run of a baseline.
+// WriteBaseline writes the compared metrics of each run of a baseline as text.
 func WriteBaseline(w io.Writer, runs []BaselineRun) error {
 	for _, r := range runs {
 		run := r.Run

@@ -15,7 +15,7 @@ type Preview struct {
 	// Pairs is the maximum number of pairs that count. It excludes the warm-up pair, and pairs that are thrown away
 	// and repeated.
 	Pairs int `json:"pairs"`
-	// A and B each preview one run. A is nil if it is a baseline.
+	// A and B describe one run of each side. A is nil if side A is a baseline.
 	A *cluster.Preview `json:"a,omitempty"`
 	B *cluster.Preview `json:"b"`
 }

@@ -12,11 +12,11 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// noFigures is the hint in the error for a scenario without figures.
+// noFigures is the hint in the error for a scenario without metrics to compare.
 const noFigures = "write compare: [{name: ..., objective: ...}], or use the scenario ci-gate"
 
-// figuresOf returns the figures of the scenario, first the gated figures, which decide the answer. It fails if no
-// figure is gated, unless advice is true.
+// figuresOf returns the metrics that the scenario compares. The gated ones, which decide the answer, come first. It
+// fails if no metric is gated, unless advice is true.
 func figuresOf(o Options, advice bool) ([]result.ABFigure, error) {
 	if _, err := gate.Figures(o.A.Scenario); err != nil {
 		return nil, exitcode.UsageError(err)
@@ -60,7 +60,7 @@ func figuresOf(o Options, advice bool) ([]result.ABFigure, error) {
 	return gatedFirst(all), nil
 }
 
-// AllFigures selects all figures of a scenario.
+// AllFigures is the value of --figure that makes all compared metrics decide the answer.
 const AllFigures = "all"
 
 func choose(all []result.ABFigure, names []string) ([]result.ABFigure, error) {

@@ -36,7 +36,7 @@ func judgePairs(c *result.AB) {
 		c.Plan = plan
 		return
 	}
-	for _, gated := range []bool{true, false} { // judged separately, because advisory figures must not use up the alpha of gated ones
+	for _, gated := range []bool{true, false} { // judged separately, because advisory metrics must not use up the alpha of gated ones
 		var of []collected
 		for i := range c.Figures {
 			if f := &c.Figures[i]; f.Gated == gated {
@@ -56,16 +56,16 @@ func judgePairs(c *result.AB) {
 	checkVerdicts(c, a, b)
 }
 
-// checkLowerBound changes any answer except Regressed to CouldNotTell if a value of the figure in B is only a lower
-// bound. bound names the pair or run with such a value. It is "" if all values of B are exact.
+// checkLowerBound sets the answer to CouldNotTell, unless it is Regressed, if only a lower bound of a value in B is
+// known. bound names the pair or run with this value; "" means that all values of B are exact.
 func checkLowerBound(f *result.ABFigure, bound string) {
 	if bound != "" && f.Answer != result.Regressed {
 		f.Answer, f.Detail = result.CouldNotTell, bound
 	}
 }
 
-// reached returns the last look that needs no more than this number of pairs, as a slice of length one. It returns
-// nil if there are too few pairs for any look.
+// reached returns a slice with the latest look that needs at most this number of pairs. It returns nil if there are too
+// few pairs for any look.
 func reached(looks []result.Look, pairs int) []result.Look {
 	for i, l := range slices.Backward(looks) {
 		if l.Pairs <= pairs {
@@ -75,9 +75,9 @@ func reached(looks []result.Look, pairs int) []result.Look {
 	return nil
 }
 
-// checkVerdicts adds a reason with the numbers of runs that did not pass. It changes a good answer to CouldNotTell if
-// at least half of the runs of B did not pass and this share is larger than for A, because a run that fails may have
-// done less work.
+// checkVerdicts adds the numbers of runs that did not pass to the reasons. A failed run may have done less work. A good
+// answer therefore becomes CouldNotTell if at least half of B's runs did not pass, and a larger fraction than of A's
+// runs.
 func checkVerdicts(c *result.AB, a, b []result.Member) {
 	count := func(of []result.Member, is func(result.Member) bool) (n int) {
 		for _, m := range of {
@@ -107,17 +107,17 @@ func countedPairs(all []result.Pair) []result.Pair {
 	return slices.DeleteFunc(slices.Clone(all), func(p result.Pair) bool { return p.Number == warmUp || p.Thrown != "" })
 }
 
-// collected holds the values of one figure from all pairs.
+// collected holds the values of one metric from all pairs.
 type collected struct {
 	figure *result.ABFigure
 	paired paired.Figure
-	// lower names a pair in which the value of B is only a lower bound. It is "" if all values are exact. Even with a
-	// lower bound, a figure can show a regression.
+	// lower names a pair in which the value of B is only a lower bound. It is "" if all values are exact. Even then, a
+	// regression can be shown.
 	lower string
 }
 
-// collect collects the values of a figure from the pairs. A figure that is missing in a pair is not judged, because
-// the change under test may be the cause.
+// collect collects the values of a metric from the pairs. A metric that is missing in a pair is not judged, because the
+// change under test may be the cause.
 func collect(f *result.ABFigure, pairs []result.Pair) collected {
 	f.Changes, f.Detail = []float64{}, ""
 	lower := ""
@@ -170,8 +170,8 @@ func collect(f *result.ABFigure, pairs []result.Pair) collected {
 	return collected{f, figure, lower}
 }
 
-// gone returns the change of a figure whose value in B is 0: -1, or +1 if higher values are better. It returns 0 if
-// the figure can be negative.
+// gone returns the change if the value in A is positive and the value in B is 0: -1, or +1 if higher values are better.
+// It returns 0 if any value is negative.
 func gone(f *result.ABFigure, a, b []float64) float64 {
 	switch {
 	case slices.Min(a) < 0 || slices.Min(b) < 0:
@@ -182,8 +182,7 @@ func gone(f *result.ABFigure, a, b []float64) float64 {
 	return -1
 }
 
-// byDifference returns the detail of a figure that was judged by differences. The detail includes the values of A and
-// B.
+// byDifference explains that a metric was judged by the difference between A and B instead of their ratio.
 func byDifference(f *result.ABFigure) string {
 	return fmt.Sprintf("judged by the difference, because some values are 0: %s in A, %s in B (%s)", digits.Format(*f.A, 4), digits.Format(*f.B, 4), f.Statistic)
 }
@@ -233,7 +232,7 @@ func judgeFigures(plan result.Plan, all []collected, pairs int) {
 	}
 }
 
-// fill sets the answer and the statistics of a figure from the result of its test.
+// fill sets the answer and the statistics of a metric from the result of its statistical test.
 func fill(f *result.ABFigure, j paired.Judged) {
 	f.Answer, f.Pairs = j.Answer, j.Pairs
 	f.Change, f.Low, f.High, f.Spread, f.T, f.Critical = nil, nil, nil, nil, nil, nil
@@ -263,7 +262,7 @@ func known(v float64) *float64 {
 // percent formats a change, such as "+4.8%".
 func percent(change float64) string { return digits.Change(change) }
 
-// conclude derives the answer from the gated figures.
+// conclude derives the answer from the gated (deciding) metrics.
 func conclude(c *result.AB, pairs int) {
 	c.Reasons = []string{}
 	c.Answer = result.NotRegressed
@@ -311,8 +310,8 @@ func bound(v *float64) string {
 	return percent(*v)
 }
 
-// decided reports whether the comparison needs no further pairs: a gated figure regressed, or all gated figures have
-// answers.
+// decided reports whether the comparison needs no further pairs: a gated (deciding) metric regressed, or all of them
+// have answers.
 func decided(c result.AB) bool { return c.Answer != result.CouldNotTell }
 
 // Replay returns the comparison as if only the given pairs had been run, in this order. It ends at the first look

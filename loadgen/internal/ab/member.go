@@ -14,7 +14,7 @@ func memberDir(side string, pair int) string {
 	return filepath.Join(strings.ToLower(side), fmt.Sprintf("%02d", pair))
 }
 
-// memberOf returns the data of a judged run that a comparison uses.
+// memberOf returns the part of a run's result that a comparison needs.
 func memberOf(dir string, res result.Result) result.Member {
 	m := result.Member{Dir: dir, Verdict: res.Verdict, Values: map[string]float64{}, Unfit: res.Measurements.Generator.Saturated, Versions: res.Run.Versions}
 	m.Ungated = len(res.Gates) == 0 && res.Verdict == result.NoData && len(res.Reasons) == 1 // the lack of gates is the only reason
@@ -60,8 +60,8 @@ func memberOf(dir string, res result.Result) result.Member {
 	return m
 }
 
-// thrown returns the reason why a pair is thrown away, or "" if the pair counts. The reason is always other work on
-// the machine or a saturated generator, never the value of a figure.
+// thrown returns the reason why a pair is thrown away, or "" if the pair counts. The reason is always other work on the
+// machine or a saturated generator, never the value of a compared metric.
 func thrown(bounds result.Throw, p result.Pair) string {
 	for _, side := range []struct {
 		name string
@@ -74,7 +74,7 @@ func thrown(bounds result.Throw, p result.Pair) string {
 	return ""
 }
 
-// unfit returns the reason why the figures of a run cannot be used, or "" if they can.
+// unfit returns the reason why the results of a run cannot be compared, or "" if they can.
 func unfit(bounds result.Throw, m result.Member) string {
 	if len(m.Unfit) > 0 {
 		return m.Unfit[0]
@@ -106,8 +106,8 @@ func valueOr(v *float64) float64 {
 	return *v
 }
 
-// unseen returns a note that names the --throw flags without effect, or "" if all of them have an effect. A flag has
-// no effect if the machine does not report the quantity that the flag bounds.
+// unseen returns a note that names the --throw flags without effect, or "". A flag has no effect if the machine does
+// not report the quantity that the flag limits.
 func unseen(pairs []result.Pair) string {
 	for _, p := range pairs {
 		switch m := p.B.Machine; {

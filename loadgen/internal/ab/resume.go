@@ -9,8 +9,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// resume continues the recorded comparison. It fails if the scenario, a side, the plan or the gated figures have
-// changed since the first pairs.
+// resume continues the recorded comparison. It fails if the scenario, a side, the plan or the gated (deciding) metrics
+// have changed since the first pairs.
 func (s *session) resume() error {
 	before := s.was
 	same := sameSide(before.A, s.c.A) && sameSide(before.B, s.c.B) // a git branch that has moved can be given by its commit
@@ -54,7 +54,7 @@ func sameSide(a, b result.Side) bool {
 	return same && a.Digest == b.Digest
 }
 
-// gatedOf returns the sorted names of the gated figures.
+// gatedOf returns the sorted names of the gated metrics.
 func gatedOf(figures []result.ABFigure) (names []string) {
 	for _, f := range figures {
 		if f.Gated {

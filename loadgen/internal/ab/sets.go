@@ -38,8 +38,8 @@ type recorded struct {
 }
 
 // Compare compares two sets of recorded runs of one scenario, without pairs. a and b are each the directory of a run,
-// or a directory that contains directories of runs. Compare judges runs that have no result yet, and writes only the
-// files of these judgements.
+// or a directory that contains directories of runs. Compare first judges runs that have no result yet, and writes their
+// results.
 func Compare(ctx context.Context, plan result.Plan, gated []string, a, b string) (c result.AB, err error) {
 	if err := paired.Check(plan); err != nil {
 		return c, exitcode.UsageError(err)
@@ -96,13 +96,12 @@ func Compare(ctx context.Context, plan result.Plan, gated []string, a, b string)
 	return c, nil
 }
 
-// has reports whether a scenario has a figure.
 func has(s *scenario.Scenario, figure string) bool {
 	return slices.ContainsFunc(s.Compare, func(f scenario.Figure) bool { return f.Name == figure })
 }
 
-// withoutUnfit removes from a set the runs in which the generator was saturated, and the runs during which other work
-// on the machine exceeded the bounds. It adds a note on each removed run to c.
+// withoutUnfit removes runs from a set if the generator was saturated or other work on the machine exceeded the bounds.
+// It adds a note on each removed run to c.
 func withoutUnfit(c *result.AB, set []recorded) []recorded {
 	return slices.DeleteFunc(set, func(r recorded) bool {
 		bounds := c.Plan.Throw
@@ -143,8 +142,8 @@ func Write(out string, c result.AB) (dir string, err error) {
 	return dir, write(dir, c)
 }
 
-// memberLike returns a recorded run as a member of a comparison. It removes figures that the scenario of the run
-// defines differently from the scenario `like`, and adds a note on each removed figure to c.
+// memberLike returns a recorded run as a member of a comparison. It removes metrics that the run's scenario defines
+// differently from the scenario `like`, and adds a note on each removed metric to c.
 func memberLike(c *result.AB, like *scenario.Scenario, r recorded) result.Member {
 	m := memberOf(r.dir, r.result)
 	for _, f := range like.Compare {
@@ -223,15 +222,14 @@ func goesOn(dir string) bool {
 // errNoRun is returned for a directory without runs.
 var errNoRun = errors.New("it contains no run")
 
-// isWhole reports whether dir contains the recordings of a run. In a baseline, the directory of a run contains only
-// its results.
+// isWhole reports whether dir contains the recordings of a run, not only its results as in a baseline.
 func isWhole(dir string) bool {
 	return slices.ContainsFunc([]string{result.TimelineFile, result.MeasurementsFile, result.TSDBDir}, func(name string) bool {
 		return !isNew(filepath.Join(dir, name))
 	})
 }
 
-// once removes further copies of the same run from a list.
+// once removes duplicates of a run from a list.
 func once(all []recorded) []recorded {
 	seen := map[string]bool{}
 	return slices.DeleteFunc(all, func(r recorded) bool {
@@ -279,8 +277,8 @@ func runsIn(dir string, depth int) (all []string, err error) {
 	return all, nil
 }
 
-// uncountedIn returns the names of the runs in dir that do not count, if dir holds one side (A or B) of an A/B
-// comparison. Otherwise it returns nil.
+// uncountedIn returns the names of the runs in dir to ignore, if dir is one side (a or b) of an A/B comparison: the
+// warm-up run, interrupted runs, and runs of pairs that were thrown away. Otherwise it returns nil.
 func uncountedIn(dir string) (names []string, err error) {
 	whole, err := filepath.EvalSymlinks(dir)
 	if err == nil {
@@ -374,8 +372,8 @@ func differences(sets [2][]recorded) []result.Difference {
 	return all
 }
 
-// flatten adds the fields of v to into. The keys are the paths of the fields, beginning with path. The values are
-// text.
+// flatten adds each leaf field of v to the map into. The key is the path of the field, which begins with path. The
+// value is text.
 func flatten(into map[string]string, path string, v any) {
 	text, err := yaml.Marshal(v)
 	if err != nil {
@@ -454,8 +452,8 @@ func tooFew(c result.AB) string {
 	return ""
 }
 
-// setsOf returns the values of a figure for the test: their logarithms, or the values themselves if one of them is 0
-// or negative. If values are missing, it returns an empty Sets.
+// setsOf returns the values of a metric for the test: their logarithms, or the values themselves if one of them is 0 or
+// negative. If values are missing, it returns an empty Sets.
 func setsOf(f *result.ABFigure, a, b []float64) (s paired.Sets) {
 	if f.Detail != "" || len(a) == 0 || len(b) == 0 {
 		return s
@@ -479,8 +477,8 @@ func logs(values []float64) []float64 {
 	return all
 }
 
-// valuesOf returns the values of a figure in a set of runs. If only a lower bound of a value is known, lower names
-// the run. Otherwise it is "".
+// valuesOf returns the values of a metric in a set of runs. lower names a run for which only a lower bound of the value
+// is known; "" means that all values are exact.
 func valuesOf(f *result.ABFigure, side string, set []result.Member) (all []float64, lower string) {
 	for _, m := range set {
 		if slices.Contains(m.AtLeast, f.Name) {

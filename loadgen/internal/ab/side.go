@@ -38,9 +38,9 @@ var gateSpec = regexp.MustCompile(`^([A-Z][A-Za-z0-9]*)=(true|false)$`)
 
 const specHint = "a controlplane binary, a config file, a baseline's directory, a setting as nodes.count=50, a feature gate as WatchList=false, variant=NAME or rev=REVISION"
 
-// NewSide parses the specs of --a or --b, and reads the scenario with the settings in them. sets are the settings of
-// both sides. read reads the scenario with the given settings. NewSide does not build the binary of a git revision;
-// Build does.
+// NewSide parses specs, the values of --a or --b, and reads the scenario with their settings and with sets, the
+// settings of both sides. read returns the scenario for given settings. NewSide does not build the binary of a git
+// revision; Build does.
 func NewSide(ctx context.Context, flag string, specs, sets []string, read func(sets []string) (*scenario.Scenario, error)) (Side, error) {
 	s := Side{Side: result.Side{Spec: specs}}
 	s.Set = append(s.Set, sets...)
@@ -108,7 +108,7 @@ func (s *Side) take(ctx context.Context, spec string) error {
 }
 
 // isProgram reports whether the first bytes of a file mark it as a program. The executable bit is not enough, because
-// a program may have lost it in a copy.
+// copying may have removed it.
 func isProgram(file string) bool {
 	f, err := os.Open(file)
 	if err != nil {
@@ -236,7 +236,7 @@ func command(ctx context.Context, dir, name string, args ...string) error {
 	return nil
 }
 
-// saidBy adds to the error of a program the last line of its standard error.
+// saidBy adds the last line of a program's standard error to the program's error.
 func saidBy(err error) error {
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && len(exit.Stderr) > 0 {

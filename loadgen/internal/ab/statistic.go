@@ -9,8 +9,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// sidesOf returns the statistic that summarises the values of A and the values of B: the geometric mean, or the mean
-// if a value is 0 or negative.
+// sidesOf returns the statistic that summarises the values of A and of B: the geometric mean, or the arithmetic mean if
+// any value is 0 or negative.
 func sidesOf(a, b []float64) result.Statistic {
 	for _, v := range slices.Concat(a, b) {
 		if v <= 0 {
@@ -20,8 +20,8 @@ func sidesOf(a, b []float64) result.Statistic {
 	return result.GeometricMean
 }
 
-// showSides sets the values that reports show for A and B. It uses the same statistic as the change, so that the
-// change matches the two values.
+// showSides sets the values that reports show for A and B. It uses the same statistic as the change, so the change
+// matches the two values.
 func showSides(f *result.ABFigure, how result.Statistic, a, b []float64) {
 	f.Statistic = how
 	weights := make([]float64, len(a))

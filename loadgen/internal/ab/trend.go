@@ -11,7 +11,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Trend reads the runs in dirs, sorts them by start, and finds the runs at which figures changed.
+// Trend reads the runs in dirs, sorts them by start, and finds the runs at which metrics changed.
 func Trend(ctx context.Context, dirs []string) (t result.Trend, err error) {
 	var all []recorded
 	for _, dir := range dirs {
@@ -66,8 +66,8 @@ func Trend(ctx context.Context, dirs []string) (t result.Trend, err error) {
 	return t, nil
 }
 
-// follow sets the values of a figure in all runs, and finds its changes. A run without data has
-// the value nil and is skipped in the search.
+// follow sets the values of a metric in all runs, and finds its changes. A run without data has the value nil and is
+// skipped in the search.
 func follow(f *result.TrendFigure, members []result.Member) {
 	var values []float64
 	var of []int

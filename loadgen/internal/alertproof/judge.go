@@ -20,11 +20,11 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// calm is the time after the end of a run that is simulated so that firing alerts can resolve. It is longer than an
-// hour, the longest range of a rule.
+// calm is the length of the simulated time after a run, in which firing alerts can resolve. It is longer than an hour,
+// the longest range of a rule.
 const calm = 75 * time.Minute
 
-// Prove judges the run in dir by all proofs of its scenario. It writes no files.
+// Prove judges the run in dir by each Proof of its scenario. It writes no files.
 func Prove(ctx context.Context, dir string) (all []Judged, err error) {
 	rec, err := rundir.Open(dir)
 	if err != nil {
@@ -256,7 +256,7 @@ func (j *judge) resolved(o *Outcome, f alerting.Firing) {
 	}
 }
 
-// nearly returns a text about how long an alert that did not fire was pending after its cause.
+// nearly describes how long an alert that did not fire was pending after its cause.
 func (j *judge) nearly(rule string, cause time.Time) string {
 	longest := time.Duration(0)
 	for _, f := range j.h.Firings {
@@ -277,8 +277,8 @@ func (j *judge) nearly(rule string, cause time.Time) string {
 
 func (j *judge) since(at time.Time) *float64 { return new(at.Sub(j.h.Start).Seconds()) }
 
-// describe returns the labels that distinguish the instances of an alert, as text. Without such labels, it returns the
-// job.
+// describe returns the labels that distinguish the instances of an alert, as text, or the job if there are no such
+// labels.
 func describe(set map[string]string) string {
 	var parts []string
 	for name, v := range set {
@@ -303,7 +303,7 @@ func seconds(s float64) string {
 	return d.Round(100 * time.Millisecond).String()
 }
 
-// cause returns when the cause of an alert began. If that is unknown, why is the reason.
+// cause returns when the cause of an alert began. If the time is unknown, why gives the reason.
 func (j *judge) cause(ctx context.Context, e alerts.Expected) (at time.Time, why string, err error) {
 	p, ok := j.phases[e.Phase]
 	if !ok {
@@ -337,8 +337,8 @@ func (j *judge) cause(ctx context.Context, e alerts.Expected) (at time.Time, why
 	return at, "", nil
 }
 
-// cut returns the phases of the proof's scenario that are missing or too short in this run. Such a run proves nothing,
-// because an alert may have been silent only because the run was shorter.
+// cut returns the phases of the scenario that are missing or too short in this run. Such a run proves nothing, because
+// an alert may have stayed silent only because the run was too short.
 func (j *judge) cut(s *scenario.Scenario) []string {
 	var all []string
 	for _, x := range s.Phases {
@@ -351,7 +351,7 @@ func (j *judge) cut(s *scenario.Scenario) []string {
 	return all
 }
 
-// hidden returns the data that the proof hides from the rules, with the times of this run.
+// hidden returns the series that the proof hides from the rules, with the time ranges in this run.
 func (j *judge) hidden() []alerting.Hidden {
 	var all []alerting.Hidden
 	for _, h := range j.proof.Hide {

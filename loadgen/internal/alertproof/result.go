@@ -15,10 +15,10 @@ import (
 // Schema is the version of the format of a Report.
 const Schema = "stormglass.proof/v1"
 
-// Part is the requirement of a proof on a rule.
+// Part says whether a rule must fire, may fire or must stay silent in a proof.
 type Part string
 
-// Requirements on a rule.
+// Values of Part.
 const (
 	MustFire Part = "must fire"
 	MayFire  Part = "may fire"
@@ -35,17 +35,17 @@ type Outcome struct {
 	Why string `json:"why,omitempty"`
 	// Fired reports whether the rule fired at any time.
 	Fired bool `json:"fired"`
-	// CauseAt is when the cause began, for a rule that must fire. FiredAt is when such a rule fired after its cause, or
-	// when any other rule first fired.
+	// CauseAt is when the cause of a rule that must fire began. FiredAt is when that rule fired after its cause. For
+	// any other rule, FiredAt is when it first fired.
 	CauseAt *float64 `json:"causeAtSeconds,omitempty"`
 	FiredAt *float64 `json:"firedAtSeconds,omitempty"`
 	// ResolvedAt is when the rule resolved, or nil if it did not. The time may be after the end of the run, which is then
 	// simulated: each scrape repeats the last one.
 	ResolvedAt *float64 `json:"resolvedAtSeconds,omitempty"`
-	// InCalm reports whether the rule resolved only in this simulated time.
+	// InCalm reports whether the rule resolved only in the simulated time after the run.
 	InCalm bool `json:"resolvedInCalm,omitempty"`
-	// Latency is the time from the cause until the rule fired. Floor is the longest time that this may take if every
-	// scrape and evaluation is on time. Latency must be at most 1.5 times Floor.
+	// Latency is the time from the cause until the rule fired. Floor is the maximum latency if every scrape and
+	// evaluation is on time. Latency must be at most 1.5 times Floor.
 	Latency *float64 `json:"latencySeconds,omitempty"`
 	Floor   *float64 `json:"floorSeconds,omitempty"`
 	// Of lists the labels of the alerts that fired.
@@ -62,7 +62,7 @@ type Judged struct {
 	Dir      string         `json:"dir,omitempty"` // directory of the run
 	Started  time.Time      `json:"started,omitzero"`
 	Seconds  float64        `json:"seconds"` // from the first scrape to the last
-	Rounds   int            `json:"rounds"`  // evaluations of rule groups
+	Rounds   int            `json:"rounds"`  // number of evaluations of the rule groups
 	Verdict  result.Verdict `json:"verdict"`
 	// Reasons are the reasons why the verdict is not pass, one line each.
 	Reasons []string `json:"reasons"`
@@ -221,7 +221,7 @@ func matrix(b *strings.Builder, r Report) {
 	}
 }
 
-// figures returns the columns of the matrix for a rule: its latency, its floor, their ratio, and how long it fired.
+// figures returns the columns of the matrix for a rule: latency, floor, their ratio, and how long the rule fired.
 func figures(o *Outcome) string {
 	if o == nil || o.Floor == nil {
 		return ""
@@ -263,7 +263,6 @@ func letter(i int) string {
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// cell escapes text for a cell of a table.
 func cell(s string) string { return markdown.Cell(oneLine(s)) }
 
 // Markdown writes a report in Markdown, for a pull request.

@@ -8,11 +8,11 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/h2conn"
 )
 
-// Connection holds a client's connections to the API server. It dials on first use, and again after a connection
-// breaks. The zero value is ready to use. A Connection is safe for concurrent use.
+// Connection holds a client's connections to the API server. It dials at the first call of Get, and again after a
+// connection was lost. The zero value is ready to use. A Connection is safe for concurrent use.
 type Connection struct {
 	mu      sync.Mutex
-	conns   []*h2conn.Conn // only the last accepts new streams; the earlier ones still have open streams
+	conns   []*h2conn.Conn // only the last accepts new streams; the others still have open streams
 	dialing chan struct{}  // closed when the current dial ends; nil if no dial is running
 }
 
@@ -55,8 +55,8 @@ func (c *Connection) GetFree(ctx context.Context, dial func(context.Context) (*h
 	}
 }
 
-// Drop ends all connections: with a TCP reset if abrupt is true, as after a power loss, and otherwise with an orderly
-// close. The next Get dials a new connection.
+// Drop ends all connections. If abrupt is true, it sends a TCP reset, as after a power loss. Otherwise it closes them
+// in an orderly way. The next Get dials a new connection.
 func (c *Connection) Drop(abrupt bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

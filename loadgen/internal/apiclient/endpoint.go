@@ -1,5 +1,5 @@
-// Package apiclient connects simulated nodes and loads to the API server. Its clients are configured by a rest.Config,
-// but use HTTP/2 connections of package h2conn instead of client-go's transports.
+// Package apiclient connects simulated nodes and loads to the API server. Its clients take their configuration from a
+// rest.Config, but use HTTP/2 connections of package h2conn instead of client-go's transports.
 package apiclient
 
 import (
@@ -105,8 +105,8 @@ func New(c *rest.Config, roots *Roots) (*Endpoint, error) {
 }
 
 // Headers returns the headers for authentication, such as a token or impersonation, or nil if the client certificate
-// suffices. It renews the headers when they are older than RenewEvery; if that fails, it returns the old ones. The
-// caller must not modify them.
+// suffices. If the headers are older than RenewEvery, it renews them. If the renewal fails, it returns the old ones.
+// The caller must not modify them.
 func (e *Endpoint) Headers() (http.Header, error) {
 	if e.authenticate == nil {
 		return nil, nil
@@ -127,7 +127,7 @@ func (e *Endpoint) Headers() (http.Header, error) {
 	return e.headers, nil
 }
 
-// Request returns a request with the authentication headers. Its path is Prefix followed by path.
+// Request returns a request with the authentication headers. The request's path is Prefix followed by path.
 func (e *Endpoint) Request(method, path string) (*h2conn.Request, error) {
 	h, err := e.Headers()
 	if err != nil {
@@ -157,8 +157,8 @@ func captureHeaders(wrapped http.RoundTripper, server *url.URL) (http.Header, er
 	return answer.Header, nil
 }
 
-// headerCapture is a RoundTripper that sends nothing. It returns a response with the headers of the request, to obtain
-// the headers that client-go's authenticating wrappers set.
+// headerCapture is a RoundTripper that sends nothing. It returns a response with the headers of the request. Endpoint
+// uses it to obtain the headers that client-go's authenticating wrappers set.
 type headerCapture struct{}
 
 func (headerCapture) RoundTrip(r *http.Request) (*http.Response, error) {

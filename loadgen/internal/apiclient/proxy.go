@@ -40,9 +40,9 @@ func Proxy(c *rest.Config) (*url.URL, error) {
 	return via, nil
 }
 
-// Dialer returns a function that opens connections to the API server of c, through its Proxy if there is one. The
-// function uses c.Dial if that is set. An error of the proxy is a *net.OpError with Op "proxyconnect" or "socks
-// connect", as in net/http.
+// Dialer returns a function that opens connections to the API server of c, through the proxy that Proxy returns, if
+// any. The function uses c.Dial if that is set. An error of the proxy is a *net.OpError with Op "proxyconnect" or
+// "socks connect", as in net/http.
 func Dialer(c *rest.Config) (DialFunc, error) {
 	direct := DialFunc(c.Dial)
 	if direct == nil {
@@ -64,7 +64,6 @@ func Dialer(c *rest.Config) (DialFunc, error) {
 	return t.dial, nil
 }
 
-// socksPort is the default port of SOCKS proxies.
 const socksPort = "1080"
 
 func proxyAddress(via *url.URL, port string) string {
@@ -140,7 +139,7 @@ func openHTTP(ctx context.Context, via *url.URL, conn net.Conn, address string) 
 		return nil, fmt.Errorf("%s does not answer like an HTTP proxy: %w", via.Redacted(), err)
 	case answer.StatusCode != http.StatusOK:
 		return nil, &RefusedError{Proxy: via.Redacted(), Status: answer.Status, Code: answer.StatusCode}
-	case said.Buffered() > 0: // unexpected, because a TLS server waits for its client
+	case said.Buffered() > 0: // unexpected, because a TLS server waits for its client to send first
 		return nil, fmt.Errorf("%s sent data before any request", via.Redacted())
 	}
 	return conn, nil

@@ -10,13 +10,13 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// NewREST returns a client-go client for raw requests, and its HTTP client. No other client shares its connections. The
-// client has no rate limit, because the delay of a rate limit would be measured as latency of the server.
+// NewREST returns a client-go client for raw requests, and its HTTP client. No other client shares its connections. It
+// has no rate limit, because the loads would measure the delay as latency of the server.
 func NewREST(cfg *rest.Config) (*rest.RESTClient, *http.Client, error) {
 	own := rest.CopyConfig(cfg)
 	own.QPS = -1
 	own.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
-	// client-go shares connections between clients with equal configurations. A separate dialer prevents this.
+	// client-go shares connections between clients with equal configurations. A separate Dial function prevents this.
 	own.Dial = (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext
 	client, err := rest.HTTPClientFor(own)
 	if err != nil {

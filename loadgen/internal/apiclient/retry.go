@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// RefusedBudget is how long a request is retried while the answer is 401 or 403. An API server that has just started
+// RefusedBudget is how long clients retry a request while the answer is 401 or 403. An API server that has just started
 // may give these answers until it has read its RBAC rules.
 const RefusedBudget = 15 * time.Second
 
@@ -14,8 +14,8 @@ type Backoff struct {
 	First, Most time.Duration
 }
 
-// Wait returns the wait after the given number of consecutive failures. random, from 0 to 1, is the jitter: the wait is
-// lengthened by this fraction of itself.
+// Wait returns the wait after the given number of consecutive failures. random, from 0 to 1, is the jitter: the wait
+// becomes longer by this fraction.
 func (b Backoff) Wait(failures int, random float64) time.Duration {
 	d := b.First
 	for range failures - 1 {

@@ -145,15 +145,15 @@ func (a *Archive) openBlocks(dir string) error {
 	return nil
 }
 
-// Storage returns the storage that the archive's queries read, and the engine that evaluates them. Rules use both to add
-// series.
+// Storage returns the storage that the archive's queries read, and the engine that evaluates them. Packages that
+// evaluate rules use both to add series.
 func (a *Archive) Storage() (storage.Queryable, *promql.Engine) { return a.queryable, a.engine }
 
-// Over returns an archive that reads samples while they are being recorded. It cannot evaluate PromQL.
+// Over returns an archive for samples that are still being recorded. It cannot evaluate PromQL.
 func Over(samples storage.Queryable) *Archive { return &Archive{queryable: samples} }
 
-// Evaluating returns an archive that reads samples while they are being recorded. Unlike the archive that Over returns,
-// it evaluates PromQL, with lower limits than an archive from Open.
+// Evaluating returns an archive for samples that are still being recorded. It evaluates PromQL, with lower limits than
+// an archive from Open.
 func Evaluating(samples storage.Queryable) *Archive {
 	return &Archive{queryable: samples, engine: NewEngine(5_000_000, 30*time.Second, nil)}
 }
@@ -337,7 +337,7 @@ func (a *Archive) Scraped(ctx context.Context) (first, last time.Time, err error
 	return first, last, err
 }
 
-// scrapes returns the samples of up of all targets.
+// scrapes returns the samples of the metric up of all targets.
 func (a *Archive) scrapes(ctx context.Context) ([]Series, error) {
 	return a.Samples(ctx, time.UnixMilli(0), time.UnixMilli(math.MaxInt64/2), Equal(model.MetricNameLabel, "up"))
 }

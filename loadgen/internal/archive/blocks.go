@@ -17,18 +17,18 @@ import (
 	"github.com/prometheus/prometheus/tsdb"
 )
 
-// prometheusBlock is the length of the blocks of a Prometheus. They begin at multiples of this length. Blocks of
-// another length would overlap with them.
+// prometheusBlock is the length of the blocks that a Prometheus writes. Each begins at a multiple of this length.
+// Blocks of another length would overlap with them after an import.
 const prometheusBlock = 2 * time.Hour
 
 // appendAtMost is the maximum number of samples in one commit.
 const appendAtMost = 100_000
 
-// WriteBlocks writes the samples of q from start to end, in ms and inclusive, to dir as blocks of Prometheus' TSDB. dir
-// must exist. A block appears in dir only when it is complete.
+// WriteBlocks writes the samples of q to dir, which must exist, as blocks of Prometheus' TSDB. start and end are in ms
+// and inclusive. A block appears in dir only when it is complete.
 func WriteBlocks(ctx context.Context, dir string, q storage.Queryable, start, end int64) (blocks, samples int, err error) {
 	length := prometheusBlock.Milliseconds()
-	windows := map[int64]bool{} // the windows with samples, which may be far apart
+	windows := map[int64]bool{} // start times of the blocks that have samples
 	err = Stream(ctx, q, start, end, func(_ labels.Labels, points []promql.FPoint) error {
 		for _, p := range points {
 			windows[p.T-p.T%length] = true

@@ -20,13 +20,14 @@ const (
 	// maxSteps is the maximum number of steps of a range query or a subquery, and thus the maximum number of points of one
 	// series in memory.
 	maxSteps = 100_000
-	// maxTotal is the maximum number of steps of all subqueries of an expression, and thus limits the time of the evaluation.
+	// maxTotal is the maximum number of steps of all subqueries of an expression. It limits the time of the evaluation.
 	maxTotal = 1_000_000
 	// maxSelectors is the maximum number of selectors in an expression. Each may select all series.
 	maxSelectors = 200
 	// maxGrowth is the maximum factor by which label_join and label_replace may lengthen a label.
 	maxGrowth = 1_000
-	// maxAdded is the maximum number of bytes that the texts in calls of label_join and label_replace may add to a label.
+	// maxAdded is the maximum number of bytes that the text arguments of label_join and label_replace may add to a
+	// label.
 	maxAdded = 10_000
 	// defaultStep is the step of a subquery without a step. It is Prometheus' default evaluation interval.
 	defaultStep = time.Minute
@@ -66,9 +67,9 @@ func NewRangeQuery(ctx context.Context, e *promql.Engine, q storage.Queryable, o
 	return e.NewRangeQuery(ctx, q, o, expr, start, end, step)
 }
 
-// cost is the effect of the outer nodes of an expression on an inner node. span is the time range over which the inner
-// node is evaluated. growth is the factor by which outer functions may lengthen its labels, added the number of bytes that
-// their texts may add. total is the number of steps of the query and of all subqueries that were checked.
+// cost describes how the outer nodes of an expression affect an inner node. span is the time range over which the inner
+// node is evaluated. Outer functions may multiply the length of its labels by growth, and add the number of bytes in
+// added. total is the number of steps of the query and of all subqueries checked so far.
 type cost struct {
 	span   time.Duration
 	growth float64
@@ -116,8 +117,8 @@ func (c cost) check(n parser.Node) error {
 	return nil
 }
 
-// growthOf returns the maximum factor by which a function lengthens the longest label of its input, and the maximum number
-// of bytes that its texts then add.
+// growthOf returns by what factor a function may lengthen the longest label of its input, and how many bytes its text
+// arguments may add.
 func growthOf(call *parser.Call) (factor, added float64) {
 	switch call.Func.Name {
 	case "label_join":

@@ -45,7 +45,7 @@ func WithLabels(inner storage.Queryable, more map[string]string) storage.Queryab
 	})
 }
 
-// AddLabels returns own with the labels in more, added as WithLabels does.
+// AddLabels adds the labels in more to own. Like WithLabels, it renames conflicting labels.
 func AddLabels(own labels.Labels, more map[string]string) labels.Labels {
 	b := labels.NewBuilder(own)
 	for name, v := range more {
@@ -132,7 +132,6 @@ func (l labelled) LabelNames(ctx context.Context, hints *storage.LabelHints, mat
 // Close implements storage.LabelQuerier.
 func (l labelled) Close() error { return l.inner.Close() }
 
-// relabelled is a series with changed labels.
 type relabelled struct {
 	storage.Series
 	labels labels.Labels

@@ -1,4 +1,4 @@
-// Package archivetest records runs for tests, which set the values of all metrics.
+// Package archivetest records runs for tests. A test sets the values of all metrics.
 package archivetest
 
 import (
@@ -57,7 +57,7 @@ func New(t testing.TB, o record.Options, names ...string) *Lab {
 	return l
 }
 
-// Boundary moves the clock forward by after, scrapes all components, and returns the time of the scrape.
+// Boundary moves the clock forward by the duration after, scrapes all components, and returns the time of the scrape.
 func (l *Lab) Boundary(after time.Duration) time.Time {
 	l.t.Helper()
 	l.mu.Lock()
@@ -70,8 +70,8 @@ func (l *Lab) Boundary(after time.Duration) time.Time {
 	return at
 }
 
-// Phase records a phase of one minute with an additional scrape in the middle. It calls storm, if not nil, after the
-// first scrape.
+// Phase records a phase of one minute with an additional scrape in the middle. After the first scrape it calls storm,
+// unless storm is nil.
 func (l *Lab) Phase(name string, storm func()) result.Phase {
 	l.t.Helper()
 	p := result.Phase{Name: name, Start: l.Boundary(time.Second)}

@@ -40,7 +40,7 @@ func SoundRun(t testing.TB) string {
 	return SoundVariant(t, "")
 }
 
-// SoundVariant is like SoundRun, but the run is one of several variants.
+// SoundVariant is like SoundRun, but sets the variant of the run.
 func SoundVariant(t testing.TB, variant string) string {
 	t.Helper()
 	l := New(t, record.Options{}, "etcd-0", "kube-apiserver-0")
@@ -96,7 +96,7 @@ func CopyDir(t *testing.T, dir string) string {
 	return to
 }
 
-// Change edits a JSON file with how, which gets the decoded object.
+// Change decodes a JSON file, calls how to modify the object, and writes the object back.
 func Change(t testing.TB, path string, how func(map[string]any)) {
 	t.Helper()
 	text, err := os.ReadFile(path)

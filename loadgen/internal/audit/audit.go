@@ -25,9 +25,8 @@ import (
 type Audit struct {
 	// Files is the number of log files that were read.
 	Files int `json:"files"`
-	// Events is the number of events that Classes describe. Foreign is the number of events of other users, and Other of
-	// events that are not the end of a request for a resource. Outside is the number of events that were received outside
-	// of all phases.
+	// Events is the number of events that Classes describe. Foreign counts events of other users. Other counts events
+	// that do not end a request for a resource. Outside counts events received outside of all phases.
 	Events  int64 `json:"events"`
 	Foreign int64 `json:"foreign,omitempty"`
 	Other   int64 `json:"other,omitempty"`
@@ -90,7 +89,6 @@ func (a *Audit) ClassOf(phase, verb, resource, tenant string) (Class, bool) {
 // highest is the longest duration that the histograms distinguish. The API server ends requests after one minute.
 const highest = 2 * time.Minute
 
-// tenantPrefix is the prefix of the user names of simulated tenants.
 const tenantPrefix = "stormglass:tenant:"
 
 type classKey struct{ phase, verb, resource, tenant string }

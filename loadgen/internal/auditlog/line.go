@@ -16,8 +16,8 @@ type line struct {
 	into  *[]byte
 	value value
 	layer string // layer of the duration in the next value
-	// at is the number of bytes read. bodyAt is the offset of the request body or, while inBody is set, the offset after
-	// its key.
+	// at is the number of bytes read. bodyAt is the offset of the request body. While inBody is set, it is the offset
+	// after the key of the body.
 	at, bodyAt int
 	inBody     bool
 	// isEvent, known and beta are the result of checking kind and apiVersion.
@@ -38,7 +38,7 @@ const (
 	ofAnnotations
 )
 
-// value is the meaning of a value that is not stored as text.
+// value says how to process a value that is not stored as text.
 type value uint8
 
 const (
@@ -103,7 +103,7 @@ func (r *Reader) endBody(end int) {
 	}
 }
 
-// key decides how to process the value that follows the key text.
+// key decides how to process the value of the field with the name text.
 func (r *Reader) key(text []byte) {
 	l, e := &r.line, r.event
 	l.into, l.value, l.next = nil, ofNothing, ofEvent
@@ -189,13 +189,13 @@ func (r *Reader) key(text []byte) {
 	}
 }
 
-// enter makes the scanner read the fields of the next value, if it is an object, as section s.
+// enter selects s as the section of the next value, if this value is an object.
 func (r *Reader) enter(s section) {
 	r.line.next = s
 	r.scan.Enter()
 }
 
-// take processes a value as key has decided.
+// take processes a value as the method key decided.
 func (r *Reader) take(text []byte) {
 	l, e := &r.line, r.event
 	if l.into != nil {

@@ -114,7 +114,7 @@ const (
 	isNoEvent
 )
 
-// readLine reads one line, in several pieces if it is long.
+// readLine reads one line, in several parts if it is long.
 func (r *Reader) readLine() (outcome, error) {
 	r.scan.Reset()
 	r.event.reset()

@@ -19,9 +19,9 @@ type resource struct {
 	expr, component string
 }
 
-// resources lists the resources that may be the bottleneck. As in the USE method, each expression is the utilisation
-// of a resource. For the client-side rate limit, the utilisation is the time that requests waited per second, but at
-// most 1, so that one request that always waits counts as full use.
+// resources lists the resources that may be the bottleneck. As in the USE method, each expression is the utilisation of
+// a resource. For the client-side rate limit, it is the time that requests waited per second, at most 1: a single
+// request that always waits counts as full use.
 var resources = []resource{
 	{"machine", "the machine's processors", `sum(rate(stormglass_machine_busy_seconds_total[$window])) / scalar(max(stormglass_machine_processors))`, ""},
 	{"processors", "processors that the component may use", `rate(process_cpu_seconds_total{job!="loadgen"}[$window]) / (go_sched_gomaxprocs_threads > 0)`, "instance"},
@@ -65,7 +65,6 @@ func coresUsed(ctx context.Context, a *archive.Archive, from, to time.Time) (map
 	return cores, err
 }
 
-// resourceKey identifies a resource of a control plane.
 type resourceKey struct{ resource, component string }
 
 func keyOf(u result.Use) resourceKey { return resourceKey{u.Resource, u.Component} }
@@ -100,8 +99,8 @@ func bottleneck(trials []result.Trial) *result.Bottleneck {
 	return best
 }
 
-// relation compares the utilisation of a full resource with its utilisation at the lightest load that held. The
-// smaller the value, the more likely it is that the load filled the resource.
+// relation compares the utilisation of a full resource with its utilisation at the lightest good load (whose gates
+// passed). The smaller the value, the more likely it is that the load filled the resource.
 type relation int
 
 const (
@@ -110,7 +109,7 @@ const (
 	sameWhenLight                 // equally full at the lightest load
 )
 
-// fullerBy is the smallest difference between the utilisations of full resources that counts.
+// fullerBy is the minimum increase in utilisation at which a full resource counts as fuller than at the lightest load.
 const fullerBy = 0.02
 
 func relationTo(light map[resourceKey]float64, u result.Use) relation {
@@ -123,7 +122,7 @@ func relationTo(light map[resourceKey]float64, u result.Use) relation {
 	return sameWhenLight
 }
 
-// limiting returns the full resource with the smallest relation. ok is false if no resource is full.
+// limiting returns the full resource that most likely limits the load. ok is false if no resource is full.
 func limiting(uses []result.Use, light map[resourceKey]float64) (most result.Use, ok bool) {
 	for _, u := range uses { // the fullest first
 		if u.Share >= fullFrom && (!ok || relationTo(light, u) < relationTo(light, most)) {
@@ -133,7 +132,7 @@ func limiting(uses []result.Use, light map[resourceKey]float64) (most result.Use
 	return most, ok
 }
 
-// usesWhenLight returns the utilisation of each resource at the lightest load that held.
+// usesWhenLight returns the utilisation of each resource at the lightest load whose gates passed.
 func usesWhenLight(trials []result.Trial) map[resourceKey]float64 {
 	var lightest result.Trial
 	for _, t := range trials {

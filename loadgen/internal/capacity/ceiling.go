@@ -3,7 +3,7 @@ package capacity
 import "math"
 
 // sawNothing records a trial without a result: Invalid or NoData. Two such trials in a row end the search, unless the
-// generator was the limit and there is still a lower load to try.
+// generator was the limit and other loads remain to be tried.
 func (s *Search) sawNothing(load float64, outcome Outcome) {
 	if s.unusable != outcome {
 		s.unusable, s.invalid = outcome, 0
@@ -28,9 +28,9 @@ func (s *Search) sawNothing(load float64, outcome Outcome) {
 	}
 }
 
-// belowCeiling returns the upper end of the loads to try below the ceiling: the ceiling or the lowest bad load,
-// whichever is lower. If a load above the lowest bad load has held, and it is not near the ceiling, the upper end is
-// the ceiling.
+// belowCeiling returns the upper end of the loads to try: the ceiling (the lowest load at which the generator was the
+// limit twice in a row) or the lowest bad load, whichever is lower. It ignores the lowest bad load if a higher load was
+// good and is not near the ceiling.
 func (s *Search) belowCeiling() float64 {
 	if s.held < s.lowestBad || s.near(s.held, s.ceiling) {
 		return min(s.ceiling, s.lowestBad)
@@ -38,14 +38,15 @@ func (s *Search) belowCeiling() float64 {
 	return s.ceiling
 }
 
-// stuck reports whether no load below the ceiling is worth a trial and the capacity probably lies above the ceiling.
+// stuck reports whether the ceiling (see belowCeiling) blocks the search: no load below it is worth a trial, and the
+// capacity probably lies above it.
 func (s *Search) stuck() bool {
 	badBelow := s.held < s.lowestBad && s.lowestBad < s.ceiling
 	return s.bad > 0 && !badBelow && s.near(s.held, s.ceiling) && s.quantile(0.5) >= s.ceiling
 }
 
-// tryAbove removes the ceiling once, so that the search tries higher loads again. This requires that a load was bad:
-// the generator managed that load, and other processes may have caused the invalid trials. In all other cases, the
+// tryAbove removes the ceiling (see belowCeiling) once, so that the search tries higher loads again. It does so only if
+// a load was bad: the generator managed that load, so other processes may have caused the invalid trials. Otherwise the
 // search ends with the generator as the limit.
 func (s *Search) tryAbove() {
 	if s.bad == 0 || s.forgotten {

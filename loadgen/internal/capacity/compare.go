@@ -13,8 +13,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Compare compares two recorded searches of the same field. It computes the capacity of B as a share of the capacity
-// of A from both posteriors.
+// Compare compares two recorded searches of the same scenario field. It computes the capacity of B divided by the
+// capacity of A from both posteriors.
 func Compare(dirs [2]string) (c result.CapacityComparison, err error) {
 	c = result.CapacityComparison{Schema: result.CapacityComparisonSchema}
 	var of [2]*Search
@@ -48,8 +48,8 @@ func conclude(c result.CapacityComparison, of [2]*Search) result.CapacityCompari
 	median := min(max(of[1].median(c.Sides[1])/of[0].median(c.Sides[0]), low), high)
 	isLower := [2]bool{low > 1, high < 1}
 	for i, s := range c.Sides {
-		// The answer is also certain if the capacity of a side may lie outside its interval, but only in the
-		// direction away from the capacity of the other side.
+		// The answer is also certain if a capacity may lie outside its interval, but only on the side away from the
+		// other capacity.
 		further := s.MayBeLower() && isLower[i] || s.MayBeHigher() && isLower[1-i]
 		if s.Answer != string(Found) && !further {
 			c.Answer, c.ExitCode, c.Why = "could not tell", exitcode.NoData, s.Dir+": "+s.Answer
@@ -99,11 +99,11 @@ func differences(a, b result.Capacity) []result.Difference {
 	return all
 }
 
-// sameCost is the largest ratio of two costs per request that counts as no difference.
+// sameCost is the ratio of two costs per request up to which they count as equal.
 const sameCost = 1.1
 
-// generators compares the generator's CPU time per request between the two searches, at the highest load that held in
-// both. The generator does the same work in each, so a difference means that the machine was faster during one
+// generators compares the generator's CPU time per request between the two searches, at the highest load that was good
+// in both. The generator does the same work in each, so a difference means that the machine was faster during one
 // search.
 func generators(a, b result.Capacity) (d result.Difference, differ bool) {
 	cost := func(t result.Trial) float64 { return t.Cores["loadgen"] / t.Achieved }
@@ -132,7 +132,7 @@ func facts(c result.Capacity) map[string]string {
 	return f
 }
 
-// share is the weight of one possible capacity in a posterior. log is the logarithm of the capacity.
+// share is one possible capacity in a posterior, with its weight. log is the logarithm of the capacity.
 type share struct{ log, weight float64 }
 
 // ratio returns the median and the 90% interval of the capacity of B divided by the capacity of A, from the two posteriors.
@@ -158,8 +158,8 @@ func ratio(a, b []share) (low, median, high float64) {
 	return at((1 - confidence) / 2), at(0.5), at((1 + confidence) / 2)
 }
 
-// median returns the median capacity of a search. If the capacity may be higher than the search could show, the
-// median is limited to the highest load that held.
+// median returns the median capacity of a search. If the capacity may exceed the tested loads, the median is at most
+// the highest good load.
 func (s *Search) median(of result.CapacitySide) float64 {
 	if of.MayBeHigher() {
 		return min(s.quantile(0.5), *of.Held)
@@ -167,8 +167,8 @@ func (s *Search) median(of result.CapacitySide) float64 {
 	return s.quantile(0.5)
 }
 
-// shown returns the posterior of the capacity of a search. If the capacity may be higher than the search could show,
-// all weight above the highest load that held moves to that load.
+// shown returns the posterior of the capacity of a search. If the capacity may exceed the tested loads, all weight
+// above the highest good load moves to that load.
 func (s *Search) shown(of result.CapacitySide) []share {
 	most := math.Inf(1)
 	if of.MayBeHigher() {

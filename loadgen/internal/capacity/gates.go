@@ -10,9 +10,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// growth is the PromQL for the growth of a load's requests in flight, as a share of its requests. The value is scaled
-// down for fewer than 1,000 requests: the number in flight varies by about its square root, which would exceed the
-// bound.
+// growth is the PromQL for the fraction of a load's requests that pile up in flight. With fewer than 1,000 requests,
+// the fraction is scaled down, because random variation alone could exceed the bound.
 const growth = `sum(deriv(stormglass_requests_in_flight{load="$load"}[$window])) / sum(rate(stormglass_requests_total{load="$load"}[$window])) * clamp_max(sum(increase(stormglass_requests_total{load="$load"}[$window])) / 1000, 1)`
 
 // The bounds of the gates that addGates adds.
@@ -99,8 +98,8 @@ func requestPhases(s *scenario.Scenario, loads []scenario.PlacedLoad) (names []s
 	return names
 }
 
-// leastShare returns the share of a load's requests in the smallest group that is judged separately: by operation of
-// the mix, and by tenant.
+// leastShare returns the fraction of a load's requests that belong to its smallest separately judged group: an
+// operation of the mix, from one tenant.
 func leastShare(l *scenario.Load) float64 {
 	var mix, tenants []float64
 	for _, o := range l.Mix {

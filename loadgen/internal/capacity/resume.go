@@ -13,7 +13,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// otherSearch describes how the recorded search before differs from the search to run, with a hint. It returns "" if
+// otherSearch describes how the recorded search (before) differs from the search to run, with a hint. It returns "" if
 // they match.
 func (s *session) otherSearch(before result.Capacity) string {
 	missing := func(from, sets []string) string {
@@ -38,8 +38,8 @@ func (s *session) otherSearch(before result.Capacity) string {
 // rangeOf formats a range, such as "nodes.count from 100 to 20000".
 func rangeOf(c result.Capacity) string { return fmt.Sprintf("%s from %v to %v", c.Field, c.From, c.To) }
 
-// stays reports whether to keep the directory of a search without a trial. It is kept if the search was resumed, if
-// it contains the logs of a first trial, or if it records a load that ended a control plane.
+// stays reports whether to keep the directory of a search without a trial. The directory stays if the search was
+// resumed, if it contains the logs of a first trial, or if it records a load that ended a control plane.
 func (s *session) stays() bool {
 	_, absent := os.Stat(filepath.Join(s.dir.Path, trialDir(1)))
 	return s.o.Resume != "" || absent == nil || len(s.c.EndedAt) > 0

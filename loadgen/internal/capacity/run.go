@@ -57,12 +57,12 @@ type session struct {
 	// uses returns the resources with the highest utilisation in a phase of a run, and the number of processors that
 	// each component used.
 	uses func(ctx context.Context, dir string, p result.Phase) (most []result.Use, cores map[string]float64, err error)
-	// otherGenerator is run.OtherGenerator.
+	// otherGenerator reports whether earlier trials ran on another machine or version. It is run.OtherGenerator.
 	otherGenerator func(host result.Host, version string) string
-	// name, whole, turn and further are set only if two searches take turns. name is the prefix of each progress
-	// line. whole is the directory of both searches, for the hint on --resume. turn waits for the turn of this
-	// search. It returns a function to end the turn, whose argument says whether this search failed, or nil if the
-	// other search failed. further reports whether the other search has no answer yet.
+	// name, whole, turn and further are set only if two searches alternate. name is the prefix of progress lines. whole
+	// is the directory of both searches, for the hint on --resume. turn waits for the turn of this search and returns a
+	// function that ends the turn, or nil if the other search failed. further reports whether the other search still
+	// has no answer.
 	name, whole string
 	turn        func() (end func(failed bool))
 	further     func() bool
@@ -87,7 +87,7 @@ func (s *session) run(ctx context.Context) (result.Capacity, string, error) {
 	return s.goOn(ctx)
 }
 
-// goOn makes the trials of a search that is open.
+// goOn makes trials until the opened search has an answer or fails.
 func (s *session) goOn(ctx context.Context) (result.Capacity, string, error) {
 	if s.o.Resume == "" { // the file of a resumed search is not rewritten before the first new trial
 		if err := s.write(); err != nil {
@@ -179,7 +179,7 @@ func (s *session) plan() (err error) {
 	return nil
 }
 
-// leastTrial is the recommended length of a phase of a trial.
+// leastTrial is the recommended minimum length of a phase in a trial.
 const leastTrial = 20 * time.Second
 
 // longestPhase returns the length of the longest phase. A phase that ends by a condition counts with its time limit.
@@ -191,7 +191,7 @@ func longestPhase(sc *scenario.Scenario) (longest time.Duration) {
 }
 
 // digests sets Digest and PlaneDigest. PlaneDigest covers the control plane, its faults, the seed and the name of the
-// variant. Digest covers all other parts of the scenario except the range of the search. Two searches are comparable
+// variant. Digest covers the other parts of the scenario, except the range of the search. Two searches are comparable
 // if they have the same Digest.
 func (s *session) digests(sc scenario.Scenario) (err error) {
 	plane := scenario.Scenario{ControlPlane: sc.ControlPlane, Seed: sc.Seed, Variant: sc.Variant}
@@ -463,7 +463,6 @@ func (s *session) write() error {
 	return nil
 }
 
-// isSearch reports whether dir is the directory of a search.
 func isSearch(dir string) bool {
 	_, err := os.Stat(filepath.Join(dir, result.CapacityFile))
 	return err == nil

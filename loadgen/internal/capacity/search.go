@@ -30,7 +30,8 @@ type Options struct {
 	Whole bool
 }
 
-// Default returns the options of a search that begins at the load least and doubles it, up to the load to.
+// Default returns the options of a search that starts at the load least, doubles the load, and never exceeds the load
+// to.
 func Default(least, to float64) Options {
 	return Options{Least: least, From: least, To: to, Growth: 2, Width: 0.15, Trials: 40}
 }
@@ -93,7 +94,7 @@ const (
 // Answer is the result of a search.
 type Answer string
 
-// The answers.
+// The possible answers of a search.
 const (
 	Found          Answer = "found"
 	AboveRange     Answer = "above the range"
@@ -104,7 +105,7 @@ const (
 	Unfinished     Answer = "unfinished"
 )
 
-// Estimate is the state of knowledge about the capacity.
+// Estimate holds what a search has found out about the capacity so far.
 type Estimate struct {
 	Answer            Answer
 	Low, Median, High float64 // 90% interval
@@ -163,9 +164,9 @@ func (s *Search) Next() (load float64, more bool) {
 		return 0, false
 	case s.confirming:
 		return s.confirmLoad, true
-	case s.bad == 0 && !math.IsInf(s.ceiling, 1): // try between the last load that held and the generator's limit
+	case s.bad == 0 && !math.IsInf(s.ceiling, 1): // try between the highest good load and the generator's limit
 		return math.Sqrt(s.held * s.ceiling), true
-	case !s.began(): // do not raise the load before the control plane has held one
+	case !s.began(): // do not raise the load before a trial was good
 		return s.o.From, true
 	case s.bad == 0:
 		return min(s.grown(s.held), s.o.To), true
@@ -177,10 +178,10 @@ func (s *Search) Next() (load float64, more bool) {
 	return load, true
 }
 
-// began reports whether a load has held, or two trials were bad.
+// began reports whether a load was good, or two trials were bad.
 func (s *Search) began() bool { return s.good > 0 || s.bad > 1 }
 
-// grown returns the load to try after the load in held was good. Whole numbers grow by at least 1.
+// grown returns the load `held` multiplied by Options.Growth. Whole numbers grow by at least 1.
 func (s *Search) grown(held float64) float64 {
 	if s.o.Whole {
 		return max(held+1, math.Round(held*s.o.Growth))
@@ -193,14 +194,14 @@ func (s *Search) near(low, high float64) bool {
 	return high/low-1 <= s.o.Width || s.o.Whole && math.Floor(high)-math.Floor(low) <= 1
 }
 
-// shares are the quantiles of the capacity at which trials are made, in turn.
+// shares are the quantiles of the capacity that trials use in turn.
 var shares = []float64{0.5, 0.35, 0.65}
 
-// likely returns a load near the probable capacity.
+// likely returns the load at the current quantile (see shares) of the probable capacity.
 func (s *Search) likely() float64 { return s.quantile(shares[s.next%len(shares)]) }
 
-// Further returns the load of a further trial after the search has found a capacity. found is false if it has found
-// none.
+// Further returns another load to try after the search has found a capacity. found is false if it has found no
+// capacity.
 func (s *Search) Further() (load float64, found bool) { return s.likely(), s.answer == Found }
 
 // Saw records the outcome of a trial. Trials after the search has found a capacity only refine the estimate.

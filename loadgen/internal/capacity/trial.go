@@ -59,7 +59,7 @@ func (s *session) try(ctx context.Context, number int, load float64) (t result.T
 	return t, err
 }
 
-// endedBy describes how a run with the error err ended, if its load may be the cause. Otherwise it returns "".
+// endedBy describes how a run with the error err ended, or returns "" if its load cannot be the cause.
 func endedBy(res result.Result, err error) string {
 	switch {
 	case len(res.Run.UnexpectedExits) > 0, errors.Is(err, run.ErrPlaneEnded):
@@ -90,9 +90,9 @@ func usesOf(ctx context.Context, dir string, p result.Phase) (all []result.Use, 
 	return all, cores, err
 }
 
-// take sets the outcome and the figures of a trial. The outcome is invalid if the generator was the limit, good if
-// every gate passed, and bad if a gate failed, the run was ended early, or a phase did not meet its condition in
-// time. take returns the longest phase with requests, or the last phase if no phase has requests.
+// take sets the outcome and the measurements of a trial. Its outcome is invalid if the generator was the limit, and
+// good if every gate passed. It is bad if a gate failed, the run was ended early, or a phase did not meet its condition
+// in time. take returns the longest phase with requests, or the last phase if no phase has requests.
 func take(t *result.Trial, res result.Result) (held result.Phase) {
 	t.Gates, t.Machine = res.Gates, res.BusyMachine
 	switch {
@@ -132,8 +132,8 @@ func take(t *result.Trial, res result.Result) (held result.Phase) {
 	return held
 }
 
-// unmet describes a phase that did not meet its condition in time, or returns "" if there is no such phase. It ignores
-// interrupted phases, and phases during which the machine was busy.
+// unmet describes a phase that did not meet its condition in time, or returns "". It ignores interrupted phases, and
+// phases during which the machine was busy.
 func unmet(phases []result.Phase) string {
 	for _, p := range phases {
 		busy := p.Machine != nil && p.Machine.Busy != ""
@@ -144,8 +144,8 @@ func unmet(phases []result.Phase) string {
 	return ""
 }
 
-// wrong returns the gates that failed in a bad trial. For a trial that was ended early, it returns only the condition
-// that ended it. For a bad trial without failed gates, it returns only the reason why it is bad.
+// wrong returns the gates that failed in a bad trial. If a condition ended the trial early, it returns only the
+// condition. If no gate failed, it returns only the reason why the trial is bad.
 func wrong(t result.Trial) []string {
 	if condition, _, _ := strings.Cut(t.Why, " in phase "); strings.HasPrefix(condition, "abortOn: ") {
 		return []string{condition}

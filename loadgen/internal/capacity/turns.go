@@ -27,7 +27,7 @@ func RunInTurns(ctx context.Context, sides [2]RunOptions, out, resume string) (r
 	return p.run(ctx)
 }
 
-// pair is two searches that take turns.
+// pair runs two searches alternately.
 type pair struct {
 	sides       [2]session
 	out, resume string
@@ -91,7 +91,7 @@ func (p *pair) compared(dir string, untried [2]error) result.CapacityComparison 
 	return c
 }
 
-// open opens both searches and builds their binaries, before anything starts.
+// open opens both searches and builds their binaries, before any trial starts.
 func (p *pair) open(ctx context.Context, dir string) error {
 	if p.resume != "" && !isSearch(filepath.Join(dir, sideDirs[0])) && !isSearch(filepath.Join(dir, sideDirs[1])) {
 		if isSearch(dir) {
@@ -151,8 +151,8 @@ func (otherFailed) Error() string { return "the other search failed" }
 // Unjudged marks the error as missing data. It is not a failure of the environment.
 func (otherFailed) Unjudged() bool { return true }
 
-// turns lets two searches make trials alternately. After one search has ended, the other one always has the turn.
-// After a failure, neither search gets another turn.
+// turns lets two searches make trials alternately. After one search has ended, the other one continues without waiting.
+// After a failure, neither search makes another trial.
 type turns struct {
 	changed *sync.Cond
 	next    int

@@ -43,7 +43,7 @@ func missingAccess(ctx context.Context, client kubernetes.Interface, needs []nee
 	return missing, nil
 }
 
-// askAccess asks the API server which of the permissions in needs the user has.
+// askAccess asks the API server for each permission in needs whether the user has it. The answers have the order of needs.
 func askAccess(ctx context.Context, client kubernetes.Interface, needs []need) ([]bool, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, requestTimeout, fmt.Errorf("no answer within %s", requestTimeout))
 	defer cancel()
@@ -78,8 +78,7 @@ func mayI(ctx context.Context, client kubernetes.Interface, n need) (bool, error
 	return answer.Status.Allowed, nil
 }
 
-// rules returns the RBAC rules for those permissions in needs that apply in the given namespace. "" stands for the
-// whole cluster.
+// rules returns the RBAC rules for the permissions in needs that apply in namespace; "" stands for the whole cluster.
 func rules(needs []need, namespace string) []rbacv1.PolicyRule {
 	var out []rbacv1.PolicyRule
 	at := map[string]int{}

@@ -21,9 +21,9 @@ type nodeAccounts struct{ *node.ServiceAccounts }
 
 func (t *Target) accountNamespace() string { return t.Namespace + "-nodes" }
 
-// kubeletNeeds returns the permissions of a simulated kubelet. The permissions for tokens, ConfigMaps and Secrets apply
-// only in the run's namespace, because a node must not have access to all of the cluster's. Unlike the Node authorizer,
-// RBAC cannot limit them to objects of the node's pods.
+// kubeletNeeds returns the permissions of a simulated kubelet. It may use tokens, ConfigMaps and Secrets only in the run's
+// namespace: unlike the Node authorizer, RBAC cannot limit them to objects of the node's pods, and a node must not have
+// access to objects of the whole cluster.
 func kubeletNeeds(ns string, s *scenario.Scenario) []need {
 	needs := slices.Concat(
 		each("create get list watch", "", "nodes", ""),
@@ -61,8 +61,8 @@ func proxyNeeds() []need {
 	)
 }
 
-// accountNeeds returns the permissions that the user needs if nodes authenticate as ServiceAccounts. They allow
-// creating the accounts, in the namespace named by accounts, and granting the accounts their permissions.
+// accountNeeds returns the permissions that the user needs if nodes authenticate as ServiceAccounts: to create these
+// accounts, and to grant them their permissions. accounts is the name of their namespace.
 func accountNeeds(accounts, ns string, s *scenario.Scenario) []need {
 	return slices.Concat(
 		each("create", "", "serviceaccounts", accounts),

@@ -17,20 +17,19 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// census simulates which objects exist during the phases: objects from templates, from deploy actions and from loads.
-// From this it forecasts which objects actions select and create, and which requests they send.
+// census simulates which objects exist during the phases: objects from templates, from deploy actions and from loads. It
+// thereby forecasts which objects actions select and create, and which requests they send.
 type census struct {
 	forecast
-	there   map[string]map[string]labels.Set // labels by resource, then by namespace and name
-	open    map[string]bool                  // resources that may have further objects, which there does not list
+	there   map[string]map[string]labels.Set // labels of the existing objects, by resource, then by namespace and name
+	open    map[string]bool                  // resources that may have more objects than listed in there
 	coming  map[string][]labels.Set          // labels of objects that loads create and delete during phases, by resource
 	batches map[string][]member              // expanded batches by path
 	deploys map[string]scenario.Action       // deploy actions by workload name
 	unnamed int                              // objects with generated names
-	looked  int                              // objects examined so far
+	looked  int                              // number of objects examined so far
 }
 
-// member is an object of a batch.
 type member struct {
 	resource, kind string
 	key            string // namespace and name; ends with a slash if the API server generates the name
@@ -42,13 +41,12 @@ type member struct {
 const (
 	// mostMembers is the maximum size of a batch whose objects are rendered one by one.
 	mostMembers = 50_000
-	// mostLooked is the maximum number of objects to examine. Beyond it, the effects of actions are reported as
-	// unknown.
+	// mostLooked is the maximum number of objects to examine. After that, the effects of actions are reported as unknown.
 	mostLooked = 2_000_000
 )
 
-// controlled are the resources whose objects controllers create on their own, and nodes and namespaces, because the setup
-// gives them further labels.
+// controlled lists the resources whose objects controllers create on their own. It also lists nodes and namespaces, because
+// the setup adds labels to them.
 var controlled = []string{"events", "events.events.k8s.io", "endpoints", "endpointslices.discovery.k8s.io", "namespaces", "nodes"}
 
 // ofWorkloads are the resources whose objects controllers create for workloads.
@@ -107,7 +105,7 @@ func (c *census) add(resource, key string, of labels.Set) bool {
 	return true
 }
 
-// manifest adds the objects of a manifest. The forecast has counted them.
+// manifest adds the objects of a manifest. It does not count them, because forecast.manifests does.
 func (c *census) manifest(m scenario.Manifest) {
 	namespaces := len(c.t.BatchNamespaces())
 	if !m.Namespaced {
@@ -144,7 +142,6 @@ func (c *census) run() {
 	}
 }
 
-// batch returns the batch at a path.
 func (c *census) batch(path string) scenario.PlacedBatch {
 	all := c.s.Batches()
 	return all[slices.IndexFunc(all, func(b scenario.PlacedBatch) bool { return b.Path == path })]
@@ -187,12 +184,12 @@ func (c *census) phase(p *scenario.Phase) {
 		if ends == scenario.About {
 			how = scenario.Exact // the number of rounds is fixed
 		}
-		if rate > 0 { // another action may work on the same objects at the same time
+		if rate > 0 { // another action may change or remove the same objects at the same time
 			how = how.Or(scenario.AtMost)
 			most = int((length-at).Seconds()*rate) + 1 // the first request is sent immediately
 		}
 		if c.looked > mostLooked {
-			how = scenario.Unknown // and in all remaining rounds
+			how = scenario.Unknown // the number of requests in the remaining rounds is unknown too
 		}
 		sent := c.act(a, p.Name, path(i), how, most)
 		if a.Every == 0 || how == scenario.Unknown {
@@ -208,7 +205,7 @@ func (c *census) phase(p *scenario.Phase) {
 	}
 }
 
-// act simulates one round of an action with at most the given number of requests, and returns how many it sends.
+// act simulates one round of an action, and returns the number of its requests. most is the maximum of this number.
 func (c *census) act(a *scenario.Action, phase, path string, how scenario.Certainty, most int) int {
 	switch {
 	case a.Has():
@@ -225,7 +222,8 @@ func (c *census) act(a *scenario.Action, phase, path string, how scenario.Certai
 	return 0
 }
 
-// members returns the objects of a batch (none if it has too many), and one object of each kind.
+// members returns the objects of a batch, and one object of each kind. It returns no objects if the batch has more than
+// mostMembers.
 func (c *census) members(b scenario.PlacedBatch) (members, kinds []member) {
 	all, err := c.s.Expand(b)
 	if err != nil { // the scenario was not parsed
@@ -298,7 +296,7 @@ func (c *census) make(b scenario.PlacedBatch, a scenario.Action, phase string, h
 			c.lists("action "+a.Kind, phase, m.resource, "", how)
 		}
 	}
-	if members == nil { // too many to look at
+	if members == nil { // the batch has too many objects to simulate each
 		if a.OnlyMissing {
 			how = scenario.Unknown
 		}
@@ -317,7 +315,7 @@ func (c *census) make(b scenario.PlacedBatch, a scenario.Action, phase string, h
 		defines := m.kind == scenario.DefinitionKind
 		_, there := c.there[m.resource][m.key]
 		if defines && definitions[m.key] || there && a.OnlyMissing || sent == most {
-			continue // every iteration contains the definition, but it is sent once
+			continue // every iteration contains the definition, but the run sends it only once
 		}
 		if definitions[m.key] = defines; strings.HasSuffix(m.key, "/") {
 			c.unnamed++
@@ -348,7 +346,7 @@ func (c *census) matching(resource, labelSelector string) ([]string, scenario.Ce
 	return keys, scenario.Exact
 }
 
-// namespacesOf returns the number of collections of a resource that an action lists: one for each namespace of batches,
+// namespacesOf returns the number of collections of a resource that an action lists: one for each namespace of the batches,
 // or 1 if the resource is cluster-scoped.
 func (c *census) namespacesOf(resource string) int {
 	if c.where(resource) == inCluster {
@@ -362,7 +360,7 @@ func (c *census) namespacesOf(resource string) int {
 func (c *census) lists(name, phase, resource, labelSelector string, how scenario.Certainty) ([]string, scenario.Certainty) {
 	keys, known := c.matching(resource, labelSelector)
 	if known == scenario.Unknown {
-		how = how.Or(scenario.AtLeast) // one page of each collection
+		how = how.Or(scenario.AtLeast) // at least one page for each namespace
 	}
 	in := map[string]int{}
 	for _, key := range keys {
@@ -402,7 +400,6 @@ func (c *census) target(a *scenario.Action, phase string, how scenario.Certainty
 	return sent
 }
 
-// workload simulates an action on one workload.
 func (c *census) workload(a scenario.Action, name, phase string) {
 	deploy := c.deploys[a.Name]
 	if a.Kind == "deploy" {
@@ -419,7 +416,7 @@ func (c *census) workload(a scenario.Action, name, phase string) {
 			all = append(all, companionResources[kind])
 		}
 	}
-	if a.Kind == "delete" && !slices.Contains(all, "services") { // the request is sent even if the workload has no Service
+	if a.Kind == "delete" && !slices.Contains(all, "services") { // the request is sent even if there is no Service
 		all = append(all, "services")
 	}
 	verb := map[string]string{"deploy": "apply", "delete": "delete"}[a.Kind]
@@ -438,7 +435,6 @@ func (c *census) workload(a scenario.Action, name, phase string) {
 	c.controllers(deploy.WorkloadKind())
 }
 
-// companionResources maps the kinds that companionsOf returns to their resources.
 var companionResources = map[string]string{
 	"Service": "services", "PodGroup": "podgroups.scheduling.k8s.io", "ResourceClaimTemplate": "resourceclaimtemplates.resource.k8s.io",
 	"HorizontalPodAutoscaler": "horizontalpodautoscalers.autoscaling",

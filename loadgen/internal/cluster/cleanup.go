@@ -28,7 +28,7 @@ type Removed struct {
 	ClusterObjects int
 	// Unseen lists the kinds that the user may not list. Objects of these kinds may still exist.
 	Unseen []string
-	// DryRun means that the objects were counted and not removed.
+	// DryRun is true if the objects were only counted, not removed.
 	DryRun bool
 }
 
@@ -136,8 +136,8 @@ func wholeCleaner(cfg *rest.Config, of Leftovers, log func(string)) (*cleaner, e
 	return c, nil
 }
 
-// newCleaner makes a cleaner for the objects of one run, or of all runs if runID is "". The caller must set further
-// fields if the cleaner is to remove cluster-scoped objects of actions, custom resource definitions and devices too.
+// newCleaner makes a cleaner for the objects of one run, or of all runs if runID is "". To remove also cluster-scoped
+// objects of actions, custom resource definitions and devices, the caller must set further fields.
 func newCleaner(cfg *rest.Config, runID string) (*cleaner, error) {
 	cfg = rest.CopyConfig(cfg)
 	cfg.Timeout = requestTimeout
@@ -165,21 +165,21 @@ type cleaner struct {
 	locks       bool                 // locks of the cluster are removed too
 	jobs        bool                 // the Jobs that clean up after runs are removed too, last of all
 	ofJobs      metav1.ListOptions
-	discovery   discovery.DiscoveryInterface // if set, objects of all other cluster-scoped resources are found and removed too
+	discovery   discovery.DiscoveryInterface // if set, all other cluster-scoped resources are searched for objects to remove
 	owned       metav1.ListOptions
 	runID       string       // "" for all runs
-	made        *made        // the objects that the run or the cleaner recorded; nil: none
+	made        *made        // records of the objects that the run or the cleaner created; nil: none
 	nodePrefix  string       // prefix of the names of the run's nodes; "" for no nodes
 	log         func(string) // called with each deletion; may be nil
 	notice      func(string) // called with the reason for a wait; may be nil
 	removed     Removed
 	unseen      []string        // kinds reported as not listable, in all attempts
-	deleted     map[string]bool // objects that are already counted in removed, by kind and UID, or in a dry run by UID
-	nodesSeen   []item          // nodes found in all attempts: they identify the objects of nodes
+	deleted     map[string]bool // objects already counted in removed, by kind and UID (in a dry run by UID)
+	nodesSeen   []item          // nodes found in any attempt; objects of nodes are found by them
 }
 
-// persist repeats attempt until all objects are gone, ctx ends, CleanupBudget is over, or missing permissions are the
-// only errors left. It returns the last error that gives a reason.
+// persist repeats attempt until all objects are gone, ctx ends, CleanupBudget is over, or only missing permissions prevent
+// the removal. It returns the last error that says why objects remain.
 func (c *cleaner) persist(ctx context.Context) error {
 	began := time.Now()
 	ctx, cancel := context.WithDeadline(ctx, began.Add(CleanupBudget))
@@ -236,7 +236,7 @@ func (c *cleaner) attempt(ctx context.Context) error {
 	return c.removeJobs(ctx)
 }
 
-// errNotGone means that objects still exist after an attempt to delete them.
+// errNotGone means that objects still exist after their deletion was requested.
 var errNotGone = errors.New("not gone yet")
 
 func unreachable(err error) bool {
@@ -251,7 +251,7 @@ func onlyRefused(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err)
 }
 
-// explainCleanup converts the error of a request that got no answer from the cluster to a readable one.
+// explainCleanup converts the error of a request that the cluster did not answer to a readable error.
 func explainCleanup(err error) error {
 	var timeout net.Error
 	if errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout() {

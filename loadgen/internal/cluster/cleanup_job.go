@@ -37,8 +37,8 @@ type CleanupOptions struct {
 	// Job that does this once.
 	Schedule string
 
-	run   string                  // the Job waits for the end of this run; empty: it does not wait
-	owner []metav1.OwnerReference // owner of objects without a namespace or in other namespaces
+	run   string                  // ID of the run whose end the Job awaits; empty: the Job does not wait
+	owner []metav1.OwnerReference // owner of objects that have no namespace or another namespace
 }
 
 // Check returns an error for invalid options. The error names the flags that set them.
@@ -92,7 +92,7 @@ func (o CleanupOptions) Objects() []runtime.Object {
 	}
 	name := cleanupName
 	if o.run != "" {
-		name = o.Namespace // unique in the cluster
+		name = o.Namespace // the name is unique in the cluster
 	}
 	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: cleanupName, Namespace: o.Namespace}}
 	all := []runtime.Object{
@@ -140,7 +140,7 @@ func (t *Target) MakeCleanupJob(ctx context.Context, image string) error {
 	}
 	t.cleanupJob = true
 	for i := range o.Objects() {
-		object := o.Objects()[i] // called again each time, because the owner is known only after the first object was created
+		object := o.Objects()[i] // computed again, because the owner is known only after the first object was created
 		u, err := manifest.Plain(object)
 		if err != nil {
 			return err

@@ -34,8 +34,8 @@ type collection[L runtime.Object] interface {
 	Delete(context.Context, string, metav1.DeleteOptions) error
 }
 
-// listed lists a collection page by page, and returns the objects that match o and for which keep returns true. A nil
-// keep keeps all.
+// listed lists a collection page by page. It returns the objects that match o and for which keep returns true; a nil keep
+// means all.
 func listed[L runtime.Object](ctx context.Context, from collection[L], o metav1.ListOptions, keep func(runtime.Object) bool) ([]item, error) {
 	var items []item
 	pages := pager.New(func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return from.List(ctx, o) })
@@ -57,8 +57,8 @@ func removeListed[L runtime.Object](ctx context.Context, c *cleaner, kind, plura
 	return c.remove(ctx, kind, items, removed, byName(from))
 }
 
-// removeCreated removes the cluster-scoped objects of a collection that the run created: those with the run's label, and
-// those that the run created and that have lost the label.
+// removeCreated removes the cluster-scoped objects of a collection that the run created. It finds them by the run's label
+// or, if they have lost it, by the field manager that created them.
 func removeCreated[L runtime.Object](ctx context.Context, c *cleaner, kind, plural string, from collection[L], removed *int) error {
 	return removeListed(ctx, c, kind, plural, from, c.all(), c.isCreated, removed)
 }
@@ -83,8 +83,8 @@ func byName[L runtime.Object](from collection[L]) deletion {
 }
 
 // noteUnseen handles the error of a list. If the user may not list the kind, it records the kind and returns nil. It
-// returns all other errors unchanged. The kinds that only some scenarios create need no such record: a user who may not
-// list them cannot have created them.
+// returns all other errors unchanged. Call it only for kinds that every run creates: a user who may not list another kind
+// cannot have created objects of it.
 func (c *cleaner) noteUnseen(plural string, err error) error {
 	if !apierrors.IsForbidden(err) || !strings.HasPrefix(err.Error(), "list ") {
 		return err
@@ -149,7 +149,8 @@ func (c *cleaner) namespaces(ctx context.Context) error {
 	}
 }
 
-// remaining returns the names of the namespaces, with what the namespace controller reports as remaining in them, or "".
+// remaining lists the namespaces that are left, each with the remaining objects that the namespace controller reports. It
+// returns "" if left is empty.
 func remaining(left []*corev1.Namespace) string {
 	var all []string
 	for _, ns := range left {
@@ -167,7 +168,6 @@ func remaining(left []*corev1.Namespace) string {
 	return " (" + some(all) + ")"
 }
 
-// mostSearched is the maximum number of namespaces that heldIn searches.
 const mostSearched = 10
 
 // heldIn describes the objects that wait for finalizers in namespaces that are being deleted. It leaves out objects that
@@ -223,7 +223,7 @@ func (c *cleaner) forcePods(ctx context.Context, namespace string, which func(*c
 	})
 }
 
-// nodes deletes the simulated nodes and remembers them.
+// nodes deletes the simulated nodes, and records them in nodesSeen.
 func (c *cleaner) nodes(ctx context.Context) error {
 	client := c.client.CoreV1().Nodes()
 	items, err := listed(ctx, client, c.owned, nil)
@@ -239,9 +239,8 @@ func (c *cleaner) nodes(ctx context.Context) error {
 	return c.remove(ctx, "node", items, &c.removed.Nodes, byName(client))
 }
 
-// ofNodes removes the pods on the nodes, and the nodes' Leases and CSINodes. Leases and CSINodes have no label; they
-// are found by the node's name and the owner reference to the node. The garbage collector would delete them too, but
-// later.
+// ofNodes removes the pods on the nodes, and the nodes' Leases and CSINodes. It finds Leases and CSINodes, which have no
+// label, by the node's name and the owner reference. The garbage collector would delete them too, but later.
 func (c *cleaner) ofNodes(ctx context.Context) error {
 	if len(c.nodesSeen) == 0 {
 		return nil
@@ -291,7 +290,7 @@ func (c *cleaner) nodeEvents(ctx context.Context) error {
 	return nil
 }
 
-// all returns options that list all objects, with or without a run's label.
+// all returns options for listing the objects of every run, and objects without the run's label.
 func (c *cleaner) all() metav1.ListOptions { return metav1.ListOptions{Limit: c.owned.Limit} }
 
 func (c *cleaner) certificateRequests(ctx context.Context) error {
@@ -328,7 +327,6 @@ func (c *cleaner) removeLocks(ctx context.Context) error {
 	return c.noteUnseen(plural, removeListed(ctx, c, "lock", plural, c.client.CoordinationV1().Leases(lockNamespace), c.owned, nil, &c.removed.Leases))
 }
 
-// metadataCollection is a collection that reads only the metadata of its objects.
 type metadataCollection struct{ metadata.ResourceInterface }
 
 func (c metadataCollection) Delete(ctx context.Context, name string, o metav1.DeleteOptions) error {
@@ -363,8 +361,8 @@ func (c *cleaner) removeObjects(ctx context.Context, r schema.GroupVersionResour
 	}, &c.removed.ClusterObjects)
 }
 
-// removeDefinitions deletes the definitions of custom resources that runs made, and with them the remaining custom
-// resources. It does not wait until these are gone.
+// removeDefinitions deletes the custom resource definitions that runs made, and thereby the remaining custom resources. It
+// does not wait until the custom resources are gone.
 func (c *cleaner) removeDefinitions(ctx context.Context) error {
 	if !c.definitions {
 		return nil

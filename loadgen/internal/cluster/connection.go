@@ -14,7 +14,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/h2conn"
 )
 
-// proxyTimeout is the time limit for the second connection, which proxyCause opens to get the error of a proxy.
+// proxyTimeout is the time limit for the connection that proxyCause opens to get a proxy's error.
 const proxyTimeout = 5 * time.Second
 
 // checkHTTP2 opens an HTTP/2 connection in the same way as load and nodes do. If this fails, the run does not start.
@@ -33,8 +33,9 @@ func (t *Target) checkHTTP2(ctx context.Context) error {
 	return nil
 }
 
-// proxyCause returns the proxy's own error if a proxy caused err, the error of a first request, and otherwise err. It
-// connects once more, because net/http reports only the status text of a proxy's refusal.
+// proxyCause returns the cause of err, the error of a first request. If a proxy caused err, the result is the proxy's own
+// error; otherwise it is err. proxyCause connects once more, because net/http reports only the status text of a proxy's
+// refusal.
 func (t *Target) proxyCause(ctx context.Context, err error) error {
 	via, chosen := apiclient.Proxy(t.Admin)
 	if chosen != nil || via == nil || errors.As(err, new(apierrors.APIStatus)) || errors.As(err, new(*pluginError)) || ctx.Err() != nil {

@@ -29,8 +29,8 @@ func (t *Target) Create(ctx context.Context, m scenario.Manifest) error {
 	return t.create(ctx, m, nil)
 }
 
-// tryCreates creates by dry run the objects that the run will create later. So a refusal is reported before the run
-// starts. namespaced selects the namespaced objects; false selects the cluster-scoped objects.
+// tryCreates creates, as a dry run, the objects that the run will create later, so that a refusal is reported before the
+// run starts. namespaced selects namespaced or cluster-scoped objects.
 func (t *Target) tryCreates(ctx context.Context, namespaced bool) error {
 	for _, m := range t.manifests {
 		if m.Namespaced != namespaced {
@@ -200,7 +200,7 @@ func (t *Target) createIn(ctx context.Context, of dynamic.ResourceInterface, o *
 	if apierrors.IsAlreadyExists(err) {
 		there, getErr := of.Get(ctx, o.GetName(), metav1.GetOptions{})
 		if getErr == nil && there.GetLabels()[RunLabel] == t.Labels[RunLabel] {
-			return nil // the answer to an earlier attempt was lost
+			return nil // an earlier attempt created the object, but its answer was lost
 		}
 	}
 	return err

@@ -14,8 +14,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// probeTimeout is the time limit for the first certificate of a cluster. A working signer needs about a second. If
-// there is no signer, the request is never answered.
+// probeTimeout is the time limit for the first certificate that a cluster signs. A working signer needs about a second.
+// Without a signer, the request is never answered.
 const probeTimeout = 15 * time.Second
 
 // credentials decides how simulated nodes authenticate: by client certificates or by tokens of ServiceAccounts.
@@ -48,9 +48,9 @@ func (c *credentials) permitted() error {
 
 func (c *credentials) choose(why string) { c.chosen, c.tokens, c.why = true, true, why }
 
-// tried chooses the credentials after the first request for a certificate, whose result is err: certificates if err is
-// nil, and otherwise tokens. It returns an error if tokens are needed but the scenario requires certificates or the
-// user may not create tokens.
+// tried chooses the credentials after the first request for a certificate. err is its result: if nil, tried chooses
+// certificates, and otherwise tokens. It returns an error if tokens are needed but the scenario requires certificates or
+// the user may not create tokens.
 func (c *credentials) tried(err error) error {
 	const remedy = "nodes.identity=token gives each node a token of a ServiceAccount, and nodes.fidelity=shared gives all nodes the identity of the load"
 	switch {
@@ -70,7 +70,7 @@ func (c *credentials) tried(err error) error {
 const difference = "RBAC, not the Node authorizer, permits their requests; NodeRestriction does not apply; priority and fairness assigns their requests to workload-low " +
 	"instead of node-high and system; outside the run's namespaces their pods start without tokens, ConfigMaps and Secrets"
 
-// String describes in one line why tokens were chosen, or returns "" if they were not.
+// String says in one line why tokens were chosen. It returns "" if certificates were chosen.
 func (c credentials) String() string {
 	if !c.tokens {
 		return ""

@@ -17,12 +17,11 @@ import (
 )
 
 const (
-	// DeadlineAnnotation is the annotation with the run's deadline, on the run's first namespace. The deadline is a
-	// time of the API server's clock. A run keeps extending the deadline while it is alive. After the deadline, any
-	// user may remove the objects of the run.
+	// DeadlineAnnotation is the annotation, on the run's first namespace, with the time after which any user may remove the
+	// objects of the run. The time is from the API server's clock. A run extends its deadline as long as it is alive.
 	DeadlineAnnotation = "stormglass.dev/deadline"
-	// deadlineAfter is how far in the future a run sets its deadline. So other users may remove the run's objects only
-	// when the API server or the run's machine has been down for about this time.
+	// deadlineAfter is how far in the future a run sets its deadline. Other users may remove the run's objects only after the
+	// API server or the run's machine has been down for about this time.
 	deadlineAfter = 15 * time.Minute
 	deadlineMove  = 3 * time.Minute
 	deadlineRetry = 15 * time.Second

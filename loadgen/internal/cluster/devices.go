@@ -13,8 +13,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// DeviceClass returns the name of the DeviceClass of the simulated nodes, or "" if the nodes have no devices. Setup
-// creates the class. It has the name of the run's namespace, which is unique in the cluster.
+// DeviceClass returns the name of the DeviceClass of the simulated nodes, or "" if the nodes have no devices. Setup creates
+// the class. Its name is the name of the run's namespace, because that is unique in the cluster.
 func (t *Target) DeviceClass() string {
 	if !t.devices {
 		return ""

@@ -78,7 +78,7 @@ func traces(ctx context.Context, client kubernetes.Interface, now time.Time) ([]
 	return out, nil
 }
 
-// expiry returns whether a deadline has passed, and the reason. An unreadable deadline has not passed.
+// expiry reports whether a deadline has passed, and why. A missing or invalid deadline counts as not passed.
 func expiry(text string, now time.Time) (passed bool, why string) {
 	at, err := time.Parse(time.RFC3339, text)
 	switch {
@@ -92,8 +92,8 @@ func expiry(text string, now time.Time) (passed bool, why string) {
 	return false, fmt.Sprintf("its deadline is in %s", at.Sub(now).Round(time.Second))
 }
 
-// labelled adds run ids to two sets: to all, the runs that have objects outside their namespaces, and to alive, the
-// runs that renew the cluster's lock.
+// labelled finds runs by the labels of their cluster-scoped objects and locks, and adds their IDs to all. It adds the runs
+// that still renew a lock to alive. It skips kinds that the user may not list.
 func labelled(ctx context.Context, client kubernetes.Interface, all, alive map[string]bool, now time.Time) error {
 	o := metav1.ListOptions{LabelSelector: RunLabel, Limit: 500}
 	note := func(object runtime.Object) bool {
@@ -126,7 +126,6 @@ func labelled(ctx context.Context, client kubernetes.Interface, all, alive map[s
 
 func namespaceOf(runID string) string { return "stormglass-" + runID }
 
-// expiredPoll is the pause between checks of a deadline.
 const expiredPoll = 30 * time.Second
 
 // AwaitExpired waits until a run is over or has no objects left in the cluster. It returns which of these is true, as

@@ -19,7 +19,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/h2conn"
 )
 
-// explain converts the error of a failed first request to one readable line with a hint.
+// explain converts the error of a failed first request to one readable line, with a hint.
 func explain(err error) error {
 	var status apierrors.APIStatus
 	var plugin *pluginError
@@ -51,14 +51,13 @@ func saidBy(status apierrors.APIStatus) string {
 	if text = strings.Join(strings.Fields(text), " "); len(text) > maxSaid {
 		text = strings.ToValidUTF8(text[:maxSaid], "") + "..."
 	}
-	if text == "unknown" { // client-go's text for an answer that it cannot read
+	if text == "unknown" { // client-go's text for an unreadable answer
 		return ""
 	}
 	return text
 }
 
-// maxSaid is the maximum length of the quotation from a server's answer in an error. The answer may be a whole web
-// page.
+// maxSaid is the maximum length of the part of a server's answer that an error quotes. The answer may be a whole web page.
 const maxSaid = 120
 
 func explainStatus(code int, text string) error {

@@ -5,9 +5,9 @@ import "k8s.io/apimachinery/pkg/runtime/schema"
 // Namespaces returns the run's namespaces. The first is the main namespace, which also carries the deadline.
 func (t *Target) Namespaces() []string { return t.namespaces }
 
-// followNeeds returns the permissions to watch the objects in the scenario's conditions and transitions. They apply in
-// the run's namespace, or in the whole cluster if the resource is cluster-scoped or the scenario names another
-// namespace.
+// followNeeds returns the permissions to watch the objects that the scenario's conditions and transitions name. They apply
+// in the run's namespace. If the resource is cluster-scoped, or the scenario names another namespace, they apply in the
+// whole cluster.
 func followNeeds(l *lookup, ns string) ([]need, error) {
 	var needs []need
 	for _, set := range l.scenario.Followed() {

@@ -16,7 +16,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// forecast adds the objects that a run creates and the requests that it sends to a Preview.
+// forecast fills a Preview with the objects that a run creates and the requests that it sends.
 type forecast struct {
 	*Preview
 	t    *Target
@@ -24,10 +24,9 @@ type forecast struct {
 	look *lookup
 }
 
-// Values of PreviewObjects.Where.
 const inCluster, inRun = "cluster", "run"
 
-// creates adds n objects to the row with the same kind, place and purpose.
+// creates adds n objects to the Preview. what is their purpose; rows with the same kind, where and what are merged.
 func (f forecast) creates(kind string, n int, how scenario.Certainty, where, what string) {
 	i := slices.IndexFunc(f.Creates, func(x PreviewObjects) bool { return x.Kind == kind && x.Where == where && x.For == what })
 	switch {
@@ -40,7 +39,7 @@ func (f forecast) creates(kind string, n int, how scenario.Certainty, where, wha
 	}
 }
 
-// sends adds requests to the row with the same load, phase, verb and resource.
+// sends adds requests to the Preview; rows with the same load, phase, verb and resource are merged.
 func (f forecast) sends(r PreviewRequests) {
 	if r.Certainty == scenario.Unknown {
 		r.Total = -1

@@ -11,8 +11,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
 )
 
-// WriteKubeconfig writes a kubeconfig for the commands of the scenario, with the identity Admin. remove removes the
-// file. If the process is killed, the next Sweep removes it.
+// WriteKubeconfig writes a kubeconfig for the hook commands of the scenario, with the identity Admin. The function remove
+// removes the file. If the process is killed, the next Sweep removes it.
 func (t *Target) WriteKubeconfig() (file string, remove func() error, err error) {
 	scratch, err := newScratch(tokenPrefix)
 	if err != nil {

@@ -27,7 +27,7 @@ import (
 )
 
 const (
-	// loadAccount is the ServiceAccount of load in the run's namespace.
+	// loadAccount is the name of the load's ServiceAccount in the run's namespace.
 	loadAccount = "stormglass-load"
 	// tokenLife is the requested lifetime of a token. The API server may grant a shorter or longer one.
 	tokenLife = time.Hour
@@ -104,7 +104,7 @@ func (t *Target) createsPodsEarly() bool {
 // awaitTimeout is the time limit for results of controllers that normally take a few seconds at most.
 const awaitTimeout = time.Minute
 
-// await checks cond repeatedly until it holds, for at most awaitTimeout. what names the awaited thing in errors.
+// await checks cond repeatedly until it holds, for at most awaitTimeout. Errors name what, the awaited condition.
 func await(ctx context.Context, what string, cond wait.ConditionWithContextFunc) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, awaitTimeout, fmt.Errorf("not found within %s", awaitTimeout))
 	defer cancel()
@@ -176,7 +176,7 @@ func (t *Target) grant(ctx context.Context, client kubernetes.Interface, name st
 func (t *Target) useIdentity() error {
 	t.Load = rest.AnonymousClientConfig(t.Admin)
 	t.Load.QPS = -1
-	t.Load.BearerTokenFile = t.identity.tokenFile // client-go reads it again after a renewal
+	t.Load.BearerTokenFile = t.identity.tokenFile // client-go reads the file again after a renewal
 	caFile := t.Admin.CAFile
 	if caFile == "" && len(t.Admin.CAData) > 0 {
 		caFile = filepath.Join(t.identity.scratch.Path, "ca.crt")
@@ -213,7 +213,6 @@ func awaitRights(ctx context.Context, waiting func(string) func(), who string, c
 	})
 }
 
-// identity is a ServiceAccount's token in a file, renewed before it expires.
 type identity struct {
 	scratch   *Scratch
 	tokenFile string
@@ -259,7 +258,7 @@ func (i *identity) keep(ctx context.Context, client kubernetes.Interface, namesp
 	for apiclient.Pause(ctx, life) {
 		var err error
 		if life, err = i.renew(ctx, client, namespace); err != nil {
-			life = tokenRetry // the old token is still valid for a fifth of its lifetime
+			life = tokenRetry // the old token is still valid: renewal begins at 80% of its lifetime
 		}
 	}
 }

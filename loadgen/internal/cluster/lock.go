@@ -54,7 +54,7 @@ type Lock struct {
 type LockOptions struct {
 	// Scenario is the name of the scenario, for users who find the lock held.
 	Scenario string
-	// Over is the ID of a run whose lock may be taken over while that run still renews it. Empty means no run.
+	// Over is the ID of a run whose lock may be taken even if that run still renews it. Empty means no run.
 	Over string
 	// Tell is called with a line when the lock is lost.
 	Tell func(string)
@@ -93,7 +93,7 @@ func newLock(client kubernetes.Interface, runID string, o LockOptions) *Lock {
 	return l
 }
 
-// holder describes who runs a scenario, and where.
+// holder describes the user, the machine and the scenario of this run, for the annotation of the lock.
 func holder(scenario string) string {
 	name, host := "an unknown user", "an unknown machine"
 	if u, err := user.Current(); err == nil {
@@ -202,7 +202,7 @@ func (l *Lock) create(ctx context.Context) error {
 	return err
 }
 
-// replace overwrites the Lease `there` with the own lock, unless the Lease has changed since it was read.
+// replace overwrites the Lease `there` with the lock of this run, unless the Lease has changed since it was read.
 func (l *Lock) replace(ctx context.Context, there *coordinationv1.Lease) error {
 	l.stamp()
 	l.own.ResourceVersion, l.own.UID = there.ResourceVersion, there.UID
@@ -221,7 +221,6 @@ func lockError(err error) error {
 	return fmt.Errorf("its lock, lease %s in namespace %s, cannot be taken: %w", lockName, lockNamespace, err)
 }
 
-// keep renews the lock until Release.
 func (l *Lock) keep(ctx context.Context) {
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	l.stop = stop

@@ -12,8 +12,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// lookup provides the facts on which the permissions of a scenario depend: the resources that the cluster serves, the
-// custom resources that the run itself defines, and the kinds in the batches. It reads each once, on first use.
+// lookup finds the facts on which the permissions of a scenario depend: the resources that the cluster serves, the custom
+// resources that the run itself defines, and the kinds in the batches. It reads each fact once, on first use.
 type lookup struct {
 	scenario  *scenario.Scenario
 	discovery discovery.DiscoveryInterface
@@ -24,7 +24,6 @@ type lookup struct {
 	read    bool // custom and batches have been read
 }
 
-// kindsOf is a batch with the kinds of its objects.
 type kindsOf struct {
 	scenario.PlacedBatch
 	kinds []scenario.ObjectKind
@@ -34,7 +33,7 @@ func newLookup(d discovery.DiscoveryInterface, s *scenario.Scenario) *lookup {
 	return &lookup{scenario: s, discovery: d}
 }
 
-// expand expands the batches. An error means that the scenario was not parsed before.
+// expand expands the batches and stores their kinds. It fails only if the scenario was not parsed before.
 func (l *lookup) expand() error {
 	if l.read {
 		return nil
@@ -72,7 +71,6 @@ func (l *lookup) definedBy(f func(scenario.CustomResource) bool) (c scenario.Cus
 	return c, false, nil
 }
 
-// namespaced reports whether objects of a resource are in namespaces.
 func (l *lookup) namespaced(r schema.GroupResource) (bool, error) {
 	if r.String() == scenario.WidgetResource {
 		return true, nil
@@ -96,8 +94,8 @@ func (l *lookup) namespaced(r schema.GroupResource) (bool, error) {
 	return found.Scope.Name() == meta.RESTScopeNameNamespace, nil
 }
 
-// resourceOf finds the resource of a kind. ok is false if the cluster does not serve the kind; the request for it will
-// then report that.
+// resourceOf finds the resource of a kind. ok is false if the cluster does not serve the kind; a later request for the kind
+// then fails.
 func (l *lookup) resourceOf(kind schema.GroupVersionKind) (r schema.GroupResource, namespaced, ok bool, err error) {
 	c, defined, err := l.definedBy(func(c scenario.CustomResource) bool {
 		return c.Kind == kind.Kind && schema.ParseGroupResource(c.Name).Group == kind.Group

@@ -33,8 +33,8 @@ const (
 	dialWithin = time.Second
 )
 
-// LossWithin returns the time within which AwaitLoss notices a cluster whose connections fail, or time out if err is a
-// time-out.
+// LossWithin returns the time within which AwaitLoss notices that the cluster is gone. err is the error of a connection; if
+// it is a time-out, AwaitLoss waits longer.
 func LossWithin(err error) time.Duration { return patience(err) + probeEvery + dialWithin }
 
 func patience(err error) time.Duration {
@@ -90,7 +90,7 @@ func waitOutLosses(ctx context.Context, p prober, say func(string)) {
 }
 
 type prober interface {
-	// ask sends a request, and returns nil on any answer.
+	// ask sends a request. It returns nil if any answer arrives, even an error status.
 	ask(context.Context) error
 	// dial returns nil if a connection can be made.
 	dial(context.Context) error
@@ -143,7 +143,7 @@ func awaitLoss(ctx context.Context, p prober) error {
 	}
 }
 
-// ours reports whether a connection failed because this machine lacks a resource, such as file descriptors or ports.
+// ours reports whether a connection failed because this machine lacks file descriptors, ports or another resource.
 func ours(err error) bool {
 	var code syscall.Errno
 	return errors.As(err, &code) && slices.Contains(
@@ -155,7 +155,7 @@ func timedOut(err error) bool {
 	return errors.As(err, &timeout) && timeout.Timeout()
 }
 
-// plainly returns the text of a connection error without the address, which the caller adds.
+// plainly returns the text of a connection error without the address, because the caller's message names it.
 func plainly(err error) string {
 	var dns *net.DNSError
 	var code syscall.Errno
@@ -200,7 +200,7 @@ func newProbe(cfg *rest.Config) (*probe, error) {
 	p.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	p.client.Transport = &http.Transport{
 		DialContext: p.network, MaxIdleConns: 1, DisableCompression: true,
-		// No credentials are sent, and any answer counts.
+		// no credentials are sent, and any answer counts
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true, ServerName: cfg.ServerName},
 	}
 	return p, nil
@@ -218,7 +218,7 @@ func (p *probe) ask(ctx context.Context) error {
 		}
 		return nil // the answer is not HTTP over TLS, but it is an answer
 	}
-	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 1<<16)) // so that the connection is kept
+	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 1<<16)) // so that the connection can be reused
 	return resp.Body.Close()
 }
 

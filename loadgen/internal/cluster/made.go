@@ -34,7 +34,7 @@ type made struct {
 	all map[schema.GroupVersionResource]madeKind
 
 	run, dir string   // the run and its directory, if the objects are also recorded in a file there
-	file     *os.File // nil: not recorded in a file, or no more
+	file     *os.File // nil: objects are not recorded in a file, or recording has stopped
 	written  int
 }
 
@@ -127,7 +127,6 @@ func clusterResource(path string) (r schema.GroupVersionResource, ok bool) {
 	return r, false
 }
 
-// identify returns the kind and the UID of an object in JSON or protobuf.
 func identify(body []byte) (kind string, uid types.UID) {
 	if o, of, err := scheme.Codecs.UniversalDeserializer().Decode(body, nil, nil); err == nil {
 		if m, err := meta.Accessor(o); err == nil {
@@ -217,7 +216,7 @@ func (c *cleaner) removeMade(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// leftOf lists the recorded objects of a resource that still exist. held describes those that wait for finalizers.
+// leftOf lists the recorded objects of a resource that still exist. held describes the objects that wait for finalizers.
 func (c *cleaner) leftOf(ctx context.Context, r schema.GroupVersionResource, k madeKind) (items []item, held []string, err error) {
 	items, err = listed(ctx, metadataCollection{c.metadata.Resource(r)}, c.all(), func(o runtime.Object) bool {
 		m, err := meta.Accessor(o)
@@ -233,7 +232,7 @@ func (c *cleaner) leftOf(ctx context.Context, r schema.GroupVersionResource, k m
 		held = append(held, unhold(r, m))
 		return true
 	})
-	if apierrors.IsNotFound(err) { // its definition and thus all its objects are gone
+	if apierrors.IsNotFound(err) { // the resource's definition, and so all its objects, are gone
 		return nil, nil, nil
 	}
 	return items, held, c.noteUnseen(r.Resource, listError(r, err))
@@ -268,7 +267,7 @@ func unhold(r schema.GroupVersionResource, m metav1.Object) string {
 		name, strings.Join(m.GetFinalizers(), ", "), r.GroupResource(), m.GetName(), in)
 }
 
-// some joins the first 20 strings, and says how many more there are.
+// some joins at most 20 strings, and appends the number of omitted ones.
 func some(all []string) string {
 	const most = 20
 	if len(all) <= most {

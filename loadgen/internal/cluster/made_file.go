@@ -35,7 +35,8 @@ type madeLine struct {
 
 var runIDForm = regexp.MustCompile(`^[0-9a-f]{10}$`)
 
-// Check returns an error if no run writes such a line. The resource becomes part of URL paths, and the kind is printed.
+// Check returns an error if l has values that no run writes. The check protects the program, because the resource becomes
+// part of URL paths and the kind is printed.
 func (l madeLine) Check() error {
 	valid := l.Group == "" || len(validation.IsDNS1123Subdomain(l.Group)) == 0
 	for _, word := range []string{l.Version, l.Resource, strings.ToLower(l.Kind), string(l.UID)} {
@@ -47,8 +48,8 @@ func (l madeLine) Check() error {
 	return nil
 }
 
-// RecordIn makes the run also record the objects in made in a file in dir, from which ReadLeftovers reads them if the
-// run is killed. Cleanup removes the file when all objects are gone. Call RecordIn before Setup.
+// RecordIn makes the run record the UIDs of its cluster-scoped objects also in a file in dir. If the run is killed,
+// ReadLeftovers reads the file. Cleanup removes the file when all objects are gone. Call RecordIn before Setup.
 func (t *Target) RecordIn(dir string) error {
 	f, err := os.OpenFile(filepath.Join(dir, result.CreatedFile), os.O_CREATE|os.O_EXCL|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
@@ -68,8 +69,8 @@ func (t *Target) RecordedIn() string {
 	return t.made.dir
 }
 
-// write appends an object to the file, if any, without a buffer in the process: a kill loses nothing. After a failed
-// write or mostRecorded bytes, it writes no more.
+// write appends an object to the file, if any. It does not buffer, so that a killed run loses nothing. It stops after a
+// failed write, or when the file has mostRecorded bytes.
 func (m *made) write(r schema.GroupVersionResource, kind string, uid types.UID) {
 	if m.file == nil {
 		return

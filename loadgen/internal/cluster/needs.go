@@ -63,8 +63,8 @@ func each(verbs, group, resource, namespace string) []need {
 	return out
 }
 
-// adminNeeds returns the permissions that the user needs for Setup and Cleanup. signedNeeds and accountNeeds return the
-// additional permissions for the identities of nodes.
+// adminNeeds returns the permissions that the user needs for Setup and Cleanup. The functions signedNeeds and accountNeeds
+// return the additional permissions for the identities of nodes.
 func adminNeeds(ns string, s *scenario.Scenario) []need {
 	needs := slices.Concat(
 		each("create get list patch delete", "", "namespaces", ""),
@@ -192,7 +192,7 @@ func loadNeeds(l *lookup, ns string) ([]need, error) {
 			each("create", "storage.k8s.io", "csinodes", ""),
 			each("get list watch delete", "", "pods", ""),
 			each("patch", "", "pods/status", ""),
-			// Only in the run's namespace: the account must not be able to create tokens of every ServiceAccount.
+			// Only in the run's namespace: otherwise the account could create tokens of every ServiceAccount.
 			each("create", "", "serviceaccounts/token", ns),
 			each("create get update delete", "coordination.k8s.io", "leases", ""),
 		)...)

@@ -13,8 +13,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Objects returns a client for actions on objects of any resource, with the user's identity. retry repeats a request while
-// the control plane is unavailable; nil means no retry.
+// Objects returns a client, with the user's identity, for actions on objects of any resource. retry repeats a request while
+// the control plane is unavailable; nil means that requests are not repeated.
 func (t *Target) Objects(retry func(ctx context.Context, ask func() error) error) (*objects.Objects, error) {
 	o := objects.Options{
 		Namespaces: t.BatchNamespaces(), Labels: t.Labels, OwnLabel: RunLabel, Seed: t.scenario.Seed, Retry: retry,
@@ -35,7 +35,7 @@ func (t *Target) PodPlacement() map[string]string {
 // BatchNamespaces returns the namespaces of batches, starting with the run's namespace.
 func (t *Target) BatchNamespaces() []string { return t.scenario.BatchNamespaces(t.Namespace) }
 
-// makeObjects creates the scenario's objects. It only checks by dry run the objects that actions and loads will create.
+// makeObjects creates the scenario's objects. It also checks, by dry run, the objects that actions and loads will create.
 func (t *Target) makeObjects(ctx context.Context) error {
 	batches := t.scenario.Batches()
 	if len(batches) == 0 {
@@ -51,7 +51,7 @@ func (t *Target) makeObjects(ctx context.Context) error {
 		if err == nil {
 			err = actor.Try(ctx, all)
 		}
-		if err == nil && i < len(t.scenario.Objects) { // the scenario's own batches come first
+		if err == nil && i < len(t.scenario.Objects) { // the batches of Scenario.Objects come first
 			_, err = actor.Make(ctx, all, scenario.Action{Kind: "create"})
 		}
 		if err != nil {
@@ -89,7 +89,8 @@ func batchNeeds(l *lookup, ns string) ([]need, error) {
 	return all, nil
 }
 
-// creations returns the permissions for the resources of batches. verbs returns the verbs for a batch.
+// creations returns the permissions to use verbs on the resources in all batches. The function verbs returns the verbs for
+// one batch.
 func (l *lookup) creations(ns string, verbs func(kindsOf) string) ([]need, error) {
 	if err := l.expand(); err != nil {
 		return nil, err
@@ -135,7 +136,7 @@ func (c *cleaner) discovered(ctx context.Context) error {
 	if err != nil && len(lists) == 0 {
 		return fmt.Errorf("discover resources: %w", err)
 	}
-	for _, list := range lists { // a group that does not answer has no list
+	for _, list := range lists { // list is nil for an API group that does not answer
 		gv, err := schema.ParseGroupVersion(list.GroupVersion)
 		if err != nil {
 			continue

@@ -44,7 +44,7 @@ func (offline) ServerGroupsAndResources() ([]*metav1.APIGroup, []*metav1.APIReso
 	return groups, lists, nil
 }
 
-// withoutNamespace are the resources of Kubernetes whose objects have no namespace.
+// withoutNamespace lists the built-in resources whose objects have no namespace, separated by spaces.
 const withoutNamespace = `namespaces nodes persistentvolumes componentstatuses apiservices customresourcedefinitions clusterroles clusterrolebindings
 	mutatingwebhookconfigurations validatingwebhookconfigurations mutatingadmissionpolicies mutatingadmissionpolicybindings
 	validatingadmissionpolicies validatingadmissionpolicybindings storageclasses csidrivers csinodes volumeattachments

@@ -32,8 +32,8 @@ func (t *Target) meta(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: name, Labels: labels}
 }
 
-// Taints returns the taints of simulated nodes, which keep away all pods except the run's. If the run only simulates
-// nodes, on a Stormglass control plane, they have no taints, so that ordinary Deployments run there.
+// Taints returns the taints of simulated nodes. Only the run's pods tolerate them. Nodes have no taints if the run only
+// simulates nodes on a Stormglass control plane, so that ordinary Deployments run there.
 func (t *Target) Taints() []corev1.Taint {
 	if t.NodesAlone && t.own {
 		return nil

@@ -21,12 +21,12 @@ type Plan struct {
 	Identity                 string // how each node authenticates
 	Fidelity, KubeletAddress string
 	DeviceClass              string // empty if the nodes have no devices
-	Pods, Watches            int    // maximum number at the same time
+	Pods, Watches            int    // maximum number at one time
 	// Workloads counts the workloads that deploy actions create, by kind. Companions counts the objects that deploy
 	// actions create along with them, such as Services.
 	Workloads, Companions map[string]int
-	// ByControllers counts the objects that controllers create for the workloads, by kind. Replaced is the certainty of
-	// these numbers, because controllers may replace pods.
+	// ByControllers counts the objects that controllers create for the workloads, by kind. Replaced is the certainty of these
+	// numbers; they are not exact if controllers may replace pods.
 	ByControllers map[string]int
 	Replaced      scenario.Certainty
 	// Created are the objects that the setup and actions create.
@@ -40,7 +40,8 @@ type Plan struct {
 	// Account is the ServiceAccount of the load. Role is the name of its RBAC objects. Both are empty on a bundled
 	// plane.
 	Account, Role string
-	// Workers describes the workers that send the load. Empty means that the process of the run sends it.
+	// Workers describes the workers (other loadgen processes) that send the load. Empty means that the run's own process sends
+	// it.
 	Workers string
 	// Stops are the conditions that end the run early.
 	Stops []string
@@ -52,7 +53,7 @@ type Plan struct {
 	Tainted bool
 }
 
-// Plan returns what a scenario will create here.
+// Plan returns what a run of the scenario s will create on the target.
 func (t *Target) Plan(s *scenario.Scenario) Plan {
 	p := Plan{
 		Scenario: s.Name, RunID: t.runID,
@@ -95,7 +96,7 @@ func (p *Plan) countLoads(s *scenario.Scenario) {
 	}
 }
 
-// String returns the plan as several lines for a person.
+// String formats the plan as several lines for users.
 func (p Plan) String() string {
 	var b strings.Builder
 	line := func(head, format string, args ...any) {
@@ -200,7 +201,6 @@ func count(n int, what string) string {
 	return number(float64(n)) + " " + what
 }
 
-// number formats a number: 12500 as "12,500" and 0.5 as "0.5".
 func number(v float64) string {
 	if v != float64(int64(v)) {
 		return digits.Format(v, 3)

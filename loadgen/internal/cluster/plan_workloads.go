@@ -7,7 +7,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// planned is the state of a workload during the phases.
+// planned is the state of a workload while countWorkloads follows it through the phases.
 type planned struct {
 	deploy scenario.Action
 	there  bool
@@ -105,7 +105,7 @@ func companionsOf(a scenario.Action) (kinds []string) {
 	return kinds
 }
 
-// grow counts the pods that are added when a workload grows to the given number of pods.
+// grow counts the pods that controllers create when a workload grows to the given number of pods.
 func (p *Plan) grow(w *planned, pods int) {
 	p.makePods(w, max(pods-w.pods, 0))
 	w.pods = max(w.pods, pods)

@@ -11,9 +11,9 @@ import (
 	"syscall"
 )
 
-// endPlugin kills an exec plugin that client-go has started in this process, and all descendants of the plugin.
-// client-go cannot end it, and it would outlive this process and keep this process's output open. argv is the plugin's
-// command line. If the plugin is a script, the process's command line may begin with an interpreter.
+// endPlugin kills an exec plugin that client-go has started in this process, and all descendants of the plugin. client-go
+// cannot end it. Without endPlugin, it would outlive this process and keep this process's output open. argv is the plugin's
+// command line. If the plugin is a script, an interpreter may precede argv in the command line of the process.
 func endPlugin(argv []string) error {
 	processes, err := allProcesses()
 	if err != nil {

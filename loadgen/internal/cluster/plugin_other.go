@@ -2,5 +2,5 @@
 
 package cluster
 
-// endPlugin does nothing, because /proc exists only on Linux: the user must end a plugin that hangs.
+// endPlugin does nothing, because this system has no /proc. The user must end a plugin that hangs.
 func endPlugin([]string) error { return nil }

@@ -9,7 +9,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Preview lists what a run would create and send. Making a preview creates nothing.
+// Preview lists what a run would create and send. To make a Preview changes nothing.
 type Preview struct {
 	Scenario string `json:"scenario"`
 	Variant  string `json:"variant,omitempty"`
@@ -51,7 +51,7 @@ type PreviewCluster struct {
 	User    string `json:"user"`
 }
 
-// PreviewPhase is one phase.
+// PreviewPhase describes one phase of the scenario.
 type PreviewPhase struct {
 	Name           string  `json:"name"`
 	LongestSeconds float64 `json:"longestSeconds"`
@@ -60,7 +60,7 @@ type PreviewPhase struct {
 	Watches        int     `json:"watches"`
 }
 
-// PreviewObjects are objects of one kind.
+// PreviewObjects is the number of objects of one kind that the run creates in one place for one purpose.
 type PreviewObjects struct {
 	Kind  string `json:"kind"`
 	Count int    `json:"count"`
@@ -71,7 +71,7 @@ type PreviewObjects struct {
 	For   string `json:"for"`
 }
 
-// PreviewRequests are the requests of a load or an action for one verb and resource.
+// PreviewRequests holds the number and the peak rate of the requests of a load or an action for one verb and resource.
 type PreviewRequests struct {
 	Load     string `json:"load"`
 	Phase    string `json:"phase,omitempty"` // empty: all phases

@@ -11,7 +11,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// WriteText writes the preview for a person.
+// WriteText writes the preview as text for users.
 func (p Preview) WriteText(to io.Writer) error {
 	var b strings.Builder
 	name := p.Scenario

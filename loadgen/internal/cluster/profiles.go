@@ -41,7 +41,7 @@ func (t *Target) profileClient(s control.ScrapeTarget) (*http.Client, error) {
 	if administered || s.URL == metricsURL(t.Admin) {
 		cfg = rest.CopyConfig(t.Admin)
 	}
-	if administered { // the component's server is not the kubeconfig's server
+	if administered { // this component has another server than the one in the kubeconfig
 		cfg.CAFile, cfg.CAData = s.CAFile, nil
 	}
 	return rest.HTTPClientFor(cfg)

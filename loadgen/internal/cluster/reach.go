@@ -81,7 +81,7 @@ func (t *Target) reachBounded(ctx context.Context, cfg *rest.Config, client kube
 		who = "the exec plugin of the kubeconfig (" + command + ") and the cluster"
 	}
 	defer Waiting(tell, who+" to report the user name")()
-	var seen string // do not read it while the request is still running
+	var seen string // the request writes it, so do not read it before the request has ended
 	err = bounded(ctx, command, pluginTimeout, reachTimeout, func(ctx context.Context) error {
 		user, err := t.reach(ctx, client)
 		if err == nil {
@@ -98,9 +98,9 @@ func (t *Target) reachBounded(ctx context.Context, cfg *rest.Config, client kube
 	return "", err
 }
 
-// bounded calls f, which sends requests. It gives up if the exec plugin takes longer than pluginWithin, or the answers
-// take longer than answerWithin. The plugin runs before the first request and ignores contexts, so f may still run when
-// bounded returns.
+// bounded calls f, which sends requests. It gives up if the exec plugin takes longer than pluginWithin, or if the answers
+// take longer than answerWithin. The plugin runs before the first request and ignores contexts, so f may still be running
+// when bounded returns.
 func bounded(ctx context.Context, plugin string, pluginWithin, answerWithin time.Duration, f func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -127,7 +127,7 @@ func bounded(ctx context.Context, plugin string, pluginWithin, answerWithin time
 		cancel(context.DeadlineExceeded)
 	case <-ctx.Done():
 	}
-	select { // the client's own error also contains the reason of failed retries
+	select { // the error of the client also says why its retries failed
 	case err := <-done:
 		return errors.Join(err, context.Cause(ctx))
 	case <-time.After(lastWord):
@@ -135,10 +135,11 @@ func bounded(ctx context.Context, plugin string, pluginWithin, answerWithin time
 	}
 }
 
-// lastWord is how long bounded waits for the error of a request after cancelling the request.
+// lastWord is how long bounded waits for the error of a request that it has canceled.
 const lastWord = time.Second
 
-// reach reads the version, which most users may read, and the name of the user, which needs valid credentials.
+// reach reads the version, which most users may read, and the user's name, which the server returns only for valid
+// credentials.
 func (t *Target) reach(ctx context.Context, client kubernetes.Interface) (user string, err error) {
 	var version struct {
 		GitVersion string `json:"gitVersion"`

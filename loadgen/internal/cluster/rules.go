@@ -82,8 +82,8 @@ func grants(all []rbacv1.PolicyRule, but int, one rbacv1.PolicyRule, verb string
 	return false
 }
 
-// Objects returns the roles that grant the rules, and the bindings of the roles to subjects. All have the same name.
-// meta returns the metadata of a role or binding in a namespace. "" stands for the cluster-scoped objects.
+// Objects returns the roles that grant the rules, and the bindings of these roles to subjects. All have the same name. meta
+// returns the metadata of a role or binding in a namespace, or of a cluster-scoped one for "".
 func (r Rules) Objects(name string, subjects []rbacv1.Subject, meta func(namespace string) metav1.ObjectMeta) (all []runtime.Object) {
 	const rbac = rbacv1.GroupName + "/v1"
 	ref := func(kind string) rbacv1.RoleRef {
@@ -146,8 +146,8 @@ func RunRules(ctx context.Context, s *scenario.Scenario, o RulesOptions) (Rules,
 	return rulesOf(needs).Compact(), nil
 }
 
-// runNeeds returns all permissions that a run needs. Permissions in the run's own namespaces are returned as
-// permissions in the whole cluster.
+// runNeeds returns all permissions that a run needs. Permissions in the run's own namespaces become permissions in the
+// whole cluster.
 func (t *Target) runNeeds(look *lookup) ([]need, error) {
 	needs, err := t.allNeeds(look)
 	if err != nil {

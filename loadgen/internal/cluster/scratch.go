@@ -15,8 +15,8 @@ const (
 	testPrefix  = "stormglass-test-"
 )
 
-// Scratch is a directory for temporary files with keys or tokens. The process that made it removes it, or the next
-// Sweep if that process was killed. A lock on the directory shows that the process is alive.
+// Scratch is a directory for temporary files with keys or tokens. The process that made it removes it. If that process was
+// killed, the next Sweep removes it. A lock on the directory shows that the process is alive.
 type Scratch struct {
 	Path string
 	lock *os.File

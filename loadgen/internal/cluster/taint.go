@@ -26,9 +26,8 @@ func (t *Target) OutOfService(ctx context.Context, node string, out bool) error 
 	return nil
 }
 
-// taint adds the out-of-service taint to a node, or removes it. It fails with a conflict if the node has changed since
-// it was read. Otherwise it could undo a change of the node lifecycle controller, because the patch replaces the whole
-// list of taints.
+// taint adds the out-of-service taint to a node, or removes it. Its patch replaces the whole list of taints. It therefore
+// fails with a conflict if the node has changed since it was read: it could undo a change of the node lifecycle controller.
 func taint(ctx context.Context, client kubernetes.Interface, node string, out bool) error {
 	n, err := client.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
 	if err != nil {

@@ -53,24 +53,24 @@ type Target struct {
 	// Notes describes peculiarities of this target, one line each. They appear in the confirmation before the start and
 	// in the report.
 	Notes []string
-	// Waiting, if not nil, is called when Setup starts to wait. what names what it waits for. Setup calls done at the
-	// end of the wait.
+	// Waiting, if not nil, is called when Setup begins to wait. what is the awaited condition. Setup calls done at the end of
+	// the wait.
 	Waiting func(what string) (done func())
 	// NodesAlone means that the run only simulates nodes here and sends no load.
 	NodesAlone bool
 
-	credentials credentials   // of the simulated nodes
-	accounts    *nodeAccounts // of the simulated nodes, set by Setup; nil if the nodes have none
+	credentials credentials   // credentials of the simulated nodes
+	accounts    *nodeAccounts // ServiceAccounts of the simulated nodes, set by Setup; nil if the nodes have none
 
 	own      bool // the target is a control plane started by Stormglass
 	runID    string
-	signer   node.Authority // of a bundled plane
-	identity *identity      // of the load on a user's cluster, set by Setup
+	signer   node.Authority // signs the node certificates of a bundled plane
+	identity *identity      // identity of the load on a user's cluster, set by Setup
 	needs    []need         // permissions that the load's identity needs
 	// namespaces are the run's namespaces, including those over which loads spread their objects.
 	namespaces []string
 	tenants    bool // true if any load has tenants
-	widgets    bool // true if any load uses the custom resource
+	widgets    bool // any load uses the built-in custom resource widgets
 	devices    bool // the simulated nodes have devices
 	batches    bool // true if objects are created from templates
 	// manifests are the objects that the setup and actions create.
@@ -81,8 +81,8 @@ type Target struct {
 	// scrapeNotes are the entries of Notes on how metrics are scraped.
 	scrapeNotes []string
 	scenario    *scenario.Scenario
-	deadline    *deadline // of a user's cluster
-	uid         types.UID // of the first namespace, set by Setup
+	deadline    *deadline // deadline of the run on a user's cluster
+	uid         types.UID // UID of the first namespace, set by Setup
 	cleanupJob  bool      // a Job in the cluster also cleans up
 	made        made      // objects that Admin has created since Setup
 }
@@ -183,7 +183,7 @@ func (t *Target) allNeeds(look *lookup) (all []need, err error) {
 	return slices.Concat(adminNeeds(t.Namespace, t.scenario), batches, t.needs), err
 }
 
-// describe adds notes about peculiarities of a user's cluster.
+// describe adds notes about peculiarities of a user's cluster to t.Notes.
 func (t *Target) describe(ctx context.Context, k Kubeconfig, client kubernetes.Interface) {
 	s := t.scenario
 	t.offer(apiServerScrape(t.Admin))
@@ -238,12 +238,12 @@ func (t *Target) Identities(spec scenario.Nodes) (ids node.Identities, restricte
 	return t.authority(), false
 }
 
-// aroundPhases is the maximum total time for which the nodes of a run exist before and after the phases.
+// aroundPhases is the maximum time for which the nodes of a run exist before and after the phases, in total.
 const aroundPhases = 2 * time.Hour
 
-// authority returns the signer of the nodes' certificates. These are valid for so long that a run ends before nodes
-// renew them, after 70% of their validity or later. Nodes alone run until the user ends them,
-// so they get the longest validity.
+// authority returns the signer of the nodes' certificates. Nodes renew a certificate after 70% of its validity or later.
+// The validity is so long that a run ends before that. If the run only simulates nodes, the user ends it, and the
+// certificates get the longest validity.
 func (t *Target) authority() node.Authority {
 	if t.signer != nil {
 		return t.signer

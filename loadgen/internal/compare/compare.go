@@ -28,9 +28,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Compare judges the variants in dir again and compares them. It reads only dir, and writes
-// comparison.json, comparison.html and the files that judge.Judge writes. If Compare fails,
-// nothing was compared, and an older comparison.html is removed.
+// Compare judges the variants in dir again and compares them. It reads only dir, and writes comparison.json,
+// comparison.html and the result files of each variant. If Compare fails, it removes an older comparison.html.
 func Compare(ctx context.Context, dir string) (c result.Comparison, err error) {
 	defer func() {
 		if err == nil {
@@ -79,7 +78,6 @@ func Compare(ctx context.Context, dir string) (c result.Comparison, err error) {
 	return c, writeComparison(dir, c)
 }
 
-// unlistedRuns returns the runs in dir that the comparison does not list.
 func unlistedRuns(dir string, c result.Comparison) (names []string, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -151,7 +149,7 @@ func fill(c *result.Comparison, results map[string]result.Result) {
 	}
 }
 
-// ratios sets, for each value of a row after the first, its ratio to the first value.
+// ratios sets the ratio of each value in a row to the first value of the row.
 func ratios(values []result.Value) {
 	first := values[0]
 	if first.Value == nil || *first.Value == 0 || first.AtLeast {
@@ -303,8 +301,8 @@ type endedFirst struct {
 func (e endedFirst) Error() string { return e.text }
 func (e endedFirst) Unwrap() error { return e.cause }
 
-// EndedEarlyError is the error of a series of runs that ended because of an interrupt, or
-// because the figures of a run were unusable.
+// EndedEarlyError is the error of a series of runs that ended because of an interrupt, or because the results of a run
+// were unusable.
 type EndedEarlyError string
 
 func (e EndedEarlyError) Error() string { return string(e) }

@@ -14,8 +14,8 @@ import (
 	"k8s.io/apiserver/pkg/cel/environment"
 )
 
-// costLimit is the limit for one evaluation, in CEL's cost units. It is a tenth of the API server's limit for a rule of
-// a ValidatingAdmissionPolicy, which corresponds to 100 ms (PerCallLimit of k8s.io/apiserver/pkg/apis/cel).
+// costLimit is the maximum cost of one evaluation, in CEL's cost units. It is a tenth of the API server's limit for a
+// rule of a ValidatingAdmissionPolicy, which corresponds to 100 ms (PerCallLimit of k8s.io/apiserver/pkg/apis/cel).
 const costLimit = 100_000
 
 // objectName is the name of the variable that holds the whole object.
@@ -26,12 +26,13 @@ func language() *cel.Env {
 	return environment.MustBaseEnvSet(version.MajorMinor(1, 37)).NewExpressionsEnv()
 }
 
-// CEL returns the Test for an expression that uses the variable object, for objects of a resource. schema may be nil.
+// CEL returns the Test for a CEL expression on objects of a resource. In the expression, the variable "object" holds
+// the object. schema may be nil.
 func CEL(resource, text string, schema Schema) (Test, error) {
 	return objectTest(resource, text, objectName, schema)
 }
 
-// objectTest returns the Test for an expression in which name is the variable that holds the object.
+// objectTest is like CEL, but the parameter name is the name of the variable that holds the object.
 func objectTest(resource, text, name string, schema Schema) (Test, error) {
 	env := language()
 	refs, err := references(env, text)
@@ -54,7 +55,8 @@ func objectTest(resource, text, name string, schema Schema) (Test, error) {
 	return Test{Text: celForm + text, holds: func(o Object) (bool, error) { return holds(map[string]any{name: o}) }}, err
 }
 
-// fieldTest returns the Test for an expression that uses an object's fields as variables: status.phase == "Running".
+// fieldTest returns the Test for an expression that uses an object's fields as variables, such as status.phase ==
+// "Running".
 func fieldTest(resource, text string, schema Schema) (Test, error) {
 	env := language()
 	refs, err := references(env, text)
@@ -98,7 +100,7 @@ func (f fields) ResolveName(name string) (any, bool) {
 
 func (f fields) Parent() cel.Activation { return nil }
 
-// program compiles a boolean expression. Errors about unknown names contain hint.
+// program compiles a boolean expression. Errors about unknown names contain the hint.
 func program(env *cel.Env, text, hint string, variables ...cel.EnvOption) (func(activation any) (bool, error), error) {
 	env, err := env.Extend(variables...)
 	if err != nil {
@@ -128,7 +130,7 @@ func program(env *cel.Env, text, hint string, variables ...cel.EnvOption) (func(
 	}, nil
 }
 
-// refused returns the first error in issues with hint, or nil if there is no error.
+// refused returns the first error in issues, with the hint, or nil if there is no error.
 func refused(text, hint string, issues *cel.Issues) error {
 	if issues.Err() == nil {
 		return nil
@@ -158,13 +160,13 @@ func references(env *cel.Env, text string) ([][]string, error) {
 	return r.paths, nil
 }
 
-// reader collects the references of an expression.
+// reader collects the paths of the fields that an expression reads.
 type reader struct {
 	env   *cel.Env
 	paths [][]string
 }
 
-// use records a path, unless the path starts with a name that CEL defines, such as a type.
+// use records a path, unless it starts with a name that CEL defines, such as a type.
 func (r *reader) use(path []string) {
 	known := func(p []string) bool { return slices.Equal(p, path) }
 	if _, issues := r.env.Compile(path[0]); issues.Err() != nil && !slices.ContainsFunc(r.paths, known) {
@@ -172,7 +174,7 @@ func (r *reader) use(path []string) {
 	}
 }
 
-// visit collects the references in an expression. bound holds the names that enclosing expressions define.
+// visit collects the paths of fields in an expression. bound holds the names that enclosing expressions define.
 func (r *reader) visit(e ast.Expr, bound []string) {
 	switch e.Kind() {
 	case ast.IdentKind, ast.SelectKind:
@@ -224,8 +226,8 @@ func (r *reader) isNamespace(call ast.CallExpr) bool {
 	return base == nil && r.env.HasFunction(strings.Join(path, ".")+"."+call.FunctionName())
 }
 
-// chain returns the path of a field selection, such as a.b.c. If the innermost operand is not a name, chain returns only
-// that operand.
+// chain returns the path of a field selection such as a.b.c: [a b c]. If the innermost operand is not a name, chain
+// returns only that operand, as base.
 func chain(e ast.Expr) (base ast.Expr, path []string) {
 	for e.Kind() == ast.SelectKind {
 		path = append(path, e.AsSelect().FieldName())

@@ -1,5 +1,5 @@
 // Package condition compiles and evaluates a scenario's conditions on Kubernetes objects. A Test is true or false for
-// one object. A Condition depends on how many objects pass its Tests. A Counter updates these counts at each change of
+// one object. A Condition depends on how many objects pass its Tests. A Counter updates these numbers at each change of
 // an object, at a cost that does not depend on the number of objects.
 //
 // The package has no clock and does no I/O. A Schema tells it which resources exist.
@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// Error is an error in the text of a condition.
+// Error is an error in the text of a condition, with a hint on how to correct it.
 type Error struct {
 	Msg, Hint string
 }
@@ -53,7 +53,7 @@ type Set struct {
 	Namespace string
 }
 
-// Count counts the selected objects of a set that satisfy a test.
+// Count says which objects to count: the selected objects of a Set that satisfy a Test.
 type Count struct {
 	Set
 	Name     string          // name of the only object; empty means any
@@ -63,7 +63,7 @@ type Count struct {
 	noun string // describes the objects to the user
 }
 
-// Tally is the state of a Count.
+// Tally is the result of a Count at one time.
 type Tally struct {
 	Selected int // selected objects that exist
 	Holds    int // selected objects for which the test is true
@@ -72,7 +72,7 @@ type Tally struct {
 	Err error
 }
 
-// Condition is a condition on the numbers of objects in its Counts.
+// Condition is a condition on the results of its Counts.
 type Condition struct {
 	Text   string
 	Counts []Count
@@ -80,7 +80,7 @@ type Condition struct {
 	holds func([]Tally) (bool, error)
 }
 
-// Holds reports whether the condition is true. tallies holds the state of each Count, in the order of Counts.
+// Holds reports whether the condition is true. tallies holds the Tally of each Count, in the order of Counts.
 func (c *Condition) Holds(tallies []Tally) (bool, error) { return c.holds(tallies) }
 
 // Describe describes the progress of the condition, such as "913 of 1000 pods". If a test could not be evaluated,
@@ -99,11 +99,11 @@ func (c *Condition) Describe(tallies []Tally) string {
 	return strings.Join(parts, "; ")
 }
 
-// All is the value of the parameter enough of OfObjects that means all objects. At least one object must exist.
+// All, as the parameter enough of OfObjects, means all objects. At least one object must exist.
 const All = -1
 
-// OfObjects returns the condition that a test is true for at least enough objects of a Count. If enough is All, the test
-// must be true for all objects.
+// OfObjects returns the condition that a test is true for at least a given number of objects of a Count. The parameter
+// enough is that number. If enough is All, the test must be true for all objects.
 func OfObjects(text string, c Count, enough int) *Condition {
 	c.noun = c.Resource
 	if c.Name != "" {

@@ -7,7 +7,7 @@ import (
 // Object is an object decoded from the API server's JSON, with whole numbers as int64.
 type Object = map[string]any
 
-// Counter keeps the Tally of each of several Counts over the same set of objects. The zero value counts nothing.
+// Counter keeps a Tally for each of several Counts of the same Set of objects. The zero value counts nothing.
 type Counter struct {
 	counts  []Count
 	tallies []Tally
@@ -29,7 +29,7 @@ func NewCounter(counts []Count) *Counter {
 	return &Counter{counts: counts, tallies: make([]Tally, len(counts)), objects: map[string][]verdict{}}
 }
 
-// Put counts the current state of an object. key identifies the object and must not change when the object changes.
+// Put adds or updates an object. key identifies the object and must not change when the object changes.
 func (c *Counter) Put(key string, o Object) {
 	if len(c.counts) == 0 {
 		return

@@ -13,14 +13,14 @@ import (
 // setsHint shows how to write expressions over sets of objects.
 const setsHint = `write count(pods where status.phase == "Running") >= 950, or as CEL pods.filter(p, p.status.phase == "Running").size() >= 950`
 
-// Parse parses an expression over sets of objects. The expression is CEL. In the expression, the name of a resource is
-// the list of its objects:
+// Parse parses an expression over sets of objects. The expression is CEL, in which the name of a resource is the list
+// of its objects:
 //
 //	pods.filter(p, p.status.phase == "Running").size() >= 950 && nodes.all(n, !has(n.spec.unschedulable))
 //
-// Shorter alternatives are count(RESOURCE where EXPR) and all(RESOURCE where EXPR), in which EXPR names the fields of an
-// object. The only functions of a list are size, filter with size, all, exists and exists_one, because their values can
-// be computed from Tallies. A test that cannot be evaluated, for example because a field is missing, is false. schema
+// Shorter forms are count(RESOURCE where EXPR) and all(RESOURCE where EXPR), in which EXPR uses the fields of an object
+// as variables. The only functions of a list are size, filter with size, all, exists and exists_one, because Tallies
+// suffice to compute them. A test that cannot be evaluated, for example because a field is missing, is false. schema
 // may be nil.
 func Parse(text string, schema Schema) (*Condition, error) {
 	if len(text) > maxText {
@@ -74,7 +74,7 @@ type expression struct {
 	values []value
 }
 
-// value computes the value of a variable from the Tally of its Count.
+// value describes a variable: how to compute its value from the Tally of its Count.
 type value struct {
 	kind *cel.Type
 	of   func(Tally) any
@@ -85,13 +85,13 @@ func variable(i int) string { return fmt.Sprintf("set_%d", i) }
 
 func size(t Tally) any { return t.Holds }
 
-// add adds a variable for a count and returns its name.
+// add adds a variable for a count and returns the variable's name. of computes the variable's value.
 func (x *expression) add(c Count, text string, kind *cel.Type, of func(Tally) any) string {
 	x.counts, x.values = append(x.counts, c), append(x.values, value{kind, of, text})
 	return variable(len(x.values) - 1)
 }
 
-// restored replaces the names of variables in an error by the source text of the variables.
+// restored replaces the names of variables in an error by the source text for which they stand.
 func (x *expression) restored(err error) error {
 	e := AsError(err)
 	for i, v := range slices.Backward(x.values) {
@@ -168,7 +168,8 @@ func quoted(text string) bool {
 	return quote != 0
 }
 
-// closing returns the position in text of the parenthesis that closes an already open one, or -1.
+// closing returns the index of the parenthesis in text that closes a parenthesis opened before text, or -1 if text
+// contains none.
 func closing(text string) int {
 	depth := 0
 	for i, r := range text {
@@ -212,7 +213,7 @@ func (x *expression) replaceSets(e ast.Expr, info *ast.SourceInfo) error {
 	return err
 }
 
-// alone returns an error if path is an unknown name, or a resource that is used without a function such as size.
+// alone returns an error if path is an unknown name, or a resource without a function such as size.
 func (x *expression) alone(path []string) error {
 	name := strings.Join(path, ".")
 	for i := range x.values {
@@ -231,8 +232,8 @@ func (x *expression) alone(path []string) error {
 	return fail(setsHint+"; CEL's all, exists and exists_one work too", "the expression names %s but does not count these objects", name)
 }
 
-// asked replaces a call of size, all, exists or exists_one on a set of objects by a variable. It returns the name of the
-// variable, or "" if the call is not on such a set.
+// asked replaces a call of size, all, exists or exists_one on a set of objects by a variable. It returns the name of
+// the variable, or "" if the call is not of that form.
 func (x *expression) asked(call ast.CallExpr, info *ast.SourceInfo) (name string, err error) {
 	of, args := call.Target(), call.Args()
 	if call.FunctionName() == "size" && !call.IsMemberFunction() && len(args) == 1 {
@@ -260,8 +261,8 @@ func (x *expression) asked(call ast.CallExpr, info *ast.SourceInfo) (name string
 	return "", nil
 }
 
-// count adds a variable for a set and the two arguments of a macro. Without args, the variable counts all objects. It
-// returns "" if set is not a set of objects.
+// count adds a variable for a macro on a set of objects and returns the variable's name, or "" if set is not a set of
+// objects. args holds the two arguments of the macro. If args is nil, the variable counts all objects.
 func (x *expression) count(set ast.Expr, args []ast.Expr, info *ast.SourceInfo, form string, kind *cel.Type, of func(Tally) any) (string, error) {
 	base, path := chain(set)
 	if base != nil || strings.HasPrefix(path[0], "set_") {

@@ -34,7 +34,7 @@ const (
 // Forms shows an example of each way to write a test, for hints.
 const Forms = "condition=Ready, jsonpath={.status.phase}=Running or cel=object.status.replicas > 3"
 
-// maxText is the maximum length of an expression or a test in bytes. Parsing takes time in proportion to the square of the
+// maxText is the maximum length of an expression or a test in bytes. The time to parse grows with the square of the
 // length.
 const maxText = 16 << 10
 
@@ -104,7 +104,8 @@ func outdated(o Object, status, c map[string]any) bool {
 }
 
 // JSONPath returns the test for a value at a path, written as "{.status.phase}=Running". A path without "=" tests for
-// any value. As with `kubectl wait --for=jsonpath`, the path must lead to one value, and the braces are optional.
+// any value. As with `kubectl wait --for=jsonpath`, the path must select exactly one value, and the braces are
+// optional.
 func JSONPath(text string) (Test, error) {
 	const hint = "write {.status.phase}=Running"
 	path, want, equal := strings.TrimSpace(text), "", false

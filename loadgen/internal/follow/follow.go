@@ -36,8 +36,7 @@ type Options struct {
 	Later func(resource string) bool
 	// Retry is the wait after the first failed list or watch. It doubles up to 5 s. Zero means 100 ms.
 	Retry time.Duration
-	// Recheck is the interval at which Wait lists the objects again, as long as the watches may be outdated. Zero means 2
-	// s.
+	// Recheck is the interval at which Wait lists the objects again while the watches may be outdated. Zero means 2 s.
 	Recheck time.Duration
 	// Stalls measures the times in which the generator did not run. If nil, they count as zero.
 	Stalls *stall.Meter
@@ -60,13 +59,13 @@ type Follower struct {
 	isReady  bool
 }
 
-// set is a set of objects to watch, with its state.
+// set is a set of objects to watch, and the state of its watches.
 type set struct {
 	of      condition.Set
-	counts  []condition.Count // what conditions count in the set
+	counts  []condition.Count // what the conditions count in this set, one entry per count
 	counter *condition.Counter
-	// passages measure the transitions of the objects in the set. endpoints measure transitions of Services; the set then
-	// contains their EndpointSlices.
+	// passages measure the transitions of the objects in the set. endpoints measure transitions of Services. If
+	// endpoints is not empty, the set contains the EndpointSlices of these Services.
 	passages, endpoints []*passage
 	sources             []*source // nil until discovery has returned the paths
 	absent              bool      // the API server does not serve the resource yet
@@ -138,7 +137,7 @@ func (f *Follower) Run(ctx context.Context) error {
 	return err
 }
 
-// change calls apply, which changes the state, and then ends the waits whose conditions are true.
+// change calls apply, which changes the state, and then ends the calls of Wait whose conditions are true.
 func (f *Follower) change(apply func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -146,8 +145,8 @@ func (f *Follower) change(apply func()) {
 	f.wake()
 }
 
-// BeginPhase sets the current phase. Results of an object count for the phase in which the object reached the first
-// state of the transition.
+// BeginPhase sets the current phase. A transition counts for the phase in which the object reached the transition's
+// first state.
 func (f *Follower) BeginPhase(name string) {
 	if f == nil {
 		return
@@ -159,8 +158,8 @@ func (f *Follower) BeginPhase(name string) {
 	}
 }
 
-// Results returns the results of all transitions by phase. The key "" has the results from before the first phase. now
-// is the current time, to which unfinished transitions are measured.
+// Results returns the results of all transitions by phase. The key "" stands for the time before the first phase.
+// Unfinished transitions count with their duration until now.
 func (f *Follower) Results(now time.Time) map[string][]result.Transition {
 	if f == nil {
 		return nil

@@ -27,7 +27,7 @@ const (
 	maxRetry = 5 * time.Second
 )
 
-// source is one API path of a set, whose objects are listed and then watched.
+// source is one API path of a set. The objects at this path are listed and then watched.
 type source struct {
 	set            *set
 	path, selector string
@@ -235,8 +235,8 @@ func (s *source) saw(o condition.Object, at time.Time, listed bool) {
 	}
 }
 
-// gone processes the deletion of an object. o is nil if no event reported the deletion, because the object was missing
-// in a list.
+// gone processes the deletion of an object. o is nil if no watch event reported the deletion and the object was only
+// missing in a list.
 func (s *source) gone(uid string, o condition.Object, at time.Time) {
 	delete(s.listed, uid)
 	s.set.counter.Delete(uid)

@@ -25,18 +25,18 @@ const longest = time.Hour
 type passage struct {
 	Transition
 	objects map[string]*object // by UID
-	// early holds when endpoints of a Service became ready, for Services that were not seen yet. The key is
+	// early holds the time at which endpoints of a Service became ready, if the Service was not seen yet. The key is
 	// namespace/name.
 	early map[string]time.Time
 	// byName maps namespace/name to the UID of an object.
 	byName map[string]string
 	phases map[string]*passing
 	phase  *passing
-	// stalled returns for how long the generator did not run until the given time.
+	// stalled returns how long the generator has not run, in total, until the given time.
 	stalled func(time.Time) time.Duration
 }
 
-// object is the progress of one object through the transition.
+// object is the progress of one object through a transition.
 type object struct {
 	name       string   // namespace/name
 	unmeasured bool     // the object was in From when it was first listed, so its start time is unknown
@@ -46,7 +46,8 @@ type object struct {
 	done       bool          // the object reached To
 }
 
-// passing holds the results of the objects that reached From in one phase. began, gone and unmeasured count objects.
+// passing holds the results of the objects that reached the state From in one phase. began, gone and unmeasured are
+// numbers of objects.
 type passing struct {
 	began, gone, unmeasured int64
 	relists                 int64
@@ -71,8 +72,8 @@ func (p *passage) beginPhase(name string) {
 	p.phase = now
 }
 
-// saw processes an object that arrived at the time at. listed means that it came from a list, so it may have been in
-// its state for a long time.
+// saw processes an object that arrived at the time at. If listed is true, the object came from a list, so it may have
+// been in its state for a long time.
 func (p *passage) saw(uid string, o condition.Object, at time.Time, listed bool) {
 	if !condition.Selects("", p.Selector, o) {
 		return
@@ -129,13 +130,11 @@ func (p *passage) sawSlice(slice condition.Object, at time.Time) {
 	}
 }
 
-// sliceGone processes the deletion of an EndpointSlice.
 func (p *passage) sliceGone(slice condition.Object) {
 	namespace, service, _ := condition.HasReadyEndpoint(slice)
 	delete(p.early, namespace+"/"+service)
 }
 
-// gone processes the deletion of an object.
 func (p *passage) gone(uid string, at time.Time) {
 	x, known := p.objects[uid]
 	if !known {

@@ -9,7 +9,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/condition"
 )
 
-// awaited is a condition, with the place of each of its Counts.
+// awaited is a condition for which Wait can wait. places locates each of its Counts.
 type awaited struct {
 	*condition.Condition
 	places []place
@@ -24,8 +24,7 @@ type place struct {
 // wait is the state of one call of Wait.
 type wait struct {
 	of awaited
-	// stale is true while the watched state may be older than the call of Wait. It becomes false when the condition is
-	// false.
+	// stale is true while the watches may be outdated: the condition has been true since Wait was called.
 	stale bool
 	held  chan struct{} // closed when the condition is true or Run has ended
 	over  bool          // whether held is closed
@@ -86,7 +85,7 @@ func (f *Follower) Ready(ctx context.Context) error {
 	}
 }
 
-// wake ends the waits whose conditions are true. The caller holds f.mu.
+// wake ends the calls of Wait whose conditions are true. The caller holds f.mu.
 func (f *Follower) wake() {
 	listed := true
 	for _, s := range f.sets {
@@ -123,7 +122,7 @@ func tallies(a awaited) []condition.Tally {
 	return all
 }
 
-// missing returns a resource of a condition that was not listed yet, or "". The caller holds f.mu.
+// missing returns a resource of a condition whose objects were not listed yet, or "". The caller holds f.mu.
 func (f *Follower) missing(a awaited) string {
 	for _, p := range a.places {
 		if !p.set.synced() {
@@ -133,7 +132,7 @@ func (f *Follower) missing(a awaited) string {
 	return ""
 }
 
-// Describe returns a text about the progress of the named condition.
+// Describe describes the progress of the named condition, or returns "" for an unknown name.
 func (f *Follower) Describe(name string) string {
 	if f == nil {
 		return ""
@@ -154,8 +153,8 @@ func (f *Follower) Describe(name string) string {
 	return text
 }
 
-// recheck lists the objects of a condition and reports whether the condition is true for them. If a list fails, it
-// returns false.
+// recheck lists the objects of a condition and reports whether the condition is true for them. It returns false if a
+// list fails.
 func (f *Follower) recheck(ctx context.Context, a awaited) bool {
 	counters := map[*set]*condition.Counter{}
 	all := make([]condition.Tally, len(a.places))

@@ -6,15 +6,15 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Process is a process that is measured.
+// Process is a process whose CPU use is measured.
 type Process struct {
 	Component, Instance string
 	PID                 int
 }
 
-// Instructions exports the number of instructions that processes execute in user space. This number is the least
-// noisy measure for the cost of work. It needs hardware counters, which few virtual machines provide. Without them,
-// nothing is exported.
+// Instructions exports the number of instructions that processes execute in user space. Of all measures of CPU cost, it
+// varies least between runs. It needs hardware counters, which few virtual machines provide. Without them, Instructions
+// exports nothing.
 type Instructions struct {
 	total     *prometheus.Desc
 	processes []counted
@@ -25,8 +25,8 @@ type counted struct {
 	counters []*counter
 }
 
-// CountInstructions starts to count the instructions of processes. It does not count a process that replaces one of
-// them after a restart.
+// CountInstructions starts to count the instructions of processes. It does not count processes that replace them after
+// a restart.
 func CountInstructions(registry prometheus.Registerer, processes []Process) (*Instructions, error) {
 	return count(registry, processes, instructions)
 }
@@ -53,7 +53,7 @@ func (i *Instructions) Collect(metrics chan<- prometheus.Metric) {
 	}
 }
 
-// read returns the sum of the counters of all threads of a process. It returns false if a counter cannot be read.
+// read returns the sum of the counters of all threads of a process. ok is false if a counter cannot be read.
 func (c counted) read() (sum float64, ok bool) {
 	for _, counter := range c.counters {
 		n, err := counter.read()

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// event is the type and config of a countable event in perf_event_open(2).
+// event is an event that perf_event_open(2) can count, given by its type and config.
 type event struct {
 	kind   uint32
 	config uint64

@@ -6,16 +6,16 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// MeasureMachine starts to measure the machine's activity. end returns the activity since then, or nil if it is
+// MeasureMachine starts to measure the use of this machine's CPUs. end returns the use since then, or nil if it is
 // unknown.
 func MeasureMachine() (end func() *result.Machine) {
 	before := readMachine()
 	return func() *result.Machine { return readMachine().since(before) }
 }
 
-// usage is the machine's activity since the machine started, in processor seconds. busy is the time that all programs
+// usage is the use of the machine's CPUs since the machine started, in CPU seconds. busy is the time that all programs
 // used, own the time of this process and its descendants, and steal the time that the hypervisor took. ok is false if
-// the activity is unknown.
+// these times are unknown.
 type usage struct {
 	busy, own, steal float64
 	generator        float64 // the part of own that this process used
@@ -26,7 +26,8 @@ type usage struct {
 	ok                          bool
 }
 
-// since returns the machine's activity between an earlier reading and this one, or nil if either is unknown.
+// since returns the use of the machine's CPUs between an earlier reading and this one, or nil if one of the two is
+// unknown.
 func (m usage) since(before usage) *result.Machine {
 	if !m.ok || !before.ok {
 		return nil
@@ -39,16 +40,16 @@ func (m usage) since(before usage) *result.Machine {
 	}
 	return &result.Machine{
 		Processors: m.processors, GeneratorSeconds: max(0, m.generator-before.generator),
-		// A difference may be negative and then becomes 0: the kernel's counters may decrease, and they omit ended
-		// processes whose parents did not wait for them.
+		// Replace negative differences by 0: the kernel's counters may decrease, and they omit ended processes whose
+		// parents did not wait for them.
 		BusySeconds: max(0, m.busy-before.busy), OwnSeconds: max(0, m.own-before.own), StealSeconds: max(0, m.steal-before.steal),
 		CPUWaitSeconds: between(m.cpuWait, before.cpuWait), MemoryWaitSeconds: between(m.memoryWait, before.memoryWait), IOWaitSeconds: between(m.ioWait, before.ioWait),
 	}
 }
 
-// machineCollector exports the activity of the generator's machine: the busy time of its processors, the time that
-// the generator and its descendants used, the time that the hypervisor took, and the time that processes waited. In a
-// container, the values are still for the whole machine, although the container may use fewer processors.
+// machineCollector exports how the CPUs of the generator's machine are used: the time of all programs, the time of the
+// generator and its descendants, the time that the hypervisor took, and the time that processes waited. In a container,
+// the values are still for the whole machine, although the container may use fewer CPUs.
 type machineCollector struct {
 	counters   []machineCounter
 	processors *prometheus.Desc

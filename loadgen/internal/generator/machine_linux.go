@@ -35,8 +35,8 @@ func readMachine() (m usage) {
 	return m
 }
 
-// ownSeconds returns the same as treeSeconds for this process. It does not read other processes if this process has
-// no children.
+// ownSeconds returns the result of treeSeconds for this process. If this process has no children, it does not read
+// other processes.
 func ownSeconds() (float64, error) {
 	if err := unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil); errors.Is(err, unix.ECHILD) {
 		if _, ticks, ok := processTicks(filepath.Join(procfs.DefaultMountPoint, "self", "stat")); ok {
@@ -46,8 +46,8 @@ func ownSeconds() (float64, error) {
 	return treeSeconds(procfs.DefaultMountPoint, os.Getpid())
 }
 
-// treeSeconds returns the processor time of a process and its descendants, including processes that have ended. It is
-// called at every scrape, and therefore reads only the necessary values of each process.
+// treeSeconds returns the processor time of a process and its descendants, including processes that have ended. Because
+// every scrape calls it, it reads only the necessary values of each process.
 func treeSeconds(proc string, root int) (seconds float64, err error) {
 	dir, err := os.Open(proc)
 	if err != nil {

@@ -18,10 +18,9 @@ const procDir = "/proc"
 // Self returns this process, the load generator.
 func Self() Process { return Process{Component: "loadgen", Instance: "loadgen", PID: os.Getpid()} }
 
-// RunDelay exports how long threads of processes ran, how long runnable threads waited for a processor, and how often
-// they were given one. These metrics show that a busy machine keeps a process with work from running, and they do not
-// depend on answers of the process. RunDelay exports nothing if
-// /proc/PID/task/*/schedstat does not exist. It is safe for concurrent use.
+// RunDelay exports how long the threads of processes ran, how long runnable threads waited for a CPU, and how often
+// they got one. These metrics show whether a busy machine prevents a process from running, even if the process does not
+// answer. RunDelay exports nothing if /proc/PID/task/*/schedstat does not exist. It is safe for concurrent use.
 type RunDelay struct {
 	proc                        string
 	ran, total, slices, stopped *prometheus.Desc
@@ -30,7 +29,7 @@ type RunDelay struct {
 	processes []*delayed
 }
 
-// delayed is the total wait of all threads of one process, including ended threads.
+// delayed holds the scheduling times of all threads of one process, including ended threads.
 type delayed struct {
 	Process
 	threads map[string]schedstat // values at the last call of look, by thread
@@ -39,13 +38,13 @@ type delayed struct {
 
 // schedstat contains the kernel's values for a thread (Documentation/scheduler/sched-stats.rst).
 type schedstat struct {
-	ran    uint64 // nanoseconds on a processor
+	ran    uint64 // nanoseconds on a CPU
 	waited uint64 // nanoseconds on a run queue
-	slices uint64 // number of times that the thread was given a processor
+	slices uint64 // number of times that the thread got a CPU
 }
 
-// since returns the increase since an earlier reading. If a value has decreased, a new thread has reused the ID of an
-// ended thread, and since returns the whole value.
+// since returns the increase since an earlier reading. If a value has decreased, a new thread has the ID of an ended
+// one, and since returns s unchanged.
 func (s schedstat) since(before schedstat) schedstat {
 	if s.ran < before.ran || s.waited < before.waited || s.slices < before.slices {
 		return s
@@ -74,7 +73,8 @@ func measureRunDelay(proc string, registry prometheus.Registerer, processes []Pr
 	return d, registry.Register(d)
 }
 
-// Restarted sets the PID of the new process of an instance. The instance's metrics continue from their last values.
+// Restarted sets the PID of an instance's new process after a restart. The instance's metrics continue from their last
+// values.
 func (d *RunDelay) Restarted(instance string, pid int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -120,8 +120,8 @@ func isStopped(proc string, pid int) float64 {
 	return 0
 }
 
-// look adds each thread's values since the last call to sum. It returns false if the process has ended or the kernel
-// does not provide the values.
+// look adds to sum how much each thread's values have increased since the last call. It returns false if the process
+// has ended or the kernel does not provide the values.
 func (p *delayed) look(proc string) bool {
 	tasks := filepath.Join(proc, strconv.Itoa(p.PID), "task")
 	dir, err := os.Open(tasks)
@@ -149,7 +149,6 @@ func (p *delayed) look(proc string) bool {
 	return len(now) > 0
 }
 
-// readSchedstat reads a schedstat file.
 func readSchedstat(file string) (s schedstat, ok bool) {
 	text, err := os.ReadFile(file)
 	if err != nil {

@@ -1,5 +1,5 @@
 // Package generator measures the cost and the delays of the load generator itself. It defines the limits above which
-// the generator is saturated, so that its measurements cannot be judged.
+// the generator counts as saturated: its measurements then cannot be judged.
 package generator
 
 import (
@@ -36,12 +36,12 @@ type SelfMeter struct {
 	stalls  stall.Meter
 
 	mu     sync.Mutex
-	phases []*phaseFitness // the time before the first phase, without a name, and each phase
+	phases []*phaseFitness // first the time before the first phase, without a name, then each phase
 }
 
-// NewSelfMeter returns a meter that measures from now on. It registers the standard process and Go collectors, so
-// that the job "loadgen" exports process_* metrics like all other jobs, and metrics of the timer's lag and of the
-// machine's activity.
+// NewSelfMeter returns a meter that measures from now on. It registers the standard process and Go collectors, so that
+// the job "loadgen" exports process_* metrics like all other jobs. It also registers metrics of the timer's lag and of
+// the machine's CPU use.
 func NewSelfMeter(registry prometheus.Registerer) (*SelfMeter, error) {
 	m := &SelfMeter{
 		limits: ownLimits(), cpu: cpuSeconds(), gc: gcSeconds(), pauses: gcPauses(), lag: latency.New(longestLag),
@@ -70,10 +70,10 @@ func NewSelfMeter(registry prometheus.Registerer) (*SelfMeter, error) {
 // servers. Call Backlog before Run.
 func (m *SelfMeter) Backlog(unread func() int64) { m.backlog = unread }
 
-// Stalls returns the meter of the times in which this process did not run. Run updates it.
+// Stalls returns the meter of the times in which this process did not run. Run updates that meter.
 func (m *SelfMeter) Stalls() *stall.Meter { return &m.stalls }
 
-// BeginPhase begins a phase. Later measurements belong to it.
+// BeginPhase begins a phase. Later measurements belong to that phase.
 func (m *SelfMeter) BeginPhase(name string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -101,9 +101,9 @@ func (m *SelfMeter) Run(ctx context.Context) error {
 	return nil
 }
 
-// ticked records a tick that was due at next and came at now, and the ticks that were missed in between. Each tick
-// has the lag from its own due time, because counting only the late tick would be coordinated omission. ticked
-// returns the time at which the next tick is due.
+// ticked records the lag of a tick of the timer that was due at the time next and came at the time now. It also records
+// the ticks that were missed in between, each with the lag from its own due time: to count only the late tick would be
+// coordinated omission. ticked returns the time at which the next tick is due.
 func (m *SelfMeter) ticked(next, now time.Time) time.Time {
 	due, phase := next, m.phase()
 	m.observe(phase, now.Sub(next))
@@ -137,7 +137,7 @@ func (m *SelfMeter) sample() {
 	p.max.MaxRSSBytes = max(p.max.MaxRSSBytes, peakRSS())
 }
 
-// look samples the number of bytes that were received and not read yet.
+// look samples the backlog: the number of bytes that were received and not read yet.
 func (m *SelfMeter) look() {
 	if m.backlog == nil {
 		return
@@ -150,8 +150,8 @@ func (m *SelfMeter) look() {
 }
 
 // Results returns the resource use and the saturation of the generator so far. Saturated has one line for each limit
-// that was exceeded before the first phase. If no limit was exceeded then or in a phase, it has one line for each
-// limit that was exceeded over the whole run. For the lines of a phase call PhaseSaturation.
+// that the generator exceeded before the first phase. If it exceeded no limit then or in a phase, Saturated has one
+// line for each limit that it exceeded over the whole run. PhaseSaturation returns the lines of a phase.
 func (m *SelfMeter) Results() result.Generator {
 	m.sample()
 	m.mu.Lock()

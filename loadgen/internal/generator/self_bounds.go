@@ -11,13 +11,13 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Limits above which the generator counts as saturated: its measurements may then show delays of the generator
-// instead of the cluster. Garbage collection is reported but has no limit, because too much of it makes timers and
-// read loops late.
+// Limits above which the generator counts as saturated: its measurements may then show delays of the generator instead
+// of the cluster. Garbage collection needs no limit: too much of it makes timers and read loops late, which other
+// limits detect.
 const (
 	// MaxSchedulingLag is the limit for the p99 of the lateness of the generator's timer. It is a tenth of 1 s, the
-	// most common threshold for latencies from the intended start. Within the limit, the generator's own delay
-	// changes only verdicts that are close to their threshold.
+	// most common threshold for latencies. Below the limit, the generator's own delay changes a verdict only if the
+	// latency is close to its threshold.
 	MaxSchedulingLag = 100 * time.Millisecond
 	// MaxRequestLag is the limit for the p99 of a load's own lag: the time from the intended start of a request until
 	// the generator starts to process it. Lag is part of the judged latency, so the limit is the same as
@@ -25,8 +25,8 @@ const (
 	MaxRequestLag = MaxSchedulingLag
 	// leastRequests is the minimum number of requests for a p99 that does not depend on a single request.
 	leastRequests = 100
-	// leastLate is the minimum number of late ticks of the timer in a phase for which the lag is judged; they cover
-	// half a second. A shorter stall is subtracted from the latency of each request instead (package stall).
+	// leastLate is the number of late ticks of the timer, which cover half a second, from which the lag of a phase is
+	// judged. The generator subtracts shorter stalls from the latency of each request instead (package stall).
 	leastLate = 50
 	// MaxMemoryShare is the limit for the generator's memory use, as a fraction of the available memory. Above it,
 	// the kernel reclaims pages that are in use, or kills processes.
@@ -34,25 +34,25 @@ const (
 	// MaxDescriptorShare is the limit for the generator's open file descriptors, as a fraction of its descriptor
 	// limit. Above it, a burst of connections may fail in the generator and look like a fault of the cluster.
 	MaxDescriptorShare = 0.9
-	// MaxStandingBacklog is the limit for the standing backlog: the number of bytes that were received and unread in
-	// every one of standingLooks samples, taken one second apart. The limit is the data of a fast stream (100 MB/s)
-	// in 10 ms. It cannot be much higher, because the kernel buffers only about 64 KB of unread data per connection.
+	// MaxStandingBacklog is the limit for the standing backlog: the number of received bytes that were unread in each
+	// of standingLooks consecutive samples, one second apart. The limit is the data of a fast stream (100 MB/s) in 10
+	// ms. It cannot be much higher, because the kernel buffers only about 64 KB of unread data per connection.
 	//
 	// A burst is not a problem: with 20,000 watches of one object, a write causes 30 MB of events, which are read
-	// before the next sample or the one after. A generator that keeps up has almost no backlog in some of the
-	// samples. A generator that has a backlog in all samples reads all events late.
+	// before the next sample or the one after. A generator that is fast enough has almost no backlog in some of the
+	// samples. A generator with a backlog in all samples reads all events late.
 	MaxStandingBacklog = 1 << 20
 	standingLooks      = 10
 )
 
-// Limits are the resources that the generator may use. Zero means unknown: the use of the resource is then not
-// judged.
+// Limits holds how much of each resource the generator may use. Zero means unknown; the use of that resource is then
+// not judged.
 type Limits struct {
 	MemoryBytes int64
 	Descriptors uint64
 }
 
-// longestLag is the upper end of the histogram of the timer's lag.
+// longestLag is the maximum value of the histogram of the timer's lag.
 const longestLag = time.Minute
 
 // phaseFitness contains the measurements of the generator in one phase.
@@ -135,8 +135,8 @@ func (s *standing) passedBound() []string {
 		standingLooks, float64(s.most)/1e6, MaxStandingBacklog/1e6)}
 }
 
-// LoadSaturation returns one line for each load, verb and tenant of a phase whose latencies cannot be judged because
-// the generator sent the requests too late.
+// LoadSaturation returns one line for each load, verb and tenant of a phase that sent requests so late that the
+// latencies cannot be judged.
 func LoadSaturation(p result.Phase) []string {
 	var passed []string
 	judge := func(r result.Requests) {
@@ -163,8 +163,8 @@ func LoadSaturation(p result.Phase) []string {
 // goroutine does all the work of a connection.
 const busyGenerator = 0.7
 
-// whyLate explains why the generator started requests late in a phase. It names the rate as the cause only if the
-// generator used a processor most of the time.
+// whyLate explains why the generator started requests late in a phase. It blames the rate only if the generator used a
+// CPU most of the time.
 func whyLate(p result.Phase) string {
 	facts, known := machine.Of(p.Machine, p.Seconds(), 0, true)
 	if !known {
@@ -186,7 +186,6 @@ func whyLate(p result.Phase) string {
 	return "this process was stopped, or had too little CPU: it " + used
 }
 
-// ownLimits returns the memory and descriptor limits of this process.
 func ownLimits() Limits {
 	l := Limits{MemoryBytes: memoryLimit()}
 	var rl syscall.Rlimit

@@ -37,7 +37,7 @@ func gcPauses() pauses {
 	return pauses{slices.Clone(h.Counts), h.Buckets}
 }
 
-// since returns the pauses since an earlier reading. It changes p.
+// since returns the pauses since an earlier reading. It changes the counts of p.
 func (p pauses) since(before pauses) pauses {
 	for i := range min(len(p.counts), len(before.counts)) {
 		p.counts[i] -= before.counts[i]
@@ -66,7 +66,7 @@ func (p pauses) quantile(q float64) float64 {
 	return 0
 }
 
-// runQueue reads how long goroutines waited to run. The runtime measures every eighth wait.
+// runQueue reads how long goroutines waited for a CPU. The runtime measures every eighth wait.
 type runQueue struct {
 	sample []metrics.Sample
 	counts []uint64 // at the last call of longest
@@ -78,7 +78,7 @@ func newRunQueue() *runQueue {
 	return q
 }
 
-// longest returns the longest wait since the previous call: the lower bound of its bucket.
+// longest returns the lower bound of the longest wait since the previous call, as the runtime's histogram gives it.
 func (q *runQueue) longest() time.Duration {
 	metrics.Read(q.sample)
 	if q.sample[0].Value.Kind() != metrics.KindFloat64Histogram {

@@ -8,8 +8,8 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// peakRSS returns the largest resident set size so far, in bytes. It reads VmHWM, because the maximum in getrusage is
-// inherited from the parent process.
+// peakRSS returns the largest resident set size so far, in bytes. It reads VmHWM, because a process inherits the
+// maximum in getrusage from its parent.
 func peakRSS() int64 {
 	p, err := procfs.Self()
 	if err != nil {

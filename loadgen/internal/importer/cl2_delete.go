@@ -9,8 +9,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// cl2Bundle is a template in the scenario that creates the objects of one ClusterLoader2 objectBundle, starting at
-// index first.
+// cl2Bundle is a template in the scenario. It creates the objects of one ClusterLoader2 objectBundle, with indexes from
+// first.
 type cl2Bundle struct {
 	text            *templateText
 	documents       []string // the basename of each document
@@ -24,7 +24,8 @@ const (
 	bundleIndexLabel = "imported.index"
 )
 
-// label adds bundleLabel and bundleIndexLabel to the template, once. It reports whether the template has them.
+// label adds bundleLabel and bundleIndexLabel to the template, unless the template has them. It returns false if they
+// cannot be added.
 func (b *cl2Bundle) label(limits *bounds.Bounds) bool {
 	if b.labelled {
 		return true
@@ -41,15 +42,15 @@ func (b *cl2Bundle) label(limits *bounds.Bounds) bool {
 	return b.labelled
 }
 
-// Limits for deletions by name. A deletion of at most fewNames objects lists their names. A larger deletion selects by
-// label. If the templates cannot get labels, it lists the first maxNamed names.
+// fewNames and maxNamed are limits for deletions by name. A deletion of up to fewNames objects lists their names. A
+// larger one selects by label. If the templates cannot get labels, it lists the first maxNamed names.
 const (
 	fewNames = 10
 	maxNamed = 2000
 )
 
-// labelled adds labels to the templates of the objects in key. It returns a label selector for those with index from
-// and higher. ok is false if a template cannot get labels or if no template created such objects.
+// labelled adds labels to the templates of the objects that key identifies. It returns a label selector for the objects
+// whose index is at least from. ok is false if a template cannot get labels or no template creates these objects.
 func (c *cl2) labelled(key cl2Objects, from int) (labelSelector string, ok bool) {
 	for _, b := range c.madeBy[key] {
 		if !b.label(c.limits) {

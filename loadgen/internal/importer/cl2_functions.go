@@ -13,12 +13,12 @@ import (
 )
 
 // symbol is a value that is known only when the load creates an object, such as the object's index. Rendering writes a
-// symbol as a template expression, which the load evaluates for each object. value is its value for the index that is
-// being rendered.
+// symbol as the template expression expr, which the load evaluates for each object. value is its value for the index
+// that is being rendered.
 type symbol struct {
 	expr  string
 	value any
-	drawn bool // drawn at random by the load, so value is not known
+	drawn bool // the load draws the value at random, so value is not set
 }
 
 func (s symbol) String() string { return "{{" + s.expr + "}}" }
@@ -26,8 +26,8 @@ func (s symbol) String() string { return "{{" + s.expr + "}}" }
 // Format writes the template expression for any formatting verb.
 func (s symbol) Format(f fmt.State, _ rune) { fmt.Fprint(f, "{{"+s.expr+"}}") }
 
-// concrete returns v for use in a condition. If v is a symbol, it returns the symbol's value. It fails if the load
-// draws that value at random.
+// concrete returns v for use in a condition. If v is a symbol, it returns the symbol's value. It fails for a symbol
+// whose value the load draws at random.
 func concrete(v any) (any, error) {
 	s, ok := v.(symbol)
 	switch {
@@ -55,7 +55,7 @@ func toFloat(v any) (float64, error) {
 		return 0, fmt.Errorf("a value is missing (add --set NAME=VALUE, or --testoverrides FILE)")
 	case symbol:
 		if n.drawn {
-			return 0, nil // only its expression matters
+			return 0, nil // a placeholder: only the expression is used
 		}
 		return toFloat(n.value)
 	case int:
@@ -73,8 +73,8 @@ func toFloat(v any) (float64, error) {
 }
 
 // arithmetic returns a template function that applies fold to its arguments from left to right. If whole is set, the
-// result is truncated to an integer. If an argument is a symbol, the result is a symbol whose expression calls the
-// sprig function name.
+// result is truncated to an integer. If an argument is a symbol, the result is a symbol, with an expression that calls
+// the sprig function called name.
 func arithmetic(name string, whole bool, fold func(a, b float64) (float64, error)) func(...any) (any, error) {
 	return func(args ...any) (any, error) {
 		if len(args) == 0 {
@@ -122,7 +122,7 @@ func exact(f func(a, b float64) float64) func(a, b float64) (float64, error) {
 }
 
 // cl2Functions returns the functions of ClusterLoader2's templates (pkg/config/template_functions.go). It also replaces
-// the comparison and logical functions of text/template with versions that accept symbols.
+// the comparison and logical functions of text/template with versions that accept arguments of type symbol.
 func cl2Functions(files fs.FS) template.FuncMap {
 	add := exact(func(a, b float64) float64 { return a + b })
 	subtract := exact(func(a, b float64) float64 { return a - b })
@@ -219,8 +219,8 @@ func cl2Functions(files fs.FS) template.FuncMap {
 	return all
 }
 
-// random adds the functions that draw random values. The result of such a function is a symbol, because the load draws
-// the value when it creates an object.
+// random adds template functions that return random values. They return symbols, because the load draws the values when
+// it creates an object.
 func random(all template.FuncMap) {
 	between := func(from, to any) (any, error) {
 		a, err := toFloat(from)
@@ -246,7 +246,8 @@ func random(all template.FuncMap) {
 	all["RandDataWithSeed"] = func(n, _ any) (any, error) { return letters(n) }
 }
 
-// decisions replaces the comparison and logical functions of text/template with versions that accept symbols.
+// decisions replaces the comparison and logical functions of text/template with versions that accept arguments of type
+// symbol.
 func decisions(all template.FuncMap) {
 	compare := func(holds func(order int, equal bool) bool) func(a any, others ...any) (bool, error) {
 		return func(a any, others ...any) (bool, error) {

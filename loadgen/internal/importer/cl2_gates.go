@@ -10,8 +10,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// podStartup adds a transition that measures the time from a pod's first observation until it runs, and a gate for each
-// threshold.
+// podStartup adds a transition from a pod's first observation to its Running phase, and a gate for each threshold of
+// its duration.
 func (c *cl2) podStartup(m call) {
 	name := nameOf(m.id)
 	t := newMapping()
@@ -42,8 +42,8 @@ func (c *cl2) podStartup(m call) {
 	}
 }
 
-// responsiveness converts a measurement of API call latency: to gates if the measurement enforces thresholds, otherwise
-// to rows of the comparison table.
+// responsiveness converts a measurement of API call latency. If the measurement enforces thresholds, it becomes gates,
+// otherwise rows of the comparison table.
 func (c *cl2) responsiveness(m call) {
 	single := m.duration("singleResourceThreshold", time.Second).String()
 	judged := m.flag("enableViolations", false)
@@ -65,7 +65,7 @@ func (c *cl2) responsiveness(m call) {
 	}
 }
 
-// figure adds a row to the comparison table, restricted to the phases that the measurement m covers.
+// figure adds a row to the comparison table. The row covers the phases that the measurement m covers.
 func (c *cl2) figure(m call, row *mapping) {
 	row.set("name", unique(phaseName(row), c.gateSet))
 	if c.since(row, m, true) {
@@ -77,7 +77,7 @@ func (c *cl2) figure(m call, row *mapping) {
 const scrapeEvery = 5 * time.Second
 
 // throughput adds a gate or a comparison row for the highest rate at which pods are scheduled. The rate is computed
-// over an interval that spans at least two scrapes.
+// over an interval of at least two scrapes.
 func (c *cl2) throughput(m call) {
 	interval := m.duration("measurmentInterval", scrapeEvery) // as ClusterLoader2 spells it
 	scrape := min(max(interval, time.Second), scrapeEvery)
@@ -99,19 +99,19 @@ func (c *cl2) throughput(m call) {
 	c.figure(m, flow("name", "scheduling-throughput", "expr", expr, "unit", "per second", "better", "higher"))
 }
 
-// cl2Pods holds the labels of pods that a phase creates.
+// cl2Pods holds the index of a phase and the labels of pods that it creates.
 type cl2Pods struct {
 	phase  int
 	labels map[string]string
 }
 
-// makesOthers reports whether a phase with index from or higher creates pods that the label selector of does not match.
+// makesOthers reports whether any phase with index from or higher creates pods that do not match the labels in of.
 func (c *cl2) makesOthers(from int, of map[string]string) bool {
 	return slices.ContainsFunc(c.pods, func(p cl2Pods) bool { return p.phase >= from && !selects(of, p.labels) })
 }
 
-// since restricts a gate or a comparison row to the phases after its measurement was started. If window is set, they
-// are evaluated as one window, otherwise each phase is a window. If there are no such phases, since adds a remark and
+// since restricts a gate or a comparison row to the phases after its measurement was started. If window is set, these
+// phases are evaluated together, otherwise each separately. If there are no such phases, since adds a remark and
 // returns false.
 func (c *cl2) since(row *mapping, m call, window bool) bool {
 	if m.from >= len(c.phases) {
@@ -129,7 +129,7 @@ func (c *cl2) since(row *mapping, m call, window bool) bool {
 type cl2Window struct {
 	row    *mapping
 	span   burnSpan
-	window bool // the phases form one window; otherwise each phase is a window
+	window bool // evaluate the phases together; otherwise each separately
 }
 
 var percentV = regexp.MustCompile(`%v`)
@@ -185,8 +185,8 @@ func (c *cl2) queries(m call) {
 	}
 }
 
-// cl2Unit is the conversion from a unit of ClusterLoader2's queries to a unit of scenarios. per is the number of query
-// units in one scenario unit. suffix is the suffix of a threshold in the query's unit.
+// cl2Unit maps a unit of ClusterLoader2's queries to a unit of scenarios. per is the number of query units in one
+// scenario unit, such as 1000 for ms. suffix is appended to thresholds in the query's unit.
 type cl2Unit struct {
 	unit   scenario.Unit
 	per    float64

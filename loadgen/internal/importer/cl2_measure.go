@@ -16,7 +16,7 @@ type cl2Measurement struct {
 }
 
 // call is one use of a measurement in a step. ClusterLoader2 usually starts a measurement in one step and gathers its
-// results in a later one. The parameters of a later use override the parameters of the start.
+// results in a later one. The parameters of the later use override those given at the start.
 type call struct {
 	*fields         // parameters of the step
 	own     *fields // parameters of one entry in instances; nil without instances
@@ -26,8 +26,8 @@ type call struct {
 	from    int // index of the first phase after the start
 }
 
-// param returns the most specific parameters that contain key: own, then the step's parameters, then start. If no
-// parameters contain key, it returns the step's parameters.
+// param returns the parameters that contain key: own, else the step's parameters, else start. If none of them contains
+// key, it returns the step's parameters.
 func (m call) param(key string) *fields {
 	for _, f := range []*fields{m.own, m.fields, m.start} {
 		if f != nil && f.has(key) {
@@ -73,7 +73,7 @@ func (c *cl2) measure(step string, all []*fields) {
 	}
 }
 
-// measurement converts one call. It returns the conditions that the call waits for, and its timeout.
+// measurement converts one call. It returns the conditions that the call waits for, and the timeout of the wait.
 func (c *cl2) measurement(method string, m call) (waits []string, within time.Duration) {
 	key := method + "/" + m.id
 	known := c.measurements[key]
@@ -143,8 +143,7 @@ func (c *cl2) measurement(method string, m call) (waits []string, within time.Du
 	return nil, 0
 }
 
-// merged returns a mapping with the fields of base and over. A field of over overrides the field of base with the same
-// key.
+// merged returns a mapping with the fields of base and over. If both have a key, it takes the field of over.
 func merged(base, over *yaml.Node) *yaml.Node {
 	m := &yaml.Node{Kind: yaml.MappingNode}
 	for _, n := range []*yaml.Node{over, base} {
@@ -166,7 +165,7 @@ func (c *cl2) supported(method string) bool {
 	return false
 }
 
-// waitsAtOnce reports whether the measurement method waits in every call, also in one with the action start.
+// waitsAtOnce reports whether a measurement with this method waits in every call, even if the action is start.
 func waitsAtOnce(method string) bool {
 	switch method {
 	case "WaitForRunningPods", "WaitForNodes", "WaitForBoundPVCs", "WaitForGenericK8sObjects":
@@ -195,7 +194,7 @@ func (c *cl2) unreadParams(method string, m call) {
 	}
 }
 
-// unsupported adds the remark that a measurement is not supported, once for each identifier.
+// unsupported adds a remark that a measurement is not supported, once for each measurement identifier.
 func (c *cl2) unsupported(method string, m call) {
 	if id := "method " + method + m.id; !c.told[id] {
 		c.told[id] = true

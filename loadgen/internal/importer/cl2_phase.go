@@ -12,19 +12,20 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// cl2Phase is a phase of a ClusterLoader2 step. It creates or deletes object bundles until each namespace in a range
-// has want replicas of the bundle. have is the number of replicas before the phase.
+// cl2Phase is a phase of a ClusterLoader2 step. It creates or deletes object bundles until each namespace has `want`
+// replicas of the bundle. `have` is the number of replicas before the phase.
 type cl2Phase struct {
 	*fields
 	item       *item
 	objects    []*fields
 	want, have int
 	spread     int    // number of namespaces; 0 if the objects have no namespace
-	where      string // identifies the namespaces, such as "1-10test"
+	where      string // identifies the namespaces of the phase, such as "1-10test"
 	keys       []cl2Objects
 }
 
-// change returns the number of bundles that the phase creates, deletes or, if their number does not change, updates.
+// change returns the number of bundles that the phase creates or deletes. If the number of replicas stays the same, it
+// returns the number of bundles that the phase updates.
 func (p *cl2Phase) change() int {
 	switch {
 	case p.want == p.have:
@@ -80,14 +81,13 @@ func (c *cl2) phasesOf(name string, all []*fields) {
 	}
 	if len(loads)+len(actions) == 0 {
 		c.phases = c.phases[:len(c.phases)-1]
-		if phase.HeadComment != "" { // keep the remarks on objects that were left out
+		if phase.HeadComment != "" { // keep the remarks about objects that were left out
 			c.top = append(c.top, commentsOf(phase.Node)...)
 		}
 		return
 	}
 	phase.set("name", unique(name, c.names))
-	// Actions run one after another. If each uses the sum of the rates, they take as long in total as they would in
-	// parallel.
+	// Actions run one after another. With the sum of the rates, they take as long as they would in parallel.
 	sum := 0.0
 	for _, r := range rates {
 		sum += r
@@ -112,7 +112,7 @@ func (c *cl2) phasesOf(name string, all []*fields) {
 	phase.set("within", length(2*takes+10*time.Minute))
 }
 
-// readPhase reads a phase. It sets have from the phases that were converted before.
+// readPhase reads a phase. The number of replicas before the phase comes from the phases that were converted so far.
 func (c *cl2) readPhase(f *fields) *cl2Phase {
 	p := &cl2Phase{fields: f, item: c.item(), objects: f.list("objectBundle"), want: f.integer("replicasPerNamespace", 0)}
 	r := f.sub("namespaceRange")
@@ -219,7 +219,8 @@ func (c *cl2) bundle(p *cl2Phase) (templates []*mapping, each int) {
 // noValue is the text that a template renders for a missing value.
 const noValue = "<no value>"
 
-// note records an object of a phase. It adds remarks if a control plane started by loadgen does not support the object.
+// note records the kind and the labels of an object of a phase. It adds remarks if a control plane started by loadgen
+// does not support the object.
 func (c *cl2) note(p *cl2Phase, key cl2Objects, m manifest) {
 	c.made[key] = madeObjects{kind: m.kind(), apiVersion: m.apiVersion(), labels: m.labels(), pods: m.podLabels(), names: []string{m.name()}}
 	if p.want > p.have && podSpec(m.kind()) != nil {

@@ -22,7 +22,7 @@ type cl2Templates struct {
 	limits *bounds.Bounds // for the whole import
 }
 
-// render executes a template file with values. source is the text of the file.
+// render executes a template file with values. It returns the result, and the template itself as source.
 func (t cl2Templates) render(file string, values map[string]any) (text, source string, err error) {
 	if err := t.limits.Step(1); err != nil { // a template without loops and functions counts no steps itself
 		return "", "", fmt.Errorf("%s: %w", file, err)
@@ -49,7 +49,8 @@ func (t cl2Templates) render(file string, values map[string]any) (text, source s
 	return b.String(), string(data), nil
 }
 
-// decideByValues changes if, with and range actions so that they use the values of symbols instead of the symbols.
+// decideByValues changes the conditions of if, with and range actions: they use the values of symbols instead of the
+// symbols.
 func decideByValues(tree *parse.Tree) {
 	ask := func(p *parse.PipeNode) {
 		if p == nil {
@@ -70,10 +71,11 @@ func decideByValues(tree *parse.Tree) {
 	})
 }
 
-// maxIndexes is the number of indexes for which object renders the template to find differences between objects.
+// maxIndexes is the maximum number of indexes for which object renders the template to find differences between
+// objects.
 const maxIndexes = 1000
 
-// maxVariants is the maximum number of different texts of a template that object returns, and holds in memory.
+// maxVariants is the maximum number of different texts of a template that object compares and returns.
 const maxVariants = 20
 
 // indexExpr returns the template expression that computes an object's index from the load's replica number. Replica
@@ -88,7 +90,7 @@ func indexExpr(first int) string {
 	return fmt.Sprintf("add .Replica %d", first-1)
 }
 
-// object returns the template with which a load creates the objects of a bundle, starting at index first. Values that
+// object returns the template with which a load creates the objects of a bundle, with indexes from first. Values that
 // depend on the index become template expressions. If the structure of an object depends on the index, the template
 // contains each variant and selects one by the index.
 func (t cl2Templates) object(file, basename string, first, replicas int, values map[string]any) (string, error) {
@@ -148,8 +150,8 @@ func numbers(all []int) string {
 
 var blockScalar = regexp.MustCompile(`(?m)[|>][-+0-9]*\s*$`)
 
-// tidy removes blank lines and comment lines. If the text contains a block scalar, it only trims the ends, because such
-// lines may be part of the scalar.
+// tidy removes blank lines and comment lines. Text with a block scalar is only trimmed at both ends, because such lines
+// may be part of the scalar.
 func tidy(text string) string {
 	if strings.TrimSpace(text) == "" {
 		return ""

@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 )
 
-// selectorOf returns the labels that the measurement's label selector requires to have one given value. It adds a
-// remark for each other requirement, which is ignored.
+// selectorOf returns the labels for which the measurement's label selector requires one value. It ignores each other
+// requirement, and adds a remark about it.
 func (c *cl2) selectorOf(m call) map[string]string {
 	text := m.text("labelSelector", "")
 	all := map[string]string{}
@@ -33,8 +33,8 @@ func (c *cl2) conditionsOf(m call, resource, test string) []string {
 	return []string{allOf(resource, c.selectorOf(m), test)}
 }
 
-// controlled returns the conditions for WaitForControlledPodsRunning: all controllers of a kind have their pods running
-// or, if the test has deleted all these controllers, the controllers and their pods are gone.
+// controlled returns the conditions for WaitForControlledPodsRunning: the pods of all controllers of a kind are
+// running. If the test has deleted all these controllers, the condition is that they and their pods are gone.
 func (c *cl2) controlled(m call) []string {
 	kind := m.text("kind", "")
 	resource := resourceOf(m.text("apiVersion", ""), kind)
@@ -65,8 +65,8 @@ func (c *cl2) controlled(m call) []string {
 	return gone
 }
 
-// counted returns the condition that at least n objects pass a test. n is the value of the parameter key. If n is 0,
-// the condition is that no such object exists.
+// counted returns the condition that at least n objects pass a test, where n is the value of the parameter key. If n is
+// 0, the condition is that no object exists.
 func (c *cl2) counted(m call, resource, test, key string) []string {
 	want := int(m.number(key, 0))
 	of := c.selectorOf(m)
@@ -79,9 +79,8 @@ func (c *cl2) counted(m call, resource, test, key string) []string {
 	return []string{fmt.Sprintf("count(%s where %s) >= %d", resource, test, want)}
 }
 
-// generic returns the conditions for WaitForGenericK8sObjects: the minimum number of objects with one of the successful
-// or failed conditions, and the maximum number with a failed condition. If the parameters name no conditions, only the
-// number of objects counts.
+// generic returns the conditions for WaitForGenericK8sObjects: a minimum number of objects with any of the successful
+// or failed conditions, and a maximum number with a failed condition. Without such conditions, all objects count.
 func (c *cl2) generic(m call) []string {
 	for _, f := range []*fields{m.own, m.fields, m.start} {
 		if f != nil {

@@ -42,8 +42,8 @@ type cl2Objects struct {
 	namespaces         string
 }
 
-// below is a file system whose root is the named directory. Unlike os.DirFS, it allows paths that leave the directory
-// with "..".
+// below is a file system rooted at the named directory. Unlike os.DirFS, it allows paths that leave the directory with
+// "..".
 type below string
 
 func (b below) Open(name string) (fs.File, error) {
@@ -54,7 +54,8 @@ func (b below) Open(name string) (fs.File, error) {
 	return f, nil
 }
 
-// place returns the text of err, which begins with a file name, with the directory put before that name.
+// place returns the text of err with the directory b before it, so that the file name with which the text begins
+// becomes a full path.
 func (b below) place(err error) string {
 	if b == "." {
 		return err.Error()
@@ -166,8 +167,8 @@ func (c *cl2) convert(f *fields) (*Result, error) {
 	return c.finish()
 }
 
-// oneFamily reports whether all namespace ranges have the same basename and start at the same number. If so, replacing
-// them with the run's namespaces keeps objects in separate namespaces apart.
+// oneFamily reports whether all namespace ranges have the same basename and the same first number. Only then can the
+// run's namespaces replace them without mixing objects from separate namespaces.
 func oneFamily(steps []*fields) bool {
 	families := map[string]bool{}
 	for _, s := range steps {
@@ -183,8 +184,8 @@ func oneFamily(steps []*fields) bool {
 	return len(families) < 2
 }
 
-// mostModules is the maximum number of modules that a test includes. A module counts each time it is included, because
-// a few files that include each other can expand to billions of steps.
+// mostModules is the maximum number of modules that a test includes. A module counts each time it is included: a few
+// files that include each other can expand to billions of steps.
 const mostModules = 1000
 
 // flatten replaces each step that refers to a module with the steps of that module.
@@ -243,8 +244,8 @@ type cl2Pace struct {
 // actionsAtOnce is the maximum number of concurrent requests of an action in a scenario.
 const actionsAtOnce = 16
 
-// pace converts the tuning set of a phase that creates or deletes n bundles of each objects. together is the number of
-// bundles in all phases of the step with this tuning set, because some tuning sets share their rate among phases.
+// pace converts the tuning set of a phase that creates or deletes n bundles with `each` objects per bundle. together is
+// the number of bundles in all phases of the step with this tuning set: some tuning sets share their rate among phases.
 func (c *cl2) pace(item *item, f *fields, n, each, together int) cl2Pace {
 	name := f.text("tuningSet", "")
 	t := c.tunings[name]
@@ -294,7 +295,7 @@ func (c *cl2) pace(item *item, f *fields, n, each, together int) cl2Pace {
 	return cl2Pace{}
 }
 
-// into sets the arrival process of a load whose bundles contain each objects. The load counts objects, not bundles.
+// into sets the arrival process of a load whose bundles contain `each` objects. The load counts objects, not bundles.
 func (p cl2Pace) into(load *mapping, each int) {
 	if p.burst > 0 {
 		load.set("shape", flow("kind", "burst", "burst", p.burst*each, "every", length(p.every)))

@@ -22,8 +22,8 @@ func isCustom(resource string) bool {
 		group == "snapshot.storage.k8s.io" || group == "metrics.k8s.io"
 }
 
-// readyTest returns the CEL expression that is true if object o is ready, as kube-burner and ClusterLoader2 define it
-// for this kind. It returns "" for kinds that they do not wait for.
+// readyTest returns a CEL expression that is true if object o is ready, as kube-burner and ClusterLoader2 define it for
+// the kind. It returns "" if they do not wait for objects of this kind.
 func readyTest(kind string) string {
 	switch kind {
 	case "Deployment", "ReplicaSet", "ReplicationController", "StatefulSet":
@@ -50,7 +50,7 @@ func conditionTest(kind, status string) string {
 	return fmt.Sprintf(`o.status.conditions.exists(c, c.type == %q && c.status == %q)`, kind, status)
 }
 
-// jq expressions with which kube-burner's examples read a status.
+// These jq expressions are used in kube-burner's examples to read a status.
 var (
 	jqCondition = regexp.MustCompile(`^\(?\s*\.conditions\.?\[\]\s*\|\s*select\(\s*\.type\s*==\s*"([A-Za-z]+)"\s*\)\s*\)?\s*\|?\s*\.status$`)
 	jqPath      = regexp.MustCompile(`^((?:\.[A-Za-z_][A-Za-z0-9_]*)+)(\s*\|\s*tostring)?(\s*\|\s*ascii_downcase)?$`)
@@ -74,7 +74,7 @@ func jqTest(path, want string) string {
 }
 
 // allOf returns the condition that test is true for each matching object of a resource. An object matches if it has the
-// given labels and also, with any value, the labels named in present.
+// given labels. It must also have the labels named in present, with any value.
 func allOf(resource string, labels map[string]string, test string, present ...string) string {
 	var others []string
 	for _, key := range present {

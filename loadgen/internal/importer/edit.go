@@ -10,9 +10,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/template"
 )
 
-// edit changes a template with inText, which edits the lines of one document, and verifies the result with inObject,
-// which makes the same change to a rendered object. For each of the values in all, the changed template must render to
-// the original objects as changed by inObject. Otherwise edit returns the original text and false.
+// edit changes a template with inText, which edits the lines of one document. To verify this, edit renders the changed
+// template with each of the values in all, and compares the result with the original objects as changed by inObject. If
+// they differ, edit returns the original text and false.
 func edit(limits *template.Bounds, text string, all []map[string]any, inText func(lines []string, m manifest, document int) []string,
 	inObject func(m manifest, document int, values map[string]any)) (string, bool) {
 	before, err := render(limits, text, all[0])
@@ -71,7 +71,7 @@ func hasFields(lines []string) bool {
 	return slices.ContainsFunc(lines, func(l string) bool { return keyLine.MatchString(l) })
 }
 
-// plain reports whether a line contributes no content: it is blank, a comment, a separator, or only a template action.
+// plain reports whether a line contributes no content: a blank line, a comment, a separator or a template action.
 func plain(line string) bool {
 	t := strings.TrimSpace(line)
 	return t == "" || strings.HasPrefix(t, "#") || strings.HasPrefix(t, "---") || actionLine.MatchString(line)
@@ -79,9 +79,9 @@ func plain(line string) bool {
 
 func indentOf(line string) int { return len(line) - len(strings.TrimLeft(line, " ")) }
 
-// find searches lines[from:end], the block below a key that is indented by parentIndent, for a child key. It returns
-// the index of the child's line, or -1 if the block does not have the key. childIndent is the indentation of the keys
-// in the block, or -1 if the block is empty.
+// find searches the block lines[from:end] for a key. parentIndent is the indentation of the block's parent key. at is
+// the index of the line with the key, or -1. childIndent is the indentation of the keys in the block, or -1 if the
+// block is empty.
 func find(lines []string, from, end, parentIndent int, key string) (at, childIndent int) {
 	childIndent = -1
 	for i := from; i < end; i++ {
@@ -102,7 +102,7 @@ func find(lines []string, from, end, parentIndent int, key string) (at, childInd
 	return -1, childIndent
 }
 
-// blockEnd returns the index of the line after the block below the key in line at.
+// blockEnd returns the index of the line after the block below a key. at is the index of the line with the key.
 func blockEnd(lines []string, at int) int {
 	end := at + 1
 	for i := at + 1; i < len(lines); i++ {
@@ -117,8 +117,8 @@ func blockEnd(lines []string, at int) int {
 	return end
 }
 
-// addEntries adds entries to the mapping at a path of a document, and creates the mapping if it is missing. The values
-// of entries are YAML text.
+// addEntries adds entries to the mapping at a path of a document. It creates a missing mapping. The values of entries
+// are YAML text.
 func addEntries(lines, path []string, entries map[string]string) []string {
 	from, end, indent := 0, len(lines), -1
 	for depth, key := range path {
@@ -150,8 +150,8 @@ func addEntries(lines, path []string, entries map[string]string) []string {
 // flowValue matches a key whose value is a flow mapping on the same line.
 var flowValue = regexp.MustCompile(`^ *[^\s#:'"{\[-][^:#]*:\s+\{([^{]|$)`)
 
-// intoFlow adds entries to the mapping at a path inside a flow mapping. text is the rest of the line after the flow
-// mapping's opening brace.
+// intoFlow adds entries to the mapping at a path inside a flow mapping. text is what follows the opening brace on the
+// line.
 func intoFlow(text string, path []string, entries map[string]string) string {
 	text = text[len(text)-len(strings.TrimLeft(text, " ")):]
 	var b strings.Builder
@@ -179,7 +179,8 @@ func inFlow(entries map[string]string) string {
 	return strings.Join(parts, ", ")
 }
 
-// missing returns the lines for the keys of a path and for the entries below them, indented by indent.
+// missing returns the lines for a mapping that does not exist yet: the keys of its path, and the entries below them.
+// indent is the indentation of the first key.
 func missing(path []string, entries map[string]string, indent int) (lines []string) {
 	for _, key := range path {
 		lines = append(lines, strings.Repeat(" ", indent)+key+":")
@@ -191,8 +192,7 @@ func missing(path []string, entries map[string]string, indent int) (lines []stri
 	return lines
 }
 
-// dropEntries removes the named entries from the mapping at a path. If the mapping is then empty, it removes the
-// mapping, too.
+// dropEntries removes the named entries from the mapping at a path. It also removes the mapping if that is then empty.
 func dropEntries(lines, path, names []string) []string {
 	from, end, indent := 0, len(lines), -1
 	last := -1

@@ -10,10 +10,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/template"
 )
 
-// addLabels adds labels to each object of a template and to the object's pod template. The function labels returns the
-// labels for the document with the given index; their values may be template expressions. If inherit is set, pod
-// templates also get the labels of their object. addLabels returns false and the text unchanged if the labels cannot be
-// added.
+// addLabels adds labels to each object of a template and to its pod template. labels returns the labels for the
+// document with a given index; their values may be template expressions. If inherit is set, pod templates also get the
+// labels of their object. If it fails, addLabels returns the text unchanged and false.
 func addLabels(limits *template.Bounds, text string, values []map[string]any, inherit bool, labels func(document int) map[string]string) (string, bool) {
 	inherited := map[int][]string{} // keys, by document
 	return edit(limits, text, values, func(lines []string, m manifest, document int) []string {
@@ -56,8 +55,8 @@ func addLabels(limits *template.Bounds, text string, values []map[string]any, in
 	})
 }
 
-// ownLabelTexts returns the labels in an object's metadata, with their values as written in the template. It skips
-// labels that are not on their own line.
+// ownLabelTexts returns the labels in an object's metadata, with their values as the template writes them. It skips
+// labels that share a line with others.
 func ownLabelTexts(lines []string, m manifest) map[string]string {
 	own := map[string]string{}
 	from, end, indent := 0, len(lines), -1
@@ -92,8 +91,7 @@ func labelPaths(m manifest) [][]string {
 	return all
 }
 
-// filled renders a label value that may be a template expression. If it cannot be rendered, filled returns text
-// unchanged.
+// filled renders text, a label value that may be a template expression. If that fails, it returns text unchanged.
 func filled(text string, values map[string]any) string {
 	if t, err := template.ParseValue(text); err == nil {
 		if v, err := t.Value(values, 1, 1); err == nil {
@@ -103,7 +101,7 @@ func filled(text string, values map[string]any) string {
 	return text
 }
 
-// without returns the entries whose keys are missing in m.
+// without returns the entries whose keys are not in m.
 func without(entries map[string]string, m manifest) map[string]string {
 	all := maps.Clone(entries)
 	maps.DeleteFunc(all, func(key, _ string) bool { _, own := m[key]; return own })
@@ -138,8 +136,7 @@ func nodeLabels() []string {
 	return []string{"kubernetes.io/os", "kubernetes.io/arch", "beta.kubernetes.io/os", "beta.kubernetes.io/arch"}
 }
 
-// foreignSelectors returns the labels that nodeSelector fields of the objects require and that simulated nodes do not
-// have.
+// foreignSelectors returns the labels that nodeSelector fields of the objects require but simulated nodes do not have.
 func foreignSelectors(all []manifest) (names []string) {
 	for _, m := range all {
 		at := podSpec(m.kind())

@@ -22,10 +22,10 @@ type Options struct {
 	// Nodes is the number of simulated nodes. 0 means as many as the pods need (kube-burner), 100 (ClusterLoader2) or 10
 	// (KWOK).
 	Nodes int
-	// OwnCluster converts for a run on an existing cluster of the user: the scenario simulates no nodes, and pods keep
-	// their node selectors.
+	// OwnCluster means that the run will use an existing cluster of the user. The scenario then simulates no nodes, and
+	// pods keep their node selectors.
 	OwnCluster bool
-	// Beside puts templates into Result.Files instead of into the text of the scenario.
+	// Beside writes templates to separate files (Result.Files) instead of into the scenario.
 	Beside bool
 	// Alerts and Metrics are paths of additional kube-burner alert and metrics profiles.
 	Alerts, Metrics []string
@@ -33,13 +33,13 @@ type Options struct {
 	limits *bounds.Bounds // nil means new ones
 }
 
-// Result is the imported scenario, with remarks about the parts of the configuration that were changed or left out.
+// Result holds the imported scenario, and remarks about the parts of the configuration that were changed or left out.
 type Result struct {
 	Name     string
 	Scenario []byte // YAML
 	Files    []File // templates that the scenario refers to
 	// Items is the number of parts of the configuration, such as jobs, objects and measurements. Whole is the number of
-	// parts that were converted without a remark.
+	// these that were converted without a remark.
 	Items, Whole int
 	Remarks      []Remark // in the order of conversion
 }
@@ -88,7 +88,7 @@ type draft struct {
 	top               []string // comments before the phases
 
 	names   map[string]bool // names of phases and loads
-	gateSet map[string]bool // names of gates and comparison rows
+	gateSet map[string]bool // names of gates, and of rows in the comparison table
 	texts   []*templateText
 	items   []*item
 	remarks []Remark
@@ -110,7 +110,7 @@ type templateText struct {
 	text string
 }
 
-// item is one part of the configuration, such as a job. remarks counts the remarks about it.
+// item is one part of the configuration, such as a job. remarks is the number of remarks about it.
 type item struct {
 	draft   *draft
 	remarks int
@@ -123,7 +123,7 @@ func (d *draft) item() *item {
 }
 
 // remark records that something was left out or changed, and adds a comment to the scenario. The comment stands before
-// node or, if node is nil, before the phases.
+// node. If node is nil, it stands before the phases.
 func (i *item) remark(node *yaml.Node, at Remark, format string, args ...any) {
 	if i.draft.quiet {
 		return
@@ -144,7 +144,7 @@ func (r Remark) comment() string {
 	return "NOT CARRIED OVER: " + r.String()
 }
 
-// nothing returns the error for a configuration that is converted to no phase at all.
+// nothing returns the error for a configuration from which no phase results.
 func (d *draft) nothing(file string) error {
 	if len(d.remarks) == 0 {
 		return fmt.Errorf("%s: nothing in it can be converted to a scenario", file)
@@ -156,8 +156,8 @@ func (d *draft) nothing(file string) error {
 	return fmt.Errorf("%s: no part of it can be converted: %s%s", file, d.remarks[0], more)
 }
 
-// template registers text as the template of the mapping at. file is the base name if the template is written to a
-// separate file.
+// template registers text as the template of the mapping at. file is the base name of the file if the template gets its
+// own.
 func (d *draft) template(at *mapping, file, text string) *templateText {
 	t := &templateText{at, file, text}
 	d.texts = append(d.texts, t)
@@ -203,7 +203,7 @@ func (d *draft) finish() (*Result, error) {
 	return r, err
 }
 
-// invalid converts the validation errors of the scenario, one per line, so that they name the configuration file that
+// invalid converts the validation errors of the scenario, one per line, to errors about the configuration file, which
 // the user knows.
 func (d *draft) invalid(err error) error {
 	place := regexp.MustCompile(`^` + regexp.QuoteMeta(d.name) + `\.yaml(:\d+)?: `)
@@ -226,7 +226,6 @@ func uniqueFile(name string, taken map[string]bool) string {
 	return name
 }
 
-// write encodes the scenario as YAML.
 func (d *draft) write() ([]byte, error) {
 	m := newMapping()
 	first := m.set("apiVersion", scenario.APIVersion)

@@ -27,15 +27,15 @@ type burner struct {
 	longest   time.Duration
 	made      []madeObjects
 	demand    need            // what all pods need from nodes
-	spans     []burnSpan      // the phases of each job
+	spans     []burnSpan      // the range of phases of each job
 	profiles  []*burnProfiles // profiles of all jobs
 	custom    []string        // API groups of custom resources that jobs create
-	workers   bool            // a selector of worker nodes was left out
-	elapsed   bool            // an expression uses the elapsed time of a job
+	workers   bool            // whether a selector of worker nodes was left out
+	elapsed   bool            // whether an expression uses the elapsed time of a job
 }
 
 // madeObjects describes the objects that a job creates from one entry in its objects field. For ClusterLoader2, it
-// describes the objects of a cl2Objects.
+// describes the objects that a cl2Objects identifies.
 type madeObjects struct {
 	kind, apiVersion string
 	labels, pods     map[string]string // labels of the objects and of their pods
@@ -83,7 +83,7 @@ func KubeBurner(path string, o Options) (*Result, error) {
 	return b.convert(strings.TrimSuffix(filepath.Base(file), filepath.Ext(file)))
 }
 
-// importUUID stands for the UUID and the run ID, which kube-burner generates for each run.
+// importUUID replaces the UUID and the run ID, which kube-burner would generate for each run.
 const importUUID = "00000000-0000-4000-8000-000000000000"
 
 // burnFile returns the configuration file in a directory, or path itself if it is a file.
@@ -184,7 +184,7 @@ func (b *burner) global() error {
 	return nil
 }
 
-// say adds differences that affect only some imports to the comment at the top of the scenario.
+// say adds the differences to kube-burner that apply to this import to the comment at the top of the scenario.
 func (b *burner) say() {
 	var more []string
 	if b.workers {
@@ -204,7 +204,7 @@ func (b *burner) say() {
 	}
 }
 
-// placeNodes sets the number of simulated nodes: the number in the options or, if that is 0, as many as the pods need.
+// placeNodes sets the number of simulated nodes from the options. If that is 0, it is the number that the pods need.
 func (b *burner) placeNodes() {
 	if b.options.OwnCluster {
 		return
@@ -220,7 +220,8 @@ func (b *burner) placeNodes() {
 	addComment(b.nodes.set("count", count), "kube-burner uses the nodes of the cluster; here as many nodes as the pods need are simulated")
 }
 
-// phase adds a phase to the end of the scenario. If another phase or load has the name, the phase gets a different one.
+// phase adds a phase to the end of the scenario. If its name is taken by another phase or load, it gets a different
+// one.
 func (d *draft) phase(name string) *mapping {
 	m := newMapping()
 	m.set("name", unique(name, d.names))
@@ -231,8 +232,8 @@ func (d *draft) phase(name string) *mapping {
 // phaseName returns the value of the first field, which is the name of a phase, gate or transition.
 func phaseName(m *mapping) string { return m.Content[1].Value }
 
-// waitPhase adds a phase that lasts until all conditions are true, for at most within. Without conditions, it adds no
-// phase and returns nil.
+// waitPhase adds a phase that waits until all conditions are true, for at most the time within. Without conditions, it
+// adds no phase and returns nil.
 func (d *draft) waitPhase(name string, conditions []string, within time.Duration) *mapping {
 	conditions = slices.Compact(slices.Sorted(slices.Values(conditions)))
 	if len(conditions) == 0 {

@@ -23,7 +23,7 @@ func deletion(resource string, labels map[string]string, rate float64) *mapping 
 	return a
 }
 
-// endOfDeletion sets when a phase that deletes objects ends: when all conditions in gone are true, after at most
+// endOfDeletion sets the end of a phase that deletes objects: when all conditions in gone are true, or after the time
 // within. If wait is false or gone is empty, the phase ends after a second.
 func endOfDeletion(p *mapping, gone []string, wait bool, within time.Duration) {
 	if !wait || len(gone) == 0 {
@@ -82,11 +82,11 @@ func (b *burner) deleteJob(j *burnJob) {
 	}
 }
 
-// maxPatches is the maximum number of actions into which a patch job is converted.
+// maxPatches is the maximum number of patch actions into which a patch job is converted.
 const maxPatches = 200
 
-// patchJob adds the phases of a patch job: one phase for all patches or, if kube-burner pauses between them, one phase
-// for each patch.
+// patchJob adds one phase for all patches of a patch job. If kube-burner pauses between patches, it adds one phase for
+// each.
 func (b *burner) patchJob(j *burnJob) {
 	sequential := j.text("executionMode", "parallel") == "sequential"
 	apart := sequential && (j.delay > 0 || j.duration("objectDelay", 0) > 0 || j.flag("objectWait", false))
@@ -147,7 +147,7 @@ func (b *burner) patchWaits(j *burnJob) (waits []string) {
 	return slices.Compact(waits)
 }
 
-// patch returns the action that patches the objects of one entry in one iteration, or nil if the patch cannot be
+// patch returns an action that patches the objects of the entry o in one iteration, or nil if the patch cannot be
 // converted.
 func (b *burner) patch(j *burnJob, o *burnObject, iteration int) *mapping {
 	failed := func(at Remark, format string, args ...any) *mapping {
@@ -216,7 +216,8 @@ func (b *burner) patch(j *burnJob, o *burnObject, iteration int) *mapping {
 	return a
 }
 
-// relabel records the labels that a patch adds to objects, because the selectors of later jobs may match them.
+// relabel records the labels that a patch adds to the objects in live, because the selectors of later jobs may match
+// them.
 func (o *burnObject) relabel(live []*madeObjects, patch map[string]any) {
 	for _, m := range live {
 		m.labels = maps.Clone(m.labels)
@@ -224,7 +225,7 @@ func (o *burnObject) relabel(live []*madeObjects, patch map[string]any) {
 	}
 }
 
-// readingJob adds, for each entry in the objects of a read job, a phase with a load of get requests.
+// readingJob converts a read job: for each entry in its objects, it adds a phase with a load of get requests.
 func (b *burner) readingJob(j *burnJob) {
 	for _, o := range j.objects {
 		resource := resourceOf(o.apiVersion, o.kind)

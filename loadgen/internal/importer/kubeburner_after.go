@@ -8,8 +8,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// createRemarks adds remarks about the settings of a create job that scenarios do not support, and collects the labels
-// of its namespaces.
+// createRemarks adds remarks about settings of a create job that scenarios do not support. It also collects the labels
+// of the job's namespaces.
 func (b *burner) createRemarks(j *burnJob, node *yaml.Node) {
 	if b.waitsEach(j) && j.iterations > 1 && !b.apart(j) {
 		j.item.remark(node, j.at("podWait"), "iterations do not wait for the pods of the previous iteration, which is supported for up to %d iterations; the run waits for all pods at the end", maxEach)
@@ -33,8 +33,8 @@ func (b *burner) createRemarks(j *burnJob, node *yaml.Node) {
 	}
 }
 
-// clashes adds a remark if the job and an earlier job create objects with the same name in different namespaces. In a
-// run, all jobs share the same namespaces.
+// clashes adds a remark if the job and an earlier job create objects with the same name in different namespaces. These
+// would conflict, because all jobs share the namespaces of a run.
 func (b *burner) clashes(j *burnJob, node *yaml.Node) {
 	for _, m := range b.made {
 		if m.job != j {
@@ -52,7 +52,7 @@ func (b *burner) clashes(j *burnJob, node *yaml.Node) {
 	}
 }
 
-// watchers adds a load of watches, for each entry in the job's watchers, to the phase with index first.
+// watchers converts each entry in the job's watchers to a load of watches, in the phase with index first.
 func (b *burner) watchers(j *burnJob, first int) {
 	var loads []*mapping
 	for i, w := range j.list("watchers") {
@@ -90,7 +90,7 @@ func (b *burner) watchers(j *burnJob, first int) {
 	}
 }
 
-// removal adds a phase that deletes those objects of a job that have the given labels.
+// removal adds a phase that deletes the objects of a job that have the given labels.
 func (b *burner) removal(j *burnJob, labels map[string]string, name string) {
 	var actions []*mapping
 	var gone, done []string

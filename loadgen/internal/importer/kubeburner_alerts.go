@@ -16,8 +16,8 @@ func (b *burner) alertProfile(file string, root *yaml.Node) {
 	b.profile(file, root, "alert profile", b.alert)
 }
 
-// profile calls carry for each entry of an alert or metrics profile, which must be a list. kind names the profile in a
-// remark.
+// profile calls carry for each entry of an alert or metrics profile. If the profile is not a list, it adds a remark,
+// which names the profile by kind.
 func (b *burner) profile(file string, root *yaml.Node, kind string, carry func(*fields, *item)) {
 	src := &source{file: file}
 	if root.Kind != yaml.SequenceNode {
@@ -80,13 +80,13 @@ func (b *burner) alert(f *fields, item *item) {
 	}
 }
 
-// jobSpans returns the phases of each job that has any.
+// jobSpans returns the phase range of each job, without jobs that have no phases.
 func (b *burner) jobSpans() []burnSpan {
 	return slices.DeleteFunc(slices.Clone(b.spans), func(s burnSpan) bool { return s.to == s.from })
 }
 
-// together restricts a gate or a comparison row to a span of phases, evaluated as one window. If the span is empty,
-// each phase is evaluated separately.
+// together restricts a gate or a comparison row to a range of phases, which are evaluated together. If the range is
+// empty, all phases are evaluated, each separately.
 func (d *draft) together(gate *mapping, span burnSpan) {
 	d.over(gate, span)
 	if span.to-span.from > 1 {
@@ -94,7 +94,7 @@ func (d *draft) together(gate *mapping, span burnSpan) {
 	}
 }
 
-// over restricts a gate or a comparison row to a span of phases. If the span is empty, there is no restriction.
+// over restricts a gate or a comparison row to a range of phases. If the range is empty, there is no restriction.
 func (d *draft) over(row *mapping, span burnSpan) {
 	if n := span.to - span.from; n < 1 || n == len(d.phases) {
 		return
@@ -106,7 +106,7 @@ func (d *draft) over(row *mapping, span burnSpan) {
 	row.set("over", over)
 }
 
-// promQL converts an expression of a profile. If that is impossible, why is the reason; otherwise why is empty.
+// promQL converts an expression of a profile. why is the reason if that is impossible, and empty otherwise.
 func (b *burner) promQL(text string) (expr, why string) {
 	expr, why = promQL(text, b.options.Values)
 	if !b.options.OwnCluster {

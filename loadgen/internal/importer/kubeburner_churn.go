@@ -10,15 +10,13 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// burnMade describes the objects that a job creates with one load or, if each iteration becomes a phase, with the loads
-// of one batch.
+// burnMade describes the objects of one batch: the templates, the number of iterations and the namespaces.
 type burnMade struct {
 	templates                     []*burnTemplate
 	iterations, namespaces, total int
-	spread                        bool // some objects are namespaced, name no namespace, and are therefore spread over the job's namespaces
+	spread                        bool // some objects name no namespace, and are spread over the job's namespaces
 }
 
-// burnChurn is the churn configuration of a job.
 type burnChurn struct {
 	*fields
 	cycles, percent              int
@@ -70,7 +68,7 @@ func (b *burner) churn(j *burnJob) {
 	}
 }
 
-// again returns the action that recreates those objects of a job that were deleted.
+// again returns an action that recreates the deleted objects of a job.
 func (b *burner) again(j *burnJob, m burnMade) *mapping {
 	a := newMapping()
 	a.set("kind", "create")
@@ -90,7 +88,7 @@ func (b *burner) again(j *burnJob, m burnMade) *mapping {
 	return a
 }
 
-// labelled is a selection of objects to delete. count is their number.
+// labelled selects objects to delete by their labels. count is the number of these objects.
 type labelled struct {
 	resource string
 	selector labelRange
@@ -162,7 +160,7 @@ func (b *burner) cycles(j *burnJob, c burnChurn, item *item) {
 func (o *burnObject) churns() bool { return o.flag("churn", true) }
 
 // oldest returns the objects that a churn cycle deletes in mode objects: a percentage of the objects of each template,
-// starting with the oldest. cycle counts from 0.
+// the oldest first. cycle is the number of the cycle, from 0.
 func (j *burnJob) oldest(c burnChurn, cycle int) (all []labelled) {
 	for _, m := range j.made {
 		for _, t := range m.templates {
@@ -188,10 +186,10 @@ func (j *burnJob) oldest(c burnChurn, cycle int) (all []labelled) {
 	return all
 }
 
-// ofNamespaces returns the objects that a churn cycle deletes in mode namespaces. kube-burner deletes some namespaces,
-// chosen at random; here, the objects in such namespaces are deleted.
+// ofNamespaces returns the objects that a churn cycle deletes in mode namespaces. kube-burner deletes randomly chosen
+// namespaces. The run instead deletes the objects in such namespaces.
 func (j *burnJob) ofNamespaces(c burnChurn, random *rand.Rand) (all []labelled) {
-	step := 1 // iterations that share an object are churned together
+	step := 1 // number of iterations that share an object and so are churned together
 	for _, o := range j.objects {
 		step = max(step, min(o.repeat, j.iterations))
 	}
@@ -201,7 +199,7 @@ func (j *burnJob) ofNamespaces(c burnChurn, random *rand.Rand) (all []labelled) 
 	r := labelRange{labels: map[string]string{jobLabel: j.name}, from: from, to: from + n - 1}
 	for _, m := range j.made {
 		for _, t := range m.templates {
-			if t.object.runOnce && from > 0 { // the object belongs to the first iteration
+			if t.object.runOnce && from > 0 { // only the first iteration has the object
 				continue
 			}
 			for _, object := range t.objects {

@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// burnBatch is a set of objects that a job creates together: the objects with the same group id, which is 0 by default.
+// burnBatch is a set of objects that a job creates together: those with the same group id. The default group id is 0.
 type burnBatch struct {
 	name    string
 	group   int
 	objects []*burnObject
 }
 
-// batches returns the batches of a job in the order of their creation.
+// batches returns the batches of a job in the order in which kube-burner creates them.
 func (b *burner) batches(j *burnJob) (all []burnBatch) {
 	var groups []int
 	for _, o := range j.objects {
@@ -39,13 +39,13 @@ func (b *burner) batches(j *burnJob) (all []burnBatch) {
 	return all
 }
 
-// grouped reports whether a job creates its objects in groups, one after another.
+// grouped reports whether a job creates its objects in several groups, one after another.
 func (j *burnJob) grouped() bool {
 	return slices.ContainsFunc(j.objects, func(o *burnObject) bool { return o.group > 0 })
 }
 
-// every returns the number n such that every nth iteration, beginning with the first, creates the object. iterations is
-// the number of iterations of the job.
+// every returns n if every nth iteration, beginning with the first, creates the object. iterations is the number of
+// iterations of the job.
 func (o *burnObject) every(iterations int) int {
 	if o.runOnce {
 		return iterations
@@ -59,7 +59,6 @@ func (o *burnObject) times(j *burnJob, iterations int) int {
 	return (iterations + every - 1) / every
 }
 
-// createJob adds the phases of a job that creates objects.
 func (b *burner) createJob(j *burnJob) {
 	b.number(j)
 	first := len(b.phases)
@@ -120,7 +119,7 @@ func (b *burner) waitsOf(j *burnJob, batch burnBatch) (waits []string) {
 	return waits
 }
 
-// madeOf converts the templates of a batch. It leaves out objects that the run creates before the first phase.
+// madeOf converts the templates of a batch. It leaves out objects that the run must create before the first phase.
 func (b *burner) madeOf(j *burnJob, batch burnBatch) burnMade {
 	made := burnMade{iterations: j.iterations}
 	total := 0
@@ -144,8 +143,8 @@ func (b *burner) madeOf(j *burnJob, batch burnBatch) burnMade {
 	return made
 }
 
-// afterCreation adds the phases that follow the creation of a batch: the wait for its objects, the pauses, and the
-// removal of the group's objects.
+// afterCreation adds the phases that follow the creation of a batch: the wait for its objects, pauses, and the deletion
+// of the objects of a group.
 func (b *burner) afterCreation(j *burnJob, batch burnBatch, waits []string) {
 	switch {
 	case b.wait && !j.grouped():
@@ -171,8 +170,8 @@ func (b *burner) afterCreation(j *burnJob, batch burnBatch, waits []string) {
 	}
 }
 
-// createPhase adds a phase with a load that creates the objects of one iteration or, if iteration is nil, of all
-// iterations.
+// createPhase adds a phase with a load that creates the objects of one iteration. If iteration is nil, the load creates
+// the objects of all iterations.
 func (b *burner) createPhase(j *burnJob, title string, made burnMade, iteration *int) (phase, load *mapping) {
 	phase = b.phase(title)
 	load = newMapping()
@@ -212,8 +211,8 @@ func (b *burner) createPhase(j *burnJob, title string, made burnMade, iteration 
 	return phase, load
 }
 
-// templatesOf returns the templates for a load or an action. A template can stand at one place in the scenario only, so
-// later calls return copies.
+// templatesOf returns the templates for a load or an action. Each template node can stand at only one place in the
+// scenario, so the second and later calls return copies.
 func (b *burner) templatesOf(made burnMade) (all []*mapping) {
 	for _, t := range made.templates {
 		if !t.placed {
@@ -233,7 +232,7 @@ func (b *burner) templatesOf(made burnMade) (all []*mapping) {
 	return all
 }
 
-// perIteration returns the number of objects that each iteration creates, at least 1. irregular reports whether some
+// perIteration returns the number of objects that every iteration creates, at least 1. irregular reports whether some
 // iterations create additional objects.
 func (m burnMade) perIteration() (count int, irregular bool) {
 	for _, t := range m.templates {
@@ -246,16 +245,16 @@ func (m burnMade) perIteration() (count int, irregular bool) {
 	return max(count, 1), irregular
 }
 
-// pace sets the shape of a load that covers all iterations if the job has a delay between iterations. It estimates how
-// long the load takes.
+// pace estimates how long a load of all iterations takes. If the job has a delay between iterations, pace also changes
+// the load to bursts.
 func (b *burner) pace(j *burnJob, load *mapping, made burnMade) {
 	takes := atRate(made.total, j.qps)
 	defer func() { j.takes = max(j.takes, takes) }()
 	if j.delay == 0 || j.iterations < 2 {
 		return
 	}
-	// kube-burner's rate limiter, a token bucket, refills during the delay. kube-burner then creates one object per token
-	// at once, and the remaining objects at the rate.
+	// kube-burner's rate limiter, a token bucket, refills during the delay. kube-burner then creates one object per
+	// token immediately, and the remaining objects at the job's rate.
 	perIteration, irregular := made.perIteration()
 	rest := time.Duration(float64(max(0, perIteration-j.burst)) / j.qps * float64(time.Second))
 	every := j.delay + rest
@@ -275,7 +274,7 @@ func (b *burner) pace(j *burnJob, load *mapping, made burnMade) {
 	takes = every * time.Duration((made.total+perIteration-1)/perIteration+1)
 }
 
-// atRate returns the time that count requests take at rate, which is per second.
+// atRate returns the time that count requests take. rate is in requests per second.
 func atRate(count int, rate float64) time.Duration {
 	return time.Duration(float64(count) / rate * float64(time.Second))
 }
@@ -283,7 +282,7 @@ func atRate(count int, rate float64) time.Duration {
 // maxNamespaces is the maximum number of namespaces of a load.
 const maxNamespaces = 1000
 
-// spread sets the number of namespaces over which a load spreads its objects.
+// spread sets the number of namespaces over which a load distributes its objects.
 func (b *burner) spread(j *burnJob, made burnMade, load *mapping) {
 	if made.namespaces == 0 {
 		return

@@ -35,8 +35,8 @@ func (b *burner) customGroups() (groups []string) {
 }
 
 // definition moves a template of CustomResourceDefinitions to the objects that a run creates before its first phase, if
-// a job creates custom resources of these definitions. This is necessary because a run checks its loads at the start,
-// which requires the definitions. It reports whether it moved the template.
+// a job creates custom resources with these definitions. A run checks its loads at the start, which requires the
+// definitions. It reports whether it moved the template.
 func (b *burner) definition(j *burnJob, t *burnTemplate) bool {
 	needed := func(m manifest) bool {
 		return m.kind() == definitionKind && slices.Contains(b.custom, m.at("spec").text("group"))

@@ -5,8 +5,8 @@ import "fmt"
 // maxEach is the maximum number of iterations that become separate phases.
 const maxEach = 20
 
-// apart reports whether each iteration of a job becomes a separate phase. That is necessary if kube-burner waits,
-// pauses or runs hooks between iterations in a way that one load cannot express.
+// apart reports whether each iteration of a job must become a separate phase, because one load cannot express the
+// waits, pauses or hooks between iterations.
 func (b *burner) apart(j *burnJob) bool {
 	if j.kind != "create" || j.iterations < 2 || j.iterations > maxEach || j.has("incrementalLoad") {
 		return false
@@ -21,7 +21,7 @@ func (b *burner) apart(j *burnJob) bool {
 // waitsEach reports whether kube-burner waits for the objects of an iteration before it starts the next one.
 func (b *burner) waitsEach(j *burnJob) bool { return j.podWait && !j.wait && !b.wait && !j.grouped() }
 
-// runsEach reports whether a job has a hook for each iteration.
+// runsEach reports whether a job has a hook that runs in each iteration.
 func (j *burnJob) runsEach() bool {
 	for _, h := range j.list("hooks") {
 		if h.text("when", "") == "onEachIteration" {
@@ -31,8 +31,8 @@ func (j *burnJob) runsEach() bool {
 	return false
 }
 
-// createEach adds a phase for each iteration, with the waits and pauses between them. It returns the conditions that
-// kube-burner waits for.
+// createEach adds a phase for each iteration, with the waits and pauses between iterations. It returns the conditions
+// that kube-burner waits for.
 func (b *burner) createEach(j *burnJob, batch burnBatch, made burnMade) (waits []string) {
 	quiet := b.quiet
 	for i := range j.iterations {
@@ -61,7 +61,7 @@ func (b *burner) createEach(j *burnJob, batch burnBatch, made burnMade) (waits [
 	return waits
 }
 
-// in returns the part of m that one iteration creates, and the number of its objects.
+// in returns the templates in m from which one iteration creates objects, and the number of these objects.
 func (m burnMade) in(iteration int) (these burnMade, count int) {
 	these = m
 	these.templates = nil

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// hookTimes returns the points of a job at which kube-burner can run hooks.
+// hookTimes returns the values of a hook's field when, the point of a job at which kube-burner runs the hook.
 func hookTimes() []string {
 	return []string{
 		"beforeJobExecution", "afterJobExecution", "beforeChurn", "afterChurn", "beforeCleanup", "afterCleanup", "beforeGC", "afterGC", "onEachIteration",
@@ -27,7 +27,7 @@ func (b *burner) checkHooks(j *burnJob) {
 }
 
 // hooks adds the hooks of a job to its phases. first is the index of the job's first phase. removed is the index of the
-// phase that deletes the job's objects, or -1. As in kube-burner, background hooks run first.
+// phase that deletes the job's objects, or -1. Background hooks run before other hooks, as in kube-burner.
 func (b *burner) hooks(j *burnJob, first, removed int) {
 	var all []*fields
 	for _, background := range []bool{true, false} {
@@ -116,7 +116,7 @@ func (b *burner) hookEach(j *burnJob, h *fields, item *item) {
 }
 
 // command converts a hook to a command of a phase. A background command runs in its own session, so that it continues
-// after the hook's process group has ended.
+// when the hook's process group ends.
 func (b *burner) command(h *fields, item *item, phase *mapping) *mapping {
 	run := h.texts("cmd")
 	m := newMapping()

@@ -22,7 +22,7 @@ type burnJob struct {
 	burst           int
 	wait, podWait   bool
 	churn           bool
-	defines         bool // a template was moved by definition
+	defines         bool // whether definition has moved a template of this job
 	within          time.Duration
 	delay, pause    time.Duration
 	waitForDeletion bool
@@ -32,7 +32,7 @@ type burnJob struct {
 	made  []burnMade    // the created objects, for churn
 	waits []string      // conditions to wait for its objects
 	takes time.Duration // estimated duration of the longest creation
-	each  []int         // indexes of the phases that each create the objects of one iteration
+	each  []int         // indexes of the phases for one iteration each
 	// last is the index of the last phase before churn. churned is the index of the last churn phase. -1 means that there
 	// is no such phase.
 	last, churned int
@@ -112,9 +112,8 @@ func (b *burner) readJob(i int, f *fields) *burnJob {
 	return j
 }
 
-// job adds the phases of a job.
 func (b *burner) job(j *burnJob) {
-	// These fields only control how metrics are indexed, or set something that every run does anyway.
+	// These fields only control how metrics are indexed, or settings that every run has anyway.
 	j.ignore("cleanup", "skipIndexing", "metricsAggregate", "metricsClosing", "preCreateNamespaces", "preLoadPeriod", "preLoadNodeLabels")
 	from, sets := len(b.phases), b.profilesOf(j)
 	b.profilePhase(withSuffix(nameOf(j.name), "profile"), sets)
@@ -179,8 +178,8 @@ func (b *burner) job(j *burnJob) {
 	b.spans = append(b.spans, burnSpan{j.name, from, len(b.phases)})
 }
 
-// burnSpan is a range of phases: from is the index of the first one, to is the index after the last one. job may be
-// empty.
+// burnSpan is the range of phases of a job. from is the index of the first phase, and to the index after the last. job
+// is the name of the job, or empty.
 type burnSpan struct {
 	job      string
 	from, to int
@@ -189,7 +188,8 @@ type burnSpan struct {
 // maxObjects is the maximum number of objects of a load.
 const maxObjects = 1_000_000
 
-// topOf returns the node that carries comments about the phase with index first, or nil if there is no such phase.
+// topOf returns the YAML node before which comments about a phase stand. first is the index of the phase. It returns
+// nil if there is no such phase.
 func (d *draft) topOf(first int) (node *yaml.Node) {
 	if first >= 0 && first < len(d.phases) {
 		return d.phases[first].Node

@@ -20,7 +20,7 @@ const (
 	replicaLabel   = ownPrefix + "replica"
 )
 
-// selectors returns all label selectors in the configuration.
+// selectors returns all label selectors in the jobs of the configuration.
 func (b *burner) selectors() (all []map[string]string) {
 	for _, j := range b.jobs {
 		for _, o := range j.objects {
@@ -33,9 +33,8 @@ func (b *burner) selectors() (all []map[string]string) {
 	return all
 }
 
-// ownLabels returns a function that returns the labels that kube-burner adds to the objects of a document, given the
-// document's index. Labels with the UUID or run ID are included only if a selector uses them, because the run's own
-// label replaces them.
+// ownLabels returns a function from a document's index to the labels that kube-burner adds to the document's objects.
+// It includes labels with the UUID or run ID only if a selector uses them; otherwise the run's own label replaces them.
 func (b *burner) ownLabels(j *burnJob, o *burnObject) func(document int) map[string]string {
 	labels := map[string]string{jobLabel: j.name, groupLabel: fmt.Sprint(o.group), iterationLabel: "{{.Iteration}}", replicaLabel: "{{.Replica}}"}
 	if o.repeat > 1 {
@@ -67,8 +66,8 @@ func (b *burner) selected(j *burnJob, o *burnObject) bool {
 	})
 }
 
-// number assigns to each entry the value of kube-burner's index label, which numbers the documents of all templates of
-// a job.
+// number sets the value of kube-burner's index label for each entry: the number of documents in the templates of
+// earlier entries.
 func (b *burner) number(j *burnJob) {
 	index := 0
 	for _, o := range j.objects {
@@ -88,8 +87,8 @@ func (b *burner) number(j *burnJob) {
 	}
 }
 
-// matching returns the objects of earlier jobs that match the label selector of an entry: live are those that exist,
-// gone are those that were deleted.
+// matching returns the objects of earlier jobs that match the label selector of an entry. live are the objects that
+// still exist, and gone those that were deleted.
 func (b *burner) matching(o *burnObject) (live, gone []*madeObjects) {
 	asked := maps.Clone(o.labels)
 	maps.DeleteFunc(asked, func(key, _ string) bool { return key == iterationLabel || key == replicaLabel }) // some object has each value

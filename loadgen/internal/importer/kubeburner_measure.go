@@ -11,8 +11,8 @@ import (
 	"github.com/stormglass/stormglass/internal/userfile"
 )
 
-// burnTransitions returns the transitions that replace a kube-burner measurement. byCondition maps the conditions in
-// thresholds of the measurement to names of these transitions.
+// burnTransitions returns the transitions that replace a kube-burner measurement. byCondition maps a condition in the
+// thresholds of the measurement to the name of its transition.
 func burnTransitions(measurement string) (all []*mapping, byCondition map[string]string) {
 	named := func(names ...string) {
 		for _, name := range names {
@@ -96,7 +96,7 @@ func (d *draft) transition(m *mapping) {
 	d.transitions = append(d.transitions, m)
 }
 
-// quantiles returns the quantiles of kube-burner's latency metrics, by the name of the metric.
+// quantiles returns the quantile, from 0 to 1, for each metric name in kube-burner's latency thresholds.
 func quantiles() map[string]float64 {
 	return map[string]float64{"P99": 0.99, "P95": 0.95, "P50": 0.5, "Max": 1}
 }
@@ -130,7 +130,8 @@ func (b *burner) threshold(item *item, f *fields, byCondition map[string]string,
 	b.gates = append(b.gates, g)
 }
 
-// endpoints reads the metrics endpoints, and converts the alert and metrics profiles that they and the options name.
+// endpoints reads the metrics endpoints. It converts the alert and metrics profiles that the endpoints and the options
+// name.
 func (b *burner) endpoints() {
 	read := map[string]bool{}
 	profile := func(item *item, at Remark, file string, add func(file string, root *yaml.Node)) {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// note records the objects that a template creates, and adds remarks if they behave differently in a run.
+// note records the objects that a template creates. It adds remarks about differences of these objects in a run.
 func (b *burner) note(t *mapping, j *burnJob, o *burnObject, objects []manifest, iterations int) {
 	count := o.replicas * iterations
 	for _, m := range objects {
@@ -77,8 +77,7 @@ func asList(v any) []any {
 	return all
 }
 
-// namesOwn reports whether any of the names is the name of a namespace of a job. base is the prefix of the job's
-// namespaces.
+// namesOwn reports whether names contains a namespace of a job. base is the common prefix of the job's namespaces.
 func namesOwn(names []string, base string) bool {
 	return slices.ContainsFunc(names, func(name string) bool {
 		rest, ok := strings.CutPrefix(name, base)

@@ -11,14 +11,14 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// burnProfiles is a pprof measurement. It takes profiles of components at the start and end of a job, and at an
-// interval in between.
+// burnProfiles is a pprof measurement. It takes profiles of components at the start and the end of a job, and
+// repeatedly during the job.
 type burnProfiles struct {
 	item     *item
 	at       Remark
 	all      []burnProfile
 	interval time.Duration
-	told     bool // whether the remark about the times of profiles was added
+	told     bool // whether the remark about the times of profiles was already added
 }
 
 type burnProfile struct {
@@ -26,7 +26,6 @@ type burnProfile struct {
 	lasts           time.Duration // duration of a CPU profile
 }
 
-// pprof reads a pprof measurement.
 func (b *burner) pprof(item *item, f *fields) *burnProfiles {
 	p := &burnProfiles{item: item, at: f.at("name"), interval: f.duration("pprofInterval", 0)}
 	f.ignore("pprofDirectory", "nodeAffinity", "thresholds")
@@ -47,8 +46,8 @@ func (b *burner) pprof(item *item, f *fields) *burnProfiles {
 	return p
 }
 
-// profileOf returns the profile that a pprof target asks for. If a run cannot take this profile, why is the reason;
-// otherwise why is empty.
+// profileOf returns the profile that a pprof target requests. why is the reason if a run cannot take this profile, and
+// empty otherwise.
 func profileOf(t *fields) (p burnProfile, why string) {
 	at, err := url.Parse(t.text("url", ""))
 	if err != nil {
@@ -89,7 +88,7 @@ func profileOf(t *fields) (p burnProfile, why string) {
 // maxProfiles is the maximum number of profiles of one kind per job.
 const maxProfiles = 20
 
-// profilesOf returns the pprof measurements that apply to a job: first the global ones, then the job's own.
+// profilesOf returns the pprof measurements that apply to a job: the global ones, then the ones of the job.
 func (b *burner) profilesOf(j *burnJob) []*burnProfiles {
 	sets := slices.Clone(b.profiles)
 	for _, m := range j.list("measurements") {
@@ -100,8 +99,8 @@ func (b *burner) profilesOf(j *burnJob) []*burnProfiles {
 	return slices.DeleteFunc(sets, func(set *burnProfiles) bool { return len(set.all) == 0 })
 }
 
-// profilePhase adds a phase that takes profiles. It is called before and after the phases of a job, as kube-burner
-// takes profiles at these times.
+// profilePhase adds a phase that takes profiles. kube-burner takes profiles before and after each job, so profilePhase
+// is called before and after the job's phases.
 func (b *burner) profilePhase(name string, sets []*burnProfiles) {
 	var profiles []*mapping
 	lasts := time.Duration(0)
@@ -119,9 +118,9 @@ func (b *burner) profilePhase(name string, sets []*burnProfiles) {
 	}
 }
 
-// at returns the profile, which starts at the given time after the start of the phase. A component takes one CPU
-// profile at a time, so a CPU profile starts later if an earlier one has not ended. free has the end of the latest CPU
-// profile of each component.
+// at returns the action that takes the profile at the time after, counted from the start of the phase. A component
+// takes only one CPU profile at a time, so another one may delay it. free has the time at which each component's latest
+// CPU profile ends.
 func (p burnProfile) at(after time.Duration, free map[string]time.Duration) *mapping {
 	m := flow("component", p.component, "kind", p.kind)
 	if p.lasts > 0 {
@@ -137,7 +136,7 @@ func (p burnProfile) at(after time.Duration, free map[string]time.Duration) *map
 	return m
 }
 
-// profileEach adds the profiles that are taken at an interval to the phase in which a job begins to create objects.
+// profileEach adds profiles at a regular interval to the phase in which a job begins to create objects.
 func (b *burner) profileEach(j *burnJob, sets []*burnProfiles, phase *mapping) {
 	var profiles []*mapping
 	free := map[string]time.Duration{}

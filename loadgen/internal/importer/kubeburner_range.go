@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// labelRange selects objects by kube-burner's labels: by given labels, a range of iterations and a range of replicas.
+// labelRange selects objects by labels: by the labels in labels, and by a range of iterations and of replicas.
 type labelRange struct {
 	labels   map[string]string
 	from, to int // first and last iteration
@@ -13,8 +13,8 @@ type labelRange struct {
 	low, high int
 }
 
-// rangesOf returns the ranges that select n objects of a template, starting at index from. Objects are numbered in the
-// order in which kube-burner creates them: iteration by iteration, with the given number of replicas in each. step is
+// rangesOf returns the ranges that select n objects of a template, starting with object number from. Objects are
+// numbered in the order of their creation: iteration by iteration, with the given number of replicas in each. step is
 // the difference between consecutive iteration labels.
 func rangesOf(from, n, replicas, step int) (all []labelRange) {
 	add := func(first, last, low, high int) {

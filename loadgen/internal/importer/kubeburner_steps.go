@@ -70,8 +70,8 @@ func (b *burner) stepEnds(j *burnJob, f *fields) []int {
 	return linearEnds(start, total, linear.integer("stepSize", 1), linear.integer("minSteps", 0))
 }
 
-// linearEnds returns the number of iterations of each step, from start to total. It increases by step. If that gives
-// fewer than least steps, it increases by less.
+// linearEnds returns the number of iterations of each step. The numbers go from start to total and differ by step. If
+// that gives fewer than least steps, they differ by less.
 func linearEnds(start, total, step, least int) []int {
 	step = max(1, step)
 	if steps := (total - start + step - 1) / step; least > 0 && steps < least {
@@ -85,9 +85,9 @@ func linearEnds(start, total, step, least int) []int {
 	return ends
 }
 
-// exponentialEnds returns the number of iterations of each step, from start to total. It increases by start in each
-// warm-up step, and then by start times a power of base. If most is positive, it limits each increase after the
-// warm-up.
+// exponentialEnds returns the number of iterations of each step, from start to total. In the warm-up steps, the number
+// grows by start. After that, it grows by start times a rising power of base. If most is positive, it limits this
+// growth.
 func exponentialEnds(start, total int, base float64, most, warmup int) []int {
 	if base <= 0 {
 		base = 2

@@ -60,17 +60,17 @@ func (b *burner) objectTemplate(j *burnJob, o *burnObject) *burnTemplate {
 	return &burnTemplate{object: o, at: t, text: made, objects: objects}
 }
 
-// burnTemplate is the converted template of an entry in the objects of a job.
+// burnTemplate is the converted template of an entry in a job's objects.
 type burnTemplate struct {
 	object  *burnObject
 	at      *mapping
 	text    *templateText
 	objects []manifest // objects of the first iteration and replica
-	placed  bool       // whether a load or an action contains at
+	placed  bool       // whether a load or an action contains the node at
 }
 
-// readTemplate reads the template of an entry and appends the functions of the configuration. It returns false, after
-// an error or a remark, if the template is unusable.
+// readTemplate reads the template of an entry and appends the functions of the configuration. If the template is
+// unusable, it adds an error or a remark and returns false.
 func (b *burner) readTemplate(o *burnObject) (string, bool) {
 	file := filepath.Join(b.dir, o.template)
 	if strings.Contains(o.template, "://") {
@@ -100,8 +100,8 @@ func (b *burner) readTemplate(o *burnObject) (string, bool) {
 	return text, true
 }
 
-// templateFailed reports that a template cannot be rendered: as an error if a value is missing, because kube-burner
-// also fails then, otherwise as a remark.
+// templateFailed reports that a template cannot be rendered. If a value is missing, it reports an error, because
+// kube-burner fails, too; otherwise it adds a remark.
 func (b *burner) templateFailed(o *burnObject, err error) {
 	at := Remark{File: filepath.Join(b.dir, o.template)}
 	msg := strings.ReplaceAll(err.Error(), "\n", " ")
@@ -116,7 +116,7 @@ func (b *burner) templateFailed(o *burnObject, err error) {
 	o.item.remark(nil, at, "the template cannot be rendered, and the object is left out: %s", msg)
 }
 
-// knownFunction reports whether the templates of scenarios have a function.
+// knownFunction reports whether templates in scenarios can call the named function.
 func knownFunction(name string) bool {
 	switch name {
 	case "and", "or", "not", "len", "index", "slice", "print", "printf", "println", "html", "js", "urlquery", "call", "eq", "ne", "lt", "le", "gt", "ge",
@@ -137,7 +137,7 @@ func namesIn(text string) []string {
 }
 
 // fit adds kube-burner's labels to a template and removes node selectors that match no simulated node. It returns the
-// new text and its objects. values are the values with which the change is verified.
+// new text and its objects. values are the template values with which it verifies the change.
 func (b *burner) fit(t *mapping, j *burnJob, o *burnObject, text string, values []map[string]any, objects []manifest) (string, []manifest) {
 	changed, ok := addLabels(b.limits, text, values, true, b.ownLabels(j, o))
 	switch {
@@ -174,8 +174,7 @@ func (b *burner) fit(t *mapping, j *burnJob, o *burnObject, text string, values 
 // workerLabel is the label of worker nodes. Every simulated node is a worker.
 const workerLabel = "node-role.kubernetes.io/worker"
 
-// selectsWorkers reports whether workerLabel has its usual value, which is empty, in all node selectors that contain
-// it.
+// selectsWorkers reports whether workerLabel is empty, as is usual, in all node selectors that contain it.
 func selectsWorkers(objects []manifest) bool {
 	return !slices.ContainsFunc(objects, func(m manifest) bool {
 		value, asks := m.at(append(podSpec(m.kind()), "nodeSelector")...)[workerLabel]
@@ -183,8 +182,8 @@ func selectsWorkers(objects []manifest) bool {
 	})
 }
 
-// corners returns template values for the first two and the last iterations, each with the first two and the last
-// replicas.
+// corners returns sample template values: for the first two and the last iteration, each with the first two and the
+// last replica.
 func (b *burner) corners(first map[string]any, iterations, replicas int) (all []map[string]any) {
 	for _, i := range []int{0, 1, iterations - 1} {
 		for _, r := range []int{1, 2, replicas} {
@@ -250,8 +249,8 @@ func (b *burner) waitFor(j *burnJob, o *burnObject) (conditions []string) {
 	return conditions
 }
 
-// ownOf returns labels that an object of a kind must have so that kube-burner waits for it. It does not wait for pods
-// without jobLabel, such as the pods of Jobs.
+// ownOf returns the labels that an object of a kind must have so that kube-burner waits for it. For example,
+// kube-burner does not wait for pods without jobLabel, such as the pods of Jobs.
 func ownOf(kind string) []string {
 	if kind == "Pod" {
 		return []string{jobLabel}

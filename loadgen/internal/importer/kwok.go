@@ -20,12 +20,13 @@ import (
 type stages struct {
 	*draft
 	all []*stage
-	// start is the time from the binding of a pod until its containers run: the sum over all stages that lead there.
+	// start is the time from the binding of a pod until its containers run: the sum of the delays of all stages until
+	// then.
 	start span
 	init  span              // duration of init containers
 	stop  span              // time from the deletion of a pod until it is gone
-	lives []*mapping        // podLives of the scenario: what happens to a group of pods
-	of    map[string]*stage // the stage of each entry in lives, by the entry's name
+	lives []*mapping        // podLives of the scenario; each describes the lifecycle of a group of pods
+	of    map[string]*stage // the stage of each element of lives, by name
 	// report is the interval at which nodes report their status. 0 means the default.
 	report time.Duration
 	ready  *stage // the stage that sets pods to Running
@@ -36,7 +37,7 @@ type span struct{ from, to time.Duration }
 
 func (s span) plus(o span) span { return span{s.from + o.from, s.to + o.to} }
 
-// orAtOnce returns the span or, if it is zero, the shortest duration that scenarios accept.
+// orAtOnce returns the span. If the span is zero, it returns the shortest duration that scenarios accept.
 func (s span) orAtOnce() span {
 	if s.to == 0 {
 		return span{time.Millisecond, time.Millisecond}
@@ -44,7 +45,7 @@ func (s span) orAtOnce() span {
 	return s
 }
 
-// spread formats the span as scenarios specify a distribution: its median and 99th percentile.
+// spread formats the span in the format of distributions in scenarios: its median and 99th percentile.
 func (s span) spread() string {
 	median := (s.from + s.to) / 2
 	p99 := s.from + time.Duration(0.99*float64(s.to-s.from))
@@ -98,7 +99,7 @@ func Kwok(paths []string, o Options) (*Result, error) {
 	return k.finish()
 }
 
-// fill writes the combined settings of all stages to the scenario.
+// fill writes the settings that all stages together require to the scenario.
 func (k *stages) fill() {
 	if k.report > 0 {
 		k.nodes.set("statusReport", scenario.Duration(k.report).String())
@@ -120,8 +121,8 @@ func (k *stages) fill() {
 	}
 }
 
-// rest returns an entry of podLives for the pods that no other entry selects, and adds the common settings to all
-// entries. It returns nil if there are no common settings.
+// rest returns an entry of podLives for the pods that no other entry selects. It also adds the common settings to all
+// entries. Without common settings it returns nil.
 func (k *stages) rest() *mapping {
 	if k.init.to == 0 && k.stop.to == 0 {
 		return nil
@@ -182,8 +183,8 @@ func (k *stages) read(path string) error {
 	return nil
 }
 
-// readFile reads the documents of a file, and adds a remark for each one that is not a Stage. others reports whether
-// there are more files; a Kustomization then gets no remark.
+// readFile reads the documents of a file, and adds a remark for each one that is not a Stage. If others is set, there
+// are more files, and a Kustomization gets no remark.
 func (k *stages) readFile(file string, data []byte, others bool) error {
 	for decoder := yaml.NewDecoder(bytes.NewReader(data)); ; {
 		var doc yaml.Node

@@ -11,8 +11,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// podStage converts a stage of pods to the nodes' settings for all pods, or to an entry of podLives for the selected
-// pods.
+// podStage converts a stage for pods to a setting for all pods, or to an entry of podLives for the pods that the stage
+// selects.
 func (k *stages) podStage(s *stage) {
 	phase := lastWord(s.template, "phase:")
 	inits := strings.Contains(s.template, "initContainerStatuses")
@@ -60,13 +60,14 @@ func (k *stages) podStage(s *stage) {
 	k.life(s, code, phase == "Failed" && failsInit(s.template))
 }
 
-// failsInit reports whether a status template describes failed init containers, while the other containers are still waiting.
+// failsInit reports whether a status template describes a pod whose init containers have failed while its other
+// containers still wait.
 func failsInit(template string) bool {
 	return strings.Contains(template, "initContainerStatuses") && strings.Contains(template, "PodInitializing")
 }
 
-// life adds an entry of podLives for the pods that a stage terminates. init reports whether the pods end in an init
-// container.
+// life adds an entry of podLives for the pods that a stage ends. code is the exit code. init means that an init
+// container ends with it, not a regular container.
 func (k *stages) life(s *stage, code int, init bool) {
 	l := k.newLife(s, "end")
 	if s.owner != "Job" || code != 0 {
@@ -89,7 +90,7 @@ func (k *stages) life(s *stage, code int, init bool) {
 	}
 }
 
-// newLife adds an entry of podLives for the pods that a stage selects. role is the part of the pod's life that the
+// newLife adds an entry of podLives for the pods that a stage selects. role is the part of the pod's lifecycle that the
 // stage describes: "end", "stop" or "init".
 func (k *stages) newLife(s *stage, role string) *mapping {
 	s.role = role
@@ -119,14 +120,14 @@ func (s *stage) match() *mapping {
 	return m
 }
 
-// same reports whether two stages select the same pods. KWOK then chooses between them by weight.
+// same reports whether two stages select the same pods. KWOK then uses the weights of the stages to choose one.
 func same(a, b *stage) bool {
 	return a.owner == b.owner && maps.Equal(a.labels, b.labels) && maps.Equal(a.annotations, b.annotations) && a.deleting == b.deleting
 }
 
-// shares converts the weights of stages to shares in podLives, and orders the entries from narrow to wide selectors. If
-// several stages select the same pod, the share of the narrowest is its part of their total weight; the remaining pods
-// get the next entry that matches.
+// shares converts the weights of stages to fractions of pods (shares) in podLives. It sorts the entries from narrow to
+// wide selectors. If several stages select a pod, the share of the narrowest is its fraction of the total weight of
+// these stages. The other pods get the next entry that matches.
 func (k *stages) shares() {
 	stageOf := func(l *mapping) *stage { return k.of[phaseName(l)] }
 	slices.SortStableFunc(k.lives, func(a, b *mapping) int { return stageOf(b).narrowness() - stageOf(a).narrowness() })

@@ -9,7 +9,6 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// stage is a KWOK Stage.
 type stage struct {
 	src  *source
 	spec *fields
@@ -29,7 +28,7 @@ type stage struct {
 	unmatched   []Remark // effects that scenarios do not support
 	unselected  []Remark // parts of the selector that scenarios do not support
 	role        string   // role passed to newLife
-	untilGrace  bool     // whether the delay may last until the end of a pod's grace period
+	untilGrace  bool     // whether the delay can last until the grace period of a pod ends
 }
 
 func newStage(f *fields, item *item) *stage {
@@ -103,7 +102,6 @@ var (
 	jqOwner = regexp.MustCompile(`^\.metadata\.ownerReferences\.?\[\]\.kind$`)
 )
 
-// selector reads the selector of the stage.
 func (s *stage) selector() {
 	sel := s.spec.sub("selector")
 	maps.Copy(s.labels, sel.strings("matchLabels"))
@@ -133,7 +131,7 @@ func (s *stage) selector() {
 	}
 }
 
-// CEL expressions in the selectors of Stages. Tests of the status are recognized but not converted, because the
+// These are CEL expressions in the selectors of Stages. Tests of the status are accepted but not converted, because the
 // simulated kubelet decides the order of a pod's states.
 var (
 	celStatus = regexp.MustCompile(`^!?\(?(has\()?self\.status\.[^&|?]*$`)
@@ -155,7 +153,8 @@ func (s *stage) celSelector(text string) bool {
 	return true
 }
 
-// stage converts a stage to settings of the simulated nodes. It leaves out a stage whose selector has no equivalent.
+// stage converts a stage to settings of the simulated nodes. It leaves out a stage if scenarios cannot express the
+// selector of the stage.
 func (k *stages) stage(s *stage) {
 	node := k.nodes.Node
 	switch {
@@ -174,7 +173,7 @@ func (k *stages) stage(s *stage) {
 	s.rest(nil)
 }
 
-// rest adds remarks about the settings of a stage that simulated nodes and pods do not support.
+// rest adds remarks about settings of a stage that simulated nodes and pods do not support.
 func (s *stage) rest(node *yaml.Node) {
 	d := s.spec.sub("delay")
 	ownDelay := d.has("durationFrom") || d.has("jitterDurationFrom") && !s.untilGrace
@@ -199,7 +198,7 @@ func (s *stage) rest(node *yaml.Node) {
 	}
 }
 
-// nodeStage derives the status report interval from the delay of heartbeats.
+// nodeStage sets the interval of status reports to the delay of a stage for heartbeats.
 func (k *stages) nodeStage(s *stage, node *yaml.Node) {
 	failing := strings.Contains(s.template, `status: "False"`)
 	switch {

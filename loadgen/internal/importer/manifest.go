@@ -11,8 +11,8 @@ import (
 // manifest is a Kubernetes object that was rendered from a template.
 type manifest map[string]any
 
-// render returns the objects that a template renders to, or an error if the time of limits is over. Random functions
-// return the same values in each call. Its error is a *template.Error.
+// render returns the objects to which a template renders. It fails with a *template.Error, for example if the time of
+// limits is over. Random functions return the same values in each call.
 func render(limits *template.Bounds, text string, values map[string]any) ([]manifest, error) {
 	if err := limits.Late(); err != nil {
 		return nil, err
@@ -89,7 +89,6 @@ func podSpec(kind string) []string {
 	return nil
 }
 
-// podLabels returns the labels of an object's pods.
 func (m manifest) podLabels() map[string]string {
 	if m.kind() == "Pod" {
 		return m.labels()
@@ -101,7 +100,8 @@ func (m manifest) podLabels() map[string]string {
 	return textsOf(m.at(append(at, "metadata", "labels")...))
 }
 
-// need is the capacity and the features that pods need from nodes and the cluster. memory is in bytes.
+// need holds the capacity and the features that pods need from nodes and from the cluster. cpus is in cores and memory
+// in bytes.
 type need struct {
 	pods, onEach  float64 // onEach: pods of DaemonSets on each node
 	cpus, memory  float64
@@ -117,7 +117,8 @@ func (n need) plus(o need) need {
 	return need{n.pods + o.pods, n.onEach + o.onEach, n.cpus + o.cpus, n.memory + o.memory, n.claims || o.claims, n.nodes || o.nodes}
 }
 
-// Usable capacity of a simulated node with default settings: 90% of its CPUs and memory in bytes, and 100 pods.
+// Usable capacity of a simulated node with default settings: 100 pods, and 90% of its CPU cores and memory. Memory is
+// in bytes.
 const (
 	nodePods   = 100
 	nodeCPUs   = 7.2
@@ -132,7 +133,6 @@ func (n need) nodeCount() int {
 	return int(max(1, math.Ceil(n.pods/(nodePods-min(n.onEach, nodePods/2))), math.Ceil(n.cpus/nodeCPUs), math.Ceil(n.memory/nodeMemory)))
 }
 
-// need returns what an object's pods need from nodes.
 func (m manifest) need() need {
 	n := need{claims: m.kind() == "PersistentVolumeClaim"}
 	at := podSpec(m.kind())

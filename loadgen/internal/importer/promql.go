@@ -21,7 +21,7 @@ var otherValue = regexp.MustCompile(`\{\{-?\s*\.(\w+)\s*-?\}\}`)
 var elapsed = regexp.MustCompile(`\{\{-?\s*\.elapsed\s*-?\}\}`)
 
 // promQL converts an expression of kube-burner: it inserts values, and replaces the elapsed time of a job by $window,
-// the length of the measured phases. If that is impossible, why is the reason; otherwise why is empty.
+// the length of the measured phases. why is the reason if that is impossible, and empty otherwise.
 func promQL(text string, values map[string]any) (expr, why string) {
 	text = otherValue.ReplaceAllStringFunc(text, func(action string) string {
 		if v, ok := values[otherValue.FindStringSubmatch(action)[1]]; ok {
@@ -39,15 +39,15 @@ func promQL(text string, values map[string]any) (expr, why string) {
 	return expr, ""
 }
 
-// Label matchers that select API servers: by the label apiserver, as on OpenShift, or by the job in a cluster's
-// Prometheus.
+// These are label matchers that select API servers: by the label apiserver, as on OpenShift, or by the job in a
+// cluster's Prometheus.
 var (
 	apiServerLabel = regexp.MustCompile(`\bapiserver(\s*(?:=~|!=|!~|=)\s*")`)
 	apiServerJob   = regexp.MustCompile(`\bjob(\s*=\s*)"apiserver"`)
 )
 
-// ownLabelsOf replaces matchers that select API servers by the matcher job="kube-apiserver", which selects them in a
-// run's metrics.
+// ownLabelsOf replaces label matchers that select API servers by job="kube-apiserver". In the metrics of a run, this
+// matcher selects API servers.
 func ownLabelsOf(expr string) string {
 	return apiServerJob.ReplaceAllString(apiServerLabel.ReplaceAllString(expr, "job$1"), `job$1"kube-apiserver"`)
 }
@@ -69,7 +69,7 @@ func selectorsOf(expr string) (all [][]*labels.Matcher) {
 	return all
 }
 
-// metricsOf returns a short name for an expression: its first metric without suffix, or "expr".
+// metricsOf returns a short name for an expression: the name of its first metric without suffix, or "expr".
 func metricsOf(expr string) string {
 	for _, matchers := range selectorsOf(expr) {
 		for _, m := range matchers {
@@ -89,7 +89,8 @@ func foreignPrefixes() []string {
 	}
 }
 
-// foreignLabels returns labels that a cluster's Prometheus adds and that the components themselves do not have.
+// foreignLabels returns labels that a cluster's Prometheus adds. The metrics of the components do not have these
+// labels.
 func foreignLabels() []string {
 	return []string{"pod", "node", "container", "endpoint", "apiserver", "cluster", "prometheus", "openshift_io_component", "service"}
 }
@@ -99,8 +100,8 @@ func components() []string {
 	return []string{"etcd", "kube-apiserver", "kube-scheduler", "kube-controller-manager", "loadgen"}
 }
 
-// foreign returns the reason why an expression cannot be evaluated with the metrics of a run, because it reads a metric
-// or label that no component of a bundled control plane has. It returns "" if it can be evaluated.
+// foreign returns why an expression cannot be evaluated on the metrics of a run: it uses a metric or label that no
+// component of a bundled control plane has. It returns "" if the expression can be evaluated.
 func foreign(expr string) string {
 	for _, matchers := range selectorsOf(expr) {
 		for _, m := range matchers {
@@ -119,7 +120,8 @@ func foreign(expr string) string {
 	return ""
 }
 
-// refused returns the reason why the expression of a gate or a comparison row is invalid or cannot be evaluated, or "".
+// refused returns why the expression of a gate or a comparison row is invalid or cannot be evaluated. It returns "" if
+// the expression can be used.
 func (d *draft) refused(m *mapping) string {
 	expr := ""
 	for i := 0; i < len(m.Content); i += 2 {

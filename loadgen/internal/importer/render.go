@@ -14,7 +14,7 @@ import (
 )
 
 // configFunctions returns the template functions for kube-burner's configuration files. Random functions return the
-// same values in each import. env reads from values instead of the environment.
+// same values in each import. env reads from values instead of from the environment.
 func configFunctions(values map[string]any) template.FuncMap {
 	all := bounds.Functions(rand.New(rand.NewPCG(1, 1)))
 	all["env"] = func(name string) string {
@@ -26,7 +26,7 @@ func configFunctions(values map[string]any) template.FuncMap {
 	return all
 }
 
-// renderConfig renders a configuration file with its values, within the time of limits.
+// renderConfig renders a configuration file with its values. It stops when the time of limits is over.
 func renderConfig(limits *bounds.Bounds, file string, text []byte, values map[string]any) (string, error) {
 	if err := limits.Late(); err != nil {
 		return "", fmt.Errorf("%s: %w", file, err)
@@ -77,13 +77,13 @@ func valueNames(t *parse.Tree) (names []string) {
 	return names
 }
 
-// functionUse is a function call at a line of a template, counted from 1.
+// functionUse is a call of a function in a template. line counts from 1.
 type functionUse struct {
 	name string
 	line int
 }
 
-// unknownFunctions returns the calls of functions for which known returns false, sorted by line.
+// unknownFunctions returns the calls of functions that known does not accept, sorted by line.
 func unknownFunctions(text string, known func(string) bool) (all []functionUse, err error) {
 	t := parse.New("t")
 	t.Mode = parse.SkipFuncCheck

@@ -16,11 +16,11 @@ import (
 // source is one configuration file.
 type source struct {
 	file string
-	// lines maps lines of the parsed text to lines of the file, if the file is a template. Its index is the parsed line
-	// counted from 0; its values count from 1, and 0 means unknown. nil means that the lines are the same.
+	// lines maps lines of the parsed text to lines of the file, if the file is a template. The index is the parsed
+	// line, from 0. The value is the line of the file, from 1; 0 means unknown. nil means that the lines are the same.
 	lines []int
-	errs  []error // errors in the file's values, at most maxErrors and a last one that says so
-	// bytes and values are the sizes of the documents that were parsed so far, in this file and in earlier modules.
+	errs  []error // errors in the file's values; after maxErrors errors, one that says so
+	// bytes and values are the total sizes of the documents parsed so far, in this file and in earlier modules.
 	bytes, values int
 	// fold makes keys case-insensitive.
 	fold bool
@@ -42,14 +42,14 @@ func (s *source) parse(text []byte) (*yaml.Node, error) {
 }
 
 const (
-	// maxNodes is the maximum number of values of all documents, counted again for each alias. A few lines with aliases of
-	// aliases can stand for billions of values.
+	// maxNodes is the maximum number of values of all documents. Each use of an alias counts all its values again,
+	// because a few lines with aliases of aliases can stand for billions of values.
 	maxNodes = 100_000
 	// maxErrors is the maximum number of errors that are reported for a file.
 	maxErrors = 100
 )
 
-// checkSize returns an error if a document and the documents before it have more than maxNodes values.
+// checkSize returns an error if this document and the earlier ones have more than maxNodes values.
 func (s *source) checkSize(root *yaml.Node) error {
 	var fits func(n *yaml.Node) bool
 	fits = func(n *yaml.Node) bool {
@@ -89,8 +89,7 @@ func (s *source) fail(n *yaml.Node, path, format string, args ...any) {
 	s.errs = append(s.errs, errors.New(text))
 }
 
-// fields gives access to the fields of a mapping, and records which fields were read, so that unread ones can be
-// reported.
+// fields reads the fields of a YAML mapping. It records which fields were read, so that others can be reported.
 type fields struct {
 	src  *source
 	path string
@@ -98,8 +97,8 @@ type fields struct {
 	read map[string]bool
 }
 
-// fieldsOf returns the fields of a mapping node. A node that is nil or null has no fields. Any other kind of node is an
-// error of the source.
+// fieldsOf returns the fields of a mapping node. A nil or null node has no fields. For any other kind of node, fieldsOf
+// records an error.
 func (s *source) fieldsOf(n *yaml.Node, path string) *fields {
 	for n != nil && n.Kind == yaml.AliasNode {
 		n = n.Alias
@@ -152,7 +151,7 @@ func (f *fields) ignore(keys ...string) {
 	}
 }
 
-// at returns a Remark at the position of a key or, if key is empty, of the mapping. Its text is empty.
+// at returns a Remark without text at the position of a key. If key is empty, it is the position of the mapping.
 func (f *fields) at(key string) Remark {
 	if key == "" {
 		return Remark{File: f.src.file, Line: f.src.line(f.node), Field: f.path}
@@ -160,7 +159,6 @@ func (f *fields) at(key string) Remark {
 	return Remark{File: f.src.file, Line: f.src.line(f.get(key)), Field: f.field(key)}
 }
 
-// unread returns the keys that were not read.
 func (f *fields) unread() (keys []string) {
 	if f.node == nil {
 		return nil

@@ -41,8 +41,8 @@ func yamlError(file string, text []byte, err error, lines []int) error {
 const maxCompared = 1 << 30
 
 // alignLines returns, for each line of a rendered template, the number of the template line that it comes from, or 0 if
-// unknown. It compares the texts of lines in order, and tolerates that a template action renders to any text. After it has
-// compared about maxCompared bytes, all further lines are unknown.
+// unknown. It matches lines in order by their text, where a template action may stand for any text. After it has
+// compared about maxCompared bytes, it leaves all further lines unknown.
 func alignLines(templateText, rendered string) []int {
 	from := strings.Split(templateText, "\n")
 	to := strings.Split(rendered, "\n")
@@ -60,7 +60,7 @@ func alignLines(templateText, rendered string) []int {
 			return left >= 0 && mayRender(t, line)
 		}
 		at := slices.IndexFunc(from[min(next, len(from)):], renders)
-		if at < 0 { // the line may come from a loop
+		if at < 0 { // a loop may have produced the line
 			if at = slices.IndexFunc(from, renders); at < 0 {
 				continue
 			}
@@ -72,8 +72,8 @@ func alignLines(templateText, rendered string) []int {
 	return lines
 }
 
-// mayRender reports whether a template line may render to line: whether line contains, in order, the texts around the
-// template's actions. A template line without such texts is never a match.
+// mayRender reports whether templateLine may render to line: line must contain, in order, all texts around the
+// template's actions. A template line that consists only of actions never matches.
 func mayRender(templateLine, line string) bool {
 	if !strings.Contains(templateLine, "{{") {
 		return strings.TrimSpace(templateLine) == strings.TrimSpace(line)

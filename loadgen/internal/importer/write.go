@@ -20,7 +20,7 @@ type mapping struct{ *yaml.Node }
 
 func newMapping() *mapping { return &mapping{&yaml.Node{Kind: yaml.MappingNode}} }
 
-// flow returns a mapping in flow style, {a: 1, b: 2}. pairs are alternating names and values.
+// flow returns a YAML mapping in flow style, {a: 1, b: 2}. pairs are alternating names and values.
 func flow(pairs ...any) *mapping {
 	m := newMapping()
 	m.Style = yaml.FlowStyle
@@ -54,7 +54,8 @@ func (m *mapping) key(name string) *yaml.Node {
 	return nil
 }
 
-// replace replaces the field key by the field other, at the same position.
+// replace replaces the field named key by the field named other, at the same position. It does nothing if there is no
+// such field.
 func (m *mapping) replace(key, other string, value any) {
 	for i := 0; i < len(m.Content); i += 2 {
 		if m.Content[i].Value == key {
@@ -109,7 +110,7 @@ func toNode(value any) *yaml.Node {
 // commentWidth is the maximum width of comment lines.
 const commentWidth = 110
 
-// addComment adds a wrapped comment before a node, after comments that the node already has.
+// addComment adds a comment before a node, after the comments that the node already has. It wraps the comment.
 func addComment(n *yaml.Node, text string) {
 	var lines []string
 	line := "#"
@@ -164,7 +165,7 @@ func nameOf(text string) string {
 	return name
 }
 
-// unique returns a valid name that is derived from name and not in taken, and adds it to taken.
+// unique returns a valid name that is derived from name and is not in taken. It adds the result to taken.
 func unique(name string, taken map[string]bool) string {
 	name = nameOf(name)
 	for n, base := 2, name; taken[name]; n++ {

@@ -57,8 +57,8 @@ func Judge(ctx context.Context, dir string) (res result.Result, err error) {
 	return res, nil
 }
 
-// judge evaluates gates on the run. If reading the archive fails, judge records that the archive is
-// damaged and evaluates the gates again without it.
+// judge evaluates gates on the run. If reading the archive fails, judge records that it is damaged, and evaluates the
+// gates again without it.
 func judge(ctx context.Context, rec *rundir.Recorded, gates []gate.Compiled) (result.Result, error) {
 	res, err := analyse(ctx, rec, gates)
 	if err != nil && ctx.Err() == nil && rec.Archive != nil {
@@ -83,7 +83,7 @@ func judge(ctx context.Context, rec *rundir.Recorded, gates []gate.Compiled) (re
 			res.Diagnosis = &d
 		}
 	}
-	if rec.Foreign != nil { // the scenario file is not from this run, so its gates cannot fail the run
+	if rec.Foreign != nil { // the gates are from another scenario file, so they cannot fail this run
 		if res.Verdict = result.NoData; res.ExitCode != exitcode.Environment {
 			res.ExitCode = exitcode.NoData
 		}
@@ -120,8 +120,8 @@ func analyse(ctx context.Context, rec *rundir.Recorded, gates []gate.Compiled) (
 	return res, err
 }
 
-// DiagnosisOptions returns the options to diagnose a whole run: its start, whether it was cut off, its unexpected exits,
-// its failed gates and its gates without data. With a zero res, there are no gates.
+// DiagnosisOptions returns the options to diagnose a whole run. It takes the failed gates and the gates without data
+// from res. If res is zero, there are no gates.
 func DiagnosisOptions(rec *rundir.Recorded, res result.Result) diagnosis.Options {
 	o := diagnosis.Options{From: rec.Began(), Cut: rec.Run.Ended.IsZero()}
 	_, unexplained := timeline.Of(rec.Timeline).Outages()
@@ -150,8 +150,8 @@ func DiagnosisOptions(rec *rundir.Recorded, res result.Result) diagnosis.Options
 	return o
 }
 
-// AddReasons inserts reasons for missing data before the existing reasons of a result. It changes a
-// pass to "no data", although single gates may still pass without the data.
+// AddReasons inserts the reasons why data is missing before the existing reasons of a result. It changes the run's
+// verdict from pass to "no data", although single gates may still pass.
 func AddReasons(res *result.Result, all ...error) {
 	var reasons []string
 	for _, err := range all {
@@ -163,8 +163,8 @@ func AddReasons(res *result.Result, all ...error) {
 	}
 }
 
-// source returns the archive, from which the report draws charts. It returns an untyped nil if
-// there is no archive.
+// source returns the archive, from which the report draws charts. It returns an untyped nil if there is no archive, so
+// that callers can compare it with nil.
 func source(rec *rundir.Recorded) chart.Source {
 	if rec.Archive == nil {
 		return nil
@@ -172,8 +172,7 @@ func source(rec *rundir.Recorded) chart.Source {
 	return rec.Archive
 }
 
-// Pictures returns the charts of the report of the run in dir, drawn for its latest result. It
-// writes nothing.
+// Pictures returns the charts of the report on the run in dir, drawn for the run's latest result. It writes nothing.
 func Pictures(ctx context.Context, dir string) (all []report.Picture, err error) {
 	rec, res, err := rundir.OpenJudged(dir)
 	if err != nil {
@@ -183,8 +182,8 @@ func Pictures(ctx context.Context, dir string) (all []report.Picture, err error)
 	return report.Pictures(ctx, res, rec.Timeline, rec.Slots, rec.ScenarioText, source(rec))
 }
 
-// Picture returns the chart with the given name of the run in dir. It fails if there is no
-// such chart, or if the chart has nothing to show.
+// Picture returns the chart with the given name of the run in dir. It fails if there is no such chart, or if there is
+// no data for the chart.
 func Picture(ctx context.Context, dir, name string) (report.Picture, error) {
 	all, err := Pictures(ctx, dir)
 	if err != nil {
@@ -213,15 +212,14 @@ func Picture(ctx context.Context, dir, name string) (report.Picture, error) {
 // An alert of these rules must not fire in any phase, unless a gate in another file names the
 // alert. Lost scrapes, a saturated generator and similar problems affect the verdict as in Judge.
 //
-// Missing data is ignored for the gates and alerts named in noDataAllowed, unless every gate lacks
-// data.
+// By ignores missing data of the gates and alerts in noDataAllowed, unless every gate lacks data.
 func By(ctx context.Context, dir string, files []string, noDataAllowed ...string) (res result.Result, err error) {
 	rec, err := rundir.Open(dir)
 	if err != nil {
 		return res, err
 	}
 	defer func() { err = errors.Join(err, rec.Close()) }()
-	if rec.Scenario == nil { // gates name phases and loads of the scenario
+	if rec.Scenario == nil { // gates name phases and loads of the scenario, so they need it
 		return res, fmt.Errorf("%s: %w", dir, errors.Join(rec.Damage...))
 	}
 	gates, err := readGates(rec.Scenario, files)
@@ -229,7 +227,7 @@ func By(ctx context.Context, dir string, files []string, noDataAllowed ...string
 		err = gate.AllowNoData(gates, noDataAllowed)
 	}
 	switch {
-	case err != nil && rec.Foreign != nil: // the gates may refer to lost parts of the scenario
+	case err != nil && rec.Foreign != nil: // the gates may name parts of the scenario that were lost
 		err = fmt.Errorf("it is not the scenario that was run, and the gates do not fit it: %w", err)
 		return res, fmt.Errorf("%s: %w", dir, &result.Damaged{File: result.ScenarioFile, Err: err})
 	case err != nil:
@@ -307,8 +305,8 @@ func readGates(s *scenario.Scenario, files []string) ([]gate.Compiled, error) {
 	return all, errors.Join(errs...)
 }
 
-// holds returns the top-level field that shows the kind of a YAML file: "gates", "groups" or
-// "spec", or "" if it has none of them.
+// holds returns the top-level field that shows the kind of a YAML file: "gates", "groups" or "spec". It returns "" for
+// any other file.
 func holds(text []byte) string {
 	var fields map[string]yaml.Node
 	err := yaml.NewDecoder(bytes.NewReader(text)).Decode(&fields)

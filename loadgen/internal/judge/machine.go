@@ -10,9 +10,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// fillMachine adds facts about the machine to each phase of a recorded run: the requests of other clients (from the
-// archive), notes for the report, and why other programs kept the machine busy. It overwrites the facts from an
-// earlier judgement. It fails only if ctx ended.
+// fillMachine sets facts about the generator's machine in each phase of a recorded run: the requests of other clients
+// (from the archive), notes for the report, and why the machine was busy. It replaces facts from an earlier call. It
+// fails only if ctx ends.
 func fillMachine(ctx context.Context, rec *rundir.Recorded) error {
 	ours := machine.Ours(rec.Run)
 	phases := slices.Clone(rec.Measurements.Phases)
@@ -37,10 +37,9 @@ func fillMachine(ctx context.Context, rec *rundir.Recorded) error {
 	return nil
 }
 
-// clientsOf returns the number of requests from other clients in a phase, and the processor time in seconds that
-// these clients may have used. Other clients are all clients except loadgen and the components of the control plane.
-// Both results are nil if unknown, for example in runs that did not count their own requests. It fails only if ctx
-// ended.
+// clientsOf returns the number of requests from other clients in a phase, and the CPU time in seconds that these
+// clients may have used. Other clients are all clients except loadgen and the control plane's components. Both results
+// are nil if unknown, for example in runs that did not count their own requests. It fails only if ctx ends.
 func clientsOf(ctx context.Context, a *archive.Archive, p result.Phase) (requests, seconds *float64, err error) {
 	for _, f := range []struct {
 		rate func(over string) string

@@ -15,7 +15,7 @@ type Counts struct {
 	Sum     float64       `json:"sum,omitempty"` // nanoseconds
 	Max     time.Duration `json:"max,omitempty"`
 	Clamped int64         `json:"clamped,omitempty"`
-	// Buckets contains pairs of numbers: the number of empty buckets to skip, and the count of the bucket after them.
+	// Buckets contains pairs of numbers: how many empty buckets to skip, and the count of the bucket after them.
 	Buckets []int64 `json:"buckets,omitempty"`
 }
 
@@ -39,7 +39,8 @@ func (h *Histogram) Counts() Counts {
 	return c
 }
 
-// Merged returns a histogram with the sum of all Counts, which must have the same range. It ignores zero Counts.
+// Merged returns a histogram with the sum of all Counts, which must have the same range. It ignores Counts that are the
+// zero value.
 func Merged(all ...Counts) (*Histogram, error) {
 	var h *Histogram
 	for _, c := range all {

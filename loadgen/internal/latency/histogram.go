@@ -33,8 +33,8 @@ type Histogram struct {
 	clamped int64
 }
 
-// New returns a histogram of durations up to highest. Larger durations are counted in the last bucket and reported as
-// result.Latency.Clamped; the maximum and the mean stay exact.
+// New returns a histogram of durations up to highest. Longer durations count in the last bucket and in
+// result.Latency.Clamped. The maximum and the mean are exact.
 func New(highest time.Duration) *Histogram {
 	return &Histogram{highest: max(highest, time.Millisecond)}
 }
@@ -42,7 +42,7 @@ func New(highest time.Duration) *Histogram {
 // Record counts d once.
 func (h *Histogram) Record(d time.Duration) { h.RecordN(d, 1) }
 
-// RecordN counts d n times. A negative d, which two unordered readings of a clock may cause, counts as zero.
+// RecordN counts d n times. A negative d counts as zero. It can occur if two readings of a clock are out of order.
 func (h *Histogram) RecordN(d time.Duration, n int64) {
 	if n <= 0 {
 		return
@@ -50,7 +50,7 @@ func (h *Histogram) RecordN(d time.Duration, n int64) {
 	d = max(d, 0)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if d == 0 { // frequent for waits; needs no buckets
+	if d == 0 { // zero is frequent for waits, and needs no bucket
 		h.zeros += n
 		return
 	}
@@ -66,8 +66,8 @@ func (h *Histogram) RecordN(d time.Duration, n int64) {
 	_ = h.counts.RecordValues(int64(min(d, h.highest)), n)
 }
 
-// quantile returns the smallest duration for which at least a fraction q (0 to 1) of the values are not greater (the
-// nearest-rank method). It returns zero if the histogram is empty.
+// quantile returns the q-quantile by the nearest-rank method: the smallest value that at least the fraction q of all
+// values do not exceed. q is between 0 and 1. It returns zero if the histogram is empty.
 func (h *Histogram) quantile(q float64) time.Duration { return h.ranked(Rank(q, h.count())) }
 
 // ranked returns the value with the given rank. The smallest value has rank 1. For rank 0, ranked returns zero.
@@ -121,7 +121,7 @@ func (h *Histogram) Latency() result.Latency {
 // confidence is the confidence level of result.Latency.P99Upper, the upper bound of the p99.
 const confidence = 0.99
 
-// AllowedOver returns how many of n values may exceed a bound so that with 99% confidence at most 1% of all values
+// AllowedOver returns how many of n values may exceed a bound so that, with 99% confidence, at most 1% of all values
 // exceed it: 0 of 459, 1 of 662, 2 of 838, as in MLPerf's LoadGen. If n is too small for any bound, ok is false.
 func AllowedOver(n int64) (over int64, ok bool) {
 	b := distuv.Binomial{N: float64(n), P: 0.01}
@@ -130,8 +130,8 @@ func AllowedOver(n int64) (over int64, ok bool) {
 	return over, over >= 0
 }
 
-// Take returns the distribution of the values since the last call of Take, and resets the histogram. Live displays use
-// it.
+// Take returns the distribution of the values since the last call of Take, and resets the histogram. It is for live
+// displays.
 func (h *Histogram) Take() result.Latency {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -1,15 +1,14 @@
-// Package load defines what all kinds of load have in common: the interface through which a run drives a load, the
-// target, the results by phase, and the outcomes of requests. Package request sends requests in an open loop. Package
-// watch keeps watches open and measures deliveries. Package history records every operation. Package object provides
-// the objects that loads read and write. Package kind builds the loads of a scenario.
+// Package load defines the common parts of all kinds of load: the interface Load, the target, the results by phase, and
+// the outcomes of requests. Package request sends requests in an open loop. Package watch keeps watches open and
+// measures deliveries. Package history records every operation. Package object provides the objects that loads read and
+// write. Package kind builds the loads of a scenario.
 //
 // To add a kind of load: describe its fields in a file load_KIND.go of package scenario; add the kind to the table in
-// load_kinds.go and to the makers of package kind; and name the kind in the comment of scenario.Load.Kind, from which
-// the reference is generated.
+// load_kinds.go and to the function makers of package kind; and name the kind in the comment of scenario.Load.Kind,
+// from which the reference is generated.
 //
 // All loads are open loops, measured by the client. Arrivals follow the schedule of package arrival, independently of
 // earlier requests. Latency is the time from the intended start of a request to the last byte of the answer. It
-// includes delays by a stalled server and by a late generator; lag, connect time and service time show which of them
-// caused the delay. Requests that could not be sent are counted. No request is sent twice, and there is no rate
-// limiter.
+// includes delays by a stalled server and by a late generator; lag, connect time and service time show what caused a
+// delay. Requests that could not be sent are counted. No request is sent twice, and there is no rate limiter.
 package load

@@ -15,14 +15,14 @@ type Load interface {
 	// Run generates the load until ctx ends. It returns when all requests have ended, which is at most one request
 	// timeout later.
 	Run(ctx context.Context) error
-	// BeginPhase begins a phase at the given time. Later requests and events belong to that phase. Call it before the
-	// load of the phase starts.
+	// BeginPhase begins a phase at the given time. Requests and events after that time belong to the phase. Call it
+	// before the first arrival of the phase.
 	BeginPhase(name string, at time.Time)
 	// AllOpen returns a channel that is closed when all watches of the load have been established, for phases that
 	// wait for this. It returns nil if the load has no watches for which phases wait.
 	AllOpen() <-chan struct{}
-	// Settle waits until the watches have delivered all measured writes, or count missing deliveries as lost. Call it
-	// after Run.
+	// Settle waits until the watches have delivered all measured writes, or until it gives up and counts missing
+	// deliveries as lost. Call it after Run.
 	Settle(ctx context.Context)
 	// Finish completes the load. It is called after Run, when all loads and faults have ended. It calls step to report
 	// work that takes time.
@@ -31,7 +31,7 @@ type Load interface {
 	AddTo(m *result.Measurements)
 	// Live returns the load's current rates and counts, for a display.
 	Live() Live
-	// Backlog returns the number of bytes that were received and not read yet by this process.
+	// Backlog returns the number of bytes that the kernel has received and this process has not read yet.
 	Backlog() int64
 }
 

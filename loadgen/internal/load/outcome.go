@@ -12,10 +12,10 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/h2conn"
 )
 
-// Outcome is how a request ended: an HTTP status, or a kind of failure.
+// Outcome is the result of a request: an HTTP status, or a kind of failure.
 type Outcome int16
 
-// Kinds of failures. Their names are keys of result.Requests.Outcomes.
+// Kinds of failures. The method String returns their keys in result.Requests.Outcomes.
 const (
 	// Other is any other failure, such as an invalid certificate.
 	Other Outcome = -iota - 1
@@ -25,7 +25,7 @@ const (
 	Reset
 	// Refused means that the server refused the connection.
 	Refused
-	// Truncated means that the server ended the stream without an error before the answer was complete.
+	// Truncated means that the server ended the stream before the answer was complete, without an HTTP/2 error.
 	Truncated
 	// Canceled means that the client gave up because the run ended.
 	Canceled
@@ -33,7 +33,7 @@ const (
 	Malformed
 	// GoAway means that the server closed the connection with GOAWAY and did not accept the request.
 	GoAway
-	// Protocol means that the server violated HTTP/2, or sent response headers that do not end.
+	// Protocol means that the server violated HTTP/2, or sent response headers without an end.
 	Protocol
 )
 
@@ -52,7 +52,7 @@ func (o Outcome) Success() bool { return 200 <= o && o < 300 }
 // ErrTimeout is the error of a request that had no complete answer within its timeout.
 var ErrTimeout = errors.New("timeout")
 
-// ErrMalformed is the error of a call whose answer is complete but does not match the request.
+// ErrMalformed is the error of a request whose answer is complete but does not match the request.
 var ErrMalformed = errors.New("malformed answer")
 
 // OutcomeOf returns the outcome for an error of package h2conn or of a Caller.

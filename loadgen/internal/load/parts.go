@@ -12,8 +12,8 @@ type Divided interface {
 	Parts() []Part
 }
 
-// Part is the result of one worker's share of a load in one phase. It contains counts of histograms instead of
-// quantiles, because quantiles cannot be merged.
+// Part is the result of one worker's share of a load in one phase. It contains histogram counts, because the quantiles
+// of several workers cannot be merged.
 type Part struct {
 	Phase    string         `json:"phase"`
 	Requests []RequestsPart `json:"requests,omitempty"`
@@ -22,7 +22,7 @@ type Part struct {
 	Acknowledged int64 `json:"acknowledged,omitempty"`
 }
 
-// RequestsPart is the result of the requests of one kind. The distributions in Sums are empty; the counts replace
+// RequestsPart is the result of the requests of one kind. The distributions in Sums are empty; the other fields replace
 // them.
 type RequestsPart struct {
 	Sums     result.Requests `json:"sums"`
@@ -33,7 +33,7 @@ type RequestsPart struct {
 	Service  latency.Counts  `json:"service"`
 }
 
-// WatchesPart is the result of the watches. The distributions in Sums are empty; the counts replace them.
+// WatchesPart is the result of the watches. The distributions in Sums are empty; the other fields replace them.
 type WatchesPart struct {
 	Sums            result.Watches `json:"sums"`
 	OpenLatency     latency.Counts `json:"openLatency"`

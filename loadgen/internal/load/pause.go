@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// Pause pauses the arrivals of all loads of a process. A pause delays their schedules by its length, so no arrivals
-// are skipped or made up for. Requests in flight and open watches continue. A nil *Pause never pauses. A Pause is
-// safe for concurrent use.
+// Pause pauses the arrivals of all loads of a process. A pause delays all later arrivals by its length, so no arrivals
+// are skipped. Requests in flight and open watches continue. A nil *Pause never pauses. A Pause is safe for concurrent
+// use.
 type Pause struct {
 	mu    sync.Mutex
 	state atomic.Pointer[PauseState]
@@ -87,7 +87,7 @@ func (s *PauseState) Changed() <-chan struct{} {
 	return s.changed
 }
 
-// Lost returns by how much past pauses have delayed a schedule that began at start. It does not include a pause in
+// Lost returns the sum of the pauses by which a schedule that began at start is delayed. It does not include a pause in
 // progress.
 func (s *PauseState) Lost(start time.Time) (sum time.Duration) {
 	if s == nil {
@@ -99,7 +99,7 @@ func (s *PauseState) Lost(start time.Time) (sum time.Duration) {
 	return sum
 }
 
-// since returns how much of the span is after start.
+// since returns the length of the part of p that is after start.
 func (p span) since(start time.Time) time.Duration {
 	if p.from.Before(start) {
 		p.from = start
@@ -116,8 +116,8 @@ func (s *PauseState) Elapsed(start, now time.Time) time.Duration {
 	return elapsed
 }
 
-// Await waits until an arrival is due that is scheduled for the time at after start. It returns the time at which the
-// arrival was due, delayed by the pauses. ok is false if ctx ended first.
+// Await waits until an arrival is due. Without pauses, the arrival is due at the time start plus at. Await returns the
+// time at which it was due. ok is false if ctx ended first.
 func (p *Pause) Await(ctx context.Context, start time.Time, at time.Duration) (due time.Time, ok bool) {
 	for ctx.Err() == nil {
 		s := p.State()
@@ -133,8 +133,8 @@ func (p *Pause) Await(ctx context.Context, start time.Time, at time.Duration) (d
 	return due, false
 }
 
-// awaitChange waits until the state changes or ctx ends. Unless s is paused, it waits for at most wait. It returns
-// false if ctx has ended.
+// awaitChange waits until the state changes or ctx ends. If s is not paused, it also ends after the time wait. It
+// returns false if ctx has ended.
 func awaitChange(ctx context.Context, s *PauseState, wait time.Duration) bool {
 	var over <-chan time.Time
 	if !s.Paused() {

@@ -25,8 +25,8 @@ func NewPhases[T any](fresh func() *T) *Phases[T] {
 	return &Phases[T]{fresh: fresh, list: []phase[T]{{stats: fresh()}}}
 }
 
-// Begin begins a phase at the given time, or now if that time has passed, because earlier arrivals already belong to
-// the previous phase. Call Begin before the load of the phase starts.
+// Begin begins a phase at the given time. If that time has passed, the phase begins now, because earlier arrivals
+// already belong to the previous phase. Call Begin before the first arrival of the phase.
 func (p *Phases[T]) Begin(name string, at time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -36,7 +36,7 @@ func (p *Phases[T]) Begin(name string, at time.Time) {
 	p.list = append(p.list, phase[T]{name, at, p.fresh()})
 }
 
-// At returns the statistics of the phase to which the time t belongs.
+// At returns the statistics of the phase that contains the time t.
 func (p *Phases[T]) At(t time.Time) *T {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
@@ -55,8 +55,8 @@ func (p *Phases[T]) Now() *T {
 	return p.list[len(p.list)-1].stats
 }
 
-// Each calls f for every phase. length is the time between start and end that belongs to the phase. The unnamed phase
-// begins at start.
+// Each calls f for every phase. length is the length of the phase between start and end. The unnamed phase begins at
+// start.
 func (p *Phases[T]) Each(start, end time.Time, f func(name string, length time.Duration, stats *T)) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()

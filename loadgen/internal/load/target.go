@@ -19,13 +19,14 @@ const LoadLabel = "stormglass.dev/load"
 type Target struct {
 	// Config is the client configuration for the API server. Its rate limit and Transport are not used.
 	Config *rest.Config
-	// Namespace is the namespace for the loads' objects, which must exist. If it is empty, loads on existing
-	// resources read all namespaces.
+	// Namespace is the existing namespace for the loads' objects. If it is empty, loads on existing resources read all
+	// namespaces.
 	Namespace string
 	// Labels are set on every object that a load creates, in addition to LoadLabel.
 	Labels map[string]string
 	// Namespaces are the namespaces for the objects of batches. The first is Namespace. NodeSelector and Tolerations
-	// place pods on the run's simulated nodes. If NodeSelector is nil, pods may run on any node.
+	// are for the pods of batches, to place them on the run's simulated nodes. If NodeSelector is nil, these pods may
+	// run on any node.
 	Namespaces   []string
 	NodeSelector map[string]string
 	Tolerations  []corev1.Toleration
@@ -43,7 +44,8 @@ type Target struct {
 	Pause *Pause
 	// Acknowledged is called for each acknowledged measured write, to notify the other workers. It may be nil.
 	Acknowledged func(Ack)
-	// Stalls reports the times at which the generator process itself did not run. If it is nil, they are unknown.
+	// Stalls reports the times at which the generator process itself did not run. If it is nil, these times are
+	// unknown.
 	Stalls *stall.Meter
 }
 
@@ -55,10 +57,10 @@ type Caller interface {
 	Do(ctx context.Context) error
 }
 
-// Opener is a Caller whose calls, such as streams, may continue after the answer has begun. The latency of such a
-// call ends when the answer begins.
+// Opener is a Caller for calls that continue after their answer has begun, such as streams. Their latency ends when the
+// answer begins.
 type Opener interface {
 	Caller
-	// Open is called instead of Do. It makes one request, and calls begun when the answer begins, at most once.
+	// Open replaces Do for such a call. It makes one request. When the answer begins, it calls begun, at most once.
 	Open(ctx context.Context, begun func()) error
 }

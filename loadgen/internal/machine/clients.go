@@ -2,8 +2,8 @@ package machine
 
 import "strings"
 
-// Processor seconds that a client on this machine may use for one request to the API servers. Up to these values,
-// such clients count as part of the load. Processor time beyond these values counts as used by other programs.
+// Processor seconds that other clients on this machine may use for one request to the API servers. Up to these values,
+// their processor time counts as part of the load. Anything above counts as used by other programs.
 const (
 	perRequest = "0.005" // to write or read an object, in any language
 	perList    = "0.02"  // to decode a list of a thousand objects
@@ -15,7 +15,8 @@ const (
 const (
 	served = `sum(rate(apiserver_request_total{job="kube-apiserver", verb!~"WATCH|WATCHLIST|CONNECT", subresource!~"/(livez|readyz|healthz).*"}[$over]))`
 	sent   = `sum(rate(stormglass_own_requests_total[$over]))` +
-		// The clients of other components also count requests to webhooks, which only API servers send.
+		// Only API servers send requests to webhooks, which their clients also count. For them, the filter on host
+		// excludes these requests.
 		` + (sum(rate(rest_client_requests_total{job=~"kube-scheduler|kube-controller-manager|cloud-controller-manager|metrics-server"}[$over])) or vector(0))` +
 		` + (sum(rate(rest_client_requests_total{job="kube-apiserver", host=~"\\[::1\\]:.*|localhost:.*"}[$over])) or vector(0))` +
 		` + (sum(rate(stormglass_requests_total[$over])) or vector(0))` +
@@ -26,13 +27,13 @@ const (
 		` - (sum(rate(stormglass_requests_total{verb="list"}[$over])) or vector(0)), 0)`
 )
 
-// Clients returns PromQL for the rate of requests, per second, that the API servers answered to other clients than
-// the run and the components of the control plane. over is the range of the rate, such as "1m". The expression has no
-// value for a run that did not count its own requests.
+// Clients returns PromQL for the rate of requests, per second, that the API servers answered to clients other than the
+// run and the components of the control plane. over is the range of the rate, such as "1m". The expression has no value
+// for a run that did not count its own requests.
 func Clients(over string) string { return strings.ReplaceAll(clients, "$over", over) }
 
-// ClientProcessors returns PromQL for the number of processors that those other clients may use as part of the load.
-// over is the range of the rate, such as "1m".
+// ClientProcessors returns PromQL for the number of processors that the clients counted by Clients may use as part of
+// the load. over is the range of the rate, such as "1m".
 func ClientProcessors(over string) string {
 	return strings.ReplaceAll(perRequest+` * `+clients+` + (`+perList+` - `+perRequest+`) * clamp_max(`+lists+`, scalar(`+clients+`))`, "$over", over)
 }

@@ -12,15 +12,16 @@ import (
 
 // Limits above which a machine is busy, as fractions.
 const (
-	// MuchOther is the limit for the share of all processor time that other programs use; 0.20 is 0.4 of two
-	// processors. Above the limit, the Linux scheduler lets the processes of the run wait for milliseconds at a time.
+	// MuchOther is the limit for the share of all processor time that other programs use; 0.20 is 0.4 processors on a
+	// machine with two. Above the limit, the Linux scheduler lets the processes of the run wait for milliseconds at a
+	// time.
 	MuchOther = 0.20
-	// SomeOther is the limit for the share of other programs on a Full machine, which has no idle time for them. `ab
-	// --throw-other` uses this limit on any machine and discards pairs above it, because a comparison looks for
-	// changes of 5%.
+	// SomeOther is the limit for other programs' share on a Full machine, which has no idle time for them. `ab
+	// --throw-other` uses this limit on any machine and discards pairs above it, because a comparison looks for changes
+	// of 5%.
 	SomeOther = 0.05
-	// Full is the share of all processor time in use, including stolen time, at which threads that are ready to run
-	// begin to wait.
+	// Full is the share of all processor time in use, including stolen time, from which a machine counts as full:
+	// threads that are ready to run begin to wait.
 	Full = 0.90
 	// Steal is the limit for the share of all processor time that the hypervisor takes. The hypervisor may take a
 	// processor in the middle of a request.
@@ -29,7 +30,7 @@ const (
 	// Above the limit, page reclaim stops every process that allocates memory, and the kernel reads program code from
 	// the disk again.
 	Memory = 0.10
-	// leastClients is the minimum rate of other clients' requests, per second, that Notes mentions.
+	// leastClients is the minimum rate of other clients' requests, per second, at which Notes mentions them.
 	leastClients = 1.0
 )
 
@@ -41,7 +42,7 @@ type Facts struct {
 	// Others is the number of processors that other programs used, not counting the other clients of the API servers.
 	// It is nil if the control plane may be one of these programs.
 	Others *float64
-	// Clients is the rate of requests that other clients of the API servers sent, per second. It is nil if unknown.
+	// Clients is the number of requests per second that other clients sent to the API servers. It is nil if unknown.
 	Clients *float64
 	// Memory and IO are the shares of the time in which some process waited for memory or for a disk. They are nil if
 	// unknown. IO has no limit, because etcd itself causes waits for the disk.
@@ -79,7 +80,7 @@ func Of(m *result.Machine, seconds float64, processors int, ours bool) (f Facts,
 	return f, true
 }
 
-// share returns a number of processors as a share of all processors.
+// share converts a number of processors to a share of all processors.
 func (f Facts) share(processors float64) float64 { return processors / float64(f.Processors) }
 
 // OtherShare returns the share of all processor time that other programs used, or 0 if it is unknown.
@@ -110,7 +111,7 @@ func (f Facts) Busy() string {
 	return strings.Join(why, " and ")
 }
 
-// Notes returns all facts as texts, also those that have no limit.
+// Notes returns all facts as text, including facts that have no limit.
 func (f Facts) Notes() []string {
 	notes := []string{fmt.Sprintf("%.1f of %d processors were in use", f.Used, f.Processors)}
 	if f.Others != nil {

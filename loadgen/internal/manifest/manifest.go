@@ -36,7 +36,8 @@ func CheckImage(name string) error {
 	return nil
 }
 
-// CheckNamespace returns an error if name is not a valid namespace name. flag is the flag that sets it, without --.
+// CheckNamespace returns an error if name is not a valid namespace name. flag is the name of the flag for it, without
+// --.
 func CheckNamespace(flag, name string) error {
 	if wrong := validation.IsDNS1123Label(name); len(wrong) > 0 {
 		return fmt.Errorf("--%s %q is not a namespace name (lower-case letters, digits and -, at most 63)", flag, name)
@@ -109,7 +110,7 @@ func Plain(object runtime.Object) (*unstructured.Unstructured, error) {
 	return &unstructured.Unstructured{Object: fields}, nil
 }
 
-// dropNulls removes fields that are null, and metadata, status, strategy and resources if they are empty.
+// dropNulls removes fields that are null. It also removes metadata, status, strategy and resources if they are empty.
 func dropNulls(fields map[string]any) {
 	for name, value := range fields {
 		switch value := value.(type) {

@@ -5,8 +5,8 @@ import (
 	"net/netip"
 )
 
-// podNetworkBase is the first address of the pod network, hostNetwork the first address of the node network. No traffic
-// is routed to these networks.
+// podNetworkBase and hostNetwork are the first addresses of the pod network and of the node network. No traffic is
+// routed to these networks.
 const (
 	podNetworkBase = 10<<24 | 64<<16 // 10.64.0.0/10
 	podNetworkBits = 22

@@ -13,10 +13,10 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// room holds the node resources that a pod uses: its share of the pod capacity, CPU, memory, ephemeral storage and host
-// ports.
+// room holds the node resources that one pod uses: CPU, memory, ephemeral storage, host ports, and 1 of the node's
+// maximum number of pods.
 type room struct {
-	pods, cpu, memory, storage int64                  // cpu in millicores
+	pods, cpu, memory, storage int64                  // cpu in millicores; memory and storage in bytes
 	ports                      []corev1.ContainerPort // host ports only
 }
 
@@ -44,8 +44,8 @@ func (r *room) conflicts(other *room) bool {
 
 func anyAddress(ip string) bool { return ip == "" || ip == "0.0.0.0" }
 
-// fits reserves a pod's resources on the node, or rejects the pod and returns false. It accepts every pod that has a
-// start time, because the node has admitted that pod before. The caller holds k.mu.
+// fits reserves a pod's resources on the node. If the pod does not fit, fits rejects it and returns false. A pod with a
+// status.startTime always fits, because the node admitted it before. The caller holds k.mu.
 func (k *kubelet) fits(p *pod, pod *corev1.Pod) bool {
 	asks := roomOf(pod)
 	if pod.Status.StartTime == nil {
@@ -59,8 +59,8 @@ func (k *kubelet) fits(p *pod, pod *corev1.Pod) bool {
 }
 
 // misfit returns the reason and message with which a kubelet rejects a pod that does not fit on the node, or an empty
-// reason if the pod fits (pkg/kubelet/lifecycle/predicate.go). A real kubelet evicts other pods to make room for a
-// critical pod; misfit accepts a critical pod on a full node.
+// reason if the pod fits (pkg/kubelet/lifecycle/predicate.go). If the node is full, a real kubelet evicts pods to admit
+// a critical pod; misfit admits the critical pod without evictions.
 func (k *kubelet) misfit(pod *corev1.Pod, asks *room) (reason, message string) {
 	os, labelled := pod.Labels[corev1.LabelOSStable]
 	switch {

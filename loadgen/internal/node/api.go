@@ -46,8 +46,8 @@ type apiServer struct {
 	serving sync.WaitGroup
 }
 
-// serveAPI sets the nodes' addresses and starts to serve the kubelet API there. If it returns an error, no node was
-// changed.
+// serveAPI sets the nodes' addresses and starts to serve the kubelet API at these addresses. If it returns an error, no
+// node was changed.
 func (f *Fleet) serveAPI(ctx context.Context) error {
 	a := f.plan.API
 	listeners, err := f.listen(ctx)
@@ -114,7 +114,8 @@ func (f *Fleet) listen(ctx context.Context) (all []net.Listener, err error) {
 	return all, nil
 }
 
-// certify makes the serving certificate of one chunk of up to addressesPerCertificate nodes.
+// certify makes a serving certificate for up to addressesPerCertificate nodes. chunk is the number of the certificate,
+// from 0.
 func (f *Fleet) certify(ctx context.Context, chunk int) (*tls.Certificate, error) {
 	first := chunk * addressesPerCertificate
 	some := f.kubelets[first:min(first+addressesPerCertificate, len(f.kubelets))]
@@ -131,8 +132,7 @@ func (f *Fleet) certify(ctx context.Context, chunk int) (*tls.Certificate, error
 	return c, err
 }
 
-// onceCertificate caches a certificate. The first call of get makes the certificate; after an error the next call tries
-// again.
+// onceCertificate caches a certificate. get makes the certificate at its first call, and again after an error.
 type onceCertificate struct {
 	mu   sync.Mutex
 	made *tls.Certificate
@@ -156,7 +156,7 @@ func (s *apiServer) reset(k *kubelet) {
 	}
 }
 
-// close stops serving and waits until all goroutines that serve have ended. On a nil apiServer it does nothing.
+// close stops serving and waits until all serving goroutines have ended. On a nil apiServer it does nothing.
 func (s *apiServer) close() {
 	if s != nil {
 		_ = s.Close() // connections that have ended
@@ -164,7 +164,8 @@ func (s *apiServer) close() {
 	}
 }
 
-// indexAt returns the index of the node that would serve an address. The index may be out of range.
+// indexAt returns the index of the node with the given kubelet API address. If no node has this address, the index is
+// out of range.
 func (f *Fleet) indexAt(at netip.AddrPort) int {
 	if shared := f.plan.API.At; shared.IsValid() {
 		return int(at.Port()) - int(shared.Port())
@@ -199,7 +200,7 @@ func (k *kubelet) Unreachable() <-chan struct{} {
 	return k.isolated
 }
 
-// isolate makes the node's kubelet API unreachable if on is true, and reachable again otherwise.
+// isolate makes the node's kubelet API unreachable if on is true, and reachable if on is false.
 func (k *kubelet) isolate(on bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

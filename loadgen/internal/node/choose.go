@@ -11,12 +11,12 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// chooser selects the nodes that a fault hits, at random with the seed. The selection does not depend on how the nodes
-// are divided among processes.
+// chooser selects the nodes that a fault hits. The selection is random. It depends on the seed, but not on how the
+// nodes are divided among processes.
 type chooser struct {
 	plan  *plan
 	parts []Part
-	// address returns the address of node i.
+	// address returns the IP address of node i.
 	address func(i int) netip.Addr
 
 	mu     sync.Mutex
@@ -87,7 +87,8 @@ func (c *chooser) begin(fault Fault) ([]string, error) {
 	return names, err
 }
 
-// able returns the numbers of the nodes that a fault of this kind may hit now, in all parts and in ascending order.
+// able returns the numbers, in ascending order, of the nodes that a fault of this kind may hit now. It asks every part
+// (the nodes of one process).
 func (c *chooser) able(kind string) ([]int, error) {
 	each := make([][]int, len(c.parts))
 	var all errgroup.Group
@@ -103,7 +104,8 @@ func (c *chooser) able(kind string) ([]int, error) {
 	return able, err
 }
 
-// hit starts a fault in all parts in parallel. Each part gets only the numbers of the nodes that it simulates.
+// hit starts a fault in all parts in parallel. It passes to each part only the numbers of the nodes that the part
+// simulates.
 func (c *chooser) hit(fault Fault, numbers []int) error {
 	own := make([][]int, len(c.parts))
 	for _, n := range numbers {

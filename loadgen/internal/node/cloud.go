@@ -12,7 +12,6 @@ import (
 // cloudWithin is the time limit for a request that launches or terminates instances.
 const cloudWithin = 10 * time.Second
 
-// instance returns the node's instance in the simulated cloud.
 func (k *kubelet) instance() control.Instance { return k.plan.instance(k.index, k.hostIP) }
 
 func (p *plan) instance(i int, at netip.Addr) control.Instance {

@@ -31,7 +31,7 @@ const (
 	// Kubelet simulates all API requests of a real kubelet. Each node has its own identity, connection and watches.
 	Kubelet = "kubelet"
 	// Lean is like Kubelet, but nodes do not send requests that change nothing, such as the GET before a PATCH. A pod
-	// costs about a third of the requests.
+	// costs about a third of the requests that it costs with Kubelet.
 	Lean = "lean"
 	// Shared uses one watch of pods and one of nodes for the whole fleet, over a few connections with one identity.
 	// Each node sends the same writes as with Lean.
@@ -67,7 +67,8 @@ type Config struct {
 	Seed int64
 	// Registerer registers the fleet's metrics. Nil means that none are exported.
 	Registerer prometheus.Registerer
-	// Samples records each time that a node's watch breaks or lists again. Nil means that nothing is recorded.
+	// Samples records when a node's watch breaks and when it must list all objects again. Nil means that nothing is
+	// recorded.
 	Samples *samples.Recorder
 	// Use returns the CPU usage of a pod with these labels: the current usage in cores, and the total so far in CPU
 	// seconds. ok is false if no demand in the scenario applies to the pod. Nil means that no pod has a demand.
@@ -168,7 +169,7 @@ func (c Config) validate() (*plan, error) {
 // everyRequest reports whether nodes also send the requests of a kubelet that change nothing (fidelity "kubelet").
 func (p *plan) everyRequest() bool { return p.Spec.Fidelity == Kubelet }
 
-// restricted reports whether RBAC decides what nodes may do.
+// restricted reports whether RBAC, not the Node authorizer, decides what nodes may do.
 func (p *plan) restricted() bool { return p.Restricted || !p.own() }
 
 // own reports whether each node has its own connection and watches (every fidelity except "shared").
@@ -230,8 +231,8 @@ func (p *plan) shape(fail func(format string, args ...any)) (pods int) {
 	return pods
 }
 
-// draw returns a pseudo-random number between 0 and 1 that depends only on seed and what. So, for example, a pod has
-// the same start time in every run with the same seed.
+// draw returns a pseudo-random number between 0 and 1 that depends only on seed and the strings in what. For example, a
+// pod has the same start time in every run with the same seed.
 func draw(seed int64, what ...string) float64 {
 	h := fnv.New64a()
 	for _, s := range what {

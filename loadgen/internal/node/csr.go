@@ -54,8 +54,8 @@ func (s *csrSigner) For(ctx context.Context, node string) (*rest.Config, error) 
 	return s.client(ctx, node, subject(node), certificatesv1.KubeAPIServerClientKubeletSignerName)
 }
 
-// ForProxies returns the client configuration of all kube-proxies. It needs the permission to approve for the signer
-// kubernetes.io/kube-apiserver-client, because the kubelets' signer signs only for nodes.
+// ForProxies returns the client configuration of all kube-proxies. The admin must be permitted to approve requests to
+// the signer kubernetes.io/kube-apiserver-client, because the kubelets' signer signs only for nodes.
 func (s *csrSigner) ForProxies(ctx context.Context) (*rest.Config, error) {
 	return s.client(ctx, "kube-proxy", pkix.Name{CommonName: proxyUser}, certificatesv1.KubeAPIServerClientSignerName)
 }
@@ -72,9 +72,9 @@ func (s *csrSigner) client(ctx context.Context, name string, subject pkix.Name, 
 	return withCert(base, key, certificate)
 }
 
-// TryCertificates checks whether a cluster signs client certificates for nodes, and for kube-proxies if proxies is
-// true, and accepts them. It requests a certificate for a node that does not exist, and deletes the request. Error
-// messages have one line.
+// TryCertificates returns a one-line error unless the cluster signs client certificates for nodes and its API server
+// accepts them. If proxies is true, it also checks this for kube-proxies. It requests a certificate for the named node,
+// which must not exist, and deletes the request.
 func TryCertificates(ctx context.Context, admin *rest.Config, labels map[string]string, node string, proxies bool) error {
 	signer := NewCSRSigner(admin, labels, shortestLife)
 	config, err := signer.For(ctx, node)
@@ -110,7 +110,7 @@ func accepted(ctx context.Context, config *rest.Config, right authorizationv1.Re
 	return nil
 }
 
-// Serve returns a serving certificate of a node. It needs the permission to approve for the signer
+// Serve returns a serving certificate of a node. The admin must be permitted to approve requests to the signer
 // kubernetes.io/kubelet-serving.
 func (s *csrSigner) Serve(ctx context.Context, node string, addresses []netip.Addr) (*tls.Certificate, error) {
 	key, certificate, err := s.request(ctx, node, subject(node), addresses, certificatesv1.KubeletServingSignerName, certificatesv1.UsageServerAuth)
@@ -120,7 +120,8 @@ func (s *csrSigner) Serve(ctx context.Context, node string, addresses []netip.Ad
 	return pair(key, certificate)
 }
 
-// request creates a key and obtains a certificate for a subject. name is part of the CSR's name and of error messages.
+// request creates a key and obtains a certificate for subject from a signer. name is part of the CSR's name and of
+// error messages.
 func (s *csrSigner) request(ctx context.Context, name string, subject pkix.Name, addresses []netip.Addr, signer string, usage certificatesv1.KeyUsage) (key *ecdsa.PrivateKey, certificate []byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, csrTimeout)
 	defer cancel()

@@ -49,9 +49,9 @@ func (k *kubelet) publishDevices(life *life, owner metav1.OwnerReference, wiped 
 	return err
 }
 
-// newSlice makes the ResourceSlice of a node's devices. Its name ends with a part of the Node's UID, where a real
-// driver uses a random suffix. So if a Node is deleted and created again, the new slice has a different name from the
-// old slice, which the garbage collector deletes.
+// newSlice makes the ResourceSlice of a node's devices. Its name ends with a part of the Node's UID, so that a
+// recreated Node gets a slice with a new name. The garbage collector deletes the old slice. A real driver uses a random
+// suffix.
 func newSlice(owner metav1.OwnerReference, labels map[string]string, count int) *resourcev1.ResourceSlice {
 	controller := true
 	owner.Controller = &controller

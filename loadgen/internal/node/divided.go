@@ -14,23 +14,22 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Part controls the share of a run's nodes that one process simulates, in a Fleet with Config.Part set. Its methods may
-// be called concurrently.
+// Part controls the nodes of a run that one process simulates (a Fleet with Config.Part). Its methods may be called
+// concurrently.
 type Part interface {
 	// Start registers the nodes of the part, as Fleet.Start does.
 	Start(ctx context.Context) error
 	// Able and Hit act as Fleet.Able and Fleet.Hit do.
 	Able(kind string) ([]int, error)
 	Hit(fault Fault, numbers []int) error
-	// Live and Tally return the last known state and results of the part.
+	// Live and Tally return the state and the results that the part reported last.
 	Live() Live
 	Tally() Tally
 	// Stop ends the nodes of the part.
 	Stop(ctx context.Context)
 }
 
-// Tally holds the results of the nodes in one process, in a form that allows adding up the results of several
-// processes.
+// Tally holds the results of the nodes in one process. The Tallies of several processes can be added up.
 type Tally struct {
 	// Sums holds all results except Heartbeat. Sums.Count is the number of nodes in the process.
 	Sums result.Nodes `json:"sums"`
@@ -99,7 +98,7 @@ func (d *Divided) Live() (sum Live) {
 }
 
 // Results returns the nodes' results so far. ReadySeconds is the time of the slowest part, or 0 until the nodes of all
-// parts are Ready. Watches is the sum of the parts' peaks.
+// parts are Ready. Watches is the sum of each part's peak number of watches.
 func (d *Divided) Results() result.Nodes {
 	sum := result.Nodes{Count: d.chooser.plan.Spec.Count, Fidelity: d.chooser.plan.Spec.Fidelity}
 	var renewals []latency.Counts

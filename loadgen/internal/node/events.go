@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Number of attempts to post an Event that gets no answer, and the wait between attempts, as in client-go's
-// record.EventBroadcaster.
+// Number of attempts to post an Event if the API server does not answer, and the wait between attempts. The values are
+// from client-go's record.EventBroadcaster.
 const (
 	eventTries = 12
 	eventSleep = 10 * time.Second
@@ -75,7 +75,7 @@ func eachContainer(pod *corev1.Pod, f func(i int, c *corev1.Container, field str
 }
 
 // announceEvents queues Events about a pod's containers after all earlier Events. A kubelet posts Events one at a time.
-// A simulated node posts the Events of one call in parallel, which costs a third.
+// A simulated node posts the Events of one call in parallel, which is cheaper.
 func (k *kubelet) announceEvents(life *life, pod *corev1.Pod, events []containerEvent) {
 	if !k.plan.postsEvents() {
 		return
@@ -124,7 +124,7 @@ func (k *kubelet) queueEvents(life *life, namespace string, bodies [][]byte) {
 	}
 }
 
-// newEvent encodes an Event that a component reports about an object, and returns the Event's name, which contains now.
+// newEvent encodes an Event from a component about an object. It returns the Event's name, which contains the time now.
 func (k *kubelet) newEvent(component string, of corev1.ObjectReference, now time.Time, kind, reason, message string) (name string, body []byte, err error) {
 	at := metav1.NewTime(now)
 	e := &corev1.Event{
@@ -143,8 +143,8 @@ func (k *kubelet) newEvent(component string, of corev1.ObjectReference, now time
 // defaultEvents is the path of the collection with the Events of Nodes.
 const defaultEvents = "/api/v1/namespaces/default/events"
 
-// announceNode posts an Event about the Node. It then increments the Event's count up to times, for Events that a
-// kubelet reports several times.
+// announceNode posts an Event about the Node. If times is above 1, it then increments the Event's count up to times,
+// because a kubelet reports some Events several times.
 func (k *kubelet) announceNode(life *life, kind, reason, message string, times int) {
 	k.announce(life, k.link, "kubelet", kind, reason, message, times)
 }

@@ -144,7 +144,8 @@ func (k *kubelet) fail() {
 	k.drop(true)
 }
 
-// leave ends all activity of a node that is shutting down, unless the node has recovered or failed meanwhile.
+// leave ends all activity of a node that is shutting down. It does nothing if the node has recovered or failed since
+// the shutdown began.
 func (k *kubelet) leave(life *life) {
 	k.mu.Lock()
 	leaves := k.state == shuttingDown && k.life == life
@@ -185,8 +186,8 @@ func (k *kubelet) slow(d time.Duration) {
 }
 
 const (
-	// shutdownGrace is the simulated kubelet setting shutdownGracePeriod, with a commonly used value. A kubelet's
-	// default is 0, which NodeFailure simulates.
+	// shutdownGrace is the simulated kubelet's shutdownGracePeriod, a commonly used value. A kubelet's default is 0;
+	// the fault NodeFailure simulates that.
 	shutdownGrace = 30 * time.Second
 	// statusTries is the number of attempts to report a node's status (a kubelet's nodeStatusUpdateRetry).
 	statusTries = 5
@@ -220,7 +221,7 @@ func (k *kubelet) shutdown() {
 	life.after(shutdownGrace, func() { k.leave(life) })
 }
 
-// reported records that one status report of a shutdown is done. After the last report, the node sends nothing more.
+// reported counts one finished status report of a shutdown. After the last report, the node sends nothing more.
 func (k *kubelet) reported(life *life) {
 	k.mu.Lock()
 	k.reports--

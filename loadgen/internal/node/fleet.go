@@ -95,7 +95,7 @@ func New(cfg Config) (*Fleet, error) {
 	return f, nil
 }
 
-// newLink makes a link. Its number and the seed determine when it renews its certificate.
+// newLink makes a link. number and the seed determine when the link renews its certificate.
 func (f *Fleet) newLink(roots *apiclient.Roots, identity func(context.Context) (*rest.Config, error), number int) *link {
 	rng := rand.New(rand.NewPCG(uint64(f.plan.Seed), 0xce47<<48|uint64(number)))
 	return &link{
@@ -104,14 +104,13 @@ func (f *Fleet) newLink(roots *apiclient.Roots, identity func(context.Context) (
 }
 
 // pollEvery is the interval at which connections are polled while answers arrive. Polling delays a node's next request
-// by half the interval on average, which is little compared with the 50 ms or more that a real kubelet takes. It saves
-// a quarter of the CPU time.
+// by 2.5 ms on average. A real kubelet takes 50 ms or more, so this delay is small. Polling saves a quarter of the CPU
+// time.
 const pollEvery = 5 * time.Millisecond
 
 // Start registers all nodes except the last Spec.Later, at Spec.RegisterRate per second. It returns nil when the API
 // server has acknowledged all of them as Ready, or an error when one fails permanently or ctx ends. With Config.Part,
-// each node registers at the time at which it would register if one process simulated all nodes. Stop must be called
-// even after an error.
+// each node registers at the same time as in a Fleet that simulates all nodes. Call Stop even after an error.
 func (f *Fleet) Start(ctx context.Context) error {
 	begin := f.plan.clock.Now()
 	f.origin = begin
@@ -154,8 +153,8 @@ func (f *Fleet) Start(ctx context.Context) error {
 	return nil
 }
 
-// register starts to register kubelets, Spec.RegisterRate per second. The node with number first registers immediately,
-// and each later number one step later. register calls done for each kubelet, when it is Ready or with the error.
+// register starts to register kubelets, Spec.RegisterRate per second. The kubelet with index first registers
+// immediately; each later one waits for its turn. When a kubelet is Ready or has failed, register calls done.
 // Cancelling pace stops the registrations that have not started.
 func (f *Fleet) register(kubelets []*kubelet, first int, done func(*kubelet, error)) (pace *life) {
 	gap := time.Duration(float64(time.Second) / float64(f.plan.Spec.RegisterRate))
@@ -208,8 +207,8 @@ func (f *Fleet) podSink() sink {
 	return sink{each((*kubelet).begin), event, each((*kubelet).listed)}
 }
 
-// watcher returns a watcher of the objects at path with the timeout of a client-go reflector. selector is the part of
-// the query that selects objects; nil selects all.
+// watcher returns a watcher of the objects at path, with the timeouts of a client-go reflector. selector holds the
+// query parameters that select objects; nil selects all.
 func (f *Fleet) watcher(l *life, to *link, resource, path string, selector url.Values) *watcher {
 	w := &watcher{
 		life: l, link: to, resource: resource, path: path, sink: noSink(), timeout: listwatch.ShortestWatch, listFirst: &f.listFirst,

@@ -8,15 +8,15 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// First and longest wait before a failed renewal is tried again within its interval. A real kubelet tries five times
+// First and longest wait before a failed renewal is retried within its interval. A real kubelet retries five times
 // without a wait, and then backs off from 200 ms to 7 s.
 const (
 	renewBackoff    = 200 * time.Millisecond
 	renewBackoffMax = 7 * time.Second
 )
 
-// lateGap is the longest normal time between the starts of two renewals, in intervals. A renewal that starts later
-// counts as delayed. The value allows for the 4% jitter of a kubelet's renewals.
+// lateGap is the longest normal time between the starts of two renewals, as a multiple of the renewal interval. A
+// renewal that starts later counts as delayed. The value allows for the 4% jitter of a kubelet's renewals.
 const lateGap = 1.05
 
 // heartbeat renews one node's Lease at fixed times: first, first+interval, first+2·interval, ... It attributes each
@@ -25,10 +25,9 @@ const lateGap = 1.05
 //   - The generator missed a renewal that starts more than an interval late: the renewal is not sent, because the next
 //     one is due. Each renewal has its own timer, does not queue behind other nodes, and no goroutine waits for its
 //     answer. So a late start means that this process did not run or the machine was too slow.
-//   - The server missed a renewal that started in time but is not acknowledged when the next one is due. That renewal
-//     is then given up, so a node has at most one renewal in flight, however long a server stalls. But the generator
-//     missed the renewal if more than half of the interval passed in this process, before the renewal started or before
-//     this process looked at the clock again.
+//   - The server missed a renewal that started in time but is not acknowledged when the next one is due. The heartbeat
+//     then gives up the old renewal, so a node has at most one renewal in flight, however long a server stalls.
+//     Exception: the generator missed the renewal if the renewal or this check started more than half an interval late.
 //
 // A real kubelet starts the next renewal one interval after the end of the previous one (wait.JitterUntil, sliding,
 // 4%), with a request timeout of 10 s. Fixed times have the same rate, and define exactly when a renewal is late. The
@@ -39,13 +38,14 @@ const lateGap = 1.05
 // miss.
 //
 // A renewal that starts more than lateGap intervals after the previous one counts as delayed, regardless of the cause.
-// Slow kubelets show up in this count.
+// This count includes the renewals of slow kubelets.
 type heartbeat struct {
 	life     *life
 	interval time.Duration
 	// renew sends one renewal request and calls done once with the result, on any goroutine. It gives up when ctx ends.
 	renew func(ctx context.Context, done func(error))
-	// If slot is not 0, renewals start at origin plus a multiple of slot, so that several nodes renew at the same time.
+	// slot makes several nodes renew at the same time: renewals start at origin plus a multiple of slot. 0 means any
+	// time.
 	slot   time.Duration
 	origin time.Time
 	// broken is called after two missed renewals in a row. A kubelet then opens a new connection.
@@ -67,10 +67,9 @@ type renewal struct {
 	cancel   context.CancelFunc
 }
 
-// renewalSlot returns the length of a time slot. The nodes whose renewals are due in the same slot, about five on
-// average, renew their Leases together at the end of the slot. Waking the process costs more than a renewal, so
-// separate renewals would take twice the CPU time. The slot is at most 100 ms, and shorter with more nodes, to avoid
-// bursts.
+// renewalSlot returns the length of a time slot. All nodes whose renewals are due in a slot, about five, renew their
+// Leases together at the end of the slot. Separate renewals would take twice the CPU time, because waking the process
+// costs more than a renewal. The slot is at most 100 ms. It is shorter with more nodes, to avoid bursts.
 func renewalSlot(nodes int, interval time.Duration) time.Duration {
 	return min(5*interval/time.Duration(nodes), 100*time.Millisecond)
 }

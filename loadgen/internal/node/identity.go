@@ -26,7 +26,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// Identities provides client configurations for nodes. Its methods may be called concurrently. They are called again
+// Identities provides client configurations for nodes. Its methods may be called concurrently. A Fleet calls them again
 // after an error, and to renew a certificate.
 type Identities interface {
 	// For returns the client configuration of the named node. The user is system:node:NAME in the group system:nodes,
@@ -49,8 +49,9 @@ type Authority interface {
 // system:node-proxier only.
 const proxyUser = "system:kube-proxy"
 
-// once caches the identity of the kube-proxies. The first call of get requests it, and the first call after 70% of its
-// certificate's validity. After an error the next call tries again; during a renewal, the next call after rotatePause.
+// once caches the identity of the kube-proxies. get requests a new identity at the first call, and again after 70% of
+// the certificate's validity. If the first request fails, the next call retries. If a renewal fails, get retries after
+// rotatePause.
 type once struct {
 	make  func(context.Context) (*rest.Config, error)
 	clock clock.PassiveClock
@@ -79,7 +80,7 @@ func (o *once) get(ctx context.Context) (*rest.Config, error) {
 // certLife is the maximum lifetime of a certificate.
 const certLife = 7 * 24 * time.Hour
 
-// clockSkew is how far the API server's clock may be behind without rejecting a new certificate.
+// clockSkew is how far the API server's clock may be behind ours. A new certificate is valid from clockSkew before now.
 const clockSkew = 5 * time.Minute
 
 type signer struct {
@@ -88,8 +89,8 @@ type signer struct {
 	key  crypto.Signer
 }
 
-// NewSigner returns an Authority that signs certificates itself, with the key of ca. base provides the server's address
-// and the CA that verifies the server; its credentials are not used.
+// NewSigner returns an Authority that signs certificates itself, with the key of ca. base provides the API server's
+// address and CA; its credentials are not used.
 func NewSigner(base *rest.Config, ca control.KeyPair) (Authority, error) {
 	certs, err := cert.CertsFromFile(ca.CertFile)
 	if err != nil {
@@ -114,8 +115,8 @@ func NewSigner(base *rest.Config, ca control.KeyPair) (Authority, error) {
 	return &signer{base: anonymous, ca: certs[0], key: key}, nil
 }
 
-// serverOnly returns a copy of c without credentials. It keeps the server's address and the CA that verifies the
-// server, which it reads into memory.
+// serverOnly returns a copy of c without credentials. It keeps the API server's address, and reads the server's CA into
+// memory.
 func serverOnly(c *rest.Config) (*rest.Config, error) {
 	anonymous := rest.AnonymousClientConfig(c)
 	if err := rest.LoadTLSFiles(anonymous); err != nil {

@@ -46,7 +46,7 @@ type kubelet struct {
 	life      *life // nil before the first start
 	heartbeat *heartbeat
 	state     nodeState
-	ready     bool // as last reported or seen in a watch
+	ready     bool // the condition Ready, as last reported or as last seen in a watch
 	settled   bool // the API server has acknowledged Ready since the last start
 	mending   bool // a patch that makes the node Ready is planned or in flight
 	pods      map[types.UID]*pod
@@ -176,5 +176,4 @@ func (k *kubelet) reconnect() {
 	}
 }
 
-// fields returns a field selector as query values.
 func fields(selector string) url.Values { return url.Values{"fieldSelector": {selector}} }

@@ -14,7 +14,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// ledger counts what the nodes did, for the results and the metrics.
+// ledger counts the nodes' requests, renewals, pods and watches, for the results and the metrics.
 type ledger struct {
 	ready, failed            atomic.Int64
 	podsRunning              atomic.Int64
@@ -106,7 +106,7 @@ func (l *ledger) request(verb, resource, code string) {
 	l.mu.Unlock()
 }
 
-// lived counts an event in the lifecycle of a pod. life is the name of the pod's PodLife.
+// lived counts an event, such as a restart, of a pod with a PodLife. life is the name of the PodLife.
 func (l *ledger) lived(life, event string) {
 	l.lives.WithLabelValues(life, event).Inc()
 	l.mu.Lock()
@@ -120,8 +120,8 @@ func (l *ledger) lived(life, event string) {
 	l.podLives[life][event]++
 }
 
-// renewed counts an acknowledged renewal. It records the latency first, so that a reader that sees the renewal counted
-// also sees its latency.
+// renewed counts an acknowledged renewal. It records the latency before it counts the renewal, so that readers of the
+// count never miss a latency.
 func (l *ledger) renewed(since time.Duration) {
 	l.took(since)
 	l.heartbeats.Add(1)

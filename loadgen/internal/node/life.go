@@ -11,8 +11,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
 )
 
-// workers counts the running goroutines of a fleet. Unlike with a sync.WaitGroup, goroutines may be started until close
-// is called.
+// workers counts the running goroutines of a fleet. Unlike a sync.WaitGroup, it lets goroutines start at any time until
+// close is called.
 type workers struct {
 	mu     sync.Mutex
 	n      int
@@ -77,7 +77,7 @@ type life struct {
 	// writes sends pod statuses one after another, as a kubelet does. So while the server stalls, the node has at most
 	// one status write in flight.
 	writes serial
-	// events serialises the posting of Events, independently of the statuses.
+	// events posts Events one after another, independently of the statuses.
 	events serial
 
 	mu  sync.Mutex
@@ -110,8 +110,8 @@ func (l *life) after(d time.Duration, f func()) clock.Timer {
 	return l.clock.AfterFunc(d, func() { l.run(f) })
 }
 
-// run calls f on the calling goroutine, unless the life is over. A timer's goroutine calls it: starting another
-// goroutine would wake another thread.
+// run calls f on the calling goroutine, unless the life is over. Timers call run on their own goroutine, because
+// another goroutine would wake another thread.
 func (l *life) run(f func()) {
 	if !l.workers.join() {
 		return
@@ -141,7 +141,7 @@ func (l *life) float() float64 {
 	return l.rng.Float64()
 }
 
-// backoff returns the wait after a number of failures in a row.
+// backoff returns the wait after a number of failures in a row. It grows from first to most.
 func (l *life) backoff(first, most time.Duration, failures int) time.Duration {
 	return apiclient.Backoff{First: first, Most: most}.Wait(failures, l.float())
 }

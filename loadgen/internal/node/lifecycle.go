@@ -28,7 +28,7 @@ const (
 	lifeRejected        = "rejected"
 )
 
-// never is the limit from which a duration in a PodLife counts as unlimited.
+// never is the shortest duration in a PodLife that counts as unlimited.
 const never = 24 * time.Hour
 
 // killed is the exit code of a container that was ended by SIGKILL.
@@ -50,7 +50,7 @@ type lifecycle struct {
 	// unposted holds the encoded Events that the next post sends together.
 	unposted [][]byte
 
-	looks          int    // number of checks for missing images so far
+	looks          int    // number of times that missing images were looked for
 	version, acked uint64 // number of the newest status, and of the newest acknowledged status
 	ready          bool   // condition Ready in the last rendered status
 	seenVersion    uint64 // resourceVersion of the last watch event about the pod
@@ -129,8 +129,8 @@ func (l *lifecycle) initialize(i int) {
 	}
 }
 
-// concerns reports whether the PodLife applies to a container. A PodLife that names a container applies to that
-// container only. Otherwise it applies to all regular containers.
+// concerns reports whether the PodLife applies to a container. If the PodLife names a container, it applies only to
+// that one, otherwise to all regular containers.
 func (l *lifecycle) concerns(c *containerState) bool {
 	if l.of.Container != "" {
 		return c.spec.Name == l.of.Container
@@ -171,8 +171,7 @@ func (l *lifecycle) launch(which ...int) {
 	}
 }
 
-// arm sets the timers that end container i or change its readiness. ran is the time that the container has already been
-// running.
+// arm sets the timers that end container i or change its readiness. ran is how long the container has been running.
 func (l *lifecycle) arm(i int, ran time.Duration) {
 	c := &l.model.containers[i]
 	if c.kind == initial {
@@ -198,14 +197,13 @@ func (l *lifecycle) arm(i int, ran time.Duration) {
 	}
 }
 
-// healed reports whether a container has reached the number of failures in its PodLife (Failures). It then fails no
-// more.
+// healed reports whether a container has failed as often as its PodLife demands (Failures). It then stops failing.
 func (l *lifecycle) healed(c *containerState) bool {
 	return l.of.Failures > 0 && c.failures >= l.of.Failures
 }
 
 // outcome returns the exit code and the reason with which the current run of a container will end. After run.Failures
-// failures, a container succeeds. 0 failures means that it always ends with the configured code.
+// failures, the exit code is 0. If run.Failures is 0, it is always run.Code().
 func (l *lifecycle) outcome(c *containerState, run scenario.ContainerRun) (code int32, reason string) {
 	if run.Failures > 0 && c.failures >= run.Failures {
 		return 0, ""
@@ -214,7 +212,7 @@ func (l *lifecycle) outcome(c *containerState, run scenario.ContainerRun) (code 
 }
 
 // drawn returns a random duration from the distribution s for the current run of container i, or for the pod if i is
-// -1. what names the purpose of the duration. The seed determines the duration. For the zero Spread it returns 0.
+// -1. The seed and what, the purpose of the duration, determine it. For the zero Spread it is 0.
 func (l *lifecycle) drawn(s scenario.Spread, i int, what string) time.Duration {
 	if s == (scenario.Spread{}) {
 		return 0
@@ -228,8 +226,8 @@ func (l *lifecycle) drawn(s scenario.Spread, i int, what string) time.Duration {
 
 func (l *lifecycle) now() time.Time { return l.life.clock.Now() }
 
-// after sets a timer that calls f with k.mu held after d. f is not called if the timer is stopped or set again first,
-// or if the pod has ended or is being deleted when the timer fires.
+// after sets a timer that calls f after d, with k.mu held. The timer does not call f if it was stopped or set again, or
+// if the pod has ended or is being deleted.
 func (l *lifecycle) after(key timerKey, d time.Duration, f func()) {
 	l.stop(key)
 	var timer clock.Timer
@@ -247,7 +245,7 @@ func (l *lifecycle) after(key timerKey, d time.Duration, f func()) {
 	l.timers[key] = timer
 }
 
-// afterOrNow calls f immediately if d is not positive; otherwise it sets a timer, like after.
+// afterOrNow calls f immediately if d is not positive. Otherwise it sets a timer, as after does.
 func (l *lifecycle) afterOrNow(key timerKey, d time.Duration, f func()) {
 	if d <= 0 {
 		f()

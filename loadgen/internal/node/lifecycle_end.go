@@ -118,7 +118,6 @@ func (l *lifecycle) killing() {
 	}
 }
 
-// exitAll ends the running containers with an exit code.
 func (l *lifecycle) exitAll(code int32) {
 	for i := range l.model.containers {
 		if c := &l.model.containers[i]; c.state.Running != nil {
@@ -127,8 +126,8 @@ func (l *lifecycle) exitAll(code int32) {
 	}
 }
 
-// stopping returns how long the running containers take to stop, and their exit code. Containers that would take longer
-// than the grace period are killed when it ends.
+// stopping returns how long the running containers take to stop, and their exit code. If they take longer than the
+// grace period, these are the grace period and the exit code of SIGKILL.
 func (l *lifecycle) stopping(grace time.Duration) (takes time.Duration, code int32) {
 	for i := range l.model.containers {
 		if c := &l.model.containers[i]; c.state.Running != nil && l.concerns(c) {
@@ -235,8 +234,8 @@ func (l *lifecycle) terminate(spec *corev1.Pod) {
 	}
 }
 
-// reportStopping reports the status of a pod that is being deleted and has a container that did not start. The status no
-// longer says why the container did not start.
+// reportStopping reports the status of a pod that is being deleted and has a container that did not start. During the
+// deletion, the status does not say why the container did not start.
 func (l *lifecycle) reportStopping() {
 	status := l.render()
 	l.k.write(l.life, func() {
@@ -246,7 +245,7 @@ func (l *lifecycle) reportStopping() {
 	})
 }
 
-// showsReason reports whether the last status gave a reason why a container does not start.
+// showsReason reports whether the last status said why a container does not start.
 func (m *podModel) showsReason() bool {
 	return slices.ContainsFunc(m.containers, func(c containerState) bool { return c.shown != "" })
 }

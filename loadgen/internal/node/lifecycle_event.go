@@ -64,8 +64,8 @@ const (
 	eventRefill = 5 * time.Minute
 )
 
-// eventLog aggregates a pod's Events as client-go's event correlator does. A repeated Event increments the count of the
-// first. After eventBurst Events, only one Event per eventRefill is posted.
+// eventLog aggregates a pod's Events as client-go's event correlator does. If an Event repeats, the count of the posted
+// Event is incremented. After eventBurst Events, only one Event per eventRefill is posted.
 type eventLog struct {
 	seen    map[string]*loggedEvent
 	posted  int
@@ -79,7 +79,7 @@ type loggedEvent struct {
 }
 
 // observe counts an Event with this key. It returns how often the Event was observed, or 0 if the rate limit drops it.
-// name points to the name under which the Event was posted; the caller sets the name after the first post.
+// name points to the Event's name: the caller sets it after the first post.
 func (e *eventLog) observe(key string, now time.Time) (name *string, count int) {
 	if e.seen == nil {
 		e.seen = map[string]*loggedEvent{}
@@ -98,7 +98,7 @@ func (e *eventLog) observe(key string, now time.Time) (name *string, count int) 
 		return nil, 0
 	}
 	e.used++
-	if one.name == "" && one.count > 1 { // the rate limit dropped the first
+	if one.name == "" && one.count > 1 { // the rate limit dropped the earlier ones
 		one.count = 1
 	}
 	if one.count == 1 {

@@ -42,14 +42,14 @@ func (l *lifecycle) probe(which []int) {
 }
 
 // awaitsReady reports whether a container becomes Ready only some time after its start. A readiness probe is first
-// tried at the start, and fails because the container does not answer yet. After a startup probe, the first try
-// succeeds.
+// tried at the start and fails, because the container does not answer yet. If the container has a startup probe, that
+// probe has already succeeded, so the first try of the readiness probe succeeds.
 func (l *lifecycle) awaitsReady(c *containerState) bool {
 	return l.concerns(c) && l.of.ReadyAfter != scenario.Spread{} || c.spec.ReadinessProbe != nil && c.spec.StartupProbe == nil
 }
 
 // awaitReady makes container i Ready after the time that its PodLife and its readiness probe require. Until then the
-// readiness probe fails. ran is the time that the container has already been running.
+// readiness probe fails. ran is how long the container has been running.
 func (l *lifecycle) awaitReady(i int, ran time.Duration) {
 	c := &l.model.containers[i]
 	after := time.Duration(0)
@@ -69,8 +69,8 @@ func (l *lifecycle) awaitReady(i int, ran time.Duration) {
 	l.after(timerKey{i, becomesReady}, left, func() { l.becomeReady(i) })
 }
 
-// probeSucceeds returns the time from a container's start until its readiness probe succeeds. after is the time from
-// the start until the container answers. A kubelet tries the probe once per period (pkg/kubelet/prober).
+// probeSucceeds returns the time from a container's start until its readiness probe succeeds. The container answers
+// from the time after onwards. A kubelet tries the probe once per period (pkg/kubelet/prober).
 func probeSucceeds(p *corev1.Probe, after time.Duration) time.Duration {
 	period := periodOf(p)
 	after = max(after, time.Duration(p.InitialDelaySeconds)*time.Second)
@@ -93,8 +93,8 @@ func (l *lifecycle) armReadiness(i int) {
 	}
 }
 
-// failProbe makes a probe fail failureThreshold times, once per period. The last failure is after the given time;
-// failProbe then calls then. If probe is nil, or the nodes post no Events, there is only that last failure.
+// failProbe makes a probe fail failureThreshold times, once per period, and then calls then. The last failure comes at
+// the time after from now. If probe is nil, or the nodes post no Events, only the last failure is simulated.
 func (l *lifecycle) failProbe(i int, key stage, probe *corev1.Probe, after time.Duration, then func()) {
 	before, period := 0, time.Duration(0)
 	if probe != nil && l.k.plan.postsEvents() {
@@ -113,8 +113,8 @@ func (l *lifecycle) failProbe(i int, key stage, probe *corev1.Probe, after time.
 	l.after(timerKey{i, key}, first, func() { failure(before) })
 }
 
-// keepFailing makes the readiness probe of container i fail once per period until the given time, or until the
-// container is Ready if the time is zero.
+// keepFailing makes the readiness probe of container i fail once per period, until the time until. If until is zero,
+// the probe fails until the container is Ready.
 func (l *lifecycle) keepFailing(i int, until time.Time) {
 	probe := l.model.containers[i].spec.ReadinessProbe
 	if probe == nil || !l.k.plan.postsEvents() {

@@ -37,7 +37,6 @@ func (l *lifecycle) become(s podState) {
 	}
 }
 
-// render returns the pod's current status.
 func (l *lifecycle) render() *corev1.PodStatus {
 	s := l.model.status(l.p.ip, l.k.hostIP, l.now())
 	l.ready = isReady(l.model.pod)
@@ -103,16 +102,16 @@ func (l *lifecycle) saw(object []byte, v view) {
 	l.check()
 }
 
-// check reports the status again if another client has changed the condition Ready: the node lifecycle controller marks
-// pods not Ready if it considers their node dead.
+// check reports the status again if another client has changed the condition Ready. For example, the node lifecycle
+// controller marks the pods of a node not Ready if it considers the node dead.
 func (l *lifecycle) check() {
 	if l.begun && l.acked == l.version && l.seenVersion > l.p.version && l.seenReady != l.ready && l.p.state < stopping {
 		l.report()
 	}
 }
 
-// adopt takes over a pod that was running before this kubelet started. Back-offs start from zero, as after a restart of
-// a real kubelet.
+// adopt takes over a pod that was running before this kubelet started. As after a restart of a real kubelet, its
+// back-offs start from zero.
 func (l *lifecycle) adopt() {
 	pod := l.model.pod
 	l.begun, l.ran, l.p.counted = true, true, true

@@ -15,8 +15,8 @@ func (l *lifecycle) restart(i int) {
 }
 
 // tryRestart simulates a kubelet's attempt to start an ended container (doBackOff in pkg/kubelet/kuberuntime). An
-// attempt during the back-off fails, and the kubelet's next sync of the pod reports the failure. That sync happens when
-// the back-off is over, but at most resyncInterval later, plus a jitter.
+// attempt during the back-off fails. The kubelet reports the failure at its next sync of the pod: when the back-off is
+// over or after resyncInterval, whichever is earlier, plus a jitter.
 func (l *lifecycle) tryRestart(i int) {
 	c := &l.model.containers[i]
 	ended := c.state.Terminated.FinishedAt.Time
@@ -50,7 +50,7 @@ func (l *lifecycle) failRestart(c *containerState, delay time.Duration) {
 	}
 }
 
-// jitter returns a pseudo-random number from 0 to 1, which differs for each attempt to start a container.
+// jitter returns a pseudo-random number from 0 to 1. Each attempt to start a container gets a different one.
 func (l *lifecycle) jitter(c *containerState, what string) float64 {
 	return draw(l.k.plan.Seed, what, l.p.namespace, l.p.name, c.spec.Name, strconv.Itoa(int(c.restarts)), strconv.Itoa(c.attempts))
 }
@@ -64,9 +64,9 @@ func (l *lifecycle) startAgain(i int, ended time.Time) {
 	l.launch(i)
 }
 
-// failLiveness simulates how a kubelet kills a container after a failed liveness probe, and restarts it without a
-// status report in between. A container with a PodLife stopAfter below the grace period ends by itself after stopAfter.
-// Any other container is killed at the end of the grace period.
+// failLiveness simulates how a kubelet stops a container after a failed liveness probe, and restarts it without a
+// status report in between. If the PodLife has a stopAfter below the grace period, the container ends by itself after
+// stopAfter. Otherwise the kubelet kills it at the end of the grace period.
 func (l *lifecycle) failLiveness(i int) {
 	c := &l.model.containers[i]
 	l.count(lifeLivenessFailed)

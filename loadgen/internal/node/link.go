@@ -39,8 +39,8 @@ type link struct {
 	rotation rotation
 }
 
-// get returns a connection that has a free stream for a call. The last urgentStreams streams of a connection are
-// reserved for urgent calls.
+// get returns a connection with a free stream. If urgent is false, more than urgentStreams streams must be free,
+// because these are reserved for urgent calls.
 func (l *link) get(ctx context.Context, urgent bool) (*h2conn.Conn, error) {
 	if urgent {
 		return l.free(ctx, 1)
@@ -48,7 +48,7 @@ func (l *link) get(ctx context.Context, urgent bool) (*h2conn.Conn, error) {
 	return l.free(ctx, urgentStreams+1)
 }
 
-// watch opens a watch on a connection where enough streams stay free for calls. If a node's watches do not fit on one
+// watch opens a watch on a connection that keeps enough free streams for calls. If a node has too many watches for one
 // connection, because its pods use many ConfigMaps and Secrets, watch opens another connection, as a kubelet's client
 // does.
 func (l *link) watch(ctx context.Context, path string, h h2conn.Handler) (*h2conn.Stream, error) {
@@ -95,7 +95,7 @@ func (l *link) dial(ctx context.Context) (*h2conn.Conn, error) {
 	return conn, nil
 }
 
-// call is one request. verb and resource are the values of these labels in the API server's metrics.
+// call is one request. verb and resource have the values of the labels verb and resource of the API server's metrics.
 type call struct {
 	verb, resource string // "patch", "pods/status"
 	path           string
@@ -150,7 +150,7 @@ func (l *link) request(c call) (*h2conn.Request, error) {
 	return r, nil
 }
 
-// outcome names the cause of failure of a request that got no answer, for metrics.
+// outcome returns the metric label for a request that got no answer: the cause of err.
 func outcome(err error) string {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
@@ -161,8 +161,8 @@ func outcome(err error) string {
 	return "connection"
 }
 
-// statusError returns the error of a refused request. It contains the API server's Status, in protobuf or JSON. If the
-// body has no Status, statusError makes one from the HTTP status.
+// statusError returns the error of a refused request. It wraps the Status in the body, in protobuf or JSON. If the body
+// has no Status, statusError makes one from the HTTP status.
 func statusError(h h2conn.Header, body []byte) *apierrors.StatusError {
 	var s metav1.Status
 	if decode(body, &s) != nil && json.Unmarshal(body, &s) != nil || s.Code == 0 {
@@ -206,7 +206,7 @@ type exchange struct {
 }
 
 // start sends a call without waiting for the answer; it waits only for a connection with a free stream. It calls done
-// once, with the result that do would return. done must not block. It runs on the connection's read loop, on the
+// once, with the result that do would return. done must not block. done runs on the connection's read loop, on the
 // caller's goroutine if nothing was sent, or on a new goroutine if ctx has ended.
 func (l *link) start(ctx context.Context, c call, done func(answer []byte, err error)) {
 	e := &exchange{link: l, call: c, done: done, ctx: ctx}
@@ -242,7 +242,7 @@ func (e *exchange) cancel() {
 // Header stores the answer's header. Header, Data and End implement h2conn.Handler.
 func (e *exchange) Header(h h2conn.Header) { e.header = h }
 
-// Data receives a piece of the body.
+// Data appends p to the body of the answer.
 func (e *exchange) Data(p []byte) {
 	if e.call.blind && e.header.Status/100 == 2 {
 		return
@@ -261,14 +261,14 @@ func (e *exchange) End(err error) {
 	e.finish(e.header, e.body, err)
 }
 
-// finish calls done with the result of an answer or of err. Only its first call has an effect.
+// finish calls done with the answer, or with the error if err is not nil. Only its first call has an effect.
 func (e *exchange) finish(h h2conn.Header, body []byte, err error) {
 	if e.over.CompareAndSwap(false, true) {
 		e.done(e.link.settle(e.ctx, e.call, h, body, err))
 	}
 }
 
-// settle counts a call and converts its answer to the caller's result.
+// settle counts a call. It returns the answer or the error that do returns.
 func (l *link) settle(ctx context.Context, c call, h h2conn.Header, body []byte, err error) ([]byte, error) {
 	if err != nil {
 		if ctx.Err() == nil {

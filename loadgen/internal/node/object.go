@@ -98,7 +98,7 @@ func notReady(message string) readiness {
 	return readiness{corev1.ConditionFalse, "KubeletNotReady", message}
 }
 
-// nodeConditions returns the node conditions that a kubelet reports, in the same order: Ready is last.
+// nodeConditions returns the node conditions that a kubelet reports, in a kubelet's order, with Ready last.
 func nodeConditions(now time.Time, r readiness) []corev1.NodeCondition {
 	at := metav1.NewTime(now)
 	out := []corev1.NodeCondition{
@@ -113,7 +113,7 @@ func nodeConditions(now time.Time, r readiness) []corev1.NodeCondition {
 	return out
 }
 
-// readyPatch returns a patch that sets all conditions of the node's status. The condition Ready comes from r.
+// readyPatch returns a patch that sets all conditions of the node's status. r gives the condition Ready.
 func (k *kubelet) readyPatch(now time.Time, r readiness) ([]byte, error) {
 	return nodeStatusPatch(k.conditionsNow(now, r))
 }
@@ -156,7 +156,7 @@ func (k *kubelet) patchStatus(life *life, body []byte) error {
 	return err
 }
 
-// reportStatus reports the node's status, which has not changed, now and once per Spec.StatusReport.
+// reportStatus reports the unchanged status of the node, now and once per Spec.StatusReport.
 func (k *kubelet) reportStatus(life *life) {
 	life.after(k.plan.Spec.StatusReport.D(), func() { k.late(life, func() { k.reportStatus(life) }) })
 	if body, err := heartbeatPatch(life.clock.Now()); err == nil {

@@ -10,8 +10,8 @@ import (
 // overdueAfter is the time after which a waiting pod counts as overdue: three times the pod startup SLO of 5 s.
 const overdueAfter = 15 * time.Second
 
-// overdue records when pods began to wait: either to become Ready, or to disappear after their node has deleted them.
-// The zero value is ready to use.
+// overdue records when each pod began to wait: either to become Ready, or to disappear after its node deleted it. The
+// zero value is ready to use.
 type overdue struct {
 	mu    sync.Mutex
 	since map[types.UID]time.Time

@@ -15,8 +15,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/protobuf"
 )
 
-// podBackoff and podBackoffMax are a kubelet's first and longest wait between attempts to get a pod's token or to write
-// a pod's status.
+// podBackoff and podBackoffMax are a kubelet's first and longest wait between attempts. They apply to requests for a
+// pod's token and to writes of a pod's status.
 const (
 	podBackoff    = 500 * time.Millisecond
 	podBackoffMax = 10 * time.Second
@@ -30,9 +30,8 @@ const (
 	// unmountMin and unmountMax bound the time from the end of a pod's containers until its volumes are unmounted, as
 	// measured on a real kubelet.
 	unmountMin, unmountMax = 200 * time.Millisecond, 800 * time.Millisecond
-	// rereadEvery is N, where every Nth pod that ends is read once more. A real kubelet reads a pod again if it sends
-	// the last two updates of the pod's status separately, which is rare: 0 to 0.4 additional reads per pod were
-	// measured, depending on the run.
+	// Of rereadEvery pods that end, one is read once more. A real kubelet reads a pod again if it sends the last two
+	// updates of the pod's status separately. That is rare: 0 to 0.4 additional reads per pod were measured.
 	rereadEvery = 5
 )
 
@@ -57,12 +56,12 @@ type pod struct {
 	generation      int64  // metadata.generation as last seen
 	room            *room  // nil: its containers have stopped
 	counted         bool   // its start was counted
-	listing         uint32 // number of the last pod list that contained it
+	listing         uint32 // number of the newest pod list that contained the pod
 	refs            []objectRef
 	object          []byte     // encoded, as last seen; kept only for the kubelet API
 	lifecycle       *lifecycle // nil: the containers start and keep running
 	ephemeral       []corev1.ContainerStatus
-	// overtaken is the encoded pod as changed by another client while the pod was starting. Nil if there was no change.
+	// overtaken is the encoded pod as another client changed it while the pod was starting. Nil means no such change.
 	overtaken []byte
 }
 
@@ -211,8 +210,8 @@ func (k *kubelet) stop(p *pod, object []byte) {
 	}
 }
 
-// until calls try repeatedly while a pod is starting. try returns 0 on success, and otherwise the wait before the next
-// call. until returns true after a success, and false if the pod stopped starting or the life ended first.
+// until calls try repeatedly while a pod is starting. try returns 0 on success, otherwise the wait before the next
+// call. until returns false if the pod is no longer starting or the life ends before try succeeds.
 func (k *kubelet) until(life *life, p *pod, try func() time.Duration) bool {
 	for k.in(p, starting) {
 		wait := try()
@@ -226,7 +225,7 @@ func (k *kubelet) until(life *life, p *pod, try func() time.Duration) bool {
 	return false
 }
 
-// remove deletes a pod whose containers have stopped from the API server.
+// remove deletes a pod from the API server after the pod's containers have stopped.
 func (k *kubelet) remove(life *life, p *pod, failures int) {
 	if !k.in(p, stopping) {
 		return
@@ -251,9 +250,8 @@ func (k *kubelet) removed(life *life, p *pod, err error, failures int, again fun
 	}
 }
 
-// unmount simulates the unmounting of a pod's volumes and then calls then. If the pod has volumes and the fidelity is
-// "kubelet", it takes unmountMin to unmountMax and then waits for its turn among the status writes. Otherwise it calls
-// then immediately.
+// unmount simulates the unmounting of a pod's volumes and then calls then. With fidelity "kubelet" and volumes, it
+// waits for unmountMin to unmountMax, and then for earlier status writes. Otherwise it calls then immediately.
 func (k *kubelet) unmount(life *life, p *pod, spec *corev1.Pod, then func()) {
 	unmounted := func() {
 		k.mu.Lock()

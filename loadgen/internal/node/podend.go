@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// stopDecoded stops a pod that is being deleted. The caller holds k.mu.
+// stopDecoded stops a pod that is being deleted. spec is the decoded pod. The caller holds k.mu.
 func (k *kubelet) stopDecoded(p *pod, spec *corev1.Pod) {
 	if p.lifecycle != nil {
 		p.lifecycle.terminate(spec)
@@ -42,8 +42,8 @@ func (k *kubelet) stopDecoded(p *pod, spec *corev1.Pod) {
 	})
 }
 
-// writeStopping reports that the kubelet has seen a pod's deletion. It does nothing if the kubelet has not reported any
-// status of the pod before. It is not retried, because the next report includes this one.
+// writeStopping reports that the kubelet has seen a pod's deletion. It does nothing if the kubelet has never reported a
+// status of the pod. A failed write is not retried, because the next report includes it.
 func (k *kubelet) writeStopping(life *life, p *pod, generation int64) {
 	k.mu.Lock()
 	reported := p.version > 0 || p.counted
@@ -114,8 +114,8 @@ func unknownEnd() corev1.ContainerState {
 }
 
 // abandoned returns the final status of a pod whose containers have stopped (TerminatePod in pkg/kubelet/status). pod
-// is the pod when it began to stop, and s its status so far. The phase becomes Failed unless the pod has ended by
-// itself, and containers without a known end get an unknownEnd. If nothing changes, abandoned returns s itself.
+// is the pod when it began to stop, and s is its status so far. The phase becomes Failed unless the pod has ended by
+// itself. Containers without a known end get an unknownEnd. If nothing changes, abandoned returns s.
 func abandoned(pod *corev1.Pod, s *corev1.PodStatus) *corev1.PodStatus {
 	lacksEnd := func(c corev1.ContainerStatus) bool { return c.State.Terminated == nil }
 	if finished(s.Phase) && !slices.ContainsFunc(s.ContainerStatuses, lacksEnd) && !slices.ContainsFunc(s.InitContainerStatuses, lacksEnd) {
@@ -151,8 +151,8 @@ func abandoned(pod *corev1.Pod, s *corev1.PodStatus) *corev1.PodStatus {
 	return &last
 }
 
-// wasInitialized reports whether a pod's init containers had succeeded when the pod began to stop, or a regular
-// container has run since then (hasPodInitialized in pkg/kubelet/status).
+// wasInitialized reports whether a pod was initialized (hasPodInitialized in pkg/kubelet/status): its init containers
+// had succeeded when it began to stop, or a regular container has run since.
 func wasInitialized(pod *corev1.Pod, s *corev1.PodStatus) bool {
 	inits := pod.Spec.InitContainers
 	if len(inits) == 0 {

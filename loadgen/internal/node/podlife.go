@@ -17,8 +17,8 @@ const (
 	exitCode  = "stormglass.dev/exit-code"
 )
 
-// jobRunFor is how long containers run in a pod with restartPolicy Never or OnFailure if no PodLife sets a RunFor. Such
-// pods usually belong to Jobs, which wait for their end.
+// jobRunFor is how long the containers of pods with restartPolicy Never or OnFailure run if no PodLife sets a RunFor.
+// Such pods usually belong to Jobs, which wait for the pods to end.
 const jobRunFor = 10 * time.Second
 
 // Names of the PodLives that lifeOf creates in addition to the PodLives of the scenario.
@@ -27,8 +27,8 @@ const (
 	jobLife       = "job"
 )
 
-// lifeOf returns the PodLife of a pod, or nil if its containers start and keep running. It depends only on the seed and
-// on the pod's namespace, name, labels, annotations, owner and restart policy.
+// lifeOf returns the PodLife of a pod, or nil if its containers keep running. It depends only on the seed and on the
+// pod's namespace, name, labels, annotations, owner and restart policy.
 func (p *plan) lifeOf(pod *corev1.Pod) *scenario.PodLife {
 	of := p.drawLife(pod)
 	after, err := time.ParseDuration(pod.Annotations[exitAfter])
@@ -61,9 +61,9 @@ func copyOf(of *scenario.PodLife, name string) *scenario.PodLife {
 	return &life
 }
 
-// drawLife returns the PodLife of the scenario that applies to a pod, or nil. A PodLife named in the pod's annotation
-// takes precedence. Otherwise each matching PodLife with a Share applies to that share of the pods, in order, and the
-// first one without a Share to all remaining pods.
+// drawLife returns the PodLife of the scenario that applies to a pod, or nil. An annotation of the pod may name the
+// PodLife. Otherwise each matching PodLife with a Share applies to that fraction of the pods, in order. The first one
+// without a Share applies to all remaining pods.
 func (p *plan) drawLife(pod *corev1.Pod) *scenario.PodLife {
 	lives := p.Spec.PodLives
 	if len(lives) == 0 {
@@ -124,7 +124,7 @@ const (
 	backOffReset   = 10 * time.Minute // a longer run resets the back-off
 	imageBackOff   = 5 * time.Minute  // maximum
 	resyncInterval = time.Minute
-	// noticed is the approximate time until a kubelet syncs a pod again after the pod's sandbox has started
+	// noticed is the approximate time from the start of a pod's sandbox to the next sync of the pod by the kubelet
 	// (pkg/kubelet/pleg).
 	noticed = time.Second
 	// startTakes is the approximate time from a kubelet's sync of a pod until the container that it starts is running,
@@ -138,7 +138,7 @@ type backOff struct {
 	updated time.Time
 }
 
-// remaining returns the minimum time between ended, when a container ended, and its next start.
+// remaining returns how long a container must wait before its next start, counted from ended, the end of its last run.
 func (b *backOff) remaining(ended time.Time) time.Duration {
 	if ended.Sub(b.updated) > backOffReset {
 		return 0
@@ -146,8 +146,8 @@ func (b *backOff) remaining(ended time.Time) time.Duration {
 	return b.delay
 }
 
-// next doubles the delay, up to most, after an attempt at the time now. ended is when the previous run ended. If that
-// is more than backOffReset after the previous attempt, the delay starts at backOffFirst again.
+// next sets the delay before the next attempt, after an attempt at the time now. ended is when the previous run ended.
+// The delay doubles, up to most. It starts at backOffFirst again if the run lasted more than backOffReset.
 func (b *backOff) next(ended, now time.Time, most time.Duration) {
 	switch {
 	case b.delay == 0 || ended.Sub(b.updated) > backOffReset:

@@ -41,7 +41,6 @@ type containerState struct {
 	attempts int // failed attempts to start it since its last start
 }
 
-// ran reports whether the container has run.
 func (c *containerState) ran() bool { return c.state.Waiting == nil }
 
 // podModel holds the state from which the status of a pod with a PodLife is computed.
@@ -77,7 +76,7 @@ func newPodModel(pod *corev1.Pod) podModel {
 	return m
 }
 
-// take replaces the model's pod by a newer version. It copies the conditions, because remember changes them.
+// take replaces the model's pod by a newer version. It copies the pod's conditions, because remember changes them.
 func (m *podModel) take(pod *corev1.Pod) {
 	own := *pod
 	own.Status.Conditions = slices.Clone(pod.Status.Conditions)
@@ -278,7 +277,7 @@ func (m *podModel) containerStatus(c *containerState) corev1.ContainerStatus {
 	return s
 }
 
-// shows reports whether the status must give the reason why a container does not start.
+// shows reports whether the status must say why a container does not start.
 func (m *podModel) shows(c *containerState) bool {
 	return c.failing != nil && c.state.Running == nil && !m.deleted
 }
@@ -292,7 +291,7 @@ func (m *podModel) containerID(c *containerState) string {
 	return id
 }
 
-// fullName returns a pod's name as in a kubelet's messages.
+// fullName returns the pod's name in the format of a kubelet's messages.
 func (m *podModel) fullName() string {
 	return fmt.Sprintf("%s_%s(%s)", m.pod.Name, m.pod.Namespace, m.pod.UID)
 }

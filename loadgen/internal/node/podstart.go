@@ -37,8 +37,9 @@ func (k *kubelet) begins(p *pod, spec *corev1.Pod) {
 	})
 }
 
-// startPod fetches tokens, waits for volumes, reads claims, pulls images and waits for the objects of environment
-// variables. The containers start at the time starts, or now if that has passed, plus the duration of the image pulls.
+// startPod simulates the start of a pod: it fetches tokens, mounts volumes, prepares claims, pulls images and reads the
+// objects of environment variables. The containers start at the time starts or now, whichever is later, plus the
+// duration of the image pulls.
 func (k *kubelet) startPod(life *life, p *pod, spec *corev1.Pod, tokens []token, starts time.Time) {
 	for _, t := range tokens {
 		if !k.fetchToken(life, p, t) {
@@ -69,8 +70,8 @@ func (k *kubelet) startPod(life *life, p *pod, spec *corev1.Pod, tokens []token,
 	})
 }
 
-// starts reports whether the steps of a pod's start must still be reported: while the pod is starting, or if its
-// containers have already ended by themselves.
+// starts reports whether the steps of a pod's start must still be reported. That is so while the pod is starting, and
+// after its containers have ended by themselves.
 func (k *kubelet) starts(p *pod) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -125,7 +126,7 @@ func (k *kubelet) writeSteps(life *life, p *pod, steps []step) {
 }
 
 // address returns a pod's IP address, and assigns one if the pod has none. The address is invalid if none is free, or
-// with hostNetwork. there is false if the pod is gone.
+// with hostNetwork. If the pod is gone, there is false.
 func (k *kubelet) address(p *pod) (ip netip.Addr, there bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -193,8 +194,8 @@ type images struct {
 	free  time.Time // when the last requested pull ends
 }
 
-// need returns the time from which an image is on the node, and whether the image is still being pulled at the time
-// now. For an unknown image it starts a pull, whose duration takes returns.
+// need returns the time from which an image is on the node. pulling is true if that is after now. If the image is
+// unknown, need starts a pull and gets the duration of the pull from takes.
 func (s *images) need(image string, now time.Time, takes func() time.Duration) (at time.Time, pulling bool) {
 	at, known := s.ready[image]
 	if !known {

@@ -105,8 +105,8 @@ func creatingStatus(pod *corev1.Pod, host netip.Addr, now time.Time) *corev1.Pod
 	return s
 }
 
-// unconfiguredStatus returns the status of a pod with a sandbox, in which the containers with a message in absent cannot
-// be created.
+// unconfiguredStatus returns the status of a pod with a sandbox and containers that cannot be created. absent holds the
+// message of each such container, by container name.
 func unconfiguredStatus(pod *corev1.Pod, host netip.Addr, now time.Time, absent map[string]string) *corev1.PodStatus {
 	s := creatingStatus(pod, host, now)
 	for i := range s.Conditions {
@@ -158,8 +158,8 @@ func runningStatus(pod *corev1.Pod, ip, host netip.Addr, now time.Time) *corev1.
 	return s
 }
 
-// startSteps returns the statuses that a kubelet reports between a pod's sandbox becoming ready and the pod becoming
-// Ready, in order: each init container running and then ended, then the containers before their probes succeed.
+// startSteps returns the statuses that a kubelet reports from the start of a pod's sandbox until the pod is Ready, in
+// order: first each init container running and then ended, then the other containers before their probes succeed.
 func startSteps(pod *corev1.Pod) (steps []step) {
 	for i := range pod.Spec.InitContainers {
 		steps = append(steps, func(ip, host netip.Addr, now time.Time) *corev1.PodStatus {
@@ -314,8 +314,8 @@ func rejectedStatus(pod *corev1.Pod, now time.Time) *corev1.PodStatus {
 	}
 }
 
-// setContainers adds the statuses of all containers of pod to s. It calls status for each container, with initial set
-// to true for init containers.
+// setContainers adds the statuses of all containers of pod to s. It calls status for each container; initial is true
+// for init containers.
 func setContainers(s *corev1.PodStatus, pod *corev1.Pod, status func(c *corev1.Container, initial bool) corev1.ContainerStatus) {
 	for i := range pod.Spec.InitContainers {
 		s.InitContainerStatuses = append(s.InitContainerStatuses, status(&pod.Spec.InitContainers[i], true))

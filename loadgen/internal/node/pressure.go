@@ -42,8 +42,8 @@ func textsOf(condition corev1.NodeConditionType) pressureTexts {
 	return pressureTexts{"memory", "KubeletHasInsufficientMemory", "NodeHasInsufficientMemory", "kubelet has insufficient memory available", "NodeHasSufficientMemory"}
 }
 
-// armEviction sets the timer that evicts the pod, if its PodLife has an eviction. ran is the time that the pod has
-// already been running.
+// armEviction sets the timer that evicts the pod, if its PodLife has an eviction. ran is how long the pod has been
+// running.
 func (l *lifecycle) armEviction(ran time.Duration) {
 	l.mayBeEvicted = true
 	if after := l.drawn(l.of.Evict.After, -1, "evict"); after > 0 && !critical(l.model.pod) {
@@ -72,7 +72,8 @@ func (l *lifecycle) evict() {
 	})
 }
 
-// press starts a pressure condition of the node for the time in the PodLife, or extends it. The caller holds k.mu.
+// press starts a pressure condition of the node, or extends it. It lasts for the time in the PodLife of. The caller
+// holds k.mu.
 func (k *kubelet) press(life *life, condition corev1.NodeConditionType, of *scenario.PodLife) {
 	until := life.clock.Now().Add(of.Evict.For.D())
 	if p := k.pressures[condition]; p != nil {
@@ -134,8 +135,8 @@ func (k *kubelet) reportPressure(life *life, condition corev1.NodeConditionType,
 	k.announceNode(life, corev1.EventTypeNormal, event, statusIsNow(k.name, event), 1)
 }
 
-// conditionsNow returns the node's conditions, including current pressure conditions. If types are given in only, it
-// returns these only.
+// conditionsNow returns the node's conditions, including current pressure conditions. If only is not empty, it returns
+// just the conditions of these types.
 func (k *kubelet) conditionsNow(now time.Time, r readiness, only ...corev1.NodeConditionType) []corev1.NodeCondition {
 	k.mu.Lock()
 	defer k.mu.Unlock()

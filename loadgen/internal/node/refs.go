@@ -10,7 +10,7 @@ import (
 
 type objectRef struct{ resource, namespace, name string }
 
-// absent returns the message of a kubelet that does not find the object.
+// absent returns a kubelet's message that the object was not found.
 func (r objectRef) absent() string {
 	return fmt.Sprintf("%s %q not found", strings.TrimSuffix(r.resource, "s"), r.name)
 }
@@ -56,8 +56,7 @@ func (k *kubelet) reference(p *pod, spec *corev1.Pod) {
 	}
 }
 
-// dereference closes the watches of a pod's ConfigMaps and Secrets, except those that other pods need. The caller holds
-// k.mu.
+// dereference closes the watches of a pod's ConfigMaps and Secrets unless other pods need them. The caller holds k.mu.
 func (k *kubelet) dereference(p *pod) {
 	for _, ref := range p.refs {
 		o := k.objects[ref]

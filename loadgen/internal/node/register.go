@@ -22,14 +22,14 @@ const (
 	// nodes, the node tries for registerThrottled instead.
 	registerPatience  = time.Minute
 	registerThrottled = 10 * time.Minute
-	// One in lateEvery starting kubelets reads its Node again, because its watch has not delivered the Node yet. One in
-	// informedEvery already knows the capacity of its disk and posts no Event about it. Measured on a real kubelet
-	// (loadgen/lab/records/calibration.md).
+	// One of lateEvery kubelet starts reads the Node again, because the watch has not delivered the Node yet. One of
+	// informedEvery starts already knows the capacity of the disk and posts no Event about it. Both values were
+	// measured on a real kubelet (loadgen/lab/records/calibration.md).
 	lateEvery, informedEvery = 3, 4
 )
 
 // run registers the node, and returns when the API server has acknowledged it as Ready. It retries failed attempts for
-// the duration patience, unless an error is permanent.
+// the time patience, but not after a permanent error.
 func (k *kubelet) run(life *life, patience time.Duration) error {
 	began := life.clock.Now()
 	wiped := k.introduce(life)
@@ -97,8 +97,8 @@ func (k *kubelet) introduce(life *life) (wiped <-chan struct{}) {
 	return done
 }
 
-// order returns the index of the kubelet plus the number of its starts. A start behaves as lateEvery or informedEvery
-// describes if order is a multiple of that constant.
+// order returns a number that differs for each start of a kubelet: its index plus its number of starts. If lateEvery or
+// informedEvery divides it, the start behaves as described there.
 func (k *kubelet) order() int { return k.index + k.lives }
 
 func statusIsNow(node, reason string) string { return "Node " + node + " status is now: " + reason }

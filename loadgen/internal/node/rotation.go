@@ -21,8 +21,8 @@ const (
 	rotateBackoffMax = 5 * time.Minute
 )
 
-// rotation is the state of the renewal of a link's client certificate. Only the first dial, and later the goroutine
-// that has set due to 0, may write the fields expires and failures.
+// rotation is the state of the renewal of a link's client certificate. Only one goroutine at a time may write expires
+// and failures: the one that first dials, later the one that has set due to 0.
 type rotation struct {
 	jitter   float64      // from 0 to 1; determines when the certificate is renewed
 	due      atomic.Int64 // time of the next attempt in Unix nanoseconds; 0: never, or an attempt is running
@@ -30,9 +30,9 @@ type rotation struct {
 	failures int          // in a row
 }
 
-// rotateAt returns when to renew the client certificate of a configuration: after 70% to 90% of its validity, as a
-// kubelet does (client-go/util/certificate), and not within rotatePause from now. Both times are zero if there is no
-// certificate.
+// rotateAt returns when to renew a client certificate and when it expires. The renewal is due after 70% to 90% of the
+// validity, as in a kubelet (client-go/util/certificate), but not within rotatePause from now. Without a certificate,
+// both times are zero.
 func rotateAt(config *rest.Config, jitter float64, now time.Time) (due, expires time.Time) {
 	certs, err := cert.ParseCertsPEM(config.CertData)
 	if err != nil {
@@ -85,8 +85,8 @@ func (l *link) rotate() {
 	r.due.Store(f.plan.clock.Now().Add(wait).UnixNano())
 }
 
-// adopt makes config the configuration of later connections, unless its certificate expires no later than the current
-// one. It plans the renewal of the certificate.
+// adopt uses config for later connections if its certificate expires later than the current one. It plans the renewal
+// of the certificate.
 func (l *link) adopt(config *rest.Config) error {
 	r := &l.rotation
 	due, expires := rotateAt(config, r.jitter, l.fleet.plan.clock.Now())

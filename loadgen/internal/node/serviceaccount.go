@@ -39,14 +39,13 @@ type ServiceAccounts struct {
 
 	stop context.CancelFunc
 	done chan struct{}
-	wake chan struct{} // signals keep that the next renewal is now due earlier
+	wake chan struct{} // tells keep that the next renewal is due earlier than planned
 
 	mu     sync.Mutex
 	tokens map[string]*accountToken
 	next   time.Time // time of the next renewal; zero: no renewal planned
 }
 
-// accountToken holds the token of one account.
 type accountToken struct {
 	made  sync.Mutex // held while the account and its first token are created
 	value apiclient.Token

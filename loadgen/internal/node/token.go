@@ -10,8 +10,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// A kubelet requests a new token after 80% of the old token's lifetime, but at the latest after a day, minus a jitter
-// (pkg/kubelet/token).
+// A kubelet requests a new token after 80% of the old token's lifetime, but at the latest after a day. It subtracts a
+// random jitter (pkg/kubelet/token).
 const (
 	tokenMaxAge = 24 * time.Hour
 	tokenJitter = 10 * time.Second

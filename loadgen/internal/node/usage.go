@@ -17,9 +17,9 @@ const (
 	memoryUsage = "stormglass.dev/memory-usage"
 )
 
-// usageOf returns the CPU and memory usage of a running container. It uses the first of these that exists: an equal
-// share of the pod's demand (CPU only), an equal share of the usage in the pod's annotations, 25% to 75% of the
-// container's requests, chosen at random, and finally 10m and 32Mi.
+// usageOf returns the CPU and memory usage of a running container. The sources in order of precedence: the pod's demand
+// (CPU only) and the pod's annotations, each divided equally among its containers; then 25% to 75% of the container's
+// requests, chosen at random; then 10m and 32Mi.
 func (k *kubelet) usageOf(pod *corev1.Pod, c *corev1.Container) (u usage) {
 	share := 0.25 + draw(k.plan.Seed, "usage", string(pod.UID), c.Name)/2
 	parts := float64(len(pod.Spec.Containers))
@@ -42,8 +42,8 @@ func (k *kubelet) usageOf(pod *corev1.Pod, c *corev1.Container) (u usage) {
 	return u
 }
 
-// usage is the CPU and memory usage of a container. follows means that a demand in the scenario determines the CPU
-// usage. demanded is then the container's share of the demand's CPU seconds so far.
+// usage is the CPU and memory usage of a container. If follows is true, a demand in the scenario determines the CPU
+// usage. demanded is then this container's part of the demand's total CPU seconds so far.
 type usage struct {
 	use
 	demanded float64

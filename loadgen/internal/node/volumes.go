@@ -39,9 +39,9 @@ func (k *kubelet) mountVolumes(life *life, p *pod, pod *corev1.Pod) bool {
 	})
 }
 
-// configure waits until each ConfigMap and Secret that the pod's environment variables need exists. Meanwhile the
-// containers that need it report CreateContainerConfigError. It returns false if the pod ended first. On a restricted
-// node it returns true without a check. Unlike a kubelet, it does not check keys, and starts no container of the pod
+// configure waits until each ConfigMap and Secret that the pod's environment variables need exists. Meanwhile,
+// containers that need a missing one report CreateContainerConfigError. It returns false if the pod ended first. On a
+// restricted node it returns true without a check. Unlike a kubelet, it does not check keys, and starts no container
 // before all objects exist.
 func (k *kubelet) configure(life *life, p *pod, pod *corev1.Pod) bool {
 	if k.plan.restricted() {
@@ -71,8 +71,8 @@ func (k *kubelet) configure(life *life, p *pod, pod *corev1.Pod) bool {
 	})
 }
 
-// unconfigured returns, for each container that needs a ConfigMap or Secret that does not exist, a message that names it.
-// known is false while the API server has not answered.
+// unconfigured returns a message for each container that needs a missing ConfigMap or Secret. The message names the
+// missing object. known is false while the API server has not answered.
 func (k *kubelet) unconfigured(pod *corev1.Pod) (absent map[string]string, known bool) {
 	known = true
 	eachContainer(pod, func(_ int, c *corev1.Container, _ string) {

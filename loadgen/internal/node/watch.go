@@ -28,7 +28,7 @@ type sink struct {
 // noSink returns a sink that ignores all events. It is for watches that need only the resourceVersions.
 func noSink() sink { return sink{func() {}, func(string, []byte, view) {}, func() {}} }
 
-// maxErrorBody is the maximum number of bytes that are stored of an error response.
+// maxErrorBody is the maximum number of bytes of an error response that are kept.
 const maxErrorBody = 64 << 10
 
 // watcher keeps one watch open and opens it again when it ends, by the rules of package listwatch. It has no goroutine
@@ -56,7 +56,6 @@ type watcher struct {
 	machine listwatch.Machine
 }
 
-// start opens the watch in the background.
 func (w *watcher) start() { w.life.spawn(w.open) }
 
 func (w *watcher) stop() {
@@ -280,7 +279,7 @@ func (s *watchStream) finish(err error) {
 	}
 }
 
-// verdict counts the outcome of an attempt. It returns the wait before the next attempt, and whether to try again. held
+// verdict counts the outcome of an attempt. It returns whether to try again, and the wait before the next attempt. held
 // says whether the watch was open. The caller holds w.mu.
 func (s *watchStream) verdict(err error, held bool) (delay time.Duration, again bool) {
 	w := s.w

@@ -42,8 +42,8 @@ func wrap(apiVersion, kind string, raw []byte) []byte {
 	return appendField(out, 4, []byte{}, 0)
 }
 
-// appendField appends a field in the form in which protobuf.Fields delivers it: the bytes v, or the number x if v is
-// nil.
+// appendField appends the protobuf field n. Its value is the bytes v, or the number x if v is nil, as protobuf.Fields
+// delivers fields.
 func appendField(to []byte, n protowire.Number, v []byte, x uint64) []byte {
 	if v == nil {
 		return protowire.AppendVarint(protowire.AppendTag(to, n, protowire.VarintType), x)

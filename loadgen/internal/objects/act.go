@@ -23,9 +23,9 @@ import (
 
 // Done is the outcome of an action, for the run's timeline.
 type Done struct {
-	// Selected is the number of objects that matched the action's target. Objects is the number to which the action was
-	// applied. Refused is the number of evictions that a PodDisruptionBudget refused. Gone is the number of objects
-	// that had disappeared before their turn.
+	// Selected is the number of objects that the action's target matched. Objects is the number to which the action was
+	// applied. Refused is the number of evictions that a PodDisruptionBudget refused. Gone is the number of objects that
+	// disappeared before the action was applied to them.
 	Selected, Objects, Refused, Gone int
 }
 
@@ -41,7 +41,6 @@ func (d Done) String() string {
 	return strings.Join(words, ", ")
 }
 
-// one is a selected object.
 type one struct {
 	namespace, name string
 	index           int
@@ -90,13 +89,13 @@ func (a *Objects) Act(ctx context.Context, x scenario.Action) (Done, error) {
 	return Done{len(selected), int(done.Load()), int(refusals.Load()), int(gone.Load())}, err
 }
 
-// isThere reports whether an object could be read. It returns false if the object does not exist, or after an error.
+// isThere reports whether the object o exists. It returns false after an error.
 func (a *Objects) isThere(ctx context.Context, r Resource, o one) bool {
 	_, err := a.metadata.Resource(r.GroupVersionResource).Namespace(o.namespace).Get(ctx, o.name, metav1.GetOptions{})
 	return err == nil
 }
 
-// doing returns a function that applies action x to one object.
+// doing returns a function that applies the action x to one object.
 func (a *Objects) doing(r Resource, x scenario.Action) (func(context.Context, one) error, error) {
 	retried := func(f func(context.Context, one) error) func(context.Context, one) error {
 		return func(ctx context.Context, o one) error {
@@ -187,7 +186,7 @@ func (a *Objects) patches(r Resource, x scenario.Action) (func(one) ([]byte, err
 	if err != nil {
 		return nil, fmt.Errorf("the patch: %w", err)
 	}
-	var mu sync.Mutex // a template is not safe for concurrent use
+	var mu sync.Mutex // guards the template, which is not safe for concurrent use
 	return func(o one) ([]byte, error) {
 		values := map[string]any{"Name": o.name, "Namespace": o.namespace, "Index": o.index}
 		maps.Copy(values, x.Vars)
@@ -237,12 +236,12 @@ func (a *Objects) selector(r Resource, s scenario.Selection) string {
 	return selector
 }
 
-// given maps a resource to the name of the object that the controller manager creates in each namespace, and recreates
-// after a deletion.
+// given maps resources to the name of an object that the controller manager creates in each namespace, and creates again
+// after its deletion.
 var given = map[string]string{"configmaps": "kube-root-ca.crt", "serviceaccounts": "default"}
 
-// notGiven returns a field selector that excludes the object that the controller manager creates in each namespace (see
-// given). It returns "" if the resource has no such object, or if the selection lists names.
+// notGiven returns a field selector that excludes the object of the resource that the controller manager creates in each
+// namespace (see given). It returns "" if there is no such object, or if the selection lists names.
 func notGiven(s scenario.Selection) string {
 	if name := given[s.Resource]; name != "" && len(s.Names) == 0 {
 		return "metadata.name!=" + name
@@ -258,7 +257,6 @@ func (a *Objects) namespacesOf(r Resource) []string {
 	return []string{""}
 }
 
-// inNamespaces lists the objects of a selection, ordered by namespace and name.
 func (a *Objects) inNamespaces(ctx context.Context, r Resource, s scenario.Selection) ([]one, error) {
 	namespaces := a.namespacesOf(r)
 	found := make([][]one, len(namespaces))
@@ -274,7 +272,7 @@ func (a *Objects) inNamespaces(ctx context.Context, r Resource, s scenario.Selec
 	return slices.Concat(found...), nil
 }
 
-// selected returns the objects of a selection. If the selection has a share, each call chooses that share of the
+// selected returns the objects that the selection matches. If the selection has a share, each call draws that share of the
 // objects at random.
 func (a *Objects) selected(ctx context.Context, r Resource, s scenario.Selection) ([]one, error) {
 	var all []one
@@ -309,7 +307,7 @@ func suchAs(s scenario.Selection) string {
 	return ""
 }
 
-// ListPage is the page size of the lists that find the objects of an action.
+// ListPage is the maximum number of objects per page when an action lists its objects.
 const ListPage = 500
 
 func (a *Objects) list(ctx context.Context, r Resource, namespace string, s scenario.Selection) ([]one, error) {

@@ -11,10 +11,9 @@ import (
 	"k8s.io/client-go/tools/remotecommand"
 )
 
-// mostOutput is the size in bytes of the end of a command's output that is kept for the error message.
+// mostOutput is the number of bytes, at the end of a command's output, that are kept for the error message.
 const mostOutput = 4 << 10
 
-// exec runs a command in the first container of a pod, as kubectl exec does.
 func (a *Objects) exec(ctx context.Context, o one, command []string) error {
 	query := url.Values{"command": command, "stdout": {"true"}, "stderr": {"true"}}
 	to := a.rest.Post().AbsPath("/api/v1/namespaces/" + url.PathEscape(o.namespace) + "/pods/" + url.PathEscape(o.name) + "/exec").URL()
@@ -31,8 +30,7 @@ func (a *Objects) exec(ctx context.Context, o one, command []string) error {
 	return err
 }
 
-// tail keeps the end of the output. Both streams of a command may write to it
-// concurrently.
+// tail is a writer that keeps the end of the output. Stdout and stderr of a command may write to it concurrently.
 type tail struct {
 	mu   sync.Mutex
 	text []byte

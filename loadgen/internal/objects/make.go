@@ -25,14 +25,14 @@ const (
 	fieldManager = "stormglass"
 	definition   = "CustomResourceDefinition"
 
-	// establishedWithin is the time limit for new custom resource definitions to be served.
+	// establishedWithin is the time limit for the API server to serve new custom resource definitions.
 	establishedWithin = time.Minute
 	establishedPoll   = 200 * time.Millisecond
 )
 
-// Make creates or applies the objects of a batch, as the action says, in order and a few at a time. It first creates
+// Make creates or applies the objects of a batch, as the action says, in order and a few at a time. It first creates the
 // custom resource definitions and waits until they are served. It fails if an object exists that does not belong to the
-// run. It returns the number of objects that it created or applied.
+// run. It returns the number of created or applied objects.
 func (a *Objects) Make(ctx context.Context, all *scenario.Objects, x scenario.Action) (int, error) {
 	m := &making{Objects: a, all: all, action: x}
 	if x.OnlyMissing {
@@ -55,7 +55,7 @@ func (a *Objects) Make(ctx context.Context, all *scenario.Objects, x scenario.Ac
 
 func isDefinition(k scenario.ObjectKind) bool { return k.Kind == definition }
 
-// making is one batch in progress.
+// making is the state of one call of Make.
 type making struct {
 	*Objects
 	all     *scenario.Objects
@@ -63,7 +63,7 @@ type making struct {
 	present map[string]bool // paths of existing objects; nil: create all objects
 	made    atomic.Int64
 
-	mu          sync.Mutex // guards definitions, and all, which is not safe for concurrent use
+	mu          sync.Mutex // guards definitions and all
 	definitions []string
 }
 
@@ -74,8 +74,8 @@ func (m *making) at(i int) (scenario.Object, error) {
 	return o, err
 }
 
-// pass creates either the custom resource definitions or all other objects. The action's rate applies to requests;
-// objects that exist already need no request.
+// pass creates or applies either the custom resource definitions or all other objects of the batch. It sends requests at
+// the action's rate, and no request for objects that exist already.
 func (m *making) pass(ctx context.Context, definitions bool) error {
 	missing, err := m.missing(definitions)
 	if err != nil {
@@ -91,7 +91,7 @@ func (m *making) pass(ctx context.Context, definitions bool) error {
 			return err
 		}
 		if definitions && !m.defines(o.Name) {
-			return nil // each namespace's iteration contains the definition again
+			return nil // a batch contains a definition once per namespace, but it is cluster-scoped
 		}
 		if err := m.make(ctx, r, o, m.action.Kind == "apply"); err != nil {
 			return err
@@ -125,7 +125,7 @@ func (m *making) missing(definitions bool) (all []int, err error) {
 	return all, nil
 }
 
-// defines records a definition, and reports whether it is the first of that name.
+// defines records the name of a definition. It reports whether the name is new.
 func (m *making) defines(name string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -136,7 +136,7 @@ func (m *making) defines(name string) bool {
 	return true
 }
 
-// findPresent lists the existing objects of the batch's kinds.
+// findPresent lists the existing objects of the kinds in the batch.
 func (m *making) findPresent(ctx context.Context) error {
 	m.present = map[string]bool{}
 	for _, k := range m.all.Kinds() {
@@ -155,7 +155,8 @@ func (m *making) findPresent(ctx context.Context) error {
 	return nil
 }
 
-// each calls f with 0 to n-1, a few calls at a time. It starts at most perSecond calls per second; 0 means no limit.
+// each calls f with each number from 0 to n-1, several at a time. It starts at most perSecond calls per second; 0 means no
+// limit.
 func each(ctx context.Context, n int, perSecond float64, f func(ctx context.Context, i int) error) error {
 	meter := meterOf(ctx)
 	if perSecond <= 0 {
@@ -175,9 +176,9 @@ func each(ctx context.Context, n int, perSecond float64, f func(ctx context.Cont
 	return err
 }
 
-// Try asks the API server to check the first object of each kind of a batch, by dry run. It returns an error only for
-// an object that the API server can never accept. It ignores other errors, which may only mean that a needed object
-// does not exist yet. Make reports them.
+// Try asks the API server to check, by dry run, the first object of each kind in a batch. It returns an error only for an
+// object that the API server can never accept. Other errors may only mean that something which the object needs does not
+// exist yet; Make reports them if they persist.
 func (a *Objects) Try(ctx context.Context, all *scenario.Objects) error {
 	firsts, err := all.Firsts()
 	if err != nil {
@@ -186,7 +187,7 @@ func (a *Objects) Try(ctx context.Context, all *scenario.Objects) error {
 	for _, o := range firsts {
 		r, err := ResourceOf(a.mapper, o)
 		if err != nil {
-			continue // its definition may be part of the batch
+			continue // the batch may contain the definition of the kind
 		}
 		a.options.Complete(o, r.Namespaced)
 		err = a.create(ctx, r, o, metav1.DryRunAll)
@@ -215,7 +216,7 @@ func (a *Objects) make(ctx context.Context, r Resource, o scenario.Object, apply
 		return a.create(ctx, r, o, "")
 	})
 	if apierrors.IsAlreadyExists(err) && attempts > 1 && a.own(ctx, r, o) {
-		return nil // the answer to an earlier attempt was lost
+		return nil // an earlier attempt created the object, but its answer was lost
 	}
 	if err != nil {
 		return refused("create", o, err)
@@ -238,7 +239,7 @@ func (a *Objects) create(ctx context.Context, r Resource, o scenario.Object, dry
 	return request.Do(ctx).Error()
 }
 
-// apply applies an object, and takes over the ownership of all its fields.
+// apply sends a server-side apply of an object, and takes over the ownership of all its fields.
 func (a *Objects) apply(ctx context.Context, r Resource, o scenario.Object) error {
 	if o.Name == "" {
 		return errors.New("an object without a name cannot be applied")
@@ -259,7 +260,6 @@ func (a *Objects) apply(ctx context.Context, r Resource, o scenario.Object) erro
 	})
 }
 
-// own reports whether an existing object belongs to the run.
 func (a *Objects) own(ctx context.Context, r Resource, o scenario.Object) bool {
 	if r.Namespaced {
 		return true
@@ -286,7 +286,7 @@ func (a *Objects) awaitEstablished(ctx context.Context, names []string) error {
 	return nil
 }
 
-// crd holds the needed fields of a CustomResourceDefinition.
+// crd holds the fields of a CustomResourceDefinition that this package needs.
 type crd struct {
 	Spec struct {
 		Group string `json:"group"`
@@ -303,8 +303,8 @@ type crd struct {
 	} `json:"status"`
 }
 
-// notEstablished returns why a definition cannot be used yet, or "". It also checks discovery, by which this package
-// finds resources, because a definition can be established before discovery lists its resource.
+// notEstablished returns why a definition cannot be used yet, or "". It also checks discovery, from which this package gets
+// resources: a definition can be established before discovery lists its resource.
 func (a *Objects) notEstablished(ctx context.Context, name string) (string, error) {
 	var d crd
 	if err := a.read(ctx, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/"+name, &d); err != nil {
@@ -322,7 +322,7 @@ func (a *Objects) notEstablished(ctx context.Context, name string) (string, erro
 	return why, nil
 }
 
-// undiscovered returns the version of a custom resource that discovery lacks, or "".
+// undiscovered returns a version of the custom resource that discovery does not list yet, or "".
 func (a *Objects) undiscovered(ctx context.Context, d crd) (string, error) {
 	for _, v := range d.Spec.Versions {
 		if !v.Served {
@@ -340,7 +340,6 @@ func (a *Objects) undiscovered(ctx context.Context, d crd) (string, error) {
 	return "", nil
 }
 
-// read gets a path and decodes the JSON.
 func (a *Objects) read(ctx context.Context, path string, into any) error {
 	answer := a.rest.Get().AbsPath(path).SetHeader("Accept", "application/json").Do(ctx)
 	if err := answer.Error(); err != nil { // Raw alone would lose the reason of a refusal
@@ -356,7 +355,6 @@ func (a *Objects) read(ctx context.Context, path string, into any) error {
 	return nil
 }
 
-// tooMany reports whether an eviction was refused by a PodDisruptionBudget.
 func tooMany(err error) bool {
 	status := apierrors.APIStatus(nil)
 	return errors.As(err, &status) && status.Status().Code == http.StatusTooManyRequests

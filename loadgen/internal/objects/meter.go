@@ -9,8 +9,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// longestRequest is the longest latency that a Meter records. It is long because it includes retries while the control
-// plane is unavailable.
+// longestRequest is the longest latency that a Meter records. It includes retries while the control plane is unavailable.
 const longestRequest = 10 * time.Minute
 
 // Meter measures the requests of one action in one phase, including all repetitions of the action. A nil Meter measures
@@ -19,7 +18,7 @@ type Meter struct {
 	mu        sync.Mutex
 	requests  int64 // number of requests that were due
 	done      int64
-	refused   int64 // subset of done: refused by a PodDisruptionBudget
+	refused   int64 // part of done: evictions that a PodDisruptionBudget refused
 	due, took time.Duration
 	service   *latency.Histogram
 }
@@ -34,13 +33,11 @@ func WithMeter(ctx context.Context, m *Meter) context.Context {
 	return context.WithValue(ctx, meterKey{}, m)
 }
 
-// meterOf returns the Meter of a context, or nil.
 func meterOf(ctx context.Context) *Meter {
 	m, _ := ctx.Value(meterKey{}).(*Meter)
 	return m
 }
 
-// timed calls f and records how long it took.
 func (m *Meter) timed(f func() error) error {
 	if m == nil {
 		return f()
@@ -51,7 +48,7 @@ func (m *Meter) timed(f func() error) error {
 	return err
 }
 
-// request calls f, which sends one request, and records how long it took and whether it was answered.
+// request calls f, which sends one request. It records how long f took and whether the request was answered.
 func (m *Meter) request(f func() error) error {
 	err := m.timed(f)
 	if m != nil && err == nil {
@@ -62,7 +59,8 @@ func (m *Meter) request(f func() error) error {
 	return err
 }
 
-// refuse counts a request as refused by a PodDisruptionBudget. The method request has already counted it as done.
+// refuse records that a PodDisruptionBudget refused the last request. The method request has already counted that request
+// as done.
 func (m *Meter) refuse() {
 	if m != nil {
 		m.mu.Lock()
@@ -71,8 +69,8 @@ func (m *Meter) refuse() {
 	}
 }
 
-// round adds one repetition of the action, with n requests at the rate perSecond, which took the given time. If ctx has
-// ended, requests that were due later than that do not count.
+// round adds one round of the action: n requests at the rate perSecond, which together took the time took. If ctx has
+// ended, it counts only the requests that were due before that.
 func (m *Meter) round(ctx context.Context, n int, perSecond float64, took time.Duration) {
 	if m == nil || perSecond <= 0 {
 		return

@@ -25,9 +25,9 @@ import (
 
 // Options configure Objects.
 type Options struct {
-	// Namespaces are the namespaces of objects. scenario.Object refers to them by index. They must exist.
+	// Namespaces lists the namespaces of the objects, which must exist. scenario.Object.Namespace is an index into it.
 	Namespaces []string
-	// Labels are the labels of every object. The label OwnLabel distinguishes the run's own objects from others.
+	// Labels are the labels of every object. OwnLabel is the one that distinguishes the run's own objects from others.
 	Labels   map[string]string
 	OwnLabel string
 	// NodeSelector and Tolerations place pods on the run's nodes. Nil adds nothing to pods.
@@ -46,8 +46,9 @@ const RunLabel = "stormglass.dev/run"
 // CreatorPrefix is the prefix of the field managers that Creator returns.
 const CreatorPrefix = "stormglass-run-"
 
-// Creator returns the field manager with which the run that sets labels creates objects. It is used for creations only:
-// if the managedFields of an object contain it, the run created the object, even if the object has lost RunLabel.
+// Creator returns the field manager with which a run creates objects. labels are the run's labels. The run uses it for
+// nothing else. If the managedFields of an object contain it, the run created the object, even if the object has lost
+// RunLabel.
 func Creator(labels map[string]string) string { return CreatorPrefix + labels[RunLabel] }
 
 // Objects performs actions on objects of any resource. It is safe for concurrent use.
@@ -82,7 +83,7 @@ func New(config *rest.Config, o Options) (*Objects, error) {
 	return &Objects{options: o, config: config, rest: requests, metadata: listing, mapper: mapper}, nil
 }
 
-// Mapper returns a mapper that finds the resources of kinds by discovery: on first use, and again for an unknown kind.
+// Mapper returns a mapper from kinds to resources. It uses discovery on first use, and again for an unknown kind.
 func Mapper(config *rest.Config) (*restmapper.DeferredDiscoveryRESTMapper, error) {
 	client, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
@@ -121,7 +122,7 @@ func ResourceOf(mapper meta.RESTMapper, o scenario.Object) (Resource, error) {
 	return Resource{found.Resource, o.Kind, found.Scope.Name() == meta.RESTScopeNameNamespace}, nil
 }
 
-// resourceOf calls ResourceOf, and retries while the control plane is unavailable.
+// resourceOf is like ResourceOf, but retries while the control plane is unavailable.
 func (a *Objects) resourceOf(ctx context.Context, o scenario.Object) (r Resource, err error) {
 	err = a.options.Retry(ctx, func() error {
 		r, err = ResourceOf(a.mapper, o)
@@ -130,7 +131,6 @@ func (a *Objects) resourceOf(ctx context.Context, o scenario.Object) (r Resource
 	return r, err
 }
 
-// named finds a resource by its name, such as "deployments.apps".
 func (a *Objects) named(name string) (Resource, error) {
 	gr := schema.ParseGroupResource(name)
 	kind, err := a.mapper.KindFor(gr.WithVersion(""))
@@ -146,7 +146,8 @@ func (a *Objects) named(name string) (Resource, error) {
 	return Resource{}, fmt.Errorf("find resource %s: %w", name, err)
 }
 
-// Path returns the URL path of the collection in a namespace. rest may add an object's name and a subresource.
+// Path returns the URL path of the resource's collection in a namespace. rest is appended: an object's name and a
+// subresource.
 func (r Resource) Path(namespace string, rest ...string) string {
 	var b strings.Builder
 	if r.Group == "" {
@@ -166,7 +167,6 @@ func (r Resource) Path(namespace string, rest ...string) string {
 	return b.String()
 }
 
-// podSpecs maps kinds to the path of the pod spec in their manifests.
 var podSpecs = map[string][]string{
 	"Pod": {"spec"}, "PodTemplate": {"template", "spec"}, "CronJob": {"spec", "jobTemplate", "spec", "template", "spec"},
 	"Deployment": {"spec", "template", "spec"}, "ReplicaSet": {"spec", "template", "spec"}, "StatefulSet": {"spec", "template", "spec"},
@@ -196,8 +196,7 @@ func (o Options) Complete(object scenario.Object, namespaced bool) {
 	o.place(object.Manifest, path)
 }
 
-// nameNamespace replaces scenario.NamespaceMark by the name of a namespace in all strings of a manifest, and returns the
-// value.
+// nameNamespace replaces scenario.NamespaceMark in all strings of value by the namespace's name, and returns the value.
 func nameNamespace(value any, name string) any {
 	switch v := value.(type) {
 	case string:
@@ -214,7 +213,7 @@ func nameNamespace(value any, name string) any {
 	return value
 }
 
-// place adds the selector and tolerations of the run's nodes to a pod spec.
+// place adds the node selector and the tolerations of the run's nodes to the pod spec at path.
 func (o Options) place(manifest map[string]any, path []string) {
 	if len(o.NodeSelector) == 0 {
 		return
@@ -244,7 +243,6 @@ func child(of map[string]any, key string) map[string]any {
 	return c
 }
 
-// owns reports whether the labels mark an object of the run.
 func (o Options) owns(labels map[string]string) bool {
 	return labels[o.OwnLabel] != "" && labels[o.OwnLabel] == o.Labels[o.OwnLabel]
 }

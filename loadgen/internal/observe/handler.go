@@ -141,7 +141,7 @@ func isA[E error](err error) bool {
 	return ok
 }
 
-// limited sets the data of a to all, truncated to the limit of the request. If it truncates the list, it adds a
+// limited returns a with all as its data, truncated to the limit of the request. If it truncates all, it adds a
 // warning.
 func limited[T any](a answer, all []T, limit int) answer {
 	if limit > 0 && len(all) > limit {

@@ -8,10 +8,10 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/record"
 )
 
-// Past is a Recorder that represents finished runs. It has no targets. Config.Samples must be set to the samples of the
+// Past is a Recorder for finished runs. It has no targets. With Past, Config.Samples must be set to the samples of the
 // runs.
 type Past struct {
-	// Every is the longest scrape interval of these runs.
+	// Every is the longest scrape interval of the runs.
 	Every time.Duration
 	// Kinds are the types of the metric families, by name.
 	Kinds map[string]model.MetricType

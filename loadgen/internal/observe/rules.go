@@ -74,8 +74,8 @@ func newEvaluator(c Config, externalURL string) (_ *evaluator, err error) {
 	if err != nil {
 		return nil, err
 	}
-	// In its first update, a manager does not fire alerts until it has restored their earlier state. This store is new and
-	// has no such state, so the first update has no rules.
+	// In its first update, a manager restores the earlier state of alerts before it fires any. This new store has no
+	// earlier state, so the first update contains no rules.
 	if err := e.manager.Update(ruleInterval, nil, labels.EmptyLabels(), externalURL, nil); err != nil {
 		return nil, err
 	}

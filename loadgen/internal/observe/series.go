@@ -64,8 +64,8 @@ func (s *Server) labelValues(r *http.Request) (answer, error) {
 	})
 }
 
-// search parses the parameters that the endpoints for series, label names and label values have in common, and calls
-// find with a querier.
+// search parses the parameters that the endpoints for series, label names and label values have in common. It then
+// calls find with a querier.
 func (s *Server) search(r *http.Request, find func(ctx context.Context, q storage.Querier, sets [][]*labels.Matcher, start, end int64, limit int) (answer, error)) (a answer, err error) {
 	limit, err := limitOf(r)
 	if err != nil {
@@ -87,8 +87,8 @@ func (s *Server) search(r *http.Request, find func(ctx context.Context, q storag
 	return find(r.Context(), q, sets, start, end, limit)
 }
 
-// union calls find for each set of matchers and returns the sorted union of the results. Without sets, it calls find
-// once, without matchers.
+// union calls find for each set of matchers and returns the sorted union of the results. If sets is empty, it calls
+// find once, without matchers.
 func union(sets [][]*labels.Matcher, limit int, find func([]*labels.Matcher) ([]string, annotations.Annotations, error)) (answer, error) {
 	if len(sets) == 0 {
 		sets = [][]*labels.Matcher{nil}

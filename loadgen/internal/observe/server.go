@@ -3,8 +3,8 @@
 // Prometheus data source, promtool and every other client of that API work with it unmodified.
 //
 // The engine, the storage and the rules manager are Prometheus' own; the handlers are ours. Prometheus' handlers
-// (web/api/v1) also implement remote write and OTLP. They would add 30 modules, including most of an OpenTelemetry
-// collector, and 14 MB to a program of 62 MB (docs/design.md).
+// (web/api/v1) also implement remote write and OTLP. Using them would add 30 modules, including most of an
+// OpenTelemetry collector, and 14 MB to a program of 62 MB (docs/design.md).
 //
 // The API is read-only. Results of rules are written to a separate store, so that observing a run does not change its
 // archive.
@@ -42,7 +42,7 @@ const (
 	maxSamples   = 5_000_000
 	queryTimeout = 30 * time.Second
 	maxQueries   = 4
-	// lastAnswers is the time that queries in progress have to end when the server closes.
+	// lastAnswers is the time limit for queries in progress when the server closes.
 	lastAnswers = 2 * time.Second
 )
 
@@ -169,7 +169,7 @@ func (s slots) Insert(ctx context.Context, _ string) (int, error) {
 	}
 }
 
-// cause returns the error of the system call in err, without the address, which the caller's message contains.
+// cause returns the system call's error in err, or err. It omits the address, because the caller's message contains it.
 func cause(err error) error {
 	if syscall, ok := errors.AsType[*os.SyscallError](err); ok {
 		return syscall.Err

@@ -151,7 +151,7 @@ func (s *Server) alertmanagers(*http.Request) (answer, error) {
 	return answer{data: map[string][]any{"activeAlertmanagers": {}, "droppedAlertmanagers": {}}}, nil
 }
 
-// oneOf reports whether wanted is empty or contains name.
+// oneOf reports whether wanted contains name. An empty wanted contains every name.
 func oneOf(wanted []string, name string) bool {
 	return len(wanted) == 0 || slices.Contains(wanted, name)
 }

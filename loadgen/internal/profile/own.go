@@ -16,11 +16,11 @@ const (
 	blockRate = 10_000
 )
 
-// Own returns the Source for this process. Because sampling costs CPU time, profiles of mutexes and blocking contain
-// only events between Watch and stop.
+// Own returns the Source for this process. Its profiles of mutexes and blocking contain only events between Watch and
+// stop, because sampling these costs CPU time.
 func Own(component string) Source { return Source{component, component, takeOwn} }
 
-// Watch makes this process sample the events that the given kinds of profile need, until stop is called.
+// Watch starts to sample the events in this process that the given kinds of profile need. stop ends the sampling.
 func Watch(kinds []string) (stop func()) {
 	mutexes, blocks := false, false
 	for _, kind := range kinds {

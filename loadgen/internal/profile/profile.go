@@ -28,7 +28,7 @@ const (
 // maxBytes is the maximum size of a profile in bytes. A heap profile of a large API server has about a megabyte.
 const maxBytes = 64 << 20
 
-// transferWithin is the time limit for a process to send a profile, in addition to the duration of the profile.
+// transferWithin is the time limit for receiving a profile from a process. It is added to the duration of the profile.
 const transferWithin = 20 * time.Second
 
 // Source is a process that can be profiled.
@@ -39,7 +39,7 @@ type Source struct {
 	take func(ctx context.Context, kind string, length time.Duration, into io.Writer) error
 }
 
-// Remote returns the Source for a process that serves profiles at URLs below base, like net/http/pprof. client must be
+// Remote returns the Source for a process that serves profiles below the URL base, like net/http/pprof. client must be
 // authorized to get them.
 func Remote(component, kind, base string, client *http.Client) Source {
 	return Source{component, kind, func(ctx context.Context, kind string, length time.Duration, into io.Writer) error {
@@ -83,7 +83,6 @@ func emptiness(component, kind string) string {
 	return component + " sent a profile without samples"
 }
 
-// address returns the URL at which a process serves a profile.
 func address(base, kind string, length time.Duration) string {
 	base = strings.TrimSuffix(base, "/") + "/"
 	if kind == cpu {
@@ -128,7 +127,6 @@ func refused(resp *http.Response, said string) error {
 // sampleField is the number of the field sample in the message Profile of pprof's profile.proto.
 const sampleField = 2
 
-// samples returns the number of samples in a profile.
 func samples(data []byte) (n int, err error) {
 	r, err := gzip.NewReader(bytes.NewReader(data))
 	if err != nil {

@@ -20,9 +20,9 @@ import (
 // kubeletPort is the port of a node's first kubelet. Each further kubelet uses the next port.
 const kubeletPort = 10250
 
-// kubeletConfig sets the fields that differ from a kubelet's defaults. It disables cgroups per QoS class, because
-// these need the cgroups of the kubelet, which do not exist in a container. Because authorization is AlwaysAllow,
-// the API server's certificate has the rights of an administrator.
+// kubeletConfig sets the fields that differ from a kubelet's defaults. It disables cgroups per QoS class, because they
+// need cgroups that do not exist in a container. Because authorization is AlwaysAllow, the API server's certificate has
+// the rights of an administrator.
 const kubeletConfig = `apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 address: %[1]s
@@ -49,13 +49,13 @@ volumePluginDir: %[3]s/volume-plugins
 podLogsDir: %[3]s/pod-logs
 `
 
-// pluginsOfKubelets is a directory that every kubelet creates, wherever its root directory is.
+// pluginsOfKubelets is a directory that every kubelet creates, even if its root directory is elsewhere.
 const pluginsOfKubelets = "/usr/libexec/kubernetes"
 
 // Join starts a kubelet, which registers as a node of the control plane. stop ends the kubelet; its pods continue to
-// run. All kubelets of a Node share its container runtime and addresses. They would kill each other's pods, so with
-// several kubelets no pods may run on the nodes. settings are fields of the KubeletConfiguration, in YAML, such as
-// `evictionHard: {memory.available: 1Gi}`.
+// run. All kubelets of a Node share its container runtime and addresses. Do not run pods on a Node with several
+// kubelets, because each kubelet would kill the pods of the others. settings are YAML fields of the
+// KubeletConfiguration, such as `evictionHard: {memory.available: 1Gi}`.
 func (n *Node) Join(ctx context.Context, name string, settings ...string) (stop func(), err error) {
 	dir := filepath.Join(n.dir, name)
 	if err := os.Mkdir(dir, 0o700); err != nil {

@@ -15,8 +15,7 @@ import (
 	"strconv"
 )
 
-// link is the network that connects a node and its pods with this machine. The zero value means that there is no
-// network.
+// link is the network between a node with its pods and this machine. The zero value means that there is no network.
 type link struct {
 	device     string // network device on this machine
 	host, node netip.Addr
@@ -97,9 +96,9 @@ func ip(ctx context.Context, args ...string) error {
 	return fmt.Errorf("ip %s: %w: %s", args, err, bytes.TrimSpace(out))
 }
 
-// relay forwards connections from the node to the API server. It listens in the node, at the address of the Service for
-// pods and on the loopback device for the node's own programs. It returns the loopback URL, because the rules of a
-// kube-proxy refuse a Service without endpoints.
+// relay forwards connections from the node to the API server. It listens in the node at the address of the Service for
+// pods, and at a loopback address for the node's own programs. It returns the loopback URL, because kube-proxy refuses
+// connections to a Service without endpoints.
 func (n *Node) relay(service netip.AddrPort) (server string, err error) {
 	to, err := url.Parse(n.cluster.Server)
 	if err != nil {

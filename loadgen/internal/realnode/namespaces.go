@@ -19,16 +19,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// namespaces are the Linux namespaces of a node: process IDs, mounts and network. When the first process ends, the
-// kernel kills all processes in them and removes their mounts.
+// namespaces are the Linux namespaces of a node for process IDs, mounts and network. When the first process in them
+// ends, the kernel kills all other processes in them and removes their mounts.
 type namespaces struct {
 	first *exec.Cmd
 	alive io.Closer   // standard input of the first process, which exits when this closes, even if this program is killed
 	calls chan func() // functions that a thread in the namespaces calls
 }
 
-// replaced are directories to which the runtime and the kubelet write regardless of their configuration. In a
-// node, the node's own directories are mounted over them.
+// replaced lists directories to which the container runtime and the kubelet write regardless of their configuration. In
+// a node, the node's own directories are mounted over them.
 var replaced = []string{"run", "var/lib", "var/log"}
 
 // firstProcess mounts the directories below $0 over the same directories of this machine, and waits until its input closes.
@@ -76,7 +76,7 @@ func newNamespaces(dir string) (*namespaces, error) {
 	return s, nil
 }
 
-// enter returns a channel of functions, which a thread in the namespaces of a process calls.
+// enter starts a thread in the namespaces of a process, and returns a channel of functions that this thread calls.
 func enter(pid int) (chan func(), error) {
 	calls, entered := make(chan func()), make(chan error)
 	go func() {
@@ -113,7 +113,7 @@ func (s *namespaces) within(f func() error) error {
 	return <-done
 }
 
-// stopWithin is how long a program may take to end after SIGTERM, before it is killed.
+// stopWithin is the time that a program has to end after SIGTERM. After that it is killed.
 const stopWithin = 20 * time.Second
 
 // start starts a program in the namespaces, and appends its output to a log.
@@ -147,7 +147,6 @@ func (s *namespaces) start(log, program string, args ...string) (stop func(), er
 	}), nil
 }
 
-// run runs a program in the namespaces and returns its output.
 func (s *namespaces) run(ctx context.Context, program string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Dir = "/"

@@ -2,7 +2,7 @@
 // Stormglass.
 //
 // A Node has its own process IDs, mounts and network. When a Node ends, its processes are killed and its mounts
-// removed. This also happens when the program that started it is killed. The network:
+// removed. This also happens when the program that started the Node is killed. The network:
 //
 //	this machine, 10.213.K.1 ── node, 10.213.K.2 ── pods, 10.213.K.128/25
 //
@@ -67,7 +67,7 @@ type Node struct {
 	temporary  bool
 	spaces     *namespaces
 	link       link
-	// madePlugins is true if the directory pluginsOfKubelets did not exist on this machine before.
+	// madePlugins reports whether the node created the directory pluginsOfKubelets on this machine.
 	madePlugins bool
 	relays      []net.Listener
 	server      string // URL of the API server for programs in the node
@@ -202,7 +202,6 @@ func (n *Node) keepLogs() string {
 	return n.dir
 }
 
-// file writes a file in the node's directory.
 func (n *Node) file(name, text string) (path string, err error) {
 	path = filepath.Join(n.dir, name)
 	return path, os.WriteFile(path, []byte(text), 0o600)

@@ -86,8 +86,8 @@ func (n *Node) containers() (ids []string) {
 // cgroups is the root directory of cgroups. With cgroups v1 it contains a directory per controller.
 const cgroups = "/sys/fs/cgroup"
 
-// removeCgroups removes the cgroups of containers. Their processes were killed together with the runtime, which could
-// not remove them.
+// removeCgroups removes the cgroups of containers. The runtime could not remove them, because it was killed together
+// with the containers.
 func removeCgroups(ids []string) error {
 	var found []string
 	err := filepath.WalkDir(cgroups, func(path string, d fs.DirEntry, err error) error {

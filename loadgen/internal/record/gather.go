@@ -7,13 +7,13 @@ import (
 )
 
 const (
-	// gatherPause is the pause between reads of a /metrics response. Components write the response in pieces of 4 KB, and
-	// waking this process for each piece costs more CPU time than parsing it.
+	// gatherPause is the pause between reads of a /metrics response. Components write the response in parts of 4 KB.
+	// Waking this process for each part would cost more CPU time than parsing the part.
 	gatherPause  = 2 * time.Millisecond
 	gatherBuffer = 128 << 10
 )
 
-// dialGathering opens a connection that combines small pieces of data into large reads.
+// dialGathering opens a connection that combines small amounts of received data into large reads.
 func dialGathering(ctx context.Context, network, address string) (net.Conn, error) {
 	// These are the times of net/http's default transport.
 	c, err := (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext(ctx, network, address)

@@ -18,8 +18,8 @@ const jobLoadgen = "loadgen"
 func Jobs() []string { return append(control.Kinds(), jobLoadgen) }
 
 // keepList returns the names of the metric families that are recorded for a job. A name that ends in * is a prefix.
-// Jobs have separate lists because all components run in one binary, so the /metrics of one component may include
-// families of another.
+// Each job has its own list, because all components are one binary: the /metrics of one component may include families
+// of another.
 func keepList(job string) []string {
 	const process, kube = metricnames.Process, metricnames.Kube
 	switch job {
@@ -52,7 +52,7 @@ type keeper struct {
 	drop     map[string]bool
 }
 
-// newKeeper returns a keeper for a job. extra lists families or series to keep in addition to keepList, drop lists
+// newKeeper returns a keeper for a job. extra lists families or series to keep in addition to keepList. drop lists
 // families to leave out.
 func newKeeper(job string, extra, drop []string) *keeper {
 	k := &keeper{exact: map[string]bool{}, drop: map[string]bool{}}
@@ -80,8 +80,8 @@ func (k *keeper) keep(family string) bool {
 		slices.ContainsFunc(seriesSuffixes, func(s string) bool { return k.exact[family+s] })
 }
 
-// Names returns a regular expression that matches the names of a job's recorded series. A matching series is not
-// recorded if dropped returns true for its name. extra and drop are the same as in Options.
+// Names returns a regular expression for the names of a job's recorded series. A matching series is still left out if
+// dropped returns true for its name. extra and drop are the same as in Options.
 func Names(job string, extra, drop []string) (pattern string, dropped func(series string) bool) {
 	k := newKeeper(job, extra, drop)
 	var exact, prefixes []string
@@ -160,7 +160,6 @@ func nameEnd(b []byte) int {
 	return len(b)
 }
 
-// belongs reports whether a series line belongs to the metric family.
 func belongs(line, family []byte) bool {
 	if len(family) == 0 || !bytes.HasPrefix(line, family) {
 		return false

@@ -14,14 +14,14 @@ type lines struct {
 	known []knownLine
 }
 
-// knownLine is the line text[from:to] of a known series. A space at index space separates the series from the value.
+// knownLine is the line text[from:to] of a known series. text[space] is the space between the series and the value.
 type knownLine struct {
 	from, space, to int
 	series          *series
 	value           float64
 }
 
-// remember keeps the lines of the latest scrape for comparison with the next scrape.
+// remember keeps the lines of this scrape for comparison with the next scrape.
 func (t *target) remember() {
 	t.now, t.before = t.before, t.now
 	for i, l := range t.before.known {
@@ -80,7 +80,7 @@ func (b *batch) read(line []byte) (l knownLine, ok bool) {
 	if len(line) == 0 || line[0] == '#' {
 		return l, false
 	}
-	var last []byte // the series that this line is expected to have
+	var last []byte // the expected name and labels on this line
 	if b.expect < len(b.before.known) {
 		old := &b.before.known[b.expect]
 		if text := b.before.text[old.from:old.to]; bytes.Equal(line, text) && !old.series.stale {

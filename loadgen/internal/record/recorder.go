@@ -49,8 +49,8 @@ const (
 type Options struct {
 	// Interval is the time between periodic scrapes of one target. Zero means 5 s.
 	Interval time.Duration
-	// Extra lists metric families, or single series of them, to record in addition to the default families, because gates
-	// read them.
+	// Extra lists metric families, or single series, that gates read and that are recorded in addition to the default
+	// families.
 	Extra []string
 	// Drop names metric families that are not recorded. It takes precedence over Extra and the default families.
 	Drop []string
@@ -149,8 +149,7 @@ func (r *Recorder) loop(ctx context.Context, t *target, offset time.Duration) er
 	}
 }
 
-// skipPart determines when a periodic scrape is skipped: if a boundary scrape was less than 1/skipPart of the interval
-// ago.
+// skipPart limits the time after a boundary scrape in which periodic scrapes are skipped: 1/skipPart of the interval.
 const skipPart = 5
 
 // periodic scrapes one target, unless a boundary scrape was less than 1/skipPart of the interval ago.
@@ -212,7 +211,7 @@ func (r *Recorder) Scrapes() result.Scrapes {
 	return result.Scrapes{Done: r.counts.Done, Failed: maps.Clone(r.counts.Failed)}
 }
 
-// Close writes all samples into one block, which is small and opens quickly, and removes the write-ahead log. If that
+// Close writes all samples into one block, which is small and opens quickly, and removes the write-ahead log. If Close
 // fails, the log remains, and archive.Open recovers the samples from it.
 func (r *Recorder) Close() error {
 	for _, t := range r.targets {
@@ -270,7 +269,7 @@ func (r *Recorder) Types() map[string]model.MetricType {
 	return all
 }
 
-// learn records the type of a metric family. It uses typesMu because t.mu is held during a whole scrape.
+// learn records the type of a metric family. It locks typesMu, not t.mu, because t.mu is held during a whole scrape.
 func (t *target) learn(family []byte, kind model.MetricType) {
 	t.typesMu.Lock()
 	defer t.typesMu.Unlock()

@@ -2,8 +2,8 @@ package record
 
 import "time"
 
-// begin records that scrapes of targets are in progress. It must be called before they get their timestamps, and end
-// after their samples are in the archive. The caller holds mu of the targets.
+// begin marks scrapes of targets as in progress. Call it before the scrapes get their timestamps. Call end after their
+// samples are in the archive. The caller holds mu of the targets.
 func (r *Recorder) begin(targets ...*target) (end func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -20,8 +20,8 @@ func (r *Recorder) begin(targets ...*target) (end func()) {
 	}
 }
 
-// Settled returns the time up to which the archive is complete. Later scrapes only add zeros before it, for counters
-// that appear for the first time.
+// Settled returns the time up to which the archive is complete. Later scrapes only add zeros before that time, for
+// counters that appear for the first time.
 func (r *Recorder) Settled() time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()

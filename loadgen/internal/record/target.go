@@ -35,7 +35,7 @@ type target struct {
 	// mu serialises the scrapes of this target, because a series accepts samples in chronological order only. It guards
 	// the fields below, except state and types.
 	mu sync.Mutex
-	// series holds the series by their text in the response, that is, name and labels.
+	// series maps the text of a series in the response (name and labels) to its state.
 	series map[string]*series
 	own    map[string]storage.SeriesRef // series that describe scrapes, such as up
 	// reasons lists the distinct reasons of failed scrapes.
@@ -43,17 +43,17 @@ type target struct {
 	last    int64 // timestamp of the last scrape, in ms
 	scrape  int64 // number of successful scrapes so far
 	missed  int   // number of failed scrapes since the last successful one
-	// lastGood is the timestamp of the last successful scrape, in ms. started is the process start time in that scrape;
-	// 0 means that the target did not expose it.
+	// lastGood is the timestamp of the last successful scrape, in ms. started is the start time of the process in that
+	// scrape, or 0 if the target did not expose it.
 	lastGood int64
 	started  float64
 	symbols  *labels.SymbolTable
-	// raw holds the current /metrics response. others holds its kept lines that need the full parser, such as lines of new
-	// series. Both buffers are reused.
+	// raw holds the current /metrics response. others holds the kept lines of it that need the full parser, such as
+	// lines of new series. Both buffers are reused.
 	raw    bytes.Buffer
 	others []byte
-	// now holds the kept lines of the current response, and before the lines of the previous one. They are swapped after
-	// each scrape.
+	// now holds the kept lines of the current response, before holds the lines of the previous response. They are
+	// swapped after each scrape.
 	now, before lines
 
 	state TargetState // guarded by the recorder's mu
@@ -77,7 +77,6 @@ func newTarget(job, instance string, f fetch, closeIdle func(), k *keeper) *targ
 	}
 }
 
-// outcome describes one scrape.
 type outcome struct {
 	took    time.Duration
 	samples int // number of series in the response
@@ -85,8 +84,8 @@ type outcome struct {
 	failed  error
 }
 
-// record scrapes the target once and stores the samples with timestamp at, in ms, which must be later than all earlier
-// timestamps. If the scrape fails, the outcome says why. record returns an error, and stores nothing, if storing failed
+// record scrapes the target once and stores the samples with the timestamp at, in ms, which must be later than all
+// earlier timestamps. outcome says why a scrape failed. record returns an error, and stores nothing, if storing failed
 // or ctx ended. The caller holds t.mu.
 func (t *target) record(ctx context.Context, db *tsdb.DB, at int64, timeout time.Duration) (outcome, error) {
 	t.last = at
@@ -159,7 +158,7 @@ type batch struct {
 	at     int64
 	scrape int64
 	bornAt int64    // timestamp of the 0 sample that new cumulative series get; 0 means no such sample
-	born   []string // keys of new series
+	born   []string // keys of new series in target.series
 	count  int
 	expect int // index in before of the line that most likely comes next
 }
@@ -213,8 +212,8 @@ func (b *batch) add(parser textparse.Parser, kind model.MetricType) error {
 	return nil
 }
 
-// again returns the labels with which to append a sample to a known series. They are needed only if the series is
-// stale, because the storage may have dropped it; otherwise they are empty.
+// again returns the labels with which to append a sample to a known series. The labels are empty unless the series is
+// stale: only then the storage may have dropped the series.
 func (b *batch) again(s *series, parser textparse.Parser) labels.Labels {
 	if !s.stale {
 		return labels.EmptyLabels()
@@ -246,8 +245,8 @@ func (t *target) label(own labels.Labels) labels.Labels {
 	return b.Labels()
 }
 
-// cumulative reports whether a series is a counter, or a bucket, sum or count, which starts at 0 and only grows while
-// its process runs.
+// cumulative reports whether a series starts at 0 and only grows while its process runs: a counter, or a bucket, sum or
+// count.
 func cumulative(key []byte, kind model.MetricType) bool {
 	switch kind {
 	case model.MetricTypeCounter, model.MetricTypeHistogram:
@@ -275,8 +274,8 @@ func (t *target) markStale(app storage.AppenderV2, at int64, gone func(*series) 
 	return nil
 }
 
-// storeOwn stores the series that Prometheus adds to each scrape, and scrape_failed for each reason of a failed scrape
-// so far.
+// storeOwn stores the series that Prometheus adds to each scrape. It also stores scrape_failed for each reason for
+// which a scrape has failed so far.
 func (t *target) storeOwn(app storage.AppenderV2, at int64, o outcome) error {
 	up, failed := 1.0, ""
 	if o.failed != nil {
@@ -335,7 +334,7 @@ func failureReason(err error) string {
 	return "other"
 }
 
-// logAbsence logs the first of successive failed scrapes and, after the next successful one, how many failed. The
+// logAbsence logs the first failed scrape in a row. After the next successful scrape, it logs how many failed. The
 // caller holds t.mu.
 func (t *target) logAbsence(failed error, log func(format string, args ...any)) {
 	switch {

@@ -16,8 +16,8 @@ import (
 // timeForm is the format of times, in milliseconds like the archive.
 const timeForm = "2006-01-02T15:04:05.000Z"
 
-// WriteText writes the answer as a table. For an instant query, each series is one line. For a range query, the points
-// of a series follow in the lines below it, with the time since the start of the query.
+// WriteText writes the answer as a table. An instant query gives one line per series. A range query gives one line per
+// series, followed by a line for each of its points with the time since the start of the query.
 func (a Answer) WriteText(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	if !a.Range {
@@ -72,7 +72,7 @@ func (a Answer) WriteCSV(w io.Writer) error {
 	}
 	columns := slices.Sorted(maps.Keys(names))
 	out := csv.NewWriter(w)
-	_ = out.Write(append(append([]string{"time"}, columns...), "value")) // out.Error returns the error of any Write
+	_ = out.Write(append(append([]string{"time"}, columns...), "value")) // out.Error returns the first error of all Writes
 	row := func(at time.Time, of map[string]string, v float64) {
 		cells := []string{at.UTC().Format(timeForm)}
 		for _, c := range columns {

@@ -29,7 +29,7 @@ const (
 type Export struct {
 	// Labels are added to each exported series.
 	Labels map[string]string
-	// From and To limit the time of the samples. A zero From means the first sample, and a zero To the last.
+	// From and To limit the time range of the samples. A zero From means the first sample, a zero To the last sample.
 	From, To time.Time
 	// Rules also exports the results of the rules that Stormglass provides.
 	Rules bool
@@ -55,7 +55,7 @@ func (e Export) source(ctx context.Context, r *Run) (q storage.Queryable, start,
 	if !e.To.IsZero() {
 		end = min(end, e.To.UnixMilli())
 	}
-	// Include samples before the first and after the last scrape of all targets, because single targets may have been
+	// Include samples before the first and after the last scrape of all targets, because some targets may have been
 	// scraped then.
 	first, last, err := extent(ctx, q)
 	if e.To.IsZero() {
@@ -130,7 +130,7 @@ func (r *Run) Send(ctx context.Context, c *remotewrite.Client, e Export, log fun
 	return sent, nil
 }
 
-// oldSamplesHint returns a hint if a Prometheus refused samples because they are too old, otherwise "".
+// oldSamplesHint returns a hint if a Prometheus refused samples because they are too old. Otherwise it returns "".
 func oldSamplesHint(refusal string) string {
 	for _, why := range []string{"out of bounds", "out of order", "too old"} {
 		if strings.Contains(refusal, why) {
@@ -140,8 +140,8 @@ func oldSamplesHint(refusal string) string {
 	return ""
 }
 
-// readError converts an error of reading the archive to a *result.Damaged, and an error of writing the export to an
-// environment error.
+// readError converts an error of an export. An error of reading the archive becomes a *result.Damaged. An error of
+// writing becomes an environment error.
 func (r *Run) readError(err error) error {
 	if err == nil || errors.Is(err, context.Canceled) || exitcode.IsUsage(err) || exitcode.IsEnvironment(err) {
 		return err

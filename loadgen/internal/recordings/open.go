@@ -78,8 +78,8 @@ func (r *Run) Raw() storage.Queryable {
 	return q
 }
 
-// Replayed returns the scraped samples and the results of the rules that Stormglass provides, that is, of recording
-// rules and alerts. It evaluates the rules in the first call only.
+// Replayed returns the scraped samples and the results of the recording rules and alerts that Stormglass provides. It
+// evaluates the rules in the first call only.
 func (r *Run) Replayed(ctx context.Context) (storage.Queryable, error) {
 	if r.rules == nil {
 		set, err := alerting.Shipped()

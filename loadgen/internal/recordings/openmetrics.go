@@ -76,7 +76,8 @@ type textLine struct {
 	text   []byte
 }
 
-// begin formats the series, with which each line starts: name{label="value"}, or {"a name"} if the name needs quotes.
+// begin formats the series, with which each line starts: name{label="value"}, or {"a name"} for a name that needs
+// quotes.
 func (t *textLine) begin(l labels.Labels) {
 	t.text = t.text[:0]
 	name := l.Get(model.MetricNameLabel)
@@ -109,7 +110,7 @@ func (t *textLine) begin(l labels.Labels) {
 	t.series = len(t.text)
 }
 
-// with returns the line for a point. The result is valid until the next call.
+// with returns the line for one point of the series. The result is valid until the next call.
 func (t *textLine) with(p promql.FPoint) []byte {
 	t.text = t.text[:t.series]
 	switch {
@@ -140,9 +141,8 @@ func (t *textLine) quote(text string) {
 	t.text = append(t.text, '"')
 }
 
-// seconds converts ms to seconds so that Prometheus' parser converts the result back exactly. The parser multiplies by
-// 1,000 and truncates, so 1800000000.001 would lose a millisecond. seconds therefore returns the smallest number for
-// which the parser returns ms.
+// seconds converts ms to seconds so that Prometheus' parser gets ms back. The parser multiplies by 1,000 and truncates,
+// so 1800000000.001 would lose a millisecond. seconds returns the smallest number for which the parser returns ms.
 func seconds(ms int64) float64 {
 	s := float64(ms) / 1000
 	for int64(s*1000) < ms {

@@ -19,8 +19,8 @@ const maxSteps = 11_000
 
 // Query is a PromQL expression and the times at which to evaluate it.
 type Query struct {
-	// Expr is the expression. So that expressions can be copied from a dashboard, it may use Grafana's $__range,
-	// $__rate_interval and $__interval, and also $cluster and $instance, which match every value.
+	// Expr is the expression. It may be copied from a dashboard: it may use Grafana's $__range, $__rate_interval and
+	// $__interval, and also $cluster and $instance, which match every value.
 	Expr string
 	// From and To are the start and the end of a range query. An instant query is evaluated at To.
 	From, To time.Time
@@ -72,8 +72,8 @@ func (r *Run) Ask(ctx context.Context, q Query) (a Answer, err error) {
 	return a, r.queryError(err)
 }
 
-// queryError converts an error of a query to a *result.Damaged if the archive cannot be read, and to a usage error
-// otherwise.
+// queryError converts an error of a query to a *result.Damaged if the archive cannot be read. Other errors become usage
+// errors.
 func (r *Run) queryError(err error) error {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return err
@@ -84,7 +84,7 @@ func (r *Run) queryError(err error) error {
 	return exitcode.Usagef("%s", oneLine(err))
 }
 
-// readsRules reports whether an expression may read results of rules: series with a colon in their name, ALERTS, or
+// readsRules reports whether an expression may read results of rules: ALERTS, series with a colon in their name, or
 // series of any name.
 func readsRules(expr parser.Expr) bool {
 	found := false

@@ -2,9 +2,9 @@
 // (https://prometheus.io/docs/specs/prw/remote_write_spec/): a Prometheus with --web.enable-remote-write-receiver, Mimir
 // or Thanos Receive.
 //
-// The run's archive serves as the queue: a Sender reads the samples that it has not sent yet from the archive. Memory
-// use is therefore limited, and no sample is lost while the receiver is slow or unavailable. Only at its end does a run
-// wait for the Sender, for a limited time.
+// The run's archive serves as the queue: a Sender reads unsent samples from the archive. Memory use is therefore
+// limited, and no sample is lost while the receiver is slow or unavailable. A run waits for the Sender only at its end,
+// for a limited time.
 //
 // Requests, their retries and Retry-After are handled by client_golang's exp/api/remote.
 package remotewrite
@@ -111,17 +111,17 @@ func New(c Config) (*Client, error) {
 // URL returns the URL of the receiver without its query, for messages.
 func (c *Client) URL() string { return c.shown }
 
-// write posts one request and retries it until the receiver accepts or rejects it, or ctx ends. It calls retried with
-// the error before each retry.
+// write posts one request and retries it until the receiver accepts or rejects it, or ctx ends. It calls retried before
+// each retry, with the error of the failed attempt.
 func (c *Client) write(ctx context.Context, request batch, retried func(error)) error {
 	_, err := c.api.Write(ctx, remote.WriteV1MessageType, request, remote.WithWriteRetryCallback(retried))
 	return err
 }
 
-// gaveUp reports whether a request was retried as often as allowed.
+// gaveUp reports whether a request was retried as often as Config.Attempts allows.
 func (c *Client) gaveUp(retries int) bool { return c.attempts > 0 && retries >= c.attempts }
 
-// ownHeaders returns the headers that the protocol sets, so the user must not.
+// ownHeaders returns the headers that the protocol sets. The user must not set them.
 func ownHeaders() []string {
 	return []string{"Content-Type", "Content-Encoding", "Content-Length", "Host", "Transfer-Encoding", "X-Prometheus-Remote-Write-Version"}
 }
@@ -155,8 +155,8 @@ func readHeaders(file string) (http.Header, error) {
 	return headers, nil
 }
 
-// bounded adds headers to requests and limits responses to answerAtMost bytes. An error of reading a response is
-// returned by RoundTrip, so that the request is retried.
+// bounded adds headers to requests and limits responses to answerAtMost bytes. RoundTrip reads the response and returns
+// any read error, so that the request is retried.
 type bounded struct {
 	inner   http.RoundTripper
 	headers http.Header

@@ -19,8 +19,8 @@ const (
 	batchSamples = 5_000
 	// window is the time range of the archive that is read into memory at once.
 	window = 30 * time.Second
-	// lookBack is how far back the 0 of a new counter may be. The recorder adds this 0 at the time of the target's
-	// previous scrape, which may be long ago if the target was unavailable.
+	// lookBack is the maximum age of the 0 sample of a new counter. The recorder adds this sample at the time of the
+	// target's previous scrape, which may be long ago if the target was unavailable.
 	lookBack = 15 * time.Minute
 	// drainWithin is the default time limit for sending after the end of the recording.
 	drainWithin = 30 * time.Second
@@ -30,8 +30,8 @@ const (
 type Options struct {
 	// Samples is the storage of the recording. It is read repeatedly while the recorder writes it.
 	Samples storage.Queryable
-	// Settled returns the time up to which the recording is complete. Before it, the recorder only adds a 0 for each
-	// counter that appears later (see record.Recorder.Settled).
+	// Settled returns the time up to which the recording is complete. Before that time, the recorder only adds a 0 for
+	// each counter that appears later (see record.Recorder.Settled).
 	Settled func() time.Time
 	// From is the time of the earliest samples to send.
 	From time.Time
@@ -53,7 +53,7 @@ type Sender struct {
 	client *Client
 	o      Options
 
-	// done is the time, in ms, up to which samples were moved from the archive to the queue.
+	// done is the time, in ms, up to which samples were read from the archive into the queue.
 	done  int64
 	known map[uint64]bool // hashes of the series in earlier windows
 	queue []batch         // unsent batches of the current window
@@ -86,8 +86,8 @@ func (s *Sender) Stats() result.RemoteWrite {
 	return s.stats
 }
 
-// Run sends samples as they settle, until ctx ends. It then sends the remaining samples, for at most Options.Drain or
-// until hurry is closed, and counts the samples that it could not send.
+// Run sends samples until ctx ends, each as soon as the recording is complete up to its time (Options.Settled). It then
+// sends the remaining samples until Options.Drain has passed or hurry is closed. It counts unsent samples.
 func (s *Sender) Run(ctx context.Context, hurry <-chan struct{}) {
 	sending, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
@@ -126,8 +126,8 @@ func (s *Sender) Run(ctx context.Context, hurry <-chan struct{}) {
 	}
 }
 
-// flush sends all samples up to a time, window by window. It returns an error if ctx ended, the archive could not be
-// read, or the receiver could not be reached.
+// flush sends all samples up to the time to, window by window. It returns an error if ctx ended, the archive could not
+// be read, or the receiver could not be reached.
 func (s *Sender) flush(ctx context.Context, to int64) error {
 	for {
 		if err := s.sendQueue(ctx); err != nil {
@@ -146,8 +146,8 @@ func (s *Sender) flush(ctx context.Context, to int64) error {
 	}
 }
 
-// read returns the samples of the next window, which starts after done. For series that appear for the first time, it
-// also returns earlier samples, because the recorder adds a 0 before the first sample of a counter.
+// read returns the samples of the next window, from done to end. For series that appear for the first time, it also
+// returns earlier samples, because the recorder adds a 0 before the first sample of a counter.
 func (s *Sender) read(ctx context.Context, end int64) ([]batch, error) {
 	b := builder{more: s.o.Labels}
 	born := map[uint64]bool{}
@@ -225,7 +225,7 @@ func (s *Sender) failed(err error) {
 	}
 }
 
-// countUnsent counts the unsent samples in the queue and those in the archive, up to a time.
+// countUnsent counts the unsent samples up to the time to, in the queue and in the archive.
 func (s *Sender) countUnsent(ctx context.Context, to int64) {
 	var left int64
 	first := to

@@ -32,7 +32,6 @@ func WriteAB(dir string, c result.AB) error {
 	return nil
 }
 
-// answerVerdict converts an answer to a verdict.
 func answerVerdict(a result.Answer) result.Verdict {
 	switch a {
 	case result.Regressed:
@@ -100,7 +99,7 @@ func AB(w io.Writer, c result.AB, o TerminalOptions) error {
 	return err
 }
 
-// orNone returns text, or the sign for a missing value if text is empty.
+// orNone returns text, or chart.None if text is empty.
 func orNone(text string) string {
 	if text == "" {
 		return chart.None
@@ -108,7 +107,7 @@ func orNone(text string) string {
 	return text
 }
 
-// abTally returns the number of pairs or runs, such as "9 pairs, 1 thrown away".
+// abTally describes how many pairs or runs were compared, such as "9 pairs, 1 thrown away".
 func abTally(c result.AB) string {
 	if c.Sets != nil {
 		text := fmt.Sprintf("%d and %d runs, not in pairs", len(c.Sets.A), len(c.Sets.B))
@@ -144,8 +143,8 @@ func sideText(s result.Side) string {
 	return text
 }
 
-// abFigures returns the figures to show. It leaves out advisory figures without data in any run, and names them in
-// the line without.
+// abFigures returns the figures (compared metrics) to show. It leaves out advisory figures without data in any run. The
+// line without, if any, names these.
 func abFigures(c result.AB) (figures []result.ABFigure, without []string) {
 	var names []string
 	for _, f := range c.Figures {
@@ -161,14 +160,14 @@ func abFigures(c result.AB) (figures []result.ABFigure, without []string) {
 	return figures, without
 }
 
-// abNote returns the text that explains the columns.
+// abNote returns the text that explains the columns of the A/B table.
 func abNote(c result.AB) string {
 	return fmt.Sprintf("%s; a positive change is worse; each bound of the change has %.0f%% confidence; regressed: the change is statistically significant and at least %s; not regressed: its upper bound is below %s",
 		abStatistics(c), 100*c.Plan.Confidence, abPercent(&c.Plan.Change), abPercent(&c.Plan.Margin))
 }
 
-// abStatistics names the statistic that summarises A, B and the changes, and lists the figures for which a different
-// statistic is used.
+// abStatistics describes how A, B and their changes are computed: as geometric means, except for the figures that it
+// lists with another statistic.
 func abStatistics(c result.AB) string {
 	of, others := "pairs", map[result.Statistic][]string{}
 	if c.Sets != nil {
@@ -249,8 +248,8 @@ func ABSummary(w io.Writer, c result.AB) error {
 	return err
 }
 
-// ABJUnit writes junit.xml: a test case for each gated figure and, if the comparison does not pass although all gated
-// figures do, a test case for the answer.
+// ABJUnit writes junit.xml with a test case for each gated figure. If the comparison does not pass although all gated
+// figures do, it adds a test case with the overall answer.
 func ABJUnit(w io.Writer, c result.AB) error {
 	s := junitSuite{Name: terminal.Clean(c.Scenario), Timestamp: c.Started.UTC().Format("2006-01-02T15:04:05"), Time: junitTime(max(0, c.Ended.Sub(c.Started).Seconds()))}
 	s.Properties = []junitProperty{{"a", terminal.Clean(sideText(c.A))}, {"b", terminal.Clean(sideText(c.B))}, {"pairs", abTally(c)}}
@@ -331,15 +330,15 @@ func ABHTML(w io.Writer, c result.AB) error {
 	return err
 }
 
-// abRow is a figure with the picture of its pairs.
+// abRow is the table row of a figure, with a drawing of the changes of its pairs.
 type abRow struct {
 	result.ABFigure
 	Verdict result.Verdict
 	dots
 }
 
-// dots is a drawing of the changes of all pairs on an axis from -Reach to +Reach. Positions are in percent of the
-// width of the axis.
+// dots is a drawing of the changes of all pairs as dots on an axis from -Reach to +Reach. Positions are in percent of
+// the width of the axis.
 type dots struct {
 	Reach             string
 	At                []float64

@@ -14,10 +14,10 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// mostSplits is the maximum number of bars on a page. The page shows the bars with the largest means.
+// mostSplits is the maximum number of latency bars on a page. The page shows the calls with the largest mean latencies.
 const mostSplits = 40
 
-// splitView is the mean latency of a load, shown as a stacked bar.
+// splitView is the mean latency of a call, shown as a stacked bar.
 type splitView struct {
 	Call, Where       string // "patch configmaps"; phase and load
 	Mean, P99, Server string
@@ -26,17 +26,16 @@ type splitView struct {
 	Notes             []string
 }
 
-// piece is a part of a bar. X and Width are in the coordinates of a plot. Both are empty for a negative part, which is
-// shown only as a number.
+// piece is a part of a latency bar. X and Width are in the coordinates of a plot. They are empty if the part is
+// negative; the page then shows only its value.
 type piece struct {
 	Name, Value, Share, Tells string
 	Colour                    int // index in the palette; -1 for the unexplained part
 	X, Width                  string
 }
 
-// partText holds the name and the explanation of a part of the latency, as the page shows them.
-// colour is an index in the palette, the same on every page. No large part has the colour grey,
-// because the unexplained part is grey.
+// partText holds the name and the explanation of a part of the latency. colour is an index in the palette, the same on
+// every page. No large part is grey, because grey is the colour of the unexplained part.
 type partText struct {
 	title, tells string
 	colour       int
@@ -75,7 +74,7 @@ func breakdownView(_ context.Context, p *page) (any, error) {
 	return v, nil
 }
 
-// worstSplits returns the rows with the largest means, but not more than most, in the order of
+// worstSplits returns the rows of the latency breakdown with the largest means, at most `most` rows, in the order of
 // the run.
 func worstSplits(r result.Result, most int) []result.Breakdown {
 	order := make([]int, len(r.Breakdown))
@@ -143,8 +142,8 @@ func newSplitView(b result.Breakdown) splitView {
 	return v
 }
 
-// upTo formats the range of a part whose exact size is unknown, from the certain size to the maximum: "2 ms to 5 ms",
-// or "under 5 ms" if the certain size is 0.
+// upTo formats the range of a part whose exact size is unknown, such as "2 ms to 5 ms". certain and most are the ends
+// of the range as text. seconds is the lower end; if it is 0, the result is like "under 5 ms".
 func upTo(certain, most string, seconds float64) string {
 	if seconds <= 0 {
 		return "under " + strings.TrimPrefix(most, "<")
@@ -176,7 +175,7 @@ func slowText(s result.SlowRequests) string {
 	return text
 }
 
-// measuredOver describes the set of requests over which a part is averaged.
+// measuredOver describes the requests over which a latency part was averaged.
 func measuredOver(of string) string {
 	switch of {
 	case "verb and resource":
@@ -198,7 +197,7 @@ func plural(n int64, noun string) string {
 	return chart.Count(n) + " " + noun + "s"
 }
 
-// shareText returns a part of a mean in whole percent.
+// shareText formats part as a percentage of `of`, rounded to an integer.
 func shareText(part, of float64) string {
 	if of <= 0 {
 		return chart.None
@@ -210,12 +209,11 @@ func shareText(part, of float64) string {
 	return chart.Number(share+0, 4) + "%" // +0: no negative zero
 }
 
-// terminalSplits is the number of rows in a summary, which must fit on a screen.
+// terminalSplits is the maximum number of rows of a table in a summary, so that the summary fits on a screen.
 const terminalSplits = 3
 
-// breakdown writes how the slowest calls spent their time, in percent of their mean. The column "server" is the sum
-// of the API server's parts that have no other column, including time that may belong to either admission or
-// fairness.
+// breakdown writes the slowest calls with the parts of their mean latency in percent. The column "server" adds up all
+// parts in the API server that have no other column. It includes time that may belong to admission or to fairness.
 func (t *terminalWriter) breakdown(r result.Result) {
 	rows := worstSplits(r, terminalSplits)
 	slices.SortStableFunc(rows, func(a, b result.Breakdown) int { return cmp.Compare(b.ClientMean, a.ClientMean) })

@@ -71,8 +71,8 @@ func capacityHead(c result.Capacity) string {
 	return fmt.Sprintf("%s of %s (%s to %s, 90%%), %s", loadText(c, *c.Median), terminal.Clean(c.Field), loadText(c, *c.Low), loadText(c, *c.High), trials)
 }
 
-// capacityFacts returns lines about the loads that the cluster held, the gates that failed, the bottleneck, and the
-// busiest components.
+// capacityFacts returns lines about the highest load at which all gates passed, the gates that failed, the bottleneck,
+// and the busiest components.
 func capacityFacts(c result.Capacity) (lines []string) {
 	if k := c.Confirmed; k != nil {
 		lines = append(lines, fmt.Sprintf("confirmation: at %s all gates held in %d of %d trials", loadText(c, k.Load), k.Good, k.Trials))
@@ -110,7 +110,8 @@ func useName(u result.Use) string {
 	return terminal.Clean(u.What + ", " + u.Component)
 }
 
-// busiest returns the index of the bad trial with the lowest load, which shows the bottleneck, or -1 if no trial is bad.
+// busiest returns the index of the bad trial with the lowest load, or -1 if no trial is bad. This trial shows the
+// bottleneck.
 func busiest(c result.Capacity) int {
 	at := -1
 	for i, t := range c.Trials {
@@ -153,8 +154,7 @@ func coresText(t result.Trial) string {
 	return coresOf(t) + "; " + terminal.Clean(t.Why)
 }
 
-// share formats a percentage with one decimal place, such as "99.6%", so that a value close to 100% is not rounded to
-// it.
+// share formats v, from 0 to 1, as a percentage with one decimal place, so that 99.6% is not rounded to 100%.
 func share(v float64) string { return fmt.Sprintf("%.1f%%", 100*v) }
 
 // CapacityComparison writes the results of two capacity searches side by side for a terminal.
@@ -238,8 +238,7 @@ func CapacityHTML(w io.Writer, c result.Capacity) error {
 	return err
 }
 
-// curves returns the curves that have values: the rates and latencies of requests, and the processors that each
-// component used.
+// curves returns the curves that have values above 0: rates and latencies of requests, and CPU use per component.
 func curves(c result.Capacity) (all []curve) {
 	add := func(name string, unit scenario.Unit, value func(result.Trial) float64) {
 		if slices.ContainsFunc(c.Trials, func(t result.Trial) bool { return value(t) > 0 }) {
@@ -282,8 +281,8 @@ func rowOf(c result.Capacity, t result.Trial) capacityRow {
 	}
 }
 
-// curve is a drawing of one value of all trials over their load. Positions are in percent; the axis of the load is
-// logarithmic.
+// curve is a chart with one dot per trial: a value of the trial against its load. Positions are in percent. The load
+// axis is logarithmic.
 type curve struct {
 	Name, Most  string
 	Left, Right string // ends of the axis

@@ -19,26 +19,26 @@ type metricChart struct {
 	Queries       []query
 	// Job is the scrape job that the series come from.
 	Job string
-	// Quiet is the text that is shown instead of a chart without samples, if that is good news (such as no errors).
-	// Empty means that it is not good news.
+	// Quiet is the text that replaces a chart without samples if that is good news, such as "no errors". Empty means
+	// that it is not.
 	Quiet string
 	// Needs says what a run must have for this chart: "nodes", "pods", "requests" or "watches". Empty means nothing.
 	Needs string
 }
 
 // query is one PromQL expression of a chart. $rate stands for the range of rates, slightly more than two scrape
-// intervals, and $seen for the range of gauges, slightly more than one. Both are short, so that a gap in the scrapes
-// shows as a gap in the line, and the line follows the load closely.
+// intervals. $seen stands for the range of gauges, slightly more than one. With such short ranges, the line follows the
+// load closely, and shows a gap when scrapes fail.
 type query struct {
 	Expr string
 	// P99 selects a classic or native histogram, whose 99th percentile is drawn instead of Expr.
 	P99 string
-	// By lists the labels that distinguish the series. The name of a series consists of the values of these labels,
-	// or is Name if it has none of them.
+	// By lists the labels that distinguish the series. A series is named by the values of these labels. Without such
+	// labels, its name is Name.
 	By   []string
 	Name string
-	// PerPhase names a measurement of the client that is drawn, instead of Expr, as a constant level in each phase.
-	// The only such measurement is "offered", the offered rate.
+	// PerPhase names a measurement that is drawn instead of Expr, as one constant value per phase. The only valid value
+	// is "offered", the offered rate of the requests.
 	PerPhase string `yaml:"perPhase"`
 }
 
@@ -84,13 +84,13 @@ func chartSections() []chartSection {
 	return all
 }
 
-// measuredToTheEnd reports whether the generator wrote the measurements that it writes only at
-// the end of a run: the results of the loads and the nodes, and its own resource use.
+// measuredToTheEnd reports whether the generator wrote its final measurements: the results of the loads and the nodes,
+// and its own resource use. A killed run lacks them.
 func measuredToTheEnd(m result.Measurements) bool {
 	return m.Generator.MaxRSSBytes > 0 || m.Scrapes.Done > 0
 }
 
-// unmet returns the reason why a run does not have what a chart needs, or "" if it has it.
+// unmet returns why a run lacks the data that a chart needs, or "" if the run has it.
 func unmet(need string, m result.Measurements) string {
 	did := func(has func(result.Phase) bool) bool { return slices.ContainsFunc(m.Phases, has) }
 	none := ""

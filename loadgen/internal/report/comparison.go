@@ -25,8 +25,8 @@ func WriteComparison(dir string, c result.Comparison) error {
 	return nil
 }
 
-// Comparison writes a comparison of variants for a terminal: the outcome of each variant, and the compared figures side
-// by side. The ratio to the first variant's value follows each value.
+// Comparison writes a comparison of variants for a terminal: the outcome of each variant, and the compared figures
+// (metrics) side by side. Each value is followed by its ratio to the value of the first variant.
 func Comparison(w io.Writer, c result.Comparison, o TerminalOptions) error {
 	t := newTerminal(o)
 	v := verdictOf(c)
@@ -142,7 +142,8 @@ func (t *terminalWriter) compared(c result.Comparison) {
 	}
 }
 
-// byFigure returns a table with a line for each figure and two columns for each variant: the value and its ratio.
+// byFigure returns a table for few variants, with a row per figure. Each variant has two columns: the value and its
+// ratio.
 func byFigure(c result.Comparison) *table {
 	tab := &table{align: "f" + strings.Repeat("rr", len(c.Variants))}
 	head := []string{"FIGURE"}
@@ -160,8 +161,8 @@ func byFigure(c result.Comparison) *table {
 	return tab
 }
 
-// byVariant returns a table for many variants. It has a line for each variant and a column for each figure; the names of
-// the figures are broken into several lines.
+// byVariant returns a table for many variants, with a row per variant and a column per figure. It breaks the names of
+// the figures into several lines.
 func byVariant(c result.Comparison) *table {
 	tab := &table{align: "l" + strings.Repeat("r", len(c.Rows))}
 	names := make([][]string, len(c.Rows))
@@ -242,7 +243,7 @@ func ComparisonHTML(w io.Writer, c result.Comparison) error {
 	return err
 }
 
-// barOf returns the absolute value in percent of the largest in its row, as the length of a bar.
+// barOf returns the length of the bar for v: its absolute value in percent of the largest absolute value in row r.
 func barOf(r result.Row, v result.Value) int {
 	largest := 0.0
 	for _, w := range r.Values {

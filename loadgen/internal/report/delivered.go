@@ -36,7 +36,8 @@ func deliveryTable(phases []result.Phase) tableView {
 	return t
 }
 
-// deliveryTexts formats the demanded and the delivered work: as rates if the work has a rate, else as counts.
+// deliveryTexts formats the work that the scenario demanded and the work that was done: as rates if possible, otherwise
+// as counts.
 func deliveryTexts(d result.Delivery) (asked, done string) {
 	if d.AskedRate > 0 {
 		return chart.Format(scenario.PerSec, d.AskedRate), chart.Format(scenario.PerSec, d.DoneRate)

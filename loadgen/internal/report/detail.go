@@ -15,8 +15,7 @@ import (
 
 func detailView(_ context.Context, p *page) (any, error) { return phaseTables(p.result), nil }
 
-// phaseTables returns the tables with details of the phases. It leaves out tables on kinds of
-// load that the run did not have.
+// phaseTables returns the tables with details of the phases, without tables for kinds of load that the run did not use.
 func phaseTables(r result.Result) []tableView {
 	phases := r.Measurements.Phases
 	overview := tableView{
@@ -186,7 +185,7 @@ func runSeconds(r result.Result) float64 {
 	return max(r.Run.Ended.Sub(r.Run.Started).Seconds(), 0)
 }
 
-// dropEmpty removes the headings of columns without values, so that lines omits these columns.
+// dropEmpty removes the headings of columns without values. lines then leaves out these columns.
 func (t *table) dropEmpty() {
 	for i := range t.align {
 		empty := true

@@ -33,7 +33,7 @@ func diagnosisStyle(d result.Diagnosis) string {
 	return map[string]string{result.Healthy: "pass", result.Diagnosed: "fail", result.Unknown: "nodata", result.CannotTell: "nodata"}[d.Answer]
 }
 
-// comparedText names the run or the time with which a diagnosis compares.
+// comparedText names what a diagnosis compares with: another run, or a time without problems (the calm time).
 func comparedText(d result.Diagnosis) string {
 	if d.Reference != "" {
 		return "the run in " + terminal.Clean(d.Reference)
@@ -71,8 +71,7 @@ func (t *terminalWriter) diagnosed(r result.Result) {
 	t.diagnosis(*r.Diagnosis)
 }
 
-// withoutCause returns the text for a diagnosis whose answer is "healthy" or "cannot tell", or "" for any other
-// answer.
+// withoutCause returns a sentence for a diagnosis that answers "healthy" or "cannot tell", and "" for other answers.
 func withoutCause(d result.Diagnosis) string {
 	switch d.Answer {
 	case result.Healthy:
@@ -135,7 +134,7 @@ func (t *terminalWriter) cause(c result.Cause, under result.Span, style string) 
 	}
 }
 
-// wrapped writes a text after a label. Further lines of the text are indented to the same column.
+// wrapped writes a text after a label. If the text has several lines, all begin in the same column.
 func (t *terminalWriter) wrapped(label, text string) {
 	for i, line := range terminal.Wrap(terminal.Clean(text), t.width-terminal.TextWidth(label)) {
 		if i > 0 {
@@ -184,7 +183,8 @@ func symptomText(e result.Evidence, under result.Span) string {
 	return terminal.Clean(what + " from " + e.Began.UTC().Format(layoutWithin(under)))
 }
 
-// machineText describes other work on the generator's machine: "other programs used 1.04 of 2 processors (0.02 in the calm time)".
+// machineText describes how much other work ran on the generator's machine, also in the time without problems: "other
+// programs used 1.04 of 2 processors (0.02 in the calm time)".
 func machineText(m *result.MachineUse) string {
 	if m == nil {
 		return ""
@@ -216,14 +216,16 @@ func machineText(m *result.MachineUse) string {
 type diagnosisPage struct {
 	Compared string
 	Causes   []causeItem
-	// Unexplained lists the symptoms without a known cause, and Nearest the nearest causes.
+	// Unexplained lists the symptoms without a known cause. Nearest lists the causes that come closest to explaining
+	// them.
 	Unexplained, Nearest []string
-	// Doubts lists the reasons why the diagnosis may be incomplete, and Exits the exits that no fault explains.
+	// Doubts lists reasons why the diagnosis may be incomplete. Exits lists components that ended although no fault
+	// ended them.
 	Doubts, Exits   []string
 	Machine, Lacked string
 }
 
-// causeItem is one cause or limit.
+// causeItem is one cause of the symptoms. If Limit is set, it is a limit that the growing load reached, not a cause.
 type causeItem struct {
 	Title, Times, Seen, Explains, Look, Page string
 	Limit                                    bool

@@ -21,7 +21,7 @@ import (
 type drawnSection struct {
 	Title  string
 	Charts []chart.Chart
-	Folded []folded // the charts without data, set by fold
+	Folded []folded // replaces the charts without data; set by fold
 	empty  []chart.Chart
 }
 
@@ -73,7 +73,7 @@ func (p *page) draw(ctx context.Context, c metricChart) chart.Chart {
 	return d
 }
 
-// lines queries all series of a chart. It returns their lines, sorted by peak, the highest first.
+// lines runs all queries of a chart, and returns their lines sorted by peak, the highest first.
 func (p *page) lines(ctx context.Context, c metricChart) ([]chart.Line, error) {
 	var lines []chart.Line
 	var firstErr error
@@ -102,7 +102,7 @@ func (p *page) lines(ctx context.Context, c metricChart) ([]chart.Line, error) {
 	return lines, firstErr
 }
 
-// label returns the name of a series, from the labels that distinguish it.
+// label returns the name of a series: the values of the labels in q.By.
 func (q query) label(labels map[string]string) string {
 	var parts []string
 	for _, by := range q.By {
@@ -116,19 +116,18 @@ func (q query) label(labels map[string]string) string {
 	return terminal.Shorten(strings.Join(parts, " "), 60)
 }
 
-// windows returns a replacer for the range variables in a query. The step of the grid is never
-// shorter than the scrape interval, so the range of a rate has at least two samples, and the
-// range of a gauge at least one.
+// windows returns a replacer for $rate and $seen in a query. A grid step is never shorter than the scrape interval. So
+// the range of a rate has at least two samples, and the range of a gauge at least one.
 func windows(g chart.Grid) *strings.Replacer {
 	ms := func(steps float64) string { return fmt.Sprintf("%dms", int(steps*g.Step.Seconds()*1000)) }
 	return strings.NewReplacer("$rate", ms(rateSteps), "$seen", ms(1.5))
 }
 
-// rateSteps is the range of a rate, in steps of the grid.
+// rateSteps is the length of $rate, the range of rates, in steps of the grid.
 const rateSteps = 2.5
 
-// perPhase returns a line that shows the offered rate as a constant level in each phase. The
-// boundary of two phases belongs to the earlier one.
+// perPhase returns a line with the offered rate of each phase as a constant. A point between two phases gets the rate
+// of the earlier one.
 func (p *page) perPhase(q query) chart.Line {
 	values := make([]float64, p.Grid.N)
 	for i := range values {
@@ -158,11 +157,11 @@ func (p *page) when(i int) string {
 	return s
 }
 
-// folded holds the titles of charts in a section that have no data for the same reason.
+// folded names the charts of a section that have no data, and the reason Why, which they share.
 type folded struct{ Titles, Why string }
 
-// fold replaces the charts without data in a section by one line for each reason, because an
-// empty chart would take up the space of a full one.
+// fold replaces the charts without data by one line per reason, because each empty chart would take the space of a full
+// one.
 func (d *drawnSection) fold() {
 	for _, c := range d.Charts {
 		if c.Missing == "" {
@@ -207,8 +206,8 @@ func (p *page) missing(c metricChart, err error) string {
 	return "No samples of " + strings.Join(names, ", ") + " in this run."
 }
 
-// errorRateSection draws the rates of errors and of relists. Each point shows the worst second
-// near its time. The result is false if there are no samples.
+// errorRateSection draws the rates of errors and of relists (repeated lists of a watch). Each point shows the highest
+// count in a second near its time. The result is false without samples.
 func (p *page) errorRateSection(slots []samples.Slot) (drawnSection, bool) {
 	errors := p.perSecond(slots, func(s samples.Slot, add func(string, int64)) {
 		for load, r := range s.Requests {
@@ -243,7 +242,7 @@ func (p *page) errorRateSection(slots []samples.Slot) (drawnSection, bool) {
 	return d, len(slots) > 0
 }
 
-// drawn reports whether the section has a line to show.
+// drawn reports whether any chart of the section has data.
 func (d drawnSection) drawn() bool {
 	return slices.ContainsFunc(d.Charts, func(c chart.Chart) bool { return c.Missing == "" })
 }
@@ -251,9 +250,9 @@ func (d drawnSection) drawn() bool {
 // mostSeconds is the maximum number of seconds that are counted separately: a week.
 const mostSeconds = 7 * 24 * 3600
 
-// perSecond adds up counts by second and name, and returns a line for each name with a count
-// above zero. For each slot, it calls of, which reports the counts of the slot by name. If there
-// are too many lines, the lines with the highest peaks are returned.
+// perSecond adds up counts by second and name, and returns a line for each name with a count above zero. For each slot,
+// it calls the function `of`, which reports counts by name. If there are too many lines, it returns those with the
+// highest peaks.
 func (p *page) perSecond(slots []samples.Slot, of func(samples.Slot, func(name string, n int64))) []chart.Line {
 	seconds := min(int(p.Grid.Seconds()), mostSeconds) + 1
 	sums := map[string][]int64{}
@@ -289,9 +288,8 @@ func (p *page) perSecond(slots []samples.Slot, of func(samples.Slot, func(name s
 // signalsTitle is the heading of the scenario's signals.
 const signalsTitle = "Signals"
 
-// signalSection draws the samples of the scenario's signals in their steady, under and after
-// phases, with the steady mean for comparison. The result is false if the scenario has no
-// signals.
+// signalSection draws the samples of the scenario's signals before, during and after the faults, with the mean before
+// the faults as reference. It returns false if the scenario has no signals.
 func (p *page) signalSection() (drawnSection, bool) {
 	d := drawnSection{Title: signalsTitle}
 	for _, s := range p.result.Signals {

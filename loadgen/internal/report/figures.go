@@ -7,7 +7,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// figureRows returns the phase, name and value of each figure that the user's program measured.
+// figureRows returns a row for each figure (value) that the user's own measurement program reported: phase, name and
+// value.
 func figureRows(phases []result.Phase) [][]string {
 	var rows [][]string
 	for _, p := range phases {

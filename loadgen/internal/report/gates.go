@@ -44,8 +44,8 @@ func usedUp(g result.Gate) string {
 func (t *terminalWriter) gates(r result.Result) {
 	bad := &table{align: "lfrlll"}
 	var good []result.Gate
-	var details []string // the detail below each row of bad; empty means none
-	var most []int       // the maximum number of lines of each detail
+	var details []string // the text below each row of bad; empty means none
+	var most []int       // the maximum number of lines of each text
 	said := ""
 	for _, g := range byUrgency(r.Gates) {
 		if g.Verdict == result.Pass {
@@ -56,7 +56,8 @@ func (t *terminalWriter) gates(r result.Result) {
 		row[0], row[4].style = cell{gateWord(g), gateStyle(g)}, gateStyle(g)
 		bad.add(row...)
 		detail := terminal.Clean(strings.TrimPrefix(g.Detail, g.Name+": "))
-		// A judged value needs no detail. The detail of an alert says when, for what and for how long it fired.
+		// A gate that was judged needs no detail, except for an alert: its detail says when, for what and for how long
+		// it fired.
 		if told := g.Verdict != result.NoData && g.Objective != "alert"; told || detail == said {
 			detail = ""
 		} else {
@@ -77,8 +78,8 @@ func (t *terminalWriter) gates(r result.Result) {
 	t.passing(good)
 }
 
-// detail writes the detail of a gate below the gate. If there is also a report, which has the full detail, it writes
-// at most `most` lines.
+// detail writes the detail text of a gate below the gate: at most `most` lines if a report, which has the whole text,
+// was also written.
 func (t *terminalWriter) detail(text string, most int) {
 	const indent = 9
 	lines := terminal.Wrap(text, t.width-indent)
@@ -91,8 +92,8 @@ func (t *terminalWriter) detail(text string, most int) {
 	}
 }
 
-// overText names the phases in which a gate broke its bound or, if it broke it in none, the phases that the gate
-// covers. phases is the number of phases of the run.
+// overText names the phases in which a gate broke its bound. If it did not break the bound, overText names the phases
+// that the gate covers. phases is the number of phases of the run.
 func overText(g result.Gate, phases int) string {
 	if n := len(g.BrokenIn); n > 3 {
 		return fmt.Sprintf("in %d of %d phases", n, len(g.Over))
@@ -131,7 +132,7 @@ func (t *terminalWriter) passing(good []result.Gate) {
 	}
 }
 
-// passed returns a line of at most width columns for each gate.
+// passed formats each gate as a line of at most width columns.
 func passed(good []result.Gate, width int) []string {
 	tab := &table{align: "lfrl"}
 	for _, g := range good {

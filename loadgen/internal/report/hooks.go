@@ -13,7 +13,6 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// hookRow is the row of a hook on the page.
 type hookRow struct {
 	Phase, When, Command, Took, Outcome, Output string
 }

@@ -21,8 +21,8 @@ const alertObjective = "alert"
 // word returns the word that all reports show for a verdict. Colours only repeat the word.
 func word(v result.Verdict) string { return strings.ToUpper(string(v)) }
 
-// gateWord returns the word for the verdict of a gate. A gate without data has another word if the run was too short
-// to judge it, or if its missing data is allowed.
+// gateWord returns the word that reports show for the verdict of a gate. A gate without data is "TOO SHORT" if the run
+// was too short to judge it, and "ALLOWED" if its data may be missing.
 func gateWord(g result.Gate) string {
 	switch {
 	case g.Allowed:
@@ -33,7 +33,7 @@ func gateWord(g result.Gate) string {
 	return word(g.Verdict)
 }
 
-// gateStyle returns the style of the verdict of a gate.
+// gateStyle returns the text style for the verdict of a gate: dim if its data may be missing.
 func gateStyle(g result.Gate) string {
 	if g.Allowed {
 		return "dim"
@@ -41,8 +41,8 @@ func gateStyle(g result.Gate) string {
 	return style(g.Verdict)
 }
 
-// runWord returns the word for the verdict of a run. A failure of the environment has a separate
-// word, because it is not a failure of the cluster.
+// runWord returns the word that reports show for the verdict of a run. A failure of the environment has its own word,
+// because the cluster did not fail.
 func runWord(r result.Result) string {
 	if r.Run.Failure != "" {
 		return "ENVIRONMENT FAILED"
@@ -50,8 +50,8 @@ func runWord(r result.Result) string {
 	return word(r.Verdict)
 }
 
-// byUrgency sorts gates by state: failed, without data, run too short, missing data allowed, passed. Gates with the
-// same state keep the order of the scenario.
+// byUrgency sorts gates by state: failed, no data, run too short, allowed to lack data, passed. Gates with the same
+// state keep the order of the scenario.
 func byUrgency(gates []result.Gate) []result.Gate {
 	rank := func(g result.Gate) int {
 		switch {
@@ -137,7 +137,7 @@ func headline(r result.Result) string {
 	return strings.Join(parts, ", ")
 }
 
-// least adds "≥" to a formatted value if only is set, to mark a lower bound.
+// least marks value, a formatted number, as a lower bound with "≥" if only is set.
 func least(only bool, value string) string {
 	if only {
 		return "≥ " + value
@@ -145,8 +145,8 @@ func least(only bool, value string) string {
 	return value
 }
 
-// gateValue formats the value of a gate with enough digits to distinguish it from the
-// bound: 1.0004 s with a bound of 1 s must not read "1 s, failed".
+// gateValue formats the value of a gate with enough digits to distinguish it from the bound: a value of 1.0004 s is not
+// shown as "1 s" if the bound is 1 s.
 func gateValue(g result.Gate) string {
 	switch {
 	case g.Value == nil && g.Withheld != nil: // parentheses mean that the value was measured but not judged
@@ -221,8 +221,8 @@ func percent(f float64) string {
 	return chart.Number(math.Round(f*1000)/10, 2) + "%"
 }
 
-// otherReasons returns the reasons of a verdict that the table of gates does not show. A reason has several lines if it
-// quotes the log of a component.
+// otherReasons returns the reasons for a run's verdict that the table of gates does not show. A reason that quotes the
+// log of a component has several lines.
 func otherReasons(r result.Result) []string {
 	var rest []string
 	seen := map[string]bool{}
@@ -247,17 +247,16 @@ const (
 	keyLeaders    = "etcd_server_leader_changes_seen_total"
 )
 
-// guide is a recommended bound for a key metric, by Kubernetes or etcd. It is shown as information; only gates decide
-// the verdict.
+// guide is the bound that Kubernetes or etcd recommends for a key metric. Reports only show it; gates decide the
+// verdict.
 type guide struct {
 	text  string
 	bound float64
 }
 
-// guideOf returns the guide for a row of a metric: WAL fsync p99 at most 10 ms (the hardware
-// guide of etcd); API calls at most 1 s, collections at most 30 s (the API call latency SLO
-// of Kubernetes); leader changes at most one an hour. WATCH and CONNECT have no guide,
-// because they last as long as the client keeps them open.
+// guideOf returns the recommended bound for a row of a key metric, or false if there is none. Examples: WAL fsync p99
+// 10 ms (etcd's hardware guide), API calls 1 s (Kubernetes' SLO). WATCH and CONNECT have no bound, because they last as
+// long as the client keeps them open.
 func guideOf(metric string, row result.KeyRow, hours float64) (guide, bool) {
 	switch metric {
 	case keyFsync:
@@ -287,7 +286,7 @@ func runName(r result.Result) string {
 	return terminal.Clean(r.Run.Scenario + ", variant " + r.Run.Variant)
 }
 
-// cleaned makes texts safe to show.
+// cleaned removes control characters from texts, so that they are safe to show.
 func cleaned(texts []string) []string {
 	all := make([]string, len(texts))
 	for i, text := range texts {

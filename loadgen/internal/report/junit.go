@@ -85,8 +85,7 @@ func JUnit(w io.Writer, r result.Result) error {
 
 func junitTime(s float64) string { return fmt.Sprintf("%.3f", s) }
 
-// junitGate returns the test case of a gate. The time of the case is the length of the
-// phases that the gate covers.
+// junitGate returns the test case of a gate. Its time attribute is the total length of the phases that the gate covers.
 func junitGate(g result.Gate, lengths map[string]float64) junitCase {
 	over := 0.0
 	for _, name := range g.Over {
@@ -121,10 +120,9 @@ func junitGate(g result.Gate, lengths map[string]float64) junitCase {
 	return c
 }
 
-// junitRun returns the test case of the run itself. The case fails if the run has a problem that
-// no gate shows, such as a failed environment, an unexpected exit or a reason of the verdict that
-// belongs to no gate. It also fails if the verdict is not pass although the cases of all gates
-// succeed (red is false).
+// junitRun returns the test case of the run itself. The case fails if the run has a problem that no gate shows, such as
+// a failed environment, an unexpected exit or a reason without a gate. red means that the case of a gate fails. If red
+// is false although the verdict is not pass, the case of the run fails.
 func junitRun(r result.Result, red bool) junitCase {
 	c := junitCase{Name: "run", Classname: terminal.Clean(r.Run.Scenario), Time: junitTime(runSeconds(r))}
 	kind, text := "", strings.Join(otherReasons(r), "\n")

@@ -50,7 +50,7 @@ func newKeyBlock(k result.KeyMetric, r result.Result, drawnSections []drawnSecti
 	return b
 }
 
-// sparkline returns the SVG path of the line named label in the chart of a key metric.
+// sparkline returns the SVG path of the line named label in the chart of a key metric, or "" if there is no such line.
 func sparkline(metric, label string, sections []drawnSection) string {
 	for _, s := range sections {
 		for _, c := range s.Charts {

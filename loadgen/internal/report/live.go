@@ -12,7 +12,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Live holds what the page of a run in progress shows in addition to the data of the run.
+// Live holds the texts and gates that the page of a run in progress shows in addition to the data of the run.
 type Live struct {
 	Word     string // the state of the run: running, paused
 	Headline string
@@ -28,9 +28,9 @@ func liveSections() []section {
 	return slices.DeleteFunc(sections(), func(s section) bool { return !slices.Contains([]string{"gates", "tracks", "charts"}, s.name) })
 }
 
-// LiveHTML writes the page of a run in progress: report.html without a verdict, and with a script that polls the
-// server for the state of the run and for a new page. r holds the data of the run so far, and r.Run.Ended the time of
-// this page.
+// LiveHTML writes the page of a run in progress: report.html without a verdict. A script on the page polls the server
+// for the state of the run and for a new page. r holds the data of the run so far, and r.Run.Ended the time of this
+// page.
 func LiveHTML(ctx context.Context, w io.Writer, r result.Result, timeline []result.Event, slots []samples.Slot, scenarioYAML []byte, src chart.Source, l Live) error {
 	r.Verdict, r.Gates = pending, slices.Clone(l.Gates)
 	for i := range r.Gates {

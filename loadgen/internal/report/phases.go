@@ -13,7 +13,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// phaseSums holds sums over the loads of a phase. Quantiles cannot be added, so slowest has the quantiles of the
+// phaseSums holds sums over the loads of a phase. Quantiles cannot be summed, so slowest has the quantiles of the
 // slowest watches.
 type phaseSums struct {
 	offered, achieved                           float64
@@ -21,7 +21,7 @@ type phaseSums struct {
 	delivered, lost, duplicated, exp, reordered int64
 	open, wanted                                int
 	slowest                                     result.Watches // the watches with the highest p99 of deliveries
-	sets                                        int            // number of sets of watches with deliveries
+	sets                                        int            // number of watch loads with deliveries
 }
 
 func sums(p result.Phase) phaseSums {
@@ -49,13 +49,13 @@ func sums(p result.Phase) phaseSums {
 	return s
 }
 
-// slower compares distributions by p99, then by p50. The slower one comes first.
+// slower sorts distributions by p99, then by p50, the highest first.
 func slower(x, y result.Latency) int {
 	return cmp.Or(cmp.Compare(y.P99, x.P99), cmp.Compare(y.P50, x.P50))
 }
 
-// threeQuantiles formats the p50, p95 and p99 of a distribution, or returns dashes if it is empty. For old runs,
-// which did not record a p95, the p95 is a dash.
+// threeQuantiles formats the p50, p95 and p99 of a distribution, or returns dashes if it is empty. Old runs did not
+// record a p95; theirs is a dash.
 func threeQuantiles(l result.Latency) []string {
 	out := quantiles(l, l.P50, l.P95, l.P99)
 	if l.P95 == 0 && l.P99 > 0 {
@@ -76,8 +76,8 @@ const (
 	phaseColumns   = 13
 )
 
-// phases writes a row for each phase. If a phase has several loads, its rates are sums, and its latencies belong to
-// the slowest load, which another column names. Columns that are empty in all phases are left out.
+// phases writes a row for each phase. If a phase has several loads, its rates are sums. Its latencies are from the
+// slowest load, which another column names. Columns that are empty in all phases are left out.
 func (t *terminalWriter) phases(r result.Result) {
 	phases := r.Measurements.Phases
 	if len(phases) == 0 {
@@ -110,7 +110,8 @@ func (t *terminalWriter) phases(r result.Result) {
 	}
 }
 
-// takeColumn empties column i. It returns the cells of the column as text, each after the first cell of its row.
+// takeColumn empties column i. It returns the cells of the column as text, each with the first cell of its row before
+// it.
 func (t *table) takeColumn(i int) string {
 	var all []string
 	for at, row := range t.rows {
@@ -152,14 +153,14 @@ func phaseSummary(p result.Phase) []string {
 	return row
 }
 
-// nameRoom is the maximum number of characters that may be cut off from the names of phases. If the table needs more
-// room than that, the names of loads move to a line below the table.
+// nameRoom is the maximum number of characters that may be cut off the names of phases. If that does not suffice to fit
+// the table into the width, the names of loads move to a line below the table.
 const nameRoom = 3
 
 // loadWidth is the maximum length of the name of a load in the rows of phases.
 const loadWidth = 16
 
-// nameAmong returns the name of a load, followed by the call if the load makes several kinds of call.
+// nameAmong returns the name of a load. If the load makes several kinds of call, the name of the call follows.
 func nameAmong(one result.Requests, all []result.Requests) string {
 	calls := 0
 	for _, r := range all {
@@ -174,7 +175,7 @@ func nameAmong(one result.Requests, all []result.Requests) string {
 	return terminal.Shorten(name, loadWidth)
 }
 
-// deliveryLines describes the delivery of watch events in a phase, with the latencies of the slowest set of watches.
+// deliveryLines describes the delivery of watch events in a phase, with the latencies of the slowest watch load.
 func deliveryLines(p result.Phase) []string {
 	s := sums(p)
 	if s.exp == 0 {

@@ -28,9 +28,8 @@ func (p Picture) SVG() []byte {
 	return p.draw()
 }
 
-// Pictures returns the charts of the report of a run, in the order of the report, without the
-// charts of key metrics that only repeat others. The charts show the same data as the page that
-// HTML writes. Pictures fails if ctx ended.
+// Pictures returns the charts of the report of a run, in the order of the report. It leaves out charts of key metrics
+// that repeat other charts. The charts show the same data as the page that HTML writes. Pictures fails if ctx ended.
 func Pictures(ctx context.Context, r result.Result, timeline []result.Event, slots []samples.Slot, scenarioYAML []byte, src chart.Source) ([]Picture, error) {
 	p := newPage(ctx, r, timeline, slots, scenarioYAML, src)
 	if err := ctx.Err(); err != nil {

@@ -13,7 +13,6 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// profileRow is the row of a profile on the page.
 type profileRow struct {
 	Phase, Component, Kind, Length string
 	Lost                           string // the reason why the profile was lost
@@ -48,7 +47,7 @@ func profileFile(p result.Profile) string {
 	return file
 }
 
-// countProfiles returns the number of kept profiles, and a description of each lost profile.
+// countProfiles counts the profiles that were kept, and describes each lost profile.
 func countProfiles(all []result.Profile) (kept int, lost []string) {
 	for _, p := range all {
 		if profileFile(p) != "" {
@@ -73,7 +72,6 @@ func (t *terminalWriter) profiles(r result.Result) {
 	}
 }
 
-// profilesSummary writes the profiles as Markdown.
 func profilesSummary(b *strings.Builder, all []result.Profile) {
 	if len(all) == 0 {
 		return

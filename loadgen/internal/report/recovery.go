@@ -54,7 +54,7 @@ func faultName(f result.FaultRecovery) string {
 	return terminal.Clean(f.Kind + " on " + on)
 }
 
-// optional formats a time in seconds that may be missing.
+// optional formats a time in seconds. It returns chart.None for nil.
 func optional(v *float64) string {
 	if v == nil {
 		return chart.None
@@ -83,7 +83,7 @@ func loadRecoveryTable(rec result.Recovery) tableView {
 	return t
 }
 
-// windowText describes the length of an error window, or its minimum if the window is open.
+// windowText formats the length of an error window. If the window had not ended at the end of the run, it is a minimum.
 func windowText(l result.LoadRecovery) string {
 	switch {
 	case l.Silent:
@@ -94,7 +94,7 @@ func windowText(l result.LoadRecovery) string {
 	return least(l.Open, chart.Format(scenario.Seconds, l.ErrorWindow))
 }
 
-// outsideBy names the reasons why a load was outside its bound: errors, unsent requests or slow answers.
+// outsideBy names the reasons why a load was outside its latency bound: errors, unsent requests or slow answers.
 func outsideBy(l result.LoadRecovery) string {
 	var what []string
 	if l.Failed > 0 {
@@ -109,8 +109,8 @@ func outsideBy(l result.LoadRecovery) string {
 	return strings.Join(what, ", ")
 }
 
-// backText formats the time until a load was back inside its bound, or a lower bound of that time. It returns a dash
-// for a load that never left its bound.
+// backText formats the time until a load was inside its bound again, or a minimum of that time. It returns a dash for a
+// load that never left its bound.
 func backText(l result.LoadRecovery) string {
 	if !l.Affected {
 		return chart.None
@@ -135,12 +135,15 @@ func loadRecoveryNote(l result.LoadRecovery) string {
 	return strings.Join(parts, "; ")
 }
 
-// inAWord returns the text of outsideBy in one word, for a narrow column.
+// inAWord shortens the text of outsideBy to one word for a narrow column.
 func inAWord(by string) string {
-	if strings.Contains(by, ", ") {
+	switch strings.Count(by, ", ") {
+	case 0:
+		return by
+	case 1:
 		return "both"
 	}
-	return by
+	return "several"
 }
 
 func faultTable(rec result.Recovery, axis chart.Grid) tableView {
@@ -161,8 +164,8 @@ func faultTable(rec result.Recovery, axis chart.Grid) tableView {
 	return t
 }
 
-// failoverText formats the longest failover of a lease or, if ofEtcd is set, of etcd's leader. It returns "no
-// successor" if a failover never ended.
+// failoverText formats longest: the longest failover of a lease, or of etcd's leader if ofEtcd is set. If a failover
+// never ended, it returns "no successor".
 func failoverText(f result.FaultRecovery, longest *float64, ofEtcd bool) string {
 	if slices.ContainsFunc(f.Leaderless, func(of string) bool { return (of == control.KindEtcd) == ofEtcd }) {
 		return "no successor"

@@ -88,7 +88,6 @@ func HTML(ctx context.Context, w io.Writer, r result.Result, timeline []result.E
 	return newPage(ctx, r, timeline, slots, scenarioYAML, src).write(ctx, w, sections())
 }
 
-// write writes the page with the given sections.
 func (p *page) write(ctx context.Context, w io.Writer, some []section) error {
 	if err := ctx.Err(); err != nil {
 		return err // some charts would be missing
@@ -189,8 +188,8 @@ const (
 	last                // after the timeline
 )
 
-// section is a part of the page. The template page/NAME.tmpl renders the result of view. view
-// returns nil if the run has no data for the section.
+// section is a part of the page. The template page/NAME.tmpl renders the data that view returns. If the run has no data
+// for the section, view returns nil.
 type section struct {
 	name  string
 	place place
@@ -245,8 +244,7 @@ func (p *page) fill(ctx context.Context, tmpl *template.Template, some []section
 	return nil
 }
 
-// panelsView returns the panels of the dashboards. Times in the panels count from the start of
-// the page's time axis.
+// panelsView returns the panels of the dashboards. Times in the panels count from the start of the page's axis.
 func panelsView(ctx context.Context, p *page) (any, error) {
 	run := panel.RunOf(p.result, p.events, p.interval)
 	run.Zero = p.Grid.Start

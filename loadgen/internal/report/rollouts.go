@@ -11,15 +11,15 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// rolled is a rollout with at least one hop. A hop is a step on the way of the change through the control plane. Name
-// and slug are unique in the run.
+// rolled is a rollout with at least one hop (step of the change through the control plane). Name and slug are unique in
+// the run.
 type rolled struct {
 	result.Rollout
 	Phase, Name string // the names as shown
 	slug        string // the name in the HTML id of the drawing
 }
 
-// rolloutsView returns the drawings of the first few rollouts, and the table of all.
+// rolloutsView returns the drawings of the first mostFalls rollouts, and a table of all rollouts.
 func rolloutsView(_ context.Context, p *page) (any, error) {
 	all := rolledOut(p.result.Measurements.Phases)
 	var v struct {
@@ -86,8 +86,8 @@ func rolloutTable(all []rolled) tableView {
 	return t
 }
 
-// addedBy returns, for each hop, how much later its last object came than the last object of all
-// earlier hops. The value is nil for the first hop and for hops that no object reached.
+// addedBy returns the time that each hop added: from the last object of all earlier hops to the hop's own last object.
+// It is nil for the first hop and for hops that no object reached.
 func addedBy(hops []result.Hop) []*float64 {
 	added := make([]*float64, len(hops))
 	var before *float64

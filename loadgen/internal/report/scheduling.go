@@ -13,8 +13,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// The maximum numbers of extension points and plugins to show per phase. The page shows the ones
-// that take the most time; result.json has all.
+// mostPoints and mostPlugins are the maximum numbers of extension points and plugins per phase on the page, which shows
+// the slowest ones. result.json has all.
 const (
 	mostPoints  = 8
 	mostPlugins = 10
@@ -71,11 +71,11 @@ func pluginTable(all []result.Scheduling) tableView {
 
 func seconds(s float64) string { return chart.Format(scenario.Seconds, s) }
 
-// leastAttempts is the minimum number of scheduling attempts of a phase in the summary. With fewer attempts, the
-// scheduler measures too few cycles.
+// leastAttempts is the minimum number of scheduling attempts for a phase to appear in the summary. With fewer attempts,
+// the scheduler has measured too few of its cycles.
 const leastAttempts = 100
 
-// scheduling writes the time that an attempt to place a pod takes, for the phases with the most attempts.
+// scheduling writes how long an attempt to place a pod takes in the phases with the most attempts.
 func (t *terminalWriter) scheduling(r result.Result) {
 	all := slices.DeleteFunc(slices.Clone(r.Scheduling), func(s result.Scheduling) bool { return s.Attempts < leastAttempts })
 	if len(all) == 0 {
@@ -102,8 +102,8 @@ func (t *terminalWriter) scheduling(r result.Result) {
 // binds reports whether an extension point is part of binding a pod, which waits for the API server.
 func binds(point string) bool { return strings.Contains(point, "Bind") }
 
-// costliest names the three plugins that take the most time to choose nodes, summed over
-// all their extension points.
+// costliest names the three plugins that take the most time to choose nodes. It adds up the times of a plugin at all
+// extension points.
 func costliest(all []result.PluginTime) string {
 	byName, whole := map[string]float64{}, 0.0
 	for _, p := range all {

@@ -8,11 +8,10 @@ import (
 	"github.com/stormglass/stormglass/internal/terminal"
 )
 
-// table is text in aligned columns. If it does not fit into the given width, the flexible column
-// is shortened with an ellipsis.
+// table holds text in aligned columns. If the table is too wide, lines shortens the flexible column with an ellipsis.
 type table struct {
 	rows  [][]cell
-	align string // one letter per column: l (left), r (right), or f for the flexible column (left)
+	align string // one letter per column: l (left), r (right), or f (flexible width, left)
 	gap   int    // spaces between columns; zero means 2
 }
 
@@ -116,13 +115,12 @@ type tableView struct {
 	Caption, Note, Empty string
 	Head                 []head
 	Rows                 [][]string
-	// Merged is the number of leading columns in which a cell is hidden if it repeats the cell
-	// above. Screen readers still read hidden cells.
+	// Merged is the number of leading columns in which a cell that repeats the cell above is hidden. Screen readers
+	// still read hidden cells.
 	Merged int
 }
 
-// Again reports whether a cell is hidden because it and all cells before it repeat the row
-// above.
+// Again reports whether a cell is hidden: it and all cells to its left equal those in the row above.
 func (t tableView) Again(row, column int) bool {
 	return column < t.Merged && row > 0 && slices.Equal(t.Rows[row][:column+1], t.Rows[row-1][:column+1])
 }

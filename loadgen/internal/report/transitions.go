@@ -29,8 +29,8 @@ func transitionTable(phases []result.Phase) tableView {
 	return t
 }
 
-// openQuantiles formats the p50, p90, p95, p99, p99.9 and the maximum of a transition. Quantiles that are unknown
-// because some objects have not finished the transition are shown as "open".
+// openQuantiles formats the p50, p90, p95, p99, p99.9 and the maximum of a transition. If too many objects have not
+// finished the transition, a quantile is unknown and is shown as "open".
 func openQuantiles(x result.Transition, l result.Latency) []string {
 	out := quantiles(l, l.P50, l.P90, l.P95, l.P99, l.P999, l.Max)
 	for i, q := range []float64{0.5, 0.9, 0.95, 0.99, 0.999, 1} {

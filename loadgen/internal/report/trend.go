@@ -15,8 +15,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Trend writes the history of a scenario's figures for a terminal: a line for each figure, and a line for each
-// change.
+// Trend writes the history of a scenario's figures (metrics) for a terminal: a line for each figure, then a line for
+// each change.
 func Trend(w io.Writer, r result.Trend, o TerminalOptions) error {
 	t := newTerminal(o)
 	t.line(t.paint("head", terminal.Shorten(terminal.Clean(r.Scenario)+"  "+trendSpan(r), t.width)))
@@ -97,7 +97,7 @@ func TrendHTML(w io.Writer, r result.Trend) error {
 	return err
 }
 
-// trendRow is a figure with its chart. Positions in the chart are in percent of its width and height.
+// trendRow is a figure with its chart. Positions are in percent of the chart's width and height.
 type trendRow struct {
 	result.TrendFigure
 	First, Last, Most string

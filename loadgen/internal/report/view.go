@@ -25,7 +25,7 @@ type page struct {
 	Class, Word     string // CSS class and word of the verdict
 	Headline        string
 	Description     string
-	Machine         string // the phases measured on a busy machine, and why it was busy; empty if the machine was never busy
+	Machine         string // the phases in which the machine was busy, and the reason; empty if it never was
 	Warnings, Notes []string
 	Facts           []fact
 	Reasons         []string
@@ -93,7 +93,7 @@ func (p *page) lay(ctx context.Context, r result.Result, timeline []result.Event
 	}
 }
 
-// facts returns the facts about the run that the banner of the page shows with the verdict.
+// facts returns the facts about the run for the banner of the page, which also shows the verdict.
 func facts(r result.Result) []fact {
 	if r.Run.ID == "" {
 		return []fact{{"Took, control plane, seed", "not recorded"}, {exitFact, fmt.Sprint(r.ExitCode)}}

@@ -14,13 +14,13 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// abortError is the error with which a run ends early. Its text is the condition that held.
+// abortError is the error of a run that a condition ended early. Its text is the condition.
 type abortError string
 
 func (e abortError) Error() string { return string(e) }
 
 const (
-	// newsEvery is the interval of checks for a new scrape.
+	// newsEvery is the interval at which aborts checks for a new scrape.
 	newsEvery = 100 * time.Millisecond
 	// askEvery is the interval between evaluations against a user's Prometheus.
 	askEvery = 2 * time.Second
@@ -30,7 +30,8 @@ const (
 type aborts struct {
 	journal
 	stops []*gate.Stop
-	// usual are the default conditions. The user did not write them, so they are not reported if they have no data.
+	// usual are the default conditions. If they have no data, the run does not report that, because the user did not write
+	// them.
 	usual []*gate.Stop
 	// halt stops all load immediately. overdue returns the number of open requests that were due at least the given
 	// duration ago.
@@ -43,7 +44,7 @@ type aborts struct {
 	mu    sync.Mutex
 	phase string // empty: no phase is running
 	start time.Time
-	// unseen maps the conditions that have never had data to the reason. had contains those that have had data.
+	// unseen maps conditions that have never had data to the reason. had contains the conditions that have had data.
 	unseen map[string]string
 	had    map[string]bool
 }
@@ -62,15 +63,15 @@ func (a *aborts) current() (phase string, start time.Time) {
 	return a.phase, a.start
 }
 
-// setInterval tells the conditions the scrape interval, which is known only after the target has been examined.
+// setInterval sets the scrape interval for the conditions. It is known only after the target has been examined.
 func (a *aborts) setInterval(every time.Duration) {
 	for _, s := range slices.Concat(a.stops, a.usual) {
 		s.Every = every
 	}
 }
 
-// all returns the conditions on the generator's own requests if ofClient is true. Otherwise it returns the conditions
-// on recorded metrics.
+// all returns the conditions on the generator's own requests if ofClient is true. If ofClient is false, it returns the
+// conditions on recorded metrics.
 func (a *aborts) all(ofClient bool) (some []*gate.Stop) {
 	for _, list := range [...][]*gate.Stop{a.stops, a.usual} {
 		for _, s := range list {
@@ -82,8 +83,8 @@ func (a *aborts) all(ofClient bool) (some []*gate.Stop) {
 	return some
 }
 
-// follow makes the recorder also send its samples of the generator's own requests to a.slots if a condition needs
-// them. Call it before newLoads.
+// follow makes the recorder r send its samples of the generator's own requests to a.slots, if a condition needs them. Call
+// it before newLoads.
 func (a *aborts) follow(r *samples.Recorder) {
 	if len(a.all(true)) == 0 {
 		return
@@ -97,8 +98,8 @@ func (a *aborts) follow(r *samples.Recorder) {
 	})
 }
 
-// watch evaluates the conditions until ctx ends. When the first one holds, it calls end. It evaluates conditions on
-// the generator's own requests for each slot of samples, and other conditions after each scrape, or every two seconds
+// watch evaluates the conditions until ctx ends. When one of them holds, it calls end. It evaluates conditions on the
+// generator's own requests for each slot of samples. It evaluates other conditions after each scrape, or every two seconds
 // if the metrics come from the user's Prometheus.
 func (a *aborts) watch(ctx context.Context, r *recording, end context.CancelCauseFunc) error {
 	var looking sync.WaitGroup
@@ -172,8 +173,8 @@ func (a *aborts) watchClient(ctx context.Context, end context.CancelCauseFunc) {
 	}
 }
 
-// look evaluates the conditions on recorded metrics once, if a phase is running. It returns false if it has ended the
-// run.
+// look evaluates the conditions on recorded metrics once, if a phase is running. goOn is false if a condition held and look
+// ended the run.
 func (a *aborts) look(ctx context.Context, source gate.Source, end context.CancelCauseFunc) (goOn bool) {
 	phase, start := a.current()
 	if phase == "" {
@@ -205,8 +206,8 @@ func (a *aborts) trip(why string, end context.CancelCauseFunc) {
 	})
 }
 
-// note records whether a condition had data in its last evaluation. An empty blind means yes; otherwise blind is the
-// reason why not.
+// note records whether the condition s had data in its last evaluation. blind is the reason why it had no data, or "" if it
+// had data.
 func (a *aborts) note(s *gate.Stop, blind string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -221,7 +222,7 @@ func (a *aborts) note(s *gate.Stop, blind string) {
 	}
 }
 
-// states returns the conditions, each with the reason why it has not had data yet, or "".
+// states returns all conditions. Each has the reason why it has never had data, or "".
 func (a *aborts) states() (all []StopState) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -231,8 +232,7 @@ func (a *aborts) states() (all []StopState) {
 	return all
 }
 
-// blind returns a line for each condition that the user wrote and that never had data. Such a condition could not
-// have ended the run.
+// blind returns a line for each condition of the user that never had data, and so could not have ended the run.
 func (a *aborts) blind() (lines []string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -28,7 +28,6 @@ func breachOf(err error) string {
 	return ""
 }
 
-// hintedError is an error with a hint for the user.
 type hintedError struct {
 	error
 	hint string
@@ -37,8 +36,8 @@ type hintedError struct {
 func (e hintedError) Error() string { return e.error.Error() + " (" + e.hint + ")" }
 func (e hintedError) Unwrap() error { return e.error }
 
-// hinted adds a hint to an error with a well-known message of a library. It returns other errors unchanged, and
-// errors that already end with a hint in parentheses.
+// hinted adds a hint to a well-known error message of a library. It returns other errors unchanged, and also errors that
+// already end with a hint in parentheses.
 func hinted(err error) error {
 	if err == nil || strings.HasSuffix(err.Error(), ")") || errors.As(err, new(hintedError)) {
 		return err

@@ -21,7 +21,7 @@ func Build() string {
 	return v
 }
 
-// ownSum returns the first 6 bytes of the program file's SHA-256 in hex, or "" if the program cannot be read.
+// ownSum returns the first 6 bytes of the program file's SHA-256 in hex. It returns "" if the file cannot be read.
 func ownSum() string {
 	path, err := os.Executable()
 	if err != nil {

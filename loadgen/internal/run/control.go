@@ -13,14 +13,14 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Control pauses and resumes the load of a run in progress, ends its phases early, and reads the metrics recorded so
-// far. Set it in the Options of the run; the zero value is ready to use. Commands fail while no phase is running. A
+// Control lets a user pause and resume the load of a run in progress, end its phases early, and read the metrics recorded
+// so far. Set it in the Options of the run; the zero value is ready to use. Commands fail while no phase is running. A
 // Control is safe for concurrent use.
 type Control struct {
 	mu    sync.Mutex
 	steer *steering // nil: no run in progress
 
-	// reading protects recorded. Readers hold it for reading; the run sets recorded to nil before it closes the
+	// reading protects recorded. Readers of the archive hold it for reading. The run sets recorded to nil before it closes the
 	// archive.
 	reading  sync.RWMutex
 	recorded *archive.Archive // nil: this process records nothing
@@ -31,7 +31,7 @@ type Control struct {
 // ErrPaused is returned by Pause if load is already paused.
 var ErrPaused = errors.New("load is paused already")
 
-// errNoRun is returned by commands before and after a run.
+// errNoRun is the error of a command before the run starts or after it has ended.
 var errNoRun = errors.New("no run in progress")
 
 func (c *Control) command(do func(*steering) error) error {
@@ -57,9 +57,9 @@ func (c *Control) EndPhase(name string) error {
 	return c.command(func(s *steering) error { return s.endPhaseEarly(name) })
 }
 
-// Recorded calls use with the archive of the metrics that the run has scraped so far. The archive is nil if the run
-// scrapes nothing or no run is in progress. The context of use ends shortly before the run closes the archive. If use
-// then fails, Recorded calls it again with nil.
+// Recorded calls use with the archive of the metrics that the run has scraped so far. The archive is nil if the run scrapes
+// nothing or if no run is in progress. The context of use ends shortly before the run closes the archive. If use fails
+// because of that, Recorded calls it again with nil.
 func (c *Control) Recorded(ctx context.Context, use func(context.Context, *archive.Archive) error) error {
 	closed, err := c.read(ctx, use)
 	if err != nil && closed {
@@ -68,7 +68,7 @@ func (c *Control) Recorded(ctx context.Context, use func(context.Context, *archi
 	return err
 }
 
-// read calls use once. closed reports whether the run was about to close the archive when use returned.
+// read calls use once. closed is true if the run was about to close the archive when use returned.
 func (c *Control) read(ctx context.Context, use func(context.Context, *archive.Archive) error) (closed bool, err error) {
 	c.reading.RLock()
 	defer c.reading.RUnlock()
@@ -115,8 +115,8 @@ func (c *Control) detach() {
 	c.recorded = nil
 }
 
-// steering executes the user's commands (pause, resume, end phase) in a run in progress, and records their effect on
-// the current phase.
+// steering executes the user's commands (pause, resume, end phase) during a run, and measures how they affect the current
+// phase.
 type steering struct {
 	journal
 	pause   *load.Pause
@@ -127,10 +127,10 @@ type steering struct {
 	phase   string // empty: no phase is running
 	ending  context.Context
 	end     context.CancelFunc
-	since   time.Time     // start of the current pause, or of the phase if that is later; zero: not paused
-	paused  time.Duration // time paused in the phase, without the current pause
+	since   time.Time     // start of the current pause, or start of the phase if that is later; zero: not paused
+	paused  time.Duration // time paused in the current phase, without the current pause
 	stopped bool          // the user has ended the phase
-	over    bool          // the phase is ending
+	over    bool          // the phase is ending, so the user can no longer end it
 }
 
 func newSteering(j journal, pause *load.Pause, fleet *workers.Fleet, changed func()) *steering {
@@ -176,7 +176,8 @@ func (s *steering) asked() context.Context {
 	return s.ending
 }
 
-// pausedSince returns the start of the current pause, or of the current phase if that is later; zero if load is not paused.
+// pausedSince returns the start of the current pause, or the start of the current phase if that is later. It returns zero
+// if load is not paused.
 func (s *steering) pausedSince() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -232,7 +233,7 @@ func (s *steering) endPhaseEarly(name string) error {
 	return nil
 }
 
-// tell prints line and records the user's command in the timeline under name. The caller holds mu.
+// tell shows line to the user, and records the command in the timeline under name. The caller holds mu.
 func (s *steering) tell(at time.Time, name, line string) {
 	detail := "by the user"
 	if s.phase != "" {

@@ -20,15 +20,15 @@ type Action interface {
 	Do(ctx context.Context, cfg *rest.Config, namespace string, labels map[string]string) error
 }
 
-// Measurement measures figures in each phase. Package loadgen documents it.
+// Measurement measures custom figures (named values) in each phase. Package loadgen documents it.
 type Measurement interface {
 	Prepare(ctx context.Context, cfg *rest.Config, namespace string, labels map[string]string) error
 	Start(ctx context.Context, phase string) error
 	Stop(ctx context.Context) ([]result.CustomFigure, error)
 }
 
-// checkCustom returns errors for actions and measurements that the scenario names but the Go program does not
-// provide, and for actions that the program provides but the scenario does not name.
+// checkCustom returns errors for actions and measurements that the scenario names but the Go program does not provide. It
+// also returns errors for actions that the program provides but the scenario does not name.
 func (o Options) checkCustom() error {
 	var errs []error
 	unused := maps.Clone(o.Actions)
@@ -56,10 +56,9 @@ type custom struct {
 	actions      map[string]Action
 	measurements map[string]Measurement
 	target       *cluster.Target
-	begun        map[string]error // results of Start by measurement, for the current phase; nil: it started
+	begun        map[string]error // errors that Start returned in the current phase, by measurement; nil: Start succeeded
 }
 
-// newCustom calls Prepare of each measurement.
 func newCustom(ctx context.Context, o Options, t *cluster.Target) (*custom, error) {
 	c := &custom{actions: o.Actions, measurements: o.Measurements, target: t}
 	for _, name := range slices.Sorted(maps.Keys(c.measurements)) {
@@ -113,8 +112,8 @@ func (c *custom) endPhase(ctx context.Context) []result.Custom {
 // largestFigure is the largest number that result.Measurements.Check accepts.
 const largestFigure = 1e15
 
-// checkFigures returns an error for a figure that no gate could judge: without a unique name, with an unknown unit,
-// or out of range.
+// checkFigures returns an error if a figure cannot be judged, because its name is not unique, its unit is unknown, or its
+// value is out of range.
 func checkFigures(all []result.CustomFigure) error {
 	units := []scenario.Unit{scenario.Number, scenario.Seconds, scenario.Ratio, scenario.Size, scenario.Count, scenario.PerHour, scenario.PerSec}
 	named := map[string]bool{}

@@ -17,12 +17,11 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Directory is the directory of a run, a comparison or a search. While a process uses it, the process holds a lock on
-// it.
+// Directory is the directory of a run, a comparison or a search. The process that uses it holds a lock on it.
 type Directory struct {
 	Path    string
 	made    []string // created directories: Path first, then its parents
-	resumed bool     // it existed before and has measurements
+	resumed bool     // the directory existed before, and has measurements
 	lock    *os.File // nil: not locked
 }
 
@@ -43,12 +42,12 @@ func MakeDirectory(out, scenario string, now time.Time) (*Directory, error) {
 	return &Directory{Path: path, made: made, lock: lock}, nil
 }
 
-// ResumeDirectory locks the directory of a comparison or a search that is to be continued, so that no other process
-// continues it at the same time.
+// ResumeDirectory locks the existing directory of a comparison or a search, to continue it. The lock keeps other processes
+// from continuing it at the same time.
 func ResumeDirectory(dir string) (*Directory, error) {
 	lock, err := cluster.LockDir(dir)
 	switch {
-	case errors.Is(err, fs.ErrNotExist): // reported later, when the directory is read
+	case errors.Is(err, fs.ErrNotExist): // the reader of the directory reports this
 	case err != nil:
 		return nil, exitcode.Usagef("%s: %w", dir, userfile.Cause(err))
 	case lock == nil:
@@ -60,7 +59,7 @@ func ResumeDirectory(dir string) (*Directory, error) {
 // Unlock lets other processes use the directory. On a nil Directory it does nothing.
 func (d *Directory) Unlock() {
 	if d != nil && d.lock != nil {
-		_ = d.lock.Close() // nothing was written
+		_ = d.lock.Close() // an error loses nothing, because nothing was written
 	}
 }
 
@@ -93,8 +92,8 @@ func (d *Directory) writeScenario(s *scenario.Scenario) (map[string]string, erro
 
 func (d *Directory) plane() string { return filepath.Join(d.Path, planeDir) }
 
-// discard unlocks and removes the directory of a run that failed to start. It keeps the logs of the run's control
-// plane, and the record of objects that the run left in a cluster, if there are any.
+// discard unlocks and removes the directory of a run that failed to start. It keeps the logs of the run's control plane and
+// the record of objects that the run left in a cluster.
 func (d *Directory) discard() error {
 	defer d.Unlock()
 	if _, err := os.Stat(filepath.Join(d.plane(), "logs")); err == nil {
@@ -117,8 +116,8 @@ func removeBut(dir, keep string) error {
 	return errors.Join(errs...)
 }
 
-// sweep removes credentials that killed runs left: tokens in the directory for temporary files and, if dir is not
-// empty, keys of bundled control planes in the run directories next to dir.
+// sweep removes credentials that killed runs left: tokens in the system's temporary directory and, if dir is not empty, the
+// keys of control planes in run directories that have the same parent as dir.
 func (c console) sweep(dir string) {
 	for _, path := range cluster.Sweep() {
 		c.step("removed %s, which a killed run left", path)
@@ -134,8 +133,8 @@ func (c console) sweep(dir string) {
 	}
 }
 
-// sweepKeys removes the keys in plane, a control plane's directory in a run directory, if no live process uses the
-// run or the control plane. It reports whether it removed them.
+// sweepKeys removes the keys of a run's control plane, whose directory is plane, unless a process still uses the run or the
+// control plane. It reports whether it removed keys.
 func sweepKeys(plane string) bool {
 	dir := filepath.Dir(plane)
 	if _, err := os.Lstat(filepath.Join(dir, result.RunFile)); err != nil {

@@ -23,7 +23,7 @@ func (o Options) compiled() ([]gate.Compiled, *aborts, error) {
 	return gates, ends, err
 }
 
-// Check returns the error with which Run would refuse the options before it starts anything, or nil.
+// Check returns nil, or the error with which Run would refuse the options before it starts anything.
 func Check(ctx context.Context, o Options) error {
 	if _, _, err := o.compiled(); err != nil {
 		return err
@@ -64,7 +64,7 @@ func DryRun(ctx context.Context, o Options) (cluster.Preview, error) {
 	return p, exitcode.EnvironmentError(err)
 }
 
-// check returns errors for options that can be found wrong before anything starts.
+// check returns all errors in the options that can be found before anything starts.
 func (o Options) check() error {
 	return errors.Join(o.checkTarget(), o.checkLoads(), workers.Check(o.Workers, o.Scenario), o.checkCustom(), CheckDescriptors(o.Scenario, o.Workers.Count > 0), o.checkHooks(), o.checkRate(), o.checkFuse())
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// execute runs the phases. Concurrently it runs the helpers that record metrics, show progress and watch conditions.
-// At the end it always stops loads, nodes and helpers, in that order. It records failures in r.info.
+// execute runs the phases. Helpers that record metrics, show progress and watch conditions run concurrently. At the end,
+// execute always stops loads, nodes and helpers, in that order. It records failures in r.info.
 func (r *run) execute(parent, watched context.Context) {
 	ctx, cancel := context.WithCancelCause(watched)
 	defer cancel(nil)
@@ -72,7 +72,7 @@ func (r *run) execute(parent, watched context.Context) {
 	r.nodes.stop(windUp)
 	r.fleet.End()
 	stop()
-	_ = helpers.Wait() // their errors were passed to cancel
+	_ = helpers.Wait() // the helpers have passed their errors to cancel
 	r.o.Control.detach()
 	if r.info.RemoteWrite = r.recording.sent(); r.info.RemoteWrite != nil {
 		r.step("remote write: %d samples sent to %s", r.info.RemoteWrite.Sent, r.info.RemoteWrite.URL)
@@ -109,8 +109,8 @@ func (r *run) storm(ctx context.Context) error {
 	return ending(err, stop())
 }
 
-// ending joins the error of the phases with an error of background loads or hooks. If there is such an error, ending
-// drops errConditionNotMet: an unmet condition is not a failure, and the joined error must count as one.
+// ending joins phases, the error of the phases, with other, an error of background loads or hooks. If other is not nil, it
+// drops errConditionNotMet: an unmet condition alone is not a failure, but other is.
 func ending(phases, other error) error {
 	if other != nil && errors.Is(phases, errConditionNotMet) {
 		return other
@@ -118,15 +118,15 @@ func ending(phases, other error) error {
 	return errors.Join(phases, other)
 }
 
-// loseWorker records that the run ended early because it lost a worker. Such a run cannot be judged.
+// loseWorker records that the run ended early because it lost a worker. Such a run is not judged.
 func (r *run) loseWorker(err error) {
 	r.info.LostWorkers = append(r.info.LostWorkers, err.Error())
 	r.step("the run cannot continue: %v", err)
 	r.event(time.Now(), result.EventNote, "worker lost", err.Error())
 }
 
-// endBy records the error that ended the phases: either the run reached a limit of the cluster, which is a result of
-// the run, or the environment failed.
+// endBy records the error that ended the phases. A limit of the cluster that was reached is a result of the run; any other
+// error is a failure of the environment.
 func (r *run) endBy(err error) {
 	why := breachOf(err)
 	if why == "" {
@@ -148,8 +148,8 @@ func (r *run) fail(err error) {
 	r.event(time.Now(), result.EventNote, "failed", err.Error())
 }
 
-// close closes the recording, ends the target and writes the measurements. If a step fails, close continues with the
-// next step.
+// close closes the recording, closes or cleans up the target, and writes the measurements. If a step fails, close continues
+// with the next step.
 func (r *run) close() error {
 	defer r.dir.Unlock()
 	m := r.measured()
@@ -200,7 +200,7 @@ func (r *run) measured() result.Measurements {
 	return m
 }
 
-// save writes the measurements so far, so that a run that is killed later can be reported.
+// save writes the measurements so far, so that a killed run can be judged.
 func (r *run) save() error {
 	return rundir.WriteJSON(r.dir.Path, result.MeasurementsFile, r.measured())
 }

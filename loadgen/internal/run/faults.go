@@ -35,7 +35,7 @@ func refuseFaults(s *scenario.Scenario) error {
 	return faultErrors(s, "run it without --kubeconfig, on a bundled control plane")
 }
 
-// faultErrors returns an error with hint for each fault that needs a bundled control plane.
+// faultErrors returns an error for each fault that needs a bundled control plane. Each error ends with hint.
 func faultErrors(s *scenario.Scenario, hint string) error {
 	var errs []error
 	for _, f := range s.Faults() {
@@ -47,8 +47,8 @@ func faultErrors(s *scenario.Scenario, hint string) error {
 	return errors.Join(errs...)
 }
 
-// checkFaults asks the control plane's supervisor whether each fault is possible, so that a fault that is impossible
-// on this machine is reported before the run starts.
+// checkFaults asks the control plane's supervisor whether each fault is possible. A fault that is impossible on this
+// machine is thus reported before the run starts.
 func checkFaults(ctx context.Context, plane supervisor, s *scenario.Scenario) error {
 	var errs []error
 	for _, f := range s.Faults() {
@@ -72,8 +72,8 @@ func checkFaults(ctx context.Context, plane supervisor, s *scenario.Scenario) er
 	return errors.Join(errs...)
 }
 
-// comeback is how long a control plane may take to answer again after a fault of an earlier phase ended. A kill, for
-// example, ends when the process starts again, which is before the process is ready.
+// comeback is the maximum time that a control plane needs to answer again after a fault ended. A kill, for example, ends
+// when the process starts again, and the process becomes ready later.
 const comeback = time.Minute
 
 // patience returns how long failed actions of a scenario are retried. It returns 0 for scenarios without faults of
@@ -94,12 +94,12 @@ type schedule struct {
 	done  sync.WaitGroup
 
 	mu     sync.Mutex
-	open   []string // IDs of the faults that have begun, including those that have ended since
-	missed []string // messages about faults for which the phase was too short
+	open   []string // IDs of the faults that have begun, also if they have ended since
+	missed []string // messages about faults that did not begin, because the phase was too short
 }
 
-// startFaults schedules the faults of a phase that began at start. Faults of nodes that are due at the start have
-// begun when startFaults returns. If a fault cannot begin, it calls fail.
+// startFaults schedules the faults of a phase that began at start. It begins faults of nodes that are due at the start
+// before it returns. If a fault cannot begin, it calls fail.
 func (ps *phases) startFaults(ctx context.Context, p *scenario.Phase, start time.Time, fail context.CancelCauseFunc) *schedule {
 	s := &schedule{phases: ps, start: start, fail: fail}
 	waiting, stop := context.WithCancel(ctx)
@@ -117,9 +117,9 @@ func (ps *phases) startFaults(ctx context.Context, p *scenario.Phase, start time
 	return s
 }
 
-// at begins a fault when it is due, unless waiting ends first. If the phase ends while the request for the fault is
-// in flight, at still waits for the answer, which may take some seconds: a cancelled request might take effect anyway
-// and the fault might last into the next phase.
+// at begins the fault f when it is due, unless waiting ends first. If the phase ends while the request for the fault is in
+// flight, at still waits for the answer, which may take some seconds: a canceled request might still take effect, and the
+// fault might last into the next phase.
 func (s *schedule) at(ctx, waiting context.Context, due time.Time, p *scenario.Phase, f *scenario.Fault) {
 	kind, _ := control.FaultKindOf(f.Kind)
 	timer := time.NewTimer(time.Until(due.Add(-kind.Lead)))
@@ -149,12 +149,10 @@ func (s *schedule) at(ctx, waiting context.Context, due time.Time, p *scenario.P
 	s.open = append(s.open, begun.ID)
 }
 
-// askAgain is the interval between attempts to begin a fault.
 const askAgain = time.Second
 
-// begin requests a fault. If the request fails and another fault may be the cause, begin repeats it until waiting
-// ends. For example, a webhook cannot be registered while etcd elects a leader, and a scheduler that has crashed
-// cannot be paused.
+// begin requests a fault. If the request fails and another fault may be the cause, begin repeats it until waiting ends. For
+// example, a webhook cannot be registered during an election of etcd, and a crashed scheduler cannot be paused.
 func (s *schedule) begin(ctx, waiting context.Context, f *scenario.Fault) (begun control.FaultStatus, err error) {
 	for told := false; ; told = true {
 		begun, err = s.supervisor.Begin(ctx, f.Control(s.scenario.Seed))
@@ -170,8 +168,8 @@ func (s *schedule) begin(ctx, waiting context.Context, f *scenario.Fault) (begun
 	}
 }
 
-// othersBreak reports whether another fault may be the cause of a failed request: one has begun in this phase, or one
-// of an earlier phase ended so recently that the control plane may not have recovered.
+// othersBreak reports whether another fault may be the cause of a failed request. Such a fault has begun in this phase, or
+// ended in an earlier phase so recently that the control plane may not have recovered.
 func (s *schedule) othersBreak() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -192,8 +190,8 @@ func (s *schedule) beginOfNodes(ctx, waiting context.Context, p *scenario.Phase,
 	}
 }
 
-// takeOutOfService waits until the API server reports all of the nodes, which are permanently down, as not Ready.
-// Then it adds the out-of-service taint to them, as an operator would.
+// takeOutOfService waits until the API server reports that all nodes, which are permanently down, are not Ready. Then it
+// adds the out-of-service taint to them, as an operator would.
 func (s *schedule) takeOutOfService(ctx, waiting context.Context, p *scenario.Phase, nodes []string) {
 	if err := s.workload.Wait(waiting, func() bool { return s.workload.NotReady(nodes) }); err != nil {
 		s.mu.Lock()
@@ -228,8 +226,8 @@ func (s *schedule) taint(ctx context.Context, nodes []string, out bool) error {
 	})
 }
 
-// miss records that a fault never began because its phase was too short. This keeps gates from passing as if the
-// fault had happened.
+// miss records that a fault never began because its phase was too short. Otherwise gates would pass as if the fault had
+// happened.
 func (s *schedule) miss(due time.Time, p *scenario.Phase, f *scenario.Fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -263,7 +261,7 @@ func (s *schedule) end(ctx context.Context) error {
 		s.mended = time.Now()
 	}
 	for _, m := range s.missed {
-		if !interrupted { // an interrupt already explains the missing faults
+		if !interrupted { // after an interrupt, missing faults need no explanation
 			s.step("%s", m)
 		}
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// AbortFlag is the flag for Options.AbortOn. NoFuse is its value that turns off the default conditions.
+// AbortFlag is the flag that sets Options.AbortOn. NoFuse is the value of this flag that turns off the default conditions.
 const (
 	AbortFlag = "--abort-on"
 	NoFuse    = "none"
@@ -40,7 +40,6 @@ type Fuse struct {
 	CleanupImage string
 }
 
-// rules returns the content of the file Rules.
 func (f Fuse) rules() ([]byte, error) {
 	text, err := userfile.Read(f.Rules, userfile.Text)
 	if err != nil {
@@ -49,7 +48,7 @@ func (f Fuse) rules() ([]byte, error) {
 	return text, nil
 }
 
-// Conditions returns AbortOn and, if Rules is set, a digest of that file.
+// Conditions returns AbortOn and, if Rules is set, a digest of the file Rules.
 func (f Fuse) Conditions() ([]string, error) {
 	if f.Rules == "" {
 		return f.AbortOn, nil
@@ -99,7 +98,6 @@ func (o Options) aborts() (*aborts, error) {
 	return a, nil
 }
 
-// texts returns the conditions in the syntax of the flag.
 func (a *aborts) texts() (all []string) {
 	for _, s := range slices.Concat(a.stops, a.usual) {
 		all = append(all, s.Text())
@@ -107,7 +105,7 @@ func (a *aborts) texts() (all []string) {
 	return all
 }
 
-// check returns an error for conditions on alerts that the Prometheus does not have. If the Prometheus does not list
+// check returns an error for each condition on an alert that the Prometheus source does not have. If source does not list
 // its rules, check only calls note.
 func (a *aborts) check(ctx context.Context, source *promimport.Source, note func(string)) error {
 	var named []string
@@ -134,7 +132,6 @@ func (a *aborts) check(ctx context.Context, source *promimport.Source, note func
 	return errors.Join(errs...)
 }
 
-// checkRate returns an error if the loads of the scenario may exceed Fuse.MaxRate.
 func (o Options) checkRate() error {
 	if o.Fuse.MaxRate == 0 {
 		return nil
@@ -142,8 +139,8 @@ func (o Options) checkRate() error {
 	return exitcode.UsageError(o.Scenario.CheckRate(o.Fuse.MaxRate))
 }
 
-// checkFuse returns an error for options that need a user's cluster if the run has no user's cluster, and for options
-// that exclude each other.
+// checkFuse returns an error for options that need a user's cluster in a run without one, and for options that exclude each
+// other.
 func (o Options) checkFuse() error {
 	f := o.Fuse
 	for flag, set := range map[string]bool{"--no-lock": f.NoLock, "--take-lock": f.TakeLock != "", "--cleanup-job": f.CleanupImage != ""} {

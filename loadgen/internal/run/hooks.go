@@ -18,7 +18,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// checkHooks returns an error for each hook that must pass but whose program is not found on this machine.
+// checkHooks returns an error for each required hook whose program is not found on this machine.
 func (o Options) checkHooks() error {
 	var errs []error
 	for _, h := range o.Scenario.Hooks() {
@@ -33,7 +33,6 @@ func (o Options) checkHooks() error {
 	return errors.Join(errs...)
 }
 
-// hooks runs the hook commands of a scenario.
 type hooks struct {
 	journal
 	dir       string // the run's directory
@@ -43,8 +42,8 @@ type hooks struct {
 	ran        []result.Hook
 }
 
-// run runs the hooks of a phase one after another: the hooks to run "before" or "after" the phase, depending on when.
-// It stops at the first hook that fails and must pass.
+// run runs the hooks of a phase one after another. when is "before" or "after". run stops at the first required hook that
+// fails.
 func (hs *hooks) run(ctx context.Context, s *scenario.Scenario, phase, when string) error {
 	n := 0
 	for _, h := range s.Hooks() {
@@ -90,7 +89,6 @@ func outcome(failed error, took time.Duration) string {
 	return fmt.Sprintf("exit code 0 after %s", took.Round(time.Millisecond))
 }
 
-// execute runs the command of a hook and writes its output to a file of the run.
 func (hs *hooks) execute(ctx context.Context, h scenario.PlacedHook, output string) error {
 	file := filepath.Join(hs.dir, filepath.FromSlash(output))
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
@@ -123,8 +121,8 @@ func (hs *hooks) execute(ctx context.Context, h scenario.PlacedHook, output stri
 // hookGrace is the time between SIGTERM and SIGKILL for a command that must end.
 const hookGrace = 5 * time.Second
 
-// command runs a program in its own process group. When the program has ended, command kills the rest of the group,
-// so that a hook leaves no process behind.
+// command runs a program in a separate process group. When the program has ended, command kills the rest of the group, so
+// that a hook leaves no process behind.
 func command(ctx context.Context, argv, env []string, within time.Duration, out *os.File) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("it did not end within %s", scenario.Duration(within)))
 	defer cancel()
@@ -149,8 +147,8 @@ func command(ctx context.Context, argv, env []string, within time.Duration, out 
 }
 
 const (
-	// tail is the number of bytes at the end of the output in which the last line is searched. lineLength is the
-	// maximum number of characters of that line in an error.
+	// tail is the number of bytes at the end of the output that are searched for the last line. lineLength is the maximum
+	// number of characters of this line in an error.
 	tail       = 8 << 10
 	lineLength = 200
 )

@@ -70,9 +70,9 @@ func procField(file, name string) string {
 	return ""
 }
 
-// Estimate of the file descriptors that the generator needs: one for each node that has its own connection, one per
-// 100 watches (the API server's limit of streams on a connection), and baseDescriptors for the archive, the control
-// plane's pipes and a margin.
+// Estimate of the file descriptors that the generator needs: one for each node that has a connection, one per 100 watches
+// (the API server's limit of streams on a connection), and baseDescriptors for the archive, the control plane's pipes and a
+// margin.
 const (
 	baseDescriptors = 256
 	watchesPerConn  = 100
@@ -94,7 +94,7 @@ func descriptorsNeeded(s *scenario.Scenario, divided bool) uint64 {
 		if l.Connect == "each" {
 			perConn = 1
 		}
-		need += l.Clients + l.Watchers // each client of a "history" load has its own connection
+		need += l.Clients + l.Watchers // each client of a "history" load has a connection
 		need += (l.Count+perConn-1)/perConn + max(l.Connections, (l.MaxInFlight+watchesPerConn-1)/watchesPerConn)
 	}
 	return uint64(need)
@@ -110,7 +110,7 @@ func CheckDescriptors(s *scenario.Scenario, divided bool) error {
 	}
 	if lim.Cur < lim.Max {
 		lim.Cur = lim.Max
-		// The system refuses this if its maximum is below the hard limit. The check below then reports the limit.
+		// The system refuses this if its own maximum is below the hard limit. The check below then reports that limit.
 		_ = syscall.Setrlimit(syscall.RLIMIT_NOFILE, &lim)
 		if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &lim); err != nil {
 			return exitcode.Environmentf("read the descriptor limit: %w", err)

@@ -32,31 +32,30 @@ type loads struct {
 	all   []*placed
 	fleet *workers.Fleet // nil: there are no workers
 
-	hurry <-chan struct{} // closed when the user no longer waits for requests in flight
+	hurry <-chan struct{} // closed when the user no longer waits for requests in flight to finish
 
 	definesLater func(resource string) bool
 
 	mu      sync.Mutex
 	failed  error
-	unready []string // messages about loads whose resource was never served
+	unready []string // messages about loads that sent nothing, because the API server never served their resource
 	halted  bool     // no more loads are started
 }
 
 type placed struct {
 	at   scenario.PlacedLoad
 	load load.Load
-	// late is the error of Prepare if the API server did not serve the load's resource before the first phase, but a
-	// phase of the scenario may define the resource. It is nil for other loads. ready is closed when the load is
-	// prepared.
+	// late is the error of Prepare if the API server does not serve the load's resource yet, but a phase of the scenario may
+	// define it; otherwise nil. ready is closed when the load is prepared.
 	late  error
 	ready chan struct{}
 	stop  context.CancelFunc // stops the load; nil before it starts
-	done  chan struct{}      // closed when it has ended
+	done  chan struct{}      // closed when the load has ended
 }
 
-// newLoads makes the loads and creates their objects before the first phase, so that no phase begins with
-// preparations. dir is the directory for evidence of histories that fail their check. hurry is closed when the user
-// no longer waits for requests in flight. fleet runs the loads that are divided among workers; nil means no workers.
+// newLoads makes the loads and creates their objects before the first phase, so that no phase begins with preparations.
+// Histories that fail their check write evidence to dir. hurry is closed when the user no longer waits for requests in
+// flight. fleet runs the loads that are divided among workers; nil means no workers.
 func newLoads(ctx context.Context, s *scenario.Scenario, target load.Target, dir string, hurry <-chan struct{}, fleet *workers.Fleet) (*loads, error) {
 	whole := func(name string) bool { return fleet == nil || !kind.Divides(name) }
 	made, err := kind.MakeSome(s, target, dir, whole)
@@ -91,7 +90,7 @@ func (ls *loads) prepare(ctx context.Context) error {
 			return nil
 		})
 	}
-	_ = group.Wait() // the errors are in errs: all are reported, not only the first
+	_ = group.Wait() // errs has all errors, not only the first
 	return errors.Join(errs...)
 }
 
@@ -100,8 +99,8 @@ func (ls *loads) of(phase string) []*placed {
 	return slices.DeleteFunc(slices.Clone(ls.all), func(p *placed) bool { return p.at.Phase != phase })
 }
 
-// start starts some loads in the background. The returned function stops those that end with their phase, except
-// watches, which drain stops later, when they have received all writes.
+// start starts the given loads in the background. The function stop stops those that end with their phase, except watches:
+// drain stops these later, when they have received all writes.
 func (ls *loads) start(some []*placed) (stop func() error) {
 	for _, p := range some {
 		ctx := ls.begin(p)
@@ -150,7 +149,7 @@ func (ls *loads) halt() {
 	}
 }
 
-// overdue returns the number of open requests of all loads that were due at least d ago.
+// overdue returns the number of open requests, over all loads, that were due at least d ago.
 func (ls *loads) overdue(d time.Duration) (n int64) {
 	for _, p := range ls.all {
 		if l, ok := p.load.(interface{ Overdue(time.Duration) int64 }); ok {
@@ -166,8 +165,8 @@ func (ls *loads) fail(err error) {
 	ls.failed = errors.Join(ls.failed, err)
 }
 
-// drain waits until watches have received what the loads wrote, and then ends the watches that do not outlive their
-// phase.
+// drain waits until the watches in some have received what the loads wrote. Then it ends the watches that are not held open
+// after their phase.
 func (ls *loads) drain(ctx context.Context, some []*placed) {
 	for _, p := range some {
 		p.load.Settle(ctx)
@@ -175,7 +174,8 @@ func (ls *loads) drain(ctx context.Context, some []*placed) {
 	ls.end(some, func(p *placed) bool { return p.at.OpensWatches() && !p.at.Hold })
 }
 
-// end stops the running loads that which selects, and waits until they have ended or the user no longer waits.
+// end stops the running loads that the function `which` selects. It waits until they have ended or the user no longer
+// waits.
 func (ls *loads) end(all []*placed, which func(*placed) bool) {
 	some := slices.DeleteFunc(slices.Clone(all), func(p *placed) bool { return p.stop == nil || !which(p) })
 	for _, p := range some {
@@ -198,8 +198,8 @@ func (ls *loads) beginPhase(name string, at time.Time) {
 	}
 }
 
-// awaitOpen waits until all running watches are established. A watch that fails does not block it: the error is
-// reported when the phase ends.
+// awaitOpen waits until all running watches are established. It does not wait for a watch that fails; the end of the phase
+// reports the error.
 func (ls *loads) awaitOpen(ctx context.Context) error {
 	for _, p := range ls.all {
 		open := p.load.AllOpen()
@@ -233,8 +233,8 @@ func (ls *loads) awaitMade(ctx context.Context) error {
 	return nil
 }
 
-// finish calls Finish of each load that was started. If the run was interrupted or lost its target, ctx has ended: a
-// "history" load then judges only the part that it recorded, and its result names the missing part.
+// finish calls Finish of each load that was started. If ctx has ended, because the run was interrupted or lost its target,
+// a "history" load judges only the part that it recorded, and its result names the missing part.
 func (ls *loads) finish(ctx context.Context, step func(format string, args ...any)) {
 	ctx, cancel := context.WithTimeout(ctx, finishWithin)
 	defer cancel()

@@ -13,15 +13,15 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// A load of a phase waits up to servedWithin for the API server to serve its resource, and tries every servedPoll. A
-// background load waits until the run ends, because a later phase may define the resource.
+// servedWithin is how long a load of a phase waits for the API server to serve its resource. The load tries every
+// servedPoll. A background load waits until the run ends, because a later phase may define the resource.
 const (
 	servedWithin = 2 * time.Minute
 	servedPoll   = 250 * time.Millisecond
 )
 
-// definedLater reports whether err means that a load could not be prepared because the API server does not yet serve
-// a resource that a phase of the scenario may define.
+// definedLater reports whether err means that a load could not be prepared because the API server does not serve the load's
+// resource yet, and a phase of the scenario may define it.
 func (ls *loads) definedLater(err error) bool {
 	if lacks, ok := errors.AsType[*object.UnknownError](err); ok {
 		return ls.definesLater(lacks.Resource)
@@ -32,9 +32,9 @@ func (ls *loads) definedLater(err error) bool {
 	return false
 }
 
-// awaitReady waits until a load is prepared, and prepares it if its resource was not served earlier. A load that
-// measures the changes of a watch load waits until that load is prepared, because it creates the objects. awaitReady
-// returns false if the load must not run.
+// awaitReady waits until the load p is prepared. If p could not be prepared earlier, awaitReady prepares it. If p changes
+// the objects of a watch load, it first waits until that load is prepared, because the watch load creates the objects. It
+// returns false if p must not run.
 func (ls *loads) awaitReady(ctx context.Context, p *placed) bool {
 	of := p
 	if i := slices.IndexFunc(ls.all, func(o *placed) bool { return o.at.Name == p.at.Watches }); p.at.Watches != "" && i >= 0 {

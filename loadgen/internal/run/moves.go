@@ -8,13 +8,13 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// moves records the upgrades and downgrades of a control plane's components during a run.
+// moves records the version changes (upgrades and downgrades) of a control plane's components during a run.
 type moves struct {
-	now map[string]string // version by component
+	now map[string]string // current version by component
 	all []result.VersionMove
 }
 
-// followMoves returns moves for components that begin with these versions, by name of the component.
+// followMoves returns moves for components that start with the given versions, by component name.
 func followMoves(versions map[string]string) moves { return moves{now: maps.Clone(versions)} }
 
 // started records that a component was started with a version. It ignores components whose first version is unknown.
@@ -38,7 +38,6 @@ func (m *moves) started(component, version string) {
 	m.all = append(m.all, result.VersionMove{Of: of, Version: version, On: []string{component}})
 }
 
-// partOf returns the product to which a component belongs: "etcd" or "kubernetes".
 func partOf(component string) string {
 	if control.ComponentKind(component) == control.KindEtcd {
 		return control.KindEtcd
@@ -46,8 +45,8 @@ func partOf(component string) string {
 	return "kubernetes"
 }
 
-// list returns the moves in order. If all components of a kind moved, the move names only the kind. If all components
-// of the product moved, it names none.
+// list returns the version changes in order. A change names only the kind if all components of the kind changed, and no
+// component if the whole product (etcd or Kubernetes) changed.
 func (m *moves) list() (all []result.VersionMove) {
 	for _, move := range m.all {
 		whole := func(same func(string) string, name string) bool {

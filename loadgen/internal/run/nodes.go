@@ -27,7 +27,7 @@ type nodes struct {
 type nodeFleet interface {
 	// Start starts the nodes. It returns when the API server has acknowledged all of them as Ready.
 	Start(ctx context.Context) error
-	// Begin begins a fault and returns the names of the nodes that it hits.
+	// Begin begins a fault and returns the names of the affected nodes.
 	Begin(f node.Fault) ([]string, error)
 	// Names returns the names of all present nodes.
 	Names() []string
@@ -50,7 +50,8 @@ func newNodes(c node.Config, divided *workers.Fleet) (n *nodes, err error) {
 	return n, exitcode.EnvironmentError(err)
 }
 
-// nodeWorkers returns the workers among which the nodes of the scenario are divided, or nil if they are simulated here.
+// nodeWorkers returns the workers among which the scenario's nodes are divided. It returns nil if this process simulates
+// the nodes.
 func (r *run) nodeWorkers() *workers.Fleet {
 	if r.fleet == nil {
 		return nil
@@ -84,14 +85,14 @@ func nodeConfig(ctx context.Context, t *target, s *scenario.Scenario, c console,
 }
 
 // registerMargin is how long nodes may take to become Ready, in addition to the time over which their registration is
-// spread. A working cluster needs far less. There is a limit because a run that waits for ever leaves no report.
+// spread. A working cluster needs far less. Without a limit, a run might wait forever and leave no report.
 const registerMargin = 10 * time.Minute
 
 func registerWithin(n scenario.Nodes) time.Duration {
 	return registerMargin + time.Duration(float64(n.Count)/float64(n.RegisterRate)*float64(time.Second))
 }
 
-// register registers the nodes. It returns when the API server has acknowledged every node as Ready and the
+// register registers the nodes. It returns when the API server has acknowledged that every node is Ready, and the
 // workload's watch has seen this.
 func (n *nodes) register(ctx context.Context, limit time.Duration, j journal, w *workload.Workload, stalls *stall.Meter) error {
 	if n.fleet == nil {
@@ -136,7 +137,7 @@ func (n *nodes) addTo(m *result.Measurements) {
 	}
 }
 
-// beginFault begins a fault of nodes and returns the names of the nodes that it hits.
+// beginFault begins a fault of nodes and returns the names of the affected nodes.
 func (n *nodes) beginFault(f *scenario.Fault, j journal, w *workload.Workload) ([]string, error) {
 	at := time.Now()
 	names, err := n.fleet.Begin(node.Fault{Kind: f.Kind, Fraction: f.Fraction, Delay: f.Delay.D()})
@@ -158,7 +159,6 @@ func (n *nodes) beginFault(f *scenario.Fault, j journal, w *workload.Workload) (
 	return names, nil
 }
 
-// faultText describes the effect of a fault on its nodes.
 func faultText(f *scenario.Fault) string {
 	switch f.Kind {
 	case control.InstancesVanish:

@@ -14,8 +14,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Nodes runs only the simulated nodes of a scenario until ctx ends, and returns their results. It records and judges
-// nothing.
+// Nodes runs only the simulated nodes of a scenario until ctx ends, and returns their results. It does not record metrics
+// and judges nothing.
 func Nodes(ctx context.Context, o Options) (seen result.Nodes, err error) {
 	if err := o.checkTarget(); err != nil {
 		return seen, err
@@ -39,7 +39,7 @@ func Nodes(ctx context.Context, o Options) (seen result.Nodes, err error) {
 		seen, err = runNodes(ctx, t, o.Scenario, c, &started)
 	}
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-		err = nil // Ctrl-C is the normal end
+		err = nil // Ctrl-C ends this command normally
 	}
 	return seen, errors.Join(err, started.undo(err))
 }
@@ -93,7 +93,7 @@ func runNodes(ctx context.Context, t *target, s *scenario.Scenario, c console, s
 	return n.fleet.Results(), err
 }
 
-// show starts the nodes, and shows how many are Ready once a second until ctx ends. It returns the cause.
+// show starts the nodes. Then it shows once a second how many are Ready, until ctx ends. It returns the cause of that end.
 func (n *nodes) show(ctx context.Context, t *target, c console) error {
 	began := time.Now()
 	done := c.waiting(fmt.Sprintf("%d nodes to be Ready", n.spec.Count))

@@ -24,7 +24,7 @@ func (ps *phases) actOnObjects(ctx context.Context, in, path string, a *scenario
 	name := nameOfAction(a)
 	began := time.Now()
 	record := func(what string) {
-		if ctx.Err() != nil { // the phase ended during the action
+		if ctx.Err() != nil { // ctx ended because the phase ended
 			return
 		}
 		ps.event(began, result.EventAction, name, fmt.Sprintf("%s in %s", what, time.Since(began).Round(time.Millisecond)))
@@ -46,20 +46,19 @@ func (ps *phases) actOnObjects(ctx context.Context, in, path string, a *scenario
 	return err
 }
 
-// nameOfAction returns the action's kind and resource, such as "delete pods".
 func nameOfAction(a *scenario.Action) string {
 	return strings.TrimSpace(a.Kind + " " + a.Target.Resource)
 }
 
-// asked measures an action of a phase: how much work was due, and how much of it was done.
+// asked measures the work of one action in a phase: how much was due, and how much was done.
 type asked struct {
 	result.Action
 	*objects.Meter
 }
 
-// ask returns the measurement of action i of a phase and the context to run it in. It adds the measurement to the
-// phase's results only if the action has a rate, is repeated or begins later: such an action may be cut off by the
-// end of the phase.
+// ask returns a new measurement of action i of a phase, and the context in which to run the action. It adds the measurement
+// to the phase's results only if the end of the phase may cut off the action: if the action has a rate, repeats or begins
+// later.
 func (ps *phases) ask(ctx context.Context, p *scenario.Phase, i int) (context.Context, *asked) {
 	a := &p.Actions[i]
 	work := &asked{Action: result.Action{Index: i, Name: nameOfAction(a), Rate: float64(a.Rate), AtOnce: load.AtOnce}, Meter: objects.NewMeter()}
@@ -72,7 +71,7 @@ func (ps *phases) ask(ctx context.Context, p *scenario.Phase, i int) (context.Co
 	return objects.WithMeter(ctx, work.Meter), work
 }
 
-// worked returns the measured actions of the current phase in the order of the scenario file, and forgets them.
+// worked returns the measurements of the current phase's actions, in the order of the scenario file, and clears them.
 func (ps *phases) worked() (all []result.Action) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
@@ -85,7 +84,8 @@ func (ps *phases) worked() (all []result.Action) {
 	return all
 }
 
-// idle counts a message about an action that had nothing to do. The first time it prints the message as a warning.
+// idle records that an action had nothing to do. what is a message about it. The first time, idle prints the message as a
+// warning.
 func (ps *phases) idle(what string) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
@@ -97,7 +97,7 @@ func (ps *phases) idle(what string) {
 	}
 }
 
-// idles returns a message for each action that had nothing to do.
+// idles returns the messages about actions that had nothing to do.
 func (ps *phases) idles() []string {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
@@ -111,8 +111,8 @@ func (ps *phases) idles() []string {
 	return lines
 }
 
-// startLater starts the actions that have their own start times, in parallel. An action that fails ends the phase
-// through fail. end cancels the actions and waits for those in progress.
+// startLater starts the actions that have their own start times, in parallel. If an action fails, it calls fail, which ends
+// the phase. The function end cancels the actions and waits for those in progress.
 func (ps *phases) startLater(ctx context.Context, p *scenario.Phase, start time.Time, fail context.CancelCauseFunc) (end func()) {
 	later, stop := context.WithCancel(ctx)
 	var all sync.WaitGroup
@@ -160,7 +160,6 @@ func repeat(ctx context.Context, a scenario.Action, start time.Time, work *asked
 	return nil
 }
 
-// actionPath returns the path of action i of a phase in the scenario file.
 func actionPath(p *scenario.Phase, i int) string {
 	return fmt.Sprintf("phases.%s.actions[%d]", p.Name, i)
 }

@@ -35,7 +35,7 @@ const planeGone = time.Second
 type ObserveOptions struct {
 	// Dir is the directory of a running control plane.
 	Dir string
-	// Addr is the address to listen on, HOST:PORT. Public allows an address that other machines can reach.
+	// Addr is the address to listen on, HOST:PORT. Public permits an address that other machines can reach.
 	Addr   string
 	Public bool
 	// Interval is the time between scrapes; zero means 5 s.
@@ -46,13 +46,13 @@ type ObserveOptions struct {
 	RemoteWrite remotewrite.Config
 	// Log prints a line for the user.
 	Log func(format string, args ...any)
-	// Ready is called when the API is served, with its URL and the directory of a configuration with which another
-	// Prometheus can scrape the same targets.
+	// Ready is called when the API is served. url is the API's URL. config is the directory of a configuration with which
+	// another Prometheus can scrape the same targets.
 	Ready func(url, config string)
 }
 
-// Observe scrapes a control plane and serves its metrics and the alerts of package alerts, until ctx ends or the
-// control plane stops. Neither is an error.
+// Observe scrapes a control plane, and serves its metrics and the alerts of package alerts. It returns nil when ctx ends or
+// the control plane stops.
 func Observe(ctx context.Context, o ObserveOptions) (err error) {
 	if err := loopback.Check(o.Addr, o.Public); err != nil {
 		return exitcode.Usagef("--listen: %w", err)
@@ -110,7 +110,7 @@ func Observe(ctx context.Context, o ObserveOptions) (err error) {
 		defer close(diagnosed)
 		diagnose(ctx, recorder, o.Log)
 	}()
-	defer func() { stop(); <-diagnosed }() // diagnose reads the archive, which a deferred call closes next
+	defer func() { stop(); <-diagnosed }() // diagnose reads the archive, which a later deferred call closes
 	recorded := make(chan error, 1)
 	var sender *remotewrite.Sender
 	if client != nil {
@@ -153,7 +153,7 @@ func ObserverURL(dir string) (string, error) {
 // diagnoseEvery is the number of scrape intervals between two diagnoses.
 const diagnoseEvery = 3
 
-// diagnose regularly diagnoses the current state and logs changes, until ctx ends.
+// diagnose diagnoses the current state every diagnoseEvery scrapes and logs changes, until ctx ends.
 func diagnose(ctx context.Context, recorder *record.Recorder, log func(format string, args ...any)) {
 	present := presentLog{live: diagnosis.Live{Since: time.Now(), Step: recorder.Interval()}, log: log}
 	samples := archive.Evaluating(recorder.Live())
@@ -167,16 +167,16 @@ func diagnose(ctx context.Context, recorder *record.Recorder, log func(format st
 	})
 }
 
-// presentLog logs each diagnosis of the current state, and each error, that differs from the previous one.
+// presentLog logs diagnoses of the current state, and errors. It omits a line that equals the previous one.
 type presentLog struct {
 	live diagnosis.Live
 	told string // the diagnosis or error that was logged last
 	log  func(format string, args ...any)
 }
 
-// take logs a diagnosis, or err if there is no diagnosis, unless it equals the last logged line. It passes d to live
-// even if there was no data: the calm period that live compares with may be the one without data, and live must then
-// forget it.
+// take logs the diagnosis d, or err if there is no diagnosis, unless the line equals the previous one. It passes d to live
+// even if there was no data: the calm time (the time that live compares with) may be the time without data, and live must
+// then choose another one.
 func (p *presentLog) take(o diagnosis.Options, d result.Diagnosis, err error) {
 	noData := exitcode.Of(err) == exitcode.NoData
 	if err == nil || noData {

@@ -72,7 +72,7 @@ func (o Options) registry() (*prometheus.Registry, error) {
 	return r, nil
 }
 
-// leftError names the objects left in a user's cluster and how to remove them.
+// leftError is an error that names the objects left in a user's cluster, and how to remove them.
 type leftError string
 
 func (e leftError) Error() string { return string(e) }
@@ -84,9 +84,9 @@ func Left(err error) string {
 	return string(left)
 }
 
-// interruptedError is the error of a run that was interrupted before it recorded anything to report. left contains
-// the errors of undoing what the run made; nil means that nothing is left. The exit code is 3, or 4 if left is not
-// nil.
+// interruptedError is the error of a run that was interrupted before it recorded anything to report. left contains the
+// errors that occurred when the run removed what it had made; nil means that nothing is left. The exit code is 3, or 4 if
+// left is not nil.
 type interruptedError struct{ left error }
 
 func (e interruptedError) Error() string {
@@ -101,6 +101,6 @@ func (e interruptedError) Unwrap() error { return e.left }
 // Unjudged reports whether the error counts as "no data": the run recorded nothing and left nothing behind.
 func (e interruptedError) Unjudged() bool { return e.left == nil }
 
-// Interrupted returns the error of a run that was interrupted before it recorded anything to report. left contains
-// the errors of undoing what the run made, or is nil.
+// Interrupted returns the error of a run that was interrupted before it recorded anything to report. left contains the
+// errors that occurred when the run removed what it had made, or is nil.
 func Interrupted(left error) error { return interruptedError{left} }

@@ -36,7 +36,7 @@ type phases struct {
 	display    *display
 	create     func(context.Context, scenario.Manifest) error
 	objects    *objects.Objects
-	// awaitServed waits until the API server serves the custom resources that objects define.
+	// awaitServed waits until the API server serves the custom resources that the given objects define.
 	awaitServed func(ctx context.Context, objects []scenario.Manifest) error
 	// outOfService adds the out-of-service taint to a node, or removes it.
 	outOfService func(ctx context.Context, node string, out bool) error
@@ -46,9 +46,9 @@ type phases struct {
 	aborts       *aborts
 	steering     *steering
 
-	stamps []result.Phase // the phases that have ended
+	stamps []result.Phase // the phases that have ended, with their measurements
 	missed []string       // messages about faults that never began
-	mended time.Time      // when the last faults of an earlier phase were undone
+	mended time.Time      // when the last fault of an earlier phase was undone
 
 	mu      sync.Mutex
 	tainted []string       // nodes with the out-of-service taint
@@ -63,7 +63,7 @@ func (ps *phases) run(ctx context.Context) error {
 			return err
 		}
 		err := ps.phase(ctx, p)
-		if ctx.Err() == nil { // also after a failed phase, because its hooks may save evidence
+		if ctx.Err() == nil { // also after a failed phase, because hooks may save evidence
 			err = ending(err, ps.hooks.run(ctx, ps.scenario, p.Name, "after"))
 		}
 		if err != nil {
@@ -144,7 +144,7 @@ func conditionDetail(p *scenario.Phase, stamp result.Phase) string {
 	return fmt.Sprintf("%s not met in %s%s", p.Until, took, reached(stamp))
 }
 
-// reached returns how far a condition over objects got, in parentheses. It returns "" for other conditions.
+// reached says, in parentheses, how close a condition on objects came. It returns "" for other conditions.
 func reached(stamp result.Phase) string {
 	if stamp.Reached == "" {
 		return ""
@@ -205,10 +205,10 @@ func (ps *phases) act(ctx context.Context, a scenario.Action) error {
 	return ps.workload.Do(ctx, a)
 }
 
-// through starts the phase's faults, performs its actions, waits for its end, and undoes the faults that end with it.
-// It reports whether the phase's condition held. The caller must stop the loads afterwards, because stopping them
-// waits for requests in flight. Faults do not wait for actions: actions may take a minute on a control plane that has
-// just lost a component, and repeated faults would then begin in one burst.
+// through starts the phase's faults, performs its actions, waits for its end, and undoes the faults that end with it. It
+// reports whether the phase's condition held. The caller must then stop the loads, because that waits for requests in
+// flight. Faults do not wait for actions: an action may take a minute on a control plane that has just lost a component,
+// and the starts of a repeated fault would then come in one burst.
 func (ps *phases) through(ctx context.Context, p *scenario.Phase, start time.Time) (bool, error) {
 	within, fail := context.WithCancelCause(ctx)
 	defer fail(nil)

@@ -34,7 +34,7 @@ func FindControlPlane() (string, error) {
 
 const planeDir = "controlplane"
 
-// ErrPlaneEnded is wrapped by the error of a run that ended because its control plane ended.
+// ErrPlaneEnded is wrapped by the error of a run whose control plane ended during the run.
 var ErrPlaneEnded = errors.New("the control plane ended during the run")
 
 type bundledPlane struct {
@@ -118,8 +118,8 @@ func inScenario(s *scenario.Scenario, complaints string) error {
 	return errors.Join(errs...)
 }
 
-// awaitLoss waits until the control plane has ended or begun to stop, and returns the reason. It returns nil when ctx
-// ends. A fault of the scenario is not a loss: the supervisor outlives all faults.
+// awaitLoss waits until the control plane has ended or begun to stop, and returns the reason. It returns nil when ctx ends.
+// Faults of the scenario do not count as loss, because the supervisor outlives them.
 func (p *bundledPlane) awaitLoss(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -151,13 +151,13 @@ func planeEnded(p *control.Supervisor) error {
 	return errors.New("another process stopped it")
 }
 
-// stop stops the control plane. If the control plane is lost, which has already been reported, or the user no longer
-// waits, stop returns without waiting and without an error.
+// stop stops the control plane. It returns nil without waiting if the control plane is lost, which has already been
+// reported, or if the user no longer waits.
 func (p *bundledPlane) stop(lost bool) error {
 	ctx, cancel := p.windUp(windUpTimeout)
 	defer cancel()
 	select {
-	case <-p.Done(): // already reported
+	case <-p.Done(): // the loss is already reported
 		return nil
 	default:
 	}
@@ -170,8 +170,8 @@ func (p *bundledPlane) stop(lost bool) error {
 	return nil
 }
 
-// end stops the control plane; if its audit log is not needed, it kills the processes. It first undoes faults that
-// could not be undone before, because they may have changed this machine outside the control plane's directory.
+// end stops the control plane. If nothing needs its audit log, end kills the processes. Before that, it undoes the
+// remaining faults, because they may have changed this machine outside the control plane's directory.
 func (p *bundledPlane) end(ctx context.Context) error {
 	if p.audited || p.client == nil {
 		return p.Stop(ctx) // Stop undoes faults too
@@ -184,7 +184,7 @@ func (p *bundledPlane) discard(lost bool) error {
 	return errors.Join(p.stop(lost), os.RemoveAll(p.dir))
 }
 
-// close stops the control plane, summarises its audit log, and removes its keys and etcd's data. It keeps logs and
+// close stops the control plane, summarizes its audit log, and removes its keys and etcd's data. It keeps logs and
 // configuration.
 func (p *bundledPlane) close(lost bool, phases []result.Phase) error {
 	if p.audited {
@@ -197,8 +197,8 @@ func (p *bundledPlane) close(lost bool, phases []result.Phase) error {
 	return errors.Join(err, removeParts(p.dir, append(keyParts(), "data", "bin")...))
 }
 
-// summariseAudit writes a summary of the load's requests in the audit log, and removes the log. Without an audit log
-// it does nothing.
+// summariseAudit writes a summary of the load's requests in the audit log, and removes the log. It does nothing if there is
+// no audit log.
 func (p *bundledPlane) summariseAudit(phases []result.Phase) error {
 	if !p.audited {
 		return nil
@@ -228,8 +228,8 @@ func removeParts(dir string, parts ...string) error {
 	return errors.Join(errs...)
 }
 
-// repeatedByError reports whether line is one of the supervisor's last lines. They are also part of the error that
-// control.Start returns.
+// repeatedByError reports whether the error of control.Start repeats line: the error contains the last lines of the
+// supervisor.
 func repeatedByError(line string) bool {
 	return strings.HasPrefix(line, "controlplane: ") || strings.HasPrefix(line, "stopping: ")
 }

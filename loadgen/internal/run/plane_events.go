@@ -21,20 +21,20 @@ const (
 	lastEvents = 500 * time.Millisecond
 )
 
-// follower writes the events of a control plane's supervisor to the timeline: starts and ends of processes,
-// elections, and faults with their times and components.
+// follower writes the events of a control plane's supervisor to the timeline: starts and ends of processes, elections, and
+// faults with their times and components.
 type follower struct {
 	journal
 	supervisor supervisor      // nil: no events
 	after      int64           // number of the last event recorded
-	told       map[string]bool // what is recorded of faults; the key is the fault's ID, a space and the kind of event
+	told       map[string]bool // recorded events of faults; the key is the fault's ID, a space and the kind of event
 	lost       []string        // messages about faults that were not in force for their whole time
 	moves      moves
 	restarted  func(instance string, pid int) // called when a component starts; nil: not called
 }
 
-// follow records the events of the control plane until ctx ends. After an error it requests the same events again, so
-// that the timeline has no gap. It does not return if the control plane ends: target.watch ends the run then.
+// follow records the events of the control plane until ctx ends. After an error, it requests the same events again, so that
+// the timeline has no gap. It does not return if the control plane ends; then target.watch ends the run.
 func (f *follower) follow(ctx context.Context) error {
 	for f.supervisor != nil && ctx.Err() == nil {
 		if err := f.next(ctx); err != nil && ctx.Err() == nil {
@@ -111,8 +111,8 @@ func (f *follower) recordEvent(e control.Event) {
 	f.record(result.Event{Time: e.Time, Kind: result.EventKind(e.Kind), Name: e.Component, Detail: e.Detail, Expected: e.Expected, Handover: e.Handover})
 }
 
-// ofFault reports whether an event is the start or the end of a fault. Faults are recorded from the supervisor's list
-// of faults instead, which also names the components.
+// ofFault reports whether an event is the start or the end of a fault. The follower ignores such events, because it takes
+// faults from the supervisor's list of faults, which also names the components.
 func ofFault(e control.Event) bool {
 	return e.Kind == control.EventFaultBegin || e.Kind == control.EventFaultEnd
 }

@@ -21,8 +21,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// profiler takes the profiles that a scenario asks for. It records profiles that it could not take as lost; the run
-// does not fail because of them.
+// profiler takes the profiles that a scenario asks for. If it cannot take a profile, it records the profile as lost, and
+// the run does not fail.
 type profiler struct {
 	journal
 	dir  string // the run's directory
@@ -34,10 +34,9 @@ type profiler struct {
 	taken []result.Profile
 }
 
-// errPhaseOver is the reason why a profile that was in progress at the end of its phase is lost.
+// errPhaseOver is the reason for the loss of a profile that was in progress at the end of its phase.
 var errPhaseOver = errors.New("the phase ended before the profile was complete")
 
-// profiling takes the profiles of one phase.
 type profiling struct {
 	*profiler
 	phase   string
@@ -72,7 +71,7 @@ func (pr *profiler) start(ctx context.Context, p *scenario.Phase, start time.Tim
 	return ps
 }
 
-// prepare finds the processes that serve profiles. It always adds this process, also if it returns an error.
+// prepare finds the processes that serve profiles, and always adds this process, even if it returns an error.
 func (pr *profiler) prepare() error {
 	if pr.sources != nil {
 		return nil
@@ -93,7 +92,7 @@ func (pr *profiler) of(p *scenario.Profile) (of []profile.Source) {
 	return of
 }
 
-// unknown returns an error for a component without known processes. It lists the available components.
+// unknown returns the error for a component that has no known process. It lists the available components.
 func (pr *profiler) unknown() error {
 	var known []string
 	for _, s := range pr.sources {
@@ -102,7 +101,7 @@ func (pr *profiler) unknown() error {
 	return fmt.Errorf("its address is unknown (known components: %s)", strings.Join(known, ", "))
 }
 
-// at takes a profile when it is due, unless within ends first.
+// at takes a profile from the process `of` at the time due, unless within ends first.
 func (ps *profiling) at(ctx, within context.Context, due time.Time, asked *scenario.Profile, of profile.Source) {
 	timer := time.NewTimer(time.Until(due))
 	defer timer.Stop()
@@ -121,7 +120,7 @@ func (ps *profiling) at(ctx, within context.Context, due time.Time, asked *scena
 	taking, cut := context.WithCancelCause(ctx)
 	defer cut(nil)
 	defer context.AfterFunc(within, func() {
-		if time.Since(began) < asked.For.D() { // otherwise its data is already being transferred
+		if time.Since(began) < asked.For.D() { // sampling; later, the data is already being transferred
 			cut(errPhaseOver)
 		}
 	})()
@@ -137,7 +136,6 @@ func (ps *profiling) at(ctx, within context.Context, due time.Time, asked *scena
 // stop ends the phase's profiles that are still in progress. Call wait afterwards.
 func (ps *profiling) stop() { ps.end() }
 
-// wait waits until all profiles are taken or lost.
 func (ps *profiling) wait() {
 	ps.done.Wait()
 	ps.unwatch()
@@ -166,7 +164,6 @@ func (ps *profiling) keep(asked *scenario.Profile, component string, began time.
 	return nil
 }
 
-// fileOf returns the path of a profile relative to the run's directory.
 func fileOf(name string) string { return path.Join(result.ProfileDir, name+".pb.gz") }
 
 func (ps *profiling) lose(asked *scenario.Profile, component string, began time.Time, why error) {

@@ -32,8 +32,8 @@ type Snapshot struct {
 	// condition, its time limit; 0 means unknown.
 	Elapsed, Length time.Duration
 	Until           string
-	// Offered and Achieved are the requests due and completed per second over the last second. P99 is the 99th
-	// percentile of their latency over the same time, measured from the time at which each request was due.
+	// Offered is the number of requests per second that were due in the last second. Achieved is the number completed. P99 is
+	// the 99th percentile of their latency, measured from the time at which each request was due.
 	Offered, Achieved     float64
 	P99                   time.Duration
 	Nodes, NodesReady     int
@@ -57,7 +57,7 @@ type Snapshot struct {
 	Failure string
 }
 
-// Ending is the phase of a Snapshot while loads and nodes are stopped and the objects of the run are removed.
+// Ending is Snapshot.Phase while the run stops loads and nodes, and removes its objects.
 const Ending = "ending"
 
 // String formats the state in one line.
@@ -92,7 +92,6 @@ func (s Snapshot) String() string {
 	return b.String()
 }
 
-// clock formats a duration as minutes and seconds.
 func clock(d time.Duration) string {
 	s := int(d / time.Second)
 	return fmt.Sprintf("%02d:%02d", s/60, s%60)
@@ -102,12 +101,12 @@ func clock(d time.Duration) string {
 // phase has ended.
 type PhaseState struct {
 	Name       string
-	Length     time.Duration // its duration, or the time limit of its condition
-	Until      string        // the condition that ends it; empty: it ends after Length
+	Length     time.Duration // duration of the phase, or the time limit of its condition
+	Until      string        // the condition that ends the phase; empty: it ends after Length
 	Now        bool
 	Took       time.Duration
 	EndedEarly bool // by the user
-	Paused     bool // for a part of it, by the user
+	Paused     bool // the user paused the load for a part of the phase
 }
 
 // StopState is a condition that ends a run early. Text is in the syntax of scenario.ParseAbort. Blind is the reason
@@ -122,8 +121,8 @@ type display struct {
 	timeline *timeline.Writer
 	aborts   *aborts
 	steering *steering
-	fixed    Snapshot      // the fields that do not change
-	news     chan struct{} // requests a snapshot immediately
+	fixed    Snapshot      // the fields that do not change during the run
+	news     chan struct{} // a value requests an immediate snapshot
 
 	mu      sync.Mutex
 	current *scenario.Phase
@@ -162,10 +161,10 @@ func (d *display) beginPhase(p *scenario.Phase, at time.Time) {
 	d.change(p.Name, func(s *PhaseState) { s.Now = true })
 }
 
-// beginStage shows a stage after the phases, such as Ending, as a phase of unknown length.
+// beginStage shows a stage after the phases, such as Ending, like a phase of unknown length.
 func (d *display) beginStage(name string) { d.beginPhase(&scenario.Phase{Name: name}, time.Now()) }
 
-// fail shows that the environment has failed, and that no phase is in progress any more. On a nil display it does nothing.
+// fail shows that the environment has failed and that no phase is in progress. On a nil display it does nothing.
 func (d *display) fail(why string) {
 	if d == nil {
 		return
@@ -180,7 +179,6 @@ func (d *display) fail(why string) {
 	d.changed()
 }
 
-// endPhase shows a phase as over.
 func (d *display) endPhase(stamp result.Phase) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -190,8 +188,8 @@ func (d *display) endPhase(stamp result.Phase) {
 	})
 }
 
-// change applies f to the phase of that name. It works on a copy of d.phases, because snapshots share the old slice.
-// The caller holds mu.
+// change applies f to the state of the phase with that name. It works on a copy of d.phases, because older snapshots share
+// that slice. The caller holds mu.
 func (d *display) change(name string, f func(*PhaseState)) {
 	d.phases = slices.Clone(d.phases)
 	for i := range d.phases {
@@ -201,7 +199,7 @@ func (d *display) change(name string, f func(*PhaseState)) {
 	}
 }
 
-// changed requests a new snapshot immediately instead of at the next second. It does not block.
+// changed requests an immediate snapshot. It does not block.
 func (d *display) changed() {
 	select {
 	case d.news <- struct{}{}:
@@ -260,7 +258,7 @@ func (d *display) snapshot(now time.Time) Snapshot {
 	return s
 }
 
-// steered updates the fields of a snapshot that may change between two full snapshots: the pause, the phases and the
+// steered updates the fields of a snapshot that may change before the next full snapshot: the pause, the phases and the
 // failure.
 func (d *display) steered(s *Snapshot) {
 	s.Paused = 0
@@ -278,7 +276,7 @@ func (d *display) steered(s *Snapshot) {
 // console shows steps to the user, and knows whether the user still waits for work to complete.
 type console struct {
 	Progress
-	hurry <-chan struct{} // closed when the user no longer waits, by a second signal; nil: the user always waits
+	hurry <-chan struct{} // closed when the user no longer waits (second signal); nil: the user always waits
 }
 
 func (c console) step(format string, args ...any) { c.Step(fmt.Sprintf(format, args...)) }
@@ -294,7 +292,6 @@ func (c console) hurried() bool {
 	}
 }
 
-// patient returns a context that ends when the user no longer waits.
 func (c console) patient() (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
@@ -310,8 +307,8 @@ func (c console) patient() (context.Context, context.CancelFunc) {
 	return ctx, cancel
 }
 
-// windUp returns a context for work after the phases or after an interrupt. The context ends after limit, or when the
-// user no longer waits.
+// windUp returns a context for work after the phases or after an interrupt. It ends after limit, or when the user no longer
+// waits.
 func (c console) windUp(limit time.Duration) (context.Context, context.CancelFunc) {
 	patient, stop := c.patient()
 	ctx, cancel := context.WithTimeout(patient, limit)
@@ -321,8 +318,8 @@ func (c console) windUp(limit time.Duration) (context.Context, context.CancelFun
 	}
 }
 
-// announceSignals prints what the first signal, which ends ctx, and the second signal do when they arrive. Call stop
-// at the end of the run.
+// announceSignals tells the user, when a signal arrives, what it does. The first signal ends ctx. Call stop at the end of
+// the run.
 func (c console) announceSignals(ctx context.Context, inUserCluster bool) (stop func()) {
 	over := make(chan struct{})
 	var telling sync.WaitGroup

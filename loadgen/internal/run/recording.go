@@ -26,8 +26,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// recorder records metrics in the archive of a run. Package record implements it by scraping, and package promimport
-// by copying from a Prometheus.
+// recorder records metrics in the archive of a run. Package record scrapes them. Package promimport copies them from a
+// Prometheus.
 type recorder interface {
 	Run(context.Context) error
 	ScrapeNow(context.Context) (time.Time, error)
@@ -51,12 +51,12 @@ func listen(o Options) (net.Listener, error) {
 	return listener, nil
 }
 
-// recording records the archive of a run. At the same time it can serve it over HTTP and send it by remote write.
+// recording records the archive of a run. It can also serve the archive over HTTP, and send the samples by remote write.
 type recording struct {
 	recorder
-	closers []func() error      // called in this order
+	closers []func() error      // called in this order at the end
 	sender  *remotewrite.Sender // nil: nothing is sent
-	theirs  gate.Source         // the user's Prometheus if nothing is scraped; otherwise nil
+	theirs  gate.Source         // the user's Prometheus if the run scrapes nothing; otherwise nil
 	hurry   <-chan struct{}
 }
 
@@ -138,7 +138,7 @@ func (r *recording) serve(o recordingOptions, scrapes *record.Recorder) error {
 	return nil
 }
 
-// live returns the metrics that were scraped so far, or nil if they are copied from a Prometheus.
+// live returns the metrics that the run has scraped so far, or nil if it copies metrics from a Prometheus.
 func (r *recording) live() *archive.Archive {
 	if scrapes, ok := r.recorder.(*record.Recorder); ok {
 		return archive.Evaluating(scrapes.Live())

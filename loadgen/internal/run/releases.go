@@ -10,16 +10,15 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// placedRelease is a release of Kubernetes or etcd that a control plane starts with or moves to, and the field of the
-// scenario that names it.
+// placedRelease is a release of Kubernetes or etcd that a control plane starts with or changes to. It has the path of the
+// scenario field that names the release.
 type placedRelease struct {
 	control.Release
 	in   *scenario.Scenario
 	path string
 }
 
-// releasesOfMoves returns the releases to which the upgrades and downgrades of a scenario move components, without
-// duplicates.
+// releasesOfMoves returns the releases of the upgrades and downgrades in a scenario, without duplicates.
 func releasesOfMoves(s *scenario.Scenario) (all []placedRelease) {
 	for _, f := range s.Faults() {
 		asked := f.Control(s.Seed)
@@ -46,7 +45,7 @@ func releasesAtStart(s *scenario.Scenario) (all []placedRelease) {
 	return all
 }
 
-// without returns the releases for which no program is found, and an error for each. controlplane is the path of the
+// without returns the releases that have no program on this machine, and an error for each. controlplane is the path of the
 // controlplane program, which contains the newest release.
 func without(ctx context.Context, controlplane string, releases []placedRelease) (missing []placedRelease, why []error) {
 	for _, r := range releases {
@@ -81,9 +80,9 @@ func (o Options) checkReleases(ctx context.Context) error {
 	return exitcode.EnvironmentError(o.Scenario.Errorf(missing[0].path, control.BuildHint(missing[0].Release), "%v", why[0]))
 }
 
-// MissingReleases returns a line for each program of another release that a run of the scenario or one of its
-// variants on a bundled control plane needs and that is missing on this machine. If the controlplane program is
-// missing, MissingReleases returns nothing, because the run reports that.
+// MissingReleases returns a line for each missing program of another release that a run of the scenario, or of one of its
+// variants, on a bundled control plane needs. It returns nothing if the controlplane program is missing, because the run
+// reports that.
 func MissingReleases(ctx context.Context, s *scenario.Scenario, controlplane string) (lines []string) {
 	controlplane, err := controlPlaneProgram(controlplane)
 	if err != nil {

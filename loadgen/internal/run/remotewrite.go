@@ -28,8 +28,8 @@ func receiver(c remotewrite.Config) (*remotewrite.Client, error) {
 	return client, nil
 }
 
-// newSender returns a sender of a recorder's samples; name is the value of their run label. Matchers select series.
-// Without matchers it sends all series.
+// newSender returns a sender of a recorder's samples. name is the value of the label run of the sent samples. Matchers
+// select series; without matchers, the sender sends all series.
 func newSender(client *remotewrite.Client, recorder *record.Recorder, name string, log func(string, ...any), matchers ...*labels.Matcher) *remotewrite.Sender {
 	return remotewrite.NewSender(client, remotewrite.Options{
 		Samples: recorder.Live(), Settled: recorder.Settled, From: time.Now(), Every: recorder.Interval(),
@@ -40,8 +40,8 @@ func newSender(client *remotewrite.Client, recorder *record.Recorder, name strin
 // ownSeries matches the generator's own series. The user's Prometheus already has all other series.
 func ownSeries() *labels.Matcher { return archive.Equal("job", "loadgen") }
 
-// runSending runs a recorder and sends its samples. After ctx ends, it sends the last samples until the user no
-// longer waits. It returns the recorder's error.
+// runSending runs a recorder (the function run) and sends its samples. After ctx ends, it sends the last samples until the
+// user no longer waits. It returns the recorder's error.
 func runSending(ctx context.Context, run func(context.Context) error, s *remotewrite.Sender, hurry <-chan struct{}) error {
 	if s == nil {
 		return run(ctx)

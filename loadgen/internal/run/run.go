@@ -53,14 +53,15 @@ import (
 // cluster takes the longest.
 const windUpTimeout = 5 * time.Minute
 
-// lostStopTimeout and lostCleanupTimeout replace windUpTimeout if the run has lost its target: to stop the nodes, and then
-// to remove the run's objects and its lock. They are not 0, because a user's cluster may come back.
+// lostStopTimeout and lostCleanupTimeout replace windUpTimeout if the run has lost its target. The first is for stopping
+// the nodes, the second for removing the run's objects and its lock. They are not 0, because a user's cluster may come
+// back.
 const (
 	lostStopTimeout    = 5 * time.Second
 	lostCleanupTimeout = 15 * time.Second
 )
 
-// windUpLimit returns ifLost if the target is lost, otherwise windUpTimeout.
+// windUpLimit returns ifLost if the target is lost; otherwise windUpTimeout.
 func windUpLimit(lost bool, ifLost time.Duration) time.Duration {
 	if lost {
 		return ifLost
@@ -68,7 +69,6 @@ func windUpLimit(lost bool, ifLost time.Duration) time.Duration {
 	return windUpTimeout
 }
 
-// run is a run in progress, with its stages.
 type run struct {
 	journal
 	o         Options
@@ -84,7 +84,7 @@ type run struct {
 	objects   *objects.Objects
 	follow    *follow.Follower // nil if the scenario has no conditions or transitions over objects
 	nodes     *nodes
-	fleet     *workers.Fleet // nil: no workers, this process does everything
+	fleet     *workers.Fleet // nil: no workers, so this process runs all loads and nodes
 	loads     *loads
 	custom    *custom
 	pause     *load.Pause
@@ -93,8 +93,8 @@ type run struct {
 	aborts    *aborts
 }
 
-// Run runs a scenario and returns the run's directory. If it cannot start the run or write its results, it returns an
-// error, and the run cannot be judged. If the started run is interrupted or its environment fails, the files in the
+// Run runs a scenario and returns the run's directory. It returns an error if the run cannot start or cannot write its
+// results; such a run cannot be judged. If a started run is interrupted or its environment fails, the files in the
 // directory say so.
 func Run(ctx context.Context, o Options) (dir string, err error) {
 	gates, ends, err := o.compiled()
@@ -120,8 +120,8 @@ func Run(ctx context.Context, o Options) (dir string, err error) {
 	return r.dir.Path, r.close()
 }
 
-// prepare makes all stages ready. It returns a context that ends with ctx or when the target is lost. It registers in
-// started how to undo its steps; if prepare fails, the caller undoes them.
+// prepare creates and starts all stages before the phases. watched is a context that ends with ctx or when the target is
+// lost. prepare adds functions that undo its steps to started; if it fails, the caller calls them.
 func prepare(ctx context.Context, o Options, gates []gate.Compiled, ends *aborts, c console, started *undo) (r *run, watched context.Context, err error) {
 	r = &run{o: o, journal: journal{console: c}, aborts: ends, pause: load.NewPause()}
 	registry, err := o.registry()
@@ -180,7 +180,7 @@ func prepare(ctx context.Context, o Options, gates []gate.Compiled, ends *aborts
 		}
 	}
 	watched = r.target.watch(ctx)
-	target := r.target // r is nil if a later step fails
+	target := r.target // copied, because r is nil if a later step fails
 	started.add(func() error { target.unwatch(); return nil })
 	if err := r.connect(watched, registry, source, listener, client, started); err != nil {
 		err = r.target.firstCause(ctx, err)
@@ -328,7 +328,6 @@ func ownRequests(of *apiclient.Counter) prometheus.Collector {
 	}, func() float64 { return float64(of.Sent()) })
 }
 
-// describeCluster updates the description of the target in the run's directory.
 func (r *run) describeCluster() error {
 	r.info.Cluster = r.target.Cluster
 	r.info.Cluster.Deviations = slices.Concat(r.target.Cluster.Deviations, r.o.Scenario.CPUProfiled())
@@ -373,7 +372,7 @@ func (r *run) stage() {
 	}
 }
 
-// causeOf returns the cause of ctx if ctx has ended, for example because of an interrupt. Otherwise it returns err.
+// causeOf returns the cause of ctx if ctx has ended, for example by an interrupt. Otherwise it returns err.
 func causeOf(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -381,12 +380,12 @@ func causeOf(ctx context.Context, err error) error {
 	return err
 }
 
-// undo is a list of functions that undo one step each, in the order of the steps.
+// undo is a list of functions in the order of the steps that they undo.
 type undo []func() error
 
 func (u *undo) add(f func() error) { *u = append(*u, f) }
 
-// undo calls the functions in reverse order. It returns their errors, without those that cause already contains.
+// undo calls the functions in reverse order. It returns their errors, except errors that cause already contains.
 func (u undo) undo(cause error) error {
 	var errs []error
 	for _, f := range slices.Backward(u) {

@@ -61,8 +61,8 @@ func sharedTarget(ctx context.Context, o Options, runID string, c console) (*tar
 	return t, exitcode.EnvironmentError(t.skipPast(ctx, client))
 }
 
-// skipPast keeps events and faults from before the run out of the run's timeline. It keeps elections, because they
-// show the current leaders.
+// skipPast records which events and faults are older than the run, so that they do not appear in the run's timeline. It
+// keeps elections, because they show the current leaders.
 func (t *target) skipPast(ctx context.Context, s supervisor) error {
 	events, err := s.Events(ctx, 0)
 	if err != nil {
@@ -86,7 +86,7 @@ func (t *target) skipPast(ctx context.Context, s supervisor) error {
 	return nil
 }
 
-// currentProcesses updates the PIDs of the components in c, because an earlier run may have restarted some.
+// currentProcesses updates the PIDs of the components in c, because earlier runs may have restarted components.
 func currentProcesses(ctx context.Context, client *control.Client, c *control.Cluster) error {
 	status, err := client.Status(ctx)
 	if err != nil {
@@ -102,8 +102,8 @@ func currentProcesses(ctx context.Context, client *control.Client, c *control.Cl
 	return nil
 }
 
-// checkSettings returns an error for each control plane setting of the scenario with which the control plane in c was
-// not started.
+// checkSettings returns an error for each control plane setting of the scenario that differs from the setting with which
+// the control plane c was started.
 func checkSettings(s *scenario.Scenario, c control.Cluster) error {
 	var errs []error
 	for _, path := range unmet("", reflect.ValueOf(s.ControlPlane), reflect.ValueOf(c.Config)) {

@@ -22,8 +22,8 @@ type target struct {
 	// supervisor is the supervisor of a Stormglass control plane. It is nil on a user's cluster, which does not
 	// support faults of the control plane.
 	supervisor supervisor
-	// eventsBefore is the sequence number of the supervisor's last event before the run. faultsBefore contains the
-	// faults before the run, with the keys of follower.told.
+	// eventsBefore is the sequence number of the supervisor's last event before the run. faultsBefore contains the faults
+	// before the run, with the same keys as follower.told.
 	eventsBefore int64
 	faultsBefore map[string]bool
 	// leadersBefore are the elections before the run.
@@ -36,12 +36,12 @@ type target struct {
 	unwatch func()
 }
 
-// provider is the part of a target that depends on its type: a control plane of the run, a shared control plane, or a
-// user's cluster.
+// provider is the part of a target that depends on the type of target: a control plane of the run, a shared control plane,
+// or a user's cluster.
 type provider interface {
 	// awaitLoss waits until the target is lost and returns the reason, or returns nil when ctx ends.
 	awaitLoss(ctx context.Context) error
-	// lossError returns the error to show to the user for a loss.
+	// lossError returns the error to show to the user if the target is lost with the reason loss.
 	lossError(loss error) error
 	// close stops the run's control plane, or removes the run's objects from another target.
 	close(lost bool, phases []result.Phase) error
@@ -60,9 +60,9 @@ func newTarget(t *cluster.Target, p provider, s supervisor) *target {
 	return made
 }
 
-// setup creates the objects that the run needs in the target. If the target outlives the run, setup adds their
-// removal to started, and records them in dir unless dir is empty. told is a line for the user if simulated nodes authenticate with tokens instead of
-// certificates; otherwise it is empty.
+// setup creates the objects that the run needs in the target. If the target outlives the run, setup adds their removal to
+// started, and records the objects in dir unless dir is empty. told is a line for the user if simulated nodes authenticate
+// with tokens instead of certificates; otherwise "".
 func (t *target) setup(ctx context.Context, c console, dir string, started *undo) (told string, err error) {
 	if _, bundled := t.provider.(*bundledPlane); !bundled {
 		if dir != "" {
@@ -102,8 +102,8 @@ func (t *target) watch(parent context.Context) context.Context {
 
 func (t *target) isLost() bool { return t.lost.Err() != nil }
 
-// firstCause returns the loss of the target if err may be a consequence of it, and otherwise err. Because a
-// consequence is often noticed before the loss, firstCause waits as long as it takes to notice a loss.
+// firstCause returns the reason for the loss of the target if err may be a consequence of that loss; otherwise it returns
+// err. A consequence is often noticed before the loss. Therefore firstCause waits for as long as it takes to notice a loss.
 func (t *target) firstCause(ctx context.Context, err error) error {
 	if errors.As(err, new(apierrors.APIStatus)) || exitcode.IsUsage(err) {
 		return err

@@ -10,11 +10,10 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// teardownTimeout is the time limit for all actions of a teardown together.
 const teardownTimeout = 5 * time.Minute
 
-// tearDown performs the scenario's teardown actions, also after an interrupt. An error is a failure of the
-// environment if the run was intact until then. Otherwise it is an additional warning.
+// tearDown performs the scenario's teardown actions, even after an interrupt. If the run was intact until then, an error
+// counts as a failure of the environment. Otherwise it is an additional warning.
 func (r *run) tearDown() {
 	if len(r.o.Scenario.Teardown) == 0 {
 		return
@@ -30,8 +29,8 @@ func (r *run) tearDown() {
 	r.tornDown(err)
 }
 
-// tornDown records the error of a teardown, or nothing if err is nil. An error because a limit of the cluster was
-// reached is only a warning: the run is over, and its gates judge it.
+// tornDown records the error of a teardown; nil means none. If the cluster reached a limit, the error is only a warning:
+// the run is over, and its gates judge it.
 func (r *run) tornDown(err error) {
 	breach := breachOf(err)
 	if err != nil {

@@ -25,10 +25,10 @@ type userCluster struct {
 	lock    *cluster.Lock // nil: the run holds no lock
 }
 
-// askForCluster checks a user's cluster and asks the user to confirm the run before it creates anything. If metrics
-// are read from a Prometheus, it checks the Prometheus too; if the Prometheus' scrape interval is longer than the
-// scenario's, it replaces it. Then it takes the cluster's lock, unless Options.Fuse says not to. A nil ends means a
-// run of nodes only, which takes no lock.
+// askForCluster checks a user's cluster, and asks the user to confirm the run before it creates anything. If metrics come
+// from a Prometheus, it also checks the Prometheus. A scrape interval of the Prometheus that is longer than the scenario's
+// then replaces it. Finally it takes the cluster's lock, unless Options.Fuse says not to. A nil ends means a run of nodes
+// only, which takes no lock.
 func askForCluster(ctx context.Context, o Options, gates []gate.Compiled, ends *aborts, runID string, c console) (*target, *promimport.Source, error) {
 	if err := refuseFaults(o.Scenario); err != nil {
 		return nil, nil, err
@@ -130,7 +130,7 @@ func gateNotes(gates []gate.Compiled, t *cluster.Target, source *promimport.Sour
 	return notes
 }
 
-// awaitLoss waits until the cluster is lost. A run of nodes only does not end then: like kubelets, it waits until the
+// awaitLoss waits until the cluster is lost. A run of nodes only does not end then: like kubelets, the nodes wait until the
 // cluster is back.
 func (u *userCluster) awaitLoss(ctx context.Context) error {
 	if u.cluster.NodesAlone {

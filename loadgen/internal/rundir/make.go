@@ -20,9 +20,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Make creates the directory of one run: out or, if out is empty, a directory in ./runs that is named after the time
-// and the scenario. It may use an existing directory out if that is empty, because a run never overwrites another run.
-// made lists the directories that Make created, the run's own directory first.
+// Make creates the directory of one run: out, or if out is empty, a directory in ./runs named after the time and the
+// scenario. If out exists, it must be empty, because a run never overwrites another run. made lists the directories that
+// Make created, the run's own directory first.
 func Make(out, scenario string, now time.Time) (dir string, made []string, err error) {
 	if out == "" {
 		return makeDefaultRunDir(filepath.Join("runs", now.UTC().Format("20060102-150405")+"-"+scenario))
@@ -48,11 +48,11 @@ func Make(out, scenario string, now time.Time) (dir string, made []string, err e
 	return dir, made, nil
 }
 
-// mostAlike is the maximum number of runs of a scenario that may start in the same second and in the same folder.
+// mostAlike is the maximum number of runs of a scenario that may start in the same directory in the same second.
 const mostAlike = 1000
 
-// makeDefaultRunDir creates the directory of a run without --out. If the directory name exists, because several runs
-// started in the same second, it uses NAME-2, NAME-3 and so on.
+// makeDefaultRunDir creates the directory of a run without --out. If name exists, because several runs started in the same
+// second, the directory is NAME-2, NAME-3 and so on.
 func makeDefaultRunDir(name string) (dir string, made []string, err error) {
 	for n := 1; n <= mostAlike; n++ {
 		try := name
@@ -103,8 +103,8 @@ func Remove(dir string, made []string) error {
 	return errors.Join(errs...)
 }
 
-// RemoveMade removes the directories in made, which are ordered from inner to outer. It keeps directories that are not
-// empty, because another run uses them.
+// RemoveMade removes the directories in made, in which subdirectories precede their parents. It keeps directories that are
+// not empty, because another run uses them.
 func RemoveMade(made []string) {
 	for _, dir := range made {
 		_ = os.Remove(dir)
@@ -137,7 +137,7 @@ func WriteJSON(dir, name string, v any) error {
 	return WriteFile(filepath.Join(dir, name), append(data, '\n'))
 }
 
-// WriteInfo writes run.json, which describes the run.
+// WriteInfo writes run, the description of the run, to run.json in dir.
 func WriteInfo(dir string, run result.Run) error {
 	data, err := run.Encode()
 	if err != nil {
@@ -146,7 +146,7 @@ func WriteInfo(dir string, run result.Run) error {
 	return WriteFile(filepath.Join(dir, result.RunFile), data)
 }
 
-// DiskHint returns a hint for the user after an error of writing to a run directory.
+// DiskHint returns a hint for the user about err, an error that occurred when a run directory was written.
 func DiskHint(err error) string {
 	switch {
 	case errors.Is(err, syscall.ENOSPC):

@@ -2,8 +2,7 @@ package rundir
 
 import "path/filepath"
 
-// Name returns the name of a run for the user, which is the name of its directory. If the run is one of several
-// variants, the name is PARENT/VARIANT.
+// Name returns the name of a run as shown to users: the name of its directory, or PARENT/VARIANT for the run of a variant.
 func Name(dir, variant string) string {
 	if abs, err := filepath.Abs(dir); err == nil {
 		dir = abs

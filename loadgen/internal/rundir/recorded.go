@@ -1,5 +1,5 @@
-// Package rundir creates the directory of a run and opens it again. Open also reports which files are missing or
-// damaged. Gates and reports use the Recorded that it returns.
+// Package rundir creates the directory of a run and reads it again. Open also reports which files are missing or damaged.
+// Gates and reports use the Recorded that Open returns.
 package rundir
 
 import (
@@ -36,14 +36,14 @@ type Recorded struct {
 	Slots        []samples.Slot
 	Audit        *audit.Audit
 	Archive      *archive.Archive // nil if it cannot be read
-	// Foreign is an error if the scenario in the directory is not the scenario that was run. It is nil if it is the same
-	// or if that is unknown.
+	// Foreign is an error if the scenario in the directory differs from the scenario that was run. It is nil if the two are
+	// the same, or if that is unknown.
 	Foreign error
 	// Damage has an error for each missing or damaged file. Notes has a line for each check that was not possible.
 	Damage []error
 	Notes  []string
-	// Recovery holds the effects of the faults, and Signals the sampled signals. Both are set later, by judging. Recovery
-	// is nil if there was nothing to recover from.
+	// Recovery holds the effects of the faults, and Signals the sampled signals. Judging sets both later. Recovery is nil if
+	// the run had no faults or similar events to recover from.
 	Recovery *result.Recovery
 	Signals  []result.Signal
 }
@@ -92,8 +92,8 @@ func Open(dir string) (*Recorded, error) {
 	return rec, nil
 }
 
-// take reads a part of the run into *into. If that fails, or if the file has changed since the run, it adds damage
-// instead.
+// take reads a file or directory of the run into *into. If reading fails, or if the file has changed since the run, take
+// records damage instead.
 func take[T any](rec *Recorded, into *T, changed error, read func(dir string) (T, error)) {
 	part, err := read(rec.Dir)
 	switch {
@@ -113,7 +113,7 @@ func (rec *Recorded) AddDamage(err error) {
 	}
 }
 
-// Doubts returns the errors that prevent the run from passing: Foreign and Damage.
+// Doubts returns the errors that prevent the run from passing: Foreign, if not nil, and Damage.
 func (rec *Recorded) Doubts() []error {
 	if rec.Foreign == nil {
 		return rec.Damage
@@ -172,7 +172,7 @@ func (rec *Recorded) Unreadable(err error) error {
 	return fmt.Errorf("%s: %w", rec.Dir, &result.Damaged{File: result.TSDBDir, Err: err})
 }
 
-// Requests returns the results of all requests of a phase, including measured changes.
+// Requests returns the results of all requests in a phase, including the writes of loads of kind "changes".
 func Requests(p result.Phase) []result.Requests {
 	all := slices.Clone(p.Requests)
 	for _, c := range p.Changes {
@@ -220,13 +220,13 @@ func (rec *Recorded) readScenario(changed error) {
 
 func (rec *Recorded) scenarioPath() string { return filepath.Join(rec.Dir, result.ScenarioFile) }
 
-// AddScenarioDamage adds an error of the scenario to Damage, with line numbers instead of the path.
+// AddScenarioDamage adds an error in the scenario to Damage. The error then names line numbers instead of the path.
 func (rec *Recorded) AddScenarioDamage(err error) {
 	rec.AddDamage(&result.Damaged{File: result.ScenarioFile, Err: errors.New(strings.ReplaceAll(err.Error(), rec.scenarioPath()+":", "line "))})
 }
 
-// complete adds an error to Damage for each part that is missing although the run, according to the other files, must
-// have written it.
+// complete adds errors to Damage if the measurements or the timeline lack phases that, according to the other files, the
+// run must have recorded.
 func (rec *Recorded) complete() {
 	switch {
 	case rec.Run.ID == "":
@@ -253,8 +253,8 @@ func (rec *Recorded) complete() {
 	}
 }
 
-// checkPhases returns an error if a run that ended normally lacks measurements of a phase. Such a run may end early if
-// the condition of a phase was not met.
+// checkPhases returns an error if a run that ended normally lacks the measurements of a phase. A run may lack later phases
+// if the condition of a phase was not met.
 func (rec *Recorded) checkPhases() error {
 	measured := rec.Measurements.Phases
 	for i, p := range rec.Scenario.Phases {
@@ -282,9 +282,9 @@ func IsComparison(dir string) bool {
 	})
 }
 
-// OpenJudged reads the directory of a judged run, to draw charts of the data that was judged. It takes the run and its
-// measurements from result.json. It returns an error if a file has changed since then. If the archive cannot be opened,
-// there are no metrics.
+// OpenJudged reads the directory of a judged run, to draw charts of the judged data. It takes the run and its measurements
+// from result.json. It returns an error if a file has changed since the run was judged. If the archive cannot be opened,
+// OpenJudged returns no metrics.
 func OpenJudged(dir string) (rec *Recorded, res result.Result, err error) {
 	if IsComparison(dir) {
 		return nil, res, exitcode.Usagef("%s: a comparison has no charts (name the directory of one of its variants)", dir)

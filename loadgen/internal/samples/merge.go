@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// merger adds up the slots of several recorders. All slots begin and end at multiples of Width. Slots of different
-// recorders may have different lengths: a merged slot extends to the next time at which slots of all recorders end.
+// merger adds up the slots (results of an interval) of several recorders. All slots begin and end at multiples of
+// Width. Slots of different recorders may have different lengths: a merged slot ends at the next time at which slots of
+// all recorders end.
 type merger struct {
 	sources []source
 	from    int64 // Unix milliseconds up to which slots have been merged; 0 at the start
@@ -15,7 +16,7 @@ type merger struct {
 
 type source struct {
 	slots []Slot
-	over  bool // the merger no longer waits for this recorder
+	over  bool // the merger does not wait for further slots of this recorder
 }
 
 func newMerger(n int) *merger { return &merger{sources: make([]source, n)} }
@@ -23,7 +24,7 @@ func newMerger(n int) *merger { return &merger{sources: make([]source, n)} }
 // add adds a slot of a recorder and returns the merged slots that are now complete.
 func (m *merger) add(of int, s Slot) []Slot {
 	if end := s.Begin + s.Millis; end <= m.from {
-		return nil // too late: that time has already been merged without this recorder
+		return nil // too late: the merger has already merged this time
 	}
 	m.sources[of].slots = append(m.sources[of].slots, s)
 	return m.whole()

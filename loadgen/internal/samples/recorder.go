@@ -13,11 +13,11 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// quiet is the minimum time without events of a kind and load after which the next such event is delivered.
+// quiet is the time without events of a kind and load after which the next such event is delivered.
 const quiet = 5 * time.Second
 
-// Recorder ends a slot at regular intervals and writes it to pulse.jsonl or sends it to another recorder. Its methods
-// are safe for concurrent use. The counters of a nil Recorder are nil and count nothing.
+// Recorder counts results in slots (short intervals). It writes each slot to pulse.jsonl or sends it to another
+// recorder. Its methods are safe for concurrent use. A nil Recorder returns nil counters, which count nothing.
 type Recorder struct {
 	f     *os.File // nil if slots are sent
 	event func(result.Event)
@@ -31,12 +31,12 @@ type Recorder struct {
 	requests    map[string]*Requests
 	streams     map[string]*Streams
 	last        map[string]time.Time // time of the last event by kind and load
-	undelivered []result.Event       // short: at most two per load and five seconds
+	undelivered []result.Event       // at most two per load in five seconds
 	news        chan struct{}        // signals undelivered events
 }
 
-// Open creates pulse.jsonl in dir, which must not contain the file yet. The recorder calls event for relists and
-// watch breaks of a load; if several follow each other, only for the first one. event may be nil.
+// Open creates pulse.jsonl in dir, which must not contain the file yet. The recorder calls event, if not nil, for
+// relists and watch breaks of a load. In a series of such events, it calls event only for the first one.
 func Open(dir string, event func(result.Event)) (*Recorder, error) {
 	f, err := os.OpenFile(filepath.Join(dir, result.PulseFile), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -52,8 +52,8 @@ func Open(dir string, event func(result.Event)) (*Recorder, error) {
 	}, nil
 }
 
-// Sending returns a recorder that passes each slot to send, including empty slots. Slots begin and end at multiples
-// of Width of the clock now, which must agree with the clock of the recorder that merges the slots.
+// Sending returns a recorder that passes each slot to send, including empty slots. Slots begin and end at multiples of
+// Width. now returns the current time; it must agree with the clock of the recorder that merges the slots.
 func Sending(send func(Slot) error, now func() time.Time) *Recorder {
 	return &Recorder{
 		send: send, now: now, event: func(result.Event) {}, from: boundary(now()),
@@ -62,7 +62,7 @@ func Sending(send func(Slot) error, now func() time.Time) *Recorder {
 	}
 }
 
-// Merge makes the recorder merge its own slots with the slots of n recorders that Sending returned. Call it before
+// Merge makes the recorder merge its own slots with the slots of n recorders that Sending returned. Call Merge before
 // Run.
 func (r *Recorder) Merge(n int) {
 	r.mu.Lock()
@@ -70,7 +70,7 @@ func (r *Recorder) Merge(n int) {
 	r.now, r.merger, r.from = time.Now, newMerger(n+1), boundary(time.Now())
 }
 
-// Add adds a slot of another recorder to the merged slots. of is the index of that recorder.
+// Add adds a slot of another recorder to the merged slots. of is the index of the other recorder.
 func (r *Recorder) Add(of int, s Slot) error {
 	if err := s.Check(); err != nil {
 		return err
@@ -80,7 +80,7 @@ func (r *Recorder) Add(of int, s Slot) error {
 	return r.writeAll(r.merger.add(of+1, s))
 }
 
-// End stops waiting for the slots of another recorder. of is the index of that recorder.
+// End stops waiting for slots of another recorder. of is the index of the other recorder.
 func (r *Recorder) End(of int) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -182,7 +182,7 @@ func (r *Recorder) runAligned(ctx context.Context) error {
 // Close writes the last slot and delivers the remaining events. Results that are counted after Close are lost.
 func (r *Recorder) Close() error {
 	now := time.Now()
-	if r.now != nil { // the results since the last boundary get a separate slot
+	if r.now != nil { // the results since the last multiple of Width get a separate slot
 		now = boundary(r.now()).Add(Width)
 	}
 	err := r.flush(now)
@@ -270,7 +270,7 @@ func (r *Recorder) write(s Slot, now time.Time) error {
 }
 
 // note records an event for delivery, unless the previous event of the same kind and load was less than quiet ago.
-// The slots count all events.
+// Slots count all events.
 func (r *Recorder) note(kind result.EventKind, load string, n int64, now time.Time) {
 	if n == 0 {
 		return
@@ -286,7 +286,6 @@ func (r *Recorder) note(kind result.EventKind, load string, n int64, now time.Ti
 	r.last[key] = now
 }
 
-// deliverEvents calls event with the undelivered events.
 func (r *Recorder) deliverEvents() {
 	r.mu.Lock()
 	events := r.undelivered

@@ -50,12 +50,13 @@ type RequestSlot struct {
 	// External is the duration of the slowest request without the generator's own delay. It is nil in runs of older
 	// versions of loadgen.
 	External *float64 `json:"external,omitempty"`
-	// Took contains the number of requests by duration, for a Window. Recorders send it to each other, but do not
+	// Took contains the number of requests by duration, for a Window. Recorders send Took to each other but do not
 	// write it to pulse.jsonl.
 	Took []Bucket `json:"took,omitempty"`
 }
 
-// SlowestExternal returns External or, if that is nil, Slowest.
+// SlowestExternal returns External, the duration of the slowest request without the generator's own delay, or Slowest
+// if External is nil.
 func (s RequestSlot) SlowestExternal() float64 {
 	if s.External == nil {
 		return s.Slowest
@@ -140,8 +141,8 @@ type Requests struct {
 	failed map[string]int64
 }
 
-// Succeeded counts a request with a 2xx response. took is the time since the intended start of the request. own is
-// the part of took by which the generator itself may have delayed the request.
+// Succeeded counts a request with a 2xx response. took is the time since the intended start of the request. own is the
+// delay within took that the generator itself may have caused.
 func (r *Requests) Succeeded(took, own time.Duration) {
 	if r != nil {
 		r.succeeded.Add(1)
@@ -179,7 +180,6 @@ func (r *Requests) Unsent() {
 	}
 }
 
-// raise sets maximum to d if d is larger.
 func raise(maximum *atomic.Int64, d time.Duration) {
 	for {
 		so := maximum.Load()
@@ -189,8 +189,8 @@ func raise(maximum *atomic.Int64, d time.Duration) {
 	}
 }
 
-// take returns the results since the last call. If a request ends during the call, its count may be in this slot and
-// its duration in the next one.
+// take returns the results since the last call. If a request ends during the call, this slot may have its count and the
+// next slot its duration.
 func (r *Requests) take() RequestSlot {
 	s := RequestSlot{Succeeded: r.succeeded.Swap(0), Unsent: r.unsent.Swap(0), Slowest: time.Duration(r.slowest.Swap(0)).Seconds()}
 	s.External = new(time.Duration(r.external.Swap(0)).Seconds())

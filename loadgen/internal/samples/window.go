@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Span is the length of the time that the recent values of a Window cover.
+// Span is the length of the time range that a Window treats as recent.
 const Span = 5 * time.Second
 
 // Window sums the results of all loads over the last Span and since the first slot. The zero value is empty. A Window
@@ -98,8 +98,8 @@ func (w *Window) Over(d time.Duration) (n int64) {
 	return n
 }
 
-// Longest returns a duration that at most n requests in the last Span exceeded. It may be up to 6% too high. It is 0
-// if there are at most n requests.
+// Longest returns a duration that at most n requests in the last Span exceeded. It may be up to 6% too high. It returns
+// 0 if the last Span has at most n requests.
 func (w *Window) Longest(n int64) time.Duration {
 	for i := buckets - 1; i >= 0; i-- {
 		if n -= w.took[i]; n < 0 {
@@ -109,8 +109,8 @@ func (w *Window) Longest(n int64) time.Duration {
 	return 0
 }
 
-// Buckets of durations: one bucket for durations below 2^shortest ns, and perOctave buckets for each doubling of the
-// duration. The last bucket also includes all longer durations.
+// Buckets of durations: one for durations below 2^shortest ns, and perOctave buckets for each doubling of the duration.
+// The last bucket also includes all longer durations.
 const (
 	shortest  = 10 // 2^10 ns, about a microsecond
 	perOctave = 16

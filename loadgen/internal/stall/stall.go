@@ -1,5 +1,5 @@
-// Package stall measures stalls, the times in which the generator did not run: because of a signal, a lack of CPU time,
-// or too much work. An operation that appears to end during a stall may have ended earlier.
+// Package stall measures stalls: times in which the generator did not run because of a signal, a lack of CPU time, or
+// too much work. An operation that appears to end during a stall may have ended earlier.
 package stall
 
 import (
@@ -45,8 +45,8 @@ func (m *Meter) Ticked(due, now, next time.Time) {
 	m.state.Store(&s)
 }
 
-// Queued records wait, the longest time that any goroutine waited to run between the previous tick and now. Data that is
-// read next may have waited as long.
+// Queued records wait, the longest time that any goroutine waited to run between the previous tick and now. The
+// generator may read the next data late by the same time.
 func (m *Meter) Queued(wait time.Duration, now time.Time) {
 	last := m.state.Load()
 	if last == nil || wait < Noticeable || !now.Add(wait).After(last.until) {
@@ -66,9 +66,9 @@ func (m *Meter) Stop() {
 	}
 }
 
-// Late returns the maximum time by which the generator may have delayed an operation that appears to end at now. It is
-// the time since the start of the current stall or, while the generator catches up, of the last one. It is zero if the
-// generator runs on time.
+// Late returns the maximum delay that the generator may have added to an operation that appears to end at now. It is
+// the time since the start of the current stall or, while the generator catches up, since the start of the last stall.
+// It is zero if the generator runs on time.
 func (m *Meter) Late(now time.Time) time.Duration {
 	s := m.now(now)
 	if !now.Before(s.until) {
@@ -78,7 +78,7 @@ func (m *Meter) Late(now time.Time) time.Duration {
 }
 
 // Total returns the total length of all stalls of at least LostTick until now. It never decreases, even if now is
-// earlier than in a previous call, so the difference between two results is the time lost between two calls.
+// earlier than in a previous call. The difference between two results is the time lost between the two calls.
 func (m *Meter) Total(now time.Time) time.Duration {
 	if m == nil {
 		return 0
@@ -106,7 +106,7 @@ func (m *Meter) now(now time.Time) state {
 	return s.at(now)
 }
 
-// at returns the state at now. If the next tick is overdue by then, this includes the stall since the tick was due.
+// at returns the state at now. If the next tick is overdue, the state includes the stall since the tick was due.
 func (s state) at(now time.Time) state {
 	if s.due.IsZero() {
 		return s

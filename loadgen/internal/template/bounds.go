@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// Bounds limit the memory and time that the templates in one file or one import use, to protect against mistyped
-// numbers and malicious templates. They are not safe for concurrent use.
+// Bounds limit the memory and time of the templates in one file or one import, as a protection against mistyped numbers and
+// malicious templates. They are not safe for concurrent use.
 type Bounds struct {
 	steps    int
 	deadline time.Time
@@ -33,24 +33,25 @@ const (
 	// mostMatched replaces mostProduct for functions that match a regular expression, because a short expression can take
 	// microseconds per byte of the text.
 	mostMatched = 1 << 20
-	// mostCompared and mostComparedText are the maximum number of elements and the maximum size of the texts in an argument
-	// of a quadratic function.
+	// mostCompared and mostComparedText limit each argument of a quadratic function: the number of elements, and the total
+	// size of their texts in bytes.
 	mostCompared     = 10_000
 	mostComparedText = 1 << 20
 	// longest is the maximum total time since NewBounds or Begin.
 	longest = 20 * time.Second
 )
 
-// quadratic are the functions that take time proportional to the square of the size of their arguments.
+// quadratic lists the functions that take time proportional to the square of the size of their arguments.
 var quadratic = []string{"uniq", "mustUniq", "without", "mustWithout", "addf", "subf", "mulf", "divf"}
 
-// NewBounds returns Bounds whose time limit starts now. The time of the zero Bounds is over.
+// NewBounds returns Bounds whose time limit starts now. With zero Bounds, the time limit has already passed.
 func NewBounds() *Bounds { return &Bounds{deadline: time.Now().Add(longest)} }
 
-// Another returns Bounds that end at the same time, with their own count of steps.
+// Another returns Bounds with the same deadline, and with a separate count of steps.
 func (b *Bounds) Another() *Bounds { return &Bounds{deadline: b.deadline} }
 
-// Begin starts the limits again. Call it before each execution of a template that is executed repeatedly.
+// Begin sets the steps to zero and restarts the time limit. Call it before each execution of a template that is executed
+// repeatedly.
 func (b *Bounds) Begin() { b.steps, b.deadline = 0, time.Now().Add(longest) }
 
 // Step counts n steps. It returns an error if there are too many steps, or if the time is over.
@@ -69,7 +70,8 @@ func (b *Bounds) Late() error {
 	return nil
 }
 
-// stepName and lateName are the names of the template functions that Count inserts to count steps and to check the time.
+// stepName and lateName are the names of two template functions. Count inserts calls of them: the first counts steps, the
+// second checks the time.
 const (
 	stepName = "stormglassStep"
 	lateName = "stormglassLate"
@@ -90,8 +92,8 @@ func (b *Bounds) Functions(all template.FuncMap) template.FuncMap {
 	return out
 }
 
-// turns counts the iterations of a loop over its argument as steps, and returns the argument. Without an argument, it
-// counts one step.
+// turns counts one step, and one step for each iteration of a loop over v[0] if v has an argument. It returns that
+// argument.
 func (b *Bounds) turns(v ...any) (any, error) {
 	if len(v) == 0 {
 		return nil, b.Step(1)
@@ -115,7 +117,8 @@ func printf(format string, args ...any) (string, error) {
 	if wide.MatchString(strings.ReplaceAll(format, "%%", "")) {
 		return "", fmt.Errorf("printf %.40q: the width is too large", format)
 	}
-	// A verb writes up to 5 bytes for each byte of a text, and up to about 1000 bytes, its width, for each element.
+	// A formatting verb writes up to 5 bytes for each byte of a text. It writes up to about 1000 bytes (its width) for each
+	// element.
 	if verbs := 1 + strings.Count(format, "%"); !within(reflect.ValueOf(args), mostProduct/5/verbs, mostProduct/1000/verbs) {
 		return "", tooLarge()
 	}
@@ -147,10 +150,10 @@ func (b *Bounds) bound(name string, f any) any {
 	}).Interface()
 }
 
-// fits returns an error if the arguments of a function are so large that its result could be too large, or that a call
-// could take too long.
+// fits returns an error if the arguments of the function `name` are so large that its result could be too large or the call
+// too slow.
 func fits(name string, args []reflect.Value, variadic bool) error {
-	// A variadic function may write all its arguments, which can be the same large value many times.
+	// The result may contain all variadic arguments, which can be the same large value many times.
 	if variadic && !within(args[len(args)-1], 4*mostRendered, 4*mostElements) {
 		return tooLarge()
 	}
@@ -258,7 +261,7 @@ func countAll(tree *parse.Tree, list *parse.ListNode) {
 		case *parse.RangeNode:
 			n.Pipe = piped(n.Pipe, stepName, n.Pos)
 			branch(&n.BranchNode)
-			check := &parse.IfNode{BranchNode: parse.BranchNode{ // an action would write a value
+			check := &parse.IfNode{BranchNode: parse.BranchNode{ // an action would also print its value
 				NodeType: parse.NodeIf, Pos: n.Pos, Pipe: piped(nil, lateName, n.Pos), List: &parse.ListNode{NodeType: parse.NodeList, Pos: n.Pos},
 			}}
 			n.List.Nodes = slices.Insert(n.List.Nodes, 0, parse.Node(check))

@@ -17,16 +17,16 @@ const (
 	letters = lower + "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 )
 
-// excluded are the sprig functions that are left out. The results of those that create keys or read the clock are
-// different at each call. A call of derivePassword takes 0.2 s. buildCustomCert is only useful with keys, and checks keys
-// of any size.
+// excluded lists the sprig functions that templates cannot call. Functions that create keys or read the clock return
+// different results at each call. A call of derivePassword takes 0.2 s. buildCustomCert is only useful with keys, and
+// checks keys of any size.
 var excluded = []string{
 	"genPrivateKey", "genCA", "genCAWithKey", "genSelfSignedCert", "genSelfSignedCertWithKey", "genSignedCert", "genSignedCertWithKey",
 	"bcrypt", "htpasswd", "encryptAES", "ago", "durationRound", "derivePassword", "buildCustomCert",
 }
 
-// Functions returns those sprig functions whose results depend only on their arguments, and sprig's random functions,
-// which use random. Functions that repeat text or create lists have size limits.
+// Functions returns the sprig functions whose results depend only on their arguments, and sprig's random functions with
+// random as their source. Functions that repeat text or create lists have size limits.
 func Functions(random *rand.Rand) template.FuncMap {
 	all := sprig.HermeticTxtFuncMap()
 	for _, name := range excluded {
@@ -115,7 +115,7 @@ func Functions(random *rand.Rand) template.FuncMap {
 	return all
 }
 
-// countable returns an error if n pieces of size bytes need too much memory. what names the function in the error.
+// countable returns an error if n elements of size bytes need too much memory. what names the function in the error.
 func countable(what string, n, size int) error {
 	if n > mostRepeated/size {
 		return fmt.Errorf("%s of %d is too large: at most %d", what, n, mostRepeated/size)

@@ -7,9 +7,9 @@ import (
 	"text/template/parse"
 )
 
-// quick evaluates the actions of a simple template: one whose actions are only named values, such as {{.Replica}}, and
-// calls of a function with one number, such as {{randAlphaNum 20}}. It is much faster than text/template, which uses
-// reflection.
+// quick is the list of actions in a simple template. Such a template has only named values, such as {{.Replica}}, and calls
+// of a function with one number, such as {{randAlphaNum 20}}. Evaluating a quick is much faster than text/template, which
+// uses reflection.
 type quick []action
 
 // action is one action of a template: the value called name or, if draw is not nil, the result of draw(n).
@@ -21,7 +21,7 @@ type action struct {
 
 // newQuick returns the actions of a template, or nil if the template is not simple.
 func newQuick(parsed *template.Template, functions template.FuncMap) quick {
-	if parsed.Tree == nil { // the template has only definitions
+	if parsed.Tree == nil { // the template has only definitions, so no tree
 		return nil
 	}
 	all := quick{}

@@ -14,31 +14,32 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Marks are characters from Unicode's private use area. In a rendered text, beginValue and endValue surround the value
-// of an action. In a Shape, beginScalar and endScalar surround a plain YAML scalar that contains such values.
+// Marks are characters from Unicode's private use area. In rendered text, beginValue and endValue surround the value of a
+// template action. In a Shape, beginScalar and endScalar surround a plain YAML scalar that contains such values.
 const (
 	beginValue, endValue   = "\ue000", "\ue001"
 	beginScalar, endScalar = "\ue002", "\ue003"
 	marks                  = beginValue + endValue + beginScalar + endScalar
 )
 
-// ownMarks matches marks in the text of a template: characters, and escapes of YAML strings.
+// ownMarks matches marks in the text of a template, either as characters or as escapes in YAML strings.
 var ownMarks = regexp.MustCompile(`[` + marks + `]|\\(u|U0000)[eE]00[0-3]`)
 
-// Shape is the part that all renderings of a template have in common: its documents, with placeholders (slots) for the
-// values of actions. With a Shape, a rendering only computes the values. It need not be parsed as YAML, which takes
+// Shape holds the YAML documents that all renderings of a template have in common. Placeholders (slots) stand for the
+// values of template actions. With a Shape, a rendering only computes these values. It need not parse YAML, which takes
 // five times as long as everything else.
 type Shape struct {
 	// Documents are the documents, with slots in their strings. Slot returns the text of a slot.
 	Documents []map[string]any
-	// static holds the text before, between and after the values.
+	// static is the template's text before, between and after the values.
 	static []string
 }
 
-// Slot returns the placeholder for value i. Callers may use numbers from Shape.Slots upwards for other values.
+// Slot returns the placeholder for the value with index i. Callers may use the indexes from Shape.Slots upwards for other
+// values.
 func Slot(i int) string { return beginValue + strconv.Itoa(i) + endValue }
 
-// Slots returns the number of slots, which is the number of values that actions insert.
+// Slots returns the number of slots: one for each value that a template action inserts.
 func (s *Shape) Slots() int { return len(s.static) - 1 }
 
 // NewShape renders the template and returns its Shape. It returns nil if a document is not a mapping, has aliases or
@@ -83,7 +84,8 @@ func (t *Template) NewShape(values map[string]any, seed int64, turn uint64) (*Sh
 	return s, nil
 }
 
-// shaped returns the value of a YAML node, with its slots. It returns false if the node cannot be part of a Shape.
+// shaped returns the value of a YAML node, with slots. It returns false if the node cannot be part of a Shape, such as an
+// alias.
 func shaped(n *yaml.Node) (any, bool) {
 	switch n.Kind {
 	case yaml.DocumentNode:
@@ -111,7 +113,7 @@ func shaped(n *yaml.Node) (any, bool) {
 		return all, true
 	case yaml.ScalarNode:
 		if strings.Contains(n.Value, beginValue) {
-			if n.Style == 0 { // plain: the type depends on the whole text
+			if n.Style == 0 { // the YAML type of a plain scalar depends on its whole text
 				return beginScalar + n.Value + endScalar, true
 			}
 			return n.Value, n.Tag == "!!str"
@@ -161,7 +163,7 @@ func (t *Template) Values(s *Shape, values map[string]any, seed int64, turn uint
 
 func notSimple(text string) bool { return !simple(text) }
 
-// simple reports whether YAML and JSON read text literally, quoted or not, and next to any other text.
+// simple reports whether YAML and JSON read text literally: with or without quotes, and also next to any other text.
 func simple(text string) bool {
 	for i := range len(text) {
 		c := text[i]
@@ -172,7 +174,6 @@ func simple(text string) bool {
 	return text != "" && text[0] != '-' && text[0] != '.' // a leading - or . may begin a list or end a document
 }
 
-// markedText renders the template with marks around the values of its actions.
 func (t *Template) markedText(values map[string]any, seed int64, turn uint64) (string, error) {
 	t.source.Seed(uint64(seed), turn)
 	t.buffer.Reset()
@@ -199,7 +200,7 @@ func (t *Template) pieces(values map[string]any, seed int64, turn uint64) (stati
 	}
 }
 
-// mark returns a copy of a template in which each action inserts marks around its value.
+// mark returns a copy of a template in which each action also writes marks before and after its value.
 func mark(parsed *template.Template) (*template.Template, error) {
 	marked, err := parsed.Clone()
 	if err != nil {
@@ -208,7 +209,7 @@ func mark(parsed *template.Template) (*template.Template, error) {
 	marked.Funcs(template.FuncMap{"stormglassMark": func(v any) string {
 		text := fmt.Sprint(v)
 		if strings.ContainsAny(text, marks) {
-			text = " " // not simple, so that Values reports that the caller must use Documents
+			text = " " // this text is not simple, so Values tells the caller to use Documents
 		}
 		return beginValue + text + endValue
 	}})
@@ -250,7 +251,7 @@ func markAll(list *parse.ListNode) {
 // JSON is a document of a Shape as JSON text, split at its slots.
 type JSON []part
 
-// part is a text followed by the value of a slot, or by a plain scalar that contains slots. The last part has only
+// part is a text, followed by the value of a slot or by a plain scalar that contains slots. The last part of a JSON is only
 // text.
 type part struct {
 	text   []byte
@@ -280,7 +281,6 @@ func NewJSON(document map[string]any) (JSON, error) {
 	}
 }
 
-// cut splits text at its slots.
 func cut(text string) (all []part) {
 	for {
 		before, after, found := strings.Cut(text, beginValue)
@@ -293,7 +293,7 @@ func cut(text string) (all []part) {
 	}
 }
 
-// Append appends the document to b, with values for its slots. The function simple must be true for each value.
+// Append appends the document to b, with the values slots in its slots. simple must be true for each value.
 func (j JSON) Append(b []byte, slots []string) []byte {
 	for i := range j {
 		p := &j[i]

@@ -45,7 +45,7 @@ func (e *Error) Error() string {
 	return text
 }
 
-// name is the name of every template. Patterns that parse text/template's error messages contain it.
+// name is the name of every template. The patterns for error messages of text/template contain it.
 const name = "manifest"
 
 // Parse parses a template. Every error is an *Error.
@@ -74,7 +74,7 @@ func ParseValue(v any) (*Template, error) {
 // valueField is the document field in which ParseValue stores the value.
 const valueField = "value"
 
-// Value renders a template that ParseValue returned.
+// Value renders t, which ParseValue must have returned, and returns the resulting value.
 func (t *Template) Value(values map[string]any, seed int64, turn uint64) (any, error) {
 	documents, err := t.Documents(values, seed, turn)
 	if err != nil {
@@ -95,11 +95,11 @@ func (t *Template) Documents(values map[string]any, seed int64, turn uint64) ([]
 	return documents(t.buffer.Bytes())
 }
 
-// Limits of a template. They prevent a mistyped number from exhausting memory. They exceed what an API server accepts,
-// which is 3 MiB per request.
+// Limits of a template. They prevent a mistyped number from exhausting memory, and are far above the 3 MiB per request that
+// an API server accepts.
 const (
 	mostRendered = 16 << 20 // bytes
-	mostRepeated = 4 << 20  // bytes of the result of a function that repeats a string
+	mostRepeated = 4 << 20  // maximum size in bytes of the result of a function that repeats a string
 )
 
 // bounded is a writer that fails after mostRendered bytes.
@@ -130,7 +130,7 @@ func documents(text []byte) ([]map[string]any, error) {
 	}
 }
 
-// unlisted returns the items of a List, like kubectl, or a slice with only the document if it is not a List.
+// unlisted returns the items of a List, as kubectl does. For any other document it returns a slice with only that document.
 func unlisted(document map[string]any) []map[string]any {
 	listed, ok := document["items"].([]any)
 	if !ok || document["apiVersion"] != "v1" || document["kind"] != "List" {
@@ -145,16 +145,15 @@ func unlisted(document map[string]any) []map[string]any {
 	return items
 }
 
-// separator matches a line between documents.
 var separator = regexp.MustCompile(`(?m)^---([ \t].*)?$`)
 
-// Line returns the line of the template's text, counted from 1, at which the document with the given index begins. of
-// is the number of rendered documents. If the text contains a different number of documents, Line returns 1.
+// Line returns the line of the template's text, counted from 1, at which the document with the index document begins. of is
+// the number of rendered documents. If the text contains another number of documents, Line returns 1.
 func (t *Template) Line(document, of int) int {
 	begins := []int{0}
 	for _, at := range separator.FindAllStringIndex(t.text, -1) {
 		if strings.TrimSpace(t.text[begins[len(begins)-1]:at[0]]) == "" {
-			begins = begins[:len(begins)-1] // an empty document
+			begins = begins[:len(begins)-1] // the document is empty
 		}
 		begins = append(begins, at[1])
 	}
@@ -204,8 +203,8 @@ func readError(err error) *Error {
 // yamlLine matches error messages of go.yaml.in/yaml.
 var yamlLine = regexp.MustCompile(`^(?:yaml: )+(?:line (\d+): )?(.*)$`)
 
-// yamlError converts a YAML error in the rendered text to an *Error. It quotes the line instead of its number, because
-// line numbers of the rendered text differ from the template's.
+// yamlError converts a YAML error in the rendered text to an *Error. The *Error quotes the line, because the line has
+// another number in the template.
 func yamlError(err error, rendered []byte) *Error {
 	m := yamlLine.FindStringSubmatch(strings.ReplaceAll(err.Error(), "\n", " "))
 	if m == nil {

@@ -38,7 +38,7 @@ func (f Fault) EndOr(last time.Time) time.Time {
 	return *f.End
 }
 
-// Hits reports whether the component is one of the faulty components.
+// Hits reports whether the fault affects the component directly.
 func (f Fault) Hits(component string) bool { return slices.Contains(f.On, component) }
 
 // nodesPrefix is the prefix of the IDs of faults of simulated nodes. The timeline assigns these IDs, because the
@@ -47,7 +47,7 @@ const nodesPrefix = "nodes-"
 
 func (f Fault) ofNodes() bool { return strings.HasPrefix(f.ID, nodesPrefix) }
 
-// faults collects faults from the events that begin and end them. all is in the order in which they began. A fault of
+// faults collects faults from the events that begin and end them. all is ordered by the start of the faults. A fault of
 // simulated nodes lasts until the nodes recover.
 type faults struct {
 	all  []Fault
@@ -89,8 +89,8 @@ func (p *faults) end(id string, at time.Time) {
 	}
 }
 
-// about returns the properties of the fault's kind. It treats an unknown kind as one for which the supervisor ends
-// processes. Such a fault explains only exits that the supervisor marks as requested by itself.
+// about returns the properties of the fault's kind. For an unknown kind, it assumes that the supervisor ends processes.
+// The fault then explains an exit only if the supervisor marked the exit as requested.
 func (f Fault) about() control.FaultKind {
 	kind, ok := control.FaultKindOf(f.Kind)
 	if !ok {
@@ -112,8 +112,8 @@ func (f Fault) silencesElected() bool {
 }
 
 // accountsFor reports whether the fault explains an exit that the supervisor did not request. marked is true if the
-// supervisor marks the exits that it requests. If it does, and it ends processes to cause the fault, then unmarked
-// exits of the faulty components have another cause.
+// supervisor marks requested exits. In this case, a fault that ends processes does not explain unmarked exits of its
+// components: they have another cause.
 func (f Fault) accountsFor(x Exit, marked bool) bool {
 	reachesEtcd := f.isOn(control.KindEtcd) || f.about().ReachesEtcd
 	switch {
@@ -127,7 +127,6 @@ func (f Fault) accountsFor(x Exit, marked bool) bool {
 	return false
 }
 
-// isOn reports whether one of the faulty components is of the given kind.
 func (f Fault) isOn(kind string) bool {
 	return slices.ContainsFunc(f.On, func(name string) bool { return control.ComponentKind(name) == kind })
 }
@@ -144,17 +143,17 @@ const (
 	// processes: for an etcdQuota, the supervisor restarts the members one after another before the fault takes
 	// effect.
 	quotaRestarts = time.Minute
-	// catchUp is the time after an outage in which scrapes may still fail: a scrape may have started during the
-	// outage, and the component needs time to catch up.
+	// catchUp is the time after an outage in which scrapes may still fail: the component needs time to catch up, and a
+	// scrape may have started during the outage.
 	catchUp = 15 * time.Second
-	// aftermath is the time after the end of a fault in which the fault still explains exits. If a fault caused a
-	// process to start, it also explains an exit of that process within aftermath of the start. The supervisor uses
-	// the same time (controlplane/internal/supervisor/exits.go).
+	// aftermath is the time after the end of a fault in which the fault still explains exits. If a fault led to the
+	// start of a process, it also explains an exit of this process within aftermath after the start. The supervisor
+	// uses the same time (controlplane/internal/supervisor/exits.go).
 	aftermath = 30 * time.Second
 )
 
-// Outage is a time in which a component was unavailable because of a fault or a handover of its lease. During an outage,
-// scrapes of the component may be missing, and its process may have been replaced.
+// Outage is a time range in which a component was unavailable because of a fault or a handover of its lease. In this
+// range, scrapes of the component may be missing, and its process may have been replaced.
 type Outage struct {
 	From, Until time.Time
 	Fault       string // the fault's kind, or the constant handover
@@ -166,8 +165,8 @@ const handover = "handover of its lease"
 // Outages contains the outages of a run by component. The outages of a component are in no particular order.
 type Outages map[string][]Outage
 
-// Fault returns the field Fault of an outage of the component that overlaps the closed interval [from, until]. It
-// returns "" if no outage overlaps it.
+// Fault returns the field Fault of an outage of the component that overlaps the closed interval [from, until], or "" if
+// no outage does.
 func (all Outages) Fault(component string, from, until time.Time) string {
 	for _, o := range all[component] {
 		if !o.From.After(until) && !o.Until.Before(from) {
@@ -188,16 +187,16 @@ func (all Outages) add(component string, from, back time.Time, kind string) {
 // need an API server to authorize scrapes.
 //
 // After an exit, a component is unavailable until its next process is ready, if a fault explains the exit (see
-// docs/reference/objectives.md, "Components under a fault") or the component handed over its lease. If the user had
-// the supervisor end a process without a fault, for example to restore etcd, the exit is neither an outage nor
-// unexplained.
+// docs/reference/objectives.md, "Components under a fault") or the component handed over its lease. If the user made
+// the supervisor end a process without a fault, for example to restore etcd, the exit counts neither as an outage nor
+// as unexplained.
 func (t *Timeline) Outages() (outages Outages, unexplained []Exit) {
 	outages = Outages{}
 	for i := range t.Faults {
 		t.addSilences(outages, &t.Faults[i])
 	}
 	marked := slices.ContainsFunc(t.events, func(e result.Event) bool { return e.Expected })
-	revived := map[string]*Fault{} // by component: the fault that explains its last exit, unless the supervisor requested that exit
+	revived := map[string]*Fault{} // by component: the fault that explains its last exit; nil if the supervisor requested that exit
 	for _, x := range t.Exits {
 		cause := t.cause(x, revived[x.Component], marked)
 		switch {
@@ -241,8 +240,8 @@ func (t *Timeline) addSilences(outages Outages, f *Fault) {
 // end returns the end of a fault, or the time of the last event if the timeline does not contain the end.
 func (t *Timeline) end(f *Fault) time.Time { return f.EndOr(t.events[len(t.events)-1].Time) }
 
-// back returns the time at which a component that exited between from and until was ready again. It returns until if
-// the component did not exit or was ready before until.
+// back returns when a component that exited between from and until was ready again. It returns until if the component
+// did not exit or was ready before until.
 func (t *Timeline) back(component string, from, until time.Time) time.Time {
 	n, exits := t.exitsUntil(component, func(at time.Time) bool { return at.After(until.Add(catchUp)) })
 	if n == 0 {
@@ -258,8 +257,8 @@ func (t *Timeline) back(component string, from, until time.Time) time.Time {
 }
 
 // cause returns the fault that explains an exit, or nil. If several faults explain it, cause returns the latest.
-// revived is the fault that explains the component's previous exit, after which the process of this exit was started.
-// For marked see accountsFor.
+// revived is the fault that explains the component's previous exit, which was followed by the process of this exit. For
+// marked, see accountsFor.
 func (t *Timeline) cause(x Exit, revived *Fault, marked bool) *Fault {
 	within := func(f *Fault, before, after time.Duration) bool {
 		return !x.Time.Before(f.Begin.Add(-before)) && !x.Time.After(t.end(f).Add(after))
@@ -273,7 +272,7 @@ func (t *Timeline) cause(x Exit, revived *Fault, marked bool) *Fault {
 				return &t.Faults[i]
 			}
 		}
-		for i := range t.Faults { // a fault that had not taken effect yet
+		for i := range t.Faults { // a fault whose recorded start follows the exit
 			if its(&t.Faults[i], quotaRestarts) {
 				return &t.Faults[i]
 			}

@@ -60,7 +60,7 @@ func (w *Writer) Register(r prometheus.Registerer) error {
 	return nil
 }
 
-// InForce returns the faults that, according to the written events, have begun but not ended.
+// InForce returns the faults that, according to the written events, are still active.
 func (w *Writer) InForce() (all []Fault) {
 	w.marks.mu.Lock()
 	defer w.marks.mu.Unlock()
@@ -89,8 +89,8 @@ func Read(dir string) ([]result.Event, error) {
 const onNodes = "nodes"
 
 // marks exports the phases and faults of a timeline as metrics, so that Grafana dashboards can show them during the
-// run. A fault without a duration, such as a kill, is never active during a scrape. Only the metric of its begin
-// shows it.
+// run. A fault without a duration, such as a kill, is never active during a scrape. It only shows in the metric for the
+// start of faults.
 type marks struct {
 	mu     sync.Mutex
 	phases map[string]bool // by name; true while the phase is active

@@ -42,7 +42,7 @@ type Exit struct {
 	back     time.Time // when a later process was ready for the first time; zero if none was
 }
 
-// Leader records that a component became the leader of its kind.
+// Leader is an event: a component became the leader among the components of its kind.
 type Leader struct {
 	Of    string // the kind: etcd, kube-scheduler, ...
 	Name  string // the component
@@ -122,7 +122,7 @@ func (t *Timeline) ExitAfter(component string, after time.Time) *Exit {
 	return &t.Exits[exits[n]]
 }
 
-// exitsUntil returns the exits of a component, as indices in t.Exits, and the number n of exits before the first one
+// exitsUntil returns the exits of a component, as indices in t.Exits. n is the number of exits before the first exit
 // for whose time over returns true.
 func (t *Timeline) exitsUntil(component string, over func(time.Time) bool) (n int, exits []int) {
 	if p := t.processes[component]; p != nil {
@@ -131,8 +131,8 @@ func (t *Timeline) exitsUntil(component string, over func(time.Time) bool) (n in
 	return sort.Search(len(exits), func(i int) bool { return over(t.Exits[exits[i]].Time) }), exits
 }
 
-// FaultOn returns the latest fault on a component that had begun by the time at and had not ended more than grace
-// before at. It returns nil if there is no such fault.
+// FaultOn returns the latest fault on a component that was active at the time at, or had ended at most grace before. It
+// returns nil if there is no such fault.
 func (t *Timeline) FaultOn(component string, at time.Time, grace time.Duration) *Fault {
 	for i, f := range slices.Backward(t.Faults) {
 		if f.Hits(component) && !f.Begin.After(at.Add(clockSkew)) && (f.End == nil || !f.End.Add(grace).Before(at)) {

@@ -13,8 +13,8 @@ import (
 
 // CompareOptions describe how the trace was replayed.
 type CompareOptions struct {
-	// Speed and Copies are the settings of the replay: how many times faster than recorded it sent the trace, and how many
-	// times at once. Zero means 1.
+	// Speed is how many times faster than recorded the replay sent the trace. Copies is how many copies it sent at the
+	// same time. Zero means 1.
 	Speed  float64
 	Copies int
 }
@@ -25,18 +25,18 @@ type Comparison struct {
 	// requests in the recording that the replay sent.
 	Requests int64 `json:"requests"`
 	Replayed int64 `json:"replayed"`
-	// Setup is the number of other requests in the recording: requests that created objects for the replay, and requests
-	// of other clients.
+	// Setup is the number of other requests in the recording: requests that created objects for the replay, and other
+	// clients' requests.
 	Setup int64 `json:"setup"`
 	// RateError is the largest Error of all Groups.
 	RateError float64 `json:"rateError"`
 	// Dispersion measures how bursty the requests of the trace are at the speed of the replay (see Summary.Dispersion).
-	// ReplayedDispersion is the same for the recording. With several copies, Dispersion equals ReplayedDispersion: the
-	// copies are shifted at random, so the expected dispersion is unknown.
+	// ReplayedDispersion is the same for the recording. With several copies, the expected dispersion is unknown,
+	// because the copies are shifted at random. Dispersion is then set to ReplayedDispersion.
 	Dispersion         float64 `json:"dispersion"`
 	ReplayedDispersion float64 `json:"replayedDispersion"`
-	// DispersionError is the difference between Dispersion and ReplayedDispersion, as a fraction of Dispersion. If
-	// Dispersion is less than 1, it is a fraction of 1.
+	// DispersionError is the difference between Dispersion and ReplayedDispersion, divided by Dispersion or by 1,
+	// whichever is larger.
 	DispersionError float64 `json:"dispersionError"`
 	// Groups compares the numbers of requests by verb, resource and actor, in descending order of Error.
 	Groups []GroupComparison `json:"groups"`
@@ -53,11 +53,11 @@ type GroupComparison struct {
 	Error float64 `json:"error"`
 }
 
-// replayUser matches the user name under which a replay sends an actor's requests: load, copy number, and the user in
-// the trace.
+// replayUser matches the user name under which a replay sends the requests of an actor. The name consists of the load,
+// the number of the copy, and the user in the trace.
 var replayUser = regexp.MustCompile(`^stormglass:tenant:[^:]+-\d+:(.*)$`)
 
-// traced returns the actor's user in the trace, and whether the actor belongs to a replay.
+// traced returns the actor's user name in the trace, and whether a replay sent the actor's requests.
 func (a Actor) traced() (user string, replayed bool) {
 	if m := replayUser.FindStringSubmatch(a.As); m != nil {
 		return m[1], true
@@ -66,8 +66,8 @@ func (a Actor) traced() (user string, replayed bool) {
 }
 
 // Compare compares the trace file at path with a recording of its replay. The recording must keep the names of users.
-// If it contains users of a replay, only their requests are compared. Times are relative to the first request of each
-// file.
+// If the recording contains users of a replay, only their requests are compared. Times are relative to the first
+// request of each file.
 func Compare(path, recording string, o CompareOptions) (Comparison, error) {
 	speed, copies := cmp.Or(o.Speed, 1), int64(cmp.Or(o.Copies, 1))
 	a, err := read(path, speed)
@@ -131,7 +131,7 @@ type renewal struct {
 	at  Micros
 }
 
-// read counts the requests in a trace file by the time at which a replay with the given speed would send them.
+// read counts the requests in a trace file. It uses the times at which a replay with the given speed would send them.
 func read(path string, speed float64) (*compared, error) {
 	r, err := Open(path)
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 // Trace is a whole trace in memory. Each request takes about 40 bytes.
 type Trace struct {
 	Header
-	// Shapes are the distinct combinations of properties of the requests. Objects are the distinct objects that the
-	// requests name.
+	// Shapes are the distinct combinations of properties that requests have (see Shape). Objects are the distinct
+	// objects that requests name.
 	Shapes  []Shape
 	Objects []Object
 	// Namespaces are the namespaces of requests for namespaced resources, in the order of their first request.
@@ -79,8 +79,8 @@ func (s Shape) Collective() bool {
 	return slices.Contains([]string{"list", "watch", "deletecollection"}, s.Verb)
 }
 
-// RenewsLease reports whether a request may be part of the renewal of a Lease. The holder reads and writes the Lease at
-// a fixed interval, even if the trace is replayed faster.
+// RenewsLease reports whether a request may be part of the renewal of a Lease. The holder of a Lease reads and writes
+// it at a fixed interval, even if the trace is replayed faster.
 func RenewsLease(verb, group, resource string) bool {
 	return group == "coordination.k8s.io" && resource == "leases" && slices.Contains([]string{"get", "update", "patch"}, verb)
 }
@@ -180,7 +180,7 @@ func (b *builder) add(r Request) {
 	}
 	namespace := r.Namespace
 	if r.Group == "" && r.Resource == "namespaces" {
-		namespace = "" // the API server repeats the name here
+		namespace = "" // the API server reports the name of a Namespace as its namespace, too
 	}
 	e := Entry{
 		At: r.At, Took: max(r.Took, 0), Actor: int32(r.Actor), Shape: index(b.shapes, &b.t.Shapes, s),

@@ -77,8 +77,8 @@ func open(path string, f io.ReadCloser) (_ *Reader, err error) {
 // Header returns the trace's header.
 func (r *Reader) Header() Header { return r.header }
 
-// Next reads the next request. After the last request it returns io.EOF. If the file has fewer or more requests than
-// its header states, it returns another error.
+// Next reads the next request. It returns io.EOF after the last request, or another error if the number of requests
+// differs from the header.
 func (r *Reader) Next(into *Request) error {
 	if r.err != nil {
 		return r.err
@@ -141,7 +141,6 @@ func (r *Reader) wrong(err error) error {
 	return exitcode.Usagef("%s:%d: %w", r.path, r.lines.number, err)
 }
 
-// jsonError shortens an error of the JSON decoder.
 func jsonError(err error) error {
 	var kind *json.UnmarshalTypeError
 	switch {
@@ -188,7 +187,6 @@ func (f *feed) next(longest int) error {
 	}
 }
 
-// trim removes white space at both ends.
 func trim(line []byte) []byte {
 	white := func(c byte) bool { return c == ' ' || c == '\t' || c == '\r' || c == '\n' }
 	for len(line) > 0 && white(line[len(line)-1]) {

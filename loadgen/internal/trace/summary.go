@@ -41,7 +41,7 @@ type Group struct {
 	Rate     float64 `json:"rate"`
 }
 
-// Share counts the requests that have the value Of for one property, such as the verb.
+// Share is the number of requests that have the value Of in one property, such as the verb.
 type Share[K cmp.Ordered] struct {
 	Of       K       `json:"of"`
 	Requests int64   `json:"requests"`

@@ -141,9 +141,10 @@ type ResourceCount struct {
 	Version  string `json:"version"`
 	Resource string `json:"resource"`
 	Objects  int64  `json:"objects"`
-	// Namespaces is the number of namespaces that contain such objects. It is 0 for a cluster-scoped resource.
+	// Namespaces is the number of namespaces that contain objects of the resource. It is 0 for a cluster-scoped
+	// resource.
 	Namespaces int64 `json:"namespaces,omitempty"`
-	// PerNamespace holds quantiles of the number of objects in each of these namespaces.
+	// PerNamespace holds quantiles of the number of objects of the resource in each of the Namespaces.
 	PerNamespace Quantiles `json:"perNamespace,omitzero"`
 	// Bytes holds quantiles of the size of objects as JSON, in bytes, measured on Sampled objects.
 	Bytes   Quantiles `json:"bytes,omitzero"`

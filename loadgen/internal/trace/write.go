@@ -67,7 +67,6 @@ func (w *Writer) Write(r *Request) error {
 	return w.err
 }
 
-// put writes one line.
 func (w *Writer) put(value any) {
 	w.line.Reset()
 	if w.err = w.json.Encode(value); w.err == nil {
@@ -117,5 +116,4 @@ func (w *Writer) closeOn(err error) error {
 	return err
 }
 
-// compressed reports whether the trace at path is compressed with gzip.
 func compressed(path string) bool { return strings.HasSuffix(path, ".gz") }

@@ -36,8 +36,8 @@ type Wakeup struct {
 	settle  func(fd uintptr) bool
 }
 
-// States of a Wakeup. No call of Ring is lost: it fires the timer if the goroutine is asleep, and otherwise prevents
-// the goroutine from falling asleep.
+// States of a Wakeup. If the goroutine is asleep, Ring fires the timer. Otherwise Ring prevents the goroutine from
+// falling asleep, so no call of Ring is lost.
 const (
 	awake int32 = iota
 	asleep
@@ -64,8 +64,8 @@ func New() *Wakeup {
 	return a
 }
 
-// Wait waits until the duration until has passed since start, or until Ring is called. It returns false if it cannot
-// wait, for example because there is no timerfd.
+// Wait waits until the time start+until, or until Ring is called. It returns false if it cannot wait, for example
+// because there is no timerfd.
 func (a *Wakeup) Wait(start time.Time, until time.Duration) bool {
 	if a.raw == nil {
 		return false
@@ -76,9 +76,9 @@ func (a *Wakeup) Wait(start time.Time, until time.Duration) bool {
 	return err == nil && a.failure == nil
 }
 
-// settled sets the timer and reports whether the wait is over. The runtime calls it before it waits for the descriptor,
-// and again each time the descriptor is ready. Because the runtime uses edge-triggered epoll, the expirations of the
-// timer need not be read.
+// settled sets the timer and reports whether the wait is over. The runtime calls it before it waits for the file
+// descriptor, and again each time the descriptor is ready. The runtime uses edge-triggered epoll, so the expirations of
+// the timer need not be read.
 func (a *Wakeup) settled(fd uintptr) bool {
 	a.state.CompareAndSwap(asleep, awake)
 	wait := a.until - time.Since(a.start)
@@ -87,7 +87,7 @@ func (a *Wakeup) settled(fd uintptr) bool {
 	}
 	a.after.Value = unix.NsecToTimespec(int64(wait))
 	if a.failure = unix.TimerfdSettime(int(fd), 0, &a.after, nil); a.failure != nil {
-		return true // nothing would wake us
+		return true // no timer would end the wait
 	}
 	return !a.state.CompareAndSwap(awake, asleep)
 }
@@ -114,7 +114,7 @@ func (a *Wakeup) Set(d time.Duration) {
 }
 
 func (a *Wakeup) armed(fd uintptr) {
-	_ = unix.TimerfdSettime(int(fd), 0, &a.after, nil) // if it fails, we are a millisecond late
+	_ = unix.TimerfdSettime(int(fd), 0, &a.after, nil) // if it fails, the Go timer fires up to a millisecond late
 }
 
 // Close releases the timer. Call it after the last Wait.

@@ -14,7 +14,8 @@ import (
 )
 
 const (
-	// mostStreams is the maximum number of browsers that follow the run. Further browsers are refused.
+	// mostStreams is the maximum number of browsers that receive the state of the run. The server refuses further
+	// browsers.
 	mostStreams = 32
 	// tellWithin is the time limit for sending the state to a browser. A browser that does not read in time is
 	// disconnected.
@@ -23,7 +24,7 @@ const (
 	fetchWithin = 15 * time.Second
 )
 
-// state is the state of the run that is sent to the script of the page.
+// state is the state of the run, as sent to the script of the page.
 type state struct {
 	Word    string   `json:"word"`
 	Line    string   `json:"line"`
@@ -42,7 +43,6 @@ func stateOf(n run.Snapshot, steps []string) state {
 	return s
 }
 
-// word returns the state of the run as one word.
 func word(n run.Snapshot) string {
 	switch {
 	case n.Failure != "":

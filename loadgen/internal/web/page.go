@@ -28,8 +28,8 @@ import (
 )
 
 // Limits on how often the page is created. The generator's own process creates it, so it must take little time: the
-// page is created at most once per pageEvery, and creating it takes at most 1/leastRest of the time. On a busy machine
-// this could cause a long pause, which mostRest limits.
+// page is created at most once per pageEvery, and this takes at most 1/leastRest of the time. If creating is slow,
+// mostRest limits the pause that results from this rule.
 const (
 	pageEvery = 3 * time.Second
 	leastRest = 50
@@ -74,7 +74,6 @@ func (p *pages) get(write func() ([]byte, error)) (text []byte, version int, err
 	return p.text, p.version, nil
 }
 
-// servePage serves the page of the run in progress.
 func (s *Server) servePage(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	n := s.snapshot
@@ -164,8 +163,8 @@ func read(dir string, now time.Time) (*rundir.Recorded, []byte, error) {
 	return rec, text, nil
 }
 
-// unmeasured returns phases in the timeline that have no measurements yet. This can only be the last phase, which is in
-// progress or has just ended.
+// unmeasured returns phases in the timeline that have no measurements yet. Only the last phase, which is in progress or
+// has just ended, can be without measurements.
 func unmeasured(measured []result.Phase, events []result.Event, now time.Time) (more []result.Phase) {
 	known := map[string]bool{}
 	for _, p := range measured {

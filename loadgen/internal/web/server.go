@@ -61,8 +61,8 @@ func Open(addr string) (*Server, error) {
 // URL returns the URL of the page, including the token.
 func (s *Server) URL() string { return "http://" + s.listener.Addr().String() + "/" + s.token + "/" }
 
-// Start starts to serve the page of a run that control controls. It returns the Progress for this run, which updates
-// the page and passes all calls on to next.
+// Start starts to serve the page of a run. The page uses control to control the run. Start returns the Progress for
+// this run, which updates the page and passes all calls on to next.
 func (s *Server) Start(control *run.Control, next run.Progress) run.Progress {
 	s.control = control
 	s.http = &http.Server{
@@ -88,13 +88,13 @@ func (s *Server) Close() error {
 	return err
 }
 
-// display is the Progress of a run that also stores the progress for the page.
+// display is a run.Progress that also stores the progress for the page.
 type display struct {
 	run.Progress
 	server *Server
 }
 
-// mostSteps is the number of steps that are kept for the page.
+// mostSteps is the number of progress messages that are kept for the page.
 const mostSteps = 5
 
 func (d *display) Step(line string) {
@@ -110,7 +110,7 @@ func (d *display) Live(n run.Snapshot) {
 	d.server.change(func(s *Server) { s.snapshot = n })
 }
 
-// change calls f, which changes the state, and notifies the browsers.
+// change calls f, which changes the state, and notifies the connected browsers.
 func (s *Server) change(f func(*Server)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -119,8 +119,8 @@ func (s *Server) change(f func(*Server)) {
 	s.changed = make(chan struct{})
 }
 
-// guard passes on requests for a host name of this machine whose path has the token. It refuses commands from pages of
-// another origin.
+// guard passes a request on to h if its host name is a loopback name and its path has the token. It refuses commands
+// from pages of another origin.
 func (s *Server) guard(h http.Handler) http.Handler {
 	origins := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -149,7 +149,6 @@ func (s *Server) guard(h http.Handler) http.Handler {
 	})
 }
 
-// handler returns the handler for the paths below the token.
 func (s *Server) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{token}/{$}", s.serveRoot)

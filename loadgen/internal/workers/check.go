@@ -24,7 +24,7 @@ func CheckAddress(flag, address string) error {
 	return nil
 }
 
-// Check returns a usage error if the loads and nodes of a scenario cannot be divided among the workers of o.
+// Check returns a usage error if the workers of o cannot divide the loads and nodes of a scenario.
 func Check(o Options, s *scenario.Scenario) error {
 	switch {
 	case o.Count == 0 && o.Listen == "" && o.Starter == nil:
@@ -60,9 +60,9 @@ func Check(o Options, s *scenario.Scenario) error {
 	return nil
 }
 
-// WholeNodes returns the reason why the coordinator runs all simulated nodes itself, or "" if workers divide the nodes
-// or the scenario has no nodes. The coordinator runs them if the scenario uses their kubelet API, because all kubelets
-// must then be reachable at addresses of one machine.
+// WholeNodes returns why the coordinator runs all simulated nodes itself, or "" if workers divide the nodes or there
+// are no nodes. The coordinator runs the nodes if the scenario uses their kubelet API, because one machine must then
+// have the addresses of all kubelets.
 func WholeNodes(s *scenario.Scenario) string {
 	if s.Nodes.Count == 0 {
 		return ""
@@ -87,7 +87,8 @@ func WholeNodes(s *scenario.Scenario) string {
 	return ""
 }
 
-// Whole returns the names of the loads that the coordinator runs itself, because their kind cannot be divided.
+// Whole returns the names of the loads that the coordinator runs itself, because workers cannot divide loads of that
+// kind.
 func Whole(s *scenario.Scenario) (names []string) {
 	for _, l := range s.Loads() {
 		if !kind.Divides(l.Kind) {

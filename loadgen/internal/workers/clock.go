@@ -12,12 +12,13 @@ const (
 	MaxClockOffset = 5 * time.Millisecond
 )
 
-// exchange is one request for a worker's time. asked and answered are the times of the request and the response by the
-// coordinator's clock. theirs is the time in the response, by the worker's clock.
+// exchange is one request for a worker's time. asked and answered are the times of the request and of the response on
+// the coordinator's clock. theirs is the worker's time in the response.
 type exchange struct{ asked, answered, theirs time.Time }
 
-// compareClocks returns the clock offset according to the fastest exchange. It assumes that the worker read its clock
-// halfway between request and response, so the error is at most half of the exchange's duration (Cristian 1989).
+// compareClocks returns the offset of the worker's clock, computed from the fastest exchange. It assumes that the
+// worker read its clock halfway between request and response. So the error is at most half of the duration of this
+// exchange (Cristian 1989).
 func compareClocks(all []exchange) clock {
 	var best clock
 	for i, e := range all {

@@ -37,7 +37,7 @@ type Options struct {
 	// Carried means that the Starter connects to the workers and passes the connections to the coordinator, which then
 	// does not listen.
 	Carried bool
-	// Within is the time limit for all workers to join. 0 means five minutes.
+	// Within is the time limit for all workers to join the run. 0 means five minutes.
 	Within time.Duration
 }
 
@@ -61,7 +61,7 @@ type Invitation struct {
 	// Take serves the worker at the other end of conn until either side closes the connection. joined reports whether
 	// the peer was accepted as a worker.
 	Take func(net.Conn) (joined bool, err error)
-	// Tell shows the user a line about something that delays a worker, unless the same line was shown before.
+	// Tell shows the user a line about something that delays a worker. It ignores a line that was shown before.
 	Tell func(format string, args ...any)
 }
 
@@ -83,11 +83,12 @@ type API struct {
 type Starter interface {
 	// Start starts the workers. It calls ended whenever a worker ends, whether normally or not.
 	Start(ctx context.Context, i Invitation, ended func(index int, why error)) (Started, error)
-	// Describe returns a text about what Start will create for the run with the id run. The user must confirm it.
+	// Describe returns a text about what Start will create for the run with the id run. The user is asked to confirm
+	// it.
 	Describe(count int, run string) string
 }
 
-// Describe returns a text about the workers of the run with the id run, or "" if there are no workers.
+// Describe returns a text about the workers of the run with the id run, for the user. It returns "" without workers.
 func (o Options) Describe(run string) string {
 	switch {
 	case o.Count == 0:
@@ -98,8 +99,8 @@ func (o Options) Describe(run string) string {
 	return o.Starter.Describe(o.Count, run)
 }
 
-// Fleet represents all workers of a run in the coordinator. The methods of a nil *Fleet do nothing, because there are
-// no workers.
+// Fleet represents all workers of a run in the coordinator. A nil *Fleet means that there are no workers; its methods
+// then do nothing.
 type Fleet struct {
 	options  Options
 	build    string
@@ -114,9 +115,9 @@ type Fleet struct {
 	members []*member // by index; nil for a worker that has not joined
 	changed chan struct{}
 	peers   map[*link]bool  // connections from which no valid hello has arrived yet
-	told    map[string]bool // lines and reasons for refusals that were shown to the user
-	refused int             // number of refusals in told
-	last    string          // the latest refusal in told, in one line
+	told    map[string]bool // lines for the user, and reasons for refusals, that were shown
+	refused int             // number of reasons for refusals in told
+	last    string          // the line about the latest refusal
 	failed  error
 	failing chan struct{} // closed when failed is set
 	ending  bool
@@ -129,7 +130,7 @@ type Fleet struct {
 }
 
 // Open creates the Fleet and listens for workers, which must have the same build as the coordinator. step shows the
-// user a line. If o.Count is 0, Open returns nil.
+// user a line. Open returns nil if o.Count is 0.
 func Open(o Options, build func() string, step func(format string, args ...any)) (*Fleet, error) {
 	if o.Count == 0 {
 		return nil, nil
@@ -161,8 +162,8 @@ func Open(o Options, build func() string, step func(format string, args ...any))
 	return f, nil
 }
 
-// Invite writes the workers' credentials to dir. Then it starts the workers for the run with the id run or, without a
-// Starter, prints how to start them.
+// Invite writes the workers' credentials to dir. Then it starts the workers for the run with the id run. Without a
+// Starter, it instead shows the user how to start them.
 func (f *Fleet) Invite(ctx context.Context, dir, run string) error {
 	if f == nil {
 		return nil
@@ -219,7 +220,7 @@ func (f *Fleet) Where() string {
 	return "at " + f.address()
 }
 
-// ended handles the end of a worker process that the Starter started. If the run is not ending, the run fails.
+// ended handles the end of a worker process that the Starter started. Unless the run is ending, the run fails.
 func (f *Fleet) ended(index int, why error) {
 	f.mu.Lock()
 	m, ending := f.members[index], f.ending
@@ -249,14 +250,13 @@ func (f *Fleet) each(fn func(*member) error) error {
 	return nil
 }
 
-// joined returns the members that have joined so far.
 func (f *Fleet) joined() []*member {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(f.members), func(m *member) bool { return m == nil })
 }
 
-// remote returns the divided load with the given name, or nil.
+// remote returns the load with the given name, or nil if workers do not divide that load.
 func (f *Fleet) remote(name string) *remote {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -277,7 +277,7 @@ func (f *Fleet) uncertainty() (most time.Duration) {
 	return most
 }
 
-// renewEvery is the interval at which tokens are checked for renewal.
+// renewEvery is the interval at which the coordinator checks whether tokens were renewed.
 const renewEvery = 5 * time.Second
 
 func (f *Fleet) renewToken(t load.Target) {
@@ -304,18 +304,18 @@ func (f *Fleet) renewToken(t load.Target) {
 	}
 }
 
-// over returns a channel that is closed at the end of the run, when member 0 is gone.
+// over returns a channel that is closed when member 0 is gone, which means that the run has ended.
 func (f *Fleet) over() <-chan struct{} { return f.members[0].gone }
 
-// lead is the delay between the decision to start a load and its start. All workers must receive the start time within
-// this delay.
+// lead is the time from the decision to start a load until the load starts. All workers must receive the start time
+// within lead.
 const lead = 250 * time.Millisecond
 
-// answerWithin is the maximum wait for the answers of all workers at the start of a phase or fault.
+// answerWithin is the maximum wait for the workers' answers at the start of a phase or a fault.
 const answerWithin = 30 * time.Second
 
-// startTime returns the start time for a load that is started now. Loads that are started at almost the same time get
-// the same start time.
+// startTime returns the time at which a load starts if all workers are told now. Loads that are started almost together
+// get the same start time.
 func (f *Fleet) startTime() time.Time {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -325,7 +325,7 @@ func (f *Fleet) startTime() time.Time {
 	return f.begin
 }
 
-// BeginPhase tells the workers that a phase began at the given time, and compares clocks again.
+// BeginPhase tells the workers that a phase began at the time at. It also compares clocks again.
 func (f *Fleet) BeginPhase(name string, at time.Time) {
 	if f == nil {
 		return
@@ -343,7 +343,7 @@ func (f *Fleet) BeginPhase(name string, at time.Time) {
 	}
 }
 
-// Watch waits until a worker is lost and returns the error, or until ctx ends and returns nil.
+// Watch waits until a worker is lost, and returns the error. If ctx ends first, it returns nil.
 func (f *Fleet) Watch(ctx context.Context) error {
 	if f == nil {
 		<-ctx.Done()
@@ -357,7 +357,7 @@ func (f *Fleet) Watch(ctx context.Context) error {
 	}
 }
 
-// Failed returns the error that forces the run to end, such as a lost worker, or nil.
+// Failed returns the error that forces the run to end, such as a lost worker. It returns nil if the run may continue.
 func (f *Fleet) Failed() error {
 	if f == nil {
 		return nil

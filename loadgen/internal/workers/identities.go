@@ -13,7 +13,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
 )
 
-// ask is a worker's request for the credentials of one of its nodes.
+// ask is a worker's request for the client credentials of one of its nodes.
 type ask struct {
 	ID   int64  `json:"id"`
 	Node string `json:"node,omitempty"` // "" means the identity of all kube-proxies
@@ -28,13 +28,13 @@ type given struct {
 	Error string `json:"error,omitempty"`
 }
 
-// renewedTokens is implemented by node identities whose tokens expire and are renewed.
+// renewedTokens is an interface of node identities with tokens that expire and are renewed.
 type renewedTokens interface {
 	// Token returns the newest token of a node. It returns "" if the node has no token.
 	Token(node string) string
 }
 
-// give sends the worker the credentials that it asked for, or the reason why not.
+// give sends the worker the credentials that it asked for, or the reason why it gets none.
 func (m *member) give(a ask) {
 	g, err := m.credentials(a.Node)
 	if err != nil {
@@ -75,12 +75,12 @@ func (m *member) credentials(nodeName string) (g given, err error) {
 	return g, nil
 }
 
-// mostAsks is the maximum number of requests of a worker for the credentials of one node in an hour. Each request may
-// cost the cluster a certificate. A worker asks once, and again after an error and to renew a certificate.
+// mostAsks is the maximum number of requests per worker, node and hour for credentials, because each may cost the
+// cluster a certificate. A worker sends one request, and more after errors and to renew a certificate.
 const mostAsks = 20
 
-// mayAsk counts a request for credentials, and reports whether the worker may still make it. After an error, each
-// kube-proxy asks again for the identity that all of them share.
+// mayAsk counts a request for credentials, and reports whether the worker has requests left. All kube-proxies share one
+// identity but ask separately after an error, so the limit for this identity is higher.
 func (m *member) mayAsk(nodeName string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -99,8 +99,8 @@ func (m *member) mayAsk(nodeName string) bool {
 	return true
 }
 
-// owns reports whether a node belongs to the worker's share. An empty name stands for the identity of the kube-proxies;
-// owns then reports whether nodes have kube-proxies.
+// owns reports whether the worker simulates a node. An empty name means the identity of the kube-proxies; owns then
+// reports whether nodes have kube-proxies.
 func (m *member) owns(nodeName string) bool {
 	nodes := m.fleet.nodes
 	if nodeName == "" {
@@ -111,7 +111,7 @@ func (m *member) owns(nodeName string) bool {
 	return ok && err == nil && digits == strconv.Itoa(number) && number >= 0 && number < nodes.Spec.Count && number%len(m.fleet.members) == m.index
 }
 
-// renewNodeTokens sends each worker the tokens of its nodes that have been renewed.
+// renewNodeTokens sends the workers the renewed tokens of their nodes, until the run ends.
 func (f *Fleet) renewNodeTokens() {
 	if f.nodes == nil {
 		return
@@ -136,7 +136,7 @@ func (f *Fleet) renewNodeTokens() {
 	}
 }
 
-// renewed returns the tokens of the worker's nodes that have changed since they were last sent.
+// renewed returns the tokens of the worker's nodes that were renewed since the coordinator last sent them.
 func (m *member) renewed(t renewedTokens) map[string]string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -217,7 +217,7 @@ func (a *askedIdentities) ask(ctx context.Context, nodeName string) (given, erro
 	}
 }
 
-// take passes a response of the coordinator to the call that waits for it.
+// take passes a response of the coordinator to the goroutine that waits for it.
 func (a *askedIdentities) take(g given) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -227,7 +227,7 @@ func (a *askedIdentities) take(g given) {
 	}
 }
 
-// renew replaces tokens of nodes by the ones that the coordinator has renewed.
+// renew replaces the tokens of nodes by tokens that the coordinator has renewed.
 func (a *askedIdentities) renew(tokens map[string]string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

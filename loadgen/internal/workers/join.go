@@ -28,20 +28,22 @@ func (f *Fleet) accept() {
 	}
 }
 
-// takeConn serves the worker at the other end of a connection that was made by the Starter.
+// takeConn handles a connection that the Starter made to a worker.
 func (f *Fleet) takeConn(conn net.Conn) (joined bool, err error) {
 	return f.serve(newLink(tls.Server(conn, f.secrets.tls)))
 }
 
 const (
 	helloWithin = 10 * time.Second
-	// acceptAgain is the pause after a connection could not be accepted.
+	// acceptAgain is the pause after the listener could not accept a connection.
 	acceptAgain = 100 * time.Millisecond
-	// mostPeers is the maximum number of connections that have not shown the token of the run. Further ones are closed.
+	// mostPeers is the maximum number of connections whose peers have not yet sent the token of the run. Further
+	// connections are closed.
 	mostPeers = 1000
 )
 
-// serve handles a connection until it ends. joined reports whether the peer was a worker, even if it was refused.
+// serve handles a connection until it ends. joined reports whether the peer was a worker. It is also true if the worker
+// was refused.
 func (f *Fleet) serve(l *link) (joined bool, err error) {
 	defer l.conn.Close()
 	f.mu.Lock()
@@ -83,7 +85,7 @@ var (
 	errTooManyPeers = errors.New("too many connections without a token")
 )
 
-// admit makes the peer a member of the fleet, or returns the reason why it is refused.
+// admit makes the peer a member of the fleet, or returns the reason why it must be refused.
 func (f *Fleet) admit(l *link, h hello) (*member, string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -108,7 +110,7 @@ func (f *Fleet) admit(l *link, h hello) (*member, string) {
 	return m, ""
 }
 
-// notify wakes the goroutines that wait for members. The caller holds mu.
+// notify wakes the goroutines that wait for workers to join. The caller holds mu.
 func (f *Fleet) notify() {
 	close(f.changed)
 	f.changed = make(chan struct{})
@@ -126,11 +128,11 @@ func (f *Fleet) tell(format string, args ...any) {
 	}
 }
 
-// mostRefusals limits the number of refusals that are shown, because any host on the network can cause refusals.
+// mostRefusals is the maximum number of refusals that the user sees. Any host on the network can cause refusals.
 const mostRefusals = 20
 
-// tellRefused shows the user why a peer was refused, once for each reason. Reasons contain text from the peer only if
-// it has sent the right token.
+// tellRefused shows the user why a peer was refused, once for each reason. A reason contains text from the peer only if
+// the peer has sent the right token.
 func (f *Fleet) tellRefused(from net.Addr, refusal string) {
 	f.mu.Lock()
 	f.last = fmt.Sprintf("a worker at %s was refused: %s", from, refusal)
@@ -145,7 +147,8 @@ func (f *Fleet) tellRefused(from net.Addr, refusal string) {
 	}
 }
 
-// fail records the error that ends the run. Only the first call has an effect, and only before the run is ending.
+// fail records the error that makes the run end. It has no effect after an earlier error, or if the run is already
+// ending.
 func (f *Fleet) fail(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -22,8 +22,8 @@ type Local struct {
 	Binary string
 }
 
-// Time limits for stopping worker processes. First, each has endAfter to end by itself. Then stop closes its pipe, and
-// it has another killAfter. A process that still runs, for example because it is suspended, is killed.
+// endAfter is how long a worker process may take to end by itself. stop then closes its pipe and waits for killAfter.
+// If the process still runs, for example because it is suspended, stop kills it.
 const (
 	endAfter  = 2 * time.Second
 	killAfter = 5 * time.Second
@@ -34,7 +34,7 @@ func (l Local) Describe(count int, _ string) string {
 	return fmt.Sprintf("%d processes of this machine", count)
 }
 
-// Start starts the processes. They end when this process ends for any reason, and do not receive signals from the
+// Start starts the processes. They end when this process ends for any reason. They do not receive signals from the
 // terminal.
 func (l Local) Start(_ context.Context, i Invitation, ended func(index int, why error)) (Started, error) {
 	binary := l.Binary
@@ -79,7 +79,7 @@ func (l Local) Start(_ context.Context, i Invitation, ended func(index int, why 
 	return Started{Stop: stop}, nil
 }
 
-// awaitEnd reports whether over was closed within the given time.
+// awaitEnd waits until over is closed, but not longer than within. It reports whether over was closed.
 func awaitEnd(over <-chan struct{}, within time.Duration) bool {
 	timer := time.NewTimer(within)
 	defer timer.Stop()
@@ -94,7 +94,7 @@ func awaitEnd(over <-chan struct{}, within time.Duration) bool {
 type child struct {
 	cmd   *exec.Cmd
 	log   string
-	alive *os.File // pipe to the process, which ends when it is closed
+	alive *os.File // pipe to the process: when it is closed, the process ends
 }
 
 func startChild(binary string, i Invitation, index int) (*child, error) {
@@ -114,8 +114,8 @@ func startChild(binary string, i Invitation, index int) (*child, error) {
 	return c, nil
 }
 
-// wait waits until the process has ended and returns how it ended. The error is never nil. If the process failed, it
-// contains the last line of its log.
+// wait waits until the process has ended, and returns an error that says how. The error is never nil. It contains the
+// last line of the log if the process failed.
 func (c *child) wait() error {
 	err := c.cmd.Wait()
 	_ = c.alive.Close()

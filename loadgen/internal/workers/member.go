@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// lostAfter is the time without a message after which a peer counts as lost.
+	// lostAfter is how long a peer may send no message before it counts as lost.
 	lostAfter = 15 * time.Second
 	// aliveEvery is the interval at which coordinator and workers send heartbeats.
 	aliveEvery = time.Second
@@ -22,7 +22,7 @@ const (
 	mostPosted = 1 << 14
 )
 
-// LostError reports that a worker was lost, was late or failed. The run then has no verdict.
+// LostError reports that a worker was lost, too late or failed. The run then has no verdict.
 type LostError struct {
 	Index int
 	Name  string
@@ -55,8 +55,8 @@ type member struct {
 	live    map[string]load.Live
 	nodes   node.Live
 	tokens  map[string]string // the tokens of nodes as last sent to the worker
-	asks    map[string]int    // number of requests for credentials since the time since, by node
-	since   time.Time         // at most an hour ago
+	asks    map[string]int    // number of requests for credentials by node, counted from the time since
+	since   time.Time         // start of the current hour for asks; at most an hour ago
 	results results
 	metrics [][]byte
 	ready   chan reply // receives the reply to the welcome
@@ -93,7 +93,7 @@ func (m *member) serve() {
 	}
 }
 
-// sendAll sends the queued messages, and heartbeats at an interval.
+// sendAll sends the queued messages, and a heartbeat every aliveEvery.
 func (m *member) sendAll() {
 	tick := time.NewTicker(aliveEvery)
 	defer tick.Stop()
@@ -154,7 +154,7 @@ func (m *member) close() {
 	}
 }
 
-// whyGone returns the error for a call to a worker that is gone.
+// whyGone returns the error for a call to a worker that has left or was lost.
 func (m *member) whyGone() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -164,7 +164,7 @@ func (m *member) whyGone() error {
 	return fmt.Errorf("worker %d has left", m.index)
 }
 
-// take handles a message from the worker.
+// take processes a message from the worker, which arrived at the time at.
 func (m *member) take(got message, at time.Time) {
 	switch {
 	case got.Reply != nil:
@@ -240,7 +240,7 @@ func (m *member) takeReply(r reply) {
 // call sends a call to the worker and waits for its reply.
 func (m *member) call(ctx context.Context, c call) (reply, error) { return m.await(ctx, m.ask(c)) }
 
-// ask sends a call and returns a channel for the reply, which is passed to await.
+// ask sends a call and returns a channel for its reply. await waits for that channel.
 func (m *member) ask(c call) <-chan reply {
 	answer := make(chan reply, 1)
 	m.mu.Lock()
@@ -266,13 +266,14 @@ func (m *member) await(ctx context.Context, answer <-chan reply) (reply, error) 
 	}
 }
 
-// bounded returns a context for calls that take no time on the worker. After answerWithin, its cause is a LostError.
+// bounded returns a context for calls that the worker answers immediately. If the worker takes longer than
+// answerWithin, the context ends with a LostError as cause.
 func (m *member) bounded() (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(context.Background(), answerWithin,
 		&LostError{Index: m.index, Name: m.name, Why: fmt.Sprintf("did not answer within %v", answerWithin)})
 }
 
-// welcome sends the worker its share and waits until it has created the loads and nodes.
+// welcome sends the worker its share (its part of the loads and nodes), and waits until the worker has created them.
 func (m *member) welcome(ctx context.Context, w welcome) error {
 	m.post(message{Welcome: &w})
 	select {
@@ -288,8 +289,8 @@ func (m *member) welcome(ctx context.Context, w welcome) error {
 	}
 }
 
-// compareClock measures the offset of the worker's clock and sends it to the worker. If the offset is too large, it
-// returns a LostError.
+// compareClock measures the offset of the worker's clock and sends it to the worker. It returns a LostError if the
+// offset is too large.
 func (m *member) compareClock(ctx context.Context) error {
 	var all []exchange
 	for range exchanges {

@@ -15,8 +15,8 @@ import (
 // resultsWithin is the time limit for collecting the results of all workers.
 const resultsWithin = 10 * time.Second
 
-// AddTo adds the merged results of the divided loads to the phases of m, and a summary of each worker to m. For a
-// worker that does not answer, it uses the results that arrived last.
+// AddTo adds the merged results of the divided loads to the phases of m, and a summary of each worker to m. If a worker
+// does not answer, AddTo uses the results that the worker sent last.
 func (f *Fleet) AddTo(m *result.Measurements) error {
 	if f == nil || f.scenario == nil {
 		return nil
@@ -50,8 +50,8 @@ func (f *Fleet) AddTo(m *result.Measurements) error {
 	return nil
 }
 
-// AddCost adds the resource usage of the workers to the usage of the coordinator. CPU time is summed; all other values
-// are the maximum over the processes.
+// AddCost adds the resource usage of the workers to the coordinator's usage in g. It adds up CPU time. Of all other
+// values, it takes the maximum over the processes.
 func AddCost(g *result.Generator, all []result.Worker) {
 	for _, w := range all {
 		o := w.Generator
@@ -69,7 +69,7 @@ func AddCost(g *result.Generator, all []result.Worker) {
 	}
 }
 
-// clean makes the worker's lines about exceeded limits safe to show.
+// clean makes the worker's lines about exceeded resource limits safe to show.
 func (r *results) clean() {
 	for _, lines := range append(slices.Collect(maps.Values(r.Saturated)), r.Generator.Saturated) {
 		for i := range lines {
@@ -78,8 +78,8 @@ func (r *results) clean() {
 	}
 }
 
-// Saturation returns a line for each resource limit that a worker exceeded in a phase. The phase "" means the time
-// outside of all phases.
+// Saturation returns a line for each resource limit that a worker exceeded in a phase. If phase is "", it covers the
+// time outside of all phases.
 func (f *Fleet) Saturation(phase string) (lines []string) {
 	if f == nil {
 		return nil
@@ -94,7 +94,7 @@ func (f *Fleet) Saturation(phase string) (lines []string) {
 	return lines
 }
 
-// tellSaturation shows the user each resource limit that a worker exceeded, unless it was shown before.
+// tellSaturation tells the user, once each, which resource limits a worker exceeded.
 func (f *Fleet) tellSaturation(all []results) {
 	for i, r := range all {
 		for _, phase := range slices.Sorted(maps.Keys(r.Saturated)) {
@@ -137,7 +137,7 @@ func (m *member) summary(r results) result.Worker {
 	return w
 }
 
-// partsOf returns the workers' results of one load in one phase.
+// partsOf returns each worker's results of one load in one phase.
 func partsOf(all []results, loadName, phase string) (parts []load.Part) {
 	for _, r := range all {
 		for _, p := range r.Loads[loadName] {
@@ -198,8 +198,8 @@ func mergeRequests(parts []load.Part) ([]result.Requests, error) {
 	return all, nil
 }
 
-// addRequests returns the sum of the workers' requests of one kind. It computes rates over the longest time in which
-// requests were due on a worker.
+// addRequests adds up the workers' requests of one kind. For rates, it divides by the longest time in which requests
+// were due on any worker.
 func addRequests(parts []load.RequestsPart) (sum result.Requests, err error) {
 	sum = parts[0].Sums
 	sum.Outcomes = maps.Clone(sum.Outcomes)
@@ -239,7 +239,7 @@ func addRequests(parts []load.RequestsPart) (sum result.Requests, err error) {
 	return sum, nil
 }
 
-// mergeWatches returns the sum of the watches of one load, or nil if no part contains watches.
+// mergeWatches adds up the workers' watches of one load. It returns nil if no part has watches.
 func mergeWatches(parts []load.Part) (*result.Watches, error) {
 	var all []load.WatchesPart
 	for _, p := range parts {

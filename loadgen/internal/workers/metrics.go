@@ -17,8 +17,8 @@ import (
 // metricsWithin is the time limit for collecting the metrics of all workers during a scrape.
 const metricsWithin = 2 * time.Second
 
-// Register registers a collector that exposes the sums of the workers' load metrics, so that each series has the value
-// that a single generator would report.
+// Register registers a collector for the sums of the workers' load metrics. Each series then has the value that a
+// single generator would report.
 func (f *Fleet) Register(registry prometheus.Registerer) error {
 	if f == nil {
 		return nil
@@ -31,8 +31,8 @@ type collector struct{ fleet *Fleet }
 // Describe sends no descriptors, because the metrics depend on the scenario.
 func (collector) Describe(chan<- *prometheus.Desc) {}
 
-// Collect requests the metrics of all workers and sends their sums. For a worker that does not answer, it uses the
-// metrics that arrived last.
+// Collect requests the metrics of all workers and sends their sums. If a worker does not answer, Collect uses the
+// metrics that the worker sent last.
 func (c collector) Collect(out chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), metricsWithin)
 	defer cancel()
@@ -171,8 +171,8 @@ func addHistogram(to, from *dto.Histogram) {
 	}
 	to.ZeroCount = proto.Uint64(to.GetZeroCount() + from.GetZeroCount())
 	to.ZeroThreshold = proto.Float64(math.Max(to.GetZeroThreshold(), from.GetZeroThreshold()))
-	// client_golang halves the resolution of a native histogram that has too many buckets, so the two may differ. The sum
-	// has the coarser resolution.
+	// client_golang halves the resolution of a native histogram that has too many buckets, so the resolutions of from
+	// and to may differ. The sum has the coarser resolution.
 	schema := min(to.GetSchema(), from.GetSchema())
 	buckets := nativeBuckets(to, schema)
 	for i, n := range nativeBuckets(from, schema) {
@@ -182,8 +182,8 @@ func addHistogram(to, from *dto.Histogram) {
 	to.PositiveSpan, to.PositiveDelta = nativeSpans(buckets)
 }
 
-// nativeBuckets returns the counts of a native histogram by bucket index, converted to the resolution of schema, which
-// must not exceed h's schema. It ignores buckets of negative values, which durations do not have.
+// nativeBuckets returns the counts of a native histogram by bucket index, at the resolution of schema. schema must not
+// exceed h's own schema. Buckets of negative values are ignored; durations do not have these.
 func nativeBuckets(h *dto.Histogram, schema int32) map[int32]int64 {
 	buckets := map[int32]int64{}
 	shift := h.GetSchema() - schema
@@ -208,8 +208,8 @@ func nativeBuckets(h *dto.Histogram, schema int32) map[int32]int64 {
 	return buckets
 }
 
-// nativeSpans encodes buckets in the format of a native histogram: spans of consecutive buckets, and the difference of
-// each count from the previous count.
+// nativeSpans encodes buckets in the format of a native histogram. spans are ranges of consecutive buckets, and deltas
+// the differences between consecutive counts.
 func nativeSpans(buckets map[int32]int64) (spans []*dto.BucketSpan, deltas []int64) {
 	indexes := make([]int32, 0, len(buckets))
 	for i := range buckets {

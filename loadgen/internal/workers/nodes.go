@@ -12,7 +12,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/node"
 )
 
-// Nodes represents the simulated nodes of a run, which are divided among the workers.
+// Nodes represents the simulated nodes of a run in the coordinator. The workers divide these nodes.
 type Nodes struct {
 	*node.Divided
 	fleet *Fleet
@@ -50,12 +50,12 @@ func (f *Fleet) nodesSetup() *nodesSetup {
 	return &nodesSetup{Prefix: c.NamePrefix, Labels: c.Labels, Taints: c.Taints, Restricted: c.Restricted, Cloud: c.Cloud != nil}
 }
 
-// Start registers the nodes. All workers begin at the same time.
+// Start registers the nodes. All workers begin with this at the same time.
 func (n *Nodes) Start(ctx context.Context) error {
 	return n.Divided.Start(load.StartAt(ctx, n.fleet.startTime()))
 }
 
-// nodesPart is the part of the nodes that one worker runs. Its methods require that the worker has joined.
+// nodesPart represents the nodes that one worker runs. Call its methods only after the worker has joined.
 type nodesPart struct {
 	fleet *Fleet
 	index int
@@ -88,7 +88,7 @@ func (p nodesPart) Hit(fault node.Fault, numbers []int) error {
 	return err
 }
 
-// ask sends a call that takes no time on the worker. If the worker is lost or does not answer, ask fails the run.
+// ask sends a call that the worker answers immediately. If the worker is lost or does not answer, the run fails.
 func (p nodesPart) ask(c call) (reply, error) {
 	ctx, cancel := p.member().bounded()
 	defer cancel()
@@ -123,7 +123,7 @@ func (p nodesPart) Stop(ctx context.Context) {
 	_, _ = p.member().call(ctx, call{Verb: verbNodesStop}) // a lost worker has no nodes any more
 }
 
-// late marks the worker as lost because it received a start time too late.
+// late marks the worker as lost because a start time arrived too late. answer has the details.
 func (m *member) late(answer reply) {
 	m.lose(fmt.Sprintf("was late: %s (is its machine overloaded, or the network slow?)", answer.Error))
 }

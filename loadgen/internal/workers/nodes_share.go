@@ -15,8 +15,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// nodesShare is a worker's part of the simulated nodes. The methods of a nil *nodesShare, for a worker without nodes,
-// do nothing.
+// nodesShare holds the simulated nodes that one worker runs. A nil *nodesShare means no nodes; its methods do nothing.
 type nodesShare struct {
 	fleet *node.Fleet
 	asked *askedIdentities // nil if the nodes share the load's credentials
@@ -28,7 +27,7 @@ type nodesShare struct {
 	over     bool
 }
 
-// newNodes creates the worker's share of the nodes. It sends no requests.
+// newNodes creates the worker's part of the nodes. It sends no requests.
 func (s *session) newNodes(in welcome, told *scenario.Scenario, config *rest.Config) (*nodesShare, error) {
 	own := in.Share.Part(told.Nodes.Count)
 	if in.Nodes == nil || own == 0 {
@@ -56,15 +55,15 @@ func (s *session) newNodes(in welcome, told *scenario.Scenario, config *rest.Con
 	return n, err
 }
 
-// coordinatorsCloud ignores changes of instances, because the coordinator reports the instances to the cloud.
+// coordinatorsCloud is a Cloud that ignores changes of instances, because the coordinator reports these to the cloud.
 type coordinatorsCloud struct{}
 
 func (coordinatorsCloud) ChangeInstances(context.Context, control.Instances) error { return nil }
 
-// spareDescriptors is the number of file descriptors that a worker needs in addition to the connections of its nodes.
+// spareDescriptors is the number of file descriptors that a worker needs in addition to one per node connection.
 const spareDescriptors = 256
 
-// checkDescriptors returns an error if the process's limit on open files is too low for the connections of own nodes.
+// checkDescriptors returns an error if the process may open too few files for the connections of own nodes.
 func checkDescriptors(spec scenario.Nodes, own int) error {
 	var limit syscall.Rlimit
 	if spec.Fidelity == node.Shared || syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) != nil {
@@ -85,12 +84,12 @@ func (s *session) tell(format string, args ...any) {
 	_ = s.link.send(message{Step: fmt.Sprintf(format, args...)}) // if the connection fails, the session ends
 }
 
-// mostLate is the maximum delay with which a worker may receive a start time. After a shorter delay, the worker sends
+// mostLate is the maximum delay with which a start time may reach a worker. If the delay is shorter, the worker sends
 // the overdue requests late, as after a stall.
 const mostLate = 5 * time.Second
 
-// startsAt converts the start time in a call to this machine's clock. If the time passed more than mostLate ago, late
-// is the reply to send; otherwise late is nil. what names the load or nodes in the reply.
+// startsAt converts the start time in a call to this machine's clock. If that time passed more than mostLate ago, it
+// returns the reply to send, late; otherwise late is nil. what names the load or nodes in the reply.
 func (s *session) startsAt(c call, what string) (start time.Time, late *reply) {
 	at := s.clock.Load().here(c.At)
 	if by := s.now().Sub(at); by > mostLate {
@@ -100,7 +99,7 @@ func (s *session) startsAt(c call, what string) (start time.Time, late *reply) {
 	return time.Now().Add(at.Sub(s.now().Round(0))), nil
 }
 
-// obeyNodes executes a call about nodes. beside runs a function in the background and sends its reply.
+// obeyNodes executes a call about nodes. beside runs its argument in the background and sends the returned reply.
 func (s *session) obeyNodes(ctx context.Context, c call, beside func(func() reply)) {
 	n := s.nodes
 	switch {
@@ -144,8 +143,8 @@ func (s *session) obeyNodes(ctx context.Context, c call, beside func(func() repl
 	}
 }
 
-// begin returns the context for starting the nodes, which stop cancels. It returns false if the nodes were stopped or
-// started before.
+// begin returns the context for starting the nodes. stop cancels this context. begin returns false if the nodes were
+// started or stopped before.
 func (n *nodesShare) begin(ctx context.Context) (context.Context, bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -25,27 +25,27 @@ const protocolVersion = 2
 const (
 	// largestHello is the maximum size of a message, in bytes, from a peer that has not sent the token yet.
 	largestHello = 16 << 10
-	// largestOfWorker is the maximum size of a worker's message, in bytes. Such a message may contain histograms. Decoded
-	// JSON takes several times as much memory.
+	// largestOfWorker is the maximum size of a message from a worker, in bytes. Messages may contain histograms.
+	// Decoded JSON takes several times as much memory.
 	largestOfWorker = 64 << 20
-	// largestMessage is the maximum size of a coordinator's message, in bytes. Such a message may contain a scenario with
-	// its traces.
+	// largestMessage is the maximum size of a message from the coordinator, in bytes. Messages may contain a scenario
+	// with its traces.
 	largestMessage = 512 << 20
-	// longestShown is the maximum number of bytes of a text from a peer that is shown to the user.
+	// longestShown is the maximum length in bytes of text from a peer in a line for the user.
 	longestShown = 1000
-	// piece is the maximum number of bytes that one write sends or one read receives. writeWithin is the time limit for
-	// each write.
+	// piece is the maximum number of bytes of one read or write on a connection. writeWithin is the time limit for each
+	// write.
 	piece       = 64 << 10
 	writeWithin = 10 * time.Second
 )
 
-// message is a message between the coordinator and a worker. It has exactly one field, or none if it is a heartbeat.
+// message is a message between the coordinator and a worker. Exactly one field is set. A heartbeat has none.
 type message struct {
 	Hello   *hello   `json:"hello,omitempty"`
 	Refused string   `json:"refused,omitempty"` // why the coordinator refuses the worker
 	Welcome *welcome `json:"welcome,omitempty"`
 	Clock   *clock   `json:"clock,omitempty"`
-	Token   string   `json:"token,omitempty"` // the load's renewed token
+	Token   string   `json:"token,omitempty"` // the renewed token of the loads
 	Call    *call    `json:"call,omitempty"`
 	Reply   *reply   `json:"reply,omitempty"` // ID 0 means the reply to Welcome
 
@@ -80,7 +80,7 @@ type welcome struct {
 	Nodes    *nodesSetup       `json:"nodes,omitempty"` // nil if the workers do not divide the nodes
 }
 
-// clock is the measured difference between a worker's clock and the coordinator's clock.
+// clock is the measured offset between the clocks of a worker and the coordinator.
 type clock struct {
 	Offset      time.Duration `json:"offset"`      // positive if the worker's clock is ahead
 	Uncertainty time.Duration `json:"uncertainty"` // maximum error of Offset
@@ -135,7 +135,7 @@ type reply struct {
 type results struct {
 	Loads     map[string][]load.Part `json:"loads"`
 	Generator result.Generator       `json:"generator"`
-	// Saturated lists the resource limits that the worker exceeded, by phase. The phase "" means the time outside of all
+	// Saturated lists the resource limits that the worker exceeded, by phase. Phase "" means the time outside of all
 	// phases.
 	Saturated map[string][]string `json:"saturated,omitempty"`
 	Nodes     *node.Tally         `json:"nodes,omitempty"` // nil if the worker has no nodes
@@ -145,8 +145,8 @@ type results struct {
 type link struct {
 	conn   net.Conn
 	in     *bufio.Reader
-	within time.Duration // time limit for receiving the next piece
-	until  time.Time     // deadline for receiving everything; zero means none
+	within time.Duration // time limit for each read
+	until  time.Time     // deadline for all reads; zero means no deadline
 
 	mu sync.Mutex // held while a message is sent
 }
@@ -157,8 +157,8 @@ func newLink(conn net.Conn) *link {
 	return l
 }
 
-// pieces reads from the connection and applies the time limit to each read, because a large message may take longer as
-// a whole.
+// pieces reads from the connection. The time limit applies to each read, because a large message may take longer as a
+// whole.
 type pieces struct{ *link }
 
 func (p pieces) Read(b []byte) (int, error) {
@@ -190,7 +190,7 @@ func (l *link) send(m message) error {
 	return nil
 }
 
-// shown makes text from a peer safe to show: one line of at most longestShown bytes, without control characters.
+// shown makes text from a peer safe to show: one line without control characters, of at most longestShown bytes.
 func shown(text string) string {
 	if len(text) > longestShown {
 		text = strings.ToValidUTF8(text[:longestShown], "") + "..."
@@ -198,7 +198,7 @@ func shown(text string) string {
 	return terminal.Clean(text)
 }
 
-// receive reads a message of at most most bytes. It fails if no data arrives for the time within.
+// receive reads a message of at most `most` bytes. It fails if no data arrives for the time within.
 func (l *link) receive(most uint32, within time.Duration) (m message, err error) {
 	l.within = within
 	var size [4]byte
@@ -222,7 +222,6 @@ func (l *link) receive(most uint32, within time.Duration) (m message, err error)
 	return m, nil
 }
 
-// isTimeout reports whether err is a timeout of the network.
 func isTimeout(err error) bool {
 	var late net.Error
 	return errors.As(err, &late) && late.Timeout()

@@ -13,8 +13,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// remote is the coordinator's load.Load for a load that is divided among the workers. Fleet.BeginPhase and Fleet.AddTo
-// do some of its work for all loads together.
+// remote represents a load in the coordinator that workers run. Fleet.BeginPhase and Fleet.AddTo do part of its work,
+// for all loads together.
 type remote struct {
 	load.Plain
 	fleet *Fleet
@@ -25,7 +25,7 @@ type remote struct {
 
 var _ load.Load = (*remote)(nil)
 
-// allSaid closes done when every worker has reported something.
+// allSaid closes done when every worker has reported an event, such as that its watches are open.
 type allSaid struct {
 	done chan struct{}
 
@@ -64,8 +64,7 @@ func newRemote(f *Fleet, at scenario.PlacedLoad) *remote {
 	return r
 }
 
-// Load returns the divided load with the given name. It returns nil if the load is not divided, or there are no
-// workers.
+// Load returns the load with the given name. It returns nil if workers do not divide that load.
 func (f *Fleet) Load(name string) load.Load {
 	if f == nil {
 		return nil
@@ -92,8 +91,8 @@ func (r *remote) Prepare(ctx context.Context) error {
 	})
 }
 
-// Run makes all workers run their shares of the load, beginning at the same time. It stops them when ctx ends or one of
-// them fails.
+// Run makes all workers start their shares of the load at the same time. It stops them when ctx ends or one of them
+// fails.
 func (r *remote) Run(ctx context.Context) error {
 	running, fail := context.WithCancel(ctx)
 	defer fail()
@@ -128,7 +127,7 @@ func (r *remote) Run(ctx context.Context) error {
 	return err
 }
 
-// BeginPhase does nothing, because Fleet.BeginPhase announces a phase for all loads.
+// BeginPhase does nothing, because Fleet.BeginPhase announces the phase for all loads.
 func (r *remote) BeginPhase(string, time.Time) {}
 
 // AllOpen returns a channel that is closed when the watches of all workers are open.
@@ -139,10 +138,10 @@ func (r *remote) AllOpen() <-chan struct{} {
 	return r.open.done
 }
 
-// Over returns a channel that is closed when no worker has further arrivals.
+// Over returns a channel that is closed when no further requests of the load become due on any worker.
 func (r *remote) Over() <-chan struct{} { return r.over.done }
 
-// Settle waits until the watches of all workers have delivered the writes.
+// Settle waits until the watches of all workers have delivered the load's writes.
 func (r *remote) Settle(ctx context.Context) {
 	_ = r.fleet.each(func(m *member) error { // the results show missing deliveries
 		_, err := m.call(ctx, call{Verb: verbSettle, Load: r.name})
@@ -153,7 +152,7 @@ func (r *remote) Settle(ctx context.Context) {
 // AddTo does nothing, because Fleet.AddTo adds the results of all loads.
 func (r *remote) AddTo(*result.Measurements) {}
 
-// Live returns the sums of the values that the workers reported last. P99 is the maximum over all workers.
+// Live adds up the values that the workers reported last. P99 is the maximum over all workers.
 func (r *remote) Live() (sum load.Live) {
 	for _, m := range r.fleet.members {
 		l := m.liveOf(r.name)

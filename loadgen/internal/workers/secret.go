@@ -23,7 +23,7 @@ const serverName = "coordinator.stormglass.invalid"
 // certificateLife is the lifetime of a run's CA.
 const certificateLife = 31 * 24 * time.Hour
 
-// secrets hold the credentials with which the coordinator and the workers of one run authenticate each other.
+// secrets holds the credentials with which the coordinator and the workers of one run authenticate each other.
 type secrets struct {
 	ca    []byte // PEM
 	token string

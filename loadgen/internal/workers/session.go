@@ -21,7 +21,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// session is the state of a run in a worker.
+// session is the state of a run in a worker process.
 type session struct {
 	link     *link
 	now      func() time.Time
@@ -41,15 +41,15 @@ type session struct {
 	phases []string
 	acks   []load.Ack // not sent yet
 
-	// sending is held while acks are sent. A message that is sent after sendAcks has returned therefore arrives after the
+	// sending is held while acks are sent. So a message that is sent after sendAcks has returned arrives after these
 	// acks.
 	sending sync.Mutex
 }
 
-// learner is implemented by loads that must know the acknowledged writes of other workers, to measure their delivery.
+// learner is a load that must know the acknowledged writes of other workers, to measure when watches deliver them.
 type learner interface{ Learn(load.Ack) }
 
-// newSession creates the loads and nodes of the worker's share. It sends no request to the target.
+// newSession creates the worker's share of the loads and nodes. It sends no request to the target.
 func newSession(l *link, in welcome, now func() time.Time) (*session, error) {
 	s := &session{
 		link: l, now: now, loads: map[string]load.Load{}, registry: prometheus.NewRegistry(), stops: map[string]context.CancelFunc{},
@@ -92,8 +92,8 @@ func newSession(l *link, in welcome, now func() time.Time) (*session, error) {
 	return s, nil
 }
 
-// readScenario parses the scenario in the coordinator's message. If the scenario refers to files, it writes them to a
-// temporary directory first.
+// readScenario parses the scenario in the welcome message. If the scenario refers to files, it first writes them to a
+// temporary directory.
 func readScenario(in welcome) (*scenario.Scenario, error) {
 	if len(in.Files) == 0 {
 		return scenario.ParseRecorded(result.ScenarioFile, in.Scenario)
@@ -118,8 +118,7 @@ func readScenario(in welcome) (*scenario.Scenario, error) {
 
 func (s *session) coordinatorNow() time.Time { return s.clock.Load().there(s.now()) }
 
-// acknowledged queues an acknowledged write of this worker for the coordinator, which passes it on to the other
-// workers.
+// acknowledged queues an acknowledged write of this worker. The coordinator passes it on to the other workers.
 func (s *session) acknowledged(a load.Ack) {
 	c := s.clock.Load()
 	a.At, a.Uncertain = c.there(a.At), c.Uncertainty
@@ -144,7 +143,7 @@ func (s *session) sendAcks() error {
 	return s.link.send(message{Acks: acks})
 }
 
-// learn passes acknowledged writes of other workers to the loads that must know them.
+// learn passes acknowledged writes of other workers to the loads that measure their delivery.
 func (s *session) learn(acks []load.Ack) {
 	c := s.clock.Load()
 	for _, a := range acks {
@@ -155,8 +154,8 @@ func (s *session) learn(acks []load.Ack) {
 	}
 }
 
-// run executes the coordinator's messages until the run ends. If the connection fails, it stops the loads and then
-// returns an error.
+// run executes the coordinator's messages until the run ends. If the connection fails, run stops the loads and returns
+// an error.
 func (s *session) run(parent context.Context) error {
 	ctx, cancel := context.WithCancel(parent)
 	defer s.beside.Wait()
@@ -214,7 +213,7 @@ func (s *session) run(parent context.Context) error {
 	}
 }
 
-// announce sends m when done is closed. A nil done is ignored.
+// announce sends m when done is closed. If done is nil, it does nothing.
 func (s *session) announce(ctx context.Context, done <-chan struct{}, m message) {
 	if done == nil {
 		return
@@ -240,7 +239,7 @@ func (s *session) sendLive() error {
 	return s.link.send(message{Nodes: &nodes})
 }
 
-// obey executes a call. A verb that may take time is executed in the background.
+// obey executes a call. If the verb may take time, it executes the call in the background.
 func (s *session) obey(ctx context.Context, c call) {
 	l := s.loads[c.Load]
 	beside := func(do func() reply) {
@@ -335,7 +334,6 @@ func (s *session) beginPhase(name string, at time.Time) {
 	}
 }
 
-// results returns the worker's results so far.
 func (s *session) results() results {
 	s.mu.Lock()
 	phases := s.phases[:len(s.phases):len(s.phases)]

@@ -31,8 +31,8 @@ type target struct {
 	Seed         int64               `json:"seed"`
 }
 
-// targetOf returns the target to send to a worker. It reads key and token files, which the worker does not have. If api
-// is not nil, it replaces the address and CA of the API server.
+// targetOf returns the target to send to a worker. It reads key and token files, because the worker does not have these
+// files. If api is not nil, its address and CA replace those in t.
 func targetOf(t load.Target, api *API) (target, error) {
 	c := rest.CopyConfig(t.Config)
 	if api != nil {

@@ -39,13 +39,13 @@ type Worker struct {
 }
 
 const (
-	// dialAgain is the pause between attempts to reach the coordinator.
+	// dialAgain is the pause between attempts to connect to the coordinator.
 	dialAgain  = time.Second
 	dialWithin = 10 * time.Second
 )
 
 // Work joins the coordinator and generates this worker's share of the load until the run ends. It returns a usage error
-// if an option is invalid or the coordinator refuses the worker, and an environment error if the coordinator is
+// if an option is invalid or the coordinator refuses the worker. It returns an environment error if the coordinator is
 // unreachable or lost.
 func (w Worker) Work(ctx context.Context) error {
 	if w.Within == 0 {
@@ -94,7 +94,7 @@ func (w Worker) Work(ctx context.Context) error {
 	return err
 }
 
-// reach connects to the coordinator. It retries for the time Within.
+// reach connects to the coordinator. It retries until the time Within is over.
 func (w Worker) reach(ctx context.Context, config *tls.Config) (*link, error) {
 	until := time.Now().Add(w.Within)
 	told := false
@@ -156,7 +156,7 @@ func (w Worker) await(ctx context.Context, config *tls.Config) (*link, error) {
 	}
 }
 
-// cause returns the reason in a network error, without operation and addresses.
+// cause returns the underlying reason of a network error, without operation and addresses.
 func cause(err error) error {
 	var op *net.OpError
 	if errors.As(err, &op) {
@@ -165,7 +165,7 @@ func cause(err error) error {
 	return err
 }
 
-// join sends a hello to the coordinator, waits for the worker's share, and runs it.
+// join sends a hello to the coordinator, waits for the worker's share of the loads and nodes, and runs it.
 func (w Worker) join(ctx context.Context, l *link, token string) error {
 	host, err := os.Hostname()
 	if err != nil {
@@ -195,7 +195,7 @@ func (w Worker) join(ctx context.Context, l *link, token string) error {
 	}
 }
 
-// lost returns the error for a connection that failed with err.
+// lost returns the error to report when the connection has failed with err.
 func (w Worker) lost(err error) error {
 	switch {
 	case isTimeout(err):
@@ -206,7 +206,7 @@ func (w Worker) lost(err error) error {
 	return exitcode.Environmentf("the coordinator at %s is gone: %w; its run has ended, and load has stopped", w.Coordinator, err)
 }
 
-// serve creates the loads of the share, and executes the coordinator's calls until the run ends.
+// serve creates the worker's share of the loads and nodes, and executes the coordinator's calls until the run ends.
 func (w Worker) serve(ctx context.Context, l *link, in welcome) error {
 	s, err := newSession(l, in, w.now)
 	if err != nil {

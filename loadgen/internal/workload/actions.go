@@ -29,7 +29,7 @@ const (
 	DeploymentLabel = "stormglass.dev/deployment"
 	// RevisionAnnotation counts the updates of a pod template. A rolling update changes only this annotation.
 	RevisionAnnotation = "stormglass.dev/revision"
-	// Image is the image of the pods. Simulated nodes pull nothing.
+	// Image is the image of the pods. Simulated nodes do not pull it.
 	Image = "pause:3.10.1"
 
 	fieldManager = "stormglass"
@@ -38,12 +38,12 @@ const (
 	podGroupKind      = "podgroup"
 	claimTemplateKind = "resourceclaimtemplate"
 
-	// claimName is the name of a pod's claim within the pod.
+	// claimName is the name, within a pod, of the pod's device claim.
 	claimName = "devices"
 )
 
-// Do performs one action and returns when the API server has accepted it. Do may be called again for the same action,
-// for example after an error. Errors name the verb and the object.
+// Do performs one action and returns when the API server has accepted the change. Callers may repeat Do for the same
+// action, for example after an error. Errors name the verb and the object.
 func (w *Workload) Do(ctx context.Context, a scenario.Action) error {
 	now := ask(w, func(t *tracker) deployment { return *t.of(a.Name) })
 	next := revisionAfter(now.revision)
@@ -114,7 +114,8 @@ func revisionAfter(revision string) string {
 	return strconv.Itoa(n + 1)
 }
 
-// become records the requested state of a workload in the tracker, and then patches the workload.
+// become records the requested state of a workload in the tracker, and then sends the patch. The record comes first:
+// otherwise the tracker could take the earlier state for the new one.
 func (w *Workload) become(ctx context.Context, a scenario.Action, replicas int64, revision string, how types.PatchType, patch any) error {
 	asked := time.Now()
 	var workload string
@@ -127,7 +128,7 @@ func (w *Workload) become(ctx context.Context, a scenario.Action, replicas int64
 		}
 		t.want(a.Name, replicas, revision)
 		switch workload {
-		case scenario.CronJob: // its Jobs start later
+		case scenario.CronJob: // the Jobs of a CronJob start later
 			return
 		case scenario.DaemonSet:
 			pods = t.up
@@ -179,7 +180,7 @@ func (w *Workload) patch(ctx context.Context, kind, name string, how types.Patch
 	if err != nil {
 		return fail(err)
 	}
-	o, err := decode(namespaceKind, msg) // read only its metadata
+	o, err := decode(namespaceKind, msg) // reads only the metadata
 	if err != nil {
 		return fail(err)
 	}
@@ -202,7 +203,7 @@ func (w *Workload) labels(name string) map[string]string {
 	return l
 }
 
-// template returns the pod template of a deploy action. Fields that are not set get the defaults of Kubernetes.
+// template returns the pod template of a deploy action. Unset fields get the defaults of Kubernetes.
 func (w *Workload) template(a scenario.Action, revision string) (corev1.PodTemplateSpec, error) {
 	requests := corev1.ResourceList{}
 	for name, text := range map[corev1.ResourceName]string{corev1.ResourceCPU: a.CPU, corev1.ResourceMemory: a.Memory} {
@@ -268,13 +269,13 @@ func (w *Workload) podGroup(a scenario.Action) *schedulingv1beta1.PodGroup {
 	}
 }
 
-// evictAfter returns tolerations for the time after which pods on failed nodes are evicted, or nil if the action does
-// not set it. They replace the tolerations of 300 s that the DefaultTolerationSeconds admission plugin would add.
+// evictAfter returns tolerations that set the time after which pods on failed nodes are evicted, or nil if the action does
+// not set this time. They replace the tolerations of 300 s that the DefaultTolerationSeconds admission plugin would add.
 func evictAfter(a scenario.Action) []corev1.Toleration {
 	if a.EvictAfter == 0 {
 		return nil
 	}
-	seconds := int64(math.Ceil(a.EvictAfter.D().Seconds())) // the API has only whole seconds
+	seconds := int64(math.Ceil(a.EvictAfter.D().Seconds())) // the API accepts only whole seconds
 	var out []corev1.Toleration
 	for _, key := range []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable} {
 		out = append(out, corev1.Toleration{
@@ -330,7 +331,6 @@ func (w *Workload) service(a scenario.Action) *corev1.Service {
 	return s
 }
 
-// place sets the pod anti-affinity and topology spread of a workload's pods.
 func place(pod *corev1.PodSpec, a scenario.Action, labels map[string]string) {
 	own := &metav1.LabelSelector{MatchLabels: labels}
 	apart := corev1.PodAffinityTerm{LabelSelector: own, TopologyKey: corev1.LabelHostname}

@@ -13,15 +13,15 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// demand is a demand for CPU that a Deployment serves. Its Ready pods share the demand evenly.
+// demand is the CPU demand on a Deployment. The Deployment's Ready pods share it evenly.
 type demand struct {
 	cores   float64
 	each    float64 // current usage per pod, in cores
-	seconds float64 // CPU seconds used so far by a pod that existed from the beginning
+	seconds float64 // CPU seconds that a pod which has existed from the beginning has used so far
 	at      time.Time
 }
 
-// count adds the CPU time that each pod has used until now. From now on, the given number of pods shares the demand.
+// count adds the CPU time that each pod has used up to now. From now on, pods is the number of pods that share the demand.
 func (d *demand) count(now time.Time, pods int64) {
 	if !d.at.IsZero() {
 		d.seconds += d.each * max(0, now.Sub(d.at).Seconds())
@@ -29,15 +29,15 @@ func (d *demand) count(now time.Time, pods int64) {
 	d.at, d.each = now, d.cores/float64(max(pods, 1))
 }
 
-// countDemands updates the demands after a change of pods.
+// countDemands updates all demands after the number of pods has changed.
 func (w *Workload) countDemands(now time.Time) {
 	for name, d := range w.demands {
 		d.count(now, w.tracker.of(name).good)
 	}
 }
 
-// Use returns the CPU use of a pod with these labels: the current use in cores and the total so far in CPU seconds. ok
-// is false if the pod's Deployment has no demand.
+// Use returns the CPU use of a pod with these labels: cores is its current use, and seconds is the CPU time that it has
+// used so far. ok is false if the pod's Deployment has no demand.
 func (w *Workload) Use(labels map[string]string) (cores, seconds float64, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -49,7 +49,7 @@ func (w *Workload) Use(labels map[string]string) (cores, seconds float64, ok boo
 	return d.each, d.seconds, true
 }
 
-// demand sets the CPU demand of a Deployment. If the Deployment has an autoscaler, it will scale the Deployment.
+// demand sets the CPU demand of a Deployment. If the Deployment has an autoscaler, the autoscaler reacts to the demand.
 func (w *Workload) demand(a scenario.Action) error {
 	q, err := resource.ParseQuantity(a.CPU)
 	if err != nil {
@@ -67,7 +67,6 @@ func (w *Workload) demand(a scenario.Action) error {
 	return nil
 }
 
-// autoscaler applies the HorizontalPodAutoscaler of a deploy action.
 func (w *Workload) autoscaler(ctx context.Context, a scenario.Action) error {
 	least, target := int32(a.Autoscale.Min), int32(a.Autoscale.Utilization)
 	hpa := &autoscalingv2.HorizontalPodAutoscaler{
@@ -89,8 +88,8 @@ func (w *Workload) autoscaler(ctx context.Context, a scenario.Action) error {
 	return err
 }
 
-// demanded records how many pods a new demand needs, if the Deployment has an autoscaler. If more pods are needed, it
-// begins a rollout, which is over when enough pods are Ready to satisfy the autoscaler.
+// demanded records how many pods the autoscaler of a Deployment, if any, needs for a new demand. If it needs more pods,
+// demanded begins a rollout, which is over when the autoscaler has enough Ready pods.
 func (t *tracker) demanded(name, cpu string, at time.Time) {
 	d := t.of(name)
 	if d.deploy == nil || !d.deploy.Autoscales() {
@@ -115,7 +114,7 @@ func (t *tracker) sawScale(d *deployment, o object, at time.Time) {
 	t.scaled(d, o.specReplicas, d.needed)
 }
 
-// scaled changes the requested replicas of a Deployment, and the replicas that its demand needs.
+// scaled stores the requested replicas of a Deployment, and the replicas that its demand needs.
 func (t *tracker) scaled(d *deployment, replicas, needed int64) {
 	d.replicas, d.needed = replicas, needed
 }

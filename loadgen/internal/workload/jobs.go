@@ -12,8 +12,8 @@ import (
 type job struct {
 	uid         string
 	completions int64
-	// seen and reported count the pods that have succeeded: seen counts pod events, reported comes from the Job's
-	// status. Both are needed: pods of a lost node may disappear unseen, and the status lags behind.
+	// seen and reported count the pods that have succeeded: seen from pod events, reported from the Job's status. Both are
+	// needed, because pods of a lost node may disappear without an event, and the status lags behind.
 	seen, reported   int64
 	good             int64 // Ready pods on live nodes
 	complete, failed bool
@@ -21,7 +21,7 @@ type job struct {
 
 func (j *job) succeeded() int64 { return max(j.seen, j.reported) }
 
-// open returns the number of pods that have yet to succeed.
+// open returns the number of completions that the Job still needs.
 func (j *job) open() int64 {
 	if j.complete {
 		return 0
@@ -29,10 +29,10 @@ func (j *job) open() int64 {
 	return max(0, j.completions-j.succeeded())
 }
 
-// missing returns the number of pods that have yet to succeed and are not Ready.
+// missing returns the number of completions for which the Job has neither a succeeded nor a Ready pod.
 func (j *job) missing() int64 { return max(0, j.open()-j.good) }
 
-// jobCounts counts Jobs by state.
+// jobCounts counts Jobs by state. A Job is waiting if all its pods have succeeded but its status is not Complete yet.
 type jobCounts struct{ active, waiting, complete, failed int64 }
 
 func (c *jobCounts) add(j *job) {
@@ -52,7 +52,6 @@ func (d *deployment) hasJobs() bool {
 	return d.workload() == scenario.Job || d.workload() == scenario.CronJob
 }
 
-// counts returns the counts of all Jobs so far.
 func (d *deployment) counts() jobCounts {
 	c := d.ended
 	for _, j := range d.jobs {
@@ -70,7 +69,7 @@ func (d *deployment) eachOpen(f func(*job)) {
 	}
 }
 
-// wantJobs adds the Job of a deploy action, or removes the Jobs of a workload without replicas. It is called before the
+// wantJobs adds the Job of a deploy action. If the workload has no replicas, wantJobs removes its Jobs. Call it before the
 // request is sent, so that the Job's pods count as missing from then on.
 func (t *tracker) wantJobs(name string, d *deployment) {
 	switch {
@@ -84,7 +83,7 @@ func (t *tracker) wantJobs(name string, d *deployment) {
 func (t *tracker) sawJob(o object) {
 	d := t.deployments[o.deployment]
 	if d == nil || !d.hasJobs() || d.generation == deleted {
-		return // has the run's label, but no deploy action created it
+		return // the Job has the run's label, but no deploy action created it
 	}
 	j := d.jobs[o.name]
 	if j == nil {
@@ -119,25 +118,24 @@ func (t *tracker) jobGone(o object) {
 	}
 }
 
-// succeeded counts a pod that has succeeded.
 func (t *tracker) succeeded(p *pod) {
 	if j := t.of(p.deployment).jobs[p.job]; j != nil {
 		j.seen++
 	}
 }
 
-// runGrace is the delay after which a CronJob's run counts as missed. Normally, the controller starts runs within a
+// runGrace is the delay after which a run of a CronJob counts as missed. The controller normally starts a run within a
 // second.
 const runGrace = 10 * time.Second
 
-// schedule records when the runs of a CronJob are due, and which runs have begun.
+// schedule records at which times a CronJob must start Jobs (its runs), and which of them it has started.
 type schedule struct {
 	since time.Time
 	every time.Duration
-	begun map[int64]bool // by due time in minutes since 1970
+	begun map[int64]bool // the started runs, by due time in minutes since 1970
 }
 
-// begin starts the schedule of a CronJob, once the API server has accepted the CronJob.
+// begin starts the schedule of the CronJob d. `at` is the time at which the API server accepted the CronJob.
 func (s *schedule) begin(d *deployment, at time.Time) {
 	if d.workload() == scenario.CronJob && s.since.IsZero() && d.generation != deleted {
 		s.since, s.every = at, max(d.deploy.Every.D(), time.Minute)

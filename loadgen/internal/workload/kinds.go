@@ -17,14 +17,13 @@ import (
 // exitAfter is the annotation that makes a pod's containers end by themselves on simulated nodes.
 const exitAfter = "stormglass.dev/exit-after"
 
-// kindOf returns the object kind of a workload, such as scenario.Deployment.
+// kindOf returns the internal kind for the name of a workload's kind, such as scenario.Deployment.
 func kindOf(workload string) kind {
 	k, _ := workloadOf(workload)
 	return k
 }
 
-// workloadOf returns the kind with the given name, in upper or lower case. ok is false if the name is not the kind of a
-// workload.
+// workloadOf returns the internal kind for a name in upper or lower case. ok is false if name is not a kind of workload.
 func workloadOf(name string) (k kind, ok bool) {
 	switch {
 	case strings.EqualFold(name, scenario.StatefulSet):
@@ -39,7 +38,6 @@ func workloadOf(name string) (k kind, ok bool) {
 	return deploymentKind, strings.EqualFold(name, scenario.Deployment)
 }
 
-// api returns the API path of a workload's kind.
 func (k kind) api() string {
 	if k == jobKind || k == cronJobKind {
 		return "/apis/batch/v1"
@@ -47,7 +45,7 @@ func (k kind) api() string {
 	return "/apis/apps/v1"
 }
 
-// served reports whether a deploy action creates a Service. The Service of a StatefulSet is headless.
+// served reports whether a deploy action creates a Service. A StatefulSet always has a (headless) Service.
 func served(a scenario.Action) bool {
 	return a.Service || a.Kind == "deploy" && a.WorkloadKind() == scenario.StatefulSet
 }
@@ -96,8 +94,8 @@ func jobSpec(a scenario.Action, pod corev1.PodTemplateSpec) batchv1.JobSpec {
 	return spec
 }
 
-// cron returns a cron schedule with the given interval, aligned to the hour. Intervals above an hour are treated as one
-// hour.
+// cron returns a cron schedule that repeats at the given interval, aligned to the hour. Intervals of more than an hour
+// become one hour.
 func cron(every time.Duration) string {
 	if every >= time.Hour {
 		return "0 * * * *"
@@ -105,7 +103,6 @@ func cron(every time.Duration) string {
 	return fmt.Sprintf("*/%d * * * *", int(every.Minutes()))
 }
 
-// workload returns the name of the workload's kind, such as scenario.Deployment.
 func (d *deployment) workload() string {
 	if d.deploy == nil {
 		return scenario.Deployment

@@ -57,7 +57,7 @@ func register(r prometheus.Registerer, startup prometheus.Histogram, live func()
 	)
 }
 
-// hopCollector exports when the last rollout of each workload reached each hop (see rollout).
+// hopCollector exports when the last rollout of each workload reached each hop (a step such as the binding of pods).
 type hopCollector struct{ rollouts func() []result.Rollout }
 
 func hopDesc() *prometheus.Desc {
@@ -80,10 +80,8 @@ func (c hopCollector) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// stateCollector exports the state of each workload.
 type stateCollector struct{ states func() []state }
 
-// stateDescs are the metrics of a workload's state.
 type stateDescs struct{ missing, stuck, recovery, jobs, runsMissed *prometheus.Desc }
 
 func newStateDescs() stateDescs {

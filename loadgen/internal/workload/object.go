@@ -7,29 +7,29 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/protobuf"
 )
 
-// object holds the fields of an object that the tracker needs. They are read from the encoded message: decoding whole
-// pods costs six times the CPU and 12 KB of garbage each (BenchmarkDecodePod).
+// object holds the fields of an API object that the tracker needs. It is decoded directly from the protobuf message,
+// because decoding a whole pod takes six times the CPU and 12 KB of garbage (BenchmarkDecodePod).
 type object struct {
 	kind kind
 
 	name, uid, resourceVersion string
 	generation                 int64
-	deleting                   bool // has a deletionTimestamp
+	deleting                   bool // the object has a deletionTimestamp
 	deployment, revision       string
-	job                        string // Pod: name of its Job
+	job                        string // Pod: name of the pod's Job
 
 	ready     bool   // Pod, Node: condition Ready is True; a Node must also be initialized by the cloud-controller-manager, if any
 	ended     bool   // Pod: phase Failed or Succeeded
 	succeeded bool   // Pod
 	nodeName  string // Pod
 
-	endpoints []string // EndpointSlice: UIDs of the pods that are ready in it
+	endpoints []string // UIDs of the pods that are ready endpoints of an EndpointSlice
 
 	specReplicas int64 // spec.replicas of a Deployment, ReplicaSet or StatefulSet; completions of a Job
 	// Status of a Deployment, StatefulSet or DaemonSet; a DaemonSet has no replicas.
 	observed, replicas, updated, available int64
 
-	// Job: how many pods have succeeded, and whether it has ended.
+	// Job: number of pods that have succeeded, and whether the Job has ended.
 	successes        int64
 	complete, failed bool
 
@@ -74,7 +74,7 @@ const (
 	deploymentStatusUpdated   = 3
 	deploymentStatusAvailable = 4
 
-	statefulSetStatusUpdated   = 5 // the fields before it have the same numbers as in a Deployment
+	statefulSetStatusUpdated   = 5 // fields with lower numbers have the same numbers as in a Deployment
 	statefulSetStatusAvailable = 11
 
 	daemonSetStatusObserved  = 5
@@ -96,7 +96,6 @@ const (
 	statusCode         = 6
 )
 
-// decode reads an object of kind k from its protobuf message.
 func decode(k kind, msg []byte) (object, error) {
 	o := object{kind: k}
 	if k == statusKind {
@@ -145,7 +144,7 @@ func decode(k kind, msg []byte) (object, error) {
 	return o, err
 }
 
-// mark stores a label or annotation if the tracker needs it.
+// mark stores the value of a label or annotation, if the tracker needs it.
 func (o *object) mark(key, value []byte) {
 	switch string(key) {
 	case DeploymentLabel:
@@ -193,7 +192,7 @@ func initialized(nodeSpec []byte) (bool, error) {
 	return is, err
 }
 
-// status reads the status of a Deployment, StatefulSet or DaemonSet. The arguments are field numbers.
+// status decodes the status of a Deployment, StatefulSet or DaemonSet. The arguments are the field numbers of the kind.
 func (o *object) status(m protobuf.Object, observed, updated, available protowire.Number) error {
 	o.specReplicas = 1 // the API's default; the server always sends the value
 	if err := o.replicasWanted(m.Spec, specReplicas); err != nil {
@@ -253,8 +252,8 @@ func (o *object) jobCondition(msg []byte) error {
 	return err
 }
 
-// replicaSet reads the revision from the pod template. The ReplicaSet's own annotations are copies of the Deployment's
-// and do not contain the revision.
+// replicaSet reads the revision from the pod template of a ReplicaSet. The ReplicaSet's own annotations do not contain it,
+// because they are copies of the Deployment's annotations.
 func (o *object) replicaSet(spec []byte) error {
 	return protobuf.Fields(spec, func(num protowire.Number, b []byte, v uint64) error {
 		switch num {
@@ -272,8 +271,8 @@ func (o *object) replicaSet(spec []byte) error {
 	})
 }
 
-// endpoint adds the pod of an endpoint if the endpoint is ready. By the API's definition, an endpoint without the field
-// ready is ready.
+// endpoint adds the pod of an endpoint if the endpoint is ready. The API defines an endpoint without the field ready as
+// ready.
 func (o *object) endpoint(msg []byte) error {
 	ready := true
 	var target []byte

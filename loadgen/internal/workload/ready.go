@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// podsReady reports whether every named workload is whole (see tracker.whole). Without names, it checks all workloads.
+// podsReady reports whether each named workload has all its pods Ready (see tracker.whole). Without names, it checks all
+// workloads.
 func (t *tracker) podsReady(names ...string) bool {
 	for name, d := range t.deployments {
 		if awaited(name, names) && !t.whole(d) {
@@ -20,8 +21,8 @@ func awaited(name string, names []string) bool {
 	return len(names) == 0 || slices.Contains(names, name)
 }
 
-// allPodsReady reports whether podsReady is true and the workloads' statuses agree, by the rule of `kubectl rollout
-// status`.
+// allPodsReady reports whether podsReady is true and, by the rule of `kubectl rollout status`, the statuses of the
+// workloads agree.
 func (t *tracker) allPodsReady(names ...string) bool {
 	if !t.podsReady(names...) {
 		return false
@@ -53,7 +54,7 @@ func (t *tracker) nodesReady(names []string) bool {
 	})
 }
 
-// notReady reports whether none of the nodes is Ready. A deleted node is not Ready.
+// notReady reports whether no named node is Ready. A deleted node is not Ready.
 func (t *tracker) notReady(names []string) bool {
 	return !slices.ContainsFunc(names, func(name string) bool {
 		n := t.nodes[name]
@@ -65,8 +66,8 @@ func (t *tracker) allFailedNotReady() bool {
 	return len(t.failed) > 0 && t.notReady(slices.Collect(maps.Keys(t.failed)))
 }
 
-// nodesFailed records a failure of nodes and starts its time measurements. A pod on a failed node counts as lost
-// immediately, even if the API still reports it as Ready.
+// nodesFailed records that nodes failed, and starts to measure the times until they are NotReady and until the workloads
+// have recovered. A pod on a failed node counts as lost immediately, even if the API still reports it as Ready.
 func (t *tracker) nodesFailed(at time.Time, names []string) {
 	for _, name := range names {
 		t.failed[name] = true
@@ -80,7 +81,7 @@ func (t *tracker) nodesFailed(at time.Time, names []string) {
 	t.check(at)
 }
 
-// nodesRecovered ends all failures of nodes. The measurement of the recovery time continues.
+// nodesRecovered records that no node is failed any more. The measurement of recovery times continues.
 func (t *tracker) nodesRecovered(at time.Time) {
 	clear(t.failed)
 	t.recount()
@@ -90,7 +91,7 @@ func (t *tracker) nodesRecovered(at time.Time) {
 	}
 }
 
-// check stops the time measurements whose condition is true after the latest change.
+// check ends the time measurements whose condition has become true.
 func (t *tracker) check(at time.Time) {
 	t.stopClocks(at)
 	t.failures = slices.DeleteFunc(t.failures, func(f *failure) bool {
@@ -106,33 +107,33 @@ func (t *tracker) check(at time.Time) {
 	})
 }
 
-// keepLargest stores d, in seconds, unless an earlier failure in the phase has a larger value.
+// keepLargest stores d in *seconds, unless *seconds is larger, from an earlier failure in the phase.
 func keepLargest(seconds **float64, d time.Duration) {
 	if s := d.Seconds(); *seconds == nil || **seconds < s {
 		*seconds = &s
 	}
 }
 
-// Live is the current state, based on the events received so far.
+// Live is the current state of pods, namespaces and nodes, as known from the events received so far.
 type Live struct {
-	// PodsWanted is the number of pods that the workloads require: the requested replicas, or the replicas that a
-	// demand needs if these are more; for a DaemonSet, the nodes that have not failed; for a Job, the missing
-	// completions.
+	// PodsWanted is the number of pods that the workloads require. For most kinds, this is the requested replicas, or more if
+	// a CPU demand needs more. For a DaemonSet, it is the number of nodes that have not failed. For a Job, it is the number of
+	// missing completions.
 	PodsWanted int64
-	// PodsReady counts pods that are Ready, not being deleted, and on live nodes. Unlike the API's count, it excludes
-	// pods on failed nodes immediately, without waiting for the node lifecycle controller.
+	// PodsReady is the number of pods that are Ready, not being deleted, and not on failed nodes. The API counts pods on
+	// failed nodes until the node lifecycle controller reacts; PodsReady does not.
 	PodsReady int64
-	// PodsPending counts pods that have not been Ready yet; of these, PodsUnscheduled have no node. PodsTerminating
-	// counts pods that are being deleted.
+	// PodsPending is the number of pods that have never been Ready; PodsUnscheduled is how many of them have no node.
+	// PodsTerminating is the number of pods that are being deleted.
 	PodsPending, PodsUnscheduled, PodsTerminating int64
 	// NamespacesTerminating counts namespaces that are being deleted. It stays 0 without Options.Namespaces.
 	NamespacesTerminating int64
-	// Nodes counts the run's nodes, NodesReady the nodes that the API reports as Ready, and NodesUsed the nodes that
-	// hold a pod of the run's workloads.
+	// Nodes is the number of the run's nodes. NodesReady is how many of them the API reports as Ready. NodesUsed is how many
+	// of them hold a pod of the run's workloads.
 	Nodes, NodesReady, NodesUsed int64
 }
 
-// count adds a pod to the sums (by = 1) or removes it (by = -1).
+// count adds a pod to the totals of t.live (by = 1), or subtracts it (by = -1).
 func (t *tracker) count(p *pod, by int64) {
 	if p.ended && !p.deleting {
 		return // the pod still exists, but its controller no longer counts it
@@ -170,7 +171,7 @@ func (t *tracker) count(p *pod, by int64) {
 	}
 }
 
-// recount recomputes the sums after a change in how pods are counted.
+// recount computes the totals of t.live again, for example after a node failed.
 func (t *tracker) recount() {
 	l := &t.live
 	l.PodsReady, l.PodsPending, l.PodsUnscheduled, l.PodsTerminating, l.NodesUsed = 0, 0, 0, 0, 0

@@ -8,14 +8,14 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// rollout tracks one change of a workload on its way through the control plane. For each hop, such as the creation or
-// the binding of pods, it records when the first and the last object reached it. A rollout is over when all new pods
-// are Ready and, with a Service, in its EndpointSlices.
+// rollout tracks one change of a workload on its way through the control plane. A hop is a step on this way, such as the
+// creation or the binding of pods. For each hop, it records when the first and the last object reached it. A rollout is
+// over when all new pods are Ready and, with a Service, in its EndpointSlices.
 type rollout struct {
 	action, revision string
 	pods             int64 // number of new pods
 	service, over    bool
-	direct           bool  // its pods do not come from a ReplicaSet
+	direct           bool  // the pods do not come from a ReplicaSet
 	scaled           int64 // the ReplicaSet's replicas when last seen
 
 	asked time.Time // time just before the request was sent
@@ -36,7 +36,7 @@ func hopNames() [hopCount]string {
 	return [hopCount]string{"api write", "replicaset", "pods", "binding", "ready", "endpointslice"}
 }
 
-// span holds the first and the last of several times, which may be added in any order.
+// span holds the earliest and the latest of several times, which may be added in any order.
 type span struct {
 	first, last time.Time
 	count       int64
@@ -52,7 +52,6 @@ func (s *span) add(at time.Time) {
 	s.count++
 }
 
-// begin starts a rollout of the named workload, and replaces the previous one.
 func (t *tracker) begin(name, action string, pods int64, revision string, service bool, at time.Time) {
 	d := t.of(name)
 	d.rollout = &rollout{
@@ -67,7 +66,7 @@ type named struct {
 	*rollout
 }
 
-// of reports whether a pod of this revision, first seen at the given time, belongs to the rollout.
+// of reports whether a pod belongs to the rollout, given its revision and the time at which it was first seen.
 func (r *rollout) of(revision string, firstSeen time.Time) bool {
 	return r != nil && !r.over && revision == r.revision && !firstSeen.Before(r.asked)
 }
@@ -81,7 +80,8 @@ func (t *tracker) reach(p *pod, hop int, at time.Time) {
 	r.over = r.hops[hopReady].count >= r.pods && (!r.service || r.hops[hopEndpoints].count >= r.pods)
 }
 
-// sawReplicaSet processes an event of a ReplicaSet. A rolling update scales it in several steps; each step counts.
+// sawReplicaSet processes an event of a ReplicaSet. A rolling update scales a ReplicaSet in several steps; each of them is
+// recorded.
 func (t *tracker) sawReplicaSet(o object, at time.Time, listed bool) {
 	r := t.of(o.deployment).rollout
 	if listed || o.deployment == "" || r == nil || r.over || o.revision != r.revision {
@@ -98,7 +98,7 @@ func (t *tracker) sawSlice(o object, at time.Time, listed bool) {
 	for _, uid := range o.endpoints {
 		p := t.pods[uid]
 		switch {
-		case p == nil && !listed: // the pod's own events will arrive later, on another stream
+		case p == nil && !listed: // the pod's own events will arrive later, from the pod watch
 			if _, early := t.endpoints[uid]; !early {
 				t.forgetEarly(at)
 				t.endpoints[uid] = at
@@ -109,14 +109,14 @@ func (t *tracker) sawSlice(o object, at time.Time, listed bool) {
 	}
 }
 
-// Limits for early endpoints: endpoints of pods that the pod watch has not delivered yet, or has already reported as
-// deleted.
+// Limits for early endpoints. An endpoint is early if the pod watch has not delivered its pod yet, or has already reported
+// the pod's deletion.
 const (
 	earlyFor  = time.Minute
 	mostEarly = 1000 // above this number, old early endpoints are dropped
 )
 
-// forgetEarly drops early endpoints whose pods did not appear in time.
+// forgetEarly drops endpoints that have been early for more than earlyFor, if there are mostEarly or more.
 func (t *tracker) forgetEarly(now time.Time) {
 	if len(t.endpoints) < mostEarly {
 		return
@@ -133,15 +133,14 @@ func (t *tracker) served(p *pod, at time.Time, listed bool) {
 	t.toEndpoint(p)
 }
 
-// toEndpoint records the time from a pod's Ready to its EndpointSlice when both are known. It is 0 if the slice came
-// first.
+// toEndpoint records the time from when a pod became Ready until an EndpointSlice listed it, once both times are known. The
+// time is 0 if the slice came first.
 func (t *tracker) toEndpoint(p *pod) {
 	if p.measured && !p.endpointAt.IsZero() && !p.readyAt.IsZero() {
 		p.phase.toEndpoint.Record(max(0, p.endpointAt.Sub(p.readyAt)))
 	}
 }
 
-// result returns a rollout's result. Its times are measured from the request.
 func (r named) result() result.Rollout {
 	out := result.Rollout{Deployment: r.name, Action: r.action, Pods: r.pods, Began: r.asked.UTC(), Complete: r.over}
 	for i, name := range hopNames() {
@@ -159,7 +158,7 @@ func (r named) result() result.Rollout {
 	return out
 }
 
-// lastRollouts returns the current or last rollout of each workload.
+// lastRollouts returns the newest rollout of each workload. It may still be in progress.
 func (t *tracker) lastRollouts() []result.Rollout {
 	var all []result.Rollout
 	for name, d := range t.deployments {

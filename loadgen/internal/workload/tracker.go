@@ -17,34 +17,35 @@ type tracker struct {
 	up          int64            // number of nodes that have not failed
 	failed      map[string]bool  // names of nodes that the run has stopped
 	failures    []*failure
-	clocks      bool                 // the recovery clock of some workload is running
-	terminating map[string]time.Time // when namespaces were first seen being deleted, by UID
+	clocks      bool                 // a workload is recovering from a failure of nodes
+	terminating map[string]time.Time // times at which namespaces were first seen being deleted, by UID
 	endpoints   map[string]time.Time // early endpoints: when a slice first listed a pod that was not seen yet, by pod UID
 
 	phases map[string]*phase
 	phase  *phase
 
 	live Live
-	// onStartup is called with each measured pod startup time, onDeletion with each measured namespace deletion time.
+	// onStartup is called with each measured startup time of a pod. onDeletion is called with each measured deletion time of a
+	// namespace.
 	onStartup, onDeletion func(time.Duration)
-	// stalled returns for how long in total the generator was stalled before a given time.
+	// stalled returns how long the generator was stalled, in total, before the given time.
 	stalled func(time.Time) time.Duration
 }
 
-// deployment holds what was requested for a workload of any kind, the workload's status, and the state of its pods except
-// those on failed nodes.
+// deployment is a workload of any kind: the requested state, the reported status, and the state of its pods. Pods on failed
+// nodes do not count.
 type deployment struct {
-	replicas   int64 // for a Job, and for each Job of a CronJob, its completions
+	replicas   int64 // requested replicas; for a Job, and each Job of a CronJob, the completions
 	revision   string
-	generation int64 // generation that the status must have observed; see deleted
+	generation int64 // generation up to which the status must have observed the workload; see deleted
 
-	deploy         *scenario.Action // the action that created it
+	deploy         *scenario.Action // the action that created the workload
 	needed, enough int64            // replicas that its demand needs, and the number that satisfies the autoscaler; 0 without a demand
 
 	exists bool // seen by the watch and not deleted
 	status object
 
-	service bool     // it has a Service
+	service bool     // the workload has a Service
 	rollout *rollout // rollout of the last change; nil before the first
 
 	good  int64 // pods that are Ready, of the current revision and not being deleted
@@ -52,10 +53,10 @@ type deployment struct {
 	stuck int64 // pods that are being deleted on failed nodes
 
 	jobs  map[string]*job // of a Job or CronJob, by name
-	ended jobCounts       // Jobs of a CronJob that are gone
+	ended jobCounts       // number of Jobs of a CronJob that were deleted, by state
 	runs  schedule        // of a CronJob
 
-	recovery clock // time since nodes last failed or returned
+	recovery clock // time that the workload took to recover after nodes last failed or returned
 }
 
 type pod struct {
@@ -65,22 +66,22 @@ type pod struct {
 
 	ready, deleting, ended, succeeded bool
 
-	phase *phase // phase in which it was first seen
-	// measured is true if an event, not a list, delivered the pod first. Only then is its startup time known.
+	phase *phase // phase in which the pod was first seen
+	// measured is true if the pod was first seen in a watch event, not in a list. Only then is its startup time known.
 	measured bool
-	// Arrival times: first seen, bound, Ready, in an EndpointSlice. Zero if not yet.
+	// Arrival times of events: pod first seen, bound, Ready, in an EndpointSlice. Zero: not yet.
 	firstSeen, boundAt, readyAt, endpointAt time.Time
 	stalledBefore                           time.Duration // how long the generator had been stalled when the pod was first seen
 }
 
 type node struct{ ready bool }
 
-// failure is one failure of nodes, with its two time measurements.
+// failure is a failure of nodes, with two time measurements.
 type failure struct {
 	at    time.Time
 	nodes []string
-	// awaitsNotReady is true until all nodes were seen NotReady; awaitsRecovery is true until all workloads are whole
-	// again.
+	// awaitsNotReady is true until all of the nodes were seen NotReady. awaitsRecovery is true until all workloads again have
+	// all their pods Ready.
 	awaitsNotReady, awaitsRecovery bool
 }
 
@@ -111,7 +112,7 @@ func newTracker(onStartup func(time.Duration), stalled func(time.Time) time.Dura
 	return t
 }
 
-// longest is the longest startup time that the histogram resolves. Longer times count as clamped.
+// longest is the longest startup time that the histogram records. Longer times are clamped.
 const longest = time.Hour
 
 func (t *tracker) beginPhase(name string) {
@@ -144,8 +145,8 @@ func (t *tracker) results() map[string]result.Workload {
 	return out
 }
 
-// want records the state that a change requests. It is called before the request is sent, so that an earlier state is
-// never taken for the state after the change.
+// want records the state that a change requests. Call it before the request is sent: otherwise the state before the change
+// could be taken for the state after it.
 func (t *tracker) want(name string, replicas int64, revision string) {
 	d := t.of(name)
 	if replicas == 0 {
@@ -154,12 +155,11 @@ func (t *tracker) want(name string, replicas int64, revision string) {
 	t.scaled(d, replicas, d.needed)
 	d.revision = revision
 	t.wantJobs(name, d)
-	// No status reaches this generation. The answer to the request replaces it with the real generation.
+	// No status has observed such a high generation. The answer to the request replaces it by the real generation.
 	d.generation = 1 << 62
 	t.recount()
 }
 
-// accepted records the generation that the API server gave to the change.
 func (t *tracker) accepted(name string, generation int64, at time.Time) {
 	d := t.of(name)
 	d.generation = generation
@@ -178,7 +178,8 @@ func (t *tracker) of(name string) *deployment {
 	return d
 }
 
-// saw processes one object at its arrival. Listed objects may have existed long before their arrival.
+// saw processes an object. `at` is the time of its arrival. listed is true if the object came from a list: it may then have
+// existed long before.
 func (t *tracker) saw(o object, at time.Time, listed bool) {
 	switch o.kind {
 	case podKind:
@@ -195,7 +196,7 @@ func (t *tracker) saw(o object, at time.Time, listed bool) {
 		n.ready = o.ready
 	case deploymentKind, statefulSetKind, daemonSetKind, cronJobKind:
 		if o.deployment == "" {
-			return // it has the run's label, but no deploy created it
+			return // the pod has the run's label, but no deploy action created it
 		}
 		d := t.of(o.name)
 		d.exists, d.status = true, o
@@ -300,7 +301,7 @@ func (t *tracker) gone(o object, at time.Time) {
 	t.check(at)
 }
 
-// replace processes a complete list. Known objects that are not in the list are gone.
+// replace processes a complete list. Known objects that the list lacks have been deleted.
 func (t *tracker) replace(k kind, objects []object, at time.Time) {
 	listed := make(map[string]bool, len(objects))
 	for _, o := range objects {

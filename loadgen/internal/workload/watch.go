@@ -25,7 +25,7 @@ const (
 	maxRetry = 5 * time.Second
 )
 
-// follow lists and watches one kind until ctx ends.
+// follow lists and watches the objects of kind k until ctx ends.
 func (w *Workload) follow(ctx context.Context, k kind, path string) error {
 	m := listwatch.Machine{Backoff: w.backoff(), State: listwatch.FreshList, Next: listwatch.FreshList}
 	version := ""
@@ -63,7 +63,7 @@ func refused(err error) bool {
 	return apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) || apierrors.IsNotFound(err)
 }
 
-// list processes all objects of a kind and returns the list's resourceVersion.
+// list lists all objects of a kind, updates the tracker, and returns the list's resourceVersion.
 func (w *Workload) list(ctx context.Context, k kind, path string) (string, error) {
 	var all []object
 	for continues := ""; ; {
@@ -92,7 +92,7 @@ func (w *Workload) list(ctx context.Context, k kind, path string) (string, error
 	}
 }
 
-// body returns the body of an answer. Result.Raw alone would lose the reason of a refusal.
+// body returns the body of an answer, or the error in the answer. Result.Raw alone would lose the reason of a refusal.
 func body(r rest.Result) ([]byte, error) {
 	if err := r.Error(); err != nil {
 		return nil, err
@@ -141,7 +141,7 @@ func (w *Workload) watch(ctx context.Context, k kind, path, version string) (str
 	return version, end
 }
 
-// Retry calls ask, and again while its error may be transient, for at most Options.Patience. ask must be idempotent.
+// Retry calls ask repeatedly while the error of ask may be transient, for at most Options.Patience. ask must be idempotent.
 func (w *Workload) Retry(ctx context.Context, ask func() error) error {
 	began := time.Now()
 	for failures := 1; ; failures++ {
@@ -153,7 +153,7 @@ func (w *Workload) Retry(ctx context.Context, ask func() error) error {
 	}
 }
 
-// patience returns how long requests that fail with err are retried. 0 means no retry.
+// patience returns for how long requests that fail with err are retried; 0 means no retry.
 func (w *Workload) patience(err error) time.Duration {
 	switch {
 	case transient(err):
@@ -164,7 +164,7 @@ func (w *Workload) patience(err error) time.Duration {
 	return 0
 }
 
-// transient reports whether a retry may succeed after err: after a failed or lost connection, 429 and 5xx.
+// transient reports whether a retry may succeed after err: a network error, status 429 or status 5xx.
 func transient(err error) bool {
 	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
 		code := status.Status().Code

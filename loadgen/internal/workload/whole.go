@@ -6,7 +6,6 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// wanted returns how many pods a workload must have.
 func (t *tracker) wanted(d *deployment) (n int64) {
 	switch {
 	case d.hasJobs():
@@ -21,7 +20,7 @@ func (t *tracker) wanted(d *deployment) (n int64) {
 	return max(d.replicas, d.needed)
 }
 
-// missing returns how many of the wanted pods the workload lacks on live nodes.
+// missing returns how many of the wanted pods the workload lacks. Pods on failed nodes do not count.
 func (t *tracker) missing(d *deployment) (n int64) {
 	if d.hasJobs() {
 		d.eachOpen(func(j *job) { n += j.missing() })
@@ -30,10 +29,9 @@ func (t *tracker) missing(d *deployment) (n int64) {
 	return max(0, t.wanted(d)-d.good)
 }
 
-// whole reports whether a workload has all its pods Ready, of the current revision and on live nodes, and no other
-// pods. A Deployment or StatefulSet needs its replicas, and enough of them to satisfy an autoscaler; a DaemonSet needs
-// one pod per node. A Job needs a pod for each completion that has not succeeded, a CronJob the pods of each of its
-// Jobs.
+// whole reports whether a workload has all its pods, and no others. Each pod must be Ready, of the current revision, and
+// not on a failed node. A Deployment or StatefulSet needs its replicas, and enough of them for an autoscaler; a DaemonSet
+// needs one pod per node. A Job needs a pod for each missing completion, and a CronJob the pods of each of its Jobs.
 func (t *tracker) whole(d *deployment) bool {
 	switch {
 	case d.generation == deleted:
@@ -46,8 +44,8 @@ func (t *tracker) whole(d *deployment) bool {
 	return d.good == d.replicas && d.other == 0 && d.replicas >= d.enough
 }
 
-// agrees reports whether a workload's status says that it is whole. The status of a Job is not checked, because its
-// pods tell more. The status of a DaemonSet includes pods on failed nodes.
+// agrees reports whether the status of a workload confirms that all its pods are Ready. It does not check the status of a
+// Job, because the Job's pods tell more. The status of a DaemonSet includes pods on failed nodes.
 func (t *tracker) agrees(d *deployment) bool {
 	s := d.status
 	switch {
@@ -69,10 +67,10 @@ func (t *tracker) liveNow() Live {
 	return l
 }
 
-// clock measures how long a workload takes to be whole again after nodes have failed or returned. It starts only if the
-// workload is not whole at that time. It keeps the last measured duration.
+// clock measures how long a workload takes, after nodes failed or returned, until all its pods are Ready again. It starts
+// only if some are missing at that time. It keeps the last measured duration.
 type clock struct {
-	since time.Time // zero: no failure or return yet
+	since time.Time // when nodes last failed or returned; zero: never
 	runs  bool
 	took  time.Duration
 }

@@ -1,5 +1,5 @@
-// Package workload applies a scenario's actions to workloads, and measures the effects: the time until pods are bound
-// and Ready, until workloads are whole (all pods Ready), and until failed nodes are NotReady.
+// Package workload applies a scenario's actions to workloads, and measures the effects: the time until pods are bound and
+// Ready, until all pods of a workload are Ready, and until failed nodes are NotReady.
 //
 // All times are arrival times of watch events. There is one watch per kind, on a separate connection, so that the
 // generator's own traffic does not delay the events.
@@ -30,18 +30,18 @@ type Options struct {
 	Namespace string
 	// Labels are the labels of every object. They select the run's pods, workloads and nodes. Required.
 	Labels map[string]string
-	// NodeSelector and Tolerations place every pod on the run's nodes only.
+	// NodeSelector and Tolerations restrict every pod to the run's nodes.
 	NodeSelector map[string]string
 	Tolerations  []corev1.Toleration
 	// DeviceClass is the class of the devices that pods claim. Empty means that pods claim no devices.
 	DeviceClass string
 	// Registerer registers the metrics; nil means no metrics.
 	Registerer prometheus.Registerer
-	// Retry is the first wait after a failed list or watch, doubled up to 5 s. Zero means 100 ms.
+	// Retry is the wait after the first failed list or watch. It doubles with each failure, up to 5 s. Zero means 100 ms.
 	Retry time.Duration
 	// Stalls measures how long the generator was stalled. Nil means that this is unknown.
 	Stalls *stall.Meter
-	// Namespaces enables measuring how long the deletion of namespaces with the labels takes.
+	// Namespaces enables the measurement of how long the deletion of namespaces takes. Labels selects the namespaces.
 	Namespaces bool
 	// Kinds are the kinds of workloads to watch in addition to Deployments.
 	Kinds []string
@@ -49,7 +49,7 @@ type Options struct {
 	Patience time.Duration
 }
 
-// Workload acts on the run's objects and tracks them. It is safe for concurrent use.
+// Workload changes the run's workloads and tracks their pods. It is safe for concurrent use.
 type Workload struct {
 	options  Options
 	selector string
@@ -116,7 +116,6 @@ func (w *Workload) Run(ctx context.Context) error {
 	return err
 }
 
-// followed returns the paths of the watched kinds.
 func (w *Workload) followed() map[kind]string {
 	ns := "/namespaces/" + w.options.Namespace
 	paths := map[kind]string{
@@ -139,7 +138,7 @@ func (w *Workload) followed() map[kind]string {
 	return paths
 }
 
-// change applies f to the tracker's state and wakes all waiters.
+// change calls f with the tracker, and wakes all callers of Wait.
 func (w *Workload) change(f func(*tracker)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -200,13 +199,14 @@ func (w *Workload) Synced() bool {
 	})
 }
 
-// AllPodsReady reports whether every named workload, or every workload if names is empty, is whole on live nodes, and
-// whether the workloads' statuses agree.
+// AllPodsReady reports whether each named workload has all its pods Ready on nodes that have not failed, and whether the
+// statuses of the workloads agree. Without names, it checks all workloads.
 func (w *Workload) AllPodsReady(names ...string) bool {
 	return w.Synced() && ask(w, func(t *tracker) bool { return t.allPodsReady(names...) })
 }
 
-// NodesReady reports whether all these nodes are Ready according to the API server and, with a cloud, initialized.
+// NodesReady reports whether the API server reports all named nodes as Ready. With a simulated cloud, they must also be
+// initialized.
 func (w *Workload) NodesReady(names []string) bool {
 	return ask(w, func(t *tracker) bool { return t.nodesReady(names) })
 }
@@ -214,19 +214,19 @@ func (w *Workload) NodesReady(names []string) bool {
 // AllNotReady reports whether nodes have failed and none of the failed nodes is Ready any more.
 func (w *Workload) AllNotReady() bool { return ask(w, (*tracker).allFailedNotReady) }
 
-// NotReady reports whether the API server reports none of these nodes as Ready.
+// NotReady reports whether the API server reports no named node as Ready.
 func (w *Workload) NotReady(names []string) bool {
 	return ask(w, func(t *tracker) bool { return t.notReady(names) })
 }
 
-// NodesFailed starts two measurements: NotReadyAfter ends when the API server reports these nodes as NotReady, and
-// RecoveredAfter when every workload is whole on other nodes. Each is reported in the phase in which it ends. If every
-// workload stays whole despite the failure, there is no RecoveredAfter.
+// NodesFailed records that nodes failed, and starts two measurements. NotReadyAfter ends when the API server reports these
+// nodes as NotReady. RecoveredAfter ends when every workload has all its pods Ready on other nodes; it does not exist if no
+// workload loses a pod. The results are in the phase in which a measurement ends.
 func (w *Workload) NodesFailed(at time.Time, names []string) {
 	w.change(func(t *tracker) { t.nodesFailed(at, names) })
 }
 
-// NodesRecovered records that all failed nodes are coming back.
+// NodesRecovered records that all failed nodes have begun to come back.
 func (w *Workload) NodesRecovered() {
 	w.change(func(t *tracker) { t.nodesRecovered(time.Now()) })
 }

@@ -18,8 +18,7 @@ import (
 // podCase is a kind of pod whose lifecycle is compared between a real and a simulated node.
 type podCase struct {
 	name string
-	// change turns the basic pod into a pod of this kind. The basic pod has one container, which runs until the pod
-	// is deleted.
+	// change changes the basic pod into a pod of this kind. The basic pod has one container, which runs until deletion.
 	change func(*corev1.Pod)
 	// until reports whether a pod has reached the state that await waits for. Nil means that the pod must be Ready.
 	until func(*corev1.Pod) bool
@@ -28,8 +27,8 @@ type podCase struct {
 
 const gate = "stormglass.dev/calibrated"
 
-// ends makes the first container of a pod exit after 3 seconds. A real node uses the arguments of the container, and
-// a simulated node uses the annotations of the pod.
+// ends makes the first container of a pod exit with code after 3 seconds. A real node uses the arguments of the
+// container, a simulated node uses the annotations of the pod.
 func ends(p *corev1.Pod, code string) {
 	p.Spec.RestartPolicy = corev1.RestartPolicyNever
 	p.Spec.Containers[0].Args = []string{"--after", "3s", "--code", code}
@@ -44,7 +43,6 @@ func container(name string, args ...string) corev1.Container {
 	return corev1.Container{Name: name, Image: containerImage, ImagePullPolicy: corev1.PullNever, Args: args}
 }
 
-// cases returns the kinds of pods that are compared.
 func cases() []podCase {
 	always := corev1.ContainerRestartPolicyAlways
 	probe := func(period int32) *corev1.Probe {
@@ -83,8 +81,8 @@ func cases() []podCase {
 	}
 }
 
-// pods returns the number of pods of the case on each node: o.pods, or a third of it for a Job, because the pods of a
-// Job run one after another and each takes seconds.
+// pods returns the number of pods of the case on each node: o.pods, or a third of it for a Job. The pods of a Job run
+// one after another, and each takes seconds.
 func (c podCase) pods(o options) int {
 	if c.job {
 		return (o.pods + 2) / 3
@@ -104,9 +102,9 @@ func (c podCase) pod(node string) *corev1.Pod {
 	return p
 }
 
-// paced calls do for 0 to n-1, with random pauses of mean length every between the calls. Without pauses, a kubelet
-// would merge the status reports of pods that start or end at the same time. With fixed pauses, all pods would start
-// at the same point of the kubelet's loops, whose periods are 1 s and 10 s.
+// paced calls do(0) to do(n-1), with random pauses between the calls whose mean is every. Without pauses, a kubelet
+// would merge the status reports of pods that start or end at the same time. With fixed pauses, all pods would start at
+// the same point of the kubelet's loops, whose periods are 1 s and 10 s.
 func paced(ctx context.Context, n int, every time.Duration, rng *rand.Rand, do func(i int) error) error {
 	for i := range n {
 		if err := do(i); err != nil {
@@ -140,9 +138,9 @@ func (l *lab) create(ctx context.Context, c podCase, o options) error {
 	})
 }
 
-// createJobs creates a Job for each node. The pods of a Job run one after another. If several pods ran at the same
-// time, chance would decide how often a node has no pod left and then ends its watches on the objects that the pods
-// refer to.
+// createJobs creates a Job for each node. The pods of a Job run one after another. With parallel pods, it would depend
+// on chance how often a node has no pod left. A node without pods ends its watches on the objects that the pods refer
+// to.
 func (l *lab) createJobs(ctx context.Context, c podCase, pods int) error {
 	n, parallelism := int32(pods), int32(1)
 	for _, node := range nodes {
@@ -162,8 +160,8 @@ func (l *lab) createJobs(ctx context.Context, c podCase, pods int) error {
 	return nil
 }
 
-// await waits until all pods have reached the state that the case specifies. Once the containers of a pod are ready, it sets the
-// conditions of the pod's readiness gates to True.
+// await waits until all pods have reached the state that the case specifies. As soon as the containers of a pod are
+// ready, it sets the conditions of the pod's readiness gates to True.
 func (l *lab) await(ctx context.Context, c podCase, pods int) error {
 	until := c.until
 	if until == nil {
@@ -233,7 +231,7 @@ func (l *lab) remove(ctx context.Context, o options) error {
 	return nil
 }
 
-// references creates the ConfigMap and the Secret that the pods with volumes refer to.
+// references creates the ConfigMap and the Secret that pods with volumes use.
 func (l *lab) references(ctx context.Context) error {
 	_, err := l.client.CoreV1().ConfigMaps(namespace).Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "settings"}, Data: map[string]string{"a": "b"}}, metav1.CreateOptions{})
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 )
 
-// counts maps keys, such as "patch pods/status", to numbers of requests of one node.
+// counts holds the number of requests of one node by verb and resource, such as "patch pods/status".
 type counts map[string]int
 
 func (c counts) total() (n int) {
@@ -42,14 +42,14 @@ func openLog(path string) (*reader, error) {
 	return &reader{file: file, text: bufio.NewReader(file)}, nil
 }
 
-// The keys of the requests that a node sends even if nothing happens: it renews its Lease and reports its status.
+// Keys in counts of requests that a node sends even if nothing happens: to renew its Lease and to report its status.
 const (
 	renewal    = "update leases"
 	nodeReport = "patch nodes/status"
 )
 
-// read adds the requests that were logged since the last call to the counts of each node. It leaves out requests
-// whose keys are in but. added is the number of requests that it added.
+// read adds the requests that were logged since the last call to the counts of each node, except requests with a key in
+// but. added is the number of added requests.
 func (r *reader) read(into map[string]counts, but ...string) (added int, err error) {
 	err = r.each(func(e *auditv1.Event) {
 		of, ok := into[sender(e.User.Username, e.UserAgent)]
@@ -81,14 +81,13 @@ func (r *reader) each(f func(*auditv1.Event)) error {
 	}
 }
 
-// keyOf returns the key of a request in counts: its verb and resource. It returns "" for requests that are not
-// counted.
+// keyOf returns the key of a request in counts (its verb and resource), or "" for a request that is not counted.
 func keyOf(e *auditv1.Event) string {
 	if (e.Verb == "watch") != (e.Stage == auditv1.StageResponseStarted) {
 		return "" // a watch counts when it opens, other requests when they end
 	}
 	if e.Verb == "watch" && !strings.Contains(e.RequestURI, "sendInitialEvents=true") {
-		return "" // a reopened watch, which a node opens again after a random time of 5 to 10 minutes
+		return "" // a reopened watch: nodes reopen watches after a random time of 5 to 10 minutes
 	}
 	if e.ObjectRef == nil {
 		return e.Verb + " " + e.RequestURI
@@ -110,14 +109,14 @@ func keyOf(e *auditv1.Event) string {
 	return verb + " " + resource
 }
 
-// ofMachine reports whether an Event is about this machine instead of the kubelet's work: the warning that the machine uses
-// cgroup v1.
+// ofMachine reports whether an Event is the warning that this machine uses cgroup v1. It is about the machine, not
+// about the kubelet's work.
 func ofMachine(e *auditv1.Event) bool {
 	var event struct{ Reason string }
 	return e.RequestObject != nil && json.Unmarshal(e.RequestObject.Raw, &event) == nil && event.Reason == "CgroupV1"
 }
 
-// row compares the numbers of real and simulated requests with one verb and resource, per pod or per node.
+// row compares the real and the simulated number of requests with one verb and resource, per pod or per node.
 type row struct {
 	Stage     string  `json:"stage"`
 	Request   string  `json:"request"`
@@ -132,7 +131,7 @@ func (r row) ratio() float64 { return r.Simulated / r.Real }
 
 func (r row) within() bool { return math.Abs(r.Simulated-r.Real) <= tolerance*r.Real }
 
-// compare returns the rows of a stage. It divides the counts by n, the number of pods or nodes.
+// compare returns the rows of a stage. It divides all counts by n, the number of pods or nodes.
 func compare(stage string, real, simulated counts, n int) (rows []row) {
 	keys := slices.Sorted(maps.Keys(real))
 	for key := range simulated {
@@ -148,7 +147,7 @@ func compare(stage string, real, simulated counts, n int) (rows []row) {
 	return append(rows, row{stage, "all", float64(real.total()) / by, float64(simulated.total()) / by})
 }
 
-// print writes the table and returns the number of rows that differ by more than the tolerance.
+// print writes the rows as a table and returns how many differ by more than the tolerance.
 func print(to io.Writer, rows []row) (off int) {
 	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "stage\trequest\treal\tsimulated\tratio\t")
@@ -173,8 +172,7 @@ func print(to io.Writer, rows []row) (off int) {
 	return off
 }
 
-// A stage ends when the nodes have sent no request for the duration quiet, but not later than after the duration
-// longest.
+// A stage ends when the nodes have sent no request for the duration quiet. The maximum duration of a stage is longest.
 const (
 	quiet   = 4 * time.Second
 	longest = 90 * time.Second

@@ -24,7 +24,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// The nodes that are compared.
+// Names of the nodes that are compared.
 const (
 	realNode      = "real-0"
 	simulatedNode = "simulated-0"
@@ -32,7 +32,7 @@ const (
 
 var nodes = []string{realNode, simulatedNode}
 
-// namespace is the namespace of the pods, and containerImage the image of their containers.
+// namespace is the namespace of the pods. containerImage is the image of their containers.
 const (
 	namespace      = "calibration"
 	containerImage = "stormglass.invalid/container:1"
@@ -144,7 +144,6 @@ func (l *lab) startFleet(ctx context.Context, prefix string, count int, kubeProx
 	return stop, fleet.Start(ctx)
 }
 
-// unregister deletes the Nodes with the given names.
 func (l *lab) unregister(ctx context.Context, names []string) error {
 	for _, name := range names {
 		if err := l.client.CoreV1().Nodes().Delete(ctx, name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
@@ -154,7 +153,6 @@ func (l *lab) unregister(ctx context.Context, names []string) error {
 	return nil
 }
 
-// awaitReady waits until the nodes with the given names are Ready.
 func (l *lab) awaitReady(ctx context.Context, names []string) error {
 	if err := realnode.AwaitReady(ctx, l.client, names...); err != nil {
 		return fmt.Errorf("%w (logs: %s)", err, l.dir)

@@ -20,7 +20,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// stamped is one version of a pod, and the time at which a watch delivered it.
+// stamped is one version of a pod, with the time at which a watch delivered it.
 type stamped struct {
 	at  time.Time
 	pod *corev1.Pod
@@ -59,15 +59,15 @@ func (s *seenPods) watch(ctx context.Context, l *lab) error {
 	return nil
 }
 
-// of returns all observed versions of a pod, whether the pod was deleted, and the error if the watch has ended.
+// of returns all observed versions of a pod, whether the pod was deleted, and the reason if the watch has ended.
 func (s *seenPods) of(name string) (all []stamped, gone bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.pods[name], s.gone[name], s.err
 }
 
-// compareLives runs all cases on both nodes at the same time. It deletes each pod as soon as its case allows it, and
-// prints the comparison.
+// compareLives runs all cases on the real and on the simulated nodes at the same time. It deletes each pod as soon as
+// its case permits, and prints the comparison.
 func (l *lab) compareLives(ctx context.Context, o options, log *reader) (code int, err error) {
 	var cases []lifeCase
 	var lives []scenario.PodLife
@@ -133,7 +133,6 @@ func (l *lab) compareLives(ctx context.Context, o options, log *reader) (code in
 	return exitcode.Pass, unfinished
 }
 
-// startPairs starts two real and two simulated nodes.
 func (l *lab) startPairs(ctx context.Context, kubelet string, lives []scenario.PodLife) error {
 	if _, err := l.node.Join(ctx, realNode); err != nil {
 		return err
@@ -147,7 +146,7 @@ func (l *lab) startPairs(ctx context.Context, kubelet string, lives []scenario.P
 	return l.awaitReady(ctx, []string{realNode, pressedReal, simulatedNode, pressedSimulated})
 }
 
-// follow deletes each pod as soon as its case allows it, and waits until all pods are gone.
+// follow deletes each pod as soon as its case permits, and waits until all pods are gone.
 func (l *lab) follow(ctx context.Context, cases []lifeCase, seen *seenPods) error {
 	deleted := map[string]bool{}
 	var left []string
@@ -179,7 +178,6 @@ func (l *lab) follow(ctx context.Context, cases []lifeCase, seen *seenPods) erro
 	return nil
 }
 
-// requestsByPod returns the requests of nodes about each pod, by pod name.
 func requestsByPod(log *reader) (map[string]counts, error) {
 	all := map[string]counts{}
 	err := log.each(func(e *auditv1.Event) {

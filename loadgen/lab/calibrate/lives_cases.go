@@ -10,14 +10,14 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// lifeCase is a pod that is created on a real and on a simulated node. On the real node, the arguments of its
-// container cause the lifecycle. On the simulated node, the field life does.
+// lifeCase is a pod that is created on a real and on a simulated node to compare its lifecycle. On the real node, the
+// arguments of the container cause the lifecycle. On the simulated node, the field life does.
 type lifeCase struct {
 	name   string // name of the lifecycle, which is part of the pod names; a DNS label
 	says   string // description to print
 	life   scenario.PodLife
 	change func(*corev1.Pod)
-	// until reports whether the pod can be deleted. all holds the statuses of the pod so far.
+	// until reports whether the pod can be deleted. all holds all observed versions of the pod.
 	until func(all []stamped) bool
 }
 
@@ -25,12 +25,12 @@ type lifeCase struct {
 const (
 	pressedReal      = "real-1"
 	pressedSimulated = "simulated-1"
-	// pressure is a setting that makes a kubelet see memory pressure. It then evicts one pod every 10 s, chosen from
-	// the pods that use more memory than they requested.
+	// pressure is a kubelet setting under which the kubelet sees memory pressure. It then evicts one pod every 10 s,
+	// among the pods that use more memory than they requested.
 	pressure = `evictionHard: {memory.available: 99%}`
 )
 
-// evicts reports whether the pod of the case is evicted. Such a case needs separate nodes, because the real node is
+// evicts reports whether the node evicts the pod of the case. Such cases have separate nodes, because the real node is
 // under memory pressure from its start.
 func (c lifeCase) evicts() bool { return c.life.Evict != scenario.Eviction{} }
 
@@ -45,7 +45,6 @@ func (c lifeCase) nodes() [2]string {
 // absentImage is an image that no node has and whose registry refuses connections immediately.
 const absentImage = "127.0.0.1:1/absent:1"
 
-// grace is the termination grace period of the pods.
 const grace = 2 * time.Second
 
 func fixed(d time.Duration) scenario.Spread { return scenario.Spread{Median: d, P99: d} }
@@ -145,7 +144,6 @@ func lifeCases() []lifeCase {
 	)
 }
 
-// pod returns the pod of the case on a node.
 func (c lifeCase) pod(node string) *corev1.Pod {
 	seconds := int64(grace.Seconds())
 	p := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{container("a")}, TerminationGracePeriodSeconds: &seconds, NodeName: node}}
@@ -169,7 +167,7 @@ func finished(all []stamped) bool {
 
 func ready(all []stamped) bool { return conditionTrue(last(all), corev1.PodReady) }
 
-// readyTwice reports whether a pod is Ready again after it was not Ready.
+// readyTwice reports whether a pod is Ready again after it had stopped being Ready.
 func readyTwice(all []stamped) bool {
 	times, was := 0, false
 	for _, s := range all {
@@ -204,8 +202,8 @@ func restarted(times int32) func([]stamped) bool {
 	}
 }
 
-// backingOff returns a function that reports whether a container that has restarted before is not running, and the
-// status of the pod has not changed for more than d.
+// backingOff returns a function that reports whether a restarted container is not running and the status of the pod has
+// not changed for more than d.
 func backingOff(d time.Duration) func([]stamped) bool {
 	return func(all []stamped) bool {
 		return time.Since(all[len(all)-1].at) > d && anyStatus(last(all), func(s corev1.ContainerStatus) bool {
@@ -214,8 +212,8 @@ func backingOff(d time.Duration) func([]stamped) bool {
 	}
 }
 
-// waited returns a function that reports whether a container has been in the state Waiting with a reason at least the
-// given number of times, with other states in between.
+// waited returns a function that counts how often a container has entered the state Waiting with the given reason. It
+// reports whether this happened at least the given number of times.
 func waited(reason string, times int) func([]stamped) bool {
 	return func(all []stamped) bool {
 		n, was := 0, false

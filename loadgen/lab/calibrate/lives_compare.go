@@ -13,14 +13,14 @@ import (
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 )
 
-// lived is the observed lifecycle of one pod.
 type lived struct {
 	statuses []line
 	events   map[string]int
 	requests counts
 }
 
-// line is a status as text, with the number of seconds after the first status of the pod at which it was seen.
+// line is a status of a pod as text. after is the time from the first status of the pod until this one was seen, in
+// seconds.
 type line struct {
 	after float64
 	text  string
@@ -37,7 +37,7 @@ func linesOf(all []stamped) (lines []line) {
 	return lines
 }
 
-// shown lists the conditions in a line and their short names.
+// shown lists the pod conditions that describe prints, with short names.
 var shown = []struct {
 	kind corev1.PodConditionType
 	name string
@@ -139,13 +139,13 @@ func podOf(e *auditv1.Event) string {
 	return ""
 }
 
-// pair is a status that both pods had. If only one pod had the status, the line of the other pod is nil.
+// pair is a status that both pods had. If only one of them had it, the line of the other is nil.
 type pair struct{ real, simulated *line }
 
-// align returns the statuses of both pods in order. It pairs as many equal statuses as possible (longest common
+// align returns the statuses of both pods in order. It pairs equal statuses, as many as possible (longest common
 // subsequence).
 func align(real, simulated []line) (pairs []pair) {
-	common := make([][]int, len(real)+1) // common[i][j] is the length for real[i:] and simulated[j:]
+	common := make([][]int, len(real)+1) // common[i][j] is the length of the subsequence for real[i:] and simulated[j:]
 	for i := range common {
 		common[i] = make([]int, len(simulated)+1)
 	}

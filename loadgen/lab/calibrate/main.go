@@ -88,7 +88,6 @@ func run(args []string) int {
 	return code
 }
 
-// calibrate starts the control plane and the container runtime, and runs the comparison.
 func calibrate(ctx context.Context, o options) (code int, err error) {
 	dir, err := os.MkdirTemp("", "calibrate-")
 	if err != nil {
@@ -130,7 +129,6 @@ func calibrate(ctx context.Context, o options) (code int, err error) {
 
 func say(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
 
-// report prints the rows, and returns the exit code.
 func report(rows []row, asJSON bool) (code int, err error) {
 	if asJSON {
 		encoder := json.NewEncoder(os.Stdout)
@@ -196,8 +194,8 @@ func both() map[string]counts {
 	return map[string]counts{user(realNode): {}, user(simulatedNode): {}, proxyOf(realNode): {}, proxyOf(simulatedNode): {}}
 }
 
-// compareNodes returns the rows that compare the requests of the two nodes. It divides the counts by n, the number of
-// pods or nodes. If kube-proxies of the nodes made requests, it adds rows for these.
+// compareNodes returns the rows that compare the requests of the two nodes, divided by n, the number of pods or nodes.
+// If kube-proxies sent requests, it adds rows for them.
 func compareNodes(stage string, c map[string]counts, n int) []row {
 	rows := compare(stage, c[user(realNode)], c[user(simulatedNode)], n)
 	if real, simulated := c[proxyOf(realNode)], c[proxyOf(simulatedNode)]; real.total()+simulated.total() > 0 {
@@ -206,8 +204,8 @@ func compareNodes(stage string, c map[string]counts, n int) []row {
 	return rows
 }
 
-// count calls do, and then adds the requests of the nodes to c until both nodes are quiet. It leaves out requests
-// whose keys are in but.
+// count calls do, and then adds the requests of the nodes to c until both nodes are quiet. It leaves out requests with
+// a key in but.
 func (l *lab) count(ctx context.Context, log *reader, c map[string]counts, do func() error, but ...string) error {
 	if err := do(); err != nil {
 		return err
@@ -230,7 +228,7 @@ func (l *lab) count(ctx context.Context, log *reader, c map[string]counts, do fu
 	return nil
 }
 
-// countFor returns the requests that nodes make in the time d.
+// countFor returns the requests that nodes send during the time d.
 func (l *lab) countFor(ctx context.Context, log *reader, d time.Duration) (map[string]counts, error) {
 	if _, err := log.read(both()); err != nil {
 		return nil, err

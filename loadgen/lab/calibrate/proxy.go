@@ -36,14 +36,14 @@ func (l *lab) startProxy(ctx context.Context, binary string) error {
 	return err
 }
 
-// proxyUser is the user of the kube-proxies of all nodes. The audit log tells the real kube-proxy apart by its user
-// agent.
+// proxyUser is the user name of the kube-proxies of all nodes. In the audit log, only the user agent distinguishes the
+// real kube-proxy from the simulated one.
 const proxyUser = "system:kube-proxy"
 
 func proxyOf(node string) string { return proxyUser + " of " + node }
 
-// sender returns the key in the counts for the sender of a request: the user of a node, or proxyOf the node for a
-// kube-proxy. A node that only registers has the key of the node of the same kind that keeps running.
+// sender returns the sender of a request as a key for counts: the user of a node, or proxyOf(node) for a kube-proxy.
+// All nodes of a kind that only register share the key of the node of this kind that keeps running.
 func sender(name, agent string) string {
 	switch {
 	case strings.HasPrefix(name, user(moreReal)):

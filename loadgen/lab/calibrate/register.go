@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// The name prefixes of the nodes that only register. Several nodes are needed because the number of requests that a
-// kubelet sends until it sees its own Node varies with the time that this takes.
+// The name prefixes of the nodes that only register. Several such nodes are needed: a kubelet sends requests until it
+// sees its own Node, and the time that this takes varies.
 const (
 	moreReal      = "real-more-"
 	moreSimulated = "simulated-more-"
@@ -17,13 +17,12 @@ const (
 
 const (
 	registerEvery = 3 * time.Second // mean time between the starts of two kubelets
-	// runAtOnce is the number of kubelets that run at the same time. With this number, each kubelet runs long enough
-	// to create its Lease, which it does after 10 s.
+	// runAtOnce is the number of kubelets that run at the same time. It is large enough that each kubelet runs for 10
+	// s, after which it creates its Lease.
 	runAtOnce = 7
 )
 
-// register counts the requests with which nodes of each kind register. The last node of each kind and its kube-proxy
-// keep running.
+// register counts the requests with which nodes register. The last node of each kind and its kube-proxy keep running.
 func (l *lab) register(ctx context.Context, o options, log *reader) (map[string]counts, error) {
 	c := both()
 	if err := l.registerMore(ctx, o, log, c); err != nil {

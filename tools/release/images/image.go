@@ -36,7 +36,6 @@ type release struct {
 	platforms  []v1.Platform
 }
 
-// tag returns the name of an image with its tag.
 func (r release) tag(image string) string { return r.repository + "/" + image + ":" + r.version }
 
 // index returns an index with the image for each platform.

@@ -12,7 +12,7 @@ import (
 	"strings"
 	_ "unsafe" // go:linkname
 
-	_ "k8s.io/client-go/pkg/version" // in user agents
+	_ "k8s.io/client-go/pkg/version" // the version in user agents
 	"k8s.io/component-base/version"
 )
 
@@ -39,7 +39,7 @@ var clientVersion string
 //go:linkname clientCommit k8s.io/client-go/pkg/version.gitCommit
 var clientCommit string
 
-// placeholder occurs in the variables' values in a module's source, where `git archive` has not replaced it.
+// placeholder is part of the variables' values in the source of a Go module, where `git archive` has not replaced it.
 const placeholder = "$Format:"
 
 func init() {

@@ -157,7 +157,7 @@ type written interface {
 	Sync() error
 }
 
-// run writes until ctx ends. It calls begun before each fsync.
+// run writes until ctx ends. It calls the function begun before each fsync.
 func (w *writer) run(ctx context.Context, begun func()) error {
 	pace := time.NewTicker(time.Second / maxRounds)
 	defer pace.Stop()

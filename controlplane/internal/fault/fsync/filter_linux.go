@@ -18,7 +18,7 @@ func Available() error {
 	result := make(chan error)
 	go func() {
 		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
-		// TSYNC_ESRCH is the newest kernel feature that Set needs. The flag alone has no effect.
+		// TSYNC_ESRCH is the newest kernel feature that Set needs. The installed filter allows all calls.
 		fd, err := install([]unix.SockFilter{allow}, unix.SECCOMP_FILTER_FLAG_TSYNC_ESRCH)
 		if err == nil {
 			unix.Close(fd)
@@ -52,7 +52,7 @@ func syncFilter(arch uint32) []unix.SockFilter {
 	load := func(offset uint32) unix.SockFilter {
 		return unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: offset}
 	}
-	equal := func(k uint32, yes, no uint8) unix.SockFilter { // skips yes instructions if the loaded value is k, otherwise no instructions
+	equal := func(k uint32, yes, no uint8) unix.SockFilter { // skips "yes" instructions if the loaded value is k, else "no"
 		return unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: k, Jt: yes, Jf: no}
 	}
 	return []unix.SockFilter{
@@ -118,7 +118,7 @@ type answer struct {
 
 func receive(listener int) (notification, error) {
 	for {
-		var n notification // the kernel requires zeros
+		var n notification // the kernel requires a struct of zeros
 		_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(listener), unix.SECCOMP_IOCTL_NOTIF_RECV, uintptr(unsafe.Pointer(&n)))
 		switch errno {
 		case 0:

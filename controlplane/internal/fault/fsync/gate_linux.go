@@ -14,10 +14,10 @@ import (
 
 type gate struct {
 	mu       sync.Mutex
-	listener int // -1 before the first set
+	listener int // the seccomp listener; -1 before the first call of set
 	delay    Delay
 	random   *rand.Rand
-	waiting  map[uint64]*time.Timer // by the notification's id
+	waiting  map[uint64]*time.Timer // timers of the delayed calls, by notification ID
 	stats    Stats
 }
 

@@ -17,7 +17,7 @@ const dialPatience = 10 * time.Second
 var errCutOff = errors.New("the link is closed")
 
 type conn struct {
-	number           int64        // of the connection on its link, from 1
+	number           int64        // number of this connection among all connections of its link, from 1
 	client, upstream *net.TCPConn // upstream is nil until it is dialled
 	out, back        *direction   // nil until upstream is dialled
 }
@@ -29,7 +29,7 @@ func (c *conn) directions() []*direction {
 	return []*direction{c.out, c.back}
 }
 
-// abort closes both sides of the connection immediately. The caller holds Link.mu.
+// abort closes the connections to the client and to the upstream immediately. The caller holds Link.mu.
 func (c *conn) abort() {
 	reset(c.client)
 	if c.upstream != nil {
@@ -46,9 +46,9 @@ func reset(c *net.TCPConn) {
 	_ = c.Close()
 }
 
-// carry forwards a client's connection over the link until both sides have ended. from reads the client's bytes. carry
-// dials the other end and calls connected with the result: nil, or the error. If connected returns an error, carry resets
-// the client's connection.
+// carry forwards a client's connection over the link until both ends have closed it. It reads the client's bytes from the
+// reader "from". carry dials the other end and calls connected with the result: nil, or the error. If connected returns
+// an error, carry resets the client's connection.
 func (l *Link) carry(client *net.TCPConn, from io.Reader, connected func(error) error) {
 	c := &conn{client: client}
 	if !l.add(c) {
@@ -163,7 +163,7 @@ func (l *Link) forward(c *conn, d *direction, from io.Reader, to *net.TCPConn) {
 	var reading sync.WaitGroup
 	reading.Go(func() { d.read(from) })
 	if _, err := io.Copy(to, d.out); err != nil {
-		// The receiver is gone. Reset the sender's connection, so that it notices immediately.
+		// The receiver is gone. Reset the sender's connection, so that the sender notices immediately.
 		l.mu.Lock()
 		c.abort()
 		l.mu.Unlock()
@@ -185,7 +185,7 @@ func (l *Link) close() {
 	l.running.Wait()
 }
 
-// errGivenUp is the error of a connection whose client gave up before the link let the connection through.
+// errGivenUp is the error of a connection whose client disconnected before the link let the connection through.
 var errGivenUp = errors.New("the client gave up")
 
 // earlyBytes is the maximum number of bytes that are read from a client while its connection waits for the link.
@@ -195,7 +195,7 @@ const earlyBytes = 64 << 10
 // Otherwise each connection attempt during a partition would hold a descriptor until the link is restored.
 type early struct {
 	client *net.TCPConn
-	from   io.Reader // what the client sends
+	from   io.Reader // reader of the client's bytes
 
 	finished chan struct{}
 	ended    chan struct{} // closed when the client has closed or half-closed its connection

@@ -55,8 +55,8 @@ type frozen struct{}
 
 func (frozen) Pipe(stub *toxics.ToxicStub) { <-stub.Interrupt }
 
-// turn requests a switch to condition c, without waiting. The returned function waits until the direction has switched or
-// has ended. It returns false if patience fires first. The caller holds Link.mu.
+// turn requests a switch to condition c, without waiting. The returned function wait waits until the direction has
+// switched or ended. wait returns false if its channel patience fires first. The caller holds Link.mu.
 func (d *direction) turn(c Condition) (wait func(patience <-chan time.Time) bool) {
 	t := turn{d.toxic(c), make(chan struct{})}
 	select { // discard an earlier request that has not begun
@@ -88,10 +88,10 @@ func (d *direction) control(w *toxics.ToxicWrapper) {
 	}
 	for returned := run(w); ; {
 		select {
-		case <-returned: // the toxic ended by itself: all data is sent
+		case <-returned: // the toxic ended by itself, because all data is sent
 			return
 		case t := <-d.turns:
-			// This waits while the toxic passes on data to a receiver that does not read.
+			// InterruptToxic blocks while the toxic passes on data to a receiver that does not read.
 			if d.stub.InterruptToxic() {
 				returned = run(t.to)
 			}
@@ -110,7 +110,7 @@ func (d *direction) read(source io.Reader) {
 // whose delays are whole milliseconds, and whose jitter is not reproducible because it uses the global random source.
 type latency struct {
 	delay, jitter time.Duration
-	random        *rand.Rand // of one direction of one connection
+	random        *rand.Rand // separate for each direction of each connection
 }
 
 func newLatency(c Condition, stream uint64) *latency {

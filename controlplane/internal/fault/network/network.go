@@ -56,9 +56,9 @@ type Link struct {
 	from, to, upstream string
 
 	mu        sync.Mutex
-	opened    int64 // connections since the link was made
+	opened    int64 // number of connections since the link was created
 	condition Condition
-	changed   chan struct{} // closed at the next change
+	changed   chan struct{} // closed when the condition changes
 	conns     map[*conn]struct{}
 	life      context.Context // ends when the link is closed
 	end       context.CancelFunc
@@ -134,8 +134,8 @@ type Listener struct {
 	port *port
 }
 
-// Listen opens a link from one component to another. listen is a loopback address; port 0 means any free port. upstream
-// is the address of the other component, which need not listen yet.
+// Listen opens a link from one component to another. The argument listen is a loopback address; port 0 means any free
+// port. upstream is the address of the other component, which need not listen yet.
 func Listen(from, to, listen, upstream string) (*Listener, error) {
 	link := newLink(from, to, upstream)
 	p, err := open(listen, func(c *net.TCPConn) {

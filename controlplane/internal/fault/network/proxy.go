@@ -23,8 +23,8 @@ type Target struct {
 	Upstream string
 }
 
-// Proxy is the forward proxy of one component. It serves only HTTP CONNECT. Give the component its URL as HTTPS_PROXY
-// ("http://" and the proxy's address). Go's net/http bypasses a proxy for loopback addresses and "localhost", so the
+// Proxy is the forward proxy of one component. It serves only HTTP CONNECT. Pass the proxy's URL ("http://" and its
+// address) to the component as HTTPS_PROXY. Go's net/http bypasses a proxy for loopback addresses and "localhost", so the
 // component must address its peers by other names.
 type Proxy struct {
 	from  string
@@ -37,8 +37,8 @@ type Proxy struct {
 	asking map[*net.TCPConn]struct{} // connections whose CONNECT request has not been read yet
 }
 
-// ListenProxy starts the proxy of the component from, with a link to each target. listen is a loopback address; port 0
-// means any free port.
+// ListenProxy starts the proxy of the component with the name "from", with a link to each target. The argument listen is
+// a loopback address; port 0 means any free port.
 func ListenProxy(from, listen string, targets []Target) (*Proxy, error) {
 	p := &Proxy{from: from, links: map[string]*Link{}, asking: map[*net.TCPConn]struct{}{}}
 	for _, t := range targets {

@@ -71,7 +71,6 @@ func (w *Webhook) hooks(bundle []byte) []admissionregistration.ValidatingWebhook
 	return append(all, probe)
 }
 
-// mutating converts validating webhooks to mutating ones.
 func (w *Webhook) mutating(hooks []admissionregistration.ValidatingWebhook) []admissionregistration.MutatingWebhook {
 	again := admissionregistration.NeverReinvocationPolicy
 	if w.options.Reinvoke {

@@ -73,7 +73,7 @@ type Webhook struct {
 
 	mu     sync.Mutex
 	random *rand.Rand
-	gone   time.Time // when the registration was removed
+	gone   time.Time // time at which the registration was removed
 }
 
 // linger is the time for which the server keeps running after its registration was removed. An API server that has not
@@ -116,7 +116,7 @@ func Start(ctx context.Context, config *rest.Config, o Options) (*Webhook, error
 	case sent:
 		return nil, errors.Join(fmt.Errorf("webhook: %w", err), w.giveUp(ctx, answered), w.stop())
 	}
-	return nil, errors.Join(fmt.Errorf("webhook: %w", err), w.stop()) // keep a registration of that name that another client made
+	return nil, errors.Join(fmt.Errorf("webhook: %w", err), w.stop()) // a registration of that name is not ours: keep it
 }
 
 // enter registers the webhook and returns when the API server calls the webhook. It retries for startWithin while the
@@ -133,13 +133,13 @@ func (w *Webhook) enter(ctx context.Context, bundle []byte) (sent, answered bool
 				return false, err
 			}
 			w.lost = sent && failure == nil
-			answered = failure == nil || sent && apierrors.IsAlreadyExists(failure) // AlreadyExists: an unanswered request had succeeded
+			answered = failure == nil || sent && apierrors.IsAlreadyExists(failure) // AlreadyExists: an earlier request had succeeded
 			sent = true
 		}
 		if answered {
 			failure = w.awaitProbe(ctx, true)
 		}
-		if err == nil || ctx.Err() == nil { // otherwise the previous error says more
+		if err == nil || ctx.Err() == nil { // otherwise keep the previous error, which says more
 			err = failure
 		}
 		return failure == nil, nil
@@ -183,10 +183,9 @@ func (w *Webhook) Lost() bool { return w.lost }
 // Address returns the address at which the webhook listens, such as "127.0.0.1:12345".
 func (w *Webhook) Address() string { return w.address }
 
-// Clear ends the effect of the webhook and removes the registration. As soon as Clear is called, every review is
-// allowed immediately, including the reviews that wait. Clear returns when the API server no longer calls the webhook.
-// It can be called again after an error. Until then the registration may still exist, but it is harmless as long as the
-// server runs.
+// Clear ends the effect of the webhook and removes the registration. As soon as Clear is called, every review is allowed
+// immediately, including the reviews that wait. Clear returns when the API server no longer calls the webhook. After an
+// error, the registration may still exist, but it is harmless while the server runs; call Clear again.
 func (w *Webhook) Clear(ctx context.Context) error {
 	w.clearing.Do(func() { close(w.cleared) })
 	w.mu.Lock()

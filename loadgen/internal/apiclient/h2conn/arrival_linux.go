@@ -8,11 +8,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// arrivals makes each read report when the last of its bytes arrived, using timestamps of the kernel (SO_TIMESTAMPNS,
-// socket(7)).
+// arrivals reads from a socket and records how long the last byte of each read had waited in the kernel. It uses
+// timestamps of the kernel (SO_TIMESTAMPNS, socket(7)).
 type arrivals struct {
 	on      bool
-	waited  time.Duration // how long the bytes of the last read had waited; used by the read loop
+	waited  time.Duration // how long the last byte of the last read had waited; used by the read loop
 	message unix.Msghdr
 	piece   unix.Iovec
 	control [64]byte
@@ -23,7 +23,7 @@ func (a *arrivals) stamp(fd uintptr) {
 	a.on = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1) == nil
 }
 
-// receive reads at most `most` bytes into p, with one system call. It sets waited.
+// receive reads into p with one system call, but at most the given number of bytes. It sets waited.
 func (a *arrivals) receive(fd uintptr, p []byte, most int) (n uintptr, errno syscall.Errno) {
 	a.piece.Base = unsafe.SliceData(p)
 	a.piece.SetLen(min(len(p), most))
@@ -42,8 +42,8 @@ func (a *arrivals) receive(fd uintptr, p []byte, most int) (n uintptr, errno sys
 	return n, errno
 }
 
-// sinceStamp returns the time from the timestamp in the control messages to now. It returns 0 if there is no timestamp
-// or the clock was set back.
+// sinceStamp returns the time from the timestamp in the socket's control messages to now. It returns 0 if there is no
+// timestamp or the clock was set back.
 func sinceStamp(control []byte, now time.Time) time.Duration {
 	for len(control) >= unix.SizeofCmsghdr { // unix.ParseOneSocketControlMessage reads a whole header
 		h, data, rest, err := unix.ParseOneSocketControlMessage(control)

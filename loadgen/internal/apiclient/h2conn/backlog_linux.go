@@ -15,12 +15,12 @@ func backlog(nc net.Conn) int64 {
 	return max(q.length(unix.SIOCINQ), 0)
 }
 
-// queues reads the lengths of a socket's kernel queues. It is not safe for concurrent use.
+// queues reads how many bytes are in a socket's kernel queues. It is not safe for concurrent use.
 type queues struct {
 	raw     syscall.RawConn // nil: no socket
 	request uint
 	answer  int64
-	ask     func(fd uintptr) // kept, to avoid a closure for each call
+	ask     func(fd uintptr) // stored, to avoid a closure for each call
 }
 
 func newQueues(nc net.Conn) *queues {
@@ -30,7 +30,7 @@ func newQueues(nc net.Conn) *queues {
 	}
 	q.ask = func(fd uintptr) {
 		var n int32
-		// A raw system call does not notify Go's scheduler, see socket.
+		// Use a raw system call, which does not notify Go's scheduler (see socket).
 		if _, _, errno := unix.RawSyscall(unix.SYS_IOCTL, fd, uintptr(q.request), uintptr(unsafe.Pointer(&n))); errno == 0 {
 			q.answer = int64(n)
 		}
@@ -38,7 +38,7 @@ func newQueues(nc net.Conn) *queues {
 	return q
 }
 
-// length returns the length of the queue that an ioctl request reads. It returns a negative number if the length is
+// length returns the number of bytes in the queue that the ioctl request reads. It returns a negative number if that is
 // unknown.
 func (q *queues) length(request uint) int64 {
 	q.request, q.answer = request, -1

@@ -1,8 +1,8 @@
-// Package h2conn is an HTTP/2 client for a very large number of streams with little memory and CPU time. It is used for
-// three kinds of traffic: the mostly silent watches of simulated kubelets, one connection per kubelet; tens of
-// thousands of watches on a few connections; and open-loop requests, whose sending must never wait for the network.
-// net/http uses two goroutines and a pipe per stream. In h2conn, one goroutine reads a connection and passes each frame
-// to the Handler of the stream. An idle stream costs one map entry.
+// Package h2conn is an HTTP/2 client for a very large number of streams with little memory and CPU time. It has three
+// uses: the mostly silent watches of simulated kubelets, with one connection per kubelet; tens of thousands of watches
+// on a few connections; and open-loop requests, whose sending must never wait for the network. net/http uses two
+// goroutines and a pipe per stream. In h2conn, one goroutine reads a connection and passes each frame to the Handler of
+// the stream. An idle stream costs one map entry.
 //
 // The package implements a subset of RFC 9113 for clients: TLS with ALPN only, no push, no priorities, no dynamic
 // header table. It obeys flow control, concurrency limits, GOAWAY, PING and SETTINGS. After an error it closes the
@@ -23,7 +23,7 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// Sizes of the receive windows. Go's HTTP/2 client uses the same sizes, so that a connection exerts the same back
+// Sizes of the receive windows. They are the same as in Go's HTTP/2 client, so that a connection exerts the same back
 // pressure as a kubelet's.
 const (
 	connWindow          = 1 << 30
@@ -38,10 +38,11 @@ const (
 // 250.
 const defaultMaxStreams = 100
 
-// maxFrame is the largest frame that every peer accepts (RFC 9113, 4.2).
+// maxFrame is the maximum size of a frame, in bytes, that every peer must accept (RFC 9113, 4.2).
 const maxFrame = 16384
 
-// Sizes of the buffer in which decrypted bytes are split into frames. A DATA frame may be larger than the buffer.
+// Sizes of the buffer in which a connection splits decrypted bytes into frames. A DATA frame may be larger than the
+// buffer.
 const (
 	smallBuffer = 1 << 10
 	largeBuffer = 32 << 10
@@ -53,26 +54,28 @@ type Options struct {
 	TLS *tls.Config
 	// DialContext opens the TCP connection. Nil means net.Dialer.
 	DialContext func(ctx context.Context, network, address string) (net.Conn, error)
-	// ReadBuffer is the size in bytes of a read buffer between TCP and TLS. A buffer saves system calls. Zero means no
+	// ReadBuffer is the size in bytes of a read buffer between TCP and TLS, which saves system calls. Zero means no
 	// buffer, which saves memory if many connections are silent.
 	ReadBuffer int
-	// Poller, if set, wakes the reader of this connection together with the readers of other connections. Use it for
-	// many mostly silent connections for which a delay of a few milliseconds does not matter.
+	// Poller wakes the reader of this connection together with the readers of other connections. Use it for many mostly
+	// silent connections for which a delay of a few milliseconds does not matter. Nil means that the runtime wakes the
+	// reader.
 	Poller *Poller
-	// StampArrivals enables Stream.Waited. It costs a few hundred nanoseconds per read.
+	// StampArrivals enables Stream.Waited. The timestamps cost a few hundred nanoseconds per read.
 	StampArrivals bool
-	// Deferred leaves received bytes unread until the Pool or the owner of the connection calls Receive. Use it for a
-	// client that wakes up often anyway. With StampArrivals, the arrival time of an answer is still known. Deferred has
-	// an effect only for TCP connections on Linux.
+	// Deferred means that the connection leaves received bytes unread until the Pool or the owner calls Receive. Use it
+	// for a client that wakes up often anyway. With StampArrivals, the arrival time of an answer is still known.
+	// Deferred has an effect only for TCP connections on Linux.
 	Deferred bool
 	// StreamWindow is the flow-control window of a stream in bytes. Zero means 4 MiB, as in Go's client.
 	StreamWindow uint32
 	// Queued makes a separate goroutine write all queued frames together, so that opening a stream never waits for the
-	// network. Without Queued, a goroutine that sends a frame writes that frame itself, and also frames that other
-	// goroutines queue in the meantime.
+	// network. Without Queued, the goroutine that sends a frame also writes it, with the frames that other goroutines
+	// queue in the meantime.
 	Queued bool
-	// Ping is the silence on the connection after which a PING is sent. If the PING is not answered within 15 s, the
-	// connection is lost. Zero means no PINGs; a dead connection then looks like a silent one. client-go uses 30 s.
+	// Ping is the time without received data after which the client sends a PING. If no answer arrives within 15 s, the
+	// connection counts as lost. Zero means no PINGs; a dead connection then looks like a silent one. client-go uses 30
+	// s.
 	Ping time.Duration
 	// Urgent is the number of streams that Open keeps free for urgent requests, so that a node with a hundred starting
 	// pods can still renew its Lease. TryOpen does not keep them free.
@@ -90,20 +93,20 @@ type Conn struct {
 	settled   chan struct{} // closed when the server's first SETTINGS arrive
 	pool      *Pool         // nil without a pool
 
-	// The read loop uses these fields or, on a deferred connection, Receive. reading guards them.
+	// Only the read loop or, on a deferred connection, Receive uses these fields. reading guards them.
 	reading     sync.Mutex
 	lastReceive time.Time
 	deferred    deferral       // nil if there is a read loop
 	over        bool           // every handler's End was called because the connection ended
-	waited      *time.Duration // how long the bytes of the last read had waited; nil if unknown
+	waited      *time.Duration // how long the last byte of the last read had waited; nil if unknown
 	frames      frameReader
 	fields      fieldReader
 	block       blockReader
-	lastRead    atomic.Int64 // nanoseconds since born, for pings
+	lastRead    atomic.Int64 // time of the last read in nanoseconds since born, for pings
 
 	mu            sync.Mutex
-	change        sync.Cond // signals a free stream, or the end of the connection
-	wake          sync.Cond // wakes the writer: something is queued, or the connection has ended
+	change        sync.Cond // signals that a stream is free, or that the connection has ended
+	wake          sync.Cond // wakes the writer goroutine: something is queued, or the connection has ended
 	out, spare    []byte    // bytes to send; the spare buffer
 	replies       int       // number of frames in out that answer frames of the server
 	writing       bool
@@ -151,7 +154,8 @@ func connect(ctx context.Context, addr string, o Options, p *Pool) (*Conn, error
 	}
 	config := o.TLS.Clone()
 	config.NextProtos = []string{http2.NextProtoTLS}
-	// Dynamic sizing first sends small records, which helps browsers. Here it only costs more system calls.
+	// With dynamic sizing, a connection first sends small records. This helps browsers, but here it only costs more
+	// system calls.
 	config.DynamicRecordSizingDisabled = true
 	if config.ServerName == "" {
 		config.ServerName = host
@@ -177,7 +181,7 @@ func connect(ctx context.Context, addr string, o Options, p *Pool) (*Conn, error
 	var waited *time.Duration
 	if o.StampArrivals {
 		if waited = stampArrivals(raw); waited == nil {
-			later = nil // without arrival times, the time that answers wait unread would count as latency
+			later = nil // otherwise the time that answers wait unread would count as latency
 		}
 	}
 	below := raw
@@ -187,7 +191,7 @@ func connect(ctx context.Context, addr string, o Options, p *Pool) (*Conn, error
 	tc := tls.Client(below, config)
 	if err := tc.HandshakeContext(ctx); err != nil {
 		raw.Close()
-		if strings.Contains(err.Error(), "no application protocol") { // the alert has no exported type
+		if strings.Contains(err.Error(), "no application protocol") { // crypto/tls exports no type for this alert
 			return nil, fmt.Errorf("%s %w: %w", addr, ErrNoHTTP2, err)
 		}
 		return nil, err
@@ -211,7 +215,7 @@ func connect(ctx context.Context, addr string, o Options, p *Pool) (*Conn, error
 	}
 }
 
-// take adds a connection to the poller. If p is nil, it turns the connection into a socket, see unscheduled.
+// take adds a connection to the poller. If p is nil, it turns the connection into a socket (see unscheduled).
 func (p *Poller) take(nc net.Conn) (net.Conn, error) {
 	if p == nil {
 		return unscheduled(nc), nil
@@ -219,7 +223,6 @@ func (p *Poller) take(nc net.Conn) (net.Conn, error) {
 	return p.add(nc)
 }
 
-// buffered is a connection with a read buffer.
 type buffered struct {
 	net.Conn
 	r *bufio.Reader
@@ -336,8 +339,8 @@ func (c *Conn) fail(err error) {
 	c.mu.Unlock()
 }
 
-// failLocked ends the connection with err and wakes all waiters. Only the first call has an effect. The read loop then
-// ends the streams. The caller holds mu.
+// failLocked ends the connection with err and wakes all waiters. Only the first call has an effect. Afterwards the read
+// loop ends the streams. The caller holds mu.
 func (c *Conn) failLocked(err error) {
 	if c.err != nil {
 		return
@@ -348,7 +351,7 @@ func (c *Conn) failLocked(err error) {
 	if c.ping != nil {
 		c.ping.Stop()
 	}
-	// tls.Conn.Close is not used, because it would wait for a blocked writer.
+	// Do not use tls.Conn.Close, because it would wait for a blocked writer.
 	_ = c.raw.Close()
 	if c.deferred != nil {
 		go c.Receive() // there is no read loop to notify the streams

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// unwatched is a TCP connection that Go's runtime does not poll, so incoming data wakes no goroutine. Until its method
-// deferReads is called, a read waits for data, as the handshake requires. Afterwards a read without data fails with
+// unwatched is a TCP connection that Go's runtime does not poll, so incoming data wakes no goroutine. A read waits for
+// data until deferReads is called, because the handshake requires this. Afterwards a read without data fails with
 // errNothing.
 type unwatched struct {
 	descriptor
@@ -67,7 +67,7 @@ func (u *unwatched) Read(p []byte) (int, error) {
 func (u *unwatched) Write(p []byte) (int, error) { return u.write(p, u.awaitWritable) }
 
 func (u *unwatched) awaitWritable(deadline time.Time) error {
-	wait := 50 * time.Millisecond // short, because Close waits for it
+	wait := 50 * time.Millisecond // short, because Close waits until it has passed
 	if !deadline.IsZero() {
 		if wait = min(wait, time.Until(deadline)); wait <= 0 {
 			return os.ErrDeadlineExceeded
@@ -77,7 +77,7 @@ func (u *unwatched) awaitWritable(deadline time.Time) error {
 	return nil
 }
 
-// await waits until the descriptor is ready or closed, but no longer than the duration most.
+// await waits until the descriptor is ready or closed, or the time most has passed.
 func (u *unwatched) await(events int16, most time.Duration) {
 	u.mu.RLock()
 	defer u.mu.RUnlock()
@@ -86,7 +86,7 @@ func (u *unwatched) await(events int16, most time.Duration) {
 	}
 }
 
-// Close implements net.Conn. A read that is waiting returns.
+// Close implements net.Conn. It also ends a read that is waiting.
 func (u *unwatched) Close() error {
 	_ = u.Control(func(fd uintptr) { _ = unix.Shutdown(int(fd), unix.SHUT_RD) }) // sends nothing to the peer
 	u.mu.Lock()

@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// descriptor is a TCP connection that the runtime's poller does not watch. The types that embed it define how reads and
-// writes wait. crypto/tls ensures that there is at most one reader and one writer at a time. A descriptor supports no
-// read deadline.
+// descriptor is a TCP connection that the runtime's poller does not watch. The types that embed descriptor define how
+// reads and writes wait. crypto/tls ensures that there is at most one reader and one writer at a time. A descriptor
+// supports no read deadline.
 type descriptor struct {
 	local, remote net.Addr
 
@@ -39,7 +39,6 @@ func (d *descriptor) takeOver(tcp *net.TCPConn) error {
 	return nil
 }
 
-// call performs one system call with the file descriptor.
 func (d *descriptor) call(call func(fd uintptr) (uintptr, syscall.Errno)) (int, syscall.Errno) {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
@@ -54,15 +53,15 @@ func (d *descriptor) call(call func(fd uintptr) (uintptr, syscall.Errno)) (int, 
 	}
 }
 
-// move performs one read or write system call with p. It does not wait.
+// move performs one read or write system call, with the given number, for the bytes p. It does not wait.
 func (d *descriptor) move(number uintptr, p []byte) (int, syscall.Errno) {
 	return d.call(func(fd uintptr) (uintptr, syscall.Errno) {
 		return rawCall(number, fd, p)
 	})
 }
 
-// write writes all of p. When the socket is full, it calls await, which waits until more can be written or the deadline
-// passes. A zero deadline means no limit.
+// write writes all of p. When the socket is full, it calls await, which must wait until more can be written or the
+// deadline passes. A zero deadline means no limit.
 func (d *descriptor) write(p []byte, await func(deadline time.Time) error) (written int, err error) {
 	for written < len(p) {
 		n, errno := d.move(syscall.SYS_WRITE, p[written:])

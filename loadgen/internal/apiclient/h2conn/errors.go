@@ -7,7 +7,7 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// Errors of a connection that accepts no more streams. The request may be tried again on another connection.
+// Errors of a connection that accepts no more streams. The caller may send the request on another connection.
 var (
 	ErrClosed = errors.New("connection closed")
 	ErrGoAway = errors.New("server is closing the connection (GOAWAY)")
@@ -16,7 +16,7 @@ var (
 // ErrNoHTTP2 means that the server accepts TLS connections but does not offer HTTP/2.
 var ErrNoHTTP2 = errors.New("does not offer HTTP/2")
 
-// ErrBusy means that all streams that the server allows are in use. Only calls that do not wait for a free stream
+// ErrBusy means that all streams that the server allows are in use. Only functions that do not wait for a free stream
 // return it.
 var ErrBusy = errors.New("no free stream")
 
@@ -37,8 +37,8 @@ func (e *DialError) Error() string { return fmt.Sprintf("connect to %s: %v", e.A
 
 func (e *DialError) Unwrap() error { return e.Err }
 
-// LostError means that the peer closed the connection, or that the network failed. If the peer closed it in an orderly
-// way, Err is io.EOF.
+// LostError means that the peer closed the connection, or that the network failed. Err is io.EOF if the peer closed the
+// connection in an orderly way.
 type LostError struct{ Err error }
 
 func (e *LostError) Error() string { return fmt.Sprintf("connection lost: %v", e.Err) }
@@ -50,7 +50,8 @@ type ResetError struct{ Code http2.ErrCode }
 
 func (e *ResetError) Error() string { return fmt.Sprintf("stream reset by the server: %s", e.Code) }
 
-// GoAwayError reports a GOAWAY of the server, with the reason that the server gave. errors.Is(e, ErrGoAway) is true.
+// GoAwayError means that the server sent a GOAWAY. It contains the reason that the server gave. errors.Is(e, ErrGoAway)
+// is true.
 type GoAwayError struct {
 	Code  http2.ErrCode
 	Debug string // the first 200 bytes of the server's debug data

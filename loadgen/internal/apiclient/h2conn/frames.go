@@ -9,38 +9,38 @@ import (
 
 const frameHeaderLen = 9
 
-// frame is a received frame, or a piece of a DATA frame. Its payload is valid until the next frame is read.
+// frame is a received frame, or a part of a DATA frame. Its payload is valid until the next frame is read.
 type frame struct {
 	kind  http2.FrameType
 	flags http2.Flags
 	id    uint32
-	// payload is the content of the frame without padding and priority, or one piece of the content of a DATA frame.
+	// payload is the content of the frame without padding and priority, or a part of the content of a DATA frame.
 	payload []byte
-	// size is the number of bytes of a piece of DATA that count for flow control, padding included.
+	// size is the number of bytes of DATA that count for flow control, including padding.
 	size int
 	last bool
 }
 
-// frameReader splits the bytes from a server into frames. It returns a DATA frame in pieces, as they arrive, so the
-// frame may be larger than the buffer. Errors are a *ProtocolError or an error of the reader: io.EOF between frames,
-// io.ErrUnexpectedEOF within a frame. After a *ProtocolError with a Stream, reading may continue.
+// frameReader splits the bytes from a server into frames. It returns a DATA frame in parts, as their bytes arrive, so
+// the frame may be larger than the buffer. An error is a *ProtocolError or an error of the reader: io.EOF between
+// frames, io.ErrUnexpectedEOF within a frame. After a *ProtocolError with a Stream, reading may continue.
 type frameReader struct {
 	r     io.Reader
-	small int // length of buf, unless a frame requires more
+	small int // length of buf, unless a frame requires a longer one
 	buf   []byte
 	at    int // buf[at:end] has been read but not returned
 	end   int
 
 	data  frame  // the current DATA frame
-	left  int    // remaining bytes of data
-	block uint32 // stream whose header block is incomplete
+	left  int    // number of bytes of data that have not been returned
+	block uint32 // stream whose header block is incomplete; 0 if none
 }
 
 func newFrameReader(r io.Reader, size int) frameReader {
 	return frameReader{r: r, small: size, buf: make([]byte, size)}
 }
 
-// next returns the next frame or, for DATA, the next piece of a frame.
+// next returns the next frame or the next part of a DATA frame.
 func (f *frameReader) next() (frame, error) {
 	if f.left > 0 {
 		return f.piece()
@@ -72,7 +72,7 @@ func (f *frameReader) next() (frame, error) {
 	if err != nil {
 		return fr, unexpected(err)
 	}
-	if err := f.order(fr); err != nil { // only after need: if need fails, next runs again for the same frame
+	if err := f.order(fr); err != nil { // call order after need: if need fails, next runs again for the same frame
 		return fr, err
 	}
 	f.at += frameHeaderLen + length
@@ -111,7 +111,7 @@ func (f *frameReader) need(n int) ([]byte, error) {
 	return f.buf[f.at : f.at+n], nil
 }
 
-// room moves buf[at:end] to the start of the buffer, and makes sure that the buffer has room for n bytes.
+// room moves buf[at:end] to the start of the buffer, and makes the buffer at least n bytes long.
 func (f *frameReader) room(n int) {
 	to := f.buf
 	if n > len(f.buf) || len(f.buf) > f.small && n <= f.small && f.end-f.at <= f.small {
@@ -206,7 +206,7 @@ func (fr *frame) check() error {
 		return size(n == 4)
 	case http2.FrameWindowUpdate:
 		if n == 4 && fr.number() == 0 {
-			return malformed(fr.id, "WINDOW_UPDATE of 0") // an error of the connection if id is 0
+			return malformed(fr.id, "WINDOW_UPDATE of 0") // if id is 0, this error ends the connection
 		}
 		return size(n == 4)
 	}
@@ -243,8 +243,8 @@ func (fr *frame) wrongLength() error {
 	return &ProtocolError{Code: http2.ErrCodeFrameSize, Reason: fr.kind.String() + " frame of a wrong length"}
 }
 
-// number returns the first field of the payload without its reserved bit: the increment of a WINDOW_UPDATE, or the last
-// stream id of a GOAWAY.
+// number returns the first number in the payload, without the reserved bit: the increment of a WINDOW_UPDATE, or the
+// last stream id of a GOAWAY.
 func (fr *frame) number() uint32 { return binary.BigEndian.Uint32(fr.payload) & (1<<31 - 1) }
 
 func appendFrame(b []byte, kind http2.FrameType, flags http2.Flags, id uint32, length int) []byte {

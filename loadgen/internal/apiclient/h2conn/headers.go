@@ -18,7 +18,7 @@ type blockReader struct {
 	ended  bool // END_STREAM
 }
 
-// headers collects the frames of a header block. It passes the complete block to the method header.
+// headers collects the frames of a header block, and passes the complete block to the method header.
 func (c *Conn) headers(f frame) error {
 	whole := f.flags.Has(http2.FlagHeadersEndHeaders)
 	b := &c.block

@@ -8,9 +8,9 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// Neither side uses a dynamic table (SETTINGS_HEADER_TABLE_SIZE is 0). This adds a few hundred bytes to each answer,
-// but saves 8 KB of memory per connection. It also allows reading a header block without state from earlier blocks, and
-// skipping unneeded fields.
+// Neither client nor server uses a dynamic table (SETTINGS_HEADER_TABLE_SIZE is 0). This adds a few hundred bytes to
+// each answer, but saves 8 KB of memory per connection. The client also needs no state from earlier header blocks, and
+// can skip unneeded fields.
 
 // Indexes of the static table (RFC 7541, appendix A).
 const (
@@ -38,16 +38,16 @@ type fields struct {
 	invalid string
 }
 
-// fieldReader reads header blocks. It compares encoded names, and decodes only the values of needed fields.
+// fieldReader reads header blocks. It does not decode names, and decodes only the values of needed fields.
 type fieldReader struct {
 	scratch bytes.Buffer
-	// The last content type, encoded and decoded. A server sends few different content types, so most need no decoding.
+	// The last content type, encoded and decoded. A server sends only a few content types, so most need no decoding.
 	typeCoded []byte
 	typeHuff  bool
 	typeText  string
 }
 
-// coded is an encoded string literal.
+// coded is an encoded string literal of HPACK.
 type coded struct {
 	bytes []byte
 	huff  bool
@@ -90,7 +90,7 @@ func (r *fieldReader) read(block []byte, f *fields) bool {
 				return false
 			}
 			if index <= staticLastStatus && index >= staticStatus {
-				index = staticStatus // only the name comes from this entry
+				index = staticStatus // only the name comes from the static table
 			}
 			b = 0
 		}
@@ -113,7 +113,8 @@ func (r *fieldReader) read(block []byte, f *fields) bool {
 	return true
 }
 
-// value stores the value of a field if the field is needed.
+// value stores the value of the field with the given index, if the field is needed. It returns false if the Huffman
+// code of the value is invalid.
 func (r *fieldReader) value(index int, v coded, f *fields) bool {
 	switch index {
 	case staticStatus:
@@ -177,7 +178,7 @@ func (r *fieldReader) text(v coded) ([]byte, bool) {
 	return r.scratch.Bytes(), err == nil
 }
 
-// literalNames are the names of the needed fields, for servers that send names as literals.
+// literalNames contains the names of the needed fields, for servers that send names as literals.
 var literalNames = func() (names []literalName) {
 	for index, name := range map[int]string{
 		staticStatus: ":status", staticContentLength: "content-length",
@@ -210,7 +211,7 @@ func indexOf(name coded) int {
 	return 0
 }
 
-// cutInt parses the integer at the start of p (RFC 7541, 5.1).
+// cutInt parses the integer at the start of p, and returns it and the bytes after it (RFC 7541, 5.1).
 func cutInt(p []byte, prefix uint) (n int, rest []byte, ok bool) {
 	if len(p) == 0 {
 		return 0, nil, false
@@ -235,7 +236,7 @@ func cutInt(p []byte, prefix uint) (n int, rest []byte, ok bool) {
 	return 0, nil, false
 }
 
-// cutString parses the string literal at the start of p (RFC 7541, 5.2).
+// cutString parses the string literal at the start of p, and returns it and the bytes after it (RFC 7541, 5.2).
 func cutString(p []byte) (s coded, rest []byte, ok bool) {
 	if len(p) == 0 {
 		return s, nil, false

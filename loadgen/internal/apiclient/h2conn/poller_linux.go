@@ -14,11 +14,11 @@ import (
 )
 
 // Poller wakes the readers of many connections together. Go's own poller wakes an idle process for each answer, which
-// costs more than reading the answer. While data keeps arriving, a Poller checks for data only once per interval.
-// Otherwise it waits for data.
+// costs more than reading the answer. While data keeps arriving, a Poller checks for it only once per interval. When no
+// data arrives, the Poller waits until there is some.
 //
 // The sockets are in an epoll set that the runtime does not watch. This set is in a second epoll set, which the runtime
-// watches and which reports the first set once each time it is armed (EPOLLONESHOT).
+// watches. The second set reports the first one only once each time it is armed (EPOLLONESHOT).
 type Poller struct {
 	every   time.Duration
 	sockets int
@@ -60,10 +60,10 @@ func NewPoller(every time.Duration) (*Poller, error) {
 	return p, nil
 }
 
-// once is the event for which the second epoll set watches the set of sockets.
+// once is the event for which the second epoll set (see Poller) watches the set of sockets.
 var once = unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLONESHOT}
 
-// Close ends the poller. Afterwards, a read on a connection that is still open would never return.
+// Close ends the poller. Close its connections first, because a read on an open connection would never return.
 func (p *Poller) Close() {
 	p.gate.Close()
 	<-p.ended
@@ -76,7 +76,7 @@ func (p *Poller) run(gate syscall.RawConn) {
 	opened := func(fd uintptr) bool { return ready(int(fd), events[:1]) != 0 }
 	for gate.Read(opened) == nil {
 		for n := p.look(events); n > 0; n = p.look(events) {
-			if n < len(events) { // if the array was full, more events may be ready
+			if n < len(events) { // if events is full, more connections may be ready
 				time.Sleep(p.every)
 			}
 		}

@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// restoreAfter is the wait after a failed dial before the pool replaces a lost connection. It applies only while the
-// pool has other connections.
+// restoreAfter is the wait after a failed dial before the pool dials again to replace a lost connection. It applies
+// only while the pool has a connection with a free stream.
 const restoreAfter = time.Second
 
-// Pool holds the connections of one client to one server. New streams alternate between the first `spread` connections,
-// and use further connections when these are full. Several connections are needed because a server has one write loop
-// per connection: with a single connection, a client would measure the queue of that loop. Lost connections are
-// dropped, and no request is sent again. A Pool is safe for concurrent use.
+// Pool holds the connections of one client to one server. New streams use a fixed number of connections (the spread) in
+// turn, and other connections only when these are full. A server has one write loop per connection, so with a single
+// connection a client would measure the queue of that loop. The pool drops lost connections, and sends no request
+// again. A Pool is safe for concurrent use.
 type Pool struct {
 	addr    string
 	options Options
@@ -25,19 +25,19 @@ type Pool struct {
 
 	mu        sync.Mutex
 	conns     []*Conn // accept new streams
-	leaving   []*Conn // accept no new streams, but have open streams
+	leaving   []*Conn // accept no new streams, but still have open streams
 	next      int
 	dialling  *dialling // current dial; nil if no dial is in progress
 	failures  int64
 	failure   error
 	restoreAt time.Time
 	closed    bool
-	reads     []*Conn // used by Receive, to reuse the memory
+	reads     []*Conn // memory that Receive reuses
 
-	// rmu is the innermost lock: it may be taken while holding the pool's mu or a connection's mu, and no lock may be
-	// taken while holding rmu.
+	// rmu is the innermost lock: a goroutine may lock it while it holds the pool's mu or a connection's mu. It must not
+	// lock another mutex while it holds rmu.
 	rmu     sync.Mutex
-	starved atomic.Bool   // a goroutine waits for changed
+	starved atomic.Bool   // a goroutine waits until changed is closed
 	changed chan struct{} // the channel that Changed returns
 }
 
@@ -54,7 +54,7 @@ func NewPool(addr string, o Options, spread int) *Pool {
 	return p
 }
 
-// Open dials connections until the pool has `spread` connections, so that no measured stream waits for a handshake.
+// Open dials until the pool has as many connections as its spread, so that no measured stream waits for a handshake.
 func (p *Pool) Open(ctx context.Context) error {
 	for {
 		p.mu.Lock()
@@ -80,8 +80,8 @@ func (p *Pool) Open(ctx context.Context) error {
 	}
 }
 
-// TryAcquire returns a connection with a free stream. It does not reserve the stream. If no stream is free, it starts a
-// dial, unless one is in progress, and returns ErrBusy; Changed reports when to try again. After Close it returns
+// TryAcquire returns a connection with a free stream. It does not reserve the stream. If no stream is free, it returns
+// ErrBusy, and starts a dial unless one is in progress; Changed reports when to try again. After Close it returns
 // ErrClosed.
 func (p *Pool) TryAcquire() (*Conn, error) {
 	p.mu.Lock()
@@ -91,8 +91,8 @@ func (p *Pool) TryAcquire() (*Conn, error) {
 	}
 	c := p.pick()
 	if c == nil {
-		// From now on, every stream that ends wakes the waiters. Pick again, for streams that have ended since the
-		// first pick.
+		// From now on, every stream that ends closes the channel changed. Pick again, because a stream may have ended
+		// since the first pick.
 		p.starve()
 		if c = p.pick(); c == nil {
 			p.dial()
@@ -105,7 +105,7 @@ func (p *Pool) TryAcquire() (*Conn, error) {
 	return c, nil
 }
 
-// Acquire is like TryAcquire, but waits for a free stream. If a dial fails in the meantime, it returns the *DialError.
+// Acquire is like TryAcquire, but waits for a free stream. If a dial fails while it waits, it returns the *DialError.
 func (p *Pool) Acquire(ctx context.Context) (*Conn, error) {
 	for {
 		before, _ := p.Failed()
@@ -184,7 +184,7 @@ func (p *Pool) Close() {
 	p.notify()
 }
 
-// pick returns a connection with a free stream, or nil. The caller holds mu.
+// pick returns a connection with a free stream. It returns nil if all streams are in use. The caller holds mu.
 func (p *Pool) pick() *Conn {
 	first := min(p.spread, len(p.conns))
 	for i, c := range p.conns {
@@ -238,7 +238,7 @@ func (p *Pool) dial() *dialling {
 			p.failures++
 			p.failure = err
 			p.restoreAt = time.Now().Add(restoreAfter)
-		case c.Err() == nil: // otherwise it has already ended
+		case c.Err() == nil: // otherwise the connection has already ended
 			p.conns = append(p.conns, c)
 		}
 		p.mu.Unlock()
@@ -259,7 +259,8 @@ func (p *Pool) ended(c *Conn) {
 	p.notify()
 }
 
-// starve makes Changed return an open channel, which the next change will close. The caller holds mu.
+// starve makes Changed return an open channel. The next free stream, new connection or failed dial closes the channel.
+// The caller holds mu.
 func (p *Pool) starve() {
 	p.rmu.Lock()
 	defer p.rmu.Unlock()

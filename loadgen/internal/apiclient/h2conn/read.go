@@ -8,11 +8,10 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// deferral is a connection whose reads, after a call of deferReads, return errNothing instead of waiting for data.
+// deferral is a connection whose reads return errNothing instead of waiting for data, once deferReads has been called.
 type deferral interface{ deferReads() }
 
-// errNothing means that no data has arrived. It is a temporary error for crypto/tls, so that reading can continue
-// later.
+// errNothing means that no data has arrived. For crypto/tls it is a temporary error, so that later reads can succeed.
 var errNothing error = nothing{}
 
 type nothing struct{}
@@ -76,8 +75,8 @@ func (c *Conn) readFrame() bool {
 	return c.failed(err)
 }
 
-// failed handles a read error. It ends the stream that the error belongs to, or the connection if it belongs to no
-// stream. It reports whether the connection is still usable.
+// failed handles a read error. It ends the stream to which the error belongs, or the connection if the error belongs to
+// no stream. It reports whether the connection is still usable.
 func (c *Conn) failed(err error) bool {
 	var protocol *ProtocolError
 	switch {
@@ -153,7 +152,7 @@ func (c *Conn) handle(f frame) error {
 	return nil // other kinds of frames are ignored (RFC 9113, 4.1)
 }
 
-// opened returns an error if the stream with this id was never opened (RFC 9113, 5.1).
+// opened returns an error if the client never opened the stream with this id (RFC 9113, 5.1).
 func (c *Conn) opened(id uint32) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -194,7 +193,7 @@ func (c *Conn) data(f frame) error {
 	return err
 }
 
-// begin returns the stream with the given id, whose handler will be called, or nil if the stream has ended.
+// begin returns the stream with the given id, or nil if it has ended. Call it before a call of the stream's handler.
 func (c *Conn) begin(id uint32) *Stream {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -202,8 +201,8 @@ func (c *Conn) begin(id uint32) *Stream {
 	return c.current
 }
 
-// finish is called after each call of a handler's method. It ends the stream if the answer is complete or the stream
-// was cancelled.
+// finish ends the stream if the answer is complete or the stream was cancelled. Call it after each call of a handler's
+// method.
 func (c *Conn) finish(s *Stream, ended bool) {
 	c.mu.Lock()
 	c.current = nil

@@ -22,8 +22,8 @@ type socket struct {
 	arrivals
 }
 
-// most is the maximum number of bytes per system call. It limits how long the garbage collector waits for a running
-// call.
+// most is the maximum number of bytes of a read or write system call. It limits how long the garbage collector waits
+// for the call.
 const most = 64 << 10
 
 // unscheduled turns a TCP connection into a socket. It returns other connections unchanged.
@@ -41,8 +41,8 @@ func unscheduled(nc net.Conn) net.Conn {
 	return s
 }
 
-// stampArrivals makes each read on nc store how long its bytes had waited to be read. It returns a pointer to this
-// duration, or nil if nc does not support it.
+// stampArrivals makes each read on nc store how long its last byte had waited to be read. It returns a pointer to this
+// duration, or nil if nc does not support arrival times.
 func stampArrivals(nc net.Conn) (waited *time.Duration) {
 	switch s := nc.(type) {
 	case *socket:
@@ -82,17 +82,17 @@ func (s *socket) failed(op string, err error) error {
 	if errno, ok := err.(syscall.Errno); ok {
 		return &net.OpError{Op: op, Net: "tcp", Source: s.LocalAddr(), Addr: s.RemoteAddr(), Err: os.NewSyscallError(op, errno)}
 	}
-	return err // from the runtime: deadline exceeded or connection closed
+	return err // the runtime's error: deadline exceeded or connection closed
 }
 
 type transfer struct {
 	p     []byte // remaining bytes
-	n     int    // number of bytes moved
+	n     int    // number of bytes read or written
 	errno syscall.Errno
-	step  func(fd uintptr) bool // read or write; kept, to avoid a closure for each call
+	step  func(fd uintptr) bool // read or write; stored, to avoid a closure for each call
 }
 
-// run calls step each time the descriptor may be ready, until step returns true.
+// run reads or writes p: it calls step each time the descriptor may be ready, until step returns true.
 func (t *transfer) run(p []byte, ready func(func(fd uintptr) bool) error) (int, error) {
 	t.p, t.n, t.errno = p, 0, 0
 	err := ready(t.step)
@@ -103,7 +103,7 @@ func (t *transfer) run(p []byte, ready func(func(fd uintptr) bool) error) (int, 
 	return t.n, err
 }
 
-// read reads one piece. It returns false if the descriptor is not ready, otherwise true.
+// read performs one read system call. It returns false if the descriptor is not ready, otherwise true.
 func (s *socket) read(fd uintptr) bool {
 	if !s.on {
 		return s.in.move(syscall.SYS_READ, fd)
@@ -111,7 +111,7 @@ func (s *socket) read(fd uintptr) bool {
 	return s.in.moved(func() (uintptr, syscall.Errno) { return s.receive(fd, s.in.p, most) })
 }
 
-// write writes until nothing is left. It returns false if the descriptor is not ready, and true at the end or on an
+// write writes the remaining bytes. It returns false if the descriptor is not ready, and true at the end or on an
 // error.
 func (t *transfer) write(fd uintptr) bool {
 	for len(t.p) > 0 && t.errno == 0 {
@@ -122,12 +122,11 @@ func (t *transfer) write(fd uintptr) bool {
 	return true
 }
 
-// move performs one system call. It returns false if the descriptor is not ready.
+// move performs one read or write system call. It returns false if the descriptor is not ready.
 func (t *transfer) move(call, fd uintptr) bool {
 	return t.moved(func() (uintptr, syscall.Errno) { return rawCall(call, fd, t.p) })
 }
 
-// rawCall performs one raw read or write system call with p.
 func rawCall(call, fd uintptr, p []byte) (uintptr, syscall.Errno) {
 	if call == syscall.SYS_WRITE {
 		rawWrite()

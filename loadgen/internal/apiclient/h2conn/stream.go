@@ -38,14 +38,14 @@ type Header struct {
 // must not call Open or RoundTrip.
 type Handler interface {
 	Header(Header)
-	// Data receives a piece of the body. The piece is valid only during the call.
+	// Data receives the next bytes of the body. They are valid only during the call.
 	Data([]byte)
-	// End is the last call. Its argument is nil if the response is complete. Otherwise it is a *ResetError,
-	// *GoAwayError, *LostError, *ProtocolError, ErrTruncated, ErrClosed, or the argument of CancelWith.
+	// End is the last method that is called. Its argument is nil if the response is complete. Otherwise it is a
+	// *ResetError, *GoAwayError, *LostError, *ProtocolError, ErrTruncated, ErrClosed, or the argument of CancelWith.
 	End(error)
 }
 
-// Stream is a request in flight. A zero Stream can be passed to TryOpen.
+// Stream is a request in flight. The zero Stream is for TryOpen, which fills it in.
 type Stream struct {
 	conn    *Conn
 	id      uint32
@@ -53,11 +53,11 @@ type Stream struct {
 
 	// conn.mu guards these fields.
 	sendWindow int64
-	kept       []byte // buffer for rest, kept for reuse
-	rest       []byte // the part of the body that flow control does not allow yet
-	held       bool   // set by HoldWindow: only Release returns receive window
+	kept       []byte // memory for rest, reused
+	rest       []byte // the part of the body that flow control does not allow to send yet
+	held       bool   // set by HoldWindow: only Release returns the receive window to the server
 	unreported int    // bytes read since the stream's last WINDOW_UPDATE
-	stopped    error  // error with which the read loop calls End after the handler's current call
+	stopped    error  // error for End, which the read loop calls after the handler's current call
 
 	// The read loop uses these fields.
 	headed bool  // headers were read
@@ -66,7 +66,7 @@ type Stream struct {
 }
 
 // Waited returns how long the bytes that the Handler receives had waited in the kernel before they were read, or 0 if
-// unknown. If the bytes arrived in several pieces, it is the wait of the last piece. Only methods of the Handler may
+// unknown. If the bytes arrived at different times, it is the wait of the last byte. Only methods of the Handler may
 // call Waited.
 func (s *Stream) Waited() time.Duration {
 	if s.conn == nil || s.conn.waited == nil {
@@ -75,7 +75,7 @@ func (s *Stream) Waited() time.Duration {
 	return *s.conn.waited
 }
 
-// Deferred reports whether the connection is read only when Receive is called.
+// Deferred reports whether the connection reads only when Receive is called.
 func (s *Stream) Deferred() bool { return s.conn != nil && s.conn.deferred != nil }
 
 // Open sends a request. It waits for a free stream. If flow control does not allow sending the whole body yet, the
@@ -103,7 +103,7 @@ func (c *Conn) Open(r *Request, h Handler) (*Stream, error) {
 	return s, nil
 }
 
-// OpenFree is like Open, but does not wait. If fewer than least streams are free, it returns ErrBusy.
+// OpenFree is like Open, but does not wait. If the number of free streams is below least, it returns ErrBusy.
 func (c *Conn) OpenFree(r *Request, h Handler, least int) (*Stream, error) {
 	t := NewTemplate(*r)
 	c.mu.Lock()
@@ -142,7 +142,7 @@ func (c *Conn) TryQueue(s *Stream, t *Template, path, body []byte, h Handler) er
 	return c.try(s, t, path, body, h)
 }
 
-// try opens a stream if one is free, otherwise it returns an error. The caller holds mu.
+// try sends a request if a stream is free, otherwise it returns an error. The caller holds mu.
 func (c *Conn) try(s *Stream, t *Template, path, body []byte, h Handler) error {
 	if err := c.usable(); err != nil {
 		return err
@@ -154,7 +154,7 @@ func (c *Conn) try(s *Stream, t *Template, path, body []byte, h Handler) error {
 	return nil
 }
 
-// open queues the frames of a request. A free stream must be available. The caller holds mu.
+// open queues the frames of a request. A stream must be free. The caller holds mu.
 func open[T string | []byte](c *Conn, s *Stream, t *Template, path T, body []byte, h Handler) {
 	*s = Stream{
 		conn: c, id: c.nextID, handler: h, head: t.head,
@@ -186,9 +186,9 @@ func (s *Stream) Cancel() bool {
 	return c.cancel(s, http2.ErrCodeCancel)
 }
 
-// CancelWith cancels the stream and passes err to the handler's End. It calls End itself, unless a call of the handler
-// is in progress; then the read loop calls End after that call. It returns false if the stream has already ended or
-// been cancelled.
+// CancelWith cancels the stream and passes err to the handler's End. It calls End itself. But if a call of the handler
+// is in progress, the read loop calls End after that call. It returns false if the stream has already ended or been
+// cancelled.
 func (s *Stream) CancelWith(err error) bool {
 	c := s.conn
 	c.mu.Lock()
@@ -246,7 +246,7 @@ func (c *Conn) freed() {
 // maxBody is the maximum size, in bytes, of a response body that RoundTrip reads.
 const maxBody = 64 << 20
 
-// Response is a complete response, which RoundTrip returns.
+// Response is a complete response, as RoundTrip returns it.
 type Response struct {
 	Header
 	Body []byte

@@ -12,9 +12,9 @@ import (
 // connection.
 type Template struct {
 	method []byte // :method and :scheme
-	rest   []byte // the fields after :authority and :path
-	typed  []byte // content-type, only sent with a body
-	head   bool   // a response to HEAD has no body, regardless of its content-length
+	rest   []byte // encoded fields to send after :authority and :path
+	typed  []byte // encoded content-type, sent only with a body
+	head   bool   // method is HEAD: the response has no body, whatever its content-length
 }
 
 // NewTemplate returns the template of r. The template does not include Path, Body and Urgent.
@@ -39,8 +39,8 @@ func NewTemplate(r Request) *Template {
 	return t
 }
 
-// appendHeaders queues the HEADERS frame of a request, and CONTINUATION frames if the header block does not fit into
-// one frame. The caller holds mu.
+// appendHeaders queues the HEADERS frame of a request. If the header block does not fit into one frame, it also queues
+// CONTINUATION frames. The caller holds mu.
 func appendHeaders[T string | []byte](c *Conn, id uint32, t *Template, path T, body int) {
 	at := len(c.out)
 	b := appendFrame(c.out, http2.FrameHeaders, 0, id, 0)

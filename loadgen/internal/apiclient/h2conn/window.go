@@ -6,8 +6,8 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// take splits body into the part that may be sent now in one frame, and the rest. It subtracts the size of the part
-// from the send windows. The caller holds mu.
+// take splits body into two parts: now, which may be sent immediately in one frame, and rest, which must wait. It
+// subtracts the size of now from the send windows. The caller holds mu.
 func (c *Conn) take(s *Stream, body []byte) (now, rest []byte) {
 	n := int(max(0, min(int64(len(body)), c.sendWindow, s.sendWindow, maxFrame)))
 	c.sendWindow -= int64(n)
@@ -15,7 +15,7 @@ func (c *Conn) take(s *Stream, body []byte) (now, rest []byte) {
 	return body[:n], body[n:]
 }
 
-// push queues the part of body that flow control allows now. It returns the rest. The caller holds mu.
+// push queues the part of body that flow control allows to send now. It returns the rest. The caller holds mu.
 func (c *Conn) push(s *Stream, body []byte) []byte {
 	for len(body) > 0 {
 		var part []byte
@@ -31,7 +31,7 @@ func (c *Conn) push(s *Stream, body []byte) []byte {
 	return body
 }
 
-// resume queues, in order, as much of the waiting bodies as flow control allows now. The caller holds mu.
+// resume queues the parts of waiting bodies that flow control allows to send now, in order. The caller holds mu.
 func (c *Conn) resume() {
 	c.blocked = slices.DeleteFunc(c.blocked, func(s *Stream) bool {
 		if c.sendWindow > 0 {
@@ -74,8 +74,8 @@ func (c *Conn) window(f frame) error {
 	return nil
 }
 
-// received counts DATA that was read, and returns windows to the server with few, large WINDOW_UPDATE frames. The
-// caller holds mu.
+// received counts DATA that was read. It returns the receive windows to the server with few, large WINDOW_UPDATE
+// frames. The caller holds mu.
 func (c *Conn) received(s *Stream, size int, last bool) error {
 	if c.unreported += size; c.unreported >= connWindow/2 {
 		c.out = appendNumber(c.out, http2.FrameWindowUpdate, 0, uint32(c.unreported))
@@ -101,15 +101,15 @@ func (c *Conn) credit(s *Stream, n int) {
 }
 
 // HoldWindow makes the stream a slow consumer: from now on, only Release returns the stream's receive window to the
-// server. It must be called before half of the window has been received.
+// server. Call it before half of the window has been received.
 func (s *Stream) HoldWindow() {
 	s.conn.mu.Lock()
 	defer s.conn.mu.Unlock()
 	s.held = true
 }
 
-// Release returns up to n bytes of the receive window to the server, after HoldWindow. It returns the number of bytes,
-// which is at most the number of bytes received.
+// Release returns up to n bytes of the receive window to the server, after HoldWindow. Its result is the number of
+// these bytes, at most the number of received bytes.
 func (s *Stream) Release(n int) int {
 	c := s.conn
 	c.mu.Lock()

@@ -7,18 +7,17 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// writeTimeout is the minimum time without progress after which a write fails.
+// writeTimeout is the time without progress after which a write fails. The actual time may be up to twice as long.
 const writeTimeout = 15 * time.Second
 
-// pingTimeout is the time limit for the answer to a PING.
 const pingTimeout = 15 * time.Second
 
-// maxReplies is the maximum number of queued frames that answer frames of the server. Go's server has the same limit.
-// It bounds the memory that a server consumes by not reading the answers.
+// maxReplies is the maximum number of queued frames that answer frames of the server, as in Go's server. It limits the
+// client's memory if the server does not read the answers.
 const maxReplies = 10_000
 
-// handedOver is the maximum number of queued and unacknowledged bytes for which Flush writes to the socket itself. Such
-// a write cannot block, because every socket's send buffer is larger.
+// Flush writes to the socket itself if at most handedOver bytes are queued and unacknowledged. Such a write cannot
+// block, because every socket's send buffer is larger.
 const handedOver = 8 << 10
 
 // Maximum capacities of write buffers that are kept for reuse.
@@ -27,8 +26,8 @@ const (
 	keptBufferQueued = 256 << 10
 )
 
-// unlock sends the queued frames, and releases mu. The frames are written by the writer with Options.Queued, otherwise
-// by the caller or by a goroutine that is already writing.
+// unlock sends the queued frames, and releases mu. With Options.Queued, the writer goroutine writes the frames.
+// Otherwise the caller does, or a goroutine that is already writing.
 func (c *Conn) unlock() {
 	defer c.mu.Unlock()
 	switch {
@@ -55,7 +54,8 @@ func (c *Conn) write() {
 }
 
 // Flush sends the requests that were queued by TryQueue. With Options.Queued it never waits for the network: it leaves
-// large amounts of data to the writer, and writes small amounts itself, which is cheaper than waking the writer.
+// large amounts of data to the writer goroutine, and writes small amounts itself, which is cheaper than waking that
+// goroutine.
 func (c *Conn) Flush() {
 	c.mu.Lock()
 	defer c.unlock()
@@ -66,7 +66,7 @@ func (c *Conn) Flush() {
 	}
 }
 
-// hasRoom reports whether the socket's send buffer certainly has room for n more bytes. That is true if few bytes were
+// hasRoom reports whether a write of n bytes certainly fits into the socket's send buffer. It does if few bytes were
 // sent since the connection last had no open stream. Otherwise hasRoom asks the kernel.
 func (c *Conn) hasRoom(n int) bool {
 	if c.unanswered+n <= handedOver {
@@ -106,8 +106,8 @@ func (c *Conn) send() {
 }
 
 func (c *Conn) transmit(b []byte) error {
-	// Setting a deadline costs a timer operation. To do it rarely, set the deadline twice the timeout ahead, and again
-	// when less than the timeout is left.
+	// Setting a deadline costs a timer operation. To save them, set the deadline to twice the timeout from now, and set
+	// it again only when less than the timeout is left.
 	if now := time.Now(); c.deadline.Sub(now) < writeTimeout {
 		c.deadline = now.Add(2 * writeTimeout)
 		if err := c.nc.SetWriteDeadline(c.deadline); err != nil {

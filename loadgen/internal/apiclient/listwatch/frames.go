@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// Frames splits the body of a watch response into events. The body may arrive in pieces of any size.
+// Frames splits the body of a watch response into events. The body may arrive in chunks of any size.
 type Frames struct {
 	// Lines means that each event is one line, as in JSON. Otherwise a length of four bytes precedes each event, as in
 	// protobuf.
@@ -15,8 +15,8 @@ type Frames struct {
 	rest []byte // the incomplete event at the end of the data so far
 }
 
-// Feed reads the next piece of the body, and calls take for each event that is now complete. The event is valid only
-// during the call.
+// Feed reads the next bytes of the body, and calls take for each event that is now complete. The event is valid only
+// during the call of take.
 func (f *Frames) Feed(p []byte, take func(event []byte) error) error {
 	if len(f.rest) > 0 {
 		p = append(f.rest, p...)

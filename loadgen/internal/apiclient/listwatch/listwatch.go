@@ -17,7 +17,7 @@ import (
 const (
 	// ShortestWatch is the minimum timeout of a watch. The maximum is twice as long.
 	ShortestWatch = 5 * time.Minute
-	// TooShort is the minimum duration of a watch without events. A shorter watch without events counts as failed.
+	// TooShort is the minimum duration of a watch without events. If it ends earlier, it counts as failed.
 	TooShort = time.Second
 	// MostEvent is the maximum size of a watch event in bytes, as in client-go (rest/watch, through serializer/streaming).
 	MostEvent = 16 << 20
@@ -31,12 +31,12 @@ func Backoff() apiclient.Backoff {
 	return apiclient.Backoff{First: 800 * time.Millisecond, Most: 30 * time.Second}
 }
 
-// Length returns the timeout of a watch: least plus the fraction random, from 0 to 1, of least.
+// Length returns a timeout for a watch, from least (if random is 0) to twice least (if random is 1).
 func Length(least time.Duration, random float64) time.Duration {
 	return least + time.Duration(random*float64(least))
 }
 
-// Question is a kind of request.
+// Question is a kind of request of a client that lists and watches.
 type Question uint8
 
 const (
@@ -51,7 +51,7 @@ const (
 )
 
 // AppendQuery appends the query of a request. version is the newest known resourceVersion, or 0 if none is known.
-// timeout is used only for watches. selector holds further parameters, each preceded by "&".
+// timeout is only for watches. selector holds further parameters, each preceded by "&".
 func AppendQuery(b []byte, q Question, version uint64, timeout time.Duration, selector string) []byte {
 	switch {
 	case q == FreshList && selector == "":

@@ -16,10 +16,10 @@ import (
 type Machine struct {
 	// Backoff computes the waits after consecutive failures.
 	Backoff apiclient.Backoff
-	// State is the request that reads the state again after a 410.
+	// State is the kind of request that reads the state again after a 410.
 	State Question
-	// Next is the current request, or the next one if none is in progress. When the initial events of a WatchList have
-	// ended, the caller sets Next to Watch.
+	// Next is the kind of the request in progress, or of the next request if no request is in progress. When the
+	// initial events of a WatchList have ended, the caller must set Next to Watch.
 	Next Question
 	// WaitExpired makes the client wait even after the first of consecutive 410s, so that many watches do not list at
 	// the same time.
@@ -34,7 +34,7 @@ type Machine struct {
 type End struct {
 	// Up means that the request was a watch and was answered with 200.
 	Up bool
-	// Events is the number of events of a watch, bookmarks included. Lived is how long the watch lasted.
+	// Events is the number of events of a watch, including bookmarks. Lived is how long the watch lasted.
 	Events int
 	Lived  time.Duration
 	// Err is nil if the request succeeded or the watch ended normally. If the server refused the request with a status
@@ -52,7 +52,7 @@ func (e *Refusal) Error() string {
 	return fmt.Sprintf("the API server answers %d %s", e.Status, http.StatusText(e.Status))
 }
 
-// refusal returns the Refusal in an error. Without one, the status of the result is 0.
+// refusal returns the Refusal in an error. If err contains no Refusal, the status of the result is 0.
 func refusal(err error) Refusal {
 	if r, ok := errors.AsType[*Refusal](err); ok {
 		return *r
@@ -71,9 +71,9 @@ type Verdict uint8
 const (
 	// Failed means that the same request is sent again, or a FreshList if the server cannot answer a List.
 	Failed Verdict = iota
-	// Resumed means that the watch continues from the newest version that it saw.
+	// Resumed means that a watch ended normally, and that the next one continues from the newest version seen.
 	Resumed
-	// Listed means that the list succeeded. A watch follows.
+	// Listed means that a list succeeded. A watch follows.
 	Listed
 	// Expired means that the server answered a watch with 410. The state must be read again.
 	Expired
@@ -82,7 +82,7 @@ const (
 )
 
 // Ended records the end of the request Next, and sets Next to the request that follows. It returns the wait before that
-// request. random, from 0 to 1, is the random part of the wait.
+// request. random is a random number from 0 to 1, which lengthens the wait (see Backoff.Wait).
 func (m *Machine) Ended(e End, random float64) (v Verdict, wait time.Duration) {
 	watched, refused := m.Next <= WatchList, refusal(e.Err)
 	expired := refused.Status == http.StatusGone

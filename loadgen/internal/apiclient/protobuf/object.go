@@ -53,7 +53,8 @@ func (o *Object) metadata(msg []byte, entry func(key, value []byte)) error {
 	})
 }
 
-// pair returns fields 1 and 2 of a message: the key and value of a map entry, or the type and status of a condition.
+// pair returns the fields 1 and 2 of a message, such as the key and value of a map entry, or the type and status of a
+// condition.
 func pair(msg []byte) (first, second []byte, err error) {
 	err = Fields(msg, func(num protowire.Number, b []byte, _ uint64) error {
 		switch num {
@@ -78,8 +79,8 @@ func Field(msg []byte, number protowire.Number) (contents []byte, err error) {
 	return contents, err
 }
 
-// Ready returns the status of the condition Ready in an object's status. conditions is the number of the field that
-// holds the conditions.
+// Ready returns the status of the condition Ready in an object's status. The parameter conditions is the number of the
+// field that holds the conditions.
 func Ready(status []byte, conditions protowire.Number) (ready []byte, err error) {
 	err = Fields(status, func(num protowire.Number, b []byte, _ uint64) error {
 		if num != conditions {

@@ -1,7 +1,7 @@
 // Package protobuf reads objects in the API server's protobuf encoding without decoding them into Go structs. Decoding
-// whole pods costs six times the CPU or more (BenchmarkDecodePod in workload), and most events are caused by this
-// program's own writes. A reader selects the fields of an object by their numbers in k8s.io/api/*/generated.proto,
-// which never change.
+// whole pods costs at least six times the CPU (BenchmarkDecodePod in workload), and this program's own writes cause
+// most events. A reader selects the fields of an object by their numbers in k8s.io/api/*/generated.proto, which never
+// change.
 package protobuf
 
 import (
@@ -17,8 +17,7 @@ const (
 	WatchType   = ContentType + ";stream=watch"
 )
 
-// Envelope is the magic number that precedes every object in this encoding. A runtime.Unknown (apimachinery) follows
-// it.
+// Envelope is the magic number before every object in this encoding. After it comes a runtime.Unknown (apimachinery).
 const Envelope = "k8s\x00"
 
 // Field numbers, from apimachinery's runtime and meta/v1.
@@ -38,8 +37,8 @@ const (
 // ErrFormat means that data is not in the API server's protobuf encoding.
 var ErrFormat = errors.New("not Kubernetes protobuf")
 
-// Fields calls f for each field of a message. b is the contents of a string, bytes or message field, and nil for a
-// numeric field. v is the value of a numeric field.
+// Fields calls f for each field of a message. For a string, bytes or message field, b is its contents. For a numeric
+// field, b is nil and v is its value.
 func Fields(msg []byte, f func(num protowire.Number, b []byte, v uint64) error) error {
 	for len(msg) > 0 {
 		num, typ, n := protowire.ConsumeTag(msg)
@@ -112,7 +111,7 @@ func Event(frame []byte) (kind string, object []byte, err error) {
 	return kind, object, err
 }
 
-// known returns an event type as a string without an allocation.
+// known returns an event type as a string. For the usual types it allocates nothing.
 func known(kind []byte) string {
 	for _, k := range [...]string{"ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"} {
 		if string(kind) == k {

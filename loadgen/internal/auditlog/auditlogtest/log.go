@@ -43,8 +43,8 @@ type client struct {
 	does            []deed
 }
 
-// deed is a kind of request of a client. share is its fraction of the client's requests. %d in a field stands for a
-// random number, %s in uri for the namespace and name.
+// deed is a kind of request of a client. share is its fraction of the client's requests. In the fields, %d stands for a
+// random number. In uri, %s stands for the namespace and the name.
 type deed struct {
 	share                                                float64
 	verb, uri, group, version, resource, subresource, ns string
@@ -117,7 +117,7 @@ type writer struct {
 	truth   Truth
 }
 
-// request writes a request of a random client, which is chosen with the probability of its share.
+// request writes a request of a random client. The probability of each client is its share.
 func (w *writer) request(at time.Time) {
 	at = at.Truncate(time.Microsecond)
 	c := &w.clients[len(w.clients)-1]
@@ -161,7 +161,7 @@ func (w *writer) endBefore(now time.Time) {
 	}
 }
 
-// event is a request of a client. end is set for watches.
+// event is a request of a client. end is when a watch ends; it is zero for other requests.
 type event struct {
 	c       *client
 	d       *deed

@@ -11,8 +11,8 @@ import (
 const maxTemplate = 2 << 10
 
 // Prometheus expands the templates in labels and annotations without limits. A short template can therefore need any
-// amount of memory, for example by doubling a text repeatedly. cheap returns a template that expands to the same text as
-// the given one or, if that template may be expensive, to the source of the template.
+// amount of memory, for example by doubling a text repeatedly. cheap returns text unchanged, or, if its expansion may
+// be expensive, a template that expands to the source of text.
 func cheap(text string) string {
 	tree := parse.New("")
 	tree.Mode = parse.SkipFuncCheck
@@ -35,8 +35,8 @@ func cheapAll(texts map[string]string) map[string]string {
 	return all
 }
 
-// cheapNodes reports whether the nodes have no loops, and call at most one function that lengthens text per action. The
-// value of a {{with}} must not be lengthened, because nested ones multiply.
+// cheapNodes reports whether the nodes have no loops, and each action calls at most one function that lengthens text.
+// The value of a {{with}} must call none, because nested ones would multiply the length.
 func cheapNodes(nodes []parse.Node) bool {
 	lists := func(b *parse.BranchNode, calls int) bool {
 		return lengthening(b.Pipe) <= calls && cheapNodes(b.List.Nodes) && (b.ElseList == nil || cheapNodes(b.ElseList.Nodes))
@@ -59,7 +59,7 @@ func cheapNodes(nodes []parse.Node) bool {
 // wide matches a printf format that may have a large width.
 var wide = regexp.MustCompile(`\*|[0-9]{4}`)
 
-// lengthening returns the number of calls in a pipeline whose result may be longer than their arguments. It returns 2 or
+// lengthening counts the calls in a pipeline that may return more text than their arguments contain. It returns 2 or
 // more if the pipeline declares variables or calls printf with an unknown or large width.
 func lengthening(p *parse.PipeNode) (calls int) {
 	calls = 2 * len(p.Decl)

@@ -22,8 +22,8 @@ type Reach struct {
 	Back time.Duration
 }
 
-// Reach returns the reach of the alerts with the given name. If several alerts share the name, each
-// field is the maximum of all.
+// Reach returns how soon the alerts with the given name can fire. If several alerts share the name, each field is the
+// maximum of all.
 func (s Ruleset) Reach(alert string) Reach {
 	var r Reach
 	spans := s.spans()
@@ -46,12 +46,12 @@ func (r Reach) next(first, start time.Time) time.Time {
 	return first.Add(max(rounds, 0) * r.Every)
 }
 
-// Looks reports whether the alert is evaluated at least once between start and end. first is the
-// time of the first evaluation of the rules.
+// Looks reports whether Prometheus evaluates the alert at least once between start and end. first is the time of the
+// first evaluation of the rules.
 func (r Reach) Looks(first, start, end time.Time) bool { return !r.next(first, start).After(end) }
 
-// Fires reports whether the alert would fire by the time `by` if its condition held from the first
-// scrape on. first is the time of the first evaluation of the rules.
+// Fires reports whether the alert would fire no later than the time "by" if its condition held since the first scrape.
+// first is the time of the first evaluation of the rules.
 func (r Reach) Fires(first, by time.Time) bool {
 	holds := r.next(first, first.Add(r.Back))
 	return !r.next(first, holds.Add(r.For)).After(by)
@@ -66,19 +66,18 @@ func offset(g alerts.Group) time.Duration {
 
 // Hindsight describes how long before the firing of an alert its cause may lie.
 type Hindsight struct {
-	// Longest is the maximum age of the data that the condition reads: the largest range with its
-	// offsets. It includes the ranges in the records that the alert reads. For is the time for which
-	// the condition must hold before the alert fires.
+	// Longest is the maximum age of the data that the condition reads: the largest sum of ranges and offsets, including
+	// recording rules. For is the time for which the condition must hold before the alert fires.
 	Longest, For time.Duration
-	// Shortest is the smallest range that the alert reads. Zero means that it reads no range.
+	// Shortest is the smallest range that the alert reads, or 0 if it reads no range.
 	Shortest time.Duration
 }
 
 // Whole returns the maximum time from the cause of an alert to its firing.
 func (h Hindsight) Whole() time.Duration { return h.For + h.Longest }
 
-// Hindsight returns the hindsight of the alerts with the given name. If several alerts share the
-// name, it combines their longest times and their smallest range.
+// Hindsight returns how long before the firing of the given alert its cause may lie. If several alerts share the name,
+// it combines their longest times and their smallest range.
 func (s Ruleset) Hindsight(alert string) (h Hindsight) {
 	spans := s.spans()
 	for _, g := range s.Only(alert) {
@@ -111,8 +110,8 @@ func (s *span) narrow(r time.Duration) {
 	}
 }
 
-// spans computes spans. It keeps the span of each record, because a chain of records may read the first one in a very
-// large number of ways.
+// spans computes spans of expressions. It caches the span of each recording rule, because in a chain of rules the same
+// rule may be read very often.
 type spans struct {
 	rules   Ruleset
 	records map[string]span
@@ -154,8 +153,8 @@ func (s spans) of(expr string) (all span) {
 	return all
 }
 
-// record combines the spans of the recording rules with the given name. It returns 0 if there are no such rules. A record
-// that depends on itself adds nothing to its own span.
+// record combines the spans of the recording rules with the given name. It returns the zero span if there are no such
+// rules. A recording rule that depends on itself adds nothing to its own span.
 func (s spans) record(name string) (all span) {
 	if known, ok := s.records[name]; ok || name == "" {
 		return known

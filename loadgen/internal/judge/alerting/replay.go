@@ -1,11 +1,11 @@
-// Package alerting computes which alerts would have fired during a recorded run. It evaluates the
-// rules over the archive with Prometheus' own code (rules.Group.Eval), at the times of the
-// recording. The series that rules write are kept in memory; the archive is not changed.
+// Package alerting computes which alerts would have fired during a recorded run. It evaluates the rules over the
+// archive with Prometheus' own code (rules.Group.Eval), for times in the recording. It keeps the series that rules
+// write in memory, and does not change the archive.
 //
-// Groups with the same interval are evaluated at the same times, one after another in the order of
-// their files, beginning at the archive's first scrape. Prometheus instead gives each group an
-// offset, so there an alert that reads a record of another group may fire up to one interval later.
-// A range that reaches back beyond the first scrape contains fewer samples.
+// Groups with the same interval are evaluated at the same times, one after another in the order of their files,
+// beginning at the archive's first scrape. A Prometheus server gives each group its own offset, so an alert that reads
+// a recording rule of another group may fire up to one interval later there. A range that begins before the first
+// scrape contains fewer samples.
 package alerting
 
 import (
@@ -32,16 +32,15 @@ const defaultEvery = time.Minute
 
 // Options configure a replay. The zero value is usable.
 type Options struct {
-	// Calm is the time by which the replay continues after the end of the archive, so that alerts
-	// can resolve. Alerts that fire at the end are evaluated until they resolve, for up to Calm, as
-	// if every further scrape repeated the last one. Zero means that the replay ends with the
-	// archive.
+	// Calm is how long the replay may continue after the end of the archive, so that alerts can resolve. It evaluates
+	// alerts that fire at the end until they resolve, as if every further scrape repeated the last one. Zero means that
+	// the replay ends with the archive.
 	Calm time.Duration
 	// Hidden lists data that is hidden from the rules.
 	Hidden []Hidden
 }
 
-// Firing is one period of an alert: from the time at which its condition begins to hold until the
+// Firing is one period of an alert: from the time at which its condition begins to hold to the time at which the
 // condition no longer holds. If the condition holds again later, that is another Firing.
 type Firing struct {
 	Alert string // the rule's name
@@ -101,7 +100,7 @@ type replay struct {
 type group struct {
 	*rules.Group
 	next   time.Time
-	active map[string]*Firing // key: the names and labels of the rule and the alert
+	active map[string]*Firing // by the names and labels of the rule and the alert
 }
 
 // Replay evaluates all rules over an archive, from the start to the end of its bounds. It fails
@@ -143,8 +142,8 @@ func (s Ruleset) Replay(ctx context.Context, a *archive.Archive, o Options) (His
 	return r.h, nil
 }
 
-// load replaces the rule groups with the groups of s. A group that existed before keeps its
-// state and the time of its next evaluation; a new one is first evaluated at the time `from`.
+// load replaces the rule groups with the groups of s. A group that already exists keeps its state and the time of its
+// next evaluation. The first evaluation of a new group is at the time from.
 func (r *replay) load(s Ruleset, scraped storage.Queryable, from time.Time) error {
 	seen := archive.Merge(scraped, r.store)
 	opts := &rules.ManagerOptions{
@@ -252,7 +251,7 @@ func (r *replay) look(g *group, at time.Time) {
 	}
 }
 
-// failed records an error of a rule for all alerts that depend on it.
+// failed records an error of a rule for all alerts that depend on the rule.
 func (r *replay) failed(rule rules.Rule, err error) {
 	if _, ok := rule.(*rules.AlertingRule); ok {
 		r.h.Failed[rule.Name()] = err
@@ -265,8 +264,8 @@ func (r *replay) failed(rule rules.Rule, err error) {
 	}
 }
 
-// calm continues to evaluate the alerts that fire at the end of the archive, until all have
-// resolved or until the time end. Pending alerts stay pending, because later data is unknown.
+// calm continues to evaluate the alerts that fire at the end of the archive, until all have resolved or the time end is
+// reached. Pending alerts stay pending, because later data is unknown.
 func (r *replay) calm(ctx context.Context, archive storage.Queryable, end time.Time) error {
 	r.record(func(f *Firing) bool { return f.Fired.IsZero() })
 	for at := r.h.End; ; at = at.Add(time.Minute) {
@@ -307,7 +306,7 @@ func (r *replay) calmStep() time.Duration {
 	return step
 }
 
-// record moves the active firings for which `what` returns true into the history.
+// record moves active firings into the history: those for which the function what returns true.
 func (r *replay) record(what func(*Firing) bool) {
 	for _, g := range r.groups {
 		for key, f := range g.active {

@@ -23,7 +23,8 @@ import (
 // Ruleset is a list of rule groups in evaluation order.
 type Ruleset []alerts.Group
 
-// maxRules is the maximum number of rules in a file. It limits the time to find the recording rules of an alert.
+// maxRules is the maximum number of rules in a file. It limits the time to find the recording rules on which an alert
+// depends.
 const maxRules = 5_000
 
 // Shipped returns the rules of package alerts, in the order of its files.
@@ -141,8 +142,8 @@ func (s Ruleset) records(name string) []rulefmt.Rule {
 	return s.where(func(r rulefmt.Rule) bool { return r.Record == name && name != "" })
 }
 
-// Only returns the named alerting rules and the recording rules that they depend on, directly or
-// through other recording rules.
+// Only returns the alerting rules with the given names, and the recording rules that they read, directly or through
+// other recording rules.
 func (s Ruleset) Only(names ...string) Ruleset {
 	keep := map[string]bool{} // records
 	all := false
@@ -179,9 +180,9 @@ func (s Ruleset) Reads(alert string) [][]*labels.Matcher {
 	return all
 }
 
-// follow calls visit for each selector of scraped metrics that an expression reads, directly or
-// through recording rules. It adds the records on the way to seen. any is true if a selector may
-// read series of any rule, because it names no metric or names ALERTS.
+// follow calls visit for each selector of scraped metrics that an expression reads, directly or through recording
+// rules. It adds the names of the recording rules that it passes to seen. any is true if a selector may read the series
+// of any rule, because it names no metric or names ALERTS.
 func (s Ruleset) follow(expr string, seen map[string]bool, visit func(*parser.VectorSelector)) (any bool) {
 	parsed, err := archive.NewParser().ParseExpr(expr)
 	if err != nil {
@@ -210,8 +211,7 @@ func (s Ruleset) follow(expr string, seen map[string]bool, visit func(*parser.Ve
 	return any
 }
 
-// MetricOf returns the metric name that the matchers select, or "" if they do not select exactly
-// one.
+// MetricOf returns the metric name that the matchers require, or "" if they do not require a single name.
 func MetricOf(matchers []*labels.Matcher) string {
 	for _, m := range matchers {
 		if m.Name == model.MetricNameLabel && m.Type == labels.MatchEqual {

@@ -10,7 +10,8 @@ import (
 	"github.com/prometheus/prometheus/util/annotations"
 )
 
-// searcher adds the methods of storage.LabelQuerier to a querier. They list the labels of the selected series.
+// searcher adds the methods of storage.LabelQuerier to a querier. They read the labels of the series that the querier
+// selects.
 type searcher struct{ querier }
 
 // LabelNames implements storage.LabelQuerier.

@@ -70,8 +70,8 @@ func matches(l labels.Labels, matchers []*labels.Matcher) bool {
 	return !slices.ContainsFunc(matchers, func(m *labels.Matcher) bool { return !m.Matches(l.Get(m.Name)) })
 }
 
-// appender appends samples to a store immediately, so Commit and Rollback do nothing. The
-// embedded interface is nil, because rules do not call its other methods.
+// appender appends samples to a store immediately, so Commit and Rollback do nothing. The embedded interface is nil,
+// because rules call only the methods below.
 type appender struct {
 	storage.Appender
 	store *store
@@ -123,17 +123,15 @@ func (s *seriesSet) At() storage.Series                { return promql.NewStorag
 func (s *seriesSet) Err() error                        { return nil }
 func (s *seriesSet) Warnings() annotations.Annotations { return nil }
 
-// Hidden selects series that are hidden from the rules for a time, as if a job had been removed
-// from the scrape configuration or a metric had been dropped before storage. As in Prometheus, a
-// staleness marker ends each hidden series.
+// Hidden selects series that rules cannot read for a time, as if a job had been removed from the scrape configuration,
+// or a metric had been dropped before storage. As in Prometheus, a staleness marker ends each hidden series.
 type Hidden struct {
 	Matchers []*labels.Matcher
 	// From is the time of the first hidden scrape, and To of the first visible scrape after it.
 	From, To time.Time
 }
 
-// view is an archive in which some data is hidden, or which is extended beyond its end by
-// repeating its last scrape.
+// view is an archive in which some data is hidden, or whose last scrape is repeated after its end.
 type view struct {
 	inner  storage.Queryable
 	hidden []Hidden

@@ -23,15 +23,14 @@ type Visibility struct {
 	// Unborn lists metrics that the alert reads and that had no series in the whole run, such as a
 	// counter before its first event.
 	Unborn []string
-	// Instances lists the instances whose metrics the alert reads, sorted. It excludes instances of
-	// which the alert reads only the metric up, because such an alert is about failed scrapes.
+	// Instances lists the instances whose metrics the alert reads, sorted. It excludes an instance if the alert reads
+	// only its metric up, because such an alert is about failed scrapes.
 	Instances []string
 }
 
-// Known returns a function that reports whether a component is known to have a metric, given the
-// name of its series. A metric is known if the rules of package alerts read it, because a test
-// checks these metrics against the source code of the components. A known metric without series had
-// nothing to count. Metrics in drop are not known, because the recorder dropped them.
+// Known returns a function that reports whether some component certainly exposes a metric. A metric is known if the
+// rules of package alerts read it, because a test checks these metrics against the components' source code. If such a
+// metric has no series, it had nothing to count. Metrics in drop are not known, because the recorder dropped them.
 func Known(drop []string) func(metric string) bool {
 	known := map[string]bool{}
 	for _, f := range metricnames.For(metricnames.Rules) {
@@ -46,8 +45,8 @@ func Known(drop []string) func(metric string) bool {
 	return func(metric string) bool { return known[metric] }
 }
 
-// Look returns the visibility of the alerts with the given name in an archive. known is the
-// function from Known. Look fails if ctx ends or the archive cannot be read.
+// Look returns which data in an archive the alerts with the given name read. known is a function that Known returned.
+// Look fails if ctx ends or the archive cannot be read.
 func (s Ruleset) Look(ctx context.Context, a *archive.Archive, alert string, known func(metric string) bool) (Visibility, error) {
 	var visible Visibility
 	first, last, err := a.Bounds(ctx)
@@ -87,8 +86,9 @@ func (s Ruleset) Look(ctx context.Context, a *archive.Archive, alert string, kno
 }
 
 // WhyNoSeriesFits returns the reason why no series in an archive can match a selector: no target with the job or
-// instance was scraped, or no series of the metric has such a label. It returns "" if a series could match, or if the
-// metric has no series, so that its labels are unknown. first and last are the times of the first and the last scrape.
+// instance was scraped, or no series of the metric has such a label. It returns "" if a series could match. It also
+// returns "" if the metric has no series, because its labels are then unknown. first and last are the times of the
+// first and the last scrape.
 func WhyNoSeriesFits(ctx context.Context, a *archive.Archive, first, last time.Time, selector []*labels.Matcher) (string, error) {
 	lookup := archived{ctx: ctx, a: a, first: first, last: last}
 	why := lookup.whyNoSeriesFits(selector)

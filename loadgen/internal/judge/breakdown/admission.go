@@ -13,8 +13,8 @@ type bounds struct{ least, most float64 }
 
 func (b bounds) width() float64 { return b.most - b.least }
 
-// fixedSchemas returns the flow schemas for components, nodes and probes. The users of loads do not match them, so
-// requests that wait there come from other clients.
+// fixedSchemas returns the flow schemas for components, nodes and probes. The requests of loads never match these flow
+// schemas, so requests that wait there come from other clients.
 func fixedSchemas() []string {
 	return []string{
 		"exempt", "probes", "system-leader-election", "workload-leader-election", "endpoint-controller", "system-node-high", "system-nodes",
@@ -22,8 +22,8 @@ func fixedSchemas() []string {
 	}
 }
 
-// outside holds the time of a call that its SLI duration excludes: waits in priority and fairness, and webhooks
-// (endpoints/metrics, MonitorRequest). Times are means per request, in seconds.
+// outside holds the times of a call that the API server's SLI duration excludes (endpoints/metrics, MonitorRequest):
+// waits in priority and fairness, and webhooks. Times are means per request, in seconds.
 type outside struct {
 	seconds, resolution float64 // values of seconds below resolution are noise
 	fairness, webhooks  bounds
@@ -31,11 +31,12 @@ type outside struct {
 }
 
 // outside returns bounds for the two parts of the time that the SLI duration of a call excludes: webhooks, and waits in
-// priority and fairness. For a single verb and resource, only their sum is known: webhook metrics tell calls apart only by
-// operation, and wait metrics only by flow schema. Two facts narrow the bounds:
+// priority and fairness. For a single verb and resource, only the sum of both is known: webhook metrics have only the
+// operation as a label, and wait metrics only the flow schema. Two facts narrow the bounds:
 //
-//   - Webhooks took at least their total time for the operation, minus the most that other calls of the operation can have
-//     spent in webhooks. Waits took at most the remaining time.
+//   - Webhooks took at least their total time for the operation, minus the maximum
+//     that other calls of the operation can have spent in webhooks. Waits took at
+//     most the remaining time.
 //   - Waits took at most the total wait in all flow schemas that a load's requests can match.
 func (w window) outside(c call) outside {
 	wet := w.total(famRequest, func(l map[string]string) bool { return c.is(l) && l["dry_run"] == "" })
@@ -96,8 +97,8 @@ func (w window) webhooks(operation string) bounds {
 	return bounds{mutating + validating.least, mutating + validating.most}
 }
 
-// durations returns the total duration of the calls that have the same admission operation as c but another verb,
-// resource or subresource.
+// durations returns the total request duration, in seconds, of the calls that have the same admission operation as c
+// but another verb, resource or subresource.
 func (w window) durations(c call) float64 {
 	verbs := verbsOf(c.operation)
 	return w.total(famRequest, func(l map[string]string) bool {
@@ -127,9 +128,9 @@ func (w window) excesses(c call) float64 {
 }
 
 // plugins returns bounds for the time that a request of a call spent in admission plugins and policies, without
-// webhooks. The API server measures this time only by operation. plugins assumes that all requests of the operation
-// on the resource of c took the same time, and that requests on other resources took any part of the total, up to
-// their whole duration. mean is the mean over all requests of the operation.
+// webhooks. The API server measures this time only by operation. plugins assumes that all requests of the operation on
+// the resource of c took the same time. Requests on other resources may have taken any part of the total, up to their
+// whole duration. mean is the mean over all requests of the operation.
 func (w window) plugins(c call) (b bounds, mean float64) {
 	verbs := verbsOf(c.operation)
 	of := func(l map[string]string) bool { return slices.Contains(verbs, l["verb"]) }
@@ -173,13 +174,12 @@ func (w window) stored(o call, operation string) float64 {
 	return w.total(famEtcd, func(l map[string]string) bool { return o.sameResource(l) && l["operation"] == write }).sum
 }
 
-// noticeableShare is the largest difference between a lower and an upper bound that is ignored, as a share of the
+// noticeableShare is the largest difference between a lower and an upper bound that is ignored, as a fraction of the
 // client's mean latency.
 const noticeableShare = 0.01
 
-// smallShare is the largest uncertainty of the time in plugins and policies, as a share of the client's mean latency,
-// at which the mean over all requests of the operation is used. The time is uncertain because the metrics do not name
-// the resource of a request.
+// The time in plugins and policies is uncertain, because the metrics do not name the resource. If the uncertainty is at
+// most smallShare of the client's mean latency, the mean over all requests of the operation is used.
 const smallShare = 0.10
 
 // queues adds to a row a part for priority and fairness, and a part for admission. Time that may belong to either of
@@ -225,8 +225,8 @@ func between(b bounds, perRequest float64) string {
 	return fmt.Sprintf("%.3g to %.3g ms", b.least*perRequest*1e3, b.most*perRequest*1e3)
 }
 
-// admission adds to a row the part for webhooks, plugins and policies. Time that may belong to requests on other resources
-// counts only towards the maximum of the part.
+// admission adds to a row a part for webhooks, plugins and policies. Time that may belong to requests on other
+// resources increases only the maximum of the part.
 func (w window) admission(b *row, c call, all total, perRequest, webhooks float64, asked bool, tolerance float64) {
 	if !w.recorded(famAdmission) {
 		b.warn("%s was not recorded: the unexplained time includes admission", famAdmission)

@@ -10,8 +10,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// serverParts adds to a row the parts of the time at the API server. all is the total over all
-// calls like c. perRequest is the number of calls at the server per sent request.
+// serverParts adds to a row the parts of the time at the API server. all is the total of the server's histogram for the
+// verb and resource of c. perRequest is the number of requests at the server per request that the client sent.
 func (w window) serverParts(b *row, c call, all total, perRequest float64) {
 	if w.recorded(famFilter) {
 		b.part(result.PartFilters, w.filters()*perRequest, ofServer, famFilter+" but priorityandfairness", "")
@@ -40,8 +40,8 @@ func (w window) ofOperation(operation string) float64 {
 	return w.total(famRequest, func(l map[string]string) bool { return slices.Contains(verbs, l["verb"]) }).count
 }
 
-// etcd adds to a row the time of calls to etcd for the verb and the resource of c: the sum, over
-// all etcd operations, of the calls per request times the mean time of the operation.
+// etcd adds to a row the time of calls to etcd for the verb and the resource of c. For each etcd operation, it
+// multiplies the calls per request by the mean time of the operation, and adds up the products.
 func (w window) etcd(b *row, c call, perRequest float64) {
 	if !w.recorded(famEtcd) {
 		b.warn("%s was not recorded: the unexplained time includes etcd", famEtcd)
@@ -73,15 +73,14 @@ func (w window) etcd(b *row, c call, perRequest float64) {
 	b.part(result.PartEtcd, seconds*perRequest, ofResource, famEtcd, note)
 }
 
-// calls returns the number of requests of a verb for the resource of c. It includes requests
-// for subresources, because a subresource is stored in the same object.
+// calls returns the number of requests of a verb for the resource of c. It includes requests for subresources, because
+// they read and write the same object in etcd.
 func (w window) calls(c call, verb string) float64 {
 	return w.total(famRequest, func(l map[string]string) bool {
 		return verbOf(l) == verb && c.sameResource(l)
 	}).count
 }
 
-// etcdCalls returns the number of etcd calls of an operation for the resource of c.
 func (w window) etcdCalls(c call, operation string) float64 {
 	return w.total(famEtcd, func(l map[string]string) bool { return c.sameResource(l) && l["operation"] == operation }).count
 }
@@ -97,11 +96,10 @@ func (w window) shares(c call, operation string, n float64) map[string]float64 {
 	return shares(operation, n, perCollection, requests)
 }
 
-// cache adds to a row the time that a read waits until the watch cache is fresh enough. The
-// metric does not name the verb, so cache attributes the waits for a resource in this order: at
-// most one to each list (including the list in the deletion of a collection), then at most one to
-// each GET that did not read from etcd. The remaining waits belong to watches that begin with the
-// current state.
+// cache adds to a row the time that a read waits until the watch cache is fresh enough. The metric does not name the
+// verb, so cache attributes the waits for a resource in this order: first at most one to each list (deletions of
+// collections also list), then at most one to each GET that did not read from etcd. The other waits belong to watches
+// that begin with the current state.
 func (w window) cache(b *row, c call, perRequest float64) {
 	if c.verb != "LIST" && c.verb != deleteCollection && c.verb != "GET" {
 		return
@@ -133,10 +131,10 @@ type call struct {
 	audit                        string // the verb in audit events
 }
 
-// callOf returns the verb and resource of a request in the API server's names, or false if its
-// metrics do not distinguish such requests. The names in metrics follow endpoints/metrics
-// (CleanVerb, CanonicalVerb), which tell an apply from a patch by the content type. The verb in
-// audit events follows endpoints/request (RequestInfo), which does not tell them apart.
+// callOf returns the verb and resource of a request in the API server's names, or false if the server's metrics do not
+// distinguish such requests. The verbs in metrics follow endpoints/metrics (CleanVerb, CanonicalVerb), which
+// distinguishes an apply from a patch by the content type. The verbs in audit events follow endpoints/request
+// (RequestInfo), which does not distinguish them.
 func callOf(r result.Requests) (call, bool) {
 	if strings.HasPrefix(r.Resource, "/") { // a path such as /openapi/v3: metrics do not distinguish them
 		return call{}, false
@@ -163,7 +161,7 @@ func (c call) is(l map[string]string) bool {
 // Upstream's metrics use the verb DELETE with a scope other than "resource".
 const deleteCollection = "DELETECOLLECTION"
 
-// verbOf returns the verb of a series of a request histogram.
+// verbOf returns the verb of a series of a request histogram, or deleteCollection.
 func verbOf(l map[string]string) string {
 	if l["verb"] == "DELETE" && l["scope"] != "resource" {
 		return deleteCollection
@@ -181,22 +179,20 @@ func verbsOf(operation string) []string {
 	return map[string][]string{"CREATE": {"POST"}, "UPDATE": {"PUT", "PATCH", "APPLY"}, "DELETE": {"DELETE"}}[operation]
 }
 
-// user is a set of verbs whose requests make etcd calls of the same operation. most is the
-// maximum number of these calls per request; zero means no maximum.
+// user is a set of verbs whose requests make etcd calls of the same operation. most is the maximum number of such calls
+// per request; zero means unlimited.
 type user struct {
 	verbs []string
 	most  float64
 }
 
-// usersOf returns the verbs whose requests make calls of an operation of
-// etcd_request_duration_seconds, in the order in which calls are attributed to them. The
-// histogram does not name the verb, so the order follows upstream's code
-// (registry/generic/registry/store.go, storage/etcd3/store.go). A DELETE reads the object once,
-// and so does a GET, unless it names a resourceVersion. An update reads only for a retry. An
-// apply or an update may create the object. A graceful delete is an update. The deletion of a
-// collection is a list, followed by a read and a delete of each object. perCollection is the
-// number of objects that such a request deletes, or 0 if no object was deleted immediately.
-// Operations that only count objects are left out.
+// usersOf returns the verbs whose requests make calls of an operation of etcd_request_duration_seconds, in the order in
+// which calls are attributed to them. The histogram does not name the verb, so the order follows upstream's code
+// (registry/generic/registry/store.go, storage/etcd3/store.go). A DELETE reads the object once. A GET reads it once,
+// unless it names a resourceVersion. An update reads only for a retry. An apply or an update may create the object. A
+// graceful delete is an update. The deletion of a collection is a list, then a read and a delete of each object.
+// perCollection is the number of objects that such a request deletes, or 0 if it deleted none immediately. Operations
+// that only count objects are left out.
 func usersOf(operation string, perCollection float64) []user {
 	updates, lists := user{verbs: []string{"PUT", "PATCH", "APPLY"}}, user{verbs: []string{"LIST", deleteCollection}}
 	by := func(verb string, most float64) user { return user{[]string{verb}, most} }
@@ -211,9 +207,8 @@ func usersOf(operation string, perCollection float64) []user {
 	}[operation]
 }
 
-// shares distributes n etcd calls of an operation among the verbs that can make them.
-// It returns the calls per request of each verb. requests returns the number of
-// requests of a verb for the resource. Verbs in one entry of usersOf get the same
+// shares distributes n etcd calls of an operation among the verbs that can make them. It returns the calls per request
+// of each verb. requests returns the number of requests of a verb for the resource. Verbs in the same user get the same
 // number of calls per request.
 func shares(operation string, n, perCollection float64, requests func(verb string) float64) map[string]float64 {
 	given := map[string]float64{}

@@ -23,11 +23,11 @@ const (
 )
 
 // signPoint is the extension point that computes signatures of pods. The scheduler may drop measurements of this
-// extension point, just as it drops measurements of plugins.
+// extension point, as it does for plugins.
 const signPoint = "Sign"
 
-// lastPointBucket is the highest finite bucket bound of famPoint, in seconds. Prometheus returns this bound for
-// any quantile beyond it.
+// lastPointBucket is the highest finite bucket bound of famPoint, in seconds. Prometheus returns this bound for all
+// quantiles above it.
 const lastPointBucket = 0.2048
 
 // Scheduler splits the time of the scheduler by extension point and plugin, for each phase with scheduling attempts.
@@ -116,7 +116,7 @@ func pluginTimes(all, points []series, executed map[string]counter) []result.Plu
 	var out []result.PluginTime
 	for where, t := range sumBy(counted, at) {
 		n, known := executions[where]
-		if !known { // the plugin is executed once in each run
+		if !known { // the plugin is executed once in each run of its extension point
 			n, known = runs[where.point].count, runs[where.point].count >= t.count && where.point != signPoint
 		}
 		p := result.PluginTime{Plugin: where.plugin, Point: where.point, Measured: int64(math.Round(t.count)), Mean: t.mean()}
@@ -134,7 +134,7 @@ func pluginTimes(all, points []series, executed map[string]counter) []result.Plu
 	return out
 }
 
-// sumBy adds up histograms by a key of their labels. It skips histograms without observations.
+// sumBy adds up histograms for which the function key returns the same value. It skips histograms without observations.
 func sumBy[K comparable](all []series, key func(labels map[string]string) K) map[K]total {
 	out := map[K]total{}
 	for _, one := range all {
@@ -145,8 +145,8 @@ func sumBy[K comparable](all []series, key func(labels map[string]string) K) map
 	return out
 }
 
-// pointP99 returns the 99th percentile of the run time of each extension point, in seconds. It leaves out quantiles
-// beyond lastPointBucket.
+// pointP99 returns the 99th percentile of the run time of each extension point, in seconds. It omits quantiles of
+// lastPointBucket or more.
 func pointP99(ctx context.Context, a *archive.Archive, p result.Phase) (map[string]float64, error) {
 	samples, err := a.Instant(ctx, fmt.Sprintf("histogram_quantile(0.99, sum by (le, extension_point) (increase(%s_bucket{job=%q}[%s])))",
 		famPoint, control.KindScheduler, archive.Window(p.Start, p.End)), p.End)

@@ -54,7 +54,7 @@ type series struct {
 // server holds the histograms of all API servers in a window, by family. A family that
 // was not recorded has no entry.
 type server struct {
-	// missing is the reason why there is no data, or "".
+	// missing is the reason why there is no data. It is "" if there is data.
 	missing  string
 	families map[string][]series
 }
@@ -118,8 +118,8 @@ func (s server) read(ctx context.Context, a *archive.Archive, p result.Phase, fa
 	return err
 }
 
-// histograms returns the increases of the histograms of a family and a job in a phase.
-// They are sorted by their labels, so that sums are reproducible to the last bit.
+// histograms returns the increases, in a phase, of the histograms with the given metric name and job. It sorts them by
+// their labels, so that sums are reproducible to the last bit.
 func histograms(ctx context.Context, a *archive.Archive, job string, p result.Phase, family string) ([]series, error) {
 	sums, err := gained(ctx, a, job, p, family+"_sum")
 	if err != nil {
@@ -142,8 +142,8 @@ type counter struct {
 	gain   float64
 }
 
-// gained returns the increase of each counter with the given name and job in a phase. The keys are
-// the labels. A counter without a value at the start of the phase counts as zero there.
+// gained returns the increase of each counter with the given name and job in a phase. The keys of the map are the
+// labels. A counter without a value at the start of the phase was zero then.
 func gained(ctx context.Context, a *archive.Archive, job string, p result.Phase, name string) (map[string]counter, error) {
 	at := func(t time.Time) ([]archive.Series, error) {
 		return a.Samples(ctx, t, t, archive.Equal(model.MetricNameLabel, name), archive.Equal("job", job))
@@ -173,9 +173,8 @@ func gained(ctx context.Context, a *archive.Archive, job string, p result.Phase,
 }
 
 // unfit returns the reason why the counters of a job at the start and the end of a phase cannot be compared, or "" if
-// they can. They cannot be compared if a process was replaced or was not scraped at both times. This also applies if
-// a fault of the scenario was the cause, because the counts of the old process are lost. The reason then names the
-// fault.
+// they can. They cannot be compared if a process restarted, or was not scraped at both times, even if a fault of the
+// scenario was the cause. The reason then names the fault.
 func unfit(ctx context.Context, a *archive.Archive, kind string, p result.Phase, outages timeline.Outages) (string, error) {
 	job := archive.Equal("job", kind)
 	instances, err := a.Instances(ctx, p.Start, p.End, archive.Equal(model.MetricNameLabel, "up"), job)
@@ -216,7 +215,7 @@ func unfit(ctx context.Context, a *archive.Archive, kind string, p result.Phase,
 	return "", nil
 }
 
-// because returns the fault in parentheses, to append to a reason. It returns "" if fault is "".
+// because returns text to append to a reason: the fault in parentheses, or "" if fault is "".
 func because(fault string) string {
 	if fault == "" {
 		return ""

@@ -1,8 +1,7 @@
-// Package breakdown splits the mean request latency that clients measured into parts: the
-// generator, the connection and the layers of the API server. It uses the measurements of the
-// generator, the archive and the summary of the audit log. It does not split quantiles, because the
-// quantiles of parts do not add up. docs/reference/breakdown.md has the formula and the source of
-// each part.
+// Package breakdown splits the mean request latency that clients measured into parts: the generator, the connection and
+// the layers of the API server. It uses the measurements of the generator, the archive and the summary of the audit
+// log. It does not split quantiles, because quantiles of the parts do not add up to the total.
+// docs/reference/breakdown.md has the formula and the source of each part.
 package breakdown
 
 import (
@@ -17,23 +16,22 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// leastShare and mostShare bound our share: the run's own requests as a share of all requests that
-// the API servers counted for a verb and a resource. Outside the bounds, the servers' metrics are
-// not used. With a share s, the servers' mean is wrong by (1-s) times the difference between the
-// mean of other clients' requests and the mean of our requests. For example, at 80% it is wrong by
-// half if the requests of other clients take 3.5 times as long. A share well over 1 means that some
-// API servers were not scraped.
+// The API servers' metrics for a verb and a resource are used only if the run's share is between leastShare and
+// mostShare: its own requests, as a fraction of all requests that the servers counted. If the run's share is s, the
+// servers' mean is wrong by (1-s) times the difference between the mean of other clients' requests and the mean of the
+// run's. For example, with 80% it is wrong by half if other clients' requests take 3.5 times as long. A share well over
+// 1 means that some API servers were not scraped.
 const (
 	leastShare = 0.80
 	mostShare  = 1.20
 )
 
-// mentionShare is the minimum difference of a share from 1 that gives a warning.
+// mentionShare is the difference between the run's share and 1 above which the row has a warning.
 const mentionShare = 0.02
 
-// Split splits the mean latency of the requests of each load and of each measured change, for each
-// phase. Without an archive or an audit summary, warnings in the rows say what is missing. A load
-// without requests in a phase has no row. Split fails only if ctx ends.
+// Split splits the mean latency of the requests of each load and each measured change, for each phase. Without an
+// archive or an audit summary, warnings in the rows say what is missing. A load without requests in a phase has no row.
+// Split fails only if ctx ends.
 func Split(ctx context.Context, rec *rundir.Recorded) ([]result.Breakdown, error) {
 	outages, _ := timeline.Of(rec.Timeline).Outages()
 	var rows []result.Breakdown
@@ -70,8 +68,8 @@ func splitPhase(p result.Phase, s server, audit *audit.Audit) []result.Breakdown
 
 type row struct{ result.Breakdown }
 
-// part adds a part to the row. A negative time shows that the measurements do not fit together;
-// part then adds 0 and a warning.
+// part adds a part to the row. If its time is negative, the measurements contradict each other, and part adds 0 and a
+// warning.
 func (b *row) part(name string, seconds float64, of, source, note string) {
 	const noticeable = -1e-6
 	if seconds < noticeable {
@@ -89,7 +87,7 @@ func (b *row) warn(format string, args ...any) {
 	b.Warnings = append(b.Warnings, fmt.Sprintf(format, args...))
 }
 
-// The sets of requests that the mean of a part covers.
+// The requests over which the mean of a part was computed.
 const (
 	ofOurs      = "our requests"
 	ofCall      = "verb and resource"
@@ -117,9 +115,8 @@ func (w window) split(r result.Requests) result.Breakdown {
 	return b.Breakdown
 }
 
-// fit sets Unexplained to the mean latency minus all parts. If the parts add up to more than the
-// mean, because some are means over other requests too, fit scales down all parts of the API server
-// by the same factor.
+// fit sets Unexplained to the mean latency minus all parts. The parts may add up to more than the mean, because some of
+// them are means over other requests too. In that case, fit scales down all parts of the API server by the same factor.
 func (b *row) fit() {
 	left, server := b.ClientMean, 0.0
 	ours := func(name string) bool {
@@ -274,15 +271,15 @@ func answered(r result.Requests) int64 {
 	return n
 }
 
-// handled returns the number of requests that reached a handler, judged by their status codes. It
-// excludes requests refused by authentication, authorization, or priority and fairness, because the
-// request histograms do not count them.
+// handled returns the number of requests that reached a handler. It excludes the status codes 401, 403 and 429, because
+// the request histograms do not count such requests.
 func handled(r result.Requests) int64 {
 	return max(answered(r)-r.Outcomes["401"]-r.Outcomes["403"]-r.Outcomes["429"], 0)
 }
 
-// perSent returns the number of requests at the server per sent request. It is less than one if
-// some requests never arrived, and more than one if lists have several pages.
+// perSent returns the number of requests at the server per sent request. The number at the server is the parameter at
+// or, if larger, the pages of lists. It is less than 1 if some requests never arrived, and more than 1 if lists have
+// several pages.
 func perSent(r result.Requests, at int64) float64 {
 	return float64(max(at, r.Pages)) / float64(r.Latency.Count)
 }

@@ -1,7 +1,7 @@
-// Package changepoint finds the changes of a figure in its values over many runs. It uses E-divisive means (Matteson
-// and James, A nonparametric approach for multiple change point analysis of multivariate data, 2014), with Welch's
-// t-test instead of permutations, like Apache Otava (Hunter). It is meant for long histories; to compare two
-// versions, use package paired.
+// Package changepoint finds the runs at which a metric changed, given its values over many runs. It uses E-divisive
+// means (Matteson and James, A nonparametric approach for multiple change point analysis of multivariate data, 2014),
+// with Welch's t-test instead of permutations, like Apache Otava (Hunter). It is meant for long histories; to compare
+// two versions, use package paired.
 package changepoint
 
 import (
@@ -22,7 +22,7 @@ type Options struct {
 // Default returns Otava's options, with a minimum change of 5%.
 func Default() Options { return Options{Alpha: 0.001, Change: 0.05, Window: 50} }
 
-// Point is a change in a history.
+// Point is a change of the mean in a history of values.
 type Point struct {
 	Index         int     // index of the first value after the change
 	Before, After float64 // means of the values before and after the change
@@ -38,7 +38,7 @@ const least = 3
 // LeastValues is the minimum number of values in which a change can be found.
 const LeastValues = 2 * least
 
-// Find returns the changes in a history, in order.
+// Find returns the changes in a history of values, in order.
 func Find(o Options, values []float64) []Point {
 	splits := []int{0, len(values)}
 	for grew := true; grew; {
@@ -54,7 +54,7 @@ func Find(o Options, values []float64) []Point {
 			break
 		}
 	}
-	// Remove splits that are no longer a change, because later splits explain it.
+	// Remove splits that are no longer significant, because splits found later explain the change.
 	for i := 1; i+1 < len(splits); {
 		if o.isChange(o.judge(values, splits[i-1], splits[i], splits[i+1])) {
 			i++
@@ -74,7 +74,8 @@ func (o Options) isChange(p Point) bool {
 	return p.P <= o.Alpha && math.Abs(p.After-p.Before) >= o.Change*math.Abs(p.Before)
 }
 
-// judge compares the values before the split at index at with the values after it.
+// judge tests whether the mean of values[from:to] changes at the index at. It uses at most o.Window values on each
+// side.
 func (o Options) judge(values []float64, from, at, to int) Point {
 	a, b := values[max(from, at-o.Window):at], values[at:min(to, at+o.Window)]
 	p := Point{Index: at, P: 1}
@@ -94,8 +95,8 @@ func (o Options) judge(values []float64, from, at, to int) Point {
 	return p
 }
 
-// split returns the index at which the two parts of a series differ most. The measure is their energy distance,
-// weighted with their sizes. ok is false if the series is too short.
+// split returns the index at which the values before and after differ most, by their energy distance weighted with
+// their numbers. ok is false if there are too few values.
 func split(x []float64) (at int, ok bool) {
 	n := len(x)
 	if n < LeastValues {

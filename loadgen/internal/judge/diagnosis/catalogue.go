@@ -19,9 +19,9 @@ import (
 //go:embed catalogue.yaml
 var catalogueYAML []byte
 
-// catalogue holds the signals and mechanisms that the diagnosis knows.
+// catalogue holds the signals (metrics) and mechanisms (ways of failing) that the diagnosis knows.
 type catalogue struct {
-	// Parts holds PromQL that several signals share, by name.
+	// Parts holds PromQL expressions that the expressions of several signals contain, by name.
 	Parts   map[string]string
 	Signals []signal
 	// Groups holds lists of signals that many mechanisms make deviate, by the name of the list.
@@ -30,68 +30,69 @@ type catalogue struct {
 	Exits      exits
 }
 
-// exits describes when the exit of a client of the API server may be a consequence of another deviation. Signals
-// lists the signals that show such an exit. The exit may be a consequence only if a signal in After deviated shortly
-// before.
+// exits says when the exit of a process may be a consequence of another deviation. Signals lists the signals that show
+// such an exit. A signal in After must have deviated shortly before.
 type exits struct {
 	Signals, After []string
 }
 
-// signal is a PromQL expression with one value per component, which may deviate from its values in the calm time.
+// signal is a PromQL expression with one value per component. The diagnosis compares the values with those in the calm
+// time (the time without the problem).
 type signal struct {
 	Name string
 	// Of is the kind of the components: process, webhook or priority level.
 	Of string
-	// Component is the label that names the component.
+	// Component is the metric label that names the component.
 	Component string
 	// What is the name of the signal in reports.
 	What string
-	// Short is the name of the signal in a cause's list of signals that stayed calm. Empty means that the signal is
-	// never listed there.
+	// Short is the name of the signal in a cause's list of signals that did not deviate. Empty means that the signal is
+	// never in that list.
 	Short string
 	Unit  string
 	Expr  string
 	// written is Expr before the names of parts are replaced.
 	written string
-	// Source names another signal that has data whenever this signal could have data. If Source has data and this
-	// signal has none, the counted event did not happen. Empty means that this signal always has data.
+	// Source names another signal, for a signal that has no data until an event happens. If Source has data and this
+	// signal has none, the event did not happen. Empty means that this signal always has data.
 	Source string
-	// Over is a fixed bound: a value that reaches it deviates, unless the value was as high in the calm time. Nil
-	// means that values are compared with the calm time.
+	// Over is a fixed bound: a value that reaches it deviates, unless the value was as high in the calm time. Nil means
+	// that there is no fixed bound.
 	Over *float64
-	// Level means that Over applies even if the calm value reached it, and also within the calm time.
+	// Level means that a value that reaches Over deviates even if values in the calm time reached it, and also within
+	// the calm time.
 	Level bool
 	// Limit is an objective: a value that reaches it deviates even if values in the calm time reached it too. Nil
 	// means that the signal has no objective.
 	Limit *float64
 	// Lasts is the time for which the value must deviate. Zero means that Hold decides.
 	Lasts time.Duration
-	// Part means that not every control plane has data for the signal. Missing data is then not reported.
+	// Part means that some control planes have no data for the signal, so that missing data is not reported.
 	Part bool
-	// Least is the minimum difference from the calm median at which a value deviates. Times is the minimum ratio to
-	// the calm median.
+	// Least is the minimum difference of a deviating value from the median in the calm time. Times is its minimum ratio
+	// to that median.
 	Least, Times float64
-	// Idle is the value from which the signal deviates if there were no calls in the calm time. Zero means that the
-	// calm value counts as 0 in this case.
+	// Idle is the minimum of a deviating value if there were no calls in the calm time. Zero means that the median in
+	// the calm time then counts as 0.
 	Idle float64
-	// Down means that the signal deviates if it falls, by at least Share of the calm median.
+	// Down means that the signal deviates if it falls, by at least the fraction Share of the median in the calm time.
 	Down  bool
 	Share float64
 	// Scraper means that the scrape itself provides the signal, so that there is data even for a process that exposes
 	// no metrics.
 	Scraper bool
-	// Event means that a single deviating scrape suffices.
+	// Event means that one deviating scrape suffices.
 	Event bool
-	// Hold is the number of consecutive evaluations that must deviate. Zero means the default: one for an Event, else two
-	// scrapes.
+	// Hold is the number of consecutive evaluations that must deviate. Zero means the default: one for an Event, else
+	// enough for two scrapes.
 	Hold int
 	// Delay is the time for which a cause must last before it can make this signal deviate.
 	Delay time.Duration
 	// Symptom means that clients or users of the cluster notice the deviation, so that the diagnosis must find its
 	// cause.
 	Symptom bool
-	// Inner means that the symptom affects components but not necessarily clients. A mechanism with Load that
-	// explains only such symptoms is listed as a limit and not as a cause.
+	// Inner means that the symptom affects components but not necessarily clients. A mechanism with Load that explains
+	// only such symptoms is in Diagnosis.Limits, not in Diagnosis.Causes.
 	Inner bool
 }
 
@@ -103,8 +104,8 @@ func (c catalogue) signal(name string) *signal {
 	return &c.Signals[at]
 }
 
-// signs returns the signals in the Any lists of mechanisms. The value is true if the signal indicates a cause other
-// than the load.
+// signs returns the signals in the Any lists of all mechanisms. The value is true if the signal indicates a mechanism
+// without Load.
 func (c catalogue) signs() map[*signal]bool {
 	all := map[*signal]bool{}
 	for _, m := range c.Mechanisms {
@@ -139,15 +140,15 @@ func (s *signal) query(window time.Duration) string {
 	return strings.NewReplacer("$range", duration(window), "$long", duration(2*window), "$before", duration(window-time.Millisecond), "$age", fmt.Sprintf("%g", window.Seconds()), "$any", anyJob).Replace(expr)
 }
 
-// rates matches $rate(SELECTOR), which rateOfNew replaces. A counter may appear only when it first counts something,
-// and Prometheus computes no rate of that first count. rateOfNew adds it, but only if the process was scraped
-// successfully before; otherwise the count may be old.
+// rates matches $rate(SELECTOR), which rateOfNew replaces. Some counters appear only when they first count something,
+// and Prometheus computes no rate of that first count. rateOfNew adds the count if the process was scraped successfully
+// before; otherwise the count may be old.
 var rates = regexp.MustCompile(`\$rate\(([a-z_]+\{[^}]*\})\)`)
 
 const rateOfNew = `(($1 unless $1 offset $$before) / $$age and on(job, instance) (up{$$any} offset $$before == 1) or rate($1[$$range]))`
 
-// counts matches $count(SELECTOR), which countOfNew replaces. countOfNew is the growth of the counter in a range.
-// Unlike increase, it does not extrapolate, because extrapolation may double the count of a burst.
+// counts matches $count(SELECTOR), which countOfNew replaces. countOfNew is the increase of the counter in a range.
+// Unlike PromQL's increase, it does not extrapolate, because that may double the count of a burst.
 var counts = regexp.MustCompile(`\$count\(([a-z_]+\{[^}]*\})\)`)
 
 const countOfNew = `(($1 unless $1 offset $$range) and on(job, instance) (up{$$any} offset $$range == 1) or clamp_min($1 - $1 offset $$range, 0))`
@@ -155,7 +156,7 @@ const countOfNew = `(($1 unless $1 offset $$range) and on(job, instance) (up{$$a
 // partName matches a reference to a part in an expression, such as $(name).
 var partName = regexp.MustCompile(`\$\(([a-z]+)\)`)
 
-// known is the shipped catalogue.
+// known is the catalogue that is part of the program.
 var known = func() catalogue {
 	c, err := parse(catalogueYAML)
 	if err != nil {

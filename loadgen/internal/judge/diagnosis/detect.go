@@ -11,28 +11,27 @@ import (
 )
 
 const (
-	// deviations is the minimum distance of a deviating value from the calm median, in standard deviations of the
-	// calm time. The standard deviation is estimated from the quartiles, so that outliers do not matter.
+	// deviations is the minimum distance of a deviating value from the median in the calm time, in standard deviations.
+	// The standard deviation is estimated from the quartiles, so that outliers do not matter.
 	deviations = 5
 	// normalIQR is the distance between the quartiles of a normal distribution, in standard deviations.
 	normalIQR = 1.349
-	// floorShare is the minimum standard deviation, as a share of the calm median.
+	// floorShare is the minimum standard deviation, as a fraction of the median in the calm time.
 	floorShare = 0.01
 	// held is the number of consecutive scrapes that must deviate.
 	held = 2
-	// mostIdle is the longest time without calls that does not interrupt an episode.
+	// mostIdle is the longest time without calls (NaN values) that does not end an episode.
 	mostIdle = 15 * time.Second
 )
 
-// starvedBy maps each signal that measures waiting for CPU to a factor. Waiting for CPU adds at most factor times the
-// signal to a latency, so a smaller increase of a latency is not evidence against a component. The factors come from
+// starvedBy maps each signal that measures waiting for CPU to a factor. Waiting for CPU increases a latency by at most
+// the factor times the signal, so a smaller increase of a latency is not evidence of a problem. The factors come from
 // measurements. run-queue is the 90th percentile of the wait of goroutines: in an overloaded API server, the fastest
-// etcd requests took longer by 8 times that wait. run-wait is the mean wait of a thread, although a few threads wait
-// much longer: during a list flood on two busy processors, the WAL fsync of an etcd with a fast disk took longer by
-// 12 times that wait.
+// etcd requests took longer by 8 times that wait. run-wait is the mean wait of threads: during a list flood on two busy
+// processors, the WAL fsync of an etcd with a fast disk took longer by 12 times that wait.
 var starvedBy = map[string]float64{"run-queue": 8, "run-wait": 16}
 
-// episode is a period in which a signal of one component deviates.
+// episode is a time range in which a signal of one component deviates.
 type episode struct {
 	signal    *signal
 	component string
@@ -49,7 +48,7 @@ func (e episode) overlaps(o episode, slack time.Duration) bool {
 	return !e.began.After(o.last.Add(slack)) && !o.began.After(e.last.Add(slack))
 }
 
-// change returns the difference from the calm median.
+// change returns the difference between the median in the episode and the median in the calm time.
 func (e episode) change() float64 {
 	if e.calm == nil {
 		return e.under
@@ -68,7 +67,7 @@ func (e episode) evidence() result.Evidence {
 type baseline struct {
 	median, deviation float64
 	known             bool // false if no value was recorded
-	idle              bool // only ratios with the denominator 0 were recorded
+	idle              bool // in the calm time there were no calls (only NaN values)
 	fresh             bool // the process was not scraped in the calm time
 	none              bool // there was no calm time
 }
@@ -94,7 +93,7 @@ func baselineOf(points []archive.Point, calm result.Span) baseline {
 	return b
 }
 
-// quantile returns a quantile of sorted values, interpolated between the two nearest.
+// quantile returns the q-quantile of sorted values, interpolated between the two nearest values.
 func quantile(sorted []float64, q float64) float64 {
 	at := q * float64(len(sorted)-1)
 	low := int(at)
@@ -104,9 +103,9 @@ func quantile(sorted []float64, q float64) float64 {
 	return sorted[low] + (at-float64(low))*(sorted[low+1]-sorted[low])
 }
 
-// deviates reports whether a value deviates from the calm time. All bounds are multiplied by share: 1 for a real
-// deviation, less for a value that only comes near a bound. starved is the maximum increase of a latency that waiting
-// for CPU explains.
+// deviates reports whether the value v deviates, compared with the distribution b in the calm time. It multiplies all
+// bounds by share: 1, or less to find values that only come near a bound. starved is the maximum increase of a latency
+// that waiting for CPU explains.
 func (s *signal) deviates(v float64, b baseline, share, starved float64) bool {
 	switch {
 	case !finite(v):
@@ -117,10 +116,10 @@ func (s *signal) deviates(v float64, b baseline, share, starved float64) bool {
 		return v >= share**s.Over
 	case b.none && s.Over == nil:
 		return false
-	case s.Over != nil: // a value that was as high in the calm time is not new
+	case s.Over != nil: // a value that was as high in the calm time does not deviate
 		return v >= share**s.Over && !(b.known && (b.median >= share**s.Over || v < share*s.Times*b.median))
 	case !b.known && (s.Source == "" || b.fresh):
-		return false // there is nothing to compare it with
+		return false // no value to compare v with
 	case b.idle && s.Idle > 0:
 		return v >= share*s.Idle
 	case s.Down:
@@ -129,9 +128,9 @@ func (s *signal) deviates(v float64, b baseline, share, starved float64) bool {
 	return v-b.median >= max(starved, share*max(deviations*b.deviation, s.Least)) && v >= b.median*share*s.Times
 }
 
-// strength returns the distance of a value from the calm median in standard deviations, which is at least 5 for a
-// value that deviates. If the signal has a fixed bound, or has an objective and there is no calm time, the strength
-// is 5 at that bound and proportional to the value.
+// strength returns the distance of a value from the median in the calm time, in standard deviations. If the signal has
+// a fixed bound, or an objective and no calm time, the strength is instead proportional to the value, and 5 at that
+// bound.
 func (s *signal) strength(v float64, b baseline) float64 {
 	one := max(b.deviation, s.Least/deviations)
 	if s.Over != nil {
@@ -146,8 +145,8 @@ func (s *signal) strength(v float64, b baseline) float64 {
 	return math.Abs(v-b.median) / one
 }
 
-// episodesOf returns the episodes of all series, sorted by start. All bounds are multiplied by share. For signals
-// with an absolute bound, it also searches the calm time, if that ends where the diagnosed time begins.
+// episodesOf returns the episodes of all series, sorted by start. It multiplies all bounds by share. For signals with
+// Level or Limit, it also searches the calm time, if the diagnosed time begins at its end.
 func episodesOf(all []series, waits starvation, o Options, share float64) (episodes []episode) {
 	for _, one := range all {
 		under := o.Under
@@ -155,7 +154,7 @@ func episodesOf(all []series, waits starvation, o Options, share float64) (episo
 			under.From = o.Calm.From
 		}
 		found := one.episodes(o.Calm, under, o.Step, share, waits)
-		if under != o.Under { // bounds relative to the calm time do not apply within the calm time
+		if under != o.Under { // within the calm time, only Level and Limit apply
 			found = slices.DeleteFunc(found, func(e episode) bool {
 				return !one.signal.Level && e.last.Before(o.Under.From) && e.under < *one.signal.Limit
 			})
@@ -190,9 +189,9 @@ func starvationOf(all []series) starvation {
 	return waits
 }
 
-// least returns the maximum increase of a component's signal that waiting for CPU explains. It returns 0 for
-// symptoms, because symptoms always need a cause. A component without a measured wait, such as a webhook, gets the
-// longest wait of an API server, because API servers measure the latency of webhooks.
+// least returns the maximum increase of a component's signal, in seconds, that waiting for CPU explains. It is 0 for
+// symptoms, because symptoms always need a cause. For a component without a measured wait, such as a webhook, it uses
+// the longest wait of an API server, because API servers measure the latency of webhooks.
 func (w starvation) least(s *signal, component string, at time.Time) (wait float64) {
 	if _, is := starvedBy[s.Name]; is || s.Symptom || s.Unit != unitSeconds {
 		return 0
@@ -216,10 +215,10 @@ func (one series) episodes(calm, under result.Span, step time.Duration, share fl
 	var all []episode
 	var run []archive.Point
 	gap := 0
-	// A rate covers the time since the previous value, so an episode begins there.
+	// A rate covers the time since the previous value, so an episode begins at the time of that value.
 	var before, after time.Time
 	var previous time.Time
-	var seen time.Time           // the last value of the run, or the last time without calls after it
+	var seen time.Time           // the last value of run, or the last value without calls after it
 	was, earlier := false, false // was: the previous value deviated; earlier: so did the last value before run
 	end := func() {
 		if len(run) >= s.hold() && !run[len(run)-1].T.Before(before.Add(s.Lasts)) {
@@ -237,7 +236,7 @@ func (one series) episodes(calm, under result.Span, step time.Duration, share fl
 		}
 		run, gap, after = nil, 0, time.Time{}
 	}
-	// A signal without values no longer deviates.
+	// End the run if the signal has had no values for some time.
 	vanished := func(now time.Time) {
 		if len(run) > 0 && now.Sub(seen) > 3*step && gap == 0 {
 			after = run[len(run)-1].T.Add(step)
@@ -263,7 +262,7 @@ func (one series) episodes(calm, under result.Span, step time.Duration, share fl
 				}
 			}
 			run, gap, after, seen = append(run, p), 0, time.Time{}, p.T
-		case len(run) > 0 && !finite(p.V) && p.T.Sub(run[len(run)-1].T) <= max(mostIdle, 3*step): // a ratio without calls is not a calm value
+		case len(run) > 0 && !finite(p.V) && p.T.Sub(run[len(run)-1].T) <= max(mostIdle, 3*step): // no calls
 			seen = p.T
 		case len(run) > 0:
 			if gap == 0 {
@@ -280,7 +279,7 @@ func (one series) episodes(calm, under result.Span, step time.Duration, share fl
 	return all
 }
 
-// byTime orders episodes by start. Of episodes that began at the same time, the stronger one comes first.
+// byTime orders episodes by start. Among episodes that began at the same time, the strongest one comes first.
 func byTime(a, b episode) int {
 	return cmp.Or(a.began.Compare(b.began), cmp.Compare(b.strength, a.strength), cmp.Compare(a.component, b.component), cmp.Compare(a.signal.Name, b.signal.Name))
 }

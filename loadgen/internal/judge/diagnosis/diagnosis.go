@@ -2,11 +2,11 @@
 // timeline nor the scenario of a run, so it works in the same way on the Prometheus server of any cluster and on the
 // archive of a run.
 //
-// A signal is a metric of a component. It deviates if it differs from its values in an undisturbed time, called the
-// calm time, or if it breaks an objective. A symptom is a deviation that clients or users of the cluster notice. A
-// mechanism is a known way of failing, which makes several signals deviate together. A mechanism whose evidence all
-// follows from another mechanism is a consequence of it. Any other mechanism that fires is a cause. Symptoms that
-// follow from no mechanism are listed without a known cause.
+// A signal is a metric of a component. It deviates if it differs from its values in a time without the problem, called
+// the calm time, or if it breaks an objective. A symptom is a deviation that clients or users of the cluster notice. A
+// mechanism is a known way of failing. It fires if certain signals deviate together; these deviations are its evidence.
+// A mechanism is a consequence of another one if the other one explains all of its evidence. Any other mechanism that
+// fires is a cause. A diagnosis also lists the symptoms that no cause explains.
 package diagnosis
 
 import (
@@ -28,16 +28,17 @@ type Source interface {
 	Range(ctx context.Context, expr string, start, end time.Time, step time.Duration) ([]archive.Series, error)
 }
 
-// Options configure a diagnosis.
+// Options configures a diagnosis.
 type Options struct {
 	// From and To bound the recorded data.
 	From, To time.Time
 	// Cut means that the run was killed or is still in progress, so that the data ends in the middle of a phase.
 	Cut bool
-	// Calm is the undisturbed time to compare with. Zero means the first quarter of the data, but at most a minute.
+	// Calm is the time without the problem, with which Diagnose compares. Zero means the first quarter of the data, but
+	// at most a minute.
 	Calm result.Span
-	// CalmByDefault means that the user did not choose Calm. Diagnose then shortens the calm time so that it contains
-	// no sign of a cause.
+	// CalmByDefault means that the user did not choose Calm. If true, Diagnose shortens the calm time so that it
+	// contains no sign of a cause.
 	CalmByDefault bool
 	// Under is the time to diagnose. Zero means all the time after Calm.
 	Under result.Span
@@ -48,8 +49,8 @@ type Options struct {
 	// NoData holds the names of the gates of the run that have no data. If there are any, the diagnosis does not call
 	// the run healthy.
 	NoData []string
-	// Exits describes the exits of components that no fault of the run explains. The diagnosis repeats them as facts;
-	// they change neither its answer nor its causes.
+	// Exits describes the exits of components that no fault of the run explains. The diagnosis only repeats them. They
+	// change neither its answer nor its causes.
 	Exits []string
 	// Reference is the archive of a run to compare with instead of a calm time, or nil.
 	Reference *archive.Archive
@@ -73,14 +74,14 @@ const (
 	leastScrapes = 3
 )
 
-// complete sets the defaults of the options. doubts holds reasons why values cannot be compared with a calm time.
+// complete sets the defaults of the options. doubts contains reasons why no values can be compared with the calm time.
 // complete fails if there is too little data to diagnose.
 func (o *Options) complete() (doubts []string, err error) {
 	cut := false
 	if o.Calm == (result.Span{}) {
 		all := o.To.Sub(o.From)
 		quarter := min(all/calmShare, calmMost)
-		if least := (leastScrapes - 1) * o.Step; least <= all/2 { // a short run needs a larger share
+		if least := (leastScrapes - 1) * o.Step; least <= all/2 { // a short run needs a larger part
 			quarter = max(quarter, least)
 		}
 		o.Calm = result.Span{From: o.From, To: o.From.Add(quarter)}
@@ -111,11 +112,12 @@ func (o *Options) complete() (doubts []string, err error) {
 	return doubts, nil
 }
 
-// tooShort reports whether a time has too few scrapes.
+// tooShort reports whether the time range t has fewer than leastScrapes scrapes.
 func (o *Options) tooShort(t result.Span) bool { return t.To.Sub(t.From) < (leastScrapes-1)*o.Step }
 
 // Diagnose finds the causes of the symptoms in the time o.Under. It fails if there is too little data in that time.
-// Without a calm time, Diagnose compares signals only with their objectives and fixed bounds, and adds a doubt.
+// Without data in the calm time, Diagnose compares signals only with their objectives and fixed bounds, and adds a
+// doubt.
 func Diagnose(ctx context.Context, source Source, o Options) (d result.Diagnosis, err error) {
 	if o.Step == 0 {
 		until := o.To
@@ -169,7 +171,7 @@ func Diagnose(ctx context.Context, source Source, o Options) (d result.Diagnosis
 // window returns the range of rates: two scrape intervals.
 func (o *Options) window() time.Duration { return 2*o.Step + time.Millisecond }
 
-// incomparable returns the reason why values cannot be compared with the calm time, or nil if they can.
+// incomparable returns the reason why no values can be compared with the calm time, or nil if they can.
 func (o *Options) incomparable(all []series) (doubts []string) {
 	switch {
 	case o.tooShort(o.Calm):
@@ -182,7 +184,7 @@ func (o *Options) incomparable(all []series) (doubts []string) {
 	return nil
 }
 
-// haveCommonAPIServer reports whether an API server was scraped in both the calm and the diagnosed time.
+// haveCommonAPIServer reports whether the same API server was scraped in both the calm and the diagnosed time.
 func haveCommonAPIServer(all []series, o Options) bool {
 	return slices.ContainsFunc(all, func(calm series) bool {
 		return calm.ofAPIServer() && calm.within(o.Calm) && slices.ContainsFunc(all, func(under series) bool {
@@ -194,10 +196,10 @@ func haveCommonAPIServer(all []series, o Options) bool {
 // leastCalm is the minimum length to which leaveOut may shorten a calm time.
 const leastCalm = 5 * time.Minute
 
-// settle shortens the calm time so that it ends before the first sign of a cause in it. To find such signs, settle
-// compares the second half of the calm time with the first half. If CalmByDefault is set, it compares the last three
-// quarters with the first quarter, and also moves the start of the calm time to the first data, and to after
-// disturbances that have ended. If follows is set, the diagnosed time begins where the calm time ends.
+// settle ends the calm time before the first sign of a cause in it. To find such signs, it compares the second half of
+// the calm time with the first half. If CalmByDefault is set, it compares the last three quarters with the first
+// quarter. It then also moves the start of the calm time to the first data, or to the end of a disturbance that is
+// over. If follows is set, settle makes the diagnosed time begin at the end of the calm time.
 func (o *Options) settle(known catalogue, all []series, follows bool) {
 	signs := known.signs()
 	part := time.Duration(2)
@@ -208,7 +210,7 @@ func (o *Options) settle(known catalogue, all []series, follows bool) {
 	half := o.Calm.From.Add(o.Calm.To.Sub(o.Calm.From) / part)
 	end := o.Calm.To
 	var over []episode
-	// cut ends the calm time before an episode, or adds the episode to over if the episode has ended.
+	// cut ends the calm time before the episode e. If e has already ended, cut adds it to over instead.
 	cut := func(e episode) {
 		if o.CalmByDefault && e.last.Before(o.Calm.To.Add(-2*o.Step)) {
 			over = append(over, e)
@@ -238,14 +240,14 @@ func (o *Options) settle(known catalogue, all []series, follows bool) {
 	}
 }
 
-// leaveOut moves the start of the calm time to after an episode that has ended, if at least leastCalm is left.
+// leaveOut moves the start of the calm time to the end of the episode e, if a calm time of at least leastCalm remains.
 func (o *Options) leaveOut(e episode) {
 	if over := e.last.Add(2 * o.Step); over.After(o.Calm.From) && !over.Add(leastCalm).After(o.Calm.To) {
 		o.Calm.From = over
 	}
 }
 
-// firstOf returns the time of the first data of an API server in t, or the end of t if there is no data.
+// firstOf returns the time of the first data of an API server in the time range t, or the end of t if there is no data.
 func firstOf(all []series, t result.Span) time.Time {
 	first := t.To
 	for _, s := range all {
@@ -258,8 +260,8 @@ func firstOf(all []series, t result.Span) time.Time {
 	return first
 }
 
-// lacked returns the names of the signals that have no data in the diagnosed time, or that are compared with the calm time
-// and have no data there. It skips the signals of the generator if no generator ran, as in the Prometheus of a user.
+// lacked returns the names of the signals without data in the diagnosed time. It also returns signals that are compared
+// with the calm time and have no data there. Without a load generator, it skips the generator's signals.
 func lacked(known catalogue, all []series, o Options) (names []string) {
 	generates := slices.ContainsFunc(all, func(s series) bool { return s.component == generator })
 	for _, s := range known.Signals {
@@ -276,8 +278,8 @@ func lacked(known catalogue, all []series, o Options) (names []string) {
 // generator is the component name of the load generator.
 const generator = "loadgen"
 
-// isComparable reports whether at least one component has data of a signal in the diagnosed time. For a signal that
-// is compared with the calm time, that component must have data in the calm time too.
+// isComparable reports whether a component has data of a signal in the diagnosed time. If the signal is compared with
+// the calm time, that component must also have data there.
 func isComparable(all []series, s *signal, o Options) bool {
 	compared := s.Over == nil && s.Source == ""
 	return slices.ContainsFunc(all, func(one series) bool {
@@ -285,7 +287,7 @@ func isComparable(all []series, s *signal, o Options) bool {
 	})
 }
 
-// recorded reports whether a signal has data in a time.
+// recorded reports whether a signal has data in the time range t.
 func recorded(all []series, name string, t result.Span) bool {
 	return slices.ContainsFunc(all, func(s series) bool { return s.signal.Name == name && s.within(t) })
 }
@@ -302,12 +304,13 @@ type series struct {
 // ofAPIServer reports whether an API server exposed the series.
 func (s series) ofAPIServer() bool { return isAPIServer(s.component) && !s.signal.Scraper }
 
-// within reports whether the series has data in a time.
+// within reports whether the series has data in the time range t.
 func (s series) within(t result.Span) bool {
 	return slices.ContainsFunc(s.points, func(p archive.Point) bool { return finite(p.V) && !p.T.Before(t.From) && !p.T.After(t.To) })
 }
 
-// finite reports whether a value counts as data. NaN and infinities do not: they come from ratios with the denominator 0.
+// finite reports whether a value counts as data. NaN and infinities do not count: they come from ratios with the
+// denominator 0.
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
 // markNew sets fresh in each series of a process that was not scraped in the calm time.
@@ -321,10 +324,9 @@ func markNew(all []series, calm result.Span) {
 	}
 }
 
-// apart is the distance between the calm and the diagnosed time from which read queries them separately.
+// If the calm and the diagnosed time are at least this far apart, read queries each of them separately.
 const apart = time.Hour
 
-// read queries all signals of all components.
 func read(ctx context.Context, source Source, o Options) (all []series, err error) {
 	spans := []result.Span{o.Calm, o.Under}
 	if o.Under.From.Before(o.Calm.From) {
@@ -352,13 +354,12 @@ func read(ctx context.Context, source Source, o Options) (all []series, err erro
 	return slices.DeleteFunc(all, series.empty), nil
 }
 
-// empty reports whether a series has no finite value.
 func (s series) empty() bool {
 	return !slices.ContainsFunc(s.points, func(p archive.Point) bool { return finite(p.V) })
 }
 
-// add adds a series to all. If all[at:] has a series of the same component that ends earlier, add extends that series
-// instead of appending a new one.
+// add adds the series one to all. If a series in all[at:] has the same component and ends earlier, add appends the
+// points of one to that series.
 func add(all []series, at int, one series) []series {
 	if len(one.points) == 0 {
 		return all
@@ -384,16 +385,17 @@ func componentOf(s archive.Series, of *signal) string {
 	return name
 }
 
-// tooLittle is the error for a time with too few samples.
+// tooLittle is the error for a time range with too few samples.
 type tooLittle string
 
 func (e tooLittle) Error() string { return result.CannotTell + ": " + string(e) }
 
-// Unjudged marks the error as missing data, which gives exit code 3.
+// Unjudged returns true: the error means missing data, so that the program ends with exit code 3.
 func (e tooLittle) Unjudged() bool { return true }
 
-// Nothing is the error for a time without any metrics.
+// Nothing is the error for a time range without any metrics.
 const Nothing = tooLittle("no component's metrics were recorded in that time")
 
-// NoAPIServer is the error for a time without metrics of an API server: the absence of deviations would prove nothing.
+// NoAPIServer is the error for a time range without metrics of an API server, in which the absence of deviations would
+// prove nothing.
 const NoAPIServer = tooLittle("no metrics of kube-apiserver were recorded in that time")

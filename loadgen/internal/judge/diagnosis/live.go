@@ -10,10 +10,10 @@ const (
 	// The diagnosed time is the last liveUnder or, if that is longer, the last liveScrapes scrape intervals.
 	liveUnder   = 2 * time.Minute
 	liveScrapes = 8
-	// liveCalm is the maximum length of the calm time, and of the diagnosed time during a lasting disturbance.
+	// liveCalm is the maximum length of the calm time, and of the diagnosed time while a disturbance lasts.
 	liveCalm = time.Hour
-	// liveLasts is the time for which the calm time before a lasting disturbance is kept. After that, the disturbance
-	// counts as normal.
+	// liveLasts is the maximum time for which Live keeps the calm time before a disturbance. After that, the
+	// disturbance counts as normal.
 	liveLasts = 24 * time.Hour
 )
 
@@ -22,7 +22,7 @@ const (
 type Live struct {
 	Since time.Time     // start of the recorded data; zero means no limit
 	Step  time.Duration // the scrape interval
-	calm  result.Span   // the calm time before a lasting disturbance; zero means none
+	calm  result.Span   // calm time before the disturbance that lasts; zero if none lasts
 }
 
 // Options returns the options of a diagnosis at the time now.
@@ -41,7 +41,7 @@ func (l *Live) Options(now time.Time) Options {
 	return Options{From: calm.From, To: now, Calm: calm, Under: under, CalmByDefault: l.calm == result.Span{}, Step: l.Step}
 }
 
-// Saw records the result of the latest diagnosis, which determines the times of the next one.
+// Saw records the result of the latest diagnosis. It determines the calm and the diagnosed time of the next one.
 func (l *Live) Saw(d result.Diagnosis) {
 	switch {
 	case !lasts(d) || d.Under.To.Sub(l.calm.To) > liveLasts && l.calm != (result.Span{}):
@@ -66,7 +66,7 @@ func lasts(d result.Diagnosis) bool {
 	return false
 }
 
-// CalmBefore returns the default calm time of a diagnosis with a Prometheus server: the hour before from.
+// CalmBefore returns the default calm time of a diagnosis with a Prometheus server: the hour before the time from.
 func CalmBefore(from time.Time) result.Span {
 	return result.Span{From: from.Add(-liveCalm), To: from}
 }

@@ -14,41 +14,42 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// mechanism is a known way in which a control plane fails. The catalogue lists mechanisms that cause others first.
+// mechanism is a known way in which a control plane fails. The catalogue lists mechanisms before those that they can
+// cause.
 type mechanism struct {
 	Kind, Title string
 	// Any, All and With list the signals that make the mechanism fire at a component. One signal of Any and every
 	// signal of All must deviate there at the same time. If With is not empty, one signal of With must also deviate,
 	// at any component. The deviation of the signal of Any is called the first evidence.
 	Any, All, With []string
-	// Unless and Without list signals that prevent the mechanism from firing. A signal of Unless does so if it
-	// deviates at the component of the first evidence, a signal of Without if it deviates at any component.
+	// Unless and Without list signals that prevent the mechanism from firing. A signal of Unless prevents it by a
+	// deviation at the component of the first evidence, a signal of Without by a deviation at any component.
 	Unless, Without []string
-	// Exceeds lists signals that must change less than the first evidence. The mechanism does not fire if one of them has
-	// an equal or larger change at the same time, at any component.
+	// Exceeds lists signals that must change less than the signal of the first evidence at the same time, at any
+	// component. Otherwise the mechanism does not fire.
 	Exceeds []string
-	// Share is the minimum change of a signal of All or Unless, as a multiple of the change of the first evidence. Smaller
-	// changes are ignored. Zero means no minimum.
+	// Share is the minimum change of a signal of All or Unless, as a fraction of the change of the first evidence.
+	// Smaller changes are ignored. Zero means no minimum.
 	Share float64
-	// OfLargest is the minimum change of the first evidence, as a share of the change of the same signal at any other
-	// component at that time. Zero means no minimum.
+	// OfLargest is the minimum change of the first evidence, as a fraction of the change of the same signal at any
+	// other component at that time. Zero means no minimum.
 	OfLargest float64 `yaml:"ofLargest"`
 	// WhenStarved lists signals. If waiting for CPU can explain the first evidence, one of these signals must also
 	// deviate at the same component. The list is ignored if none of its signals was recorded.
 	WhenStarved []string `yaml:"whenStarved"`
 	// Recorded lists signals that must have data for the mechanism to fire.
 	Recorded []string
-	// Proof is a signal that must also deviate, at any component, if the first evidence lasts longer than ProofAfter.
-	// Empty means none.
+	// Proof names a signal that must also deviate, at any component, if the first evidence lasts longer than
+	// ProofAfter. Empty means that no such signal is needed.
 	Proof      string
 	ProofAfter time.Duration `yaml:"proofAfter"`
-	// OnlyBy gives the mechanism another name if OnlyBy.Signal is the only signal of Any that deviates. Nil means
-	// that the name is fixed.
+	// OnlyBy replaces kind, title and advice if OnlyBy.Signal is the only signal of Any that deviates. Nil means that
+	// they are never replaced.
 	OnlyBy *renamed `yaml:"onlyBy"`
 	// Except lists components at which the mechanism never fires.
 	Except []string
-	// Load marks a mechanism that results from a growing load or from the machine. It is reported as a limit, and as
-	// a cause only if it explains a failed gate or a symptom of clients that no other cause explains.
+	// Load marks a mechanism that results from a growing load or from the machine. It is a cause only if it explains a
+	// failed gate, or a symptom of clients that no other cause explains. Otherwise it is a limit (Diagnosis.Limits).
 	Load bool
 	// Slows marks a mechanism that only makes processes slow. Such a mechanism explains failed gates on latencies and
 	// durations, but not on counts.
@@ -59,27 +60,28 @@ type mechanism struct {
 	// Symptoms lists further symptoms that the mechanism explains. Unlike Moves, the list does not make other
 	// mechanisms consequences.
 	Symptoms []string
-	// MovesOf replaces Moves, with one list for each kind of component at which the mechanism can fire. Without an
-	// entry for kube-apiserver, Moves applies to that kind. For any other kind without an entry, the list is empty.
-	// Nil means that Moves applies to all kinds.
+	// MovesOf replaces Moves by one list for each kind of component at which the mechanism can fire. If kube-apiserver
+	// has no entry, Moves applies to it. The list of any other kind without an entry is empty. Nil means that Moves
+	// applies to all kinds.
 	MovesOf map[string][]string `yaml:"movesOf"`
-	// Return lists the signals of Moves that deviate only when the mechanism ends at an API server, because clients
-	// then reconnect.
+	// Return lists the signals of Moves that deviate only because clients reconnect when the mechanism ends at an API
+	// server.
 	Return []string
 	// Stops marks a mechanism that ends processes directly. Exits of processes can then be consequences even if the
 	// API was reachable.
 	Stops bool
-	// Lead and Lag bound the time at which consequences may begin: from Lead before the first evidence to Lag after
-	// the last deviating value.
+	// Lead and Lag limit when consequences may begin: from Lead before the first evidence to Lag after the last
+	// deviating value.
 	Lag, Lead time.Duration
-	// Look is advice on what to examine. Page is the name of the page in docs/incidents about this incident, without .md.
+	// Look is advice on what to examine. Page is the name of the page about the mechanism in docs/incidents, without
+	// .md.
 	Look, Page string
 }
 
 // renamed holds the kind, title and advice that a mechanism gets if Signal is the only signal of Any that deviates.
 type renamed struct{ Signal, Kind, Title, Look string }
 
-// firing is a mechanism that fired, with its evidence.
+// firing is a mechanism that fired at some components, with its evidence.
 type firing struct {
 	mechanism  *mechanism
 	depth      int
@@ -92,7 +94,7 @@ type firing struct {
 	harms      bool // the mechanism explains a failed gate or a symptom that clients notice
 }
 
-// reasoning separates causes from consequences among simultaneous episodes.
+// reasoning separates causes from consequences among episodes (time ranges in which a signal deviates) that overlap.
 type reasoning struct {
 	catalogue catalogue
 	recorded  []series
@@ -106,18 +108,18 @@ func newReasoning(known catalogue, recorded []series, o Options, share float64) 
 	return reasoning{catalogue: known, recorded: recorded, all: episodesOf(recorded, waits, o, share), waits: waits, o: o}
 }
 
-// near returns the maximum time between deviations that count as simultaneous: two scrape intervals, because a rate
+// near returns the maximum gap between two episodes that count as simultaneous: two scrape intervals, because a rate
 // covers two scrapes and a target may answer late.
 func (r reasoning) near() time.Duration { return 2 * r.o.Step }
 
-// causes returns the firings that are not consequences of another firing. It merges simultaneous firings of one
-// mechanism into one cause.
+// causes returns the firings that are not consequences of other firings. It merges firings of one mechanism at about
+// the same time into one cause.
 func (r reasoning) causes() []firing {
 	var fired []firing
 	for depth := range r.catalogue.Mechanisms {
 		fired = append(fired, r.fire(&r.catalogue.Mechanisms[depth], depth)...)
 	}
-	explained := make([][]int, len(fired)) // for each firing, the firings that follow from it
+	explained := make([][]int, len(fired)) // by firing: the firings that are its consequences
 	for i := range fired {
 		for j := range fired {
 			if i != j && r.explains(fired[j], fired[i]) {
@@ -133,9 +135,9 @@ func (r reasoning) causes() []firing {
 	return causes
 }
 
-// roots returns a minimal set of firings from which all other firings follow: the firings that follow from no other
-// and, for each cycle that no firing outside explains, the deepest firing of the cycle. explained[i] lists the
-// firings that follow from firing i. The firings are sorted by depth, the deepest first.
+// roots returns a minimal set of firings that explains all other firings. explained[i] lists the consequences of firing
+// i. The set contains the firings that are no consequences. It also contains the first firing of each cycle of firings
+// that explain each other, unless a firing outside the cycle explains them.
 func roots(explained [][]int) (all []int) {
 	follows, reached := make([]bool, len(explained)), make([]bool, len(explained))
 	for _, of := range explained {
@@ -165,8 +167,9 @@ func roots(explained [][]int) (all []int) {
 	return all
 }
 
-// explains reports whether b is a consequence of a. If each could be a consequence of the other, the earlier firing
-// is the cause. If they began less than a scrape interval apart, the deeper firing is the cause.
+// explains reports whether the firing b is a consequence of the firing a. If each could be a consequence of the other,
+// the cause is the one that began earlier or, if they began less than a scrape interval apart, the one that the
+// catalogue lists first.
 func (r reasoning) explains(a, b firing) bool {
 	if !r.follows(b.evidence, a) {
 		return false
@@ -187,7 +190,7 @@ func (f firing) moves(e episode) bool {
 	return e.isOf(moves) || slices.Contains(f.components, e.component) && slices.Contains(moves, e.signal.Name+"@same")
 }
 
-// returns reports whether the signal of the episode deviates only when the mechanism ends at an API server.
+// returns reports whether the episode's signal deviates only when the mechanism ends at an API server (see Return).
 func (f firing) returns(e episode) bool {
 	return slices.Contains(f.mechanism.Return, e.signal.Name) && slices.ContainsFunc(f.components, isAPIServer)
 }
@@ -212,8 +215,8 @@ func (f *firing) explain(what string, components []string) {
 	f.explains[what] = slices.Compact(all)
 }
 
-// follows reports whether the mechanism and the time of a firing can explain all of the evidence. It returns false
-// without evidence.
+// follows reports whether a firing can explain all episodes in evidence, by its mechanism and its time. It returns
+// false if evidence is empty.
 func (r reasoning) follows(evidence []episode, f firing) bool {
 	for _, e := range evidence {
 		if !f.moves(e) || !f.mechanism.Stops && !r.mayFollow(e) || f.returns(e) && e.began.Before(f.last.Add(-r.o.Step)) || !r.inTime(e, f) {
@@ -223,13 +226,14 @@ func (r reasoning) follows(evidence []episode, f firing) bool {
 	return len(evidence) > 0
 }
 
-// inTime reports whether an episode began while the firing could cause it, and did not outlast the firing by too
-// much.
+// inTime reports whether an episode began when the firing could cause it, and did not last too long after the firing
+// (see outlasts).
 func (r reasoning) inTime(e episode, f firing) bool {
 	return !e.began.Before(r.earliest(e, f)) && !e.began.After(f.last.Add(f.mechanism.Lag+r.near())) && !r.outlasts(e, f)
 }
 
-// aftermath is the time for which a consequence may outlast its cause. If the Lag of the mechanism is longer, Lag applies.
+// aftermath is how long a consequence may last after its cause has ended. If the Lag of the mechanism is longer, Lag
+// applies.
 const aftermath = 30 * time.Second
 
 // outlasts reports whether an episode ends so long after a firing that it cannot be a consequence of the firing.
@@ -237,7 +241,7 @@ func (r reasoning) outlasts(e episode, f firing) bool {
 	return e.last.After(f.last.Add(max(f.mechanism.Lag, aftermath) + r.near() + e.signal.Delay))
 }
 
-// earliest returns the earliest time at which an episode can begin if it follows from a firing.
+// earliest returns the earliest time at which the episode e can begin if it is a consequence of the firing f.
 func (r reasoning) earliest(e episode, f firing) time.Time {
 	if e.signal.Delay > 0 {
 		return f.began.Add(e.signal.Delay - r.o.Step)
@@ -249,8 +253,8 @@ func (r reasoning) earliest(e episode, f firing) time.Time {
 // exit this long after the pause.
 const renewDeadline = 10 * time.Second
 
-// mayFollow reports whether an episode can be a consequence of another episode. The exit of a process can be one only
-// if the API was unreachable at that time, or if the process had been paused until shortly before.
+// mayFollow reports whether an episode can be a consequence of another episode. The exit of a process can be a
+// consequence only if the API was unreachable at that time, or if the process had been paused until shortly before.
 func (r reasoning) mayFollow(e episode) bool {
 	x := r.catalogue.Exits
 	return !e.isOf(x.Signals) || slices.ContainsFunc(r.all, func(o episode) bool {
@@ -297,9 +301,8 @@ func (r reasoning) fire(m *mechanism, depth int) (fired []firing) {
 	return fired
 }
 
-// starved reports whether waiting for CPU may explain an episode. It may if a signal of a mechanism with Slows
-// deviates at the same time, or if the measured waiting explains at least half of the signal's Least at some time in
-// the episode.
+// starved reports whether waiting for CPU may explain an episode. It may if a signal of a mechanism with Slows deviates
+// at the same time, or if the measured wait explains at least half of the signal's Least at some time in the episode.
 func (r reasoning) starved(e episode) bool {
 	for _, m := range r.catalogue.Mechanisms {
 		if m.Slows && r.deviates(m.Any, e, false) {
@@ -314,8 +317,8 @@ func (r reasoning) starved(e episode) bool {
 	return false
 }
 
-// gather adds to evidence one episode for each signal of All. The episode must accompany first (see accompanies).
-// gather reports whether it found an episode for every signal.
+// gather adds to evidence one episode for each signal of All: one that accompanies the episode first. It returns false
+// if a signal has no such episode.
 func (r reasoning) gather(evidence *[]episode, first episode, m *mechanism) bool {
 	for _, name := range m.All {
 		at := slices.IndexFunc(r.all, func(e episode) bool {
@@ -329,29 +332,29 @@ func (r reasoning) gather(evidence *[]episode, first episode, m *mechanism) bool
 	return true
 }
 
-// prevented reports whether a signal of Unless deviates at the component of first at the same time.
+// prevented reports whether a signal of Unless deviates at the same time and component as the episode first.
 func (r reasoning) prevented(m *mechanism, first episode) bool {
 	return slices.ContainsFunc(r.all, func(e episode) bool {
 		return slices.Contains(m.Unless, e.signal.Name) && r.accompanies(e, first, m)
 	})
 }
 
-// accompanies reports whether episode e is at the component of first, overlaps first, and changed by at least Share
-// times the change of first.
+// accompanies reports whether the episode e is at the same component and time as the episode first, and its change is
+// at least Share times the change of first.
 func (r reasoning) accompanies(e, first episode, m *mechanism) bool {
 	return e.component == first.component && e.overlaps(first, r.near()) && (m.Share == 0 || e.change() >= m.Share*first.change())
 }
 
-// deviates reports whether one of the signals deviates during an episode. If same is set, only deviations at the
-// component of the episode count.
+// deviates reports whether one of the signals deviates during the episode at. If same is set, only deviations at the
+// component of that episode count.
 func (r reasoning) deviates(signals []string, at episode, same bool) bool {
 	return slices.ContainsFunc(r.all, func(e episode) bool {
 		return slices.Contains(signals, e.signal.Name) && (!same || e.component == at.component) && e.overlaps(at, r.near())
 	})
 }
 
-// deviatesBy reports whether one of the signals, other than except, deviates at one of f's components, between the start
-// of f and Lag after its end.
+// deviatesBy reports whether one of the signals, except the one named except, deviates at a component of the firing f,
+// between the start of f and Lag after its end.
 func (r reasoning) deviatesBy(signals []string, except string, f firing) bool {
 	others := slices.DeleteFunc(slices.Clone(signals), func(name string) bool { return name == except })
 	return slices.ContainsFunc(f.components, func(component string) bool {
@@ -359,27 +362,27 @@ func (r reasoning) deviatesBy(signals []string, except string, f firing) bool {
 	})
 }
 
-// dwarfed reports whether the signal of e changed much more at another component at the same time, so that the change
-// of e is smaller than share times the other change.
+// dwarfed reports whether the episode's signal changed much more at another component at the same time: the change of e
+// is smaller than share times that change.
 func (r reasoning) dwarfed(e episode, share float64) bool {
 	return slices.ContainsFunc(r.all, func(o episode) bool {
 		return o.signal == e.signal && o.overlaps(e, r.near()) && e.change() < share*o.change()
 	})
 }
 
-// exceeds reports whether the change of an episode is larger than all changes of the given signals, at any component,
-// at that time.
+// exceeds reports whether the change of an episode is larger than the change of each given signal at that time, at any
+// component.
 func (r reasoning) exceeds(e episode, signals []string) bool {
 	return !slices.ContainsFunc(r.all, func(o episode) bool {
 		return slices.Contains(signals, o.signal.Name) && o.overlaps(e, r.near()) && o.change() >= e.change()
 	})
 }
 
-// together is the maximum number of scrape intervals between two firings of a mechanism that are merged into one
-// cause.
+// together is the maximum gap, in scrape intervals, between two firings of a mechanism that join merges into one cause.
 const together = 4
 
-// family returns the kind of a process, such as "etcd" for etcd-0, or "" if the component is not a process.
+// family returns the kind of the firing's component, such as "etcd" for etcd-0, or "" if the component is not a
+// process.
 func (f firing) family() string {
 	if by := f.evidence[0].signal.Component; by != model.InstanceLabel && by != "component_instance" {
 		return ""
@@ -392,8 +395,8 @@ func (f firing) family() string {
 	return strings.TrimRight(f.components[0], "-0123456789")
 }
 
-// join merges a firing into the cause that has the same mechanism and family at about the same time. If there is
-// none, it appends the firing to all as a new cause.
+// join merges a firing into the cause with the same mechanism and family at about the same time. If all contains no
+// such cause, join appends the firing to all.
 func (r reasoning) join(all []firing, f firing) []firing {
 	for i := range all {
 		g := &all[i]
@@ -420,7 +423,7 @@ func (r reasoning) join(all []firing, f firing) []firing {
 }
 
 const (
-	// nearShare multiplies all bounds in the search for nearest causes, so that weaker deviations count too.
+	// nearShare is the factor for all bounds in the search for the nearest causes, so that weaker deviations count too.
 	nearShare = 0.4
 	// nearest is the maximum number of nearest causes in a diagnosis.
 	nearest = 2
@@ -463,7 +466,8 @@ func reason(known catalogue, all []series, o Options) result.Diagnosis {
 	return d
 }
 
-// addLimit adds a limit, or extends an earlier limit with the same kind and components.
+// addLimit adds a cause to the limits of a diagnosis. If there is a limit with the same kind and components, it extends
+// that one.
 func addLimit(all []result.Cause, c result.Cause) []result.Cause {
 	for i := range all {
 		if l := &all[i]; l.Kind == c.Kind && slices.Equal(l.Components, c.Components) {
@@ -474,7 +478,7 @@ func addLimit(all []result.Cause, c result.Cause) []result.Cause {
 	return append(all, c)
 }
 
-// compareBool orders false before true.
+// compareBool is like cmp.Compare: false is less than true.
 func compareBool(a, b bool) int {
 	switch {
 	case a == b:
@@ -512,7 +516,7 @@ func (r reasoning) cause(f firing) result.Cause {
 	return c
 }
 
-// has reports whether a signal was recorded.
+// has reports whether a signal with that name has data.
 func (r reasoning) has(name string) bool {
 	return slices.ContainsFunc(r.recorded, func(one series) bool { return one.signal.Name == name })
 }

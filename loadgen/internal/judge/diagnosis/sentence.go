@@ -12,7 +12,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// sentence returns a one-line summary of a cause: which signals deviated, since when, and which stayed calm.
+// sentence returns a one-line summary of a cause: which signals deviated, since when, and which did not.
 func sentence(c result.Cause, evidence []episode) string {
 	var moved []string
 	byStrength := slices.SortedStableFunc(slices.Values(evidence), func(a, b episode) int { return cmp.Compare(b.strength, a.strength) })
@@ -53,7 +53,7 @@ func and(words []string) string {
 }
 
 const (
-	unitEvent   = "event" // unit of signals that have no size, only a time
+	unitEvent   = "event" // unit of signals that only have a time, such as a restart
 	unitSeconds = "seconds"
 )
 

@@ -15,8 +15,8 @@ import (
 )
 
 // OfArchive diagnoses a recorded run. The diagnosed data ends at the last phase boundary, or at the last scrape if
-// o.Cut is set. It begins at o.From if that is within the run, otherwise at the first phase boundary. If o.Reference
-// is set, that run is the calm time.
+// o.Cut is set. The data begins at o.From if that is within the run, otherwise at the first phase boundary. If
+// o.Reference is set, the whole reference run is the calm time.
 func OfArchive(ctx context.Context, a *archive.Archive, o Options) (d result.Diagnosis, err error) {
 	first, last, err := a.Bounds(ctx)
 	if err != nil {
@@ -43,16 +43,16 @@ func OfArchive(ctx context.Context, a *archive.Archive, o Options) (d result.Dia
 	return Diagnose(ctx, source, o)
 }
 
-// referenced is a source with the data of a run and, at earlier times, the data of a reference run. It shifts the
-// times of the reference run, as if that run had ended two hours before the other run began.
+// referenced is a Source with the data of a run and, at earlier times, the data of a reference run. It shifts the times
+// of the reference run so that it ends two hours before the diagnosed run begins.
 type referenced struct {
 	run, reference *archive.Archive
 	ends           time.Time     // end of the reference run after the shift
-	moved          time.Duration // time by which the reference run is shifted
+	moved          time.Duration // added to the times of the reference run
 }
 
-// after returns a source with the data of run and, shifted to before `began`, the data of reference. calm is the
-// shifted time of the reference run.
+// after returns a source with the data of both runs. It shifts the times of reference to before began, the start of
+// run. calm is the time of reference after the shift.
 func after(ctx context.Context, run, reference *archive.Archive, began time.Time) (r referenced, calm result.Span, err error) {
 	first, last, err := reference.Bounds(ctx)
 	if err != nil {
@@ -77,12 +77,12 @@ func (r referenced) Range(ctx context.Context, expr string, start, end time.Time
 	return all, err
 }
 
-// intervals are the usual scrape intervals, in seconds.
+// intervals are the usual scrape intervals, as numbers of seconds.
 var intervals = []time.Duration{1, 2, 5, 10, 15, 20, 30, 60, 120, 300}
 
-// Interval returns the longest scrape interval of all jobs before the time at, rounded to the nearest usual interval.
-// The interval of a job is the median of the gaps between its scrapes, weighted by their lengths. The mean would be
-// wrong, because extra scrapes (such as at phase boundaries) split some gaps, and lost scrapes merge some.
+// Interval returns the longest scrape interval of any job before the time at, rounded to a usual interval. The interval
+// of a job is the median of the gaps between its scrapes, weighted by their lengths. The mean would be wrong, because
+// extra scrapes (such as at phase boundaries) split some gaps, and lost scrapes merge some.
 func Interval(ctx context.Context, source Source, at time.Time) (longest time.Duration, err error) {
 	known := map[string]bool{} // by job
 	none := true
@@ -110,8 +110,8 @@ func Interval(ctx context.Context, source Source, at time.Time) (longest time.Du
 	return 0, tooLittle(fmt.Sprintf("fewer than %d scrapes were recorded in that time", leastScrapes))
 }
 
-// UpToDate returns an error if the last scrape before now is more than staleAfter scrape intervals old. With such
-// data, rates have no value, and gauges keep their last value.
+// UpToDate returns an error if the last scrape before now is more than staleAfter scrape intervals old. After that
+// time, rates have no value, and gauges keep their last value.
 func UpToDate(ctx context.Context, source Source, now time.Time, step time.Duration) error {
 	last, err := source.Range(ctx, fmt.Sprintf("max(timestamp(up{%s}))", anyJob), now, now, step)
 	if err != nil || len(last) == 0 {
@@ -128,7 +128,7 @@ func UpToDate(ctx context.Context, source Source, now time.Time, step time.Durat
 // staleAfter is the maximum age of the last scrape, in intervals.
 const staleAfter = 4
 
-// gapsOf returns, for each job, the times between the scrapes of its targets in seconds, sorted.
+// gapsOf returns, for each job, the times in seconds between consecutive scrapes of its targets, sorted.
 func gapsOf(scrapes []archive.Series) map[string][]float64 {
 	gaps := map[string][]float64{}
 	for _, s := range scrapes {

@@ -7,8 +7,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// unexplained returns the symptoms that no cause explains. It records every other symptom in the causes that explain
-// it. Causes with Load explain only symptoms that no other cause explains.
+// unexplained returns the symptoms that no cause explains. It adds every other symptom to the causes that explain it.
+// Causes with Load explain only symptoms that no other cause explains.
 func (r reasoning) unexplained(causes []firing) []result.Evidence {
 	left := []result.Evidence{}
 	for _, e := range r.all {
@@ -19,8 +19,8 @@ func (r reasoning) unexplained(causes []firing) []result.Evidence {
 	return left
 }
 
-// explain records a symptom in the causes that it follows from, and reports whether there are any. If limits is set,
-// it considers only mechanisms with Load; otherwise only mechanisms without Load.
+// explain adds a symptom to the causes that explain it, and reports whether there are any. If limits is true, it
+// considers only mechanisms with Load, otherwise only mechanisms without Load.
 func (r reasoning) explain(e episode, causes []firing, limits bool) (explained bool) {
 	for i := range causes {
 		f := &causes[i]
@@ -38,8 +38,8 @@ func (r reasoning) explain(e episode, causes []firing, limits bool) (explained b
 	return explained
 }
 
-// unexplainedGates returns the failed gates that no cause explains. It records every other failed gate in the causes
-// that explain it.
+// unexplainedGates returns the failed gates that no cause explains. It adds every other failed gate to the causes that
+// explain it.
 func (r reasoning) unexplainedGates(causes []firing) (left []result.Evidence) {
 	for _, g := range r.o.Failed {
 		if !r.explainGate(g, causes, false) && !r.explainGate(g, causes, true) {
@@ -53,8 +53,8 @@ func (r reasoning) unexplainedGates(causes []firing) (left []result.Evidence) {
 	return left
 }
 
-// explainGate records a failed gate in the causes during which the gate broke its bound, and reports whether there
-// are any. If limits is set, it considers only mechanisms with Load; otherwise only mechanisms without Load.
+// explainGate adds a failed gate to the causes during which the gate broke its bound, and reports whether there are
+// any. If limits is true, it considers only mechanisms with Load, otherwise only mechanisms without Load.
 func (r reasoning) explainGate(g FailedGate, causes []firing, limits bool) (explained bool) {
 	broken := g.Broken
 	if len(broken) == 0 {
@@ -77,7 +77,7 @@ func (r reasoning) explainGate(g FailedGate, causes []firing, limits bool) (expl
 // disturbedCalm returns a doubt for each signal that broke an objective or a fixed bound in the calm time.
 func (r reasoning) disturbedCalm() (doubts []string) {
 	if r.o.Calm.To.Equal(r.o.Under.From) || r.o.tooShort(r.o.Calm) {
-		return nil // the disturbances of the calm time are diagnosed, or the calm time is too short
+		return nil // Diagnose searches the calm time too, or the calm time is too short
 	}
 	calm, signs := r.o, r.catalogue.signs()
 	calm.Under = calm.Calm
@@ -92,7 +92,7 @@ func (r reasoning) disturbedCalm() (doubts []string) {
 }
 
 // standing returns the signals that indicate a cause and whose median reached a fixed bound in both the calm and the
-// diagnosed time. Because of the calm time, such signals do not count as deviating.
+// diagnosed time. They do not count as deviating, because they were as high in the calm time.
 func (r reasoning) standing() (all []result.Evidence) {
 	signs := r.catalogue.signs()
 	for _, one := range r.recorded {

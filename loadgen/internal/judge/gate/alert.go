@@ -37,19 +37,18 @@ func newBook(extra alerting.Ruleset) book {
 	})}
 }
 
-// rules returns the rulesets of the book, in order.
 func (b book) rules() ([]*alerting.Ruleset, error) {
 	shipped, err := b.shipped()
 	return []*alerting.Ruleset{b.extra, shipped}, err
 }
 
-// CompileWith is like Compile, but gates may also name alerts of the rules in extra. Such an alert takes precedence
-// over a shipped alert with the same name.
+// CompileWith is like Compile, but gates may also name alerts of the ruleset extra. Such an alert takes precedence over
+// a shipped alert with the same name.
 func CompileWith(s *scenario.Scenario, extra alerting.Ruleset) ([]Compiled, error) {
 	return compileAll(s, newBook(extra))
 }
 
-// Quiet returns a gate for each alert of rules. The alert must not fire in any phase.
+// Quiet returns a gate for each alert of rules. The gate fails if the alert fires in any phase.
 func Quiet(s *scenario.Scenario, rules alerting.Ruleset) ([]Compiled, error) {
 	b := newBook(rules)
 	var all []Compiled
@@ -97,8 +96,8 @@ func (c *Compiled) compileAlert(s *scenario.Scenario, path string, b book) error
 	return nil
 }
 
-// replays evaluates each ruleset once over the archive, and returns the histories of the alerts that gates name.
-// Without an archive, the map is empty.
+// replays evaluates each ruleset once over the archive, only for alerts that gates name, and returns the result by
+// ruleset. Without an archive, the map is empty.
 func replays(ctx context.Context, gates []Compiled, a *archive.Archive) (map[*alerting.Ruleset]alerting.History, error) {
 	names := map[*alerting.Ruleset][]string{}
 	for _, c := range gates {
@@ -126,7 +125,7 @@ func replays(ctx context.Context, gates []Compiled, a *archive.Archive) (map[*al
 	return all, nil
 }
 
-// alertFinding counts how often the alert fired in the phases of Over.
+// alertFinding counts how often the gate's alert fired during the phases of Over.
 func (c Compiled) alertFinding(ctx context.Context, a *archive.Archive, h alerting.History, phases map[string]result.Phase) (finding, error) {
 	windows := c.windows(phases)
 	f := finding{summed: true} // the count may be too low if data is missing
@@ -146,7 +145,7 @@ func (c Compiled) alertFinding(ctx context.Context, a *archive.Archive, h alerti
 	f.readings = []reading{total}
 	if len(lives) > 0 {
 		f.readings[0].detail = strings.Join(lives, "; ")
-		return f, nil // missing data does not matter, because the alert fired
+		return f, nil // the alert fired, so missing data does not matter
 	}
 	why, notes, err := c.silenceDoubts(ctx, a, h, windows)
 	if err != nil {
@@ -177,9 +176,9 @@ func describeFiring(f alerting.Firing, w window, end time.Time) string {
 	return text
 }
 
-// lookedBack describes the range of data that the rule read when its alert fired: its length, and the phase in which it
-// began. The cause may lie anywhere in this range, and may be over when the alert fires. lookedBack returns "" if the
-// rule reads no earlier data.
+// lookedBack describes the time range whose data the rule read when its alert fired: its length, and the phase in which
+// it began. The cause may lie anywhere in this range, and may be over when the alert fires. It returns "" if the rule
+// reads no earlier data.
 func (c Compiled) lookedBack(f alerting.Firing, phases map[string]result.Phase) string {
 	back := c.alert.rules.Hindsight(c.Alert).Whole()
 	if back == 0 {
@@ -211,8 +210,8 @@ func pending(h alerting.History, name string) string {
 
 func span(d time.Duration) string { return show("seconds", d.Seconds()) }
 
-// silenceDoubts is called for an alert that did not fire. It returns the reasons why the alert might have fired with
-// complete data, such as lost scrapes, and notes on the data.
+// silenceDoubts returns the reasons why an alert that did not fire might have fired with complete data, such as lost
+// scrapes. It also returns notes on the data.
 func (c Compiled) silenceDoubts(ctx context.Context, a *archive.Archive, h alerting.History, windows []window) (why []reading, notes []string, err error) {
 	for _, w := range windows {
 		if w.missing != "" {
@@ -257,11 +256,11 @@ func (c Compiled) silenceDoubts(ctx context.Context, a *archive.Archive, h alert
 	return why, notes, nil
 }
 
-// harmless reports whether the lost scrape in the gap cannot have kept the alert from firing: each range that the
-// alert reads still contains two samples, and no pending alert was resolved in the gap. A Prometheus server also
-// evaluates rules over such gaps.
+// harmless reports whether a lost scrape cannot be the reason why the alert did not fire. It cannot if each range that
+// the alert reads still contains two samples, and no pending alert was resolved in the gap. gap is the time between the
+// scrapes before and after.
 func (c Compiled) harmless(gap stretch, h alerting.History) bool {
-	between := gap.to.Sub(gap.from) // between the adjacent scrapes: two intervals
+	between := gap.to.Sub(gap.from) // between the scrapes before and after: two intervals
 	if shortest := c.alert.rules.Hindsight(c.Alert).Shortest; shortest > 0 && 2*shortest < 3*between {
 		return false
 	}
@@ -271,8 +270,8 @@ func (c Compiled) harmless(gap stretch, h alerting.History) bool {
 	})
 }
 
-// late returns the reasons why an alert could not fire in the windows: the time was too short, or the alert was not
-// evaluated. first is the time of the first evaluation.
+// late returns the reasons why an alert could not fire in the windows: they end too early, or no evaluation of the
+// alert was in them. first is the time of the first evaluation.
 func (c Compiled) late(first time.Time, windows []window) (why []reading) {
 	tooShort := func(format string, args ...any) {
 		why = append(why, reading{missing: fmt.Sprintf(format, args...), short: true})
@@ -298,7 +297,7 @@ func (c Compiled) late(first time.Time, windows []window) (why []reading) {
 
 // stretches merges the windows of consecutive phases into one, and skips windows without data.
 func (c Compiled) stretches(windows []window) (all []window) {
-	last := -2 // the index of the previous phase
+	last := -2 // index of the phase before
 	for _, w := range windows {
 		at := slices.Index(c.order, w.name)
 		switch {

@@ -7,8 +7,8 @@ import (
 	"github.com/stormglass/stormglass/internal/strictyaml"
 )
 
-// AllowNoData sets that missing data of the named gates is ignored. A name is the name of a gate, or of the alert
-// that a gate is about. AllowNoData fails if a name matches no gate.
+// AllowNoData makes the verdict ignore missing data of the named gates. A name is the name of a gate or the name of its
+// alert. AllowNoData fails if a name matches no gate.
 func AllowNoData(gates []Compiled, names []string) error {
 	var errs []error
 	for _, name := range names {

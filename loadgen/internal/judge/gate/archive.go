@@ -31,8 +31,8 @@ func (w *window) extend(next window) {
 	w.name, w.end, w.phases = first+" to "+next.name, next.end, append(w.phases, next.phases...)
 }
 
-// windows returns the gate's windows: one for each phase of Over or, if the objective has
-// Spans, one for each sequence of consecutive phases.
+// windows returns the gate's windows: one for each phase of Over or, if the objective has Spans, one for each sequence
+// of consecutive phases in Over.
 func (c Compiled) windows(phases map[string]result.Phase) []window {
 	var all []window
 	joins := false
@@ -92,9 +92,8 @@ type targets struct {
 	unborn []string
 }
 
-// targets returns all instances of the components that a built-in objective needs.
-// For an expression, it returns the instances that ever had a series which the
-// expression selects.
+// targets returns the instances whose metrics the gate reads. For a built-in objective, these are all instances of the
+// needed components. For an expression, they are the instances that ever had a series that it selects.
 func (c Compiled) targets(ctx context.Context, a *archive.Archive) (targets, error) {
 	first, last, err := a.Bounds(ctx)
 	if err != nil {
@@ -132,8 +131,8 @@ func (c Compiled) targets(ctx context.Context, a *archive.Archive) (targets, err
 				return t, err
 			}
 		}
-		// A metric that a component is known to have has no series before its first count.
-		// Another selector of the expression may cover that time: "or 0 * other".
+		// Some metrics have no series before the first count, although a component certainly exposes them. Another
+		// selector of the expression may cover that time: "or 0 * other".
 		unborn := len(found) == 0 && c.objective.Name == "expr" && len(c.reads) > 1 && c.known(metric)
 		if unborn && !slices.Contains(t.unborn, metric) {
 			t.unborn = append(t.unborn, metric)
@@ -145,7 +144,7 @@ func (c Compiled) targets(ctx context.Context, a *archive.Archive) (targets, err
 			t.instances = append(t.instances, found...)
 		}
 	}
-	if len(t.instances) == 0 { // all metrics are unborn
+	if len(t.instances) == 0 { // no metric had a series in the whole run
 		return targets{missing: "none of the metrics was recorded: no scraped target exposes them, or record.drop in the scenario excludes them"}, nil
 	}
 	slices.Sort(t.instances)
@@ -224,7 +223,7 @@ func describe(set map[string]string) string {
 }
 
 // explainQuantile adds to a reading the number of observations and the bucket that contains the quantile. If that is
-// the last bucket, it marks the value as a lower bound, because the true value is unknown.
+// the last bucket, it marks the value as a lower bound, because the bucket has no upper bound.
 func (c Compiled) explainQuantile(ctx context.Context, a *archive.Archive, w window, group map[string]string, r *reading) error {
 	expr := fill(c.objective.Histogram.buckets(), archive.Window(w.start, w.end), 1)
 	samples, err := a.Instant(ctx, expr, w.end)

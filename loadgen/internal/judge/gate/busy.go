@@ -11,14 +11,14 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// onBusyMachine is the prefix of the reason why a time that was measured on a busy machine is not judged.
+// onBusyMachine begins the reason why a gate does not judge a duration that was measured on a busy machine.
 const onBusyMachine = "measured on a busy machine: "
 
-// withholdBusyMachine withholds each time that exceeds its upper bound and was measured while other programs kept the
-// machine busy: such a time depends on the other programs as much as on the cluster. A time within its bound still
-// passes, because a busy machine makes nothing faster. Counts, shares and alerts keep their verdict. bundled means that
-// the components ran on the generator's machine. Whether the components of a user's cluster ran there is unknown, so
-// only the generator's own measurements are withheld.
+// withholdBusyMachine withholds each duration that exceeds its upper bound and was measured while other programs kept
+// the machine busy: it depends on these programs as much as on the cluster. A duration within its bound still passes,
+// because a busy machine makes nothing faster. Counts, ratios and alerts keep their verdict. bundled means that the
+// components ran on the generator's machine. For a user's cluster this is unknown, so only the generator's own
+// measurements are withheld.
 func (c Compiled) withholdBusyMachine(f finding, bundled bool, phases map[string]result.Phase) finding {
 	if c.boundless || c.op != "<=" || !c.inSeconds() || !bundled && !c.objective.Client {
 		return f
@@ -59,8 +59,8 @@ func busyIn(p result.Phase) string {
 	return p.Machine.Busy + " in " + p.Name
 }
 
-// inSeconds reports whether the value of the gate is a time. The unit of the objective or of the bound decides this or,
-// if the bound has no unit, the metrics that the PromQL reads.
+// inSeconds reports whether the gate's value is a duration. It uses the unit of the objective or of the bound or, if
+// the bound has no unit, the metrics that the PromQL reads.
 func (c Compiled) inSeconds() bool {
 	switch {
 	case c.objective.Unit == scenario.Seconds:
@@ -72,7 +72,8 @@ func (c Compiled) inSeconds() bool {
 	return err == nil && isTime(root)
 }
 
-// isTime reports whether PromQL gives a time: a quantile or the mean of a histogram of seconds, or a gauge of seconds.
+// isTime reports whether the value of PromQL is a duration: a quantile or the mean of a histogram in seconds, or a
+// gauge in seconds.
 func isTime(n parser.Node) bool {
 	switch n := n.(type) {
 	case *parser.ParenExpr:

@@ -23,11 +23,11 @@ type Compiled struct {
 	objective Objective
 	op        string  // "<=" or ">="
 	bound     float64 // in the objective's unit
-	boundless bool    // true for a figure, whose bound only says which value is the worst
+	boundless bool    // the gate is a figure: its bound only says which value is the worst
 	order     []string
 	// strict means that every phase of Over must have data.
 	strict bool
-	// expects lists the loads that must have results.
+	// expects lists the loads that must have results, with their phases.
 	expects []place
 	// failures lists the phases in which nodes fail.
 	failures []string
@@ -35,11 +35,11 @@ type Compiled struct {
 	reads [][]*labels.Matcher
 	// outages holds the times at which faults made targets of the run unreachable.
 	outages timeline.Outages
-	// known reports whether a component is known to have a metric.
+	// known reports whether a component certainly exposes a metric (see alerting.Known).
 	known func(metric string) bool
 	// alert is the alert that the gate names, or nil.
 	alert *alert
-	// noDataAllowed means that missing data of the gate is ignored.
+	// noDataAllowed means that the verdict ignores missing data of the gate.
 	noDataAllowed bool
 }
 
@@ -49,7 +49,7 @@ type place struct{ phase, load string }
 // problem, with the path of the field.
 func Compile(s *scenario.Scenario) ([]Compiled, error) { return CompileWith(s, nil) }
 
-// Check returns the errors in the gates of a scenario and of its variants.
+// Check returns the errors in the gates of a scenario and of its variants, or nil.
 func Check(s *scenario.Scenario) error {
 	return s.Check(func(s *scenario.Scenario) error {
 		if _, err := Compile(s); err != nil {
@@ -217,7 +217,7 @@ func (c *Compiled) placeLoads(s *scenario.Scenario, path string) error {
 	return nil
 }
 
-// running returns the loads that have results of the kind `of`, with the phases in which they run.
+// running returns the loads that have results of the given kind, with the phases in which they run.
 func running(s *scenario.Scenario, of scenario.LoadResult) []place {
 	var all []place
 	held := slices.Clone(s.Background)
@@ -260,16 +260,16 @@ func Families(s *scenario.Scenario) []string {
 	return slices.Compact(all)
 }
 
-// Lacks returns the components whose metrics the gate needs but which are not in jobs. If there are
-// any, the gate has no data.
+// Lacks returns the components whose metrics the gate needs and that are not in jobs. If there are any, the gate has no
+// data.
 func (c Compiled) Lacks(jobs []string) []string {
 	return slices.DeleteFunc(slices.Clone(c.objective.Needs), func(job string) bool {
 		return slices.Contains(jobs, job)
 	})
 }
 
-// Figures compiles the figures in the `compare:` section of a scenario. A figure is compiled like a
-// gate, but has no bound that decides a verdict.
+// Figures compiles the figures (metrics to compare runs by) in the `compare:` section of a scenario. A figure is like a
+// gate without a verdict.
 func Figures(s *scenario.Scenario) ([]Compiled, error) {
 	var all []Compiled
 	var errs []error
@@ -277,7 +277,7 @@ func Figures(s *scenario.Scenario) ([]Compiled, error) {
 		g := scenario.Gate{
 			Name: f.Name, Objective: f.Objective, Expr: f.Expr, Load: f.Load, Signal: f.Signal, Transition: f.Transition, Quantile: f.Quantile, Figure: f.Figure, Over: f.Over, Together: f.Together,
 		}
-		// The bound is only needed to know which of several values is the worst.
+		// The bound only says which of several values is the worst.
 		least := "max"
 		if o := find(f.Objective); o != nil {
 			least, _, _ = strings.Cut(o.Default, ":")
@@ -308,7 +308,7 @@ func Figures(s *scenario.Scenario) ([]Compiled, error) {
 	return all, errors.Join(errs...)
 }
 
-// Measure computes the figures of a run. For a figure without a value, Detail gives the reason.
+// Measure computes the figures of a run. If a figure has no value, its Detail contains the reason.
 func Measure(ctx context.Context, figures []Compiled, rec *rundir.Recorded) ([]result.Figure, error) {
 	all := []result.Figure{}
 	outages, _ := timeline.Of(rec.Timeline).Outages()

@@ -9,7 +9,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// customFigure reads the figure that the gate names (MEASUREMENT/FIGURE, from a custom measurement) in each phase.
+// customFigure reads a figure of a custom measurement, which the gate names as MEASUREMENT/FIGURE, in each phase.
 func customFigure(e evidence) finding {
 	measurement, name, _ := strings.Cut(e.Figure, "/")
 	var known []string
@@ -40,8 +40,8 @@ func customFigure(e evidence) finding {
 	return f
 }
 
-// customReading returns the value of a figure, or an error text if the figure and the bound have different units. A
-// bound without a unit fits any figure.
+// customReading returns a reading with the value of a figure. If the figure and the bound have different units, the
+// reading has a reason instead of a value. A bound without a unit fits any figure.
 func (e evidence) customReading(f result.CustomFigure) reading {
 	if u := e.objective.Unit; u != scenario.Number && string(u) != f.Unit {
 		return reading{missing: fmt.Sprintf("figure %s is in %s, but its bound is in %s", e.Figure, nameUnit(scenario.Unit(f.Unit)), u)}

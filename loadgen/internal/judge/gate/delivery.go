@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	// slowAnswer is the service time in seconds above which an answer is slow: the objective of SIG Scalability for mutating
-	// calls. If answers take longer, the cluster is the limit.
+	// slowAnswer is the service time in seconds above which an answer is slow: the objective of SIG Scalability for
+	// mutating calls. If answers take longer, the cluster limits the load.
 	slowAnswer = 1.0
-	// leastMissing is the number of missing arrivals from which they count as a shortfall. A single one may be due to
-	// rounding.
+	// leastMissing is the minimum number of missing arrivals that counts as a shortfall. A single missing arrival may
+	// be due to rounding.
 	leastMissing = 2
-	// leastLate is the delay in seconds from which an action, or an answer at the end of a phase, counts as late. It
-	// is longer than the pauses of the generator.
+	// leastLate is the minimum delay, in seconds, at which an action, or an answer at the end of a phase, counts as
+	// late. It is longer than the generator's usual stalls.
 	leastLate = 0.5
 )
 
@@ -40,9 +40,9 @@ type delivering struct {
 	m     result.Measurements
 }
 
-// least returns the minimum share of its work that a load must achieve in a phase. This is the bound of the load, if it
-// has one. Otherwise it is the bound of the scenario or, if that is lower, the bound of a gate on the objective
-// achieved.
+// least returns the minimum share of its work that a load must achieve in a phase: the load's own bound, if it has one.
+// Otherwise it is the lower one of two bounds: the bound of the scenario, and the bound of a gate on the objective
+// "achieved".
 func (d delivering) least(phase, load string) float64 {
 	var own *scenario.Bound
 	if d.s != nil {
@@ -61,7 +61,8 @@ func (d delivering) least(phase, load string) float64 {
 	return least
 }
 
-// traced returns the share of each status code in the trace of a replay. ok is false if the load is not a replay.
+// traced returns the share of requests with each status code in the trace of a replay. ok is false if the load is not a
+// replay.
 func (d delivering) traced(load string) (shares map[string]float64, ok bool) {
 	i := slices.IndexFunc(d.m.Replays, func(r result.Replay) bool { return r.Load == load })
 	if i < 0 {
@@ -81,8 +82,8 @@ func (d delivering) traced(load string) (shares map[string]float64, ok bool) {
 	return shares, true
 }
 
-// answeredAsTraced returns the number of refusals of a replay that count as answers. Refusals that depend on the state of
-// objects (404, 409, 410) all count. Other refusals (4xx) count up to their share in the trace. A 429 never counts.
+// answeredAsTraced returns how many refused requests of a replay count as answered. All 404, 409 and 410 count, because
+// they depend on the state of objects. Other 4xx count up to their share in the trace. A 429 never counts.
 func answeredAsTraced(outcomes map[string]int64, shares map[string]float64) (n int64) {
 	total := int64(0)
 	for _, count := range outcomes {
@@ -100,8 +101,8 @@ func answeredAsTraced(outcomes map[string]int64, shares map[string]float64) (n i
 	return n
 }
 
-// young returns the number of arrivals at the end of a phase whose answers are not due yet. An answer is due after
-// the median service time of the phase, limited to the range from `least` to slowAnswer seconds.
+// young returns the number of arrivals so close to the end of a phase that their answers are not due yet. An answer is
+// due after the median service time of the phase, limited to the range from least to slowAnswer seconds.
 func young(r result.Requests, least float64) int64 {
 	return int64(math.Ceil(r.OfferedRate * max(min(r.Service.P50, slowAnswer), least)))
 }
@@ -155,8 +156,8 @@ func (d delivering) requests(p result.Phase) (all []result.Delivery) {
 	return all
 }
 
-// full returns the name of a load's limit on requests in flight, or "" if on average less than a quarter of the limit
-// was in use. In that case, requests did not wait for the limit.
+// full returns the name of a load's limit on requests in flight. It returns "" if less than a quarter of the limit was
+// in use on average, because no request then waited for the limit.
 func (d delivering) full(load string, inFlight float64) string {
 	if d.s == nil {
 		return "maxInFlight"
@@ -173,7 +174,8 @@ func (d delivering) full(load string, inFlight float64) string {
 	return "maxInFlight"
 }
 
-// appendJudged judges a delivery in a phase and appends it to all. It skips a delivery in which nothing was due.
+// appendJudged appends a delivery in a phase to all, with the factor that limited it. If nothing was due, it appends
+// nothing.
 func appendJudged(all []result.Delivery, out result.Delivery, w work, p result.Phase) []result.Delivery {
 	if out.Asked == 0 {
 		return all
@@ -190,8 +192,9 @@ func appendJudged(all []result.Delivery, out result.Delivery, w work, p result.P
 	return append(all, out)
 }
 
-// judgeShare returns the limiting factor that kept a share below its minimum, and an explanation (see work.limit).
-// Both are empty if the share reached its minimum, or if the phase was interrupted or changed by the user.
+// judgeShare returns the factor that kept a delivery's share of the demanded work below its minimum, and an explanation
+// (see work.limit). Both are empty if the share reached its minimum, or if the phase was interrupted or changed by the
+// user.
 func judgeShare(out result.Delivery, w work, p result.Phase, during, late float64) (limit, why string) {
 	if out.Share >= out.Least || p.Interrupted || p.Steered() {
 		return "", ""
@@ -199,8 +202,8 @@ func judgeShare(out result.Delivery, w work, p result.Phase, during, late float6
 	return w.limit(p, out.Least, during, late)
 }
 
-// watches returns the deliveries of the watches of a phase. It compares the number of watches that were due to open by the end
-// of the phase with the number of open watches. Old runs did not record these numbers.
+// watches returns a delivery for each load of watches in a phase. It compares how many watches should be open at the
+// end of the phase with how many were. Old runs did not record these numbers.
 func (d delivering) watches(p result.Phase) (all []result.Delivery) {
 	for _, seen := range p.Watches {
 		w := work{errors: float64(seen.Failed), backlog: float64(max(seen.Due-seen.Open, 0)), outcomes: seen.Failures}
@@ -211,8 +214,8 @@ func (d delivering) watches(p result.Phase) (all []result.Delivery) {
 	return all
 }
 
-// actions returns the deliveries of the actions of a phase. It compares the rounds of an action with the rounds that were due,
-// and the rate of its requests with the demanded rate.
+// actions returns the deliveries of the actions of a phase: one for the rounds that were due and done, and one for the
+// demanded and the actual rate of requests.
 func (d delivering) actions(p result.Phase) (all []result.Delivery) {
 	for _, a := range p.Actions {
 		path := fmt.Sprintf("phases.%s.actions[%d]", p.Name, a.Index)
@@ -254,8 +257,8 @@ func (d delivering) ofAction(phase string, index int) *scenario.Bound {
 	return nil
 }
 
-// overall returns the deliveries that are measured over the whole run: the watches of replays, and histories. They belong to
-// the last phase; for any other phase i, overall returns nothing.
+// overall returns the deliveries of the whole run: the watches of replays, and histories. They belong to the last
+// phase. If i is the index of another phase, overall returns nothing.
 func (d delivering) overall(i int) (all []result.Delivery) {
 	if i < len(d.m.Phases)-1 {
 		return nil
@@ -302,7 +305,6 @@ func undelivered(phases []result.Phase) (failures, doubts []string) {
 	return failures, doubts
 }
 
-// shortfall describes a delivery in one line.
 func shortfall(phase string, d result.Delivery) string {
 	what := fmt.Sprintf("load %s in %s", d.Name, phase)
 	if d.Path != "" {

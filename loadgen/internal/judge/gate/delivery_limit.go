@@ -12,7 +12,8 @@ import (
 
 // work holds what was observed of the requests of a load or an action.
 type work struct {
-	// Numbers of requests: missing is the shortfall, backlog the overdue answers, late the requests that the generator delayed.
+	// Numbers of requests: missing are not done in time, backlog have an overdue answer, late were delayed by the
+	// generator.
 	missing, errors, backlog, unsent, late float64
 	// all is the total time of the requests in seconds. slow is a lower bound of the time of requests slower than slowAnswer.
 	all, slow float64
@@ -20,7 +21,7 @@ type work struct {
 	outcomes  map[string]int64
 	full      string // name of the limit on requests in flight, or ""
 	cut       string // describes the progress of the work at the end of the phase; "" if the work had finished
-	queues    bool   // when the limit is reached, arrivals wait; otherwise they are not sent
+	queues    bool   // arrivals wait when the limit is reached; otherwise they are not sent
 	load      bool   // the work belongs to a load, not to an action
 }
 
@@ -31,7 +32,8 @@ func (w *work) add(l result.Latency) {
 	w.p50 = max(w.p50, l.P50)
 }
 
-// slowSeconds returns a lower bound of the total time in seconds of the requests slower than slowAnswer, from the quantiles.
+// slowSeconds computes, from quantiles, a lower bound of the total time, in seconds, of the requests slower than
+// slowAnswer.
 func slowSeconds(l result.Latency) float64 {
 	n := float64(l.Count)
 	at := [...]struct{ q, v float64 }{{0.5, l.P50}, {0.9, l.P90}, {0.95, l.P95}, {0.99, l.P99}, {0.999, l.P999}, {1, l.Max}}
@@ -52,20 +54,20 @@ func slowSeconds(l result.Latency) float64 {
 	return sum
 }
 
-// isSlow reports whether the cluster answered slowly: the median is over slowAnswer, or requests slower than slowAnswer took at
-// least half of the total time.
+// isSlow reports whether the cluster answered slowly: the median is over slowAnswer, or requests slower than slowAnswer
+// took at least half of the total time.
 func (w work) isSlow() bool { return w.p50 > slowAnswer || w.all > 0 && 2*w.slow >= w.all }
 
-// limit returns the factor that kept the work below its minimum share `least`, and an explanation. It applies the
-// rule in docs/reference/objectives.md. during is the time that the work took, and late is the excess over the time
-// that it should have taken, both in seconds. The generator was the limit if the work would have reached the share
-// without the generator's own delay.
+// limit returns the factor that kept the work below its minimum share, least, and an explanation. It applies the rule
+// in docs/reference/objectives.md. during is the time that the work took, and late is how much longer that was than
+// demanded, both in seconds. The factor is the generator if the work would have reached the share without the
+// generator's own delay.
 func (w work) limit(p result.Phase, least, during, late float64) (limit, why string) {
 	half := w.missing / 2
 	stalled := p.StalledSeconds * during / max(p.Seconds(), during)
 	asked := w.missing * during / late
 	switch {
-	case w.refused() >= half && w.refused() > 0: // a delay of the generator does not make an API server refuse requests
+	case w.refused() >= half && w.refused() > 0: // a delay of the generator causes no refusals
 		return result.LimitCluster, strings.TrimPrefix(w.rest(), "; ")
 	case len(p.Saturated) > 0:
 		return result.LimitGenerator, "it was saturated"
@@ -93,8 +95,8 @@ func (w work) limit(p result.Phase, least, during, late float64) (limit, why str
 	return result.LimitAsked, w.took() + ": each round of requests takes longer than the interval between two rounds"
 }
 
-// slowedBy returns the limit in a phase with slow answers: the machine if other programs kept it busy, otherwise the
-// cluster.
+// slowedBy returns the factor to blame in a phase with slow answers: the machine if other programs kept it busy,
+// otherwise the cluster.
 func slowedBy(p result.Phase) string {
 	if busyIn(p) != "" {
 		return result.LimitMachine
@@ -121,7 +123,7 @@ func (w work) took() string {
 	return fmt.Sprintf("requests took %s (p50)", show(scenario.Seconds, w.p50))
 }
 
-// rest describes requests that were not sent, failed or were not answered.
+// rest describes the requests that were not sent, failed or were not answered.
 func (w work) rest() (text string) {
 	if w.unsent > 0 {
 		text += fmt.Sprintf("; %.0f requests were not sent", w.unsent)

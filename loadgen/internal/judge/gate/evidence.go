@@ -18,18 +18,19 @@ type evidence struct {
 	signals  []result.Signal
 }
 
-// reading is one value of a phase or load, or the reason why there is no value.
+// reading is one measured value for a gate, such as the value of a phase or a load, or the reason why there is no
+// value.
 type reading struct {
 	of    string // source of the value, such as "phase storm" or "storm/patch"
 	phase string
-	// measuredIn lists the phases in which the value was measured. Nil means the phase in the field phase or, if that
-	// is empty, the phases that Compiled.measuredIn returns.
+	// measuredIn lists the phases in which the value was measured. Nil means the phase in the field above or, if that
+	// field is empty, the phases that Compiled.measuredIn returns.
 	measuredIn []string
 	value      float64
 	// external is the value without the generator's own delay. Nil means that external is
 	// unknown or equal to value.
 	external *float64
-	// withheld means that a value was measured but is not judged, for the reason in missing.
+	// withheld means that value was measured but must not be judged, for the reason in missing.
 	withheld bool
 	// missing is the reason why there is no value, or "". The field nothing is true if there was nothing to measure.
 	missing string
@@ -37,10 +38,9 @@ type reading struct {
 	// short means that the value is missing because the run was too short for the alert to
 	// fire.
 	short bool
-	// alike means that readings of several phases that lack a value for the same reason are reported in one text, which
-	// lists the phases.
+	// alike means that phases with the same reason in missing share one text, which lists these phases.
 	alike bool
-	// failed means that the gate fails with any value, because a condition was not met.
+	// failed means that the gate fails whatever the value, for the reason in detail.
 	failed bool
 	// atLeast means that value is only a lower bound of the true value.
 	atLeast bool
@@ -50,11 +50,11 @@ type reading struct {
 type finding struct {
 	readings []reading
 	// whole means that the readings are parts of one value, which cannot be judged if a part is missing. summed means
-	// that the gate judges the sum of the readings. If summed is false, the gate judges the worst reading.
+	// that the gate judges the sum of the readings, and not the worst reading.
 	whole, summed bool
 }
 
-// lacks reports whether a reading is missing.
+// lacks reports whether a reading has no value although one was expected.
 func (f finding) lacks() bool {
 	return slices.ContainsFunc(f.readings, func(r reading) bool { return r.missing != "" })
 }
@@ -76,16 +76,15 @@ func (e evidence) perPhase(read func(result.Phase) reading) finding {
 	return f
 }
 
-// without marks the value as missing for the reason why, unless why is "" or another reason is already set.
+// without sets the reason why the value is missing, unless why is "" or another reason is already set.
 func (r *reading) without(why string) {
 	if why != "" && r.missing == "" {
 		r.missing, r.nothing = why, false
 	}
 }
 
-// perLoad returns a finding with a reading for each expected load in each phase or, if the load has several measured
-// rows (such as a verb and a resource), for each row. A load without rows in a phase gives a reading whose field
-// nothing is true.
+// perLoad returns a finding with a reading for each result of each load in each phase. A load has several results if it
+// sends several kinds of requests. For an expected load without results in a phase, the reading has nothing set.
 func perLoad[T any](e evidence, loads func(result.Phase) []T, name func(T) string, read func(T) reading) finding {
 	var f finding
 	measured := map[string]bool{}
@@ -110,7 +109,7 @@ func perLoad[T any](e evidence, loads func(result.Phase) []T, name func(T) strin
 	return f
 }
 
-// requireLoads adds a reading without a value for each load that has no data in any phase.
+// requireLoads adds a reading without a value for each expected load that has no data in any phase.
 func (f *finding) requireLoads(e evidence, measured map[string]bool) {
 	for _, load := range loadsOf(e.expects) {
 		if !measured[load] {
@@ -153,8 +152,8 @@ func (e evidence) perWatches(read func(result.Watches) reading) finding {
 	return perLoad(e, watches, func(w result.Watches) string { return w.Load }, read)
 }
 
-// requireEnds adds a reading without a value for each node failure whose end was not
-// observed in its phase or a later one.
+// requireEnds adds a reading without a value for each node failure whose end was not observed, neither in its phase nor
+// later.
 func (f *finding) requireEnds(e evidence) {
 	for _, failed := range e.failures {
 		at := slices.Index(e.order, failed)
@@ -177,8 +176,8 @@ func (s share) add(o share) share { return share{s.part + o.part, s.of + o.of} }
 
 func (s share) ratio() float64 { return float64(s.part) / float64(max(s.of, 1)) }
 
-// ratioOf returns a finding with a single ratio, over all loads and phases. external returns
-// the share of a load without the requests that the generator's own delay may have affected.
+// ratioOf returns a finding with one ratio over all loads and phases. read returns its two counts for a load. external
+// returns them without the requests that the generator's own delay may have affected.
 func (e evidence) ratioOf(noun string, read, external func(result.Requests) share) finding {
 	var all, others share
 	f := e.perRequests(func(r result.Requests) reading {
@@ -206,10 +205,10 @@ func (e evidence) ratioOf(noun string, read, external func(result.Requests) shar
 	return finding{readings: kept, whole: true}
 }
 
-// withholdGeneratorDelay withholds values of client objectives that the generator may have caused: the generator was
-// saturated in a phase of the value, or the value breaks the bound but would meet it without the generator's own
-// delay. It also withholds values of phases that the user changed. It does not withhold server-side metrics, or facts
-// that a delay cannot cause.
+// withholdGeneratorDelay withholds values of client objectives for which the generator may be responsible. This is so
+// if the generator was saturated in a phase of the value, or if the value breaks the bound but would meet it without
+// the generator's own delay. withholdGeneratorDelay also withholds values of phases that the user changed. It keeps
+// server-side metrics, and failures that a delay cannot cause.
 func (e evidence) withholdGeneratorDelay(f finding) finding {
 	if !e.objective.Client {
 		return f
@@ -237,9 +236,9 @@ func (e evidence) withholdGeneratorDelay(f finding) finding {
 	return f
 }
 
-// saturation says in which phase the generator was saturated while a value was measured, or returns "" if it was not
-// saturated. A value that was measured by a saturated generator cannot be trusted. Values of the whole run, such as the
-// registration of nodes, are measured before the first phase.
+// saturation returns in which phase of a reading the generator was saturated, so that the value cannot be trusted, or
+// "" if it was not saturated. Values of the whole run, such as the registration of nodes, are measured before the first
+// phase.
 func (e evidence) saturation(r reading) string {
 	if r.of == theRun {
 		if outside := e.saturatedOutside(); len(outside) > 0 {
@@ -255,7 +254,7 @@ func (e evidence) saturation(r reading) string {
 	return ""
 }
 
-// saturatedOutside returns the bounds that the generator exceeded outside of all phases.
+// saturatedOutside returns the limits that the generator exceeded only outside of all phases.
 func (e evidence) saturatedOutside() []string {
 	outside := slices.Clone(e.m.Generator.Saturated)
 	for _, p := range e.m.Phases {
@@ -264,9 +263,8 @@ func (e evidence) saturatedOutside() []string {
 	return outside
 }
 
-// measuredIn returns the phases in which a value was measured. A value that does not belong
-// to a single phase, such as the recovery from a fault, belongs to the phases of the gate
-// and all later phases.
+// measuredIn returns the phases in which a value was measured. A value without a single phase, such as the recovery
+// from a fault, was measured from the first phase of the gate to the end of the run.
 func (c Compiled) measuredIn(r reading) []string {
 	switch {
 	case r.measuredIn != nil:

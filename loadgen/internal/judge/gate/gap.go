@@ -12,16 +12,16 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
 )
 
-// fitness says to what extent a gate can use the scrapes of a target in a window.
+// fitness says to what extent a gate can use the scrapes of a target in a window (a part of the run).
 type fitness struct {
 	instance string
-	// why is the reason why the scrapes cannot be used at all. Empty means that they can.
+	// why is the reason why the gate cannot use the scrapes at all. Empty means that it can.
 	why string
 	// fault is the kind of fault that made the target unreachable for a time, or lostAtEdge. It is "" if the target was
 	// reachable in the whole window.
 	fault string
-	// window is the length of the window. known is the part of the window for which the counts are known: from the
-	// first to the last scrape of each process of the target. What a process counted after its last scrape is lost.
+	// window is the length of the window. known is the length of the part for which the counts are known: from the
+	// first to the last scrape of each process of the target. A process's counts after its last scrape are lost.
 	known, window time.Duration
 	// lost is the number of lost scrapes that are ignored.
 	lost int
@@ -30,17 +30,17 @@ type fitness struct {
 // whole reports whether the counts of the target are known for the whole window.
 func (f fitness) whole() bool { return f.why == "" && f.known == f.window }
 
-// lostAtEdge is the value of fitness.fault if the scrape at the start or the end of a window was lost. Counters are
-// then unknown between that time and the nearest scrape inside the window.
+// lostAtEdge is the value of fitness.fault if the scrape at the start or the end of a window was lost. Counts are then
+// unknown between that time and the nearest scrape inside the window.
 const lostAtEdge = "lost scrape"
 
 // stretch is the time range between two scrapes.
 type stretch struct{ from, to time.Time }
 
-// fit checks the scrapes of a target in a window. It excuses lost scrapes and restarts while a fault of the
-// scenario made the target unreachable, and records the fault. Other restarts, and two lost scrapes in a row,
-// mean that there is no data. A single lost scrape is ignored if harmless accepts the gap, which is the time
-// between the scrapes before and after. A nil harmless accepts every gap.
+// fit checks the scrapes of a target in a window. It excuses lost scrapes and restarts while a fault of the scenario
+// made the target unreachable, and records the fault. Other restarts, and two lost scrapes in a row, mean that there is
+// no data. fit ignores a single lost scrape if harmless returns true for the time between the scrapes before and after,
+// or if harmless is nil.
 func (c Compiled) fit(ctx context.Context, a *archive.Archive, w window, instance string, harmless func(stretch) bool) (f fitness, err error) {
 	f = fitness{instance: instance, window: w.end.Sub(w.start)}
 	// Include the scrapes around the window, because a gap may begin before it.
@@ -104,12 +104,12 @@ func (c Compiled) fit(ctx context.Context, a *archive.Archive, w window, instanc
 	return f, nil
 }
 
-// nearby is how far outside a window the method fit looks for the adjacent scrapes. It equals the maximum of
+// nearby is how far outside a window the method fit looks for the scrapes before and after. It equals the maximum of
 // record.interval.
 const nearby = 5 * time.Minute
 
-// around returns the time between the scrapes before and after the lost scrape i. At the first and the last
-// scrape of the run, this time ends at the lost scrape. alone is false if an adjacent scrape was lost too.
+// around returns the time between the scrapes before and after the lost scrape i. If there is no such scrape, the time
+// ends at the lost one. alone is false if the scrape before or after was lost too.
 func around(up []archive.Point, i int) (gap stretch, alone bool) {
 	gap = stretch{up[i].T, up[i].T}
 	if i > 0 {
@@ -121,16 +121,16 @@ func around(up []archive.Point, i int) (gap stretch, alone bool) {
 	return gap, alone
 }
 
-// gapRule says how to judge a value if some counts of a target are unknown, because a fault made the target
-// unreachable for a part of the window.
+// gapRule says how to judge a value if a fault made a target unreachable for a part of the window, so that some of its
+// counts are unknown.
 type gapRule string
 
 const (
 	// gapEach requires that the counts of each target are known for half of the window.
 	gapEach gapRule = ""
-	// gapShared is for counts that are added up over the instances of a component. It suffices if the counts of
-	// one instance are known for the whole window, because that instance served the requests that the other
-	// instances did not. Otherwise gapEach applies.
+	// gapShared is for counts that are added up over the instances of a component. It requires that the counts of one
+	// instance are known for the whole window, because that instance served the requests that the others did not.
+	// Otherwise gapEach applies.
 	gapShared gapRule = "shared"
 	// gapCount is for a value that counts events: the known count is a lower bound of the value.
 	gapCount gapRule = "count"
@@ -142,7 +142,7 @@ const (
 	gapAgainst gapRule = "against"
 )
 
-// lostNotes returns a note for each target with single lost scrapes in a window.
+// lostNotes returns a note for each target with lost scrapes in a window that were ignored.
 func lostNotes(targets []fitness, of string) (notes []string) {
 	for _, t := range targets {
 		if t.lost > 0 && t.why == "" {
@@ -152,8 +152,8 @@ func lostNotes(targets []fitness, of string) (notes []string) {
 	return notes
 }
 
-// gaps applies the rule to the targets of a window. If the window has no value, gaps returns only the reason. Otherwise
-// it returns notes, and whether the value is only a lower bound.
+// gaps applies the rule to the targets of a window. If the value cannot be judged, gaps returns only the reason.
+// Otherwise it returns notes, and whether the value is only a lower bound.
 func (rule gapRule) gaps(targets []fitness, of string) (why string, notes []string, atLeast bool) {
 	for _, t := range targets {
 		if t.why != "" {

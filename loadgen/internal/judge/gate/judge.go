@@ -1,7 +1,6 @@
-// Package gate evaluates the gates (pass criteria) of a recorded run. Each gate passes, fails or has no
-// data; missing data is never a pass. The package reads only the archive and the measurements of the
-// run, and uses neither network nor clock. docs/reference/objectives.md defines the value of each gate,
-// and when a gate has no value.
+// Package gate evaluates the gates (pass criteria) of a recorded run. Each gate passes, fails or has no data. A gate
+// never passes because data is missing. The package reads only the archive and the measurements of the run, and uses
+// neither network nor clock. docs/reference/objectives.md defines the value of each gate, and when a gate has no value.
 package gate
 
 import (
@@ -109,9 +108,9 @@ func (c Compiled) judge(ctx context.Context, rec *rundir.Recorded, histories map
 	return g, nil
 }
 
-// weigh returns failures, the reasons why the run fails, and doubts, the reasons why it cannot pass.
-// A reason is one line, but an unexpected exit also quotes the component's log. lost is the number
-// of scrapes of each target that were lost although no fault of the scenario explains it.
+// weigh returns the reasons why the run fails (failures) and why it cannot pass (doubts). A reason is one line, except
+// that an unexpected exit also quotes the component's log. lost is the number of lost scrapes of each target that no
+// fault of the scenario explains.
 func weigh(gates []Compiled, judged []result.Gate, run result.Run, m result.Measurements, lost map[string]int64) (failures, doubts []string) {
 	var whole []string
 	if run.Aborted != "" {
@@ -161,7 +160,7 @@ func weigh(gates []Compiled, judged []result.Gate, run result.Run, m result.Meas
 	whole = append(whole, run.LostWorkers...)
 	whole = append(whole, m.Generator.Saturated...)
 	for _, exit := range run.UnexpectedExits {
-		if exit = strings.TrimSpace(exit); !strings.Contains(run.Failure, exit) { // otherwise it is the reason of the failure
+		if exit = strings.TrimSpace(exit); !strings.Contains(run.Failure, exit) { // otherwise run.Failure describes it
 			whole = append(whole, "unexpected exit: "+exit)
 		}
 	}
@@ -179,9 +178,9 @@ func weigh(gates []Compiled, judged []result.Gate, run result.Run, m result.Meas
 	return failures, append(whole, doubts...)
 }
 
-// lostScrapes counts, for each target, the lost scrapes that matter: scrapes next to another lost
-// scrape, unless a fault of the scenario was the cause. A single lost scrape is only one missing
-// sample. If there is no archive, the times are unknown and all lost scrapes count.
+// lostScrapes counts the lost scrapes of each target that are next to another lost scrape, unless a fault of the
+// scenario was the cause. A single lost scrape does not matter. Without an archive, the times are unknown, and all lost
+// scrapes count.
 func lostScrapes(ctx context.Context, a *archive.Archive, outages timeline.Outages, s result.Scrapes) (map[string]int64, error) {
 	if a == nil || len(s.Failed) == 0 {
 		return s.Failed, nil

@@ -13,20 +13,20 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Limit is a built-in metric for abortOn: a run ends early when the metric exceeds a bound.
+// Limit is a built-in metric for abortOn. A run ends early when the metric exceeds its bound.
 type Limit struct {
 	Name string
 	What string // description of the metric, as part of a sentence
 	Unit scenario.Unit
-	// Client means that the limit uses the counts of the generator's own requests, which are updated ten times a
+	// Client means that the metric comes from the counts of the generator's own requests, which are updated ten times a
 	// second. Other limits read recorded metrics.
 	Client bool
 
-	expr   string // PromQL of a limit on recorded metrics; $range stands for the range of rates
+	expr   string // PromQL of a limit on recorded metrics; $range stands for the range of its rates
 	client func(Client, float64) clientFigure
 }
 
-// clientFigure is the current value of a client limit, compared with its bound.
+// clientFigure is the current value of a limit with Client, compared with its bound.
 type clientFigure struct {
 	value float64
 	text  string // shown instead of value if the exact value is unknown
@@ -41,8 +41,8 @@ type Client struct {
 	Overdue func(time.Duration) int64
 }
 
-// The minimum numbers of requests for which a client limit is evaluated: leastRecent within the last samples.Span or,
-// for the error budget, leastBudget since the start.
+// Minimum numbers of requests for limits with Client: leastRecent within the last samples.Span or, for the error
+// budget, leastBudget since the start.
 const (
 	leastRecent = 10
 	leastBudget = 100
@@ -77,8 +77,8 @@ func Limits() []Limit {
 	}
 }
 
-// clientLatency returns the p99 latency of recent requests. Requests that have been open for longer than the bound count as
-// the slowest ones.
+// clientLatency returns the p99 latency of recent requests. Requests that have been open for longer than the bound
+// count as the slowest requests.
 func clientLatency(c Client, bound float64) clientFigure {
 	limit := time.Duration(min(bound, math.MaxInt32) * float64(time.Second))
 	open := c.Overdue(limit)
@@ -100,7 +100,7 @@ func limitNames() (names []string) {
 	return names
 }
 
-// compileLimit checks a limit's name and the unit of its bound. fail returns an error at a field.
+// compileLimit checks the name of a limit and the unit of its bound. fail returns an error about the given field.
 func compileLimit(a *scenario.Abort, fail func(field, hint, format string, args ...any) error) (*Limit, error) {
 	all := Limits()
 	i := slices.IndexFunc(all, func(l Limit) bool { return l.Name == a.Limit })
@@ -125,7 +125,7 @@ func compileLimit(a *scenario.Abort, fail func(field, hint, format string, args 
 // leastRange is the shortest range over which a rate is computed. It contains three scrapes that are 10 s apart.
 const leastRange = 30 * time.Second
 
-// at returns the PromQL of a limit, with a range that fits the scrape interval.
+// at returns the PromQL of a limit. The range of its rates is long enough for the given scrape interval.
 func (l *Limit) at(interval time.Duration) string {
 	return strings.ReplaceAll(l.expr, "$range", fmt.Sprintf("%dms", max(leastRange, 4*interval).Milliseconds()))
 }

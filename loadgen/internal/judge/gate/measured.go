@@ -106,8 +106,8 @@ func measured() map[string]func(evidence) finding {
 	}
 }
 
-// achieved returns the share of the answers due in a phase that arrived within the phase. own is the number of
-// arrivals that the generator itself delayed; achieved does not count them as due.
+// achieved returns how many of the answers due in a phase arrived within the phase. own is the number of arrivals that
+// the generator itself delayed, which do not count as due.
 func achieved(r result.Requests, own int64) share {
 	of := max(owed(r, 0)-own, 0)
 	return share{min(r.AnsweredInPhase(), of), of}
@@ -118,7 +118,7 @@ func p99(l result.Latency) float64 { return l.P99 }
 // theRun is the source of a reading for the whole run.
 const theRun = "the run"
 
-// overRun returns a function that reads one value of the whole run and ignores the phases in `over`.
+// overRun returns a function that reads one value of the whole run, whatever the gate's phases are.
 func overRun(read func(result.Measurements) reading) func(evidence) finding {
 	return func(e evidence) finding {
 		r := read(e.m)
@@ -130,14 +130,14 @@ func overRun(read func(result.Measurements) reading) func(evidence) finding {
 func duration(p result.Phase) reading {
 	r := reading{value: p.Seconds(), external: new(p.Seconds() - p.StalledSeconds)}
 	switch {
-	case p.Interrupted, p.Steered(): // lack reports these
+	case p.Interrupted, p.Steered(): // lack reports these phases
 	case p.Until != "" && !p.ConditionMet:
 		r.failed, r.detail = true, fmt.Sprintf("%s: condition %s not met", p.Name, p.Until)
 	}
 	return r
 }
 
-// sinceFailures returns a finding with the time from a node failure to a condition, for each phase of Over.
+// sinceFailures returns a finding with the time from a node failure until a condition holds, for each phase of Over.
 func (e evidence) sinceFailures(condition string, get func(result.Workload) *float64) finding {
 	f := e.perPhase(func(p result.Phase) reading {
 		r := sinceFailure(p, condition, get)
@@ -151,8 +151,8 @@ func (e evidence) sinceFailures(condition string, get func(result.Workload) *flo
 	return f
 }
 
-// sinceFailure returns the time from a node failure to a condition, as the tracker measured it. If a phase waited for
-// the condition without success, the reading fails, and its value is the length of the phase.
+// sinceFailure returns the time from a node failure until a condition holds, as the generator measured it. If a phase
+// waited for the condition in vain, the reading has failed set, and its value is the length of the phase.
 func sinceFailure(p result.Phase, condition string, get func(result.Workload) *float64) reading {
 	if p.Workload != nil {
 		if v := get(*p.Workload); v != nil {

@@ -22,16 +22,15 @@ type Objective struct {
 	Name string
 	// Doc describes the value. Source names where the value or its bound comes from.
 	Doc, Source string
-	// Default is the suggested bound, such as "max: 1s". If Source states a bound, it is that one.
+	// Default is the suggested bound, such as "max: 1s". If Source states a bound, Default is the same.
 	Default string
 	// Unit is the unit of the value.
 	Unit scenario.Unit
-	// Expr is the PromQL of an objective that reads scraped metrics. It is empty for an
-	// objective that the generator measures. $window is the length of the window. $hours is
-	// the length in hours, but at least 1.
+	// Expr is the PromQL of an objective that reads scraped metrics. It is empty for an objective that the generator
+	// measures. $window stands for the length of the window, and $hours for the length in hours, but at least 1.
 	Expr string
-	// Histogram describes the quantile of a histogram that Expr computes. Expr is generated
-	// from it. Nil means that Expr is not generated.
+	// Histogram describes a quantile of a histogram, from which Expr is generated. Nil means that Expr is not
+	// generated.
 	Histogram *histogram
 	// Needs lists the components (jobs) whose metrics the objective reads.
 	Needs []string
@@ -43,12 +42,10 @@ type Objective struct {
 	// Client means that the generator measured the value from outside the cluster, so the value may
 	// include the generator's own delay.
 	Client bool
-	// Results is the kind of load results that the objective judges. Empty means that it
-	// needs no load.
+	// Results is the kind of load results that the objective judges. Empty means that the objective needs no load.
 	Results scenario.LoadResult
-	// Requires says what a scenario must have: "pods", "nodes", "nodeFailure", "fault" (of the
-	// control plane), "members" (such a fault, and several etcd members), "signals" or
-	// "transitions". Empty means nothing.
+	// Requires says what a scenario must have: "pods", "nodes", "nodeFailure", "fault" (of the control plane),
+	// "members" (a fault and several etcd members), "signals" or "transitions". Empty means nothing.
 	Requires string
 	// Least is the smallest possible value, in Unit.
 	Least float64
@@ -79,7 +76,7 @@ func (h *histogram) buckets() string {
 	return fmt.Sprintf("sum by (%s) (increase(%s_bucket{%s}[$window]))", strings.Join(slices.Concat(h.By, []string{"le"}), ", "), h.Metric, match)
 }
 
-// largest returns the largest possible value, or infinity if it is unbounded.
+// largest returns the largest possible value of the objective, or infinity if the value is unlimited.
 func (o Objective) largest() float64 {
 	switch {
 	case o.Most > 0:
@@ -131,8 +128,8 @@ func names() []string {
 	return all
 }
 
-// lacks describes what the objective requires but the scenario does not have, with a hint on how to
-// add it. Both are empty if nothing is missing.
+// lacks returns what the objective requires and the scenario does not have, and a hint on how to add it. Both are empty
+// if nothing is missing.
 func (o Objective) lacks(s *scenario.Scenario) (hint, lack string) {
 	const noNodes = "set nodes.count"
 	needsFault := o.Requires == "fault" || o.Requires == "members"
@@ -162,7 +159,7 @@ func (o Objective) lacks(s *scenario.Scenario) (hint, lack string) {
 	return "", ""
 }
 
-// during returns the phases in which the objective can have something to measure.
+// during returns the phases in which the objective can have a value.
 func (o Objective) during(s *scenario.Scenario) []string {
 	switch o.Requires {
 	case "pods":
@@ -185,12 +182,11 @@ func withFault(s *scenario.Scenario) []string {
 	return all
 }
 
-// longest is the maximum length of a phase, in seconds.
+// longest is the largest possible value of an objective in seconds: the maximum length of a phase.
 const longest = 24 * 3600
 
-// impossible returns the reason why a gate with the bound b can never fail or never pass, and a
-// hint. Both are empty if the bound is useful. op is "<=" for max and ">=" for min. The objective
-// expr is not checked.
+// impossible returns the reason why a gate with the bound b can never fail or never pass, and a hint. Both are empty if
+// the bound is useful. op is "<=" for max and ">=" for min. impossible does not check the objective "expr".
 func (o Objective) impossible(b *scenario.Bound, op string) (hint, wrong string) {
 	if o.Name == "expr" {
 		return "", ""
@@ -282,8 +278,8 @@ func sameSet(a, b []string) bool {
 // isGate reports whether path is the path of a gate in the scenario. Figures have other paths.
 func isGate(path string) bool { return strings.HasPrefix(path, "gates.") }
 
-// unattainable returns an error if the gate can never pass: its bound on a phase duration
-// does not fit the length of the phase, or it needs phases that a signal does not name.
+// unattainable returns an error if the gate can never pass, because its bound on a phase duration contradicts the
+// length of the phase, or because a signal does not name the phases that the gate needs.
 func (c *Compiled) unattainable(s *scenario.Scenario, path string) error {
 	if s.Recorded() || !isGate(path) {
 		return nil

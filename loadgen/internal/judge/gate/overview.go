@@ -12,7 +12,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// keyMetric says how to read one of the four key metrics over the whole run.
+// keyMetric says how to read one of the four key metrics of a report over the whole run.
 type keyMetric struct {
 	name  string
 	label string // label that distinguishes the rows
@@ -21,11 +21,10 @@ type keyMetric struct {
 	counter bool
 }
 
-// keys returns the four key metrics, always in this order.
 func keys() []keyMetric {
 	return []keyMetric{
 		{name: "etcd_disk_wal_fsync_duration_seconds", label: "instance", match: `job="etcd"`},
-		// Watches and tunnels last as long as their clients want, so they have no latency.
+		// Exclude watches and tunnels: their duration is the client's choice and not a latency.
 		{name: "apiserver_request_duration_seconds", label: "verb", match: `job="kube-apiserver", verb!~"WATCH|WATCHLIST|CONNECT"`},
 		{name: "scheduler_scheduling_attempt_duration_seconds", label: "result", match: `job="kube-scheduler"`},
 		{name: "etcd_server_leader_changes_seen_total", label: "instance", match: `job="etcd"`, counter: true},
@@ -99,7 +98,7 @@ type table[T any] struct {
 	rows  map[string]*T
 }
 
-// read sets a field of each row from a PromQL expression. It skips NaN and infinities.
+// read sets a field of each row from a PromQL expression. It skips values that are NaN or infinite.
 func (t table[T]) read(ctx context.Context, a *archive.Archive, expr string, at time.Time, set func(*T, float64)) error {
 	samples, err := a.Instant(ctx, expr, at)
 	for _, s := range samples {

@@ -30,7 +30,7 @@ func hintOf(err error, other string) string {
 	return other
 }
 
-// parsed parses PromQL with its variables filled in.
+// parsed parses PromQL, with values for its variables such as $window.
 func parsed(expr string) (parser.Expr, error) {
 	return archive.NewParser().ParseExpr(fill(expr, "1m", 1))
 }
@@ -118,8 +118,8 @@ func badQuantile(function string, arg parser.Expr) *vain {
 	return &vain{fmt.Sprintf("%s takes a quantile from 0 to 1, not %g", function, q), hint}
 }
 
-// withoutEdges returns an error if an argument of histogram_quantile does not read classic
-// buckets, or drops the label le, which holds the upper edges of the buckets.
+// withoutEdges returns an error if an argument of histogram_quantile reads no classic buckets, or drops the label le,
+// which holds the upper edges of the buckets.
 func withoutEdges(of parser.Expr) *vain {
 	for _, suffix := range []string{"_count", "_sum"} {
 		if metric := onlyOf(of, suffix); metric != "" {
@@ -142,7 +142,7 @@ func withoutEdges(of parser.Expr) *vain {
 	}
 }
 
-// onlyOf returns one of the metrics that the expression reads, if all their names have the suffix.
+// onlyOf returns a metric that the expression reads, if the names of all metrics that it reads have the suffix.
 // Otherwise it returns "".
 func onlyOf(e parser.Expr, suffix string) string {
 	metric, all := "", true

@@ -15,9 +15,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// quantileOf returns the q-quantile of the distribution l as a reading. external is the same distribution without the
-// generator's own delay; it is empty for old runs. If l has too few samples for the quantile, the value is the
-// maximum, so that no slow sample is ignored.
+// quantileOf returns the q-quantile of the distribution l as a reading. external is the distribution without the
+// generator's own delay, and empty for old runs. If l has too few samples for the quantile, the value is the maximum,
+// so that the slowest sample counts.
 func quantileOf(l, external result.Latency, q float64, get func(result.Latency) float64) reading {
 	r := reading{value: ofEnough(l, q, get), nothing: l.Count == 0, detail: fmt.Sprintf("%d samples", l.Count)}
 	if tooFewFor(l.Count, q) {
@@ -33,8 +33,8 @@ func quantileOf(l, external result.Latency, q float64, get func(result.Latency) 
 	return r
 }
 
-// ofEnough returns the q-quantile that get reads, or the maximum if there are too few samples. The maximum is needed
-// for runs of older versions: they rounded the rank, so their p99 of 51 to 99 samples ignored the slowest sample.
+// ofEnough returns the q-quantile, which get reads from l, or the maximum if there are too few samples. Runs of older
+// versions need the maximum: they rounded the rank, so their p99 of 51 to 99 samples ignored the slowest sample.
 func ofEnough(l result.Latency, q float64, get func(result.Latency) float64) float64 {
 	if tooFewFor(l.Count, q) {
 		return max(get(l), l.Max)
@@ -44,7 +44,6 @@ func ofEnough(l result.Latency, q float64, get func(result.Latency) float64) flo
 
 func tooFewFor(n int64, q float64) bool { return n > 0 && n < latency.Needs(q) }
 
-// quantileName returns a name such as "p99" or "p99.9".
 func quantileName(q float64) string { return fmt.Sprintf("p%.4g", 100*q) }
 
 // upperBoundOf returns the upper confidence bound of the p99 of l as a reading. The reading has no value if there are too
@@ -59,15 +58,15 @@ func upperBoundOf(l, external result.Latency) reading {
 	if !r.nothing && (l.P99Upper == nil || r.external != nil && external.P99Upper == nil) {
 		r.missing = fmt.Sprintf("%d requests are too few for a confidence bound of the p99: at least 459 are needed", l.Count)
 	}
-	if over, ok := latency.AllowedOver(l.Count); ok && l.Clamped > over { // the bound is past the histogram's range
+	if over, ok := latency.AllowedOver(l.Count); ok && l.Clamped > over { // the bound is above the histogram's maximum
 		r.atLeast = true
 	}
 	return r
 }
 
 // withhold withholds a scraped quantile that meets the bound although the true quantile may break it. With few
-// observations, Prometheus interpolates within the bucket of the slowest observation, so the value may be too low.
-// others holds the values of the expression from cautious, which uses the upper edge of that bucket.
+// observations, Prometheus interpolates within the bucket of the slowest one, so the value may be too low. others holds
+// the values of the expression that cautious returns, which uses the upper edge of that bucket.
 func (c Compiled) withhold(r *reading, labels map[string]string, others []archive.Sample) {
 	for _, o := range others {
 		if r.missing != "" || !maps.Equal(o.Labels, labels) || math.IsNaN(o.V) || !c.holds(r.value) || c.holds(o.V) {
@@ -79,30 +78,30 @@ func (c Compiled) withhold(r *reading, labels map[string]string, others []archiv
 	}
 }
 
-// cautiousValues evaluates the expression that cautious derives from expr. It returns nil if cautious leaves expr
-// unchanged, and for figures, which have no bound.
+// cautiousValues evaluates the expression that cautious derives from expr. It returns nil if cautious does not change
+// expr, and for figures, which have no bound.
 func (c Compiled) cautiousValues(ctx context.Context, a *archive.Archive, expr string, w window) ([]archive.Sample, error) {
 	with := cautious(expr)
 	if c.boundless || with == expr {
 		return nil, nil
 	}
 	values, err := a.Instant(ctx, with, w.end)
-	if err != nil { // the cautious expression cannot be evaluated, so the value is kept
+	if err != nil { // keep the value if the cautious expression cannot be evaluated
 		return nil, ctx.Err()
 	}
 	return values, nil
 }
 
-// cautious changes PromQL so that, for groups with fewer observations than the quantile needs, histogram_quantile
-// gives the upper edge of the bucket of the slowest observation. Prometheus interpolates within that bucket, so a
-// value above the bound could seem to meet it. Expressions that do not parse, and quantiles that are not constants,
-// stay unchanged.
+// cautious changes histogram_quantile in PromQL. If a group has fewer observations than the quantile needs, the new
+// value is the upper edge of the bucket of the slowest observation. Prometheus interpolates within that bucket, so a
+// true value above the bound could seem to meet it. cautious does not change expressions that do not parse, or
+// quantiles that are not constants.
 func cautious(expr string) string {
 	root, err := archive.NewParser().ParseExpr(expr)
 	if err != nil {
 		return expr
 	}
-	var calls []*parser.Call // the outermost calls, in order
+	var calls []*parser.Call // calls that are not within other calls, in order
 	parser.Inspect(root, func(n parser.Node, path []parser.Node) error {
 		inner := slices.ContainsFunc(path, func(p parser.Node) bool { return isQuantile(p) })
 		if isQuantile(n) && !inner {

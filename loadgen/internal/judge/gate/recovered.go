@@ -10,8 +10,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// recovered returns the functions for the objectives on faults, by the name of the objective: effects of faults, time
-// to recover, and losses.
+// recovered returns the functions for the objectives on faults (effects, recovery times and losses), by the name of the
+// objective.
 func recovered() map[string]func(evidence) finding {
 	return map[string]func(evidence) finding{
 		"error-window": perFaultLoad(func(l result.LoadRecovery) reading {
@@ -60,8 +60,8 @@ func recovered() map[string]func(evidence) finding {
 	}
 }
 
-// perHistory returns a function that reads one count of each history of client operations. A count of zero is
-// accepted only if the whole history could be checked.
+// perHistory returns a function that reads one count of each history of client operations. If the history could not be
+// checked completely, a count of zero counts as missing data.
 func perHistory(count func(result.History) (int64, string)) func(evidence) finding {
 	return func(e evidence) finding {
 		f := finding{summed: true}
@@ -126,7 +126,7 @@ func eachFault(read func(result.FaultRecovery) []reading) func(evidence) finding
 				continue
 			}
 			for _, r := range read(fault) {
-				// The readings have no phase, because phases in which no fault begins have no readings.
+				// Do not set the phase: a phase in which no fault begins need not have a reading.
 				r.of = strings.TrimSuffix(faultName(fault)+"/"+r.of, "/")
 				f.readings = append(f.readings, r)
 			}
@@ -146,8 +146,8 @@ func faultName(f result.FaultRecovery) string {
 	return name
 }
 
-// perFault returns a function that reads a figure that only some faults have, such as a failover time. The finding
-// lacks data if no fault has the figure, or if a component for which about is true had no leader after a fault.
+// perFault returns a function that reads a value that only some faults have, such as a failover time. A value is
+// missing if no fault has one, or if a component for which about returns true had no leader after a fault.
 func perFault(what string, about func(of string) bool, get func(result.FaultRecovery) *float64) func(evidence) finding {
 	return func(e evidence) finding {
 		f := eachFault(func(f result.FaultRecovery) []reading {

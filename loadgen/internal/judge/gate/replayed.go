@@ -30,15 +30,15 @@ func replayed() map[string]func(evidence) finding {
 	}
 }
 
-// Answers with these status codes mean that an object is missing or in conflict. More of them than in the trace show
-// that the objects of the replay differ from those in the trace.
+// These status codes mean that an object is missing or in conflict. If a replay has more of them than the trace, its
+// objects differ from the objects in the trace.
 const (
 	notFound = 404
 	conflict = 409
 )
 
-// shareError returns a function that reads the absolute difference between the shares of a status code in the answers
-// and in the trace.
+// shareError returns a function that reads how much the share of a status code in the answers differs from its share in
+// the trace (absolute difference).
 func shareError(code int) func(evidence) finding {
 	return perReplay(func(r result.Replay) reading {
 		traced := slices.ContainsFunc(r.Kinds, func(k result.ReplayKind) bool { return len(k.TraceCodes) > 0 })

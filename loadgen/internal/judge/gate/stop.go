@@ -17,11 +17,11 @@ import (
 // Stop is a compiled condition that ends a run early.
 type Stop struct {
 	*scenario.Abort
-	// Every is the scrape interval. It determines the range of rates in limits.
+	// Every is the scrape interval, which determines the range of the rates in limits.
 	Every time.Duration
 
 	compiled Compiled // for gates, alerts and expressions
-	limit    *Limit   // for limits; else nil
+	limit    *Limit   // for limits; otherwise nil
 	over     []string // the phases in which the condition applies
 	follower *alerting.Follower
 
@@ -47,14 +47,14 @@ func Stops(s *scenario.Scenario) (stops []*Stop, err error) {
 	return stopsOf(s, func(i int) string { return fmt.Sprintf("abortOn[%d]", i) }, StopOptions{})
 }
 
-// StopOptions says which alerts a condition in a flag may name.
+// StopOptions contains the rules whose alerts a condition in a flag may name.
 type StopOptions struct {
 	Rules alerting.Ruleset // rules that take precedence over the shipped rules
 	// Elsewhere means that a Prometheus server evaluates the alerts, with rules that this program does not know.
 	Elsewhere bool
 }
 
-// FlagStops compiles conditions given by flags, in the format of ParseAbort. Errors name the flag.
+// FlagStops compiles the conditions in the values of a flag, in the format of ParseAbort. Errors name the flag.
 func FlagStops(s *scenario.Scenario, flag string, texts []string, o StopOptions) (stops []*Stop, err error) {
 	var errs []error
 	for _, text := range texts {
@@ -146,7 +146,7 @@ func StopFamilies(stops []*Stop) (all []string) {
 	return slices.Compact(all)
 }
 
-// Text returns the condition with its bound and duration, in the format that ParseAbort reads.
+// Text returns the condition with its bound and duration, in the format of ParseAbort.
 func (s *Stop) Text() string {
 	a := s.Abort
 	text := strings.Replace(a.String(), " ", "=", 1)
@@ -167,8 +167,8 @@ func (s *Stop) Text() string {
 	return text
 }
 
-// OfClient reports whether the condition is about the generator's own requests. Such a condition is evaluated
-// by HoldsOf, any other by Holds.
+// OfClient reports whether the condition is about the generator's own requests. Evaluate such a condition with HoldsOf,
+// and any other with Holds.
 func (s *Stop) OfClient() bool { return s.limit != nil && s.limit.Client }
 
 // HoldsOf evaluates a condition about the generator's requests at the time `at`, in a phase that began at
@@ -214,7 +214,7 @@ func (s *Stop) Holds(ctx context.Context, a Source, phase string, start, at time
 }
 
 // sustained returns the reason to end the run, or "" if the condition has not held for long enough. why describes the
-// breach; an empty why means that the condition does not hold now.
+// value that breaks the bound; "" means that the condition does not hold now.
 func (s *Stop) sustained(why, phase string, start, at time.Time) string {
 	switch {
 	case why == "":
@@ -233,7 +233,7 @@ func (s *Stop) sustained(why, phase string, start, at time.Time) string {
 	return fmt.Sprintf("abortOn: %s in phase %s, %s after its start: %s", s.Abort, phase, span(at.Sub(start)), why)
 }
 
-// fires describes the alert if it fires, and returns "" if it does not.
+// fires returns a description of the alert if it fires, otherwise "".
 func (s *Stop) fires(ctx context.Context, a Source, at time.Time) (string, error) {
 	if theirs, ok := a.(AlertSource); ok {
 		fires, summary, err := theirs.Firing(ctx, s.compiled.Alert, at)
@@ -270,7 +270,7 @@ func (s *Stop) fires(ctx context.Context, a Source, at time.Time) (string, error
 	return "", nil
 }
 
-// breaks describes a value of the expression that breaks the bound, and returns "" if no value does.
+// breaks returns a description of a value of the expression that breaks the bound, or "" if no value does.
 func (s *Stop) breaks(ctx context.Context, a Source, expr string, u scenario.Unit, bound float64, op string, at time.Time) (string, error) {
 	samples, err := a.Instant(ctx, expr, at)
 	if ctx.Err() != nil {

@@ -16,7 +16,7 @@ import (
 // defaultQuantile is the default quantile of transition-latency.
 const defaultQuantile = 0.99
 
-// quantiles returns the recorded quantiles, by fraction.
+// quantiles returns functions that read the recorded quantiles, by fraction: 0.99 is the p99.
 func quantiles() map[float64]func(result.Latency) float64 {
 	return map[float64]func(result.Latency) float64{
 		0.5:   func(l result.Latency) float64 { return l.P50 },
@@ -30,7 +30,6 @@ func quantiles() map[float64]func(result.Latency) float64 {
 
 func (c Compiled) quantile() float64 { return cmp.Or(c.Quantile, defaultQuantile) }
 
-// checkTransition checks the fields transition and quantile of a gate.
 func (c Compiled) checkTransition(s *scenario.Scenario, path string) error {
 	known := s.TransitionNames()
 	all := strings.Join(known, ", ")
@@ -55,7 +54,7 @@ func (c Compiled) checkTransition(s *scenario.Scenario, path string) error {
 	return nil
 }
 
-// perTransition reads one value of the gate's transition in each phase.
+// perTransition reads one value of the transition that the gate names, in each phase.
 func (e evidence) perTransition(read func(result.Transition) reading) finding {
 	return e.perPhase(func(p result.Phase) reading {
 		for _, t := range p.Transitions {
@@ -67,9 +66,9 @@ func (e evidence) perTransition(read func(result.Transition) reading) finding {
 	})
 }
 
-// transitionLatency reads the quantile of a transition. The final times of objects that did not finish are unknown, so
-// the quantile lies between two values: one with the times of these objects so far, and one with infinite times.
-// transitionLatency returns the value of the two that decides the gate, or a lower bound if neither does.
+// transitionLatency reads the quantile of a transition. The times of objects that did not finish are unknown. So the
+// quantile is between two values: one with the times of these objects so far, and one with infinite times.
+// transitionLatency returns the one that decides the gate, or a lower bound if neither does.
 func (e evidence) transitionLatency(t result.Transition) reading {
 	q, get := e.quantile(), quantiles()[e.quantile()]
 	r := quantileOf(t.Latency, t.External, q, get)

@@ -15,7 +15,7 @@ import (
 )
 
 // unexposed returns the metric that a selector reads, and a hint, if no component exposes that metric. Both are empty
-// if a component exposes it, or if a component is of an older release, whose metrics are unknown.
+// if a component exposes the metric, or if a component has an older release, whose metrics are unknown.
 func unexposed(s *scenario.Scenario, e metricnames.Exposed, matchers []*labels.Matcher) (hint, metric string) {
 	metric = alerting.MetricOf(matchers)
 	older := func(component string) bool { return s.ControlPlane.ReleaseOf(component) != control.Newest() }

@@ -12,7 +12,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// decide returns the gate with its verdict for a finding, and the reading that decided it.
+// decide returns the gate with its verdict, and the reading (value) that decided it.
 func (c Compiled) decide(f finding) (g result.Gate, worst reading) {
 	g = result.Gate{
 		Name: c.Name, Objective: c.objective.Name, Over: c.Over,
@@ -48,8 +48,7 @@ func (c Compiled) decide(f finding) (g result.Gate, worst reading) {
 	return g, worst
 }
 
-// tooShort reports whether a reading is missing because the run was too short, and no reading is missing for
-// another reason.
+// tooShort reports whether values are missing, all of them because the run was too short.
 func tooShort(f finding) bool {
 	short := false
 	for _, r := range f.readings {
@@ -61,7 +60,8 @@ func tooShort(f finding) bool {
 	return short
 }
 
-// withheld returns the worst of the withheld values, or nil if no value is withheld.
+// withheld returns the worst value that was measured but must not be judged, or nil if no value was withheld. atLeast
+// means that it is a lower bound.
 func (c Compiled) withheld(f finding) (value *float64, atLeast bool) {
 	for _, r := range f.readings {
 		if r.withheld && (value == nil || c.op == "<=" && r.value > *value || c.op == ">=" && r.value < *value) {
@@ -94,8 +94,8 @@ func (c Compiled) unknown(r reading) bool {
 	return r.atLeast && !r.failed && c.holds(r.value) == (c.op == "<=")
 }
 
-// worst returns the reading that decides the gate: the worst reading or, for a summed finding, the sum of all. n is
-// the number of readings with a value.
+// worst returns the reading that decides the gate: the worst one or, if summed is set, the sum of all. n is the number
+// of readings with a value.
 func (c Compiled) worst(f finding) (worst reading, n int) {
 	var sum float64
 	least := false
@@ -128,7 +128,7 @@ func (c Compiled) missing(f finding, n int) []string {
 			why = append(why, s)
 		}
 	}
-	alike := map[string]int{} // reasons that several phases share, with their index in why
+	alike := map[string]int{} // reasons that several phases share; the values are indexes in why
 	empty := map[string]bool{}
 	for _, r := range f.readings {
 		switch {
@@ -141,7 +141,7 @@ func (c Compiled) missing(f finding, n int) []string {
 			why = append(why, r.missing+" in "+r.phase)
 		case r.missing != "":
 			add(r.missing)
-		case !r.nothing && c.unknown(r): // the true value of a lower bound may be worse than all other values
+		case !r.nothing && c.unknown(r): // the true value of a lower bound may be worse than the worst value
 			add(fmt.Sprintf("%s: the true value is %s or more, so whether it is within the bound is not known (%s)",
 				r.of, show(c.objective.Unit, r.value), r.detail))
 		}
@@ -183,7 +183,7 @@ func explain(f finding, worst reading, n int) string {
 	return detail
 }
 
-// show formats a value for readers, with three digits.
+// show formats a value with its unit, with three digits.
 func show(u scenario.Unit, v float64) string {
 	switch {
 	case u == scenario.Seconds && v != 0 && math.Abs(v) < resolution:
@@ -206,7 +206,7 @@ func show(u scenario.Unit, v float64) string {
 	return three(v)
 }
 
-// resolution is the smallest time, in seconds, that the histograms distinguish from zero (latency.Lowest).
+// resolution is the smallest duration, in seconds, that the histograms distinguish from 0 (latency.Lowest).
 const resolution = 1e-6
 
 func three(v float64) string { return digits.Format(v, 3) }
@@ -217,7 +217,7 @@ func reason(g result.Gate) string {
 	if g.Verdict == result.NoData {
 		return fmt.Sprintf("%s: no data: %s", g.Name, g.Detail)
 	}
-	if g.Objective == "alert" { // the detail suffices; the gate may have the alert's name
+	if g.Objective == "alert" { // the detail suffices, and the gate's name may be the alert's name
 		return fmt.Sprintf("%s: %s", g.Name, strings.TrimPrefix(g.Detail, g.Name+": "))
 	}
 	if (g.Op == "<=") == (*g.Value <= g.Bound) {

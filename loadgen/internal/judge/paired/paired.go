@@ -1,6 +1,6 @@
-// Package paired decides from pairs of measurements of A and B whether B is worse than A. It applies a one-sided
-// paired t-test to d = ln(B/A) after a few fixed numbers of pairs, called looks. Each look has its own alpha. The
-// total error rate is at most the sum of these alphas, so a comparison may stop at any look. The tests of this
+// Package paired decides from pairs of measurements of A and B whether B is worse than A. It applies a one-sided paired
+// t-test to d = ln(B/A) after a few fixed numbers of pairs. Each such test is called a look, and has its own alpha. The
+// total error rate is at most the sum of these alphas, so a comparison may stop after any look. The tests of this
 // package simulate the error rates of the default plan.
 package paired
 
@@ -56,7 +56,7 @@ func Check(p result.Plan) error {
 	return nil
 }
 
-// share formats a share as its flag expects it.
+// share formats a share as a percentage, as the flags expect it.
 func share(v float64) string { return strconv.FormatFloat(100*v, 'g', 6, 64) + "%" }
 
 // IsLook reports whether the plan has a look after this number of pairs.
@@ -64,14 +64,14 @@ func IsLook(p result.Plan, pairs int) bool {
 	return slices.ContainsFunc(p.Looks, func(l result.Look) bool { return l.Pairs == pairs })
 }
 
-// Judged is the result for one figure. Changes are shares: 0.05 is 5% worse.
+// Judged is the result for one figure (a compared metric). Changes are fractions: 0.05 is 5% worse.
 type Judged struct {
 	Answer result.Answer
-	Pairs  int // number of pairs that were used: up to the last look
+	Pairs  int // number of pairs that were used, up to the last look
 	// Change is the geometric mean of B/A, minus 1. Low and High are one-sided bounds of the change, each at the
 	// confidence of the plan.
 	Change, Low, High float64
-	// Spread is the standard deviation of ln(B/A), or of the differences as shares of A.
+	// Spread is the standard deviation of ln(B/A), or of the differences as fractions of A.
 	Spread float64
 	// T is the test statistic. A change is significant if the absolute value of T exceeds Critical.
 	T, Critical float64
@@ -80,21 +80,21 @@ type Judged struct {
 // LeastRuns is the minimum number of runs of A and of B to judge runs that are not paired.
 const LeastRuns = 3
 
-// Figure holds the changes of one figure, in the order of the pairs. Positive is worse.
+// Figure holds the changes of one figure (a compared metric), in the order of the pairs. A positive change is worse.
 type Figure struct {
 	// D holds ln(B/A) of each pair. If Differences is set, D holds B minus A, which is also defined for a figure that
 	// is 0 in some pairs.
 	D           []float64
 	Differences bool
-	// Level is the mean of A, by which a difference is divided to give a share. It is 1 if the differences are already
-	// shares.
+	// Level is the mean of A, by which a difference is divided to give a fraction. It is 1 if the differences are
+	// already fractions.
 	Level float64
-	// Gone is the change if B is 0: -1, or +1 if higher values of the figure are better. It is the largest possible
-	// change in that direction. 0 means that the change is unlimited, because the figure can be negative.
+	// Gone is the largest possible change towards 0, which is the change if B is 0: -1, or +1 if higher values of the
+	// figure are better. 0 means that there is no such limit, because the figure can be negative.
 	Gone float64
 }
 
-// Judge tests each figure at the last look for which the figure has enough pairs, with the pairs up to that look.
+// Judge tests each figure at the last look for which it has enough pairs. It ignores later pairs.
 func Judge(p result.Plan, figures []Figure) []Judged {
 	tests := make([]test, len(figures))
 	for i, f := range figures {
@@ -104,16 +104,16 @@ func Judge(p result.Plan, figures []Figure) []Judged {
 	return holm(p, tests)
 }
 
-// Sets holds the values of one figure in the runs of A and of B. The values are logarithms, or plain values if Differences
-// is set, such as for a figure that is 0 in some runs. Level and Gone have the same meaning as in Figure.
+// Sets holds the values of one figure in the runs of A and of B. The values are logarithms or, if Differences is set,
+// plain values, for example for a figure that is 0 in some runs. Level and Gone have the same meaning as in Figure.
 type Sets struct {
 	A, B        []float64
 	Differences bool
 	Level, Gone float64
 }
 
-// JudgeSets tests figures of runs that are not paired. It cannot tell a change of the machine between the two sets of
-// runs from a change of B.
+// JudgeSets tests figures of runs that are not paired. If the machine changed between the two sets of runs, it mistakes
+// this for a change of B.
 func JudgeSets(p result.Plan, figures []Sets) []Judged {
 	tests := make([]test, len(figures))
 	for i, s := range figures {
@@ -123,9 +123,8 @@ func JudgeSets(p result.Plan, figures []Sets) []Judged {
 	return holm(p, tests)
 }
 
-// holm judges several figures that share one alpha, with the Holm method: the figure with the smallest p-value gets
-// the smallest share of alpha. If there are at most as many figures as the plan allows, each figure gets the whole
-// alpha.
+// holm judges several figures that share one alpha, with the Holm method: the smaller the p-value of a figure, the
+// smaller its part of alpha. If there are at most as many figures as the plan allows, each figure gets the whole alpha.
 func holm(p result.Plan, tests []test) []Judged {
 	all, order := make([]Judged, len(tests)), make([]int, len(tests))
 	for i := range order {
@@ -154,7 +153,6 @@ type test struct {
 	level, gone       float64
 }
 
-// newTest returns the paired t-test of the changes d.
 func newTest(p result.Plan, d []float64) (t test) {
 	t.n = len(d)
 	for _, l := range p.Looks {
@@ -173,7 +171,8 @@ func newTest(p result.Plan, d []float64) (t test) {
 	return t
 }
 
-// newWelch returns Welch's t-test of runs that are not paired. Its alpha is the sum of the alphas of the plan.
+// newWelch returns Welch's t-test of runs that are not paired. Its alpha is the sum of the alphas of all looks in the
+// plan.
 func newWelch(p result.Plan, a, b []float64) (t test) {
 	t.n = min(len(a), len(b))
 	if t.n == 0 {
@@ -199,7 +198,7 @@ func newWelch(p result.Plan, a, b []float64) (t test) {
 	return t
 }
 
-// t returns the test's statistic.
+// t returns the t statistic of the test: the mean divided by its standard error.
 func (t test) t() float64 {
 	switch {
 	case t.n < 2:
@@ -255,7 +254,8 @@ func (t test) judge(p result.Plan, share float64) Judged {
 	return j
 }
 
-// share converts the mean of the test to a share of A. For differences, the share is infinite if the mean of A is 0.
+// share converts a mean of ln(B/A) or of differences to a fraction of A. For differences, the fraction is infinite if
+// the mean of A is 0.
 func (t test) share(mean float64) float64 {
 	switch {
 	case !t.differences:

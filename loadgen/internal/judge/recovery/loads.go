@@ -10,15 +10,15 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// canceled is the outcome of requests that were pending when the generator stopped at the end of the run.
+// canceled is the outcome of requests that the generator gave up at the end of the run.
 const canceled = "canceled"
 
-// moment holds the counts of one load in one time slot.
+// moment holds the request counts of one load in one time slot of the samples.
 type moment struct {
 	from, until time.Time
 	samples.RequestSlot
 	failed int64 // excludes canceled requests
-	bad    bool  // a request failed, was not sent or took longer than the bound
+	bad    bool  // a request failed, was not sent, or took longer than the latency bound
 }
 
 // loads returns a fault's effect on each load, sorted by name.
@@ -51,22 +51,22 @@ func (in run) loads(f span) []result.LoadRecovery {
 	return all
 }
 
-// watch computes the effect of one fault on one load. It is fed the time slots in order.
+// watch computes the effect of one fault on one load. Call take for each time slot, in order.
 type watch struct {
 	fault span
 	r     result.LoadRecovery
 
-	ran         bool // true if the load had a slot that belongs to the fault
+	ran         bool // the load has a slot that belongs to the fault
 	from, until time.Time
 	failedBy    time.Time // end of the first slot with a failure
-	succeeded   time.Time // end of the first slot with a success after that
-	good        time.Time // start of the current period inside the bound; zero outside the bound
-	back        time.Time // start of the first period of length stretch inside the bound after the fault
+	succeeded   time.Time // end of the first slot with a success after failedBy
+	good        time.Time // start of the current period without bad slots; zero after a bad slot
+	back        time.Time // start of the first such period of length stretch after the fault; zero if unknown
 	last        time.Time // end of the last slot
 	pending     tally     // counts of the slots since the last bad slot
 }
 
-// tally holds the counts of good slots. They become part of the error window if another bad slot follows.
+// tally holds the counts of slots that are not bad. They become part of the error window if a bad slot follows.
 type tally struct {
 	succeeded int64
 	slowest   float64
@@ -91,7 +91,7 @@ func (w *watch) take(m moment) {
 	}
 }
 
-// spoil records a slot in which the load was outside its bound.
+// spoil records a slot with failed, unsent or too slow requests.
 func (w *watch) spoil(m moment) {
 	if !w.r.Affected {
 		w.r.Affected, w.from = true, m.from
@@ -118,8 +118,7 @@ func (w *watch) spoil(m moment) {
 	}
 }
 
-// hold records a slot in which the load was inside its bound. The load has recovered once such slots cover a time of
-// length stretch after the fault.
+// hold records a slot that is not bad. The load has recovered once such slots cover the time stretch after the fault.
 func (w *watch) hold(m moment) {
 	if m.Succeeded == 0 {
 		return // there are only canceled requests, which prove nothing
@@ -168,8 +167,8 @@ func (w *watch) result() result.LoadRecovery {
 	return r
 }
 
-// notBackFor returns a lower bound for the time from the end of the fault to the recovery of the load, in seconds, if
-// the recovery was not observed. It returns nil if no bound is known.
+// notBackFor returns a lower bound, in seconds, of the time from the end of the fault to the recovery of a load, if the
+// recovery was not observed. It returns nil if no bound is known.
 func (w *watch) notBackFor() *float64 {
 	if !w.ran || !w.fault.Over(w.last) {
 		return nil
@@ -181,7 +180,7 @@ func (w *watch) notBackFor() *float64 {
 	return seconds(since.Sub(*w.fault.End))
 }
 
-// notBack returns the reason why it is unknown whether the load recovered.
+// notBack returns the reason why the recovery of the load was not observed.
 func (w *watch) notBack() string {
 	next := "the load ended"
 	if !w.fault.next.IsZero() && !w.last.Before(w.fault.next.Add(-stretch)) {

@@ -1,7 +1,6 @@
-// Package recovery computes the effects of the faults of a run from its timeline and
-// samples: error windows, first successes, relists, changes of leader and restarts. It also
-// compares the signals of the scenario with their own noise. docs/reference/recovery.md
-// defines every figure.
+// Package recovery computes the effects of the faults of a run from its timeline and samples: error windows, first
+// successes, relists, changes of leader and restarts. It also measures how much the signals of the scenario changed,
+// compared with their noise. docs/reference/recovery.md defines every result.
 package recovery
 
 import (
@@ -18,31 +17,26 @@ import (
 )
 
 const (
-	// defaultBound is the objective of Kubernetes for calls on single objects (1 s, in
-	// kubernetes/community sig-scalability/slos/api_call_latency.md). The objective bounds
-	// the 99th percentile over days; here the bound applies to every request.
+	// defaultBound is the SLO of Kubernetes for calls on single objects (1 s, in kubernetes/community
+	// sig-scalability/slos/api_call_latency.md). The SLO is for the 99th percentile over days; here the bound applies
+	// to every request.
 	defaultBound = time.Second
-	// listBound is the objective of Kubernetes for lists of a namespace or of the cluster
-	// (30 s, in the same document).
+	// listBound is the SLO of Kubernetes for lists of a namespace or of the cluster (30 s, in the same document).
 	listBound = 30 * time.Second
 	// stretch is the time for which a load must stay within its bound to count as recovered.
 	stretch = 5 * time.Second
-	// stormWithin is the time after a fault's end in which relists are attributed to
-	// the fault: client-go's reflectors wait up to 30 s before they try again
-	// (client-go/tools/cache/reflector.go, defaultBackoffMax).
+	// stormWithin is how long after a fault's end relists are attributed to the fault: client-go's reflectors wait up
+	// to 30 s before they try again (client-go/tools/cache/reflector.go, defaultBackoffMax).
 	stormWithin = 30 * time.Second
-	// settling is the time after a fault's end in which a change of leader is attributed to
-	// the fault. By default, Kubernetes leases last 15 s and are retried every 2 s
-	// (component-base/config/options/leaderelectionconfig.go), so a later change has
-	// another reason.
+	// settling is how long after a fault's end a change of leader is attributed to the fault. By default, Kubernetes
+	// leases last 15 s and are retried every 2 s (component-base/config/options/leaderelectionconfig.go), so a later
+	// change has another cause.
 	settling = 30 * time.Second
-	// settled is the time after a fault's end in which the exit of a process is attributed
-	// to the fault. The times of the two events may differ slightly, because they come from
-	// different sources.
+	// settled is how long after a fault's end the exit of a process is attributed to the fault. It is not 0, because
+	// the times of the two events come from different sources.
 	settled = time.Second
 )
 
-// run is a recorded run with its timeline and latency bounds.
 type run struct {
 	*rundir.Recorded
 	line *timeline.Timeline
@@ -114,13 +108,13 @@ func bounds(s *scenario.Scenario) func(load string) time.Duration {
 	}
 }
 
-// span is a fault and the time in which effects are attributed to it.
+// span is a fault with the time in which effects are attributed to it.
 type span struct {
 	timeline.Fault
-	next time.Time // start of the next fault, which ends this span; zero without a next fault
+	next time.Time // start of the next fault, which ends this span; zero for the last fault
 }
 
-// has reports whether a slot of samples that ends at the time until belongs to the fault.
+// has reports whether a time slot of the samples belongs to the fault. until is the end of the slot.
 func (f span) has(until time.Time) bool {
 	return until.After(f.Begin) && (f.next.IsZero() || !until.After(f.next))
 }
@@ -185,9 +179,9 @@ func (in run) lastEnd() time.Time {
 	return time.Time{}
 }
 
-// hit returns the last time before until at which the process of a leader exited or a fault
-// on it began. It ignores faults that ended more than settling before until. cause is the
-// fault, or nil if the process exited without a fault. lost is zero if there was neither.
+// hit returns the last time before until at which the process of a leader exited, or a fault on that process began. It
+// ignores faults that ended more than settling before until. cause is the fault, or nil if the process exited without
+// one. lost is zero if there was neither a fault nor an exit.
 func (in run) hit(leader timeline.Leader, until time.Time) (lost time.Time, cause *timeline.Fault) {
 	for i, f := range in.line.Faults {
 		if f.Hits(leader.Name) && !f.Begin.Before(leader.Since) && f.Begin.Before(until) && (f.End == nil || !f.End.Add(settling).Before(until)) {

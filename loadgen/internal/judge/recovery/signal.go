@@ -15,16 +15,15 @@ import (
 )
 
 const (
-	// floorShare is the minimum noise of a signal, as a share of its largest absolute value
-	// in the steady and under samples. Without a minimum, any change of a constant signal
-	// would be infinitely many times its noise. With this minimum, no signal moves by more
-	// than 200 times its noise.
+	// floorShare is the minimum noise of a signal, as a fraction of its largest absolute value in the steady and under
+	// samples. Without it, any change of a constant signal would be infinitely many times its noise. With it, no signal
+	// changes by more than 200 times its noise.
 	floorShare = 0.01
-	// leastSamples is the minimum number of samples of a signal in a set of phases. Fewer
-	// cannot be split into thirds.
+	// leastSamples is the minimum number of samples of a signal in a set of phases. Fewer samples cannot be split into
+	// thirds.
 	leastSamples = 3
-	// A signal has returned if its distance from the steady mean is at most
-	// returnNoises times its noise, or at most returnShare of its movement.
+	// A signal has returned to normal if its distance from the steady mean is at most returnNoises times its noise, or
+	// at most the fraction returnShare of its change in the under phases.
 	returnNoises = 3
 	returnShare  = 0.1
 )
@@ -93,9 +92,9 @@ func window(phases []string, points []result.SignalPoint) result.SignalWindow {
 
 func third(n int) int { return (n + 2) / 3 }
 
-// farThird returns the mean of the highest or of the lowest third of the samples, whichever is
-// farther from mean. A single sample may be an outlier, and the mean of all samples may hide an
-// effect that begins late.
+// farThird returns the mean of the highest or of the lowest third of the samples, whichever is farther from mean. It
+// uses a third because a single sample may be an outlier, and the mean of all samples may hide an effect that begins
+// late.
 func farThird(points []result.SignalPoint, mean float64) float64 {
 	sorted := slices.Clone(points)
 	slices.SortFunc(sorted, func(x, y result.SignalPoint) int { return cmp.Compare(x.Value, y.Value) })
@@ -107,8 +106,8 @@ func farThird(points []result.SignalPoint, mean float64) float64 {
 	return high
 }
 
-// meanOf averages the differences from the first point, so that the mean of a
-// constant signal equals its value to the last bit.
+// meanOf returns the mean of the points. It averages differences from the first point, so that the mean of a constant
+// signal is exactly its value.
 func meanOf(points []result.SignalPoint) float64 {
 	sum := 0.0
 	for _, p := range points {
@@ -120,18 +119,16 @@ func meanOf(points []result.SignalPoint) float64 {
 // query evaluates PromQL at one time and returns a value for each series.
 type query func(ctx context.Context, expr string, at time.Time) ([]float64, error)
 
-// lookBack is the length of $window in scrape intervals: two and a half intervals
-// always hold two scrapes, which a rate needs.
+// lookBack is the length of $window in scrape intervals. It always contains two scrapes, which a rate needs.
 const lookBack = 2.5
 
 // Signals samples the signals of the scenario and evaluates the samples. Without an
 // archive, there are no samples. Signals fails only if ctx ends. If an expression does not
 // give exactly one number, the detail of the signal says so.
 //
-// In each phase, an expression is evaluated once per scrape interval. At the first
-// evaluation, $window begins at the start of the phase, so that no sample covers two
-// phases. In a phase shorter than $window, the expression is evaluated once, at the end of
-// the phase and over its whole length.
+// In each phase, an expression is evaluated once per scrape interval. $window never begins before the start of the
+// phase, so that no sample covers two phases. In a phase shorter than $window, the expression is evaluated once, at the
+// end of the phase and over its whole length.
 func Signals(ctx context.Context, rec *rundir.Recorded) ([]result.Signal, error) {
 	return signals(ctx, rec, func(ctx context.Context, expr string, at time.Time) ([]float64, error) {
 		if rec.Archive == nil {
@@ -168,8 +165,8 @@ func signals(ctx context.Context, rec *rundir.Recorded, ask query) ([]result.Sig
 	return all, nil
 }
 
-// sample evaluates an expression in the phases with the given names. missing is the reason
-// why expected samples are missing, or "".
+// sample evaluates an expression in the phases with the given names. missing is the reason why samples are missing, or
+// "" if there are enough.
 func sample(ctx context.Context, expr string, names []string, rec *rundir.Recorded, ask query) (points []result.SignalPoint, missing string, err error) {
 	if len(names) == 0 {
 		return nil, "", nil
@@ -219,8 +216,8 @@ func moments(p result.Phase, interval time.Duration) []time.Time {
 	return all
 }
 
-// fill replaces $window in an expression with the window plus a millisecond, because
-// PromQL excludes the start of a range.
+// fill replaces $window in an expression with the length window plus a millisecond, because PromQL excludes the start
+// of a range.
 func fill(expr string, window time.Duration) string {
 	return strings.ReplaceAll(expr, "$window", fmt.Sprintf("%dms", window.Milliseconds()+1))
 }

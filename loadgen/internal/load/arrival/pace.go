@@ -31,9 +31,9 @@ type Pacer interface {
 // New returns the pacer of an arrival process with a steady mean rate in arrivals per second. A rate of 0 means no arrivals.
 // The processes are:
 //
-//   - "constant": arrival n at n/rate, the first at once.
-//   - "poisson": independent, exponentially distributed gaps, drawn by seed,
-//     as many independent clients make them.
+//   - "constant": arrival n is due n/rate seconds after the start.
+//   - "poisson": the gaps are independent and exponentially distributed, as with
+//     many independent clients; seed determines them.
 func New(arrival string, rate float64, seed int64) (Pacer, error) {
 	return NewShaped(arrival, rate, Shape{}, seed)
 }
@@ -79,7 +79,8 @@ func possible(rate float64) error {
 // constant is a Pacer with equal gaps between arrivals. gap is in nanoseconds; it is infinite at rate 0.
 type constant struct{ gap float64 }
 
-// At returns n times the gap. Multiplying instead of adding up gaps keeps it exact to a nanosecond for 100 days.
+// At returns n times the gap. Because it multiplies instead of adding up gaps, its error stays below a nanosecond for
+// 100 days.
 func (c constant) At(n int64) time.Duration {
 	if math.IsInf(c.gap, 1) {
 		return Never
@@ -110,15 +111,16 @@ func toDuration(ns float64) time.Duration {
 	return time.Duration(math.Round(ns))
 }
 
-// times is a generator of arrival times: each call returns the next time, in nanoseconds since the start. Times never
-// decrease. After the last arrival, times returns infinity.
+// times generates arrival times: each call returns the time of the next arrival, in nanoseconds since the start. Times
+// never decrease. After the last arrival, times returns infinity.
 type times func() float64
 
-// sequence is a Pacer for arrival times that must be generated one after another. At and Due have a cursor each,
-// which moves forward when the argument increases and restarts when it decreases.
+// sequence is a Pacer for arrival times that must be generated one after another. At and Due each have a cursor. A
+// cursor moves forward when the argument increases, and restarts when it decreases.
 type sequence struct{ at, due cursor }
 
-// newSequence returns a pacer over the times that begin generates. Each call of begin must generate the same times.
+// newSequence returns a Pacer for the times of the generator that begin returns. Each call of begin must return a new
+// generator of the same times.
 func newSequence(begin func() times) *sequence {
 	s := &sequence{cursor{begin: begin}, cursor{begin: begin}}
 	s.at.rewind()
@@ -186,7 +188,8 @@ func exponential(seed int64) func() float64 {
 	}
 }
 
-// warped converts the points of a process of rate 1 to arrival times. inverse is the inverse of the cumulative rate.
+// warped converts the points of a process of rate 1 to arrival times. inverse returns the time at which a given number
+// of arrivals is expected.
 func warped(points func() func() float64, inverse func(float64) float64) func() times {
 	return func() times {
 		next := points()

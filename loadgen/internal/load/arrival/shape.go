@@ -17,8 +17,8 @@ type Shape struct {
 	Over time.Duration
 	// Steps is the number of equal steps from the rate at the start to To.
 	Steps int
-	// Every is the length of a step, the period of a sine, or the interval between bursts, which also precedes the
-	// first burst.
+	// Every is the length of a step, the period of a sine, or the interval between bursts, which is also the time
+	// before the first burst.
 	Every time.Duration
 	// Burst is the number of arrivals in a burst. They are all due at the same time.
 	Burst int
@@ -86,9 +86,9 @@ func linear(u, rate float64) float64 {
 	return u / rate
 }
 
-// inverseRamp returns the time at which u arrivals are expected under a rate that changes from from to to over a time
-// over. During the ramp it solves from*t + slope*t*t/2 = u, with a formula that does not subtract nearly equal
-// numbers.
+// inverseRamp returns the time at which u arrivals are expected. The rate changes linearly, from the parameter from to
+// the parameter to, within the time over. During the ramp it solves from*t + slope*t*t/2 = u, with a formula that does
+// not subtract nearly equal numbers.
 func inverseRamp(u, from, to, over float64) float64 {
 	if full := (from + to) / 2 * over; u >= full {
 		return over + linear(u-full, to)
@@ -102,7 +102,7 @@ func inverseRamp(u, from, to, over float64) float64 {
 }
 
 // inverseSteps returns the time at which u arrivals are expected under a rate that changes in steps. After the last
-// step, the rate stays at to.
+// step, the rate stays at its final value, to.
 func inverseSteps(u, from, to float64, steps int, every float64) float64 {
 	for k := range steps {
 		rate := from + (to-from)*float64(k)/float64(steps)
@@ -134,7 +134,7 @@ func inverseSine(u, rate, amplitude, period float64) float64 {
 	return high
 }
 
-// withBursts merges bursts with the arrivals of a base process.
+// withBursts adds the bursts of s to the arrival times of base.
 func withBursts(base func() times, s Shape) func() times {
 	return func() times {
 		next := base()

@@ -18,7 +18,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// ahead is the maximum number of rendered manifests that wait for their arrivals.
+// ahead is the maximum number of manifests that are rendered before their arrivals are due.
 const ahead = 1024
 
 // Load is a load that creates the objects of a batch.
@@ -77,7 +77,7 @@ type operation struct {
 
 	ahead *stock
 	next  int // number of the next object to render
-	step  int // distance to the next object of this share
+	step  int // number of workers: this worker renders every step-th object
 	slots []string
 
 	mu     sync.Mutex
@@ -131,15 +131,15 @@ func (o *operation) Prepare(context.Context) error {
 	return nil
 }
 
-// outline is the JSON text that is common to all objects of one document of a template, with a slot for each value
-// that differs.
+// outline is the common JSON text of all objects that one document of a template renders. It has a slot for each value
+// that differs between the objects.
 type outline struct {
 	json  template.JSON
 	slots int // number of values; the namespace has one more slot
 }
 
-// outlineOf returns the outline for object n, or nil if the objects of its document have no common text. It caches
-// one outline per document.
+// outlineOf returns the outline for object n, or nil if its document must be rendered for each object. It caches one
+// outline per document.
 func (o *operation) outlineOf(n int, r objects.Resource) (*outline, error) {
 	key := o.objects.DocumentAt(n)
 	if known, ok := o.outlines[key]; ok {
@@ -176,7 +176,6 @@ func (o *operation) render(into *rendered) error {
 	return nil
 }
 
-// pathOf returns the path for creating objects of a kind in a namespace.
 func (o *operation) pathOf(kind, namespace int) []byte {
 	key := [2]int{kind, namespace}
 	path, ok := o.paths[key]
@@ -187,8 +186,8 @@ func (o *operation) pathOf(kind, namespace int) []byte {
 	return path
 }
 
-// body appends the manifest of object n as JSON to b, and returns the index of the object's namespace. It fills in
-// the object's outline or, if none exists, renders the template.
+// body appends the manifest of object n as JSON to b, and returns the index of the object's namespace. It fills in the
+// values of the object's outline. If there is no outline, it renders the template.
 func (o *operation) body(b []byte, n int, r objects.Resource) (body []byte, namespace int, err error) {
 	common, err := o.outlineOf(n, r)
 	if err != nil {
@@ -243,8 +242,8 @@ func (o *operation) failure() error {
 	return o.failed
 }
 
-// Next fills in the request for object n. It returns false if the object has not been rendered yet because the
-// generator is too slow. The arrival then counts as unsent.
+// Next fills in the request for object n. It returns false if the generator was too slow to render the object before
+// its arrival. The arrival then counts as unsent.
 func (o *operation) Next(n int64, r *request.Request) bool {
 	for found := false; !found; {
 		more := o.ahead.take(func(one *rendered) {

@@ -37,8 +37,8 @@ func (s *stock) fill(render func(*rendered) error) error {
 	return nil
 }
 
-// awaitRoom waits until half of a full stock is used. If the stock is not full, it returns immediately. It returns
-// false if ctx has ended.
+// awaitRoom returns immediately if the stock is not full. Otherwise it waits until half of the stock is used. It
+// returns false if ctx has ended.
 func (s *stock) awaitRoom(ctx context.Context) bool {
 	for s.full() {
 		select {

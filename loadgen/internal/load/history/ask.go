@@ -16,8 +16,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/load/history/check"
 )
 
-// silence is the time without data after which the connection of a watch is checked with an HTTP/2 PING. Connections
-// of clients need no check, because their requests have a timeout.
+// silence is the time without data after which the client checks a watch's connection with an HTTP/2 PING. Other
+// connections need no check, because all their requests have a timeout.
 const silence = 5 * time.Second
 
 func newRequest(to *apiclient.Endpoint, method, path string, body []byte) (*h2conn.Request, error) {
@@ -45,8 +45,8 @@ type notSent struct{ error }
 
 func (e notSent) Unwrap() error { return e.error }
 
-// ask sends a request once. If the error is a notSent, the request was not sent. After any other error, the outcome of
-// the request is unknown, and ask has closed the connection.
+// ask sends a request once. An error of type notSent means that the request was not sent. After any other error, ask
+// has closed the connection, and the outcome of the request is unknown.
 func (c *connection) ask(ctx context.Context, method, path string, body []byte) (*h2conn.Response, error) {
 	r, err := newRequest(c.to, method, path, body)
 	if err != nil {
@@ -92,14 +92,14 @@ func outcome(kind check.Kind, answer *h2conn.Response, err error) check.Outcome 
 	return check.Unknown
 }
 
-// isAbsent reports whether a 404 means that a ConfigMap does not exist, as opposed to its namespace or the path.
+// isAbsent reports whether the body of a 404 answer says that a ConfigMap does not exist. It returns false if the
+// namespace or the path does not exist.
 func isAbsent(body []byte) bool {
 	var status metav1.Status
 	return json.Unmarshal(body, &status) == nil && status.Reason == metav1.StatusReasonNotFound &&
 		status.Details != nil && status.Details.Kind == "configmaps"
 }
 
-// failed returns the error for an unsuccessful response.
 func failed(verb, what string, answer *h2conn.Response) error {
 	var status metav1.Status
 	_ = json.Unmarshal(answer.Body, &status) // if it fails, the message is empty

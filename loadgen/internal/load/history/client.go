@@ -67,7 +67,7 @@ func (c *client) read(ctx context.Context, i int, kind check.Kind) bool {
 	return c.do(ctx, check.Operation{Register: i, Kind: kind})
 }
 
-// write updates a register, naming the version that the client knows. If the client knows no version, it does nothing.
+// write updates a register, with the resourceVersion that the client last saw. If it has seen none, write does nothing.
 // It returns false if the history is full.
 func (c *client) write(ctx context.Context, i int) bool {
 	if c.known[i] == 0 {
@@ -76,7 +76,7 @@ func (c *client) write(ctx context.Context, i int) bool {
 	return c.do(ctx, check.Operation{Register: i, Kind: check.Write, Expected: c.known[i], Value: c.load.record.value.Add(1)})
 }
 
-// do performs one operation and counts it towards the limit of the history. It returns false if the history is full.
+// do performs one operation and counts it towards MaxOperations. It returns false if the history is full.
 func (c *client) do(ctx context.Context, o check.Operation) bool {
 	if !c.load.record.begin(1) {
 		return false
@@ -120,8 +120,8 @@ func (c *client) exchange(ctx context.Context, o check.Operation) check.Operatio
 	return o
 }
 
-// readAnswer reads the state of the register from the body of a 2xx answer. If the answer to a write shows another
-// state than the written one, the outcome becomes unknown.
+// readAnswer reads the state of the register from the body of a 2xx answer. If the answer to a write does not contain
+// the written state, the outcome becomes Unknown.
 func readAnswer(o *check.Operation, body []byte) {
 	var is object
 	if err := json.Unmarshal(body, &is); err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Limits of a history, which is kept in memory. The operations take up to about 10 MB and the watch events up to 60 MB.
-// A history that exceeds a limit does not pass.
+// Limits of a history. All of it is kept in memory: up to about 10 MB of operations and 60 MB of watch events. A
+// history that exceeds a limit does not pass.
 const (
 	MaxOperations = scenario.MaxHistory
 	MaxEvents     = 1_000_000
@@ -26,8 +26,8 @@ type Config struct {
 	Clients int
 	// Registers is the number of ConfigMaps that the clients use [5].
 	Registers int
-	// Rate is the number of arrivals per second of all clients together [20]. Most arrivals that write a register
-	// first read it.
+	// Rate is the number of arrivals per second of all clients together [20]. An arrival that writes usually reads the
+	// register first.
 	Rate float64
 	// Watchers is the number of watchers [3]. Each watches all registers, on its own connection. A negative number
 	// means no watchers.
@@ -41,7 +41,7 @@ type Config struct {
 	// flight.
 	Quiet time.Duration
 	// Drain is the time limit for the watchers to reach the final state [30s]. Events that arrive later count as
-	// missed, so Drain must be longer than a watch cache needs to reconnect to etcd.
+	// missed. Drain must be longer than the time that a watch cache needs to reconnect to etcd.
 	Drain time.Duration
 	// JudgeWithin is the time limit for the searches for a linear order, for all registers together [60s].
 	JudgeWithin time.Duration

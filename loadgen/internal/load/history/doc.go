@@ -4,11 +4,12 @@
 // out of order.
 //
 // A register is a ConfigMap with one value. Each update writes a unique value and names the resourceVersion that it
-// replaces. A client is a process in Jepsen's terms: it performs one operation at a time, on its own connection,
-// without retries. The outcome of an operation follows from its answer:
+// replaces. A client (a "process" in Jepsen) performs one operation at a time, on its own connection, without retries.
+// The answer determines the outcome of an operation:
 //
-//   - 2xx: executed. A read's 404 is an answer: there is no such object.
-//   - 409 and 404 of a write: not executed, because of the register's state.
+//   - 2xx: executed. A 404 also counts as the answer to a read.
+//   - 409 or 404 in answer to a write: not executed, because of the register's
+//     state.
 //   - any other 4xx except 408, and a connection that could not be established:
 //     not executed.
 //   - everything else (5xx, timeouts, lost connections, answers that cannot be

@@ -13,18 +13,18 @@ import (
 )
 
 const (
-	// retryAfter is the wait between attempts of a final read. drainLook is the interval of checks whether the
-	// watchers have reached the final state.
+	// retryAfter is the wait between attempts of a final read. drainLook is the interval at which drain checks the
+	// watchers.
 	retryAfter = 200 * time.Millisecond
 	drainLook  = 20 * time.Millisecond
 	// maxReported is the maximum number of violations of each kind in a result.
 	maxReported = 20
 )
 
-// Finish reads the final state, waits for the watchers, stops them, and judges the history. Call it after Run, when
-// all faults have ended. It takes the time Quiet, the time of the final reads, and at most Drain plus JudgeWithin
-// (longer if there are violations). If ctx ends earlier, Finish judges the incomplete history within 5 s, and
-// Unjudged lists the missing parts. It fails if the load has not run or the evidence cannot be written.
+// Finish reads the final state, waits for the watchers, stops them, and judges the history. Call it after Run, when all
+// faults have ended. It waits for Quiet, makes the final reads, and then takes at most Drain plus JudgeWithin, or
+// longer if there are violations. If ctx ends earlier, Finish judges the incomplete history within 5 s, and Unjudged
+// lists the missing parts. It fails if the load has not run or the evidence cannot be written.
 func (l *Load) Finish(ctx context.Context, step func(format string, args ...any)) error {
 	step("judging the history of %s", l.config.Name)
 	if err := l.finish(ctx); err != nil {
@@ -78,10 +78,9 @@ func (l *Load) finish(ctx context.Context) error {
 	return err
 }
 
-// hurried replaces JudgeWithin in an interrupted run, if it is shorter.
+// hurried is the maximum of JudgeWithin in an interrupted run.
 const hurried = 5 * time.Second
 
-// judgeWithin returns the time limit for the search for a linear order.
 func judgeWithin(ctx context.Context, c Config) time.Duration {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return min(c.JudgeWithin, hurried)
@@ -90,7 +89,7 @@ func judgeWithin(ctx context.Context, c Config) time.Duration {
 }
 
 // finalReads reads each register and then lists all registers. It retries each request until it succeeds or ctx ends.
-// It returns the error of the list, if any.
+// It returns an error only if the list fails.
 func (l *Load) finalReads(ctx context.Context) error {
 	c := newClient(l, l.reader())
 	defer c.conn.close()

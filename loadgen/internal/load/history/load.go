@@ -104,8 +104,8 @@ func (l *Load) Prepare(ctx context.Context) error {
 }
 
 // Run writes, reads and watches the registers until ctx ends. It returns when the last operation has ended. The
-// watchers continue until Finish or Close. Run fails if it cannot list the registers, because the list gives the
-// version at which the watches begin.
+// watchers continue until Finish or Close. Run fails if it cannot list the registers, because the watches begin at the
+// version of that list.
 func (l *Load) Run(ctx context.Context) error {
 	if l.first == nil {
 		return fmt.Errorf("load %s was not prepared before the run", l.config.Name)
@@ -164,8 +164,7 @@ func (l *Load) begin(ctx context.Context) (uint64, error) {
 	}
 }
 
-// reader returns the client number for requests of the load itself. The numbers before it belong to the clients and
-// the watchers.
+// reader returns the client number for requests of the load itself. Lower numbers belong to the clients and watchers.
 func (l *Load) reader() int { return l.config.Clients + l.config.Watchers }
 
 // list lists all registers with a consistent read, and records the list as a read of each register.
@@ -189,7 +188,7 @@ func (l *Load) list(ctx context.Context, conn *connection, client int, final boo
 		return 0, err
 	}
 	if !final && !l.record.begin(len(states)) {
-		return version, nil // leaving out a read cannot cause a violation
+		return version, nil // omit the read: a missing read cannot cause a violation
 	}
 	for _, o := range states {
 		o.Client, o.Final, o.Call, o.Return = client, final, call, end

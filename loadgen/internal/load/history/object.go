@@ -29,7 +29,7 @@ type metadata struct {
 	ResourceVersion string            `json:"resourceVersion,omitempty"`
 }
 
-// version returns the resourceVersion as a number. Kubernetes guarantees that it is one (KEP-5504).
+// version returns the resourceVersion as a number. Kubernetes guarantees that it is a number (KEP-5504).
 func (o *object) version() (uint64, error) {
 	v, err := strconv.ParseUint(o.Metadata.ResourceVersion, 10, 64)
 	if err != nil || v == 0 {
@@ -75,7 +75,7 @@ func newRegisters(t load.Target, c Config) (*registers, error) {
 
 func (r *registers) path(i int) string { return r.collection + "/" + url.PathEscape(r.names[i]) }
 
-// body returns the manifest of register i with the given value, for an update that replaces version. Version 0 means
+// body returns the manifest of register i with the given value, for an update of the given version. Version 0 replaces
 // any version.
 func (r *registers) body(i int, value, version uint64) []byte {
 	o := object{

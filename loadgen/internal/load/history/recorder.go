@@ -60,7 +60,7 @@ func (r *recorder) end(o check.Operation) {
 	}
 }
 
-// ended returns the numbers of operations that have ended and that have succeeded.
+// ended returns the number of operations that have ended, and how many of them succeeded.
 func (r *recorder) ended() (all, well int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -143,7 +143,7 @@ func (w *watcher) add(e check.Entry) {
 	w.newest = max(w.newest, e.Version)
 }
 
-// established reports whether the watch has been established for at least enough, and no event was dropped because
+// established reports whether the watch has been open for at least the time enough, and no event was dropped because
 // the history was full.
 func (w *watcher) established(enough time.Duration) bool {
 	w.mu.Lock()
@@ -158,7 +158,7 @@ type watchStream struct {
 	header  h2conn.Header
 	headed  chan struct{} // closed when a watch is answered with 200
 	wrong   error         // reason for giving up the stream
-	end     listwatch.End // valid once done is closed
+	end     listwatch.End // how the watch ended; valid once done is closed
 	broke   bool          // the watch was established and ended too early; valid once done is closed
 	done    chan struct{}
 }
@@ -199,7 +199,7 @@ func (s *watchStream) End(err error) {
 	}
 	s.watcher.mu.Lock()
 	s.end.Lived = time.Since(s.watcher.up)
-	// The end is too early if there is an error, or before the timeout after which the server ends a watch.
+	// The watch ended too early if it failed, or if it ended before the server's timeout for watches.
 	s.broke = s.end.Up && (s.end.Err != nil || s.end.Lived < listwatch.ShortestWatch)
 	s.watcher.up = time.Time{}
 	s.watcher.mu.Unlock()

@@ -22,7 +22,7 @@ import (
 
 type maker func(*making, scenario.PlacedLoad) (load.Load, error)
 
-// makers returns the constructor of each kind of load.
+// makers returns the constructors of loads, by kind.
 func makers() map[string]maker {
 	return map[string]maker{
 		"requests": paced(newRequests),
@@ -36,7 +36,7 @@ func makers() map[string]maker {
 	}
 }
 
-// paced returns a maker that creates the pacer of the load's arrivals and calls f with it.
+// paced returns a maker that creates the pacer for the load's arrivals and passes it to f.
 func paced(f func(*making, scenario.PlacedLoad, arrival.Pacer) (load.Load, error)) maker {
 	return func(m *making, at scenario.PlacedLoad) (load.Load, error) {
 		p, err := arrival.NewShaped(at.Arrival, float64(at.Rate), at.Shape.Pace(), m.target.Seed)
@@ -47,7 +47,6 @@ func paced(f func(*making, scenario.PlacedLoad, arrival.Pacer) (load.Load, error
 	}
 }
 
-// making holds the arguments and intermediate results of MakeSome.
 type making struct {
 	scenario *scenario.Scenario
 	target   load.Target
@@ -144,10 +143,10 @@ func newHistory(m *making, at scenario.PlacedLoad) (load.Load, error) {
 	})
 }
 
-// drainTimeout is the time since the last event after which missing deliveries count as lost.
+// drainTimeout is how long Settle waits without an event before it counts missing deliveries as lost.
 const drainTimeout = 10 * time.Second
 
-// changes is a load that writes to the objects that another load watches.
+// changes is a load of kind "changes", which writes to the objects that a load of kind "watches" watches.
 type changes struct {
 	*request.Requests
 	writes  *watch.Changes
@@ -164,8 +163,7 @@ func newChanges(m *making, at scenario.PlacedLoad, pacer arrival.Pacer) (load.Lo
 	return &changes{requests, writes, watches}, err
 }
 
-// Settle waits until the watches have delivered the writes. The number of lost deliveries is in the results of the
-// watches.
+// Settle waits until the watches have delivered the writes. The results of the watches contain the lost deliveries.
 func (c *changes) Settle(ctx context.Context) { _, _ = c.watches.Drain(ctx, drainTimeout) }
 
 // Parts returns this worker's results by phase.

@@ -7,14 +7,14 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Divides reports whether loads of a kind are divided among workers. Three kinds are not: a history is judged by the
-// order of all its operations, the requests of a replayed trace depend on earlier requests, and a custom load is code
-// in the program that runs the scenario.
+// Divides reports whether loads of a kind are divided among workers. Three kinds are not: one process must order all
+// operations of a history, the requests of a replay depend on earlier requests, and a custom load is code in the
+// program that runs the scenario.
 func Divides(kind string) bool {
 	return slices.Contains([]string{"requests", "watches", "changes", "objects", "streams"}, kind)
 }
 
-// shared returns the load with its limits divided by the number of workers. A positive limit stays at least 1.
+// shared returns the load with its numeric limits divided by the number of workers. A positive limit stays at least 1.
 func shared(at scenario.PlacedLoad, s load.Share) scenario.PlacedLoad {
 	if s.Whole() {
 		return at
@@ -28,7 +28,7 @@ func shared(at scenario.PlacedLoad, s load.Share) scenario.PlacedLoad {
 }
 
 // MostWorkers returns the largest number of workers among which a load can be divided, and a description of the field
-// that limits it. most is 0 if there is no limit or the load is not divided.
+// that sets this maximum. most is 0 if there is no maximum, or if the load cannot be divided.
 func MostWorkers(l *scenario.Load) (most int, of string) {
 	least := func(n int, what string) {
 		if most == 0 || n < most {

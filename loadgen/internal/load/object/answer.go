@@ -16,12 +16,12 @@ var (
 	errNotProtobuf = errors.New("the answer is not Kubernetes protobuf")
 )
 
-// answer checks the answer to one request piece by piece, and keeps the values that the load needs from it.
+// answer checks the body of an answer as it arrives, and keeps the values that the load needs.
 type answer struct {
 	action action
 	tenant int
 
-	// Set by call.expect: the encodings that the request accepts, and the field that the load needs.
+	// call.expect sets these fields: the encodings that the request accepts, and the field that the load needs.
 	protobuf bool
 	gzip     bool  // the answer may be compressed
 	find     field // the field to find in protobuf; in JSON and CBOR both fields are always kept
@@ -35,17 +35,16 @@ type answer struct {
 }
 
 // longestHead is the number of bytes at the beginning of a protobuf answer that are searched for a metadata field.
-// Metadata is the first part of an object or list.
+// Metadata is the first field of an object or list.
 const longestHead = longestValue + 4<<10
 
-// begin resets a for the next answer.
 func (a *answer) begin() {
 	a.begun, a.compressed, a.found = false, false, false
 	a.json.reset()
 	a.head, a.value = a.head[:0], a.value[:0]
 }
 
-// write checks the next piece of a 2xx answer.
+// write checks the next bytes of a 2xx answer.
 func (a *answer) write(p []byte) error {
 	if !a.begun {
 		a.begun = true
@@ -62,7 +61,7 @@ func (a *answer) write(p []byte) error {
 	return a.json.write(p)
 }
 
-// whole returns an error if the 2xx answer is incomplete. It is called at the end of the answer.
+// whole returns an error if a 2xx answer is incomplete. Call it at the end of the answer.
 func (a *answer) whole() error {
 	switch {
 	case !a.begun:
@@ -144,7 +143,7 @@ type tokens interface {
 }
 
 // document validates one JSON document, with the same result as encoding/json.Valid (see the fuzz test), or one CBOR
-// item. It reads the document in pieces of any size, and keeps metadata.continue and metadata.resourceVersion.
+// item. It can read the document in chunks of any size, and keeps metadata.continue and metadata.resourceVersion.
 type document struct {
 	binary bool // the document is CBOR
 	json   jsonscan.Scanner
@@ -170,7 +169,7 @@ func (d *document) reset() {
 	d.token, d.version = d.token[:0], d.version[:0]
 }
 
-// text returns the scanner for the document's encoding.
+// text returns the scanner for the document's encoding, JSON or CBOR.
 func (d *document) text() tokens {
 	if d.binary {
 		d.cbor.LongestKey, d.cbor.LongestValue = longestKey, longestValue
@@ -180,7 +179,7 @@ func (d *document) text() tokens {
 	return &d.json
 }
 
-// write reads the next piece. After an error, call reset.
+// write reads the next bytes. After an error, call reset.
 func (d *document) write(p []byte) error {
 	text := d.text()
 	for len(p) > 0 {
@@ -212,8 +211,8 @@ func (d *document) write(p []byte) error {
 	return nil
 }
 
-// key tells the scanner whether to keep the value of a key, or to read the object at the key. If a key is repeated,
-// the last value is kept.
+// key handles an object key: it makes the scanner keep the value if it is needed, or read the object "metadata". If a
+// key is repeated, the last value is kept.
 func (d *document) key(text tokens, key string) {
 	switch {
 	case d.depth == 1 && key == "metadata":
@@ -245,8 +244,7 @@ const (
 )
 
 // metadata finds a field in the metadata of an object or list. head is the beginning of the protobuf message
-// runtime.Unknown that contains the object. known reports whether the result is final, so that more bytes would not
-// change it.
+// runtime.Unknown that contains the object. known is false if more bytes could change the result.
 func metadata(head []byte, f field) (value []byte, known bool) {
 	raw, rawWhole, ok := member(head, unknownRaw)
 	if !ok {
@@ -270,11 +268,11 @@ func metadata(head []byte, f field) (value []byte, known bool) {
 	return value, true
 }
 
-// mostBefore is the number of fields of a message among which member searches. It limits the work for an answer.
+// mostBefore is the maximum number of fields of a message that member looks at. It limits the work for an answer.
 const mostBefore = 8
 
-// member finds a field in the beginning of a protobuf message. It returns the part of the field's contents that has
-// arrived; whole reports whether these are the complete contents.
+// member finds a field in the beginning of a protobuf message. It returns the bytes of the field's contents that have
+// arrived. whole is true if these are all of them.
 func member(b []byte, number protowire.Number) (contents []byte, whole, ok bool) {
 	for range mostBefore {
 		num, typ, n := protowire.ConsumeTag(b)

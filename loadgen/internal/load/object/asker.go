@@ -23,7 +23,7 @@ const (
 	jsonType       = "application/json"
 	cborType       = "application/cbor"
 	applyPatchType = "application/apply-patch+yaml"
-	// applyQuery makes an apply take over the ownership of its fields from other field managers.
+	// applyQuery makes a server-side apply take over fields that other field managers own.
 	applyQuery = "?fieldManager=stormglass&force=true"
 )
 
@@ -43,8 +43,7 @@ const (
 )
 
 // asker sends the requests of a load that are not measured, for example to create its objects. It uses client-go's
-// authentication, its own connections, and net/http. Although net/http may send a request twice, this does no harm
-// here.
+// authentication, its own connections, and net/http. net/http may send a request twice, which does no harm here.
 type asker struct {
 	transport *http.Transport
 	client    http.RoundTripper
@@ -100,8 +99,8 @@ type reply struct {
 
 func (r reply) success() bool { return load.Outcome(r.status).Success() }
 
-// ask sends a query and retries it until the server answers with another status than 429 or 5xx, for at most
-// setupAttempts attempts. Its error names the method and the path.
+// ask sends a query, up to setupAttempts times, until the server answers with a status other than 429 and 5xx. Its
+// error names the method and the path.
 func (a *asker) ask(ctx context.Context, q query) (reply, error) {
 	wait := setupBackoff
 	for attempt := 1; ; attempt++ {

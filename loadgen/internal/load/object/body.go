@@ -23,7 +23,7 @@ const (
 // body is a manifest in JSON, split at its slots.
 type body []part
 
-// part is a text and the slot after it. The last part of a body has no slot.
+// part is a piece of JSON text and the slot after it. The last part of a body has no slot.
 type part struct {
 	text []byte
 	slot slot
@@ -76,8 +76,8 @@ func (b body) append(dst []byte, v *values) []byte {
 
 const letters = "abcdefghijklmnopqrstuvwxyz0123456789"
 
-// payload is random text for objects. It differs for each turn, the number of the update, because the API server does
-// not write an update that changes nothing. Its characters need no escaping in JSON and are valid base64.
+// payload is random text for objects. It differs for each turn (the number of the update), because the API server does
+// not write an update without changes. Its characters need no escaping in JSON and are valid base64.
 type payload struct {
 	text []byte // twice the largest size
 }
@@ -91,10 +91,11 @@ func newPayload(largest int, seed int64) payload {
 	return payload{text}
 }
 
-// counted is the number of letters at the beginning of a payload that encode the turn.
+// counted is the number of letters at the beginning of a payload that encode the turn (the number of the update).
 const counted = 8
 
-// append appends size letters for a turn. If size is at least 8, the letters of any two turns differ.
+// append appends size letters of payload for the given turn. If size is at least 8, any two turns have different
+// letters.
 func (p payload) append(b []byte, size int, turn int64) []byte {
 	if size <= 0 {
 		return b

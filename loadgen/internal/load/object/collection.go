@@ -17,9 +17,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// removeMany is the action of a deletecollection. It deletes objects of the load in one namespace with one request:
-// all of them, or those that selectors and a limit choose. Before the next request to that namespace, the missing
-// objects are recreated by requests that are not measured.
+// removeMany is the action for the verb deletecollection. One request deletes the load's objects in one namespace, or
+// those that a selector and a limit choose. Before the next request to that namespace, requests that are not measured
+// recreate the objects.
 type removeMany struct {
 	call
 	set   *Set
@@ -80,7 +80,6 @@ func (d *removeMany) done(r *request.Request, _ *answer, o load.Outcome) bool {
 	return false
 }
 
-// background recreates objects until ctx ends.
 func (d *removeMany) background(ctx context.Context) {
 	var workers sync.WaitGroup
 	for range min(load.AtOnce, len(d.paths)) {
@@ -99,7 +98,7 @@ func (d *removeMany) background(ctx context.Context) {
 	workers.Wait()
 }
 
-// remakeIn recreates the objects that are missing in a namespace. Objects that cannot be created stay missing until the
+// remakeIn recreates the missing objects of a namespace. If an object cannot be created, remakeIn tries again after the
 // next request to the namespace.
 func (s *Set) remakeIn(ctx context.Context, namespace int) {
 	there, err := s.numbersIn(ctx, namespace)
@@ -118,7 +117,7 @@ func (s *Set) remakeIn(ctx context.Context, namespace int) {
 	})
 }
 
-// numbersIn returns the numbers of the Set's objects that exist in a namespace.
+// numbersIn returns the numbers of those objects of the Set that exist in a namespace.
 func (s *Set) numbersIn(ctx context.Context, namespace int) (map[int]bool, error) {
 	there := map[int]bool{}
 	query := query{method: http.MethodGet, accept: jsonType + ";as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"}

@@ -30,7 +30,7 @@ func (o *operation) document(ctx context.Context, x scenario.Operation) (*getDoc
 	if err != nil {
 		return nil, fmt.Errorf("get %s: %w", x.Resource, err)
 	}
-	if !r.success() && r.status != http.StatusNotFound { // 404 is a failure of the load's requests, which are measured
+	if !r.success() && r.status != http.StatusNotFound { // the measured requests count a 404
 		return nil, failed("get", x.Resource, r)
 	}
 	return d, nil

@@ -32,7 +32,7 @@ func (s stream) among(n int64, k int) int {
 // unit returns random number n as a float that is at least 0 and less than 1.
 func (s stream) unit(n int64) float64 { return float64(s.at(n)>>11) / (1 << 53) }
 
-// shares are the cumulative sums of weights, scaled so that the last sum is 1.
+// shares are the cumulative sums of weights, scaled so that the last sum is 1. They divide the range from 0 to 1.
 type shares []float64
 
 func newShares(weights []float64) shares {
@@ -50,7 +50,7 @@ func newShares(weights []float64) shares {
 
 func even(k int) shares { return newShares(slices.Repeat([]float64{1}, k)) }
 
-// zipf returns k shares in proportion to 1, 1/2, 1/3, ... Namespaces in clusters often have such sizes.
+// zipf returns k shares with sizes in proportion to 1, 1/2, 1/3, ..., which are typical of namespaces in clusters.
 func zipf(k int) shares {
 	weights := make([]float64, k)
 	for i := range weights {
@@ -59,7 +59,7 @@ func zipf(k int) shares {
 	return newShares(weights)
 }
 
-// pick returns the index of the share that contains u, which is at least 0 and less than 1.
+// pick returns the index of the share that contains u. u is at least 0 and less than 1.
 func (s shares) pick(u float64) int {
 	if len(s) == 1 {
 		return 0

@@ -9,13 +9,13 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 )
 
-// version is the resourceVersion of an object for its next update.
+// version is the resourceVersion with which the next update of an object is sent.
 type version struct {
 	number atomic.Uint64 // the newest resourceVersion seen
 	busy   atomic.Bool   // an update of the object is in flight, or the version must be read again
 }
 
-// learn records the resourceVersion of object i, if the Set keeps versions and it is newer.
+// learn records the resourceVersion of object i, if the Set keeps versions and the given one is newer.
 func (s *Set) learn(i int, number uint64) {
 	if s.versions == nil {
 		return
@@ -35,8 +35,8 @@ func (s *Set) learnFrom(i int, r reply) {
 	}
 }
 
-// reserve reserves the first free object of this worker from object i on for an update, and returns its number. It
-// returns false if no object is free. Two updates in flight never use the same object, because they would cause
+// reserve reserves an object for an update and returns its number: this worker's first free object, starting at object
+// i. It returns false if no object is free. Two updates in flight never use the same object, because they would cause
 // conflicts.
 func (s *Set) reserve(i int) (int, bool) {
 	own := s.share.Part(len(s.versions))
@@ -57,8 +57,8 @@ func (s *Set) reserve(i int) (int, bool) {
 	return 0, false
 }
 
-// release makes an object available for the next update. If the update failed, for example with a conflict or an
-// unknown outcome, the object's version is read first. This does not apply to a 429, which changes nothing.
+// release makes an object available for the next update. If the update failed, the object's version must be read first,
+// because it may have changed, except after a 429.
 func (s *Set) release(i int, o load.Outcome) {
 	if o.Success() || o == http.StatusTooManyRequests {
 		s.versions[i].busy.Store(false)
@@ -67,7 +67,7 @@ func (s *Set) release(i int, o load.Outcome) {
 	s.stale <- i // does not block: the channel has room for every object
 }
 
-// deletable prepares the Set for deletes. All its objects may be deleted.
+// deletable prepares the Set for an operation that deletes its objects.
 func (s *Set) deletable() {
 	if s.whole != nil {
 		return
@@ -103,8 +103,8 @@ func (s *Set) keep(ctx context.Context) {
 	workers.Wait()
 }
 
-// remake recreates a deleted object. If that fails, the next request for the object gets a 404, which is counted as
-// its outcome.
+// remake recreates a deleted object. If that fails, the next request for the object gets a 404, and the results show
+// it.
 func (s *Set) remake(ctx context.Context, i int) {
 	body := s.appendObject(nil, s.made, i, 0, 0)
 	r, err := s.asker.once(ctx, query{method: http.MethodPost, path: s.paths[s.home[i]], typ: jsonType, body: body})
@@ -113,8 +113,7 @@ func (s *Set) remake(ctx context.Context, i int) {
 	}
 }
 
-// refresh reads the version of an object. If that fails, the next update gets a conflict, which is counted as its
-// outcome.
+// refresh reads the version of an object. If that fails, the next update gets a conflict, and the results show it.
 func (s *Set) refresh(ctx context.Context, i int) {
 	r, err := s.asker.once(ctx, query{method: http.MethodGet, path: string(s.AppendPath(nil, i))})
 	if err == nil && r.success() {

@@ -23,9 +23,9 @@ type list struct {
 	prefix string // path of an API server behind a gateway, such as /k8s/clusters/c1
 	draw   stream
 	pages  bool
-	exact  *exactVersion // nil if the lists are not at an exact version
-	// Paths with queries, by namespace: first for the first page; open for the other pages, without the continue
-	// token.
+	exact  *exactVersion // nil unless the lists are at an exact resourceVersion
+	// first and open are paths with queries, by namespace: first for the first page, open for later pages, to which the
+	// continue token is appended.
 	first, open []string
 }
 
@@ -70,7 +70,6 @@ func (o *operation) list(ctx context.Context, x scenario.Operation, s *Set, own 
 	return l, nil
 }
 
-// creates reports whether the load creates new objects of a resource.
 func (o *operation) creates(resource string) bool {
 	return slices.ContainsFunc(o.asked, func(x scenario.Operation) bool {
 		return x.Resource == resource && x.Verb == "create" && x.Subresource == ""
@@ -93,7 +92,8 @@ func (l *list) next(n int64, r *request.Request, a *answer) bool {
 	return true
 }
 
-// done requests the next page, if there is one. The continue token contains the resourceVersion and the match rule.
+// done requests the next page, if there is one. The query of a later page has no resourceVersion, because the continue
+// token contains it.
 func (l *list) done(r *request.Request, a *answer, o load.Outcome) bool {
 	if o == http.StatusGone && l.exact != nil {
 		l.exact.outdated()
@@ -129,11 +129,11 @@ func appendEscaped(b, value []byte) []byte {
 	return b
 }
 
-// renewPause is the minimum time between two renewals of an exact version.
+// renewPause is the minimum time between two renewals of an exactVersion.
 const renewPause = time.Second
 
-// exactVersion is the resourceVersion for lists with resourceVersionMatch=Exact. It is read with a list, and again
-// after a 410.
+// exactVersion is the resourceVersion for lists with resourceVersionMatch=Exact. The client reads it with a list at the
+// start, and again after a 410.
 type exactVersion struct {
 	asker   *asker
 	name    string
@@ -159,7 +159,7 @@ func (e *exactVersion) renew(ctx context.Context) error {
 	return nil
 }
 
-// outdated requests a renewal. It does not block.
+// outdated requests a renewal of the version. It does not block.
 func (e *exactVersion) outdated() {
 	select {
 	case e.old <- struct{}{}:

@@ -39,8 +39,8 @@ func (s *Set) makeAll(ctx context.Context) error {
 	return nil
 }
 
-// makeNamespaces creates the namespaces of the load, except the run's namespace. If the client may not create
-// namespaces, they must exist already.
+// makeNamespaces creates the namespaces of the load, except the run's namespace. If RBAC does not allow the client to
+// create namespaces, they must exist already.
 func (s *Set) makeNamespaces(ctx context.Context) error {
 	if !s.resource.namespaced {
 		return nil
@@ -72,7 +72,7 @@ func (s *Set) make(ctx context.Context, i int) error {
 	r, err := s.create(ctx, s.home[i], "", body)
 	verb := "create"
 	if err == nil && r.status == http.StatusConflict {
-		// The object was created by an earlier run, or by a request whose answer was lost. Apply it, which needs no
+		// An earlier run, or a request whose answer was lost, has created the object. Apply it, which needs no
 		// resourceVersion.
 		verb = "apply"
 		r, err = s.asker.ask(ctx, query{
@@ -106,8 +106,8 @@ func (a *asker) create(ctx context.Context, q query) (reply, error) {
 	}
 }
 
-// awaitCreate waits until objects can be created in each namespace. It creates the namespaces and, as a dry run,
-// pods.
+// awaitCreate creates the namespaces. If the objects are pods, it waits until a dry run can create a pod in each
+// namespace.
 func (s *Set) awaitCreate(ctx context.Context) error {
 	if err := s.makeNamespaces(ctx); err != nil {
 		return err
@@ -127,8 +127,8 @@ func (s *Set) awaitCreate(ctx context.Context) error {
 	})
 }
 
-// learnUpdates finds out, with a dry run, whether an update must contain the object's resourceVersion, for example
-// for leases and custom resources. If so, the Set keeps versions.
+// learnUpdates finds out, with a dry run, whether an update must contain the object's resourceVersion. Leases and
+// custom resources require it, for example. If so, the Set keeps versions.
 func (s *Set) learnUpdates(ctx context.Context) error {
 	own := s.share.Index
 	r, err := s.asker.ask(ctx, query{

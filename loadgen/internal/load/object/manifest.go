@@ -13,7 +13,7 @@ import (
 // PayloadAnnotation is the annotation for the payload of objects that have no field for it.
 const PayloadAnnotation = "stormglass.dev/payload"
 
-// place is the place of the payload in an object.
+// place is the field of an object that contains the payload.
 type place uint8
 
 const (
@@ -24,8 +24,8 @@ const (
 	noPlace            // for reviews: neither payload nor metadata
 )
 
-// manifest is a template for the objects of a resource. rest contains the other fields; compile adds name, namespace,
-// labels and payload.
+// manifest is a template for the objects of a resource. rest contains all fields except name, namespace, labels and
+// payload, which compile adds.
 type manifest struct {
 	apiVersion, kind string
 	rest             map[string]any
@@ -57,8 +57,8 @@ func builtIn(resource string) (manifest, bool) {
 	return manifest{}, false
 }
 
-// podSpec returns the spec of a pod that never runs, because no scheduler has its schedulerName and no node has its
-// label. It contains the fields that admission sets by default, so that an update can send the manifest unchanged.
+// podSpec returns the spec of a pod that never runs, because no scheduler and no node matches it. It contains the
+// fields that admission sets by default, so that an update can send the same manifest.
 func podSpec() object {
 	tolerate := func(taint string) object {
 		return object{"key": taint, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
@@ -74,7 +74,7 @@ func podSpec() object {
 	}
 }
 
-// given converts the manifest that the scenario gives for a load's objects.
+// given converts the manifest of a load's objects in the scenario. It fails if the manifest is not valid.
 func given(from any) (manifest, error) {
 	m, ok := from.(map[string]any)
 	if !ok {
@@ -136,8 +136,7 @@ func (m manifest) compile(labels map[string]string, loadName string, namespaced,
 	return compile(all)
 }
 
-// child replaces the object at a key by a copy and returns the copy. If the key is missing, it stores and returns a
-// new object.
+// child returns a copy of the object at a key, or a new object if the key is missing, and stores it at the key.
 func child(of object, key string) object {
 	c, _ := of[key].(object)
 	if c = maps.Clone(c); c == nil {

@@ -12,14 +12,14 @@ type Need struct {
 	Verb, Group, Resource string
 	// Name is the name of the only object for which the permission is needed. Empty means all objects.
 	Name string
-	// Cluster means that the permission is needed in all namespaces, or that the resource is cluster-scoped. Otherwise
-	// the permission is needed only in the namespaces of Load.NamespacesIn.
+	// Cluster means that the permission is needed in all namespaces, or that the resource is cluster-scoped. If false,
+	// it is needed only in the namespaces that scenario.Load.NamespacesIn returns.
 	Cluster bool
 }
 
 // Needs returns the permissions that a load of kind "requests" or "watches" needs. Tenants need only the permissions
-// for the measured requests. The load's own identity needs all permissions, with two exceptions: to create namespaces
-// if they exist already, and to get and create the CustomResourceDefinition of widgets if it exists already.
+// for the measured requests. The load's own identity needs all permissions, except to create namespaces that exist, and
+// to get and create the CustomResourceDefinition of widgets if it exists.
 func Needs(l scenario.Load) []Need {
 	var all []Need
 	add := func(need Need) {
@@ -61,7 +61,7 @@ func Needs(l scenario.Load) []Need {
 	return all
 }
 
-// measured returns the RBAC verb for the measured requests of an operation.
+// measured returns the RBAC verb that the measured requests of an operation need.
 func measured(x scenario.Operation) string {
 	if x.Verb == "apply" {
 		return "patch"
@@ -69,8 +69,8 @@ func measured(x scenario.Operation) string {
 	return x.Verb
 }
 
-// verbsOf returns the RBAC verbs that one operation needs, or a load of kind "watches" and the loads of kind
-// "changes" that write its objects.
+// verbsOf returns the RBAC verbs that one operation needs. For a load of kind "watches", they include the verbs of the
+// loads of kind "changes" that write its objects.
 func verbsOf(l scenario.Load, x scenario.Operation, own bool) []string {
 	var verbs []string
 	switch {
@@ -86,7 +86,7 @@ func verbsOf(l scenario.Load, x scenario.Operation, own bool) []string {
 	case x.Verb == "update":
 		verbs = []string{"update", "get"} // get reads unknown versions
 	case x.Verb == "deletecollection":
-		verbs = []string{x.Verb, "list"} // list finds the remaining objects
+		verbs = []string{x.Verb, "list"} // list finds the objects that were not deleted
 	default:
 		verbs = []string{x.Verb}
 	}

@@ -28,12 +28,13 @@ type operation struct {
 	actions []action // by operation; set by Prepare
 }
 
-// action creates the requests of one operation of the mix.
+// action creates the requests of one operation of a mix, such as "list pods".
 type action interface {
 	// next fills in the path and the body of the request for arrival n, and prepares a for the answer. It returns
 	// false if no object is free.
 	next(n int64, r *request.Request, a *answer) bool
-	// done is called at the end of a request. If it returns true, r is sent again with the contents that done has set.
+	// done is called at the end of a request. If it returns true, the engine sends r again with the contents that done
+	// has set.
 	done(r *request.Request, a *answer, o load.Outcome) bool
 	// background does work between requests, such as recreating deleted objects, until ctx ends.
 	background(ctx context.Context)
@@ -71,7 +72,7 @@ func newOperation(t load.Target, l scenario.Load) (*operation, error) {
 	return o, nil
 }
 
-// add adds one operation to the mix, with a Set for its resource unless there is one.
+// add adds one operation to the mix. If the mix has no Set for the operation's resource yet, add creates one.
 func (o *operation) add(t load.Target, x scenario.Operation) error {
 	if !slices.Contains(scenario.Verbs, x.Verb) {
 		return fmt.Errorf("unknown verb %q; there are %s", x.Verb, strings.Join(scenario.Verbs, ", "))
@@ -178,7 +179,7 @@ func (o *operation) Next(n int64, r *request.Request) bool {
 	return true
 }
 
-// Data checks a piece of a 2xx answer. An empty piece marks the end of the answer.
+// Data checks the next bytes of a 2xx answer. An empty p marks the end of the answer.
 func (o *operation) Data(r *request.Request, status int, p []byte) error {
 	if !load.Outcome(status).Success() {
 		return nil
@@ -201,7 +202,7 @@ func (o *operation) Done(r *request.Request, outcome load.Outcome, _ time.Time) 
 	return true
 }
 
-// call contains the common parts of all actions: a request template for each tenant, and the encoding of answers.
+// call contains the common fields of all actions: a request template for each tenant, and the encoding of answers.
 type call struct {
 	templates []*request.Template
 	protobuf  bool
@@ -223,7 +224,7 @@ func (o *operation) call(method string, x scenario.Operation, contentType string
 	return o.callAs(method, x, accept(x), contentType)
 }
 
-// callAs returns a call whose requests accept the given media type.
+// callAs returns a call whose requests accept answers of the given media type.
 func (o *operation) callAs(method string, x scenario.Operation, media, contentType string) call {
 	c := call{protobuf: x.Encoding == "protobuf", cbor: x.Encoding == "cbor"}
 	// The API server does not compress answers to writes. A load that reads all pages of a list cannot accept

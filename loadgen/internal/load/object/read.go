@@ -46,7 +46,7 @@ func accept(o scenario.Operation) string {
 	return media
 }
 
-// action returns the action of one operation. Call it after the resource was found and its objects were created.
+// action returns the action of one operation. Call it after the Set has found its resource and created its objects.
 func (o *operation) action(ctx context.Context, x scenario.Operation, s *Set) (action, error) {
 	picks := newStream(o.seed, o.load.Name, "object of "+x.Resource)
 	own := s.count > 0 && o.load.OwnObjects(x)
@@ -62,7 +62,7 @@ func (o *operation) action(ctx context.Context, x scenario.Operation, s *Set) (a
 	return o.write(ctx, x, s, picks)
 }
 
-// below returns the path of a subresource, relative to its object.
+// below returns the path of the operation's subresource, relative to its object.
 func below(x scenario.Operation) string {
 	if x.Subresource == "" {
 		return ""
@@ -92,8 +92,8 @@ func (g *getOwn) next(n int64, r *request.Request, a *answer) bool {
 
 func (g *getOwn) done(*request.Request, *answer, load.Outcome) bool { return false }
 
-// Settings for reading the names of existing objects: the time between lists, the time while no object is known, the
-// maximum number of names, and the name that is requested while no object is known.
+// Settings for reading the names of existing objects. renewNames is the time between two lists, or renewNoNames while
+// no object is known. mostNames is the maximum number of names.
 const (
 	renewNames   = 10 * time.Second
 	renewNoNames = time.Second
@@ -101,8 +101,8 @@ const (
 	noSuchObject = "stormglass-no-such-object"
 )
 
-// getAny is the action that reads an existing object, which the load did not create, in the run's namespace. If the
-// run has no namespace, it reads in all namespaces.
+// getAny is the action that reads objects that the load did not create: those in the run's namespace or, if the run has
+// none, in all namespaces.
 type getAny struct {
 	call
 	set   *Set
@@ -116,7 +116,7 @@ func (g *getAny) prepare(ctx context.Context) error {
 	return g.renew(ctx)
 }
 
-// renew lists one page of names. If the page is empty, the old names stay in use.
+// renew reads the names on the first page of a list. If the page is empty, the old names stay in use.
 func (g *getAny) renew(ctx context.Context) error {
 	r, err := g.set.asker.ask(ctx, query{
 		method: http.MethodGet, path: g.set.resource.collection(g.set.namespace) + "?limit=" + strconv.Itoa(mostNames),

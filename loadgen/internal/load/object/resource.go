@@ -53,8 +53,8 @@ func (r *resource) can(verb, subresource string) error {
 	return nil
 }
 
-// resolve finds a resource by its name, such as "pods" or "deployments.apps", in the given apiVersion. If apiVersion is
-// empty, it uses the group's preferred version.
+// resolve finds a resource by its name, such as "pods" or "deployments.apps", in the given apiVersion. An empty
+// apiVersion means the group's preferred version.
 func resolve(ctx context.Context, a *asker, name, apiVersion string) (*resource, error) {
 	r := &resource{name: name, apiVersion: apiVersion}
 	var group string

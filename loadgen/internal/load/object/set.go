@@ -12,9 +12,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Set manages the objects of one resource that a load creates and uses, named LOAD-0 to LOAD-(n-1). They have the
-// target's labels and load.LoadLabel, are spread over namespaces, and each has its own payload size. The Set is empty
-// if the load uses existing objects.
+// Set manages the objects of one resource that a load creates and uses, named LOAD-0 to LOAD-(n-1). The objects have
+// the target's labels and load.LoadLabel, are spread over namespaces, and differ in payload size. The Set is empty if
+// the load uses existing objects.
 type Set struct {
 	asker     *asker
 	load      scenario.Load
@@ -22,9 +22,9 @@ type Set struct {
 	namespace string // the run's namespace
 	labels    map[string]string
 	share     load.Share
-	count     int  // number of objects of all workers
-	updates   bool // some operation is an update
-	creates   bool // some operation is a create
+	count     int  // number of objects of all workers together
+	updates   bool // at least one operation is an update
+	creates   bool // at least one operation is a create
 	cluster   bool // watches cover all namespaces
 
 	stem, newStem string // prefixes of the names of own and of new objects
@@ -39,13 +39,13 @@ type Set struct {
 	manifest *manifest // nil if objects cannot be written
 	home     []uint16  // namespace of each object
 	paths    []string  // path of the collection, by namespace
-	made     body      // body of creates and applies
+	made     body      // body of requests that create or apply an object
 	updated  body      // body of updates
 
 	versions []version // version of each object, if updates must name it
-	whole    chan int  // objects that deletes may take
-	gone     chan int  // deleted objects, to be recreated
-	stale    chan int  // objects whose version must be read again
+	whole    chan int  // numbers of the objects that may be deleted
+	gone     chan int  // numbers of deleted objects, to be recreated
+	stale    chan int  // numbers of objects whose version must be read again
 }
 
 // NewSet returns the Set of a load of kind "watches". It sends nothing.
@@ -92,7 +92,8 @@ func newSet(a *asker, t load.Target, l scenario.Load, name string) (*Set, error)
 	return s, nil
 }
 
-// own prepares the Set for objects that the load creates before it starts.
+// own sets the number of objects that the load creates before it starts. It fails if the number is 0 or the run has no
+// namespace.
 func (s *Set) own() error {
 	if s.namespace == "" {
 		return errors.New("no namespace for the load's objects")
@@ -103,7 +104,7 @@ func (s *Set) own() error {
 	return nil
 }
 
-// Prepare finds the resource and creates the objects. It updates objects that exist already.
+// Prepare finds the resource and creates the objects. It applies its manifest to objects that exist already.
 func (s *Set) Prepare(ctx context.Context) error {
 	defer s.asker.close()
 	if err := s.find(ctx); err != nil {
@@ -112,7 +113,6 @@ func (s *Set) Prepare(ctx context.Context) error {
 	return s.makeAll(ctx)
 }
 
-// find finds the resource and the manifest for its objects.
 func (s *Set) find(ctx context.Context) error {
 	if s.name == scenario.WidgetResource {
 		if err := defineWidgets(ctx, s.asker, s.labels); err != nil {
@@ -158,8 +158,8 @@ func (s *Set) find(ctx context.Context) error {
 	return s.compile()
 }
 
-// givenManifest returns the manifest that the scenario gives for the load's objects. It returns nil if the scenario
-// gives no manifest or the manifest's group differs from the resource's group.
+// givenManifest returns the manifest that the scenario gives for the load's objects. It returns nil if there is no
+// manifest, or if the manifest is for another API group.
 func (s *Set) givenManifest() (*manifest, error) {
 	if s.load.Object == nil {
 		return nil, nil
@@ -249,8 +249,8 @@ func (s *Set) appendNew(b []byte, n int64, namespace int) []byte {
 	return s.made.append(b, &v)
 }
 
-// collections returns the paths of lists: the namespaces with the load's own objects if own is true, and otherwise
-// the run's namespace.
+// collections returns the paths for lists: one for each namespace with the load's own objects if own is true, otherwise
+// one for the run's namespace.
 func (s *Set) collections(own bool) []string {
 	if own {
 		return s.paths

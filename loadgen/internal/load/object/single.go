@@ -13,8 +13,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Client creates single objects, with requests that are not measured and with retries. Replays of traces use it
-// instead of a Set, because each of their objects has its own name and resource.
+// Client creates single objects. Its requests are not measured, and it retries them. Replays of traces use it instead
+// of a Set, because each of their objects has its own name and resource.
 type Client struct{ asker *asker }
 
 // NewClient returns a Client. It sends nothing.
@@ -36,8 +36,8 @@ type Resource struct {
 }
 
 // Resource finds a resource by its name, such as "pods", "deployments.apps" or "deployments/scale.apps", in an
-// apiVersion such as "apps/v1" or "v1". If apiVersion is empty, it uses the group's preferred version. If the API
-// server does not serve the resource, the error is an *UnknownError.
+// apiVersion such as "apps/v1" or "v1". An empty apiVersion means the group's preferred version. If the API server does
+// not serve the resource, the error is an *UnknownError.
 func (c *Client) Resource(ctx context.Context, name, apiVersion string) (*Resource, error) {
 	found, err := resolve(ctx, c.asker, name, apiVersion)
 	if err != nil {
@@ -55,7 +55,7 @@ func (r *Resource) Can(verb string) bool { return r.found.can(verb, "") == nil }
 // APIVersion returns the group and version in which the resource was found, such as "apps/v1".
 func (r *Resource) APIVersion() string { return r.found.apiVersion }
 
-// AppendCollection appends the path of the resource's objects in a namespace. "" means all namespaces.
+// AppendCollection appends the path of the resource's objects in a namespace. The namespace "" means all namespaces.
 func (r *Resource) AppendCollection(b []byte, namespace string) []byte {
 	b = append(b, r.found.root...)
 	if namespace != "" && r.found.namespaced {
@@ -64,8 +64,8 @@ func (r *Resource) AppendCollection(b []byte, namespace string) []byte {
 	return append(append(b, '/'), r.found.plural...)
 }
 
-// List returns the names of at most most objects in a namespace, and the resourceVersion of the list. The namespace ""
-// means all namespaces.
+// List returns the names of the objects in a namespace, limited to the number most, and the resourceVersion of the
+// list. The namespace "" means all namespaces.
 func (r *Resource) List(ctx context.Context, namespace string, most int) (names []string, version uint64, err error) {
 	answer, err := r.client.asker.ask(ctx, query{
 		method: http.MethodGet, path: r.found.collection(namespace) + "?limit=" + strconv.Itoa(most),
@@ -119,10 +119,10 @@ func (r *Resource) Create(ctx context.Context, namespace string, body []byte, dr
 	return made, nil
 }
 
-// NamespaceSlot is a placeholder for the object's namespace in the fields of a manifest.
+// NamespaceSlot is a placeholder in a manifest. Each object has its namespace at this place.
 const NamespaceSlot = string(slotNamespace)
 
-// Payload is text that fills objects. It differs for each turn, the number of the update.
+// Payload is random text that makes objects larger. It differs for each turn (the number of the update).
 type Payload = payload
 
 // NewPayload returns a Payload for objects with payloads of up to largest bytes.
@@ -136,7 +136,7 @@ type Template struct {
 }
 
 // Template returns a template for the resource's objects: the built-in manifest or, if the resource has no built-in
-// manifest, rest, which is a manifest without metadata. Objects get the labels.
+// manifest, rest, which is a manifest without metadata. The objects get the given labels.
 func (r *Resource) Template(rest map[string]any, labels map[string]string, loadName string, text Payload) (*Template, error) {
 	m, ok := builtIn(r.found.name)
 	if !ok {
@@ -151,13 +151,14 @@ func (r *Resource) Template(rest map[string]any, labels map[string]string, loadN
 	return t, err
 }
 
-// Name is the name of an object. It consists of the namespace, and of a stem followed by a number.
+// Name identifies an object by its namespace and its name, which is a stem followed by a number.
 type Name struct {
 	Namespace, Stem string
 	Number          int64
 }
 
-// Append appends an object with a payload of size bytes. If version is not 0, the object has this resourceVersion.
+// Append appends the JSON of an object with a payload of size bytes. If version is not 0, the object has this
+// resourceVersion.
 func (t *Template) Append(b []byte, name Name, size int, turn int64, version uint64) []byte {
 	from := t.made
 	if version > 0 {
@@ -203,8 +204,8 @@ func (a *Answer) Begin(gzip bool) {
 	a.is.gzip = gzip
 }
 
-// Data reads the next piece of a 2xx answer. An empty piece marks the end of the answer. It returns an error if the
-// answer is not one complete JSON document.
+// Data reads the next bytes of a 2xx answer. An empty p marks the end of the answer. Data fails if the answer is not
+// one complete JSON document.
 func (a *Answer) Data(p []byte) error {
 	if len(p) == 0 {
 		return a.is.whole()

@@ -7,8 +7,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// variant describes the options in which an operation differs from the defaults, such as "rv=0 limit=500 table". In
-// the results it distinguishes operations with the same verb and resource.
+// variant describes the options of an operation that are not defaults, such as "rv=0 limit=500 table". It distinguishes
+// operations with the same verb and resource in the results.
 func variant(x scenario.Operation) string {
 	var words []string
 	say := func(holds bool, word string) {

@@ -15,7 +15,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// The custom resource "widgets", which a load that uses it defines.
+// The custom resource "widgets". A load that uses it creates its CustomResourceDefinition.
 const (
 	widgetGroup   = "load.stormglass.dev"
 	widgetVersion = "v1"
@@ -24,8 +24,8 @@ const (
 
 const (
 	definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-	// definedWithin is the time limit for the API server to serve widgets after their definition was created. It
-	// usually takes a second or two.
+	// definedWithin is the time limit for the API server to serve widgets after their definition was created. The API
+	// server usually needs a second or two.
 	definedWithin = time.Minute
 	definedPoll   = 100 * time.Millisecond
 )
@@ -107,7 +107,7 @@ func defineOnce(ctx context.Context, a *asker, what string, body []byte) (done b
 		return c.Type == "Established" && c.Status == "True"
 	})
 	if crd.Metadata.DeletionTimestamp != nil || !established {
-		return false, nil // an earlier run's cleanup may be deleting it; create it again afterwards
+		return false, nil // an earlier run's cleanup may be deleting the definition; create it again afterwards
 	}
 	// The API server sets the condition Established before it serves the resource and lists it in discovery.
 	r, err = a.ask(ctx, query{method: http.MethodGet, path: "/apis/" + widgetGroup + "/" + widgetVersion + "/widgets?limit=1"})

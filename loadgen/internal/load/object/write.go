@@ -67,7 +67,7 @@ type writing struct {
 	draw stream
 }
 
-// begin prepares a for the answer. If the Set keeps versions, a reads the object's new resourceVersion.
+// begin prepares a for the answer. If the Set keeps versions, it makes a keep the object's new resourceVersion.
 func (w *writing) begin(a *answer) {
 	w.expect(a, noField)
 	if w.set.versions != nil {
@@ -75,7 +75,6 @@ func (w *writing) begin(a *answer) {
 	}
 }
 
-// pick returns the index of the object for arrival n.
 func (w *writing) pick(n int64) int { return w.draw.among(n, w.set.count) }
 
 func (w *writing) done(r *request.Request, a *answer, o load.Outcome) bool {
@@ -131,8 +130,7 @@ func (u *update) done(r *request.Request, a *answer, o load.Outcome) bool {
 	return false
 }
 
-// change is the action that patches a part of an object, or applies the whole object with server-side apply, or
-// creates a subresource.
+// change is the action that patches an object, applies it with server-side apply, or creates a subresource of it.
 type change struct {
 	writing
 	query string
@@ -148,8 +146,8 @@ func (c *change) next(n int64, r *request.Request, a *answer) bool {
 	return true
 }
 
-// remove is the action that deletes or evicts the object that was created the longest time ago. A request that is not
-// measured then recreates the object.
+// remove is the action that deletes or evicts the object that was created the longest time ago. Afterwards a request
+// that is not measured recreates the object.
 type remove struct {
 	writing
 	below string

@@ -1,5 +1,5 @@
 // Package podstream opens streams to pods (logs, exec, attach and port-forward) through the API server and the
-// kubelets. For exec and port-forward it sends data, which the command or the port must echo.
+// kubelets. For exec and port-forward it sends data that the command or the port must echo.
 package podstream
 
 import (
@@ -82,7 +82,7 @@ func (c *Caller) Watch(ctx context.Context, namespace string) {
 			},
 		},
 		Transform: func(o any) (any, error) {
-			if p, ok := o.(*corev1.Pod); ok { // the other fields are not used
+			if p, ok := o.(*corev1.Pod); ok { // drop the fields that are not used
 				p.Spec, p.Status, p.ManagedFields = corev1.PodSpec{}, corev1.PodStatus{Phase: p.Status.Phase}, nil
 			}
 			return o, nil
@@ -124,8 +124,8 @@ func (c *Caller) draw(ctx context.Context) (types.NamespacedName, error) {
 // Do opens a stream and reads it to its end.
 func (c *Caller) Do(ctx context.Context) error { return c.Open(ctx, func() {}) }
 
-// Open opens a stream and reads it to its end or, if the load sets Follow, for that time. For logs and attach it
-// calls begun at the first byte.
+// Open opens a stream and reads it to its end or, for logs and attach with Follow, for the time Follow. For logs and
+// attach it calls begun at the first byte.
 func (c *Caller) Open(ctx context.Context, begun func()) error {
 	pod, err := c.draw(ctx)
 	if err != nil {
@@ -142,8 +142,8 @@ func (c *Caller) Open(ctx context.Context, begun func()) error {
 	return c.follow(ctx, begun, func(ctx context.Context, to io.Writer) error { return c.logs(ctx, pod, to) })
 }
 
-// follow calls read, which must read a stream to its end. If the load sets Follow, it ends the stream that long after
-// the first byte. A stream that then ends earlier is an error.
+// follow calls read, which must read a stream to its end. If the load sets Follow, follow ends the stream that long
+// after the first byte, and returns an error if the stream ends earlier.
 func (c *Caller) follow(ctx context.Context, begun func(), read func(context.Context, io.Writer) error) error {
 	if c.load.Follow == 0 {
 		return read(ctx, &firstWrite{do: begun})
@@ -166,7 +166,7 @@ func (c *Caller) follow(ctx context.Context, begun func(), read func(context.Con
 	return nil
 }
 
-// firstWrite is an io.Writer that discards all data. It calls do at the first byte.
+// firstWrite is an io.Writer that discards all data. It calls do when it receives the first byte.
 type firstWrite struct {
 	do   func()
 	done bool

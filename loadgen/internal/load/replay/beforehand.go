@@ -2,7 +2,7 @@ package replay
 
 import "github.com/stormglass/stormglass/loadgen/internal/trace"
 
-// Made is an object that must exist before the replay begins.
+// Made is an object that the load creates before the replay, because a request needs it.
 type Made struct {
 	Object int32
 	Copy   int16
@@ -11,9 +11,8 @@ type Made struct {
 
 // Beforehand returns the objects that must exist when a schedule begins, in the order of their first requests. These
 // are the objects that were read, updated, patched or deleted in the trace before they were created. The first
-// conclusive answer in the trace decides (see presence): for example, a 404 or a successful create shows that the
-// object did not exist, and a successful read shows that it existed. Entries for which counts returns false are
-// ignored.
+// conclusive answer in the trace decides (see presence). For example, a 404 or a successful create shows that the
+// object did not exist; a successful read shows that it existed. Entries for which counts returns false are ignored.
 func Beforehand(t *trace.Trace, all []Arrival, copies int, counts func(entry int32) bool) []Made {
 	decided := make([]bool, len(t.Objects)*copies)
 	sizes := make([]int32, len(t.Objects))
@@ -51,8 +50,8 @@ const (
 	absent
 )
 
-// presence infers from the answer to a request whether the object existed when the request arrived. A code of 0, in a
-// trace without codes, means success.
+// presence infers from the answer to a request whether the object existed when the request arrived. A code of 0 means
+// that the trace has no codes, and counts as success.
 func presence(s *trace.Shape, code int16) existence {
 	if s.Collective() || s.DryRun {
 		return unknown

@@ -7,15 +7,16 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Expected is the forecast for a replay of a certain length: the requests that it sends and the objects that it
-// creates. It assumes that the API server accepts the replay's objects, and answers as in the trace.
+// Expected is a forecast for a replay of a certain length: the requests that it sends and the objects that it creates.
+// The forecast assumes that the API server accepts the objects and answers as in the trace.
 type Expected struct {
 	Requests []ExpectedRequests // in the order of Load's results
 	LeftOut  map[string]int64   // number of requests that are not sent, by reason
 	// Made is the number of objects that are created before the replay, Created the number of objects that requests
 	// create. Both are by resource.
 	Made, Created map[string]int
-	// Last is the time of the last request in the schedule, or of the first one after the given length.
+	// Last is the time of the last request in the schedule or, if there are requests after the given length, the time
+	// of the first of them.
 	Last time.Duration
 }
 
@@ -26,7 +27,7 @@ type ExpectedRequests struct {
 	Sent           float64 // mean size of the bodies, in bytes
 }
 
-// Expect returns the forecast for a replay of the given length. For namespaced see Needs.
+// Expect returns the forecast for a replay of the given length. namespaced has the same meaning as for Needs.
 func Expect(t *trace.Trace, o Options, namespaced map[string]bool, length time.Duration) Expected {
 	p := newPlan(t, o, make([]string, Namespaces(t, o.Copies)))
 	for i := range p.actions {
@@ -69,7 +70,7 @@ func (act *action) target() string {
 	return act.shape.GroupResource()
 }
 
-// creates reports whether a request of a trace created an object.
+// creates reports whether a request of the trace with the given status code created an object.
 func creates(s trace.Shape, code int16) bool {
 	if s.Subresource != "" || s.DryRun || scenario.IsReview(s.GroupResource()) {
 		return false

@@ -7,7 +7,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// fate is how the replay treats the requests of one shape.
+// fate says whether and how the replay sends the requests of one shape.
 type fate uint8
 
 const (
@@ -25,15 +25,13 @@ const (
 	reasonSubresource = "subresources of objects that the replay does not create"
 )
 
-// facts are the properties of a resource that the API server reports. lacking means that the API server does not
-// serve the resource.
+// facts are properties of a resource on the API server. lacking means that the API server does not serve the resource.
 type facts struct {
 	lacking, namespaced bool
 	// refuses means that the API server refuses the objects that the replay would create for this resource.
 	refuses bool
 }
 
-// decide sets the fate of the requests of a shape.
 func (act *action) decide(f facts) {
 	act.fate, act.why = fateOf(act.shape, f)
 	act.touches = act.fate != leftOut && (act.shape.Writes() || f.namespaced && !f.refuses)
@@ -41,8 +39,8 @@ func (act *action) decide(f facts) {
 
 // fateOf returns how the requests of a shape are sent. If they are not sent, it also returns the reason.
 //
-// The replay writes no cluster-scoped objects, because it could not distinguish its own objects from existing ones.
-// Such a write is sent to a ConfigMap of the same name instead, which costs the API server and etcd about the same.
+// The replay writes no cluster-scoped objects, because it could not distinguish its own objects from existing ones. It
+// sends such a write to a ConfigMap of the same name instead, which costs the API server and etcd about the same.
 func fateOf(s trace.Shape, f facts) (fate, string) {
 	switch {
 	case slices.Contains([]string{"exec", "attach", "portforward", "log", "proxy"}, s.Subresource):

@@ -5,11 +5,12 @@ import (
 	"time"
 )
 
-// count is the number of due and of sent requests in one group, which has one kind, actor and copy.
+// count contains the numbers of due and of sent requests in one group. A group has one kind of request, one actor and
+// one copy.
 type count struct{ due, sent int64 }
 
-// rateError returns the largest difference between the sent and the due requests of any group, as a fraction of the
-// due requests, and the index of that group. If no requests were due, the index is -1.
+// rateError returns the largest difference between sent and due requests of any group, as a fraction of the group's due
+// requests. of is the index of that group, or -1 if no requests were due.
 func rateError(groups []count) (worst float64, of int) {
 	of = -1
 	for i, c := range groups {
@@ -44,12 +45,12 @@ func dispersion(counts []int64) float64 {
 	return squares / float64(len(counts)-1) / mean
 }
 
-// dispersionError returns the difference between the dispersions of the sent and the due requests, as a fraction of
-// the dispersion of the due requests. If that is less than 1, the dispersion of a Poisson process, the fraction is of
-// 1, because for an evenly spaced trace any difference would be infinite.
+// dispersionError returns the difference between the dispersions of the sent and the due requests, as a fraction of the
+// dispersion of the due requests. It divides by at least 1, the dispersion of a Poisson process, because the dispersion
+// of an evenly spaced trace is 0.
 func dispersionError(due, sent float64) float64 { return math.Abs(sent-due) / max(due, 1) }
 
-// bins counts arrivals by second.
+// bins counts arrivals in each second since the load's start.
 type bins []int64
 
 func (b *bins) add(at time.Duration) {
@@ -63,7 +64,7 @@ func (b *bins) add(at time.Duration) {
 	(*b)[i]++
 }
 
-// whole returns the counts of the first seconds of the load.
+// whole returns the counts for the given number of seconds from the load's start.
 func (b bins) whole(seconds int) []int64 {
 	counts := make([]int64, seconds)
 	copy(counts, b)

@@ -7,10 +7,11 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/trace"
 )
 
-// ledger counts the sent requests by group: kind, actor and copy. It is safe for concurrent use.
+// ledger counts the sent requests by group. A group has one kind of request, one actor and one copy. It is safe for
+// concurrent use.
 type ledger struct {
 	actors, copies int
-	counts         []atomic.Int64 // requests sent, by group, without those that never reached the API server
+	counts         []atomic.Int64 // by group; without requests that never reached the API server
 }
 
 func newLedger(kinds, actors, copies int) *ledger {
@@ -21,12 +22,11 @@ func (l *ledger) index(kind int, actor int32, copy int16) int {
 	return (kind*l.actors+int(actor))*l.copies + int(copy)
 }
 
-// group returns the kind, actor and copy of the group with an index.
+// group returns the kind, actor and copy of group i.
 func (l *ledger) group(i int) (kind, actor, copy int) {
 	return i / l.copies / l.actors, i / l.copies % l.actors, i % l.copies
 }
 
-// sent counts a request that is being sent.
 func (l *ledger) sent(kind int, e *trace.Entry, a Arrival) {
 	l.counts[l.index(kind, e.Actor, a.Copy)].Add(1)
 }

@@ -88,7 +88,8 @@ func (r *Load) await(ctx context.Context, at time.Duration) bool {
 	return due
 }
 
-// prepare adapts the plan to the cluster, creates the objects, and creates the request templates of all users.
+// prepare finds out which resources the cluster serves, creates the objects, and creates the request templates of all
+// users.
 func (r *Load) prepare(ctx context.Context) error {
 	defer r.client.Close()
 	p := &preparer{
@@ -129,7 +130,6 @@ func largest(t *trace.Trace) int {
 	return min(most, scenario.AnnotationLimit)
 }
 
-// makeHeaders creates the request templates of all users.
 func (r *Load) makeHeaders() {
 	o := r.op
 	o.headers = make([]*request.Template, len(o.trace.Actors)*o.options.Copies*len(o.classes))

@@ -12,10 +12,11 @@ import (
 
 type fields = map[string]any
 
-// idle returns the labels for the pod templates of workloads and for selectors that must match no existing object.
+// idle returns labels that no existing object has, for the pod templates of workloads and for selectors.
 func idle() fields { return fields{"stormglass.dev/replay": "none"} }
 
-// podTemplate returns the pod template for workloads. A pod created from it would stay Pending.
+// podTemplate returns the pod template for workloads. If a controller created a pod from it, the pod would stay
+// Pending.
 func podTemplate(restart string) fields {
 	return fields{
 		"metadata": fields{"labels": idle()},
@@ -26,9 +27,9 @@ func podTemplate(restart string) fields {
 	}
 }
 
-// manifestOf returns the fields of objects of a resource, without metadata, for resources that have no built-in
-// manifest in package object. The fields are the minimum that the API server accepts, and controllers create no pods
-// for the objects. For an unknown resource it returns an empty spec, which the API server may refuse, and false.
+// manifestOf returns a manifest without metadata for a resource that has no built-in manifest in package object. It has
+// only the fields that the API server requires, and makes no controller create pods. For an unknown resource,
+// manifestOf returns an empty spec, which the API server may refuse, and false.
 func manifestOf(resource string) (fields, bool) {
 	workload := func(more fields) fields {
 		spec := fields{"replicas": 0, "selector": fields{"matchLabels": idle()}, "template": podTemplate("Always")}
@@ -104,8 +105,8 @@ func versioned(resource string) bool {
 	return !known && !slices.Contains(scenario.Manifests, resource)
 }
 
-// fixedBody returns the body of a request that sends something else than the object's manifest, such as an eviction
-// or a review. It returns "" for other requests.
+// fixedBody returns the body of a request that does not send the object's manifest, such as an eviction or a review. It
+// returns "" for all other requests.
 func fixedBody(s trace.Shape, apiVersion, namespace, name string) string {
 	switch resource := s.GroupResource(); {
 	case s.Subresource == "eviction" && s.Verb == "create":
@@ -122,7 +123,7 @@ func fixedBody(s trace.Shape, apiVersion, namespace, name string) string {
 	return ""
 }
 
-// reviewBody returns the body of a review. It names a user and a token that do not exist.
+// reviewBody returns the body of a review. Its user and its token do not exist.
 func reviewBody(resource, apiVersion, namespace string) string {
 	about := `{"verb":"get","resource":"pods"}`
 	kind, spec, meta := "", "{}", ""

@@ -9,8 +9,8 @@ import (
 )
 
 // Needs returns the RBAC permissions that the replay of a trace needs: for its users, and for the load itself, which
-// creates objects and lists existing ones. namespaced contains the resources that the cluster serves, such as
-// "deployments.apps", and whether each is namespaced.
+// creates objects and lists existing ones. The keys of namespaced are the resources that the cluster serves, such as
+// "deployments.apps". The values tell whether they are namespaced.
 func Needs(t *trace.Trace, namespaced map[string]bool) []object.Need {
 	var all []object.Need
 	seen := map[object.Need]bool{}
@@ -23,7 +23,7 @@ func Needs(t *trace.Trace, namespaced map[string]bool) []object.Need {
 	for _, verb := range []string{"get", "list", "create", "update", "patch", "delete"} {
 		add(object.Need{Verb: verb, Resource: configMaps})
 	}
-	across := make([]bool, len(t.Shapes)) // whether any request of the shape covers all namespaces
+	across := make([]bool, len(t.Shapes)) // by shape: at least one request covers all namespaces
 	for _, e := range t.Entries {
 		across[e.Shape] = across[e.Shape] || e.Namespace == trace.None
 	}

@@ -14,15 +14,15 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/trace"
 )
 
-// operation is the request.Operation that fills in the requests of a plan.
+// operation is the request.Operation that sends the requests of a plan.
 type operation struct {
 	*plan
 	ledger    *ledger
 	templates *request.Templates
-	headers   []*request.Template // by actor, copy and class; nil if not used
+	headers   []*request.Template // by actor, copy and class; nil if no request uses it
 	prepare   func(context.Context) error
 
-	versions []atomic.Uint64   // newest version seen, by object and copy, for updates that must contain it
+	versions []atomic.Uint64   // newest version seen, by object and copy, for updates that must contain a version
 	newest   atomic.Uint64     // newest version in any answer, at which watches begin
 	pages    map[pageKey]*page // for lists whose next pages are in the trace
 	mu       sync.Mutex
@@ -39,13 +39,12 @@ type pageKey struct {
 	copy                            int16
 }
 
-// page is the continue token for the next page of a list.
+// page stores the continue token for the next page of a list.
 type page struct {
 	mu    sync.Mutex
 	token []byte
 }
 
-// state is the operation's state for a request in flight.
 type state struct {
 	answer  object.Answer
 	arrival Arrival
@@ -54,10 +53,10 @@ type state struct {
 
 var _ request.Operation = (*operation)(nil)
 
-// Kinds returns one kind for each verb and resource of the trace, except watches.
+// Kinds returns one kind for each pair of verb and resource in the trace, except watches.
 func (o *operation) Kinds() []request.Kind { return o.kinds[:o.requests] }
 
-// Prepare adapts the plan to the cluster and creates the objects.
+// Prepare finds out which resources the cluster serves, and creates the objects.
 func (o *operation) Prepare(ctx context.Context) error { return o.prepare(ctx) }
 
 // Background renews the bearer token until ctx ends.
@@ -94,21 +93,21 @@ func (o *operation) Next(n int64, r *request.Request) bool {
 	return true
 }
 
-// count counts a request that is sent at the given time, by second.
+// count adds a request, sent at the given time since the load's start, to the counts by second.
 func (o *operation) count(at time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.seconds.add(at)
 }
 
-// whole returns the numbers of requests sent in each of the first seconds.
+// whole returns how many requests were sent in each second, for the given number of seconds from the load's start.
 func (o *operation) whole(seconds int) []int64 {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.seconds.whole(seconds)
 }
 
-// appendVersion appends the resourceVersion of a read or, for the next page of a list, the continue token.
+// appendVersion appends the query parameter resourceVersion or, for the next page of a list, continue.
 func (o *operation) appendVersion(b []byte, queried bool, act *action, p *page) []byte {
 	s := &act.shape
 	if s.Paged {
@@ -139,8 +138,8 @@ func (p *page) take() []byte {
 	return append([]byte(nil), p.token...)
 }
 
-// pageOf returns the page with the continue token of a list. It returns nil if the trace contains no next page of the
-// list.
+// pageOf returns the page that stores the continue token of a list. It returns nil if the trace reads no further page
+// of the list.
 func (o *operation) pageOf(act *action, e *trace.Entry, a Arrival) *page {
 	if act.shape.Verb != "list" || act.shape.Limit == 0 && !act.shape.Paged {
 		return nil
@@ -175,7 +174,7 @@ func (o *operation) headerIndex(e *trace.Entry, a Arrival, act *action) int {
 	return (int(e.Actor)*o.options.Copies+int(a.Copy))*len(o.classes) + act.class
 }
 
-// Data reads a piece of the body of a 2xx answer.
+// Data reads the next bytes of a 2xx answer.
 func (o *operation) Data(r *request.Request, status int, p []byte) error {
 	if !load.Outcome(status).Success() {
 		return nil
@@ -206,7 +205,7 @@ func (o *operation) Done(r *request.Request, outcome load.Outcome, _ time.Time) 
 	return false
 }
 
-// raise sets number to to if to is greater.
+// raise sets number to the value of to, unless number is already greater.
 func raise(number *atomic.Uint64, to uint64) {
 	for old := number.Load(); to > old && !number.CompareAndSwap(old, to); old = number.Load() {
 	}

@@ -13,23 +13,23 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/trace"
 )
 
-// action describes how the requests of one shape are sent.
+// action describes how the replay sends the requests of one shape, or why it does not send them.
 type action struct {
 	shape trace.Shape
 	fate  fate
 	why   string // reason for not sending the requests; "" if they are sent
 	kind  int    // index in plan.kinds
-	// touches means that the requests use objects that the replay creates. Other requests only read existing objects,
-	// or objects of a resource for which the API server refuses the replay's objects.
+	// touches means that the requests use objects that the replay creates. If it is false, they are reads for which the
+	// replay creates no objects.
 	touches bool
 
 	resource  *object.Resource // resource to which the requests are sent; ConfigMaps for asConfigMap
 	template  *object.Template // for writes
 	versioned bool             // updates must contain a resourceVersion
 	class     int              // index in plan.classes
-	names     []string         // names of existing objects, for reads of cluster-scoped objects
-	query     string           // the part common to all requests
-	chain     int32            // first shape of the lists that may be pages of the same list, see chains
+	names     []string         // existing objects, for reads of cluster-scoped objects
+	query     string           // the part of the query that all requests share
+	chain     int32            // result of chains: shapes with the same number may be pages of the same list
 }
 
 // class is the method and the headers of requests, without the headers that depend on the user.
@@ -46,7 +46,6 @@ const (
 	strategic = "application/strategic-merge-patch+json"
 )
 
-// classOf returns the class of a shape's requests.
 func classOf(s trace.Shape, custom bool) class {
 	switch s.Verb {
 	case "create":
@@ -58,13 +57,13 @@ func classOf(s trace.Shape, custom bool) class {
 	case "delete", "deletecollection":
 		return class{method: http.MethodDelete}
 	}
-	// Pages of lists are not compressed, because their tokens must be read. Watches are not compressed, because their
-	// events are read as they arrive.
+	// Do not compress pages of lists, because the load reads their continue tokens. Do not compress watches, because
+	// the load reads their events as they arrive.
 	return class{method: http.MethodGet, gzip: s.Verb == "list" && s.Limit == 0 && !s.Paged}
 }
 
-// patchType returns the content type of a patch: the JSON form of the type in the trace, or the type of a merge patch
-// if the type in the trace is unknown or not supported by custom resources.
+// patchType returns the content type of a patch: the type in the trace, in its JSON form. A merge patch replaces an
+// unknown type and, for custom resources, a strategic merge patch.
 func patchType(traced string, custom bool) string {
 	switch {
 	case strings.Contains(traced, "apply-patch"):
@@ -102,8 +101,8 @@ func queryOf(s trace.Shape) string {
 	return strings.Join(parts, "&")
 }
 
-// chains returns, for each shape, the index of the first shape that is equal except for Paged and ResourceVersion.
-// Lists whose shapes have the same index may be pages of the same list.
+// chains returns an index for each shape: the index of the first shape that has the same fields, ignoring Paged and
+// ResourceVersion. Lists whose shapes have the same index may be pages of the same list.
 func chains(shapes []trace.Shape) []int32 {
 	of := map[trace.Shape]int32{}
 	all := make([]int32, len(shapes))
@@ -127,17 +126,17 @@ type plan struct {
 	requests int            // number of kinds of requests
 	classes  []class
 
-	namespaces []string // the run's namespaces, by copy and namespace of the trace, and at the end one for cluster-scoped objects
+	namespaces []string // by copy and namespace of the trace; the last is for cluster-scoped objects
 	all        []Arrival
 	sent       []Arrival // all requests except watches
 	watches    []Arrival
 
 	leftOut map[string]int64 // number of requests of the trace that are not sent, by reason
 	mapped  map[string]int64 // number of requests that are sent to ConfigMaps instead, by resource
-	refused []string         // errors with which the API server refused the replay's objects
+	refused []string         // errors of the API server for the replay's objects
 }
 
-// newPlan returns a plan with the parts that do not depend on the cluster.
+// newPlan returns a plan with all fields that do not depend on the cluster.
 func newPlan(t *trace.Trace, o Options, namespaces []string) *plan {
 	p := &plan{trace: t, options: o, namespaces: namespaces, leftOut: map[string]int64{}, mapped: map[string]int64{}}
 	known := map[request.Kind]int{}
@@ -182,8 +181,8 @@ func (p *plan) schedule() {
 	}
 }
 
-// beforehand returns the objects that must exist before the replay. first maps each object to the first entry of the
-// trace that uses it.
+// beforehand returns the objects that must exist before the replay. first maps each of these objects to the first entry
+// of the trace that uses it.
 func (p *plan) beforehand() (made []Made, first map[int32]int32) {
 	touches := func(entry int32) bool { return p.actions[p.trace.Entries[entry].Shape].touches }
 	first = map[int32]int32{}
@@ -199,7 +198,8 @@ func (p *plan) beforehand() (made []Made, first map[int32]int32) {
 // one for cluster-scoped objects.
 func Namespaces(t *trace.Trace, copies int) int { return len(t.Namespaces)*copies + 1 }
 
-// namespace returns the run's namespace that replaces a namespace of the trace. For trace.None it returns "".
+// namespace returns the run's namespace that replaces a namespace of the trace, for the given copy. For trace.None it
+// returns "".
 func (p *plan) namespace(of int32, copy int16) string {
 	if of == trace.None {
 		return ""
@@ -207,8 +207,8 @@ func (p *plan) namespace(of int32, copy int16) string {
 	return p.namespaces[int(copy)*len(p.trace.Namespaces)+int(of)]
 }
 
-// name returns the name of the object of an entry. A create whose object is unknown in the trace gets a new name from
-// n, the number of the arrival.
+// name returns the name of the object of an entry. An entry without a known object gets a new name from n, the number
+// of the arrival.
 func (p *plan) name(a Arrival, e *trace.Entry, act *action, n int64) object.Name {
 	name := object.Name{Namespace: p.namespace(e.Namespace, a.Copy), Stem: "o", Number: int64(e.Object)}
 	if e.Object == trace.None {
@@ -268,7 +268,7 @@ func (p *plan) appendName(b []byte, a Arrival, e *trace.Entry, act *action, n in
 	return strconv.AppendInt(append(b, name.Stem...), name.Number, 10)
 }
 
-// appendParameter appends a query parameter, preceded by "?" or "&".
+// appendParameter appends a query parameter after "?" or "&", and sets *queried.
 func appendParameter(b []byte, queried *bool, parameter string) []byte {
 	sign := byte('&')
 	if !*queried {
@@ -294,7 +294,7 @@ func (p *plan) appendBody(b []byte, a Arrival, n int64, version uint64) []byte {
 	if size == 0 {
 		size = defaultSize
 	}
-	refused := e.Code == http.StatusConflict // in the trace the update was refused because its version was old, so send an old version here too
+	refused := e.Code == http.StatusConflict // in the trace the version was too old, so send an old version here too
 	switch class := &p.classes[act.class]; {
 	case act.shape.Verb == "create":
 		return act.template.Append(b, name, size, n+1, 0)
@@ -315,8 +315,8 @@ func (p *plan) appendBody(b []byte, a Arrival, n int64, version uint64) []byte {
 // defaultSize is the payload size, in bytes, for bodies whose size is not in the trace.
 const defaultSize = 1 << 10
 
-// watchTimeout returns the timeoutSeconds for a watch that is held for the given number of seconds. It is longer than
-// that, so that the server does not end the watch first.
+// watchTimeout returns the timeoutSeconds for a watch that the load keeps open for the given number of seconds. It is
+// longer, so that the server does not end the watch first.
 func watchTimeout(seconds float64) int64 {
 	return int64(max(seconds, listwatch.ShortestWatch.Seconds())) + 60
 }

@@ -17,7 +17,7 @@ import (
 
 const configMaps = "configmaps"
 
-// preparer adapts a plan to a cluster: it finds the resources and creates the objects.
+// preparer prepares a cluster for a plan: it finds the resources and creates the objects.
 type preparer struct {
 	*plan
 	client *object.Client
@@ -28,7 +28,7 @@ type preparer struct {
 
 	resources map[string]*object.Resource // by name and version; nil if the API server does not serve the resource
 	templates map[string]*object.Template // by name and version
-	refusals  map[string]error            // by name and version: why the API server refuses the objects
+	refusals  map[string]error            // by name and version: error with which the API server refuses the objects
 	newest    uint64                      // newest resourceVersion seen
 }
 
@@ -80,8 +80,7 @@ func (p *preparer) resource(name, version string) *object.Resource {
 	return p.resources[name+" "+version]
 }
 
-// lacking returns an error if the trace uses resources that the API server does not serve. If drop is set, it returns
-// nil.
+// lacking returns an error if the trace uses resources that the API server does not serve, unless p.drop is set.
 func (p *preparer) lacking() error {
 	if p.drop {
 		return nil
@@ -106,7 +105,8 @@ func (p *preparer) lacking() error {
 		strings.Join(names, ", "), 100*float64(sum)/float64(len(p.trace.Entries)))
 }
 
-// action decides how the requests of a shape are sent. named means that at least one of the requests names an object.
+// action decides how the requests of a shape are sent. named means that at least one of these requests contains the
+// name of an object.
 func (p *preparer) action(ctx context.Context, act *action, named bool) error {
 	s := act.shape
 	name, version := s.GroupResource(), apiVersion(s)
@@ -150,7 +150,7 @@ func (p *preparer) action(ctx context.Context, act *action, named bool) error {
 // mostNames is the maximum number of names of existing cluster-scoped objects that the reads of one shape use.
 const mostNames = 500
 
-// namedShapes reports, for each shape of the trace, whether any of its requests names an object.
+// namedShapes reports, for each shape of the trace, whether any of its requests contains the name of an object.
 func namedShapes(t *trace.Trace) []bool {
 	named := make([]bool, len(t.Shapes))
 	for _, e := range t.Entries {
@@ -159,8 +159,8 @@ func namedShapes(t *trace.Trace) []bool {
 	return named
 }
 
-// try creates the template of a resource, once, and checks with a dry run whether the API server accepts its objects.
-// refusal is the API server's reason if it does not.
+// try creates the template of a resource, unless it exists. It checks with a dry run whether the API server accepts the
+// resource's objects. refusal is the API server's error if it does not.
 func (p *preparer) try(ctx context.Context, name, version string) (refusal, err error) {
 	key := name + " " + version
 	if p.templates[key] != nil {
@@ -205,7 +205,7 @@ func (p *preparer) make(ctx context.Context, learn func(object int32, copy int16
 		switch {
 		case err != nil:
 			return fmt.Errorf("create %s: %w", act.shape.GroupResource(), err)
-		case answer.Refusal != nil && answer.Status != http.StatusConflict: // a conflict means that the answer to the create was lost
+		case answer.Refusal != nil && answer.Status != http.StatusConflict: // a conflict: the answer to the create was lost
 			return answer.Refusal
 		}
 		learn(m.Object, m.Copy, answer.Version)

@@ -72,7 +72,7 @@ func (r *Load) Replay() result.Replay {
 	return all
 }
 
-// tally returns, by kind of request, the number of the given arrivals and their status codes in the trace.
+// tally returns how many of the given arrivals belong to each kind of request, with their status codes in the trace.
 func (p *plan) tally(all ...[]Arrival) []result.ReplayKind {
 	kinds := make([]result.ReplayKind, len(p.kinds))
 	for i, k := range p.kinds {
@@ -91,8 +91,8 @@ func (p *plan) tally(all ...[]Arrival) []result.ReplayKind {
 	return kinds
 }
 
-// disperse adds the dispersions of due and of sent requests per second to the result. It does nothing if the load ran
-// for less than leastSeconds.
+// disperse adds the dispersions (see dispersion) of the due and the sent requests per second to the result. It does
+// nothing if the load ran for less than leastSeconds.
 func (r *Load) disperse(all *result.Replay, ran time.Duration, due ...[]Arrival) {
 	seconds := int(ran / time.Second)
 	if seconds < leastSeconds {

@@ -40,10 +40,10 @@ type Arrival struct {
 // included.
 //
 // The time of a request is its time in the trace divided by the speed. The times of lease renewals are not divided,
-// because clients renew leases at fixed intervals: renewals after the end of a faster replay are not sent, and in a
-// slower replay they are repeated from the beginning. Copy 0 of an actor follows the trace. Each further copy is
-// shifted by a random time, uniform over the length of the replay, and wraps around at the end. Actors that use the
-// same object are shifted by the same time if any of them writes the object, so that the object exists when another
+// because clients renew leases at fixed intervals. A faster replay omits the renewals after its end. A slower replay
+// repeats them from the beginning. Copy 0 of an actor follows the trace. Each further copy is shifted by a random time,
+// uniform over the length of the replay. Requests that this shifts past the end are sent at the beginning. Actors that
+// use the same object have the same shift if any of them writes the object, so that the object exists when another
 // actor reads it.
 func Schedule(t *trace.Trace, o Options, keep func(entry int) bool) []Arrival {
 	period := compress(t.Last()+1, o.Speed)
@@ -75,7 +75,7 @@ func compress(at trace.Micros, speed float64) time.Duration {
 	return time.Duration(float64(at.D()) / speed)
 }
 
-// timesOf returns the times of an entry in the replay: exactly one, but none or several for a lease renewal.
+// timesOf returns the times at which the replay sends an entry: exactly one, except for a lease renewal.
 func timesOf(t *trace.Trace, e *trace.Entry, speed float64, period time.Duration) func(func(time.Duration) bool) {
 	return func(yield func(time.Duration) bool) {
 		if s := &t.Shapes[e.Shape]; !trace.RenewsLease(s.Verb, s.Group, s.Resource) {
@@ -87,8 +87,8 @@ func timesOf(t *trace.Trace, e *trace.Entry, speed float64, period time.Duration
 	}
 }
 
-// drawShifts returns the time by which each actor is shifted, by copy and actor. Copy 0 is not shifted. All actors of
-// a group are shifted by the same time.
+// drawShifts returns the random time by which each actor is shifted, by copy and actor. It is 0 for copy 0, and equal
+// for all actors of a group.
 func drawShifts(groups []int, o Options, period time.Duration) [][]time.Duration {
 	h := fnv.New64a()
 	h.Write([]byte("shift of " + o.Name)) // never fails
@@ -109,7 +109,7 @@ func drawShifts(groups []int, o Options, period time.Duration) [][]time.Duration
 	return shifts
 }
 
-// together returns the group of each actor. Actors that use the same object are in the same group if any of them
+// together returns the number of each actor's group. Actors that use the same object are in the same group if any actor
 // writes the object.
 func together(t *trace.Trace) []int {
 	parent := make([]int, len(t.Actors))
@@ -129,7 +129,7 @@ func together(t *trace.Trace) []int {
 			written[e.Object] = true
 		}
 	}
-	first := make([]int32, len(t.Objects)) // the first actor that names the object, plus 1
+	first := make([]int32, len(t.Objects)) // first actor that uses the object, plus 1
 	for _, e := range t.Entries {
 		if e.Object == trace.None || !written[e.Object] {
 			continue

@@ -16,11 +16,11 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// errHeld is the error with which the load ends a watch that was held as long as in the trace.
+// errHeld is the error with which the load ends a watch that has been open as long as in the trace.
 var errHeld = errors.New("held to its end")
 
-// watches opens the watches of the trace at their times and holds each as long as in the trace. This duration is not
-// divided by the speed, because the client chose it. A watch whose duration is unknown is held until the end of the
+// watches opens the watches of the trace at their times and keeps each open as long as in the trace. The speed does not
+// shorten this time, because the client chose it. A watch whose duration is unknown stays open until the end of the
 // load.
 type watches struct {
 	op      *operation
@@ -36,7 +36,7 @@ type watches struct {
 	last   sync.WaitGroup // streams that have not ended
 }
 
-// held is one watch, and the handler of its stream.
+// held is one open watch. It is also the handler of its stream.
 type held struct {
 	set      *watches
 	arrival  Arrival
@@ -54,7 +54,7 @@ func newWatches(op *operation, pool *h2conn.Pool, timeout time.Duration) *watche
 	return &watches{op: op, pool: pool, timeout: timeout, open: map[*held]bool{}, opened: latency.New(2 * timeout)}
 }
 
-// lengthOf returns how long a watch is held. 0 means until the end of the load.
+// lengthOf returns how long a watch is kept open. 0 means until the end of the load.
 func lengthOf(e *trace.Entry) time.Duration { return e.Took.D() }
 
 // run opens the watches at their times until ctx ends. Then it closes all watches and waits until they have ended.
@@ -69,8 +69,7 @@ func (w *watches) run(ctx context.Context) {
 	<-ctx.Done()
 }
 
-// start opens a watch in a separate goroutine. The goroutine ends when the request has been sent or has failed; the watch
-// stays open.
+// start opens a watch in a separate goroutine, which ends when the request has been sent or has failed.
 func (w *watches) start(ctx context.Context, n int64, a Arrival) {
 	e := &w.op.trace.Entries[a.Entry]
 	act := &w.op.actions[e.Shape]
@@ -105,8 +104,8 @@ func (w *watches) start(ctx context.Context, n int64, a Arrival) {
 	}()
 }
 
-// opening starts the timeout of a watch whose request was sent. If the load has ended in the meantime, it ends the
-// watch instead.
+// opening starts the timeout of a watch after its request was sent. If the load has already ended, it ends the watch
+// instead.
 func (w *watches) opening(h *held) {
 	w.mu.Lock()
 	under := w.open[h] && !h.up

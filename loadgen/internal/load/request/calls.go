@@ -15,8 +15,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Calls is an open-loop load that calls a load.Caller at each arrival, in a separate goroutine. Its results have the
-// same form as the results of Requests.
+// Calls is an open-loop load that calls a load.Caller at each arrival, in a separate goroutine. It has the same kind of
+// results as Requests.
 type Calls struct {
 	measured
 	target load.Target
@@ -25,7 +25,7 @@ type Calls struct {
 
 var _ load.Load = (*Calls)(nil)
 
-// NewCalls returns a load that makes calls. The defaults of l must be set. It makes no calls yet.
+// NewCalls returns a load that makes calls. It makes no calls before Run. The defaults of l must be set.
 func NewCalls(t load.Target, l scenario.Load, caller load.Caller, pacer arrival.Pacer) (*Calls, error) {
 	kinds := []Kind{{Verb: "call", Resource: l.Name}}
 	all, err := newMetrics(t.Registerer, l.Name, kinds)
@@ -37,7 +37,7 @@ func NewCalls(t load.Target, l scenario.Load, caller load.Caller, pacer arrival.
 	return &Calls{measured: measured{name: l.Name, engine: e}, target: t, caller: caller}, nil
 }
 
-// Prepare calls Prepare of the caller.
+// Prepare calls the method Prepare of the load.Caller.
 func (c *Calls) Prepare(ctx context.Context) error {
 	return c.caller.Prepare(ctx, c.target.Config, c.target.Namespace, c.target.Labels)
 }

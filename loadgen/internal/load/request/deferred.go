@@ -6,21 +6,22 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Deferred answers save CPU. Waking the process for an answer costs several times as much CPU as reading the answer,
-// and an API server sends each answer in two pieces. A load that sends nothing in reaction to an answer can therefore
-// read its answers when the dispatcher wakes up for the next arrival. The kernel reports when the answer arrived.
-// This time is the end of the request.
+// Reading answers late saves CPU: waking the process for an answer costs several times as much CPU as reading it, and
+// an API server sends each answer in two packets. A load that sends nothing in reaction to answers can therefore read
+// them when the dispatcher wakes up for the next arrival. The kernel reports when each answer arrived, and this time
+// ends the request.
 const (
 	// readWithin is the longest time for which the engine intentionally leaves an answer unread.
 	readWithin = 5 * time.Millisecond
-	// idleRead is the interval of reads of connections without requests in flight, which the server may have closed.
+	// idleRead is the interval at which the engine reads connections without requests in flight, to notice if the
+	// server has closed them.
 	idleRead = time.Second
-	// goneWithin is the maximum time since the last read of a connection on which a request is sent. Otherwise the
-	// connection is read first, because the server may have closed it.
+	// If a connection was last read longer than goneWithin ago, the engine reads it before it sends a request on it,
+	// because the server may have closed it.
 	goneWithin = 50 * time.Millisecond
-	// The highest rate and number of connections of a load whose answers are deferred. Up to these limits, two
-	// answers rarely arrive on one connection between two reads. If that happens, both requests end at the arrival of
-	// the second answer, because the kernel reports only the time of the last byte.
+	// A load may read its answers late only up to this rate and number of connections, so that two answers rarely
+	// arrive on one connection between two reads. Otherwise both requests end when the second answer arrives, because
+	// the kernel reports only the time of the last byte.
 	deferredRate        = 1000 // per second
 	deferredConnections = 8
 )
@@ -31,7 +32,7 @@ func defersAnswers(l scenario.Load, op Operation, connections int) bool {
 	return unhurried && l.Rate <= deferredRate && l.Shape.Kind == "" && connections <= deferredConnections
 }
 
-// receive reads the deferred answers that have arrived.
+// receive reads the answers that have arrived and were not read yet.
 func (e *engine) receive() {
 	if !e.deferred {
 		return
@@ -44,7 +45,7 @@ func (e *engine) receive() {
 	e.pool.Receive(all)
 }
 
-// nextRead returns the latest time of the next read of deferred answers.
+// nextRead returns the time by which the engine must next read answers.
 func (e *engine) nextRead() time.Duration {
 	if e.inFlight.Load() > 0 {
 		return e.now() + readWithin
@@ -52,8 +53,8 @@ func (e *engine) nextRead() time.Duration {
 	return e.now() + idleRead
 }
 
-// came returns the time at which an answer arrived that was read at end, and the part of its wait that is a stall of
-// the generator. waited is the time between arrival and read.
+// came returns the time at which an answer arrived, and the part of waited that is a stall of the generator. end is the
+// time at which the answer was read; waited is the time from its arrival to end.
 func (f *flight) came(end, waited time.Duration) (at, stalled time.Duration) {
 	if !f.stream.Deferred() {
 		return end, waited
@@ -61,8 +62,8 @@ func (f *flight) came(end, waited time.Duration) (at, stalled time.Duration) {
 	return deferredEnd(end, waited, f.sent)
 }
 
-// deferredEnd returns the end of a request whose answer was read at end after a wait. Up to readWithin, the wait was
-// intended and is not part of the latency. The rest of the wait is a stall, and is part of the latency.
+// deferredEnd is like came, for an answer that was read late on purpose. The part of waited up to readWithin was
+// intended and is not part of the latency. The rest of waited is a stall, and is part of the latency.
 func deferredEnd(end, waited, sent time.Duration) (at, stalled time.Duration) {
 	meant := min(waited, readWithin)
 	return max(end-meant, sent), waited - meant

@@ -25,7 +25,7 @@ func (e *engine) dispatch(ctx context.Context) {
 	defer sleep.timer.Stop()
 
 	e.due = e.next()
-	last := e.now() // time of the last round before the end
+	last := e.now() // time of the last iteration before the end
 	for now := last; !e.ended.Load() && now < until; now = e.now() {
 		last = now
 		e.receive()
@@ -89,7 +89,7 @@ func (e *engine) arrive() time.Duration {
 	e.round++
 	kind := e.op.KindOf(e.n)
 	if e.inFlight.Load() >= e.maxInFlight {
-		now := e.now() // the current time, so that the caller notices the end of the load in a long series of such arrivals
+		now := e.now() // lets the caller notice the end of the load in a long series of such arrivals
 		e.unsent(kind, e.ownBacklog(now))
 		e.advance()
 		return now
@@ -114,7 +114,7 @@ func (e *engine) arrive() time.Duration {
 	return now
 }
 
-// takeUp assigns f to the arrival that is due, and counts it as offered and in flight.
+// takeUp assigns the flight f to the arrival that is due. It counts the arrival as offered and in flight.
 func (e *engine) takeUp(f *flight, kind int, now time.Duration) {
 	f.stats, f.metrics = (*e.phases.At(e.start.Add(e.due)))[kind], e.metrics[kind]
 	f.stats.offered.Add(1)
@@ -124,8 +124,8 @@ func (e *engine) takeUp(f *flight, kind int, now time.Duration) {
 	f.intended, f.taken = e.due, now
 }
 
-// take returns a flight for an arrival. It reuses a flight that has ended if there is one. There are at most
-// maxInFlight + 1 flights.
+// take returns a flight for an arrival: a flight that has ended, or else a new one. There are at most maxInFlight + 1
+// flights.
 func (e *engine) take() *flight {
 	if len(e.spare) == 0 {
 		e.collect()
@@ -147,8 +147,7 @@ func (e *engine) collect() {
 	}
 }
 
-// unsent counts the arrival that is due as not sent. late means that a delay of the generator itself may be the
-// cause.
+// unsent counts the arrival that is due as not sent. late means that a delay of the generator itself may be the reason.
 func (e *engine) unsent(kind int, late bool) {
 	s := (*e.phases.At(e.start.Add(e.due)))[kind]
 	s.offered.Add(1)
@@ -196,8 +195,8 @@ func (e *engine) send(f *flight, now time.Duration) bool {
 	}
 }
 
-// connection returns the connection for the next request. Up to together consecutive requests use the same
-// connection, because they are then sent in one TLS record and one system call.
+// connection returns the connection for the next request. It returns the same connection for a few consecutive requests
+// (see the constant together), because one TLS record and one system call can then send all of them.
 func (e *engine) connection() (conn *h2conn.Conn, err error) {
 	if e.conn != nil && e.together < together {
 		e.together++
@@ -211,7 +210,7 @@ func (e *engine) connection() (conn *h2conn.Conn, err error) {
 	return e.conn, err
 }
 
-// give ends a request with err, because it could not be sent.
+// give ends a request that could not be sent. err is the reason.
 func (e *engine) give(f *flight, err error) {
 	if f.sent == 0 {
 		f.sent = e.now()
@@ -219,8 +218,8 @@ func (e *engine) give(f *flight, err error) {
 	f.End(err)
 }
 
-// pump sends the queued requests: next pages of lists, and arrivals for which no stream was free. If a dial has
-// failed, it ends all queued requests.
+// pump sends the queued requests: next pages of lists, and arrivals for which no stream was free. If a dial has failed
+// since they were queued, it ends them with the dial's error.
 func (e *engine) pump() {
 	e.collect()
 	if e.queue.len() == 0 {
@@ -276,10 +275,11 @@ func (q *fifo) pop() *flight {
 	return f
 }
 
-// Limits of the dispatcher's sleep. The minimum time between two wake-ups is sleepEach for each arrival that was
-// handled since the previous wake-up, but at least shortestSleep and at most longestSleep. A wake-up costs as much CPU
-// as several requests, so arrivals that are close together are sent together. The lag that this causes is reported: at
-// most half a millisecond up to about 10,000 arrivals per second, and at most one millisecond above.
+// Limits of the dispatcher's sleep. A wake-up costs as much CPU as several requests, so the dispatcher sends arrivals
+// that are close together at one wake-up. The minimum time between two wake-ups is sleepEach times the number of
+// arrivals since the previous one, but at least shortestSleep and at most longestSleep. This delay is part of the
+// reported lag. It is at most half a millisecond up to about 10,000 arrivals per second, and at most one millisecond
+// above.
 const (
 	shortestSleep = 500 * time.Microsecond
 	sleepEach     = 100 * time.Microsecond
@@ -289,10 +289,11 @@ const (
 type sleep struct {
 	timer  *time.Timer
 	wakeup *wakeup.Wakeup
-	last   time.Duration // when the previous wake-up was due, so that a late wake-up does not lengthen the interval
+	last   time.Duration // when the previous wake-up was due; a late wake-up must not lengthen the interval
 }
 
-// until sleeps until t or until there is other work, but at least for the minimum interval.
+// until sleeps until the time t or until there is other work, but at least until the minimum time between two wake-ups
+// has passed.
 func (s *sleep) until(e *engine, t time.Duration) {
 	if e.queue.len() > 0 {
 		t = min(t, e.queue.head().deadline)
@@ -303,7 +304,7 @@ func (s *sleep) until(e *engine, t time.Duration) {
 	interval := max(shortestSleep, min(time.Duration(e.round)*sleepEach, longestSleep))
 	t = max(t, s.last+interval)
 	e.round = 0
-	// Only the select below notices a freed stream.
+	// Use the select below if a request waits for a stream, because Wait does not notice a freed stream.
 	if wait := t - e.now(); wait > 0 && (e.freed != nil || !s.wakeup.Wait(e.start, t)) {
 		s.timer.Reset(wait)
 		s.wakeup.Set(wait)

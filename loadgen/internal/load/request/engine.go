@@ -19,7 +19,7 @@ import (
 // together is the maximum number of consecutive requests on the same connection.
 const together = 8
 
-// batch is the maximum number of arrivals that the dispatcher handles before it writes their requests to the
+// batch is the maximum number of arrivals that the dispatcher handles before it writes the queued requests to the
 // connections.
 const batch = 64
 
@@ -29,11 +29,11 @@ const batch = 64
 // answers. A sweeper goroutine cancels requests that have exceeded their timeout.
 //
 // If no stream is free, the request waits in the dispatcher's queue; this wait is its connect time. If maxInFlight
-// requests are already in flight or waiting, the arrival counts as unsent. Its request is not sent later.
+// requests are in flight or waiting, the arrival counts as unsent, and its request is never sent.
 //
-// Memory: up to maxInFlight flights, each with about 1 KB and the buffers of the operation, and four or five histograms
-// of about 150 KB for each phase and kind in which a request ended. (The histogram of connect times exists only if a
-// request waited for a stream.) Memory does not grow with the number of requests.
+// Memory does not grow with the number of requests. The engine has up to maxInFlight flights of about 1 KB, plus the
+// buffers of the operation. For each phase and kind of request it has four histograms of about 150 KB, and a fifth if a
+// request waited for a stream.
 type engine struct {
 	pacer       arrival.Pacer
 	maxInFlight int64
@@ -41,7 +41,7 @@ type engine struct {
 	kinds       []Kind
 	op          Operation              // nil in Calls
 	pool        *h2conn.Pool           // nil in Calls
-	deferred    bool                   // the dispatcher reads the answers
+	deferred    bool                   // the dispatcher, not the read loops, reads the answers
 	phases      *load.Phases[[]*stats] // by kind
 	metrics     []*metrics             // by kind
 	window      window
@@ -53,11 +53,11 @@ type engine struct {
 	start    time.Time
 	flights  flights
 	inFlight atomic.Int64  // only the dispatcher increases it, so the limit is exact
-	ended    atomic.Bool   // no further arrivals
-	dry      atomic.Bool   // the schedule has no further arrivals
+	ended    atomic.Bool   // no further arrivals, because the load has ended
+	dry      atomic.Bool   // no further arrivals, because the schedule has ended
 	last     atomic.Int64  // when the load ended, in nanoseconds since start; 0 while the load runs
 	dried    atomic.Int64  // when the schedule ended (see runDry), in nanoseconds since start; 0 before
-	over     chan struct{} // closed when the schedule has ended and nothing is in flight
+	over     chan struct{} // closed when the schedule and all requests have ended
 	closing  sync.Once     // closes over
 	woken    chan struct{}
 	wakeup   *wakeup.Wakeup // ends the dispatcher's sleep, like woken
@@ -65,20 +65,20 @@ type engine struct {
 	// Only the dispatcher uses these fields.
 	n        int64 // number of the next arrival
 	due      time.Duration
-	before   time.Duration    // when the previous arrival was due
-	first    time.Duration    // when the first arrival was due
-	pauses   *load.PauseState // last state that the dispatcher has seen
-	moved    time.Duration    // how long pauses have delayed arrivals
+	before   time.Duration    // due time of the previous arrival
+	first    time.Duration    // due time of the first arrival
+	pauses   *load.PauseState // state of the pause when the dispatcher last checked it
+	moved    time.Duration    // sum of the pauses that have delayed arrivals
 	round    int              // number of arrivals since the last wake-up
 	spare    []*flight
 	again    []*flight      // used by collect
-	conn     *h2conn.Conn   // last connection used in this round; may be nil
+	conn     *h2conn.Conn   // last connection used since the last wake-up; may be nil
 	together int            // number of consecutive requests on conn
-	queued   []*h2conn.Conn // connections with queued requests of this round
+	queued   []*h2conn.Conn // connections with requests to be written
 	queue    fifo
 	readAll  time.Duration   // when all connections were last read
-	failures int64           // number of failed dials when the queue's head began to wait
-	freed    <-chan struct{} // closed when the head of the queue may be tried again; nil if it need not wait
+	failures int64           // number of failed dials when the head of the queue began to wait
+	freed    <-chan struct{} // closed when the head of the queue can be tried again; nil if there is no need to wait
 
 	mu         sync.Mutex
 	begun, end time.Time // time span of the results
@@ -104,7 +104,6 @@ func newEngine(kinds []Kind, pacer arrival.Pacer, all []*metrics, maxInFlight in
 
 func (e *engine) now() time.Duration { return time.Since(e.start) }
 
-// wake wakes the dispatcher.
 func (e *engine) wake() {
 	select {
 	case e.woken <- struct{}{}:
@@ -113,13 +112,12 @@ func (e *engine) wake() {
 	e.wakeup.Ring()
 }
 
-// of sets the fields that depend on the target and the load's name.
+// of sets the fields that depend on the target t and the load's name.
 func (e *engine) of(t load.Target, name string) {
 	e.samples, e.stalls, e.share, e.pause = t.Samples.Requests(name), t.Stalls, t.Share, t.Pause
 	e.n = t.Share.First()
 }
 
-// begin records the start of the load.
 func (e *engine) begin(ctx context.Context) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -127,7 +125,7 @@ func (e *engine) begin(ctx context.Context) {
 	e.begun = e.start
 }
 
-// finish records the end of the time in which arrivals were due. Rates are relative to this time. If it is called
+// finish records the end of the time in which arrivals were due. Rates are computed over that time. If finish is called
 // several times, the earliest end applies.
 func (e *engine) finish(end time.Duration) {
 	e.mu.Lock()
@@ -143,8 +141,8 @@ func (e *engine) stop(end time.Duration) {
 	e.finish(end)
 }
 
-// runDry records that the schedule has no further arrivals. The time in which arrivals were due ends one mean gap
-// after the last arrival, so that n arrivals have n gaps. It does not include the wait for the last answers.
+// runDry records that the schedule has no further arrivals. The time over which rates are computed ends one mean gap
+// after the last arrival, so that it contains n gaps for n arrivals. It does not include the wait for the last answers.
 func (e *engine) runDry() {
 	if n := (e.n - e.share.First()) / e.share.Step(); n > 1 {
 		end := e.before + (e.before-e.first)/time.Duration(n-1)
@@ -157,7 +155,7 @@ func (e *engine) runDry() {
 	}
 }
 
-// close closes over, when the schedule has ended and all requests have ended.
+// close closes the channel over. Call it when the schedule and all requests have ended.
 func (e *engine) close() {
 	e.closing.Do(func() {
 		e.finish(e.now())
@@ -200,7 +198,7 @@ func (e *engine) paused() bool {
 	return e.pauses.Paused()
 }
 
-// next returns when the next arrival is due.
+// next returns when the next arrival is due, including the delay by pauses.
 func (e *engine) next() time.Duration {
 	due := e.pacer.At(e.n)
 	if due >= arrival.Never-e.moved {
@@ -255,7 +253,7 @@ func (e *engine) sweep(over <-chan struct{}) {
 	}
 }
 
-// results returns the results by phase, one for each kind of request that had arrivals in the phase.
+// results returns the results by phase: one for each kind of request that had arrivals in the phase.
 func (e *engine) results(loadName string) map[string][]result.Requests {
 	byPhase := map[string][]result.Requests{}
 	e.each(loadName, func(phase string, r result.Requests, s *stats) {
@@ -265,7 +263,6 @@ func (e *engine) results(loadName string) map[string][]result.Requests {
 	return byPhase
 }
 
-// parts returns this worker's results by phase.
 func (e *engine) parts(loadName string) []load.Part {
 	var all []load.Part
 	e.each(loadName, func(phase string, r result.Requests, s *stats) {
@@ -278,7 +275,8 @@ func (e *engine) parts(loadName string) []load.Part {
 	return all
 }
 
-// each calls f for every phase and kind of request that had arrivals. r contains the counts.
+// each calls f for every phase and kind of request that had arrivals. r contains only counts; the distributions are in
+// s.
 func (e *engine) each(loadName string, f func(phase string, r result.Requests, s *stats)) {
 	e.mu.Lock()
 	begun, end := e.begun, e.end

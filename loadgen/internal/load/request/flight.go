@@ -9,8 +9,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/stall"
 )
 
-// flight is an arrival and its requests, from the time at which the dispatcher handles the arrival until the last
-// request ends. Flights are reused. Times are relative to the load's start.
+// flight is an arrival and its requests (several for a list in pages). It begins when the dispatcher handles the
+// arrival, and ends with the last request. Flights are reused. Times are relative to the load's start.
 type flight struct {
 	Request
 	engine  *engine
@@ -20,7 +20,7 @@ type flight struct {
 
 	intended, taken, sent time.Duration
 	deadline              time.Duration // of the current request
-	again                 int64         // requests sent after the first
+	again                 int64         // number of requests sent after the first
 	bytes                 int64
 
 	// The read loop stores the state of the answer in these fields.
@@ -31,13 +31,13 @@ type flight struct {
 	place      place
 	prev, next *flight
 	pinned     bool  // the sweeper is about to cancel the flight
-	after      place // where to put the flight after that
+	after      place // the list to add the flight to when pinned becomes false
 }
 
 type place int8
 
 const (
-	elsewhere place = iota // not in a list: with the dispatcher, or just opened
+	elsewhere place = iota // in none of the lists
 	open                   // in the sweeper's list
 	resent                 // to be sent again
 	free
@@ -79,7 +79,7 @@ func (f *flight) End(err error) {
 	}
 	e.account(f, o, end, e.ownDelay(f, end, waited))
 	e.flights.settle(f, free)
-	// This is the last step, because Run returns when inFlight is zero.
+	// Decrease inFlight last, because Run returns when it is zero.
 	if e.inFlight.Add(-1) == 0 {
 		if e.dry.Load() {
 			e.close()
@@ -113,8 +113,8 @@ func (e *engine) came(kind int, o load.Outcome, end time.Duration) {
 	}
 }
 
-// flights contains the open flights in the order of their deadlines, the flights whose next request must be sent, and
-// the free flights.
+// flights contains three lists: open flights in the order of their deadlines, flights whose next request must be sent,
+// and flights that have ended.
 type flights struct {
 	mu     sync.Mutex
 	open   flight // head of a circular list; open.next is the oldest flight
@@ -136,7 +136,7 @@ func (l *flights) track(f *flight) {
 	f.prev.next, f.next.prev = f, f
 }
 
-// settle moves a flight from the sweeper's list to the list for to. It is called when the flight's stream ends.
+// settle moves a flight whose stream has ended from the sweeper's list to the list for the given place.
 func (l *flights) settle(f *flight, to place) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -160,14 +160,14 @@ func (l *flights) put(f *flight, to place) {
 	}
 }
 
-// expired returns an open flight whose deadline has passed, and keeps it out of the other lists until unpin. If there
-// is no such flight, it returns the time until the next deadline.
+// expired returns an open flight whose deadline has passed. The flight is in no list until unpin is called. If there is
+// no such flight, expired returns nil and the time until the next deadline.
 func (l *flights) expired(now, timeout time.Duration) (*flight, time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	f := l.open.next
 	if f == &l.open {
-		return nil, timeout // a new flight would have its whole timeout left
+		return nil, timeout // the deadline of a new flight would be timeout from now
 	}
 	if wait := f.deadline - now; wait > 0 {
 		return nil, wait
@@ -188,7 +188,7 @@ func (l *flights) openFor(d, now time.Duration) (n int64) {
 }
 
 // unpin releases a flight that the sweeper has cancelled. If its stream has ended in the meantime, unpin adds the
-// flight to its new list.
+// flight to the list for f.after.
 func (l *flights) unpin(f *flight) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -217,16 +217,15 @@ func (l *flights) collect(spare, again []*flight) (s, a []*flight) {
 // ownDelay is the part of a request's latency that the generator itself may have caused.
 type ownDelay struct {
 	lag     time.Duration // from the intended start until the dispatcher handled the arrival
-	stalled time.Duration // the part after lag: a stall during or just before the end of the request, or the wait before its answer was read
+	stalled time.Duration // after lag: a stall at the end of the request, or the wait until its answer was read
 	burst   bool          // the stall was long enough to cause a burst of arrivals
 }
 
 func (d ownDelay) all() time.Duration { return d.lag + d.stalled }
 
-// failed reports whether the generator's own delay may have caused the failure of a request. A delay of more than
-// half of the latency may have caused a timeout. Another failure may have been caused by a stall that was long enough
-// for a burst of arrivals and lasted more than half of the latency after the lag. A delay never causes a refused
-// connection.
+// failed reports whether the generator's own delay may have caused the failure of a request. A timeout counts if the
+// delay is more than half of the latency. Another failure counts if a stall was long enough for a burst of arrivals,
+// and was more than half of the latency after the lag. A refused connection never counts.
 func (d ownDelay) failed(o load.Outcome, latency time.Duration) bool {
 	switch {
 	case o == load.TimedOut:
@@ -237,8 +236,8 @@ func (d ownDelay) failed(o load.Outcome, latency time.Duration) bool {
 	return d.burst && 2*d.stalled > latency-d.lag
 }
 
-// ownDelay returns the generator's own delay of a flight that ended at end. waited is the time for which the answer
-// waited to be read.
+// ownDelay returns how long the generator itself delayed a flight that ended at the time end. waited is the time from
+// the arrival of the answer until it was read.
 func (e *engine) ownDelay(f *flight, end, waited time.Duration) ownDelay {
 	late := e.stalls.Late(e.start.Add(end))
 	return ownDelay{
@@ -248,8 +247,8 @@ func (e *engine) ownDelay(f *flight, end, waited time.Duration) ownDelay {
 	}
 }
 
-// ownBacklog reports whether a stall of the generator may be the reason why maxInFlight requests are in flight when
-// the arrival is due.
+// ownBacklog reports whether maxInFlight requests may be in flight because the generator stalled. It is called if an
+// arrival cannot be sent for that reason.
 func (e *engine) ownBacklog(now time.Duration) bool {
 	return now-e.due >= stall.Long || e.stalls.Late(e.start.Add(now)) >= stall.Long
 }

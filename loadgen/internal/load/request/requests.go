@@ -30,7 +30,8 @@ type Requests struct {
 
 var _ load.Load = (*Requests)(nil)
 
-// New returns a load that sends the requests of op. It sends nothing yet. Its errors contain the load's name.
+// New returns a load that sends the requests of the operation op. New sends nothing. Its errors contain the load's
+// name.
 func New(t load.Target, l scenario.Load, op Operation, pacer arrival.Pacer) (*Requests, error) {
 	timeout := l.Timeout.D()
 	if l.MaxInFlight <= 0 || timeout <= 0 {
@@ -81,10 +82,10 @@ func (r *Requests) Run(ctx context.Context) error {
 // Over returns a channel that is closed when the schedule has no further arrivals and all requests have ended.
 func (r *Requests) Over() <-chan struct{} { return r.engine.over }
 
-// Backlog returns the number of bytes of answers that were received but not read yet.
+// Backlog returns the number of bytes of answers that the kernel has received and this process has not read yet.
 func (r *Requests) Backlog() int64 { return r.pool.Backlog() }
 
-// measured implements the methods of load.Load that return results.
+// measured implements the methods of load.Load for phases and results.
 type measured struct {
 	load.Plain
 	name   string
@@ -109,8 +110,8 @@ func (r *measured) Overdue(d time.Duration) int64 {
 	return e.flights.openFor(d, time.Since(start))
 }
 
-// Results returns the results by phase, one for each kind of request. Rates are relative to the time in which arrivals
-// were due in the phase. The results are final after Run.
+// Results returns the results by phase: one for each kind of request. Rates are computed over the time in which
+// arrivals were due in the phase. The results are final after Run.
 func (r *measured) Results() map[string][]result.Requests { return r.engine.results(r.name) }
 
 // Parts returns this worker's results by phase.

@@ -28,20 +28,20 @@ type stats struct {
 	pages      int64
 	outcomes   []outcomeCount
 	// ended counts the requests that ended in the phase, even if they were sent in an earlier phase. answered counts
-	// the requests among them with a 2xx answer.
+	// the ended requests with a 2xx answer.
 	ended, answered int64
-	// overdue counts the 2xx answers in answered that arrived after the schedule had ended.
+	// overdue counts the requests in answered whose answer arrived after the end of the schedule.
 	overdue int64
 }
 
-// outcomeCount is the number of requests with one outcome. Counts are kept in a list, which is cheaper than a map for
-// the few outcomes that occur.
+// outcomeCount is the number of requests with one outcome. stats has a list of them, which is cheaper than a map
+// because few outcomes occur.
 type outcomeCount struct {
 	outcome load.Outcome
 	count   int64
 }
 
-// newStats returns empty stats. The histograms reach up to twice the timeout, because a latency may include a lag
+// newStats returns empty stats. The histograms' maximum is twice the timeout, because a latency may include a lag
 // before the timeout starts.
 func newStats(timeout time.Duration) *stats {
 	h := func() *latency.Histogram { return latency.New(2 * timeout) }
@@ -69,7 +69,8 @@ func (s *stats) record(f *flight, o load.Outcome, end time.Duration, own ownDela
 	}
 }
 
-// came counts a request that ended in the phase. overdue means that the schedule had already ended.
+// came counts a request that ended in the phase with the given outcome. overdue means that the schedule had already
+// ended.
 func (s *stats) came(o load.Outcome, overdue bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -94,8 +95,8 @@ func (s *stats) count(o load.Outcome) {
 	s.outcomes = append(s.outcomes, outcomeCount{o, 1})
 }
 
-// sums returns the counts of the phase. length is the time in which arrivals were due in the phase. before is the
-// number of requests that were open when the phase began.
+// sums returns the counts of the phase. length is the time in which arrivals were due in the phase, for the rates.
+// before is the number of requests that were open when the phase began.
 func (s *stats) sums(length time.Duration, before int64) result.Requests {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -157,7 +158,6 @@ type metrics struct {
 	lag     prometheus.Observer
 }
 
-// outcomeCounter is the Prometheus counter of one outcome.
 type outcomeCounter struct {
 	outcome load.Outcome
 	counter prometheus.Counter

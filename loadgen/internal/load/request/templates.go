@@ -14,8 +14,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 )
 
-// Templates creates the request templates of a load. A template consists of the headers of the load's identity and
-// the headers of one kind of request. Operations must call Renew in their method Background.
+// Templates creates the request templates of a load. A template contains the encoded headers of the load's identity and
+// of one kind of request. Operations must call Renew in their method Background.
 type Templates struct {
 	to *apiclient.Endpoint
 
@@ -26,12 +26,12 @@ type Templates struct {
 
 // Template is a request template that is updated when the headers of the identity change.
 type Template struct {
-	request h2conn.Request // without the identity
+	request h2conn.Request // the request without the headers of the identity
 	extra   http.Header
 	current atomic.Pointer[h2conn.Template]
 }
 
-// Load returns the current value of the template, for Request.Template.
+// Load returns the current encoded headers, for Request.Template.
 func (t *Template) Load() *h2conn.Template { return t.current.Load() }
 
 // NewTemplates returns Templates for the identity in the target's configuration. It fails if the target's
@@ -45,7 +45,7 @@ func NewTemplates(t load.Target) (*Templates, error) {
 	return s, s.renew()
 }
 
-// Prefix returns the prefix of all paths, which an API server behind a gateway has. It does not end with a slash.
+// Prefix returns the prefix of all paths, for an API server behind a gateway. It is empty or does not end with a slash.
 func (s *Templates) Prefix() string { return s.to.Prefix }
 
 // New returns a new template. If accept or contentType is empty, the header is omitted. Headers in extra replace

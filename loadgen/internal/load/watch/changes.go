@@ -13,21 +13,21 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Minimum and maximum number of writes in the ledger's ring.
+// Minimum and maximum number of writes that the ledger keeps in its ring.
 const (
 	fewestSlots = 1 << 10
 	mostSlots   = 1 << 13
 )
 
-// Changes is the operation of a load of kind "changes": measured writes to the objects of a load of watches, one
-// object after another. Each write is a merge patch that sets a stamp and a new payload. Every watch must deliver
-// each acknowledged write (see ledger). Deliveries belong to the phase in which Next created the write. The number of
-// a write is the number of its arrival.
+// Changes is the operation of a load of kind "changes": measured writes to the objects of a load of watches, one object
+// after another. Each write is a merge patch that sets a stamp (an annotation that identifies the write) and a new
+// payload. Every watch must deliver each acknowledged write (see ledger). Deliveries belong to the phase in which Next
+// created the write. A write has the number of its arrival.
 type Changes struct {
 	watches   *Watches
 	ledger    *ledger
-	peers     map[int]*ledger // for the writes of the other workers, by worker
-	tell      func(load.Ack)  // nil if there are no other workers
+	peers     map[int]*ledger // ledgers for the writes of other workers, by worker
+	tell      func(load.Ack)  // sends acknowledgements to the other workers; nil if there are none
 	name      string
 	templates *request.Templates
 	template  *request.Template
@@ -83,7 +83,7 @@ func (w *Watches) newLedger(id string, size int64) (*ledger, error) {
 	return l, nil
 }
 
-// ledger returns the ledger whose id is in a stamp, or nil if the stamp is not from this run.
+// ledger returns the ledger with an id from a stamp. It returns nil if the stamp is not from this run.
 func (w *Watches) ledger(id []byte) *ledger {
 	for _, l := range *w.ledgers.Load() {
 		if l.id == string(id) {
@@ -107,8 +107,8 @@ func (c *Changes) Prepare(context.Context) error { return nil }
 // Background renews the bearer token until ctx ends.
 func (c *Changes) Background(ctx context.Context) { c.templates.Renew(ctx) }
 
-// Next creates the write of arrival n. It returns false if the old write whose place in the ring it needs is still in
-// flight.
+// Next creates the write of arrival n. It returns false if the ring has no place for the write, because an old write is
+// still in flight.
 func (c *Changes) Next(n int64, r *request.Request) bool {
 	w := c.watches
 	objects := w.objects.Len()
@@ -167,7 +167,7 @@ func (c *Changes) Done(r *request.Request, o load.Outcome, end time.Time) bool {
 	}
 	late := w.stalls.Late(end)
 	if late < stall.LostTick {
-		late = 0 // timers alone cause this much lateness; including it would only blur latencies
+		late = 0 // timers alone cause such delays, and including them would only make latencies less accurate
 	}
 	early, earlySlow := c.ledger.ack(r.Key, a.rv, w.since(end), late)
 	w.early.Add(early + earlySlow)
@@ -192,8 +192,8 @@ func (c *Changes) Acknowledged() map[string]int64 {
 	return byPhase
 }
 
-// Objects are the objects that a load of kind "watches" watches and Changes patches. Paths are percent-encoded and
-// have no query.
+// Objects represents the objects that a load of kind "watches" watches and that Changes patches. Paths are
+// percent-encoded and have no query.
 type Objects interface {
 	// Prepare creates the objects, or finds the resource of existing ones. Its errors contain the verb and the
 	// object. Call the other methods only after Prepare.
@@ -201,11 +201,12 @@ type Objects interface {
 	// Len returns the number of objects that the load created, which have load.LoadLabel. It is 0 if the load watches
 	// existing objects.
 	Len() int
-	// Collection returns the path of the collection to watch, which contains all objects that the load created.
+	// Collection returns the path of the collection to watch. The collection contains all objects that the load
+	// created.
 	Collection() string
 	// AppendPath appends the path of object i.
 	AppendPath(b []byte, i int) []byte
-	// AppendPatch appends a JSON merge patch for object i, with the payload of the given turn and an annotation. The
-	// key and the value are not escaped.
+	// AppendPatch appends a JSON merge patch for object i, with the payload of the given turn (the number of the
+	// update) and an annotation. The key and the value are not escaped.
 	AppendPatch(b []byte, i int, turn int64, key string, value []byte) []byte
 }

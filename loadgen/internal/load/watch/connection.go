@@ -14,14 +14,14 @@ import (
 )
 
 // connection is an HTTP/2 connection for watches, with the counts of its read loop. To keep counting cheap, the loop
-// locks mu once for each piece of data.
+// locks mu once for each chunk of data.
 type connection struct {
 	set  *Watches
 	conn *h2conn.Conn
-	// arrived is the time at which the kernel returned the current read. late is the maximum part of that time by
-	// which the generator itself was late.
+	// arrived is the time at which the kernel returned the current read. late is the maximum time by which the
+	// generator itself delayed that read.
 	arrived, late time.Duration
-	// fresh is the number of deliveries since the previous read. Only the read loop uses it.
+	// fresh is the number of deliveries that are not in the samples yet. Only the read loop uses it.
 	fresh int64
 	// full is true if the last attempt to open a stream found no free stream, and no stream has ended since.
 	full atomic.Bool
@@ -31,8 +31,8 @@ type connection struct {
 	run   run
 }
 
-// run counts consecutive deliveries with the same latency and lateness, for example of one write to many watches in
-// one read.
+// run counts consecutive deliveries with the same latency and the same delay by the generator: for example, deliveries
+// of one write to many watches in one read.
 type run struct {
 	stats *deliveries
 	after time.Duration
@@ -40,8 +40,8 @@ type run struct {
 	n     int64
 }
 
-// timed is the connection's socket. It records the time at which each read returned. By then, all bytes of the read
-// had arrived.
+// timed is the connection's socket. It records the time at which each read returned, when all bytes of the read had
+// arrived.
 type timed struct {
 	net.Conn
 	connection *connection
@@ -63,7 +63,7 @@ func (t *timed) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// delivered counts a watch's first delivery of a write. The caller holds mu.
+// delivered counts the first delivery of a write by a watch. slow means a slow consumer. The caller holds mu.
 func (l *connection) delivered(d delivery, slow bool) {
 	l.tally.delivered++
 	l.fresh++
@@ -88,7 +88,7 @@ func (l *connection) countSamples() {
 	}
 }
 
-// flush adds the deliveries that l.run counts to the histograms, and clears l.run. The caller holds mu.
+// flush adds the deliveries in l.run to the histograms, and clears l.run. The caller holds mu.
 func (l *connection) flush() {
 	r := l.run
 	if r.n == 0 {
@@ -110,7 +110,7 @@ func (l *connection) take() tally {
 	return t
 }
 
-// over reports whether the connection has ended and its counts no longer change.
+// over reports whether the connection has ended, so that its counts no longer change.
 func (l *connection) over() bool {
 	select {
 	case <-l.conn.Done():
@@ -153,8 +153,8 @@ func (w *Watches) dial(ctx context.Context, o h2conn.Options) (*connection, erro
 	return l, nil
 }
 
-// shared is a set of connections that watches share. It opens a new connection only when all others are full. It is not
-// safe for concurrent use.
+// shared is a set of connections that watches share. It opens a new connection only when no existing one has a free
+// stream. It is not safe for concurrent use.
 type shared struct {
 	set         *Watches
 	options     h2conn.Options

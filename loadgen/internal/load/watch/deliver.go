@@ -13,23 +13,23 @@ type receipt struct {
 	rv    uint64
 	at    time.Duration
 	older bool // the watch has already received a newer version
-	// late is the maximum delay of the event that the generator itself caused.
+	// late is the maximum time by which the generator itself delayed the event.
 	late time.Duration
 }
 
-// delivery is the result of matching a receipt with the recorded writes.
+// delivery is the result of looking up the write to which a receipt belongs.
 type delivery struct {
 	// foreign means that the event is not the delivery of an acknowledged write: the write was not acknowledged, or
-	// another client changed the object and the stamp stayed.
+	// another client changed the object and kept the stamp.
 	foreign bool
-	// first means that this is the watch's first delivery of an acknowledged write. after is the delivery's latency.
-	// The caller must record it in stats.
+	// first means that this is the watch's first delivery of an acknowledged write. after is the latency of the
+	// delivery, which the caller must record in stats.
 	first bool
 	after time.Duration
-	// ackLate is the part of after by which the generator itself may have delayed the acknowledgement.
+	// ackLate is the maximum time by which the generator itself delayed the acknowledgement. after includes this time.
 	ackLate time.Duration
 	stats   *deliveries
-	// duplicated and reordered are defined in result.Watches. deliver has already counted them.
+	// duplicated and reordered have the meaning of the fields in result.Watches. deliver has already counted them.
 	duplicated, reordered bool
 }
 
@@ -67,8 +67,8 @@ func (l *ledger) deliver(seq int64, a receipt) delivery {
 	return delivery{first: true, after: after, ackLate: w.ackLate, stats: w.stats, reordered: w.reorder(a)}
 }
 
-// deliverEarly records a delivery that arrived before the write was acknowledged or, for a write of another worker
-// (others is true), before the notice of the acknowledgement. The caller holds mu.
+// deliverEarly records a delivery that arrived before the acknowledgement of the write. If others is true, the write is
+// another worker's, and the delivery arrived before that worker's notice (load.Ack). The caller holds mu.
 func (w *write) deliverEarly(a receipt, others bool) delivery {
 	if w.rv != 0 && w.rv != a.rv {
 		return delivery{foreign: true}
@@ -96,7 +96,7 @@ func (w *write) mark(watch int) bool {
 }
 
 func (w *write) duplicate() delivery {
-	if w.state.Load() == givenUp { // given up in the meantime
+	if w.state.Load() == givenUp { // the ledger gave up the write after the caller's check
 		w.stats.late.Add(1)
 		return delivery{}
 	}
@@ -111,7 +111,7 @@ func (w *write) reorder(a receipt) bool {
 	return a.older
 }
 
-// stamp appends the stamp of the write with the given number.
+// stamp appends the stamp of write seq to b.
 func (l *ledger) stamp(b []byte, seq int64) []byte {
 	b = append(append(b, l.id...), ':')
 	return strconv.AppendInt(b, seq, 10)

@@ -46,13 +46,13 @@ func kindOf(value []byte) eventKind {
 // event contains the values that a scanner reads from one watch event, one object or one list.
 type event struct {
 	kind eventKind
-	// rv is object.metadata.resourceVersion; 0 if absent or not a number.
+	// rv is object.metadata.resourceVersion; 0 if it is absent or not a number.
 	rv uint64
 	// code is object.code: the HTTP status of an ERROR event.
 	code int
 	// ends means that the event is the bookmark that ends the initial events of a WatchList.
 	ends bool
-	// name and namespace are hashes of the object's name and namespace; 0 if absent or empty.
+	// name and namespace are hashes of the object's name and namespace. They are 0 for an absent or empty name.
 	name, namespace uint64
 	// stamp is the value of StampAnnotation, valid until take returns.
 	stamp []byte
@@ -64,12 +64,12 @@ func (e *event) key() uint64 { return e.name ^ bits.RotateLeft64(e.namespace, 32
 // eventSink receives the events that a scanner finds. If take returns an error, the scanner stops.
 type eventSink interface{ take(*event) error }
 
-// scanner finds the events in a stream that arrives in pieces of any size. It keeps only a few values of an event, so
+// scanner finds the events in a stream that arrives in chunks of any size. It keeps only a few values of an event, so
 // its memory does not depend on the size of objects.
 type scanner interface {
-	// feed reads the next piece. After an error, the scanner must be reset.
+	// feed reads the next bytes. After an error, the scanner must be reset.
 	feed(p []byte) error
-	// idle reports whether the stream may end here, that is, between two events.
+	// idle reports whether the scanner is between two events, so that the stream may end.
 	idle() bool
 	reset()
 }
@@ -123,7 +123,8 @@ func parseVersion(b []byte) (v uint64) {
 	return v
 }
 
-// level is the nesting level of the object that is being read, from the outside to the inside.
+// level is the nesting level of the object that the scanner is reading. The levels are in order from the outermost to
+// the innermost.
 type level uint8
 
 const (
@@ -146,7 +147,7 @@ const (
 	fieldStamp
 	fieldEnds
 	fieldDescend // the object at the next level
-	// fieldEncoding exists only in protobuf.
+	// fieldEncoding is the encoding of an object, which only protobuf contains.
 	fieldEncoding
 	fieldKey   // of an annotation
 	fieldValue // of the annotation with the key read last
@@ -195,7 +196,7 @@ func annotation(key []byte) field {
 	return noField
 }
 
-// set stores the encoded value of a field. An empty text means that the field has no value.
+// set stores the value of the field f. text is the encoded value; an empty text means that there is no value.
 func (e *event) set(f field, text []byte) {
 	switch f {
 	case fieldType:

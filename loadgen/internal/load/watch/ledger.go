@@ -8,21 +8,21 @@ import (
 )
 
 // ledger records a sequence of measured writes: which writes were acknowledged, and which watches have delivered each
-// write. It uses no clock and no I/O. All times are relative to a time that the caller chooses.
+// write. It uses no clock and no I/O. All times are relative to one time that the caller chooses.
 //
-// Rules of delivery: resourceVersions of one resource are comparable integers, in the order of the writes. A write
-// that was acknowledged with version r must be delivered, exactly once, by every watch that was established from a
-// version below r. It does not matter when the watch was established, because a watch delivers all changes after the
-// version at which it starts. A disconnected watch must deliver the write too: it resumes from the last version that
-// it saw. After a 410, a watch must list again, and the list contains the state without the changes in between. The
-// ledger counts those changes as lost, because it measures events that were not delivered.
+// Rules of delivery: resourceVersions of one resource are comparable integers, in the order of the writes. A write that
+// was acknowledged with version r must be delivered, exactly once, by every watch that was established from a version
+// below r. It does not matter when the watch was established, because a watch delivers all changes after its first
+// version. A disconnected watch must deliver the write too: it resumes from the last version that it saw. After a 410,
+// a watch must list again. The list does not contain the changes that led to the current state, so the ledger counts
+// their deliveries as lost.
 //
 // A write that was not acknowledged (timeout, lost connection, 409, 429, 5xx) may or may not have been executed. Its
 // delivery is neither expected nor an error.
 //
-// Memory: the ledger is a ring of the latest writes, with one bit per watch in each write: size x (watches/8 + 100)
-// bytes, or 360 KB for 1,024 writes and 2,000 watches. When a new write needs the place of an old write, the ledger
-// gives up the old write: its missing deliveries count as lost, and later deliveries as Late. If the old write is
+// Memory: the ledger is a ring of the latest writes, with one bit per watch in each write. It takes size x (watches/8 +
+// 100) bytes: 360 KB for 1,024 writes and 2,000 watches. When a new write needs the place of an old write, the ledger
+// gives up the old write: missing deliveries count as lost, and those that arrive later as Late. If the old write is
 // still in flight, it stays, and the new write is not sent.
 //
 // Cost: the delivery of an acknowledged write takes no lock. It looks up the write and sets the watch's bit. A write
@@ -32,12 +32,12 @@ type ledger struct {
 	watches *roster
 	slots   []atomic.Pointer[write]
 	step    int64 // difference between the numbers of consecutive writes; 0 means 1
-	// present and lost are set only in a ledger for the writes of another worker. present returns the deliveries of
-	// the current phase. lost counts the deliveries that the ledger has given up.
+	// A ledger for this worker's own writes does not use present and lost. present returns the statistics of the
+	// current phase. lost counts the deliveries that the ledger has given up.
 	present func() *deliveries
 	lost    *atomic.Int64
 
-	// closed is set at the end of the load. Watches need not deliver writes that are acknowledged afterwards.
+	// closed is true after the end of the load. Watches need not deliver writes that are acknowledged later.
 	closed atomic.Bool
 	mu     sync.Mutex
 	acks   map[*deliveries]int64 // number of acknowledged writes, by phase
@@ -46,29 +46,29 @@ type ledger struct {
 type write struct {
 	seq   int64
 	stats *deliveries
-	seen  []atomic.Uint64 // a bit for each watch
+	seen  []atomic.Uint64 // one bit for each watch: it has delivered the write
 
 	// state is the earliest possible time of the acknowledgement, or inFlight, unknown or givenUp.
 	state atomic.Int64
 	mu    sync.Mutex
-	// rv is the version of the write, learned from its acknowledgement or from an earlier delivery. It is guarded by mu
-	// while the write is in flight.
+	// rv is the version of the write, learned from its acknowledgement or from an earlier delivery. It is 0 if not
+	// known. While the write is in flight, mu guards it.
 	rv uint64
-	// ackLate is the maximum delay of the acknowledgement that the generator itself caused.
+	// ackLate is the maximum time by which the generator itself delayed the acknowledgement.
 	ackLate time.Duration
 	// early and earlySlow count deliveries before the acknowledgement, to normal and to slow watches.
 	early, earlySlow int64
-	// pending and uncertain are for writes of another worker. pending contains the deliveries that arrived before the
-	// notice of the acknowledgement. uncertain is the maximum error of the time in the notice.
+	// pending and uncertain are for writes of another worker. pending contains the deliveries that arrived before that
+	// worker's notice (load.Ack). uncertain is the maximum error of the time in the notice.
 	pending   []pending
 	uncertain time.Duration
 
-	// counting guards the fields below. Once all watches have delivered a write, its deliveries are counted again
-	// only after another watch has joined.
+	// counting guards given, whole and joined. Once all watches have delivered a write, tally counts its deliveries
+	// again only after another watch has joined.
 	counting sync.Mutex
 	given    int64 // number of deliveries given up so far
-	whole    int64 // number of expected deliveries if all of them have arrived, otherwise 0
-	joined   int64 // roster.joins when whole was set
+	whole    int64 // number of deliveries, if all expected ones have arrived; otherwise 0
+	joined   int64 // result of roster.joins when whole was set
 }
 
 const (
@@ -86,8 +86,8 @@ func (l *ledger) slot(seq int64) *atomic.Pointer[write] {
 }
 
 // begin records a write before it is sent. Call it in the order of seq. It returns false if the write whose place is
-// needed is still in flight. Otherwise it gives up that write and returns the number of its missing deliveries, which
-// are now lost.
+// needed is still in flight. Otherwise it gives up the old write and returns the number of its missing deliveries,
+// which are now lost.
 func (l *ledger) begin(seq int64, stats *deliveries) (given int64, ok bool) {
 	slot := l.slot(seq)
 	if old := slot.Load(); old != nil {
@@ -105,8 +105,8 @@ func (l *ledger) newWrite(seq int64, stats *deliveries) *write {
 	return &write{seq: seq, stats: stats, seen: make([]atomic.Uint64, (l.watches.size()+63)/64)}
 }
 
-// close gives up a write and returns the number of its missing deliveries. It sets all bits of the write, so that a
-// concurrent delivery is either counted by close or finds that the write was given up.
+// close gives up a write and returns the number of its missing deliveries. It sets all bits of the write. So a
+// concurrent delivery either is counted by close, or finds that the write was given up.
 func (l *ledger) close(w *write) (given int64) {
 	if w.state.Swap(givenUp) <= 0 {
 		return 0
@@ -125,8 +125,8 @@ func (l *ledger) close(w *write) (given int64) {
 	return w.giveUp(expected - delivered)
 }
 
-// ack records that a write was acknowledged with version rv, at the time at or up to late earlier. It returns how
-// many deliveries to normal and to slow watches had arrived before.
+// ack records that write seq was acknowledged with version rv. The time of the acknowledgement is at, or up to late
+// earlier. ack returns how many deliveries to normal and to slow watches had arrived before that.
 func (l *ledger) ack(seq int64, rv uint64, at, late time.Duration) (early, earlySlow int64) {
 	w := l.slot(seq).Load()
 	w.mu.Lock()
@@ -136,8 +136,7 @@ func (l *ledger) ack(seq int64, rv uint64, at, late time.Duration) (early, early
 		return 0, 0
 	}
 	if w.rv != 0 && w.rv != rv {
-		// The early deliveries belong to a write by another client, which changed the same object and did not change
-		// the stamp.
+		// The early deliveries belong to a write by another client. It changed the same object and kept the stamp.
 		for i := range w.seen {
 			w.seen[i].Store(0)
 		}
@@ -163,15 +162,15 @@ func (l *ledger) fail(seq int64) {
 	w.mu.Unlock()
 }
 
-// acknowledged returns the number of acknowledged writes of the phase with the given statistics.
+// acknowledged returns the number of acknowledged writes in the phase with the given statistics.
 func (l *ledger) acknowledged(stats *deliveries) int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.acks[stats]
 }
 
-// tally returns how many watches must deliver a write, and how many of them have delivered it. It calls missing,
-// unless that is nil, with the watches that have not, as bits of 64 watches at a time. The caller holds counting.
+// tally returns how many watches must deliver a write, and how many of them have delivered it. If missing is not nil,
+// tally calls it with the other watches, as words of 64 bits with one bit per watch. The caller holds counting.
 func (l *ledger) tally(w *write, missing func(word int, watches uint64)) (expected, delivered int64) {
 	if w.state.Load() <= 0 {
 		return 0, 0
@@ -194,8 +193,8 @@ func (l *ledger) tally(w *write, missing func(word int, watches uint64)) (expect
 	return expected, delivered
 }
 
-// count returns the numbers of expected and of actual deliveries of the writes in the ring that belong to one phase,
-// or of all writes in the ring if stats is nil. It passes missing to tally.
+// count returns the numbers of expected and of actual deliveries of the writes in the ring. It counts the writes of one
+// phase or, if stats is nil, of all phases. It passes missing to tally.
 func (l *ledger) count(stats *deliveries, missing func(word int, watches uint64)) (expected, delivered int64) {
 	for i := range l.slots {
 		w := l.slots[i].Load()
@@ -210,7 +209,7 @@ func (l *ledger) count(stats *deliveries, missing func(word int, watches uint64)
 	return expected, delivered
 }
 
-// awaited returns the number of missing deliveries that the ledger has not given up.
+// awaited returns the number of deliveries that have not arrived and that the ledger has not given up.
 func (l *ledger) awaited() (n int64) {
 	for i := range l.slots {
 		if w := l.slots[i].Load(); w != nil {
@@ -223,7 +222,7 @@ func (l *ledger) awaited() (n int64) {
 	return n
 }
 
-// giveUp gives up all missing deliveries. It returns how many of them it had not given up before.
+// giveUp gives up all missing deliveries. It returns how many of them were not given up before.
 func (l *ledger) giveUp() (given int64) {
 	for i := range l.slots {
 		if w := l.slots[i].Load(); w != nil {
@@ -236,7 +235,7 @@ func (l *ledger) giveUp() (given int64) {
 	return given
 }
 
-// giveUp records that the given number of missing deliveries of w is given up. It returns how many of them are new.
+// giveUp gives up the given number of missing deliveries of w. It returns how many of them were not given up before.
 // The caller holds counting.
 func (w *write) giveUp(missing int64) (given int64) {
 	given = max(missing-w.given, 0)

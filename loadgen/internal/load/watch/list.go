@@ -13,13 +13,13 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 )
 
-// Limits of the list before the first watches. This list is not measured. It is retried while the server is
+// Limits of the list before the first watches. Its requests are not measured, and are retried while the server is
 // overloaded or unreachable.
 const (
 	listTimeout  = time.Minute
 	listAttempts = 8
 	listBackoff  = 250 * time.Millisecond
-	// keptRefusal is the number of bytes of an unsuccessful response that are kept for the error message.
+	// keptRefusal is the maximum number of bytes of an unsuccessful response that are kept for the error message.
 	keptRefusal = 4 << 10
 )
 

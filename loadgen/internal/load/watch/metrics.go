@@ -12,7 +12,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
-// collector exposes the metrics of a load of kind "watches", with the label "load". At each scrape it adds up the
+// collector exposes the metrics of a load of kind "watches", with the label "load". At each scrape, it adds up the
 // counts of all connections.
 type collector struct{ set *Watches }
 
@@ -71,8 +71,8 @@ func (m exposedMetric) Write(out *dto.Metric) error {
 }
 
 // exposed is a Prometheus histogram with the buckets of metricopts.Latency: classic buckets from 1 ms to 64 s, each
-// twice as wide as the previous one, and native buckets with a factor of 1.1. Unlike a histogram of client_golang, it
-// can record the same value many times in one call.
+// twice as wide as the previous one, and native buckets with a factor of 1.1. In contrast to a histogram of
+// client_golang, one call can record the same value many times.
 type exposed struct {
 	since time.Time
 
@@ -85,8 +85,8 @@ type exposed struct {
 }
 
 const (
-	// Bucket i of schema 3 contains values above 2^((i-1)/8) and up to 2^(i/8) seconds. Schema 3 is the coarsest
-	// schema with a factor of at most 1.1. The buckets cover 1 us to 18 hours.
+	// In schema 3, bucket i contains the values above 2^((i-1)/8) and up to 2^(i/8) seconds. Schema 3 is the coarsest
+	// schema in which a bucket is at most 1.1 times as wide as the previous one. The buckets cover 1 us to 18 hours.
 	nativeSchema = 3
 	nativeLow    = -160
 	nativeHigh   = 128
@@ -126,7 +126,7 @@ func (h *exposed) observe(d time.Duration, n int64) {
 
 func classicEdge(i int) float64 { return math.Ldexp(0.001, i) }
 
-// nativeBucket returns the index of the native bucket for a value. It corrects rounding errors of the logarithm.
+// nativeBucket returns the index of the native bucket for a value. It corrects the rounding error of the logarithm.
 func nativeBucket(v float64) int {
 	edge := func(i int) float64 { return math.Exp2(float64(i) / (1 << nativeSchema)) }
 	i := int(math.Ceil(math.Log2(v) * (1 << nativeSchema)))

@@ -8,11 +8,11 @@ import (
 )
 
 // With several workers, the watches of each worker must also deliver the writes of the other workers. So each worker
-// has a ledger for the writes of every other worker. It records such a write when the first delivery or the notice of
-// the acknowledgement arrives, whichever is earlier. It keeps the times of deliveries that arrive before the notice.
-// All deliveries belong to the phase in which the write was recorded.
+// has a ledger for the writes of every other worker. The ledger records a write at its first delivery or at the notice
+// of its acknowledgement (load.Ack), whichever is earlier. It keeps the times of deliveries that arrive before the
+// notice. All deliveries belong to the phase in which the write was recorded.
 
-// pending is a delivery of another worker's write that arrived before the notice of the acknowledgement.
+// pending is a delivery of another worker's write that arrived before that worker's notice of the acknowledgement.
 type pending struct {
 	watch    int
 	slow     bool
@@ -59,9 +59,9 @@ func (c *Changes) Learn(a load.Ack) {
 	w.see(a.RV)
 }
 
-// find returns the write at the place of seq in the ring, which may be newer than seq. A ledger for another worker's
-// writes first records write seq, unless the ring has that write or a newer one. In a worker's ledger for its own
-// writes, find returns nil if the place is empty.
+// find returns the write at the place of seq in the ring, which may be older or newer than seq, or nil if the place is
+// empty. In a ledger for another worker's writes, find first records write seq, unless the ring has that write or a
+// newer one at the place.
 func (l *ledger) find(seq int64) *write {
 	w := l.slot(seq).Load()
 	if l.present == nil || w != nil && seq <= w.seq {
@@ -74,7 +74,7 @@ func (l *ledger) find(seq int64) *write {
 		return w
 	}
 	if w != nil {
-		// There was no notice of an acknowledgement, so treat the write as not acknowledged.
+		// If no notice of an acknowledgement has arrived, treat the write as not acknowledged.
 		w.state.CompareAndSwap(inFlight, unknown)
 		l.lost.Add(l.close(w))
 	}
@@ -83,9 +83,9 @@ func (l *ledger) find(seq int64) *write {
 	return w
 }
 
-// learn records that a write of another worker was acknowledged at the time at, with an error of at most uncertain.
-// It returns the latencies of the deliveries to normal watches that arrived before the notice, and the number of
-// deliveries to slow watches, whose latencies are not measured.
+// learn records that write seq of another worker was acknowledged at the time at, with an error of at most uncertain.
+// early contains the latencies of the deliveries to normal watches that arrived before the notice. slow is the number
+// of such deliveries to slow watches, whose latencies are not measured.
 func (l *ledger) learn(seq int64, rv uint64, at, late, uncertain time.Duration) (early []time.Duration, slow int64) {
 	w := l.find(seq)
 	if w == nil || w.seq != seq {

@@ -11,7 +11,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 )
 
-// Time limits for the server to answer a request, and to end a watch after its timeout. client-go waits forever.
+// Time limits for the server to answer a request, and to end a watch after its timeout. client-go has no such limits.
 const (
 	answerTimeout = time.Minute
 	endGrace      = time.Minute
@@ -19,11 +19,11 @@ const (
 
 var errOverdue = errors.New("the API server did not answer in time, or did not end the watch after its timeout")
 
-// requests contains the common parts of all requests of the watches.
+// requests contains the common fields of all requests that the watches send.
 type requests struct {
 	path      string // path of the collection, including a gateway's prefix
 	selector  string // "&labelSelector=...", or empty
-	watchType string // Accept headers
+	watchType string // Accept header of watches
 	listType  string
 	encoding  string // scenario.Load.Encoding
 }
@@ -66,8 +66,8 @@ func newRequests(prefix string, w *Watches) requests {
 	return r
 }
 
-// accept returns the Accept headers for watches and lists, as in client-go's typed and metadata clients. In contrast
-// to them, each header names only one encoding, so that the server cannot answer in another one unnoticed.
+// accept returns the Accept headers for watches and lists, as in client-go's typed and metadata clients. Unlike in
+// client-go, each header names only one encoding, so that the server cannot answer in another one unnoticed.
 func accept(encoding, form string) (watch, list string) {
 	as := func(kind string) string {
 		if form != "metadata" {

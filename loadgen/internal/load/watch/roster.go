@@ -15,8 +15,8 @@ type roster struct {
 
 	mu         sync.RWMutex
 	from       []uint64 // by watch
-	joined     []uint64 // a bit for each watch, set once it was established
-	newest     uint64   // the newest version in from
+	joined     []uint64 // one bit for each watch, set when it was first established
+	newest     uint64   // the highest version in from
 	generation int64
 }
 
@@ -26,7 +26,7 @@ func newRoster(count int) *roster {
 
 func (r *roster) size() int { return r.count }
 
-// join records that a watch was established for the first time, at version rv.
+// join records that a watch was established for the first time, starting at version rv.
 func (r *roster) join(watch int, rv uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -43,12 +43,12 @@ func (r *roster) joins() int64 {
 	return r.generation
 }
 
-// each calls f with the watches that must deliver a write of version rv, as bits of 64 watches at a time.
+// each calls f with the watches that must deliver a write of version rv, as words of 64 bits with one bit per watch.
 func (r *roster) each(rv uint64, f func(word int, owing uint64)) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	for word, owing := range r.joined {
-		if r.newest >= rv { // some watches started at or after rv
+		if r.newest >= rv { // at least one watch started at rv or a later version
 			for all := owing; all != 0; all &= all - 1 {
 				if bit := bits.TrailingZeros64(all); r.from[64*word+bit] >= rv {
 					owing &^= 1 << bit
@@ -62,7 +62,7 @@ func (r *roster) each(rv uint64, f func(word int, owing uint64)) {
 // deliveries contains the counts and latencies of all deliveries of one phase's writes.
 type deliveries struct {
 	delivery, external *latency.Histogram
-	// expected and delivered count the deliveries of writes that have left the ring. The ledger counts the deliveries
+	// expected and delivered are for writes that are no longer in the ledger's ring. The ledger counts the deliveries
 	// of writes in the ring.
 	expected, delivered         atomic.Int64
 	duplicated, reordered, late atomic.Int64
@@ -71,14 +71,14 @@ type deliveries struct {
 	once    sync.Once
 	slowest []atomic.Int64 // by watch: latency of the slowest delivery plus 1 ns, or 0 without a delivery
 	mu      sync.Mutex
-	lost    []int64 // by watch: lost deliveries of writes that have left the ring
+	lost    []int64 // by watch: lost deliveries of writes that are no longer in the ring
 }
 
 func newDeliveries() *deliveries {
 	return &deliveries{delivery: latency.New(longestDelivery), external: latency.New(longestDelivery)}
 }
 
-// ready allocates the counts by watch at its first call. It is called for each write of the phase.
+// ready allocates slowest and lost at its first call. The ledger calls it for each write of the phase.
 func (d *deliveries) ready(watches int) {
 	d.once.Do(func() {
 		d.mu.Lock()
@@ -87,14 +87,15 @@ func (d *deliveries) ready(watches int) {
 	})
 }
 
-// slow updates the slowest delivery of a watch. Calls for the same watch must not be concurrent.
+// slow records the latency of a delivery, if it is the slowest of the watch. Calls for the same watch must not be
+// concurrent.
 func (d *deliveries) slow(watch int, after time.Duration) {
 	if own := &d.slowest[watch]; own.Load() <= int64(after) {
 		own.Store(int64(after) + 1)
 	}
 }
 
-// lose counts one lost delivery for each watch whose bit is set.
+// lose counts one lost delivery for each watch whose bit in watches is set.
 func (d *deliveries) lose(word int, watches uint64) {
 	if watches == 0 {
 		return

@@ -13,9 +13,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/load/arrival"
 )
 
-// Run opens the watches and keeps them open until ctx ends. It fails if the list before the first watches fails. At
-// the end it records the number of open watches, and closes the ledgers and the connections. Call Drain before ctx
-// ends. Otherwise events that have not arrived yet count as lost.
+// Run opens the watches and keeps them open until ctx ends. It fails if the list before the first watches fails. At the
+// end it records the number of open watches, and closes the ledgers and the connections. Call Drain before ctx ends;
+// otherwise deliveries that have not arrived yet count as lost.
 func (w *Watches) Run(ctx context.Context) error {
 	defer w.closeConnections()
 	w.mu.Lock()
@@ -76,7 +76,7 @@ func (w *Watches) end() {
 	w.running.end = time.Now()
 }
 
-// begin adds each watch to the openers' queue when it is due.
+// begin adds each watch to the queue of the openers when its arrival is due.
 func (w *Watches) begin(ctx context.Context) {
 	start := load.StartOf(ctx)
 	for i := range w.watchers {
@@ -97,7 +97,7 @@ func (w *Watches) begin(ctx context.Context) {
 	}
 }
 
-// state returns the kind of request with which a watch without a known version reads the state.
+// state returns the kind of request with which a watch that knows no version reads the current state.
 func (w *Watches) state() listwatch.Question {
 	if w.load.Start == "watchList" && !w.listFirst.Load() {
 		return listwatch.WatchList
@@ -121,8 +121,8 @@ func (w *Watches) closeConnections() {
 	w.gather()
 }
 
-// eachOpeners is the number of openers if each watch has its own connection. There are several, because an opener
-// waits for the network while it dials. With shared connections there is one opener.
+// eachOpeners is the number of opener goroutines if each watch has its own connection. One would not suffice, because
+// it waits for the network while it dials. With shared connections there is one opener.
 const eachOpeners = 16
 
 // opener opens the streams of watches, one after another.
@@ -189,13 +189,13 @@ func (o *opener) openOwn(ctx context.Context, v *watcher, s *h2conn.Stream, t *h
 }
 
 const (
-	// lookAfter is the interval between checks for watches past their deadline.
+	// lookAfter is the interval at which endOverdue looks for streams past their deadline.
 	lookAfter = 5 * time.Second
 	giveBack  = 100 * time.Millisecond
 )
 
-// endOverdue regularly ends overdue streams until ctx ends. It checks all watches, because a timer for each stream
-// would cost more.
+// endOverdue ends streams past their deadline, until ctx ends. It regularly checks all watches, because a timer for
+// each stream would cost more.
 func (w *Watches) endOverdue(ctx context.Context) {
 	for apiclient.Pause(ctx, lookAfter) {
 		w.overdue(w.now())
@@ -217,7 +217,7 @@ func (w *Watches) overdue(now time.Duration) {
 func (w *Watches) slowDown(ctx context.Context) {
 	begin, given := w.now(), int64(0)
 	for apiclient.Pause(ctx, giveBack) {
-		// Compute the amount from the clock, because ticks may be late.
+		// Compute the number of bytes from the clock, because ticks may be late.
 		due := int64(float64(w.load.Slow.BytesPerSecond) * (w.now() - begin).Seconds())
 		for i := range w.watchers {
 			v := &w.watchers[i]

@@ -17,16 +17,17 @@ type tokens interface {
 	Reset()
 }
 
-// jsonScanner reads watch events, lists or objects in JSON or CBOR. It accepts what encoding/json accepts, with two
-// restrictions: a document must be an object, and the values that it keeps must be short.
+// jsonScanner reads watch events, lists or objects in JSON or CBOR. It accepts all documents that encoding/json
+// accepts, with two exceptions: a document must be an object, and the values that the scanner keeps must not be too
+// long.
 type jsonScanner struct {
 	sink eventSink
-	root level // of the outermost object
+	root level // level of the outermost object
 	text tokens
 
 	ev    event
-	level level // of the object being read
-	field field // of the key just read
+	level level // level of the object that is being read
+	field field // field of the last key
 }
 
 func newJSONEvents(sink eventSink) *jsonScanner { return newJSON(sink, levelEvent) }
@@ -97,8 +98,8 @@ func (s *jsonScanner) feed(p []byte) error {
 	return nil
 }
 
-// key handles an object key. If the value is needed, the scanner will keep it, instead of an earlier value of the
-// same key.
+// key handles an object key. If its value is needed, the scanner keeps it. A later value replaces an earlier value of
+// the same key.
 func (s *jsonScanner) key(text []byte) {
 	s.field = fieldOf(s.level, text)
 	switch s.field {

@@ -3,9 +3,9 @@ package watch
 import "github.com/stormglass/stormglass/loadgen/internal/apiclient/listwatch"
 
 // protoScanner reads a stream of watch events, or one list, in protobuf. It accepts what apimachinery's generated
-// decoders accept (see the fuzz test), and skips unneeded fields by their length. It rejects what Kubernetes never
-// writes: a message that occurs twice, groups, an object with another encoding, an annotation's value before its key,
-// and long values of the fields that it reads.
+// decoders accept (see the fuzz test), and skips unneeded fields by their length. It rejects input that Kubernetes
+// never writes, such as a message that occurs twice, an object in another encoding, an annotation's value before its
+// key, and too long values of the fields that it reads.
 type protoScanner struct {
 	sink eventSink
 	root protoLevel
@@ -14,14 +14,14 @@ type protoScanner struct {
 	state protoState
 	level protoLevel
 	left  [protoLevels]uint64 // remaining bytes of each open message
-	had   [protoLevels]bool   // messages that have occurred in this event
-	value uint64              // of the number being read
-	count uint8               // number of its bytes read so far
+	had   [protoLevels]bool   // whether each message has occurred in this event
+	value uint64              // value of the number that is being read
+	count uint8               // number of bytes of value that were read
 	field field
-	need  uint64 // remaining bytes of a string, or of data to skip
-	entry field  // field for the annotation's key
-	named bool   // the key was read
-	// partial contains the part of the current string that has arrived.
+	need  uint64 // remaining bytes of a string that is being read, or of data to skip
+	entry field  // field for the value of the current annotation
+	named bool   // the key of the current annotation was read
+	// partial contains the bytes of the current string that have arrived.
 	partial []byte
 }
 
@@ -193,7 +193,7 @@ func (s *protoScanner) tag(v uint64) error {
 	return nil
 }
 
-// content begins to read the content of a field, which is n bytes long.
+// content begins to read the content of a field. The content is n bytes long.
 func (s *protoScanner) content(n uint64) error {
 	if n > s.left[s.level] {
 		return malformed("a field of %d bytes where %d are left", n, s.left[s.level])
@@ -243,7 +243,7 @@ func (s *protoScanner) content(n uint64) error {
 	return s.ended()
 }
 
-// kept reads the next bytes of a needed string. It returns the number of bytes read.
+// kept reads bytes of a string that the scanner needs. It returns the number of bytes read.
 func (s *protoScanner) kept(p []byte) (int, error) {
 	n := int(min(s.need, uint64(len(p))))
 	token := p[:n]
@@ -262,7 +262,7 @@ func (s *protoScanner) kept(p []byte) (int, error) {
 	return n, s.ended()
 }
 
-// ended closes the messages that have no bytes left.
+// ended ends all open messages that have no bytes left.
 func (s *protoScanner) ended() error {
 	for s.state == inTag && s.left[s.level] == 0 {
 		if s.level > s.root {

@@ -1,6 +1,7 @@
 package watch
 
-// protoLevel is the nesting level of the message that is being read, from the outside to the inside.
+// protoLevel is the nesting level of the message that the scanner is reading. The levels are in order from the
+// outermost to the innermost.
 type protoLevel uint8
 
 const (
@@ -13,7 +14,7 @@ const (
 	protoLevels
 )
 
-// protoFields maps the numbers of the needed fields in generated.proto to their meaning, by message.
+// protoFields maps field numbers in generated.proto to the fields that the scanner needs, for each message.
 var protoFields = [protoLevels][13]field{
 	protoEvent:     {1: fieldType, 2: fieldDescend},
 	protoExtension: {1: fieldDescend},
@@ -23,7 +24,7 @@ var protoFields = [protoLevels][13]field{
 	protoEntry:     {1: fieldKey, 2: fieldValue},
 }
 
-// meaning returns the meaning of the field with the given number in the current message.
+// meaning returns the field that the given field number means in the current message.
 func (s *protoScanner) meaning(number int32) field {
 	switch {
 	case s.level == protoMetadata && s.root == protoEnvelope: // a ListMeta

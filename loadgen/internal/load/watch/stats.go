@@ -13,7 +13,7 @@ import (
 // tally contains the counts of one or more read loops since the previous call of take.
 type tally struct {
 	events, bookmarks, bytes int64
-	// delivered counts first deliveries of acknowledged writes.
+	// delivered counts the first deliveries of acknowledged writes.
 	delivered int64
 }
 
@@ -24,14 +24,13 @@ func (t *tally) add(o tally) {
 	t.delivered += o.delivered
 }
 
-// rare contains counts that change so rarely that they are not kept per connection.
+// rare contains counts that change rarely, so that all connections can share them.
 type rare struct {
 	malformed, reconnects, relists atomic.Int64
 	// duplicated and reordered count events that are not deliveries of measured writes.
 	duplicated, reordered atomic.Int64
 }
 
-// watchStats contains the statistics of one phase.
 type watchStats struct {
 	*deliveries // of the phase's writes
 	rare
@@ -70,7 +69,7 @@ func (s *watchStats) fail(o load.Outcome, message string) {
 	s.refusals[message]++
 }
 
-// failed returns the number of failed attempts, the numbers by kind of failure, and the numbers by refusal message.
+// failed returns the number of failed attempts: all of them, by kind of failure, and by the server's message.
 func (s *watchStats) failed() (all int64, byKind, refusals map[string]int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -90,8 +89,8 @@ type totals struct {
 	relists, reconnects, malformed int64
 }
 
-// sums returns the counts of a phase, and the distribution of the slowest delivery of each watch. Call gather before,
-// so that the counts are current.
+// sums returns the counts of a phase, and the distribution of the slowest delivery of each watch. Call gather first, so
+// that the counts are current.
 func (w *Watches) sums(s *watchStats) (result.Watches, *latency.Histogram) {
 	slowest, lost := s.perWatch()
 	expected, delivered := s.expected.Load(), s.delivered.Load()

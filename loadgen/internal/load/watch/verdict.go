@@ -10,7 +10,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 )
 
-// End handles the end of the stream, or of a failed attempt to open the stream. It schedules the next attempt.
+// End handles the end of the stream, or a failed attempt to open the stream. It schedules the next attempt.
 func (v *watcher) End(err error) {
 	w := v.set
 	v.deadline.Store(0)
@@ -40,7 +40,7 @@ func (v *watcher) End(err error) {
 	v.timer.Store(time.AfterFunc(delay, func() { w.queue <- v }))
 }
 
-// verdict counts how an attempt ended, and returns the wait before the next attempt. up reports whether the watch was
+// verdict counts how an attempt ended, and returns the wait before the next attempt. up means that the watch was
 // established.
 func (v *watcher) verdict(err error, up bool) time.Duration {
 	w, stats := v.set, v.set.phases.Now()
@@ -71,7 +71,8 @@ func (v *watcher) verdict(err error, up bool) time.Duration {
 	return wait
 }
 
-// message returns the status and the server's message of a refusal, or "" if there was no refusal or it had no body.
+// message returns the status and the server's message of a refusal, or "" if there was no refusal or the refusal had no
+// body.
 func (v *watcher) message() string {
 	if v.refusal == nil || len(v.refused) == 0 {
 		return ""
@@ -85,7 +86,7 @@ func outcomeOf(err error) load.Outcome {
 	case ok:
 		return load.Outcome(refused.Status)
 	case err == nil:
-		return load.Truncated // the stream ended in order before the watch was established
+		return load.Truncated // the stream ended without an error before the watch was established
 	case errors.Is(err, errOverdue):
 		return load.TimedOut
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // watcher is one watch, including all its reconnections. It is the handler of its streams and has no goroutine. The
-// opener's goroutine and the read loop use the fields in turn; the connection and the queue order their accesses.
+// opener and the read loop never use its fields at the same time: the queue and the connection synchronize them.
 type watcher struct {
 	set        *Watches
 	id         int
@@ -27,17 +27,17 @@ type watcher struct {
 	intended time.Duration
 
 	joined bool // recorded in the roster: the watch must deliver writes
-	timed  bool // the opening latency was recorded
+	timed  bool // the opening latency has been recorded
 
 	machine   listwatch.Machine
 	asked     listwatch.Question
-	relisting bool // the state must be read again because of a 410
+	relisting bool // because of a 410, the state must be read again
 	up        bool // established, and counted as open
 	listing   bool // the initial events of a WatchList are arriving
 	stream    *h2conn.Stream
 	began     time.Duration
 	events    int
-	// failed is the reason for giving up the stream, or nil if the stream was not given up.
+	// failed is the reason why the watch gave up the stream, or nil.
 	failed error
 	// refusal is a response with a status other than 200, or nil. refused is the beginning of its body.
 	refusal *listwatch.Refusal
@@ -45,8 +45,8 @@ type watcher struct {
 
 	// opening is held while an attempt is being made.
 	opening sync.Mutex
-	// current is the open stream. deadline is the time limit for its answer or its end, 0 for no limit. timer is the
-	// timer of a wait before the next attempt. Other goroutines of Watches also use these fields.
+	// current is the open stream. deadline is the time by which the stream must be answered or end; 0 means none. timer
+	// runs during a wait before the next attempt. Other goroutines of Watches also use these fields.
 	current  atomic.Pointer[h2conn.Stream]
 	deadline atomic.Int64
 	timer    atomic.Pointer[time.Timer]
@@ -122,12 +122,12 @@ func (v *watcher) established() {
 	}
 }
 
-// Data receives a piece of the stream.
+// Data receives the next bytes of the stream.
 func (v *watcher) Data(p []byte) {
 	if v.failed != nil {
 		return
 	}
-	if v.refusal != nil { // keep only the beginning of the message, because the body may never end
+	if v.refusal != nil { // keep only the beginning of the body, which may never end
 		v.refused = append(v.refused, p[:min(len(p), keptRefusal-len(v.refused))]...)
 		if len(v.refused) == keptRefusal {
 			v.giveUp(v.refusal)
@@ -146,7 +146,7 @@ func (v *watcher) Data(p []byte) {
 	}
 }
 
-// giveUp cancels the stream because of err. End is called after the current callback has returned.
+// giveUp cancels the stream because of err. The connection calls End after the current callback has returned.
 func (v *watcher) giveUp(err error) {
 	v.failed = err
 	v.stream.CancelWith(err)
@@ -183,7 +183,7 @@ func (v *watcher) take(e *event) error {
 		}
 		return nil
 	case v.listing:
-		return nil // initial state, not a change
+		return nil // part of the initial state, not a change
 	}
 	key := e.key()
 	if e.kind == deleted || len(e.stamp) == 0 || !v.deliver(e) {
@@ -234,7 +234,7 @@ func (v *watcher) foreign(e *event, key uint64) {
 	}
 }
 
-// listed handles the end of the initial events of a WatchList. The events after it are changes.
+// listed handles the end of the initial events of a WatchList. All later events are changes.
 func (v *watcher) listed(rv uint64) {
 	v.listing, v.machine.Next = false, listwatch.Watch
 	v.rv, v.key = max(v.rv, rv), 0

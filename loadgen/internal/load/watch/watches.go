@@ -22,8 +22,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Upper ends of the histograms. The opening latency of a watch includes retries, and a delivery may be delayed by a
-// reconnection.
+// Maximum values of the histograms. They are high because an opening latency includes retries, and a reconnection may
+// delay a delivery.
 const (
 	longestOpen     = 5 * time.Minute
 	longestDelivery = 5 * time.Minute
@@ -49,17 +49,17 @@ type Watches struct {
 	share     load.Share
 	pause     *load.Pause
 	stalls    *stall.Meter
-	// queue contains the watches whose streams must be opened. It has room for all watches, so that read loops never
-	// block on it.
+	// queue contains the watches whose streams must be opened. Its capacity is the number of watches, so that read
+	// loops never block on it.
 	queue chan *watcher
 
 	newest      atomic.Uint64 // newest known resourceVersion
 	open        atomic.Int64
-	established atomic.Int64 // watches that must deliver writes
+	established atomic.Int64 // number of watches that must deliver writes
 	allOpen     chan struct{}
 	closing     atomic.Bool
 	listFirst   atomic.Bool // the server does not support WatchList
-	all         rare        // of all phases
+	all         rare        // sums over all phases
 	early, lost atomic.Int64
 
 	connectionsMu sync.Mutex
@@ -69,7 +69,7 @@ type Watches struct {
 	draw   *rand.Rand
 
 	mu      sync.Mutex
-	counted tally // of all phases
+	counted tally // sums over all phases
 	ledgers atomic.Pointer[[]*ledger]
 	running struct{ start, end time.Time }
 }
@@ -140,7 +140,7 @@ func (w *Watches) Prepare(ctx context.Context) error {
 	return nil
 }
 
-// BeginPhase begins a phase. Deliveries belong to the phase in which their write was created.
+// BeginPhase begins a phase. Deliveries belong to the phase in which the write was created.
 func (w *Watches) BeginPhase(name string, at time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -149,8 +149,8 @@ func (w *Watches) BeginPhase(name string, at time.Time) {
 	w.phases.Begin(name, at)
 }
 
-// endPhase records how many watches were due and how many were open at the end of the phase, unless the load has
-// ended before. The caller holds mu.
+// endPhase records how many watches were due and how many were open at the end of the phase. If the load has already
+// ended, endPhase does nothing. The caller holds mu.
 func (w *Watches) endPhase() {
 	if w.running.end.IsZero() {
 		now := w.phases.Now()
@@ -158,12 +158,12 @@ func (w *Watches) endPhase() {
 	}
 }
 
-// openWithin is the time within which a due watch must be open. It equals SIG Scalability's latency objective for
-// requests for single objects.
+// openWithin is the time within which a watch should be open after its arrival was due. It equals SIG Scalability's
+// latency SLO for requests for single objects.
 const openWithin = time.Second
 
-// dueBy returns how many watches must be open at the given time. The schedule starts with the load, even while the
-// list before the first watches is not answered. The caller holds mu.
+// dueBy returns how many watches should be open at the given time. The schedule starts with the load, before the answer
+// to the list that precedes the first watches. The caller holds mu.
 func (w *Watches) dueBy(at time.Time) int {
 	if w.running.start.IsZero() {
 		return 0
@@ -172,7 +172,7 @@ func (w *Watches) dueBy(at time.Time) int {
 	if elapsed < 0 {
 		return 0
 	}
-	due := min(w.pacer.Due(elapsed), int64(w.load.Count)*w.share.Step()) // of all shares
+	due := min(w.pacer.Due(elapsed), int64(w.load.Count)*w.share.Step()) // of all workers
 	return min(w.share.Part(int(due)), w.load.Count)
 }
 
@@ -183,7 +183,7 @@ func (w *Watches) gather() {
 	w.connectionsMu.Unlock()
 	var sum tally
 	for _, l := range connections {
-		over := l.over() // check before take, so that no count is missed
+		over := l.over() // check this before take, so that no count is missed
 		sum.add(l.take())
 		if over {
 			l.countSamples() // the read loop has ended and no longer does it
@@ -228,17 +228,17 @@ func (w *Watches) Backlog() int64 {
 
 const (
 	drainLook = 50 * time.Millisecond
-	// longestDrain is the maximum length of a drain, as a multiple of its quiet time. It ends a drain whose watches
-	// are repeatedly refused.
+	// longestDrain is the maximum length of Drain, as a multiple of its parameter quiet. It ends a Drain during which
+	// the server refuses watches again and again.
 	longestDrain = 12
 )
 
-// progress is a snapshot of a drain. If two successive snapshots are equal, nothing arrived between them.
+// progress is a snapshot of the counts that Drain watches. If two successive snapshots are equal, nothing arrived
+// between them.
 type progress struct{ awaited, open, events int64 }
 
-// drained returns the current progress. It counts events only while some watches are not open, because such a watch
-// may first receive initial events. When all watches are open, events may also be bookmarks or writes of other
-// clients, which are not progress.
+// drained returns the current progress. It counts events only while not all watches are open, because a watch that
+// opens may receive initial events. Later events may be bookmarks or writes of other clients, which are not progress.
 func (w *Watches) drained() (now progress) {
 	for _, l := range *w.ledgers.Load() {
 		now.awaited += l.awaited()
@@ -250,9 +250,9 @@ func (w *Watches) drained() (now progress) {
 }
 
 // Drain waits until every expected event has been delivered, until no event has arrived for the quiet time, or until
-// longestDrain times the quiet time has passed. Call it after the last write. Events that are still missing then
-// count as lost and are no longer awaited. Drain returns their number. Time in which this process did not run does
-// not count as quiet, because the process could not receive events.
+// longestDrain times the quiet time has passed. Call it after the last write. Deliveries that are still missing then
+// count as lost. Drain returns their number. Time in which this process did not run does not count as quiet, because
+// the process could not receive events.
 func (w *Watches) Drain(ctx context.Context, quiet time.Duration) (lost int64, err error) {
 	look := time.NewTicker(drainLook)
 	defer look.Stop()
@@ -307,8 +307,8 @@ func (w *Watches) Parts() []load.Part {
 	return all
 }
 
-// each calls f for every phase in which the load ran, with the sums and the distribution of the slowest delivery of
-// each watch.
+// each calls f for every phase in which the load ran, with the sums and the distribution of the watches' slowest
+// deliveries.
 func (w *Watches) each(f func(name string, r result.Watches, s *watchStats, slowest *latency.Histogram)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -339,7 +339,7 @@ func (w *Watches) AddTo(m *result.Measurements) {
 	load.AddToPhases(m, w.Results(), func(p *result.Phase, seen result.Watches) { p.Watches = append(p.Watches, seen) })
 }
 
-// see records rv if it is the newest known version. New watches start at the newest known version.
+// see sets newest to rv if that is newer. New watches start at newest.
 func (w *Watches) see(rv uint64) {
 	for {
 		known := w.newest.Load()

@@ -6,15 +6,15 @@
 //
 // At a phase boundary, the run pauses the phase's load until the Prometheus has scraped every target once more. These
 // scrapes are copied a second time with the timestamp of the boundary, so that all targets have samples at the same
-// time, as in package record. Requests of other clients between a scrape and the boundary therefore count as after the
-// boundary.
+// time, as in package record. Requests that other clients send between a scrape and the boundary therefore count as
+// sent after the boundary.
 //
 // # Reconstruction
 //
 // A query does not show when a target was scraped, so these times are taken from the samples of the metric up. A series
 // that is missing from a scrape gets a staleness marker. A counter that appears for the first time gets a 0 at the
-// previous scrape if the process was the same. up is 0 where scrapes are missing for two and a half intervals, or where
-// samples could not be copied.
+// previous scrape if the process was the same. The metric up is 0 while scrapes are missing for two and a half
+// intervals, and where samples could not be copied.
 //
 // Times are shifted by the difference between the two clocks, which is measured once.
 package promimport
@@ -53,10 +53,11 @@ type Config struct {
 	// means no credentials.
 	HTTPConfig string
 	// Jobs maps the job names of this program to values of the label job in the Prometheus, such as {"kube-apiserver":
-	// "apiserver"}. The default is the name in KubePrometheusStack, or this program's name if the Prometheus has that name
-	// instead. An empty value leaves the job out.
+	// "apiserver"}. The default is the name in KubePrometheusStack, or this program's job name if the Prometheus has
+	// only that. An empty value leaves the job out.
 	Jobs map[string]string
-	// Ours means that the Prometheus uses this program's job names, as with `loadgen observe` and `loadgen run --observe`.
+	// Ours means that the Prometheus uses this program's job names, as it does with `loadgen observe` and `loadgen run
+	// --observe`.
 	Ours bool
 	// Match is a list of PromQL matchers that select the series of the cluster, such as `cluster="prod",
 	// prometheus_replica="a"`. Empty means that all series belong to the cluster.
@@ -81,11 +82,11 @@ type Source struct {
 	api   v1.API
 	url   string            // without a password, for messages
 	jobs  map[string]string // our job names, by job name in the Prometheus
-	named map[string]string // job names in the Prometheus that the user gave, by our job name
+	named map[string]string // job names in the Prometheus, as given by the user, by our job name
 	ours  bool              // whether the Prometheus uses our job names
 	match []*labels.Matcher
 	clock func() time.Time // our clock
-	// ingestion is the maximum time from a scrape until queries return its samples. With remote write, this takes a while.
+	// ingestion is the maximum time from a scrape until queries return its samples. It is long with remote write.
 	ingestion time.Duration
 
 	targets []Target
@@ -141,8 +142,8 @@ func Transport(file string) (http.RoundTripper, error) {
 	return transport, nil
 }
 
-// httpConfig reads a file in the format of promtool's --http.config.file. It also checks the files that this file
-// names, relative to its directory, because Prometheus' client would read a device forever.
+// httpConfig reads a file in the format of promtool's --http.config.file. It also checks the files that are named in
+// it, relative to its directory: if one is a device, Prometheus' client would read it forever.
 func httpConfig(file string) (*config.HTTPClientConfig, error) {
 	data, err := userfile.Read(file, userfile.Text)
 	if err != nil {
@@ -189,7 +190,8 @@ func checkNamed(n *yaml.Node, dir string) error {
 	return nil
 }
 
-// theirJobs returns our job names by job name in the Prometheus: the names in named, and the defaults for other jobs.
+// theirJobs maps job names in the Prometheus to our job names. It uses the names in named, and the defaults for other
+// jobs.
 func theirJobs(named map[string]string) (map[string]string, error) {
 	jobs := KubePrometheusStack()
 	for ours, theirs := range named {
@@ -231,7 +233,7 @@ func parseMatch(text string) ([]*labels.Matcher, error) {
 	return matchers, nil
 }
 
-// selector returns a PromQL selector with the matchers that select the cluster and those in more.
+// selector returns a PromQL selector with the matchers that select the cluster and the matchers in more.
 func (s *Source) selector(more ...*labels.Matcher) string {
 	var parts []string
 	for _, m := range append(more, s.match...) {

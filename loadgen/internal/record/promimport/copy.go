@@ -71,8 +71,8 @@ func (s *Source) types(ctx context.Context) (map[string]model.MetricType, error)
 	return known, err
 }
 
-// withNew returns the targets of the Source and the targets that appeared during the run. A target that appeared during
-// a phase has no scrape at the phase's start, so its gates have no data for this phase.
+// withNew returns the targets of the Source and the targets that appeared during the run. If a target appeared during a
+// phase, it has no scrape at the start of the phase, so gates on the target have no data for the phase.
 func (s *Source) withNew(found map[key][]history) []Target {
 	all := slices.Clone(s.targets)
 	known := map[key]bool{}
@@ -91,7 +91,7 @@ func (s *Source) withNew(found map[key][]history) []Target {
 	return all
 }
 
-// merged returns the scrapes of a target in chronological order. A target has several histories if another of its
+// merged returns the scrapes of a target in chronological order. A target has several histories if one of its other
 // labels changed, such as the name of its pod.
 func merged(all []history) []tick {
 	var ticks []tick
@@ -112,12 +112,12 @@ type copier struct {
 	before before
 }
 
-// copied is the state of a series that is being copied.
+// copied is the state of one series while its samples are copied.
 type copied struct {
 	past
 	labels labels.Labels // in the archive
 	counts bool          // whether the series is cumulative
-	round  int           // number of the latest part that had the series
+	round  int           // number of the latest part that contains the series, counted from 1
 }
 
 func (c *copier) run(ctx context.Context) error {
@@ -151,8 +151,8 @@ func (c *copier) run(ctx context.Context) error {
 	return nil
 }
 
-// parts divides moments into parts, each copied with one query. Moments with samples of the same scrape are in the same
-// part.
+// parts divides the moments (scrapes of one target) into parts that are each copied with one query. Moments that refer
+// to the same scrape stay in one part.
 func parts(moments []moment) [][]moment {
 	var all [][]moment
 	begin := 0
@@ -167,7 +167,7 @@ func parts(moments []moment) [][]moment {
 	return all
 }
 
-// fetch queries the samples of all scrapes in a part, and the durations of these scrapes.
+// fetch queries the samples and the durations of all scrapes in a part.
 func (c *copier) fetch(ctx context.Context, part []moment, pattern string) (model.Matrix, error) {
 	var first, last int64
 	for _, m := range part {

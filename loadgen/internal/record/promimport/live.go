@@ -21,7 +21,7 @@ type Live struct{ source *Source }
 // Live returns a Live for the source.
 func (s *Source) Live() Live { return Live{s} }
 
-// Instant evaluates a PromQL expression on the series of the cluster. The expression uses our job names, the result has
+// Instant evaluates a PromQL expression on the series of the cluster. The expression uses our job names. The result has
 // the labels of the Prometheus.
 func (l Live) Instant(ctx context.Context, expr string, at time.Time) ([]archive.Sample, error) {
 	theirs := expr

@@ -30,12 +30,12 @@ type moment struct {
 // patience is the number of scrape intervals after which a scrape counts as missing.
 const patience = 2.5
 
-// moments returns the scrapes of one target, in chronological order, from shortly before the first boundary to the
-// last. The result contains the target's scrapes, shifted by the difference between the clocks; the boundaries, each
-// with the scrape that the run waited for; and, in gaps that are too long, a missing scrape for each interval.
+// moments returns the scrapes of one target in chronological order, from shortly before the first boundary to the last
+// boundary. Times are shifted by the difference between the clocks. Each boundary is added as a copy of the scrape that
+// the run waited for. Gaps that are too long get one missing scrape per interval.
 //
-// The scrape that the run waited for always comes before its boundary, and later scrapes come after it. The shifted
-// times may contradict this, because the difference between the clocks is only accurate to a few milliseconds.
+// The scrape that the run waited for always comes before its boundary, and later scrapes come after the boundary. The
+// shifted times alone may violate this order, because the measured clock difference has an error of a few milliseconds.
 func moments(ticks []tick, boundaries []boundary, ahead int64, every time.Duration) []moment {
 	if len(boundaries) == 0 {
 		return nil
@@ -75,8 +75,8 @@ func moments(ticks []tick, boundaries []boundary, ahead int64, every time.Durati
 	return all
 }
 
-// filled adds missing scrapes, one per interval, to each gap between first and end that is longer than patience
-// intervals.
+// filled fills each gap between first and end that is longer than patience intervals with one missing scrape per
+// interval.
 func filled(all []moment, first, end, every int64) []moment {
 	var out []moment
 	before := first
@@ -106,23 +106,23 @@ type past struct {
 	present bool // the last scrape had the series
 }
 
-// before is the last moment of the previous part (samples are copied in parts), with the start time of the target's process.
-// It is zero for the first part.
+// before is the last moment of the previous part (samples are copied in parts), and the start time of the process at
+// that moment. It is zero for the first part.
 type before struct {
 	moment
 	started float64 // process_start_time_seconds at that moment; 0 if unknown
 }
 
-// place assigns the samples of a series to the moments of its target, and adds a zero or a staleness marker where the
-// series begins or ends. samples and moments are in chronological order. A sample belongs to the first moment whose
-// scrape is not earlier. If a moment has several samples, place uses the last one.
+// place assigns the samples of a series to the moments of its target. It adds a zero where the series begins, and a
+// staleness marker where it ends. samples and moments are in chronological order. A sample belongs to the first moment
+// whose scrape is not earlier. If a moment has several samples, place uses the last one.
 //
-// started holds the start time of the process at each moment. place uses it because a cumulative series starts again at
-// 0 with a new process.
+// started holds the start time of the process at each moment, because a cumulative series starts again at 0 with a new
+// process.
 func place(samples []model.SamplePair, moments []moment, started []float64, b before, p *past, cumulative bool) []point {
 	var all []point
 	next := 0
-	var shown *model.SamplePair // sample at the scrape of
+	var shown *model.SamplePair // the sample of the scrape at the time `of`
 	var of int64
 	for i, m := range moments {
 		if m.of != of { // otherwise m is a boundary with the same scrape

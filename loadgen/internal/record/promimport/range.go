@@ -28,7 +28,7 @@ func (s *Source) Range(ctx context.Context, expr string, start, end time.Time, s
 		}
 	}
 	var all []archive.Series
-	of := map[model.Fingerprint]int{} // index in all
+	of := map[model.Fingerprint]int{} // index of a series in all
 	splits := mostSplits
 	for from := start; !from.After(end); from = from.Add(mostPoints * step) {
 		to := from.Add((mostPoints - 1) * step)
@@ -46,9 +46,9 @@ func (s *Source) Range(ctx context.Context, expr string, start, end time.Time, s
 // mostSplits is the maximum number of times that Range splits a query in half.
 const mostSplits = 100
 
-// unambiguous evaluates a PromQL expression over a range and skips the steps at which a target exists twice, for
-// example while a pod takes over the address of another pod. A query fails at such a step if it matches series of the
-// target one to one. unambiguous finds these steps by splitting the range in half.
+// unambiguous evaluates a PromQL expression over a range, but skips the steps at which a target exists twice, for
+// example while a pod takes over the address of another pod. At such a step, a query that matches series of the target
+// one to one fails. unambiguous finds these steps by splitting the range in half.
 func (s *Source) unambiguous(ctx context.Context, expr string, r v1.Range, splits *int, add func(model.Matrix)) error {
 	matrix, err := s.matrix(ctx, expr, r)
 	switch {
@@ -150,8 +150,8 @@ func (s *Source) translate(expr string) (string, error) {
 	return root.String(), nil
 }
 
-// theirJob converts a matcher for our job names to a matcher for the job names in the Prometheus. If the user left the
-// component out, the result matches nothing. Jobs that are not components have the same name in the Prometheus.
+// theirJob converts a matcher for our job names to a matcher for the job names in the Prometheus. If the user left out
+// the component's job, the result matches nothing. Jobs that are not components have the same name in the Prometheus.
 func (s *Source) theirJob(ours *labels.Matcher) *labels.Matcher {
 	var names []string
 	for theirs, name := range s.jobs {

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// polls is the number of queries for new scrapes per scrape interval at a boundary. pollAtLeast is the maximum time
-	// between two such queries.
+	// polls is how often per scrape interval the recorder queries for new scrapes while it waits at a boundary.
+	// pollAtLeast is the maximum time between two such queries.
 	polls       = 10
 	pollAtLeast = 2 * time.Second
 	// copyTimeout is the time limit for the copy at the end of a run.
@@ -32,8 +32,8 @@ type Recorder struct {
 	failed     error          // error of our own storage
 }
 
-// boundaryScrapes is a boundary and the time of the scrape of each target that the run waited for. at is in ms by our
-// clock, the scrapes are in ms by the Prometheus' clock.
+// boundaryScrapes is a boundary and, for each target, the time of the scrape that the run waited for. at is in ms by
+// our clock, the scrapes are in ms by the Prometheus' clock.
 type boundaryScrapes struct {
 	at      int64
 	scrapes map[key]int64
@@ -56,7 +56,7 @@ func (s *Source) Record(dir string, o record.Options) (*Recorder, error) {
 func (r *Recorder) Own() *record.Recorder { return r.own }
 
 // Run scrapes the generator until ctx ends. It then copies the samples between the first and the last boundary. Samples
-// that cannot be copied count as lost. An error means that writing the archive failed.
+// that cannot be copied count as lost. If writing the archive fails, Close returns the error.
 func (r *Recorder) Run(ctx context.Context) error {
 	err := r.own.Run(ctx)
 	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), copyTimeout)
@@ -79,7 +79,7 @@ func (r *Recorder) ScrapeNow(ctx context.Context) (time.Time, error) {
 		asked = began.Add(r.source.Ahead())
 		r.o.Log("%s does not return its time: %s", r.source.url, oneLine(err))
 	}
-	waited := r.await(ctx, asked.Add(r.source.clock().Sub(began))) // the latest possible time by the Prometheus' clock
+	waited := r.await(ctx, asked.Add(r.source.clock().Sub(began))) // latest possible current time by the Prometheus' clock
 	at, err := r.own.ScrapeNow(ctx)
 	if err != nil {
 		return at, err
@@ -90,8 +90,8 @@ func (r *Recorder) ScrapeNow(ctx context.Context) (time.Time, error) {
 	return at, nil
 }
 
-// await waits until the Prometheus has scraped each target after asked, a time by the Prometheus' clock, and returns
-// the times of these scrapes. It waits at most until the scrapes count as missing.
+// await waits until the Prometheus has scraped each target after asked, a time by the Prometheus' clock. It returns the
+// times of these scrapes. It stops waiting when missing scrapes count as lost.
 func (r *Recorder) await(ctx context.Context, asked time.Time) map[key]int64 {
 	every := r.source.Interval()
 	window := time.Duration(patience*float64(every)) + r.source.ingestion
@@ -126,7 +126,7 @@ func (r *Recorder) await(ctx context.Context, asked time.Time) map[key]int64 {
 	}
 }
 
-// without returns the instance of a target without a scrape, or "" if there is no such target.
+// without returns the instance of a target that has no entry in scrapes, or "" if all have one.
 func (s *Source) without(scrapes map[key]int64) string {
 	for _, t := range s.targets {
 		if scrapes[t.key] == 0 {

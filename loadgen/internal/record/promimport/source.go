@@ -23,7 +23,8 @@ const (
 	askTimeout = 30 * time.Second
 	// rangeTimeout is the timeout of a range query. By default, a Prometheus aborts a query after two minutes.
 	rangeTimeout = 2*time.Minute + askTimeout
-	// lookBack is the window before now in which Find searches for targets and measures their scrape intervals.
+	// lookBack is the length of the window before now in which Find searches for targets and measures their scrape
+	// intervals.
 	lookBack = 10 * time.Minute
 	// usualInterval is the default scrape interval of Prometheus. It is assumed for a target that was scraped only once
 	// so far.
@@ -136,7 +137,7 @@ func (s *Source) now(ctx context.Context) (time.Time, error) {
 	return scalar.Timestamp.Time(), nil
 }
 
-// history is the scrapes of one target, from one series of the metric up.
+// history holds the scrapes of one target, from one series of the metric up.
 type history struct {
 	labels model.Metric
 	ticks  []tick
@@ -207,7 +208,7 @@ func checkComplete(warnings v1.Warnings) error {
 }
 
 // current removes targets that are no longer scraped from found. It returns an error if two targets have the same job
-// and instance at the same time, because they belong to two replicas or clusters and the user must select one.
+// and instance at the same time: they belong to two replicas or clusters, and the user must select one.
 func current(found map[key][]history, now time.Time) error {
 	for _, k := range sortedKeys(found) {
 		all := slices.DeleteFunc(found[k], func(h history) bool {
@@ -229,8 +230,8 @@ func current(found map[key][]history, now time.Time) error {
 	return nil
 }
 
-// overlap reports whether two histories overlap by more than two scrape intervals. When a pod replaces another, their
-// histories may overlap by the last scrapes of the old pod.
+// overlap reports whether two histories overlap by more than two scrape intervals. A shorter overlap is normal when one
+// pod replaces another.
 func overlap(a, b history) bool {
 	begin := max(a.ticks[0].at, b.ticks[0].at)
 	end := min(a.ticks[len(a.ticks)-1].at, b.ticks[len(b.ticks)-1].at)
@@ -270,7 +271,8 @@ func differences(a, b model.Metric) string {
 	return strings.Join(parts, ", ")
 }
 
-// name returns found as Targets. It makes their instances unique, because gates identify a target by its instance.
+// name converts the found targets to Targets. It makes their instances unique, because gates identify a target by its
+// instance.
 func (s *Source) name(found map[key][]history) []Target {
 	shared := map[string]int{}
 	for k := range found {
@@ -307,7 +309,7 @@ func interval(ticks []tick) time.Duration {
 	return time.Duration(gaps[len(gaps)/2]) * time.Millisecond
 }
 
-// theirs returns the job names in the Prometheus.
+// theirs returns the job names that the Prometheus uses for the cluster.
 func (s *Source) theirs(ctx context.Context) (names []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -318,9 +320,9 @@ func (s *Source) theirs(ctx context.Context) (names []string, err error) {
 	return names, err
 }
 
-// NameJobs decides which job names the Prometheus uses. If it has only our name for a job, as the Prometheus of
-// `loadgen observe` does, that name replaces the default. Names that the user gave do not change.
-// It returns an error if the Prometheus does not answer in time.
+// NameJobs decides which job names the Prometheus uses. By default, these are the names of kube-prometheus-stack. Our
+// name for a job replaces the default if the Prometheus has only our name, as with `loadgen observe`. Names that the
+// user gave do not change. NameJobs returns an error if the Prometheus does not answer in time.
 func (s *Source) NameJobs(ctx context.Context) error {
 	if s.ours {
 		return nil

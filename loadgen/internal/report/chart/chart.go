@@ -16,7 +16,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Subject describes what a chart shows and how it is drawn.
+// Subject holds the declaration of a chart: what the chart shows and how it is drawn.
 type Subject struct {
 	Title     string        `json:"-"`
 	Tells     string        `json:"-"`                  // one sentence that explains the chart
@@ -24,13 +24,13 @@ type Subject struct {
 	Key       string        `json:"-"`                  // the name of the key metric that the chart shows, or ""
 	Unit      scenario.Unit `json:"unit"`
 	Log       bool          `json:"log,omitempty"`                // a logarithmic axis: latencies span five decades
-	Dips      bool          `json:"-"`                            // low values matter, as for Ready nodes; else high values, as for latency
-	Level     float64       `json:"level,omitempty" yaml:"guide"` // a reference level, drawn as a line with its reason; 0 means none
+	Dips      bool          `json:"-"`                            // low values matter, as for Ready nodes; else high ones
+	Level     float64       `json:"level,omitempty" yaml:"guide"` // a reference value, drawn as a line; 0 means none
 	LevelText string        `json:"-" yaml:"guideText"`
 }
 
-// Chart is a chart of lines over the time of a run. Draw sets Series and all fields after it. The JSON form contains
-// the data with which the page's script shows values.
+// Chart is a line chart over the time of a run. Draw sets Series and all fields after it. The JSON form has the data
+// that the script of the page needs.
 type Chart struct {
 	ID string `json:"-"`
 	Subject
@@ -39,10 +39,10 @@ type Chart struct {
 
 	Series  []Line `json:"series"`
 	Ticks   []Mark `json:"-"` // the ticks of the vertical axis
-	Guide   *Mark  `json:"-"` // the line of the level, if it is in range
+	Guide   *Mark  `json:"-"` // the line for Level; nil if Level is outside the scale
 	Peak    string `json:"-"`
 	Where   string `json:"-"`
-	Long    bool   `json:"-"` // each name needs its own line
+	Long    bool   `json:"-"` // a name in the legend needs a whole line
 	Summary string `json:"-"`
 	scale   Scale
 }
@@ -50,11 +50,11 @@ type Chart struct {
 // New returns a chart of a subject. The ID of the chart is made from name.
 func New(name string, of Subject) Chart { return Chart{ID: ID(Slug(name)), Subject: of} }
 
-// Mark is a label at a position in percent.
+// Mark is a label on an axis. At is its position in percent of the axis.
 type Mark struct{ At, Label string }
 
-// Draw draws lines, which must be sorted by peak, the highest first. when returns the text for the time of a point on
-// the axis.
+// Draw draws lines, which must be sorted by peak, the highest first. when returns a text for the time of a point, such
+// as "2:05, in storm".
 func (d *Chart) Draw(lines []Line, axis Grid, when func(point int) string) {
 	colour(lines)
 	d.scale = d.scaleOf(lines)
@@ -107,7 +107,7 @@ func (d *Chart) scaleOf(lines []Line) Scale {
 	return newScale(low, high, d.Log, d.Unit)
 }
 
-// ID returns the HTML id of a chart on the page, from its name.
+// ID returns the HTML id of the chart with the given name.
 func ID(name string) string { return "chart-" + name }
 
 // Slug converts a title to a name: lower-case words of letters and digits, joined by dashes.
@@ -128,7 +128,7 @@ type Line struct {
 	Path   string  `json:"-"` // SVG path of the line
 	Dots   string  `json:"-"` // SVG path of the points without neighbours
 	Colour int     `json:"colour"`
-	Figure string  `json:"-"` // the peak, or the last value
+	Figure string  `json:"-"` // the peak or the last value, formatted
 	Values Values  `json:"values"`
 	Peak   float64 `json:"-"`
 	PeakAt int     `json:"-"` // index of the peak; -1 if the line has no value
@@ -183,8 +183,8 @@ func peak(values []float64) (at int) {
 	return at
 }
 
-// SplitZero separates the lines that are always zero, because a line along the axis would hide other lines. It
-// returns the other lines, and the names of the zero lines as text.
+// SplitZero separates the lines that are always zero, because these would hide other lines on the axis. It returns the
+// other lines, and the names of the zero lines as one text.
 func SplitZero(lines []Line) (rest []Line, names string) {
 	var zero []string
 	for _, l := range lines {
@@ -232,7 +232,8 @@ func ByPeak(x, y Line) int {
 	return cmp.Or(cmp.Compare(y.Peak, x.Peak), cmp.Compare(x.Name, y.Name))
 }
 
-// SetFigure sets the number next to the name of the line: the last value if dips is set, otherwise the peak.
+// SetFigure sets Figure, which the legend shows next to the name of the line: the last value if dips is set, otherwise
+// the peak.
 func (l *Line) SetFigure(u scenario.Unit, dips bool) {
 	v := l.Peak
 	if dips {

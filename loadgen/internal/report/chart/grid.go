@@ -52,9 +52,8 @@ func (g Grid) Fraction(t time.Time) float64 {
 	return min(max(g.At(t)/g.Seconds(), 0), 1)
 }
 
-// Sample returns the values of points on the grid. If several points fall on one grid point, it keeps the largest
-// value, or the smallest if dips is set, because a mean would hide the extremes. NaN marks a grid point without a
-// finite value.
+// Sample returns one value for each grid point. If several points fall on one grid point, it keeps the largest value,
+// or the smallest if dips is set; a mean would hide the extremes. NaN marks a grid point without a finite value.
 func (g Grid) Sample(points []Point, dips bool) []float64 {
 	values := make([]float64, g.N)
 	for i := range values {
@@ -73,8 +72,8 @@ func (g Grid) Sample(points []Point, dips bool) []float64 {
 	return values
 }
 
-// Round6 rounds v to six significant digits, which is more than a reader needs. Rounding here
-// ensures that the page and its script show the same number.
+// Round6 rounds v to six significant digits, which is more than a reader needs. The page and its script then show the
+// same number.
 func Round6(v float64) float64 {
 	v, err := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 6, 64), 64)
 	if err != nil {

@@ -71,7 +71,7 @@ func (x *Timeline) SVG() []byte {
 	const gap, least, mostLane = 4, 30, 260
 	s := &sheet{}
 	s.head("Timeline", "", "")
-	lane := 0.0 // width of the widest name of a track
+	lane := 0.0 // width of the widest track name
 	for _, t := range x.Tracks {
 		lane = max(lane, widthOf(t.Name, bodySize))
 	}
@@ -100,14 +100,15 @@ func (x *Timeline) SVG() []byte {
 	return s.svg("Timeline", summary, x.Origin)
 }
 
-// axis is the time axis of a run on a sheet, from x0 to x1.
+// axis is the time axis of a run on a sheet. x0 and x1 are its left and right ends.
 type axis struct {
 	*sheet
 	time   *Timeline
 	x0, x1 float64
 }
 
-// at returns the horizontal position of a point on the axis. share is its position from 0 to 1.
+// at returns the horizontal position on the sheet of a point on the axis. share is 0 at the left end and 1 at the right
+// end.
 func (a axis) at(share float64) float64 { return a.x0 + share*(a.x1-a.x0) }
 
 // plotted converts a horizontal coordinate of a plot to a position on the sheet.
@@ -132,7 +133,7 @@ func (a axis) phases() {
 	a.y += high + 3
 }
 
-// barHigh is the height of a row of a track. leastName is the width from which a shortened name of a bar is useful.
+// barHigh is the height of a row of bars, in pixels. leastName is the minimum width for a shortened name of a bar.
 const barHigh, leastName = 17, 40
 
 func (a axis) bars(t Track) {
@@ -156,8 +157,8 @@ func (a axis) bars(t Track) {
 // mostListed is the maximum number of marks that are explained on a sheet.
 const mostListed = 8
 
-// marks draws numbered marks for actions and events, except for events that a bar shows. It returns the marks that
-// the list must explain.
+// marks draws numbered marks for the first mostListed actions and events, except those that a bar shows. It returns
+// them for list, which explains them.
 func (a axis) marks() (listed []Event) {
 	const high = 16
 	lanes := 0
@@ -180,7 +181,7 @@ func (a axis) marks() (listed []Event) {
 	return listed
 }
 
-// ground draws the phases, faults and marks in the background of a chart. Its top is at y.
+// ground draws the phases, faults and marks behind a chart. y is the top of the chart.
 func (a axis) ground(y, height float64) {
 	for _, b := range a.time.Bands {
 		if b.Odd {

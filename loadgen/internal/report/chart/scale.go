@@ -22,8 +22,8 @@ type Scale struct {
 	Ticks     []float64
 }
 
-// Share returns the height of v on the scale, from 0 at the bottom to 1 at the top. Values
-// outside the scale are moved to its edge.
+// Share returns the position of v on the scale, from 0 (bottom) to 1 (top). It returns 0 or 1 for values outside the
+// scale.
 func (s Scale) Share(v float64) float64 {
 	low, high := s.Low, s.High
 	if s.Log {
@@ -35,8 +35,7 @@ func (s Scale) Share(v float64) float64 {
 // y returns the height of v in a plot, 0 at the top.
 func (s Scale) y(v float64) float64 { return plotHeight * (1 - s.Share(v)) }
 
-// newScale returns a scale that covers the values between low and high, with round ticks. For a count, the ticks are
-// whole numbers.
+// newScale returns a scale that covers low to high, with ticks at round values. For counts, ticks are integers.
 func newScale(low, high float64, log bool, u scenario.Unit) Scale {
 	if log && high > 0 {
 		return logScale(low, high)
@@ -86,8 +85,8 @@ func logScale(low, high float64) Scale {
 	return s
 }
 
-// TimeTicks returns round times, in seconds, that divide an axis of the given length into at most `most`
-// parts.
+// TimeTicks returns round times in seconds for the ticks of a time axis. length is the length of the axis in seconds,
+// and most the maximum number of parts.
 func TimeTicks(length float64, most int) []float64 {
 	steps := []float64{1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 43200, 86400}
 	step := steps[len(steps)-1]
@@ -104,7 +103,7 @@ func TimeTicks(length float64, most int) []float64 {
 	return ticks
 }
 
-// tickLabel formats the label of a tick. Labels are short, because ticks are round numbers.
+// tickLabel formats the label of a tick. It shortens counts and rates from 10,000, such as "20k".
 func tickLabel(u scenario.Unit, v float64) string {
 	switch u {
 	case UnitCores:
@@ -128,8 +127,8 @@ func RoundStep(v float64) float64 {
 	return 10 * p
 }
 
-// path returns two SVG paths for values: line, which is broken at gaps, and dots, for points without
-// neighbours. A dot is a line of length 0 with round ends.
+// path returns two SVG paths for values: line, with breaks at NaN values, and dots, for points without neighbours. A
+// dot is a line of length 0 with round ends.
 func path(values []float64, s Scale, width, height float64) (line, dots string) {
 	var b, lone strings.Builder
 	dx := width / max(float64(len(values)-1), 1)
@@ -158,12 +157,12 @@ func Coordinate(v float64) string {
 	return strconv.FormatFloat(math.Round(v*10)/10, 'f', -1, 64)
 }
 
-// PercentAt formats a share from 0 to 1 as a number of percent.
+// PercentAt formats a fraction from 0 to 1 as a percentage without the sign, such as "12.50".
 func PercentAt(f float64) string { return strconv.FormatFloat(f*100, 'f', 2, 64) }
 
-// CompactPath returns short SVG path data for values that are one unit apart. The path has relative steps in whole
-// numbers, and is broken at gaps. A point without neighbours becomes a line of length 0, which shows as a dot if line
-// ends are round.
+// CompactPath returns short SVG path data for values that are one unit apart. The path has relative steps in integers
+// and breaks at NaN. A point without neighbours becomes a line of length 0, which looks like a dot if line ends are
+// round.
 func CompactPath(values []float64, y func(float64) int) string {
 	var b strings.Builder
 	lastX, lastY, pen := 0, 0, false
@@ -196,8 +195,8 @@ func CompactPath(values []float64, y func(float64) int) string {
 	return b.String()
 }
 
-// Area returns SVG path data for the area between two stacked lines: a closed path for each
-// part without gaps.
+// Area returns SVG path data for the area between two stacked lines. It has a closed path for each stretch of values
+// without NaN.
 func Area(under, over []float64, y func(float64) int) string {
 	var b strings.Builder
 	for from := 0; from < len(over); {

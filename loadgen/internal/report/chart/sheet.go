@@ -37,7 +37,7 @@ const (
 	smallSize   = 11.0
 )
 
-// sheet is an SVG picture for a file. It is written from the top down; y is the current position.
+// sheet is an SVG picture for a file. Its methods add elements from top to bottom; y is the current position in pixels.
 type sheet struct {
 	body strings.Builder
 	y    float64
@@ -113,7 +113,7 @@ func fit(text string, size, width float64) string {
 	return terminal.Shorten(text, int(width/(0.58*size)))
 }
 
-// paragraph writes a text over the width of the sheet, in at most most lines.
+// paragraph writes a text of at most `most` lines over the width of the sheet.
 func (s *sheet) paragraph(text string, most int, w words) {
 	const letters = 145 // letters of body size in the width of a sheet
 	lines := terminal.Wrap(terminal.Clean(text), letters)
@@ -126,7 +126,7 @@ func (s *sheet) paragraph(text string, most int, w words) {
 	}
 }
 
-// head writes the head of the sheet: the title, a note, and a sentence on what the picture shows.
+// head writes the head of the sheet: the title, a note, and a sentence that explains the picture.
 func (s *sheet) head(title, note, tells string) {
 	s.y = sheetMargin
 	s.text(sheetMargin, s.y+15, fit(title, 17, sheetWidth-2*sheetMargin-widthOf(note, bodySize)-12), words{size: 17, bold: true})
@@ -136,7 +136,7 @@ func (s *sheet) head(title, note, tells string) {
 	s.y += 6
 }
 
-// svg writes the origin (the run that the picture shows) at the end of the sheet and returns the SVG.
+// svg ends the sheet and returns it as SVG. from is the last line of the sheet, which names the run.
 func (s *sheet) svg(title, summary, from string) []byte {
 	s.y += 8
 	s.line(sheetMargin, s.y, sheetWidth-sheetMargin, s.y, gridInk, 1, "")

@@ -8,8 +8,8 @@ import (
 	"github.com/stormglass/stormglass/internal/terminal"
 )
 
-// Timeline is the time axis of a run on a page or in a picture. It has phases, marks for actions and events, and
-// tracks of bars for faults, leaders and restarts.
+// Timeline is the time axis of a run on a page or in a picture. It has phases and marks for actions and events. Its
+// tracks show faults, leaders and restarts as bars.
 type Timeline struct {
 	Grid
 	Bands     []Band
@@ -19,8 +19,7 @@ type Timeline struct {
 	Origin    string // the line that names the run, in a picture for a file
 }
 
-// Band is a phase on the time axis. Left and Width are in percent, X and W in
-// the coordinates of a plot.
+// Band is a phase on the time axis. Left and Width are in percent of the axis, X and W in the coordinates of a plot.
 type Band struct {
 	Name, Took, Left, Width, X, W string
 	Odd, Fault, Narrow            bool
@@ -28,8 +27,7 @@ type Band struct {
 	From, To float64 // as shares of the axis
 }
 
-// Event is a numbered vertical mark on the time axis. The list below the ruler
-// explains it.
+// Event is a numbered vertical mark on the time axis. The list below the axis explains it.
 type Event struct {
 	N                         int
 	Left, X                   string
@@ -37,8 +35,8 @@ type Event struct {
 	Kind, Name, Detail, Clock string
 	Fault                     bool
 
-	At  float64 // position, as a share of the axis
-	Bar bool    // the event is also shown by a bar on a track
+	At  float64 // position on the axis, from 0 to 1
+	Bar bool    // a bar on a track also shows the event
 }
 
 // faults returns the track of faults, or false if the run had no faults.
@@ -49,7 +47,7 @@ func (x *Timeline) faults() (Track, bool) {
 	return Track{}, false
 }
 
-// Lanes returns the number of lanes that the marks need.
+// Lanes returns the number of lanes (rows) that the marks of the events need.
 func (x *Timeline) Lanes() int {
 	n := 0
 	for _, e := range x.Events {
@@ -58,8 +56,7 @@ func (x *Timeline) Lanes() int {
 	return n
 }
 
-// Track is a track of bars on the time axis: faults, leaders or restarts. It has one row
-// or more.
+// Track holds bars on the time axis of one kind: faults, leaders or restarts. It has at least one row.
 type Track struct {
 	Name, Tells string
 	Rows        int
@@ -68,39 +65,38 @@ type Track struct {
 	ends []time.Time // for each row, the end of its last bar
 }
 
-// trackBar is a bar on a track. X, Y and W are in the coordinates of the drawing of the
-// track, in which a row has the height 10. Left is the position of the label in percent.
+// trackBar is a bar on a track. X, Y and W are in the coordinates of the track's drawing, where a row is 10 high. Left
+// is the position of the label in percent.
 type trackBar struct {
 	Class, X, W string
 	Y, Row      int
-	Left, Text  string // Text is empty if there is no room for it
+	Left, Text  string // empty if the text does not fit
 	Title       string
 
-	name           string  // the text, even if there is no room for it
+	name           string  // the text, even if it does not fit
 	from, to, room float64 // start and end of the bar, and end of the free room after it, in the coordinates of a plot
 }
 
 // FaultsTrack is the name of the track of faults.
 const FaultsTrack = "Faults"
 
-// needs returns the width that the text of the bar needs, in the coordinates of a plot.
+// needs returns the width that the text of the bar takes, in the coordinates of a plot.
 func (b trackBar) needs() float64 { return 9*float64(terminal.TextWidth(b.Text)) + 12 }
 
-// within reports whether the text fits inside the bar. Text that does not fit is placed after
-// the bar.
+// within reports whether the text fits inside the bar.
 func (b trackBar) within() bool { return b.to-b.from >= b.needs() }
 
-// Height returns the height of the drawing of the track.
+// Height returns the height of the track's drawing, in its own coordinates.
 func (t Track) Height() int { return 10 * t.Rows }
 
 const (
-	// mostRows is the maximum number of rows of a track. Further bars overlap in the last row.
+	// mostRows is the maximum number of rows of a track. If all rows are taken, bars overlap in the last row.
 	mostRows = 6
 	// leastBar is the minimum width of a bar. A narrower bar would be hard to see.
 	leastBar = 3.0
 )
 
-// AddBar adds a bar to a track, in the first row with room for it.
+// AddBar adds a bar to a track, in the first row in which it overlaps no other bar.
 func (x *Timeline) AddBar(t *Track, class string, from, to time.Time, text, title string) {
 	row := 0
 	for row < len(t.ends) && row < mostRows-1 && t.ends[row].After(from) {

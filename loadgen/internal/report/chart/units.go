@@ -77,7 +77,6 @@ func Seconds(v float64, n int) string {
 	return fmt.Sprintf("%s%dh %02dm", sign, d/time.Hour, d%time.Hour/time.Minute)
 }
 
-// minus returns the minus sign if below is true, else "".
 func minus(below bool) string {
 	if below {
 		return "-"
@@ -85,8 +84,8 @@ func minus(below bool) string {
 	return ""
 }
 
-// Scaled formats v in the unit from units that fits its size. Each unit is 1,000 times the previous
-// one, as for the sizes in a scenario file.
+// Scaled formats v with one of the units, so that the number is below 1,000 if possible. Each unit is 1,000 times the
+// previous one, as for sizes in a scenario file.
 func Scaled(v float64, n int, units []string) string {
 	i := 0
 	for ; math.Abs(v) >= 999.5 && i < len(units)-1; i++ {
@@ -95,8 +94,7 @@ func Scaled(v float64, n int, units []string) string {
 	return Number(v, n) + units[i]
 }
 
-// Number formats v with n significant digits, keeps all digits before the point, and groups
-// thousands.
+// Number formats v with n significant digits and commas between thousands. It keeps all digits before the point.
 func Number(v float64, n int) string { return Group(digits.Format(v, n)) }
 
 // Count formats a whole number: "5,000".
@@ -186,8 +184,8 @@ func grafanaScaled(v, by float64, units ...string) string {
 	return three(v) + units[i]
 }
 
-// three formats v with three significant digits, but keeps all digits before the point. It shortens negligible
-// values.
+// three formats v with three significant digits, but keeps all digits before the point. Below 0.001 it returns
+// "<0.001".
 func three(v float64) string {
 	switch a := math.Abs(v); {
 	case a == 0:

@@ -8,9 +8,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Waterfall shows the path of a change through the control plane. Each hop (step) has a bar, from the time of the
-// first object that reaches the hop, such as a pod, to the time of the last. Times are in seconds since just before
-// the change was sent.
+// Waterfall shows the path of a change through the control plane. Each hop (step) has a bar, from the time when its
+// first object, such as a pod, arrived to the time when its last one did. Times are in seconds since just before the
+// change was sent.
 type Waterfall struct {
 	ID, Title, Where string
 	Note, Summary    string
@@ -32,14 +32,14 @@ type hopBar struct {
 	Name, Text, Title string
 	X, W              string
 	Y, Row            int
-	Short             bool   // not all pieces arrived
-	Left, Right       string // position of the text in percent: one of them is set, or none if there is no room
+	Short             bool   // not all objects arrived
+	Left, Right       string // position of the text in percent: only one is set, or neither if the text does not fit
 
 	from, to float64 // start and end, in the coordinates of a plot
 	side     side
 }
 
-// side says where there is room for the text of a bar.
+// side is the place for the text of a bar: behind, inside or before the bar, or nowhere.
 type side int
 
 const (
@@ -49,25 +49,24 @@ const (
 	before
 )
 
-// hopLetter and hopPad determine the width of a text in the coordinates of a plot: hopLetter for each letter, plus
-// hopPad.
+// hopLetter and hopPad determine the width of a text in the coordinates of a plot: hopLetter per letter, plus hopPad.
 const hopLetter, hopPad = 9.5, 24
 
 // Inside reports whether the text is inside the bar.
 func (b hopBar) Inside() bool { return b.side == inside }
 
-// Height returns the height of the drawing.
+// Height returns the height of the drawing, in its own coordinates.
 func (w Waterfall) Height() int { return 10 * len(w.Bars) }
 
 // Rems returns the height of the drawing on the page, in the CSS unit rem. Rows have the same height as in a track.
 func (w Waterfall) Rems() string { return Coordinate(1.5 * float64(len(w.Bars))) }
 
-// Hop is a step of a waterfall.
+// Hop is a step of a change through the control plane, such as the binding of its pods.
 type Hop struct {
 	Name        string
-	First, Last *float64 // times of the first and the last piece in seconds; nil if no piece arrived
-	Count       int64    // number of pieces
-	Short       bool     // not all pieces arrived
+	First, Last *float64 // times of the first and the last object in seconds; nil if no object arrived
+	Count       int64    // number of objects
+	Short       bool     // not all objects arrived
 }
 
 // NewWaterfall returns the waterfall of hops. Its ID is made from name; title, where and note are texts to show.
@@ -114,7 +113,7 @@ func newHopBar(h Hop, row int, high float64) hopBar {
 	return b
 }
 
-// place sets the position of the text of the bar. needs is the width of the text.
+// place chooses the side for the text of the bar, and sets its position. needs is the width of the text.
 func (b *hopBar) place(needs float64) {
 	b.Left = ""
 	switch {

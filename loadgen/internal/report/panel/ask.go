@@ -1,7 +1,7 @@
-// Package panel draws the panels of the Grafana dashboards from the recorded data of a run. It evaluates the queries
-// of the panels on the archive of the run. Check reports for each query whether it has data, or why missing data is
-// acceptable. Moved compares the lines of panels during a fault with the lines before it, to show whether a panel
-// reveals the faults that it documents. HTML draws all panels into a page, for readers without Grafana.
+// Package panel draws the panels of the Grafana dashboards from the recorded metrics of a run: it runs their queries on
+// the archive of the run. Check reports for each query whether it has data, or why missing data is acceptable. Moved
+// tests whether a panel reveals the faults that it claims to show: it compares the lines during and before a fault.
+// HTML draws all panels into a page, for readers without Grafana.
 package panel
 
 import (
@@ -21,7 +21,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 )
 
-// Span is the part of a recording that panels show.
+// Span is the time range of a recording that the panels show.
 type Span struct {
 	Start, End time.Time
 	// Scrape is the interval between scrapes.
@@ -45,7 +45,7 @@ func (s Span) step(most int) time.Duration {
 // points returns the number of points with the given step.
 func (s Span) points(step time.Duration) int { return int(s.End.Sub(s.Start)/step) + 1 }
 
-// window returns the values of Grafana's time variables for the given step.
+// window returns the values of Grafana's time variables, such as $__rate_interval, for the given step.
 func (s Span) window(step time.Duration) dashboards.Window {
 	return dashboards.Window{Rate: max(4*s.Scrape, step+s.Scrape), Interval: step, Range: s.End.Sub(s.Start)}
 }
@@ -59,8 +59,7 @@ type answer struct {
 	err       error
 }
 
-// finite returns the number of points with finite values and the number with infinite values. It ignores NaN, which a
-// quantile of an empty histogram gives.
+// finite counts the points with finite and with infinite values. It ignores NaN, the quantile of an empty histogram.
 func (a answer) finite() (numbers, infinite int) {
 	for _, s := range a.series {
 		for _, p := range s.Points {
@@ -75,8 +74,8 @@ func (a answer) finite() (numbers, infinite int) {
 	return numbers, infinite
 }
 
-// ask runs every query of every panel, in order. The error of a query becomes part of its
-// answer; ask itself fails only if the dashboards cannot be read or ctx ends.
+// ask runs every query of every panel, in order. An answer may hold the error of its query. ask itself fails only if
+// the dashboards cannot be read or ctx ends.
 func ask(ctx context.Context, src chart.Source, span Span, step time.Duration) ([]answer, error) {
 	boards, err := dashboards.Load()
 	if err != nil {
@@ -121,9 +120,8 @@ func ask(ctx context.Context, src chart.Source, span Span, step time.Duration) (
 	return all, nil
 }
 
-// ranked evaluates expr like src, except for a topk or bottomk at the root of expr: it ranks equal values by their
-// labels. Prometheus ranks equal values by the order of the series. For a quotient that order is random, so the same
-// archive would give different lines each time.
+// ranked evaluates expr. If expr is a topk or bottomk, ranked sorts equal values by their labels. Prometheus instead
+// keeps the order of the series, which is random for a quotient: the same archive would give different lines each time.
 func ranked(ctx context.Context, src chart.Source, expr string, start, end time.Time, step time.Duration) ([]chart.Series, error) {
 	parsed, err := archive.NewParser().ParseExpr(expr)
 	if err != nil {
@@ -144,8 +142,8 @@ func ranked(ctx context.Context, src chart.Source, expr string, start, end time.
 	return highest(series, int(most.Val), rank.Op == parser.BOTTOMK), nil
 }
 
-// highest keeps, at each time, only the points with the highest values, or with the lowest
-// if lowest is set. most is the number of points to keep at each time. NaN ranks last.
+// highest keeps, at each time, the `most` points with the highest values, or with the lowest if lowest is set. NaN
+// ranks last.
 func highest(series []chart.Series, most int, lowest bool) []chart.Series {
 	type candidate struct {
 		series int

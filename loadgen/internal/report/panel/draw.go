@@ -17,7 +17,7 @@ import (
 // mostRows is the maximum number of rows of a table or of a state timeline.
 const mostRows = 24
 
-// picture is a panel, as the template shows it.
+// picture holds the drawing of one panel for the page template.
 type picture struct {
 	dashboards.Panel
 	// Empty is the reason why there is nothing to draw.
@@ -33,7 +33,7 @@ type picture struct {
 	Note   string
 }
 
-// line is one drawn series. Its Colour is an index in the palette of the page.
+// line is one drawn series. Its Colour is an index in the palette.
 type line struct {
 	chart.Line
 	Max, Last string
@@ -53,8 +53,7 @@ type level struct {
 
 type figure struct{ Name, Value, Colour string }
 
-// state is a row of a state timeline. Spans holds, for each colour, path data for the times with that
-// colour.
+// state is a row of a state timeline. Spans has one path per colour, for the times with that colour.
 type state struct {
 	Name  string
 	Spans []colouredPath
@@ -106,8 +105,7 @@ func (a artist) draw(answers []answer) picture {
 	return out
 }
 
-// nothing returns the text for a panel without data: the error of a query, or the documented reason why there may be
-// no data.
+// nothing returns the text for a panel without data: the error of a query, or the documented reason for missing data.
 func nothing(answers []answer) string {
 	for _, a := range answers {
 		if a.err != nil {
@@ -117,7 +115,7 @@ func nothing(answers []answer) string {
 	return cmp.Or(answers[0].panel.NoData(), "Nothing was recorded.")
 }
 
-// sample returns the values of points on the grid of the drawing. A grid point without a value is NaN.
+// sample returns one value per grid point of the drawing. A grid point without a value is NaN.
 func (a artist) sample(points []chart.Point) []float64 {
 	values := make([]float64, a.points)
 	for i := range values {
@@ -132,7 +130,7 @@ func (a artist) sample(points []chart.Point) []float64 {
 	return values
 }
 
-// first returns the index at which the line begins.
+// first returns the index of the first value of the line that is not NaN, or -1.
 func (l line) first() int {
 	return slices.IndexFunc(l.Values, func(v float64) bool { return !math.IsNaN(v) })
 }
@@ -181,7 +179,7 @@ func (out *picture) chart(lines []line) {
 	}
 }
 
-// stack adds the values of all lower lines to each line. A gap counts as 0.
+// stack adds to each line the values of all lines before it, which are drawn below it. A gap counts as 0.
 func stack(lines [][]float64) [][]float64 {
 	var all [][]float64
 	for i, l := range lines {
@@ -224,8 +222,8 @@ func colourOf(steps []dashboards.Step, v float64) string {
 	return colour
 }
 
-// timeline draws a row for each line, coloured by threshold. The rows are sorted by the first value of the
-// line, so that phases appear in order.
+// timeline draws a row per line, coloured by threshold. Rows are sorted by the time of their first value, so that
+// phases appear in order.
 func (out *picture) timeline(lines []line) {
 	slices.SortStableFunc(lines, func(x, y line) int { return cmp.Or(cmp.Compare(x.first(), y.first()), cmp.Compare(x.Name, y.Name)) })
 	if len(lines) > mostRows {
@@ -267,8 +265,7 @@ func name(legend string, labels map[string]string) string {
 	return terminal.Shorten(cmp.Or(s, "(no label)"), 60)
 }
 
-// threshold formats the value above which a panel warns. For a rate with a threshold of almost zero, it
-// returns "any".
+// threshold formats the value above which a panel warns. It returns "any" for a rate of almost zero.
 func threshold(unit string, v float64) string {
 	if v <= 0.001 && (unit == "reqps" || unit == "ops" || unit == "cps") {
 		return "any"

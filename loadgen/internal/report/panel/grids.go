@@ -134,7 +134,7 @@ func (out *picture) heatmap(answers []answer, a artist) {
 	out.Note = "A stronger colour means more observations in that time."
 }
 
-// used returns all without the leading and trailing elements for which has returns false.
+// used returns all, but without the leading and trailing elements for which has returns false.
 func used[B any](all []B, has func(B) bool) []B {
 	first := slices.IndexFunc(all, has)
 	if first < 0 {
@@ -223,7 +223,7 @@ func logAxis(low, top float64) chart.Scale {
 	return a
 }
 
-// height returns a function that returns the vertical position of a value, 0 at the top.
+// height returns a function that converts a value to its vertical position in a drawing, 0 at the top.
 func height(s chart.Scale) func(v float64) int {
 	return func(v float64) int { return int(math.Round(high * (1 - s.Share(v)))) }
 }

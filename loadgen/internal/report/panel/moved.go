@@ -12,37 +12,37 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 )
 
-// Mark is a named period of a run: a phase, or a fault, which is named by its kind.
+// Mark is a named period of a run: a phase or a cause. A fault or load is named by its kind.
 type Mark struct {
 	Name       string
 	Begin, End time.Time
 }
 
 const (
-	// visible is the minimum distance that a line must move for a reader to notice, as a share of the height of the
+	// visible is the minimum distance that a line must move for a reader to notice, as a fraction of the height of the
 	// panel. It is about the height of a line of text.
 	visible = 0.1
-	// surely is the minimum share of value pairs that must differ in the same direction. A pair consists of a value
-	// during a cause and a value before it. The share is the Mann-Whitney U statistic divided by the number of pairs.
-	// In healthy runs, 5 to 15% of panels move this much by chance at times without any cause (see Calm). With a
-	// simpler rule, that the highest value is 10% above all values before, it was 30% of panels.
+	// surely is the minimum fraction of pairs whose values differ in the same direction: the Mann-Whitney U statistic
+	// divided by the number of pairs. A pair is a value during a cause and a value before it. In healthy runs, 5 to 15%
+	// of panels move this much by chance (see Calm). With a simpler rule, a peak 10% above all values before, it was
+	// 30%.
 	surely = 0.9
-	// flat is the maximum distance between the lowest and the highest value of a line at rest, as a share of the
-	// height of the panel. For a line at rest, a short peak also counts as motion.
+	// flat is the maximum range of values of a line that counts as at rest, as a fraction of the height of the panel. A
+	// short peak of such a line also counts as motion.
 	flat = 0.02
 )
 
 // Motion describes how a panel reacted to a cause (a fault or a load) that it claims to show.
 type Motion struct {
 	Dashboard, Panel, Claim string
-	// By is how far the line that shows the cause best moved, as a share of the height of the panel: from its median
-	// before the cause to its median during the cause. For a line at rest, it may instead be the distance by which
-	// the values left their earlier range.
+	// By is how far the line that shows the cause best moved, as a fraction of the height of the panel: the difference
+	// of its medians before and during the cause. For a line at rest, it may be how far the values left their earlier
+	// range.
 	By float64
-	// Surely is the share of pairs of a value during the cause and a value before it that
-	// differ in the same direction, from 0.5 to 1.
+	// Surely is the fraction of pairs, of a value during the cause and a value before it, that differ in the same
+	// direction. It is from 0.5 to 1.
 	Surely float64
-	// Came means that a line appeared in a panel that had no line before, or only lines at rest.
+	// Came means that a line appeared in a panel without lines, or with only flat lines.
 	Came bool
 	// Seen means that the motion is large and clear enough for a reader to notice.
 	Seen bool
@@ -56,9 +56,9 @@ func (m Motion) String() string {
 		m.Dashboard, m.Panel, 100*m.By, m.Claim, 100*m.Surely)
 }
 
-// Moved examines the panels that claim to show one of the causes in the run. It compares their lines during the cause
-// with their lines before the first fault. It skips causes that begin with the run, because there is no time before
-// them, and panels without any data, because Check reports these.
+// Moved examines the panels that claim to show a cause in the run. It compares their lines during the cause and before
+// the first fault. It skips causes at the start of the run, which have no time before them. It also skips panels
+// without data, because Check reports these.
 func Moved(ctx context.Context, src chart.Source, run Run) ([]Motion, error) {
 	if len(run.Causes) == 0 {
 		return nil, nil
@@ -103,22 +103,21 @@ func same(a, b answer) bool {
 	return a.dashboard.UID == b.dashboard.UID && a.panel.Title == b.panel.Title
 }
 
-// windows holds the periods that Moved compares for one claim of a panel: the time before the
-// claim's causes, and the times of these causes.
+// windows holds the time ranges that Moved compares for a panel's claim to show certain causes: the range before these
+// causes, and the ranges in which they act.
 type windows struct {
 	artist
 	before Mark
-	// under holds the times in which a cause may affect a rate: from the start of the cause until one range of a rate
-	// after its end. core holds the parts of these times in which the whole range of a rate lies within the cause.
-	// For a cause shorter than two ranges, core is instead its time in under, shortened by one scrape interval at
-	// each end.
+	// under holds the times in which a cause may affect a rate: from its start until one range of a rate after its end.
+	// core holds the times in which the whole range of a rate lies within the cause. If a cause is shorter than two
+	// ranges, core is its time in under without the first and the last scrape interval.
 	under, core []Mark
 }
 
-// watched returns the windows of a claim, or false if the run has no such cause or too little time before the cause
-// and the first fault. The window before the cause begins one range of a rate after the start of a phase, because
-// until then rates include the previous phase. watched uses the last phase for which this window is longer than the
-// range of a rate. The start of the run counts as the start of a phase.
+// watched returns the windows of a claim. It returns false if the run has no such cause, or too little time before that
+// cause and the first fault. The window before starts one rate range after the start of a phase or of the run, because
+// earlier rates include the previous phase. watched uses the last phase for which this window is longer than a rate
+// range.
 func watched(run Run, step time.Duration, claim string) (windows, bool) {
 	rate := run.window(step).Rate
 	w := windows{artist: artist{span: run.Span, step: step, points: run.points(step)}}
@@ -147,11 +146,10 @@ func watched(run Run, step time.Duration, claim string) (windows, bool) {
 	return w, w.under != nil && w.before.End.Sub(w.before.Begin) > step
 }
 
-// stretches holds the values of one line of a panel in each window, as shares of the height of
-// the panel.
+// stretches holds the values of one line of a panel in each window, as fractions of the panel's height.
 type stretches struct{ before, under, core []float64 }
 
-// motion returns the motion of the line that shows a cause best, or false if no line of the panel has a value.
+// motion returns the motion of the line that shows a cause best, or false if the panel has no values.
 func (w windows) motion(p dashboards.Panel, answers []answer) (Motion, bool) {
 	lines, any := w.heights(p, answers)
 	if !any {
@@ -185,8 +183,7 @@ func (w windows) motion(p dashboards.Panel, answers []answer) (Motion, bool) {
 	return best, true
 }
 
-// heights returns the values of each line of a panel in each window, and whether the panel has
-// any line.
+// heights returns the values of each line of a panel in each window. any is false if no line has a value.
 func (w windows) heights(p dashboards.Panel, answers []answer) (lines []stretches, any bool) {
 	var values [][]float64
 	for _, a := range answers {
@@ -227,8 +224,8 @@ func within(at time.Time, marks []Mark) bool {
 	return slices.ContainsFunc(marks, func(m Mark) bool { return !at.Before(m.Begin) && !at.After(m.End) })
 }
 
-// beyond compares each value with each earlier value. It returns the share of pairs in which the later value is
-// higher, or the share in which it is lower, whichever is larger. A pair of equal values counts half for each.
+// beyond compares all pairs of a value and an earlier value. It returns the fraction of pairs in which the later value
+// is higher, or the fraction in which it is lower, whichever is larger. A pair of equal values counts half for each.
 func beyond(values, before []float64) float64 {
 	over := 0.0
 	for _, v := range values {
@@ -245,8 +242,7 @@ func beyond(values, before []float64) float64 {
 	return max(share, 1-share)
 }
 
-// excursion returns how far the values lie outside the range of the values in before. It is
-// negative if they lie inside.
+// excursion returns how far the values leave the range of the values in before. It is negative if they stay inside.
 func excursion(before, values []float64) float64 {
 	return max(slices.Max(values)-slices.Max(before), slices.Min(before)-slices.Min(values))
 }
@@ -264,10 +260,10 @@ func median(values []float64) float64 {
 	return (sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2
 }
 
-// Calm measures how often Moved reports a motion by chance. It divides the longest phase in which no fault and no
-// load begins or ends into parts, and runs Moved on each part with an invented cause. The cause begins at the time
-// rest after the start of the part and lasts for last. Calm returns the number of panels that seem to have moved
-// (seen) and the number of panels that it examined (looked).
+// Calm measures how often Moved reports a motion by chance. It takes the longest phase in which no fault and no load
+// begins or ends, divides it into parts, and runs Moved on each part with invented causes. These begin at the time rest
+// after the start of the part and last for last. looked is the number of examined panels, and seen the number that seem
+// to have moved.
 func Calm(ctx context.Context, src chart.Source, run Run, rest, last time.Duration) (seen, looked int, err error) {
 	claims, err := allClaims()
 	if err != nil {

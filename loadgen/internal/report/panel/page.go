@@ -50,15 +50,15 @@ type view struct {
 	Missing  string
 }
 
-// stretch is a part of the time axis, in the coordinates of the drawings.
+// stretch is a time range on the time axis, in the coordinates of the drawings.
 type stretch struct {
 	X, W int
 	Odd  bool
 }
 
-// HTML draws all dashboards, each collapsed, for the page of a report. The page must include Style. A nil src means
-// that nothing was recorded, which the output then says. HTML fails only if the dashboards cannot be read or ctx
-// ends. The error of a query is shown in its panel.
+// HTML draws all dashboards, each collapsed, for the page of a report. The page must include Style. If src is nil, the
+// output says that nothing was recorded. HTML fails only if the dashboards cannot be read or ctx ends; the error of a
+// query is shown in its panel.
 func HTML(ctx context.Context, src chart.Source, run Run) (template.HTML, error) {
 	if src == nil || !run.End.After(run.Start) {
 		return render(view{Missing: "No metrics were recorded in this run, so there is nothing to draw."})

@@ -18,7 +18,7 @@ import (
 type Run struct {
 	Span
 	Phases []Mark
-	// Zero is the origin of the times on the page. The zero time means Start.
+	// Zero is the time that the page shows as 0:00. The zero time means Start.
 	Zero time.Time
 	// Causes holds the faults and, in the result of Recorded, the loads.
 	Causes []Cause
@@ -68,22 +68,20 @@ func Recorded(rec *rundir.Recorded) (Run, error) {
 type Cause struct {
 	// Mark is the time of the cause. Its name is the kind of the fault or of the load.
 	Mark
-	// Of lists details that a claim may name: the kinds of component that a fault hits
-	// ("etcd"), how a webhook fails ("slow", "closed", "open"), the verbs of requests, and
-	// "slow" for slow watches.
+	// Of lists details that a claim may name: kinds of component that a fault hits ("etcd"), ways in which a webhook
+	// fails ("slow", "closed", "open"), verbs of requests, and "slow" for slow watches.
 	Of []string
 	// Load is true for loads and false for faults.
 	Load bool
 }
 
-// is reports whether the claim of a panel names the cause. A claim is the name of a cause, which may be followed by a
-// space and an element of Of: "kill", "kill etcd".
+// is reports whether a panel claims to show the cause. A claim is the name of a cause, optionally followed by a space
+// and an element of Of: "kill", "kill etcd".
 func (c Cause) is(claim string) bool {
 	name, of, _ := strings.Cut(claim, " ")
 	return c.Name == name && (of == "" || slices.Contains(c.Of, of))
 }
 
-// kindsOf returns the kinds of components.
 func kindsOf(components []string) []string {
 	var all []string
 	for _, name := range components {
@@ -95,7 +93,7 @@ func kindsOf(components []string) []string {
 }
 
 // causes returns the faults of a run with details from its scenario, and the loads of its phases. It leaves out
-// background loads, because there is no time without them for comparison.
+// background loads, because they run all the time: there is no time without them for comparison.
 func causes(run Run, s *scenario.Scenario, phases []result.Phase) []Cause {
 	all := slices.Clone(run.Causes)
 	for _, ran := range phases {
@@ -119,13 +117,14 @@ func causes(run Run, s *scenario.Scenario, phases []result.Phase) []Cause {
 	return all
 }
 
-// mayFail reports whether faults of a kind have the field fails, as webhook faults have.
+// mayFail reports whether the scenario's faults of a kind have the field fails, as webhook faults do.
 func mayFail(kind string) bool {
 	k, _ := control.FaultKindOf(kind)
 	return k.Has("fails")
 }
 
-// failures returns the details of faults of a kind in a phase: how a webhook fails.
+// failures returns how a webhook fails in the faults of a kind: "open", "closed" or "slow". A claim may name these
+// details.
 func failures(kind string, faults []scenario.Fault) []string {
 	var all []string
 	for _, f := range faults {

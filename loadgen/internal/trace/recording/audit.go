@@ -60,7 +60,6 @@ func Audit(ctx context.Context, o AuditOptions) (*Recording, error) {
 	return a.write(ctx, trace.Header{Source: fmt.Sprintf("%d audit logs, %d events", len(o.Logs), a.events)})
 }
 
-// audit is the state of a recording of audit logs.
 type audit struct {
 	*recorder
 	o        AuditOptions
@@ -70,7 +69,7 @@ type audit struct {
 	reads    bool // whether a get, list or watch was found
 }
 
-// nothing returns the error for logs in which no audit event was found.
+// nothing returns the error for logs without any audit event.
 func (a *audit) nothing() error {
 	what := "the logs are empty"
 	if len(a.notes) > 0 {
@@ -165,7 +164,7 @@ func (a *audit) add(log int, e *auditlog.Event) {
 	a.records.add(rec)
 }
 
-// reason returns the reason why a request is left out of the trace, or "" if it is kept.
+// reason returns why a request is left out of the trace, or "" if it is kept.
 func (a *audit) reason(e *auditlog.Event) string {
 	if len(e.Object.Resource) == 0 {
 		return forNoResource
@@ -204,7 +203,7 @@ func (a *audit) describe(s *shape, rec *record, user uint32, e *auditlog.Event) 
 // derived from the query and the body.
 func patchType(e *auditlog.Event, q *query) string {
 	switch {
-	case q.forced, e.Body.Typed && q.manager: // only server-side apply uses force, or requires kind in the body
+	case q.forced, e.Body.Typed && q.manager: // only server-side apply uses the parameter force or needs kind in the body
 		return "application/apply-patch+yaml"
 	case e.Body.Array:
 		return "application/json-patch+json"
@@ -224,7 +223,7 @@ func (r *interruptible) Read(p []byte) (int, error) {
 		err  error
 	}
 	done := make(chan answer, 1)
-	go func() { // continues if ctx ends first, because a read cannot be interrupted
+	go func() { // this goroutine may outlive ctx, because a read cannot be interrupted
 		data := make([]byte, len(p))
 		n, err := r.from.Read(data)
 		done <- answer{data[:n], err}

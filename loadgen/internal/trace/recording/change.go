@@ -9,8 +9,8 @@ import (
 // unknownUser is the user name of a client for which only the program is known.
 const unknownUser = "unknown"
 
-// change is a write that was inferred from an object's change, not from a log. actor is the program that wrote. reason
-// is why the write is left out of the trace, or "" if it is kept.
+// change is a write that was inferred from a changed object, because there is no log. actor is the program that wrote.
+// reason is why the write is left out of the trace, or "" if it is kept.
 type change struct {
 	at                                              int64 // microseconds since 1970
 	actor, verb, group, version, resource           string

@@ -33,10 +33,10 @@ type ClusterOptions struct {
 	Step func(string)
 }
 
-// Cluster records the changes in a cluster during o.For as a trace. Its header contains a count of the cluster's
-// objects. The trace has only writes, because watches do not show reads. For the count, it lists the metadata of all
-// objects in pages. It also reads some complete objects of each resource to measure their sizes, and the pods to count
-// them per node.
+// Cluster records the changes in a cluster during o.For as a trace. The trace has only writes, because watches do not
+// show reads. The trace's header contains a count of the cluster's objects. To count them, Cluster lists the metadata
+// of all objects in pages. It also reads all pods, to count them per node, and some objects of each resource, to
+// measure their sizes.
 func Cluster(ctx context.Context, cfg *rest.Config, o ClusterOptions) (*Recording, error) {
 	resources, notes, err := watchable(cfg)
 	if err != nil {
@@ -236,8 +236,8 @@ func lastManager(object runtime.Object) (last metav1.ManagedFieldsEntry) {
 	return last
 }
 
-// managerSource returns the system component that made a change, or "" for another client. It derives the component
-// from the name of the field manager or, for a deletion, from the object and its controller.
+// managerSource returns the system component that made a change, or "" for another client. It uses the name of the
+// field manager. For a deletion, it uses the object and its controller.
 func managerSource(verb, manager string, object metav1.Object, resource schema.GroupResource) string {
 	switch manager {
 	case "kubelet":

@@ -12,8 +12,8 @@ import (
 // until it is deleted.
 type accounts struct {
 	seen map[accountUID]*sighting
-	// last is the account of the previous event, and at is its entry in seen. They save a lookup if the next event has the
-	// same account.
+	// last is the account of the previous event, and at is its entry in seen. If the next event has the same account,
+	// this saves a lookup.
 	last accountUID
 	at   *sighting
 }
@@ -21,7 +21,7 @@ type accounts struct {
 // accountUID is a service account and one of its UIDs, as numbers in the string table.
 type accountUID struct{ user, uid uint32 }
 
-// sighting records where and when an account had one UID.
+// sighting records when, and in which logs, an account had one UID.
 type sighting struct {
 	logs        []int // indexes of the logs, ascending
 	first, last int64 // microseconds since 1970
@@ -52,8 +52,8 @@ func (a *accounts) note(log int, user, uid uint32, at int64) {
 const overlap = time.Minute
 
 // check returns an error if the logs come from several clusters. That is certain if a service account has two UIDs at
-// the same time. It is assumed if service accounts occur in two logs and none of them has the same UID in both.
-// compared is false if no two logs contain the same service account.
+// the same time. It is also assumed if two logs contain the same service accounts, but none with the same UID. compared
+// is false if no two logs contain the same service account.
 func (a *accounts) check(text func(uint32) string, logs []string) (compared bool, err error) {
 	byUser := map[uint32][]accountUID{}
 	for key := range a.seen {
@@ -78,7 +78,7 @@ func (a *accounts) check(text func(uint32) string, logs []string) (compared bool
 				}
 				for _, m := range a.seen[x].logs {
 					for _, n := range a.seen[y].logs {
-						if m != n { // within one log, the account was recreated
+						if m != n { // two UIDs within one log mean that the account was recreated
 							pair(shared, m, n).differs(user, x.uid, y.uid)
 						}
 					}

@@ -10,16 +10,16 @@ import (
 // span is the time from the first to the last event of a log, in microseconds since 1970.
 type span struct{ from, to int64 }
 
-// Gaps in the logs are ignored if they are shorter than shortestGap. Times with logs of fewer API servers are ignored
-// if they sum to less than shortestShare, or to less than the fraction smallestShare of the total time.
+// Gaps in the logs are ignored if they are shorter than shortestGap. Times without the logs of some API servers are
+// ignored if they sum to less than shortestShare, or to less than the fraction smallestShare of the total time.
 const (
 	shortestGap   = time.Minute
 	smallestShare = 0.05
 	shortestShare = 10 * time.Second
 )
 
-// coverage returns notes about times without any log, and about times with logs of only some of several API servers. It
-// does not report the latter if twice is set, because a log was given twice.
+// coverage returns notes about times without any log, and about times for which logs of some API servers are missing.
+// If twice is set, a log was given twice, so it omits the second kind of note.
 func coverage(spans []span, twice bool) (notes []string) {
 	type edge struct {
 		at   int64
@@ -29,7 +29,7 @@ func coverage(spans []span, twice bool) (notes []string) {
 	for _, s := range spans {
 		edges = append(edges, edge{s.from, 1}, edge{s.to, -1})
 	}
-	// Begins come before ends, so that there is no gap if one log begins when another ends.
+	// Sort a begin before an end at the same time, so that there is no gap if one log begins when another ends.
 	slices.SortFunc(edges, func(a, b edge) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(b.step, a.step)) })
 	type stretch struct {
 		span
@@ -45,8 +45,8 @@ func coverage(spans []span, twice bool) (notes []string) {
 		}
 		logs += e.step
 	}
-	// The number of servers is the largest number of logs that cover the same time, for a significant share of the total
-	// time.
+	// The number of servers is the largest number of logs that cover the same time, if they do so for a significant
+	// part of the total time.
 	times := map[int]int64{}
 	servers := 0
 	for _, s := range stretches {

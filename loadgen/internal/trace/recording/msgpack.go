@@ -15,14 +15,14 @@ type unpacker struct {
 		io.ByteReader
 	}
 	depth int
-	left  int // number of elements that the current value may still have
+	left  int // how many more elements the current value may have
 }
 
 // Limits of a value. A file that exceeds them is treated as damaged.
 const (
 	deepestValue  = 200
 	longestString = 16 << 20
-	// mostElements limits the memory of a value, which is up to a gigabyte: a list of zeros takes 16 times its size in the
+	// mostElements limits the memory of a value to about a gigabyte: a list of zeros takes 16 times its size in the
 	// file. An event of a large cluster has less than a million elements.
 	mostElements = 8 << 20
 	stringUnit   = 64 // a string counts as one element for each 64 bytes
@@ -109,7 +109,7 @@ func (u *unpacker) signed(bytes int) (any, error) {
 	return int64(n<<shift) >> shift, err
 }
 
-// sized reads a length, which has the given size in bytes, and then calls read with it.
+// sized reads a length that is stored in the given number of bytes. It then calls read with the length.
 func (u *unpacker) sized(bytes int, read func(int) (any, error)) (any, error) {
 	n, err := u.number(bytes)
 	if err != nil {
@@ -118,7 +118,7 @@ func (u *unpacker) sized(bytes int, read func(int) (any, error)) (any, error) {
 	return read(int(n))
 }
 
-// claim counts elements of the current value before they are read.
+// claim counts the elements of the current value before they are read. It fails if the value has too many.
 func (u *unpacker) claim(elements int) error {
 	if u.left -= elements; u.left < 0 {
 		return errMany
@@ -182,8 +182,8 @@ func (u *unpacker) mapLength() (int, error) { return u.head(0x80, 0xde) }
 // arrayLength reads the header of an array and returns its length. The caller then reads the values.
 func (u *unpacker) arrayLength() (int, error) { return u.head(0x90, 0xdc) }
 
-// head reads the header of a map or array: one byte for up to 15 elements, otherwise followed by a length of 16 or 32
-// bits.
+// head reads the header of a map or array: one byte, followed by a length of 16 or 32 bits if there are more than 15
+// elements.
 func (u *unpacker) head(short, long byte) (int, error) {
 	c, err := u.from.ReadByte()
 	switch {

@@ -60,8 +60,8 @@ func (n *names) hash(name string) string {
 	return hashed
 }
 
-// object hashes the name of an object. It keeps names that contain an API group, because the trace contains the group
-// anyway.
+// object hashes the name of an object. It keeps names that contain an API group, because the trace shows the group
+// elsewhere.
 func (n *names) object(group, resource, name string) string {
 	if group == "apiextensions.k8s.io" && resource == "customresourcedefinitions" || group == "apiregistration.k8s.io" && resource == "apiservices" {
 		return name

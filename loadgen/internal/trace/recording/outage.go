@@ -11,21 +11,21 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// tellAfter is how long no watch may reach the cluster before the user is told.
+// tellAfter is the minimum length of an outage that is reported to the user.
 const tellAfter = 3 * time.Second
 
-// outage tells the user when the cluster can no longer be reached and when it answers again. In between, the watches try
-// again once a second.
+// outage reports to the user when the cluster can no longer be reached and when it answers again. Meanwhile, the
+// watches retry once a second.
 type outage struct {
 	tell func(format string, args ...any)
 
 	mu    sync.Mutex
 	since time.Time     // when the cluster became unreachable; zero while it answers
-	told  bool          // whether the user was told
-	total time.Duration // length of the earlier outages that the user was told
+	told  bool          // whether the current outage was reported
+	total time.Duration // total length of earlier reported outages
 }
 
-// saw records the attempt to open a watch. why is nil if the cluster has answered.
+// saw records the outcome of opening a watch. why is nil if the cluster answered.
 func (o *outage) saw(now time.Time, why error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -47,7 +47,7 @@ func (o *outage) saw(now time.Time, why error) {
 	}
 }
 
-// length returns the length of all outages that the user was told.
+// length returns the total length of all reported outages.
 func (o *outage) length(now time.Time) time.Duration {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -57,8 +57,8 @@ func (o *outage) length(now time.Time) time.Duration {
 	return o.total
 }
 
-// unreachable returns why a watch could not reach the cluster, or nil if the cluster has answered. Instead of some
-// errors of connections, client-go returns a watch that has ended.
+// unreachable returns why a watch could not reach the cluster, or nil if the cluster answered. For some connection
+// errors, client-go returns no error but a watch that has ended.
 func unreachable(w watch.Interface, err error) error {
 	var op *net.OpError
 	switch {
@@ -66,7 +66,7 @@ func unreachable(w watch.Interface, err error) error {
 		return errors.New("connections end without an answer")
 	case err == nil, errors.As(err, new(apierrors.APIStatus)):
 		return nil
-	case errors.As(err, &op): // without the URL
+	case errors.As(err, &op): // the OpError does not contain the URL
 		return op
 	}
 	return err

@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// query holds those query parameters of a request that a trace needs.
+// query holds the query parameters of a request that a trace needs.
 type query struct {
 	labels, fields, revision     []byte
 	limit                        int64

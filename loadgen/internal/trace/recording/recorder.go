@@ -32,7 +32,7 @@ type recorder struct {
 
 	strings *stringTable
 	records *records
-	spans   []span // time that each log covers
+	spans   []span // time range of each log
 	lines   int64
 	events  int64
 	changes uint64           // number of calls of change
@@ -56,11 +56,11 @@ func micros(t time.Time) int64 {
 	return t.UnixMicro()
 }
 
-// window is the time that a trace covers, in microseconds since 1970.
+// window is the time range that a trace covers, in microseconds since 1970.
 type window struct{ start, end int64 }
 
-// window returns the time that the trace covers: from --from to --to. The default start is when the first request to
-// end was received, because earlier requests may be missing in the logs. The default end is the last event.
+// window returns the time that the trace covers: from --from to --to. The default start is the receipt of the request
+// that ended first, because requests received earlier may be missing in the logs. The default end is the last event.
 func (rec *recorder) window() (w window) {
 	first := int64(math.MaxInt64)
 	w.start, w.end = math.MaxInt64, math.MinInt64
@@ -90,9 +90,9 @@ func (rec *recorder) window() (w window) {
 type placed struct {
 	at, took  trace.Micros
 	dropped   string
-	carried   bool // long-running, and open when the window began
+	carried   bool // the request is long-running and was open when the window began
 	unended   bool // the logs lack its end
-	stillOpen bool // long-running, and open when the window ended
+	stillOpen bool // the request is long-running and was open when the window ended
 }
 
 // place returns the position of a request in the window.
@@ -128,7 +128,7 @@ type actor struct{ user, as, agent uint32 }
 
 func (s *shape) actor() actor { return actor{s.user, s.as, s.agent} }
 
-// write writes the recorded requests as a trace. h has those header fields that depend on the source.
+// write writes the recorded requests as a trace. h contains the header fields that depend on the source.
 func (rec *recorder) write(ctx context.Context, h trace.Header) (*Recording, error) {
 	duplicates := rec.records.pair()
 	w := rec.window()
@@ -251,8 +251,8 @@ func (rec *recorder) writeRequests(ctx context.Context, h trace.Header, w window
 	return tally.Summary(h.Length), nil
 }
 
-// described returns a function that returns, for the index of a shape, the fields that all requests of the shape have
-// in common. The function caches them.
+// described returns a function from the index of a shape to the fields that all requests of the shape share. The
+// function caches its results.
 func (rec *recorder) described(actors map[actor]int, names *names) func(uint32) trace.Request {
 	made := map[uint32]trace.Request{}
 	text := rec.strings.string
@@ -276,5 +276,5 @@ func (rec *recorder) described(actors map[actor]int, names *names) func(uint32) 
 	}
 }
 
-// mostMade is the maximum number of shapes that this function caches.
+// mostMade is the maximum number of shapes that the method described caches.
 const mostMade = 1 << 14

@@ -8,7 +8,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/auditlog"
 )
 
-// record is an event of a log. pair merges the events of each request into one record. It has no pointers, to keep
+// record is an event of a log, or all events of a request after pair has merged them. It has no pointers, to keep
 // garbage collection cheap.
 type record struct {
 	id uint64 // hash of the auditID
@@ -36,8 +36,8 @@ type shape struct {
 	paged, initialEvents, dryRun                bool
 }
 
-// buckets is the number of parts into which the records are divided by id. The events of a request are in the same
-// part. When a slice grows, only one part is copied.
+// buckets is the number of parts into which records are divided by id, so that the growth of a slice copies only one
+// part. All events of a request are in the same part.
 const buckets = 64
 
 // records holds the events of all logs.
@@ -102,7 +102,7 @@ func (r *records) pair() (duplicates int64) {
 	return duplicates
 }
 
-// merge returns the later of two events of a request, with the fields that only the earlier event has.
+// merge returns the later of two events of a request. It adds the fields that only the earlier event has.
 func merge(earlier, later record) record {
 	if later.name == 0 {
 		later.name = earlier.name
@@ -139,7 +139,7 @@ func (r *records) each(visit func(*record) error) error {
 	return nil
 }
 
-// cursors is a heap of the unvisited records of each part, ordered by their first record.
+// cursors is a heap of the unvisited records of all parts. It is ordered by the first record of each part.
 type cursors [][]record
 
 func (c cursors) Len() int      { return len(c) }

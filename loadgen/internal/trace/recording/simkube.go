@@ -61,7 +61,6 @@ func SimKube(ctx context.Context, o SimKubeOptions) (*Recording, error) {
 	return s.write(ctx, trace.Header{Source: fmt.Sprintf("SimKube trace, %d events", s.events)})
 }
 
-// simKube is the state of a conversion.
 type simKube struct {
 	*recorder
 	in          unpacker

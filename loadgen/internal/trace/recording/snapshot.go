@@ -18,15 +18,15 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/trace"
 )
 
-// page is the maximum number of objects in one page of a list. sample is the maximum number of complete objects of a
-// resource that are read.
+// page is the maximum number of objects in one page of a list. sample is the maximum number of objects of a resource
+// that are read completely.
 const (
 	page   = 500
 	sample = 50
 )
 
-// snapshot counts the objects of all resources. It also returns from where to watch each resource. It skips a resource
-// that cannot be listed, and adds a note.
+// snapshot counts the objects of all resources. It also returns the resourceVersion from which to watch each resource.
+// It skips a resource that cannot be listed, and adds a note.
 func (c *clusterRecording) snapshot(ctx context.Context, resources []schema.GroupVersionResource) (*trace.Snapshot, []resourceStart, error) {
 	core, err := kubernetes.NewForConfig(c.cfg)
 	if err != nil {

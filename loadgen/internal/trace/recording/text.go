@@ -41,8 +41,8 @@ func WriteText(to io.Writer, r *Recording) error {
 	return err
 }
 
-// dropped returns a text with the number and percentage of requests that were left out for each reason. kept are the
-// numbers of requests that were kept.
+// dropped describes how many requests were left out for each reason, in numbers and percent. kept holds numbers of
+// requests that were kept.
 func dropped(reasons map[string]int64, kept ...int64) string {
 	total := int64(0)
 	for _, n := range reasons {
@@ -94,7 +94,6 @@ func watches(n int64) string {
 	return fmt.Sprintf("%d watches", n)
 }
 
-// writeSnapshot writes the counts of a snapshot, unless s is nil.
 func writeSnapshot(to io.Writer, s *trace.Snapshot) {
 	if s == nil {
 		return

@@ -12,9 +12,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/manifest"
 )
 
-// RBAC rules cannot select namespaces by prefix, and the names of a run's namespaces are unknown before the run starts.
-// So the RBAC rules allow writes in all namespaces, and admission policies restrict the run's ServiceAccount to the
-// run's own namespaces and nodes. These are the CEL conditions of the allowed writes.
+// These are the CEL conditions of the writes that a run may make. RBAC rules cannot select namespaces by prefix, and
+// the names of a run's namespaces are not known in advance. So RBAC allows writes in all namespaces, and admission
+// policies restrict the run's ServiceAccount to the run's namespaces and nodes.
 const (
 	ofNamespace = `request.namespace.startsWith('stormglass-') || request.namespace == '%s'`
 	ofLease     = `request.resource.resource == 'leases' && (request.namespace == 'default' && request.name in ['', 'stormglass-run'] || request.namespace == 'kube-node-lease' && request.name.startsWith('sg-'))`
@@ -23,10 +23,10 @@ const (
 	ofCluster   = `request.resource.resource == 'namespaces' ? request.name.startsWith('stormglass-') : request.name.startsWith('sg-')`
 )
 
-// confinement returns the admission policies, with their bindings, that restrict a ServiceAccount. The first policy
-// covers namespaced objects. It does not match requests in the namespaces of runs, so it does not slow down the
-// measured requests. The second policy covers namespaces and nodes. It prevents the ServiceAccount from exempting other
-// namespaces by labelling them.
+// confinement returns the admission policies that restrict a ServiceAccount, with their bindings. The first policy
+// covers namespaced objects. It skips the namespaces of runs, so that it does not slow down measured requests. The
+// second covers namespaces and nodes: without it, the ServiceAccount could label other namespaces so that the first one
+// skips them.
 func confinement(account, namespace, name string, meta func(name string) metav1.ObjectMeta) (all []runtime.Object) {
 	every := []admissionv1.OperationType{admissionv1.OperationAll}
 	rule := func(scope admissionv1.ScopeType, groups []string, resources ...string) admissionv1.NamedRuleWithOperations {

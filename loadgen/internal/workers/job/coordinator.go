@@ -22,34 +22,34 @@ import (
 )
 
 const (
-	// coordinatorNamespace is the namespace for the run if Options.Namespace is empty. It is then created.
+	// coordinatorNamespace is the namespace that is created for the run if Options.Namespace is empty.
 	coordinatorNamespace = "stormglass-run"
-	// scenarioDir and resultsDir are the directories of the scenario and of the runs in the coordinator's pod.
+	// scenarioDir is the directory of the scenario in the coordinator's pod, and resultsDir the directory of the runs.
 	scenarioDir, scenarioFile = "/scenario", "scenario.yaml"
 	resultsDir                = "/results"
-	// windUp is the termination grace period of the pod, in seconds. A run that is stopped needs this time to remove what
+	// windUp is the termination grace period of the pod, in seconds. A stopped run needs it to delete the objects that
 	// it created.
 	windUp = 6 * 60
 	// largestFiles is the maximum size of a ConfigMap's data, in bytes. The API server sets this limit.
 	largestFiles = 1 << 20
 )
 
-// Coordinator describes a run whose coordinator is a Job in the cluster under load, in the same namespace as its
-// workers.
+// Coordinator describes a run with a coordinator that is a Job in the cluster under load. The workers run in the same
+// namespace.
 type Coordinator struct {
 	// Options are the options of the workers. Image, Namespace, PullSecret, NodeSelector and Tolerations also apply to
-	// the run itself. If Namespace is empty, a namespace is created.
+	// the coordinator's pod. If Namespace is empty, a namespace is created.
 	Options
 	// Workers is the number of workers that divide the loads. If it is 0, the run's own process generates all load.
 	Workers int
 	// Scenario is the scenario to run, with overrides and defaults applied. It is stored in a ConfigMap.
 	Scenario *scenario.Scenario
-	// Rules are the RBAC rules that the coordinator needs (cluster.RunRules), without those that it needs to start
+	// Rules are the RBAC rules that the run needs (cluster.RunRules). They do not include the rules for starting
 	// workers.
 	Rules cluster.Rules
 	// Args are additional arguments of `loadgen run`.
 	Args []string
-	// Claim is the name of a PersistentVolumeClaim for the run's directory. If it is empty, the directory is lost with
+	// Claim is the name of a PersistentVolumeClaim for the run directory. If it is empty, the directory is deleted with
 	// the pod.
 	Claim string
 }
@@ -68,7 +68,7 @@ func (c Coordinator) Check() error {
 	return errors.Join(errs...)
 }
 
-// in returns the namespace of the run's Job and of its other namespaced objects.
+// in returns the namespace of the run's Job and other objects.
 func (c Coordinator) in() string {
 	if c.Namespace == "" {
 		return coordinatorNamespace
@@ -76,8 +76,8 @@ func (c Coordinator) in() string {
 	return c.Namespace
 }
 
-// name returns the name of the run's objects. It contains the scenario's name, because runs of other scenarios may use
-// the same namespace.
+// name returns the name of the run's objects. It contains the scenario's name, so that runs of several scenarios can
+// use one namespace.
 func (c Coordinator) name() string { return "stormglass-" + c.Scenario.Name }
 
 func (c Coordinator) meta(namespace, name string) metav1.ObjectMeta {
@@ -172,9 +172,9 @@ func (c Coordinator) args() []string {
 	return args
 }
 
-// resources returns the resource requests of the run's container: one CPU, and 1 GiB of memory plus an amount that
-// depends on the scenario. That amount is 0.3 MiB per simulated node (loadgen/lab/records/performance.md) and, without
-// workers, 30 KiB per watch, doubled for the recorded data.
+// resources returns the resource requests of the run's container: one CPU and at least 1 GiB of memory. It adds 0.3 MiB
+// per simulated node (loadgen/lab/records/performance.md). Without workers, it also adds 30 KiB per watch. Both are
+// doubled for the recorded data.
 func (c Coordinator) resources() corev1.ResourceList {
 	watches := 0
 	if c.Workers == 0 {
@@ -214,7 +214,7 @@ func (c Coordinator) job() (*batchv1.Job, error) {
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{
 					Labels: c.meta("", "").Labels,
-					// An autoscaler that evicts the pod would end the run.
+					// If an autoscaler evicted the pod, the run would end.
 					Annotations: map[string]string{"cluster-autoscaler.kubernetes.io/safe-to-evict": "false", "karpenter.sh/do-not-disrupt": "true"},
 				},
 				Spec: pod,

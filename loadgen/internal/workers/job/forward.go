@@ -18,7 +18,7 @@ import (
 	"k8s.io/streaming/pkg/httpstream"
 )
 
-// forward opens a connection to a port of a pod through the API server, as `kubectl port-forward` does.
+// forward opens a connection to the worker's port in a pod through the API server, as `kubectl port-forward` does.
 func forward(ctx context.Context, config *rest.Config, client kubernetes.Interface, namespace, pod string) (net.Conn, error) {
 	url := client.CoreV1().RESTClient().Post().Resource("pods").Namespace(namespace).Name(pod).SubResource("portforward").URL()
 	transport, upgrader, err := spdy.RoundTripperFor(config)
@@ -45,8 +45,8 @@ func forward(ctx context.Context, config *rest.Config, client kubernetes.Interfa
 	return c, nil
 }
 
-// carry opens the error and data streams of a port forwarding, and returns a net.Conn for the data. Unlike a stream,
-// the net.Conn supports deadlines.
+// carry opens the error stream and the data stream of a port forwarding. It returns the data stream as a net.Conn,
+// which supports deadlines.
 func carry(connection httpstream.Connection) (net.Conn, error) {
 	headers := http.Header{}
 	headers.Set(corev1.PortHeader, strconv.Itoa(port))
@@ -64,7 +64,7 @@ func carry(connection httpstream.Connection) (net.Conn, error) {
 	}
 	ours, theirs := net.Pipe()
 	c := &carried{Conn: ours}
-	end := func() { _ = theirs.Close(); _ = connection.Close() } // if one side ends, both are closed
+	end := func() { _ = theirs.Close(); _ = connection.Close() } // when one end closes, close both
 	go func() { _, _ = io.Copy(theirs, data); end() }()
 	go func() { _, _ = io.Copy(data, theirs); end() }()
 	go func() {

@@ -4,8 +4,8 @@
 //	Options -> Namespace, ServiceAccount, Job, Secret with the run's credentials -> pods, one worker each
 //	coordinator <- one TLS connection -> pod: the pod connects, or the API server forwards the connection to the pod's port
 //
-// The pods have a ServiceAccount without permissions, whose token is not mounted. The coordinator sends the loads and
-// the credentials for the target to the workers.
+// The pods have a ServiceAccount without permissions, and its token is not mounted. The coordinator sends the workers the
+// loads and the credentials for the target.
 package job
 
 import (
@@ -29,15 +29,15 @@ import (
 const (
 	// DefaultResources are the resource requests of a worker if Options.Resources is empty.
 	DefaultResources = "cpu=1,memory=512Mi"
-	// account is the name of the workers' ServiceAccount and of objects that are not created for a particular run.
+	// account is the name of the workers' ServiceAccount, and of objects that are not for a particular run.
 	account = "stormglass-workers"
-	// port is the port on which a worker listens for its coordinator, on the loopback address of its pod.
+	// port is the port of a worker that waits for its coordinator, on the loopback address of the worker's pod.
 	port = 7443
 	// credentials is the mount path of the Secret in a pod.
 	credentials = "/credentials"
-	// keptAfterEnd is the time, in seconds, after which an ended Job is deleted if the coordinator has not deleted it.
+	// keptAfterEnd is the time in seconds until Kubernetes deletes an ended Job that the coordinator has not deleted.
 	keptAfterEnd = 5 * 60
-	// longest is the maximum duration of a Job, in seconds. Kubernetes then ends a Job whose coordinator is gone.
+	// longest is the maximum duration of a Job, in seconds. It ends a Job whose coordinator is gone.
 	longest = 7 * 24 * 60 * 60
 	// endWithin is the termination grace period of a worker's pod, in seconds.
 	endWithin = 5
@@ -115,9 +115,9 @@ func (o Options) nodeSelector() (map[string]string, error) {
 	return labels, nil
 }
 
-// Manifests describes workers that the user creates with kubectl. Coordinator is the coordinator's address; if it is
+// Manifests describes workers that the user creates with kubectl. Coordinator is the coordinator's address. If it is
 // empty, the workers wait for the coordinator to connect. The objects do not include the Secret with the credentials,
-// which is different for each run.
+// because each run has its own.
 type Manifests struct {
 	Options
 	Count       int
@@ -154,7 +154,7 @@ func (m Manifests) YAML() ([]byte, error) {
 	return manifest.YAML(objects)
 }
 
-// plan describes the objects to create: for one run, or for Manifests.
+// plan describes the objects to create for workers, either for one run or for Manifests.
 type plan struct {
 	Options
 	name, namespace string // name of the Job and its Secret, and their namespace
@@ -186,8 +186,8 @@ func (p plan) objects() (all []runtime.Object, err error) {
 	), nil
 }
 
-// account returns the name of the workers' ServiceAccount. In a namespace that existed before, the name contains the
-// run's id, because other runs may use the namespace, too.
+// account returns the name of the workers' ServiceAccount. If other runs may use the namespace, because it existed
+// before, the name contains the run's id.
 func (p plan) account() string {
 	if p.makes {
 		return account
@@ -230,8 +230,8 @@ func (p plan) job() (*batchv1.Job, error) {
 		Spec: batchv1.JobSpec{
 			CompletionMode: new(batchv1.IndexedCompletion), Completions: new(int32(p.count)), Parallelism: new(int32(p.count)),
 			BackoffLimit: new(int32(0)), ActiveDeadlineSeconds: new(int64(longest)), TTLSecondsAfterFinished: new(int32(keptAfterEnd)),
-			// If a pod was drained before its worker joined, the Job replaces it. After the worker has joined, the coordinator
-			// refuses the replacement.
+			// If a pod is drained before its worker has joined, the Job replaces the pod. If the worker has already
+			// joined, the coordinator refuses the new worker.
 			PodFailurePolicy: &batchv1.PodFailurePolicy{Rules: []batchv1.PodFailurePolicyRule{{
 				Action:          batchv1.PodFailurePolicyActionIgnore,
 				OnPodConditions: []batchv1.PodFailurePolicyOnPodConditionsPattern{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue}},
@@ -251,7 +251,7 @@ func (p plan) secret(job *batchv1.Job, ca, token string) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: m, Data: map[string][]byte{"ca.pem": []byte(ca), "token": []byte(token)}}
 }
 
-// String returns a description of the objects for the user.
+// String describes the objects for the user.
 func (p plan) String() string {
 	text := fmt.Sprintf("a Job of %d pods of image %s, in namespace %s", p.count, p.Image, p.namespace)
 	if p.makes {

@@ -32,7 +32,7 @@ func (o Options) tolerations() (all []corev1.Toleration, err error) {
 }
 
 // place sets the image pull secret and the scheduling fields of a pod from the options. It excludes simulated nodes,
-// which run no containers.
+// because these run no containers.
 func (o Options) place(pod *corev1.PodSpec) (err error) {
 	if o.PullSecret != "" {
 		pod.ImagePullSecrets = []corev1.LocalObjectReference{{Name: o.PullSecret}}
@@ -51,7 +51,7 @@ func (o Options) place(pod *corev1.PodSpec) (err error) {
 	return nil
 }
 
-// limit sets the resource requests of a container, and its memory limit to the memory request.
+// limit sets the resource requests of a container. The memory limit equals the memory request.
 func limit(c *corev1.Container, requests corev1.ResourceList) {
 	c.Resources.Requests = requests
 	if memory, ok := requests[corev1.ResourceMemory]; ok {

@@ -30,17 +30,17 @@ type Starter struct {
 	Options
 	// Kubeconfig selects the cluster in which the workers run.
 	Kubeconfig cluster.Kubeconfig
-	// OfTarget means that the cluster of the workers is the cluster under load. The workers then reach its API server
-	// through the Service "kubernetes".
+	// OfTarget means that the workers run in the cluster under load. They then reach its API server through the Service
+	// "kubernetes".
 	OfTarget bool
 }
 
 var _ workers.Starter = Starter{}
 
-// oldest is the minimum Kubernetes version for workers. Indexed Jobs are stable since this version.
+// oldest is the minimum Kubernetes version for workers: Indexed Jobs are stable since this version.
 var oldest = version.MustParseGeneric("1.24")
 
-// runJob manages the Job of one run and the other objects that were created for it.
+// runJob manages the Job of one run, and the objects that were created for the Job.
 type runJob struct {
 	plan
 	workers.Invitation
@@ -55,11 +55,11 @@ type runJob struct {
 	made   []func(context.Context) error // functions that remove the created objects, called in reverse order
 
 	mu      sync.Mutex
-	reached map[types.UID]bool // pods for which reach was started
+	reached map[types.UID]bool // pods for which the method reach was started
 	gone    map[types.UID]bool // pods that were reported as ended
 }
 
-// Start creates the Job and the objects that the Job needs.
+// Start creates the Job and the other objects that its pods need.
 func (s Starter) Start(ctx context.Context, i workers.Invitation, ended func(index int, why error)) (workers.Started, error) {
 	config, where, err := s.Kubeconfig.Config()
 	if err != nil {
@@ -161,12 +161,11 @@ func (c *runJob) create(ctx context.Context, o runtime.Object) (err error) {
 	return err
 }
 
-// removeWithin is the time limit for removing each object. A namespace disappears only a few seconds after its last
-// pod.
+// removeWithin is the time limit for deleting one object. A namespace takes a few seconds longer than its last pod.
 const removeWithin = time.Minute
 
-// remember registers the removal of an object, unless err is the error that creating it returned. The removal calls
-// remove and then waits until get returns NotFound. If get is nil, it does not wait.
+// remember registers the deletion of an object if err, the result of its creation, is nil. The deletion calls remove,
+// and then waits until get returns NotFound. A nil get means no wait.
 func (c *runJob) remember(err error, what string, remove, get func(context.Context) error) {
 	if err != nil {
 		return
@@ -196,7 +195,7 @@ func (c *runJob) remember(err error, what string, remove, get func(context.Conte
 	})
 }
 
-// stop ends the pods that are still running, and removes the objects that were created.
+// stop ends the pods that still run, and deletes the objects that were created.
 func (c *runJob) stop() error {
 	c.cancel()
 	c.all.Wait()
@@ -211,7 +210,7 @@ func (c *runJob) stop() error {
 	return errors.Join(errs...)
 }
 
-// explain adds the remedy to the error of a refused request, if the remedy is known.
+// explain adds a remedy to the error of a request, if one is known.
 func (c *runJob) explain(err error) error {
 	switch {
 	case err == nil:
@@ -224,11 +223,11 @@ func (c *runJob) explain(err error) error {
 	return fmt.Errorf("cluster %s: %w", c.where, err)
 }
 
-// rootCA is the name of a ConfigMap in every namespace. It contains the CA of the API server behind the Service
+// rootCA is the name of a ConfigMap that each namespace has. It contains the CA of the API server behind the Service
 // "kubernetes".
 const rootCA = "kube-root-ca.crt"
 
-// api returns the address and CA with which pods of this cluster reach its API server.
+// api returns the address and CA for connections from pods in this cluster to its API server.
 func (c *runJob) api(ctx context.Context) (*workers.API, error) {
 	service, err := c.client.CoreV1().Services(metav1.NamespaceDefault).Get(ctx, "kubernetes", metav1.GetOptions{})
 	if err != nil {
@@ -256,14 +255,14 @@ func (c *runJob) api(ctx context.Context) (*workers.API, error) {
 }
 
 const (
-	// dialAgain is the pause between attempts to connect to the port of a pod.
+	// dialAgain is the pause between attempts to connect to a pod's port.
 	dialAgain = 500 * time.Millisecond
-	// tellAfter is how long reach retries before it reports that the worker does not answer.
+	// tellAfter is how long reach retries before it tells the user that the worker does not answer.
 	tellAfter = 10 * time.Second
 )
 
-// reach connects to the worker in a pod through the API server and serves it. It retries until the worker has joined or
-// the pod is gone.
+// reach connects to the worker in a pod through the API server, and then handles the connection. It retries until the
+// worker has joined or the pod is gone.
 func (c *runJob) reach(pod string) {
 	told, since := false, time.Now()
 	for c.ctx.Err() == nil {

@@ -13,8 +13,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// watchPods calls seePod for each change of the workers' pods until stop, and again for all pods at an interval. The
-// interval is needed because no change reports that the kubelet of a pod is dead.
+// watchPods calls seePod for each change of the workers' pods until the Job is stopped. It also calls seePod regularly
+// for all pods, because no change reports that the kubelet of a pod is dead.
 func (c *runJob) watchPods() {
 	factory := c.informers(tellAfter, func(o *metav1.ListOptions) { o.LabelSelector = jobLabel + "=" + c.name })
 	see := func(object any) {
@@ -25,7 +25,7 @@ func (c *runJob) watchPods() {
 	c.follow(factory, factory.Core().V1().Pods().Informer(), see)
 }
 
-// watchEvents calls seeRefusal, until stop, for Events that explain why pods of the Job cannot be created.
+// watchEvents calls seeRefusal for Events that explain why pods of the Job cannot be created, until the Job is stopped.
 func (c *runJob) watchEvents() {
 	factory := c.informers(0, func(o *metav1.ListOptions) {
 		o.FieldSelector = fields.Set{"involvedObject.kind": "Job", "involvedObject.name": c.name, "reason": "FailedCreate"}.String()
@@ -52,7 +52,7 @@ func (c *runJob) follow(factory informers.SharedInformerFactory, of cache.Shared
 	factory.Shutdown()
 }
 
-// hopeless maps reasons of waiting containers that do not resolve themselves to remedies.
+// hopeless maps reasons why a container cannot start to remedies. Kubernetes does not resolve these reasons itself.
 var hopeless = map[string]string{
 	"ImagePullBackOff":           "name an image that the nodes can pull by --image, or give --image-pull-secret",
 	"ErrImageNeverPull":          "load the image on the nodes first",
@@ -62,7 +62,7 @@ var hopeless = map[string]string{
 	"RunContainerError":          "the image must have loadgen as its entry point",
 }
 
-// seePod handles the current state of a pod: it connects to a running worker, reports a pod that has ended or cannot
+// seePod handles the current state of a pod. It connects to a running worker. It reports a pod that has ended or cannot
 // run, and tells the user about delays.
 func (c *runJob) seePod(p *corev1.Pod) {
 	index, ok := indexOf(p)
@@ -104,8 +104,8 @@ func (c *runJob) seePod(p *corev1.Pod) {
 	}
 }
 
-// end reports once that a pod has ended, which fails the run. If the pod was drained before its worker joined, the Job
-// replaces it, and end only tells the user.
+// end reports once that a pod has ended. The run then fails. If the pod was drained before its worker joined, the Job
+// replaces the pod, and end only tells the user.
 func (c *runJob) end(p *corev1.Pod, index int, why error) {
 	c.mu.Lock()
 	told := c.gone[p.UID]
@@ -136,8 +136,8 @@ func ending(t *corev1.ContainerStateTerminated) string {
 	return text
 }
 
-// seeRefusal handles the message of an Event that a pod of the Job could not be created. If it was refused by a quota,
-// by Pod Security or by another policy, the run fails; otherwise seeRefusal tells the user.
+// seeRefusal handles the message of an Event that a pod of the Job could not be created. The run fails if a quota, Pod
+// Security or another policy refused the pod; otherwise seeRefusal tells the user.
 func (c *runJob) seeRefusal(message string) {
 	text := oneLine(message)
 	remedy := ""

@@ -3,10 +3,10 @@
 //	git clone https://github.com/kubernetes-sigs/kwok && go build -C kwok ./cmd/kwok
 //	go run ./loadgen/lab/bench/nodepair --kwok kwok/kwok --stages kwok/kustomize/stage
 //
-// Each side has a new bundled plane, whose controllers may send 1,000 requests per second. Nodepair measures the program that
-// simulates the nodes: its CPU use while the nodes are idle; its CPU time from the creation of a Deployment until all pods of the
-// Deployment are Ready, and how long that takes; and its resident memory afterwards. The sides take turns in a random order, whose
-// seed is printed.
+// Each way to simulate the nodes (side) has a new bundled plane, whose controllers may send 1,000 requests per second.
+// Nodepair measures the program that simulates the nodes: its CPU use while the nodes are idle; its CPU time from the
+// creation of a Deployment until all its pods are Ready, and how long that takes; and its resident memory afterwards.
+// The sides run in a random order, whose seed is printed.
 package main
 
 import (
@@ -71,7 +71,7 @@ func run(args []string) int {
 	return exitcode.Pass
 }
 
-// side is a way to simulate the nodes of a plane, with a function that starts its program.
+// side is a way to simulate the nodes of a plane. start starts its program.
 type side struct {
 	name  string
 	start func(ctx context.Context, o options, dir, kubeconfig string, client kubernetes.Interface) (*exec.Cmd, error)
@@ -143,7 +143,7 @@ func measure(ctx context.Context, o options, s side) (f figures, err error) {
 	if err := awaitNodes(ctx, client, o.nodes); err != nil {
 		return f, err
 	}
-	if err := pause(ctx, 20*time.Second); err != nil { // until after the first lease renewals
+	if err := pause(ctx, 20*time.Second); err != nil { // wait until the first lease renewals are over
 		return f, err
 	}
 	before, err := stat(program)
@@ -170,7 +170,8 @@ func measure(ctx context.Context, o options, s side) (f figures, err error) {
 	return f, err
 }
 
-// stop ends a program. It sends a second signal, so that loadgen does not remove its nodes: the plane is stopped as well.
+// stop ends a program. A second signal makes loadgen skip the removal of its nodes, because the plane is stopped
+// anyway.
 func stop(program *exec.Cmd) {
 	_ = program.Process.Signal(os.Interrupt)
 	again := time.AfterFunc(2*time.Second, func() { _ = program.Process.Signal(os.Interrupt) })

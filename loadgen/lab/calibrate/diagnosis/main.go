@@ -1,6 +1,6 @@
-// Command diagnosis measures how good the diagnosis is. During storms (heavy load) on real control planes, it plants
-// faults of known kinds. It prints how often the diagnosis finds the kind, the component and the start of each fault
-// from metrics alone.
+// Command diagnosis measures how good the diagnosis is. During storms (heavy load) on real control planes, it injects
+// (plants) faults of known kinds. It prints how often the diagnosis finds the kind, the component and the start of each
+// fault from metrics alone.
 package main
 
 import (
@@ -35,7 +35,7 @@ type options struct {
 	seed    int64
 	plans   []string
 	healthy int
-	// busy is the number of busy loops to run next to every run.
+	// busy is the number of processes that each keep a processor busy during all runs.
 	busy int
 	// faultless is a glob pattern for the directories of recorded runs without a fault.
 	faultless string

@@ -13,8 +13,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// neighbours runs busy processes during the phases of a run in which they are planted. It follows the timeline of the
-// run until ctx ends.
+// neighbours follows the timeline of a run until ctx ends. It runs busy processes during the phases for which the plan
+// has them.
 func (p plan) neighbours(ctx context.Context, dir string) {
 	loops := map[string]int{}
 	for _, f := range p.faults {
@@ -49,7 +49,7 @@ func (p plan) neighbours(ctx context.Context, dir string) {
 	}
 }
 
-// eventsFrom returns the events of a timeline that follow the first *read events, and adds their number to *read.
+// eventsFrom returns the events of a timeline after the first *read events, and adds their number to *read.
 func eventsFrom(file string, read *int) (events []result.Event) {
 	f, err := os.Open(file)
 	if err != nil {

@@ -28,17 +28,17 @@ type table struct {
 	Storms     []string
 }
 
-// faultCase is a fault or a load to plant, in three sizes, with the expected diagnosis.
+// faultCase is a fault or a load to inject (plant), in three sizes, with the expected diagnosis.
 type faultCase struct {
 	Name         string
 	On           []string // names of the topologies on which the case is planted
 	Beside       []string // names of the storms in which the case is planted; empty means all
 	Fault, Load  string   // the fault or load to plant; {size} stands for the size
 	Neighbours   bool     // plants {size} processes that each use a whole processor
-	Undo         string   // fault of the next phase that undoes this one; empty means that this one ends with its phase
+	Undo         string   // fault in the next phase that reverts this fault; empty means that this fault ends with its phase
 	Sizes        []string
 	Want         []string // kinds of causes; the diagnosis must name at least one
-	Also         []string // kinds of causes that are side effects of planting, such as the end of a restarted process
+	Also         []string // kinds of causes that are side effects of planting the fault, such as the end of a restarted process
 	Components   string   // "any" if the fault has no component
 	Words, Never []string // words that the cause's text must have, and must not have
 }
@@ -66,14 +66,14 @@ func (t table) named(name string) faultCase {
 	return t.Cases[slices.IndexFunc(t.Cases, func(c faultCase) bool { return c.Name == name })]
 }
 
-// planted is one phase with a planted fault or a pair of planted faults.
+// planted is one phase with one planted fault or two.
 type planted struct {
 	phase string
 	cases []faultCase
 	size  int // index into faultCase.Sizes
 }
 
-// plan is one run: a topology, a storm, and faults that are planted one after another.
+// plan is one run: a topology, a storm, and faults that are planted one after another in separate phases.
 type plan struct {
 	name, storm string
 	topology    topology
@@ -83,9 +83,9 @@ type plan struct {
 	seed        int64
 }
 
-// plans returns the runs: one for each topology and storm, with each fault in one size and some pairs of faults, and
-// o.healthy runs of storms without faults. Runs with every pair of faults, such as pairs-three-rollout, are included
-// only if o.plans names them.
+// plans returns the runs. For each topology and storm, one run has each fault in one size and some pairs of faults.
+// o.healthy further runs have a storm but no faults. Runs with every pair of faults, such as pairs-three-rollout, are
+// included only if o.plans names them.
 func (t table) plans(o options) (all []plan) {
 	var pairs []plan
 	for i, topology := range []string{"three", "one", "services"} {
@@ -113,8 +113,8 @@ func (t table) plans(o options) (all []plan) {
 			}
 			for _, one := range []plan{p, both} {
 				shuffle.Shuffle(len(one.faults), func(a, b int) { one.faults[a], one.faults[b] = one.faults[b], one.faults[a] })
-				// Faults that restart etcd with other data come after the other faults. A fault that leaves pods
-				// behind comes last.
+				// Faults that restart etcd with other data come after the other faults. A fault after which pods remain
+				// comes last.
 				slices.SortStableFunc(one.faults, func(a, b planted) int { return last(a) - last(b) })
 			}
 			all = append(all, p)
@@ -123,7 +123,7 @@ func (t table) plans(o options) (all []plan) {
 			}
 		}
 	}
-	storms := [][]string{ // each in a size that takes two minutes
+	storms := [][]string{ // each scenario in a size that takes two minutes
 		{"rollout-500", "nodes.count=150", "phases.rollout.actions.web.replicas=300"},
 		{"watch-flood", "phases.flood.load.crowd.count=1000", "phases.fan-out.for=30s"},
 		{"node-failure-storm", "nodes.count=150", "phases.fill.actions.web.replicas=300"},
@@ -132,7 +132,7 @@ func (t table) plans(o options) (all []plan) {
 	}
 	for i := range o.healthy {
 		s := storms[i%len(storms)]
-		if i >= o.healthy-len(storms) { // each storm once with three members
+		if i >= o.healthy-len(storms) { // the last run of each storm has three members
 			s = append(slices.Clone(s), "controlPlane.etcd.members=3")
 		}
 		all = append(all, plan{name: fmt.Sprintf("healthy-%02d", i), scenario: s[0], sets: s[1:], seed: o.seed + int64(i)})
@@ -196,7 +196,7 @@ background:
 	return b.String()
 }
 
-// items returns the lines of a YAML list, with one item in JSON on each line.
+// items returns the lines of a YAML list. Each line contains one item as JSON.
 func items(all []any) string {
 	var b strings.Builder
 	for _, item := range all {
@@ -206,7 +206,7 @@ func items(all []any) string {
 	return b.String()
 }
 
-// undo returns the faults that undo planted faults which would otherwise outlast the phase.
+// undo returns the faults that revert those planted faults that would otherwise outlast the phase.
 func (f planted) undo() (faults []string) {
 	for _, c := range f.cases {
 		if c.Undo != "" {
@@ -216,8 +216,7 @@ func (f planted) undo() (faults []string) {
 	return faults
 }
 
-// contentOf returns the YAML of the content of phase i: the actions, loads and faults of the storm, and the given
-// faults and loads.
+// contentOf returns the YAML of phase i: the actions, loads and faults of the storm, and the given faults and loads.
 func (p plan) contentOf(i int, faults, loads []string) string {
 	text := ""
 	switch p.storm {

@@ -20,7 +20,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// trial is one phase with planted faults, and the diagnosis of that phase. If healthy is set, it is a whole run
+// trial is one phase with planted faults and the diagnosis of that phase. If healthy is set, the trial is a whole run
 // without faults.
 type trial struct {
 	plan    plan
@@ -32,11 +32,11 @@ type trial struct {
 	failed  []string // failed gates of a healthy run
 }
 
-// after is the time after a phase with faults that the diagnosis of that phase includes.
+// after is the time after a phase with faults that still belongs to the diagnosed time.
 const after = 10 * time.Second
 
-// judge diagnoses each phase with faults from the recorded metrics. The timeline gives the start and the components
-// of the planted faults.
+// judge diagnoses each phase with faults from the recorded metrics. It takes the actual start and components of the
+// faults from the timeline.
 func (p plan) judge(ctx context.Context, dir string) (trials []trial, err error) {
 	if p.scenario != "" {
 		d, failed, err := diagnosed(ctx, dir)
@@ -85,16 +85,16 @@ func (p plan) judge(ctx context.Context, dir string) (trials []trial, err error)
 	return trials, nil
 }
 
-// late is the maximum time that a scrape of an API server may take.
+// late is the maximum duration of a scrape of an API server. A longer scrape means that the machine was overloaded.
 const late = 3300 * time.Millisecond
 
-// tooMuch is the error for a plan that is discarded because the storm alone overloaded the machine. In such a run,
-// the planted fault is not the only cause of symptoms.
+// tooMuch is the error for a run that is discarded because the storm alone overloaded the machine. In such a run, the
+// planted fault is not the only cause of symptoms.
 type tooMuch string
 
 func (e tooMuch) Error() string { return string(e) }
 
-// overloaded returns a tooMuch error if a scrape of an API server took too long in the calm phase.
+// overloaded returns a tooMuch error if a scrape of an API server took longer than late in the phase calm.
 func overloaded(ctx context.Context, source diagnosis.Source, calm result.Phase) error {
 	all, err := source.Range(ctx, `scrape_duration_seconds{job="kube-apiserver"}`, calm.Start, calm.End, time.Second)
 	if err != nil {
@@ -114,7 +114,7 @@ func overloaded(ctx context.Context, source diagnosis.Source, calm result.Phase)
 	return tooMuch(fmt.Sprintf("%s took %.1f s for a scrape in the calm phase", of, worst))
 }
 
-// begins reports whether an event is the start of the case's fault. The fault may be on components or on nodes.
+// begins reports whether an event is the start of the case's fault, which may affect components or nodes.
 func (c faultCase) begins(e result.Event) bool {
 	return (e.Kind == result.EventFaultBegin || e.Kind == result.EventNodeFault) && strings.Contains(c.Fault, "kind: "+e.Name+",")
 }
@@ -123,9 +123,8 @@ func ofNodesStorm(p plan, e result.Event) bool {
 	return p.storm == "nodes" && (e.Name == "nodeFailure" || e.Name == "nodeRecovery")
 }
 
-// causes returns the causes in the diagnosis that are scored. It leaves out silent nodes if the storm silences nodes.
-// It also leaves out causes that are side effects of planting the fault, such as the end of a process that is
-// restarted.
+// causes returns the causes in the diagnosis that are scored. It omits silent nodes if the storm itself silences nodes.
+// It also omits side effects of planting the fault, such as the end of a process that is restarted.
 func (t trial) causes() (all []result.Cause) {
 	for _, c := range slices.Concat(t.said.Causes, t.busyMachine()) {
 		silences := t.plan.storm == "nodes" || t.plan.scenario == "node-failure-storm"
@@ -137,7 +136,7 @@ func (t trial) causes() (all []result.Cause) {
 }
 
 // busyMachine returns the machine as a cause if busy processes were planted and the diagnosis names the machine as a
-// limit. Without a symptom, the diagnosis itself reports the machine only as a limit.
+// limit. If there is no symptom, the diagnosis reports the machine only as a limit, not as a cause.
 func (t trial) busyMachine() (all []result.Cause) {
 	planted := slices.ContainsFunc(t.planted.cases, func(f faultCase) bool { return f.Neighbours })
 	for _, c := range t.said.Limits {
@@ -148,7 +147,8 @@ func (t trial) busyMachine() (all []result.Cause) {
 	return all
 }
 
-// right reports whether a cause has the kind of the planted fault with index i, and whether it has the fault's components.
+// right compares a cause with the planted fault with index i. kind reports whether the kind is right, component whether
+// the components are right.
 func (t trial) right(i int, c result.Cause) (kind, component bool) {
 	f := t.planted.cases[i]
 	kind = slices.Contains(f.Want, c.Kind)
@@ -172,8 +172,8 @@ func (t trial) exact() bool {
 	return true
 }
 
-// top reports whether one of the n strongest causes is right. The nearest causes, which the diagnosis gives for
-// symptoms without a known cause, count after the causes.
+// top reports whether one of the n strongest causes is right. Nearest causes, which the diagnosis gives if a symptom
+// has no known cause, rank after all other causes.
 func (t trial) top(n int) bool {
 	causes := t.causes()
 	slices.SortStableFunc(causes, func(a, b result.Cause) int { return cmp.Compare(b.Strength, a.Strength) })
@@ -185,7 +185,7 @@ func (t trial) top(n int) bool {
 	return false
 }
 
-// namedFirst reports whether the cause that is printed first is right.
+// namedFirst reports whether the first printed cause is right.
 func (t trial) namedFirst() bool {
 	if causes := t.causes(); len(causes) > 0 {
 		kind, on := t.right(0, causes[0])
@@ -194,7 +194,7 @@ func (t trial) namedFirst() bool {
 	return false
 }
 
-// blames returns the causes that blame a component, as opposed to a growing load or the machine.
+// blames returns the causes that blame a component, not a growing load or the machine.
 func (t trial) blames() []result.Cause {
 	return slices.DeleteFunc(t.causes(), func(c result.Cause) bool { return c.Limit })
 }
@@ -206,7 +206,7 @@ func (t trial) wronglyHealthy() bool {
 	return d.Answer == result.Healthy && len(t.failed)+len(d.Symptoms)+len(d.Causes)+len(d.Lacked)+len(d.Doubts) > 0
 }
 
-// words reports whether the text of the right cause contains all required words and none of the forbidden ones.
+// words reports whether the text of the right cause contains all required words and no forbidden words.
 func (t trial) words(i int) bool {
 	for _, c := range t.causes() {
 		if k, _ := t.right(i, c); !k {
@@ -221,8 +221,8 @@ func (t trial) words(i int) bool {
 	return false
 }
 
-// onset returns the difference between the diagnosed and the actual start of the first fault, in seconds. ok is false
-// if no cause is right.
+// onset returns the absolute difference between the diagnosed and the actual start of the first fault, in seconds. ok
+// is false if no cause is right.
 func (t trial) onset() (seconds float64, ok bool) {
 	for _, c := range t.causes() {
 		if k, _ := t.right(0, c); k && len(t.began) > 0 {
@@ -318,7 +318,7 @@ func diagnosed(ctx context.Context, dir string) (d result.Diagnosis, failed []st
 	return d, failed, err
 }
 
-// wrongOf returns an explanation for each trial for which right returns false.
+// wrongOf returns an explanation of each trial for which right returns false.
 func wrongOf(all []trial, right func(trial) bool) (failures []string) {
 	for _, t := range all {
 		if !right(t) {
@@ -371,8 +371,8 @@ func printSingles(w io.Writer, all []trial) (failures []string) {
 	return failures
 }
 
-// middle is the index of the middle one of the three sizes of a fault. The diagnosis was not tuned with this size,
-// except in the cases that cases.yaml names.
+// middle is the index of the second of the three sizes of a fault. Except in the cases that cases.yaml names, the
+// diagnosis was not tuned with this size.
 const middle = 1
 
 func count(yes bool) int {

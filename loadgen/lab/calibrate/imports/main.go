@@ -38,7 +38,6 @@ type options struct {
 	profileDirs                               []string
 }
 
-// example is one configuration to import.
 type example struct {
 	name string
 	args []string // arguments of `loadgen import`
@@ -75,7 +74,6 @@ func (o options) run(ctx context.Context, w io.Writer) error {
 	return o.profiles(ctx, w)
 }
 
-// table imports examples and prints a row for each.
 func (o options) table(ctx context.Context, w io.Writer, title string, all []example) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "%s\timport\twhole parts\tremarks\tloadgen validate\n", title)
@@ -108,14 +106,13 @@ func (o options) table(ctx context.Context, w io.Writer, title string, all []exa
 	return nil
 }
 
-// The results of an import.
+// Possible results of an import.
 const (
 	whole       = "whole"
 	withRemarks = "with remarks"
 	refused     = "refused"
 )
 
-// try imports one example.
 func (o options) try(ctx context.Context, e example) (row, error) {
 	r := row{name: e.name, result: refused, parts: "-", valid: "-"}
 	scenario, says, err := o.command(ctx, nil, append([]string{"import"}, e.args...)...)
@@ -148,7 +145,7 @@ func (o options) try(ctx context.Context, e example) (row, error) {
 	return r, nil
 }
 
-// onlyExit returns the error of a command, or nil if the command ran and ended with an exit code.
+// onlyExit returns the error of a command. It returns nil if the command ran and exited, with any exit code.
 func onlyExit(ctx context.Context, err error) error {
 	if _, ok := errors.AsType[*exec.ExitError](err); ok && ctx.Err() == nil {
 		return nil

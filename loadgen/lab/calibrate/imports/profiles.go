@@ -36,9 +36,9 @@ func isProfile(data []byte) (all []query, ok bool) {
 	return all, !slices.ContainsFunc(all, func(q query) bool { return q.text() == "" })
 }
 
-// profiles imports each profile below o.profileDirs together with a small job. It prints how many queries became
-// gates, rows and remarks. It imports each profile twice: for a bundled control plane, and for a cluster with its own
-// Prometheus. For the latter, it also compares the windows of the queries.
+// profiles imports each profile below o.profileDirs together with a small job. It does so twice: for a bundled control
+// plane, and for a cluster with its own Prometheus. It prints how many queries became gates, rows and remarks. In the
+// second case, it also checks that the time ranges in the queries are unchanged.
 func (o options) profiles(ctx context.Context, w io.Writer) error {
 	var files []string
 	for _, dir := range o.profileDirs {
@@ -99,7 +99,7 @@ func (o options) profiles(ctx context.Context, w io.Writer) error {
 	return nil
 }
 
-// carried holds the parts of a scenario that the import made from the queries of a profile.
+// carried holds those parts of a scenario that the import created from the queries of a profile.
 type carried struct {
 	gates, rows []string // expressions
 	remarks     int
@@ -110,7 +110,6 @@ const (
 	probeMap    = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: map-{{.Iteration}}\n"
 )
 
-// profile imports one profile.
 func (o options) profile(ctx context.Context, scratch, file string, all []query, more ...string) (c carried, err error) {
 	config := filepath.Join(scratch, "config.yml")
 	for name, text := range map[string]string{config: probeConfig, filepath.Join(scratch, "map.yml"): probeMap} {
@@ -151,13 +150,13 @@ var (
 	elapsed = regexp.MustCompile(`\{\{-?\s*\.elapsed\s*-?\}\}`)
 )
 
-// windows returns the ranges in a PromQL expression, in order.
+// windows returns the time ranges in a PromQL expression, such as [5m], in order.
 func windows(expr string) []string {
 	return ranges.FindAllString(strings.ReplaceAll(elapsed.ReplaceAllString(expr, "$$window"), " ", ""), -1)
 }
 
-// differences returns a line for each query that the import did not carry over with unchanged windows. A query must
-// become a gate if it makes a run of kube-burner fail, otherwise a row.
+// differences returns a line for each query that the import did not keep with unchanged time ranges. A query must
+// become a gate if it makes a run of kube-burner fail, and a row otherwise.
 func (c carried) differences(all []query) (lines []string) {
 	gates, rows := slices.Clone(c.gates), slices.Clone(c.rows)
 	for _, q := range all {
@@ -178,7 +177,7 @@ func (c carried) differences(all []query) (lines []string) {
 	return lines
 }
 
-// containsAll reports whether items are consecutive elements of list.
+// containsAll reports whether list contains items as consecutive elements.
 func containsAll(list, items []string) bool {
 	for i := 0; i+len(items) <= len(list); i++ {
 		if slices.Equal(list[i:i+len(items)], items) {

@@ -38,7 +38,7 @@ type options struct {
 	parts, planted         []string
 }
 
-// parts lists the parts in the order in which they run.
+// parts lists the parts of the measurement in the order in which they run.
 var parts = []struct {
 	name string
 	run  func(options, context.Context) error

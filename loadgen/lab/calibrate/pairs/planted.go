@@ -18,13 +18,13 @@ type regression struct {
 	name, what string
 	b          string // the setting of B, for --b; empty if neighbours is set
 	neighbours int    // number of processes that each keep a processor busy next to B's control plane
-	// figure is the figure on which the change has the largest effect. It may be an advisory figure. alone makes it
-	// the only figure that decides the answer.
+	// figure is the compared metric on which the change has the largest effect. It may be advisory. alone makes it the
+	// only metric that decides the answer.
 	figure string
 	alone  bool
 }
 
-// plantedRegressions lists two sizes of each kind of regression: small and large.
+// plantedRegressions lists each kind of regression in two sizes: small and large.
 var plantedRegressions = []regression{
 	{name: "qps-18", what: "QPS of the controllers 10% lower", b: "controlPlane.controllerManager.qps=18", figure: "rollout-time"},
 	{name: "qps-16", what: "QPS of the controllers 20% lower", b: "controlPlane.controllerManager.qps=16", figure: "rollout-time"},
@@ -45,7 +45,7 @@ func plantedNames() (names []string) {
 	return names
 }
 
-// regressions runs a comparison for each regression, which is planted in side B, and prints a row with the result.
+// regressions runs one comparison for each regression, planted in side B, and prints a row with the result.
 func (o options) regressions(ctx context.Context) error {
 	fmt.Printf("\n## Planted regressions\n\n| planted | figure | change, 95%% bounds | answer | pairs | thrown away | other figures that regressed |\n|---|---|---|---|---:|---:|---|\n")
 	for _, r := range plantedRegressions {
@@ -94,8 +94,8 @@ func (r regression) args(o options) ([]string, error) {
 	return args, nil
 }
 
-// besideNeighbours writes a script that runs controlplane and busy processes. These end when controlplane ends. It
-// returns the path of the script.
+// besideNeighbours writes a script that runs controlplane and busy processes, and returns the path of the script. The
+// busy processes end when controlplane ends.
 func (o options) besideNeighbours(r regression) (string, error) {
 	controlPlane, err := filepath.Abs(o.controlPlane)
 	if err != nil {

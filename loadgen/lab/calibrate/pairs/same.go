@@ -17,7 +17,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// oneConfiguration compares a configuration with itself several times, as a user would, and then resamples more
+// oneConfiguration compares a configuration with itself several times, as a user would. It then resamples more
 // comparisons from the recorded pairs.
 func (o options) oneConfiguration(ctx context.Context) error {
 	answers := map[result.Answer]int{}
@@ -45,8 +45,8 @@ func (o options) oneConfiguration(ctx context.Context) error {
 	return nil
 }
 
-// resample replays comparisons of randomly drawn pairs: unchanged pairs, which must not raise an alarm, and pairs in
-// which one figure of B was raised, which must be found.
+// resample replays comparisons of randomly drawn pairs. Unchanged pairs must not raise an alarm. Pairs in which one
+// metric of B was raised must raise one.
 func (o options) resample(c result.AB, pairs []result.Pair) {
 	rng := rand.New(rand.NewPCG(o.seed, 0))
 	answers := map[result.Answer]int{}
@@ -73,7 +73,8 @@ func (o options) resample(c result.AB, pairs []result.Pair) {
 	}
 }
 
-// draw draws n pairs without replacement. It also draws which side of a pair is A, because both sides have the same configuration.
+// draw draws n pairs without replacement. It also swaps A and B of a pair at random, because both sides have the same
+// configuration.
 func draw(rng *rand.Rand, from []result.Pair, n int) []result.Pair {
 	pairs := make([]result.Pair, n)
 	for i, at := range rng.Perm(len(from))[:n] {
@@ -87,7 +88,7 @@ func draw(rng *rand.Rand, from []result.Pair, n int) []result.Pair {
 	return pairs
 }
 
-// raise multiplies one figure of side B by a factor, in all pairs.
+// raise multiplies one metric of side B by a factor, in all pairs.
 func raise(pairs []result.Pair, figure string, by float64) []result.Pair {
 	for i := range pairs {
 		pairs[i].B.Values = maps.Clone(pairs[i].B.Values)
@@ -96,7 +97,7 @@ func raise(pairs []result.Pair, figure string, by float64) []result.Pair {
 	return pairs
 }
 
-// spread returns the standard deviation of ln(B/A) of a figure over all pairs.
+// spread returns the standard deviation of ln(B/A) of a metric over all pairs.
 func spread(pairs []result.Pair, figure string) float64 {
 	var all []float64
 	for _, p := range pairs {

@@ -1,4 +1,4 @@
-// Package runner has the common parts of programs that measure the quality of Stormglass with many runs of loadgen.
+// Package runner has the code that programs share that measure the quality of Stormglass with many runs of loadgen.
 package runner
 
 import (
@@ -12,10 +12,10 @@ import (
 	"path/filepath"
 )
 
-// Runner runs the program Loadgen. Its output goes to the directory Dir. Completed runs in Dir are not repeated.
+// Runner runs the binary Loadgen and stores its output in the directory Dir. It does not repeat completed runs in Dir.
 type Runner struct {
 	Dir, Loadgen string
-	Run          bool // run the runs that are missing in Dir; if false, only read Dir
+	Run          bool // make the runs that are missing in Dir; if false, only read Dir
 }
 
 // Flags registers the flags of a Runner.

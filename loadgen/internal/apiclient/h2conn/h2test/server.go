@@ -1,5 +1,5 @@
-// Package h2test provides an HTTP/2 server for tests of clients. The server works on frames. It does not decode
-// requests, and it can violate the protocol.
+// Package h2test provides an HTTP/2 server for tests of clients. The server passes frames to the test and does not
+// decode requests. A test can make it violate the protocol.
 package h2test
 
 import (
@@ -24,7 +24,7 @@ import (
 
 // Server is an HTTP/2 server on 127.0.0.1 with its own certificate.
 type Server struct {
-	// Asked counts the requests. Connections counts the accepted connections.
+	// Asked counts the requests that arrived. Connections counts the accepted connections.
 	Asked, Connections atomic.Int64
 
 	options Options
@@ -33,14 +33,13 @@ type Server struct {
 
 // Options configures a server. All fields are optional.
 type Options struct {
-	// Answer is called for each complete request, on the connection's read loop. If it is nil, the server never
-	// answers.
+	// Answer handles each complete request, on the connection's read loop. Nil means that the server never answers.
 	Answer func(p *Peer, stream uint32)
-	// Frame is called for every frame, before the server handles it.
+	// Frame receives every frame before the server handles the frame. It may be nil.
 	Frame func(p *Peer, f http2.Frame)
 	// Settings are the settings in the server's first frame.
 	Settings []http2.Setting
-	// Greet is called instead of sending SETTINGS, the server's first frame. Nil sends SETTINGS.
+	// Greet sends the server's first frames instead of SETTINGS. If it is nil, the server sends SETTINGS.
 	Greet func(p *Peer)
 }
 
@@ -93,7 +92,6 @@ func (s *Server) Close() { s.http.Close() }
 // Drop ends all connections abruptly.
 func (s *Server) Drop() { s.http.CloseClientConnections() }
 
-// serve handles a connection until it ends.
 func (s *Server) serve(_ *http.Server, nc *tls.Conn, _ http.Handler) {
 	p := &Peer{server: s, nc: nc, out: bufio.NewWriterSize(nc, 64<<10), Number: s.Connections.Add(1)}
 	p.w = http2.NewFramer(p.out, nil)
@@ -136,13 +134,13 @@ func (p *Peer) serve() {
 		if ended && p.server.options.Answer != nil {
 			p.server.options.Answer(p, f.Header().StreamID)
 		}
-		if in.Buffered() == 0 { // answer requests that arrived together in one write
+		if in.Buffered() == 0 { // send all answers in one write when no more requests have arrived
 			p.Send(func(*http2.Framer) {})
 		}
 	}
 }
 
-// Queue queues the frames that the function write produces. They are sent when all received data has been read.
+// Queue queues the frames that the function write produces. The server sends them when it has read all received data.
 func (p *Peer) Queue(write func(*http2.Framer)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -157,11 +155,11 @@ func (p *Peer) Send(write func(*http2.Framer)) {
 	p.out.Flush()
 }
 
-// Hang ends the connection abruptly.
+// Hang closes the TCP connection abruptly.
 func (p *Peer) Hang() { p.nc.Close() }
 
-// Block returns the header block of an answer with a content-length of length. If length is negative, there is no
-// content-length.
+// Block returns the header block of an answer with the given status and content-length. If length is negative, there is
+// no content-length.
 func Block(status, length int) []byte {
 	var b bytes.Buffer
 	e := hpack.NewEncoder(&b)
@@ -190,7 +188,8 @@ func Respond(status int, body []byte) func(*Peer, uint32) {
 	}
 }
 
-// Await waits until met returns true. After half a minute the test fails.
+// Await waits until met returns true. If this takes longer than half a minute, the test fails. what describes the
+// condition.
 func Await(t testing.TB, what string, met func() bool) {
 	t.Helper()
 	tick := time.NewTicker(time.Millisecond)

@@ -11,13 +11,13 @@ type Report struct {
 	// Violations are the violations found, in the order of the checks. The history passes if Violations and Unjudged
 	// are empty.
 	Violations []result.Violation
-	// Linearizable is "yes", "no" or "unknown". It is "unknown" if a search took too long and no register was found
-	// to be not linearizable.
+	// Linearizable is "yes", "no" or "unknown". It is "unknown" if a search took too long and no other search had the
+	// result "no".
 	Linearizable string
 	// Unjudged has one line for each part of the history that could not be judged, with the reason.
 	Unjudged []string
-	// Hidden is the number of changes that relists skipped. CachedOld is the number of cached reads that returned an
-	// older version than the client already knew. Kubernetes allows both.
+	// Hidden is the number of changes that watchers did not receive because they had to list again. CachedOld is the
+	// number of cached reads that returned an older version than the client already knew. Kubernetes allows both.
 	Hidden, CachedOld int64
 	// UnknownHappened is the number of writes whose outcome was unknown to the client and whose effect was observed.
 	UnknownHappened int64
@@ -33,9 +33,8 @@ type Picture struct {
 
 const mostPictures = 3
 
-// Check judges a history. limit, which must be positive, is the time limit for all searches for a linear order
-// together. If a register is not linearizable, Check takes longer, because it also searches for the first wrong
-// operation.
+// Check judges a history. limit is the time limit, greater than 0, for all searches for a linear order together. Check
+// exceeds it if a register is not linearizable, to search for the first wrong operation.
 func Check(h *History, limit time.Duration) Report {
 	s, wrong := observedStates(h)
 	r := Report{Violations: wrong, UnknownHappened: s.unknownHappened()}

@@ -17,9 +17,9 @@ import (
 // number.
 const pictured = 60
 
-// explain finds, by binary search, the first operation of the last part that does not fit into any linear order. It
-// returns a violation and an HTML page that shows the operations up to it, or nil instead of the page if none can be
-// drawn. limit is the time limit of each search.
+// explain finds, by binary search, the first operation that fits no linear order. The operation is in the last of the
+// parts. explain returns a violation and an HTML page with the operations up to that one. The page is nil if it cannot
+// be drawn. limit is the time limit of each search.
 func explain(parts []segment, limit time.Duration) (result.Violation, []byte) {
 	part := parts[len(parts)-1]
 	begin, all := part.begin, slices.Clone(part.all)
@@ -50,8 +50,8 @@ func explain(parts []segment, limit time.Duration) (result.Violation, []byte) {
 	return wrong, draw(begin, all)
 }
 
-// until returns the operations that had returned when the n-th operation returned, and the writes in flight at that
-// time, which may have taken effect. all must be sorted by return time.
+// until returns the operations that had ended when the n-th operation ended, and the writes that were in flight at that
+// time, because they may have taken effect. all must be sorted by return time.
 func until(all []porcupine.Operation, n int) []porcupine.Operation {
 	some := slices.Clone(all[:n])
 	end := all[n-1].Return
@@ -81,7 +81,7 @@ func draw(begin register, all []porcupine.Operation) []byte {
 		}
 	}
 	for i := range all {
-		if all[i].Return == horizon { // draw an operation that never returned in its own row, up to the right edge
+		if all[i].Return == horizon { // draw an operation that never ended in its own row, up to the right edge
 			all[i].ClientId, all[i].Return = rows, end+1
 			rows++
 		}

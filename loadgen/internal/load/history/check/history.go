@@ -32,10 +32,10 @@ const (
 	CachedRead
 )
 
-// String returns the name of the kind in the evidence.
+// String returns the kind's name in the evidence files.
 func (k Kind) String() string { return [...]string{"write", "read", "cachedRead"}[k] }
 
-// MarshalText writes the name.
+// MarshalText returns the same name as String.
 func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
 // Outcome is the outcome of an operation.
@@ -50,20 +50,20 @@ const (
 	Absent
 	// Refused means that the operation was not executed, for a reason that does not depend on the register's state.
 	Refused
-	// Unknown means that the operation may have been executed, or may still be executed later. Return is then when
-	// the client gave up.
+	// Unknown means that the operation may have been executed, or may still be executed later. Operation.Return is then
+	// the time when the client gave up.
 	Unknown
 )
 
-// String returns the outcome's name in the evidence.
+// String returns the outcome's name in the evidence files.
 func (o Outcome) String() string {
 	return [...]string{"ok", "conflict", "absent", "refused", "unknown"}[o]
 }
 
-// MarshalText writes the name.
+// MarshalText returns the same name as String.
 func (o Outcome) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
 
-// Foreign stands for the value of an object whose data is not a value that this load writes.
+// Foreign is the value of a register whose data was not written by this load.
 const Foreign = math.MaxUint64
 
 // Operation is one read or write of a client.
@@ -89,8 +89,7 @@ type Watcher struct {
 	// Start is the version at which the watch began.
 	Start   uint64
 	Entries []Entry // in the order of their arrival
-	// Live means that the watch was established at the end of the history. Events that are missing then are really
-	// lost.
+	// Live means that the watch was established at the end of the history, so that missing events are lost, not late.
 	Live bool
 }
 
@@ -109,10 +108,10 @@ const (
 	Listed
 )
 
-// String returns the name of the kind in the evidence.
+// String returns the kind's name in the evidence files.
 func (k EntryKind) String() string { return [...]string{"changed", "deleted", "bookmark", "listed"}[k] }
 
-// MarshalText writes the name.
+// MarshalText returns the same name as String.
 func (k EntryKind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
 // Entry is one event of a watcher, or one relist.

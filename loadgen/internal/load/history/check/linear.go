@@ -11,9 +11,9 @@ import (
 type step struct {
 	kind     stepKind
 	expected uint64
-	made     state // the state that the write makes or the read returns
-	// perhaps marks a write that may not have been executed. If the register does not have the expected version, such
-	// a write has no effect.
+	made     state // the state that a write makes or a read returns
+	// perhaps marks a write that may not have been executed. In an order in which the register does not have the
+	// expected version at that point, the write has no effect.
 	perhaps bool
 }
 
@@ -32,8 +32,8 @@ const unobservedVersion = math.MaxUint64
 // horizon is the return time of an operation that never returned.
 const horizon = math.MaxInt64
 
-// register is the state of a register during the search. anything means that the state is unknown and matches every
-// operation.
+// register is the state of a register during the search. If anything is true, the state is unknown, and every operation
+// is possible.
 type register struct {
 	state
 	anything bool

@@ -51,8 +51,8 @@ func lost(s *states) (wrong []result.Violation, unjudged []string) {
 }
 
 // chain follows the writes that led to a state back to the first version of the register. It returns their values by
-// version. The values are complete for versions above low. If low is not the first version, chain could not continue
-// there, because no client wrote that state or it was never observed.
+// version. The values are complete for versions above low. low is the first version, or the version at which chain
+// stopped because the write or the state before it is unknown.
 func (s *states) chain(register int, end state) (values map[uint64]uint64, low uint64) {
 	values = map[uint64]uint64{}
 	first := s.h.Registers[register].Version

@@ -8,7 +8,7 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// mostTogether is the maximum length of a segment that is searched. Searching a segment of that length takes 50 MB.
+// mostTogether is the maximum number of operations in a segment that is searched. Such a search takes 50 MB of memory.
 const mostTogether = 20_000
 
 // explainWithin is the time limit of each step of the binary search for the first operation that fits no linear
@@ -27,7 +27,7 @@ func (r *Report) order(s *states, limit time.Duration) {
 	end := time.Now().Add(limit)
 	for i, at := range s.h.Registers {
 		all := steps(s, operations[i], newest[i])
-		// A register that needs less than its share leaves the time to the registers after it.
+		// Divide the remaining time equally, so that later registers get the time that earlier ones did not need.
 		share := time.Until(end) / time.Duration(len(s.h.Registers)-i)
 		parts := segments(register{state: state{at.Version, at.Value}}, all)
 		verdict, bad := judge(parts, share)
@@ -50,7 +50,7 @@ func (r *Report) order(s *states, limit time.Duration) {
 }
 
 // judge returns the verdict on all parts of a register's history, and the index of the first part without a linear
-// order, or -1. If a part cannot be decided in time, judge still judges the later parts.
+// order, or -1. If the time does not suffice for one part, judge still judges the later parts.
 func judge(parts []segment, limit time.Duration) (verdict porcupine.CheckResult, bad int) {
 	end := time.Now().Add(limit)
 	verdict = porcupine.Ok

@@ -8,8 +8,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// backwards finds consistent reads that returned an older version than the client knew before the read. It also
-// returns the number of cached reads that did this, which Kubernetes allows.
+// backwards finds consistent reads that returned an older version than the client knew before the read. It also counts
+// cached reads that returned an older version, which Kubernetes allows.
 func backwards(s *states) (wrong []result.Violation, cachedOld int64) {
 	type pair struct{ client, register int }
 	known := map[pair]uint64{}

@@ -25,8 +25,8 @@ type states struct {
 	// byValue contains the first observation of each value, byVersion the first observation of each version. Two
 	// objects never have the same version.
 	byValue, byVersion map[uint64]observation
-	// all contains the observed states of each version of a register. There are several for one version if the store
-	// lost its last writes.
+	// all contains the observed states of each version of a register. One version has several states if the store lost
+	// its last writes and reused their versions.
 	all map[place][]observation
 }
 
@@ -36,8 +36,8 @@ type place struct {
 	version  uint64
 }
 
-// observedStates collects the observed states of a history. It returns a violation for each state that no write can
-// have made.
+// observedStates collects the observed states of a history. It returns a violation for each state that no write of the
+// history can have made.
 func observedStates(h *History) (*states, []result.Violation) {
 	s := &states{h: h, writes: map[uint64]int{}, byValue: map[uint64]observation{}, byVersion: map[uint64]observation{}, all: map[place][]observation{}}
 	for i, o := range h.Operations {
@@ -133,8 +133,8 @@ func (s *states) happened() []observation {
 	return all
 }
 
-// replaced returns the state that a write replaced: the state last observed at the write's expected version before its
-// call. ok is false if there is no such state.
+// replaced returns the state that the write w replaced: the state with version w.Expected that was last observed before
+// w's call, or else first observed after it. ok is false if that version was never observed.
 func (s *states) replaced(w Operation) (is state, ok bool) {
 	all := slices.Clone(s.all[place{w.Register, w.Expected}])
 	if len(all) == 0 {
@@ -183,7 +183,6 @@ func valueText(v uint64) string {
 	return fmt.Sprint(v)
 }
 
-// byReturn returns operations in the order of their return times.
 func byReturn(all []Operation) []Operation {
 	all = slices.Clone(all)
 	slices.SortStableFunc(all, func(a, b Operation) int { return cmp.Compare(a.Return, b.Return) })

@@ -10,20 +10,18 @@ import (
 
 // steps returns a register's operations for the search, in the order of their calls. These rules apply:
 //
-//   - A write whose value was observed happened before its first observation,
-//     whatever answer its client got. So a write of unknown outcome has an end;
-//     otherwise it would be open to the end of the history.
-//   - No other write can follow a write of unknown outcome whose value was never
-//     observed: it would have to name the version of that write, which no client
-//     knows. So if that write happened, it was the last: it replaced the newest
-//     version, after the last answer that shows a state. All such writes count
+//   - A write whose value was observed ended before that first observation,
+//     whatever answer its client got. This gives a write of unknown outcome an end.
+//   - If the value of a write of unknown outcome was never observed, no write can
+//     follow it, because no client knows its version. So if it happened, it was the
+//     last write, after the last answer that shows a state. All such writes count
 //     as one write that perhaps happened.
-//   - Operations refused for other reasons, reads without an answer and cached
-//     reads are left out, because they do not restrict the order.
+//   - Cached reads, reads without an answer, and operations with the outcome
+//     Refused are left out, because they do not restrict the order.
 func steps(s *states, operations []Operation, newest uint64) []porcupine.Operation {
 	var all []porcupine.Operation
 	var unseen *porcupine.Operation
-	var told time.Duration // when the last operation that observed a state was called
+	var told time.Duration // the time at which the last operation that observed a state was called
 	add := func(o Operation, do step, end time.Duration) {
 		all = append(all, porcupine.Operation{
 			ClientId: max(o.Client, 0), Input: do, Call: int64(o.Call), Return: int64(max(end, o.Call)),
@@ -72,9 +70,9 @@ type segment struct {
 	all   []porcupine.Operation
 }
 
-// segments splits a history at each time at which no operation is in flight. The register's state at that time is
-// known, because the write with the highest version made it. The history is linearizable if and only if each part is
-// linearizable. The memory of a search grows with the square of the length of the part.
+// segments splits a register's history at each time at which no operation is in flight. The state at that time is
+// known: it was made by the write with the highest version so far. The history is linearizable if and only if each part
+// is linearizable. The memory of a search grows with the square of the length of the part.
 func segments(begin register, all []porcupine.Operation) []segment {
 	var parts []segment
 	from, open, now := 0, int64(-1), begin

@@ -1,15 +1,14 @@
 // Panels runs every query of every dashboard on the archive of a run. It reports
 // panels without data for which no documented reason applies, and panels that do
-// not show a fault that they claim to show. The latter is not an error, because a
-// fault may have no effect in a scenario (with long timers, a frozen leader stays
-// leader).
+// not show a fault that they claim to show. The latter is not an error: with long
+// timers, for example, a frozen leader stays leader, so the fault has no effect.
 //
 //	go run ./loadgen/internal/report/panel/panels [-v] [-calm] RUN
 //
 // RUN is the directory of a run. Exit codes: 0 no problem, 1 problems, 2 the
 // directory cannot be read. With -v it reports every query. With -calm it instead
-// counts the panels that seem to show a fault in the longest quiet phase of the
-// run, which has no fault. This shows how reliable the report above is.
+// counts the panels that seem to show a fault in the longest phase without faults
+// and load changes. This shows how often panels move by chance.
 package main
 
 import (
@@ -66,8 +65,8 @@ func tell(ctx context.Context, dir string, quiet, verbose bool, out io.Writer) (
 	return check(ctx, rec, run, verbose, out)
 }
 
-// calm prints how many panels of a run move by chance. The invented causes, and the times before them, have the
-// lengths that are usual in the scenarios.
+// calm prints how many panels of a run move by chance. Its invented causes, and the times before them, are as long as
+// is usual in the scenarios.
 func calm(ctx context.Context, rec *rundir.Recorded, run panel.Run, out io.Writer) error {
 	seen, looked := 0, 0
 	for _, d := range [][2]time.Duration{{30 * time.Second, 60 * time.Second}, {30 * time.Second, 140 * time.Second}, {60 * time.Second, 100 * time.Second}} {
