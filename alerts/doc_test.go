@@ -38,7 +38,7 @@ func TestDoc(t *testing.T) {
 const docHead = `# Alerts
 
 Prometheus rules for a production cluster or a run: load [alerts/](../../alerts) into any Prometheus
-([how](../how-to/grafana-prometheus.md)). Each alert has its [runbook](runbooks.md) (Means, Look at, Do) and the runbook's URL as annotations. Read one here:
+([how](../how-to/grafana-prometheus.md)). Each alert's annotations contain its [runbook](runbooks.md) (Means, Look at, Do) and the runbook's URL. To read a runbook:
 
     loadgen alerts -o json | jq -r '.[] | select(.alert == "EtcdNoLeader") | .runbook, .expr'
 
@@ -55,7 +55,7 @@ Each alert is listed with its severity, its [incident](../incidents/README.md) (
 prints the [proof](../../loadgen/lab/records/proofs.md) of each.
 
 An alert stays active after the fault has ended, because the range of its expression still contains the fault. The time of ` + "`for`" + ` starts only when
-the range contains enough of the fault. For example, a disk that is slow for 18 s fires EtcdWALFsyncSlow 72 s after the fault begins, for a
+the range contains enough of the fault. For example, if a disk is slow for 18 s, EtcdWALFsyncSlow fires 72 s after the fault begins, for a
 minute. Gates on alerts say how far back the rule looked ([alert gates](objectives.md#alert-gates)).
 `
 
@@ -67,7 +67,7 @@ const docRules = `
   appears only with its first event. Descriptors are compared with the limit of the last hour, because a process without a free descriptor
   cannot read its limit.
 - **Tests.** [alerts/tests](../../alerts/tests) has for each alert a case that fires and a case that does not: ` + "`go test ./alerts`" + `, or
-  ` + "`promtool test rules alerts/tests/*.yaml`" + `. [pint](https://github.com/cloudflare/pint) finds nothing. Metrics, labels and bucket boundaries are
+  ` + "`promtool test rules alerts/tests/*.yaml`" + `. [pint](https://github.com/cloudflare/pint) reports no problems. Metrics, labels and bucket boundaries are
   compared with the components' source.
 - **Cost.** All rules every 15 s over a recorded hour of 5,000 nodes: 6.3 s of CPU, 0.2% of a core.
 `

@@ -106,7 +106,7 @@ func TestShown(t *testing.T) {
 const docHead = `# Dashboards
 
 Eight Grafana dashboards for a production cluster or a run of Stormglass. Import the files of
-[dashboards/json](../../dashboards/json), or have them provisioned ([how](../how-to/grafana-prometheus.md)). Each panel's description says what it
+[dashboards/json](../../dashboards/json), or [provision them](../how-to/grafana-prometheus.md). Each panel's description says what it
 shows and what to do when it looks wrong. The HTML report of a run draws the same panels from its recorded metrics: at most 150 points
 per line, 8 lines per panel and 1 MB in all, without zoom.
 
@@ -127,5 +127,5 @@ per line, 8 lines per panel and 1 MB in all, without zoom.
   be empty, [reasons.yaml](../../dashboards/source/reasons.yaml) must give a reason, which Grafana shows.
 - **Panels show faults.** In each panel about a fault, at least one line must change during the fault ([runs that showed
   it](../../dashboards/source/doc_test.go)): by a tenth of the panel's height, and in the same direction in nine of ten pairs of a value
-  before and a value during the fault (Mann-Whitney U). A peak of a flat line and a new line also count. In three healthy runs, 5, 9 and 15% of the panels moved by chance (` + "`go run ./loadgen/internal/report/panel/panels -calm RUN`" + `).
+  before and a value during the fault (Mann-Whitney U). A peak in a flat line and a new line also count. In three healthy runs, 5, 9 and 15% of the panels moved by chance (` + "`go run ./loadgen/internal/report/panel/panels -calm RUN`" + `).
 `
