@@ -94,7 +94,7 @@ func (d *directory) make() error {
 
 func lockWithin(ctx context.Context, path string) (*os.File, error) {
 	inUse := func(pid int) error {
-		return fmt.Errorf("%s: a control plane runs here already, supervisor %d (stop it with: controlplane down --dir %s; or choose another --dir)", path, pid, shell.Quote(path))
+		return fmt.Errorf("%s: a control plane already runs here with supervisor process %d (stop it with: controlplane down --dir %s; or choose another --dir)", path, pid, shell.Quote(path))
 	}
 	deadline := time.Now().Add(stragglers)
 	tick := time.NewTicker(50 * time.Millisecond)

@@ -90,7 +90,7 @@ func (b *broken) refused(t *testing.T) {
 		{"kill --component etcd-1", 2, "--component: there is no etcd-1 (there is etcd-0)"},
 		{"slow-fsync --member etcd-0", 2, `--delay: slowFsync needs it (for example "25ms")`},
 		{"slow-fsync --member etcd-0 --delay 25ms --jitter 30ms", 2, "--jitter: 30ms is out of bounds (at most the delay"},
-		{"partition --component kube-scheduler", 2, "--component: partition is not for kube-scheduler"},
+		{"partition --component kube-scheduler", 2, "--component: partition cannot be applied to kube-scheduler"},
 		{"partition --component kube-apiserver-0 --peer kube-apiserver", 2, "--peer: no link joins"},
 		{"pause --component etcd-0 --for 0s", 2, "--for must be greater than 0s"},
 		{"etcd-quota --quota 16MB", 2, "write it as 16MiB"},

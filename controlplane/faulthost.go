@@ -125,7 +125,7 @@ func (h *faultHost) Neighbour(ctx context.Context, writers int, size int64, lost
 			return nil, ended()
 		case <-ctx.Done():
 			_ = stop(ctx)
-			return nil, fmt.Errorf("%s has not begun to write: %w", child.Name, context.Cause(ctx))
+			return nil, fmt.Errorf("%s has not started to write: %w", child.Name, context.Cause(ctx))
 		case <-tick.C:
 		}
 	}

@@ -293,7 +293,7 @@ func (p *Plane) undoFaults(now <-chan struct{}) {
 		}
 	}()
 	if err := p.faults.Close(ctx); err != nil {
-		p.progress("undo faults: %v", err)
+		p.progress("could not undo faults: %v", err)
 	}
 }
 

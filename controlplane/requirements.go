@@ -79,15 +79,15 @@ func checkResources(dir string, cfg control.Config, resumed bool) error {
 // not suffice; the error states the missing amount.
 func (n resources) check(dir string, m resources) error {
 	if m.descriptors < n.descriptors {
-		return fmt.Errorf("too few descriptors: the hard limit of open files is %d, %d short of the %d that this control plane needs (raise it: ulimit -Hn %d, as root or in limits.conf)",
+		return fmt.Errorf("too few file descriptors: the hard limit of open files is %d, %d less than the %d that this control plane needs (raise it: ulimit -Hn %d, as root or in limits.conf)",
 			m.descriptors, n.descriptors-m.descriptors, n.descriptors, n.descriptors)
 	}
 	if m.disk < n.disk {
-		return fmt.Errorf("%s: disk full: %d MB free, %d MB short of the %d MB that this control plane needs (free some, or choose another --dir)",
+		return fmt.Errorf("%s: the disk is too full: %d MB are free, %d MB less than the %d MB that this control plane needs (free some, or choose another --dir)",
 			dir, m.disk>>20, megabytes(n.disk-m.disk), n.disk>>20)
 	}
 	if m.memory > 0 && m.memory < n.memory {
-		return fmt.Errorf("too little memory: %d MB are available, %d MB short of the %d MB that this control plane needs to start (end other programs, or use fewer replicas)",
+		return fmt.Errorf("too little memory: %d MB are available, %d MB less than the %d MB that this control plane needs to start (end other programs, or use fewer replicas)",
 			m.memory>>20, megabytes(n.memory-m.memory), n.memory>>20)
 	}
 	return nil

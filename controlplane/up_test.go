@@ -32,7 +32,7 @@ func TestUpRefused(t *testing.T) {
 		code              int
 		want              string
 	}{
-		{"in use", shared.Cluster().Dir, "", 4, "a control plane runs here already, supervisor " + fmt.Sprint(shared.Cluster().SupervisorPID)},
+		{"in use", shared.Cluster().Dir, "", 4, "a control plane already runs here with supervisor process " + fmt.Sprint(shared.Cluster().SupervisorPID)},
 		{"a foreign directory", foreign, "", 2, "not empty and not a control plane's directory (choose another --dir)"},
 		{"unwritable", "/proc/stormglass/plane", "", 2, "/proc/stormglass/plane: no such file or directory (choose another --dir)"},
 		{"unknown field", fresh, "scheduler:\n  percentageOfNodesToScor: 5\n", 2, `stdin:2: scheduler.percentageOfNodesToScor: unknown field "percentageOfNodesToScor" (did you mean "percentageOfNodesToScore"?)`},
@@ -66,7 +66,7 @@ func TestUpRefused(t *testing.T) {
 func TestTooFewDescriptors(t *testing.T) {
 	dir := filepath.Join(planetest.Dir(t), "plane")
 	_, stderr, code := limited(t, "ulimit -n 1024", "up", "--dir", dir)
-	if code != 4 || !strings.Contains(stderr, "too few descriptors: the hard limit of open files is 1024, 3072 short of the 4096") {
+	if code != 4 || !strings.Contains(stderr, "too few file descriptors: the hard limit of open files is 1024, 3072 less than the 4096") {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
 	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {

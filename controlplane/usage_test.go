@@ -45,8 +45,8 @@ func TestMistypedCommandsGetOneLineWithAHint(t *testing.T) {
 		{[]string{"etcd", "snapshot", "/nowhere/etcd.db"}, 2, "/nowhere/etcd.db: no such file or directory (name a file that can be written)"},
 		{[]string{"etcd", "restore", "/dev/zero"}, 2, "/dev/zero: it is a device or socket, not a regular file (pass a file that `controlplane etcd snapshot` has written)"},
 		{[]string{"up", "--dir", loadgen}, 2, loadgen + ": not a directory (choose another --dir)"},
-		{[]string{"status", "--dir", loadgen}, 4, loadgen + ": no control plane runs in this directory (not a control plane's directory: name another with --dir)"},
-		{[]string{"kubectl", "--dir", other, "get", "ns"}, 4, other + ": no control plane runs in this directory (not a control plane's directory: name another with --dir)"},
+		{[]string{"status", "--dir", loadgen}, 4, loadgen + ": no control plane runs in this directory (this is not the directory of a control plane: name another with --dir)"},
+		{[]string{"kubectl", "--dir", other, "get", "ns"}, 4, other + ": no control plane runs in this directory (this is not the directory of a control plane: name another with --dir)"},
 		{[]string{"status", "--dir", dir}, 4, "(start one with: controlplane up --detach --dir '" + dir + "')"},
 	} {
 		stdout, stderr, code := run(t, c.args...)

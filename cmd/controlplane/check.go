@@ -24,7 +24,7 @@ func checkCommand(linked *pflag.FlagSet) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var ask control.Check
 			if err := json.NewDecoder(cmd.InOrStdin()).Decode(&ask); err != nil {
-				return fmt.Errorf("read the check from stdin: %w", err)
+				return fmt.Errorf("read the settings to check from stdin: %w", err)
 			}
 			pflag.CommandLine = linked
 			checked, err := programs.Check(args[0], ask)

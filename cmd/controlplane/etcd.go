@@ -64,7 +64,7 @@ file is not overwritten.`,
 		if err != nil {
 			return exitcode.EnvironmentError(err)
 		}
-		fmt.Fprintf(cmd.OutOrStdout(), "%s: %.1f MB after %.1f s\n", args[0], float64(info.Size())/1e6, time.Since(begun).Seconds())
+		fmt.Fprintf(cmd.OutOrStdout(), "%s: snapshot of %.1f MB saved after %.1f s\n", args[0], float64(info.Size())/1e6, time.Since(begun).Seconds())
 		return nil
 	}
 	return cmd

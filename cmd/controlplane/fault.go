@@ -32,7 +32,7 @@ components of that kind. "etcd-leader", "kube-scheduler-follower" and similar na
 are resolved when the fault begins.
 
 Faults on different parts of the plane can be in force together. A fault that would
-interfere with another fault is refused; the message contains the other fault's ID.
+interfere with another fault is refused; the error message names the other fault.
 
 Exit codes: 0 done, 2 bad usage or a fault that this plane does not support, 4 the
 plane is not running, the fault clashes with another, or it cannot begin or be undone.`,
@@ -86,7 +86,7 @@ func (v faultVerb) command() *cobra.Command {
 			if err := errors.Join(client.Check(ctx, f), movable(ctx, client, f)); err != nil {
 				return v.refusal(err)
 			}
-			_, err := fmt.Fprintln(cmd.ErrOrStderr(), "the fault could begin now; it was not started")
+			_, err := fmt.Fprintln(cmd.ErrOrStderr(), "the fault could begin now; --dry-run does not start it")
 			return err
 		}
 		status, err := client.Begin(ctx, f)
@@ -164,7 +164,7 @@ func dial(dir string) (*control.Client, error) {
 func notRunning(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if len(entries) > 0 && !control.IsPlaneDir(dir) || err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%s: %w (not a control plane's directory: name another with --dir)", dir, control.ErrNotRunning)
+		return fmt.Errorf("%s: %w (this is not the directory of a control plane: name another with --dir)", dir, control.ErrNotRunning)
 	}
 	return fmt.Errorf("%s: %w (start one with: controlplane up --detach%s)", dir, control.ErrNotRunning, dirArgument(dir))
 }

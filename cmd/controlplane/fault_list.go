@@ -143,7 +143,7 @@ earlier attempt to undo a fault failed, it is repeated.`,
 func faultEventsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "events",
-		Short: "Show the plane's events: faults, exits, starts, leaders, leases",
+		Short: "Show the plane's events: faults, exits and starts, changes of leaders and leases",
 		Long: `Show the events that the supervisor has recorded since the plane was started:
 faults that begin or end, components that exit, start or become ready, changes of
 etcd's leader and of the holders of leases. It keeps the last few thousand events.`,
@@ -152,11 +152,11 @@ etcd's leader and of the holders of leases. It keeps the last few thousand event
 		Args: cobra.NoArgs,
 	}
 	var follow bool
-	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "show further events until Ctrl-C or the plane's end")
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "keep showing new events until Ctrl-C or until the plane stops")
 	asking(cmd, 365*24*time.Hour, func(ctx context.Context, q question) error {
 		return exitcode.EnvironmentError(showEvents(ctx, q.client, q.stdout, q.output, follow))
 	})
-	cmd.Flags().Lookup("output").Usage = "`form` of the result: text, json with an event on each line, or yaml with a document for each"
+	cmd.Flags().Lookup("output").Usage = "output `format` of the result: text, json (one event per line) or yaml (one document per event)"
 	return cmd
 }
 

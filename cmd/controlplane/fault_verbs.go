@@ -35,7 +35,7 @@ func (v faultVerb) flags(cmd *cobra.Command, f *control.Fault) {
 		case "for":
 			flags.DurationVar(&f.For, "for", 0, "`length` of the fault, for example 30s or 5m (default: until it is cleared)")
 		case "delay":
-			flags.DurationVar(&f.Delay, "delay", 0, "`time` that "+v.Delays+" waits, for example 25ms")
+			flags.DurationVar(&f.Delay, "delay", 0, "`time` by which "+v.Delays+" is delayed, for example 25ms")
 		case "jitter":
 			flags.DurationVar(&f.Jitter, "jitter", 0, "maximum `time` that is randomly added to or subtracted from the delay, for example 5ms")
 			flags.Int64Var(&f.Seed, "seed", 0, "seed (`number`) of the random jitter: the same seed gives the same sequence")
@@ -46,7 +46,7 @@ func (v faultVerb) flags(cmd *cobra.Command, f *control.Fault) {
 		case "writers":
 			flags.IntVar(&f.Writers, "writers", 0, "`number` of writers at the same time, 1 to 64 (default 4)")
 		case "size":
-			flags.Func("size", "`size` that a writer writes before it fsyncs, 4KiB to 1GiB (default 1MiB)", readBytes(&f.Size))
+			flags.Func("size", "`size` of the data that a writer writes before each fsync, 4KiB to 1GiB (default 1MiB)", readBytes(&f.Size))
 		case "quota":
 			flags.Func("quota", "`size` of the quota, 1MiB to 8GiB", readBytes(&f.Quota))
 		case "resource":

@@ -72,8 +72,8 @@ func toolCommand(t tool) *cobra.Command {
 		Short: t.short,
 		Long: t.short + `.
 
-Put --dir first: after any other argument, --dir is passed to the tool like all
-remaining arguments.` + t.long,
+Put --dir first. After any other argument, --dir and everything else is passed to the
+tool.` + t.long,
 		Example:            t.example,
 		DisableFlagParsing: true, // the flags belong to the tool
 		RunE: func(cmd *cobra.Command, args []string) error {

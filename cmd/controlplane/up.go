@@ -45,7 +45,7 @@ The config file is YAML, with the same fields as the section controlPlane of a s
   etcd:              {flags: {quota-backend-bytes: "8589934592"}}
 
 For high availability: three etcd members, two API servers behind a load balancer,
-and a standby each for the controller manager and the scheduler:
+and one standby each of the controller manager and the scheduler:
 
   etcd:              {members: 3}
   apiServer:         {replicas: 2}
@@ -57,9 +57,9 @@ With a simulated cloud behind a cloud-controller-manager, or with metrics-server
   cloudControllerManager: {replicas: 1, cloud: {delay: 50ms}}
   metricsServer:          {replicas: 1}
 
-Without --config, a stopped plane keeps the config of its last start.
+Without --config, a stopped plane starts with the config of its last start.
 
-With --observe, 'loadgen observe' runs as long as the plane is up: it scrapes the plane,
+With --observe, 'loadgen observe' runs while the plane is up: it scrapes the plane,
 evaluates the built-in alerts, and serves metrics and alerts over the Prometheus query
 API, for Grafana and promtool. It also writes prometheus/prometheus.yml to the plane's
 directory, for your own Prometheus.`,
@@ -89,7 +89,7 @@ directory, for your own Prometheus.`,
 
 func up(ctx context.Context, o upOptions, stdin io.Reader, stdout, stderr io.Writer) error {
 	if own := control.Linked(); own != control.Newest() {
-		return fmt.Errorf("this program contains only the components of Kubernetes %s, and controlplane starts it (run controlplane instead, with version: %q in its config file)", own, own.Minor)
+		return fmt.Errorf("this program contains only the components of Kubernetes %s and cannot start a plane by itself (run controlplane instead, with version: %q in its config file)", own, own.Minor)
 	}
 	executable, err := os.Executable()
 	if err != nil {
@@ -145,7 +145,7 @@ func up(ctx context.Context, o upOptions, stdin io.Reader, stdout, stderr io.Wri
 	}
 	err = o.output.WriteEach(stdout, cluster, func() error { return writeUsage(stdout, cluster, !o.background) })
 	if err != nil {
-		fmt.Fprintln(progress, "write the result:", err)
+		fmt.Fprintln(progress, "could not write the result:", err)
 	}
 	if o.background {
 		if err := terminal.Leave(controlplane.LogFile(cluster.Dir, outputLog)); err != nil {

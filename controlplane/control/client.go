@@ -30,7 +30,7 @@ func Load(dir string) (Cluster, error) {
 		err = json.Unmarshal(data, &c)
 	}
 	if err == nil && c.Schema != ClusterSchema {
-		err = fmt.Errorf("schema %q, not %q", c.Schema, ClusterSchema)
+		err = fmt.Errorf("the schema is %q, but must be %q", c.Schema, ClusterSchema)
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -105,7 +105,7 @@ func (c *Client) WaitGone(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("wait for supervisor %d to end: %w", c.holder.PID, ctx.Err())
+			return fmt.Errorf("wait until the supervisor (process %d) ends: %w", c.holder.PID, ctx.Err())
 		case <-tick.C:
 		}
 	}
@@ -132,12 +132,12 @@ func (c *Client) call(ctx context.Context, method, path string, in, out any) err
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
-		return fmt.Errorf("call supervisor %d: %w", c.holder.PID, err)
+		return fmt.Errorf("call the supervisor (process %d): %w", c.holder.PID, err)
 	}
 	defer resp.Body.Close()
 	answer, err := io.ReadAll(io.LimitReader(resp.Body, 16<<20))
 	if err != nil {
-		return fmt.Errorf("call supervisor %d: %w", c.holder.PID, err)
+		return fmt.Errorf("call the supervisor (process %d): %w", c.holder.PID, err)
 	}
 	if resp.StatusCode == http.StatusGone {
 		return ErrEnded

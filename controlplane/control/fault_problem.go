@@ -148,7 +148,7 @@ func (f Fault) componentProblems(kind FaultKind) []Problem {
 			case !ok:
 				all = append(all, Problem{path, fmt.Sprintf("%q is not a component", text), selectorHint})
 			case len(kind.On) > 0 && !slices.Contains(kind.On, s.Kind):
-				all = append(all, Problem{path, fmt.Sprintf("%s is not for %s", f.Kind, text), "for " + strings.Join(kind.On, " and ") + " only"})
+				all = append(all, Problem{path, fmt.Sprintf("%s cannot be applied to %s", f.Kind, text), "for " + strings.Join(kind.On, " and ") + " only"})
 			}
 		}
 	}
@@ -181,7 +181,7 @@ func (f Fault) ProblemsOn(c Config) []Problem {
 	network := f.kind().Links
 	switch {
 	case network && !c.HasLinks():
-		all = append(all, Problem{"kind", f.Kind + " needs links that can be delayed and cut, and this plane has none", "start the plane with networkFaults: on"})
+		all = append(all, Problem{"kind", f.Kind + " needs links that can be delayed and cut, but this plane has no such links", "start the plane with networkFaults: on"})
 	case network && len(all) == 0 && len(f.Peers) > 0 && !c.mayLink(f.Components, f.Peers):
 		all = append(all, NoLink(f.Components, f.Peers))
 	}
@@ -207,11 +207,11 @@ func (c Config) mayLink(components, peers []string) bool {
 // empty.
 func NoLink(components, peers []string) Problem {
 	p := Problem{
-		Path: "components", Msg: "no link begins or ends at " + strings.Join(components, ", "),
+		Path: "components", Msg: "there is no link from or to " + strings.Join(components, ", "),
 		Hint: "links lead from API servers to etcd members and metrics-server, and between members",
 	}
 	if len(peers) > 0 {
-		p.Path, p.Msg = "peers", fmt.Sprintf("no link joins %s and %s", strings.Join(components, ", "), strings.Join(peers, ", "))
+		p.Path, p.Msg = "peers", fmt.Sprintf("there is no link between %s and %s", strings.Join(components, ", "), strings.Join(peers, ", "))
 	}
 	return p
 }

@@ -40,8 +40,8 @@ func FaultTable() []FaultKind {
 		{
 			Name:  FaultSlowFsync,
 			Short: "Make fsync of etcd members slow, as a throttled disk does",
-			Long: `Make each fsync and fdatasync of etcd members wait before it is done. The data
-is as durable as ever. It needs Linux with seccomp; no root.
+			Long: `Delay each fsync and fdatasync of etcd members. Data stays as durable as before.
+It needs Linux with seccomp, but not root.
 
 It shows in etcd_disk_wal_fsync_duration_seconds, then in the latency of all
 writes. A slow follower hurts less than a slow leader, because a quorum of the
@@ -63,22 +63,23 @@ and etcd_disk_backend_commit_duration_seconds.`,
 			Example: `  controlplane fault disk-contention --for 1m
   controlplane fault disk-contention --writers 16 --size 4MiB --for 1m`,
 			Takes: []string{"for", "writers", "size"},
-			// The neighbour process needs 80 ms of CPU time to start, so a run requests the fault 40 ms early. The neighbour then
-			// begins to write a little early on a quiet machine, and 100 ms late if the start takes 140 ms. A fault at the start
-			// of a phase cannot be requested early.
+			// The neighbour process needs 80 ms of CPU time to start, so a run requests the fault 40 ms early. The
+			// neighbour then begins to write a little early on a quiet machine, and 100 ms late if the start takes 140 ms.
+			// A fault at the start of a phase cannot be requested early.
 			Lead: 40 * time.Millisecond,
 			Part: func(Fault) string { return "the disk" }, ReachesEtcd: true,
 		},
 		{
 			Name:  FaultNetworkDelay,
 			Short: "Delay data on a component's links",
-			Long: `Delay data on the links of a component, in each direction, so a round trip takes
-longer by twice the delay.
+			Long: `Delay data on the links of a component in each direction, so that a round trip
+takes longer by twice the delay.
 
 ` + linksLong + `
 
 It shows in etcd_network_peer_round_trip_time_seconds and in the latency of all
-writes; from about half of etcd's election timeout (1 s) on, in leader changes.`,
+writes. A delay of more than about half of etcd's election timeout (1 s) also causes
+leader changes.`,
 			Example: `  controlplane fault network-delay --component etcd-leader --delay 50ms --jitter 10ms --for 1m
   controlplane fault network-delay --component kube-apiserver-0 --peer etcd --delay 20ms --for 1m`,
 			Takes: []string{"components", "peers", "for", "delay", "jitter"}, Needs: []string{"components", "delay"}, Delays: "data in each direction",
@@ -87,12 +88,12 @@ writes; from about half of etcd's election timeout (1 s) on, in leader changes.`
 		{
 			Name:  FaultPartition,
 			Short: "Cut a component's links",
-			Long: `Cut the links of a component: nothing comes through in either direction, and
-connections hang rather than fail, like behind a switch that has failed.
+			Long: `Cut the links of a component: no data passes in either direction, and connections
+hang instead of failing, as behind a broken switch.
 
 ` + linksLong + `
 
-A leader that is cut from the other members loses its role after an election
+If the leader is cut off from the other members, they elect a new one after an election
 timeout; see etcd_server_leader_changes_seen_total and etcd_server_has_leader.`,
 			Example: `  controlplane fault partition --component etcd-leader --for 30s
   controlplane fault partition --component etcd-0 --peer etcd-1 --for 30s`,
@@ -122,10 +123,11 @@ and data. If all etcd members except one are killed, all writes stop until then.
 		{
 			Name:  FaultRestart,
 			Short: "Terminate a process (SIGTERM) and start it again immediately",
-			Long: `Terminate a process and start it again as soon as it has ended: a rollout of the
-control plane. Several components, such as all of a kind, are restarted one after
-another, each when the one before it serves again. The fault ends by itself when the
-last has started again, so it has no length; fault events shows when it is ready.`,
+			Long: `Terminate a process and start it again as soon as it has ended, as in a rollout of
+the control plane. Several components, such as all of a kind, are restarted one after
+another: each waits until the previous one serves again. The fault ends when the last
+component has started again, so there is no --for; 'fault events' shows when each is
+ready.`,
 			Example: `  controlplane fault restart --component kube-apiserver-0
   controlplane fault restart --component etcd`,
 			Takes: []string{"components"}, Needs: []string{"components"}, Momentary: true,
@@ -135,7 +137,7 @@ last has started again, so it has no length; fault events shows when it is ready
 			Name:  FaultDescriptors,
 			Short: "Lower a process's limit of open files",
 			Long: `Lower a process's soft limit of open files immediately, and restore it at the end.
-Open files stay open; every new connection beyond the limit waits unaccepted
+Open files stay open. A new connection beyond the limit is not accepted: it waits
 until its client gives up. Linux only.
 
 See process_open_fds and process_max_fds. status shows how many are open.`,
@@ -148,12 +150,11 @@ See process_open_fds and process_max_fds. status shows how many are open.`,
 			Short: "Prevent the files of an API server from growing, as on a full disk",
 			Long: `Prevent the files of an API server from growing (a limit of 0 on the size of its
 files), and restore the limit at the end. Until then, its audit log and its own log
-lose all new lines. A write fails with EFBIG where one on a full disk fails with
-ENOSPC. Linux only.
+lose all new lines. Writes fail with EFBIG (on a full disk, with ENOSPC). Linux only.
 
-See apiserver_audit_error_total. With --audit-log-mode=blocking-strict requests
-whose event of stage RequestReceived cannot be written fail; a policy that omits
-that stage (apiServer.audit: metadata does) lets them pass.`,
+See apiserver_audit_error_total. With --audit-log-mode=blocking-strict, a request
+fails if its RequestReceived event cannot be written, unless the audit policy omits
+this stage (apiServer.audit: metadata does).`,
 			Example: `  controlplane fault disk-full --component kube-apiserver --for 1m`,
 			Takes:   []string{"components", "for"}, Needs: []string{"components"},
 			On: []string{KindAPIServer}, Process: ProcessAltered, PartOfEach: "the disk of",
@@ -192,7 +193,7 @@ latency, or the errors, of POSTs of the resource.`,
 kms-plugin, oidc-issuer, token-webhook, authorization-webhook, audit-webhook,
 conversion-webhook, scheduler-extender and cloud-api, if the plane's configuration
 has them. With --throttle the service answers this number of requests a second, and
-refuses others with status 429 and Retry-After. Delayed answers are sent when the
+refuses the rest with status 429 and Retry-After. Delayed answers are sent when the
 fault ends.
 
 Caches can hide the effect for a while: see the docs' page on services.`,
@@ -209,9 +210,9 @@ Caches can hide the effect for a while: see the docs' page on services.`,
 			Name:  FaultKeyRotation,
 			Short: "Give a service a new key",
 			Long: `Give kms-plugin or oidc-issuer a new key. API servers encrypt with the new key of
-kms-plugin once they have noticed it (within a minute). An API server that has read
-the new key of oidc-issuer refuses tokens that the old key signed. The load gets a
-new token.`,
+kms-plugin as soon as they have noticed it (within a minute). Once an API server has
+read the new key of oidc-issuer, it refuses tokens signed with the old key. The load
+gets a new token.`,
 			Example: `  controlplane fault key-rotation --component kms-plugin`,
 			Takes:   []string{"components"}, Needs: []string{"components"}, Momentary: true,
 			On: []string{KindKMSPlugin, KindOIDCIssuer}, Process: ProcessAltered, PartOfEach: "the keys of",
@@ -225,7 +226,7 @@ refuses all requests that need space.
 
 At the end the members are restarted with their previous quota, the alarm is
 disarmed, revisions are compacted and the databases are defragmented, as an operator
-would do. Beginning and ending take some seconds for each member.
+would do. The begin and the end of the fault take some seconds per member.
 
 See etcd_mvcc_db_total_size_in_bytes and etcd_server_quota_backend_bytes.`,
 			Example: `  controlplane fault etcd-quota --quota 16MiB --for 2m`,
@@ -235,9 +236,9 @@ See etcd_mvcc_db_total_size_in_bytes and etcd_server_quota_backend_bytes.`,
 		{
 			Name:  FaultRestore,
 			Short: "Take a snapshot of etcd and restore the plane from it",
-			Long: `Rehearse a restore: take a snapshot of etcd, stop everything, create new data from
-the snapshot for each member and start everything again. It takes some seconds, in
-which nothing is served. Writes while the snapshot is unpacked are lost.
+			Long: `Rehearse a restore: take a snapshot of etcd, stop all components, create new data
+from the snapshot for each member, and start all components again. For some seconds
+no requests are served. Writes made while the snapshot is unpacked are lost.
 controlplane etcd restore does the same with your own snapshot.`,
 			Example: `  controlplane fault etcd-restore`,
 			OnAll:   Kinds(), Momentary: true, Process: ProcessEnded, Whole: true, Silences: true,
@@ -248,12 +249,13 @@ controlplane etcd restore does the same with your own snapshot.`,
 			Long: `Terminate each component and start it with the program of a newer version of
 Kubernetes, in upstream's order: etcd member by member, the leader last, API
 servers, controller manager, scheduler, cloud-controller-manager. Each is restarted
-when the one before it serves again. A move that upstream's version skew policy
-forbids is refused. The program is controlplane-VERSION next to controlplane: make controlplane
-VERSION=1.36 builds it.
+when the previous one serves again. A move that upstream's version skew policy forbids
+is refused. The program is controlplane-VERSION next to controlplane; 'make
+controlplane VERSION=1.36' builds it.
 
-A component that does not serve with the new program is started with the old one
-again, and the rest stay unchanged. fault downgrade takes the upgraded ones back.`,
+If a component does not serve with the new program, it is started with the old program
+again, and the remaining components are not upgraded. To undo an upgrade, use 'fault
+downgrade'.`,
 			Example: `  controlplane fault upgrade --to 1.37
   controlplane fault upgrade --to 1.37 --component kube-apiserver-0`,
 			Takes: []string{"components", "to"}, Needs: []string{"to"}, Momentary: true,
@@ -262,10 +264,10 @@ again, and the rest stay unchanged. fault downgrade takes the upgraded ones back
 		},
 		{
 			Name:  FaultDowngrade,
-			Short: "Take components back to the programs of an older version, one after another",
+			Short: "Start components with the programs of an older version, one after another",
 			Long: `Like upgrade, but to an older version and in the reverse order. Before the first etcd
-member goes back, etcd is prepared (etcdctl downgrade enable) and lowers the storage
-version of its data.`,
+member is downgraded, the command runs etcdctl downgrade enable, and etcd lowers the
+storage version of its data.`,
 			Example: `  controlplane fault downgrade --to 1.36`,
 			Takes:   []string{"components", "to"}, Needs: []string{"to"}, Momentary: true,
 			On: VersionedKinds(), AllByDefault: true, Process: ProcessEnded, Silences: true,
@@ -309,8 +311,8 @@ version of its data.`,
 
 const linksLong = `A component's links are its connections to other components: between etcd members,
 and from API servers to members and to metrics-server (all API servers share that
-link). The plane must have been started with networkFaults: on, the default with
-several members. Without --peer all links of the component are affected.`
+link). The fault requires a plane that was started with networkFaults: on, the default
+with several members. Without --peer all links of the component are affected.`
 
 // versionsPart returns the part that upgrades and downgrades claim exclusively. Only one of them runs at a time, because
 // each is checked against the versions that the previous one has set.
@@ -319,7 +321,7 @@ func versionsPart(Fault) string { return "the versions of components" }
 func noRoles(f Fault) (Problem, bool) {
 	for _, text := range f.Components {
 		if s, ok := ParseSelector(text); ok && s.Role != "" {
-			return Problem{"components", fmt.Sprintf("%q: the leader may change while components restart", text), fmt.Sprintf("name the component, for example %q, or write %q for all", ComponentName(s.Kind, 0), s.Kind)}, true
+			return Problem{"components", fmt.Sprintf("%q is ambiguous, because the leader may change while components restart", text), fmt.Sprintf("name the component, for example %q, or write %q for all", ComponentName(s.Kind, 0), s.Kind)}, true
 		}
 	}
 	return Problem{}, false

@@ -30,7 +30,7 @@ func FindProgram(ctx context.Context, executable string, r Release) (Program, er
 	}
 	revision, ok := Described(string(said), r)
 	if !ok {
-		return Program{}, fmt.Errorf("%s --version says %s, but a program with %s is needed", path, strings.TrimSpace(string(said)), r)
+		return Program{}, fmt.Errorf("%s --version prints %s, but a program with %s is needed", path, strings.TrimSpace(string(said)), r)
 	}
 	return Program{path, revision}, nil
 }

@@ -195,7 +195,7 @@ func (c *decoder) list(n *yaml.Node, v reflect.Value, path string) {
 	v.Set(reflect.MakeSlice(v.Type(), len(n.Content), len(n.Content)))
 	for i, item := range n.Content {
 		if v.Type().Elem().Kind() == reflect.Struct && isNull(follow(item)) {
-			c.fail(item, itemPath(path, n, i), "remove it, or write its fields", "an empty item")
+			c.fail(item, itemPath(path, n, i), "remove it, or write its fields", "the item is empty")
 			continue
 		}
 		c.value(item, v.Index(i), itemPath(path, n, i))

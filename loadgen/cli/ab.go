@@ -32,8 +32,8 @@ func newAB(signals *interrupts) *cobra.Command {
 		Long: `Run a scenario in pairs, A and B back to back on separate control planes, and
 decide from the pairs whether B is worse.
 
---a and --b define the two configurations; the default is the unchanged scenario.
-Each may be given several times:
+--a and --b define the two configurations; the default is the unchanged scenario. Both
+flags can be repeated:
 
   bin/controlplane           a controlplane binary
   plane.yaml                 a config file, instead of the scenario's controlPlane
@@ -44,18 +44,18 @@ Each may be given several times:
   baselines/main             a baseline (only for --a): its runs are A, and only B is run
 
 Both runs of a pair use the same seed; which side runs first is random. The first pair
-warms the machine up. A pair during which other programs kept the machine busy is
-thrown away without a look at its figures. After 6, 9 and 12 pairs a paired t-test of
-ln(B/A) is made. The answer is "regressed" if the change is significant and at least
-5%, and "not regressed" if the upper bound of the change is below 10%. Otherwise more
-pairs are run; after the last pair the answer is "could not tell".
+warms the machine up and does not count. If other programs kept the machine busy during
+a pair, the pair is thrown away, whatever its figures are. After 6, 9 and 12 pairs, a
+paired t-test of ln(B/A) decides. The answer is "regressed" if the change is significant
+and at least 5%, and "not regressed" if the upper bound of the change is below 10%.
+Otherwise more pairs are run; after the last pair the answer is "could not tell".
 docs/reference/comparing.md has the error rates.
 
-The figures are those under compare in the scenario. At most five figures decide the
-answer: those that vary least between identical runs. --figure names others. Ctrl-C ends
-the current run; finished pairs are kept, and --resume DIR continues with them. If
---abort-on ends a run early, the comparison ends. --dry-run shows what a run of each
-side would create and send, and builds no revision.
+The section compare of the scenario lists the figures. By default, the figures that vary
+least between identical runs (at most five) decide the answer; --figure names others.
+Ctrl-C ends the current run; finished pairs are kept, and --resume DIR continues with
+them. If --abort-on ends a run early, the comparison ends. --dry-run shows what a run of
+each side would create and send, and builds no revision.
 
 Exit codes: 0 not regressed or improved, 1 regressed, 3 could not tell,
 4 the environment failed.`,
@@ -113,17 +113,17 @@ Exit codes: 0 not regressed or improved, 1 regressed, 3 could not tell,
 	addSetFlag(cmd, &o.Overrides)
 	addHooksFlag(cmd, &noHooks)
 	flags.StringArrayVar(&o.Gated, "figure", nil, "`name` of a figure that decides the answer, instead of the figures that vary least; all means every figure (repeatable)")
-	flags.StringSliceVar(&pairs, "looks", []string{"6", "9", "12"}, "numbers of `pairs` after which the comparison may end")
-	flags.StringSliceVar(&alphas, "alpha", []string{"0.3%", "0.3%", "0.4%"}, "`probabilities` of a false alarm for one figure, one for each number in --looks")
+	flags.StringSliceVar(&pairs, "looks", []string{"6", "9", "12"}, "numbers of `pairs` after which the comparison is tested and may end")
+	flags.StringSliceVar(&alphas, "alpha", []string{"0.3%", "0.3%", "0.4%"}, "`probabilities` of a false alarm for one figure, one probability for each number in --looks")
 	percentVar(flags, &o.Plan.Change, "change", "smallest change that counts as a regression or an improvement")
 	percentVar(flags, &o.Plan.Margin, "margin", "the answer is \"not regressed\" if the upper bound of the change is below this")
-	percentVar(flags, &o.Plan.Confidence, "confidence", "one-sided confidence of the bounds of a change")
-	flags.IntVar(&o.Plan.Figures, "most-figures", o.Plan.Figures, "maximum number of `figures` that decide the answer, each with the full --alpha; if --figure names more, they share --alpha by Holm's method")
+	percentVar(flags, &o.Plan.Confidence, "confidence", "one-sided confidence of each bound of a change")
+	flags.IntVar(&o.Plan.Figures, "most-figures", o.Plan.Figures, "maximum number of `figures` that decide the answer, each tested at --alpha; if --figure names more, --alpha is divided among them by Holm's method")
 	percentVar(flags, &o.Plan.Spread, "spread", "figures that vary more than this between identical runs do not decide the answer")
 	throwFlags(flags, &o.Plan.Throw, "throw a pair away")
 	flags.StringVar(&o.Out, "out", "", "the comparison's `directory` (default runs/TIME-NAME-ab)")
 	flags.StringVar(&o.Resume, "resume", "", "continue the comparison in this `directory`")
-	flags.StringVar(&o.ControlPlane, "controlplane", "", "the controlplane `binary` for A or B if its spec names none (default: next to loadgen, then PATH)")
+	flags.StringVar(&o.ControlPlane, "controlplane", "", "the controlplane `binary` of a side whose spec names no binary (default: next to loadgen, then PATH)")
 	fuse.addOnPlanes(flags)
 	cmd.MarkFlagsMutuallyExclusive("out", "resume")
 	sum.flag(cmd)

@@ -26,8 +26,9 @@ func newAlerts() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "alerts",
 		Short: "List the built-in alerts, or test that each fires",
-		Long: `List the built-in alerts. Each has a proof (a scenario that makes it fire) and a floor:
-the time after which the alert must have fired if no scrape or evaluation is late. -o json also has the expressions and runbooks.`,
+		Long: `List the built-in alerts. Each has a proof (a scenario that makes it fire) and a floor
+(the time in which it fires if no scrape and no evaluation is late). -o json also prints
+the expressions and runbooks.`,
 		Example: `  loadgen alerts
   loadgen alerts -o json | jq -r '.[] | select(.severity == "critical") | .alert'
   loadgen alerts prove --rule EtcdWALFsyncSlow`,
@@ -89,18 +90,18 @@ func newProve() *cobra.Command {
 		Use:   "prove [DIR...]",
 		Short: "Prove the alerts: cause the problem of each alert, and check that only this alert fires",
 		Long: `Prove the alerts: cause the problem that each alert reports, and check that this
-alert fires and no other.
+alert fires and that no other alert does.
 
 A proof is a scenario of a few minutes on a separate control plane. Prometheus' own
-code evaluates all rules over the recorded metrics. A rule that the fault targets must
-fire within 1.5 times its floor and resolve; other rules may fire only if they are
-known to follow from the fault. Two proofs have no fault: in them, no alert may fire.
+code evaluates all rules over the recorded metrics. The alerts that a fault should cause
+must fire within 1.5 times their floor, and resolve; other alerts may fire only if they
+are a known consequence of the fault. In the two proofs without a fault, no alert may
+fire.
 
-All proofs take two hours, one after another. --rule runs the proof of one rule,
---proof runs one proof by name. With DIR, existing runs are judged and no new runs
-are started.
+All proofs together take two hours. --rule runs the proof of one alert, --proof runs one
+proof by name. With DIR, existing runs are judged and no new runs are started.
 
-Exit codes: 0 proven, 1 a rule was late, did not fire or fired without a reason, 3 a
+Exit codes: 0 proven, 1 an alert was late, did not fire or fired without a reason, 3 a
 run proved nothing (interrupted, no data, generator saturated).`,
 		Example: `  loadgen alerts prove --rule EtcdWALFsyncSlow
   loadgen alerts prove --out proofs

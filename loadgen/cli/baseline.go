@@ -16,9 +16,9 @@ func newBaseline() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "baseline",
 		Short: "Keep the results of runs, to compare later runs with them",
-		Long: `A baseline is a directory with the files that a comparison needs from runs: run.json,
-result.json and scenario.yaml of each run, without its recorded metrics. CI can keep it
-as an artifact or on a branch. ` + "`loadgen compare`" + ` and ` + "`loadgen trend`" + ` accept it in place of runs.`,
+		Long: `A baseline is a directory with the results of runs: run.json, result.json and
+scenario.yaml of each run, without its recorded metrics. CI can keep it as an artifact
+or on a branch. ` + "`loadgen compare`" + ` and ` + "`loadgen trend`" + ` accept it in place of runs.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}

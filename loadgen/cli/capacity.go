@@ -35,25 +35,25 @@ capacity of the scenario names the field to raise and its range:
 
 Each trial is a run on a separate control plane. The load doubles (a number of
 nodes, pods, objects or watches grows by a factor of 1.2) until a gate fails. Further
-trials are at loads where the capacity probably lies, until the 90% interval of a
-Bayesian estimate is 15% wide. At the lower end of the interval, all gates must then
-hold in 3 of 5 further trials.
+trials use loads near the estimated capacity, until the 90% interval of a Bayesian
+estimate is 15% wide. The result is confirmed if all gates hold in 3 of 5 more trials at
+the lower end of the interval.
 docs/reference/capacity.md says how often the interval covers the true capacity.
 
-For request loads a trial is good only if 99% of the requests due get a 2xx answer, all
-are sent, and they do not pile up. A gate on the p99 must hold with 99% confidence. If the
-generator is saturated twice in a row, the search continues at lower loads; if no lower
-loads are left, the answer is "the generator ended first": it reached its limit before
-the cluster did. Ctrl-C ends the current trial; --resume DIR continues the search.
+For request loads, a trial is good only if all requests are sent, 99% of those due get a
+2xx answer, and the number in flight does not keep growing. A gate on the p99 must hold
+with 99% confidence. If the generator is saturated twice in a row, the search continues
+at lower loads; if there are no lower loads, the answer is "the generator ended first":
+the generator reached its limit before the cluster did. Ctrl-C ends the current trial;
+--resume DIR continues the search.
 
 With --b, the capacities of two configurations are searched and compared. Their trials
-alternate, because a machine's speed changes during the day. --a and --b are as in
-loadgen ab: a controlplane binary, a config file, a setting, a feature gate,
+alternate, because a machine's speed changes during the day. --a and --b accept the same
+values as in loadgen ab: a controlplane binary, a config file, a setting, a feature gate,
 variant=NAME, rev=REVISION.
 
-A trial that --abort-on ends early is bad. --max-rate refuses a range
-above that rate. --dry-run shows what a trial at the highest load would create and
-send.
+A trial that --abort-on ends early is bad. If the range exceeds --max-rate, the command
+is refused. --dry-run shows what a trial at the highest load would create and send.
 
 Exit codes: 0 found, 3 not found (out of the range, unconfirmed, unfinished),
 4 the environment failed. With --b: 0 B is higher or no difference was found, 1 B is
@@ -112,8 +112,8 @@ lower, 3 could not tell, 4 the environment failed.`,
 	addFilenameFlag(cmd)
 	addSetFlag(cmd, &o.Overrides)
 	addHooksFlag(cmd, &noHooks)
-	percentVar(flags, &o.Width, "width", "end the search when the interval of the capacity is this narrow")
-	flags.IntVar(&o.Most, "trials", o.Most, "maximum number of trials, not counting those that confirm the result")
+	percentVar(flags, &o.Width, "width", "end the search when the capacity's interval is at most this wide")
+	flags.IntVar(&o.Most, "trials", o.Most, "maximum number of trials, without the trials that confirm the result")
 	flags.StringVar(&o.Out, "out", "", "the search's `directory` (default runs/TIME-NAME)")
 	flags.StringVar(&o.Resume, "resume", "", "continue the search in this `directory`")
 	flags.StringVar(&o.ControlPlane, "controlplane", "", "the controlplane `binary` (default: next to loadgen, then PATH)")

@@ -25,16 +25,15 @@ func newCleanup() *cobra.Command {
 		Short: "Remove objects that runs left in your cluster",
 		Long: `Remove the objects that interrupted or killed runs left in your cluster: namespaces,
 simulated nodes and their Leases, certificate requests and RBAC objects. It finds them
-by their labels, and touches nothing else. With DIR, the directory of a run, it removes
-only this run's objects. It then also finds nodes and cluster-scoped objects that have
-lost their labels, because the directory lists them. Failed removals are retried for
+by their labels, and removes nothing else. With DIR, the directory of a run, it removes
+only this run's objects. The directory lists the run's nodes and cluster-scoped objects,
+so they are found even if they have lost their labels. Failed removals are retried for
 5 minutes, or until Ctrl-C. The command also removes token files that killed runs left
-in this machine's temporary directory; every run also removes such files when it
-starts.
+in this machine's temporary directory; each run does this too when it starts.
 
-Each run stores a deadline in the cluster, and extends it while the run lives. --expired
-removes only the objects of runs whose deadline has passed by the API server's clock. It
-works from any machine, and in a pod of the cluster ('loadgen cleanup render').
+Each run stores a deadline in the cluster, and keeps extending it until the run ends.
+--expired removes only the objects of runs whose deadline has passed by the API server's
+clock. It works from any machine, and in a pod of the cluster ('loadgen cleanup render').
 --dry-run lists the objects and removes nothing.`,
 		Example: `  loadgen cleanup --kubeconfig ~/.kube/config --dry-run
   loadgen cleanup --kubeconfig ~/.kube/config
@@ -68,10 +67,10 @@ works from any machine, and in a pod of the cluster ('loadgen cleanup render').
 	}
 	flags := cmd.Flags()
 	kubeconfig.add(flags, &at)
-	flags.Lookup("kubeconfig").Usage = "`file` that names your cluster"
+	flags.Lookup("kubeconfig").Usage = "kubeconfig `file` of your cluster"
 	flags.StringVar(&c.runID, "run", "", "remove only the objects of the run with this `id` (default: all runs)")
 	flags.BoolVar(&c.expired, "expired", false, "remove only the objects of runs whose deadline has passed")
-	flags.BoolVar(&c.wait, "wait", false, "wait until the run named by --run is over (requires --expired and --run)")
+	flags.BoolVar(&c.wait, "wait", false, "wait until the run named by --run has ended (requires --expired and --run)")
 	flags.BoolVar(&c.yes, "yes", false, "do not ask for confirmation")
 	flags.BoolVar(&c.dryRun, "dry-run", false, "list what would be removed, and remove nothing")
 	cmd.AddCommand(newCleanupRender())
@@ -129,7 +128,7 @@ func (c *cleanup) agree(question string) error {
 	}
 	ok, err := c.ui.confirm(c.cmd.Context(), c.cmd.InOrStdin(), question, c.yes)
 	if err == nil && !ok {
-		err = exitcode.Usagef("nothing was removed")
+		err = exitcode.Usagef("not confirmed: nothing was removed")
 	}
 	return err
 }
@@ -179,7 +178,7 @@ func (c *cleanup) removeExpired(ctx context.Context, cfg *rest.Config) error {
 		case t.Expired:
 			over, lines = append(over, t.Run), append(lines, fmt.Sprintf("run %s: %s", t.Run, t.Why))
 		default:
-			c.ui.Step(fmt.Sprintf("run %s stays: %s", t.Run, t.Why))
+			c.ui.Step(fmt.Sprintf("run %s is kept: %s", t.Run, t.Why))
 		}
 	}
 	if len(over) == 0 {

@@ -13,9 +13,9 @@ func newCleanupRender() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "render",
 		Short: "Print manifests that remove expired runs from inside the cluster",
-		Long: `Print manifests for kubectl apply: a CronJob that cleans up after runs whose
-deadline has passed, its namespace, its ServiceAccount and the RBAC that it needs. The
-pod conforms to the profile "restricted" of Pod Security, which the namespace enforces.`,
+		Long: `Print manifests for kubectl apply: a CronJob that cleans up after runs whose deadline
+has passed, with its namespace, ServiceAccount and RBAC rules. The namespace enforces
+the profile "restricted" of Pod Security, and the pod conforms to it.`,
 		Example: `  loadgen cleanup render --image registry.example.com/loadgen:v1 | kubectl apply -f -
   loadgen cleanup render --image registry.example.com/loadgen:v1 --once`,
 		Args: cobra.NoArgs,

@@ -69,17 +69,17 @@ func printError(stderr io.Writer, err error) {
 func newRoot(signals *interrupts) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "loadgen",
-		Short: "Storms for Kubernetes control planes, with a verdict",
-		Long: `loadgen runs a storm against a Kubernetes control plane - a 500-node rollout, a
-watch flood, a node-failure storm - records the metrics of every component, and
-ends with a verdict and a report. Without --kubeconfig it starts a separate, real
+		Short: "Load-test Kubernetes control planes and judge the results",
+		Long: `loadgen puts load on a Kubernetes control plane (for example a 500-node rollout, a
+watch flood or a node-failure storm), records the metrics of every component, and
+writes a verdict and a report. Without --kubeconfig it starts a separate, real
 control plane (etcd, kube-apiserver, kube-scheduler, kube-controller-manager)
 for the run.
 
 Exit codes: 0 every gate passed, 1 a gate failed or the cluster prevented a load
 from reaching its rate, 2 bad usage or a bad scenario, 3 could not judge (no
-gates, no data, busy machine, generator saturated, a rate that could not be
-sent, interrupted), 4 the environment failed (the cluster, a component of the
+gates, no data, busy machine, generator saturated, a rate too high for the
+load's settings, interrupted), 4 the environment failed (the cluster, a component of the
 control plane, or this machine).`,
 		Example: `  loadgen run rollout-demo
   loadgen run rollout-500 --set nodes.count=100
@@ -93,7 +93,7 @@ control plane, or this machine).`,
 	commandline.SetHelp(root)
 	commandline.Group(root, "Run", newRun(signals), newAB(signals), newCapacity(signals), newNodes(signals))
 	commandline.Group(root, "Scenarios", newScenarios(), newValidate(), newImport(), newSchema())
-	commandline.Group(root, "Answers", newReport(), newDiagnose(), newGate(), newCompare(), newBaseline(), newTrend(), newAlerts())
+	commandline.Group(root, "Analysis", newReport(), newDiagnose(), newGate(), newCompare(), newBaseline(), newTrend(), newAlerts())
 	commandline.Group(root, "Recordings", newRecord(), newQuery(), newServe(), newExport())
 	commandline.Group(root, "Your cluster", newObserve(), newCleanup(), newWorkers(), newWorker())
 	commandline.Group(root, "Tools", newVersion(), commandline.ManCommand())

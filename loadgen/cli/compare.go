@@ -25,8 +25,8 @@ runs that you collected.
 The output begins with known differences between the sets: configuration, versions,
 host, seeds. With three or more runs on each side, Welch's t-test of the logarithms
 decides whether B is worse; with fewer runs the change is shown without an error
-rate. Changes of the machine between the sets count as changes of B: only
-` + "`loadgen ab`" + ` runs A and B side by side.
+rate. If the machine changed between the sets, this counts as a change of B. To avoid
+this, use ` + "`loadgen ab`" + `, which alternates runs of A and B.
 
 Exit codes: 0 not regressed or improved, 1 regressed, 3 could not tell.`,
 		Example: `  loadgen compare runs/20261121-101500-ci-gate runs/20261122-090000-ci-gate
@@ -52,7 +52,7 @@ Exit codes: 0 not regressed or improved, 1 regressed, 3 could not tell.`,
 	cmd.Flags().StringArrayVar(&gated, "figure", nil, "`name` of a figure that decides the answer, instead of the figures that vary least (repeatable)")
 	percentVar(cmd.Flags(), &plan.Change, "change", "smallest change that counts as a regression or an improvement")
 	percentVar(cmd.Flags(), &plan.Margin, "margin", "the answer is \"not regressed\" if the upper bound of the change is below this")
-	percentVar(cmd.Flags(), &plan.Confidence, "confidence", "one-sided confidence of the bounds of a change")
+	percentVar(cmd.Flags(), &plan.Confidence, "confidence", "one-sided confidence of each bound of a change")
 	percentVar(cmd.Flags(), &plan.Spread, "spread", "figures that vary more than this between identical runs do not decide the answer")
 	throwFlags(cmd.Flags(), &plan.Throw, "leave a run out")
 	cmd.Flags().StringVar(&out, "out", "", "new `directory` for ab.json, ab.html and junit.xml (default: write no files)")

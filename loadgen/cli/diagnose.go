@@ -28,24 +28,24 @@ func newDiagnose() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "diagnose DIR | --live | --prometheus URL",
 		Short: "Name the cause of a problem, from metrics alone",
-		Long: `Compare a period with a time without the problem (the calm time) and with objectives,
-find the symptoms that clients and users noticed, and name their cause: a disk with a
-slow fsync, a webhook, a link, a process that was killed or hangs, a client's limit.
-It does not use the run's record of injected faults. A failed gate of a judged run
-counts as a symptom.
+		Long: `Find the symptoms that clients and users noticed, and name their cause: a slow disk, a
+webhook, a network link, a process that was killed or hangs, a client-side rate limit.
+The metrics of the diagnosed time (--under) are compared with objectives and with the
+comparison period, a time without the problem (--calm). The run's record of injected
+faults is not used. A failed gate of a judged run counts as a symptom.
 
-For a recorded run, the calm time is its first quarter (at most a minute), unless --calm
-sets it: FROM,TO as durations since the first scrape (0s,30s), times of day
-(14:00:00,14:05:00, UTC) or moments (2026-11-21T14:00:00Z,2026-11-21T14:05:00Z), or
-the name of a phase. With --prometheus, the last two minutes are diagnosed and the hour
-before them is the calm time, unless --under and --calm set them.
+For a recorded run, the comparison period is its first quarter (at most a minute), unless
+--calm sets it: FROM,TO as durations since the first scrape (0s,30s), times of day
+(14:00:00,14:05:00, UTC) or timestamps (2026-11-21T14:00:00Z,2026-11-21T14:05:00Z), or
+the name of a phase. With --prometheus, the last two minutes are diagnosed and the
+comparison period is the hour before them, unless --under and --calm set them.
 
---live diagnoses the latest metrics again and again until Ctrl-C, and prints the
-diagnosis whenever it changes. It reads the plane that 'loadgen observe' observes, or
-the URL given with --prometheus, which can be the address of 'loadgen run --observe'.
+--live repeats the diagnosis of the latest metrics until Ctrl-C, and prints it whenever
+it changes. It reads the plane that 'loadgen observe' observes, or the URL given with
+--prometheus, which can be the address of 'loadgen run --observe'.
 
-Exit codes: 0 the cluster is healthy, 1 a cause is named, 3 a symptom has no known
-cause or too little was recorded to tell.`,
+Exit codes: 0 the cluster is healthy, 1 a cause was found, 3 a symptom has no known
+cause, or too little was recorded to tell.`,
 		Example: `  loadgen diagnose runs/20261121-101500-slow-fsync
   loadgen diagnose runs/20261121-101500-slow-fsync --calm steady --under slow
   loadgen diagnose --prometheus http://127.0.0.1:9090 --under 2026-11-21T14:00:00Z,2026-11-21T14:05:00Z
@@ -60,7 +60,7 @@ cause or too little was recorded to tell.`,
 			case len(args) == 1 && url != "":
 				return exitcode.Usagef("--prometheus does not apply to a recorded run, which has its own metrics (leave out the directory or the flag)")
 			case len(args) == 0 && url == "" && !live:
-				return exitcode.Usagef("there are no metrics to diagnose (give the directory of a run, --live or --prometheus URL)")
+				return exitcode.Usagef("no source of metrics is given (name the directory of a run, or add --live or --prometheus URL)")
 			case live && len(args) == 1:
 				return exitcode.Usagef("--live does not apply to a recorded run, which is over (leave out the directory or the flag)")
 			case live && (o.Calm != "" || o.Under != ""):
@@ -98,14 +98,14 @@ cause or too little was recorded to tell.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&o.Calm, "calm", "", "`FROM,TO` or phase without the problem, to compare with")
-	flags.StringVar(&o.Reference, "reference", "", "`directory` of a healthy run, to compare with instead of --calm")
-	flags.StringVar(&o.Under, "under", "", "`FROM,TO` or phase to diagnose")
+	flags.StringVar(&o.Calm, "calm", "", "comparison period: `FROM,TO` or a phase without the problem")
+	flags.StringVar(&o.Reference, "reference", "", "`directory` of a healthy run to compare with, instead of --calm")
+	flags.StringVar(&o.Under, "under", "", "time to diagnose: `FROM,TO` or a phase")
 	flags.DurationVar(&o.Step, "step", 0, "`time` between scrapes (default: detected)")
-	flags.BoolVar(&live, "live", false, "diagnose the latest metrics again and again until Ctrl-C")
+	flags.BoolVar(&live, "live", false, "repeat the diagnosis of the latest metrics until Ctrl-C")
 	addDirFlag(flags, &dir, "the observed control plane's `directory`, for --live")
 	prometheus.add(flags)
-	flags.Lookup("prometheus").Usage = "`URL` of a Prometheus that scrapes your cluster: diagnose its samples instead of a recorded run"
+	flags.Lookup("prometheus").Usage = "`URL` of a Prometheus that scrapes your cluster: diagnose its samples, not a recorded run"
 	output = commandline.AddOutput(cmd)
 	return cmd
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// diagnoseOptions select the time to diagnose (Under) and the calm time, a time without problems, to compare it with
+// diagnoseOptions select the time to diagnose (Under) and the comparison period, a time without problems, to compare it with
 // (Calm). A time is the name of a phase of a run, or "FROM,TO". FROM and TO are points in time (RFC 3339, or a UTC time of
 // day such as 14:00:00) or durations since the first scrape of a run. By default, Calm is the first quarter of a run's
 // phases, at most a minute, and Under is the rest of the run.
@@ -28,7 +28,7 @@ type diagnoseOptions struct {
 	Calm, Under string
 	// Step is the scrape interval. Zero means that the diagnosis detects it.
 	Step time.Duration
-	// Reference is the directory of a healthy run. If set, that run is used instead of a calm time.
+	// Reference is the directory of a healthy run. If set, that run is used instead of a comparison period.
 	Reference string
 }
 
@@ -100,7 +100,7 @@ func diagnoseRun(ctx context.Context, dir string, o diagnoseOptions) (d result.D
 }
 
 // prometheusDiagnosis returns a function that diagnoses the metrics of a Prometheus, in the time set in o or up to the time
-// of the call. While a problem lasts, later calls compare with the same calm time before the problem, as long as the
+// of the call. While a problem lasts, later calls compare with the same comparison period before the problem, as long as the
 // Prometheus has data for it.
 func prometheusDiagnosis(p promimport.Config, o diagnoseOptions) func(context.Context) (result.Diagnosis, error) {
 	var live diagnosis.Live
@@ -109,7 +109,7 @@ func prometheusDiagnosis(p promimport.Config, o diagnoseOptions) func(context.Co
 		if err != nil && ctx.Err() != nil {
 			return d, ctx.Err()
 		}
-		if err == nil || exitcode.Of(err) == exitcode.NoData { // without data, forget the calm time too: it may be the reason
+		if err == nil || exitcode.Of(err) == exitcode.NoData { // without data, forget the comparison period too: it may be the reason
 			live.Saw(d)
 		}
 		return d, err
@@ -146,7 +146,7 @@ func diagnosePrometheus(ctx context.Context, p promimport.Config, o diagnoseOpti
 		}
 	}
 	options := live.Options(now)
-	if o.Under != "" { // the calm time is the hour before Under
+	if o.Under != "" { // the comparison period is the hour before Under
 		options.Under, options.Calm, options.CalmByDefault = named.Under, diagnosis.CalmBefore(named.Under.From), true
 	}
 	if o.Calm != "" {
@@ -193,7 +193,7 @@ func ofPrometheus(ctx context.Context, source *promimport.Source, err error) err
 	return err
 }
 
-// longest and mostSteps limit the calm time and the diagnosed time with a Prometheus. They limit memory, because each
+// longest and mostSteps limit the comparison period and the diagnosed time with a Prometheus. They limit memory, because each
 // series has a value at each step.
 const (
 	longest   = 48 * time.Hour
@@ -209,15 +209,15 @@ func (o diagnoseOptions) bounded(times diagnosis.Options) error {
 		}
 		switch length := s.into.To.Sub(s.into.From); {
 		case length > longest:
-			return exitcode.Usagef("%s %q: %s is too long: at most %s (name a shorter time)", s.flag, s.text, length, longest)
+			return exitcode.Usagef("%s %q: a period of %s is too long, the maximum is %s (choose a shorter one)", s.flag, s.text, length, longest)
 		case times.Step > 0 && length/times.Step > mostSteps:
-			return exitcode.Usagef("%s %q: %d steps of %s are too many: at most %d (name a larger --step or a shorter time)", s.flag, s.text, length/times.Step, times.Step, mostSteps)
+			return exitcode.Usagef("%s %q: the period has %d steps of %s, the maximum is %d (choose a larger --step or a shorter period)", s.flag, s.text, length/times.Step, times.Step, mostSteps)
 		}
 	}
 	return nil
 }
 
-// apartFrom returns an error if the diagnosed time overlaps the calm time, with which it is compared.
+// apartFrom returns an error if the diagnosed time overlaps the comparison period, with which it is compared.
 func apartFrom(o diagnosis.Options) error {
 	none := result.Span{}
 	if o.Calm != none && o.Under != none && o.Calm.From.Before(o.Under.To) && o.Under.From.Before(o.Calm.To) {

@@ -92,7 +92,7 @@ func TestLongTimesAreRefused(t *testing.T) {
 	}{
 		{48 * time.Hour, 0, ""},
 		{49 * time.Hour, time.Hour, `--under "soak": 49h0m0s is too long`},
-		{46 * time.Hour, 15 * time.Second, `--under "soak": 11040 steps of 15s are too many: at most 11000 (name a larger --step`},
+		{46 * time.Hour, 15 * time.Second, `--under "soak": the period has 11040 steps of 15s, the maximum is 11000 (choose a larger --step`},
 		{46 * time.Hour, 30 * time.Second, ""},
 	} {
 		err := diagnoseOptions{Under: "soak"}.bounded(diagnosis.Options{Under: result.Span{From: from, To: from.Add(c.length)}, Step: c.step})
@@ -102,8 +102,8 @@ func TestLongTimesAreRefused(t *testing.T) {
 	}
 }
 
-// While a symptom lasts, the calm time stays before the symptom. If the calm time no longer has data, another calm time is
-// used.
+// While a symptom lasts, the comparison period stays before the symptom. If the comparison period no longer has data,
+// another comparison period is used.
 func TestLiveForgetsACalmTimeWithoutData(t *testing.T) {
 	slowFrom := time.Now().Add(-75 * time.Second)
 	slow, recorded := true, true

@@ -25,9 +25,9 @@ func newExport() *cobra.Command {
 
   openmetrics   text with timestamps, to standard output or to --out FILE, for
                 promtool tsdb create-blocks-from openmetrics and other readers
-  blocks        blocks of Prometheus' TSDB, into --out DIR, such as the data
-                directory of a Prometheus, Thanos or Mimir; aligned to two hours
-  remote-write  to the receiver at --remote-write URL
+  blocks        Prometheus TSDB blocks, aligned to two hours, in --out DIR: the data
+                directory of a Prometheus, Thanos or Mimir
+  remote-write  samples sent to the receiver at --remote-write URL
 
 Each series gets the label run with the name of the run's directory; --label adds other
 labels, and --label run= removes it. The run's directory is not changed. OpenMetrics has
@@ -65,7 +65,7 @@ storage.tsdb.out_of_order_time_window.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&o.Format, "format", "", "`format`: openmetrics, blocks or remote-write")
-	flags.StringVar(&out, "out", "", "new or empty `file` for openmetrics (default standard output), directory to which blocks are added")
+	flags.StringVar(&out, "out", "", "new or empty `file` for openmetrics (default standard output), or `directory` to add blocks to")
 	flags.StringToStringVar(&o.Labels, "label", nil, "`label` to add to each series, for example cluster=lab (repeatable)")
 	flags.Lookup("label").DefValue = ""
 	flags.StringVar(&o.Start, "start", "", "`time` of the first sample, for example 90s (since the first scrape), 14:00:00 (UTC) or 2026-11-21T14:00:00Z")

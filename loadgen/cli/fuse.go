@@ -20,15 +20,15 @@ type fuseFlags struct {
 // addOnClusters adds the flags that protect a user's cluster.
 func (f *fuseFlags) addOnClusters(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.noLock, "no-lock", false, "do not take the lock that prevents two runs on one cluster at the same time")
-	flags.StringVar(&f.takeLock, "take-lock", "", "take the cluster's lock from the run with this `id`, and run although that run may still be active")
+	flags.StringVar(&f.takeLock, "take-lock", "", "take the cluster's lock from the run with this `id`, even if that run is still active")
 	flags.BoolVar(&f.cleanupJob, "cleanup-job", false, "create a Job in your cluster that cleans up after the run if this machine is lost; needs --image")
 }
 
 // addOnPlanes adds the flags that are also valid for runs on bundled control planes.
 func (f *fuseFlags) addOnPlanes(flags *pflag.FlagSet) {
-	flags.StringArrayVar(&f.abortOn, "abort-on", nil, "`condition` that ends a run early, for example throttled=20%,for=5s or alert=NAME (repeatable; docs/reference/fuse.md lists them); 'none' turns off the conditions that a run on your own cluster has by default")
+	flags.StringArrayVar(&f.abortOn, "abort-on", nil, "`condition` that ends a run early, for example throttled=20%,for=5s or alert=NAME (repeatable; docs/reference/fuse.md lists them); 'none' turns off the default conditions of runs on your own cluster")
 	flags.StringVar(&f.rules, "abort-rules", "", "`file` of Prometheus rules whose alerts --abort-on may name")
-	flags.StringVar(&f.maxRate, "max-rate", "", "refuse a scenario whose loads together send more than this `rate`, for example 500/s")
+	flags.StringVar(&f.maxRate, "max-rate", "", "refuse a scenario if its loads together send more than this `rate`, for example 500/s")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "show what would be created and sent, and whether it is permitted, without creating anything")
 }
 
@@ -46,7 +46,7 @@ func (f *fuseFlags) into(fuse *run.Fuse, image string, others bool) error {
 	}
 	switch {
 	case f.cleanupJob && image == "":
-		errs = append(errs, exitcode.Usagef("--cleanup-job: --image is missing (name one that has loadgen as its entry point)"))
+		errs = append(errs, exitcode.Usagef("--cleanup-job: --image is missing (name an image that has loadgen as its entry point)"))
 	case image != "" && !f.cleanupJob && !others:
 		errs = append(errs, exitcode.Usagef("--image requires --workers N or --cleanup-job (add one of them, or leave out --image)"))
 	case f.cleanupJob:

@@ -26,28 +26,29 @@ func newGate() *cobra.Command {
 	var sum summary
 	cmd := &cobra.Command{
 		Use:   "gate DIR --rules FILE",
-		Short: "Judge a recorded run by gates other than its own",
-		Long: `Judge a recorded run by gates other than its own, and leave its directory unchanged.
+		Short: "Judge a recorded run by other gates than its own",
+		Long: `Judge a recorded run by other gates than its own. Its directory is not changed.
 
-FILE is either gates, written as in a scenario:
+FILE contains either gates, written as in a scenario:
 
   gates:
     - {name: api, objective: mutating-latency, max: 1s}
     - {name: disk, alert: EtcdWALFsyncSlow, fires: false, over: [steady]}
 
-or a rule file as Prometheus loads it: none of its alerts may fire in any phase,
-except alerts named by gates of another --rules FILE. Rules are evaluated over the
-recorded metrics, at the interval of each group (default: once a minute). A metric
-that was not recorded, or a phase that ended before the first evaluation, counts as no
-data and does not pass.
+or Prometheus rules: then none of its alerts may fire in any phase, except alerts
+named by gates of another --rules FILE. Rules are evaluated over the recorded
+metrics, at the interval of each group (default: once a minute). A metric that was not
+recorded, or a phase that ended before the first evaluation, counts as no data and does
+not pass.
 
 A rule whose for, offset or interval is longer than the run or its phase is reported as
 TOO SHORT instead of NO DATA, because a longer run can judge it. --allow-no-data names
 rules and gates that may have no data, for any reason: they are reported as ALLOWED and
-do not affect the exit code. If they have data, they count as usual. A run in which
-no rule or gate has data does not pass.
+do not affect the exit code. If they have data, they are judged as usual. If no rule
+and no gate has data, the run does not pass.
 
---summary appends Markdown to the file, so that it can be $GITHUB_STEP_SUMMARY.`,
+--summary appends the result to a file as Markdown, for example to
+$GITHUB_STEP_SUMMARY.`,
 		Example: `  loadgen gate runs/20261121-101500-rollout-500 --rules gates.yaml
   loadgen gate runs/20261121-101500-rollout-500 --rules prometheus-rules.yaml --junit gate.xml --summary "$GITHUB_STEP_SUMMARY"
   loadgen gate runs/20261121-101500-rollout-500 --rules prometheus-rules.yaml --allow-no-data KubeAPIErrorBudgetBurn`,

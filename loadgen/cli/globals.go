@@ -19,7 +19,7 @@ func addGlobals(root *cobra.Command, stderr io.Writer) {
 	flags.BoolP("quiet", "q", false, "print no progress; results, questions and errors are still printed")
 	noColor := flags.Bool("no-color", false, "print no colours; also $NO_COLOR")
 	level := logLevel("off")
-	flags.Var(&level, "log-level", "`level` of client-go's log on standard error: "+strings.Join(logLevels(), ", "))
+	flags.Var(&level, "log-level", "log `level` of client-go on standard error: "+strings.Join(logLevels(), ", "))
 	_ = root.RegisterFlagCompletionFunc("log-level", cobra.FixedCompletions(logLevels(), cobra.ShellCompDirectiveNoFileComp))
 	root.PersistentPreRunE = func(*cobra.Command, []string) error {
 		if *noColor {

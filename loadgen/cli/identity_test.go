@@ -59,7 +59,7 @@ func TestNodesWithoutCertificates(t *testing.T) {
 	allow := denyApprovals(t, kubeconfig)
 	p := run(filepath.Join(planetest.Dir(t), "refused"), "--set", "nodes.identity=certificate")
 	code, said := p.wait(), strings.Join(p.said, "\n")
-	const why = "the cluster gives nodes no client certificates: approve certificatesigningrequests sg-"
+	const why = "the cluster does not issue client certificates to nodes: approve certificatesigningrequests sg-"
 	if code != exitcode.Environment || !strings.Contains(said, why) || !strings.Contains(said, refusal) || strings.Contains(said, "the cluster to make the ServiceAccount") {
 		t.Errorf("approvals are denied: exit code %d\n%s", code, said)
 	}
@@ -68,7 +68,7 @@ func TestNodesWithoutCertificates(t *testing.T) {
 
 	dir := filepath.Join(planetest.Dir(t), "run")
 	p = run(dir)
-	const told = "each node has a token of a ServiceAccount and no client certificate (the cluster gives nodes no client certificates: no certificate was signed within 15s"
+	const told = "each node has a token of a ServiceAccount and no client certificate (the cluster does not issue client certificates to nodes: no certificate was signed within 15s"
 	p.awaitLine(told)
 	r := wantPass(t, p, dir)
 	if !slices.ContainsFunc(r.Run.Warnings, func(w string) bool { return strings.HasPrefix(w, told) }) {

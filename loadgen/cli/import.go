@@ -124,8 +124,8 @@ func newImportKubeBurner() *cobra.Command {
 		Use:   "kube-burner FILE|DIR",
 		Short: "Import a configuration of kube-burner",
 		Long: `Import a configuration of kube-burner: a file, or a directory that contains one. Jobs that
-create objects become loads of objects at their qps, followed by waits; jobs that
-delete and patch become actions; thresholds and alert profiles become gates; metric
+create objects become loads of kind objects at the job's qps, followed by waits; jobs
+that delete or patch become actions; thresholds and alert profiles become gates; metric
 profiles become figures under compare.
 
 If the configuration is a template, its values come from --set and --user-data, never
@@ -153,8 +153,8 @@ func newImportClusterLoader() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "clusterloader2 FILE",
 		Short: "Import a test of ClusterLoader2",
-		Long: `Import a test of ClusterLoader2 with its modules. Phases that make objects become
-loads of objects with the arrivals of their tuning sets; other phases become actions;
+		Long: `Import a test of ClusterLoader2 with its modules. Phases that create objects become
+loads of kind objects, with the rates of their tuning sets; other phases become actions;
 measurements become waits, transitions and gates.
 
 --nodes is the value of .Nodes in the test's template (default 100), and the number

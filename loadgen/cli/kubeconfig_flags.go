@@ -19,7 +19,7 @@ type kubeconfigFlags struct {
 }
 
 func (f *kubeconfigFlags) add(flags *pflag.FlagSet, into *cluster.Kubeconfig) {
-	flags.StringVar(&into.Files, "kubeconfig", "", "`file` that names your cluster, or several as in $KUBECONFIG; without it a control plane is started for the run")
+	flags.StringVar(&into.Files, "kubeconfig", "", "kubeconfig `file` of your cluster, or several files as in $KUBECONFIG; without it a control plane is started for the run")
 	flags.BoolVar(&f.current, "current-cluster", false, "use the cluster that kubectl would use: $KUBECONFIG, ~/.kube/config or, in a pod, the cluster of the pod")
 	var own pflag.FlagSet
 	clientcmd.BindOverrideFlags(&into.ConfigOverrides, &own, clientcmd.ConfigOverrideFlags{

@@ -20,7 +20,7 @@ type liveFlags struct {
 }
 
 func (f *liveFlags) add(flags *pflag.FlagSet) {
-	flags.BoolVar(&f.plain, "plain", false, "on a terminal, show progress in lines instead of a page with charts and keys")
+	flags.BoolVar(&f.plain, "plain", false, "on a terminal, print progress lines instead of the page with charts and keys")
 	flags.StringVar(&f.web, "web", "", "serve a live page of the run to browsers on this machine, at this `address` (--web alone: a free port of 127.0.0.1)")
 	flags.Lookup("web").NoOptDefVal = anyPort
 }

@@ -30,16 +30,16 @@ func newNodes(signals *interrupts) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "nodes",
 		Short: "Run only simulated nodes, until Ctrl-C",
-		Long: `Run only simulated nodes, until Ctrl-C: each registers under its own identity,
-renews its Lease, reports its status, and moves pods to Ready and through
-deletion. With --kubeconfig they join that cluster and are removed at the end;
-without it, a control plane is started for them.
+		Long: `Run only simulated nodes, until Ctrl-C: each registers under its own identity, renews
+its Lease, reports its status, and makes its pods Ready or deletes them. With
+--kubeconfig they join that cluster and are removed at the end; without it, a control
+plane is started for them.
 
 On your own cluster the nodes are tainted, so that no other workload is scheduled to
-them; the command prints what the spec of a pod needs to be scheduled to them. On a
+them; the command prints the nodeSelector and toleration that your pods need. On a
 control plane started by 'controlplane up' or by this command the nodes are not tainted,
-so a plain 'kubectl create deployment' works. A second Ctrl-C leaves the objects that
-are not removed yet, and prints how to remove them.
+so a plain 'kubectl create deployment' works. After a second Ctrl-C the command stops
+removing objects, and prints how to remove the rest.
 
 Fidelity "kubelet" sends every request that a real kubelet sends, over one connection
 per node; "lean" leaves out requests that change nothing; "shared" has one watch for all
@@ -80,8 +80,8 @@ if the cluster does not sign it.`,
 	}
 	flags := cmd.Flags()
 	flags.IntVar(&count, "count", 100, "`number` of nodes")
-	flags.StringVar(&fidelity, "fidelity", "kubelet", "`how` closely nodes imitate kubelets: kubelet, lean or shared")
-	flags.StringVar(&identity, "identity", scenario.IdentityAuto, "`how` nodes authenticate: auto, certificate or token")
+	flags.StringVar(&fidelity, "fidelity", "kubelet", "`how` closely nodes imitate kubelets (see above): kubelet, lean or shared")
+	flags.StringVar(&identity, "identity", scenario.IdentityAuto, "`how` nodes authenticate (see above): auto, certificate or token")
 	addSetFlag(cmd, &o.Overrides)
 	flags.StringVar(&o.ControlPlane, "controlplane", "", "the controlplane `binary` (default: next to loadgen, then PATH)")
 	kubeconfig.add(flags, &o.Kubeconfig)
@@ -95,7 +95,7 @@ func printNodes(w io.Writer, nodes result.Nodes) error {
 	if nodes.ReadySeconds == 0 {
 		ready = fmt.Sprintf("ended before all %d nodes were Ready", nodes.Count)
 	}
-	fmt.Fprintf(w, "%s; %d heartbeats, p99 %.1f ms, missed by the generator %d, by the server %d; %d pods started, %d stopped\n",
+	fmt.Fprintf(w, "%s; %d heartbeats, p99 %.1f ms, %d missed because of the generator, %d because of the server; %d pods started, %d stopped\n",
 		ready, nodes.Heartbeats, nodes.Heartbeat.P99*1000,
 		nodes.MissedByGenerator, nodes.MissedByServer, nodes.PodsStarted, nodes.PodsStopped)
 	for _, life := range slices.Sorted(maps.Keys(nodes.PodLives)) {

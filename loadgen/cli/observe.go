@@ -40,8 +40,8 @@ func newObserve() *cobra.Command {
 		Long: `Scrape a control plane that 'controlplane up' started, evaluate the built-in alerts,
 and serve metrics and alerts over the Prometheus query API until Ctrl-C or until the
 plane stops. Grafana (as a Prometheus data source) and promtool can query it.
-'controlplane up --observe' starts this command with its plane; 'loadgen run --observe'
-serves an active run.
+'controlplane up --observe' starts this command together with the plane; 'loadgen run
+--observe' serves an active run.
 
 The server is read-only, has no password, and listens only on this machine unless
 --observe-public is set. The samples are deleted when the command ends.
@@ -146,10 +146,10 @@ func addPublicFlag(flags *pflag.FlagSet, public *bool) {
 type prometheusFlags struct{ config promimport.Config }
 
 func (p *prometheusFlags) add(flags *pflag.FlagSet) {
-	flags.StringVar(&p.config.URL, "prometheus", "", "`URL` of a Prometheus that scrapes your cluster: judge its samples instead of scraping")
-	flags.StringToStringVar(&p.config.Jobs, "prometheus-job", nil, "the `COMPONENT=JOB` under which that Prometheus scrapes a component, for example kube-apiserver=apiserver (repeatable; default: the names of kube-prometheus-stack)")
+	flags.StringVar(&p.config.URL, "prometheus", "", "`URL` of a Prometheus that scrapes your cluster: judge by its samples, and do not scrape")
+	flags.StringToStringVar(&p.config.Jobs, "prometheus-job", nil, "job name of a component in that Prometheus, as `COMPONENT=JOB`, for example kube-apiserver=apiserver (repeatable; default: the names of kube-prometheus-stack)")
 	flags.Lookup("prometheus-job").DefValue = "" // not "[]"
-	flags.StringVar(&p.config.Match, "prometheus-match", "", "label `matchers` that select your cluster's series, for example 'cluster=\"prod\"'")
+	flags.StringVar(&p.config.Match, "prometheus-match", "", "label `matchers` that select the series of your cluster, for example 'cluster=\"prod\"'")
 	flags.StringVar(&p.config.HTTPConfig, "prometheus-http-config", "", "`file` with credentials and TLS, in the format of promtool's --http.config.file")
 }
 

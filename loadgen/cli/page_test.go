@@ -26,7 +26,7 @@ func stormPage() (*pageModel, time.Time) {
 			{Name: "storm", Until: "nodesNotReady", Length: 2 * time.Minute, Now: true}, {Name: "recovery"}, {Name: "return"},
 		},
 		Faults: []string{"nodeFailure 150 of 500 nodes stop", "kill on kube-apiserver-0"},
-		Stops:  []run.StopState{{Text: "errors=50%,for=10s"}, {Text: "alert=EtcdNoLeader", Blind: "the expression gives no value"}},
+		Stops:  []run.StopState{{Text: "errors=50%,for=10s"}, {Text: "alert=EtcdNoLeader", Blind: "the expression returns no value"}},
 	}
 	for i := range 50 {
 		s.Elapsed = time.Duration(i) * time.Second

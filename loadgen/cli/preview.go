@@ -17,7 +17,7 @@ import (
 // preview shows what a run would do. It returns an error if the run would not begin.
 func preview(cmd *cobra.Command, o run.Options, variant string, output *commandline.Output) error {
 	if variant == "all" {
-		return exitcode.Usagef("--dry-run shows one variant (name it by --variant NAME)")
+		return exitcode.Usagef("--dry-run can show only one variant (add --variant NAME)")
 	}
 	p, err := run.DryRun(cmd.Context(), o)
 	if err != nil {

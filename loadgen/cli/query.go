@@ -26,8 +26,8 @@ run. Queries of dashboards work unchanged: $__range is the length of the phase o
 run, $__rate_interval is four scrape intervals; $cluster and $instance match all.
 
 A time is a duration since the first scrape (90s), a time of day (14:00:00, UTC) or a
-moment (2026-11-21T14:00:00Z). An expression without a value prints nothing; the exit
-code is 0.`,
+timestamp (2026-11-21T14:00:00Z). If an expression has no value, nothing is printed; the
+exit code is 0.`,
 		Example: `  loadgen query runs/20261121-101500-slow-fsync up
   loadgen query runs/20261121-101500-slow-fsync 'increase(apiserver_request_total[$__range])' --phase slow
   loadgen query runs/20261121-101500-slow-fsync 'ALERTS{alertstate="firing"}' --range -o csv > alerts.csv`,

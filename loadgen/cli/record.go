@@ -19,10 +19,10 @@ func newRecord() *cobra.Command {
 		Use:   "record",
 		Short: "Make a trace of the requests to a cluster, to replay as load",
 		Long: `Make a trace of the requests that clients sent to a cluster. A load of kind
-"replay" sends them again, to a control plane that Stormglass started, or to another
-cluster.
+"replay" sends the same requests to a control plane that Stormglass started, or to
+another cluster.
 
-docs/reference/traces.md describes the format and what is left out.`,
+docs/reference/traces.md describes the format, and the requests that are left out.`,
 	}
 	cmd.AddCommand(newRecordAudit(), newRecordCluster(), newRecordSimKube(), newRecordCompare())
 	return cmd
@@ -67,11 +67,11 @@ func newRecordAudit() *cobra.Command {
 line, plain or compressed with gzip; "-" is standard input. Level Metadata is enough.
 The logs of several API servers of one cluster, and rotated ones, are merged by time.
 
-Requests that a control plane and simulated nodes send by themselves are left out, and
-their share is printed: those of kubelets, kube-scheduler, kube-controller-manager,
-kube-proxy and the API servers. Names of users, namespaces and objects, and values in
-selectors, are replaced by hashes with a key that is thrown away; equal names stay
-equal. No bodies are kept.`,
+Requests of kubelets, kube-scheduler, kube-controller-manager, kube-proxy and API servers
+are left out, because during a replay the control plane and the simulated nodes send
+their own; the share of these requests is printed. Names of users, namespaces and
+objects, and values in selectors, are replaced by hashes with a key that is thrown away;
+equal names stay equal. No bodies are kept.`,
 		Example: `  loadgen record audit audit.log --out tuesday.trace.gz
   loadgen record audit node-a/*.log.gz node-b/*.log.gz --out tuesday.trace.gz
   zcat audit.log.gz | loadgen record audit - --out ten-minutes.trace.gz --from 2026-11-24T10:00:00Z --to 2026-11-24T10:10:00Z`,

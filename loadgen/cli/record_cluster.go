@@ -28,11 +28,11 @@ func newRecordCluster() *cobra.Command {
 		Short: "Count a cluster's objects and make a trace of its changes",
 		Long: `Count the objects of a cluster by resource and namespace, their sizes and the pods of
 its nodes, then watch which objects are created, changed and deleted: a trace of
-writes, for a cluster whose audit log is not available. Reads are not recorded. Of the
-client that writes, only the program's name is known, from the objects' managedFields.
+writes, for a cluster whose audit log is not available. Reads are not recorded. Clients
+are known only by their program's name, from the objects' managedFields.
 
-Nothing in the cluster is changed. Metadata is listed and watched; 50 objects of each
-resource are read for their sizes, but no Secrets.`,
+Nothing in the cluster is changed. Only metadata is listed and watched. To learn the
+sizes, 50 objects of each resource are read, but no Secrets.`,
 		Example: `  loadgen record cluster --kubeconfig ~/.kube/config --for 10m --out cluster.trace.gz`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -65,7 +65,7 @@ resource are read for their sizes, but no Secrets.`,
 	}
 	f.add(cmd)
 	kubeconfig.add(cmd.Flags(), &at)
-	cmd.Flags().Lookup("kubeconfig").Usage = "`file` that names your cluster"
+	cmd.Flags().Lookup("kubeconfig").Usage = "kubeconfig `file` of your cluster"
 	cmd.Flags().DurationVar(&o.For, "for", 10*time.Minute, "`how long` to watch for changes")
 	cmd.Flags().BoolVar(&o.KeepSystem, "keep-system", false, "keep the changes of the control plane's components and of kubelets")
 	return cmd

@@ -24,11 +24,11 @@ func newRecordCompare() *cobra.Command {
 		Use:   "compare TRACE RECORDING",
 		Short: "Compare a trace with the recording of its replay",
 		Long: `Compare a trace with the recording of its replay: the requests of each verb, resource
-and actor, and the dispersion of their arrivals. The recording needs the names of its
-users: record it with --keep-names. If the recording contains users of a replay, only
-their requests are compared.
+and actor, and the dispersion (burstiness) of their arrivals. Make the recording with
+--keep-names, because the comparison needs the names of users. If the recording contains
+users of a replay, only their requests are compared.
 
-Exit codes: 0 both are within their bounds, 1 at least one is not.`,
+Exit codes: 0 requests and dispersion are within --rate and --dispersion, 1 otherwise.`,
 		Example: `  loadgen record audit again.log --keep-names --out again.trace.gz
   loadgen record compare tuesday.trace.gz again.trace.gz`,
 		Args: cobra.ExactArgs(2),

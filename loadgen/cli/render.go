@@ -29,16 +29,15 @@ jobs have the names of the Helm chart kube-prometheus-stack. DIR contains
 
   rules/*.yaml         rule files for any Prometheus, Mimir or Thanos
   dashboards/*.json    for Grafana's import or provisioning
-  kubernetes/          both as PrometheusRules and labelled ConfigMaps:
+  kubernetes/          PrometheusRules, and labelled ConfigMaps of the dashboards:
                        kubectl apply --server-side -k DIR/kubernetes
-  mixin/               both as a monitoring mixin: mixin.libsonnet, and the compiled
-                       files
+  mixin/               a monitoring mixin: mixin.libsonnet, and the compiled files
 
 Each alert has a runbook_url, in addition to its runbook. A component with an empty job
-is left out, with the rules, panels and dashboards that are only about it: etcd,
-scheduler and controller manager of a managed control plane, or with --production the
-load generator. --preset sets the job names of an installation; --job changes some of
-them.`,
+is left out, with the rules, panels and dashboards that are only about it. Do this for
+the etcd, scheduler and controller manager of a managed control plane. --production
+leaves out the load generator. --preset sets the job names of an installation; --job
+changes some of them.`,
 		Example: `  loadgen alerts render --out monitoring --production
   loadgen alerts render --out monitoring --preset stormglass --job kube-apiserver=kubernetes-apiservers --cluster-label k8s_cluster
   loadgen alerts render --out eks --production --preset kube-prometheus-stack-managed --selector 'cluster="prod"'`,
@@ -76,12 +75,12 @@ them.`,
 	_ = cmd.RegisterFlagCompletionFunc("preset", cobra.FixedCompletions(render.Presets(), cobra.ShellCompDirectiveNoFileComp)) // the flag exists
 	flags.StringToStringVar(&o.Jobs, "job", nil, "name of a component's `job`, for example kube-apiserver=apiserver; an empty name leaves the component out (repeatable; default: the name in the preset)")
 	flags.Lookup("job").DefValue = ""
-	flags.StringVar(&o.ClusterLabel, "cluster-label", "cluster", "`label` that tells clusters apart")
-	flags.StringVar(&o.Selector, "selector", "", "`matchers` for each selector of a scraped series, for example 'tier=\"prod\"'")
+	flags.StringVar(&o.ClusterLabel, "cluster-label", "cluster", "`label` that distinguishes clusters")
+	flags.StringVar(&o.Selector, "selector", "", "additional `matchers` for each selector of a scraped series, for example 'tier=\"prod\"'")
 	flags.BoolVar(&production, "production", false, "leave out rules, panels and dashboards that are only about the load generator")
-	flags.StringVar(&o.RunbookBase, "runbook-base", alerts.Pages, "`URL` of the folder docs with the runbooks, for runbook_url")
+	flags.StringVar(&o.RunbookBase, "runbook-base", alerts.Pages, "`URL` of the docs folder with the runbooks, used in runbook_url")
 	flags.StringVar(&o.Namespace, "namespace", "monitoring", "`namespace` of the objects for Kubernetes")
-	flags.StringVar(&o.Release, "release", "kube-prometheus-stack", "value of the label `release` of those objects, by which the Prometheus operator selects rules")
+	flags.StringVar(&o.Release, "release", "kube-prometheus-stack", "value of the label `release` of these objects, by which the Prometheus operator selects rules")
 	return cmd
 }
 

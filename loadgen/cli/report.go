@@ -18,8 +18,8 @@ func newReport() *cobra.Command {
 		Use:   "report DIR",
 		Short: "Judge a recorded run again and rebuild its report",
 		Long: `Judge a recorded run again and rebuild result.json, junit.xml and report.html
-from its directory alone. It exits as the run did. In a directory of
-variants, all variants are judged again and compared.
+from its directory alone. The exit code is the same as for the run. If the directory
+contains variants, all variants are judged again and compared.
 
 With --chart the run is not judged: one chart of its report is written as a
 standalone SVG, for a page or a ticket. --charts lists the names of the charts.`,

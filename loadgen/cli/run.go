@@ -48,7 +48,7 @@ plane faults is refused.
 
 A scenario with variants describes an incident and its remedy. --variant all runs
 each variant in turn on its own control plane, and prints the figures of the scenario's
-compare section next to each other. The exit code is that of the worst run. --variant
+compare section next to each other. The worst run determines the exit code. --variant
 NAME runs one variant. Without --variant the scenario runs unchanged.
 
 Hooks are commands that run on this machine with your permissions. Before you run a
@@ -61,17 +61,17 @@ not scrape: it copies the metrics from the Prometheus that already scrapes your 
 Metrics that it lacks count as no data.
 
 With --remote-write, the samples of the run, including the generator's own, are sent
-to a Prometheus, Mimir or Thanos during the run, with the label run. Phases and faults
-are the series stormglass_phase_active and stormglass_fault_active. Samples that the
-receiver misses while it is down are read from the run's directory and sent later. The
-load never waits for the receiver; the end of the run waits for at most 30 s.
+to a Prometheus, Mimir or Thanos during the run, with the label run. The series
+stormglass_phase_active and stormglass_fault_active show phases and faults. Samples that
+the receiver misses while it is down are sent later. The load never waits for the
+receiver; at its end, the run waits for it for at most 30 s.
 
 --abort-on stops all load as soon as a condition holds and ends the run, which then
-counts as failed; on your own cluster some conditions are set by default. --max-rate
-refuses a scenario that sends more. --dry-run shows what a run would do and whether it
-is permitted, and does nothing. On your own cluster a run holds a lock, so that no other
-run starts there, and --cleanup-job creates a Job that cleans up even if this machine is
-lost.
+counts as failed; on your own cluster some conditions are set by default. With
+--max-rate a scenario that sends more than this rate is refused. --dry-run shows what a
+run would do and whether it is permitted, and does nothing. On your own cluster a run
+holds a lock, so that no other run starts there, and --cleanup-job creates a Job that
+cleans up even if this machine is lost.
 
 With --workers N the loads are divided among N generators, which join over TLS; this
 process still scrapes, performs the actions and judges. With --image the generators are
@@ -83,14 +83,15 @@ With --render the run does not start: the command prints manifests that run it i
 cluster, as a Job, with the RBAC that this scenario needs (docs/how-to/in-cluster.md).
 
 On a terminal of at least 80 by 24, a page shows charts, phases and faults, and reacts
-to keys: p pauses the load, n ends the phase, q ends the run. --plain shows lines
-instead. --web serves the report, as it grows, to browsers on this machine, with buttons
-to pause the load and to end the phase. Figures of a phase that was paused or ended early are not judged (exit 3).
+to keys: p pauses the load, n ends the phase, q ends the run. --plain prints lines
+instead. --web serves the growing report to browsers on this machine, with buttons to
+pause the load and to end the phase. Figures of a phase that was paused or ended early
+are not judged (exit 3).
 
 Ctrl-C (SIGINT, SIGTERM, SIGHUP) shuts the run down cleanly and still writes the report,
-marked interrupted; if there are variants, those already run are compared. After a
+marked interrupted; if there are variants, the finished variants are compared. After a
 second signal the run does not wait: objects that are not yet removed from your cluster
-stay there and are reported, and the report is still written. A third signal, at least
+stay there and are listed, and the report is still written. A third signal, at least
 5 s later, ends the program immediately.`,
 		Example: `  loadgen run rollout-500
   loadgen run watch-flood --set phases.flood.load.crowd.count=500 --out runs/flood
@@ -132,7 +133,7 @@ stay there and are reported, and the report is still written. A third signal, at
 				return ui.confirm(ctx, cmd.InOrStdin(), p.String(), yes)
 			}
 			if render.on && variant == "all" {
-				return exitcode.Usagef("--render prints the manifests of one variant (name it by --variant NAME)")
+				return exitcode.Usagef("--render can print only one variant (add --variant NAME)")
 			}
 			if fuse.dryRun && variant == "all" {
 				return preview(cmd, o, variant, output)
@@ -188,7 +189,7 @@ stay there and are reported, and the report is still written. A third signal, at
 	flags := cmd.Flags()
 	addFilenameFlag(cmd)
 	addSetFlag(cmd, &o.Overrides)
-	flags.StringVar(&variant, "variant", "", "run the scenario's variant with this `name`; all: run and compare all variants")
+	flags.StringVar(&variant, "variant", "", "run only the scenario's variant with this `name`; with all, run and compare all variants")
 	flags.StringArrayVar(&o.WithoutGates, "without-gate", nil, "leave out the gate with this `name`, for example a gate on metrics that your cluster lacks (repeatable)")
 	addHooksFlag(cmd, &o.WithoutHooks)
 	flags.StringVar(&o.ControlPlane, "controlplane", "", "the controlplane `binary` (default: next to loadgen, then PATH)")

@@ -24,7 +24,7 @@ type renderFlags struct {
 }
 
 func (f *renderFlags) add(flags *pflag.FlagSet) {
-	flags.BoolVar(&f.on, "render", false, "print manifests for kubectl apply that run the scenario inside the cluster, instead of running it here; needs --image")
+	flags.BoolVar(&f.on, "render", false, "instead of running the scenario here, print manifests for kubectl apply that run it inside the cluster; needs --image")
 	flags.StringVar(&f.claim, "results-claim", "", "with --render, `name` of the PersistentVolumeClaim in --workers-namespace that keeps the run's directory (default: the directory is deleted with the pod)")
 }
 
@@ -49,7 +49,7 @@ func (f *renderFlags) into(flags *pflag.FlagSet, k kubeconfigFlags, image string
 	case !f.on:
 		return nil
 	case image == "":
-		return exitcode.Usagef("--render: --image is missing (name one that has loadgen as its entry point)")
+		return exitcode.Usagef("--render: --image is missing (name an image that has loadgen as its entry point)")
 	}
 	f.asked, o.Kubeconfig = o.Kubeconfig, cluster.Kubeconfig{Files: cluster.InCluster}
 	known := slices.Concat(renderedFlags(), passedFlags(), k.names)

@@ -20,11 +20,11 @@ func newScenarios() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "scenarios",
 		Short: "List the built-in scenarios",
-		Long: `List the built-in scenarios by purpose, with the length of their phases (the maximum, if a phase
-ends by a condition; start and stop of the plane not included), nodes, variants,
-components with more than one instance, and the peak memory of recorded runs (plane and
-loadgen together). No memory figure means that no run was recorded. docs/sizing.md has
-the CPU figures, and says where all figures come from.`,
+		Long: `List the built-in scenarios by purpose: length of their phases (the maximum, if a phase
+ends by a condition), nodes, variants, components with more than one instance, and peak
+memory of recorded runs (plane and loadgen together; missing if no run was recorded).
+The length does not include start and stop of the plane. docs/sizing.md has the CPU
+figures and the source of all figures.`,
 		Example: `  loadgen scenarios
   loadgen scenarios -o json | jq -r '.[] | select(.nodes == 0) | .name'
   loadgen scenarios show watch-flood > mine.yaml`,
@@ -41,7 +41,7 @@ the CPU figures, and says where all figures come from.`,
 	output = commandline.AddOutput(cmd)
 	cmd.AddCommand(&cobra.Command{
 		Use:               "show NAME",
-		Short:             "Print a built-in scenario, or the trace of a built-in scenario, to read it or to copy and change it",
+		Short:             "Print a built-in scenario, or the trace of a built-in scenario",
 		Example:           "  loadgen scenarios show rollout-500 > mine.yaml\n  loadgen scenarios show replay-demo.trace.gz > replay-demo.trace.gz",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeScenario,

@@ -25,9 +25,9 @@ source) and promtool can query it. Each series has the label run with the name o
 run's directory, so that several runs can be compared.
 
 The server is read-only: the runs' directories are not changed. It has no password, and
-listens only on this machine unless --observe-public is set. Samples keep the times at
-which they were recorded: select these times in Grafana. A query without a time is
-evaluated at the end of the latest run; promtool always sends a time, so use --time.`,
+listens only on this machine unless --observe-public is set. Samples keep their original
+times: select these times in Grafana. A query without a time is evaluated at the end of
+the latest run; promtool always sends a time, so use --time.`,
 		Example: `  loadgen serve runs/*
   loadgen serve runs/before runs/after --listen 127.0.0.1:9090
   promtool query instant --time 2026-11-21T10:17:00Z http://127.0.0.1:9090 'ALERTS'`,

@@ -25,18 +25,18 @@ func newValidate() *cobra.Command {
 		Long: `Check a scenario without running it: every field, unit and reference, every
 gate's objective and PromQL. Errors are printed one per line. Checks run in stages:
 syntax, contradictions, things that cannot happen, then variants and gates. All errors
-of a stage are reported at once, but an error may hide those of later stages. - reads
-the scenario from standard input.
+of a stage are printed at once, but an error may hide errors of later stages. If the
+argument is -, the scenario is read from standard input.
 
 Warnings are about settings that work but are probably not intended, such as a metric
-that no known component has, or a controlplane binary of another version that is not
-installed here. Commands that a run would run on this machine (hooks) are listed.
+that no known component has, or a version whose controlplane binary is not installed
+here. Hooks (commands that a run would execute on this machine) are listed.
 
 --show prints the resolved scenario, with overrides and all defaults, as a run writes
 it to scenario.yaml.
 
-Problems that only a control plane can detect are reported when it starts: whether a
-component accepts a combination of flags, and which resources your own cluster has.`,
+Some problems are reported only when a run starts: a combination of flags that a
+component does not accept, and resources that your own cluster does not have.`,
 		Example: `  loadgen validate mine.yaml
   loadgen validate rollout-500 --set gates.rollout-time.max=2m
   loadgen validate rollout-500 --show`,
@@ -138,7 +138,7 @@ func readWithHooks(cmd *cobra.Command, nameOrFile string, sets []string, hooks b
 }
 
 func addHooksFlag(cmd *cobra.Command, without *bool) {
-	cmd.Flags().BoolVar(without, "no-hooks", false, "leave out the scenario's hooks: commands on this machine before and after phases")
+	cmd.Flags().BoolVar(without, "no-hooks", false, "leave out the scenario's hooks (commands that run on this machine before and after phases)")
 }
 
 func addSetFlag(cmd *cobra.Command, sets *[]string) {

@@ -36,10 +36,10 @@ type workerFlags struct {
 func (f *workerFlags) add(flags *pflag.FlagSet) {
 	flags.IntVar(&f.count, "workers", 0, "divide the loads and simulated nodes among this `number` of generators")
 	flags.BoolVar(&f.local, "workers-local", false, "start the workers on this machine, as processes")
-	flags.StringVar(&f.listen, "workers-listen", "", "listen at this `address`, HOST:PORT, for workers that you start ('loadgen worker'), or with --image for the Job's workers")
-	flags.StringVar(&f.advertise, "workers-advertise", "", "the `address`, HOST or HOST:PORT, at which workers reach this machine (default: from --workers-listen)")
+	flags.StringVar(&f.listen, "workers-listen", "", "listen at this `address` (HOST:PORT) for workers that you start ('loadgen worker'), or with --image for the Job's workers")
+	flags.StringVar(&f.advertise, "workers-advertise", "", "`address` (HOST or HOST:PORT) at which workers reach this machine (default: from --workers-listen)")
 	flags.DurationVar(&f.within, "workers-within", 5*time.Minute, "the `time` within which all workers must join")
-	flags.StringVar(&f.kubeconfig, "workers-kubeconfig", "", "`file` that names the cluster where the Job of --image runs (default: the cluster that takes the load)")
+	flags.StringVar(&f.kubeconfig, "workers-kubeconfig", "", "kubeconfig `file` of the cluster where the Job of --image runs (default: the cluster under load)")
 	flags.StringVar(&f.context, "workers-context", "", "`context` in --workers-kubeconfig (default: its current one)")
 	addJobFlags(flags, &f.job.Options)
 	flags.Lookup("image").Usage += ", for the Job of --workers or --cleanup-job"
@@ -49,9 +49,9 @@ func addJobFlags(flags *pflag.FlagSet, o *job.Options) {
 	flags.StringVar(&o.Image, "image", "", "`name` of an image with loadgen as its entry point")
 	flags.StringVar(&o.Namespace, "workers-namespace", "", "the `namespace` of the Job, which must exist (default: a new namespace)")
 	flags.StringVar(&o.PullSecret, "image-pull-secret", "", "`name` of the Secret in --workers-namespace for the image's registry")
-	flags.StringVar(&o.Resources, "workers-resources", job.DefaultResources, "`amount` of cpu and memory for each worker of the Job")
-	flags.StringVar(&o.Tolerations, "workers-tolerations", "", "`taints`, KEY=VALUE:EFFECT,KEY:EFFECT,KEY, that the Job's workers tolerate")
-	flags.StringVar(&o.NodeSelector, "workers-node-selector", "", "`labels`, KEY=VALUE,KEY=VALUE, of the nodes that the Job's workers may run on")
+	flags.StringVar(&o.Resources, "workers-resources", job.DefaultResources, "`amounts` of cpu and memory for each worker of the Job")
+	flags.StringVar(&o.Tolerations, "workers-tolerations", "", "`taints` that the Job's workers tolerate, as KEY=VALUE:EFFECT,KEY:EFFECT,KEY")
+	flags.StringVar(&o.NodeSelector, "workers-node-selector", "", "`labels` of the nodes that the Job's workers may run on, as KEY=VALUE,KEY=VALUE")
 }
 
 // options returns the options of the workers for a run on target. An empty target means a bundled control plane. Flags
@@ -76,7 +76,7 @@ func (f workerFlags) options(flags *pflag.FlagSet, target cluster.Kubeconfig, be
 	case f.job.Image != "":
 		return f.inCluster(o, target)
 	case f.listen == "":
-		return o, exitcode.Usagef("--workers %d: it is not known where the workers run (add --workers-local for processes of this machine, --image NAME for a Job in your cluster, or --workers-listen HOST:PORT for workers that you start)", f.count)
+		return o, exitcode.Usagef("--workers %d does not say where the workers run (add --workers-local for processes of this machine, --image NAME for a Job in your cluster, or --workers-listen HOST:PORT for workers that you start)", f.count)
 	}
 	for _, name := range f.jobNames() {
 		if flags.Changed(name) {
@@ -131,13 +131,14 @@ func newWorker() *cobra.Command {
 	var w workers.Worker
 	cmd := &cobra.Command{
 		Use:   "worker",
-		Short: "Do one worker's share of a run",
-		Long: `Do one worker's share of the loads and simulated nodes of a run that 'loadgen run --workers N' coordinates.
-The coordinator prints the command when it waits for workers (--workers-listen).
+		Short: "Run one worker of a distributed run",
+		Long: `Run one worker of 'loadgen run --workers N' (the coordinator): it runs its share of the
+loads and simulated nodes. With --workers-listen, the coordinator prints the command of
+each worker.
 
 With --listen the worker waits at its own address for the coordinator to connect. Workers
-in the Job of 'loadgen run --image' work this way, and the coordinator reaches them by
-port forwarding. If the run has --workers-listen, they connect to the coordinator instead.
+in the Job of 'loadgen run --image' do this; the coordinator reaches them by port
+forwarding. If the run has --workers-listen, they connect to the coordinator instead.
 
 Environment variables can replace flags: STORMGLASS_COORDINATOR (--coordinator),
 STORMGLASS_WORKER_LISTEN (--listen), STORMGLASS_CA (--ca), STORMGLASS_TOKEN_FILE
@@ -145,8 +146,8 @@ STORMGLASS_WORKER_LISTEN (--listen), STORMGLASS_CA (--ca), STORMGLASS_TOKEN_FILE
 
 Exit codes: 0 the run has ended, 2 the coordinator refused the worker (another build,
 the token of another run, an index that has already joined), 4 the coordinator cannot
-be reached or the connection to it was lost. A worker that is started again is refused,
-because it would send its requests twice.`,
+be reached or the connection to it was lost. A restarted worker is refused, because it
+would send its requests twice.`,
 		Example: `  loadgen worker --coordinator 10.0.0.5:7443 --ca ca.pem --token token --index 0`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -166,8 +167,8 @@ because it would send its requests twice.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&w.Coordinator, "coordinator", "", "the coordinator's `address`, HOST:PORT")
-	flags.StringVar(&w.Listen, "listen", "", "wait at this `address`, HOST:PORT, for the coordinator, instead of --coordinator")
+	flags.StringVar(&w.Coordinator, "coordinator", "", "the coordinator's `address` (HOST:PORT)")
+	flags.StringVar(&w.Listen, "listen", "", "instead of --coordinator: wait at this `address` (HOST:PORT) for the coordinator to connect")
 	flags.StringVar(&w.CAFile, "ca", "", "`file` with the CA certificate that signed the coordinator's certificate")
 	flags.StringVar(&w.TokenFile, "token", "", "`file` with the token of the run")
 	flags.IntVar(&w.Index, "index", 0, "the worker's `number`, from 0")
@@ -224,12 +225,12 @@ func newWorkersRender() *cobra.Command {
 		Use:   "render",
 		Short: "Print manifests of workers for kubectl apply",
 		Long: `Print manifests for kubectl apply: an Indexed Job of workers, and their ServiceAccount,
-which has no permissions and no token. Unless --workers-namespace names a namespace, there
-is also one, which enforces the profile "restricted" of Pod Security. 'loadgen run
---workers N --image NAME' creates the same objects itself.
+which has no permissions and no token. Unless --workers-namespace is set, the manifests
+also contain a namespace that enforces the profile "restricted" of Pod Security.
+'loadgen run --workers N --image NAME' creates the same objects itself.
 
-The pods wait for a Secret stormglass-workers with the credentials of the run, which the
-run writes to its directory when it starts:
+The pods wait for the Secret stormglass-workers with the credentials of the run. The run
+writes them to its directory when it starts:
 
   loadgen run NAME --workers 4 --workers-listen 0.0.0.0:7443 --out runs/x
   kubectl -n stormglass-workers create secret generic stormglass-workers \
@@ -249,7 +250,7 @@ run writes to its directory when it starts:
 	}
 	flags := cmd.Flags()
 	flags.IntVar(&m.Count, "workers", 1, "`number` of workers")
-	flags.StringVar(&m.Coordinator, "coordinator", "", "the coordinator's `address`, HOST:PORT")
+	flags.StringVar(&m.Coordinator, "coordinator", "", "the coordinator's `address` (HOST:PORT)")
 	addJobFlags(flags, &m.Options)
 	return cmd
 }

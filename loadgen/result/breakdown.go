@@ -30,7 +30,7 @@ type Breakdown struct {
 
 // The parts of a Breakdown, in the order in which a request passes through them.
 const (
-	PartLag       = "lag"       // from the intended start until the generator began to handle the request
+	PartLag       = "lag"       // from the intended start until the generator began to process the request
 	PartConnect   = "connect"   // waiting for a connection or a free stream
 	PartWire      = "wire"      // service time outside the API server
 	PartFilters   = "filters"   // authentication, authorization and other request filters

@@ -25,7 +25,7 @@ func (r *Run) Check() error {
 	case !isName(r.ID):
 		return fmt.Errorf("the id %q is not a name", r.ID)
 	case r.Started.IsZero():
-		return errors.New("it does not say when the run started")
+		return errors.New("the start time of the run is missing")
 	case !r.Ended.IsZero():
 		return checkSpan("the run", r.Started, r.Ended)
 	}
@@ -215,7 +215,7 @@ func (l Latency) check() error {
 func (c *Comparison) Check() error {
 	switch {
 	case c.Schema != ComparisonSchema:
-		return fmt.Errorf("schema %q, not %q", c.Schema, ComparisonSchema)
+		return fmt.Errorf("the schema is %q, but must be %q", c.Schema, ComparisonSchema)
 	case len(c.Variants) == 0:
 		return errors.New("it has no variants")
 	}
@@ -238,7 +238,7 @@ func isName(name string) bool {
 func (r *Result) Check() error {
 	switch id := r.Run.ID; {
 	case r.Schema != Schema:
-		return fmt.Errorf("schema %q, not %q", r.Schema, Schema)
+		return fmt.Errorf("the schema is %q, but must be %q", r.Schema, Schema)
 	case id != "" && !isName(id): // without run.json, the id is unknown
 		return fmt.Errorf("run.id %q is not a name", id)
 	}

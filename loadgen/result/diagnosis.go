@@ -11,7 +11,7 @@ const DiagnosisSchema = "stormglass.diagnosis/v1"
 
 // The values of Diagnosis.Answer.
 const (
-	Healthy    = "healthy"     // no signal deviated from the calm time (the time without problems)
+	Healthy    = "healthy"     // no signal deviated from the comparison period (a time without problems)
 	Diagnosed  = "diagnosed"   // causes were found
 	Unknown    = "unknown"     // symptoms without a known cause
 	CannotTell = "cannot tell" // no symptom was found, but Doubts says why the cluster may not be healthy
@@ -20,7 +20,7 @@ const (
 // Diagnosis names the causes of problems in a time range, found from metrics alone ([diagnosis](diagnosis.md)).
 type Diagnosis struct {
 	Schema string `json:"schema"` // stormglass.diagnosis/v1
-	Calm   Span   `json:"calm"`   // the calm time: a time without problems, to compare with
+	Calm   Span   `json:"calm"`   // the comparison period: a time without problems, to compare with
 	Under  Span   `json:"under"`  // the diagnosed time
 	// Reference: directory of the healthy run to compare with. calm is then the time of that run, shifted so that it ends
 	// before this run begins
@@ -33,14 +33,14 @@ type Diagnosis struct {
 	Machine   *MachineUse `json:"machine,omitempty"` // the generator's machine; absent: not recorded
 	// Exits: components that ended without a fault of the run, and when they were ready again. No cause is based on them
 	Exits []string `json:"exits,omitempty"`
-	// Standing: signs of a cause that are also present in the calm time
+	// Standing: signs of a cause that are also present in the comparison period
 	Standing []Evidence `json:"standing,omitempty"`
 	// Nearest: the two causes that come closest to explaining the symptoms, if the answer is "unknown"
 	Nearest []Cause  `json:"nearest,omitempty"`
 	Lacked  []string `json:"lacked,omitempty"` // signals without data
 }
 
-// MachineUse compares other programs' use of the generator's machine in the calm time and in the diagnosed time.
+// MachineUse compares other programs' use of the generator's machine in the comparison period and in the diagnosed time.
 type MachineUse struct {
 	Processors float64 `json:"processors"`
 	// Others: processors in use by other programs, without the work for clients of the API server
@@ -51,9 +51,9 @@ type MachineUse struct {
 	DiskWait   *Compared `json:"diskWait,omitempty"`   // the same, for waits for a disk
 }
 
-// Compared holds the mean of a value in the calm time (without problems) and in the diagnosed time.
+// Compared holds the mean of a value in the comparison period (without problems) and in the diagnosed time.
 type Compared struct {
-	Calm  *float64 `json:"calm"` // mean in the calm time; null: not recorded
+	Calm  *float64 `json:"calm"` // mean in the comparison period; null: not recorded
 	Under float64  `json:"under"`
 }
 
@@ -87,17 +87,17 @@ type Explains struct {
 	Components []string `json:"components"`
 }
 
-// Evidence is a signal whose values in the diagnosed time deviated from the calm time.
+// Evidence is a signal whose values in the diagnosed time deviated from the comparison period.
 type Evidence struct {
 	Signal    string    `json:"signal"`
 	What      string    `json:"what"` // the signal in words
 	Component string    `json:"component"`
 	Unit      string    `json:"unit"`
-	Calm      *float64  `json:"calm"`  // median in the calm time; null: no value
+	Calm      *float64  `json:"calm"`  // median in the comparison period; null: no value
 	Under     float64   `json:"under"` // median while the signal deviated
 	Began     time.Time `json:"began"` // when the signal began to deviate
 	Ended     time.Time `json:"ended,omitzero"`
-	Strength  float64   `json:"strength"` // |under - calm| in robust standard deviations of the calm time
+	Strength  float64   `json:"strength"` // |under - calm| in robust standard deviations of the comparison period
 }
 
 // Gist returns the answer, the causes and limits (kind and components), and the symptoms. It omits numbers and times.

@@ -119,7 +119,7 @@ type Requests struct {
 	AchievedRate float64 `json:"achievedPerSecond"`
 	Latency      Latency `json:"latency"`         // lag + connect + service of all sent requests, including failed ones
 	External     Latency `json:"external"`        // latency without the generator's lag and stalls
-	Lag          Latency `json:"lag"`             // from the intended start until the generator began to handle the request
+	Lag          Latency `json:"lag"`             // from the intended start until the generator began to process the request
 	Connect      Latency `json:"connect"`         // waiting for a free HTTP/2 stream or a new connection
 	Service      Latency `json:"service"`         // from the end of connect until the last byte of the answer
 	Bytes        int64   `json:"bytes"`           // size of the answers' bodies, as transferred

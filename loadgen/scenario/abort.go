@@ -62,7 +62,7 @@ func (v *validator) abort(path string, a *Abort) {
 	case bounded && !bounds:
 		v.fail(path, "add max: or min:", "%s has no bound", a)
 	case a.Max != nil && a.Min != nil:
-		v.fail(path+".min", "write two items", "both max and min")
+		v.fail(path+".min", "write two items", "max and min exclude each other")
 	}
 	if a.Gate != "" {
 		v.known(path+".gate", "gate", a.Gate, namesOf(v.s.Gates, func(g Gate) string { return g.Name }))

@@ -180,7 +180,7 @@ func (v *validator) setup(created map[string]bool) {
 	for i := range v.s.Setup {
 		a, path := &v.s.Setup[i], fmt.Sprintf("setup[%d]", i)
 		if a.Kind != "create" {
-			v.fail(path+".kind", "write kind: create; other kinds belong in the actions of a phase", "setup cannot have the kind %q", a.Kind)
+			v.fail(path+".kind", "write kind: create; other kinds belong in the actions of a phase", "setup cannot contain an action of kind %q", a.Kind)
 			continue
 		}
 		v.deployShape(path, a)
@@ -209,9 +209,9 @@ func (v *validator) creation(path string, a *Action, created map[string]bool) {
 	case slices.Contains(upstreamObjects[m.Kind], m.Name):
 		v.fail(path+".metadata.name", "choose another name", "every API server has a %s", m)
 	case created[m.String()]:
-		v.fail(path+".metadata.name", "create each object once", "a second %s", m)
+		v.fail(path+".metadata.name", "create each object once", "%s appears twice", m)
 	case m.Count > 1 && !strings.Contains(m.Name, numberMark):
-		v.fail(path+".metadata.name", "write "+m.Name+"-"+numberMark, "%d objects with the same name", m.Count)
+		v.fail(path+".metadata.name", "write "+m.Name+"-"+numberMark, "%d objects would have the same name", m.Count)
 	}
 	if m.WantsConversion() && !v.s.ControlPlane.APIServer.Converts() {
 		v.fail(path+".spec.conversion", "set controlPlane.apiServer.conversionWebhook: on, or name a webhook here", "%s needs a conversion webhook", m)

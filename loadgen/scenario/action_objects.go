@@ -52,7 +52,7 @@ func (v *validator) objectAction(path string, a *Action) {
 	})
 	for _, f := range a.workloadFields(v.s.recorded) {
 		if f.set && f.name != "replicas" && f.name != "every" {
-			v.fail(path+"."+f.name, "leave it out, or write it into a template or the target; only actions on the workloads of a deploy have this field", "does nothing in %s", a.Kind)
+			v.fail(path+"."+f.name, "leave it out, or write it into a template or the target; only actions on the workloads of a deploy have this field", "this field has no effect in %s", a.Kind)
 		}
 	}
 	if a.Rate > MaxRate {
@@ -73,7 +73,7 @@ func (v *validator) objectAction(path string, a *Action) {
 	case "scale":
 		v.between(path+".replicas", float64(a.Replicas), 0, MaxPods)
 		if a.Replicas == 0 && !v.s.recorded && v.s.doc != nil && !v.s.doc.Written(path+".replicas") {
-			v.fail(path+".replicas", "write replicas: 100, or replicas: 0 for none", "a scale without a number of replicas")
+			v.fail(path+".replicas", "write replicas: 100, or replicas: 0 for none", "the number of replicas is missing")
 		}
 	case "delete":
 		if a.Propagation != "" {
@@ -177,7 +177,7 @@ func (v *validator) actionTimes(path string, p *Phase, a *Action) {
 	}
 	v.minAchieved(path+".minAchieved", a.MinAchieved)
 	if a.MinAchieved != nil && a.Rate == 0 && a.Every == 0 {
-		v.fail(path+".minAchieved", "add rate: 100/s, or leave it out", "%s without a rate has no work to achieve in time", a.Kind)
+		v.fail(path+".minAchieved", "add rate: 100/s, or leave it out", "%s has no rate, so there is no work to achieve in time", a.Kind)
 	}
 	length := max(p.For, p.Within)
 	if a.After < 0 || length > 0 && a.After >= length {

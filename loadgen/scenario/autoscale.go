@@ -117,9 +117,9 @@ func (v *validator) autoscale(path string, a, deploy *Action) {
 	switch {
 	case deploy == nil || a.Kind == "deploy":
 	case a.Count != deploy.Count && deploy.Count == 0:
-		v.fail(path+".count", "leave it out", "%q is one %s", a.Name, deploy.WorkloadKind())
+		v.fail(path+".count", "leave it out", "%q is only one %s", a.Name, deploy.WorkloadKind())
 	case a.Count != deploy.Count:
-		v.fail(path+".count", fmt.Sprintf("write count: %d", deploy.Count), "%q is %d %ss", a.Name, deploy.Count, deploy.WorkloadKind())
+		v.fail(path+".count", fmt.Sprintf("write count: %d", deploy.Count), "%q consists of %d %ss", a.Name, deploy.Count, deploy.WorkloadKind())
 	case a.Kind == "scale" && deploy.Autoscales():
 		v.fail(path+".kind", "write kind: demand", "the autoscaler of %q would undo a scale", a.Name)
 	}

@@ -149,7 +149,7 @@ func (v *validator) batchShape(path string, b *Batch) {
 	case b.FromIteration < 0 || b.FromIteration >= b.Iterations:
 		v.fail(path+".fromIteration", fmt.Sprintf("from 0 to %d", b.Iterations-1), "there is no iteration %d of %d", b.FromIteration, b.Iterations)
 	case to > b.Iterations:
-		v.fail(path+".toIteration", fmt.Sprintf("at most %d", b.Iterations), "there are %d iterations", b.Iterations)
+		v.fail(path+".toIteration", fmt.Sprintf("at most %d", b.Iterations), "the load has only %d iterations", b.Iterations)
 	case to <= from:
 		v.fail(path+".toIteration", fmt.Sprintf("over %d, or leave it out to run all", from), "the range is empty: it starts at iteration %d and ends before iteration %d", from, to)
 	}
@@ -170,9 +170,9 @@ func (v *validator) batchShape(path string, b *Batch) {
 		}
 		switch {
 		case given == 0:
-			v.fail(at, "write file: web.yaml, text: or object:", "a template without a manifest")
+			v.fail(at, "write file: web.yaml, text: or object:", "the template has no manifest")
 		case given > 1:
-			v.fail(at, "keep one of file, text and object", "a template of %d manifests", given)
+			v.fail(at, "keep one of file, text and object", "the template has %d manifests instead of one", given)
 		}
 	}
 	if sum > maxBatch {

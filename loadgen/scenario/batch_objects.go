@@ -144,15 +144,16 @@ func (o *Objects) count(i int, documents []map[string]any) {
 	}
 }
 
-// check returns an error for a manifest without apiVersion, kind or name, or of an unknown kind in one of Kubernetes' own groups.
+// check returns an error for a manifest without apiVersion, kind or name, or of an unknown kind in one of Kubernetes' own
+// groups.
 func (o *Objects) check(i int, first []map[string]any) error {
 	for d, manifest := range first {
 		one := describe(manifest)
 		switch {
 		case one.APIVersion == "" || one.Kind == "":
-			return o.at(i, d, "write apiVersion:, kind: and metadata: {name: ...}", "a manifest without apiVersion or kind")
+			return o.at(i, d, "write apiVersion:, kind: and metadata: {name: ...}", "the manifest has no apiVersion or no kind")
 		case one.Name == "" && !generated(manifest):
-			return o.at(i, d, "write metadata: {name: web-{{.Iteration}}-{{.Replica}}}", "a %s without a name", one.Kind)
+			return o.at(i, d, "write metadata: {name: web-{{.Iteration}}-{{.Replica}}}", "the %s has no name", one.Kind)
 		}
 		if known := kindHint(one.APIVersion, one.Kind); known != "" {
 			return o.at(i, d, known, "Kubernetes has no %s of %s", one.Kind, one.APIVersion)

@@ -92,9 +92,9 @@ func (v *validator) alertGate(path string, g *Gate) {
 	case g.Fires == nil:
 		v.fail(path+".alert", "add fires: true or fires: false", "gate %q does not say whether the alert must fire", g.Name)
 	case g.Max != nil || g.Min != nil:
-		v.fail(path+".alert", "leave max and min out", "gate %q has a bound: an alert fires or does not", g.Name)
+		v.fail(path+".alert", "leave max and min out", "gate %q has a bound, but an alert only fires or does not fire", g.Name)
 	case g.Together:
-		v.fail(path+".together", "leave it out: an alert fires at a point in time", "gate %q: an alert has no window", g.Name)
+		v.fail(path+".together", "leave it out: an alert fires at a point in time", "gate %q: together does not apply to an alert", g.Name)
 	case g.Load != "" || g.Signal != "":
 		v.fail(path+".alert", "leave load and signal out", "gate %q: an alert does not take a load or signal", g.Name)
 	}

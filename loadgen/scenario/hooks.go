@@ -91,7 +91,7 @@ func (s *Scenario) defaultHooks() {
 func (v *validator) hooks() {
 	for _, h := range v.s.Hooks() {
 		if len(h.Run) == 0 || strings.TrimSpace(h.Run[0]) == "" {
-			v.fail(h.Path+".run", `write run: [sh, -c, "..."]`, "a hook without a command")
+			v.fail(h.Path+".run", `write run: [sh, -c, "..."]`, "the hook has no command")
 		}
 		if d := h.Within.D(); d < minTimeout || d > maxPhase {
 			v.fail(h.Path+".within", fmt.Sprintf("from %s to 24h", Duration(minTimeout)), "%s is out of bounds", h.Within)

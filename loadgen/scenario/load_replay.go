@@ -59,7 +59,7 @@ func replayKind() loadKind {
 
 func (v *validator) replay(path string, l *Load) {
 	if l.Trace == "" {
-		v.fail(path+".trace", "write trace: FILE, which `loadgen record audit` writes", "a replay without a trace")
+		v.fail(path+".trace", "write trace: FILE, which `loadgen record audit` writes", "the replay has no trace")
 	}
 	v.between(path+".speed", l.Speed, minSpeed, maxSpeed)
 	v.between(path+".copies", float64(l.Copies), 1, maxCopies)

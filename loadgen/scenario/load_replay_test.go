@@ -129,7 +129,7 @@ func TestReplaysThatCannotBe(t *testing.T) {
 		"trace: empty.trace":                 "it is empty",
 		"trace: old.trace":                   "format 99 is unknown",
 		"trace: none.trace":                  "the trace has no requests",
-		"speed: 2":                           "again.yaml:8: phases.a.load.tuesday.trace: a replay without a trace (write trace: FILE, which `loadgen record audit` writes)",
+		"speed: 2":                           "again.yaml:8: phases.a.load.tuesday.trace: the replay has no trace (write trace: FILE, which `loadgen record audit` writes)",
 		"trace: ok.trace, speed: 1000":       "again.yaml:8: phases.a.load.tuesday.speed: 1000 is out of bounds (from 0.01 to 100)",
 		"trace: ok.trace, speed: 0":          "again.yaml:8: phases.a.load.tuesday.speed: 0 would mean the default, 1 (write more than 0)",
 		"trace: ok.trace, copies: 0":         "again.yaml:8: phases.a.load.tuesday.copies: 0 would mean the default, 1 (write more than 0)",

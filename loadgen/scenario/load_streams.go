@@ -18,7 +18,7 @@ func streamsKind() loadKind {
 			case l.Follow < 0 || l.Follow.D() >= l.Timeout.D():
 				v.fail(path+".follow", "less than timeout, "+l.Timeout.String(), "%s is out of bounds", l.Follow)
 			case l.Follow > 0 && (l.Stream == "exec" || l.Stream == "portForward"):
-				v.fail(path+".follow", "only logs and attach have this field", "does nothing in %s", l.Stream)
+				v.fail(path+".follow", "only logs and attach have this field", "this field has no effect in %s", l.Stream)
 			}
 		},
 	}

@@ -103,7 +103,7 @@ func (c *forecast) applyFaults(path string, p *Phase) {
 		switch {
 		case f.Fraction > 0 && n == 0:
 			c.noticeable = true // reported here
-			c.v.fail(at+".fraction", fmt.Sprintf("at least %s, which is one node", plain(math.Ceil(1e5/float64(nodes))/1e5)), "%s of %d nodes is less than one", plain(f.Fraction), nodes)
+			c.v.fail(at+".fraction", fmt.Sprintf("at least %s, which is one node", plain(math.Ceil(1e5/float64(nodes))/1e5)), "%s of %d nodes is less than one node", plain(f.Fraction), nodes)
 		case f.StopsNodes() && c.down >= nodes:
 			c.v.fail(at, "add a nodeRecovery before it", "all nodes have failed by then")
 		case f.StopsNodes():

@@ -95,7 +95,7 @@ func (v *validator) pprof(path string, phase *Phase) {
 		for _, before := range phase.Profiles[:j] {
 			overlap := p.After < before.After+before.For && before.After < p.After+p.For
 			if p.Kind == CPUProfile && before.Kind == CPUProfile && overlap && (p.Of(before.Component) || before.Of(p.Component)) {
-				v.fail(at, "start the second profile when the first has ended: after: "+(before.After+before.For+Duration(time.Second)).String(), "two CPU profiles of %s at once", p.Component)
+				v.fail(at, "start the second profile when the first has ended: after: "+(before.After+before.For+Duration(time.Second)).String(), "two CPU profiles of %s overlap", p.Component)
 			}
 		}
 	}
@@ -119,7 +119,7 @@ func (v *validator) profiled(path string, p *Profile) {
 	flags := v.s.ControlPlane.FlagsOf(s.Kind, v.s.ControlPlane.ReleaseOf(control.ComponentName(s.Kind, s.Index)))
 	switch {
 	case s.Role != "":
-		v.fail(path+".component", "write "+s.Kind+" for all of them, or name one, for example "+control.ComponentName(s.Kind, 0), "which component is the %s is not known before the run", s.Role)
+		v.fail(path+".component", "write "+s.Kind+" for all of them, or name one, for example "+control.ComponentName(s.Kind, 0), "it is not known before the run which component is the %s", s.Role)
 	case control.KindOf(s.Kind).Stage == control.StageServices:
 		v.fail(path+".component", "name a component of Kubernetes, etcd or "+OwnComponent, "%s serves no profiles", s.Kind)
 	case flags["profiling"] == "false" || s.Kind == control.KindEtcd && flags[etcdProfiles] == "false":

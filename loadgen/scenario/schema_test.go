@@ -288,7 +288,7 @@ func foreign(t *testing.T, schema schemadoc.Part, name string, places []func(map
 					}
 					return !slices.ContainsFunc(said(string(text)), func(e *strictyaml.Error) bool { // an error of the field or of the place
 						return (strings.HasSuffix(e.Field, "."+field) || strings.HasSuffix(e.Field, ".target") || strings.HasSuffix(e.Field, ".templates")) &&
-							e.Msg == "does nothing in "+kind.(string)
+							e.Msg == "this field has no effect in "+kind.(string)
 					})
 				})
 			}
@@ -376,10 +376,10 @@ func TestSchemaTakesTheCatalogue(t *testing.T) {
 
 // ofShape matches errors that a schema must also find.
 var ofShape = regexp.MustCompile(`: (unknown field|unknown value|expected |the field is written twice|".*" (is not a (duration|rate|size|bound|whole|finite|spread)|has no unit|is neither)|` +
-	`\S+ would mean the default|does nothing in |an empty item)`)
+	`\S+ would mean the default|this field has no effect in |the item is empty)`)
 
 // freeForm matches fields whose content a schema leaves open: manifests, flags, and fields that depend on other fields.
-var freeForm = regexp.MustCompile(`\.object\.|\.flags\.|scheduler\.config|namespaceLabels|variants\.|fieldSelector|does nothing in a document`)
+var freeForm = regexp.MustCompile(`\.object\.|\.flags\.|scheduler\.config|namespaceLabels|variants\.|fieldSelector|this field has no effect in a document`)
 
 // wrongInShape returns the errors that a schema must also find.
 func wrongInShape(errors string) (all string) {

@@ -79,7 +79,7 @@ func (v *validator) name(path, value string) {
 
 func (v *validator) unique(path, what, name, hint string, seen map[string]bool) {
 	if seen[name] {
-		v.fail(path+".name", hint, "a second %s %q", what, name)
+		v.fail(path+".name", hint, "%s %q appears twice", what, name)
 	}
 	seen[name] = true
 }
@@ -354,14 +354,14 @@ func (v *validator) action(path string, a *Action, deployed map[string]*Action, 
 	case a.Kind == "deploy":
 		deployed[a.Name] = a
 		if a.Replicas == 0 && a.WorkloadKind() != DaemonSet {
-			v.fail(path+".replicas", "write replicas: 100", "a deploy without replicas")
+			v.fail(path+".replicas", "write replicas: 100", "the deploy does not set replicas")
 		}
 	case deployed[a.Name] == nil:
-		v.fail(path+".name", "deploy it earlier in this phase, or in an earlier phase", "%s of %q, which is not deployed yet", a.Kind, a.Name)
+		v.fail(path+".name", "deploy it earlier in this phase, or in an earlier phase", "%s of %q, but this workload is not deployed yet", a.Kind, a.Name)
 	case a.Kind == "delete":
 		delete(deployed, a.Name)
 	case a.Kind == "scale" && a.Replicas == 0 && !v.s.recorded && v.s.doc != nil && !v.s.doc.Written(path+".replicas"):
-		v.fail(path+".replicas", "write replicas: 100, or replicas: 0 for none", "a scale without a number of replicas")
+		v.fail(path+".replicas", "write replicas: 100, or replicas: 0 for none", "the number of replicas is missing")
 	}
 }
 

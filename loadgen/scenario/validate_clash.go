@@ -24,7 +24,7 @@ func (v *validator) clashes(path string, p *Phase) {
 				continue
 			}
 			v.fail(fmt.Sprintf("%s.faults[%d]", path, j), fmt.Sprintf("set after and for so that one ends %s before the other begins", faultMargin),
-				"%s needs %s, which faults[%d], %s, also uses %s after the phase's start", g.Kind, part, i, f.Kind, Duration(at))
+				"%s needs %s, which faults[%d] (%s) also uses %s after the phase's start", g.Kind, part, i, f.Kind, Duration(at))
 			break
 		}
 	}

@@ -43,7 +43,7 @@ func (v *validator) nodeFault(path string, f *Fault) {
 		v.fail(path+".fraction", hint, "%v is not a fraction of the nodes", f.Fraction)
 	}
 	if slices.Contains(needs, "delay") && f.Delay == 0 {
-		v.fail(path+".delay", "write delay: 15s", "a %s without a delay", f.Kind)
+		v.fail(path+".delay", "write delay: 15s", "the fault %s has no delay", f.Kind)
 	}
 }
 
@@ -95,7 +95,7 @@ func (v *validator) planeFault(path string, f *Fault) {
 	named := len(v.errs) == before
 	v.foreignToFault(path, f)
 	if f.Component != "" && len(f.Components) > 0 {
-		v.fail(path+".components", "keep one of them", "both component and components")
+		v.fail(path+".components", "keep one of them", "component and components exclude each other")
 	}
 	if f.Timeout.D()%time.Second != 0 {
 		v.fail(path+".timeout", "whole seconds from 1s to 30s", "the API server does not accept a timeout of %s", f.Timeout)
@@ -155,7 +155,7 @@ func (v *validator) inOrder(path string, p *Phase, j int) {
 	f := &p.Faults[j]
 	for _, before := range p.Faults[:j] {
 		if f.moves() && before.moves() && f.After < before.After {
-			v.fail(path+".after", "list upgrades and downgrades in the order in which they begin", "it begins before the %s that stands above it in the list", before.Kind)
+			v.fail(path+".after", "list upgrades and downgrades in the order in which they begin", "it begins before the %s that is listed above it", before.Kind)
 			return
 		}
 	}
@@ -190,10 +190,10 @@ func (v *validator) faultTimes(path string, p *Phase, f *Fault) {
 	v.between(path+".repeat", float64(f.Repeat), 0, maxRepeat)
 	switch {
 	case f.Repeat > 1 && f.Every == 0:
-		v.fail(path+".every", "write every: 10s", "repeat without every")
+		v.fail(path+".every", "write every: 10s", "repeat needs the field every")
 		return
 	case f.Repeat <= 1 && f.Every != 0:
-		v.fail(path+".repeat", "write repeat: 20", "every without repeat")
+		v.fail(path+".repeat", "write repeat: 20", "every needs the field repeat")
 		return
 	case f.Repeat > maxRepeat:
 		return

@@ -79,7 +79,7 @@ func (v *validator) objects(path string, l *Load) {
 		v.weight(fmt.Sprintf("%s.sizes[%d].weight", path, i), s.Weight)
 	}
 	if len(l.Sizes) > 0 && l.Size != 0 && !v.s.recorded { // an earlier version of Stormglass wrote both
-		v.fail(path+".size", "keep one of them", "both size and sizes")
+		v.fail(path+".size", "keep one of them", "size and sizes exclude each other")
 	}
 	if !l.kind().manifests {
 		return
@@ -108,7 +108,7 @@ type field struct {
 func (v *validator) onlyFor(path, kind string, all []field) {
 	for _, f := range all {
 		if f.set && !slices.Contains(strings.Fields(f.of), kind) {
-			v.fail(path+"."+f.name, "it belongs to "+strings.ReplaceAll(f.of, " ", ", "), "does nothing in %s", cmp.Or(kind, "a steady rate"))
+			v.fail(path+"."+f.name, "it belongs to "+strings.ReplaceAll(f.of, " ", ", "), "this field has no effect in %s", cmp.Or(kind, "a steady rate"))
 		}
 	}
 }
@@ -143,7 +143,7 @@ func (v *validator) foreignFields(path string, l *Load) {
 		v.fail(path, refused.hint, "%s", refused.why)
 	}
 	if l.Weight != 0 {
-		v.fail(path+".weight", "only the items of a mix have this field", "does nothing in a load")
+		v.fail(path+".weight", "only the items of a mix have this field", "this field has no effect in a load")
 	}
 }
 
@@ -179,9 +179,9 @@ func (v *validator) shape(path string, l *Load) {
 	})
 	switch {
 	case s.Kind == "replay" && s.File == "":
-		v.fail(path+".file", "write file: arrivals.txt", "a replay without a file")
+		v.fail(path+".file", "write file: arrivals.txt", "the replay has no file")
 	case (s.Kind == "ramp" || s.Kind == "step") && s.To == nil:
-		v.fail(path+".to", "write to: 500/s, or to: 0/s to end without load", "a %s without its final rate", s.Kind)
+		v.fail(path+".to", "write to: 500/s, or to: 0/s to end without load", "the %s has no final rate", s.Kind)
 	case (s.Kind == "ramp" || s.Kind == "step") && l.Rate == 0 && *s.To == 0:
 		v.fail(path+".to", "write to: 500/s", "from 0/s to 0/s there is no load")
 	case s.Burst > MaxRate:

@@ -29,7 +29,7 @@ func (v *validator) operation(path string, o *Operation, l *Load) {
 	}
 	reads := o.Verb == "get" || o.Verb == "list"
 	if !reads && l.Object == nil && !slices.Contains(Manifests, o.Resource) {
-		v.fail(path+".resource", "add object: {apiVersion: ..., kind: ...}; loadgen itself has manifests only for "+strings.Join(Manifests, ", "), "cannot %s %q", o.Verb, o.Resource)
+		v.fail(path+".resource", "add object: {apiVersion: ..., kind: ...}; loadgen itself has manifests only for "+strings.Join(Manifests, ", "), "cannot %s %q without a manifest", o.Verb, o.Resource)
 	}
 	if o.ResourceVersion != "" && o.ResourceVersion != "0" && o.ResourceVersion != "exact" {
 		v.fail(path+".resourceVersion", `"", "0" or, for a list, exact`, "unknown value %q", o.ResourceVersion)
@@ -164,9 +164,9 @@ func (v *validator) body(path string, o *Operation) {
 	case o.Verb == "create" && o.Subresource != "" && o.Body == nil:
 		v.fail(path+".body", "for example body: {apiVersion: policy/v1, kind: Eviction}", "a create of %s/%s needs a body", o.Resource, o.Subresource)
 	case o.Verb == "create" && o.Subresource == "" && o.Body != nil:
-		v.fail(path+".body", "write object: {...} for a resource, or add subresource:", "does nothing in a create of %s", o.Resource)
+		v.fail(path+".body", "write object: {...} for a resource, or add subresource:", "this field has no effect in a create of %s", o.Resource)
 	case o.PatchType == "json" && o.Body == nil:
-		v.fail(path+".body", `for example body: [{op: replace, path: /data/payload, value: "{{.Turn}}"}]`, "a JSON patch has operations")
+		v.fail(path+".body", `for example body: [{op: replace, path: /data/payload, value: "{{.Turn}}"}]`, "a JSON patch must be a list of operations")
 	case o.Body != nil && list != (o.PatchType == "json"):
 		v.fail(path+".body", "a JSON patch is a list of operations; any other body has fields", "the body does not match the verb and patchType")
 	case o.PatchType == "strategic" && (custom(o.Resource) || o.Resource == WidgetResource):

@@ -176,7 +176,7 @@ func (v *validator) profiles(path string, all []schedulerv1.KubeSchedulerProfile
 			continue
 		}
 		if seen[name] {
-			v.fail(at+".schedulerName", "give each profile a unique schedulerName", "a second profile of %q", name)
+			v.fail(at+".schedulerName", "give each profile a unique schedulerName", "%q has two profiles", name)
 		}
 		seen[name] = true
 		configured := map[string]bool{}
@@ -197,7 +197,7 @@ func (v *validator) profiles(path string, all []schedulerv1.KubeSchedulerProfile
 	}
 	awaits := slices.ContainsFunc(v.s.Phases, func(p Phase) bool { return p.Until.Is("podsReady") })
 	if len(all) > 0 && named && awaits && !seen[corev1.DefaultSchedulerName] {
-		v.fail(path+".profiles", fmt.Sprintf("add one with schedulerName: %s, which the pods of a deploy have", corev1.DefaultSchedulerName), "podsReady is never met: no profile takes the pods")
+		v.fail(path+".profiles", fmt.Sprintf("add one with schedulerName: %s, which the pods of a deploy have", corev1.DefaultSchedulerName), "podsReady is never met: no scheduler profile accepts the pods")
 	}
 }
 

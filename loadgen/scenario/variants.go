@@ -314,7 +314,7 @@ func (v *validator) deployShape(path string, a *Action) {
 	for i, t := range a.TopologySpread {
 		at := fmt.Sprintf("%s.topologySpread[%d]", path, i)
 		if t.Key == "" {
-			v.fail(at+".key", "write key: topology.kubernetes.io/zone", "a topology spread without a key")
+			v.fail(at+".key", "write key: topology.kubernetes.io/zone", "the topology spread has no key")
 		}
 		if slices.ContainsFunc(a.TopologySpread[:i], func(o TopologySpread) bool { return o.Key == t.Key }) && t.Key != "" {
 			v.fail(at+".key", "name each key once", "%q appears twice", t.Key)

@@ -189,7 +189,7 @@ func TestImpossibleFaultsAreRefused(t *testing.T) {
 			{pauseOf("etcd-3", 0), true, "there is no etcd-3 (there is etcd-0 to etcd-2)"},
 			{pauseOf("kube-controller-manager-leader", 0), false, "pause cannot begin: kube-controller-manager-leader: no kube-controller-manager leads now"},
 			{control.Fault{Kind: control.FaultPartition, Components: []string{"kube-apiserver-0"}, Peers: []string{"kube-apiserver-1"}}, true,
-				"peers: no link joins kube-apiserver-0 and kube-apiserver-1"},
+				"peers: there is no link between kube-apiserver-0 and kube-apiserver-1"},
 			{control.Fault{Kind: control.FaultDiskContention}, false, "diskContention cannot begin: no second file system"},
 			{slowOf("etcd-0", 0), false, "slowFsync cannot begin: no seccomp"},
 		}

@@ -19,7 +19,7 @@ func SetLimit(pid int, of Rlimit, soft uint64) (was uint64, err error) {
 		return 0, fmt.Errorf("read the limit of %s of process %d: %w", of, pid, err)
 	}
 	if soft > now.Max {
-		return now.Cur, fmt.Errorf("limit %d is greater than the hard limit of %s of process %d, %d", soft, of, pid, now.Max)
+		return now.Cur, fmt.Errorf("the requested limit %d is greater than the hard limit of %s of process %d, which is %d", soft, of, pid, now.Max)
 	}
 	want := unix.Rlimit{Cur: soft, Max: now.Max}
 	if err := unix.Prlimit(pid, resource, &want, nil); err != nil {

@@ -80,7 +80,7 @@ func notMoved(names []string, to control.Release) error {
 	if len(names) == 0 {
 		return nil
 	}
-	return fmt.Errorf("not moved to %s: %s", to.Minor, strings.Join(names, ", "))
+	return fmt.Errorf("these components were not changed to version %s: %s", to.Minor, strings.Join(names, ", "))
 }
 
 // moveOne restarts a component with the program of another release. If the component then does not serve, moveOne
@@ -220,7 +220,7 @@ func (m *Manager) awaitOlderData(ctx context.Context, minor string) error {
 		return true, nil
 	})
 	if err != nil {
-		return fmt.Errorf("etcd's storage version is not %s after %s: %w", minor, dataWithin, last)
+		return fmt.Errorf("etcd did not reach storage version %s within %s: %w", minor, dataWithin, last)
 	}
 	return nil
 }

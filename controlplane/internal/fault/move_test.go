@@ -10,7 +10,8 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// All are taken to the newer version in upstream's order, etcd's leader last of the members, each when the one before it serves.
+// All are taken to the newer version in upstream's order, etcd's leader last of the members, each when the one before it
+// serves.
 func TestUpgradeMovesInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, h := fixture(t)
@@ -58,7 +59,7 @@ func TestDowngradeOfEtcdThatKeepsItsForm(t *testing.T) {
 		begin(t, m, control.Fault{Kind: control.FaultDowngrade, To: "1.36", Components: []string{"etcd"}})
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
-		if s := m.List()[0]; !strings.Contains(s.Lost, "etcd's storage version is not 3.6 after 1m0s: etcd-0 has storage version 3.7.0\nnot moved to 1.36: etcd-0, etcd-2, etcd-1") || s.Ended.IsZero() {
+		if s := m.List()[0]; !strings.Contains(s.Lost, "etcd did not reach storage version 3.6 within 1m0s: etcd-0 has storage version 3.7.0\nthese components were not changed to version 1.36: etcd-0, etcd-2, etcd-1") || s.Ended.IsZero() {
 			t.Errorf("%+v", s)
 		}
 		if h.first(" end etcd") >= 0 || h.first(`{"action":"CANCEL"`) < 0 {
@@ -126,7 +127,7 @@ func TestUpgradeThatFailsIsTakenBack(t *testing.T) {
 		s := m.List()[0]
 		for _, want := range []string{
 			"kube-apiserver-1 does not serve with v1.37.1: kube-apiserver-1 exited with code 1", `"unknown flag"`, "kube-apiserver-1 serves with v1.36.3 again",
-			"not moved to 1.37: kube-scheduler-0, kube-scheduler-1",
+			"these components were not changed to version 1.37: kube-scheduler-0, kube-scheduler-1",
 		} {
 			if !strings.Contains(s.Lost, want) {
 				t.Errorf("%q lacks %q", s.Lost, want)
@@ -152,7 +153,7 @@ func TestMoveRefused(t *testing.T) {
 			want    string
 		}{
 			{"1.35", control.Fault{Kind: control.FaultUpgrade, To: "1.37"}, "more than one minor version"},
-			{"1.36", control.Fault{Kind: control.FaultUpgrade, To: "1.35"}, "it cannot move to v1.35.4 by upgrade"},
+			{"1.36", control.Fault{Kind: control.FaultUpgrade, To: "1.35"}, "it cannot change to v1.35.4 by the fault upgrade"},
 			{"1.36", control.Fault{Kind: control.FaultUpgrade, To: "1.36"}, "already"},
 			{"1.36", control.Fault{Kind: control.FaultUpgrade, To: "1.37", Components: []string{"kube-scheduler"}}, "is newer than kube-apiserver-0 with version 1.36"},
 			{"1.36", control.Fault{Kind: control.FaultUpgrade, To: "1.38"}, "there is no version"},

@@ -43,7 +43,7 @@ func (r *Roles) Leader(ctx context.Context, kind string, running func(kind strin
 		return "", fmt.Errorf("%s has no leader: all replicas are equal", kind)
 	}
 	if !elected(kind) {
-		return "", fmt.Errorf("no component of the kind %q leads", kind)
+		return "", fmt.Errorf("components of kind %q have no leader", kind)
 	}
 	return r.leaseHolder(ctx, kind, running(kind))
 }
@@ -124,7 +124,7 @@ func (r *Roles) leaseHolder(ctx context.Context, kind string, running []topology
 	case len(holders) > 0:
 		return holders[0], nil
 	case failure != nil:
-		return "", fmt.Errorf("no %s holds the lease: %w", kind, failure)
+		return "", fmt.Errorf("no instance of %s holds the lease: %w", kind, failure)
 	}
 	return "", fmt.Errorf("no %s holds the lease", kind)
 }

@@ -90,7 +90,7 @@ func readAuthority(crt, key string) (*Authority, error) {
 func makeAuthority(crt, key, name string, now time.Time) (*Authority, error) {
 	for _, file := range []string{crt, key} { // in a new plane, neither file exists
 		if _, err := os.Lstat(file); err == nil {
-			return nil, fmt.Errorf("%s exists, but the other file of its pair does not", file)
+			return nil, fmt.Errorf("%s exists, but the other file of the key pair is missing", file)
 		}
 	}
 	a, err := NewAuthority(name, now)

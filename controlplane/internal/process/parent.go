@@ -60,7 +60,7 @@ func RaiseDescriptors() (uint64, error) {
 	}
 	limit.Cur = min(limit.Max, descriptorCeiling())
 	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
-		return 0, fmt.Errorf("raise the limit of open files: %w", err)
+		return 0, fmt.Errorf("cannot raise the limit of open files: %w", err)
 	}
 	return uint64(limit.Cur), nil
 }
@@ -91,7 +91,7 @@ func LimitDescriptors() error {
 func FreeBytes(dir string) (uint64, error) {
 	var fs unix.Statfs_t
 	if err := unix.Statfs(dir, &fs); err != nil {
-		return 0, fmt.Errorf("free space of %s: %w", dir, err)
+		return 0, fmt.Errorf("read the free space of %s: %w", dir, err)
 	}
 	return fs.Bavail * uint64(fs.Bsize), nil
 }

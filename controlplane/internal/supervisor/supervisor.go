@@ -79,7 +79,7 @@ func (s *Supervisor) RotateLogs(ctx context.Context) {
 		err := s.spawner.RotateLogs(s.plane.Layout.Logs(), process.MaxLog)
 		if err != nil && err.Error() != reported {
 			reported = err.Error()
-			s.plane.Progress("rotate the logs: %v", err)
+			s.plane.Progress("could not rotate the logs: %v", err)
 		}
 	}, process.RotateEvery)
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/pki"
 )
 
-const nodeRoutes = "cloudControllerManager: each node gets a part of the pods' addresses, to which the cloud has a route"
+const nodeRoutes = "cloudControllerManager: each node gets a range of pod addresses, to which the cloud has a route"
 
 func (m maker) cloudControllerManager(name string) *component {
 	cfg := m.cfg.CloudControllerManager

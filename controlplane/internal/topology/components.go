@@ -9,7 +9,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/pki"
 )
 
-const loopbackOnly = "listeners on loopback only"
+const loopbackOnly = "loopback only: no listener is open to the network"
 
 // watchTermination is the time within which a stopped API server ends its watches: 200 per second, or more if it would
 // otherwise need longer. The order of the steps of a stop is in k8s.io/apiserver's
@@ -92,10 +92,10 @@ func (m maker) apiServer(name string) *component {
 	c.setDeviation("endpoint-reconciler-type", "none", "lease", "the endpoint of the kubernetes Service must not be a loopback IP address, so the plane writes an EndpointSlice of type FQDN")
 	c.setDeviation("anonymous-auth", "false", "true", "no anonymous request of any kind")
 	c.setDeviation("allow-privileged", "true", "false", "as kubeadm sets it: network and storage plugins run in privileged pods")
-	c.setDeviation("enable-admission-plugins", "NodeRestriction", "", "as in every production cluster: a kubelet may write its own node and pods only")
-	c.setDeviation("kubelet-preferred-address-types", "InternalIP", "Hostname,InternalDNS,InternalIP,ExternalDNS,ExternalIP", "no resolver knows the nodes' names")
+	c.setDeviation("enable-admission-plugins", "NodeRestriction", "", "as in every production cluster: a kubelet may write only its own node and pods")
+	c.setDeviation("kubelet-preferred-address-types", "InternalIP", "Hostname,InternalDNS,InternalIP,ExternalDNS,ExternalIP", "the nodes' names are not in DNS")
 	c.setDeviation("service-cluster-ip-range", ServiceRange, "10.0.0.0/24", "room for more than 254 Services (the range that kubeadm uses)")
-	c.setDeviation("shutdown-watch-termination-grace-period", watchTermination, "0s", "an API server that stops closes its watches cleanly; with upstream's default it waits for them until it is killed")
+	c.setDeviation("shutdown-watch-termination-grace-period", watchTermination, "0s", "a stopping API server closes its watches; with upstream's default it waits for them until it is killed")
 	c.scrape(keys.Cert(pki.ServerCA), keys.Pair(pki.Scrape))
 	c.authenticate(m.cfg, m.layout)
 	c.authorize(m.cfg, m.layout)
@@ -206,7 +206,7 @@ func (c *component) audit(cfg control.Config, l Layout) {
 	if !cfg.Audited() {
 		return
 	}
-	const reason = "apiServer.audit: a line for each request of the load, which costs the server CPU and the request some latency"
+	const reason = "apiServer.audit: logs a line for each request of the load, which costs CPU and adds some latency"
 	c.setDeviation("audit-policy-file", l.AuditPolicy(), "", reason)
 	c.setDeviation("audit-log-path", l.AuditLog(c.process.Name), "", reason)
 	c.setDeviation("audit-log-maxbackup", auditBackups, "100", "apiServer.audit: at most 4 GB of log for each API server")

@@ -14,7 +14,7 @@ func (m maker) metricsServer(name string) *component {
 	m.serving(c, pki.MetricsServer, pki.MetricsServing)
 	c.set("kubeconfig", m.layout.Kubeconfig(pki.MetricsServer))
 	c.set("kubelet-certificate-authority", m.layout.PKI().Cert(pki.ClientCA))
-	c.setDeviation("kubelet-preferred-address-types", "InternalIP", "Hostname,InternalDNS,InternalIP,ExternalDNS,ExternalIP", "no resolver knows the nodes' names")
+	c.setDeviation("kubelet-preferred-address-types", "InternalIP", "Hostname,InternalDNS,InternalIP,ExternalDNS,ExternalIP", "the nodes' names are not in DNS")
 	c.setDeviation("kubelet-use-node-status-port", "true", "false", manifest)
 	c.setDeviation("metric-resolution", "15s", "1m0s", manifest)
 	return c

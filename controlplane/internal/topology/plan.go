@@ -157,7 +157,7 @@ func topologyDeviations(cfg control.Config) []control.Deviation {
 	if cfg.HasLinks() {
 		all = append(all, control.Deviation{
 			Component: control.KindEtcd, Setting: "networkFaults", Value: control.NetworkFaultsOn, Default: unset,
-			Reason: "peers and API servers reach members through proxies, so that each link can be delayed and cut; they add about 100 microseconds to each exchange",
+			Reason: "peers and API servers reach members through proxies, so that each link can be delayed and cut; the proxies add about 100 microseconds to each request",
 		})
 	}
 	return all

@@ -74,7 +74,7 @@ func (m maker) schedulerDeviations() []control.Deviation {
 	if cfg.HasExtender() {
 		deviations = append(deviations, control.Deviation{
 			Component: control.KindScheduler, Setting: "extenders", Value: control.KindSchedulerExtender, Default: unset,
-			Reason: "scheduler.extender: called for each pod; it is " + cfg.Extender,
+			Reason: "scheduler.extender: for each pod, the scheduler calls " + cfg.Extender,
 		})
 		cfg.Extender = ""
 	}

@@ -289,7 +289,7 @@ func givenUp(c result.AB) string {
 			last = p.Thrown
 		}
 	}
-	return fmt.Sprintf("given up: %d pairs were thrown away, %d because of A's run and %d because of B's run; the last one: %s (--throw-steal, --throw-other and --throw-io set the bounds)",
+	return fmt.Sprintf("the comparison was given up: %d pairs were thrown away, %d because of A's run and %d because of B's run; the last pair: %s (--throw-steal, --throw-other and --throw-io set the bounds)",
 		c.Thrown, of["A"], of["B"], last)
 }
 
@@ -322,9 +322,9 @@ func (s *session) pair(ctx context.Context, number, counted int) (p result.Pair,
 			side, member, binary = s.o.B, &p.B, &s.binaries[1]
 		}
 		if err := binary.Same(); err != nil {
-			return p, fmt.Errorf("pair %d, %c: %w", number, name, err)
+			return p, fmt.Errorf("pair %d, side %c: %w", number, name, err)
 		}
-		s.o.Progress.Step(fmt.Sprintf("pair %d, %c: run %d of %d (%d of at most %d pairs counted)", number, name, i+1, len(p.Order), counted, s.c.Plan.Most()))
+		s.o.Progress.Step(fmt.Sprintf("pair %d, side %c: run %d of %d (pairs that count so far: %d of at most %d)", number, name, i+1, len(p.Order), counted, s.c.Plan.Most()))
 		if *member, err = s.runSide(ctx, side, number, string(name)); err != nil {
 			return p, err
 		}
@@ -361,7 +361,7 @@ func (s *session) runSide(ctx context.Context, side Side, number int, name strin
 	}
 	res, err := s.member(ctx, o)
 	if err != nil {
-		return result.Member{}, fmt.Errorf("pair %d, %s: %w", number, name, err)
+		return result.Member{}, fmt.Errorf("pair %d, side %s: %w", number, name, err)
 	}
 	if ctx.Err() != nil {
 		return result.Member{}, context.Cause(ctx)
@@ -415,7 +415,7 @@ func Read(dir string) (c result.AB, err error) {
 		return c, exitcode.Usagef("%s: %v (is it the directory of `loadgen ab`?)", dir, err)
 	}
 	if c.Schema != result.ABSchema {
-		return c, exitcode.Usagef("%s: schema %q, this loadgen reads %s", filepath.Join(dir, result.ABFile), c.Schema, result.ABSchema)
+		return c, exitcode.Usagef("%s: it has the schema %q, but this loadgen reads %s", filepath.Join(dir, result.ABFile), c.Schema, result.ABSchema)
 	}
 	return c, nil
 }

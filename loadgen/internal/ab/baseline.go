@@ -50,13 +50,13 @@ func SaveBaseline(ctx context.Context, dir string, from []string) (n int, err er
 	}
 	for _, r := range all {
 		if why := r.result.Run.CutShort(); why != "" {
-			return 0, exitcode.Usagef("%s: %s: its figures do not cover a whole run (leave this run out)", r.dir, why)
+			return 0, exitcode.Usagef("%s: %s, so its figures do not cover a whole run (leave this run out)", r.dir, why)
 		}
 		if !slices.ContainsFunc(r.result.Figures, func(f result.Figure) bool { return f.Value != nil }) {
 			return 0, exitcode.Usagef("%s: nothing was measured (a baseline needs runs with figures)", r.dir)
 		}
 		if field := unlike(like.scenario, r.scenario); field != "" {
-			return 0, exitcode.Usagef("%s and %s differ in %s of the scenario (a baseline has runs of one scenario)", like.dir, r.dir, field)
+			return 0, exitcode.Usagef("%s and %s ran scenarios that differ in %s (a baseline needs runs of the same scenario)", like.dir, r.dir, field)
 		}
 	}
 	for _, r := range all {

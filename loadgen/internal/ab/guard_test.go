@@ -190,7 +190,7 @@ func TestGivenUpIsResumed(t *testing.T) {
 	p := plane{spread: 0.01, other: func(int) float64 { return 10 }}
 	s := options(t, &p)
 	c, dir, err := s.run(t.Context())
-	if err != nil || c.Answer != result.CouldNotTell || len(c.Notes) == 0 || !strings.HasPrefix(c.Notes[len(c.Notes)-1], "given up: ") {
+	if err != nil || c.Answer != result.CouldNotTell || len(c.Notes) == 0 || !strings.HasPrefix(c.Notes[len(c.Notes)-1], "the comparison was given up: ") {
 		t.Fatalf("%s, %q: %v", c.Answer, c.Notes, err)
 	}
 	p.other = nil
@@ -203,7 +203,7 @@ func TestGivenUpIsResumed(t *testing.T) {
 // The note on a comparison that was given up counts the pairs thrown away for each side.
 func TestGivenUpNamesTheSide(t *testing.T) {
 	c := result.AB{Thrown: 3, Pairs: []result.Pair{{Number: warmUp, Thrown: "A: cold"}, {Number: 1, Thrown: "B: slow"}, {Number: 2}, {Number: 3, Thrown: "A: steal"}, {Number: 4, Thrown: "B: late"}}}
-	if got := givenUp(c); !strings.HasPrefix(got, "given up: 3 pairs were thrown away, 1 because of A's run and 2 because of B's run; the last one: B: late") {
+	if got := givenUp(c); !strings.HasPrefix(got, "the comparison was given up: 3 pairs were thrown away, 1 because of A's run and 2 because of B's run; the last pair: B: late") {
 		t.Error(got)
 	}
 }

@@ -16,9 +16,9 @@ func (s *session) resume() error {
 	same := sameSide(before.A, s.c.A) && sameSide(before.B, s.c.B) // a git branch that has moved can be given by its commit
 	switch {
 	case before.Scenario != s.c.Scenario:
-		return exitcode.Usagef("--resume %s: this comparison is of scenario %s (give the same scenario)", s.dir.Path, before.Scenario)
+		return exitcode.Usagef("--resume %s: the comparison in this directory is of scenario %s (name the same scenario)", s.dir.Path, before.Scenario)
 	case !same && !(slices.Equal(before.A.Spec, s.c.A.Spec) && slices.Equal(before.B.Spec, s.c.B.Spec)):
-		return exitcode.Usagef("--resume %s: this comparison is of %s with %s (give the same --a and --b)", s.dir.Path, specText(before.A), specText(before.B))
+		return exitcode.Usagef("--resume %s: the comparison in this directory is of %s with %s (give the same --a and --b)", s.dir.Path, specText(before.A), specText(before.B))
 	case !same:
 		return exitcode.Usagef("--resume %s: the scenario, settings or revision of A or B have changed since the first pairs (give the same file and --set; name a revision by its commit)", s.dir.Path)
 	case !reflect.DeepEqual(s.c.Plan, before.Plan):

@@ -53,7 +53,7 @@ func Compare(ctx context.Context, plan result.Plan, gated []string, a, b string)
 	first := sets[0][0]
 	for _, r := range slices.Concat(sets[0], sets[1]) {
 		if field := unlike(first.scenario, r.scenario); field != "" {
-			return c, exitcode.Usagef("%s and %s differ in %s of the scenario: compared runs must have the same load (--a and --b of `loadgen ab` run two control planes under the same load)", first.dir, r.dir, field)
+			return c, exitcode.Usagef("%s and %s ran scenarios that differ in %s: compared runs must have the same load (--a and --b of `loadgen ab` run two control planes under the same load)", first.dir, r.dir, field)
 		}
 	}
 	if run, both := inBoth(sets[0], sets[1]); both {
@@ -175,7 +175,7 @@ func readSet(ctx context.Context, dir string) (all []recorded, err error) {
 		return nil, err
 	}
 	if len(dirs) == 0 {
-		return nil, exitcode.Usagef("%s: %w (name the directory of a run, or one with such directories in it)", dir, errNoRun)
+		return nil, exitcode.Usagef("%s: %w (name the directory of a run, or a directory that contains runs)", dir, errNoRun)
 	}
 	for _, d := range dirs {
 		r := recorded{dir: d}
@@ -428,7 +428,7 @@ func judgeSets(c *result.AB) {
 			case tooFew(*c) != "":
 				of[i].Detail = tooFew(*c)
 			case len(c.Plan.Looks) == 0:
-				of[i].Detail = "too few runs for the first look (interim analysis) of the plan"
+				of[i].Detail = "too few runs for the first interim analysis"
 			default:
 				of[i].Detail = between(j)
 			}

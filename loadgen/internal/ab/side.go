@@ -73,13 +73,13 @@ func (s *Side) take(ctx context.Context, spec string) error {
 			return exitcode.Usagef("the name is missing (write variant=NAME)")
 		}
 		if s.Variant != "" {
-			return exitcode.Usagef("variant=%s was given too (name one)", s.Variant)
+			return exitcode.Usagef("variant=%s was already given (name only one variant)", s.Variant)
 		}
 		s.Variant = value
 		return nil
 	case isSetting && key == "rev":
 		if s.ControlPlane != "" {
-			return exitcode.Usagef("%s was given too (name one binary or revision)", s.given())
+			return exitcode.Usagef("%s was already given (name only one binary or revision)", s.given())
 		}
 		return s.revision(ctx, value)
 	case isSetting:
@@ -99,7 +99,7 @@ func (s *Side) take(ctx context.Context, spec string) error {
 		return exitcode.Usagef("it is not a regular file (give %s)", specHint)
 	case info.Mode().Perm()&0o111 != 0 || isProgram(spec):
 		if s.ControlPlane != "" {
-			return exitcode.Usagef("%s was given too (name one binary or revision)", s.given())
+			return exitcode.Usagef("%s was already given (name only one binary or revision)", s.given())
 		}
 		s.ControlPlane, err = commandline.Program(spec)
 		return exitcode.UsageError(err)
@@ -131,7 +131,7 @@ func (s *Side) given() string {
 // config replaces the controlPlane section of the scenario with the settings in a file.
 func (s *Side) config(file string) error {
 	if s.file != "" {
-		return exitcode.Usagef("%s was given too (name one config file)", s.file)
+		return exitcode.Usagef("%s was already given (name only one config file)", s.file)
 	}
 	s.file = file
 	text, err := userfile.Read(file, userfile.Text)

@@ -39,7 +39,7 @@ func TestSideOfTwoKinds(t *testing.T) {
 		{file("one", 0o700), file("two", 0o700)}, {file("one.yaml", 0o600), file("two.yaml", 0o600)}, {"variant=a", "variant=b"},
 	} {
 		_, err := NewSide(t.Context(), "--b", specs, nil, readEmpty)
-		if want := filepath.Base(specs[0]) + " was given too"; exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), want) {
+		if want := filepath.Base(specs[0]) + " was already given"; exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v", specs, err)
 		}
 	}

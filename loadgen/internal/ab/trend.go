@@ -27,7 +27,7 @@ func Trend(ctx context.Context, dirs []string) (t result.Trend, err error) {
 	t = result.Trend{Schema: result.TrendSchema, Scenario: first.scenario.Name}
 	for _, r := range all {
 		if field := unlike(first.scenario, r.scenario); field != "" {
-			return t, exitcode.Usagef("%s and %s differ in %s of the scenario (a trend has runs of one scenario)", first.dir, r.dir, field)
+			return t, exitcode.Usagef("%s and %s ran scenarios that differ in %s (a trend needs runs of the same scenario)", first.dir, r.dir, field)
 		}
 		t.Runs = append(t.Runs, result.TrendRun{Dir: r.dir, Started: r.result.Run.Started, Versions: r.result.Run.Versions})
 	}

@@ -221,7 +221,7 @@ func (j *judge) must(ctx context.Context, o *Outcome, a alerts.Alert, e alerts.E
 	}
 	if before := slices.IndexFunc(lives, func(f alerting.Firing) bool { return f.Pending.Before(cause) && !f.Fired.Before(cause) }); i < 0 && before >= 0 {
 		o.FiredAt = j.since(lives[before].Fired)
-		fail("fired, but had been over its threshold for %s before the fault that should cause it", seconds(cause.Sub(lives[before].Pending).Seconds()))
+		fail("fired, but its threshold had already been exceeded for %s before the fault that should cause it", seconds(cause.Sub(lives[before].Pending).Seconds()))
 		return nil
 	}
 	if i < 0 {
@@ -243,9 +243,9 @@ func (j *judge) must(ctx context.Context, o *Outcome, a alerts.Alert, e alerts.E
 	j.resolved(o, last)
 	switch {
 	case latency > Bound*floor:
-		fail("fired %s after its cause, which is over %.1f times its floor (the shortest possible latency) of %s", seconds(latency), Bound, seconds(floor))
+		fail("fired %s after its cause: over %.1f times its floor (the shortest possible latency) of %s", seconds(latency), Bound, seconds(floor))
 	case o.ResolvedAt == nil:
-		fail("fired and did not resolve, not even within %s of simulated time without a fault after the run", seconds(calm.Seconds()))
+		fail("fired but did not resolve, even after %s of simulated time without a fault", seconds(calm.Seconds()))
 	}
 	return nil
 }

@@ -22,7 +22,7 @@ func (s *session) otherSearch(before result.Capacity) string {
 	lost, added := missing(s.c.Overrides, before.Overrides), missing(before.Overrides, s.c.Overrides)
 	switch {
 	case before.Scenario != s.c.Scenario:
-		return fmt.Sprintf("this search is of scenario %s (give the same scenario)", before.Scenario)
+		return fmt.Sprintf("the search in this directory is of scenario %s (name the same scenario)", before.Scenario)
 	case lost != "":
 		return fmt.Sprintf("the earlier trials had the setting %s (give it again)", lost)
 	case added != "":
@@ -30,7 +30,7 @@ func (s *session) otherSearch(before result.Capacity) string {
 	case !slices.Equal(before.Overrides, s.c.Overrides):
 		return fmt.Sprintf("the earlier trials had the settings in the order %s (give them in this order)", strings.Join(before.Overrides, ", "))
 	case before.Field != s.c.Field || before.From != s.c.From || before.To != s.c.To:
-		return fmt.Sprintf("this search varies %s, but the scenario's capacity section now says %s (restore the scenario, or start a new search)", rangeOf(before), rangeOf(s.c))
+		return fmt.Sprintf("this search raises %s, but the scenario's capacity section now says %s (restore the scenario, or start a new search)", rangeOf(before), rangeOf(s.c))
 	}
 	return ""
 }

@@ -213,7 +213,7 @@ func TestReadsItsOwnSchema(t *testing.T) {
 	if err := os.WriteFile(path, []byte(strings.Replace(string(text), result.CapacitySchema, "stormglass.capacity/v9", 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Read(dir); exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), `schema "stormglass.capacity/v9", this loadgen reads `+result.CapacitySchema) {
+	if _, err := Read(dir); exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), `it has the schema "stormglass.capacity/v9", but this loadgen reads `+result.CapacitySchema) {
 		t.Errorf("%v", err)
 	}
 }

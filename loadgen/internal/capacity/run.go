@@ -153,7 +153,7 @@ func (s *session) plan() (err error) {
 	sc := s.o.Scenario
 	k := sc.Capacity
 	if k == nil {
-		return exitcode.UsageError(sc.Errorf("capacity", "write capacity: {field: background.NAME.rate, from: 50/s, to: 5000/s}, or use one of the catalogue's capacity-* scenarios", "scenario %s does not name the field whose capacity is searched", sc.Name))
+		return exitcode.UsageError(sc.Errorf("capacity", "write capacity: {field: background.NAME.rate, from: 50/s, to: 5000/s}, or use one of the catalogue's capacity-* scenarios", "scenario %s does not say which field the search should raise", sc.Name))
 	}
 	s.c = result.Capacity{
 		Schema: result.CapacitySchema, Scenario: sc.Name, Field: k.Field, Unit: string(k.Unit()), From: k.From.Value, To: k.To.Value, Width: s.o.Width,
@@ -474,7 +474,7 @@ func Read(dir string) (c result.Capacity, err error) {
 		return c, exitcode.Usagef("%s: %v (is it the directory of `loadgen capacity`?)", dir, err)
 	}
 	if c.Schema != result.CapacitySchema {
-		return c, exitcode.Usagef("%s: schema %q, this loadgen reads %s", filepath.Join(dir, result.CapacityFile), c.Schema, result.CapacitySchema)
+		return c, exitcode.Usagef("%s: it has the schema %q, but this loadgen reads %s", filepath.Join(dir, result.CapacityFile), c.Schema, result.CapacitySchema)
 	}
 	return c, nil
 }

@@ -228,7 +228,7 @@ func TestBadRanges(t *testing.T) {
 		"no field of the scenario": {"{field: background.reads.rate, from: 1/s, to: 5/s}", "reads"},
 		"a rate for a number":      {"{field: nodes.count, from: 1/s, to: 5/s}", "nodes.count"},
 		"out of bounds":            {"{field: nodes.count, from: 1, to: 500000}", "nodes.count"},
-		"none":                     {"null", "does not name the field whose capacity is searched"},
+		"none":                     {"null", "does not say which field the search should raise"},
 		"one load":                 {"{field: background.writes.rate, from: 10.01/s, to: 10.02/s}", "rates to three digits"},
 	} {
 		p := plane{capacity: 1}

@@ -97,7 +97,7 @@ func (p *pair) open(ctx context.Context, dir string) error {
 		if isSearch(dir) {
 			return exitcode.Usagef("--resume %s: the search in this directory has no B (leave out --b)", dir)
 		}
-		return exitcode.Usagef("--resume %s: this is not the directory of two searches, which would contain %s/%s", dir, sideDirs[0], result.CapacityFile)
+		return exitcode.Usagef("--resume %s: this directory does not contain two searches (%s/%s is missing)", dir, sideDirs[0], result.CapacityFile)
 	}
 	for i := range p.sides {
 		s, of := &p.sides[i], filepath.Join(dir, sideDirs[i])
@@ -112,7 +112,7 @@ func (p *pair) open(ctx context.Context, dir string) error {
 		s.c.InTurns = true
 	}
 	if p.sides[0].c.Digest != p.sides[1].c.Digest {
-		return exitcode.Usagef("--a and --b differ in more than the control plane, its faults and the range: their capacities are not comparable")
+		return exitcode.Usagef("--a and --b may differ only in the control plane, its faults and the range (otherwise their capacities are not comparable)")
 	}
 	for i := range p.sides {
 		if err := p.sides[i].build(ctx); err != nil {

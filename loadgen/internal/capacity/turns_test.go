@@ -163,7 +163,7 @@ func TestInTurnsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	nothing := filepath.Join(t.TempDir(), "nothing")
-	for dir, why := range map[string]string{nothing: "not the directory of two searches", single: "leave out --b"} {
+	for dir, why := range map[string]string{nothing: "does not contain two searches", single: "leave out --b"} {
 		p, order := inPair(t, plane{capacity: 700}, plane{capacity: 700})
 		p.resume = dir
 		if _, _, err := p.run(t.Context()); exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), why) || len(*order) > 0 {

@@ -57,11 +57,11 @@ func (c *credentials) tried(err error) error {
 	case err == nil:
 		c.chosen = true
 	case c.want == scenario.IdentityCertificate:
-		return fmt.Errorf("the cluster gives nodes no client certificates: %s (%s)", oneLine(err), remedy)
+		return fmt.Errorf("the cluster does not issue client certificates to nodes: %s (%s)", oneLine(err), remedy)
 	case c.noTokens != nil:
-		return fmt.Errorf("the cluster gives nodes no client certificates: %s; tokens of ServiceAccounts cannot replace them: %w", oneLine(err), c.noTokens)
+		return fmt.Errorf("the cluster does not issue client certificates to nodes: %s; tokens of ServiceAccounts cannot replace them: %w", oneLine(err), c.noTokens)
 	default:
-		c.choose("the cluster gives nodes no client certificates: " + oneLine(err))
+		c.choose("the cluster does not issue client certificates to nodes: " + oneLine(err))
 	}
 	return nil
 }

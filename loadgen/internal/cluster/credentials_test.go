@@ -16,8 +16,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Nodes get certificates if the cluster signs them and the user may have them signed, else tokens, if the user may make them. What
-// the scenario demands is not replaced.
+// Nodes get certificates if the cluster signs them and the user may have them signed, else tokens, if the user may make
+// them. What the scenario demands is not replaced.
 func TestCredentialsFollowWhatTheClusterGives(t *testing.T) {
 	const auto, certificate, token = scenario.IdentityAuto, scenario.IdentityCertificate, scenario.IdentityToken
 	mayNotSign, mayNotMake, unsigned := errors.New("alice lacks approve"), errors.New("alice lacks serviceaccounts"), errors.New("none was\nsigned")
@@ -29,10 +29,10 @@ func TestCredentialsFollowWhatTheClusterGives(t *testing.T) {
 		err    string
 	}{
 		"the cluster signs":             {credentials{want: auto}, nil, true, "", ""},
-		"it does not":                   {credentials{want: auto}, unsigned, true, "the cluster gives nodes no client certificates: none was signed", ""},
+		"it does not":                   {credentials{want: auto}, unsigned, true, "the cluster does not issue client certificates to nodes: none was signed", ""},
 		"the user may not approve":      {credentials{want: auto, noCertificates: mayNotSign}, nil, false, "alice lacks approve", ""},
 		"no tokens, but it signs":       {credentials{want: auto, noTokens: mayNotMake}, nil, true, "", ""},
-		"no tokens, and it does not":    {credentials{want: auto, noTokens: mayNotMake}, unsigned, true, "", "no client certificates: none was signed; tokens of ServiceAccounts cannot replace them: alice lacks serviceaccounts"},
+		"no tokens, and it does not":    {credentials{want: auto, noTokens: mayNotMake}, unsigned, true, "", "client certificates to nodes: none was signed; tokens of ServiceAccounts cannot replace them: alice lacks serviceaccounts"},
 		"the user may do neither":       {credentials{want: auto, noCertificates: mayNotSign, noTokens: mayNotMake}, nil, false, "", "alice lacks serviceaccounts"},
 		"certificates alone":            {credentials{want: certificate}, unsigned, true, "", "none was signed (nodes.identity=token gives each node"},
 		"certificates, not permitted":   {credentials{want: certificate, noCertificates: mayNotSign}, nil, false, "", "alice lacks approve"},
@@ -72,14 +72,14 @@ func TestNodesTakeTokensWhereNothingIsSigned(t *testing.T) {
 		t.Errorf("the plan:\n%s", plan)
 	}
 	told, err := both.ChooseCredentials(t.Context())
-	if err != nil || !strings.HasPrefix(told, "each node has a token of a ServiceAccount and no client certificate (the cluster gives nodes no client certificates: create certificatesigningrequests for sg-r1-try: ") || strings.Contains(told, "\n") {
+	if err != nil || !strings.HasPrefix(told, "each node has a token of a ServiceAccount and no client certificate (the cluster does not issue client certificates to nodes: create certificatesigningrequests for sg-r1-try: ") || strings.Contains(told, "\n") {
 		t.Errorf("%q, %v", told, err)
 	}
 	d := both.Cluster.Deviations
 	if len(d) != 1 || d[0].Component != "kubelet" || d[0].Setting != "identity" || !strings.Contains(d[0].Reason, "not the Node authorizer") {
 		t.Errorf("deviations %+v", d)
 	}
-	if _, err := target(", identity: certificate").ChooseCredentials(t.Context()); err == nil || !strings.Contains(err.Error(), "cluster staging: the cluster gives nodes no client certificates: ") {
+	if _, err := target(", identity: certificate").ChooseCredentials(t.Context()); err == nil || !strings.Contains(err.Error(), "cluster staging: the cluster does not issue client certificates to nodes: ") {
 		t.Errorf("certificates alone: %v", err)
 	}
 	tokens := target(", identity: token")

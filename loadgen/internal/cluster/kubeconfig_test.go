@@ -125,7 +125,7 @@ background:
 		t.Errorf("\n got %s\nwant %s", text, want)
 	}
 	s.Background[0].Resource = "unicorns.example.com"
-	const lacks = "it has no resource \"unicorns.example.com\" (`kubectl api-resources` lists them; for another one create its CustomResourceDefinition in setup or objects)"
+	const lacks = "it has no resource \"unicorns.example.com\" (`kubectl api-resources` lists its resources; to add one, create its CustomResourceDefinition in setup or objects)"
 	if _, err := requestNeeds(newLookup(client.Discovery(), s), "ns"); err == nil || err.Error() != lacks {
 		t.Errorf("an unknown resource: %v", err)
 	}

@@ -143,7 +143,7 @@ func (l *Lock) acquire(ctx context.Context, over string, waiting func(string) (d
 			case err != nil:
 				return lockError(err)
 			case renewed && over != "":
-				return fmt.Errorf("%w; --take-lock names run %s, which does not hold the lock", by, over)
+				return fmt.Errorf("%w; --take-lock names run %s, but that run does not hold the lock", by, over)
 			case renewed:
 				return by
 			}

@@ -123,7 +123,7 @@ func ReadLeftovers(dir string) (Leftovers, error) {
 		var wrong error
 		switch {
 		case l.Run != left.Run:
-			wrong = fmt.Errorf("line %d: it is not from run %s", i+1, left.Run)
+			wrong = fmt.Errorf("line %d: the object is not from run %s", i+1, left.Run)
 		case len(left.made.all) > mostResources:
 			wrong = fmt.Errorf("line %d: more than %d resources", i+1, mostResources)
 		default:

@@ -243,7 +243,7 @@ func TestRecordsAreChecked(t *testing.T) {
 		"a path in the group": {change(`"version"`, `"group":"../../api","version"`), "line 2: it does not name"},
 		"escape sequence":     {change("Namespace\"", `\u001b[2J"`), "line 2: it does not name"},
 		"no ID of a run":      {change(killed, "prod"), "line 2: it does not name"},
-		"two runs":            {change(killed, "9876543210"), "line 2: it is not from run 0123456789"},
+		"two runs":            {change(killed, "9876543210"), "line 2: the object is not from run 0123456789"},
 		"too many resources":  {many.String(), "more than 1000 resources"},
 	} {
 		dir := t.TempDir()

@@ -161,7 +161,7 @@ func TestBadTargetsNameFileLineAndField(t *testing.T) {
 		"no URL":        {"targets:\n- {job: etcd, url: 'h:2379'}", `targets.yaml:2: targets[0].url: "h:2379" is not an HTTP or HTTPS URL`},
 		"half a pair":   {"targets:\n- {job: etcd, url: https://h/metrics, certFile: c}", "a certificate needs its key"},
 		"no such file":  {"targets:\n- {job: etcd, url: https://h/metrics, caFile: none.crt}", "targets[0].caFile: cannot read none.crt: no such file"},
-		"twice":         {"targets:\n- {job: etcd, url: http://h/metrics}\n- {job: etcd, url: http://h/metrics}", `targets.yaml:3: targets[1].instance: a second "h"`},
+		"twice":         {"targets:\n- {job: etcd, url: http://h/metrics}\n- {job: etcd, url: http://h/metrics}", `targets.yaml:3: targets[1].instance: "h" appears twice`},
 		"nothing":       {"targets: []", "no targets"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -113,7 +113,7 @@ func PreviewOf(s *scenario.Scenario, o PreviewOptions) Preview {
 	p := t.preview(look, o)
 	needs, err := t.allNeeds(look)
 	if err != nil {
-		p.Notes = append(p.Notes, "the permissions on your own cluster are known only once it is inspected: "+oneLine(err))
+		p.Notes = append(p.Notes, "the permissions needed on your own cluster are unknown, because they depend on the cluster: "+oneLine(err))
 		return p
 	}
 	p.permit(append(needs, lockNeeds()...), nil)

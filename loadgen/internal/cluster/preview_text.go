@@ -28,7 +28,7 @@ func (p Preview) WriteText(to io.Writer) error {
 	p.requests(&b)
 	fmt.Fprintf(&b, "\npeak: %s requests/s from all loads, in phase %s; at most %s open\n", number(p.PeakPerSecond), p.PeakPhase, count(p.Watches, "watch"))
 	size := func(n float64) string { return scenario.Bytes(n).Roughly() }
-	fmt.Fprintf(&b, "bytes, roughly: %s/s sent and %s/s answered at the peak, %s kept in etcd\n", size(p.Bytes.SentPerSecond), size(p.Bytes.AnsweredPerSecond), size(p.Bytes.Kept))
+	fmt.Fprintf(&b, "data, roughly: %s/s sent and %s/s received at the peak, %s stored in etcd\n", size(p.Bytes.SentPerSecond), size(p.Bytes.AnsweredPerSecond), size(p.Bytes.Kept))
 	list := func(head string, all []string) {
 		if len(all) > 0 {
 			fmt.Fprintf(&b, "%s: %s\n", head, strings.Join(all, "; "))

@@ -39,7 +39,7 @@ func (t *Target) reachFrom(ctx context.Context, k Kubeconfig, tell func(string))
 	t.Admin.Wrap(httplimit.Answers)
 	t.Cluster.Server = t.Admin.Host
 	if client, err = kubernetes.NewForConfig(t.Admin); err != nil {
-		return nil, "", fmt.Errorf("kubeconfig %s: %s (`kubectl --kubeconfig %s version` should say the same)", k.Files, oneLine(err), shell.Quote(k.Files))
+		return nil, "", fmt.Errorf("kubeconfig %s: %s (`kubectl --kubeconfig %s version` should show the same error)", k.Files, oneLine(err), shell.Quote(k.Files))
 	}
 	if user, err = t.reachBounded(ctx, t.Admin, client, tell); err != nil {
 		return nil, "", fmt.Errorf("cluster %s (%s): %w", t.Cluster.Name, t.Cluster.Server, explain(t.proxyCause(ctx, err)))

@@ -96,7 +96,7 @@ func (t *Target) AddTargets(path string) error {
 			return err
 		}
 		if seen[s.Instance] {
-			return doc.Errorf(fmt.Sprintf("targets[%d].instance", i), "each target needs its own instance", "a second %q", s.Instance)
+			return doc.Errorf(fmt.Sprintf("targets[%d].instance", i), "each target needs its own instance", "%q appears twice", s.Instance)
 		}
 		seen[s.Instance] = true
 		added = append(added, s)

@@ -67,10 +67,10 @@ func Compare(ctx context.Context, dir string) (c result.Comparison, err error) {
 			return c, fmt.Errorf("variant %s: %w", v.Name, err)
 		}
 		if slices.Contains(unlisted, v.Name) {
-			judge.AddReasons(&res, &result.Damaged{File: result.ComparisonFile, Err: fmt.Errorf("it does not list variant %s, which ran", v.Name)})
+			judge.AddReasons(&res, &result.Damaged{File: result.ComparisonFile, Err: fmt.Errorf("it does not list variant %s, although this variant ran", v.Name)})
 		}
 		if run := res.Run; run.ID != "" && (run.Variant != v.Name || run.Scenario != c.Scenario) {
-			judge.AddReasons(&res, fmt.Errorf("directory %s contains a run of %s instead of its own run", v.Name, strings.TrimSpace(run.Scenario+" "+run.Variant)))
+			judge.AddReasons(&res, fmt.Errorf("directory %s must contain the run of its variant, but contains a run of %s", v.Name, strings.TrimSpace(run.Scenario+" "+run.Variant)))
 		}
 		results[v.Name] = res
 	}

@@ -51,7 +51,7 @@ func TestDamagedComparisonDoesNotPass(t *testing.T) {
 	}{
 		"a variant's directory gone": {func(dir string) { archivetest.Must(t, os.RemoveAll(filepath.Join(dir, "b"))) }, "b no longer contains a run"},
 		"a variant's run damaged":    {func(dir string) { archivetest.Must(t, os.Remove(filepath.Join(dir, "b", result.RunFile))) }, "run.json is missing"},
-		"a variant not listed":       {func(dir string) { listed(dir, func(m map[string]any) { m["variants"] = m["variants"].([]any)[:1] }) }, "it does not list variant b, which ran"},
+		"a variant not listed":       {func(dir string) { listed(dir, func(m map[string]any) { m["variants"] = m["variants"].([]any)[:1] }) }, "it does not list variant b, although this variant ran"},
 		"none listed":                {func(dir string) { listed(dir, func(m map[string]any) { m["variants"] = nil }) }, "it has no variants"},
 		"one that did not run passed": {func(dir string) {
 			archivetest.Must(t, os.RemoveAll(filepath.Join(dir, "b")))
@@ -63,8 +63,8 @@ func TestDamagedComparisonDoesNotPass(t *testing.T) {
 		"another variant's run in its place": {func(dir string) {
 			archivetest.Must(t, os.RemoveAll(filepath.Join(dir, "b")))
 			archivetest.Must(t, os.CopyFS(filepath.Join(dir, "b"), os.DirFS(filepath.Join(dir, "a"))))
-		}, "directory b contains a run of sound a instead of its own run"},
-		"another scenario's": {func(dir string) { listed(dir, func(m map[string]any) { m["scenario"] = "storm" }) }, "directory a contains a run of sound a instead of its own run"},
+		}, "directory b must contain the run of its variant, but contains a run of sound a"},
+		"another scenario's": {func(dir string) { listed(dir, func(m map[string]any) { m["scenario"] = "storm" }) }, "directory a must contain the run of its variant, but contains a run of sound a"},
 		"not there":          {func(dir string) { archivetest.Must(t, os.Remove(filepath.Join(dir, result.ComparisonFile))) }, "comparison.json is missing"},
 		"a link to itself": {func(dir string) {
 			archivetest.Must(t, os.Remove(filepath.Join(dir, result.ComparisonFile)))

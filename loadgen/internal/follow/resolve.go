@@ -52,7 +52,7 @@ func (f *Follower) resolve(ctx context.Context, of condition.Set) (paths []strin
 type missingError string
 
 func (e missingError) Error() string {
-	return fmt.Sprintf("the API server has no resource %q (`kubectl api-resources` lists them; for another one create its CustomResourceDefinition in setup or objects)", string(e))
+	return fmt.Sprintf("the API server has no resource %q (`kubectl api-resources` lists its resources; to add one, create its CustomResourceDefinition in setup or objects)", string(e))
 }
 
 // discover returns the preferred version of a resource, and the API path of that version.

@@ -96,15 +96,15 @@ func passedBounds(g result.Generator, l Limits) []string {
 	var passed []string
 	add := func(format string, args ...any) { passed = append(passed, fmt.Sprintf(format, args...)) }
 	if lag := g.SchedulingLag; lag.Count > 0 && lag.P99 > MaxSchedulingLag.Seconds() {
-		add("its timers fired %.0f ms late (p99), the bound is %d ms: loadgen was suspended, or the machine has too little CPU for it",
+		add("its timers fired %.0f ms late (p99, bound %d ms): loadgen was suspended, or the machine has too little CPU",
 			lag.P99*1000, MaxSchedulingLag.Milliseconds())
 	}
 	if limit := MaxMemoryShare * float64(l.MemoryBytes); limit > 0 && float64(g.MaxRSSBytes) > limit {
-		add("it used %d MB of memory, the bound is %.0f MB (%.0f%% of the available memory)",
+		add("it used %d MB of memory (bound %.0f MB, %.0f%% of the available memory)",
 			g.MaxRSSBytes/1e6, limit/1e6, MaxMemoryShare*100)
 	}
 	if limit := MaxDescriptorShare * float64(l.Descriptors); limit > 0 && float64(g.MaxDescriptors) > limit {
-		add("it had %d descriptors open, the bound is %.0f (%.0f%% of its limit)",
+		add("it had %d open file descriptors (bound %.0f, %.0f%% of its limit)",
 			g.MaxDescriptors, limit, MaxDescriptorShare*100)
 	}
 	return passed
@@ -131,7 +131,7 @@ func (s *standing) passedBound() []string {
 		return nil
 	}
 	return []string{fmt.Sprintf(
-		"for %d s it had at least %.1f MB of received responses and events not yet read, the bound is %.1f MB: it has too little CPU",
+		"for %d s, at least %.1f MB of received responses and events were not read (bound %.1f MB): it has too little CPU",
 		standingLooks, float64(s.most)/1e6, MaxStandingBacklog/1e6)}
 }
 
@@ -146,7 +146,7 @@ func LoadSaturation(p result.Phase) []string {
 				of = " as " + r.Tenant
 			}
 			passed = append(passed, fmt.Sprintf(
-				"generator saturated: load %s, %s %s%s, phase %s: requests were started %.0f ms late (p99), the bound is %d ms: %s",
+				"generator saturated: load %s (%s %s%s) in phase %s: requests were started %.0f ms late (p99, bound %d ms): %s",
 				r.Load, r.Verb, r.Resource, of, p.Name, r.Lag.P99*1000, MaxRequestLag.Milliseconds(), whyLate(p)))
 		}
 	}
@@ -168,22 +168,22 @@ const busyGenerator = 0.7
 func whyLate(p result.Phase) string {
 	facts, known := machine.Of(p.Machine, p.Seconds(), 0, true)
 	if !known {
-		return "this process had too little CPU for the rate"
+		return "loadgen had too little CPU for the rate"
 	}
 	cores := p.Machine.GeneratorSeconds / p.Seconds()
 	used := fmt.Sprintf("used %.2f of %d processors", cores, facts.Processors)
 	full := (facts.Used+facts.Stolen)/float64(facts.Processors) >= machine.Full
 	switch busy := facts.Busy(); {
 	case busy != "":
-		return "the machine delayed this process: " + busy + "; it " + used
+		return "the machine was busy: " + busy + "; loadgen " + used
 	case cores >= busyGenerator:
-		return "the rate is too high for this machine: this process " + used
+		return "the rate is too high for this machine: loadgen " + used
 	case full:
-		return fmt.Sprintf("this process had too little CPU: this process and the control plane together used all %d processors; this process used %.2f of them", facts.Processors, cores)
+		return fmt.Sprintf("loadgen and the control plane together used all %d processors, and loadgen got only %.2f of them", facts.Processors, cores)
 	case p.StalledSeconds > 0:
-		return fmt.Sprintf("this process was stopped, or got no processor, for %.1f s: it %s", p.StalledSeconds, used)
+		return fmt.Sprintf("loadgen was stopped, or got no processor, for %.1f s; it %s", p.StalledSeconds, used)
 	}
-	return "this process was stopped, or had too little CPU: it " + used
+	return "loadgen was stopped, or had too little CPU; it " + used
 }
 
 func ownLimits() Limits {

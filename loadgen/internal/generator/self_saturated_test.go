@@ -80,8 +80,8 @@ func TestLoadSaturation(t *testing.T) {
 		Changes: []result.Changes{{Requests: late}},
 	}
 	got := LoadSaturation(p)
-	if len(got) != 3 || !strings.Contains(got[0], "load gets, get pods, phase storm: requests were started 101 ms late (p99), the bound is 100 ms") ||
-		!strings.Contains(got[1], "get pods as blue, phase storm") {
+	if len(got) != 3 || !strings.Contains(got[0], "load gets (get pods) in phase storm: requests were started 101 ms late (p99, bound 100 ms)") ||
+		!strings.Contains(got[1], "(get pods as blue) in phase storm") {
 		t.Errorf("got %q", got)
 	}
 }

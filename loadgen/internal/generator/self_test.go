@@ -23,7 +23,7 @@ func TestSaturation(t *testing.T) {
 		"at every bound":    {result.Generator{SchedulingLag: lag(0.1), MaxRSSBytes: 8e8, MaxDescriptors: 900, GCCPU: 25, CPUSeconds: 100, GCPauseMax: 0.1}, limits, ""},
 		"late timers":       {result.Generator{SchedulingLag: lag(0.101)}, limits, "timers fired 101 ms late"},
 		"memory":            {result.Generator{MaxRSSBytes: 8e8 + 1}, limits, "800 MB of memory"},
-		"descriptors":       {result.Generator{MaxDescriptors: 901}, limits, "901 descriptors open"},
+		"descriptors":       {result.Generator{MaxDescriptors: 901}, limits, "901 open file descriptors"},
 		"garbage":           {result.Generator{GCCPU: 60, CPUSeconds: 100, GCPauseMax: 0.12}, limits, ""},
 		"no limits known":   {result.Generator{MaxRSSBytes: 1e15, MaxDescriptors: 1e9}, Limits{}, ""},
 		"no lag measured":   {result.Generator{SchedulingLag: result.Latency{P99: 9}}, limits, ""},

@@ -52,7 +52,7 @@ func operand(v any) string {
 func toFloat(v any) (float64, error) {
 	switch n := v.(type) {
 	case nil:
-		return 0, fmt.Errorf("a value is missing (add --set NAME=VALUE, or --testoverrides FILE)")
+		return 0, fmt.Errorf("a value of the template is missing (add --set NAME=VALUE, or --testoverrides FILE)")
 	case symbol:
 		if n.drawn {
 			return 0, nil // a placeholder: only the expression is used

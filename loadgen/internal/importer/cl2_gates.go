@@ -48,7 +48,7 @@ func (c *cl2) responsiveness(m call) {
 	single := m.duration("singleResourceThreshold", time.Second).String()
 	judged := m.flag("enableViolations", false)
 	if slow := m.number("allowedSlowCalls", 0); slow > 0 && judged {
-		m.item.remark(nil, m.at("allowedSlowCalls"), "the gates allow no slow calls of a resource and verb beyond the quantile; ClusterLoader2 allows %g", slow)
+		m.item.remark(nil, m.at("allowedSlowCalls"), "the gates tolerate no slow calls beyond the quantile; ClusterLoader2 tolerates %g for each resource and verb", slow)
 	}
 	if judged && strings.Trim(m.text("customThresholds", ""), "\"' \n") != "" {
 		m.item.remark(nil, m.at("customThresholds"), "the gates apply the same thresholds to all resources")

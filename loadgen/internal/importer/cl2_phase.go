@@ -136,7 +136,7 @@ func (c *cl2) readPhase(f *fields) *cl2Phase {
 		}
 	}
 	if p.spread > maxNamespaces {
-		p.item.remark(c.lastPhase(), r.at("max"), "%d namespaces; a load has at most %d", p.spread, maxNamespaces)
+		p.item.remark(c.lastPhase(), r.at("max"), "%d namespaces are too many: a load has at most %d", p.spread, maxNamespaces)
 		p.spread = maxNamespaces
 	}
 	return p

@@ -111,7 +111,7 @@ func (t cl2Templates) object(file, basename string, first, replicas int, values 
 			texts = append(texts, text)
 		}
 		if len(texts) > maxVariants {
-			return "", fmt.Errorf("its text depends on the index in more than %d ways, which is too many", maxVariants)
+			return "", fmt.Errorf("its text has more than %d variants that depend on the index, which is too many", maxVariants)
 		}
 		indexes[text] = append(indexes[text], i)
 	}
@@ -119,10 +119,10 @@ func (t cl2Templates) object(file, basename string, first, replicas int, values 
 		return strings.Join(texts, ""), nil
 	}
 	if slices.Contains(texts, "") {
-		return "", fmt.Errorf("it renders nothing for some of the %d objects", replicas)
+		return "", fmt.Errorf("the template renders nothing for some of the %d objects", replicas)
 	}
 	if replicas > maxIndexes {
-		return "", fmt.Errorf("its text depends on the index in %d ways among %d objects, which is too many", len(texts), replicas)
+		return "", fmt.Errorf("its text has %d variants that depend on the index among %d objects, which is too many", len(texts), replicas)
 	}
 	slices.SortStableFunc(texts, func(a, b string) int { return len(indexes[a]) - len(indexes[b]) })
 	var b strings.Builder

@@ -88,7 +88,7 @@ func ClusterLoader2(file string, o Options) (*Result, error) {
 	}
 	f := c.src.fieldsOf(root, "")
 	if !f.has("steps") {
-		return nil, fmt.Errorf("%s: not a ClusterLoader2 test: it has no steps", file)
+		return nil, fmt.Errorf("%s: not a ClusterLoader2 test: the file has no steps", file)
 	}
 	return c.convert(f)
 }

@@ -54,7 +54,7 @@ func TestEndlessImportsAreRefused(t *testing.T) {
 		"list of an object":     {map[string]string{"config.yaml": jobs, "object.yaml": object + `x: "{{$l := list 1}}{{range until 30}}{{$l = concat $l $l}}{{end}}{{len $l}}"` + "\n"}, kubeBurner, "1000000 elements"},
 		"text of each index": {map[string]string{
 			"config.yaml": strings.Replace(steps, "replicasPerNamespace: 2", "replicasPerNamespace: 30", 1), "object.yaml": object + "x: \"{{range Loop .Index}}x{{end}}\"\n",
-		}, clusterLoader, "more than 20 ways"},
+		}, clusterLoader, "more than 20 variants"},
 		"aliases of a test": {map[string]string{
 			"config.yaml": "a: &a {basename: b, objectTemplatePath: object.yaml}\nb: &b {replicasPerNamespace: 2, objectBundle: [" + strings.Repeat("*a, ", 100) + "]}\n" +
 				"c: &c {name: s, phases: [" + strings.Repeat("*b, ", 100) + "]}\nsteps: [" + strings.Repeat("*c, ", 100) + "]\n",

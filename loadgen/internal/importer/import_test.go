@@ -228,7 +228,7 @@ func TestWindowsLineEnds(t *testing.T) {
 // An invalid or unreadable configuration gives one error with its place.
 func TestRefusedConfigurations(t *testing.T) {
 	for _, c := range []struct{ tool, config, want string }{
-		{"kube-burner", "a: 1\n", "config.yml: not a kube-burner configuration: it has neither jobs nor global"},
+		{"kube-burner", "a: 1\n", "config.yml: not a kube-burner configuration: the file has neither jobs nor global"},
 		{"kube-burner", "jobs: [", "config.yml:1: invalid YAML: "},
 		{"kube-burner", "jobs:\n- {name: a, qps: 1, burst: 1, jobIterations: many, objects: [{objectTemplate: x.yml}]}\n", `config.yml:2: jobs[0].jobIterations: "many" is not a number (write digits, such as 50)`},
 		{"kube-burner", "jobs:\n- {name: a, jobType: dance}\n", `config.yml:2: jobs[0].jobType: kube-burner has no jobs of type "dance" (create, delete, patch, read, kubevirt)`},
@@ -236,23 +236,23 @@ func TestRefusedConfigurations(t *testing.T) {
 		{"kube-burner", "jobs:\n-\n- {name: a, jobType: delete}\n", "config.yml:2: jobs[0]: it is empty (write its fields, or leave it out)"},
 		{"kube-burner", "jobs:\n- {name: a, jobPause: 5000h}\n", "config.yml:2: jobs[0].jobPause: 5000h is longer than any phase (at most 24h)"},
 		{"kube-burner", "jobs:\n- {name: a, churnConfig: {cycles: x}}\n", `config.yml:2: jobs[0].churnConfig.cycles: "x" is not a number (write digits, such as 50)`},
-		{"kube-burner", "jobs:\n- {name: a, jobType: delete}\n- {name: a, jobType: delete}\n", "config.yml:3: jobs[1].name: there are two jobs a (names are unique)"},
+		{"kube-burner", "jobs:\n- {name: a, jobType: delete}\n- {name: a, jobType: delete}\n", "config.yml:3: jobs[1].name: two jobs have the name a (names must be unique)"},
 		{"kube-burner", "jobs:\n- name: a\n  jobIterations: 20000000\n  objects: [{objectTemplate: x.yml}]\n", "config.yml:3: jobs[0].jobIterations: 20000000 iterations (a load makes at most 1000000 objects)"},
 		{"kube-burner", "jobs:\n- name: a\n  jobIterations: 1e30\n  objects: [{objectTemplate: x.yml}]\n", "config.yml:3: jobs[0].jobIterations: 1e+30 is not a whole number (write digits, such as 50)"},
 		{"kube-burner", "jobs:\n- name: a\n  objects:\n  - objectTemplate: x.yml\n    replicas: 5000000\n", "config.yml:5: jobs[0].objects[0].replicas: 5000000 replicas (a load makes at most 1000000 objects)"},
 		{"kube-burner", "jobs:\n- name: a\n  qps: 9000000\n  objects: [{objectTemplate: x.yml}]\n", "config.yml:3: jobs[0].qps: 9e+06 requests a second (at most 100000)"},
 		{"kube-burner", "jobs:\n- name: a\n  hooks: [{cmd: [ls], when: later}]\n", `config.yml:3: jobs[0].hooks[0].when: kube-burner has no hook time "later" (choose from: beforeJobExecution, afterJobExecution,`},
-		{"kube-burner", "jobs:\n- name: a\n  hooks: [{when: beforeGC}]\n", "config.yml:3: jobs[0].hooks[0].cmd: a hook without a command (write cmd: [sh, -c, ...])"},
+		{"kube-burner", "jobs:\n- name: a\n  hooks: [{when: beforeGC}]\n", "config.yml:3: jobs[0].hooks[0].cmd: the hook has no command (write cmd: [sh, -c, ...])"},
 		{"kube-burner", "jobs:\n- name: {{ .NAME }}\n", "config.yml: it needs values: NAME (add --set NAME=..., or --set NAME= for an empty one)"},
 		{"kube-burner", "jobs:\n- name: {{ nosuch }}\n", `config.yml:2: function "nosuch" not defined`},
-		{"clusterloader2", "name: x\n", "config.yml: not a ClusterLoader2 test: it has no steps"},
+		{"clusterloader2", "name: x\n", "config.yml: not a ClusterLoader2 test: the file has no steps"},
 		{"clusterloader2", "name: {{AddInt .X 1}}\n", "config.yml:1:"},
 		{"clusterloader2", "steps:\n- module: {path: /nowhere.yaml}\n", "config.yml:2: steps[0].module.path: nowhere.yaml: cannot read it: no such file or directory"},
 		{"clusterloader2", "name: x\nn: {{AddInt .X 1}}\nsteps: []\n", "config.yml:2:"},
 		{"clusterloader2", "tuningSets: [{name: s, qpsLoad: {qps: 1}}]\nsteps:\n- phases:\n  - {replicasPerNamespace: 5, tuningSet: s, objectBundle: [{basename: b, objectTemplatePath: nope.yaml}]}\n",
 			"config.yml:4: steps[0].phases[0].objectBundle[0].objectTemplatePath: cannot read nope.yaml: no such file (paths are relative to the test's directory)"},
 		{"kwok", "kind: Stage\nspec:\n  resourceRef: {kind: Pod}\n  delay: {durationMilliseconds: -5}\n  next: {statusTemplate: 'phase: Failed'}\n", "config.yml:4: spec.delay.durationMilliseconds: -5 is not a valid delay (from 0 to 86400000, which is 24h)"},
-		{"kwok", "kind: Pod\n", "config.yml: there is no Stage of kwok.x-k8s.io"},
+		{"kwok", "kind: Pod\n", "config.yml: the files contain no Stage of kwok.x-k8s.io"},
 	} {
 		unpack(t, &txtar.Archive{Files: []txtar.File{{Name: "config.yml", Data: []byte(c.config)}}})
 		_, err := runImport(t, c.tool+" config.yml")

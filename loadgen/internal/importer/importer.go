@@ -147,13 +147,13 @@ func (r Remark) comment() string {
 // nothing returns the error for a configuration from which no phase results.
 func (d *draft) nothing(file string) error {
 	if len(d.remarks) == 0 {
-		return fmt.Errorf("%s: nothing in it can be converted to a scenario", file)
+		return fmt.Errorf("%s: no part of the file can be converted to a scenario", file)
 	}
 	more := ""
 	if n := len(d.remarks) - 1; n > 0 {
 		more = fmt.Sprintf(" (and %d more)", n)
 	}
-	return fmt.Errorf("%s: no part of it can be converted: %s%s", file, d.remarks[0], more)
+	return fmt.Errorf("%s: no part of the file can be converted: %s%s", file, d.remarks[0], more)
 }
 
 // template registers text as the template of the mapping at. file is the base name of the file if the template gets its

@@ -78,7 +78,7 @@ func KubeBurner(path string, o Options) (*Result, error) {
 	}
 	b.root = b.src.fieldsOf(root, "")
 	if !b.root.has("jobs") && !b.root.has("global") {
-		return nil, fmt.Errorf("%s: not a kube-burner configuration: it has neither jobs nor global", file)
+		return nil, fmt.Errorf("%s: not a kube-burner configuration: the file has neither jobs nor global", file)
 	}
 	return b.convert(strings.TrimSuffix(filepath.Base(file), filepath.Ext(file)))
 }
@@ -104,11 +104,11 @@ func burnFile(path string) (string, error) {
 	}
 	switch len(found) {
 	case 0:
-		return "", fmt.Errorf("%s: the directory has no *.yml or *.yaml with jobs: (name the file)", path)
+		return "", fmt.Errorf("%s: the directory contains no *.yml or *.yaml file with the field jobs: (name the file)", path)
 	case 1:
 		return found[0], nil
 	}
-	return "", fmt.Errorf("%s: the directory has %d configurations: %s (name one)", path, len(found), strings.Join(found, ", "))
+	return "", fmt.Errorf("%s: the directory contains %d configurations: %s (name one of them)", path, len(found), strings.Join(found, ", "))
 }
 
 func (b *burner) convert(name string) (*Result, error) {
@@ -188,7 +188,7 @@ func (b *burner) global() error {
 func (b *burner) say() {
 	var more []string
 	if b.workers {
-		more = append(more, "- every simulated node is a worker: selectors of "+workerLabel+" are left out")
+		more = append(more, "- every simulated node counts as a worker: selectors of "+workerLabel+" are left out")
 	}
 	if slices.ContainsFunc(b.phases, func(p *mapping) bool { return hasKey(p, "before") || hasKey(p, "after") }) {
 		more = append(more, "- a hook that fails ends the run; kube-burner continues and fails at its end")

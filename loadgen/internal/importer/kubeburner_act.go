@@ -43,7 +43,7 @@ func (b *burner) deleteJob(j *burnJob) {
 		resource := resourceOf(o.apiVersion, o.kind)
 		switch {
 		case o.kind == "Namespace":
-			o.item.remark(node, o.at("kind"), "job %s: the namespaces of the run are deleted when it is over", j.name)
+			o.item.remark(node, o.at("kind"), "job %s: the run deletes its namespaces when it ends", j.name)
 			continue
 		case len(live) == 0 && len(gone) == 0:
 			o.item.remark(node, o.at("labelSelector"), "job %s: no earlier job creates a %s with labels %s, so there is nothing to delete", j.name, o.kind, selector(o.labels))
@@ -95,7 +95,7 @@ func (b *burner) patchJob(j *burnJob) {
 	waits := b.patchWaits(j)
 	iterations := j.iterations
 	if most := max(1, maxPatches/max(1, len(j.objects))); iterations > most {
-		j.item.remark(b.lastPhase(), j.at("jobIterations"), "job %s: the first %d of its %d iterations", j.name, most, iterations)
+		j.item.remark(b.lastPhase(), j.at("jobIterations"), "job %s: only the first %d of its %d iterations are imported", j.name, most, iterations)
 		iterations = most
 	}
 	flush := func(name string) {
@@ -235,7 +235,7 @@ func (b *burner) readingJob(j *burnJob) {
 			count += m.count
 		}
 		if !slices.Contains(scenario.Manifests, resource) || resource == "pods" || count == 0 {
-			o.item.remark(b.lastPhase(), o.at("kind"), "job %s: no load reads %s", j.name, resource)
+			o.item.remark(b.lastPhase(), o.at("kind"), "job %s is not imported: no load can read %s", j.name, resource)
 			continue
 		}
 		rate := j.qps

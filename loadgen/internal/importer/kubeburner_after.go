@@ -20,13 +20,13 @@ func (b *burner) createRemarks(j *burnJob, node *yaml.Node) {
 	labels := j.strings("namespaceLabels")
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
 		if had, ok := b.namespaceLabels[key]; ok && had != labels[key] {
-			j.item.remark(node, j.at("namespaceLabels"), "label %s has the value %q in the namespaces of all jobs", key, had)
+			j.item.remark(node, j.at("namespaceLabels"), "all jobs share the run's namespaces, in which label %s has the value %q", key, had)
 			continue
 		}
 		b.namespaceLabels[key] = labels[key]
 	}
 	if j.has("namespaceAnnotations") {
-		j.item.remark(node, j.at("namespaceAnnotations"), "namespaces have no annotations")
+		j.item.remark(node, j.at("namespaceAnnotations"), "the run's namespaces get no annotations")
 	}
 	if j.has("objectDelay") || j.has("objectWait") {
 		addComment(node, "objectDelay and objectWait have no effect in a create job.")

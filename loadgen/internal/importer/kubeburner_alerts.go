@@ -133,7 +133,7 @@ func (b *burner) metric(f *fields, item *item) {
 		spans = b.jobSpans()
 	}
 	if instant && f.flag("captureStart", false) && why == "" {
-		item.remark(nil, f.at("captureStart"), "the figure %s is the value at the end of a phase; only the archive has the value at its start", name)
+		item.remark(nil, f.at("captureStart"), "the figure %s is the value at the end of a phase; the value at its start is only in the run's archive", name)
 	}
 	for n, span := range spans {
 		m := newMapping()

@@ -293,7 +293,7 @@ func (b *burner) spread(j *burnJob, made burnMade, load *mapping) {
 	}
 	switch count := (j.iterations + j.perNamespace - 1) / j.perNamespace; {
 	case count > maxNamespaces:
-		j.item.remark(node, j.at("namespacedIterations"), "kube-burner makes %d namespaces; a load has at most %d", count, maxNamespaces)
+		j.item.remark(node, j.at("namespacedIterations"), "kube-burner creates %d namespaces, but a load has at most %d", count, maxNamespaces)
 	case count*j.perNamespace != j.iterations && count > 1:
 		j.item.remark(node, j.at("iterationsPerNamespace"), "the iterations are spread over the namespaces evenly; kube-burner leaves the last one with fewer")
 	}

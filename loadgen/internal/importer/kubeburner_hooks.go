@@ -21,7 +21,7 @@ func (b *burner) checkHooks(j *burnJob) {
 			b.src.fail(h.get("when"), h.field("when"), "kube-burner has no hook time %q (choose from: %s)", when, strings.Join(hookTimes(), ", "))
 		}
 		if len(h.texts("cmd")) == 0 {
-			b.src.fail(h.node, h.field("cmd"), "a hook without a command (write cmd: [sh, -c, ...])")
+			b.src.fail(h.node, h.field("cmd"), "the hook has no command (write cmd: [sh, -c, ...])")
 		}
 	}
 }

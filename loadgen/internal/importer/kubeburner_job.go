@@ -71,9 +71,9 @@ func (b *burner) readJob(i int, f *fields) *burnJob {
 	}
 	switch {
 	case j.name == "":
-		b.src.fail(f.node, f.path, "a job without a name (write name: ...)")
+		b.src.fail(f.node, f.path, "the job has no name (write name: ...)")
 	case slices.ContainsFunc(b.jobs, func(other *burnJob) bool { return other.name == j.name }):
-		b.src.fail(f.get("name"), f.field("name"), "there are two jobs %s (names are unique)", j.name)
+		b.src.fail(f.get("name"), f.field("name"), "two jobs have the name %s (names must be unique)", j.name)
 	}
 	if !slices.Contains([]string{"create", "delete", "patch", "read", "kubevirt"}, j.kind) {
 		b.src.fail(f.get("jobType"), f.field("jobType"), "kube-burner has no jobs of type %q (create, delete, patch, read, kubevirt)", j.kind)
@@ -86,7 +86,7 @@ func (b *burner) readJob(i int, f *fields) *burnJob {
 			group: of.sub("group").integer("id", 0), item: b.item(),
 		}
 		if o.template == "" && (j.kind == "create" || j.kind == "patch") {
-			b.src.fail(of.node, of.path, "an object without objectTemplate")
+			b.src.fail(of.node, of.path, "the object has no objectTemplate")
 		}
 		if o.replicas > maxObjects {
 			b.src.fail(of.get("replicas"), of.field("replicas"), "%d replicas (a load makes at most %d objects)", o.replicas, maxObjects)

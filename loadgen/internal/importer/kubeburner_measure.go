@@ -60,7 +60,7 @@ func (b *burner) measurement(f *fields, j *burnJob) {
 	transitions, byCondition := burnTransitions(name)
 	switch {
 	case name == "serviceLatency":
-		item.remark(nil, f.at("name"), "the latency is measured until an EndpointSlice of the Service has a ready endpoint, not until real pods connect to it")
+		item.remark(nil, f.at("name"), "the measured latency ends when an EndpointSlice of the Service has a ready endpoint, not when real pods connect to it")
 		f.ignore("svcTimeout")
 	case transitions == nil:
 		item.remark(nil, f.at("name"), "%s is not measured%s", name, instead(name))

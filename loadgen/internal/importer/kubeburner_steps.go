@@ -14,7 +14,7 @@ func (b *burner) steps(j *burnJob, f *fields) {
 	whole := j.iterations
 	ends := b.stepEnds(j, f)
 	if len(ends) > maxSteps {
-		j.item.remark(b.lastPhase(), f.at(""), "job %s: its first %d steps", j.name, maxSteps)
+		j.item.remark(b.lastPhase(), f.at(""), "job %s: only its first %d steps are imported", j.name, maxSteps)
 		ends = ends[:maxSteps]
 	}
 	for n, end := range ends {

@@ -229,7 +229,7 @@ func (b *burner) waitFor(j *burnJob, o *burnObject) (conditions []string) {
 			for _, p := range paths {
 				test := jqTest(p.text("key", ""), p.text("value", ""))
 				if test == "" {
-					o.item.remark(b.lastPhase(), p.at("key"), "the run does not wait for these objects: jq %s has no known equivalent in CEL", p.text("key", ""))
+					o.item.remark(b.lastPhase(), p.at("key"), "the run does not wait for these objects: the jq expression %s has no known equivalent in CEL", p.text("key", ""))
 					continue
 				}
 				tests = append(tests, test)

@@ -68,7 +68,7 @@ func Kwok(paths []string, o Options) (*Result, error) {
 		}
 	}
 	if len(k.all) == 0 {
-		return nil, fmt.Errorf("%s: there is no Stage of kwok.x-k8s.io", strings.Join(paths, ", "))
+		return nil, fmt.Errorf("%s: the files contain no Stage of kwok.x-k8s.io", strings.Join(paths, ", "))
 	}
 	k.name = "kwok-stages"
 	k.description = "Simulated nodes whose pods follow KWOK's Stages; add load to the phase."

@@ -159,11 +159,11 @@ func (k *stages) stage(s *stage) {
 	node := k.nodes.Node
 	switch {
 	case s.kind != "Node" && s.kind != "Pod":
-		s.item.remark(nil, s.spec.at(""), "stage %s: only nodes and pods are simulated, not %s", s.name, or(s.kind, "resource"))
+		s.item.remark(nil, s.spec.at(""), "stage %s is left out: only nodes and pods are simulated, not %s", s.name, or(s.kind, "resource"))
 		return
 	case len(s.unselected) > 0:
 		at := s.unselected[0]
-		s.item.remark(nil, at, "stage %s is left out: this %s of its selector has no equivalent", s.name, at.Field[strings.LastIndexByte(at.Field, '.')+1:])
+		s.item.remark(nil, at, "stage %s is left out: the field %s of its selector has no equivalent", s.name, at.Field[strings.LastIndexByte(at.Field, '.')+1:])
 		return
 	case s.kind == "Node":
 		k.nodeStage(s, node)
@@ -190,11 +190,11 @@ func (s *stage) rest(node *yaml.Node) {
 		s.item.remark(node, d.at("jitterDurationFrom"), "stage %s: all pods are assumed to have a grace period of %s", s.name, gracePeriod)
 	}
 	for _, at := range s.unmatched {
-		s.item.remark(node, at, "stage %s: its %s has no equivalent", s.name, at.Field[strings.LastIndexByte(at.Field, '.')+1:])
+		s.item.remark(node, at, "stage %s: the field %s has no equivalent", s.name, at.Field[strings.LastIndexByte(at.Field, '.')+1:])
 	}
 	s.spec.ignore("immediateNextStage", "weight", "weightFrom", "next", "steps", "selector", "resourceRef", "delay")
 	for _, key := range s.spec.unread() {
-		s.item.remark(node, s.spec.at(key), "stage %s: its %s has no equivalent", s.name, key)
+		s.item.remark(node, s.spec.at(key), "stage %s: the field %s has no equivalent", s.name, key)
 	}
 }
 

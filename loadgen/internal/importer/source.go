@@ -29,7 +29,7 @@ type source struct {
 // parse reads one YAML document. It returns nil for an empty document.
 func (s *source) parse(text []byte) (*yaml.Node, error) {
 	if s.bytes += len(text); s.bytes > userfile.Text {
-		return nil, fmt.Errorf("%s: it has more than %d MiB, with earlier modules (use smaller files)", s.file, userfile.Text>>20)
+		return nil, fmt.Errorf("%s: the file and the modules before it have more than %d MiB (use smaller files)", s.file, userfile.Text>>20)
 	}
 	var doc yaml.Node
 	if err := yaml.Unmarshal(text, &doc); err != nil {
@@ -60,7 +60,7 @@ func (s *source) checkSize(root *yaml.Node) error {
 		return s.values <= maxNodes && !slices.ContainsFunc(n.Content, func(child *yaml.Node) bool { return !fits(child) })
 	}
 	if !fits(root) {
-		return fmt.Errorf("%s: it has more than %d values, with those of its aliases and of earlier modules (use fewer)", s.file, maxNodes)
+		return fmt.Errorf("%s: the file, its aliases and the modules before it have more than %d values (use fewer)", s.file, maxNodes)
 	}
 	return nil
 }

@@ -133,7 +133,7 @@ gates:
 		t.Errorf("the directory has %v now (%v)", left, err)
 	}
 	again := written(t, "again.yaml", "gates:\n  - {name: open, objective: generator-memory, max: 1GB}\n")
-	if _, err := By(t.Context(), dir, []string{gates, again}); err == nil || !strings.Contains(err.Error(), `again.yaml:2: gates.open: another file has a gate "open" too`) {
+	if _, err := By(t.Context(), dir, []string{gates, again}); err == nil || !strings.Contains(err.Error(), `again.yaml:2: gates.open: another file also defines a gate "open"`) {
 		t.Errorf("two gates of one name: %v", err)
 	}
 	alike := written(t, "alike.yaml", "groups:\n  - {name: g, interval: 15s, rules: [{alert: open, expr: 'up == 0'}]}\n")

@@ -280,7 +280,7 @@ func readGates(s *scenario.Scenario, files []string) ([]gate.Compiled, error) {
 		errs = append(errs, err)
 		for _, g := range gates {
 			if names[g.Name] {
-				errs = append(errs, with.Errorf("gates."+g.Name, "give each gate a unique name", "another file has a gate %q too", g.Name))
+				errs = append(errs, with.Errorf("gates."+g.Name, "give each gate a unique name", "another file also defines a gate %q", g.Name))
 			}
 			about[g.Alert] = true
 		}

@@ -29,7 +29,7 @@ var imageForm = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._:/@-]*$`)
 func CheckImage(name string) error {
 	switch {
 	case name == "":
-		return errors.New("--image is missing (name one that has loadgen as its entry point)")
+		return errors.New("--image is missing (name an image that has loadgen as its entry point)")
 	case !imageForm.MatchString(name):
 		return fmt.Errorf("--image %q is not an image name (write it as registry.example.com/stormglass/loadgen:v1)", name)
 	}

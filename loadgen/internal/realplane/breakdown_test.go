@@ -112,7 +112,7 @@ func nested(t *testing.T, r result.Requests, metrics, audit result.Breakdown) {
 	// Upstream's calls to etcd; the histogram only has their sum.
 	calls := map[string]string{
 		"create": "create 1.00 times", "get": "get 1.00 times",
-		"update": "update 1.00 times", "patch": "update 1.00 times", "delete": "delete 1.00 times a request, get 1.00 times",
+		"update": "update 1.00 times", "patch": "update 1.00 times", "delete": "delete 1.00 times per request, get 1.00 times",
 	}[r.Verb]
 	if !others && !slices.ContainsFunc(audit.Parts, func(p result.BreakdownPart) bool {
 		return p.Name == result.PartEtcd && p.Seconds > 0 && strings.HasPrefix(p.Note, calls)

@@ -155,7 +155,7 @@ func abFigures(c result.AB) (figures []result.ABFigure, without []string) {
 		figures = append(figures, f)
 	}
 	if len(names) > 0 {
-		without = []string{"no data in any run: " + strings.Join(names, ", ")}
+		without = []string{"figures without data in any run: " + strings.Join(names, ", ")}
 	}
 	return figures, without
 }

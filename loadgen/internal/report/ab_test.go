@@ -90,7 +90,7 @@ func TestABWithoutData(t *testing.T) {
 		if n := strings.Count(b.String(), "rate"); n != 1 && name != "HTML" {
 			t.Errorf("%s: a figure that decides is shown %d times without data", name, n)
 		}
-		if !strings.Contains(b.String(), "no data in any run: p99") {
+		if !strings.Contains(b.String(), "figures without data in any run: p99") {
 			t.Errorf("%s: nothing about advice without data:\n%s", name, b.String())
 		}
 	}

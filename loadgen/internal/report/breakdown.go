@@ -43,10 +43,10 @@ type partText struct {
 
 func partTexts() map[string]partText {
 	return map[string]partText{
-		result.PartLag:       {"delay in the generator", "from the intended start until the generator began to handle the request", 0},
+		result.PartLag:       {"delay in the generator", "from the intended start until the generator began to process the request", 0},
 		result.PartConnect:   {"waiting for a connection", "until a connection, or a stream on it, was free", 6},
-		result.PartWire:      {"connection and wire", "the time that the client waited outside the API server's handlers: network, TLS, reading and writing at both ends", 2},
-		result.PartFilters:   {"authentication and authorization", "the API server's filters before its handler", 3},
+		result.PartWire:      {"connection and wire", "time outside the API server's handlers: network, TLS, reading and writing at both ends", 2},
+		result.PartFilters:   {"authentication and authorization", "the API server's request filters, which run before its handler", 3},
 		result.PartFairness:  {"priority and fairness", "waiting in the API server's queues", 4},
 		result.PartAdmission: {"admission", "admission plugins, webhooks and policies", 5},
 		result.PartEtcd:      {"etcd", "calls to etcd", 1},
@@ -164,13 +164,13 @@ func callText(verb, resource, variant, tenant string) string {
 
 // slowText describes the slow requests that the API server itself reported.
 func slowText(s result.SlowRequests) string {
-	text := fmt.Sprintf("%s took the API server over 500 ms, %s on average", plural(s.Count, "request"), chart.Format(scenario.Seconds, s.Mean))
+	text := fmt.Sprintf("the API server took over 500 ms for %s, %s on average", plural(s.Count, "request"), chart.Format(scenario.Seconds, s.Mean))
 	var layers []string
 	for _, name := range sortedKeys(s.Layers) {
 		layers = append(layers, terminal.Clean(name)+" "+chart.Format(scenario.Seconds, s.Layers[name]))
 	}
 	if len(layers) > 0 {
-		text += "; by layer, as the API server measured: " + strings.Join(layers, ", ")
+		text += "; by layer, as measured by the API server: " + strings.Join(layers, ", ")
 	}
 	return text
 }

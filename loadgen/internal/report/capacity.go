@@ -92,9 +92,9 @@ func capacityFacts(c result.Capacity) (lines []string) {
 		if b.FullWhenLight {
 			also = ", but also in the good trial at the lowest load"
 		}
-		lines = append(lines, fmt.Sprintf("likely bottleneck: %s, %s used in %d bad trials%s", useName(b.Use), chart.Format(scenario.Ratio, b.Share), b.Trials, also))
+		lines = append(lines, fmt.Sprintf("likely bottleneck: %s (%s used in %d bad trials%s)", useName(b.Use), chart.Format(scenario.Ratio, b.Share), b.Trials, also))
 	} else if len(c.GaveWay) > 0 {
-		lines = append(lines, "bottleneck unknown: in the bad trials, no resource was used to 80% or more")
+		lines = append(lines, "bottleneck unknown: no resource was used to 80% or more in the bad trials")
 	}
 	if i := busiest(c); i >= 0 {
 		lines = append(lines, "busiest at "+loadText(c, c.Trials[i].Load)+": "+coresOf(c.Trials[i]))

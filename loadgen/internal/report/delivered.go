@@ -17,7 +17,7 @@ func deliveryTable(phases []result.Phase) tableView {
 	t := tableView{
 		Caption: "Asked and done",
 		Head:    heads("Phase", "Load or action", "What", ">Asked", ">Done", ">Share", ">At least", "Limited by"),
-		Note:    "\"Asked\" counts watches, an action's requests or rounds, or requests whose answers were due by the end of the phase. If the share is below \"At least\", the run does not pass: it fails if the cluster was the limit. It cannot be judged if the limit was the generator, the machine or the asked rate.",
+		Note:    "Asked: watches to open, an action's requests or rounds, or a load's requests whose answers were due by the end of the phase. If the share is below the column At least, the column Limited by decides: the run fails if it is the cluster, and cannot be judged if it is the generator, the machine or the asked rate.",
 	}
 	for _, p := range phases {
 		for _, d := range p.Deliveries {
@@ -86,7 +86,7 @@ func (t *terminalWriter) delivered(r result.Result) {
 		t.line("")
 	}
 	if more := len(all) - len(shown); more > 0 {
-		t.line(fmt.Sprintf("  %s more loads and actions, which delivered what was asked, are listed in the report", chart.Count(more)))
+		t.line(fmt.Sprintf("  %s more loads and actions did everything that was asked; the report lists them", chart.Count(more)))
 	}
 }
 

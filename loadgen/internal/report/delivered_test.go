@@ -51,7 +51,7 @@ func TestManyDeliveriesAreCounted(t *testing.T) {
 		p := &r.Measurements.Phases[1]
 		p.Deliveries = append(p.Deliveries, result.Delivery{Name: fmt.Sprintf("load-%d", i), What: "requests", Asked: 10, Done: 10, AskedRate: 1, DoneRate: 1, Share: 1})
 	}
-	if got := summary(t, r, TerminalOptions{}); strings.Contains(got, "load-7") || !strings.Contains(got, "21 more loads and actions, which delivered what was asked") {
+	if got := summary(t, r, TerminalOptions{}); strings.Contains(got, "load-7") || !strings.Contains(got, "21 more loads and actions did everything that was asked") {
 		t.Errorf("in\n%s", got)
 	}
 }

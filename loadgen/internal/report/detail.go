@@ -31,7 +31,7 @@ func phaseTables(r result.Result) []tableView {
 	watches := tableView{
 		Caption: "Watches",
 		Head:    heads("Phase", "Load", "Resource", ">Open", ">Failed", ">Open p99", ">Expected", ">Delivered", ">Lost", ">Duplicated", ">Reordered", ">Delivery p50", ">p95", ">p99", ">p99.9", ">Max", ">Reconnects", ">Relists"),
-		Note:    "Delivery counts from a write's acknowledgement. Expected is acknowledged writes times the watches that had to see each.",
+		Note:    "Delivery time counts from a write's acknowledgement. Expected: one event for each acknowledged write and each watch that had to see it.",
 	}
 	for _, p := range phases {
 		overview.add(phaseRow(p)...)
@@ -157,8 +157,8 @@ func costTable(r result.Result) tableView {
 	g := r.Measurements.Generator
 	t := tableView{
 		Caption: "What it cost, over the whole run", Empty: "The components' own process metrics were not recorded.",
-		Head: heads("Process", ">CPU", ">Share", ">Memory, peak", ">Descriptors, peak"),
-		Note: fmt.Sprintf("The generator measured itself: %s CPU, %s memory, %s goroutines, GC pause p99 %s, timer lag p99 %s.",
+		Head: heads("Process", ">CPU", ">Share of all CPU", ">Memory, peak", ">Descriptors, peak"),
+		Note: fmt.Sprintf("The generator's own measurements: %s CPU, %s memory, %s goroutines, GC pause p99 %s, timer lag p99 %s.",
 			chart.Format(scenario.Seconds, g.CPUSeconds), chart.Format(scenario.Size, float64(g.MaxRSSBytes)), chart.Count(g.MaxGoroutines),
 			chart.Format(scenario.Seconds, g.GCPauseP99), chart.Format(scenario.Seconds, g.SchedulingLag.P99)),
 	}
@@ -203,7 +203,7 @@ func (t *terminalWriter) cost(r result.Result) {
 		return
 	}
 	tab := &table{align: "frrrr"}
-	tab.add(styled("head", "COST", "CPU", "share", "memory", "descriptors")...)
+	tab.add(styled("head", "COST", "CPU", "of all CPU", "memory", "descriptors")...)
 	for _, c := range r.Components {
 		tab.add(plain(costRow(c)...)...)
 	}

@@ -33,15 +33,15 @@ func diagnosisStyle(d result.Diagnosis) string {
 	return map[string]string{result.Healthy: "pass", result.Diagnosed: "fail", result.Unknown: "nodata", result.CannotTell: "nodata"}[d.Answer]
 }
 
-// comparedText names what a diagnosis compares with: another run, or a time without problems (the calm time).
+// comparedText names what a diagnosis compares with: another run, or a time without problems (the comparison period).
 func comparedText(d result.Diagnosis) string {
 	if d.Reference != "" {
 		return "the run in " + terminal.Clean(d.Reference)
 	}
 	if !d.Calm.To.After(d.Calm.From) {
-		return "no time without the problem"
+		return "no comparison period"
 	}
-	return "the calm time, " + spanText(d.Calm)
+	return spanText(d.Calm) + " (comparison period)"
 }
 
 // spanText returns a text such as "2026-11-25 14:00:00 to 14:05:00 UTC".
@@ -77,13 +77,13 @@ func withoutCause(d result.Diagnosis) string {
 	case result.Healthy:
 		return nothingMoved
 	case result.CannotTell:
-		return "no symptom was seen, and too little was recorded to call the cluster healthy"
+		return "no symptom was seen, but too little was recorded to say that the cluster is healthy"
 	}
 	return ""
 }
 
 // nothingMoved is the text for a run that did not pass although its diagnosis is healthy.
-const nothingMoved = "no cause and no symptom were found: no metric of the diagnosis changed"
+const nothingMoved = "no cause and no symptom were found: none of the checked metrics changed"
 
 func (t *terminalWriter) diagnosis(d result.Diagnosis) {
 	for _, c := range d.Causes {
@@ -92,7 +92,7 @@ func (t *terminalWriter) diagnosis(d result.Diagnosis) {
 	}
 	for _, c := range d.Limits {
 		t.line("")
-		c.Kind = "limit: " + c.Kind
+		c.Kind = "load or machine: " + c.Kind
 		t.cause(c, d.Under, "dim")
 	}
 	if len(d.Symptoms) > 0 {
@@ -115,7 +115,7 @@ func (t *terminalWriter) diagnosis(d result.Diagnosis) {
 		t.line("")
 	}
 	for _, exit := range d.Exits {
-		t.wrapped("exit without a fault: ", exit)
+		t.wrapped("ended without a fault: ", exit)
 	}
 	for _, c := range d.Nearest {
 		t.wrapped("nearest cause: ", c.Title+", "+c.Sentence)
@@ -184,7 +184,7 @@ func symptomText(e result.Evidence, under result.Span) string {
 }
 
 // machineText describes how much other work ran on the generator's machine, also in the time without problems: "other
-// programs used 1.04 of 2 processors (0.02 in the calm time)".
+// programs used 1.04 of 2 processors (0.02 in the comparison period)".
 func machineText(m *result.MachineUse) string {
 	if m == nil {
 		return ""
@@ -193,7 +193,7 @@ func machineText(m *result.MachineUse) string {
 		if c.Calm == nil {
 			return ""
 		}
-		return " (" + text(*c.Calm) + " in the calm time)"
+		return " (" + text(*c.Calm) + " in the comparison period)"
 	}
 	processors := func(v float64) string { return fmt.Sprintf("%.2f", v) }
 	percent := func(v float64) string { return fmt.Sprintf("%.0f%%", 100*v) }
@@ -276,7 +276,7 @@ func diagnosisSummary(b *strings.Builder, d *result.Diagnosis) {
 		fmt.Fprintf(b, "- machine: %s\n", machine)
 	}
 	for _, exit := range d.Exits {
-		fmt.Fprintf(b, "- exit without a fault: %s\n", markdown.Cell(terminal.Clean(exit)))
+		fmt.Fprintf(b, "- ended without a fault: %s\n", markdown.Cell(terminal.Clean(exit)))
 	}
 	for _, c := range d.Nearest {
 		fmt.Fprintf(b, "- nearest cause: %s\n", markdown.Cell(terminal.Clean(c.Title+", "+c.Sentence)))

@@ -32,7 +32,7 @@ func TestDiagnosisSaysWhatIsNotKnownAndTheFacts(t *testing.T) {
 	r := stormRun()
 	calm, waited := 0.02, 0.3
 	r.Diagnosis = &result.Diagnosis{
-		Answer: result.CannotTell, Doubts: []string{"the calm time of 4s is too short for 3 scrapes at intervals of 5s"},
+		Answer: result.CannotTell, Doubts: []string{"the comparison period of 4s is too short for 3 scrapes at intervals of 5s"},
 		Machine: &result.MachineUse{Processors: 2, Others: result.Compared{Calm: &calm, Under: 1.04}, DiskWait: &result.Compared{Under: waited}},
 		Exits:   []string{"kube-scheduler-0 exited \x1b\u202ewith code 1 at 14:00:01"},
 	}
@@ -44,7 +44,7 @@ func TestDiagnosisSaysWhatIsNotKnownAndTheFacts(t *testing.T) {
 	}
 	for what, text := range map[string]string{"Markdown": markdown.String(), "terminal": terminal.String(), "alone": alone.String(), "page": html.UnescapeString(render(t, r, nil))} {
 		text = strings.Join(strings.Fields(text), " ")
-		for _, want := range []string{"too short for 3 scrapes", "other programs used 1.04 of 2 processors (0.02 in the calm time)", "waited for disks in 30% of the time", "without a fault: kube-scheduler-0 exited with code 1 at 14:00:01"} {
+		for _, want := range []string{"too short for 3 scrapes", "other programs used 1.04 of 2 processors (0.02 in the comparison period)", "waited for disks in 30% of the time", "without a fault: kube-scheduler-0 exited with code 1 at 14:00:01"} {
 			if !strings.Contains(text, want) {
 				t.Errorf("%s has no %q:\n%s", what, want, text)
 			}

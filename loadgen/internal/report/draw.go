@@ -233,11 +233,11 @@ func (p *page) errorRateSection(slots []samples.Slot) (drawnSection, bool) {
 	}
 	add(errors, "No request failed.", chart.Subject{
 		Title: "Requests that failed", MovesWith: "any fault that affects requests",
-		Tells: "Failed and unsent requests by load: the time in which a fault caused errors. Each point is the worst second near it.",
+		Tells: "Failed and unsent requests by load. Each point shows the worst second near it.",
 	})
 	add(relists, "No watch broke, and none had to list again.", chart.Subject{
 		Title: "Relists and broken watches", MovesWith: "API server killed or restarted, partition",
-		Tells: "The lists that all watchers request at once when an API server comes back, and the watches that broke. Each point is the worst second near it.",
+		Tells: "Watches that broke, and lists that watchers request when an API server comes back. Each point shows the worst second near it.",
 	})
 	return d, len(slots) > 0
 }

@@ -253,7 +253,7 @@ func TestWriteReplacesWholeFiles(t *testing.T) {
 	if err := errors.Join(os.Remove(inPlace), os.MkdirAll(filepath.Join(inPlace, "full"), 0o700)); err != nil {
 		t.Fatal(err)
 	}
-	want := "write " + inPlace + ": file exists; the existing file does not belong to this verdict (make the directory writable, and remove anything at this path that is not a file)"
+	want := "write " + inPlace + ": file exists; the existing file is from an earlier verdict (make the directory writable, and remove anything at this path that is not a file)"
 	if err := Write(context.Background(), dir, r, nil, nil, text, nil); err == nil || err.Error() != want {
 		t.Errorf("a directory in place of a file: %v, want %s", err, want)
 	}

@@ -66,8 +66,8 @@ func loadRecoveryTable(rec result.Recovery) tableView {
 	t := tableView{
 		Caption: "Effects on the loads",
 		Head:    heads("Fault", "Load", ">Outside its bound", "By", ">From", ">Until", ">First success", ">After the end", ">Back inside", ">Failed", ">Unsent", ">Slowest", "Note"),
-		Note: fmt.Sprintf("Outside its bound: from the first to the last tenth of a second in which a request failed, was not sent or took longer than the load's bound; the column By lists which of these happened. "+
-			"From, Until and First success count from the start of the fault. After the end is the time of the first success counted from the end of the fault; it is negative if the success came before the end. Back inside is the time from the end of the fault until the load was inside its bound and stayed there for %s. docs/reference/recovery.md has the definitions.",
+		Note: fmt.Sprintf("Outside its bound: the time from the first to the last request that failed, was not sent or took longer than the load's bound; By lists which of these happened. "+
+			"From, Until and First success count from the start of the fault. After the end: the first success, counted from the end of the fault (negative: before the end). Back inside: from the end of the fault until the load was inside its bound and stayed there for %s. docs/reference/recovery.md has the definitions.",
 			chart.Format(scenario.Seconds, rec.StretchSeconds)),
 	}
 	for _, f := range rec.Faults {
@@ -150,7 +150,7 @@ func faultTable(rec result.Recovery, axis chart.Grid) tableView {
 	t := tableView{
 		Caption: "Faults",
 		Head:    heads("Fault", "Phase", ">Began", ">Lasted", ">Relists", ">At most in 1 s", ">Last relist", ">Breaks", ">Lease failover", ">etcd failover"),
-		Note:    "Relists and broken watches of the loads and nodes, until 30 s after the fault's end. A failover is the time from the fault's effect on the old leader until a new leader was seen.",
+		Note:    "Relists and broken watches of the loads and nodes, until 30 s after the fault's end. Failover: from the fault's effect on the old leader until a new leader was seen.",
 	}
 	for _, f := range rec.Faults {
 		lasted := "not undone"
@@ -207,7 +207,7 @@ func signalTable(signals []result.Signal) tableView {
 	t := tableView{
 		Caption: "Signals",
 		Head:    heads("Signal", ">Moved by", ">Steady", ">Noise", ">Under the fault", ">At the end", "Returned", "Note"),
-		Note:    "Moved by: the distance of the metric from its steady mean, as a multiple of its noise, in the third of the samples that is farthest away. Returned: whether the last third of the samples after the fault is near the steady mean again.",
+		Note:    "Moved by: how far the metric was from its steady mean, as a multiple of its noise, in the third of the samples that is farthest away. Returned: whether the last third of the samples after the fault is near the steady mean again.",
 	}
 	for _, s := range signals {
 		if s.Moved == nil {
@@ -322,7 +322,7 @@ func (p *page) layTracks(rec *result.Recovery) {
 	if rec == nil {
 		return
 	}
-	faults := chart.Track{Name: chart.FaultsTrack, Tells: "From the start to the end of each fault. A line marks a fault without a length."}
+	faults := chart.Track{Name: chart.FaultsTrack, Tells: "From the start to the end of each fault. A fault without a length is a line."}
 	for _, f := range rec.Faults {
 		end := p.Grid.End()
 		if f.End != nil {
@@ -336,7 +336,7 @@ func (p *page) layTracks(rec *result.Recovery) {
 		i := slices.IndexFunc(all, func(t chart.Track) bool { return t.Name == leadTitle(h.Of) })
 		if i < 0 {
 			i = len(all)
-			all = append(all, chart.Track{Name: leadTitle(h.Of), Tells: "The bar is the time without a leader; it ends when the new leader was seen."})
+			all = append(all, chart.Track{Name: leadTitle(h.Of), Tells: "The time without a leader, until the new leader was seen."})
 		}
 		from, took := h.At, "no known loss"
 		if h.Lost != nil {

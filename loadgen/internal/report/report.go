@@ -53,7 +53,7 @@ func Write(ctx context.Context, dir string, r result.Result, timeline []result.E
 		if err := writeAtomic(path, f.write); err != nil {
 			stays := ""
 			if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				stays = "; the existing file does not belong to this verdict"
+				stays = "; the existing file is from an earlier verdict"
 			}
 			errs = append(errs, fmt.Errorf("write %s: %w%s (make the directory writable, and remove anything at this path that is not a file)", path, userfile.Cause(err), stays))
 		}

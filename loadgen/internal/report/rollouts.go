@@ -71,11 +71,11 @@ func rolloutName(r result.Rollout) string {
 // rolloutTable returns a table that shows, for each rollout, when the objects reached each hop.
 func rolloutTable(all []rolled) tableView {
 	t := tableView{
-		Caption: "Hop by hop", Merged: 2,
-		Head: heads("Phase", "Rollout", "Hop", ">Objects", ">First", ">Last", ">Added"),
-		Note: "A hop is a step of a rollout. First and Last are the times at which watches saw its first and its last object, counted from just before the change was sent. " +
-			"Hops: the API's answer, the ReplicaSet created or scaled, pod created, bound to a node, Ready, ready in an EndpointSlice. " +
-			"Added is the time from the last object of the previous hop to the last object of this hop: the largest values show where the time went.",
+		Caption: "Step by step", Merged: 2,
+		Head: heads("Phase", "Rollout", "Step", ">Objects", ">First", ">Last", ">Added"),
+		Note: "First and Last: when watches saw the first and the last object of this step, counted from just before the change was sent. " +
+			"Steps: the API's answer, the ReplicaSet created or scaled, pod created, bound to a node, Ready, ready in an EndpointSlice. " +
+			"Added: from the last object of the previous step to the last object of this step. The largest values show where the time went.",
 	}
 	for _, r := range all {
 		for i, added := range addedBy(r.Hops) {

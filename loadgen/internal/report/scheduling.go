@@ -32,7 +32,7 @@ func pointTable(all []result.Scheduling) tableView {
 	t := tableView{
 		Caption: "By extension point", Merged: 2,
 		Head: heads("Phase", ">Attempts", "Extension point", ">Runs", ">Mean", ">p99", ">All runs", ">Per attempt"),
-		Note: "All runs is the total time of an extension point; per attempt is this time divided by the number of attempts to place a pod. PostFilter is preemption. The extension points of a binding, from PreBind on, run during the attempt of the next pod.",
+		Note: "All runs: the total time of an extension point. Per attempt: this time divided by the number of attempts to place a pod. PostFilter is preemption. PreBind and later extension points run during the attempt of the next pod.",
 	}
 	for _, s := range all {
 		phase, attempts := terminal.Clean(s.Phase), chart.Count(s.Attempts)
@@ -51,7 +51,7 @@ func pluginTable(all []result.Scheduling) tableView {
 	t := tableView{
 		Caption: "By plugin", Merged: 1, Empty: "No scheduling cycle was measured.",
 		Head: heads("Phase", "Plugin", "Extension point", ">Executions", ">Measured", ">Mean", ">All, estimated", ">Share"),
-		Note: "The column \"All, estimated\" is the measured mean times the number of executions; it is uncertain if few were measured. The scheduler measures plugins in a tenth of its cycles, at most 1,000 executions a second. Filter and Score are executed once for each node, on several goroutines: their sum may be longer than the phase.",
+		Note: "All, estimated: the measured mean multiplied by the number of executions; it is uncertain if few executions were measured. The scheduler measures plugins in a tenth of its cycles, at most 1,000 executions a second. Filter and Score are executed once for each node, on several goroutines: their sum may be longer than the phase.",
 	}
 	for _, s := range all {
 		whole := 0.0

@@ -68,14 +68,14 @@ func TestSummaryWithoutReportIsComplete(t *testing.T) {
 	r := stormRun()
 	r.Gates = []result.Gate{
 		{Name: "blind", Objective: "wal-fsync", Op: "<=", Unit: "seconds", Verdict: result.NoData, Detail: long, Over: []string{"storm"}},
-		{Name: "page", Objective: "alert", Op: "<=", Unit: "count", Value: &fired, Verdict: result.Fail, Detail: "page: fired 73 s into storm, for 15 s: etcd-1", Over: []string{"storm"}},
+		{Name: "page", Objective: "alert", Op: "<=", Unit: "count", Value: &fired, Verdict: result.Fail, Detail: "page: fired 73 s after the start of storm, for 15 s: etcd-1", Over: []string{"storm"}},
 	}
 	for _, name := range []string{"one", "two", "three"} {
 		r.Gates = append(r.Gates, result.Gate{Name: strings.Repeat(name+"-and-more-", 4), Objective: "alert", Op: "<=", Unit: "count", Value: new(float64), Verdict: result.Pass})
 		r.Gates = append(r.Gates, result.Gate{Name: name, Objective: "alert", Op: "<=", Unit: "count", Value: new(float64), Verdict: result.Pass})
 	}
 	got := summary(t, r, TerminalOptions{})
-	for _, want := range []string{"and this is it", "\n         fired 73 s into storm, for 15 s: etcd-1\n", r.Gates[2].Name + " ", r.Gates[6].Name + " "} {
+	for _, want := range []string{"and this is it", "\n         fired 73 s after the start of storm, for 15 s: etcd-1\n", r.Gates[2].Name + " ", r.Gates[6].Name + " "} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is not in\n%s", want, got)
 		}
@@ -167,7 +167,7 @@ func TestDeliveriesAreOfOneSetOfWatches(t *testing.T) {
 func TestFailedAlertTellsHowFarItLooksBack(t *testing.T) {
 	r := floodRun()
 	r.Gates[0] = gate("disk", "alert", result.Fail, ptr(1), "<=", 0, "count", "settle")
-	r.Gates[0].Detail = "EtcdWALFsyncSlow: fired 34.6 s into settle, and still did at the end of the run, 642 ms later: WAL fsync of etcd-0 is slow (fired at 03:01:43; its rules look back 3m0s, to 02:58:43, in flood)"
+	r.Gates[0].Detail = "EtcdWALFsyncSlow: fired 34.6 s after the start of settle, and was still firing at the end of the run, 642 ms later: WAL fsync of etcd-0 is slow (fired at 03:01:43; its rules look back 3m0s, to 02:58:43, in flood)"
 	got := strings.Join(strings.Fields(summary(t, r, TerminalOptions{Width: 100, Dir: "runs/x"})), " ")
 	if !strings.Contains(got, "look back 3m0s, to 02:58:43, in flood") {
 		t.Errorf("it is cut off:\n%s", got)

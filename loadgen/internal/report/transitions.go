@@ -15,8 +15,8 @@ func transitionTable(phases []result.Phase) tableView {
 	t := tableView{
 		Caption: "Transitions",
 		Head:    heads("Phase", "Transition", "Objects", "From", "To", ">Began", ">Open", ">Gone", ">p50", ">p90", ">p95", ">p99", ">p99.9", ">Max", ">External p99"),
-		Note: "The time from one state to another, as seen by a watch, for objects that reached the first state in the phase. Open objects had not reached the second state at the end of the run, and " +
-			"count as longer than all others. Gone objects were deleted before they reached the second state. External is the latency without stalls of the generator.",
+		Note: "The time from one state to another, as seen by a watch, for objects that reached the first state in the phase. Open: objects that had not reached the second state at the end of the run; " +
+			"their time counts as longer than all others. Gone: objects that were deleted before they reached the second state. External is the latency without stalls of the generator.",
 	}
 	for _, p := range phases {
 		for _, x := range p.Transitions {

@@ -16,7 +16,7 @@ func workersTable(all []result.Worker) tableView {
 		Caption: "Workers",
 		Head: heads("Worker", "Process", ">Nodes", ">Sent", ">Watches", ">Delivered", ">Lag p99", ">CPU", ">Memory, peak", ">Descriptors, peak", ">Timer lag p99",
 			">Clock", "Lost"),
-		Note: "Each worker has its share of the nodes, arrivals and watches. Lag is the time from the intended start of a request until the generator began to handle it, for the worst load. Clock is the offset of the worker's clock from the coordinator's clock, with its maximum error.",
+		Note: "Each worker has its share of the nodes, arrivals and watches. Lag: from the intended start of a request until the generator began to process it, for the load with the largest lag. Clock: offset of the worker's clock from the coordinator's, with the maximum error of this measurement.",
 	}
 	for _, w := range all {
 		g := w.Generator

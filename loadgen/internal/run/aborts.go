@@ -201,7 +201,7 @@ func (a *aborts) trip(why string, end context.CancelCauseFunc) {
 			a.halt()
 		}
 		end(abortError(why))
-		a.step("ending early: %s", why)
+		a.step("ending the run early: %s", why)
 		a.event(time.Now(), result.EventNote, "ended early", why)
 	})
 }

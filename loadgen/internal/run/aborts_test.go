@@ -57,9 +57,9 @@ func TestConditionsWithoutDataAreTold(t *testing.T) {
 	}
 	a := r.phases.aborts
 	a.note(a.stops[0], "")
-	a.note(a.stops[0], "the expression gives no value") // later on
-	a.note(a.stops[1], "the expression gives no value")
-	if got, want := strings.Join(a.blind(), "\n"), "abortOn: expr max(no_such_metric) never had data: the expression gives no value"; got != want {
+	a.note(a.stops[0], "the expression returns no value") // later on
+	a.note(a.stops[1], "the expression returns no value")
+	if got, want := strings.Join(a.blind(), "\n"), "abortOn: expr max(no_such_metric) never had data: the expression returns no value"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

@@ -60,7 +60,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		err  error
 		want string
 	}{
-		"credentials":     {exitcode.Environmentf("phase p: %w", apierrors.NewUnauthorized("")), "renew those in your kubeconfig"},
+		"credentials":     {exitcode.Environmentf("phase p: %w", apierrors.NewUnauthorized("")), "renew them in your kubeconfig"},
 		"a deadline":      {exitcode.Environmentf("not all of 3 nodes were seen Ready: %w", context.DeadlineExceeded), "is the API server overloaded or the machine busy?"},
 		"a limiter":       {errors.New("client rate limiter Wait returned an error: rate: Wait(n=1) would exceed context deadline"), "is the API server overloaded"},
 		"nothing listens": {errors.New("dial tcp 127.0.0.1:1: connect: connection refused"), "check that the component is running"},

@@ -266,7 +266,7 @@ func TestLostFaultIsReported(t *testing.T) {
 	s.Lost = "cannot apply the fault to the new process of etcd-0: no agent"
 	f.fault(s)
 	f.fault(s)
-	want := []string{"fault 3 (slowFsync) was not in force on all its components until its end: cannot apply the fault to the new process of etcd-0: no agent"}
+	want := []string{"fault 3 (slowFsync) ended too early on some of its components: cannot apply the fault to the new process of etcd-0: no agent"}
 	if !slices.Equal(f.lost, want) {
 		t.Errorf("lost %q, want %q", f.lost, want)
 	}

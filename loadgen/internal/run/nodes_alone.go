@@ -104,7 +104,7 @@ func (n *nodes) show(ctx context.Context, t *target, c console) error {
 	}
 	c.step("%d nodes Ready after %s; Ctrl-C ends them", n.spec.Count, time.Since(began).Round(time.Millisecond))
 	if len(t.Taints()) > 0 {
-		c.step("the nodes are tainted; a pod is scheduled to them only with this in its spec:")
+		c.step("the nodes are tainted; a pod is scheduled to them only if its spec contains:")
 		for _, line := range t.Placement() {
 			c.step("  %s", line)
 		}

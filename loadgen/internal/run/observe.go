@@ -175,7 +175,7 @@ type presentLog struct {
 }
 
 // take logs the diagnosis d, or err if there is no diagnosis, unless the line equals the previous one. It passes d to live
-// even if there was no data: the calm time (the time that live compares with) may be the time without data, and live must
+// even if there was no data: the comparison period may be the time without data, and live must
 // then choose another one.
 func (p *presentLog) take(o diagnosis.Options, d result.Diagnosis, err error) {
 	noData := exitcode.Of(err) == exitcode.NoData
@@ -192,7 +192,7 @@ func (p *presentLog) take(o diagnosis.Options, d result.Diagnosis, err error) {
 	}
 	p.told = now
 	if err != nil {
-		p.log("diagnosis: none: %s", now)
+		p.log("no diagnosis: %s", now)
 		return
 	}
 	if len(d.Causes) == 0 {
@@ -205,7 +205,7 @@ func (p *presentLog) take(o diagnosis.Options, d result.Diagnosis, err error) {
 		p.log("diagnosis: %s: %s", c.Title, c.Sentence)
 	}
 	for _, c := range d.Limits {
-		p.log("diagnosis: limit: %s: %s", c.Title, c.Sentence)
+		p.log("diagnosis: load or machine: %s: %s", c.Title, c.Sentence)
 	}
 }
 

@@ -148,8 +148,8 @@ func TestObserveRefused(t *testing.T) {
 	}
 }
 
-// The reason why there is no diagnosis is logged once, and no later diagnosis is compared with a calm time that has lost its data.
-// Until enough is recorded nothing is logged.
+// The reason why there is no diagnosis is logged once, and no later diagnosis is compared with a comparison period that has
+// lost its data. Until enough is recorded nothing is logged.
 func TestObserverForgetsACalmTimeWithoutData(t *testing.T) {
 	start := time.Date(2026, 11, 25, 14, 0, 0, 0, time.UTC)
 	var logged []string
@@ -161,7 +161,7 @@ func TestObserverForgetsACalmTimeWithoutData(t *testing.T) {
 		after  time.Duration
 		causes []result.Cause
 		err    error
-		kept   bool // the calm time that it is compared with
+		kept   bool // the comparison period that it is compared with
 	}{
 		{time.Minute, nil, diagnosis.Nothing, false},
 		{time.Hour, hang, nil, false},
@@ -181,7 +181,7 @@ func TestObserverForgetsACalmTimeWithoutData(t *testing.T) {
 		p.take(o, d, c.err)
 	}
 	want := []string{
-		"diagnosis: a process hangs: etcd-0: scrapes hang", "diagnosis: none: query timed out", "diagnosis: none: " + diagnosis.Nothing.Error(),
+		"diagnosis: a process hangs: etcd-0: scrapes hang", "no diagnosis: query timed out", "no diagnosis: " + diagnosis.Nothing.Error(),
 		"diagnosis: a process hangs: etcd-0: scrapes hang",
 	}
 	if !slices.Equal(logged, want) {

@@ -128,7 +128,7 @@ func (f *follower) fault(s control.FaultStatus) {
 	record(s.Active, result.EventFaultBegin, faultLine(s))
 	if key := s.ID + " lost"; s.Lost != "" && !f.told[key] {
 		f.told[key] = true
-		what := fmt.Sprintf("fault %s (%s) was not in force on all its components until its end: %s", s.ID, s.Kind, s.Lost)
+		what := fmt.Sprintf("fault %s (%s) ended too early on some of its components: %s", s.ID, s.Kind, s.Lost)
 		f.lost = append(f.lost, what)
 		f.event(time.Now(), result.EventNote, "fault lost", what)
 		f.step("%s", what)

@@ -119,7 +119,7 @@ func TestNoTeardownOfALostTarget(t *testing.T) {
 	r.target.lose(fmt.Errorf("the plane has ended"))
 	r.info.Failure = "the plane has ended"
 	r.tearDown()
-	if len(api.deleted) != 0 || len(r.info.Warnings) != 1 || r.info.Warnings[0] != "teardown skipped: the control plane or cluster can no longer be reached" {
+	if len(api.deleted) != 0 || len(r.info.Warnings) != 1 || r.info.Warnings[0] != "teardown was skipped, because the control plane or cluster can no longer be reached" {
 		t.Errorf("deleted %q, warnings %q", api.deleted, r.info.Warnings)
 	}
 }

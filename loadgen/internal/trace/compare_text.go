@@ -16,7 +16,7 @@ const mostGroups = 20
 func (c Comparison) WriteText(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "requests    %d in the trace, %d in the recording of its replay (and %d other requests)\n", c.Requests, c.Replayed, c.Setup)
-	fmt.Fprintf(&b, "rate        differs by at most %.2f%%, by verb, resource and actor\n", 100*c.RateError)
+	fmt.Fprintf(&b, "rate        differs by at most %.2f%% for each verb, resource and actor\n", 100*c.RateError)
 	fmt.Fprintf(&b, "dispersion  %.3g in the trace, %.3g in the recording, a difference of %.2f%%\n\n", c.Dispersion, c.ReplayedDispersion, 100*c.DispersionError)
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "difference\ttrace\treplay\tverb\tresource\tactor")

@@ -62,7 +62,7 @@ type hopCollector struct{ rollouts func() []result.Rollout }
 
 func hopDesc() *prometheus.Desc {
 	return prometheus.NewDesc("stormglass_workload_rollout_hop_seconds",
-		"Time from the last change of a workload until the first and the last of its objects reached a hop, such as the binding of pods.",
+		"Time from the last change of a workload until the first and the last of its objects reached a step of the rollout, such as the binding of pods.",
 		[]string{"deployment", "hop", "piece"}, nil)
 }
 

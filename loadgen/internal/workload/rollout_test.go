@@ -156,7 +156,7 @@ func TestHopsAreMetricsOfTheLastRollout(t *testing.T) {
 	if err := registry.Register(hopCollector{s.lastRollouts}); err != nil {
 		t.Fatal(err)
 	}
-	want := `# HELP stormglass_workload_rollout_hop_seconds Time from the last change of a workload until the first and the last of its objects reached a hop, such as the binding of pods.
+	want := `# HELP stormglass_workload_rollout_hop_seconds Time from the last change of a workload until the first and the last of its objects reached a step of the rollout, such as the binding of pods.
 # TYPE stormglass_workload_rollout_hop_seconds gauge
 stormglass_workload_rollout_hop_seconds{deployment="web",hop="api write",piece="first"} 1
 stormglass_workload_rollout_hop_seconds{deployment="web",hop="api write",piece="last"} 1

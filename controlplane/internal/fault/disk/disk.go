@@ -79,7 +79,7 @@ func (o *Options) complete() error {
 	}
 	// Divide instead of multiplying, because the product may not fit in 64 bits.
 	if uint64(o.Size) > free/2/uint64(o.Writers) {
-		return fmt.Errorf("disk neighbour: %d writers of %d bytes in %s need twice that much free space, but only %d bytes are free", o.Writers, o.Size, o.Dir, free)
+		return fmt.Errorf("disk neighbour: %d writers of %d bytes each in %s need free space for twice their total size, but only %d bytes are free", o.Writers, o.Size, o.Dir, free)
 	}
 	return nil
 }
@@ -241,7 +241,7 @@ func otherFileSystem(dir string, candidates []candidate) (string, error) {
 		}
 		lacks = append(lacks, fmt.Sprintf("%s: %v", c.name, why))
 	}
-	return "", fmt.Errorf("no writable file system on another device than %s (%s)", dir, strings.Join(lacks, "; "))
+	return "", fmt.Errorf("no writable file system was found on another device than the device of %s (%s)", dir, strings.Join(lacks, "; "))
 }
 
 func (c candidate) check(own uint64) error {

@@ -87,7 +87,7 @@ func install(filter []unix.SockFilter, flags uintptr) (listener int, err error) 
 		case errno == unix.EBUSY:
 			return -1, errors.New("another seccomp filter with a listener is installed, as in some container sandboxes; the kernel allows only one")
 		case errno == unix.ESRCH: // TSYNC failed; without TSYNC_ESRCH the kernel would return a thread's ID
-			return -1, errors.New("one thread of this process has a seccomp filter that other threads do not have, so the kernel cannot add a filter to all threads")
+			return -1, errors.New("the threads of this process have different seccomp filters, so the kernel cannot add a filter to all of them")
 		case errno == unix.ENOSYS || errno == unix.EINVAL:
 			return -1, fmt.Errorf("the kernel does not support seccomp user notification, which requires Linux 5.7 or later: %w", errno)
 		default:

@@ -36,7 +36,7 @@ func filterOneThread() error {
 func TestThreadWithOwnSeccompFilterIsReported(t *testing.T) {
 	c := startChild(t, filteredEnv+"=1")
 	err := c.agent.Set(t.Context(), fsync.Delay{Delay: time.Millisecond})
-	if err == nil || !strings.Contains(err.Error(), "one thread of this process has a seccomp filter that other threads do not have") {
+	if err == nil || !strings.Contains(err.Error(), "the threads of this process have different seccomp filters") {
 		t.Errorf("%v", err)
 	}
 }

@@ -22,7 +22,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end -}}
 
 {{- define "stormglass.image" -}}
-{{- required "image: name one that has loadgen as its entry point, as registry.example.com/stormglass/loadgen:v1" .Values.image -}}
+{{- required "image: name an image that has loadgen as its entry point, for example registry.example.com/stormglass/loadgen:v1" .Values.image -}}
 {{- end -}}
 
 {{/* Refuses values that contradict each other. */}}

@@ -10,7 +10,7 @@ import (
 // Errors of a connection that accepts no more streams. The caller may send the request on another connection.
 var (
 	ErrClosed = errors.New("connection closed")
-	ErrGoAway = errors.New("server is closing the connection (GOAWAY)")
+	ErrGoAway = errors.New("the server is closing the connection (GOAWAY)")
 )
 
 // ErrNoHTTP2 means that the server accepts TLS connections but does not offer HTTP/2.
@@ -21,10 +21,10 @@ var ErrNoHTTP2 = errors.New("does not offer HTTP/2")
 var ErrBusy = errors.New("no free stream")
 
 // errNoPong means that the server did not answer a PING in time, see Options.Ping.
-var errNoPong = errors.New("no answer to a PING for 15 s")
+var errNoPong = errors.New("the server did not answer a PING for 15 s")
 
 // ErrTruncated means that an answer ended with fewer bytes than its content-length.
-var ErrTruncated = errors.New("answer ended before its content-length")
+var ErrTruncated = errors.New("the answer ended before its content-length")
 
 // DialError means that a connection could not be established. If the server refused the connection, it wraps
 // syscall.ECONNREFUSED.

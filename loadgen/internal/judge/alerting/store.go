@@ -90,7 +90,7 @@ func (a appender) Append(_ storage.SeriesRef, l labels.Labels, t int64, v float6
 }
 
 func (appender) AppendHistogram(storage.SeriesRef, labels.Labels, int64, *histogram.Histogram, *histogram.FloatHistogram) (storage.SeriesRef, error) {
-	return 0, errors.New("rules over a run's archive record plain numbers only")
+	return 0, errors.New("rules that are evaluated over a run's archive can record only plain numbers")
 }
 
 func (appender) Commit() error                     { return nil }

@@ -113,7 +113,7 @@ func (s *archived) whyNoSeriesFits(selector []*labels.Matcher) string {
 	case len(JobsOf(selector)) > 0:
 		return strings.Join(JobsOf(selector), ", ") + " was not scraped"
 	default:
-		return fmt.Sprintf("nothing with %s was scraped", jobs[0])
+		return fmt.Sprintf("no scraped target has %s", jobs[0])
 	}
 	metric := MetricOf(selector)
 	if metric == "" || len(s.instances(selector...)) > 0 {

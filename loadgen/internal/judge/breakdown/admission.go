@@ -214,7 +214,7 @@ func (w window) queues(b *row, c call, all total, perRequest float64) {
 	if !known && w.recorded(famSLI) {
 		both := min(o.seconds, o.webhooks.most+o.fairness.most) - waited - webhooks
 		b.part(result.PartAdmissionOrFairness, both*perRequest, ofCall, famRequest+" less "+famSLI, fmt.Sprintf(
-			"the two shares are not known: in total, priority and fairness took %s, webhooks %s", between(o.fairness, perRequest), between(o.webhooks, perRequest)))
+			"the two shares are not known separately: in total, priority and fairness took %s, webhooks %s", between(o.fairness, perRequest), between(o.webhooks, perRequest)))
 	}
 	if c.operation != "" {
 		w.admission(b, c, all, perRequest, webhooks, o.asked, tolerance)
@@ -241,7 +241,7 @@ func (w window) admission(b *row, c call, all total, perRequest, webhooks float6
 	if webhooks > 0 {
 		note = join(note, fmt.Sprintf("webhooks included: %.3g ms", webhooks*perRequest*1e3))
 	} else if asked {
-		note = join(note, "webhooks were called, but it is not certain that any of their time belongs to these requests")
+		note = join(note, "webhooks were called, but possibly not for these requests")
 	}
 	seconds := plugins.least
 	switch {
@@ -255,7 +255,7 @@ func (w window) admission(b *row, c call, all total, perRequest, webhooks float6
 		p := &b.Parts[len(b.Parts)-1]
 		most := (webhooks + plugins.most) * perRequest
 		p.Most = &most
-		p.Note = join(p.Note, fmt.Sprintf("plugins and policies took up to %.3g ms more; metrics cannot tell whether these requests or requests for other resources took it", (plugins.most-seconds)*perRequest*1e3))
+		p.Note = join(p.Note, fmt.Sprintf("plugins and policies took up to %.3g ms more, for these requests or for other resources (metrics cannot tell)", (plugins.most-seconds)*perRequest*1e3))
 	}
 }
 

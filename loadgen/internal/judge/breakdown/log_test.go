@@ -209,7 +209,7 @@ func TestAuditOfVariants(t *testing.T) {
 		if rows[i].Variant != want || rows[i].ServerSource != "audit" {
 			t.Errorf("variant %q from %q, want %q from the audit log", rows[i].Variant, rows[i].ServerSource, want)
 		}
-		if !strings.HasPrefix(rows[i].Warnings[0], "the audit log's figures cover 2 loads or variants together") {
+		if !strings.HasPrefix(rows[i].Warnings[0], "the audit log cannot separate 2 loads or variants, so its figures cover all of them") {
 			t.Errorf("it warns %q", rows[i].Warnings)
 		}
 	}

@@ -58,7 +58,7 @@ func (w window) etcd(b *row, c call, perRequest float64) {
 			continue
 		}
 		seconds += mine * t.mean()
-		used = append(used, fmt.Sprintf("%s %.2f times a request", operation, mine))
+		used = append(used, fmt.Sprintf("%s %.2f times per request", operation, mine))
 		for v := range given {
 			if v != c.verb && !slices.Contains(with, v) {
 				with = append(with, v)

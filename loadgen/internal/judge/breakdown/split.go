@@ -75,7 +75,7 @@ func (b *row) part(name string, seconds float64, of, source, note string) {
 	if seconds < noticeable {
 		switch name {
 		case result.PartWire:
-			b.warn("the wire time is negative and shown as 0: the server's mean includes slower requests than these, or its handlers continued after the answer")
+			b.warn("the computed wire time is negative and shown as 0: the server's mean includes slower requests, or its handlers continued after the answer")
 		default:
 			b.warn("the time of %s is negative and shown as 0: clocks or counters were not read at the same time", name)
 		}
@@ -202,7 +202,7 @@ func (w window) audited(b *row, r result.Requests, c call) (mean, perRequest flo
 			continue
 		}
 		if o.Verb != r.Verb {
-			b.warn("the audit log cannot tell %s from %s, so it is not used", r.Verb, o.Verb)
+			b.warn("the audit log cannot separate %s from %s, so it is not used", r.Verb, o.Verb)
 			return 0, 0, false
 		}
 		ours += max(answered(o), o.Pages)
@@ -217,7 +217,7 @@ func (w window) audited(b *row, r result.Requests, c call) (mean, perRequest flo
 		b.warn("the audit log has %d requests, but loadgen received %d answers", class.Server.Count, ours)
 	}
 	if rows > 1 {
-		b.warn("the audit log's figures cover %d loads or variants together", rows)
+		b.warn("the audit log cannot separate %d loads or variants, so its figures cover all of them", rows)
 	}
 	b.ServerP99, b.ServerSource, b.Slow = &class.Server.P99, "audit", class.Slow
 	return class.Server.Mean, perSent(r, max(answered(r), r.Pages)), true
@@ -255,7 +255,7 @@ func (w window) refusal(b *row, c call, all total) string {
 		b.warn("the API servers counted %.0f of loadgen's %d requests", all.count, ours)
 	}
 	if rows > 1 {
-		b.warn("the server's means cover %d loads, variants or tenants, because metrics cannot tell them apart", rows)
+		b.warn("the server's means cover %d loads, variants or tenants together, because metrics cannot separate them", rows)
 	}
 	return ""
 }
@@ -286,7 +286,7 @@ func perSent(r result.Requests, at int64) float64 {
 
 func wireNote(r result.Requests) string {
 	if lost := r.Latency.Count - handled(r); lost > 0 {
-		return fmt.Sprintf("it includes the whole time of %d requests that ended before any handler (refused, reset, 401, 403, 429)", lost)
+		return fmt.Sprintf("it includes the whole time of %d requests that did not reach a handler (refused, reset, 401, 403, 429)", lost)
 	}
 	if r.Connect.Count == 0 {
 		return "it includes the wait for a connection"

@@ -69,7 +69,7 @@ func TestOthersRequests(t *testing.T) {
 		"few": {5, 10, []string{"lag 1", "connect 0", "wire 2", "filters 0.2857", "fairness 1.905", "admission 0.4762", "etcd 3.81", "unexplained 3.524"},
 			[]string{"the server's mean times include requests of other clients: 4.8% of the requests"}},
 		"few and slow": {10, 100, []string{"lag 1", "connect 0", "wire 0", "filters 0.2727", "fairness 1.818", "admission 0.4545", "etcd 3.636", "unexplained 5.818"},
-			[]string{"9.1% of the requests", "the wire time is negative and shown as 0: the server's mean includes slower requests than these"}},
+			[]string{"9.1% of the requests", "the computed wire time is negative and shown as 0: the server's mean includes slower requests, or"}},
 		"as many as ours": {100, 10, []string{"lag 1", "connect 0", "unexplained 12"},
 			[]string{"not split: only 50% of 200 such requests came from loadgen"}},
 	} {
@@ -159,7 +159,7 @@ func TestRefusedRequests(t *testing.T) {
 	r := l.split(nil, l.phase("p", func() { l.busy(100) }, ours))[0]
 	// A hundred requests of 10 ms are 5 ms for each of the 200 requests that were sent.
 	expect(t, r, "lag 0", "connect 0", "wire 3", "filters 0.15", "fairness 1", "admission 0.25", "etcd 2", "unexplained 1.6")
-	if note := r.Parts[2].Note; !strings.Contains(note, "100 requests that ended before any handler") {
+	if note := r.Parts[2].Note; !strings.Contains(note, "100 requests that did not reach a handler") {
 		t.Errorf("wire's note is %q", note)
 	}
 }
@@ -216,14 +216,14 @@ func TestSharedOperations(t *testing.T) {
 	expect(t, rows[1], "lag 0", "connect 0", "wire 2", "fairness 0", "admission 1", "etcd 5.45", "unexplained 5.55")
 	expect(t, rows[3], "lag 0", "connect 0", "wire 1", "fairness 0", "admission 0.5", "etcd 5", "unexplained 0.5")
 	expect(t, rows[4], "lag 0", "connect 0", "wire 1", "fairness 0", "etcd 3", "unexplained 1")
-	if note := rows[0].Parts[5].Note; !strings.HasPrefix(note, "get 0.15 times a request, update 1.00 times a request; other verbs (APPLY, DELETE, DELETECOLLECTION, GET) make some of these calls too: ") {
+	if note := rows[0].Parts[5].Note; !strings.HasPrefix(note, "get 0.15 times per request, update 1.00 times per request; other verbs (APPLY, DELETE, DELETECOLLECTION, GET) make some of these calls too: ") {
 		t.Errorf("etcd's note is %q", note)
 	}
 	if note := rows[0].Parts[4].Note; !strings.Contains(note, "the requests of this row are 50% of them") {
 		t.Errorf("admission's note is %q", note)
 	}
 	for _, r := range rows[1:3] {
-		warns(t, r, "the server's means cover 2 loads, variants or tenants, because metrics cannot tell them apart", famFilter)
+		warns(t, r, "the server's means cover 2 loads, variants or tenants together, because metrics cannot separate them", famFilter)
 	}
 }
 
@@ -246,7 +246,7 @@ func TestDeletionsOfCollections(t *testing.T) {
 	rows := l.split(nil, p)
 	expect(t, rows[0], "lag 0", "connect 0", "wire 5", "fairness 2", "admission 3.875", "etcd 141", "cache 5", "unexplained 148.1")
 	expect(t, rows[1], "lag 0", "connect 0", "wire 1", "fairness 0", "admission 3.875", "etcd 7", "unexplained 9.125")
-	if note := rows[0].Parts[5].Note; !strings.HasPrefix(note, "delete 20.00 times a request, get 20.00 times a request, getCurrentResourceVersion 1.00 times a request; other verbs (DELETE) make some of these calls too: ") {
+	if note := rows[0].Parts[5].Note; !strings.HasPrefix(note, "delete 20.00 times per request, get 20.00 times per request, getCurrentResourceVersion 1.00 times per request; other verbs (DELETE) make some of these calls too: ") {
 		t.Errorf("etcd's note is %q", note)
 	}
 	for _, r := range rows {

@@ -36,8 +36,8 @@ type exits struct {
 	Signals, After []string
 }
 
-// signal is a PromQL expression with one value per component. The diagnosis compares the values with those in the calm
-// time (the time without the problem).
+// signal is a PromQL expression with one value per component. The diagnosis compares the values with those in the
+// comparison period (a time without the problem).
 type signal struct {
 	Name string
 	// Of is the kind of the components: process, webhook or priority level.
@@ -56,26 +56,26 @@ type signal struct {
 	// Source names another signal, for a signal that has no data until an event happens. If Source has data and this
 	// signal has none, the event did not happen. Empty means that this signal always has data.
 	Source string
-	// Over is a fixed bound: a value that reaches it deviates, unless the value was as high in the calm time. Nil means
+	// Over is a fixed bound: a value that reaches it deviates, unless the value was as high in the comparison period. Nil means
 	// that there is no fixed bound.
 	Over *float64
-	// Level means that a value that reaches Over deviates even if values in the calm time reached it, and also within
-	// the calm time.
+	// Level means that a value that reaches Over deviates even if values in the comparison period reached it, and also within
+	// the comparison period.
 	Level bool
-	// Limit is an objective: a value that reaches it deviates even if values in the calm time reached it too. Nil
+	// Limit is an objective: a value that reaches it deviates even if values in the comparison period reached it too. Nil
 	// means that the signal has no objective.
 	Limit *float64
 	// Lasts is the time for which the value must deviate. Zero means that Hold decides.
 	Lasts time.Duration
 	// Part means that some control planes have no data for the signal, so that missing data is not reported.
 	Part bool
-	// Least is the minimum difference of a deviating value from the median in the calm time. Times is its minimum ratio
+	// Least is the minimum difference of a deviating value from the median in the comparison period. Times is its minimum ratio
 	// to that median.
 	Least, Times float64
-	// Idle is the minimum of a deviating value if there were no calls in the calm time. Zero means that the median in
-	// the calm time then counts as 0.
+	// Idle is the minimum of a deviating value if there were no calls in the comparison period. Zero means that the median in
+	// the comparison period then counts as 0.
 	Idle float64
-	// Down means that the signal deviates if it falls, by at least the fraction Share of the median in the calm time.
+	// Down means that the signal deviates if it falls, by at least the fraction Share of the median in the comparison period.
 	Down  bool
 	Share float64
 	// Scraper means that the scrape itself provides the signal, so that there is data even for a process that exposes

@@ -142,7 +142,7 @@ func generated() string {
 		}
 		title := m.Title
 		if m.Load {
-			title += " (limit)"
+			title += " (load or machine)"
 		}
 		if m.OnlyBy != nil {
 			title += fmt.Sprintf("; printed as `%s` (%s) if only `%s` deviates", m.OnlyBy.Kind, m.OnlyBy.Title, m.OnlyBy.Signal)
@@ -254,7 +254,7 @@ func bounds(s signal) string {
 	case s.Idle > 0:
 		called := s
 		called.Idle = 0
-		return fmt.Sprintf("%s; or, if earlier calls were counted but none in the calm time, %s or more", bounds(called), value(s.Idle, &s))
+		return fmt.Sprintf("%s; or, if earlier calls were counted but none in the comparison period, %s or more", bounds(called), value(s.Idle, &s))
 	case s.Over != nil && s.Unit == unitEvent:
 		return occurrence(s) + lasting(s)
 	case s.Over != nil:
@@ -268,7 +268,7 @@ func bounds(s signal) string {
 	case s.Unit == unitEvent:
 		return occurrence(s)
 	case s.Times > 0:
-		return fmt.Sprintf("%s more and %g times the calm value", value(s.Least, &s), s.Times)
+		return fmt.Sprintf("%s more and %g times the comparison value", value(s.Least, &s), s.Times)
 	}
 	return value(s.Least, &s) + " more"
 }

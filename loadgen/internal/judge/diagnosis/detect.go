@@ -11,12 +11,12 @@ import (
 )
 
 const (
-	// deviations is the minimum distance of a deviating value from the median in the calm time, in standard deviations.
+	// deviations is the minimum distance of a deviating value from the median in the comparison period, in standard deviations.
 	// The standard deviation is estimated from the quartiles, so that outliers do not matter.
 	deviations = 5
 	// normalIQR is the distance between the quartiles of a normal distribution, in standard deviations.
 	normalIQR = 1.349
-	// floorShare is the minimum standard deviation, as a fraction of the median in the calm time.
+	// floorShare is the minimum standard deviation, as a fraction of the median in the comparison period.
 	floorShare = 0.01
 	// held is the number of consecutive scrapes that must deviate.
 	held = 2
@@ -35,7 +35,7 @@ var starvedBy = map[string]float64{"run-queue": 8, "run-wait": 16}
 type episode struct {
 	signal    *signal
 	component string
-	calm      *float64 // median in the calm time; nil if unknown
+	calm      *float64 // median in the comparison period; nil if unknown
 	under     float64  // median in the episode
 	began     time.Time
 	earlier   bool      // the episode began before the diagnosed time
@@ -48,7 +48,7 @@ func (e episode) overlaps(o episode, slack time.Duration) bool {
 	return !e.began.After(o.last.Add(slack)) && !o.began.After(e.last.Add(slack))
 }
 
-// change returns the difference between the median in the episode and the median in the calm time.
+// change returns the difference between the median in the episode and the median in the comparison period.
 func (e episode) change() float64 {
 	if e.calm == nil {
 		return e.under
@@ -63,13 +63,13 @@ func (e episode) evidence() result.Evidence {
 	}
 }
 
-// baseline is a signal's distribution in the calm time.
+// baseline is a signal's distribution in the comparison period.
 type baseline struct {
 	median, deviation float64
 	known             bool // false if no value was recorded
-	idle              bool // in the calm time there were no calls (only NaN values)
-	fresh             bool // the process was not scraped in the calm time
-	none              bool // there was no calm time
+	idle              bool // in the comparison period there were no calls (only NaN values)
+	fresh             bool // the process was not scraped in the comparison period
+	none              bool // there was no comparison period
 }
 
 func baselineOf(points []archive.Point, calm result.Span) baseline {
@@ -103,7 +103,7 @@ func quantile(sorted []float64, q float64) float64 {
 	return sorted[low] + (at-float64(low))*(sorted[low+1]-sorted[low])
 }
 
-// deviates reports whether the value v deviates, compared with the distribution b in the calm time. It multiplies all
+// deviates reports whether the value v deviates, compared with the distribution b in the comparison period. It multiplies all
 // bounds by share: 1, or less to find values that only come near a bound. starved is the maximum increase of a latency
 // that waiting for CPU explains.
 func (s *signal) deviates(v float64, b baseline, share, starved float64) bool {
@@ -116,7 +116,7 @@ func (s *signal) deviates(v float64, b baseline, share, starved float64) bool {
 		return v >= share**s.Over
 	case b.none && s.Over == nil:
 		return false
-	case s.Over != nil: // a value that was as high in the calm time does not deviate
+	case s.Over != nil: // a value that was as high in the comparison period does not deviate
 		return v >= share**s.Over && !(b.known && (b.median >= share**s.Over || v < share*s.Times*b.median))
 	case !b.known && (s.Source == "" || b.fresh):
 		return false // no value to compare v with
@@ -128,8 +128,8 @@ func (s *signal) deviates(v float64, b baseline, share, starved float64) bool {
 	return v-b.median >= max(starved, share*max(deviations*b.deviation, s.Least)) && v >= b.median*share*s.Times
 }
 
-// strength returns the distance of a value from the median in the calm time, in standard deviations. If the signal has
-// a fixed bound, or an objective and no calm time, the strength is instead proportional to the value, and 5 at that
+// strength returns the distance of a value from the median in the comparison period, in standard deviations. If the signal has
+// a fixed bound, or an objective and no comparison period, the strength is instead proportional to the value, and 5 at that
 // bound.
 func (s *signal) strength(v float64, b baseline) float64 {
 	one := max(b.deviation, s.Least/deviations)
@@ -146,7 +146,7 @@ func (s *signal) strength(v float64, b baseline) float64 {
 }
 
 // episodesOf returns the episodes of all series, sorted by start. It multiplies all bounds by share. For signals with
-// Level or Limit, it also searches the calm time, if the diagnosed time begins at its end.
+// Level or Limit, it also searches the comparison period, if the diagnosed time begins at its end.
 func episodesOf(all []series, waits starvation, o Options, share float64) (episodes []episode) {
 	for _, one := range all {
 		under := o.Under
@@ -154,7 +154,7 @@ func episodesOf(all []series, waits starvation, o Options, share float64) (episo
 			under.From = o.Calm.From
 		}
 		found := one.episodes(o.Calm, under, o.Step, share, waits)
-		if under != o.Under { // within the calm time, only Level and Limit apply
+		if under != o.Under { // within the comparison period, only Level and Limit apply
 			found = slices.DeleteFunc(found, func(e episode) bool {
 				return !one.signal.Level && e.last.Before(o.Under.From) && e.under < *one.signal.Limit
 			})

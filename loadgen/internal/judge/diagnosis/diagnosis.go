@@ -3,7 +3,7 @@
 // archive of a run.
 //
 // A signal is a metric of a component. It deviates if it differs from its values in a time without the problem, called
-// the calm time, or if it breaks an objective. A symptom is a deviation that clients or users of the cluster notice. A
+// the comparison period, or if it breaks an objective. A symptom is a deviation that clients or users of the cluster notice. A
 // mechanism is a known way of failing. It fires if certain signals deviate together; these deviations are its evidence.
 // A mechanism is a consequence of another one if the other one explains all of its evidence. Any other mechanism that
 // fires is a cause. A diagnosis also lists the symptoms that no cause explains.
@@ -37,7 +37,7 @@ type Options struct {
 	// Calm is the time without the problem, with which Diagnose compares. Zero means the first quarter of the data, but
 	// at most a minute.
 	Calm result.Span
-	// CalmByDefault means that the user did not choose Calm. If true, Diagnose shortens the calm time so that it
+	// CalmByDefault means that the user did not choose Calm. If true, Diagnose shortens the comparison period so that it
 	// contains no sign of a cause.
 	CalmByDefault bool
 	// Under is the time to diagnose. Zero means all the time after Calm.
@@ -52,7 +52,7 @@ type Options struct {
 	// Exits describes the exits of components that no fault of the run explains. The diagnosis only repeats them. They
 	// change neither its answer nor its causes.
 	Exits []string
-	// Reference is the archive of a run to compare with instead of a calm time, or nil.
+	// Reference is the archive of a run to compare with instead of a comparison period, or nil.
 	Reference *archive.Archive
 }
 
@@ -67,14 +67,14 @@ type FailedGate struct {
 }
 
 const (
-	// The default calm time is the first 1/calmShare of the recorded time, but at most calmMost.
+	// The default comparison period is the first 1/calmShare of the recorded time, but at most calmMost.
 	calmShare = 4
 	calmMost  = time.Minute
-	// leastScrapes is the minimum number of scrapes in the calm time and in the diagnosed time.
+	// leastScrapes is the minimum number of scrapes in the comparison period and in the diagnosed time.
 	leastScrapes = 3
 )
 
-// complete sets the defaults of the options. doubts contains reasons why no values can be compared with the calm time.
+// complete sets the defaults of the options. doubts contains reasons why no values can be compared with the comparison period.
 // complete fails if there is too little data to diagnose.
 func (o *Options) complete() (doubts []string, err error) {
 	cut := false
@@ -101,13 +101,13 @@ func (o *Options) complete() (doubts []string, err error) {
 		}
 	}
 	if o.tooShort(o.Under) {
-		return nil, tooLittle(fmt.Sprintf("the diagnosed time of %s is too short for %d scrapes at intervals of %s", o.Under.To.Sub(o.Under.From).Round(time.Second), leastScrapes, o.Step))
+		return nil, tooLittle(fmt.Sprintf("the diagnosed time of %s is too short: %d scrapes at intervals of %s do not fit into it", o.Under.To.Sub(o.Under.From).Round(time.Second), leastScrapes, o.Step))
 	}
 	switch {
 	case cut && o.tooShort(o.Calm):
-		doubts = append(doubts, fmt.Sprintf("fewer than %d scrapes were recorded before the diagnosed time, so there is nothing to compare with (name a time without the problem with --calm)", leastScrapes))
+		doubts = append(doubts, fmt.Sprintf("fewer than %d scrapes were recorded before the diagnosed time, so there is nothing to compare with (choose a comparison period with --calm)", leastScrapes))
 	case o.tooShort(o.Calm):
-		doubts = append(doubts, fmt.Sprintf("the time without the problem (the calm time) of %s is too short for %d scrapes at intervals of %s", o.Calm.To.Sub(o.Calm.From).Round(time.Second), leastScrapes, o.Step))
+		doubts = append(doubts, fmt.Sprintf("the comparison period of %s is too short: %d scrapes at intervals of %s do not fit into it", o.Calm.To.Sub(o.Calm.From).Round(time.Second), leastScrapes, o.Step))
 	}
 	return doubts, nil
 }
@@ -116,7 +116,7 @@ func (o *Options) complete() (doubts []string, err error) {
 func (o *Options) tooShort(t result.Span) bool { return t.To.Sub(t.From) < (leastScrapes-1)*o.Step }
 
 // Diagnose finds the causes of the symptoms in the time o.Under. It fails if there is too little data in that time.
-// Without data in the calm time, Diagnose compares signals only with their objectives and fixed bounds, and adds a
+// Without data in the comparison period, Diagnose compares signals only with their objectives and fixed bounds, and adds a
 // doubt.
 func Diagnose(ctx context.Context, source Source, o Options) (d result.Diagnosis, err error) {
 	if o.Step == 0 {
@@ -171,15 +171,15 @@ func Diagnose(ctx context.Context, source Source, o Options) (d result.Diagnosis
 // window returns the range of rates: two scrape intervals.
 func (o *Options) window() time.Duration { return 2*o.Step + time.Millisecond }
 
-// incomparable returns the reason why no values can be compared with the calm time, or nil if they can.
+// incomparable returns the reason why no values can be compared with the comparison period, or nil if they can.
 func (o *Options) incomparable(all []series) (doubts []string) {
 	switch {
 	case o.tooShort(o.Calm):
-		return []string{fmt.Sprintf("the time without the problem (the calm time) has fewer than %d scrapes with data (name another one with --calm)", leastScrapes)}
+		return []string{fmt.Sprintf("the comparison period has fewer than %d scrapes with data (choose another one with --calm)", leastScrapes)}
 	case !slices.ContainsFunc(all, func(s series) bool { return s.ofAPIServer() && s.within(o.Calm) }):
-		return []string{"no metrics of kube-apiserver were recorded in the time without the problem (the calm time)"}
+		return []string{"no metrics of kube-apiserver were recorded in the comparison period"}
 	case !haveCommonAPIServer(all, *o):
-		return []string{"no kube-apiserver was recorded both in the time without the problem (the calm time) and in the diagnosed time, so nothing can be compared (name another calm time with --calm)"}
+		return []string{"no kube-apiserver has metrics in both the comparison period and the diagnosed time, so nothing can be compared (choose another comparison period with --calm)"}
 	}
 	return nil
 }
@@ -193,13 +193,13 @@ func haveCommonAPIServer(all []series, o Options) bool {
 	})
 }
 
-// leastCalm is the minimum length to which leaveOut may shorten a calm time.
+// leastCalm is the minimum length to which leaveOut may shorten a comparison period.
 const leastCalm = 5 * time.Minute
 
-// settle ends the calm time before the first sign of a cause in it. To find such signs, it compares the second half of
-// the calm time with the first half. If CalmByDefault is set, it compares the last three quarters with the first
-// quarter. It then also moves the start of the calm time to the first data, or to the end of a disturbance that is
-// over. If follows is set, settle makes the diagnosed time begin at the end of the calm time.
+// settle ends the comparison period before the first sign of a cause in it. To find such signs, it compares the second half of
+// the comparison period with the first half. If CalmByDefault is set, it compares the last three quarters with the first
+// quarter. It then also moves the start of the comparison period to the first data, or to the end of a disturbance that is
+// over. If follows is set, settle makes the diagnosed time begin at the end of the comparison period.
 func (o *Options) settle(known catalogue, all []series, follows bool) {
 	signs := known.signs()
 	part := time.Duration(2)
@@ -210,7 +210,7 @@ func (o *Options) settle(known catalogue, all []series, follows bool) {
 	half := o.Calm.From.Add(o.Calm.To.Sub(o.Calm.From) / part)
 	end := o.Calm.To
 	var over []episode
-	// cut ends the calm time before the episode e. If e has already ended, cut adds it to over instead.
+	// cut ends the comparison period before the episode e. If e has already ended, cut adds it to over instead.
 	cut := func(e episode) {
 		if o.CalmByDefault && e.last.Before(o.Calm.To.Add(-2*o.Step)) {
 			over = append(over, e)
@@ -240,7 +240,8 @@ func (o *Options) settle(known catalogue, all []series, follows bool) {
 	}
 }
 
-// leaveOut moves the start of the calm time to the end of the episode e, if a calm time of at least leastCalm remains.
+// leaveOut moves the start of the comparison period to the end of the episode e, if a comparison period of at least
+// leastCalm remains.
 func (o *Options) leaveOut(e episode) {
 	if over := e.last.Add(2 * o.Step); over.After(o.Calm.From) && !over.Add(leastCalm).After(o.Calm.To) {
 		o.Calm.From = over
@@ -261,7 +262,7 @@ func firstOf(all []series, t result.Span) time.Time {
 }
 
 // lacked returns the names of the signals without data in the diagnosed time. It also returns signals that are compared
-// with the calm time and have no data there. Without a load generator, it skips the generator's signals.
+// with the comparison period and have no data there. Without a load generator, it skips the generator's signals.
 func lacked(known catalogue, all []series, o Options) (names []string) {
 	generates := slices.ContainsFunc(all, func(s series) bool { return s.component == generator })
 	for _, s := range known.Signals {
@@ -279,7 +280,7 @@ func lacked(known catalogue, all []series, o Options) (names []string) {
 const generator = "loadgen"
 
 // isComparable reports whether a component has data of a signal in the diagnosed time. If the signal is compared with
-// the calm time, that component must also have data there.
+// the comparison period, that component must also have data there.
 func isComparable(all []series, s *signal, o Options) bool {
 	compared := s.Over == nil && s.Source == ""
 	return slices.ContainsFunc(all, func(one series) bool {
@@ -297,7 +298,7 @@ type series struct {
 	signal    *signal
 	component string
 	points    []archive.Point
-	// fresh means that the process was not scraped in the calm time.
+	// fresh means that the process was not scraped in the comparison period.
 	fresh bool
 }
 
@@ -313,7 +314,7 @@ func (s series) within(t result.Span) bool {
 // denominator 0.
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
-// markNew sets fresh in each series of a process that was not scraped in the calm time.
+// markNew sets fresh in each series of a process that was not scraped in the comparison period.
 func markNew(all []series, calm result.Span) {
 	known := map[string]bool{}
 	for _, s := range all {

@@ -10,19 +10,19 @@ const (
 	// The diagnosed time is the last liveUnder or, if that is longer, the last liveScrapes scrape intervals.
 	liveUnder   = 2 * time.Minute
 	liveScrapes = 8
-	// liveCalm is the maximum length of the calm time, and of the diagnosed time while a disturbance lasts.
+	// liveCalm is the maximum length of the comparison period, and of the diagnosed time while a disturbance lasts.
 	liveCalm = time.Hour
-	// liveLasts is the maximum time for which Live keeps the calm time before a disturbance. After that, the
+	// liveLasts is the maximum time for which Live keeps the comparison period before a disturbance. After that, the
 	// disturbance counts as normal.
 	liveLasts = 24 * time.Hour
 )
 
-// Live chooses the calm time and the diagnosed time for repeated diagnoses of a running cluster. While a disturbance
-// lasts, Live keeps the calm time before it, so that a long disturbance is not compared with itself.
+// Live chooses the comparison period and the diagnosed time for repeated diagnoses of a running cluster. While a disturbance
+// lasts, Live keeps the comparison period before it, so that a long disturbance is not compared with itself.
 type Live struct {
 	Since time.Time     // start of the recorded data; zero means no limit
 	Step  time.Duration // the scrape interval
-	calm  result.Span   // calm time before the disturbance that lasts; zero if none lasts
+	calm  result.Span   // comparison period before the disturbance that lasts; zero if none lasts
 }
 
 // Options returns the options of a diagnosis at the time now.
@@ -66,7 +66,7 @@ func lasts(d result.Diagnosis) bool {
 	return false
 }
 
-// CalmBefore returns the default calm time of a diagnosis with a Prometheus server: the hour before the time from.
+// CalmBefore returns the default comparison period of a diagnosis with a Prometheus server: the hour before the time from.
 func CalmBefore(from time.Time) result.Span {
 	return result.Span{From: from.Add(-liveCalm), To: from}
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// machineUse compares how much other programs and the hypervisor used the generator's machine in the calm time and in
+// machineUse compares how much other programs and the hypervisor used the generator's machine in the comparison period and in
 // the diagnosed time. It returns nil if this was not recorded, for example because the generator did not run.
 func machineUse(ctx context.Context, source Source, o Options) (*result.MachineUse, error) {
 	m := &result.MachineUse{}
@@ -36,8 +36,8 @@ func machineUse(ctx context.Context, source Source, o Options) (*result.MachineU
 	return m, nil
 }
 
-// means returns the mean of an expression over the calm time and over the diagnosed time. A mean is nil if the expression has no
-// value in that time.
+// means returns the mean of an expression over the comparison period and over the diagnosed time. A mean is nil if the
+// expression has no value in that time.
 func means(ctx context.Context, source Source, o Options, expr string) (calm, under *float64, err error) {
 	all := (&signal{Expr: expandParts(known.Parts, expr)}).query(o.window())
 	for _, s := range []struct {

@@ -465,7 +465,7 @@ load 7s
 	}
 }
 
-// A run with trouble from its first scrape on has no calm time. A reference run takes its place.
+// A run with trouble from its first scrape on has no comparison period. A reference run takes its place.
 func TestReferenceRun(t *testing.T) {
 	recorded := func(fsync string) *archive.Archive {
 		return archive.Evaluating(promqltest.LoadedStorage(t, `
@@ -502,8 +502,8 @@ eval range from 65s to 85s step 5s `+known.signal("workload-stalled").query(wind
 `)
 }
 
-// A scrape at the boundary of a phase comes between two others, and a scrape of a busy machine comes late. A machine that is full before and
-// after it is full there too.
+// A scrape at the boundary of a phase comes between two others, and a scrape of a busy machine comes late. A machine that
+// is full before and after it is full there too.
 func TestMachineIsFullAtBoundaries(t *testing.T) {
 	evaluate(t, `
 load 1s

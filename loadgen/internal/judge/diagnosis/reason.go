@@ -447,7 +447,7 @@ func reason(known catalogue, all []series, o Options) result.Diagnosis {
 		}
 	}
 	for _, e := range d.Standing {
-		d.Doubts = append(d.Doubts, fmt.Sprintf("%s of %s, in the calm time too", e.What, e.Component))
+		d.Doubts = append(d.Doubts, fmt.Sprintf("%s of %s, in the comparison period too", e.What, e.Component))
 	}
 	switch {
 	case len(d.Causes) > 0:

@@ -29,7 +29,7 @@ func TestRoots(t *testing.T) {
 	}
 }
 
-// TestLive: while a cause lasts the calm time stays before it, for at most a day, and only the last hour is diagnosed.
+// TestLive: while a cause lasts the comparison period stays before it, for at most a day, and only the last hour is diagnosed.
 func TestLive(t *testing.T) {
 	start := time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)
 	at := func(minutes int) time.Time { return start.Add(time.Duration(minutes) * time.Minute) }

@@ -16,7 +16,7 @@ import (
 
 // OfArchive diagnoses a recorded run. The diagnosed data ends at the last phase boundary, or at the last scrape if
 // o.Cut is set. The data begins at o.From if that is within the run, otherwise at the first phase boundary. If
-// o.Reference is set, the whole reference run is the calm time.
+// o.Reference is set, the whole reference run is the comparison period.
 func OfArchive(ctx context.Context, a *archive.Archive, o Options) (d result.Diagnosis, err error) {
 	first, last, err := a.Bounds(ctx)
 	if err != nil {

@@ -74,15 +74,15 @@ func (r reasoning) explainGate(g FailedGate, causes []firing, limits bool) (expl
 	return explained
 }
 
-// disturbedCalm returns a doubt for each signal that broke an objective or a fixed bound in the calm time.
+// disturbedCalm returns a doubt for each signal that broke an objective or a fixed bound in the comparison period.
 func (r reasoning) disturbedCalm() (doubts []string) {
 	if r.o.Calm.To.Equal(r.o.Under.From) || r.o.tooShort(r.o.Calm) {
-		return nil // Diagnose searches the calm time too, or the calm time is too short
+		return nil // Diagnose searches the comparison period too, or the comparison period is too short
 	}
 	calm, signs := r.o, r.catalogue.signs()
 	calm.Under = calm.Calm
 	for _, e := range episodesOf(r.recorded, r.waits, calm, 1) {
-		said := fmt.Sprintf("the calm time shows a problem too: %s of %s", e.text(), e.component)
+		said := fmt.Sprintf("the comparison period shows a problem too: %s of %s", e.text(), e.component)
 		bounded := e.signal.Level || e.signal.Limit != nil && e.under >= *e.signal.Limit
 		if bounded && (e.signal.Symptom || signs[e.signal]) && !slices.Contains(doubts, said) {
 			doubts = append(doubts, said)
@@ -92,7 +92,7 @@ func (r reasoning) disturbedCalm() (doubts []string) {
 }
 
 // standing returns the signals that indicate a cause and whose median reached a fixed bound in both the calm and the
-// diagnosed time. They do not count as deviating, because they were as high in the calm time.
+// diagnosed time. They do not count as deviating, because they were as high in the comparison period.
 func (r reasoning) standing() (all []result.Evidence) {
 	signs := r.catalogue.signs()
 	for _, one := range r.recorded {

@@ -157,15 +157,15 @@ func (c Compiled) alertFinding(ctx context.Context, a *archive.Archive, h alerti
 }
 
 func describeFiring(f alerting.Firing, w window, end time.Time) string {
-	when := fmt.Sprintf("fired %s into %s", span(f.Fired.Sub(w.start)), w.name)
+	when := fmt.Sprintf("fired %s after the start of %s", span(f.Fired.Sub(w.start)), w.name)
 	if f.Fired.Before(w.start) {
 		when = "fired before " + w.name
 	}
-	length := fmt.Sprintf("and still did at the end of the run, %s later", span(end.Sub(f.Fired)))
+	length := fmt.Sprintf("and was still firing at the end of the run, %s later", span(end.Sub(f.Fired)))
 	switch {
 	case f.Resolved.IsZero():
 	case f.Fired.Before(w.start):
-		length = "and still did, for " + span(f.Resolved.Sub(f.Fired))
+		length = "and was still firing, for " + span(f.Resolved.Sub(f.Fired))
 	default:
 		length = "for " + span(f.Resolved.Sub(f.Fired))
 	}

@@ -175,7 +175,7 @@ func (c Compiled) readWindow(ctx context.Context, a *archive.Archive, w window, 
 		return []reading{{missing: err.Error()}}, ctx.Err()
 	}
 	if c.objective.Name == "expr" && len(samples) > 1 {
-		return []reading{{missing: fmt.Sprintf("the expression gives %d series, not one (aggregate them: max, sum)", len(samples)), alike: true}}, nil
+		return []reading{{missing: fmt.Sprintf("the expression returns %d series instead of one (aggregate them, for example with max or sum)", len(samples)), alike: true}}, nil
 	}
 	careful, err := c.cautiousValues(ctx, a, expr, w)
 	if err != nil {

@@ -224,7 +224,7 @@ func (d delivering) actions(p result.Phase) (all []result.Delivery) {
 		w.add(a.Service)
 		all = appendJudged(all, result.Delivery{Name: a.Name, Path: path, What: "rounds", Asked: a.RoundsDue, Done: a.Rounds, Least: least}, w, p)
 		if a.Cut {
-			w.cut = fmt.Sprintf("the phase ended when %d requests of the round were done", a.Done)
+			w.cut = fmt.Sprintf("the phase ended after %d requests of the current round", a.Done)
 			all = appendJudged(all, result.Delivery{Name: a.Name, Path: path, What: "rounds", Asked: 1, Least: least}, w, p)
 		}
 		if a.Rate == 0 || a.Requests == 0 {

@@ -70,11 +70,11 @@ func (w work) limit(p result.Phase, least, during, late float64) (limit, why str
 	case w.refused() >= half && w.refused() > 0: // a delay of the generator causes no refusals
 		return result.LimitCluster, strings.TrimPrefix(w.rest(), "; ")
 	case len(p.Saturated) > 0:
-		return result.LimitGenerator, "it was saturated"
+		return result.LimitGenerator, "it was saturated (see the reasons of the run)"
 	case w.late > 0 && w.missing-w.late <= (1-least)*asked:
-		return result.LimitGenerator, fmt.Sprintf("its own delay made %.0f requests late", w.late)
+		return result.LimitGenerator, fmt.Sprintf("it started %.0f requests too late", w.late)
 	case stalled > 0 && late-stalled <= (1-least)*during:
-		return result.LimitGenerator, fmt.Sprintf("it did not run for %s", show(scenario.Seconds, p.StalledSeconds))
+		return result.LimitGenerator, fmt.Sprintf("it was stopped, or got no processor, for %s", show(scenario.Seconds, p.StalledSeconds))
 	case w.isSlow():
 		why = w.took()
 		if w.full != "" && (w.unsent > 0 || w.queues) {
@@ -90,7 +90,7 @@ func (w work) limit(p result.Phase, least, during, late float64) (limit, why str
 	case w.load && w.full == "":
 		return result.LimitAsked, w.took() + ": not enough objects existed for the requests to work on" + w.rest()
 	case w.full != "":
-		return result.LimitAsked, strings.TrimPrefix(fmt.Sprintf("%s: %s is too low for the rate%s", w.took(), w.full, w.rest()), ": ")
+		return result.LimitAsked, strings.TrimPrefix(fmt.Sprintf("%s: %s is too low for this rate%s", w.took(), w.full, w.rest()), ": ")
 	}
 	return result.LimitAsked, w.took() + ": each round of requests takes longer than the interval between two rounds"
 }
@@ -118,7 +118,7 @@ func (w work) took() string {
 		return ""
 	}
 	if w.p50 <= slowAnswer && w.isSlow() {
-		return fmt.Sprintf("most of the time went into requests slower than %s (p50 %s)", show(scenario.Seconds, slowAnswer), show(scenario.Seconds, w.p50))
+		return fmt.Sprintf("requests slower than %s took most of the time (p50 %s)", show(scenario.Seconds, slowAnswer), show(scenario.Seconds, w.p50))
 	}
 	return fmt.Sprintf("requests took %s (p50)", show(scenario.Seconds, w.p50))
 }
@@ -132,7 +132,7 @@ func (w work) rest() (text string) {
 		text += fmt.Sprintf("; %.0f requests failed%s", w.errors, w.worst())
 	}
 	if w.backlog > 0 {
-		text += fmt.Sprintf("; %.0f requests had no answer in time when the load ended", w.backlog)
+		text += fmt.Sprintf("; %.0f requests still had no answer at the end of the load", w.backlog)
 	}
 	return text
 }

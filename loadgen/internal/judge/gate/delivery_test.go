@@ -81,8 +81,8 @@ func judgedAs(t *testing.T, text string, m result.Measurements) result.Result {
 	return res
 }
 
-// Loads and actions that did less than they were asked do not pass, without a gate on them: they fail where the cluster was the limit, and
-// could not be judged where the generator or the asked rate was.
+// Loads and actions that did less than they were asked do not pass, without a gate on them: they fail where the cluster was
+// the limit, and could not be judged where the generator or the asked rate was.
 func TestWhatWasNotDeliveredDoesNotPass(t *testing.T) {
 	requests := func(r result.Requests) func(*result.Phase) {
 		return func(p *result.Phase) { p.Requests = []result.Requests{r} }
@@ -109,17 +109,17 @@ func TestWhatWasNotDeliveredDoesNotPass(t *testing.T) {
 		"refused on a busy machine": {func(p *result.Phase) {
 			p.Requests, p.Machine = []result.Requests{steady("made", 0, 100, 0, 0.002)}, &result.Machine{Busy: "other programs used 1.5 of 2 processors"}
 		}, 1, "limited by the cluster: 100 requests failed"},
-		"fast answers, and it is low": {requests(steady("made", 200, 0, 0, 0.2)), 3, "maxInFlight 5 is too low for the rate; 200 requests were not sent"},
+		"fast answers, and it is low": {requests(steady("made", 200, 0, 0, 0.2)), 3, "maxInFlight 5 is too low for this rate; 200 requests were not sent"},
 		"refused":                     {requests(steady("made", 0, 100, 0, 0.002)), 1, "100 requests failed, most with 429"},
-		"unanswered":                  {requests(steady("made", 0, 0, 120, 0.6)), 1, "108 requests had no answer in time when the load ended"},
+		"unanswered":                  {requests(steady("made", 0, 0, 120, 0.6)), 1, "108 requests still had no answer at the end of the load"},
 		"its own delay": {func(p *result.Phase) {
 			r := steady("made", 200, 0, 0, 0.002)
 			r.UnsentLate = 185
 			p.Requests = []result.Requests{r}
-		}, 3, "limited by the generator: its own delay made 185 requests late"},
+		}, 3, "limited by the generator: it started 185 requests too late"},
 		"it stood still": {func(p *result.Phase) {
 			p.Requests, p.StalledSeconds = []result.Requests{steady("made", 100, 0, 0, 0.002)}, 4
-		}, 3, "limited by the generator: it did not run for 4 s"},
+		}, 3, "limited by the generator: it was stopped, or got no processor, for 4 s"},
 		"it stood still for too short a time": {func(p *result.Phase) {
 			p.Requests, p.StalledSeconds = []result.Requests{steady("made", 100, 0, 0, 2)}, 3
 		}, 1, "limited by the cluster"},
@@ -133,7 +133,7 @@ func TestWhatWasNotDeliveredDoesNotPass(t *testing.T) {
 		"a load under its own share":        {requests(steady("lax", 380, 0, 0, 2)), 1, "load lax in churn: 1/s of the 20/s"},
 		"rounds and requests in time":       {actions(patching(10, 10.05, 0.005)), 0, ""},
 		"evictions that a budget refuses":   {actions(result.Action{Name: "evict pods", Rate: 20, Rounds: 1, Requests: 30, Done: 0, Refused: 30, DueSeconds: 1.5, Seconds: 1.6, Service: lat(30, 0.01, 0.01, 0.01)}), 1, "limited by the cluster: 30 requests failed, most with 429"},
-		"an action that the phase cuts off": {actions(result.Action{Name: "create", Cut: true, Done: 1}), 3, "phases.churn.actions[0], create: 0 of the 1 rounds asked for (0%); limited by the asked rate: the phase ended when 1 requests of the round were done"},
+		"an action that the phase cuts off": {actions(result.Action{Name: "create", Cut: true, Done: 1}), 3, "phases.churn.actions[0], create: 0 of the 1 rounds asked for (0%); limited by the asked rate: the phase ended after 1 requests of the current round"},
 		"refused while the generator was saturated": {func(p *result.Phase) {
 			p.Requests, p.Saturated = []result.Requests{steady("made", 0, 100, 0, 0.002)}, []string{"late"}
 		}, 1, "limited by the cluster: 100 requests failed"},
@@ -185,7 +185,7 @@ func TestOverdueAnswersAreMissing(t *testing.T) {
 			made.Overdue = overdue
 			p.Requests = []result.Requests{made}
 		})
-		if res := judgedAs(t, asking, m); res.ExitCode != want || want == 1 && !strings.Contains(res.Reasons[0], "had no answer in time") {
+		if res := judgedAs(t, asking, m); res.ExitCode != want || want == 1 && !strings.Contains(res.Reasons[0], "had no answer at the end of the load") {
 			t.Errorf("%d overdue: exit %d, %q; want %d", overdue, res.ExitCode, res.Reasons, want)
 		}
 	}

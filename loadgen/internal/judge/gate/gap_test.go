@@ -96,7 +96,7 @@ groups:
 		if err != nil {
 			t.Fatal(err)
 		}
-		expect(t, "fires: "+fires, res.Gates[0], verdict, 1, "into storm")
+		expect(t, "fires: "+fires, res.Gates[0], verdict, 1, "after the start of storm")
 		if strings.Contains(res.Gates[0].Detail, "known for") {
 			t.Errorf("fires: %s: %s", fires, res.Gates[0].Detail)
 		}
@@ -179,7 +179,7 @@ func TestGatesWhereAnInstanceWasAway(t *testing.T) {
 	}{
 		"an API server, for a short time": {"kill", 30, []string{"kube-apiserver-0"}, []want{
 			{mutating, result.Pass, "the counts of kube-apiserver-0 cover 40 s of 60 s (kill)"},
-			{refused, result.NoData, "storm: the true value is 0 or more, so whether it is within the bound is not known (the counts of kube-apiserver-0 cover 40 s of 60 s (kill))"},
+			{refused, result.NoData, "storm: the true value is 0 or more, so it is not known whether it meets the bound (the counts of kube-apiserver-0 cover 40 s of 60 s (kill))"},
 			{expr, result.Pass, "the counts of kube-apiserver-0 cover 40 s of 60 s (kill)"},
 			{cpu, result.Pass, "the counts of kube-apiserver-0 cover 40 s of 60 s (kill)"},
 			{fsync, result.Pass, "observations"},

@@ -94,7 +94,7 @@ func measured() map[string]func(evidence) finding {
 			case m.Nodes == nil:
 				return reading{missing: "the time at which the nodes were Ready was not recorded"}
 			case m.Nodes.ReadySeconds == 0:
-				return reading{missing: "at no time were all nodes Ready"}
+				return reading{missing: "the nodes were never all Ready at the same time"}
 			}
 			external := new(m.Nodes.ReadySeconds - m.Nodes.ReadyStalledSeconds)
 			return reading{value: m.Nodes.ReadySeconds, external: external, detail: fmt.Sprintf("%d nodes", m.Nodes.Count)}

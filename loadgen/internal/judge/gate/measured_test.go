@@ -162,11 +162,11 @@ func TestNoDataOfMeasuredObjectives(t *testing.T) {
 		"no failure seen":          {"objective: time-to-recover, max: 1h, over: [storm]", func(*result.Measurements) {}, "nothing was measured in storm"},
 		"no nodes":                 {"objective: missed-heartbeats, max: 0", func(m *result.Measurements) { m.Nodes = nil }, "the measurements of the nodes were not recorded"},
 		"no heartbeat":             {"objective: missed-heartbeats, max: 0", func(m *result.Measurements) { *m.Nodes = result.Nodes{} }, "nothing was measured"},
-		"nodes never ready":        {"objective: nodes-ready, max: 1h", func(m *result.Measurements) { m.Nodes.ReadySeconds = 0 }, "at no time were all nodes Ready"},
+		"nodes never ready":        {"objective: nodes-ready, max: 1h", func(m *result.Measurements) { m.Nodes.ReadySeconds = 0 }, "the nodes were never all Ready at the same time"},
 		"generator not measured":   {"objective: generator-memory, max: 1GB", func(m *result.Measurements) { m.Generator = result.Generator{} }, "nothing was measured"},
 		"past the histogram": {
 			"objective: watch-delivery-p999, max: 1h",
-			func(m *result.Measurements) { m.Phases[1].Watches[0].Delivery.Clamped = 50 }, "or more, so whether it is within the bound is not known",
+			func(m *result.Measurements) { m.Phases[1].Watches[0].Delivery.Clamped = 50 }, "or more, so it is not known whether it meets the bound",
 		},
 		"past one histogram, under another": {
 			"objective: request-latency, max: 10s",

@@ -43,14 +43,14 @@ func selectors(expr string) ([][]*labels.Matcher, error) {
 		return nil, err
 	}
 	if t := root.Type(); t != parser.ValueTypeVector && t != parser.ValueTypeScalar {
-		return nil, fmt.Errorf("the expression gives a %s, not a number", parser.DocumentedType(t))
+		return nil, fmt.Errorf("the expression returns a %s, not a number", parser.DocumentedType(t))
 	}
 	var all [][]*labels.Matcher
 	parser.Inspect(root, func(n parser.Node, _ []parser.Node) error {
 		if v, ok := n.(*parser.VectorSelector); ok {
 			all = append(all, v.LabelMatchers)
 			if alerting.MetricOf(v.LabelMatchers) == "" {
-				err = fmt.Errorf("%s names no metric: the recorder keeps only metrics that are named", v)
+				err = fmt.Errorf("%s names no metric, but the recorder keeps only the metrics that an expression names", v)
 			}
 		}
 		if v := inVain(n); v != nil && err == nil {
@@ -203,7 +203,7 @@ func Warnings(s *scenario.Scenario) []string {
 			return
 		}
 		if b, ok := bare(root).(*parser.BinaryExpr); ok && b.Op.IsComparisonOperator() && !b.ReturnBool && b.Type() == parser.ValueTypeVector {
-			warn(fmt.Sprintf("write %s bool, which gives 0 or 1", b.Op), "no data where the comparison does not hold")
+			warn(fmt.Sprintf("write %s bool, which gives 0 or 1", b.Op), "the expression has no value while the comparison is false")
 		}
 		parser.Inspect(root, func(n parser.Node, _ []parser.Node) error {
 			if m, ok := n.(*parser.MatrixSelector); ok && m.RangeExpr == nil && m.Range < s.Record.Interval.D() {

@@ -163,7 +163,7 @@ func perFault(what string, about func(of string) bool, get func(result.FaultReco
 			return append(all, reading{nothing: true})
 		})(e)
 		if !slices.ContainsFunc(f.readings, func(r reading) bool { return !r.nothing }) {
-			f.readings = append(f.readings, reading{missing: fmt.Sprintf("after no fault in %s was it observed that %s", strings.Join(e.Over, ", "), what)})
+			f.readings = append(f.readings, reading{missing: fmt.Sprintf("after the faults in %s, it was never observed that %s", strings.Join(e.Over, ", "), what)})
 		}
 		return f
 	}

@@ -156,19 +156,19 @@ func TestNoDataOfScrapedObjectives(t *testing.T) {
 		l, m := stormy(t, record.Options{})
 		a := l.Archive()
 		for what, c := range map[string]struct{ gate, why string }{
-			"NaN":                          {expr("0 / (0 * max(process_open_fds))"), "the expression gives no number"},
+			"NaN":                          {expr("0 / (0 * max(process_open_fds))"), "the expression returns no number"},
 			"infinity":                     {expr("1 / (0 * max(process_open_fds))"), "infinite"},
-			"empty vector":                 {expr("process_open_fds > 1e9"), "a comparison removed all series, or it divides 0 by 0) in storm"},
+			"empty vector":                 {expr("process_open_fds > 1e9"), "a comparison removed all series, or 0 is divided by 0) in storm"},
 			"metric that is nowhere":       {expr("max(etcd_no_such_metric)"), "etcd_no_such_metric was not recorded"},
 			"metrics that are nowhere":     {expr("max(etcd_no_such_metric) + max(etcd_nor_this) or vector(0)"), "etcd_no_such_metric was not recorded"},
 			"one that is nowhere":          {expr("max(etcd_no_such_metric) or 0 * max(process_open_fds)"), "etcd_no_such_metric was not recorded"},
 			"a job that is nowhere":        {expr(`sum(increase(apiserver_request_total{job="apiserver", code="429"}[$window])) or vector(0)`), "apiserver was not scraped"},
-			"jobs that are nowhere":        {expr(`sum(up{job=~"api.*"}) or vector(0)`), `nothing with job=~"api.*" was scraped`},
+			"jobs that are nowhere":        {expr(`sum(up{job=~"api.*"}) or vector(0)`), `no scraped target has job=~"api.*"`},
 			"a label that it has not":      {expr(`sum(increase(apiserver_request_total{cluster="prod", code="429"}[$window])) or vector(0)`), "no series of apiserver_request_total has a label cluster"},
 			"a target that is nowhere":     {expr(`count(up{instance="etcd-7"} == 0) or vector(0)`), `no target matches up{instance="etcd-7"}`},
 			"of a target that is nowhere":  {expr(`count(process_open_fds{instance="etcd-7"} > 100) or vector(0)`), `no target matches up{instance="etcd-7"}`},
 			"of a target of another job":   {expr(`count(process_open_fds{job="etcd", instance="kube-apiserver-0"} > 100) or vector(0)`), `no target matches up{instance="kube-apiserver-0",job="etcd"}`},
-			"several series":               {expr("process_open_fds"), "gives 6 series, not one (aggregate them: max, sum) in storm"},
+			"several series":               {expr("process_open_fds"), "returns 6 series instead of one (aggregate them, for example with max or sum) in storm"},
 			"does not evaluate":            {expr("process_open_fds + on(job) group_left process_open_fds"), "many-to-many"},
 			"no observations":              {"{name: g, objective: mutating-latency, max: 1h, over: [calm]}", "nothing was measured in calm"},
 			"none in one of those named":   {"{name: g, objective: mutating-latency, max: 1h, over: [calm, storm]}", "nothing was measured in calm"},
@@ -179,7 +179,7 @@ func TestNoDataOfScrapedObjectives(t *testing.T) {
 		}
 		// The reason is given once for all phases.
 		expect(t, "several series, everywhere", judged(t, "{name: g, expr: process_open_fds, max: 1}", a, m), result.NoData, 0,
-			"the expression gives 6 series, not one (aggregate them: max, sum) in calm, storm, recovery")
+			"the expression returns 6 series instead of one (aggregate them, for example with max or sum) in calm, storm, recovery")
 		// A metric that a component is known to have had nothing to count. A labelled
 		// series may appear later.
 		expect(t, "no event yet", judged(t, expr("sum(increase(apiserver_admission_webhook_fail_open_count[$window])) or 0 * sum(up)"), a, m), result.Pass, 0,

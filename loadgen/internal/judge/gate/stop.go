@@ -125,7 +125,7 @@ func compileStop(s *scenario.Scenario, a *scenario.Abort, path string, b book, e
 	case c.alert != nil && c.alert.fires:
 		return nil, s.Errorf(path+".gate", "name one with fires: false", "gate %q can be judged only at the end of its phases", a.Gate)
 	case c.objective.measure != nil:
-		return nil, s.Errorf(path+".gate", "write a limit, or an expr over the generator's metrics, for example stormglass_requests_total", "objective %s of gate %q is not recorded: it is judged when the run is over", c.objective.Name, a.Gate)
+		return nil, s.Errorf(path+".gate", "write a limit, or an expr over the generator's metrics, for example stormglass_requests_total", "objective %s of gate %q is known only at the end of the run", c.objective.Name, a.Gate)
 	}
 	stop.compiled, stop.over = c, c.Over
 	return stop, nil
@@ -281,7 +281,7 @@ func (s *Stop) breaks(ctx context.Context, a Source, expr string, u scenario.Uni
 		return "", nil
 	}
 	why := ""
-	s.Blind = "the expression gives no value"
+	s.Blind = "the expression returns no value"
 	for _, sample := range samples {
 		if math.IsNaN(sample.V) || math.IsInf(sample.V, 0) {
 			continue

@@ -26,8 +26,8 @@ func stopping(t *testing.T, conditions string) []*Stop {
 	return stops
 }
 
-// slowDisk records a minute of calm and two minutes of storm in which etcd-1 is slow, and looks at a condition after each scrape.
-// It returns when in the storm the condition held, and why.
+// slowDisk records a minute of calm and two minutes of storm in which etcd-1 is slow, and looks at a condition after each
+// scrape. It returns when in the storm the condition held, and why.
 func slowDisk(t *testing.T, conditions string) (after time.Duration, why string) {
 	t.Helper()
 	stop := stopping(t, conditions)[0]
@@ -93,7 +93,7 @@ func TestConditionWithoutDataIsBlind(t *testing.T) {
 	stop := stopping(t, "[{expr: 'max(no_such_metric_at_all)', max: 1}, {expr: 'max(up)', max: 5}]")
 	l := archivetest.New(t, record.Options{}, "etcd-0")
 	start := l.Boundary(0)
-	for i, want := range []string{"the expression gives no value", ""} {
+	for i, want := range []string{"the expression returns no value", ""} {
 		why, err := stop[i].Holds(t.Context(), archive.Evaluating(l.Recorder().Live()), "storm", start, l.Boundary(5*time.Second))
 		if err != nil || why != "" || stop[i].Blind != want {
 			t.Errorf("%q, %v, blind: %q, want %q", why, err, stop[i].Blind, want)

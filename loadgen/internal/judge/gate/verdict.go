@@ -142,7 +142,7 @@ func (c Compiled) missing(f finding, n int) []string {
 		case r.missing != "":
 			add(r.missing)
 		case !r.nothing && c.unknown(r): // the true value of a lower bound may be worse than the worst value
-			add(fmt.Sprintf("%s: the true value is %s or more, so whether it is within the bound is not known (%s)",
+			add(fmt.Sprintf("%s: the true value is %s or more, so it is not known whether it meets the bound (%s)",
 				r.of, show(c.objective.Unit, r.value), r.detail))
 		}
 		if r.phase != "" {
@@ -167,7 +167,7 @@ func (c Compiled) missing(f finding, n int) []string {
 
 func (c Compiled) nothing() string {
 	if c.objective.Name == "expr" {
-		return "the expression gives no number (no series matches, a comparison removed all series, or it divides 0 by 0)"
+		return "the expression returns no number (no series matches, a comparison removed all series, or 0 is divided by 0)"
 	}
 	return "nothing was measured"
 }

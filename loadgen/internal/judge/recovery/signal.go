@@ -186,7 +186,7 @@ func sample(ctx context.Context, expr string, names []string, rec *rundir.Record
 			case err != nil:
 				missing = err.Error()
 			case len(values) > 1:
-				missing = fmt.Sprintf("the expression gives %d series, not one (aggregate them: max, sum)", len(values))
+				missing = fmt.Sprintf("the expression returns %d series instead of one (aggregate them, for example with max or sum)", len(values))
 			case len(values) == 1 && !math.IsNaN(values[0]) && !math.IsInf(values[0], 0):
 				points = append(points, result.SignalPoint{Time: at, Value: values[0]})
 			}
@@ -196,7 +196,7 @@ func sample(ctx context.Context, expr string, names []string, rec *rundir.Record
 		missing = "not all of the phases " + strings.Join(names, ", ") + " were reached"
 	}
 	if missing == "" && len(points) == 0 {
-		missing = "the expression gave no number in these phases"
+		missing = "the expression returned no number in these phases"
 	}
 	return points, missing, nil
 }

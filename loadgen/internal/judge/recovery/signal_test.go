@@ -107,8 +107,8 @@ func TestSignalWithoutDataIsExplained(t *testing.T) {
 	phases := []result.Phase{{Name: "calm", Start: sec(0), End: sec(60)}, {Name: "storm", Start: sec(60), End: sec(120)}}
 	signal := scenario.Signal{Name: "s", Expr: "x", Steady: []string{"calm"}, Under: []string{"storm"}}
 	for want, query := range map[string]query{
-		"gives 2 series, not one": func(context.Context, string, time.Time) ([]float64, error) { return []float64{1, 2}, nil },
-		"gave no number":          func(context.Context, string, time.Time) ([]float64, error) { return []float64{math.NaN()}, nil },
+		"returns 2 series instead of one": func(context.Context, string, time.Time) ([]float64, error) { return []float64{1, 2}, nil },
+		"returned no number":              func(context.Context, string, time.Time) ([]float64, error) { return []float64{math.NaN()}, nil },
 		"no such function": func(context.Context, string, time.Time) ([]float64, error) {
 			return nil, errors.New("no such function")
 		},

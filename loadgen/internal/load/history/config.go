@@ -66,7 +66,7 @@ func (c Config) withDefaults() (Config, error) {
 	c.Watchers = max(cmp.Or(c.Watchers, 3), 0)
 	switch {
 	case c.Name == "":
-		return c, fmt.Errorf("a history needs a name")
+		return c, fmt.Errorf("a load of kind history needs a name")
 	case c.Clients < 0 || c.Clients > mostClients:
 		return c, fmt.Errorf("load %s: clients: %d is out of range (1 to %d)", c.Name, c.Clients, mostClients)
 	case c.Registers < 0 || c.Registers > mostRegisters:

@@ -94,7 +94,7 @@ func (x *Timeline) SVG() []byte {
 	a.times()
 	if len(x.Tracks) > 0 {
 		s.y += 2
-		s.paragraph("A fault's bar spans the fault. A leader's bar spans the time without a leader, until the named one was seen. A restart's bar spans the time from a process's end until its successor was ready.", 2, words{fill: dimInk})
+		s.paragraph("Bars of faults: from begin to end. Bars of leaders: the time without a leader, until the named one was seen. Bars of restarts: from the end of a process until its successor was ready.", 2, words{fill: dimInk})
 	}
 	a.list(listed)
 	return s.svg("Timeline", summary, x.Origin)

@@ -87,7 +87,7 @@ func NewWaterfall(name, title, where, note string, hops []Hop) Waterfall {
 	for i, h := range hops {
 		w.Bars = append(w.Bars, newHopBar(h, i, axis.High))
 	}
-	w.Summary = fmt.Sprintf("%s, %s: %d hops, the last object after %s.", w.Title, w.Where, len(w.Bars), Format(scenario.Seconds, longest))
+	w.Summary = fmt.Sprintf("%s, %s: %d steps, the last object after %s.", w.Title, w.Where, len(w.Bars), Format(scenario.Seconds, longest))
 	return w
 }
 
@@ -130,7 +130,7 @@ func (b *hopBar) place(needs float64) {
 func (w Waterfall) SVG(origin string) []byte {
 	const high = 24
 	s := &sheet{}
-	s.head("Rollout: "+w.Title, w.Where, "Each bar runs from a hop's first object to its last. Times count from just before the change was sent.")
+	s.head("Rollout: "+w.Title, w.Where, "Each bar runs from the first object that reached a step to the last. Times count from just before the change was sent.")
 	a := axis{s, nil, 130, sheetWidth - sheetMargin - 14}
 	top, height := s.y, high*float64(len(w.Bars))
 	for _, t := range w.ticks {

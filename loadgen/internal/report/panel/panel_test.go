@@ -77,7 +77,7 @@ func TestPage(t *testing.T) {
 	if got := strings.Count(page, `class="pn-panel `); got != n {
 		t.Errorf("%d panels on the page, want %d", got, n)
 	}
-	for _, want := range []string{"This is not Grafana", "<b>Do:</b>", `class="pn-fault"`, ">etcd-2<", ">0:00<", ">10:00<"} {
+	for _, want := range []string{"The Grafana panels of dashboards/json", "<b>Do:</b>", `class="pn-fault"`, ">etcd-2<", ">0:00<", ">10:00<"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page does not have %s", want)
 		}

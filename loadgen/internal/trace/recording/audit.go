@@ -55,7 +55,7 @@ func Audit(ctx context.Context, o AuditOptions) (*Recording, error) {
 		a.note("events of audit.k8s.io/v1beta1, which has the same fields: %d", a.beta)
 	}
 	if !a.reads {
-		a.note("no event is a get, list or watch: the audit policy leaves out reads, so the trace has none")
+		a.note("the logs contain no get, list or watch: the audit policy leaves out reads, so the trace has no reads")
 	}
 	return a.write(ctx, trace.Header{Source: fmt.Sprintf("%d audit logs, %d events", len(o.Logs), a.events)})
 }

@@ -159,7 +159,7 @@ func TestStagesOfARequestCountOnce(t *testing.T) {
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("requests\n%+v, want\n%+v", got, want)
 	}
-	if !noted(r, "more than once, and count once: 2") {
+	if !noted(r, "more than once, counted once: 2") {
 		t.Errorf("notes %q", r.Header.Notes)
 	}
 }
@@ -189,7 +189,7 @@ func TestWatchesArePairedByAuditID(t *testing.T) {
 	if want := []trace.Request{carried, whole, open}; !reflect.DeepEqual(watches, want) {
 		t.Errorf("watches\n%+v, want\n%+v", watches, want)
 	}
-	if r.Header.Length != 6e6 || !noted(r, "open before the trace begins, and begin with it: 1") || !noted(r, "open at the trace's end, and run until then: 1") {
+	if r.Header.Length != 6e6 || !noted(r, "already open at the trace's begin, and start with it: 1") || !noted(r, "still open at the trace's end, and end with it: 1") {
 		t.Errorf("length %d, notes %q", r.Header.Length, r.Header.Notes)
 	}
 }

@@ -72,7 +72,7 @@ func coverage(spans []span, twice bool) (notes []string) {
 		}
 	}
 	if float64(fewer) >= smallestShare*float64(total) && fewer >= shortestShare.Microseconds() && servers > 1 && !twice {
-		notes = append(notes, fmt.Sprintf("logs of %d API servers overlap, but fewer logs cover %.0f%% of the time, in which requests are missing (record --from %s --to %s, or add the other logs)",
+		notes = append(notes, fmt.Sprintf("the logs of %d API servers overlap, but for %.0f%% of the time the log of at least one server is missing, and so are its requests (record --from %s --to %s, or add the other logs)",
 			servers, 100*float64(fewer)/float64(total), clock(from), clock(to)))
 	}
 	return notes

@@ -32,7 +32,7 @@ func TestCoverageTellsGapsAndMissingServers(t *testing.T) {
 		"two servers, rotated":    {of(0, 10, 10, 20, 0, 7, 7, 20), nil},
 		"a log is missing":        {of(0, 10, 15, 20), []string{"no log covers 2026-11-24T10:10:00Z to 2026-11-24T10:15:00Z: requests of these 5m0s are missing"}},
 		"a server begins late": {of(0, 20, 5, 20), []string{
-			"logs of 2 API servers overlap, but fewer logs cover 25% of the time, in which requests are missing (record --from 2026-11-24T10:05:00Z --to 2026-11-24T10:20:00Z, or add the other logs)"}},
+			"the logs of 2 API servers overlap, but for 25% of the time the log of at least one server is missing, and so are its requests (record --from 2026-11-24T10:05:00Z --to 2026-11-24T10:20:00Z, or add the other logs)"}},
 	} {
 		if got := coverage(c.spans, false); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)

@@ -159,9 +159,9 @@ func (rec *recorder) write(ctx context.Context, h trace.Header) (*Recording, err
 		count int64
 		what  string
 	}{
-		{duplicates, "events that are in the logs more than once, and count once"},
-		{carried, "watches that were open before the trace begins, and begin with it"},
-		{open, "watches that were open at the trace's end, and run until then"},
+		{duplicates, "events that are in the logs more than once, counted once"},
+		{carried, "watches that were already open at the trace's begin, and start with it"},
+		{open, "watches that were still open at the trace's end, and end with it"},
 		{unended, "requests without an end in the logs, so that their status code and duration are unknown"},
 	} {
 		if n.count > 0 {

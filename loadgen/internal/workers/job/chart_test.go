@@ -136,7 +136,8 @@ func (c *chart) rules(name string) map[string][]rbacv1.PolicyRule {
 	return all
 }
 
-// The chart's run of a built-in scenario is what `loadgen run --render` prints: its rules, its policies, its pod and its arguments.
+// The chart's run of a built-in scenario is what `loadgen run --render` prints: its rules, its policies, its pod and its
+// arguments.
 func TestChartIsTheRenderedRun(t *testing.T) {
 	s, err := scenario.Read("api-mix", nil)
 	if err != nil {
@@ -280,7 +281,7 @@ rbac: {rules: {cluster: [{apiGroups: [""], resources: [pods], verbs: [list]}], n
 func TestChartRefusesValues(t *testing.T) {
 	const image = "image: " + chartImage + "\n"
 	for values, want := range map[string]string{
-		"scenario: {name: api-mix}": "image: name one that has loadgen as its entry point",
+		"scenario: {name: api-mix}": "image: name an image that has loadgen as its entry point",
 		image:                       "scenario is missing",
 		image + "scenario: {name: api-mix, text: x}":                           "exclude each other",
 		image + "scenario: {name: slow-fsync}":                                 `scenario.name "slow-fsync" is not a built-in scenario for an existing cluster`,
