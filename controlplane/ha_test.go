@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -75,6 +76,7 @@ func (p *haPlane) roles(t *testing.T) {
 	}
 	controlPlanePod(t, p.kube, "etcd-control-plane-2", "is Ready", podReady)
 	controlPlanePod(t, p.kube, "kube-apiserver-control-plane-1", "is Ready", podReady)
+	wantKubernetesEndpoint(t, p.cluster)
 	members := ok(t, "etcdctl", "--dir", p.dir, "member", "list")
 	if strings.Count(members, "started") != 3 || !strings.Contains(members, "https://etcd-2.stormglass.invalid:2380") {
 		t.Errorf("members:\n%s", members)
@@ -121,6 +123,14 @@ func (p *haPlane) loseAPIServer(t *testing.T) {
 	eventually(t, 30*time.Second, "the balancer knows", func() bool {
 		return fmt.Sprint(p.count(t, control.KindAPIServer)) == "map[out:1 serving:1]"
 	})
+	// The pod of the second API server leads to this server, and not to the lost one.
+	i := slices.IndexFunc(p.cluster.Components, func(c control.Component) bool { return c.Name == "kube-apiserver-1" })
+	scrape := p.cluster.Components[i].Scrape
+	scraper := https(t, scrape.CAFile, control.KeyPair{CertFile: scrape.CertFile, KeyFile: scrape.KeyFile})
+	at := "https://" + forward(t, os.Stderr, p.dir, "kube-apiserver-control-plane-1", "6443") + "/metrics"
+	if code, _, err := do(t, scraper, http.MethodGet, at, ""); code != http.StatusOK {
+		t.Errorf("%s: %d %v", at, code, err)
+	}
 	p.clear(t, fault.ID)
 	eventually(t, time.Minute, "both serve", func() bool { return p.count(t, control.KindAPIServer)[control.RoleServing] == 2 })
 }

@@ -157,6 +157,15 @@ func TestPortForward(t *testing.T) {
 // TestKubernetesEndpoint: the Service kubernetes leads to the API server.
 func TestKubernetesEndpoint(t *testing.T) {
 	c := shared.Cluster()
+	wantKubernetesEndpoint(t, c)
+	if got := ok(t, "kubectl", "--dir", c.Dir, "describe", "service", "kubernetes"); !strings.Contains(got, strings.TrimPrefix(c.Server, "https://")) {
+		t.Error(got)
+	}
+}
+
+// wantKubernetesEndpoint checks that the Service kubernetes has one endpoint, the address of the API server or of the load balancer.
+func wantKubernetesEndpoint(t *testing.T, c control.Cluster) {
+	t.Helper()
 	slices, err := client(t, c, "admin").DiscoveryV1().EndpointSlices(metav1.NamespaceDefault).List(t.Context(), metav1.ListOptions{LabelSelector: "kubernetes.io/service-name=kubernetes"})
 	if err != nil || len(slices.Items) != 1 {
 		t.Fatalf("%+v, %v", slices, err)
@@ -164,8 +173,5 @@ func TestKubernetesEndpoint(t *testing.T) {
 	e := slices.Items[0]
 	if got := fmt.Sprintf("https://%s:%d", e.Endpoints[0].Addresses[0], *e.Ports[0].Port); got != c.Server || !*e.Endpoints[0].Conditions.Ready {
 		t.Errorf("%s is not %s, or is not ready", got, c.Server)
-	}
-	if got := ok(t, "kubectl", "--dir", c.Dir, "describe", "service", "kubernetes"); !strings.Contains(got, strings.TrimPrefix(c.Server, "https://")) {
-		t.Error(got)
 	}
 }

@@ -2,8 +2,10 @@ package commandline
 
 import (
 	"os"
+	"os/exec"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stormglass/stormglass/internal/exitcode"
@@ -27,5 +29,21 @@ func TestCrashIsNoBadUsage(t *testing.T) {
 	}
 	if code := func() (code int) { defer OnCrash("loadgen", &stderr, &code); return 3 }(); code != 3 {
 		t.Errorf("without a crash: %d", code)
+	}
+}
+
+// A panic of another goroutine ends the program by SIGABRT. Without AbortOnCrash, the exit code is 2, which means bad usage.
+func TestCrashOfAnotherGoroutineIsNoBadUsage(t *testing.T) {
+	if os.Getenv("STORMGLASS_TEST_CRASH") != "" {
+		_ = syscall.Setrlimit(syscall.RLIMIT_CORE, &syscall.Rlimit{}) // without it there is also a core file
+		AbortOnCrash()
+		go func() { panic("no such thing") }()
+		select {}
+	}
+	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
+	cmd.Env = append(os.Environ(), "STORMGLASS_TEST_CRASH=1")
+	said, err := cmd.CombinedOutput()
+	if err == nil || cmd.ProcessState.Sys().(syscall.WaitStatus).Signal() != syscall.SIGABRT {
+		t.Errorf("%v\n%s", err, said)
 	}
 }

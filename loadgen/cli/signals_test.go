@@ -2,6 +2,9 @@ package cli
 
 import (
 	"bytes"
+	"encoding/pem"
+	"net"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -64,6 +67,51 @@ func TestFirstSignalEndsCommands(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+				t.Fatal(err)
+			}
+			p.wantExit(want)
+		})
+	}
+}
+
+// The first SIGTERM ends a command that waits for a server which accepts connections and never answers.
+func TestFirstSignalEndsClients(t *testing.T) {
+	dir := t.TempDir()
+	server := httptest.NewTLSServer(nil)
+	server.Close()
+	for name, data := range map[string][]byte{
+		"token": []byte("0123"), "ca.pem": pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
+		"k.yaml": []byte("apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: 'https://other'}}]\ncontexts: [{name: c, context: {cluster: c}}]\ncurrent-context: c\n"),
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for command, want := range map[string]int{
+		"run rollout-demo --kubeconfig k.yaml --server https://ADDRESS --yes --out out": exitcode.NoData,
+		"run api-mix --kubeconfig k.yaml --server https://ADDRESS --dry-run":            exitcode.NoData,
+		"nodes --count 1 --kubeconfig k.yaml --server https://ADDRESS --yes":            exitcode.Pass,
+		"cleanup --kubeconfig k.yaml --server https://ADDRESS --yes":                    exitcode.NoData,
+		"cleanup --expired --kubeconfig k.yaml --server https://ADDRESS --yes":          exitcode.NoData,
+		"record cluster --kubeconfig k.yaml --server https://ADDRESS --out x.trace":     exitcode.NoData,
+		"worker --coordinator ADDRESS --ca ca.pem --token token --index 0":              exitcode.NoData,
+		"diagnose --prometheus http://ADDRESS --under 10:00:00,10:05:00":                exitcode.NoData,
+	} {
+		t.Run(command, func(t *testing.T) {
+			silent, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer silent.Close()
+			p := newLoadgen(t, strings.Fields(strings.ReplaceAll(command, "ADDRESS", silent.Addr().String()))...)
+			p.cmd.Dir = dir
+			p.start()
+			asking, err := silent.Accept()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer asking.Close()
 			if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 				t.Fatal(err)
 			}

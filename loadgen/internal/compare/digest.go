@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
-	"math"
 	"os"
 
 	"github.com/stormglass/stormglass/internal/exitcode"
@@ -32,6 +31,9 @@ type Binary struct {
 	was  os.FileInfo
 }
 
+// largestBinary is the maximum size of a controlplane binary, in bytes. It is several times the usual size.
+const largestBinary = 2 << 30
+
 // ReadBinary reads the binary at path. If path is empty, it searches for the binary. A missing binary is not an
 // error; its Digest is empty.
 func ReadBinary(path string) (b Binary, err error) {
@@ -40,7 +42,7 @@ func ReadBinary(path string) (b Binary, err error) {
 			return b, nil
 		}
 	}
-	f, err := userfile.Open(path, math.MaxInt64)
+	f, err := userfile.Open(path, largestBinary)
 	if err != nil {
 		return b, nil
 	}

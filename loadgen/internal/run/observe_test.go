@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -27,10 +28,14 @@ import (
 )
 
 // etcdOnly returns the directory of a plane with one component, which lives until stop
-// is called.
-func etcdOnly(t *testing.T) (dir string, stop func()) {
+// is called. While away is true, the component closes each connection without an answer.
+func etcdOnly(t *testing.T) (dir string, away *atomic.Bool, stop func()) {
 	t.Helper()
+	away = new(atomic.Bool)
 	component := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if away.Load() {
+			panic(http.ErrAbortHandler)
+		}
 		w.Header().Set("Content-Type", "text/plain; version=0.0.4")
 		fmt.Fprint(w, "# TYPE etcd_server_has_leader gauge\netcd_server_has_leader 1\n")
 	}))
@@ -51,7 +56,7 @@ func etcdOnly(t *testing.T) (dir string, stop func()) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { lock.Close() })
-	return dir, func() { lock.Close() }
+	return dir, away, func() { lock.Close() }
 }
 
 // value queries a Prometheus until an expression has a value.
@@ -82,7 +87,7 @@ func value(t *testing.T, url, expr string) model.SampleValue {
 }
 
 // TestObserve: a running plane can be queried, another Prometheus gets a
-// configuration to scrape it, and the observation ends with the plane and leaves nothing.
+// configuration to scrape it, and the observation outlasts a loss of the component. It ends with the plane and leaves nothing.
 func TestObserve(t *testing.T) {
 	temp := t.TempDir()
 	t.Setenv("TMPDIR", temp)
@@ -91,7 +96,7 @@ func TestObserve(t *testing.T) {
 		"an interrupt":    func(cancel, _ func()) { cancel() },
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir, stop := etcdOnly(t)
+			dir, away, stop := etcdOnly(t)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			type ready struct{ url, config string }
@@ -108,6 +113,10 @@ func TestObserve(t *testing.T) {
 			}
 			if _, err := os.Stat(filepath.Join(dir, scrapeconfig.Dir, scrapeconfig.ServerFile)); err != nil || r.config != filepath.Join(dir, scrapeconfig.Dir) {
 				t.Errorf("the configuration is said to be in %s: %v", r.config, err)
+			}
+			for _, up := range []model.SampleValue{0, 1} {
+				away.Store(up == 0)
+				value(t, r.url, fmt.Sprintf(`up{instance="etcd-0"} == %v`, up))
 			}
 			end(cancel, stop)
 			if err := <-done; err != nil {
@@ -127,8 +136,8 @@ func TestObserve(t *testing.T) {
 // TestObserveRefused: a plane that cannot be observed is reported in one line, with the
 // right exit code.
 func TestObserveRefused(t *testing.T) {
-	running, _ := etcdOnly(t)
-	stopped, stop := etcdOnly(t)
+	running, _, _ := etcdOnly(t)
+	stopped, _, stop := etcdOnly(t)
 	stop()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -159,7 +159,7 @@ func TestRunOnPrometheusSendsItsOwn(t *testing.T) {
 
 // An observed plane is sent under the name of its directory.
 func TestObserveSends(t *testing.T) {
-	dir, stop := etcdOnly(t)
+	dir, _, stop := etcdOnly(t)
 	x := newTaker(t)
 	done := make(chan error, 1)
 	go func() {
