@@ -84,8 +84,13 @@ unit: build tools browser ## Run the tests that need no control plane, with the 
 	GOGC=400 $(GO_TEST) -race -p 2 $$(go list ./... | grep -vE '^[^/]+/[^/]+/[^/]+/($(subst $() ,|,$(PLANES) $(KUBERNETES)))$$')
 	$(GO_TEST) ./$(KUBERNETES)
 
+# Of the tests on control planes, these run with the race detector: they load a plane, and do not measure it.
+RACED := loadgen/internal/realplane loadgen/testplane
+
 planes: build tools browser ## Run the tests that start control planes
-	$(GO_TEST) -p 1 $(addprefix ./,$(PLANES))
+	$(GO_TEST) -p 1 $(addprefix ./,$(filter-out $(RACED),$(PLANES)))
+	GOGC=400 $(GO_TEST) -race -p 1 $(addprefix ./,$(RACED))
+	GOGC=400 $(GO_TEST) -race -run '^TestRunOnABundledPlane$$' ./loadgen/cli
 
 lint: ## gofmt, go vet, staticcheck; the import rules are a test
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); \
