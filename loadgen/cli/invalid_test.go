@@ -134,8 +134,8 @@ func TestOnlyRegularFilesAreRead(t *testing.T) {
 			}
 			for text, want := range commands {
 				kustomized, log := strings.HasPrefix(text, "validate kustomized"), strings.HasPrefix(text, "record audit")
-				if kind == "directory" && kustomized || kind == "huge file" && (kustomized || log) {
-					continue // a kustomization may have such files, and an audit log any size
+				if kind == "directory" && kustomized || kind == "huge file" && log {
+					continue // a kustomization may have directories, and an audit log any size
 				}
 				var stdout, stderr bytes.Buffer
 				code := execute(t.Context(), strings.Fields(strings.ReplaceAll(text, "RUN", run)), strings.NewReader(""), &stdout, &stderr)

@@ -40,7 +40,7 @@ func kustomize(ctx context.Context, dir string) (string, error) {
 			build.Path, build.Err = found, nil
 		}
 	}
-	out, problems := &capped{limit: maxManifests}, &capped{limit: 64 << 10}
+	out, problems := &capped{limit: maxManifests}, &capped{limit: 4 << 10}
 	build.Stdout, build.Stderr = out, problems
 	err := build.Run()
 	var failed *exec.ExitError
@@ -81,7 +81,7 @@ func (c *capped) Write(p []byte) (int, error) {
 const kustomizeWithin = time.Minute
 
 // regularBelow returns an error for the first file of a kustomization that is not a regular file, because reading a pipe
-// may block forever. It also checks the other directories that the kustomization names. checked holds the directories that
+// may block forever, or that is larger than maxManifests. It also checks the other directories that the kustomization names. checked holds the directories that
 // were already checked.
 func regularBelow(dir string, checked map[string]bool) error {
 	dir, err := filepath.EvalSymlinks(dir) // WalkDir does not follow links
@@ -99,6 +99,9 @@ func regularBelow(dir string, checked map[string]bool) error {
 		info, err := os.Stat(path) // follows links
 		if err == nil && !info.IsDir() && !info.Mode().IsRegular() {
 			return fmt.Errorf("%s is not a regular file", path)
+		}
+		if err == nil && info.Mode().IsRegular() && info.Size() > maxManifests {
+			return fmt.Errorf("%s has more than %d MiB, and kustomize may read it whole", path, maxManifests>>20)
 		}
 		return nil // kustomize reports broken links
 	})

@@ -200,6 +200,8 @@ var (
 	klogHead = regexp.MustCompile(`^[IWEF]\d{4} [\d:.]+\s+\d+ `)
 	// errorLine matches an error in the log of a process that shut down gracefully.
 	errorLine = regexp.MustCompile(`^(E\d{4} |\{"level":"error"|[Ee]rror: )`)
+	// harmless matches an error that every kube-controller-manager logs at its start.
+	harmless = regexp.MustCompile(`The manifest file is empty, ignoring\.$`)
 )
 
 // quoteLog returns the path of a process's log, and the lines that explain why the process ended.
@@ -245,7 +247,7 @@ func lastErrors(lines []string) (errs []string, after int) {
 	said := map[string]bool{}
 	for i, line := range slices.Backward(lines) {
 		message := klogHead.ReplaceAllString(line, "")
-		if !errorLine.MatchString(line) || said[message] || len(errs) == mostErrors {
+		if !errorLine.MatchString(line) || harmless.MatchString(line) || said[message] || len(errs) == mostErrors {
 			continue
 		}
 		said[message] = true

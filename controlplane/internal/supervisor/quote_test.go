@@ -21,6 +21,7 @@ func TestQuoteExplainsExit(t *testing.T) {
 		{"an error and usage after it", "E1122 12:00:00.000000       1 run.go:7] \"command failed\" err=\"group no/such has not been registered\"\n" + info(30) + "bye\n", "E1122 12:00:00.000000       1 run.go:7]", "bye"},
 		{"an error at the end", info(30) + "Error: unknown flag: --x\n", "Error: unknown flag: --x", "Error: unknown flag: --x"},
 		{"a lease that was lost", info(9) + "E1122 12:00:00.000000       1 lease.go:5] \"Failed to update lease\" err=\"context deadline exceeded\"\n" + info(20) + "E1122 12:00:09.000000       1 server.go:9] \"leaderelection lost\"\n", "E1122 12:00:00.000000       1 lease.go:5]", "leaderelection lost"},
+		{"a harmless error before it", "E1122 12:00:00.000000       1 options.go:205] The manifest file is empty, ignoring.\n" + info(20) + "E1122 12:00:09.000000       1 server.go:9] \"leaderelection lost\"\n", "E1122 12:00:09.000000       1 server.go:9]", "leaderelection lost"},
 		{"no error", info(30) + "bye\n", "I1122", "bye"},
 		{"one line without an end", "oh", "oh", "oh"},
 		{"a long error", info(20) + "E1122 12:00:00.000000       1 lease.go:5] \"Failed\" err=\"" + strings.Repeat("x", 500) + " the cause\"\nError: leaderelection lost\n", "E1122 12:00:00.000000       1 lease.go:5] \"Failed\" err=\"" + strings.Repeat("x", 500) + " the cause\"", "leaderelection lost"},

@@ -2,6 +2,7 @@ package importer
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -54,8 +55,15 @@ func renderConfig(limits *bounds.Bounds, file string, text []byte, values map[st
 	return b.String(), nil
 }
 
+// templateError returns an error of text/template in one line. For a limit that was exceeded, it omits the name of the inserted
+// function that found it.
 func templateError(err error) error {
-	return fmt.Errorf("%s", strings.ReplaceAll(strings.TrimPrefix(err.Error(), "template: "), "\n", " "))
+	text := strings.ReplaceAll(strings.TrimPrefix(err.Error(), "template: "), "\n", " ")
+	if limit, ok := errors.AsType[*bounds.Error](err); ok {
+		where, _, _ := strings.Cut(text, ": executing ")
+		return fmt.Errorf("%s: %w", where, limit)
+	}
+	return errors.New(text)
 }
 
 // valueNames returns the names of the values that a template reads as .NAME, in order of first use.
