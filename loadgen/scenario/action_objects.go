@@ -184,7 +184,7 @@ func (v *validator) actionTimes(path string, p *Phase, a *Action) {
 		v.fail(path+".after", fmt.Sprintf("less than %s", length), "%s is not a time within phase %q", a.After, p.Name)
 	}
 	if a.Every != 0 && (a.Every.D() < minActionEvery || length > 0 && a.After+a.Every >= length) {
-		v.fail(path+".every", fmt.Sprintf("at least %s; after and every together must be less than the phase's %s", Duration(minActionEvery), length), "%s is not a possible interval", a.Every)
+		v.fail(path+".every", fmt.Sprintf("at least %s, and after + every must be less than the length of the phase, %s", Duration(minActionEvery), length), "%s is not a possible interval", a.Every)
 	}
 }
 

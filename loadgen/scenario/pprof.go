@@ -101,7 +101,7 @@ func (v *validator) pprof(path string, phase *Phase) {
 	}
 }
 
-// profiled checks that the component of a profile exists and has profiles of that kind.
+// profiled checks that the component of the profile p exists and serves profiles of p.Kind, such as cpu.
 func (v *validator) profiled(path string, p *Profile) {
 	switch p.Component {
 	case OwnComponent:

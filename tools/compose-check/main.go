@@ -3,8 +3,8 @@
 //
 //	compose-check compose.yaml
 //
-// It reads variables from the environment, and resolves relative paths from the file's directory. The exit code is 1 if the file
-// is not valid. The library's own command for this task does not read the environment.
+// It reads variables from the environment, and resolves relative paths from the file's directory. The exit code is 1 if the
+// file is not valid.
 package main
 
 import (

@@ -39,7 +39,8 @@ var clientVersion string
 //go:linkname clientCommit k8s.io/client-go/pkg/version.gitCommit
 var clientCommit string
 
-// placeholder is part of the variables' values in the source of a Go module, where `git archive` has not replaced it.
+// placeholder occurs in the default values of gitVersion and gitCommit. The source in a Go module still contains it,
+// because only `git archive` replaces it.
 const placeholder = "$Format:"
 
 func init() {

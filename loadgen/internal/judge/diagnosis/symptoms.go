@@ -19,8 +19,8 @@ func (r reasoning) unexplained(causes []firing) []result.Evidence {
 	return left
 }
 
-// explain adds a symptom to the causes that explain it, and reports whether there are any. If limits is true, it
-// considers only mechanisms with Load, otherwise only mechanisms without Load.
+// explain adds a symptom to the causes that explain it, and reports whether there are any. It considers only causes whose
+// mechanism has Load == limits.
 func (r reasoning) explain(e episode, causes []firing, limits bool) (explained bool) {
 	for i := range causes {
 		f := &causes[i]
@@ -53,8 +53,8 @@ func (r reasoning) unexplainedGates(causes []firing) (left []result.Evidence) {
 	return left
 }
 
-// explainGate adds a failed gate to the causes during which the gate broke its bound, and reports whether there are
-// any. If limits is true, it considers only mechanisms with Load, otherwise only mechanisms without Load.
+// explainGate adds a failed gate to each cause that was active, or had ended only shortly before, when the gate broke its
+// bound. It reports whether there is such a cause. It considers only causes whose mechanism has Load == limits.
 func (r reasoning) explainGate(g FailedGate, causes []firing, limits bool) (explained bool) {
 	broken := g.Broken
 	if len(broken) == 0 {

@@ -166,7 +166,7 @@ func (rule gapRule) gaps(targets []fitness, of string) (why string, notes []stri
 		case t.fault == "":
 			continue
 		case t.whole():
-			notes = append(notes, fmt.Sprintf("%s did not answer for a time (%s) but kept counting", t.instance, t.fault))
+			notes = append(notes, fmt.Sprintf("%s did not answer for part of the time (%s), but its counts are complete", t.instance, t.fault))
 			continue
 		}
 		spoken := (rule == gapShared || rule == gapCountSeenByAll) && slices.ContainsFunc(targets, func(other fitness) bool {

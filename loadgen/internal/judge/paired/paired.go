@@ -34,7 +34,7 @@ func Check(p result.Plan) error {
 	for i, l := range p.Looks {
 		switch {
 		case l.Pairs < 3:
-			return fmt.Errorf("--looks %d: must be at least 3, because fewer pairs do not show how much the pairs vary", l.Pairs)
+			return fmt.Errorf("--looks %d: a look needs at least 3 pairs, because fewer do not show how much pairs vary", l.Pairs)
 		case i > 0 && l.Pairs <= p.Looks[i-1].Pairs:
 			return fmt.Errorf("--looks: %d comes after %d, but the numbers of pairs must increase", l.Pairs, p.Looks[i-1].Pairs)
 		case !(l.Alpha > 0 && l.Alpha < 0.5):

@@ -58,8 +58,8 @@ func (p *preparer) prepare(ctx context.Context) error {
 
 func apiVersion(s trace.Shape) string { return strings.TrimPrefix(s.Group+"/"+s.Version, "/") }
 
-// find looks up a resource in the version of the trace and, if that does not exist, in the version that the API server
-// prefers.
+// find looks up a resource in the API version that the trace names. If the API server does not serve that version, find
+// uses the version that the server prefers.
 func (p *preparer) find(ctx context.Context, name, version string) error {
 	key := name + " " + version
 	if _, known := p.resources[key]; known {

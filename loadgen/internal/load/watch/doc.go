@@ -5,10 +5,11 @@
 // # One read loop
 //
 // A watch has no goroutine. The read loop of a connection (package h2conn) scans the events in the bytes of the frames
-// as they arrive. The scanner keeps only an event's type, key and resourceVersion, and the stamp of a measured write.
+// as they arrive. The scanner keeps little more than an event's type, key and resourceVersion, and its stamp: an
+// annotation with which Changes marks each of its writes.
 // The arrival time of an event is the time at which the kernel returned the read, so all deliveries of one write in one
-// read have the same latency. The package collects the counts of all read loops at each scrape, for results, and at the
-// end of a phase.
+// read have the same latency. The package collects the counts of all read loops at the end
+// of each phase, and whenever a scrape or the results need them.
 //
 // # Connections
 //
@@ -38,9 +39,9 @@
 //
 // Failed counts failed attempts to open a watch or to list, streams that ended within a second without an event, and
 // ERROR events other than 410. Malformed counts streams that ended without an error in the middle of an event, or
-// contained anything other than an event of a known type whose object has a version. In the fields that they read, both
-// scanners reject everything that the standard decoders reject. The scanners' comments describe where they are
-// stricter.
+// contained anything other than an event of a known type whose object has a version. There are two scanners: one for
+// JSON and CBOR, one for protobuf. In the fields that they read, both reject everything that the standard decoders reject.
+// Their comments describe where they are stricter.
 //
 // The comment of ledger describes Lost, Duplicated and Reordered for measured writes. For all other events, the package
 // relies on two guarantees of Kubernetes: versions of one resource are comparable integers (KEP-5504), and a watch
