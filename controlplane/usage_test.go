@@ -56,6 +56,16 @@ func TestMistypedCommandsGetOneLineWithAHint(t *testing.T) {
 	}
 }
 
+// A result or a help that cannot be written is a failure of the machine.
+func TestFullDeviceIsReported(t *testing.T) {
+	for _, args := range []string{"version", "schema", "--help", "fault --help", "help up", "fault", "--version"} {
+		_, stderr, code := limited(t, "exec >/dev/full", strings.Fields(args)...)
+		if want := "controlplane: write /dev/stdout: no space left on device\n"; code != 4 || stderr != want {
+			t.Errorf("controlplane %s: exit %d, want 4 and %q:\n%s", args, code, want, stderr)
+		}
+	}
+}
+
 // The status of a stopped plane comes from a file, whose text is printed without escape sequences.
 func TestStatusOfStoppedPlaneIsClean(t *testing.T) {
 	dir := t.TempDir()

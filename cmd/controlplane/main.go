@@ -82,14 +82,14 @@ environment failed.`,
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	err := root.ExecuteContext(ctx)
+	err := commandline.Execute(ctx, root)
 	if err == nil {
 		return exitcode.Pass
 	}
 	if !errors.Is(err, errAlreadyTold) {
 		fmt.Fprintln(stderr, "controlplane: "+strings.Join(terminal.Problems(err), "\n"))
 	}
-	if exitcode.IsEnvironment(err) {
+	if written, ok := errors.AsType[*os.PathError](err); exitcode.IsEnvironment(err) || ok && written.Op == "write" {
 		return exitcode.Environment
 	}
 	return exitcode.Usage

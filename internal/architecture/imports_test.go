@@ -191,7 +191,7 @@ var layers = []string{
 	"loadgen/internal/report", "loadgen/internal/report/panel", "loadgen/internal/report/chart",
 	"loadgen/internal/archivetest", "loadgen/internal/rundir",
 	"loadgen/internal/profile", "loadgen/internal/record/promimport", "loadgen/internal/record", "loadgen/internal/generator",
-	"loadgen/internal/timeline", "loadgen/internal/archive", "loadgen/internal/audit", "loadgen/internal/auditlog", "loadgen/internal/samples", "loadgen/internal/stall", "loadgen/internal/wakeup", "loadgen/internal/machine",
+	"loadgen/internal/timeline", "loadgen/internal/archive", "loadgen/internal/audit", "loadgen/internal/auditlog", "loadgen/internal/samples", "loadgen/internal/stall", "loadgen/internal/wakeup", "loadgen/internal/machine", "loadgen/internal/scratch",
 	"loadgen/scenario", "loadgen/internal/condition", "loadgen/internal/manifest", "loadgen/internal/template", "loadgen/internal/trace", "loadgen/internal/latency", "loadgen/internal/load/arrival", "loadgen/result",
 	"dashboards", "alerts", "controlplane/control", "internal",
 }

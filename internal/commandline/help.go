@@ -1,6 +1,8 @@
 package commandline
 
 import (
+	"bytes"
+	"context"
 	"os"
 	"slices"
 	"strings"
@@ -25,6 +27,24 @@ func SetHelp(root *cobra.Command) {
 		"Flags:\n{{.LocalFlags.FlagUsages | trimTrailingWhitespaces}}", "{{flags `Flags` .LocalFlags}}",
 		"Global Flags:\n{{.InheritedFlags.FlagUsages | trimTrailingWhitespaces}}", "{{flags `Global Flags` .InheritedFlags}}",
 	).Replace(root.UsageTemplate()))
+}
+
+// Execute runs root. Unlike root.ExecuteContext, it returns an error if the help cannot be written.
+func Execute(ctx context.Context, root *cobra.Command) error {
+	var failed error
+	help := root.HelpFunc()
+	root.SetHelpFunc(func(c *cobra.Command, args []string) {
+		var text bytes.Buffer
+		out := c.OutOrStdout()
+		c.SetOut(&text)
+		help(c, args)
+		c.SetOut(out)
+		_, failed = text.WriteTo(out)
+	})
+	if err := root.ExecuteContext(ctx); err != nil {
+		return err
+	}
+	return failed
 }
 
 // Group adds commands to root under a heading of the root's help.

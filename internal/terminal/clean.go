@@ -21,12 +21,19 @@ func Clean(s string) string {
 	return strings.TrimSpace(s)
 }
 
-// CleanLines cleans each line of a text. It keeps the line breaks and the indentation.
+// firstPart and lastPart are the numbers of characters that CleanLines keeps of a long line.
+const firstPart, lastPart = 3000, 1000
+
+// CleanLines cleans each line of a text. It keeps the line breaks and the indentation. It cuts the middle out of a long line,
+// because the end of an error says what to do.
 func CleanLines(s string) string {
 	lines := strings.Split(s, "\n")
 	for i, line := range lines {
 		indent := len(line) - len(strings.TrimLeft(line, " \t"))
 		lines[i] = line[:indent] + Clean(line)
+		if long := []rune(lines[i]); len(long) > firstPart+lastPart {
+			lines[i] = string(long[:firstPart]) + " ... " + string(long[len(long)-lastPart:])
+		}
 	}
 	return strings.Join(lines, "\n")
 }

@@ -71,10 +71,11 @@ func TestProcessOutlivesItsTerminal(t *testing.T) {
 
 func TestProblemsAreCleanLines(t *testing.T) {
 	for text, want := range map[string][]string{
-		"a: no such file":                   {"a: no such file"},
-		"a\x1b[2J\u202eb\xff: \x07gone\r\n": {"a[2Jb: gone"},
-		"one\n  its\tlog\ntwo":              {"one", "  its log", "two"},
-		strings.Repeat("x\n", 203):          append(slices.Repeat([]string{"x"}, 200), "3 more lines"),
+		"a: no such file":                        {"a: no such file"},
+		"a\x1b[2J\u202eb\xff: \x07gone\r\n":      {"a[2Jb: gone"},
+		"one\n  its\tlog\ntwo":                   {"one", "  its log", "two"},
+		strings.Repeat("é", 5000) + " (do this)": {strings.Repeat("é", 3000) + " ... " + strings.Repeat("é", 990) + " (do this)"},
+		strings.Repeat("x\n", 203):               append(slices.Repeat([]string{"x"}, 200), "3 more lines"),
 	} {
 		if got := Problems(errors.New(text)); !slices.Equal(got, want) {
 			t.Errorf("%q: %q, want %q", text, got, want)

@@ -16,7 +16,6 @@ import (
 	"github.com/stormglass/stormglass/internal/commandline"
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/internal/shell"
-	"github.com/stormglass/stormglass/internal/terminal"
 	"github.com/stormglass/stormglass/loadgen/internal/alertproof"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
@@ -178,9 +177,7 @@ func (p proveOptions) run(cmd *cobra.Command) error {
 	if err := p.checkOut(proofs); err != nil {
 		return err
 	}
-	say := func(format string, args ...any) {
-		fmt.Fprintln(progressTo(cmd), terminal.CleanLines(fmt.Sprintf(format, args...)))
-	}
+	say := sayTo(progressTo(cmd))
 	var all []alertproof.Judged
 	ran := map[string]bool{}
 	for i, proof := range proofs {

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"fmt"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -40,7 +39,7 @@ or on a branch. ` + "`loadgen compare`" + ` and ` + "`loadgen trend`" + ` accept
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "%s: %d runs saved\n", to, n)
+			sayTo(cmd.OutOrStdout())("%s: %d runs saved", to, n)
 			return nil
 		},
 	}

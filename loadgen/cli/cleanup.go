@@ -14,6 +14,7 @@ import (
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/internal/terminal"
 	"github.com/stormglass/stormglass/loadgen/internal/cluster"
+	"github.com/stormglass/stormglass/loadgen/internal/scratch"
 )
 
 func newCleanup() *cobra.Command {
@@ -25,11 +26,12 @@ func newCleanup() *cobra.Command {
 		Short: "Remove objects that runs left in your cluster",
 		Long: `Remove the objects that interrupted or killed runs left in your cluster: namespaces,
 simulated nodes and their Leases, certificate requests and RBAC objects. It finds them
-by their labels, and removes nothing else. With DIR, the directory of a run, it removes
-only this run's objects. The directory lists the run's nodes and cluster-scoped objects,
-so they are found even if they have lost their labels. Failed removals are retried for
-5 minutes, or until Ctrl-C. The command also removes token files that killed runs left
-in this machine's temporary directory; each run does this too when it starts.
+by their labels, and removes nothing else. It skips a run that still renews the cluster's
+lock, unless you name the run. With DIR, the directory of a run, it removes only this
+run's objects: DIR lists its nodes and cluster-scoped objects, so they are found even if
+they have lost their labels. Failed removals are retried for 5 minutes, or until Ctrl-C.
+The command also removes token files that killed runs left in this machine's temporary
+directory; each run does this too when it starts.
 
 Each run stores a deadline in the cluster, and keeps extending it until the run ends.
 --expired removes only the objects of runs whose deadline has passed by the API server's
@@ -50,8 +52,8 @@ clock. It works from any machine, and in a pod of the cluster ('loadgen cleanup 
 			}
 			c.cmd, c.ui = cmd, newTUI(cmd)
 			if !c.dryRun {
-				for _, path := range cluster.Sweep() {
-					c.ui.Step(fmt.Sprintf("removed %s, which a killed run left on this machine", path))
+				for _, path := range scratch.Sweep() {
+					c.ui.Step(fmt.Sprintf("removed %s, which a killed loadgen left on this machine", path))
 				}
 			}
 			cfg, name, err := cluster.Reach(cmd.Context(), at, c.ui.Step)
@@ -140,6 +142,15 @@ func (c *cleanup) removeAll(ctx context.Context, cfg *rest.Config) error {
 	}
 	if err := c.agree(fmt.Sprintf("Remove the objects that %s left in %s, selected by %s.", what, c.at, c.by)); err != nil {
 		return err
+	}
+	if c.left.Run == "" {
+		var err error
+		if c.left.Keep, err = cluster.Alive(ctx, cfg); err != nil {
+			return exitcode.EnvironmentError(err)
+		}
+		for _, run := range c.left.Keep {
+			c.ui.Step(fmt.Sprintf("run %s is kept: it renewed the cluster's lock within the last minute (if it is over, wait a minute; --run %s removes its objects even while it runs)", run, run))
+		}
 	}
 	return c.remove(ctx, cfg, c.left, "")
 }

@@ -45,7 +45,7 @@ func execute(ctx context.Context, args []string, stdin io.Reader, stdout, stderr
 			go tuneGC(ctx)
 		}
 	}
-	err := root.ExecuteContext(ctx)
+	err := commandline.Execute(ctx, root)
 	var verdict verdictError
 	switch {
 	case err == nil:

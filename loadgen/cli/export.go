@@ -2,7 +2,6 @@ package cli
 
 import (
 	"errors"
-	"fmt"
 	"maps"
 	"os"
 	"slices"
@@ -46,7 +45,7 @@ storage.tsdb.out_of_order_time_window.`,
 			}
 			o.Dir, o.Receiver, o.Writer = out, receiver.config, cmd.OutOrStdout()
 			o.Receiver.Attempts = exportAttempts
-			say := func(format string, args ...any) { fmt.Fprintf(progressTo(cmd), format+"\n", args...) }
+			say := sayTo(progressTo(cmd))
 			o.Log = say
 			done, err := exportTo(cmd, args[0], o, out)
 			if err != nil {

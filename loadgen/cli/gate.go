@@ -119,8 +119,13 @@ func firstKilobyte(file string) ([]byte, error) {
 }
 
 // openOutput opens the file of a flag for writing. If the file is a pipe without a reader, it returns an error instead of
-// waiting.
+// waiting. It does not create the missing target of a symbolic link.
 func openOutput(flag, file string, mode int) (*os.File, error) {
+	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Lstat(file); err == nil {
+			return nil, exitcode.Usagef("%s: %s is a symbolic link to a file that does not exist (choose another file, or remove the link)", flag, file)
+		}
+	}
 	f, err := os.OpenFile(file, mode|os.O_WRONLY|syscall.O_NONBLOCK, 0o644)
 	if errors.Is(err, syscall.ENXIO) {
 		err = fmt.Errorf("no process reads from the pipe %s", file)

@@ -11,6 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/klog/v2"
+
+	"github.com/stormglass/stormglass/internal/terminal"
 )
 
 // addGlobals adds the flags that all commands have. The flags take effect before the command runs.
@@ -42,6 +44,11 @@ func progressTo(cmd *cobra.Command) io.Writer {
 		return io.Discard
 	}
 	return cmd.ErrOrStderr()
+}
+
+// sayTo returns a function that prints lines to w, without control characters.
+func sayTo(w io.Writer) func(format string, args ...any) {
+	return func(format string, args ...any) { fmt.Fprintln(w, terminal.CleanLines(fmt.Sprintf(format, args...))) }
 }
 
 func logLevels() []string { return []string{"off", "error", "info", "debug"} }

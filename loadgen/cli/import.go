@@ -80,11 +80,11 @@ func (f *importFlags) convert(cmd *cobra.Command, typed bool, do func(importer.O
 	if err := f.write(cmd, r); err != nil {
 		return err
 	}
-	stderr := cmd.ErrOrStderr()
+	say := sayTo(cmd.ErrOrStderr())
 	for _, remark := range r.Remarks {
-		fmt.Fprintln(stderr, remark)
+		say("%s", remark)
 	}
-	fmt.Fprintf(stderr, "%s: %d of %d parts imported completely, %s\n", cmp.Or(f.out, r.Name), r.Whole, r.Items, counted(len(r.Remarks), "remark"))
+	say("%s: %d of %d parts imported completely, %s", cmp.Or(f.out, r.Name), r.Whole, r.Items, counted(len(r.Remarks), "remark"))
 	return nil
 }
 

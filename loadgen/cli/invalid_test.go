@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"errors"
 	"flag"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -155,6 +158,40 @@ func TestEndlessQueriesAreRefused(t *testing.T) {
 		code := execute(t.Context(), []string{"query", run, "max_over_time(max_over_time(up[30d:1ms])[30d:1ms])", more}, strings.NewReader(""), &stdout, &stderr)
 		if code != exitcode.Usage || !strings.Contains(stderr.String(), "the subquery [30d:1ms] has 2592000000 steps") {
 			t.Errorf("%s: exit code %d, %s", more, code, stderr.String())
+		}
+	}
+}
+
+// The answer of a receiver that refuses samples is printed without control characters, and not in full.
+func TestAnswerOfReceiverIsClean(t *testing.T) {
+	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, "no\x1b[2J\u202e"+strings.Repeat(" no", 1<<20), http.StatusBadRequest)
+	}))
+	defer receiver.Close()
+	var stdout, stderr bytes.Buffer
+	code := execute(t.Context(), []string{"export", archivetest.SoundRun(t), "--format", "remote-write", "--remote-write", receiver.URL}, strings.NewReader(""), &stdout, &stderr)
+	if code != exitcode.Environment || !strings.Contains(stderr.String(), "no[2J no") || strings.ContainsAny(stderr.String(), "\x1b\u202e") || stderr.Len() > 10_000 {
+		t.Errorf("exit code %d, %d bytes: %.1000q", code, stderr.Len(), stderr.String())
+	}
+}
+
+// A name of an output is printed without control characters.
+func TestNamesOfOutputsAreClean(t *testing.T) {
+	run := archivetest.SoundRun(t)
+	t.Chdir(t.TempDir())
+	jobs := "jobs: [{name: j, jobIterations: 1, qps: 1, burst: 1, namespace: n, objects: [{objectTemplate: cm.yaml, replicas: 1}]}]\n"
+	object := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: 'c-{{.Iteration}}'}\n"
+	if err := errors.Join(os.WriteFile("jobs.yaml", []byte(jobs), 0o600), os.WriteFile("cm.yaml", []byte(object), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{
+		"export RUN --format openmetrics --out", "export RUN --format blocks --out", "alerts render --out", "import kube-burner jobs.yaml --out",
+	} {
+		var stdout, stderr bytes.Buffer
+		args := append(strings.Fields(strings.ReplaceAll(text, "RUN", run)), fmt.Sprintf("%d\x1b[2J", len(text)))
+		code := execute(t.Context(), args, strings.NewReader(""), &stdout, &stderr)
+		if out := stdout.String() + stderr.String(); code != 0 || !strings.Contains(out, "[2J") || strings.Contains(out, "\x1b") {
+			t.Errorf("%s: exit code %d, %q", text, code, out)
 		}
 	}
 }

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"errors"
-	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -33,7 +32,7 @@ jobs have the names of the Helm chart kube-prometheus-stack. DIR contains
                        kubectl apply --server-side -k DIR/kubernetes
   mixin/               a monitoring mixin: mixin.libsonnet, and the compiled files
 
-Each alert has a runbook_url, in addition to its runbook. A component with an empty job
+Each alert has two annotations: runbook (the text) and runbook_url (the page). A component with an empty job
 is left out, with the rules, panels and dashboards that are only about it. Do this for
 the etcd, scheduler and controller manager of a managed control plane. --production
 leaves out the load generator. --preset sets the job names of an installation; --job
@@ -62,9 +61,10 @@ changes some of them.`,
 			if err := writeBundle(out, bundle); err != nil {
 				return err
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "%d files in %s\n", len(bundle.Files), out)
+			say := sayTo(cmd.OutOrStdout())
+			say("%d files in %s", len(bundle.Files), out)
 			if len(bundle.LeftOut) > 0 {
-				fmt.Fprintf(cmd.OutOrStdout(), "left out: %s\n", strings.Join(bundle.LeftOut, ", "))
+				say("left out: %s", strings.Join(bundle.LeftOut, ", "))
 			}
 			return nil
 		},

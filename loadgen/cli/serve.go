@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stormglass/stormglass/internal/commandline"
+	"github.com/stormglass/stormglass/internal/terminal"
 	"github.com/stormglass/stormglass/loadgen/internal/recordings"
 	"github.com/stormglass/stormglass/loadgen/internal/run"
 )
@@ -61,7 +62,7 @@ func printServed(w io.Writer, url string, runs []recordings.Served) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "RUN\tFROM\tTO\tGRAFANA'S TIME RANGE")
 	for _, r := range runs {
-		fmt.Fprintf(t, "%s\t%s\t%s\tfrom=%d&to=%d\n", r.Name, r.Start.Format(time.RFC3339), r.End.Format(time.RFC3339), r.Start.UnixMilli(), r.End.UnixMilli())
+		fmt.Fprintf(t, "%s\t%s\t%s\tfrom=%d&to=%d\n", terminal.Clean(r.Name), r.Start.Format(time.RFC3339), r.End.Format(time.RFC3339), r.Start.UnixMilli(), r.End.UnixMilli())
 	}
 	return t.Flush()
 }

@@ -71,7 +71,7 @@ component does not accept, and resources that your own cluster does not have.`,
 			fmt.Fprintf(out, "%s is valid: %d phases, %d gates, %d nodes%s\n",
 				s.Name, len(s.Phases), len(s.Gates), s.Nodes.Count, variants)
 			for _, h := range s.Hooks() {
-				fmt.Fprintf(out, "  command on this machine: %s\n", h)
+				fmt.Fprintf(out, "  command on this machine: %s\n", terminal.Clean(h.String()))
 			}
 			return nil
 		},

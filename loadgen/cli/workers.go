@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/stormglass/stormglass/internal/exitcode"
-	"github.com/stormglass/stormglass/internal/terminal"
 	"github.com/stormglass/stormglass/loadgen/internal/cluster"
 	"github.com/stormglass/stormglass/loadgen/internal/run"
 	"github.com/stormglass/stormglass/loadgen/internal/workers"
@@ -159,9 +158,7 @@ would send its requests twice.`,
 			if err := workerEnvironment(cmd.Flags(), &w, os.Getenv); err != nil {
 				return exitcode.UsageError(err)
 			}
-			w.Step = func(format string, args ...any) {
-				fmt.Fprintln(cmd.ErrOrStderr(), terminal.CleanLines(fmt.Sprintf(format, args...)))
-			}
+			w.Step = sayTo(cmd.ErrOrStderr())
 			w.Build = run.Build()
 			return w.Work(ctx)
 		},

@@ -11,7 +11,7 @@ import (
 
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/internal/commandline"
-	"github.com/stormglass/stormglass/loadgen/internal/cluster"
+	"github.com/stormglass/stormglass/loadgen/internal/scratch"
 )
 
 // startWithin is the maximum time for each step of the plane's start. A step takes seconds unless the machine is
@@ -34,15 +34,15 @@ func (p *Plane) main(tests func() int) (code int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	cluster.Sweep() // remove what planes of killed tests have left behind
-	scratch, err := cluster.TestScratch()
+	scratch.Sweep() // remove what planes of killed tests have left behind
+	temp, err := scratch.New(scratch.Test)
 	if err != nil {
 		return 0, fmt.Errorf("create a directory for the control plane: %w", err)
 	}
-	defer func() { err = errors.Join(err, scratch.Remove()) }()
+	defer func() { err = errors.Join(err, temp.Remove()) }()
 	ctx, cancel := context.WithTimeout(context.Background(), startWithin)
 	defer cancel()
-	p.running, err = control.Start(ctx, control.StartOptions{Binary: binary, Dir: filepath.Join(scratch.Path, "plane"), Config: &p.ControlPlane})
+	p.running, err = control.Start(ctx, control.StartOptions{Binary: binary, Dir: filepath.Join(temp.Path, "plane"), Config: &p.ControlPlane})
 	if err != nil {
 		return 0, fmt.Errorf("start the control plane with %s: %w", binary, err)
 	}

@@ -21,11 +21,11 @@ import (
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/internal/shell"
 	"github.com/stormglass/stormglass/internal/userfile"
-	"github.com/stormglass/stormglass/loadgen/internal/cluster"
 	"github.com/stormglass/stormglass/loadgen/internal/judge"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/paired"
 	"github.com/stormglass/stormglass/loadgen/internal/machine"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
+	"github.com/stormglass/stormglass/loadgen/internal/scratch"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -209,7 +209,7 @@ func readSet(ctx context.Context, dir string) (all []recorded, err error) {
 
 // goesOn reports whether a run in dir is in progress: another process holds the lock of dir.
 func goesOn(dir string) bool {
-	lock, err := cluster.LockDir(dir)
+	lock, err := scratch.LockDir(dir)
 	if err != nil {
 		return false
 	}

@@ -10,8 +10,8 @@ import (
 
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/internal/archivetest"
-	"github.com/stormglass/stormglass/loadgen/internal/cluster"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
+	"github.com/stormglass/stormglass/loadgen/internal/scratch"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -62,7 +62,7 @@ func TestTrendLeavesOutWhatWasCutShort(t *testing.T) {
 // A run in progress is not judged when it is compared.
 func TestRunThatGoesOnIsNotCompared(t *testing.T) {
 	dir := archivetest.SoundRun(t)
-	lock, err := cluster.LockDir(dir)
+	lock, err := scratch.LockDir(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

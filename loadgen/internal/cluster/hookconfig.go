@@ -9,20 +9,21 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
+	"github.com/stormglass/stormglass/loadgen/internal/scratch"
 )
 
 // WriteKubeconfig writes a kubeconfig for the hook commands of the scenario, with the identity Admin. The function remove
 // removes the file. If the process is killed, the next Sweep removes it.
 func (t *Target) WriteKubeconfig() (file string, remove func() error, err error) {
-	scratch, err := newScratch(tokenPrefix)
+	temp, err := scratch.New(scratch.Token)
 	if err != nil {
 		return "", nil, err
 	}
-	file = filepath.Join(scratch.Path, "kubeconfig")
+	file = filepath.Join(temp.Path, "kubeconfig")
 	if err := clientcmd.WriteToFile(*hookKubeconfig(t.Admin, t.Namespace), file); err != nil {
-		return "", nil, errors.Join(err, scratch.Remove())
+		return "", nil, errors.Join(err, temp.Remove())
 	}
-	return file, scratch.Remove, nil
+	return file, temp.Remove, nil
 }
 
 // hookKubeconfig converts a client configuration to a kubeconfig with one context.

@@ -23,6 +23,7 @@ import (
 	"github.com/stormglass/stormglass/internal/atomicfile"
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
 	"github.com/stormglass/stormglass/loadgen/internal/load"
+	"github.com/stormglass/stormglass/loadgen/internal/scratch"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
@@ -214,21 +215,21 @@ func awaitRights(ctx context.Context, waiting func(string) func(), who string, c
 }
 
 type identity struct {
-	scratch   *Scratch
+	scratch   *scratch.Dir
 	tokenFile string
 	stop      context.CancelFunc
 	done      chan struct{}
 }
 
 func newIdentity(ctx context.Context, client kubernetes.Interface, namespace string) (*identity, error) {
-	scratch, err := newScratch(tokenPrefix)
+	temp, err := scratch.New(scratch.Token)
 	if err != nil {
 		return nil, fmt.Errorf("a directory for the token of %s: %w", loadAccount, err)
 	}
-	i := &identity{scratch: scratch, tokenFile: filepath.Join(scratch.Path, "token"), done: make(chan struct{})}
+	i := &identity{scratch: temp, tokenFile: filepath.Join(temp.Path, "token"), done: make(chan struct{})}
 	life, err := i.renew(ctx, client, namespace)
 	if err != nil {
-		return nil, errors.Join(err, scratch.Remove())
+		return nil, errors.Join(err, temp.Remove())
 	}
 	// The renewal continues while an interrupted run finishes its cleanup.
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))

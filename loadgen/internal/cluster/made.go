@@ -229,7 +229,9 @@ func (c *cleaner) leftOf(ctx context.Context, r schema.GroupVersionResource, k m
 		if slices.Equal(m.GetFinalizers(), []string{definitionFinalizer}) {
 			return false
 		}
-		held = append(held, unhold(r, m))
+		if len(m.GetFinalizers()) > 0 { // a namespace usually has none: its deletion waits for its objects
+			held = append(held, unhold(r, m))
+		}
 		return true
 	})
 	if apierrors.IsNotFound(err) { // the resource's definition, and so all its objects, are gone

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/stormglass/stormglass/loadgen/internal/scratch"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -102,7 +103,9 @@ func (m *made) forget() {
 // Leftovers selects the objects that a cleanup removes.
 type Leftovers struct {
 	// Run is the ID of the run that created them. Empty means every run.
-	Run  string
+	Run string
+	// Keep are the IDs of runs whose objects are kept.
+	Keep []string
 	made *made // objects that are removed by UID, also without labels; nil: none
 }
 
@@ -117,7 +120,7 @@ func ReadLeftovers(dir string) (Leftovers, error) {
 	case len(lines) == 0:
 		return Leftovers{}, fmt.Errorf("%s: %s lists no object (--run ID removes objects by label)", dir, result.CreatedFile)
 	}
-	left := Leftovers{lines[0].Run, &made{}}
+	left := Leftovers{Run: lines[0].Run, made: &made{}}
 	for i, l := range lines {
 		left.made.add(schema.GroupVersionResource{Group: l.Group, Version: l.Version, Resource: l.Resource}, l.Kind, l.UID)
 		var wrong error
@@ -131,7 +134,7 @@ func ReadLeftovers(dir string) (Leftovers, error) {
 		}
 		return Leftovers{}, fmt.Errorf("%s: %w", dir, &result.Damaged{File: result.CreatedFile, Err: wrong})
 	}
-	lock, err := LockDir(dir)
+	lock, err := scratch.LockDir(dir)
 	if err == nil && lock == nil {
 		err = errors.New("another loadgen process uses this directory (wait until it ends)")
 	}

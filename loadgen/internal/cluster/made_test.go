@@ -22,11 +22,13 @@ import (
 	metadatafake "k8s.io/client-go/metadata/fake"
 	clienttesting "k8s.io/client-go/testing"
 
+	"github.com/stormglass/stormglass/loadgen/internal/scratch"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
 // Recorded objects are removed without their label. An object that another client made stays, and an
-// object that a finalizer holds is reported with the command that removes it.
+// object that a finalizer holds is reported with the command that removes it. An object that is being deleted
+// without a finalizer, as a namespace is, is reported without a command.
 func TestRecordedObjectsAreRemoved(t *testing.T) {
 	resource := schema.GroupVersionResource{Group: "scheduling.k8s.io", Version: "v1", Resource: "priorityclasses"}
 	object := func(name string, finalizers ...string) *metav1.PartialObjectMetadata {
@@ -34,29 +36,30 @@ func TestRecordedObjectsAreRemoved(t *testing.T) {
 			TypeMeta:   metav1.TypeMeta{APIVersion: "scheduling.k8s.io/v1", Kind: "PriorityClass"},
 			ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name), Finalizers: finalizers},
 		}
-		if len(finalizers) > 0 {
+		if len(finalizers) > 0 || name == "ending" {
 			o.DeletionTimestamp = &metav1.Time{Time: time.Now()}
 		}
 		return o
 	}
-	objects := []runtime.Object{object("stripped"), object("theirs"), object("held", "example.com/hold")}
+	objects := []runtime.Object{object("stripped"), object("theirs"), object("held", "example.com/hold"), object("ending")}
 	scheme := metadatafake.NewTestScheme()
 	if err := metav1.AddMetaToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
 	client := metadatafake.NewSimpleMetadataClient(scheme, objects...)
 	client.PrependReactor("delete", "*", func(a clienttesting.Action) (bool, runtime.Object, error) {
-		return a.(clienttesting.DeleteAction).GetName() == "held", nil, nil
+		name := a.(clienttesting.DeleteAction).GetName()
+		return name == "held" || name == "ending", nil, nil
 	})
 	var m made
-	for _, name := range []string{"stripped", "held", "gone"} {
+	for _, name := range []string{"stripped", "held", "gone", "ending"} {
 		m.add(resource, "PriorityClass", types.UID("uid-"+name))
 	}
 	c := cleanerOf(nil, "r1")
 	c.metadata, c.made = client, &m
 	err := c.removeMade(t.Context())
-	want := "delete PriorityClass held: not gone yet; finalizers block the deletion of held (example.com/hold): `kubectl patch priorityclasses.scheduling.k8s.io held --type=merge -p '{\"metadata\":{\"finalizers\":null}}'`"
-	if err == nil || !strings.Contains(err.Error(), want) {
+	want := "delete PriorityClass ending, held: not gone yet; finalizers block the deletion of held (example.com/hold): `kubectl patch priorityclasses.scheduling.k8s.io held --type=merge -p '{\"metadata\":{\"finalizers\":null}}'`"
+	if err == nil || !strings.HasSuffix(err.Error(), want) {
 		t.Errorf("%v does not say\n%s", err, want)
 	}
 	if _, err := client.Resource(resource).Get(t.Context(), "stripped", metav1.GetOptions{}); err == nil {
@@ -260,7 +263,7 @@ func TestRecordsAreChecked(t *testing.T) {
 	refuses(t, "no file", t.TempDir(), result.CreatedFile+" is missing")
 	live := t.TempDir()
 	record(t, live)
-	lock, err := LockDir(live)
+	lock, err := scratch.LockDir(live)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
+	"github.com/stormglass/stormglass/loadgen/internal/scratch"
 )
 
 // settings of a cluster that is reached.
@@ -115,7 +116,7 @@ func TestImpersonationReachesTheServer(t *testing.T) {
 	if !strings.Contains(target.Plan(parsed(t, quiet)).String(), `removes objects as user "bob" (--as)`) {
 		t.Error("the plan does not name the user")
 	}
-	target.identity = &identity{tokenFile: "token", scratch: &Scratch{Path: t.TempDir()}}
+	target.identity = &identity{tokenFile: "token", scratch: &scratch.Dir{Path: t.TempDir()}}
 	if err := target.useIdentity(); err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
-	"os"
 	"strconv"
 	"sync"
 	"time"
@@ -22,6 +21,7 @@ import (
 	"github.com/prometheus/prometheus/tsdb"
 
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
+	"github.com/stormglass/stormglass/loadgen/internal/scratch"
 )
 
 const (
@@ -39,7 +39,7 @@ type evaluator struct {
 	stop    context.CancelFunc
 	running sync.WaitGroup
 	db      *tsdb.DB
-	dir     string
+	dir     *scratch.Dir
 }
 
 func newEvaluator(c Config, externalURL string) (_ *evaluator, err error) {
@@ -49,10 +49,11 @@ func newEvaluator(c Config, externalURL string) (_ *evaluator, err error) {
 			err = errors.Join(fmt.Errorf("evaluate rules: %w", err), e.close())
 		}
 	}()
-	if e.dir, err = os.MkdirTemp("", "stormglass-rules-"); err != nil {
+	scratch.Sweep() // remove what killed processes have left behind
+	if e.dir, err = scratch.New(scratch.Rules); err != nil {
 		return nil, err
 	}
-	if e.db, err = archive.OpenStore(e.dir, c.Retention); err != nil {
+	if e.db, err = archive.OpenStore(e.dir.Path, c.Retention); err != nil {
 		return nil, err
 	}
 	e.samples = archive.Merge(c.Samples, e.db)
@@ -98,8 +99,8 @@ func (e *evaluator) close() error {
 	if e.db != nil {
 		errs = append(errs, e.db.Close())
 	}
-	if e.dir != "" {
-		errs = append(errs, os.RemoveAll(e.dir))
+	if e.dir != nil {
+		errs = append(errs, e.dir.Remove())
 	}
 	return errors.Join(errs...)
 }

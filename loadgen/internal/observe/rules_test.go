@@ -71,9 +71,12 @@ groups:
 
 // TestRules: rules are evaluated over the recorded samples and over the results of other rules.
 // Their states, ALERTS and records can be queried. None of them is written into
-// the archive.
+// the archive. Nothing is left behind, not even by an earlier process that was killed.
 func TestRules(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
+	if err := os.Mkdir(filepath.Join(os.Getenv("TMPDIR"), "stormglass-rules-killed"), 0o700); err != nil {
+		t.Fatal(err)
+	}
 	recorder := newDown(t)
 	s, err := observe.Start(listen(t), observe.Config{Recorder: recorder, Rules: quick})
 	if err != nil {

@@ -7,10 +7,14 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode"
 
 	"github.com/prometheus/common/model"
+
+	"github.com/stormglass/stormglass/internal/terminal"
 )
 
 // timeForm is the format of times, in milliseconds like the archive.
@@ -72,11 +76,15 @@ func (a Answer) WriteCSV(w io.Writer) error {
 	}
 	columns := slices.Sorted(maps.Keys(names))
 	out := csv.NewWriter(w)
-	_ = out.Write(append(append([]string{"time"}, columns...), "value")) // out.Error returns the first error of all Writes
+	head := []string{"time"}
+	for _, c := range columns {
+		head = append(head, printable(c))
+	}
+	_ = out.Write(append(head, "value")) // out.Error returns the first error of all Writes
 	row := func(at time.Time, of map[string]string, v float64) {
 		cells := []string{at.UTC().Format(timeForm)}
 		for _, c := range columns {
-			cells = append(cells, of[c])
+			cells = append(cells, printable(of[c]))
 		}
 		_ = out.Write(append(cells, number(v)))
 	}
@@ -105,7 +113,17 @@ func (a Answer) labels() (all []map[string]string) {
 	return all
 }
 
-func metric(l map[string]string) string { return labelSet(l).String() }
+func metric(l map[string]string) string { return terminal.Clean(labelSet(l).String()) }
+
+// printable replaces control characters and invalid UTF-8. It keeps line breaks and tabs, which CSV permits in a field.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) && r != '\n' && r != '\t' || unicode.Is(unicode.Cf, r) {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, s)
+}
 
 func labelSet(l map[string]string) model.Metric {
 	m := model.Metric{}

@@ -14,8 +14,10 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/loadgen/internal/archive"
 	"github.com/stormglass/stormglass/loadgen/internal/archivetest"
 	"github.com/stormglass/stormglass/loadgen/internal/record"
 	"github.com/stormglass/stormglass/loadgen/internal/recordings"
@@ -181,6 +183,22 @@ func TestAnswers(t *testing.T) {
 		if !jsonEqual(t, got, want) {
 			t.Errorf("JSON %s, want %s", got, want)
 		}
+	}
+}
+
+// Names and values of labels that rewrite a terminal are printed without control characters.
+func TestAnswersAreClean(t *testing.T) {
+	a := recordings.Answer{At: time.Unix(0, 0), Values: []archive.Sample{{Labels: map[string]string{"a\x1b[2J": "b\x1b[2Jc\x00d\xffe\u202e\nf\u00a0g", "__name__": "up\x9b"}, V: 1}}}
+	var text, csv bytes.Buffer
+	if err := errors.Join(a.WriteText(&text), a.WriteCSV(&csv)); err != nil {
+		t.Fatal(err)
+	}
+	if strings.ContainsAny(text.String(), "\x1b\x00\u202e\u009b") || !utf8.Valid(text.Bytes()) || !strings.Contains(text.String(), "a[2J") {
+		t.Errorf("text %q", text.String())
+	}
+	const want = "time,__name__,a\ufffd[2J,value\n1970-01-01T00:00:00.000Z,up\ufffd,\"b\ufffd[2Jc\ufffdd\ufffde\ufffd\nf\u00a0g\",1\n"
+	if csv.String() != want {
+		t.Errorf("csv %q, want %q", csv.String(), want)
 	}
 }
 

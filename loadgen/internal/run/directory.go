@@ -10,8 +10,8 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/internal/userfile"
-	"github.com/stormglass/stormglass/loadgen/internal/cluster"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
+	"github.com/stormglass/stormglass/loadgen/internal/scratch"
 	"github.com/stormglass/stormglass/loadgen/internal/timeline"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
@@ -32,7 +32,7 @@ func MakeDirectory(out, scenario string, now time.Time) (*Directory, error) {
 	if err != nil {
 		return nil, err
 	}
-	lock, err := cluster.LockDir(path)
+	lock, err := scratch.LockDir(path)
 	if err != nil {
 		return nil, errors.Join(exitcode.Environmentf("--out %s: %w", path, userfile.Cause(err)), rundir.Remove(path, made))
 	}
@@ -45,7 +45,7 @@ func MakeDirectory(out, scenario string, now time.Time) (*Directory, error) {
 // ResumeDirectory locks the existing directory of a comparison or a search, to continue it. The lock keeps other processes
 // from continuing it at the same time.
 func ResumeDirectory(dir string) (*Directory, error) {
-	lock, err := cluster.LockDir(dir)
+	lock, err := scratch.LockDir(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist): // the reader of the directory reports this
 	case err != nil:
@@ -116,11 +116,11 @@ func removeBut(dir, keep string) error {
 	return errors.Join(errs...)
 }
 
-// sweep removes credentials that killed runs left: tokens in the system's temporary directory and, if dir is not empty, the
+// sweep removes what killed processes left: files in the temporary directory of the system and, if dir is not empty, the
 // keys of control planes in run directories that have the same parent as dir.
 func (c console) sweep(dir string) {
-	for _, path := range cluster.Sweep() {
-		c.step("removed %s, which a killed run left", path)
+	for _, path := range scratch.Sweep() {
+		c.step("removed %s, which a killed loadgen left", path)
 	}
 	if dir == "" {
 		return
@@ -140,7 +140,7 @@ func sweepKeys(plane string) bool {
 	if _, err := os.Lstat(filepath.Join(dir, result.RunFile)); err != nil {
 		return false // not a run directory
 	}
-	lock, err := cluster.LockDir(dir)
+	lock, err := scratch.LockDir(dir)
 	if err != nil || lock == nil {
 		return false
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/node"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/internal/samples"
+	"github.com/stormglass/stormglass/loadgen/internal/scratch"
 	"github.com/stormglass/stormglass/loadgen/internal/timeline"
 	"github.com/stormglass/stormglass/loadgen/internal/workload"
 	"github.com/stormglass/stormglass/loadgen/result"
@@ -207,7 +208,7 @@ func TestKeysOfKilledRunsAreSwept(t *testing.T) {
 				t.Fatal(err)
 			}
 			if lives {
-				lock, err := cluster.LockDir(theirs)
+				lock, err := scratch.LockDir(theirs)
 				if err != nil || lock == nil {
 					t.Fatal(lock, err)
 				}

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/stormglass/stormglass/internal/exitcode"
-	"github.com/stormglass/stormglass/loadgen/internal/cluster"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
+	"github.com/stormglass/stormglass/loadgen/internal/scratch"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -57,12 +57,12 @@ func nodesTarget(ctx context.Context, o Options, id string, c console, started *
 		}
 		return t, err
 	}
-	scratch, err := cluster.NodesScratch()
+	temp, err := scratch.New(scratch.Nodes)
 	if err != nil {
 		return nil, exitcode.Environmentf("make a directory for the control plane: %w", err)
 	}
-	started.add(scratch.Remove)
-	t, plane, err := bundledTarget(ctx, o, filepath.Join(scratch.Path, planeDir), id, c, started)
+	started.add(temp.Remove)
+	t, plane, err := bundledTarget(ctx, o, filepath.Join(temp.Path, planeDir), id, c, started)
 	if err != nil {
 		return nil, err
 	}
