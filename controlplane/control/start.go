@@ -104,7 +104,7 @@ func Start(ctx context.Context, o StartOptions) (*Supervisor, error) {
 		}
 		return nil, s.err
 	}
-	_ = s.Stop(context.WithoutCancel(ctx))
+	_ = s.StopNow(context.WithoutCancel(ctx))
 	return nil, fmt.Errorf("start the control plane: %w", err)
 }
 
@@ -145,22 +145,22 @@ func (s *Supervisor) Done() <-chan struct{} { return s.done }
 // Err returns the reason why the supervisor ended, or nil if Stop ended it. Call Err only after Done is closed.
 func (s *Supervisor) Err() error { return s.err }
 
-// stopWithin is the time limit of Stop, longer than the longest stop: 8 s to undo faults, 5 s more for a webhook that
-// is being registered, 30 s for the processes and 1 s for the last answers.
-const stopWithin = 50 * time.Second
+// The time limits of Stop and StopNow. A graceful stop takes up to 44 s: 8 s to undo faults, 5 s more for a webhook that is
+// being registered, 30 s for the processes and 1 s for the last answers. After StopNow, the supervisor kills without waiting.
+var stopWithin, stopNowWithin = 50 * time.Second, 10 * time.Second
 
-// Stop stops the plane gracefully and waits until it has ended. If ctx ends first, or the supervisor takes too long,
-// Stop kills all processes.
-func (s *Supervisor) Stop(ctx context.Context) error { return s.stop(ctx, syscall.SIGTERM) }
+// Stop stops the plane gracefully and waits until it has ended. If ctx ends first, or the supervisor takes longer than
+// 50 s, Stop kills all processes.
+func (s *Supervisor) Stop(ctx context.Context) error { return s.stop(ctx, stopWithin, syscall.SIGTERM) }
 
-// StopNow is like Stop, but the supervisor kills the components. This is quicker, and suits a plane whose data and audit
-// logs are not used afterwards.
+// StopNow is like Stop, but the supervisor kills the components, and has only 10 s for that. This is quicker, and suits a
+// plane whose data and audit logs are not used afterwards.
 func (s *Supervisor) StopNow(ctx context.Context) error {
-	return s.stop(ctx, syscall.SIGTERM, syscall.SIGINT) // two different signals: the kernel could merge two equal ones
+	return s.stop(ctx, stopNowWithin, syscall.SIGTERM, syscall.SIGINT) // two different signals: the kernel could merge two equal ones
 }
 
-func (s *Supervisor) stop(ctx context.Context, signals ...os.Signal) error {
-	ctx, cancel := context.WithTimeout(ctx, stopWithin)
+func (s *Supervisor) stop(ctx context.Context, limit time.Duration, signals ...os.Signal) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it took longer than %s", limit))
 	defer cancel()
 	for _, sig := range signals {
 		_ = s.cmd.Process.Signal(sig) // an error means that the supervisor has already ended
@@ -169,9 +169,10 @@ func (s *Supervisor) stop(ctx context.Context, signals ...os.Signal) error {
 	case <-s.done:
 		return s.err
 	case <-ctx.Done():
-		_ = s.cmd.Process.Kill() // the components end with the supervisor
+		// The components end with the supervisor. If it is a script, its children hold its output open, so kill the group.
+		_ = syscall.Kill(-s.cmd.Process.Pid, syscall.SIGKILL)
 		<-s.done
-		return fmt.Errorf("the control plane did not stop and was killed: %w", ctx.Err())
+		return fmt.Errorf("the control plane did not stop and was killed: %w", context.Cause(ctx))
 	}
 }
 

@@ -59,8 +59,8 @@ phases: [{name: load, for: 1s, load: [{kind: requests, verb: get, resource: serv
 	wantNothingLeft(t, kubeconfig)
 }
 
-// TestCleanupAfterAKilledRun: `loadgen cleanup` with the directory of a killed run removes its objects, also namespaces
-// and nodes that have lost their label.
+// TestCleanupAfterAKilledRun: `loadgen cleanup` keeps the objects of a live run. With the directory of a killed run, it
+// removes this run's objects, also namespaces and nodes that have lost their label.
 func TestCleanupAfterAKilledRun(t *testing.T) {
 	useSharedPlane(t)
 	kubeconfig := plane.Cluster().Kubeconfigs["admin"]
@@ -68,6 +68,16 @@ func TestCleanupAfterAKilledRun(t *testing.T) {
 	p := startLoadgen(t, "run", "testdata/mini.yaml", "--out", dir, "--kubeconfig", kubeconfig, "--yes",
 		"--set", "phases.fan-out.for=10m")
 	p.awaitLine("phase fan-out")
+	run := func() string {
+		return kubectl(t, "get", "namespaces,nodes,leases", "-l", cluster.RunLabel, "-o", "name")
+	}
+	before := run()
+	c := startLoadgen(t, "cleanup", "--kubeconfig", kubeconfig, "--yes")
+	c.awaitLine("is kept: it renewed the cluster's lock within the last minute")
+	c.wantExit(0)
+	if after := run(); after != before || !strings.Contains(after, "stormglass-run") {
+		t.Errorf("objects of the live run: before\n%s\nafter\n%s", before, after)
+	}
 	if err := p.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}

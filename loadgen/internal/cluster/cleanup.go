@@ -124,6 +124,7 @@ func wholeCleaner(cfg *rest.Config, of Leftovers, log func(string)) (*cleaner, e
 	if err != nil {
 		return nil, err
 	}
+	c.except(of.Keep)
 	if c.metadata, err = metadata.NewForConfig(cfg); err != nil {
 		return nil, err
 	}
@@ -155,6 +156,14 @@ func cleanerOf(client kubernetes.Interface, runID string) *cleaner {
 	}
 }
 
+// except makes the cleaner keep the objects of the given runs.
+func (c *cleaner) except(keep []string) {
+	if c.keep = keep; len(keep) > 0 {
+		c.owned.LabelSelector += fmt.Sprintf(",%s notin (%s)", RunLabel, strings.Join(keep, ","))
+		c.ofJobs.LabelSelector += fmt.Sprintf(",%s notin (%s)", cleanupLabel, strings.Join(keep, ","))
+	}
+}
+
 // cleaner removes the objects of one run or of all runs, with repeated attempts.
 type cleaner struct {
 	client      kubernetes.Interface
@@ -168,6 +177,7 @@ type cleaner struct {
 	discovery   discovery.DiscoveryInterface // if set, all other cluster-scoped resources are searched for objects to remove
 	owned       metav1.ListOptions
 	runID       string       // "" for all runs
+	keep        []string     // IDs of runs whose objects are kept
 	made        *made        // records of the objects that the run or the cleaner created; nil: none
 	nodePrefix  string       // prefix of the names of the run's nodes; "" for no nodes
 	log         func(string) // called with each deletion; may be nil

@@ -63,18 +63,22 @@ func removeCreated[L runtime.Object](ctx context.Context, c *cleaner, kind, plur
 	return removeListed(ctx, c, kind, plural, from, c.all(), c.isCreated, removed)
 }
 
-// isCreated reports whether the run, or any run if runID is empty, created an object.
+// isCreated reports whether the run, or any run if runID is empty, created an object. It returns false for an object of a
+// run in keep.
 func (c *cleaner) isCreated(o runtime.Object) bool {
 	m, err := meta.Accessor(o)
 	if err != nil {
 		return false
 	}
-	if id := m.GetLabels()[RunLabel]; id != "" && (c.runID == "" || id == c.runID) {
+	switch id := m.GetLabels()[RunLabel]; {
+	case slices.Contains(c.keep, id):
+		return false
+	case id != "" && (c.runID == "" || id == c.runID):
 		return true
 	}
 	return slices.ContainsFunc(m.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool {
 		id, ok := strings.CutPrefix(f.Manager, objects.CreatorPrefix)
-		return ok && (c.runID == "" || id == c.runID)
+		return ok && (c.runID == "" || id == c.runID) && !slices.Contains(c.keep, id)
 	})
 }
 

@@ -134,6 +134,32 @@ func present(t *testing.T, c *fake.Clientset) []string {
 	return out
 }
 
+// A cleanup of every run keeps all objects of the runs that it must keep.
+func TestCleanupKeepsRunsThatItIsTold(t *testing.T) {
+	role := &rbacv1.ClusterRole{ObjectMeta: named("", "without-label", "")}
+	role.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: objects.Creator(Labels("r1"))}}
+	client := inhabited()
+	job := &corev1.Namespace{ObjectMeta: named("", "job-of-r1", "")}
+	job.Labels = map[string]string{cleanupLabel: "r1"}
+	lock := &coordinationv1.Lease{ObjectMeta: named(lockNamespace, lockName, "r1")}
+	for _, o := range []runtime.Object{role, job, lock} {
+		if err := client.Tracker().Add(o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := present(t, client)
+	c := cleanerOf(client, "")
+	c.devices, c.locks, c.jobs = true, true, true
+	c.except([]string{"r0", "r1"})
+	if err := c.attempt(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	want := slices.DeleteFunc(before, func(o string) bool { return o == "namespaces stormglass-r2" || o == "nodes sg-2" })
+	if after := present(t, client); !slices.Equal(after, want) {
+		t.Errorf("left\n%q\nwant\n%q", after, want)
+	}
+}
+
 // attempt is one attempt of a cleanup.
 func attempt(ctx context.Context, client *fake.Clientset, runID string, log func(string)) (Removed, error) {
 	c := cleanerOf(client, runID)

@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -28,17 +29,39 @@ type Trace struct {
 // Traces returns the runs that have objects in a cluster, sorted by id. It skips kinds that the user may not list, but
 // fails if the user may not list namespaces.
 func Traces(ctx context.Context, cfg *rest.Config) ([]Trace, error) {
+	client, now, err := clientAndTime(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	return traces(ctx, client, now)
+}
+
+// Alive returns the IDs of the runs that still renew the cluster's lock. It returns none if the user may not list locks.
+func Alive(ctx context.Context, cfg *rest.Config) ([]string, error) {
+	client, now, err := clientAndTime(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	alive := map[string]bool{}
+	if err := renewing(ctx, client, map[string]bool{}, alive, now); err != nil && !apierrors.IsForbidden(err) {
+		return nil, err
+	}
+	return slices.Sorted(maps.Keys(alive)), nil
+}
+
+// clientAndTime returns a client of a cluster, and the time of the API server's clock.
+func clientAndTime(ctx context.Context, cfg *rest.Config) (kubernetes.Interface, time.Time, error) {
 	cfg = rest.CopyConfig(cfg)
 	cfg.Timeout = requestTimeout
 	client, err := kubernetes.NewForConfig(cfg)
 	if err != nil {
-		return nil, err
+		return nil, time.Time{}, err
 	}
 	now, err := serverTime(ctx, cfg)
 	if err != nil {
-		return nil, explainCleanup(err)
+		return nil, time.Time{}, explainCleanup(err)
 	}
-	return traces(ctx, client, now)
+	return client, now, nil
 }
 
 func traces(ctx context.Context, client kubernetes.Interface, now time.Time) ([]Trace, error) {
@@ -105,14 +128,19 @@ func labelled(ctx context.Context, client kubernetes.Interface, all, alive map[s
 	_, nodes := listed(ctx, client.CoreV1().Nodes(), o, note)
 	_, roles := listed(ctx, client.RbacV1().ClusterRoles(), o, note)
 	_, bindings := listed(ctx, client.RbacV1().ClusterRoleBindings(), o, note)
-	locks, err := client.CoordinationV1().Leases(lockNamespace).List(ctx, o)
-	for _, err := range []error{nodes, roles, bindings, err} {
+	for _, err := range []error{nodes, roles, bindings, renewing(ctx, client, all, alive, now)} {
 		if err != nil && !apierrors.IsForbidden(err) {
 			return err
 		}
 	}
+	return nil
+}
+
+// renewing adds the IDs of the runs that have a lock to all, and the IDs of the runs that still renew it to alive.
+func renewing(ctx context.Context, client kubernetes.Interface, all, alive map[string]bool, now time.Time) error {
+	locks, err := client.CoordinationV1().Leases(lockNamespace).List(ctx, metav1.ListOptions{LabelSelector: RunLabel})
 	if err != nil {
-		return nil
+		return fmt.Errorf("list leases in namespace %s: %w", lockNamespace, err)
 	}
 	for _, l := range locks.Items {
 		run := l.Labels[RunLabel]

@@ -59,7 +59,23 @@ type targetsFile struct {
 	Targets []control.ScrapeTarget `yaml:"targets"`
 }
 
-// AddTargets reads further scrape targets from a YAML file:
+// AddTargets adds the scrape targets in a file that ReadTargets reads. Targets of job kube-apiserver replace the API server of
+// the kubeconfig.
+func (t *Target) AddTargets(path string) error {
+	added, err := ReadTargets(path)
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(added, func(s control.ScrapeTarget) bool { return s.Job == apiServerJob }) {
+		t.Scrape, t.Cluster.Targets = nil, nil
+	}
+	for _, s := range added {
+		t.offer(s)
+	}
+	return nil
+}
+
+// ReadTargets reads scrape targets from a YAML file:
 //
 //	targets:
 //	  - job: etcd                # becomes the label; gates know kube-apiserver,
@@ -71,43 +87,35 @@ type targetsFile struct {
 //	    tokenFile: token         # or a bearer token
 //	    proxyURL: http://p:3128  # an HTTP or SOCKS proxy on the way to it
 //
-// Targets of job kube-apiserver replace the API server of the kubeconfig.
 // Every error names file, line and field.
-func (t *Target) AddTargets(path string) error {
+func ReadTargets(path string) (read []control.ScrapeTarget, err error) {
 	data, err := userfile.Read(path, userfile.Text)
 	if err != nil {
-		return fmt.Errorf("--targets %s: %w (name a file of scrape targets)", path, err)
+		return nil, fmt.Errorf("--targets %s: %w (name a file of scrape targets)", path, err)
 	}
 	doc, err := strictyaml.Parse(path, data)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var file targetsFile
 	if err := doc.Decode(&file); err != nil {
-		return err
+		return nil, err
 	}
 	if len(file.Targets) == 0 {
-		return doc.Errorf("targets", "write - {job: etcd, url: https://HOST:2379/metrics}", "no targets")
+		return nil, doc.Errorf("targets", "write - {job: etcd, url: https://HOST:2379/metrics}", "no targets")
 	}
 	seen := map[string]bool{}
-	var added []control.ScrapeTarget
 	for i, s := range file.Targets {
 		if err := checkTarget(doc, fmt.Sprintf("targets[%d]", i), &s); err != nil {
-			return err
+			return nil, err
 		}
 		if seen[s.Instance] {
-			return doc.Errorf(fmt.Sprintf("targets[%d].instance", i), "each target needs its own instance", "%q appears twice", s.Instance)
+			return nil, doc.Errorf(fmt.Sprintf("targets[%d].instance", i), "each target needs its own instance", "%q appears twice", s.Instance)
 		}
 		seen[s.Instance] = true
-		added = append(added, s)
+		read = append(read, s)
 	}
-	if slices.ContainsFunc(added, func(s control.ScrapeTarget) bool { return s.Job == apiServerJob }) {
-		t.Scrape, t.Cluster.Targets = nil, nil
-	}
-	for _, s := range added {
-		t.offer(s)
-	}
-	return nil
+	return read, nil
 }
 
 // checkTarget returns an error for a target that cannot be scraped. It sets the instance of a target without one.

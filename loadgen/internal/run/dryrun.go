@@ -56,6 +56,11 @@ func DryRun(ctx context.Context, o Options) (cluster.Preview, error) {
 	if err := refuseFaults(o.Scenario); err != nil {
 		return cluster.Preview{}, err
 	}
+	if o.Targets != "" {
+		if _, err := cluster.ReadTargets(o.Targets); err != nil {
+			return cluster.Preview{}, exitcode.UsageError(err)
+		}
+	}
 	tell := func(string) {}
 	if o.Progress != nil {
 		tell = o.Progress.Step

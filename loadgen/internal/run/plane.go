@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/internal/commandline"
@@ -63,7 +64,8 @@ func startPlane(ctx context.Context, binary, dir string, s *scenario.Scenario, c
 	case err == nil:
 		return &bundledPlane{console: c, dir: dir, audited: s.ControlPlane.Audited(), loadUser: s.ControlPlane.LoadUserName(), Supervisor: plane}, nil
 	case ctx.Err() != nil:
-		return nil, context.Cause(ctx)
+		control.RemoveSocketDir(dir) // this and dir are left over if the supervisor was killed
+		return nil, errors.Join(context.Cause(ctx), os.RemoveAll(dir))
 	case errors.As(err, &exit) && exit.Code == control.ExitUsage:
 		return nil, exitcode.UsageError(inScenario(s, exit.Msg))
 	}
@@ -170,13 +172,18 @@ func (p *bundledPlane) stop(lost bool) error {
 	return nil
 }
 
+// clearAllWithin is the time limit for undoing the remaining faults at the end. A supervisor that hangs does not answer.
+const clearAllWithin = 15 * time.Second
+
 // end stops the control plane. If nothing needs its audit log, end kills the processes. Before that, it undoes the
 // remaining faults, because they may have changed this machine outside the control plane's directory.
 func (p *bundledPlane) end(ctx context.Context) error {
 	if p.audited || p.client == nil {
 		return p.Stop(ctx) // Stop undoes faults too
 	}
-	_, _ = p.client.ClearAll(ctx) // the phase has already reported an error of its faults
+	within, cancel := context.WithTimeout(ctx, clearAllWithin)
+	defer cancel()
+	_, _ = p.client.ClearAll(within) // the phase has already reported an error of its faults
 	return p.StopNow(ctx)
 }
 

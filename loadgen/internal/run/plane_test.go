@@ -1,0 +1,38 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// onStep calls itself at each line of progress.
+type onStep func(line string)
+
+func (f onStep) Step(line string) { f(line) }
+func (f onStep) Live(Snapshot)    {}
+
+// An interrupted start leaves no directory, even if the supervisor is killed before it has removed its files.
+func TestInterruptedStartLeavesNoDirectory(t *testing.T) {
+	dir := t.TempDir()
+	program, plane := filepath.Join(dir, "program"), filepath.Join(dir, "plane")
+	script := "#!/bin/sh\nmkdir -p " + plane + "/logs && echo up >&2; exec cat <&3\n"
+	if err := os.WriteFile(program, []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	enough := errors.New("enough")
+	_, err := startPlane(ctx, program, plane, parse(t, calm), console{Progress: onStep(func(line string) {
+		if line == "up" {
+			cancel(enough)
+		}
+	})})
+	if !errors.Is(err, enough) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := os.Stat(plane); !os.IsNotExist(err) {
+		t.Errorf("the directory is left: %v", err)
+	}
+}
