@@ -8,12 +8,19 @@ import (
 	"strings"
 )
 
-// mostAnswer is the maximum size of an answer in bytes, after decompression. Clients keep the whole answer in memory.
-const mostAnswer = 256 << 20
+// Maximum sizes of an answer in bytes, after decompression. A client that reads a whole answer into a growing buffer needs
+// several times as much memory.
+const (
+	mostAnswer  = 256 << 20
+	mostQueried = 64 << 20
+)
 
 // Answers returns a RoundTripper that limits an answer to 256 MiB: reading more of its body fails. The bodies of watches
 // and of followed logs are streams, and have no limit.
 func Answers(next http.RoundTripper) http.RoundTripper { return bounding{next, mostAnswer} }
+
+// Queries is like Answers, but limits an answer to 64 MiB. It is for queries of a Prometheus.
+func Queries(next http.RoundTripper) http.RoundTripper { return bounding{next, mostQueried} }
 
 type bounding struct {
 	next http.RoundTripper

@@ -38,6 +38,8 @@ type Replay struct {
 	LeftOut map[string]int64 `json:"leftOut,omitempty"`
 	Mapped  map[string]int64 `json:"mapped,omitempty"`  // writes of the trace that go to ConfigMaps instead, by resource
 	Refused []string         `json:"refused,omitempty"` // why the resources in mapped were mapped
+	// Cut: requests of the trace with larger bodies than the API server accepts, by the number of bytes that are sent
+	Cut map[string]int64 `json:"cut,omitempty"`
 	// VersionsUnset: reads that have an exact resourceVersion in the trace and were sent without it
 	VersionsUnset int64 `json:"versionsUnset,omitempty"`
 	// PagesRestarted: requests for a further page of a list that asked for the first page instead, because the continue
@@ -110,6 +112,9 @@ func (r Replay) Notes() []string {
 	}
 	for _, resource := range slices.Sorted(maps.Keys(r.Mapped)) {
 		notes = append(notes, fmt.Sprintf("replay %s: %d writes of %s in the trace go to ConfigMaps", r.Load, r.Mapped[resource], resource))
+	}
+	for _, size := range slices.Sorted(maps.Keys(r.Cut)) {
+		notes = append(notes, fmt.Sprintf("replay %s: the bodies of %d requests of the trace are cut to %s bytes, the most that the API server accepts", r.Load, r.Cut[size], size))
 	}
 	differences := r.differences()
 	notes = append(notes, differences[:min(len(differences), mostDifferences)]...)

@@ -225,9 +225,9 @@ const (
 	// AnnotationLimit applies to a payload in an annotation: TotalAnnotationSizeLimitB
 	// of apimachinery's api/validation, minus 4 KiB for other annotations.
 	AnnotationLimit = 256<<10 - 4<<10
-	// dataLimit applies to the data of a ConfigMap or Secret: MaxSecretSize of
+	// DataLimit applies to the data of a ConfigMap or Secret: MaxSecretSize of
 	// Kubernetes' core API. It also applies to payloads in other places.
-	dataLimit = 1 << 20
+	DataLimit = 1 << 20
 )
 
 // payloadLimit returns the largest payload of an operation's objects in bytes, and the reason for this limit.
@@ -235,11 +235,11 @@ func (l *Load) payloadLimit(o Operation) (limit int, why string) {
 	switch {
 	case l.manifestOf(o):
 	case o.Resource == "configmaps" || o.Resource == WidgetResource:
-		return dataLimit, o.Resource + " hold at most 1MiB"
+		return DataLimit, o.Resource + " hold at most 1MiB"
 	case o.Resource == "secrets":
-		return dataLimit / 3 * 3, "secrets hold at most 1MiB, and base64 encodes three bytes at a time"
+		return DataLimit / 3 * 3, "secrets hold at most 1MiB, and base64 encodes three bytes at a time"
 	case !slices.Contains(Manifests, o.Resource):
-		return dataLimit, ""
+		return DataLimit, ""
 	}
 	own := 0
 	if m, ok := l.Object.(map[string]any); ok && l.manifestOf(o) {

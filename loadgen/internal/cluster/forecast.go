@@ -287,4 +287,7 @@ func (f forecast) replay(l scenario.PlacedLoad, peak float64) {
 	for _, why := range slices.Sorted(maps.Keys(x.LeftOut)) {
 		f.Notes = append(f.Notes, fmt.Sprintf("load %s leaves out %s of the trace: %s", l.Name, count(int(x.LeftOut[why]), "request"), why))
 	}
+	for _, size := range slices.Sorted(maps.Keys(x.Cut)) {
+		f.Notes = append(f.Notes, fmt.Sprintf("load %s cuts the bodies of %s of the trace to %s bytes, the most that the API server accepts", l.Name, count(int(x.Cut[size]), "request"), size))
+	}
 }

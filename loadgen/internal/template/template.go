@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"regexp"
 	"strconv"
@@ -32,6 +33,7 @@ type Template struct {
 type Error struct {
 	Line      int
 	Msg, Hint string
+	Lacks     string // the name of the value that is missing, if any
 }
 
 func (e *Error) Error() string {
@@ -52,6 +54,8 @@ const name = "manifest"
 func Parse(text string) (*Template, error) {
 	t := &Template{text: text, source: rand.NewPCG(0, 0), bounds: NewBounds()}
 	known := Functions(rand.New(t.source))
+	// Keep only the functions that the text can call. All of them take 50 KiB per template.
+	maps.DeleteFunc(known, func(function string, _ any) bool { return !strings.Contains(text, function) })
 	parsed, err := template.New(name).Option("missingkey=error").Funcs(t.bounds.Functions(known)).Parse(text)
 	if err != nil {
 		return nil, readError(err)
@@ -191,6 +195,7 @@ func readError(err error) *Error {
 	if m := executing.FindStringSubmatch(e.Msg); m != nil {
 		e.Msg = m[1] + ": " + m[2]
 		if key := noEntry.FindStringSubmatch(m[2]); key != nil {
+			e.Lacks = key[1]
 			e.Msg, e.Hint = fmt.Sprintf("%s: there is no value %q", m[1], key[1]), "give it one: vars: {"+key[1]+": ...}"
 		}
 	}

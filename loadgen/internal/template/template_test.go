@@ -2,6 +2,7 @@ package template
 
 import (
 	"reflect"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -41,6 +42,25 @@ spec: {n: {{$i}}, size: {{ default 3 $.size }}}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v\nwant %v", got, want)
 	}
+}
+
+// A directory may have thousands of manifests, and each is a template.
+func TestTemplatesTakeLittleMemory(t *testing.T) {
+	heap := func() int {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return int(m.HeapAlloc)
+	}
+	before := heap()
+	all := make([]*Template, 500)
+	for i := range all {
+		all[i] = mustParse(t, "kind: A\nmetadata: {name: 'a-{{ add .Replica 1 }}'}\n")
+	}
+	if each := (heap() - before) / len(all); each > 20<<10 {
+		t.Errorf("a template of 50 bytes takes %d bytes", each)
+	}
+	runtime.KeepAlive(all)
 }
 
 func TestLinesOfDocuments(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
@@ -27,6 +28,9 @@ type Ruleset []alerts.Group
 // depends.
 const maxRules = 5_000
 
+// minEvery is the minimum interval of a group. It limits the number of evaluations to one per group and second of a run.
+const minEvery = time.Second
+
 // Shipped returns the rules of package alerts, in the order of its files.
 func Shipped() (Ruleset, error) { return alerts.Load() }
 
@@ -37,9 +41,20 @@ func Parse(file string, text []byte) (Ruleset, error) {
 	if len(errs) > 0 {
 		return nil, ruleErrors(file, text, errs)
 	}
+	if err := strictyaml.OneDocument(file, text); err != nil {
+		return nil, err // rulefmt reads only the first document
+	}
 	var all Ruleset
 	rules := 0
-	for _, g := range groups.Groups {
+	for i, g := range groups.Groups {
+		if every := time.Duration(g.Interval); every > 0 && every < minEvery {
+			doc, err := strictyaml.Parse(file, text)
+			if err != nil {
+				return nil, err
+			}
+			return nil, doc.Errorf(fmt.Sprintf("groups[%d].interval", i), "write interval: 15s",
+				"group %q is evaluated every %v; the minimum is %v, the shortest time between two scrapes of a run", g.Name, every, minEvery)
+		}
 		rules += len(g.Rules)
 		all = append(all, alerts.Group{File: file, RuleGroup: g})
 	}

@@ -154,6 +154,17 @@ func (p place) letters(size int) int {
 	return size
 }
 
+// most returns the largest number of letters that the API server accepts.
+func (p place) most() int {
+	switch p {
+	case inAnnotation:
+		return scenario.AnnotationLimit
+	case inSecret:
+		return scenario.DataLimit / 3 * 4
+	}
+	return scenario.DataLimit
+}
+
 // appendPatch appends a JSON merge patch that sets the payload. Unless key is empty, the patch also sets the
 // annotation key to value. Key and value are not escaped.
 func (p place) appendPatch(b []byte, text payload, size int, turn int64, key string, value []byte) []byte {

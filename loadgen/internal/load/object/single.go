@@ -125,8 +125,15 @@ const NamespaceSlot = string(slotNamespace)
 // Payload is random text that makes objects larger. It differs for each turn (the number of the update).
 type Payload = payload
 
-// NewPayload returns a Payload for objects with payloads of up to largest bytes.
-func NewPayload(largest int, seed int64) Payload { return newPayload(inSecret.letters(largest), seed) }
+// NewPayload returns a Payload for Templates whose payloads have up to largest letters.
+func NewPayload(largest int, seed int64) Payload { return newPayload((largest+3)/4*4, seed) }
+
+// MostPayload returns the largest payload, in letters, that the API server accepts in objects that a Template renders for
+// a resource.
+func MostPayload(resource string) int {
+	m, _ := builtIn(resource)
+	return m.payload.most()
+}
 
 // Template renders the objects of a resource.
 type Template struct {
@@ -157,8 +164,8 @@ type Name struct {
 	Number          int64
 }
 
-// Append appends the JSON of an object with a payload of size bytes. If version is not 0, the object has this
-// resourceVersion.
+// Append appends the JSON of an object with a payload of size letters, at most MostPayload. If version is not 0, the
+// object has this resourceVersion.
 func (t *Template) Append(b []byte, name Name, size int, turn int64, version uint64) []byte {
 	from := t.made
 	if version > 0 {
@@ -189,10 +196,14 @@ func (t *Template) AppendJSONPatch(b []byte, size int, turn int64) []byte {
 	return append(t.payload.append(b, t.letters(size), turn), `"}}]`...)
 }
 
-// letters returns the number of letters to write for a payload of size bytes, limited to the largest size of the
-// Payload.
+// letters returns the number of letters to write for a payload of size letters: at most MostPayload and the largest size
+// of the Payload, and a multiple of 4 in a Secret.
 func (t *Template) letters(size int) int {
-	return min(t.manifest.payload.letters(size), len(t.payload.text)/2)
+	p := t.manifest.payload
+	if p == inSecret {
+		size = (size + 3) / 4 * 4
+	}
+	return min(size, p.most(), len(t.payload.text)/2)
 }
 
 // Answer checks the answers to requests, one after another, and keeps the values that the load needs.

@@ -12,6 +12,7 @@ import (
 type Expected struct {
 	Requests []ExpectedRequests // in the order of Load's results
 	LeftOut  map[string]int64   // number of requests that are not sent, by reason
+	Cut      map[string]int64   // number of requests whose bodies are cut, by the size that is sent
 	// Made is the number of objects that are created before the replay, Created the number of objects that requests
 	// create. Both are by resource.
 	Made, Created map[string]int
@@ -35,7 +36,7 @@ func Expect(t *trace.Trace, o Options, namespaced map[string]bool, length time.D
 		p.actions[i].decide(facts{lacking: !known, namespaced: in})
 	}
 	p.schedule()
-	all := Expected{LeftOut: p.leftOut, Made: map[string]int{}, Created: map[string]int{}}
+	all := Expected{LeftOut: p.leftOut, Cut: p.cut, Made: map[string]int{}, Created: map[string]int{}}
 	for _, k := range p.kinds {
 		all.Requests = append(all.Requests, ExpectedRequests{Verb: k.Verb, Resource: k.Resource})
 	}
@@ -51,7 +52,7 @@ func Expect(t *trace.Trace, o Options, namespaced map[string]bool, length time.D
 		act := &p.actions[e.Shape]
 		r := &all.Requests[act.kind]
 		r.Count++
-		r.Sent += (float64(e.Size) - r.Sent) / float64(r.Count)
+		r.Sent += (float64(min(int(e.Size), act.most)) - r.Sent) / float64(r.Count)
 		if act.fate == asConfigMap {
 			r.Mapped++
 		}

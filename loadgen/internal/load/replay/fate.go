@@ -3,6 +3,7 @@ package replay
 import (
 	"slices"
 
+	"github.com/stormglass/stormglass/loadgen/internal/load/object"
 	"github.com/stormglass/stormglass/loadgen/internal/trace"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -34,6 +35,7 @@ type facts struct {
 
 func (act *action) decide(f facts) {
 	act.fate, act.why = fateOf(act.shape, f)
+	act.most = object.MostPayload(act.target())
 	act.touches = act.fate != leftOut && (act.shape.Writes() || f.namespaced && !f.refuses)
 }
 

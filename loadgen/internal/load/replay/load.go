@@ -121,13 +121,13 @@ func (r *Load) prepare(ctx context.Context) error {
 	return nil
 }
 
-// largest returns the size of the largest payload that the replay needs, in bytes.
+// largest returns the size of the largest body in the trace, in bytes, up to the largest payload of any resource.
 func largest(t *trace.Trace) int {
 	most := defaultSize
 	for _, e := range t.Entries {
 		most = max(most, int(e.Size))
 	}
-	return min(most, scenario.AnnotationLimit)
+	return min(most, object.MostPayload("secrets"))
 }
 
 func (r *Load) makeHeaders() {

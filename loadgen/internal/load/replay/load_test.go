@@ -2,6 +2,7 @@ package replay
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -115,6 +116,36 @@ func TestWritesHaveABodyOfTheirResource(t *testing.T) {
 	}
 	if r.Conflicts.Trace != r.Conflicts.Replay || r.Conflicts.Trace != 1.0/8 {
 		t.Errorf("conflicts: %+v, want 1 of 8 in both", r.Conflicts)
+	}
+}
+
+// Bodies have the size in the trace, up to the limits of the API server: 1 MiB of data, 256 KiB of annotations.
+func TestLargeBodiesAreSentInTheirSizeOrTold(t *testing.T) {
+	for _, c := range []struct {
+		resource        string
+		size, sent, cut int
+	}{
+		{"configmaps", 400_000, 400_000, 0}, {"configmaps", 900_000, 900_000, 0}, {"configmaps", 1 << 30, 1 << 20, 1 << 20},
+		{"pods", 200_000, 200_000, 0}, {"pods", 400_000, 252 << 10, 252 << 10},
+	} {
+		large := one("create", c.resource, "large", 201)
+		large.Size = c.size
+		tr := traceOf(t, large)
+		got, r := replayed(t, newStub(t), tr, nil)
+		if n := len(got[0].body); n < c.sent || n > c.sent+3000 {
+			t.Errorf("%s of %d bytes: the body has %d bytes, want about %d", c.resource, c.size, n, c.sent)
+		}
+		x := Expect(tr, Options{Name: "tuesday", Seed: 1, Speed: 1, Copies: 1}, map[string]bool{"pods": true, "configmaps": true}, time.Minute)
+		if !maps.Equal(x.Cut, r.Cut) || x.Requests[0].Sent != float64(c.sent) {
+			t.Errorf("%s of %d bytes: expected %g bytes, cut %v, but the run cut %v", c.resource, c.size, x.Requests[0].Sent, x.Cut, r.Cut)
+		}
+		var want []string
+		if c.cut > 0 {
+			want = []string{fmt.Sprintf("replay tuesday: the bodies of 1 requests of the trace are cut to %d bytes, the most that the API server accepts", c.cut)}
+		}
+		if notes := r.Notes(); !slices.Equal(notes, want) {
+			t.Errorf("%s of %d bytes: notes %q, want %q", c.resource, c.size, notes, want)
+		}
 	}
 }
 

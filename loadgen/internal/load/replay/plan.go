@@ -29,6 +29,7 @@ type action struct {
 	class     int              // index in plan.classes
 	names     []string         // existing objects, for reads of cluster-scoped objects
 	query     string           // the part of the query that all requests share
+	most      int              // largest size of the bodies, in bytes, not counting metadata
 	chain     int32            // result of chains: shapes with the same number may be pages of the same list
 }
 
@@ -133,12 +134,13 @@ type plan struct {
 
 	leftOut map[string]int64 // number of requests of the trace that are not sent, by reason
 	mapped  map[string]int64 // number of requests that are sent to ConfigMaps instead, by resource
+	cut     map[string]int64 // number of requests of the trace whose bodies are cut, by the size that is sent
 	refused []string         // errors of the API server for the replay's objects
 }
 
 // newPlan returns a plan with all fields that do not depend on the cluster.
 func newPlan(t *trace.Trace, o Options, namespaces []string) *plan {
-	p := &plan{trace: t, options: o, namespaces: namespaces, leftOut: map[string]int64{}, mapped: map[string]int64{}}
+	p := &plan{trace: t, options: o, namespaces: namespaces, leftOut: map[string]int64{}, mapped: map[string]int64{}, cut: map[string]int64{}}
 	known := map[request.Kind]int{}
 	for _, watches := range []bool{false, true} {
 		for _, s := range t.Shapes {
@@ -164,7 +166,11 @@ func newPlan(t *trace.Trace, o Options, namespaces []string) *plan {
 // schedule computes the arrivals of all requests that are sent.
 func (p *plan) schedule() {
 	for _, e := range p.trace.Entries {
-		switch act := &p.actions[e.Shape]; act.fate {
+		act := &p.actions[e.Shape]
+		if act.fate != leftOut && int(e.Size) > act.most {
+			p.cut[strconv.Itoa(act.most)]++
+		}
+		switch act.fate {
 		case leftOut:
 			p.leftOut[act.why]++
 		case asConfigMap:

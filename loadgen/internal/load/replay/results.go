@@ -40,7 +40,7 @@ func (r *Load) Replay() result.Replay {
 	all := result.Replay{
 		Load: r.load.Name, Speed: o.options.Speed, Copies: o.options.Copies, Actors: len(o.trace.Actors) * o.options.Copies,
 		Seconds: ran.Seconds(), Scheduled: int64(len(o.all)), Watches: watches, Made: int64(r.made),
-		LeftOut: o.leftOut, Mapped: o.mapped, Refused: o.refused, VersionsUnset: o.unset.Load(), PagesRestarted: o.restarts.Load(),
+		LeftOut: o.leftOut, Mapped: o.mapped, Cut: o.cut, Refused: o.refused, VersionsUnset: o.unset.Load(), PagesRestarted: o.restarts.Load(),
 	}
 	kinds := o.tally(due, dueWatches)
 	groups := make([]count, len(o.ledger.counts))

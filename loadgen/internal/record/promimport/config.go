@@ -120,7 +120,7 @@ func New(c Config) (*Source, error) {
 			return nil, err
 		}
 	}
-	client, err := api.NewClient(api.Config{Address: c.URL, RoundTripper: httplimit.Answers(transport)})
+	client, err := api.NewClient(api.Config{Address: c.URL, RoundTripper: httplimit.Queries(transport)})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", s.url, err)
 	}

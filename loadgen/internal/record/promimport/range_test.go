@@ -1,6 +1,8 @@
 package promimport
 
 import (
+	"bytes"
+	"compress/gzip"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -151,5 +153,28 @@ func TestJobsOfOtherKinds(t *testing.T) {
 		if got, err := s.translate(ours); err != nil || got != want {
 			t.Errorf("%s is %s, want %s: %v", ours, got, want, err)
 		}
+	}
+}
+
+// A small compressed answer may be large in memory.
+func TestLargeAnswerIsRefused(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Encoding", "gzip")
+		z, _ := gzip.NewWriterLevel(w, gzip.BestSpeed)
+		defer z.Close()
+		spaces := bytes.Repeat([]byte(" "), 1<<20)
+		for range 70 {
+			_, _ = z.Write(spaces)
+		}
+		fmt.Fprint(z, `{"status":"success","data":{"resultType":"matrix","result":[]}}`)
+	}))
+	t.Cleanup(server.Close)
+	s, err := New(Config{URL: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := time.Date(2026, 11, 25, 0, 0, 0, 0, time.UTC)
+	if _, err := s.Range(t.Context(), "up", start, start.Add(time.Minute), time.Second); err == nil || !strings.Contains(err.Error(), "the answer is larger than 67108864 bytes") {
+		t.Errorf("an answer of 70 MiB: %v", err)
 	}
 }

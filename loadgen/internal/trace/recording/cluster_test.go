@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -131,5 +132,34 @@ func TestQuantilesAreNearestRanks(t *testing.T) {
 	}
 	if got := quantiles([]int64{7}); got != (trace.Quantiles{P50: 7, P90: 7, P99: 7, Max: 7}) {
 		t.Errorf("of one: %+v", got)
+	}
+}
+
+// endless is a cluster whose lists never end: the token for the next page is always the same, or always new.
+type endless struct {
+	metadata.Getter
+	same  bool
+	pages int
+}
+
+func (c *endless) Resource(schema.GroupVersionResource) metadata.Getter { return c }
+
+func (c *endless) List(_ context.Context, o metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
+	c.pages++
+	next := "again"
+	if !c.same {
+		next = strconv.Itoa(c.pages)
+	}
+	return &metav1.PartialObjectMetadataList{ListMeta: metav1.ListMeta{Continue: next}}, nil
+}
+
+func TestListsThatNeverEndAreGivenUp(t *testing.T) {
+	for same, pages := range map[bool]int{true: 2, false: maxPages} {
+		cluster := &endless{same: same}
+		c := &clusterRecording{client: cluster}
+		_, _, err := c.count(t.Context(), schema.GroupVersionResource{Version: "v1", Resource: "pods"})
+		if err == nil || !strings.Contains(err.Error(), "the list does not end") || cluster.pages != pages {
+			t.Errorf("same token %v: %v after %d pages, want an error after %d", same, err, cluster.pages, pages)
+		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strconv"
 
@@ -19,10 +20,11 @@ import (
 )
 
 // page is the maximum number of objects in one page of a list. sample is the maximum number of objects of a resource
-// that are read completely.
+// that are read completely. maxPages is the maximum number of pages of a list.
 const (
-	page   = 500
-	sample = 50
+	page     = 500
+	sample   = 50
+	maxPages = 20_000
 )
 
 // snapshot counts the objects of all resources. It also returns the resourceVersion from which to watch each resource.
@@ -72,7 +74,7 @@ func (c *clusterRecording) count(ctx context.Context, r schema.GroupVersionResou
 	count := trace.ResourceCount{Group: r.Group, Version: r.Version, Resource: r.Resource}
 	namespaces := map[string]int64{}
 	o := metav1.ListOptions{Limit: page}
-	for {
+	for pages := 1; ; pages++ {
 		list, err := c.client.Resource(r).List(ctx, o)
 		if err != nil {
 			return count, "", err
@@ -83,7 +85,10 @@ func (c *clusterRecording) count(ctx context.Context, r schema.GroupVersionResou
 				namespaces[ns]++
 			}
 		}
-		if o.Continue = list.Continue; o.Continue == "" {
+		if err := nextPage(&o, list, pages); err != nil {
+			return count, "", err
+		}
+		if o.Continue == "" {
 			count.Namespaces = int64(len(namespaces))
 			var each []int64
 			for _, n := range namespaces {
@@ -93,6 +98,20 @@ func (c *clusterRecording) count(ctx context.Context, r schema.GroupVersionResou
 			return count, list.ResourceVersion, nil
 		}
 	}
+}
+
+// nextPage sets o to ask for the page after list, the last of the given number of pages. It fails if the list may never
+// end: if the token for the next page is the token of this page, or if there are too many pages.
+func nextPage(o *metav1.ListOptions, list metav1.ListInterface, pages int) error {
+	next := list.GetContinue()
+	switch {
+	case next != "" && next == o.Continue:
+		return fmt.Errorf("the list does not end: page %d refers to itself as the next page (check the API server, or a proxy before it)", pages)
+	case next != "" && pages == maxPages:
+		return fmt.Errorf("the list does not end: it has over %d pages of %d objects", maxPages, page)
+	}
+	o.Continue = next
+	return nil
 }
 
 // sizes measures the sizes of the first objects in a list of a resource. It does not read Secrets.
@@ -124,7 +143,7 @@ func (c *clusterRecording) sizes(ctx context.Context, client rest.Interface, r s
 func podsPerNode(ctx context.Context, client kubernetes.Interface, nodes int64) (trace.Quantiles, error) {
 	on := map[string]int64{}
 	o := metav1.ListOptions{Limit: page, FieldSelector: "spec.nodeName!="}
-	for {
+	for pages := 1; ; pages++ {
 		list, err := client.CoreV1().Pods(corev1.NamespaceAll).List(ctx, o)
 		if err != nil {
 			return trace.Quantiles{}, err
@@ -132,7 +151,10 @@ func podsPerNode(ctx context.Context, client kubernetes.Interface, nodes int64) 
 		for i := range list.Items {
 			on[list.Items[i].Spec.NodeName]++
 		}
-		if o.Continue = list.Continue; o.Continue == "" {
+		if err := nextPage(&o, list, pages); err != nil {
+			return trace.Quantiles{}, err
+		}
+		if o.Continue == "" {
 			break
 		}
 	}
