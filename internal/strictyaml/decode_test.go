@@ -23,6 +23,18 @@ func TestSwitchWithoutAValue(t *testing.T) {
 	}
 }
 
+// A second document in the value of an override is refused, not ignored.
+func TestSecondDocumentInAnOverride(t *testing.T) {
+	doc, err := strictyaml.Parse("a.yaml", []byte("nodes: 1\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = "--set nodes={count: 1} --- x: 1: a second YAML document (write one value)"
+	if err := doc.Set("nodes={count: 1}\n---\nx: 1"); err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+}
+
 // A large document with long names and many errors is reported in a few short lines.
 func TestErrorsAreBounded(t *testing.T) {
 	long := strings.Repeat("k", 1<<20)

@@ -82,26 +82,8 @@ func (d *Document) Join(errs []error) error {
 // nodes.
 func Parse(file string, data []byte) (doc *Document, err error) {
 	d := &Document{File: file, overrides: map[*yaml.Node]origin{}}
-	dec := yaml.NewDecoder(strings.NewReader(string(data)))
-	for {
-		var node yaml.Node
-		err := dec.Decode(&node)
-		switch {
-		case errors.Is(err, io.EOF) && d.root == nil:
-			return nil, &Error{File: file, Msg: "there is nothing in the file", Hint: "write name: value lines"}
-		case err != nil && !errors.Is(err, io.EOF):
-			return nil, d.syntaxError(data, err)
-		}
-		if err != nil {
-			break
-		}
-		if len(node.Content) != 1 || isNull(node.Content[0]) {
-			continue // a --- with nothing after it
-		}
-		if d.root != nil {
-			return nil, &Error{File: file, Line: node.Line, Msg: "a second YAML document", Hint: "one document per file"}
-		}
-		d.root = node.Content[0]
+	if err := d.read(data); err != nil {
+		return nil, err
 	}
 	if err := d.checkAliases(); err != nil {
 		return nil, err
@@ -110,6 +92,33 @@ func Parse(file string, data []byte) (doc *Document, err error) {
 		return nil, &Error{File: file, Line: d.root.Line, Msg: "expected fields, found " + kindName(d.root), Hint: "write name: value lines"}
 	}
 	return d, nil
+}
+
+// OneDocument refuses a file that Parse would refuse for its syntax or for the number of its documents.
+func OneDocument(file string, data []byte) error { return (&Document{File: file}).read(data) }
+
+// read sets the root to the only document in data that is not empty.
+func (d *Document) read(data []byte) error {
+	dec := yaml.NewDecoder(strings.NewReader(string(data)))
+	for {
+		var node yaml.Node
+		err := dec.Decode(&node)
+		switch {
+		case errors.Is(err, io.EOF) && d.root == nil:
+			return &Error{File: d.File, Msg: "there is nothing in the file", Hint: "write name: value lines"}
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return d.syntaxError(data, err)
+		}
+		if len(node.Content) != 1 || isNull(node.Content[0]) {
+			continue // a --- with nothing after it
+		}
+		if d.root != nil {
+			return &Error{File: d.File, Line: node.Line, Msg: "a second YAML document", Hint: "one document per file"}
+		}
+		d.root = node.Content[0]
+	}
 }
 
 // checkAliases refuses merge keys, aliases within their own anchor, and documents of more than maxNodes nodes or maxText bytes.

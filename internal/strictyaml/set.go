@@ -1,7 +1,9 @@
 package strictyaml
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"regexp"
 	"strings"
 
@@ -58,8 +60,12 @@ func (d *Document) Set(assignment string) error {
 		return &Error{File: o.file, Msg: "expected PATH=VALUE", Hint: "for example --set nodes.count=50"}
 	}
 	var value yaml.Node
-	if err := yaml.Unmarshal([]byte(text), &value); err != nil {
+	dec := yaml.NewDecoder(strings.NewReader(text))
+	if err := dec.Decode(&value); err != nil && !errors.Is(err, io.EOF) {
 		return &Error{File: o.file, Msg: "the value is not YAML: " + yamlLine.ReplaceAllString(err.Error(), ""), Hint: "quote the value if it contains special characters of YAML"}
+	}
+	if !errors.Is(dec.Decode(new(yaml.Node)), io.EOF) {
+		return &Error{File: o.file, Msg: "a second YAML document", Hint: "write one value"}
 	}
 	set := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str"}
 	if len(value.Content) == 1 {

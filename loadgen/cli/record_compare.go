@@ -10,6 +10,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/trace"
 )
 
+// mostCompared is the maximum number of copies of a replay to compare. It prevents overflows of the numbers of requests.
+const mostCompared = 1_000_000
+
 // Default limits for the differences between a trace and a replay that counts as faithful.
 const (
 	mostRateError       = 0.01
@@ -37,8 +40,8 @@ Exit codes: 0 requests and dispersion are within --rate and --dispersion, 1 othe
 			if o.Speed <= 0 {
 				err = errors.Join(err, exitcode.Usagef("--speed %g: must be greater than 0", o.Speed))
 			}
-			if o.Copies < 1 {
-				err = errors.Join(err, exitcode.Usagef("--copies %d is out of bounds (1 or more)", o.Copies))
+			if o.Copies < 1 || o.Copies > mostCompared {
+				err = errors.Join(err, exitcode.Usagef("--copies %d is out of bounds (1 to %d)", o.Copies, mostCompared))
 			}
 			if err != nil {
 				return err

@@ -234,6 +234,8 @@ func (v *validator) patch(path string, a *Action) {
 		v.fail(path+".patch", "a JSON patch is a list of operations; any other patch has fields", "the patch does not match patchType %s", a.PatchType)
 	case a.PatchType == "strategic" && custom(a.Target.Resource):
 		v.fail(path+".patchType", "write merge", "custom resources do not support strategic merge patches")
+	case !v.s.recorded:
+		v.patchTemplate(path+".patch", a)
 	}
 }
 

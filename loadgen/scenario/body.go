@@ -1,8 +1,11 @@
 package scenario
 
 import (
+	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
 
 	"github.com/stormglass/stormglass/loadgen/internal/template"
 )
@@ -29,4 +32,19 @@ func RenderBodies(body any) ([][]byte, error) {
 		all = append(all, data)
 	}
 	return all, nil
+}
+
+// patchTemplate refuses a patch that is not a template, or that reads a missing value. Other errors may depend on the names of
+// the objects, which are not known yet.
+func (v *validator) patchTemplate(path string, a *Action) {
+	t, err := template.ParseValue(a.Patch)
+	parsed := err == nil
+	if parsed {
+		values := map[string]any{"Name": "name", "Namespace": "namespace", "Index": 0}
+		maps.Copy(values, a.Vars)
+		_, err = t.Value(values, 0, 0)
+	}
+	if e, ok := errors.AsType[*template.Error](err); ok && (!parsed || e.Lacks != "") {
+		v.fail(path, cmp.Or(e.Hint, "the patch is a Go template that can use sprig's functions, {{.Name}}, {{.Namespace}}, {{.Index}} and vars"), "%s", e.Msg)
+	}
 }

@@ -198,7 +198,7 @@ func (k *stages) readFile(file string, data []byte, others bool) error {
 			continue
 		}
 		src := &source{file: file}
-		if err := src.checkSize(doc.Content[0]); err != nil {
+		if err := src.check(doc.Content[0]); err != nil {
 			return err
 		}
 		f := src.fieldsOf(doc.Content[0], "")

@@ -1,8 +1,10 @@
 package importer
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,19 +28,49 @@ type source struct {
 	fold bool
 }
 
-// parse reads one YAML document. It returns nil for an empty document.
+// parse reads the only YAML document in text. It returns nil for an empty document.
 func (s *source) parse(text []byte) (*yaml.Node, error) {
 	if s.bytes += len(text); s.bytes > userfile.Text {
 		return nil, fmt.Errorf("%s: the file and the modules before it have more than %d MiB (use smaller files)", s.file, userfile.Text>>20)
 	}
 	var doc yaml.Node
-	if err := yaml.Unmarshal(text, &doc); err != nil {
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	if err := decoder.Decode(&doc); err == io.EOF {
+		return nil, nil
+	} else if err != nil {
 		return nil, yamlError(s.file, text, err, s.lines)
 	}
 	if len(doc.Content) == 0 {
 		return nil, nil
 	}
-	return doc.Content[0], s.checkSize(doc.Content[0])
+	var more yaml.Node
+	if err := decoder.Decode(&more); err == nil && len(more.Content) > 0 && more.Content[0].Tag != "!!null" {
+		return nil, errors.New(Remark{File: s.file, Line: s.line(&more), Text: "a second YAML document (one document per file)"}.String())
+	}
+	return doc.Content[0], s.check(doc.Content[0])
+}
+
+// check returns an error if a document is too large, or if one of its mappings has a key twice.
+func (s *source) check(root *yaml.Node) error {
+	if err := s.checkSize(root); err != nil {
+		return err
+	}
+	before := len(s.errs)
+	s.noKeyTwice(root)
+	return errors.Join(s.errs[before:]...)
+}
+
+func (s *source) noKeyTwice(n *yaml.Node) {
+	seen := map[string]bool{}
+	for i, child := range n.Content {
+		if n.Kind == yaml.MappingNode && i%2 == 0 && child.Kind == yaml.ScalarNode {
+			if seen[child.Value] {
+				s.fail(child, child.Value, "the field is written twice (keep one)")
+			}
+			seen[child.Value] = true
+		}
+		s.noKeyTwice(child)
+	}
 }
 
 const (
