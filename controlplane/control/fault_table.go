@@ -140,7 +140,7 @@ ready.`,
 Open files stay open. A new connection beyond the limit is not accepted: it waits
 until its client gives up. Linux only.
 
-See process_open_fds and process_max_fds. status shows how many are open.`,
+See process_open_fds and process_max_fds. 'controlplane status' shows how many files are open.`,
 			Example: `  controlplane fault descriptor-limit --component kube-apiserver-0 --limit 256 --for 1m`,
 			Takes:   []string{"components", "for", "limit"}, Needs: []string{"components", "limit"},
 			Process: ProcessAltered, PartOfEach: "the descriptor limit of", Silences: true,

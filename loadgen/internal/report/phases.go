@@ -98,7 +98,7 @@ func (t *terminalWriter) phases(r result.Result) {
 	}
 	t.section(tab)
 	if of != "" {
-		t.line(t.paint("dim", terminal.Shorten("  latencies are of the slowest load: "+of, t.width)))
+		t.line(t.paint("dim", terminal.Shorten("  latencies are those of each phase's slowest load: "+of, t.width)))
 	}
 	for _, p := range phases {
 		for _, line := range deliveryLines(p) {

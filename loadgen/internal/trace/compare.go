@@ -66,8 +66,8 @@ func (a Actor) traced() (user string, replayed bool) {
 }
 
 // Compare compares the trace file at path with a recording of its replay. The recording must keep the names of users.
-// If the recording contains users of a replay, only their requests are compared. Times are relative to the first
-// request of each file.
+// If the recording contains users that a replay impersonated, only their requests are compared. Times are relative
+// to the first request of each file.
 func Compare(path, recording string, o CompareOptions) (Comparison, error) {
 	speed, copies := cmp.Or(o.Speed, 1), int64(cmp.Or(o.Copies, 1))
 	a, err := read(path, speed)
