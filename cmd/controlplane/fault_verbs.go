@@ -40,7 +40,7 @@ func (v faultVerb) flags(cmd *cobra.Command, f *control.Fault) {
 			flags.DurationVar(&f.Jitter, "jitter", 0, "maximum `time` that is randomly added to or subtracted from the delay, for example 5ms")
 			flags.Int64Var(&f.Seed, "seed", 0, "seed (`number`) of the random jitter: the same seed gives the same sequence")
 		case "files":
-			flags.StringVar(&f.Files, "files", "", "`wal` to slow only the write-ahead log (the default), or all to slow the database and snapshots too")
+			flags.StringVar(&f.Files, "files", "", "files to slow: `wal` (the default) for the write-ahead log only, or all for the database and snapshots too")
 		case "limit":
 			flags.Uint64Var(&f.Limit, "limit", 0, "`number` of open files, 1 to 1048576")
 		case "writers":

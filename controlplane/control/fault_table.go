@@ -154,7 +154,7 @@ lose all new lines. Writes fail with EFBIG (on a full disk, with ENOSPC). Linux 
 
 See apiserver_audit_error_total. With --audit-log-mode=blocking-strict, a request
 fails if its RequestReceived event cannot be written, unless the audit policy omits
-this stage (apiServer.audit: metadata does).`,
+this stage, as the policy of apiServer.audit: metadata does.`,
 			Example: `  controlplane fault disk-full --component kube-apiserver --for 1m`,
 			Takes:   []string{"components", "for"}, Needs: []string{"components"},
 			On: []string{KindAPIServer}, Process: ProcessAltered, PartOfEach: "the disk of",
@@ -164,8 +164,8 @@ this stage (apiServer.audit: metadata does).`,
 			Short: "Register an admission webhook that is slow or fails",
 			Long: `Register a validating webhook that the API server calls for each creation of a
 resource. The webhook waits before it allows the request, or answers 500. Several
-webhooks are called at the same time. Mutating webhooks are called one after another,
-and each adds an annotation. They are removed at the end.
+webhooks are called at the same time; mutating webhooks are called one after another,
+and each adds an annotation. The webhooks are removed at the end of the fault.
 
 It shows in apiserver_admission_webhook_admission_duration_seconds and in the
 latency, or the errors, of POSTs of the resource.`,
@@ -211,8 +211,8 @@ Caches can hide the effect for a while: see the docs' page on services.`,
 			Short: "Give a service a new key",
 			Long: `Give kms-plugin or oidc-issuer a new key. API servers encrypt with the new key of
 kms-plugin as soon as they have noticed it (within a minute). Once an API server has
-read the new key of oidc-issuer, it refuses tokens signed with the old key. The load
-gets a new token.`,
+read the new key of oidc-issuer, it refuses tokens signed with the old key. A run's
+load gets a new token.`,
 			Example: `  controlplane fault key-rotation --component kms-plugin`,
 			Takes:   []string{"components"}, Needs: []string{"components"}, Momentary: true,
 			On: []string{KindKMSPlugin, KindOIDCIssuer}, Process: ProcessAltered, PartOfEach: "the keys of",
@@ -247,8 +247,8 @@ controlplane etcd restore does the same with your own snapshot.`,
 			Name:  FaultUpgrade,
 			Short: "Start components with the programs of a newer version, one after another",
 			Long: `Terminate each component and start it with the program of a newer version of
-Kubernetes, in upstream's order: etcd member by member, the leader last, API
-servers, controller manager, scheduler, cloud-controller-manager. Each is restarted
+Kubernetes, in upstream's order: etcd (member by member, the leader last), then API
+servers, controller manager, scheduler and cloud-controller-manager. Each is restarted
 when the previous one serves again. A move that upstream's version skew policy forbids
 is refused. The program is controlplane-VERSION next to controlplane; 'make
 controlplane VERSION=1.36' builds it.

@@ -64,7 +64,7 @@ storage.tsdb.out_of_order_time_window.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&o.Format, "format", "", "`format`: openmetrics, blocks or remote-write")
-	flags.StringVar(&out, "out", "", "new or empty `file` for openmetrics (default standard output), or `directory` to add blocks to")
+	flags.StringVar(&out, "out", "", "new or empty `file` for openmetrics (default standard output); for blocks, the directory to add them to")
 	flags.StringToStringVar(&o.Labels, "label", nil, "`label` to add to each series, for example cluster=lab (repeatable)")
 	flags.Lookup("label").DefValue = ""
 	flags.StringVar(&o.Start, "start", "", "`time` of the first sample, for example 90s (since the first scrape), 14:00:00 (UTC) or 2026-11-21T14:00:00Z")

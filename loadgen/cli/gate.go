@@ -41,7 +41,7 @@ metrics, at the interval of each group (default: once a minute). A metric that w
 recorded, or a phase that ended before the first evaluation, counts as no data and does
 not pass.
 
-A rule whose for, offset or interval is longer than the run or its phase is reported as
+A rule whose "for", "offset" or "interval" is longer than the run or its phase is reported as
 TOO SHORT instead of NO DATA, because a longer run can judge it. --allow-no-data names
 rules and gates that may have no data, for any reason: they are reported as ALLOWED and
 do not affect the exit code. If they have data, they are judged as usual. If no rule

@@ -124,7 +124,7 @@ func newImportKubeBurner() *cobra.Command {
 		Use:   "kube-burner FILE|DIR",
 		Short: "Import a configuration of kube-burner",
 		Long: `Import a configuration of kube-burner: a file, or a directory that contains one. Jobs that
-create objects become loads of kind objects at the job's qps, followed by waits; jobs
+create objects become loads of kind "objects" at the job's qps, followed by waits; jobs
 that delete or patch become actions; thresholds and alert profiles become gates; metric
 profiles become figures under compare.
 
@@ -154,7 +154,7 @@ func newImportClusterLoader() *cobra.Command {
 		Use:   "clusterloader2 FILE",
 		Short: "Import a test of ClusterLoader2",
 		Long: `Import a test of ClusterLoader2 with its modules. Phases that create objects become
-loads of kind objects, with the rates of their tuning sets; other phases become actions;
+loads of kind "objects", at the rates of their tuning sets; other phases become actions;
 measurements become waits, transitions and gates.
 
 --nodes is the value of .Nodes in the test's template (default 100), and the number

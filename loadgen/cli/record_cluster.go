@@ -26,9 +26,9 @@ func newRecordCluster() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cluster",
 		Short: "Count a cluster's objects and make a trace of its changes",
-		Long: `Count the objects of a cluster by resource and namespace, their sizes and the pods of
-its nodes, then watch which objects are created, changed and deleted: a trace of
-writes, for a cluster whose audit log is not available. Reads are not recorded. Clients
+		Long: `Make a trace of the writes to a cluster whose audit log is not available. The command
+counts the objects by resource and namespace, their sizes, and the pods of each node.
+Then it watches which objects are created, changed and deleted. Reads are not recorded. Clients
 are known only by their program's name, from the objects' managedFields.
 
 Nothing in the cluster is changed. Only metadata is listed and watched. To learn the

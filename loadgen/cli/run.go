@@ -64,7 +64,7 @@ With --remote-write, the samples of the run, including the generator's own, are 
 to a Prometheus, Mimir or Thanos during the run, with the label run. The series
 stormglass_phase_active and stormglass_fault_active show phases and faults. Samples that
 the receiver misses while it is down are sent later. The load never waits for the
-receiver; at its end, the run waits for it for at most 30 s.
+receiver. When the run ends, it waits at most 30 s until the receiver has all samples.
 
 --abort-on stops all load as soon as a condition holds and ends the run, which then
 counts as failed; on your own cluster some conditions are set by default. With

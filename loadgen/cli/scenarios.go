@@ -20,8 +20,8 @@ func newScenarios() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "scenarios",
 		Short: "List the built-in scenarios",
-		Long: `List the built-in scenarios by purpose: length of their phases (the maximum, if a phase
-ends by a condition), nodes, variants, components with more than one instance, and peak
+		Long: `List the built-in scenarios, grouped by purpose. For each: the length of its phases (the
+maximum, if a phase ends by a condition), nodes, variants, components with more than one instance, and peak
 memory of recorded runs (plane and loadgen together; missing if no run was recorded).
 The length does not include start and stop of the plane. docs/sizing.md has the CPU
 figures and the source of all figures.`,

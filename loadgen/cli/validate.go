@@ -24,7 +24,7 @@ func newValidate() *cobra.Command {
 		Short: "Check a scenario without running it",
 		Long: `Check a scenario without running it: every field, unit and reference, every
 gate's objective and PromQL. Errors are printed one per line. Checks run in stages:
-syntax, contradictions, things that cannot happen, then variants and gates. All errors
+syntax, contradictions, settings that cannot work, then variants and gates. All errors
 of a stage are printed at once, but an error may hide errors of later stages. If the
 argument is -, the scenario is read from standard input.
 

@@ -131,8 +131,8 @@ func newWorker() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "worker",
 		Short: "Run one worker of a distributed run",
-		Long: `Run one worker of 'loadgen run --workers N' (the coordinator): it runs its share of the
-loads and simulated nodes. With --workers-listen, the coordinator prints the command of
+		Long: `Run one worker for a 'loadgen run --workers N', the coordinator. The worker runs its
+share of the loads and simulated nodes. With --workers-listen, the coordinator prints the command of
 each worker.
 
 With --listen the worker waits at its own address for the coordinator to connect. Workers

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/stormglass/stormglass/internal/terminal"
@@ -17,7 +16,7 @@ func deliveryTable(phases []result.Phase) tableView {
 	t := tableView{
 		Caption: "Asked and done",
 		Head:    heads("Phase", "Load or action", "What", ">Asked", ">Done", ">Share", ">At least", "Limited by"),
-		Note:    "Asked: watches to open, an action's requests or rounds, or a load's requests whose answers were due by the end of the phase. If the share is below the column At least, the column Limited by decides: the run fails if it is the cluster, and cannot be judged if it is the generator, the machine or the asked rate.",
+		Note:    "Asked: watches to open, an action's requests or rounds, or a load's requests whose answers were due by the end of the phase. If Share is below At least, the verdict depends on Limited by. If the cluster was the limit, the run fails. If the generator, the machine or the asked rate was, the run cannot be judged.",
 	}
 	for _, p := range phases {
 		for _, d := range p.Deliveries {
@@ -86,7 +85,11 @@ func (t *terminalWriter) delivered(r result.Result) {
 		t.line("")
 	}
 	if more := len(all) - len(shown); more > 0 {
-		t.line(fmt.Sprintf("  %s more loads and actions did everything that was asked; the report lists them", chart.Count(more)))
+		count := chart.Count(more) + " more"
+		if len(shown) == 0 {
+			count = "all " + chart.Count(more)
+		}
+		t.line("  " + count + " loads and actions did everything that was asked; the report lists them")
 	}
 }
 

@@ -255,7 +255,7 @@ func (w window) admission(b *row, c call, all total, perRequest, webhooks float6
 		p := &b.Parts[len(b.Parts)-1]
 		most := (webhooks + plugins.most) * perRequest
 		p.Most = &most
-		p.Note = join(p.Note, fmt.Sprintf("plugins and policies took up to %.3g ms more, for these requests or for other resources (metrics cannot tell)", (plugins.most-seconds)*perRequest*1e3))
+		p.Note = join(p.Note, fmt.Sprintf("plugins and policies took up to %.3g ms more, but metrics cannot tell whether for these requests or for other resources", (plugins.most-seconds)*perRequest*1e3))
 	}
 }
 

@@ -68,7 +68,7 @@ func (w window) etcd(b *row, c call, perRequest float64) {
 	slices.Sort(with)
 	note := cmp.Or(strings.Join(used, ", "), "no call: served from the watch cache")
 	if len(with) > 0 {
-		note += "; other verbs (" + strings.Join(with, ", ") + ") make some of these calls too: they are divided by the rule in docs/reference/breakdown.md"
+		note += "; other verbs (" + strings.Join(with, ", ") + ") make such calls too; docs/reference/breakdown.md has the rule by which the calls are divided"
 	}
 	b.part(result.PartEtcd, seconds*perRequest, ofResource, famEtcd, note)
 }

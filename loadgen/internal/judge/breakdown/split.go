@@ -132,7 +132,7 @@ func (b *row) fit() {
 	left = max(left, 0)
 	if server > left {
 		if server-left > noticeableShare*b.ClientMean {
-			b.warn("the API server's parts add up to %.3g ms, but only %.3g ms of the client's mean remains for them: the parts are scaled down, because they are means that include other requests", server*1e3, left*1e3)
+			b.warn("the API server's parts add up to %.3g ms, because their means include other requests; only %.3g ms of the client's mean remain for them, so they are scaled down", server*1e3, left*1e3)
 		}
 		for i := range b.Parts {
 			if !ours(b.Parts[i].Name) {

@@ -216,7 +216,7 @@ func TestSharedOperations(t *testing.T) {
 	expect(t, rows[1], "lag 0", "connect 0", "wire 2", "fairness 0", "admission 1", "etcd 5.45", "unexplained 5.55")
 	expect(t, rows[3], "lag 0", "connect 0", "wire 1", "fairness 0", "admission 0.5", "etcd 5", "unexplained 0.5")
 	expect(t, rows[4], "lag 0", "connect 0", "wire 1", "fairness 0", "etcd 3", "unexplained 1")
-	if note := rows[0].Parts[5].Note; !strings.HasPrefix(note, "get 0.15 times per request, update 1.00 times per request; other verbs (APPLY, DELETE, DELETECOLLECTION, GET) make some of these calls too: ") {
+	if note := rows[0].Parts[5].Note; !strings.HasPrefix(note, "get 0.15 times per request, update 1.00 times per request; other verbs (APPLY, DELETE, DELETECOLLECTION, GET) make such calls too; ") {
 		t.Errorf("etcd's note is %q", note)
 	}
 	if note := rows[0].Parts[4].Note; !strings.Contains(note, "the requests of this row are 50% of them") {
@@ -246,7 +246,7 @@ func TestDeletionsOfCollections(t *testing.T) {
 	rows := l.split(nil, p)
 	expect(t, rows[0], "lag 0", "connect 0", "wire 5", "fairness 2", "admission 3.875", "etcd 141", "cache 5", "unexplained 148.1")
 	expect(t, rows[1], "lag 0", "connect 0", "wire 1", "fairness 0", "admission 3.875", "etcd 7", "unexplained 9.125")
-	if note := rows[0].Parts[5].Note; !strings.HasPrefix(note, "delete 20.00 times per request, get 20.00 times per request, getCurrentResourceVersion 1.00 times per request; other verbs (DELETE) make some of these calls too: ") {
+	if note := rows[0].Parts[5].Note; !strings.HasPrefix(note, "delete 20.00 times per request, get 20.00 times per request, getCurrentResourceVersion 1.00 times per request; other verbs (DELETE) make such calls too; ") {
 		t.Errorf("etcd's note is %q", note)
 	}
 	for _, r := range rows {
