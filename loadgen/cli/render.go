@@ -32,11 +32,11 @@ jobs have the names of the Helm chart kube-prometheus-stack. DIR contains
                        kubectl apply --server-side -k DIR/kubernetes
   mixin/               a monitoring mixin: mixin.libsonnet, and the compiled files
 
-Each alert has two annotations: runbook (the text) and runbook_url (the page). A component with an empty job
-is left out, with the rules, panels and dashboards that are only about it. Do this for
-the etcd, scheduler and controller manager of a managed control plane. --production
-leaves out the load generator. --preset sets the job names of an installation; --job
-changes some of them.`,
+Each alert has two annotations: runbook (the text) and runbook_url (the page). A
+component with an empty job is left out, with the rules, panels and dashboards that are
+only about it. Do this for the etcd, scheduler and controller manager of a managed
+control plane. --production leaves out the load generator. --preset sets the job names
+of an installation; --job changes some of them.`,
 		Example: `  loadgen alerts render --out monitoring --production
   loadgen alerts render --out monitoring --preset stormglass --job kube-apiserver=kubernetes-apiservers --cluster-label k8s_cluster
   loadgen alerts render --out eks --production --preset kube-prometheus-stack-managed --selector 'cluster="prod"'`,
