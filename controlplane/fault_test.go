@@ -91,7 +91,7 @@ func (b *broken) refused(t *testing.T) {
 		{"slow-fsync --member etcd-0", 2, `--delay: slowFsync needs it (for example "25ms")`},
 		{"slow-fsync --member etcd-0 --delay 25ms --jitter 30ms", 2, "--jitter: 30ms is out of bounds (at most the delay"},
 		{"partition --component kube-scheduler", 2, "--component: partition cannot be applied to kube-scheduler"},
-		{"partition --component kube-apiserver-0 --peer kube-apiserver", 2, "--peer: no link joins"},
+		{"partition --component kube-apiserver-0 --peer kube-apiserver", 2, "--peer: there is no link between kube-apiserver-0 and kube-apiserver"},
 		{"pause --component etcd-0 --for 0s", 2, "--for must be greater than 0s"},
 		{"etcd-quota --quota 16MB", 2, "write it as 16MiB"},
 		{"webhook --resource pods", 2, "a webhook without a delay or failures"},
