@@ -254,7 +254,7 @@ type guide struct {
 	bound float64
 }
 
-// guideOf returns the recommended bound for a row of a key metric, or false if there is none. Examples: WAL fsync p99
+// guideOf returns the recommended bound for a row of a key metric, or false if it has no bound. Examples: WAL fsync p99
 // 10 ms (etcd's hardware guide), API calls 1 s (Kubernetes' SLO). WATCH and CONNECT have no bound, because they last as
 // long as the client keeps them open.
 func guideOf(metric string, row result.KeyRow, hours float64) (guide, bool) {

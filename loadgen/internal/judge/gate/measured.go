@@ -151,8 +151,8 @@ func (e evidence) sinceFailures(condition string, get func(result.Workload) *flo
 	return f
 }
 
-// sinceFailure returns the time from a node failure until a condition holds, as the generator measured it. If a phase
-// waited for the condition in vain, the reading has failed set, and its value is the length of the phase.
+// sinceFailure returns the time from a node failure until a condition holds, as the generator measured it. If a phase ended
+// before the condition held, the reading has failed set, and its value is the length of the phase.
 func sinceFailure(p result.Phase, condition string, get func(result.Workload) *float64) reading {
 	if p.Workload != nil {
 		if v := get(*p.Workload); v != nil {

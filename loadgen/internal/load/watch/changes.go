@@ -27,7 +27,7 @@ type Changes struct {
 	watches   *Watches
 	ledger    *ledger
 	peers     map[int]*ledger // ledgers for the writes of other workers, by worker
-	tell      func(load.Ack)  // sends acknowledgements to the other workers; nil if there are none
+	tell      func(load.Ack)  // sends acknowledgements to the other workers; nil without other workers
 	name      string
 	templates *request.Templates
 	template  *request.Template
