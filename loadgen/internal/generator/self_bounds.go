@@ -146,8 +146,8 @@ func LoadSaturation(p result.Phase) []string {
 				of = " as " + r.Tenant
 			}
 			passed = append(passed, fmt.Sprintf(
-				"generator saturated: load %s (%s %s%s) in phase %s: requests were started %.0f ms late (p99, bound %d ms): %s",
-				r.Load, r.Verb, r.Resource, of, p.Name, r.Lag.P99*1000, MaxRequestLag.Milliseconds(), whyLate(p)))
+				"generator saturated: in phase %s, load %s started its requests (%s %s%s) %.0f ms late (p99, at most %d ms is allowed), because %s",
+				p.Name, r.Load, r.Verb, r.Resource, of, r.Lag.P99*1000, MaxRequestLag.Milliseconds(), whyLate(p)))
 		}
 	}
 	for _, r := range p.Requests {
@@ -175,15 +175,15 @@ func whyLate(p result.Phase) string {
 	full := (facts.Used+facts.Stolen)/float64(facts.Processors) >= machine.Full
 	switch busy := facts.Busy(); {
 	case busy != "":
-		return "the machine was busy: " + busy + "; loadgen " + used
+		return "the machine was busy (" + busy + "; loadgen " + used + ")"
 	case cores >= busyGenerator:
-		return "the rate is too high for this machine: loadgen " + used
+		return "the rate is too high for this machine (loadgen " + used + ")"
 	case full:
 		return fmt.Sprintf("loadgen and the control plane together used all %d processors, and loadgen got only %.2f of them", facts.Processors, cores)
 	case p.StalledSeconds > 0:
-		return fmt.Sprintf("loadgen was stopped, or got no processor, for %.1f s; it %s", p.StalledSeconds, used)
+		return fmt.Sprintf("loadgen was stopped, or got no processor, for %.1f s (it %s)", p.StalledSeconds, used)
 	}
-	return "loadgen was stopped, or had too little CPU; it " + used
+	return "loadgen was stopped, or had too little CPU (it " + used + ")"
 }
 
 func ownLimits() Limits {

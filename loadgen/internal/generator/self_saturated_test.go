@@ -80,8 +80,8 @@ func TestLoadSaturation(t *testing.T) {
 		Changes: []result.Changes{{Requests: late}},
 	}
 	got := LoadSaturation(p)
-	if len(got) != 3 || !strings.Contains(got[0], "load gets (get pods) in phase storm: requests were started 101 ms late (p99, bound 100 ms)") ||
-		!strings.Contains(got[1], "(get pods as blue) in phase storm") {
+	if len(got) != 3 || !strings.Contains(got[0], "in phase storm, load gets started its requests (get pods) 101 ms late (p99, at most 100 ms is allowed), because ") ||
+		!strings.Contains(got[1], "(get pods as blue)") {
 		t.Errorf("got %q", got)
 	}
 }

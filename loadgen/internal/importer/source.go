@@ -33,21 +33,26 @@ func (s *source) parse(text []byte) (*yaml.Node, error) {
 	if s.bytes += len(text); s.bytes > userfile.Text {
 		return nil, fmt.Errorf("%s: the file and the modules before it have more than %d MiB (use smaller files)", s.file, userfile.Text>>20)
 	}
-	var doc yaml.Node
-	decoder := yaml.NewDecoder(bytes.NewReader(text))
-	if err := decoder.Decode(&doc); err == io.EOF {
+	var doc *yaml.Node
+	for decoder := yaml.NewDecoder(bytes.NewReader(text)); ; {
+		var next yaml.Node
+		if err := decoder.Decode(&next); err == io.EOF {
+			break
+		} else if err != nil {
+			return nil, yamlError(s.file, text, err, s.lines)
+		}
+		if len(next.Content) == 0 || doc != nil && next.Content[0].Tag == "!!null" {
+			continue // a --- with nothing after it
+		}
+		if doc != nil {
+			return nil, errors.New(Remark{File: s.file, Line: s.line(&next), Text: "a second YAML document (one document per file)"}.String())
+		}
+		doc = next.Content[0]
+	}
+	if doc == nil {
 		return nil, nil
-	} else if err != nil {
-		return nil, yamlError(s.file, text, err, s.lines)
 	}
-	if len(doc.Content) == 0 {
-		return nil, nil
-	}
-	var more yaml.Node
-	if err := decoder.Decode(&more); err == nil && len(more.Content) > 0 && more.Content[0].Tag != "!!null" {
-		return nil, errors.New(Remark{File: s.file, Line: s.line(&more), Text: "a second YAML document (one document per file)"}.String())
-	}
-	return doc.Content[0], s.check(doc.Content[0])
+	return doc, s.check(doc)
 }
 
 // check returns an error if a document is too large, or if one of its mappings has a key twice.

@@ -21,5 +21,5 @@ func busyMachine(r result.Result) string {
 	if strings.HasPrefix(why, "other programs") {
 		hint = "stop these programs, or " + hint
 	}
-	return "busy machine: " + terminal.Clean(why) + ", so latencies may be too high (" + hint + ")"
+	return "busy machine: " + terminal.Clean(why) + ". Latencies may be too high (" + hint + ")"
 }
