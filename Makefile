@@ -26,9 +26,10 @@ help: ## List the targets
 # The compiler writes no debug information: programs are stripped, and stacks do not need it.
 export GOFLAGS := $(GOFLAGS) -gcflags=all=-dwarf=false
 
-# $(call compile,PACKAGES,OUTPUT): compile programs and show how far it is, instead of the output of -v. A compiler lives for about a
-# second: collecting garbage costs it more than memory, of which two compilers take at most 2 GiB.
-compile = @echo "compiling $(1)"; set -o pipefail; GOGC=off GOMEMLIMIT=1GiB go build -ldflags '-s -w $(LDFLAGS) $(STAMP)' -v -o $(BIN)/$(2) $(1) 2>&1 | $(BIN)/progress $(1)
+# $(call compile,PACKAGES,OUTPUT,FLAGS): compile programs and show how far it is, instead of the output of -v. A compiler lives for
+# about a second: collecting garbage costs it more than memory, of which two compilers take at most 2 GiB.
+compile = @echo "compiling $(1)"; set -o pipefail; \
+  GOGC=off GOMEMLIMIT=1GiB go build $(3) -ldflags '-s -w $(LDFLAGS) $(STAMP)' -v -o $(BIN)/$(2) $(1) 2>&1 | $(BIN)/progress $(3) $(1)
 
 build: $(BIN)/progress ## Build bin/loadgen and bin/controlplane
 	$(if $(MODFILE),$(error use make controlplane VERSION=$(VERSION)))$(call compile,./cmd/loadgen ./cmd/controlplane)
@@ -37,7 +38,7 @@ loadgen: $(BIN)/progress ## Build bin/loadgen only (seconds: it links no Kuberne
 	$(call compile,./cmd/loadgen)
 
 controlplane: $(BIN)/progress ## Build bin/controlplane only, or of an older version bin/controlplane-1.36: VERSION=1.36 (minutes, once)
-	$(call compile,$(MODFILE) ./cmd/controlplane,controlplane$(OF))
+	$(call compile,./cmd/controlplane,controlplane$(OF),$(MODFILE))
 
 $(BIN)/progress: tools/progress.go
 	go build -o $@ $<
@@ -97,11 +98,11 @@ planes: build tools browser ## Run the tests that start control planes
 	GOGC=400 $(GO_TEST) -race -p 1 $(addprefix ./,$(RACED))
 	GOGC=400 $(GO_TEST) -race -run '^TestRunOnABundledPlane$$' ./loadgen/cli
 
-lint: ## gofmt, go vet, staticcheck; the import rules are a test
+lint: ## gofmt, and the analyzers of go vet, staticcheck and errcheck; the import rules are a test
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); \
 	if [ -n "$$unformatted" ]; then echo "not gofmt-clean: $$unformatted (run gofmt -w)"; exit 1; fi
-	go vet ./...
-	go tool staticcheck ./...
+	go build -o $(BIN)/lint ./internal/lint
+	go vet -vettool=$(BIN)/lint ./...
 
 hooks: ## Make git check the subjects of your commits
 	git config core.hooksPath tools/githooks

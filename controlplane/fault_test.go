@@ -188,8 +188,8 @@ func (b *broken) fsyncs(t *testing.T) (all, fast int) {
 		t.Fatal(err)
 	}
 	for line := range strings.Lines(body) {
-		fmt.Sscanf(line, "etcd_disk_wal_fsync_duration_seconds_count %d", &all)
-		fmt.Sscanf(line, `etcd_disk_wal_fsync_duration_seconds_bucket{le="0.016"} %d`, &fast)
+		_, _ = fmt.Sscanf(line, "etcd_disk_wal_fsync_duration_seconds_count %d", &all)
+		_, _ = fmt.Sscanf(line, `etcd_disk_wal_fsync_duration_seconds_bucket{le="0.016"} %d`, &fast)
 	}
 	return all, fast
 }

@@ -115,7 +115,7 @@ func dropShadowed(args []string) {
 			name = long
 		}
 		if flag, ok := strings.CutPrefix(name, "--"); ok {
-			os.Unsetenv("ETCDCTL_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_")))
+			_ = os.Unsetenv("ETCDCTL_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_")))
 		}
 	}
 }

@@ -55,6 +55,7 @@ func TestStubProcess(t *testing.T) {
 		}
 		s.bind(lines.Text(), fmt.Sprintf("pod-%d", n), withToken)
 	}
+	must(t, lines.Err())
 	s.server.CloseClientConnections()
 }
 

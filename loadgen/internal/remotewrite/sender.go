@@ -116,7 +116,7 @@ func (s *Sender) Run(ctx context.Context, hurry <-chan struct{}) {
 		select {
 		case <-ctx.Done():
 		case <-tick.C:
-			s.flush(sending, s.o.Settled().UnixMilli())
+			_ = s.flush(sending, s.o.Settled().UnixMilli()) // the next flush sends these samples again
 		}
 	}
 	// The timestamp of the last scrape may be slightly ahead of the clock.

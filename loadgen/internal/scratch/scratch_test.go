@@ -2,6 +2,7 @@ package scratch
 
 import (
 	"bufio"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,7 +21,7 @@ func TestSweepRemovesFilesOfDeadProcesses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		os.Stdout.WriteString(s.Path + "\n")
+		fmt.Println(s.Path)
 		select {}
 	}
 	temp := t.TempDir()

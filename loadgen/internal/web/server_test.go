@@ -137,7 +137,7 @@ func events(t *testing.T, s *Server) (next func() state) {
 				return told
 			}
 		}
-		t.Fatal("the stream has ended")
+		t.Fatal("the stream has ended: ", lines.Err())
 		return told
 	}
 }

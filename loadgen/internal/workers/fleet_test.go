@@ -169,7 +169,7 @@ func (b *bench) run(names ...string) *running {
 			r.err = errors.Join(r.err, err)
 		})
 	}
-	b.t.Cleanup(func() { r.end() })
+	b.t.Cleanup(func() { _ = r.end() })
 	return r
 }
 

@@ -182,7 +182,7 @@ func TestAgentEnvIsChecked(t *testing.T) {
 			t.Errorf("%s=%s is no error", fsync.AgentEnv, text)
 		}
 	}
-	os.Unsetenv(fsync.AgentEnv)
+	_ = os.Unsetenv(fsync.AgentEnv)
 	if err := fsync.StartAgent(); err != nil {
 		t.Errorf("without %s: %v", fsync.AgentEnv, err)
 	}

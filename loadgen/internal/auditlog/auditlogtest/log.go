@@ -190,7 +190,7 @@ func (w *writer) write(e event, stage string, at time.Time) {
 				fmt.Fprintf(w.to, `,%q:%q`, f[0], f[1])
 			}
 		}
-		w.to.WriteByte('}')
+		_ = w.to.WriteByte('}') // Flush returns the error
 	}
 	fmt.Fprintf(w.to, `,"responseStatus":{"metadata":{},"code":%d},"requestReceivedTimestamp":%q,"stageTimestamp":%q,"annotations":{"authorization.k8s.io/decision":"allow","authorization.k8s.io/reason":"RBAC: allowed by ClusterRoleBinding \"x\" of ClusterRole \"y\" to Group \"z\""}}`+"\n",
 		d.code, e.at.Format(form), at.Format(form))

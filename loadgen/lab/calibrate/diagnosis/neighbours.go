@@ -68,5 +68,6 @@ func eventsFrom(file string, read *int) (events []result.Event) {
 		*read++
 		events = append(events, e)
 	}
+	_ = lines.Err() // the next call reads the rest
 	return events
 }

@@ -152,7 +152,7 @@ func (p *Peer) Send(write func(*http2.Framer)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	write(p.w)
-	p.out.Flush()
+	_ = p.out.Flush()
 }
 
 // Hang closes the TCP connection abruptly.
