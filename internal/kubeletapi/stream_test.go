@@ -22,8 +22,8 @@ func (served) Dial(_ context.Context, _ *corev1.Pod, port int32) (net.Conn, erro
 	if err != nil {
 		return nil, err
 	}
-	defer l.Close()
 	go func() {
+		defer l.Close() // a listener that closes resets connections that it has not accepted
 		conn, err := l.Accept()
 		if err != nil {
 			return
@@ -34,6 +34,7 @@ func (served) Dial(_ context.Context, _ *corev1.Pod, port int32) (net.Conn, erro
 	}()
 	conn, err := net.Dial("tcp", l.Addr().String())
 	if err != nil {
+		l.Close()
 		return nil, err
 	}
 	return conn, nil
