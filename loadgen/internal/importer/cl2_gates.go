@@ -47,7 +47,7 @@ func (c *cl2) podStartup(m call) {
 func (c *cl2) responsiveness(m call) {
 	single := m.duration("singleResourceThreshold", time.Second).String()
 	judged := m.flag("enableViolations", false)
-	if slow := m.number("allowedSlowCalls", 0); slow > 0 && judged {
+	if slow := m.number("allowedSlowCalls"); slow > 0 && judged {
 		m.item.remark(nil, m.at("allowedSlowCalls"), "the gates tolerate no slow calls beyond the quantile; ClusterLoader2 tolerates %g for each resource and verb", slow)
 	}
 	if judged && strings.Trim(m.text("customThresholds", ""), "\"' \n") != "" {
@@ -89,7 +89,7 @@ func (c *cl2) throughput(m call) {
 	if of := c.selectorOf(m); c.makesOthers(m.from, of) {
 		m.item.remark(c.lastPhase(), m.at("labelSelector"), "the gate also counts pods without %s that the test creates at the same time", selector(of))
 	}
-	if bound := m.number("threshold", 0); bound > 0 && m.flag("enableViolations", true) {
+	if bound := m.number("threshold"); bound > 0 && m.flag("enableViolations", true) {
 		g := flow("name", unique("scheduling-throughput", c.gateSet), "expr", expr, "min", fmt.Sprint(bound))
 		if c.since(g, m, true) {
 			c.gates = append(c.gates, g)

@@ -41,9 +41,7 @@ func (m call) text(key, otherwise string) string { return m.param(key).text(key,
 func (m call) duration(key string, otherwise time.Duration) time.Duration {
 	return m.param(key).duration(key, otherwise)
 }
-func (m call) number(key string, otherwise float64) float64 {
-	return m.param(key).number(key, otherwise)
-}
+func (m call) number(key string) float64            { return m.param(key).number(key, 0) }
 func (m call) flag(key string, otherwise bool) bool { return m.param(key).flag(key, otherwise) }
 func (m call) at(key string) Remark                 { return m.param(key).at(key) }
 
@@ -108,7 +106,7 @@ func (c *cl2) measurement(method string, m call) (waits []string, within time.Du
 	case "WaitForRunningPods":
 		return c.counted(m, "pods", `status.phase == "Running"`, "desiredPodCount"), m.duration("timeout", time.Minute)
 	case "WaitForNodes":
-		return []string{fmt.Sprintf("nodes.size() >= %d", int(m.number("minDesiredNodeCount", 0)))}, m.duration("timeout", 30*time.Minute)
+		return []string{fmt.Sprintf("nodes.size() >= %d", int(m.number("minDesiredNodeCount")))}, m.duration("timeout", 30*time.Minute)
 	case "WaitForGenericK8sObjects":
 		return c.generic(m), m.duration("timeout", 30*time.Minute)
 	case "WaitForBoundPVCs":

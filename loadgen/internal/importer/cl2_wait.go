@@ -68,7 +68,7 @@ func (c *cl2) controlled(m call) []string {
 // counted returns the condition that at least n objects pass a test, where n is the value of the parameter key. If n is
 // 0, the condition is that no object exists.
 func (c *cl2) counted(m call, resource, test, key string) []string {
-	want := int(m.number(key, 0))
+	want := int(m.number(key))
 	of := c.selectorOf(m)
 	if want == 0 {
 		return []string{noneOf(resource, of)}
@@ -123,9 +123,9 @@ func (c *cl2) generic(m call) []string {
 		}
 		return fmt.Sprintf("count(%s where %s)", resource, where)
 	}
-	waits := []string{fmt.Sprintf("%s >= %d", count(append(succeeded, failed...)), int(m.number("minDesiredObjectCount", 0)))}
+	waits := []string{fmt.Sprintf("%s >= %d", count(append(succeeded, failed...)), int(m.number("minDesiredObjectCount")))}
 	if len(failed) > 0 {
-		waits = append(waits, fmt.Sprintf("%s <= %d", count(failed), int(m.number("maxFailedObjectCount", 0))))
+		waits = append(waits, fmt.Sprintf("%s <= %d", count(failed), int(m.number("maxFailedObjectCount"))))
 	}
 	return waits
 }

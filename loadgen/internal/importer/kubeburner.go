@@ -125,8 +125,8 @@ func (b *burner) convert(name string) (*Result, error) {
 	if err := b.global(); err != nil {
 		return nil, err
 	}
-	for i, f := range b.root.list("jobs") {
-		b.jobs = append(b.jobs, b.readJob(i, f))
+	for _, f := range b.root.list("jobs") {
+		b.jobs = append(b.jobs, b.readJob(f))
 	}
 	if err := errors.Join(b.src.errs...); err != nil {
 		return nil, err

@@ -114,7 +114,7 @@ func (b *burner) createObjects(j *burnJob) {
 // waitsOf returns the conditions that kube-burner waits for after it has created the objects of a batch.
 func (b *burner) waitsOf(j *burnJob, batch burnBatch) (waits []string) {
 	for _, o := range batch.objects {
-		waits = append(waits, b.waitFor(j, o)...)
+		waits = append(waits, b.waitFor(o)...)
 	}
 	return waits
 }

@@ -59,8 +59,8 @@ const (
 	defaultBurst = 10
 )
 
-// readJob reads job number i, counted from 0, and applies defaults.
-func (b *burner) readJob(i int, f *fields) *burnJob {
+// readJob reads a job and applies defaults.
+func (b *burner) readJob(f *fields) *burnJob {
 	j := &burnJob{
 		fields: f, name: f.text("name", ""), kind: f.text("jobType", "create"), namespace: f.text("namespace", ""),
 		iterations: f.integer("jobIterations", 1), perNamespace: max(1, f.integer("iterationsPerNamespace", 1)),

@@ -209,7 +209,7 @@ func trimLines(text string) string {
 }
 
 // waitFor returns the conditions that kube-burner waits for after it has created the objects of an entry.
-func (b *burner) waitFor(j *burnJob, o *burnObject) (conditions []string) {
+func (b *burner) waitFor(o *burnObject) (conditions []string) {
 	if !o.wait {
 		return nil
 	}

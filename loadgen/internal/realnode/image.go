@@ -32,7 +32,7 @@ func (n *Node) LoadImage(ctx context.Context, program, name string) error {
 	if err := imagearchive.Write(archive, imagearchive.Program(name, program)); err != nil {
 		return fmt.Errorf("make image %s: %w", name, err)
 	}
-	_, err := n.spaces.run(ctx, "ctr", "-a", runtimeSocket, "-n", "k8s.io", "images", "import", "--snapshotter", "native", archive)
+	err := n.spaces.run(ctx, "ctr", "-a", runtimeSocket, "-n", "k8s.io", "images", "import", "--snapshotter", "native", archive)
 	if err != nil {
 		return fmt.Errorf("import image %s: %w", name, err)
 	}

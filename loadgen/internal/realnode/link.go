@@ -55,7 +55,7 @@ func connect(ctx context.Context, s *namespaces, service netip.Addr) (link, erro
 }
 
 func (l link) configure(ctx context.Context, s *namespaces, service netip.Addr) error {
-	_, err := s.run(ctx, "sh", "-c", nodeAddresses, l.node.String(), l.host.String(), service.String())
+	err := s.run(ctx, "sh", "-c", nodeAddresses, l.node.String(), l.host.String(), service.String())
 	if err != nil {
 		return err
 	}

@@ -147,18 +147,18 @@ func (s *namespaces) start(log, program string, args ...string) (stop func(), er
 	}), nil
 }
 
-func (s *namespaces) run(ctx context.Context, program string, args ...string) (string, error) {
+func (s *namespaces) run(ctx context.Context, program string, args ...string) error {
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Dir = "/"
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if err := s.within(cmd.Start); err != nil {
-		return "", err
+		return err
 	}
 	if err := cmd.Wait(); err != nil {
-		return "", fmt.Errorf("%s: %w: %s", filepath.Base(program), err, bytes.TrimSpace(out.Bytes()))
+		return fmt.Errorf("%s: %w: %s", filepath.Base(program), err, bytes.TrimSpace(out.Bytes()))
 	}
-	return out.String(), nil
+	return nil
 }
 
 // close ends all processes in the namespaces, and waits until they have ended.

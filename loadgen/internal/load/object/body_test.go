@@ -24,8 +24,7 @@ type written struct {
 // unserved is a set that needs no server.
 func unserved(t testing.TB, name string, m manifest, l scenario.Load) *Set {
 	t.Helper()
-	s, err := newSet(nil, load.Target{Namespace: "storm", Labels: map[string]string{"stormglass.dev/run": "test"}, Seed: 1}, l, name)
-	must(t, err)
+	s := newSet(nil, load.Target{Namespace: "storm", Labels: map[string]string{"stormglass.dev/run": "test"}, Seed: 1}, l, name)
 	must(t, s.own())
 	s.manifest = &m
 	s.resource = &resource{name: name, root: "/apis/x/v1", plural: "things", namespaced: true}

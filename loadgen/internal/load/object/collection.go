@@ -59,7 +59,7 @@ func ownedQuery(loadName, selector string) string {
 }
 
 func (d *removeMany) next(_ int64, r *request.Request, a *answer) bool {
-	d.expect(a, noField)
+	d.expect(a)
 	select {
 	case i := <-d.whole:
 		r.Key = int64(i)

@@ -37,7 +37,7 @@ func (o *operation) document(ctx context.Context, x scenario.Operation) (*getDoc
 }
 
 func (d *getDocument) next(_ int64, r *request.Request, a *answer) bool {
-	d.expect(a, noField)
+	d.expect(a)
 	r.Path = append(r.Path, d.path...)
 	return true
 }

@@ -79,7 +79,7 @@ func (o *operation) creates(resource string) bool {
 func (l *list) next(n int64, r *request.Request, a *answer) bool {
 	i := l.draw.among(n, len(l.first))
 	r.Key = int64(i)
-	l.expect(a, noField)
+	l.expect(a)
 	if l.pages {
 		a.find = fieldContinue
 	}

@@ -82,10 +82,7 @@ func (o *operation) add(t load.Target, x scenario.Operation) error {
 	}
 	s := o.sets[x.Resource]
 	if s == nil {
-		var err error
-		if s, err = newSet(o.asker, t, o.load, x.Resource); err != nil {
-			return err
-		}
+		s = newSet(o.asker, t, o.load, x.Resource)
 		o.sets[x.Resource] = s
 		o.order = append(o.order, s)
 	}
@@ -214,10 +211,9 @@ func (c *call) template(tenant int) *request.Template { return c.templates[tenan
 
 func (c *call) background(context.Context) {}
 
-// expect prepares a for an answer in the encoding that the request accepts. find is the field that the load needs
-// from the answer.
-func (c *call) expect(a *answer, find field) {
-	a.protobuf, a.json.binary, a.gzip, a.find = c.protobuf, c.cbor, c.gzip, find
+// expect prepares a for an answer in the encoding that the request accepts.
+func (c *call) expect(a *answer) {
+	a.protobuf, a.json.binary, a.gzip, a.find = c.protobuf, c.cbor, c.gzip, noField
 }
 
 func (o *operation) call(method string, x scenario.Operation, contentType string) call {

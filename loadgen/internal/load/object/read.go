@@ -85,7 +85,7 @@ type getOwn struct {
 }
 
 func (g *getOwn) next(n int64, r *request.Request, a *answer) bool {
-	g.expect(a, noField)
+	g.expect(a)
 	r.Path = append(g.set.AppendPath(r.Path, g.draw.among(n, g.set.count)), g.query...)
 	return true
 }
@@ -157,7 +157,7 @@ func (g *getAny) background(ctx context.Context) {
 }
 
 func (g *getAny) next(n int64, r *request.Request, a *answer) bool {
-	g.expect(a, noField)
+	g.expect(a)
 	known := *g.known.Load()
 	r.Path = append(r.Path, known[g.draw.among(n, len(known))]...)
 	return true

@@ -54,10 +54,7 @@ func NewSet(t load.Target, l scenario.Load) (*Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := newSet(a, t, l, l.Resource)
-	if err != nil {
-		return nil, err
-	}
+	s := newSet(a, t, l, l.Resource)
 	s.cluster = l.Scope == "cluster"
 	if l.OwnObjects(l.Operation) {
 		return s, s.own()
@@ -65,7 +62,7 @@ func NewSet(t load.Target, l scenario.Load) (*Set, error) {
 	return s, nil
 }
 
-func newSet(a *asker, t load.Target, l scenario.Load, name string) (*Set, error) {
+func newSet(a *asker, t load.Target, l scenario.Load, name string) *Set {
 	if len(l.Sizes) == 0 {
 		l.Sizes = []scenario.SizeShare{{Size: l.Size, Weight: 1}}
 	}
@@ -89,7 +86,7 @@ func newSet(a *asker, t load.Target, l scenario.Load, name string) (*Set, error)
 		largest = max(largest, inSecret.letters(int(size.Size)))
 	}
 	s.payload = newPayload(largest, t.Seed)
-	return s, nil
+	return s
 }
 
 // own sets the number of objects that the load creates before it starts. It fails if the number is 0 or the run has no

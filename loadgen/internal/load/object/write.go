@@ -69,7 +69,7 @@ type writing struct {
 
 // begin prepares a for the answer. If the Set keeps versions, it makes a keep the object's new resourceVersion.
 func (w *writing) begin(a *answer) {
-	w.expect(a, noField)
+	w.expect(a)
 	if w.set.versions != nil {
 		a.find = fieldVersion
 	}
@@ -87,7 +87,7 @@ func (w *writing) done(r *request.Request, a *answer, o load.Outcome) bool {
 type create struct{ writing }
 
 func (c *create) next(n int64, r *request.Request, a *answer) bool {
-	c.expect(a, noField)
+	c.expect(a)
 	s := c.set
 	namespace := 0
 	if len(s.paths) > 1 {
@@ -155,7 +155,7 @@ type remove struct {
 }
 
 func (d *remove) next(n int64, r *request.Request, a *answer) bool {
-	d.expect(a, noField)
+	d.expect(a)
 	select {
 	case i := <-d.set.whole:
 		r.Key = int64(i)
