@@ -24,7 +24,7 @@ help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 # The compiler writes no debug information: programs are stripped, and stacks do not need it.
-export GOFLAGS := $(GOFLAGS) -gcflags=all=-dwarf=false
+export GOFLAGS := $(shell go env GOFLAGS 2>/dev/null) -gcflags=all=-dwarf=false
 
 # $(call compile,PACKAGES,OUTPUT,FLAGS): compile programs and show how far it is, instead of the output of -v. A compiler lives for
 # about a second: collecting garbage costs it more than memory, of which two compilers take at most 2 GiB.

@@ -22,16 +22,15 @@ import (
 	"honnef.co/go/tools/unused"
 )
 
-// off lists checks of staticcheck that do not run.
+// off lists the checks that staticcheck, too, does not run by default.
 var off = []string{
-	"SA9003",                                        // empty branches
-	"ST1003",                                        // names: Kubernetes and Prometheus have other conventions
-	"ST1016",                                        // names of receivers
-	"S1011", "SA4017", "SA4018", "SA4023", "SA5012", // need the SSA form of all Kubernetes packages, which takes minutes
+	"SA9003", // empty branches
+	"ST1003", // names: Kubernetes and Prometheus have other conventions
+	"ST1016", // names of receivers
 }
 
-// mayFail matches functions whose errors may be ignored: the caller can do nothing about them, or Close and Flush repeat the
-// error of an earlier write.
+// mayFail matches functions whose errors may be ignored: the caller can do nothing about them, or they repeat the error of an
+// earlier write.
 var mayFail = regexp.MustCompile(`^fmt\.Fprint|^os\.Remove|\.[cC]lose$`)
 
 func main() {
@@ -60,8 +59,8 @@ var ignoredErrors = &analysis.Analyzer{
 	},
 }
 
-// unusedCode reports the unused code that unused.Analyzer returns. Of a package with tests in the same package, it checks only
-// the variant with these tests, because they may use the code.
+// unusedCode reports the unused code that unused.Analyzer returns. The go command vets a package without its tests and together
+// with them. If there are tests, unusedCode checks only the package with the tests, because they may use the code.
 var unusedCode = &analysis.Analyzer{
 	Name:     "unused",
 	Doc:      "report unused code",
