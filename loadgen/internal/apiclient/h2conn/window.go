@@ -101,7 +101,7 @@ func (c *Conn) credit(s *Stream, n int) {
 }
 
 // HoldWindow makes the stream a slow consumer: from now on, only Release returns the stream's receive window to the
-// server. Call it before half of the window has been received.
+// server. Call it in Handler.Header: later, half of the window may have been received and returned.
 func (s *Stream) HoldWindow() {
 	s.conn.mu.Lock()
 	defer s.conn.mu.Unlock()

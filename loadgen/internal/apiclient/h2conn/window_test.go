@@ -74,10 +74,9 @@ func TestHeldWindow(t *testing.T) {
 	c := to(t, s, Options{Queued: true, StreamWindow: 4000})
 	held, free := collect(), collect()
 	var a, b Stream
-	if err := c.TryOpen(&a, get, []byte("/"), nil, held); err != nil {
+	if err := c.TryOpen(&a, get, []byte("/"), nil, &holder{held, &a}); err != nil {
 		t.Fatal(err)
 	}
-	a.HoldWindow()
 	h2test.Await(t, "the window's data", func() bool { return held.body.Load() == 4000 })
 	if n := a.Release(1500); n != 1500 || <-updates != 1500 {
 		t.Errorf("released %d", n)

@@ -82,9 +82,6 @@ func (v *watcher) attempt(ctx context.Context, o *opener) {
 		v.End(err)
 		return
 	}
-	if v.slow {
-		s.HoldWindow()
-	}
 	v.current.Store(s)
 }
 
@@ -93,6 +90,9 @@ func (v *watcher) Header(h h2conn.Header) {
 	if h.Status != http.StatusOK {
 		v.refusal = &listwatch.Refusal{Status: h.Status, RetryAfter: h.RetryAfter}
 		return
+	}
+	if v.slow {
+		v.stream.HoldWindow()
 	}
 	if v.asked < listwatch.List {
 		v.established()
