@@ -25,12 +25,15 @@ func (f *liveFlags) add(flags *pflag.FlagSet) {
 	flags.Lookup("web").NoOptDefVal = anyPort
 }
 
-// check returns an error if --web is used with several variants.
+// check returns an error if --web is used with several variants, or with an address that other machines can reach.
 func (f *liveFlags) check(variant string) error {
-	if f.web != "" && variant == "all" {
+	switch {
+	case f.web == "":
+		return nil
+	case variant == "all":
 		return exitcode.Usagef("--web can show only one run, but --variant all starts several (name one variant)")
 	}
-	return nil
+	return web.Check(f.web)
 }
 
 // begin sets up the live displays of a run: the page on the terminal, and the web page.

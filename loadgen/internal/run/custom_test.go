@@ -86,7 +86,7 @@ func TestFiguresOfPhases(t *testing.T) {
 	if r.custom, err = newCustom(t.Context(), o, r.target.Target); err != nil {
 		t.Fatal(err)
 	}
-	r.stage()
+	r = newRun(r.site, r.instruments, r.drivers)
 	if err := r.phases.run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +118,7 @@ func TestFailedActionEndsTheRun(t *testing.T) {
 	r := underway(t, parse(t, customPhases))
 	r.target.Load = nowhere()
 	r.custom, _ = newCustom(t.Context(), Options{Actions: map[string]Action{"rotate": own{log: &log, stop: errors.New("no key")}}}, r.target.Target)
-	r.stage()
+	r = newRun(r.site, r.instruments, r.drivers)
 	err := r.phases.run(t.Context())
 	if exitcode.Of(err) != exitcode.Environment || err.Error() != "phase p: action rotate: no key" {
 		t.Errorf("exit code %d: %v", exitcode.Of(err), err)

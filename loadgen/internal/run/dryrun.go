@@ -10,22 +10,28 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/workers"
 )
 
-// compiled compiles the gates and the conditions that end the run early, and checks the options.
-func (o Options) compiled() ([]gate.Compiled, *aborts, error) {
-	gates, err := gate.Compile(o.Scenario)
-	if err != nil {
-		return nil, nil, exitcode.UsageError(err)
+// plan is a scenario that has passed all checks, with its compiled gates and the options of its run.
+type plan struct {
+	o      Options
+	gates  []gate.Compiled
+	aborts *aborts
+}
+
+// compile compiles the gates and the conditions that end the run early, and checks the options.
+func (o Options) compile() (p plan, err error) {
+	p.o = o
+	if p.gates, err = gate.Compile(o.Scenario); err != nil {
+		return p, exitcode.UsageError(err)
 	}
-	ends, err := o.aborts()
-	if err == nil {
-		err = o.check()
+	if p.aborts, err = o.aborts(); err != nil {
+		return p, err
 	}
-	return gates, ends, err
+	return p, o.check()
 }
 
 // Check returns nil, or the error with which Run would refuse the options before it starts anything.
 func Check(ctx context.Context, o Options) error {
-	if _, _, err := o.compiled(); err != nil {
+	if _, err := o.compile(); err != nil {
 		return err
 	}
 	return o.checkReleases(ctx)
@@ -36,11 +42,11 @@ func Check(ctx context.Context, o Options) error {
 // version, resources and permissions. The preview has a note for each program of another release that is missing on
 // this machine. A missing control plane program is an error only if Options.ControlPlane names it.
 func DryRun(ctx context.Context, o Options) (cluster.Preview, error) {
-	_, ends, err := o.compiled()
+	compiled, err := o.compile()
 	if err != nil {
 		return cluster.Preview{}, err
 	}
-	asked := cluster.PreviewOptions{NoLock: o.Fuse.NoLock, CleanupJob: o.Fuse.CleanupImage != "", AbortOn: ends.texts()}
+	asked := cluster.PreviewOptions{NoLock: o.Fuse.NoLock, CleanupJob: o.Fuse.CleanupImage != "", AbortOn: compiled.aborts.texts()}
 	if o.Kubeconfig.Files == "" {
 		p := cluster.PreviewOf(o.Scenario, asked)
 		if o.Plane == "" {

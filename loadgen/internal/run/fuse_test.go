@@ -47,7 +47,7 @@ func TestFuseOfOwnRequestsStopsLoad(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.stage()
+	r = newRun(r.site, r.instruments, r.drivers)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	beside, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 2)

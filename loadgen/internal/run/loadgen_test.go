@@ -15,13 +15,12 @@ import (
 
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
 	"github.com/stormglass/stormglass/loadgen/internal/cluster"
-	"github.com/stormglass/stormglass/loadgen/internal/generator"
 	"github.com/stormglass/stormglass/loadgen/internal/judge"
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 	"github.com/stormglass/stormglass/loadgen/internal/node"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
-	"github.com/stormglass/stormglass/loadgen/internal/samples"
 	"github.com/stormglass/stormglass/loadgen/internal/scratch"
 	"github.com/stormglass/stormglass/loadgen/internal/timeline"
 	"github.com/stormglass/stormglass/loadgen/internal/workload"
@@ -58,36 +57,28 @@ func underwayOf(t *testing.T, s *scenario.Scenario, c console, collectors ...pro
 		t.Fatal(err)
 	}
 	theirs := cluster.Kubeconfig{Files: "theirs.kubeconfig", ConfigOverrides: clientcmd.ConfigOverrides{CurrentContext: "their's"}}
-	gone := &cluster.Target{Admin: nowhere(), Labels: cluster.Labels("0123456789")}
-	r := &run{
-		o: Options{Scenario: s}, dir: dir, journal: journal{console: c}, loads: &loads{}, nodes: &nodes{spec: s.Nodes}, pause: load.NewPause(),
+	gone := &cluster.Target{Admin: nowhere(), Labels: cluster.Labels("0123456789"), Requests: &apiclient.Counter{}}
+	at := &site{
+		plan: plan{o: Options{Scenario: s}, aborts: &aborts{}}, dir: dir, journal: journal{console: c},
 		target: newTarget(gone, &userCluster{console: c, cluster: gone, cleanup: cleanupCommand(Options{Kubeconfig: theirs}, "0123456789")}, nil),
 	}
-	r.info.ID, r.info.Started = "0123456789", time.Now().UTC()
+	at.info.ID, at.info.Started = "0123456789", time.Now().UTC()
 	registry, err := Options{Collectors: collectors}.registry()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.timeline, err = timeline.Open(dir.Path); err != nil {
+	if at.timeline, err = timeline.Open(dir.Path); err != nil {
 		t.Fatal(err)
 	}
-	if r.samples, err = samples.Open(dir.Path, nil); err != nil {
+	in, err := at.openInstruments(ports{registry: registry}, &undo{})
+	if err != nil {
 		t.Fatal(err)
 	}
-	if r.recording, err = openRecording(recordingOptions{console: c, dir: dir.Path, scenario: s, registry: registry}); err != nil {
+	d := drivers{loads: &loads{}, nodes: &nodes{spec: s.Nodes}, pause: load.NewPause()}
+	if d.workload, err = workload.New(nowhere(), workload.Options{Namespace: "ns", Labels: map[string]string{"a": "b"}}); err != nil {
 		t.Fatal(err)
 	}
-	if r.self, err = generator.NewSelfMeter(registry); err != nil {
-		t.Fatal(err)
-	}
-	if r.counted, err = generator.CountInstructions(registry, nil); err != nil {
-		t.Fatal(err)
-	}
-	if r.workload, err = workload.New(nowhere(), workload.Options{Namespace: "ns", Labels: map[string]string{"a": "b"}}); err != nil {
-		t.Fatal(err)
-	}
-	r.stage()
-	return r
+	return newRun(at, in, d)
 }
 
 // judged ends a run whose phases are over, and judges it.

@@ -178,7 +178,7 @@ gates:
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.stage()
+	r = newRun(r.site, r.instruments, r.drivers)
 	if r.info.Files, err = r.dir.writeScenario(s); err != nil {
 		t.Fatal(err)
 	}

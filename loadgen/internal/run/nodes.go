@@ -52,15 +52,15 @@ func newNodes(c node.Config, divided *workers.Fleet) (n *nodes, err error) {
 
 // nodeWorkers returns the workers among which the scenario's nodes are divided. It returns nil if this process simulates
 // the nodes.
-func (r *run) nodeWorkers() *workers.Fleet {
-	if r.fleet == nil {
+func (s *site) nodeWorkers() *workers.Fleet {
+	if s.fleet == nil {
 		return nil
 	}
-	if why := workers.WholeNodes(r.o.Scenario); why != "" {
-		r.step("the nodes are simulated in the coordinator: %s", why)
+	if why := workers.WholeNodes(s.o.Scenario); why != "" {
+		s.step("the nodes are simulated in the coordinator: %s", why)
 		return nil
 	}
-	return r.fleet
+	return s.fleet
 }
 
 // nodeConfig returns the configuration of the nodes. Nodes that are divided among workers do not serve a kubelet API.

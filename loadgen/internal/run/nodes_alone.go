@@ -47,7 +47,7 @@ func Nodes(ctx context.Context, o Options) (seen result.Nodes, err error) {
 // nodesTarget returns the target that the options name, or a control plane that it starts in a temporary directory.
 func nodesTarget(ctx context.Context, o Options, id string, c console, started *undo) (*target, error) {
 	if o.Kubeconfig.Files != "" {
-		t, _, err := askForCluster(ctx, o, nil, nil, id, c)
+		t, _, err := askForCluster(ctx, plan{o: o}, id, c)
 		return t, err
 	}
 	if o.Plane != "" {

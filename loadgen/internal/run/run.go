@@ -69,35 +69,58 @@ func windUpLimit(lost bool, ifLost time.Duration) time.Duration {
 	return windUpTimeout
 }
 
+// run is a run whose stages have started.
 type run struct {
+	*site
+	instruments
+	drivers
+	display *display
+	phases  *phases
+}
+
+// site is where a run happens: its directory, its target and its workers.
+type site struct {
 	journal
-	o         Options
-	info      result.Run
-	dir       *Directory
-	target    *target
+	plan
+	info   result.Run
+	dir    *Directory
+	target *target
+	fleet  *workers.Fleet // nil: no workers, so this process runs all loads and nodes
+}
+
+// ports connect a run to other programs. They are opened before anything starts.
+type ports struct {
+	registry *prometheus.Registry // the metrics of this process, including Options.Collectors
+	receiver *remotewrite.Client  // nil: no remote write
+	listener net.Listener         // of the query API; nil: the run serves none
+	source   *promimport.Source   // the user's Prometheus; nil: the run scrapes by itself
+}
+
+// instruments measure the target and this process.
+type instruments struct {
 	recording *recording
 	samples   *samples.Recorder
 	self      *generator.SelfMeter
 	counted   *generator.Instructions
 	delays    *generator.RunDelay
-	workload  *workload.Workload
-	objects   *objects.Objects
-	follow    *follow.Follower // nil if the scenario has no conditions or transitions over objects
-	nodes     *nodes
-	fleet     *workers.Fleet // nil: no workers, so this process runs all loads and nodes
-	loads     *loads
-	custom    *custom
-	pause     *load.Pause
-	display   *display
-	phases    *phases
-	aborts    *aborts
+}
+
+// drivers load the target and track the effects.
+type drivers struct {
+	workload *workload.Workload
+	objects  *objects.Objects
+	follow   *follow.Follower // nil if the scenario has no conditions or transitions over objects
+	nodes    *nodes
+	loads    *loads
+	custom   *custom
+	pause    *load.Pause
 }
 
 // Run runs a scenario and returns the run's directory. It returns an error if the run cannot start or cannot write its
 // results; such a run cannot be judged. If a started run is interrupted or its environment fails, the files in the
 // directory say so.
 func Run(ctx context.Context, o Options) (dir string, err error) {
-	gates, ends, err := o.compiled()
+	p, err := o.compile()
 	if err == nil {
 		err = o.checkReleases(ctx)
 	}
@@ -107,7 +130,7 @@ func Run(ctx context.Context, o Options) (dir string, err error) {
 	c := console{o.Progress, o.Hurry}
 	defer c.announceSignals(ctx, o.Kubeconfig.Files != "")()
 	var started undo
-	r, watched, err := prepare(ctx, o, gates, ends, c, &started)
+	r, watched, err := start(ctx, p, c, &started)
 	if err != nil {
 		err = hinted(err)
 		left := started.undo(err)
@@ -120,70 +143,28 @@ func Run(ctx context.Context, o Options) (dir string, err error) {
 	return r.dir.Path, r.close()
 }
 
-// prepare creates and starts all stages before the phases. watched is a context that ends with ctx or when the target is
-// lost. prepare adds functions that undo its steps to started; if it fails, the caller calls them.
-func prepare(ctx context.Context, o Options, gates []gate.Compiled, ends *aborts, c console, started *undo) (r *run, watched context.Context, err error) {
-	r = &run{o: o, journal: journal{console: c}, aborts: ends, pause: load.NewPause()}
-	registry, err := o.registry()
+// start creates and starts all stages before the phases. watched is a context that ends with ctx or when the target is
+// lost. start adds functions that undo its steps to started; if it fails, the caller calls them.
+func start(ctx context.Context, p plan, c console, started *undo) (r *run, watched context.Context, err error) {
+	info, err := describe(p)
 	if err != nil {
 		return nil, nil, err
 	}
-	if r.info, err = describe(o); err != nil {
-		return nil, nil, err
-	}
-	r.info.AbortOn = ends.texts()
-	for _, w := range r.info.Warnings {
+	for _, w := range info.Warnings {
 		c.step("warning: %s", w)
 	}
-	client, err := receiver(o.RemoteWrite)
+	to, err := openPorts(p.o, started)
 	if err != nil {
 		return nil, nil, err
 	}
-	listener, err := listen(o)
-	if err != nil {
+	s := &site{journal: journal{console: c}, plan: p, info: info}
+	if err := s.open(ctx, &to, started); err != nil {
 		return nil, nil, err
 	}
-	if listener != nil {
-		started.add(func() error { _ = listener.Close(); return nil }) // the recording may have closed it
-	}
-	if r.fleet, err = workers.Open(o.Workers, Build, c.step); err != nil {
-		return nil, nil, err
-	}
-	if r.dir, err = MakeDirectory(o.Out, o.Scenario.Name, r.info.Started); err != nil {
-		return nil, nil, errors.Join(err, r.fleet.Close())
-	}
-	started.add(r.dir.discard)
-	started.add(r.fleet.Close)
-	c.sweep(r.dir.Path)
-	var source *promimport.Source
-	switch {
-	case o.Kubeconfig.Files != "":
-		r.target, source, err = askForCluster(ctx, o, gates, ends, r.info.ID, c)
-		if err == nil {
-			started.add(r.target.unlock)
-		}
-	case o.Plane != "":
-		r.target, err = sharedTarget(ctx, o, r.info.ID, c)
-	}
-	if err != nil {
-		return nil, nil, err
-	}
-	if err := r.begin(registry, started); err != nil {
-		return nil, nil, err
-	}
-	if err := r.fleet.Invite(ctx, filepath.Join(r.dir.Path, workersDir), r.info.ID); err != nil {
-		return nil, nil, err
-	}
-	if r.target == nil {
-		if r.target, _, err = bundledTarget(ctx, o, r.dir.plane(), r.info.ID, c, started); err != nil {
-			return nil, nil, err
-		}
-	}
-	watched = r.target.watch(ctx)
-	target := r.target // copied, because r is nil if a later step fails
-	started.add(func() error { target.unwatch(); return nil })
-	if err := r.connect(watched, registry, source, listener, client, started); err != nil {
-		err = r.target.firstCause(ctx, err)
+	watched = s.target.watch(ctx)
+	started.add(func() error { s.target.unwatch(); return nil })
+	if r, err = s.equip(watched, to, started); err != nil {
+		err = s.target.firstCause(ctx, err)
 		if ctx.Err() == nil {
 			c.step("failed: %v", err)
 		}
@@ -192,131 +173,200 @@ func prepare(ctx context.Context, o Options, gates []gate.Compiled, ends *aborts
 	return r, watched, nil
 }
 
-func describe(o Options) (info result.Run, err error) {
+// describe returns what is known about a run before it starts.
+func describe(p plan) (info result.Run, err error) {
+	s := p.o.Scenario
 	info = result.Run{
-		Scenario: o.Scenario.Name, Started: time.Now().UTC(), Seed: o.Scenario.Seed,
-		Variant: o.Scenario.Variant, Warnings: o.Scenario.Warnings(),
-		Overrides: o.Overrides, WithoutGates: o.WithoutGates, WithoutHooks: o.WithoutHooks, Host: hostFacts(),
-		Versions: result.Versions{Stormglass: Version(), Go: runtime.Version()},
+		Scenario: s.Name, Started: time.Now().UTC(), Seed: s.Seed, Variant: s.Variant, Warnings: s.Warnings(),
+		Overrides: p.o.Overrides, WithoutGates: p.o.WithoutGates, WithoutHooks: p.o.WithoutHooks, Host: hostFacts(),
+		Versions: result.Versions{Stormglass: Version(), Go: runtime.Version()}, AbortOn: p.aborts.texts(),
 	}
-	info.Cluster.Bundled = o.Kubeconfig.Files == ""
+	info.Cluster.Bundled = p.o.Kubeconfig.Files == ""
 	if info.Cluster.Bundled {
-		info.Warnings = slices.Concat(info.Warnings, o.Scenario.Unserved(), gate.Warnings(o.Scenario))
+		info.Warnings = slices.Concat(info.Warnings, s.Unserved(), gate.Warnings(s))
 	}
 	info.ID, err = rundir.NewID()
 	return info, err
 }
 
-// begin writes the scenario and the description of the run to the run's directory, and opens the timeline.
-func (r *run) begin(registry *prometheus.Registry, started *undo) (err error) {
-	if r.info.Files, err = r.dir.writeScenario(r.o.Scenario); err != nil {
+func openPorts(o Options, started *undo) (to ports, err error) {
+	if to.registry, err = o.registry(); err != nil {
+		return to, err
+	}
+	if to.receiver, err = receiver(o.RemoteWrite); err != nil {
+		return to, err
+	}
+	to.listener, err = listen(o)
+	if to.listener != nil {
+		started.add(func() error { _ = to.listener.Close(); return nil }) // the recording may have closed it
+	}
+	return to, err
+}
+
+// open invites the workers, creates the run's directory and connects to the target. It starts the control plane if the run
+// has its own. If the metrics come from a user's Prometheus, open sets to.source.
+func (s *site) open(ctx context.Context, to *ports, started *undo) (err error) {
+	if s.fleet, err = workers.Open(s.o.Workers, Build, s.step); err != nil {
 		return err
 	}
-	if r.timeline, err = timeline.Open(r.dir.Path); err != nil {
-		return exitcode.EnvironmentError(err)
+	if s.dir, err = MakeDirectory(s.o.Out, s.o.Scenario.Name, s.info.Started); err != nil {
+		return errors.Join(err, s.fleet.Close())
 	}
-	started.add(r.timeline.Close)
-	if err := r.timeline.Register(registry); err != nil {
-		return exitcode.EnvironmentError(err)
+	started.add(s.dir.discard)
+	started.add(s.fleet.Close)
+	s.sweep(s.dir.Path)
+	switch {
+	case s.o.Kubeconfig.Files != "":
+		s.target, to.source, err = askForCluster(ctx, s.plan, s.info.ID, s.console)
+		if err == nil {
+			started.add(s.target.unlock)
+		}
+	case s.o.Plane != "":
+		s.target, err = sharedTarget(ctx, s.o, s.info.ID, s.console)
 	}
-	if err := rundir.WriteInfo(r.dir.Path, r.info); err != nil {
+	if err != nil {
 		return err
 	}
-	r.step("run directory %s, seed %d", r.dir.Path, r.info.Seed)
+	if err := s.writeFiles(to.registry, started); err != nil {
+		return err
+	}
+	if err := s.fleet.Invite(ctx, filepath.Join(s.dir.Path, workersDir), s.info.ID); err != nil {
+		return err
+	}
+	if s.target == nil {
+		s.target, _, err = bundledTarget(ctx, s.o, s.dir.plane(), s.info.ID, s.console, started)
+	}
+	return err
+}
+
+// writeFiles writes the scenario and the description of the run to the run's directory, and opens the timeline.
+func (s *site) writeFiles(registry *prometheus.Registry, started *undo) (err error) {
+	if s.info.Files, err = s.dir.writeScenario(s.o.Scenario); err != nil {
+		return err
+	}
+	if s.timeline, err = timeline.Open(s.dir.Path); err != nil {
+		return exitcode.EnvironmentError(err)
+	}
+	started.add(s.timeline.Close)
+	if err := s.timeline.Register(registry); err != nil {
+		return exitcode.EnvironmentError(err)
+	}
+	if err := rundir.WriteInfo(s.dir.Path, s.info); err != nil {
+		return err
+	}
+	s.step("run directory %s, seed %d", s.dir.Path, s.info.Seed)
 	return nil
 }
 
-// connect creates the stages that load and measure the target.
-func (r *run) connect(ctx context.Context, registry *prometheus.Registry, source *promimport.Source, listener net.Listener, client *remotewrite.Client, started *undo) error {
-	s, t := r.o.Scenario, r.target
-	r.info.Versions.Kubernetes, r.info.Versions.Etcd = t.KubernetesVersion, t.EtcdVersion
-	if err := r.describeCluster(); err != nil {
-		return err
+// equip prepares the target and creates the stages that load and measure it.
+func (s *site) equip(ctx context.Context, to ports, started *undo) (*run, error) {
+	if err := s.setUpTarget(ctx, started); err != nil {
+		return nil, err
 	}
-	told, err := t.setup(ctx, r.console, r.dir.Path, started)
-	if err == nil && r.o.Fuse.CleanupImage != "" {
-		err = exitcode.EnvironmentError(t.MakeCleanupJob(ctx, r.o.Fuse.CleanupImage))
-	}
+	in, err := s.openInstruments(to, started)
 	if err != nil {
+		return nil, err
+	}
+	d, err := s.openDrivers(ctx, to.registry, in, started)
+	if err != nil {
+		return nil, err
+	}
+	r := newRun(s, in, d)
+	s.o.Control.attach(r.display.steering, r.recording.live())
+	return r, nil
+}
+
+// setUpTarget records the target's versions and creates the objects that every run needs there.
+func (s *site) setUpTarget(ctx context.Context, started *undo) error {
+	s.info.Versions.Kubernetes, s.info.Versions.Etcd = s.target.KubernetesVersion, s.target.EtcdVersion
+	if err := s.describeCluster(); err != nil {
 		return err
 	}
-	if told != "" {
-		r.info.Warnings = append(r.info.Warnings, told)
-		if err := r.describeCluster(); err != nil {
-			return err
-		}
+	told, err := s.target.setup(ctx, s.console, s.dir.Path, started)
+	if err == nil && s.o.Fuse.CleanupImage != "" {
+		err = exitcode.EnvironmentError(s.target.MakeCleanupJob(ctx, s.o.Fuse.CleanupImage))
 	}
-	r.recording, err = openRecording(recordingOptions{
-		console: r.console, dir: r.dir.Path, scenario: s, targets: t.Scrape, bundled: t.Cluster.Bundled,
-		source: source, listener: listener, public: r.o.ObservePublic, registry: registry,
-		receiver: client, name: rundir.Name(r.dir.Path, s.Variant), extra: gate.StopFamilies(slices.Concat(r.aborts.stops, r.aborts.usual)),
+	if err != nil || told == "" {
+		return err
+	}
+	s.info.Warnings = append(s.info.Warnings, told)
+	return s.describeCluster()
+}
+
+func (s *site) openInstruments(to ports, started *undo) (in instruments, err error) {
+	in.recording, err = openRecording(recordingOptions{
+		console: s.console, dir: s.dir.Path, scenario: s.o.Scenario, targets: s.target.Scrape, bundled: s.target.Cluster.Bundled,
+		source: to.source, listener: to.listener, public: s.o.ObservePublic, registry: to.registry,
+		receiver: to.receiver, name: rundir.Name(s.dir.Path, s.o.Scenario.Variant),
+		extra: gate.StopFamilies(slices.Concat(s.aborts.stops, s.aborts.usual)),
 	})
 	if err != nil {
-		return err
+		return in, err
 	}
-	started.add(r.recording.close)
-	if r.samples, err = samples.Open(r.dir.Path, r.record); err != nil {
-		return exitcode.EnvironmentError(err)
+	started.add(in.recording.close)
+	if in.samples, err = samples.Open(s.dir.Path, s.record); err != nil {
+		return in, exitcode.EnvironmentError(err)
 	}
-	started.add(r.samples.Close)
-	r.aborts.follow(r.samples)
-	if r.self, err = generator.NewSelfMeter(registry); err != nil {
-		return exitcode.EnvironmentError(err)
+	started.add(in.samples.Close)
+	s.aborts.follow(in.samples)
+	if in.self, err = generator.NewSelfMeter(to.registry); err != nil {
+		return in, exitcode.EnvironmentError(err)
 	}
-	if err = registry.Register(ownRequests(t.Requests)); err != nil {
-		return exitcode.EnvironmentError(err)
+	if err = to.registry.Register(ownRequests(s.target.Requests)); err != nil {
+		return in, exitcode.EnvironmentError(err)
 	}
-	if r.counted, err = generator.CountInstructions(registry, t.Processes); err != nil {
-		return exitcode.EnvironmentError(err)
+	if in.counted, err = generator.CountInstructions(to.registry, s.target.Processes); err != nil {
+		return in, exitcode.EnvironmentError(err)
 	}
-	started.add(r.counted.Close)
-	if r.delays, err = generator.MeasureRunDelay(registry, append(slices.Clone(t.Processes), generator.Self())); err != nil {
-		return exitcode.EnvironmentError(err)
-	}
-	r.workload, err = workload.New(t.Requests.Counted(t.Load), workload.Options{
+	started.add(in.counted.Close)
+	in.delays, err = generator.MeasureRunDelay(to.registry, append(slices.Clone(s.target.Processes), generator.Self()))
+	return in, exitcode.EnvironmentError(err)
+}
+
+// openDrivers creates the drivers and waits for the workers to join, and for the objects that loads work on.
+func (s *site) openDrivers(ctx context.Context, registry *prometheus.Registry, in instruments, started *undo) (d drivers, err error) {
+	sc, t := s.o.Scenario, s.target
+	d.pause = load.NewPause()
+	d.workload, err = workload.New(t.Requests.Counted(t.Load), workload.Options{
 		Namespace: t.Namespace, Labels: t.Labels, NodeSelector: t.NodeSelector(), Tolerations: cluster.Tolerations(), DeviceClass: t.DeviceClass(),
-		Registerer: registry, Stalls: r.self.Stalls(), Namespaces: s.DeletesNamespaces(), Kinds: s.WorkloadKinds(), Patience: patience(s),
+		Registerer: registry, Stalls: in.self.Stalls(), Namespaces: sc.DeletesNamespaces(), Kinds: sc.WorkloadKinds(), Patience: patience(sc),
 	})
 	if err != nil {
-		return exitcode.EnvironmentError(err)
+		return d, exitcode.EnvironmentError(err)
 	}
-	if r.follow, err = newFollower(t.Target, s, r.self.Stalls()); err != nil {
-		return err
+	if d.follow, err = newFollower(t.Target, sc, in.self.Stalls()); err != nil {
+		return d, err
 	}
-	divided := r.nodeWorkers()
-	config := nodeConfig(ctx, t, s, r.console, divided != nil)
-	config.Registerer, config.Samples, config.Use = registry, r.samples, r.workload.Use
-	if r.nodes, err = newNodes(config, divided); err != nil {
-		return err
+	divided := s.nodeWorkers()
+	config := nodeConfig(ctx, t, sc, s.console, divided != nil)
+	config.Registerer, config.Samples, config.Use = registry, in.samples, d.workload.Use
+	if d.nodes, err = newNodes(config, divided); err != nil {
+		return d, err
 	}
-	if len(r.o.Measurements) > 0 { // Prepare of a measurement may create pods
+	if len(s.o.Measurements) > 0 { // Prepare of a measurement may create pods
 		if err := t.AwaitServiceAccount(ctx); err != nil {
-			return exitcode.EnvironmentError(err)
+			return d, exitcode.EnvironmentError(err)
 		}
 	}
-	if r.custom, err = newCustom(ctx, r.o, t.Target); err != nil {
-		return err
+	if d.custom, err = newCustom(ctx, s.o, t.Target); err != nil {
+		return d, err
 	}
 	to := load.Target{
-		Config: t.Load, Namespace: t.Namespace, Labels: t.Labels, Seed: s.Seed, Registerer: registry,
-		Samples: r.samples, Stalls: r.self.Stalls(), Callers: r.o.Loads,
-		Namespaces: t.BatchNamespaces(), NodeSelector: t.PodPlacement(), Tolerations: cluster.Tolerations(), Pause: r.pause,
+		Config: t.Load, Namespace: t.Namespace, Labels: t.Labels, Seed: sc.Seed, Registerer: registry,
+		Samples: in.samples, Stalls: in.self.Stalls(), Callers: s.o.Loads,
+		Namespaces: t.BatchNamespaces(), NodeSelector: t.PodPlacement(), Tolerations: cluster.Tolerations(), Pause: d.pause,
 	}
-	started.add(r.fleet.Close) // undone before the samples are closed, because workers still write to them
-	if err := r.joinWorkers(ctx, to, registry); err != nil {
-		return err
+	started.add(s.fleet.Close) // undone before the samples are closed, because workers still write to them
+	if err := s.joinWorkers(ctx, to, registry); err != nil {
+		return d, err
 	}
-	defer r.waiting("the objects that loads work on")()
-	if r.loads, err = newLoads(ctx, s, to, r.dir.Path, r.o.Hurry, r.fleet); err != nil {
-		return err
+	defer s.waiting("the objects that loads work on")()
+	if d.loads, err = newLoads(ctx, sc, to, s.dir.Path, s.o.Hurry, s.fleet); err != nil {
+		return d, err
 	}
-	if r.objects, err = t.Objects(r.workload.Retry); err != nil {
-		return exitcode.EnvironmentError(err)
-	}
-	r.self.Backlog(r.loads.backlog)
-	r.stage()
-	r.o.Control.attach(r.display.steering, r.recording.live())
-	return nil
+	in.self.Backlog(d.loads.backlog)
+	d.objects, err = t.Objects(d.workload.Retry)
+	return d, exitcode.EnvironmentError(err)
 }
 
 // ownRequests returns a metric that counts the requests of the run itself, without the requests of loads and
@@ -328,35 +378,33 @@ func ownRequests(of *apiclient.Counter) prometheus.Collector {
 	}, func() float64 { return float64(of.Sent()) })
 }
 
-func (r *run) describeCluster() error {
-	r.info.Cluster = r.target.Cluster
-	r.info.Cluster.Deviations = slices.Concat(r.target.Cluster.Deviations, r.o.Scenario.CPUProfiled())
-	return rundir.WriteInfo(r.dir.Path, r.info)
+func (s *site) describeCluster() error {
+	s.info.Cluster = s.target.Cluster
+	s.info.Cluster.Deviations = slices.Concat(s.target.Cluster.Deviations, s.o.Scenario.CPUProfiled())
+	return rundir.WriteInfo(s.dir.Path, s.info)
 }
 
 // workersDir is the directory for the workers' logs and, during the run, their credentials.
 const workersDir = "workers"
 
 // joinWorkers waits until the workers have joined, and gives them their shares of the loads and nodes.
-func (r *run) joinWorkers(ctx context.Context, to load.Target, registry *prometheus.Registry) error {
-	if r.fleet == nil {
+func (s *site) joinWorkers(ctx context.Context, to load.Target, registry *prometheus.Registry) error {
+	if s.fleet == nil {
 		return nil
 	}
-	defer r.waiting("workers to join " + r.fleet.Where())()
-	if err := r.fleet.Join(ctx, r.o.Scenario, to, r.info.ID); err != nil {
+	defer s.waiting("workers to join " + s.fleet.Where())()
+	if err := s.fleet.Join(ctx, s.o.Scenario, to, s.info.ID); err != nil {
 		return causeOf(ctx, err)
 	}
-	if whole := workers.Whole(r.o.Scenario); len(whole) > 0 {
-		r.step("loads that cannot be divided run in the coordinator: %s", strings.Join(whole, ", "))
+	if whole := workers.Whole(s.o.Scenario); len(whole) > 0 {
+		s.step("loads that cannot be divided run in the coordinator: %s", strings.Join(whole, ", "))
 	}
-	return exitcode.EnvironmentError(r.fleet.Register(registry))
+	return exitcode.EnvironmentError(s.fleet.Register(registry))
 }
 
-// stage creates the display and the phases, which use the earlier stages.
-func (r *run) stage() {
-	if r.aborts == nil {
-		r.aborts = &aborts{}
-	}
+// newRun creates the display and the phases, which use all other stages.
+func newRun(s *site, in instruments, d drivers) *run {
+	r := &run{site: s, instruments: in, drivers: d}
 	r.aborts.journal, r.aborts.halt, r.aborts.overdue = r.journal, r.loads.halt, r.loads.overdue
 	r.display = newDisplay(r)
 	r.display.steering = newSteering(r.journal, r.pause, r.fleet, r.display.changed)
@@ -370,6 +418,7 @@ func (r *run) stage() {
 		steering: r.display.steering,
 		hooks:    &hooks{journal: r.journal, dir: r.dir.Path, namespace: r.target.Namespace, kubeconfig: r.target.WriteKubeconfig},
 	}
+	return r
 }
 
 // causeOf returns the cause of ctx if ctx has ended, for example by an interrupt. Otherwise it returns err.

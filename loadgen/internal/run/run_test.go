@@ -17,7 +17,7 @@ func TestUnservedResourcesWarnOnABundledPlane(t *testing.T) {
 		"(create its CustomResourceDefinition in setup or objects, or run with --kubeconfig on a cluster that serves it)"
 	for _, files := range []string{"", "theirs.kubeconfig"} {
 		o.Kubeconfig = cluster.Kubeconfig{Files: files}
-		info, err := describe(o)
+		info, err := describe(plan{o: o, aborts: &aborts{}})
 		if err != nil || slices.Contains(info.Warnings, want) != (files == "") || len(info.Warnings) > 1 {
 			t.Errorf("with kubeconfig %q: %q, %v", files, info.Warnings, err)
 		}

@@ -27,9 +27,10 @@ type userCluster struct {
 
 // askForCluster checks a user's cluster, and asks the user to confirm the run before it creates anything. If metrics come
 // from a Prometheus, it also checks the Prometheus. A scrape interval of the Prometheus that is longer than the scenario's
-// then replaces it. Finally it takes the cluster's lock, unless Options.Fuse says not to. A nil ends means a run of nodes
-// only, which takes no lock.
-func askForCluster(ctx context.Context, o Options, gates []gate.Compiled, ends *aborts, runID string, c console) (*target, *promimport.Source, error) {
+// then replaces it. Finally it takes the cluster's lock, unless Options.Fuse says not to. A plan without aborts is for nodes
+// only, which take no lock.
+func askForCluster(ctx context.Context, p plan, runID string, c console) (*target, *promimport.Source, error) {
+	o, ends := p.o, p.aborts
 	if err := refuseFaults(o.Scenario); err != nil {
 		return nil, nil, err
 	}
@@ -50,20 +51,20 @@ func askForCluster(ctx context.Context, o Options, gates []gate.Compiled, ends *
 	if err != nil {
 		return nil, nil, err
 	}
-	t.Notes = append(t.Notes, gateNotes(gates, t, source)...)
-	plan := t.Plan(o.Scenario)
-	plan.Workers = o.Workers.Describe(runID)
+	t.Notes = append(t.Notes, gateNotes(p.gates, t, source)...)
+	asked := t.Plan(o.Scenario)
+	asked.Workers = o.Workers.Describe(runID)
 	if ends != nil {
 		if source != nil {
 			if err := ends.check(ctx, source, func(line string) { t.Notes = append(t.Notes, line) }); err != nil {
 				return nil, nil, err
 			}
-			plan.Notes = t.Notes
+			asked.Notes = t.Notes
 		}
 		ends.setInterval(o.Scenario.Record.Interval.D())
-		plan.Stops = ends.texts()
+		asked.Stops = ends.texts()
 	}
-	ok, err := o.Confirm(ctx, plan)
+	ok, err := o.Confirm(ctx, asked)
 	if err != nil {
 		return nil, nil, err
 	}

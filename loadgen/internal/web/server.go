@@ -40,14 +40,21 @@ type Server struct {
 	fetched  chan struct{} // receives a value for each fetch of the report
 }
 
-// Open listens at addr, HOST:PORT, which must be a loopback address. Port 0 selects a free port.
-func Open(addr string) (*Server, error) {
+// Check returns an error unless addr is HOST:PORT with a loopback address.
+func Check(addr string) error {
 	if err := loopback.Check(addr, true); err != nil {
-		return nil, exitcode.Usagef("--web: %w", err)
+		return exitcode.Usagef("--web: %w", err)
 	}
-	host, _, _ := net.SplitHostPort(addr) // Check has validated it
-	if !loopback.Is(host) {
-		return nil, exitcode.Usagef("--web: %s is open to the network, and any client that reaches the page can pause the run (listen on 127.0.0.1; from elsewhere: ssh -L)", addr)
+	if host, _, _ := net.SplitHostPort(addr); !loopback.Is(host) { // loopback.Check has validated addr
+		return exitcode.Usagef("--web: %s is open to the network, and any client that reaches the page can pause the run (listen on 127.0.0.1; from elsewhere: ssh -L)", addr)
+	}
+	return nil
+}
+
+// Open listens at addr, which must pass Check. Port 0 selects a free port.
+func Open(addr string) (*Server, error) {
+	if err := Check(addr); err != nil {
+		return nil, err
 	}
 	listener, err := net.Listen("tcp", addr)
 	if err != nil {
