@@ -236,6 +236,11 @@ func TestStartReturnsTheSupervisorsMessage(t *testing.T) {
 	if !errors.As(err, &exit) || exit.Code != control.ExitEnvironment || exit.Msg != "it broke\n  a line of a log" {
 		t.Errorf("got %#v", err)
 	}
+	binary = script(t, "exit 1")
+	_, err = control.Start(context.Background(), control.StartOptions{Binary: binary, Dir: "d"})
+	if want := binary + " exited with code 1 and printed no message"; err == nil || err.Error() != want {
+		t.Errorf("a silent program: got %v, want %s", err, want)
+	}
 }
 
 func TestStartEndsWithItsContext(t *testing.T) {

@@ -116,7 +116,7 @@ func (s *Supervisor) wait() {
 		if signal := SignalOf(exit); signal != "" { // its last message does not explain the signal
 			msg = "its supervisor was killed by " + signal
 		}
-		err = &ExitError{Code: exit.ExitCode(), Msg: msg}
+		err = &ExitError{Code: exit.ExitCode(), Msg: cmp.Or(msg, fmt.Sprintf("%s exited with code %d and printed no message", s.cmd.Path, exit.ExitCode()))}
 	}
 	s.err = err
 	s.alive.Close()
