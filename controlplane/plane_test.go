@@ -26,6 +26,8 @@ var shared planetest.Plane
 
 func TestMain(m *testing.M) { os.Exit(planetest.Main(m, &shared)) }
 
+func TestPrograms(t *testing.T) { planetest.Programs(t) }
+
 // run runs the controlplane program and gives its output and exit code.
 func run(t *testing.T, args ...string) (stdout, stderr string, code int) {
 	t.Helper()

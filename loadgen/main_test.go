@@ -10,5 +10,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(planetest.Main(m, &planetest.Plane{Ready: announce})) }
 
+func TestPrograms(t *testing.T) { planetest.Programs(t) }
+
 // announce tells the examples which control plane runs.
 func announce(p *planetest.Plane) error { return os.Setenv(control.DirEnv, p.Cluster().Dir) }

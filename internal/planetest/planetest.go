@@ -31,6 +31,11 @@ func Build(dir string) (string, error) { return program(dir, "controlplane", Bin
 // the program in dir.
 func Loadgen(dir string) (string, error) { return program(dir, "loadgen", LoadgenEnv) }
 
+// Programs makes the programs that a package's tests run an input of these tests, so that go test does not reuse results of
+// older programs. go test knows the environment variables that tests read, but not those that TestMain reads. `make test` sets
+// STORMGLASS_PROGRAMS to a checksum of the programs' sources.
+func Programs(testing.TB) { _ = os.Getenv("STORMGLASS_PROGRAMS") }
+
 func program(dir, name, env string) (string, error) {
 	if binary := os.Getenv(env); binary != "" {
 		return filepath.Abs(binary)

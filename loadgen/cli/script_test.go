@@ -24,6 +24,8 @@ func TestMain(m *testing.M) {
 	})
 }
 
+func TestPrograms(t *testing.T) { planetest.Programs(t) }
+
 type withPlane struct{ *testing.M }
 
 // turns limits the number of tests that run at the same time.

@@ -25,6 +25,8 @@ var plane = testplane.Plane{Nodes: 3, CRDs: []string{filepath.Join("testdata", "
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
+func TestPrograms(t *testing.T) { planetest.Programs(t) }
+
 func run(m *testing.M) int {
 	dir, err := os.MkdirTemp("", "testplane-")
 	if err != nil {

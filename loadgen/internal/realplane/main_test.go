@@ -16,6 +16,8 @@ var plane = planetest.Plane{Config: &control.Config{APIServer: control.APIServer
 
 func TestMain(m *testing.M) { os.Exit(planetest.Main(m, &plane)) }
 
+func TestPrograms(t *testing.T) { planetest.Programs(t) }
+
 // loadConfig returns a configuration of the load's user, without a rate limit.
 func loadConfig(t *testing.T) *rest.Config {
 	t.Helper()
