@@ -2,6 +2,7 @@ package importer
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"go.yaml.in/yaml/v3"
@@ -43,7 +44,17 @@ func (m call) duration(key string, otherwise time.Duration) time.Duration {
 }
 func (m call) number(key string) float64            { return m.param(key).number(key, 0) }
 func (m call) flag(key string, otherwise bool) bool { return m.param(key).flag(key, otherwise) }
-func (m call) at(key string) Remark                 { return m.param(key).at(key) }
+
+// leave marks all parameters as used.
+func (m call) leave() {
+	for _, f := range []*fields{m.own, m.fields, m.start} {
+		if f != nil {
+			f.leave()
+		}
+	}
+}
+
+func (m call) at(key string) Remark { return m.param(key).at(key) }
 
 // measure converts the measurements of a step. Because they run in parallel, the conditions that they wait for are
 // combined into one phase.
@@ -85,7 +96,11 @@ func (c *cl2) measurement(method string, m call) (waits []string, within time.Du
 		m.start = known.params
 	}
 	m.item, m.from = known.item, known.from
-	if m.text("action", "gather") == "start" && !waitsAtOnce(method) {
+	action := m.text("action", "gather")
+	if !slices.Contains([]string{"start", "gather", "reset", "stop"}, action) && c.supported(method) {
+		m.src.fail(m.param("action").get("action"), m.param("action").field("action"), "%s has no action %q (start or gather)", method, action)
+	}
+	if action == "start" && !waitsAtOnce(method) {
 		known.params, known.from = m.fields, len(c.phases)
 		if m.own != nil {
 			known.params = m.fields.src.fieldsOf(merged(m.fields.node, m.own.node), m.own.path)
@@ -96,7 +111,7 @@ func (c *cl2) measurement(method string, m call) (waits []string, within time.Du
 		return nil, 0
 	}
 	if c.supported(method) && method != "TestMetrics" {
-		defer c.unreadParams(method, m)
+		defer ignoreParams(m)
 	}
 	switch method {
 	case "WaitForControlledPodsRunning":
@@ -124,6 +139,7 @@ func (c *cl2) measurement(method string, m call) (waits []string, within time.Du
 	case "TestMetrics":
 		c.figure(m, flow("name", "wal-fsync", "objective", "wal-fsync"))
 		c.figure(m, flow("name", "scheduling-latency", "objective", "scheduling-latency"))
+		m.leave()
 		if id := "method " + method; !c.told[id] {
 			c.told[id] = true
 			m.item.remark(nil, m.fields.at(""), "its parts EtcdMetrics and SchedulingMetrics become rows of compare, and the report shows the resource usage of components; profiles, and the restarts and memory of system pods, are not measured")
@@ -172,23 +188,16 @@ func waitsAtOnce(method string) bool {
 	return false
 }
 
-// unreadParams adds a remark for each parameter of a call that was not converted and could change the measurement.
-func (c *cl2) unreadParams(method string, m call) {
+// ignoreParams marks the parameters of a call that need no conversion: they set how results are written or how often to poll, or
+// other calls of the measurement read them.
+func ignoreParams(m call) {
 	for _, f := range []*fields{m.own, m.fields, m.start} {
 		if f == nil {
 			continue
 		}
-		// These parameters need no remark: they set how results are written or how often to poll, or other calls of the
-		// measurement read them.
 		f.ignore("action", "metricName", "metricVersion", "unit", "dimensions", "summaryName", "useSimpleLatencyQuery", "refreshInterval", "syncTimeout",
 			"checkIfPodsAreUpdated", "apiVersion", "kind", "labelSelector", "operationTimeout", "timeout", "threshold", "enableViolations", "label", "prometheusClient",
 			"measurmentInterval", "schedulerName", "allowedSlowCalls", "customThresholds", "singleResourceThreshold", "queries", "perc50Threshold", "perc90Threshold", "perc99Threshold")
-		for _, key := range f.unread() {
-			if id := method + m.id + key; !c.told[id] {
-				c.told[id] = true
-				m.item.remark(c.lastPhase(), f.at(key), "%s: its %s has no effect here", m.id, key)
-			}
-		}
 	}
 }
 
@@ -202,4 +211,5 @@ func (c *cl2) unsupported(method string, m call) {
 		}
 		m.item.remark(nil, m.fields.at(""), "%s is not measured", what)
 	}
+	m.leave()
 }

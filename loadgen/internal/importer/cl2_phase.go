@@ -54,7 +54,10 @@ func (c *cl2) phasesOf(name string, all []*fields) {
 	var takes time.Duration
 	for _, p := range phases {
 		if p.change() == 0 {
-			p.ignore("objectBundle", "tuningSet")
+			p.ignore("tuningSet")
+			for _, o := range p.objects {
+				o.ignore("templateFillMap")
+			}
 			continue
 		}
 		pace := c.pace(p.item, p.fields, p.change(), len(p.objects), together[p.text("tuningSet", "")])

@@ -47,6 +47,9 @@ func (c *cl2) controlled(m call) []string {
 		m.item.remark(c.lastPhase(), m.at("kind"), "the run does not wait for the pods of a %s", kind)
 		return nil
 	}
+	if updated := updatedTest(kind); updated != "" && m.flag("checkIfPodsAreUpdated", true) {
+		test = fmt.Sprintf("o.status.observedGeneration == o.metadata.generation && %s && (%s)", updated, test)
+	}
 	left := 0
 	for key, made := range c.made {
 		if made.kind == kind && selects(of, made.labels) {
@@ -84,8 +87,13 @@ func (c *cl2) counted(m call, resource, test, key string) []string {
 func (c *cl2) generic(m call) []string {
 	for _, f := range []*fields{m.own, m.fields, m.start} {
 		if f != nil {
-			f.ignore("objectGroup", "objectVersion", "objectResource", "namespaceRange", "successfulConditions", "failedConditions", "minDesiredObjectCount", "maxFailedObjectCount")
+			f.ignore("objectGroup", "objectVersion", "objectResource", "successfulConditions", "failedConditions", "minDesiredObjectCount", "maxFailedObjectCount")
 		}
+	}
+	r := m.param("namespaceRange").sub("namespaceRange")
+	from, to, own := r.integer("min", 1), r.integer("max", c.namespaces), r.has("basename")
+	if from > 1 || to < c.namespaces || own {
+		m.item.remark(c.lastPhase(), m.at("namespaceRange"), "objects in all namespaces of the run count, not only those in namespaces %d to %d", from, to)
 	}
 	resource := strings.TrimSuffix(m.text("objectResource", "")+"."+m.text("objectGroup", ""), ".")
 	switch {
@@ -108,15 +116,15 @@ func (c *cl2) generic(m call) []string {
 			succeeded = append(succeeded, test)
 		}
 	}
-	own := ""
+	labelled := ""
 	of := c.selectorOf(m)
 	for _, label := range sortedKeys(of) {
-		own += fmt.Sprintf(` && metadata.labels[%q] == %q`, label, of[label])
+		labelled += fmt.Sprintf(` && metadata.labels[%q] == %q`, label, of[label])
 	}
 	count := func(tests []string) string {
-		where := "(" + strings.Join(tests, " || ") + ")" + own
+		where := "(" + strings.Join(tests, " || ") + ")" + labelled
 		if len(tests) == 0 {
-			where = strings.TrimPrefix(own, " && ")
+			where = strings.TrimPrefix(labelled, " && ")
 		}
 		if where == "" {
 			return fmt.Sprintf("count(%s)", resource)

@@ -23,6 +23,7 @@ type cl2 struct {
 	templates cl2Templates
 	values    map[string]any
 	tunings   map[string]*fields
+	paced     map[*fields]bool // the tuning sets that a phase uses
 
 	replicas     map[cl2Objects]int // current number of replicas in each namespace
 	made         map[cl2Objects]madeObjects
@@ -33,6 +34,7 @@ type cl2 struct {
 	pods         []cl2Pods
 	windows      []cl2Window
 	modules      int  // number of modules included so far
+	namespaces   int  // number of namespaces that the test creates
 	oneFamily    bool // whether all namespace ranges have the same basename and the same first number
 }
 
@@ -76,10 +78,12 @@ func ClusterLoader2(file string, o Options) (*Result, error) {
 		file = filepath.Join(file, "config.yaml")
 	}
 	c := &cl2{
-		draft: newDraft(o, file), src: &source{file: file, fold: true},
-		values: map[string]any{"Nodes": o.Nodes, "ImageRegistry": "registry.k8s.io"}, tunings: map[string]*fields{}, replicas: map[cl2Objects]int{},
+		draft:  newDraft(o, file),
+		values: map[string]any{"Nodes": o.Nodes, "ImageRegistry": "registry.k8s.io"}, tunings: map[string]*fields{}, paced: map[*fields]bool{}, replicas: map[cl2Objects]int{},
 		made: map[cl2Objects]madeObjects{}, madeBy: map[cl2Objects][]*cl2Bundle{}, measurements: map[string]*cl2Measurement{}, told: map[string]bool{},
 	}
+	c.src = c.source(file)
+	c.src.fold = true
 	c.templates = cl2Templates{below(filepath.Dir(file)), c.limits}
 	maps.Copy(c.values, o.Values)
 	root, err := c.load(c.src, filepath.Base(file), c.values)
@@ -114,7 +118,7 @@ func (c *cl2) convert(f *fields) (*Result, error) {
 		fmt.Sprintf("Imported from ClusterLoader2's %s by `loadgen import clusterloader2`, for %d nodes.", filepath.Base(c.src.file), c.options.Nodes),
 		"What every import does differently:",
 		"- objects go into the run's own namespaces, and everything is removed at the end;",
-		"- objects of a bundle arrive one by one, at the bundle's rate times the number of its objects;",
+		"- objects of a bundle arrive one by one, at the bundle's rate times the number of its objects, without an initial burst;",
 		"- a wait that exceeds its time limit ends the run.",
 	}
 	if !c.options.OwnCluster {
@@ -122,12 +126,14 @@ func (c *cl2) convert(f *fields) (*Result, error) {
 		c.nodes.set("count", c.options.Nodes)
 	}
 	ns := f.sub("namespace")
-	ns.ignore("number", "prefix", "deleteStaleNamespaces", "deleteAutomanagedNamespaces", "deleteNamespaceTimeout")
+	c.namespaces = ns.integer("number", f.integer("automanagedNamespaces", 0))
+	ns.ignore("prefix", "deleteStaleNamespaces", "deleteAutomanagedNamespaces", "deleteNamespaceTimeout")
 	f.ignore("automanagedNamespaces")
 	if ns.flag("enableExistingNamespaces", false) {
 		c.item().remark(nil, ns.at("enableExistingNamespaces"), "the run creates its own namespaces")
 	}
-	for _, t := range f.list("tuningSets") {
+	tunings := f.list("tuningSets")
+	for _, t := range tunings {
 		c.tunings[t.text("name", "")] = t
 	}
 	for _, d := range f.list("dependencies") {
@@ -152,8 +158,10 @@ func (c *cl2) convert(f *fields) (*Result, error) {
 			return nil, errors.Join(s.src.errs...)
 		}
 	}
-	for _, key := range f.unread() {
-		c.item().remark(nil, f.at(key), "ClusterLoader2 has no such field")
+	for _, t := range tunings {
+		if !c.paced[t] {
+			t.leave() // the test does not use it
+		}
 	}
 	for _, w := range c.windows {
 		c.over(w.row, w.span)
@@ -201,11 +209,13 @@ func (c *cl2) flatten(steps []*fields, depth int) (all []*fields, err error) {
 		if c.modules++; c.modules > mostModules {
 			return nil, fmt.Errorf("%s: the test includes more than %d modules", s.at("module").place(), mostModules)
 		}
+		s.ignore("name")
 		m := s.sub("module")
 		values := maps.Clone(c.values)
 		maps.Copy(values, m.values("params"))
 		file := strings.TrimPrefix(m.text("path", ""), "/")
-		src := &source{file: filepath.Join(filepath.Dir(c.src.file), file), fold: true}
+		src := c.source(filepath.Join(filepath.Dir(c.src.file), file))
+		src.fold = true
 		root, err := c.load(src, file, values)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", m.at("path").place(), err)
@@ -226,9 +236,6 @@ func (c *cl2) step(i int, s *fields) {
 		c.phasesOf(name, phases)
 	}
 	c.measure(name, s.list("measurements"))
-	for _, key := range s.unread() {
-		c.item().remark(c.lastPhase(), s.at(key), "ClusterLoader2 has no such field")
-	}
 }
 
 func (c *cl2) lastPhase() *yaml.Node { return c.topOf(len(c.phases) - 1) }
@@ -253,6 +260,7 @@ func (c *cl2) pace(item *item, f *fields, n, each, together int) cl2Pace {
 		item.remark(c.lastPhase(), f.at("tuningSet"), "there is no tuning set %q: objects are created as fast as responses arrive", name)
 		return cl2Pace{}
 	}
+	c.paced[t] = true
 	over := func(d time.Duration) float64 {
 		if d <= 0 {
 			return 0
@@ -266,6 +274,7 @@ func (c *cl2) pace(item *item, f *fields, n, each, together int) cl2Pace {
 	case t.has("qpsLoad"):
 		return cl2Pace{rate: t.sub("qpsLoad").number("qps", 0)}
 	case t.has("globalQPSLoad"):
+		t.sub("globalQPSLoad").ignore("burst")
 		return cl2Pace{rate: t.sub("globalQPSLoad").number("qps", 0) * float64(n) / float64(max(1, together))}
 	case t.has("poissonLoad"):
 		return cl2Pace{rate: t.sub("poissonLoad").number("expectedActionsPerSecond", 0), arrival: "poisson"}

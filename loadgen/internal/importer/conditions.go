@@ -46,6 +46,18 @@ func readyTest(kind string) string {
 	return ""
 }
 
+// updatedTest returns a CEL expression that is true if all pods of object o have its current template. It returns "" for kinds
+// that do not count these pods.
+func updatedTest(kind string) string {
+	switch kind {
+	case "Deployment", "StatefulSet":
+		return "(o.spec.replicas == 0 || has(o.status.updatedReplicas) && o.status.updatedReplicas == o.spec.replicas)"
+	case "DaemonSet":
+		return "(o.status.desiredNumberScheduled == 0 || has(o.status.updatedNumberScheduled) && o.status.updatedNumberScheduled == o.status.desiredNumberScheduled)"
+	}
+	return ""
+}
+
 func conditionTest(kind, status string) string {
 	return fmt.Sprintf(`o.status.conditions.exists(c, c.type == %q && c.status == %q)`, kind, status)
 }

@@ -251,7 +251,7 @@ func TestRefusedConfigurations(t *testing.T) {
 		{"clusterloader2", "name: x\nn: {{AddInt .X 1}}\nsteps: []\n", "config.yml:2:"},
 		{"clusterloader2", "tuningSets: [{name: s, qpsLoad: {qps: 1}}]\nsteps:\n- phases:\n  - {replicasPerNamespace: 5, tuningSet: s, objectBundle: [{basename: b, objectTemplatePath: nope.yaml}]}\n",
 			"config.yml:4: steps[0].phases[0].objectBundle[0].objectTemplatePath: cannot read nope.yaml: no such file (paths are relative to the test's directory)"},
-		{"kwok", "kind: Stage\nspec:\n  resourceRef: {kind: Pod}\n  delay: {durationMilliseconds: -5}\n  next: {statusTemplate: 'phase: Failed'}\n", "config.yml:4: spec.delay.durationMilliseconds: -5 is not a valid delay (from 0 to 86400000, which is 24h)"},
+		{"kwok", "apiVersion: kwok.x-k8s.io/v1alpha1\nkind: Stage\nspec:\n  resourceRef: {kind: Pod}\n  delay: {durationMilliseconds: -5}\n  next: {statusTemplate: 'phase: Failed'}\n", "config.yml:5: spec.delay.durationMilliseconds: -5 is not a valid delay (from 0 to 86400000, which is 24h)"},
 		{"kwok", "kind: Pod\n", "config.yml: the files contain no Stage of kwok.x-k8s.io"},
 	} {
 		unpack(t, &txtar.Archive{Files: []txtar.File{{Name: "config.yml", Data: []byte(c.config)}}})

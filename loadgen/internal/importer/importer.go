@@ -90,6 +90,7 @@ type draft struct {
 	names   map[string]bool // names of phases and loads
 	gateSet map[string]bool // names of gates, and of rows in the comparison table
 	texts   []*templateText
+	sources []*source
 	items   []*item
 	remarks []Remark
 	quiet   bool // suppresses remarks while a part is converted repeatedly
@@ -101,6 +102,22 @@ func newDraft(o Options, file string) *draft {
 		limits = bounds.NewBounds()
 	}
 	return &draft{options: o, limits: limits, file: file, namespaceLabels: map[string]string{}, names: map[string]bool{}, gateSet: map[string]bool{}}
+}
+
+// source returns a new source for a file of the configuration.
+func (d *draft) source(file string) *source {
+	s := &source{file: file, uses: map[*yaml.Node]use{}}
+	d.sources = append(d.sources, s)
+	return s
+}
+
+// left adds a remark for each part of the configuration that no conversion used.
+func (d *draft) left() {
+	for _, s := range d.sources {
+		s.left(func(n *yaml.Node, path string) {
+			d.item().remark(nil, Remark{File: s.file, Line: s.line(n), Field: path}, "left out: the import does not know this field")
+		})
+	}
 }
 
 // templateText is the text of a template, which finish writes into the scenario or into a separate file.
@@ -146,6 +163,7 @@ func (r Remark) comment() string {
 
 // nothing returns the error for a configuration from which no phase results.
 func (d *draft) nothing(file string) error {
+	d.left()
 	if len(d.remarks) == 0 {
 		return fmt.Errorf("%s: no part of the file can be converted to a scenario", file)
 	}
@@ -169,6 +187,7 @@ func (d *draft) finish() (*Result, error) {
 	if err := d.limits.Late(); err != nil { // parts were left out
 		return nil, fmt.Errorf("%s: %w", d.file, err)
 	}
+	d.left()
 	for _, t := range d.texts {
 		t.at.set("text", t.text)
 	}

@@ -64,7 +64,8 @@ func KubeBurner(path string, o Options) (*Result, error) {
 		values[name] = value
 	}
 	o.Values = values
-	b := &burner{draft: newDraft(o, file), src: &source{file: file}, dir: filepath.Dir(file), timeout: defaultTimeout}
+	b := &burner{draft: newDraft(o, file), dir: filepath.Dir(file), timeout: defaultTimeout}
+	b.src = b.source(file)
 	text, err := renderConfig(b.limits, file, data, values)
 	if err != nil {
 		return nil, err
@@ -139,9 +140,6 @@ func (b *burner) convert(name string) (*Result, error) {
 		b.waitPhase("all", b.waits, b.longest)
 	}
 	b.endpoints()
-	for _, key := range b.root.unread() {
-		b.item().remark(nil, b.root.at(key), "kube-burner has no such field")
-	}
 	if err := errors.Join(b.src.errs...); err != nil {
 		return nil, err
 	}
@@ -177,9 +175,6 @@ func (b *burner) global() error {
 	}
 	for _, m := range g.list("measurements") {
 		b.measurement(m, nil)
-	}
-	for _, key := range g.unread() {
-		b.item().remark(nil, g.at(key), "kube-burner has no such field")
 	}
 	return nil
 }

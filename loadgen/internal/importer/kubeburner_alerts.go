@@ -12,18 +12,19 @@ import (
 // alertProfile adds a gate for each alert that makes kube-burner fail, and a comparison row for each other alert. In
 // kube-burner, an alert fires if its expression returns a series at any time during a job
 // (pkg/alerting/alert_manager.go).
-func (b *burner) alertProfile(file string, root *yaml.Node) {
-	b.profile(file, root, "alert profile", b.alert)
+func (b *burner) alertProfile(src *source, root *yaml.Node) {
+	b.profile(src, root, "alert profile", b.alert)
 }
 
 // profile calls carry for each entry of an alert or metrics profile. If the profile is not a list, it adds a remark,
 // which names the profile by kind.
-func (b *burner) profile(file string, root *yaml.Node, kind string, carry func(*fields, *item)) {
-	src := &source{file: file}
+func (b *burner) profile(src *source, root *yaml.Node, kind string, carry func(*fields, *item)) {
 	if root.Kind != yaml.SequenceNode {
-		b.item().remark(nil, Remark{File: file, Line: root.Line}, "the %s must be a list", kind)
+		src.use(root, whole)
+		b.item().remark(nil, Remark{File: src.file, Line: root.Line}, "the %s must be a list", kind)
 		return
 	}
+	src.use(root, opened)
 	for i, n := range root.Content {
 		carry(src.fieldsOf(n, fmt.Sprintf("[%d]", i)), b.item())
 	}
@@ -34,9 +35,6 @@ func (b *burner) alert(f *fields, item *item) {
 	text := f.text("expr", "")
 	expr, why := b.promQL(text)
 	severity, description := f.text("severity", "info"), f.text("description", "")
-	for _, key := range f.unread() {
-		item.remark(nil, f.at(key), "kube-burner has no such field")
-	}
 	judged := severity == "error" || severity == "critical"
 	if !judged && severity != "info" && severity != "warning" {
 		item.remark(nil, f.at("severity"), "kube-burner has no severity %q and treats it as info", severity)
@@ -117,8 +115,8 @@ func (b *burner) promQL(text string) (expr, why string) {
 }
 
 // metricProfile adds a comparison row for each metric of a profile.
-func (b *burner) metricProfile(file string, root *yaml.Node) {
-	b.profile(file, root, "metrics profile", b.metric)
+func (b *burner) metricProfile(src *source, root *yaml.Node) {
+	b.profile(src, root, "metrics profile", b.metric)
 }
 
 func (b *burner) metric(f *fields, item *item) {
@@ -158,7 +156,4 @@ func (b *burner) metric(f *fields, item *item) {
 		b.compare = append(b.compare, m)
 	}
 	f.ignore("captureStart")
-	for _, key := range f.unread() {
-		item.remark(nil, f.at(key), "kube-burner has no such field")
-	}
 }

@@ -63,9 +63,6 @@ func (b *burner) churn(j *burnJob) {
 	default:
 		b.repeats(j, c, item)
 	}
-	for _, key := range c.unread() {
-		item.remark(last, c.at(key), "kube-burner has no such field")
-	}
 }
 
 // again returns an action that recreates the deleted objects of a job.

@@ -48,11 +48,7 @@ func (b *burner) hooks(j *burnJob, first, removed int) {
 
 func (b *burner) hook(j *burnJob, h *fields, item *item, first, removed int) {
 	when := h.text("when", "")
-	for _, key := range h.unread() {
-		if key != "cmd" && key != "background" {
-			item.remark(b.topOf(first), h.at(key), "kube-burner has no such field")
-		}
-	}
+	h.ignore("cmd", "background")
 	never := func(why string) {
 		addComment(b.phases[first].Node, fmt.Sprintf("Hook %s of job %s: %s.", when, j.name, why))
 	}

@@ -3,7 +3,6 @@ package importer
 import (
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v3"
@@ -168,13 +167,6 @@ func (b *burner) job(j *burnJob) {
 	b.hooks(j, first, removed)
 	j.ignore("preLoadImages", "verifyObjects", "errorOnVerify", "gc", "churnConfig", "watchers", "incrementalLoad", "defaultMissingKeysWithZero",
 		"namespaceLabels", "namespaceAnnotations", "executionMode", "objectDelay", "objectWait", "namespace", "hooks")
-	for _, key := range j.unread() {
-		why := "kube-burner has no such field"
-		if strings.HasPrefix(key, "churn") {
-			why += " any more: write churnConfig"
-		}
-		j.item.remark(node, j.at(key), "%s", why)
-	}
 	b.spans = append(b.spans, burnSpan{j.name, from, len(b.phases)})
 }
 

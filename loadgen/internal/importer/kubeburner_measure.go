@@ -70,12 +70,11 @@ func (b *burner) measurement(f *fields, j *burnJob) {
 		b.transition(t)
 	}
 	for _, t := range f.list("thresholds") {
-		if transitions != nil {
-			b.threshold(item, t, byCondition, j)
+		if transitions == nil {
+			t.leave()
+			continue
 		}
-	}
-	for _, key := range f.unread() {
-		item.remark(nil, f.at(key), "kube-burner has no such field of %s", name)
+		b.threshold(item, t, byCondition, j)
 	}
 }
 
@@ -134,7 +133,7 @@ func (b *burner) threshold(item *item, f *fields, byCondition map[string]string,
 // name.
 func (b *burner) endpoints() {
 	read := map[string]bool{}
-	profile := func(item *item, at Remark, file string, add func(file string, root *yaml.Node)) {
+	profile := func(item *item, at Remark, file string, add func(src *source, root *yaml.Node)) {
 		if read[file] {
 			return
 		}
@@ -149,19 +148,22 @@ func (b *burner) endpoints() {
 			b.src.errs = append(b.src.errs, fmt.Errorf("%s", at))
 			return
 		}
-		src := &source{file: name}
+		src := b.source(name)
 		root, err := src.parse(data)
 		switch {
 		case err != nil:
 			b.src.errs = append(b.src.errs, err)
 		case root != nil:
-			add(name, root)
+			add(src, root)
 		}
 	}
 	for _, f := range b.root.list("metricsEndpoints") {
 		item := b.item()
 		// A run stores in its own directory what a local indexer would store.
-		if kind := f.sub("indexer").text("type", ""); f.has("indexer") && kind != "local" {
+		indexer := f.sub("indexer")
+		indexer.ignore("metricsDirectory", "createTarball", "tarballName")
+		if kind := indexer.text("type", ""); f.has("indexer") && kind != "local" {
+			indexer.leave()
 			item.remark(nil, f.at("indexer"), "nothing is indexed in %s: metrics and results are in the run's directory", or(kind, "another system"))
 		}
 		if url := f.text("endpoint", ""); url != "" {

@@ -39,9 +39,6 @@ func (b *burner) pprof(item *item, f *fields) *burnProfiles {
 		if !slices.Contains(p.all, one) {
 			p.all = append(p.all, one)
 		}
-		for _, key := range t.unread() {
-			item.remark(nil, t.at(key), "kube-burner has no such field")
-		}
 	}
 	return p
 }

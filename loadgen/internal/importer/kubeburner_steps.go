@@ -31,9 +31,6 @@ func (b *burner) steps(j *burnJob, f *fields) {
 	}
 	b.quiet = false
 	j.iterations = whole
-	for _, key := range f.unread() {
-		j.item.remark(b.lastPhase(), f.at(key), "kube-burner has no such field")
-	}
 }
 
 // healthCheck adds the job's health check script as a hook after the latest phase.
@@ -64,7 +61,11 @@ func (b *burner) stepEnds(j *burnJob, f *fields) []int {
 	}
 	pattern := f.sub("pattern")
 	linear, exponential := pattern.sub("linear"), pattern.sub("exponential")
-	if pattern.text("type", "linear") == "exponential" {
+	kind := pattern.text("type", "linear")
+	if kind != "linear" && kind != "exponential" {
+		b.src.fail(pattern.get("type"), pattern.field("type"), "kube-burner has no pattern %q (linear or exponential)", kind)
+	}
+	if kind == "exponential" {
 		return exponentialEnds(start, total, exponential.number("base", 0), exponential.integer("maxIncrease", 0), exponential.integer("warmupSteps", 0))
 	}
 	return linearEnds(start, total, linear.integer("stepSize", 1), linear.integer("minSteps", 0))

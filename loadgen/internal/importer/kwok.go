@@ -197,15 +197,16 @@ func (k *stages) readFile(file string, data []byte, others bool) error {
 		case len(doc.Content) == 0:
 			continue
 		}
-		src := &source{file: file}
+		src := k.source(file)
 		if err := src.check(doc.Content[0]); err != nil {
 			return err
 		}
 		f := src.fieldsOf(doc.Content[0], "")
-		if f.text("kind", "") == "Stage" {
+		if f.text("kind", "") == "Stage" && strings.HasPrefix(f.text("apiVersion", ""), "kwok.x-k8s.io/") {
 			k.all = append(k.all, newStage(f, k.item()))
 			continue
 		}
+		f.leave()
 		if kind := f.text("kind", ""); !others || kind != "Kustomization" {
 			k.item().remark(nil, f.at("kind"), "%s is not a Stage and is left out", or(kind, "a document without kind"))
 		}

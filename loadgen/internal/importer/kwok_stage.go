@@ -3,6 +3,7 @@ package importer
 import (
 	"maps"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,7 +26,6 @@ type stage struct {
 	annotations map[string]string
 	owner       string   // required kind of the pods' owner; empty for any
 	deleting    bool     // whether the stage selects pods that are being deleted
-	unmatched   []Remark // effects that scenarios do not support
 	unselected  []Remark // parts of the selector that scenarios do not support
 	role        string   // role passed to newLife
 	untilGrace  bool     // whether the delay can last until the grace period of a pod ends
@@ -36,7 +36,9 @@ func newStage(f *fields, item *item) *stage {
 	s := &stage{src: f.src, spec: spec, name: f.sub("metadata").text("name", "stage"), item: item, labels: map[string]string{}, annotations: map[string]string{}}
 	ref := spec.sub("resourceRef")
 	s.kind = ref.text("kind", "")
-	ref.ignore("apiGroup")
+	if group := ref.text("apiGroup", "v1"); group != "v1" {
+		s.kind += " of " + group
+	}
 	s.weight = spec.integer("weight", 0)
 	d := spec.sub("delay")
 	milliseconds := func(key string) time.Duration {
@@ -82,18 +84,12 @@ func (s *stage) effects() {
 			steps = append(steps, step.sub("patch"))
 		}
 		step.ignore("event")
-		for _, key := range step.unread() {
-			s.unmatched = append(s.unmatched, step.at(key))
-		}
 	}
 	for _, patch := range steps {
 		template(patch, "template")
 		patch.ignore("subresource", "root", "type")
 	}
 	next.ignore("event", "statusSubresource", "patches")
-	for _, key := range next.unread() {
-		s.unmatched = append(s.unmatched, next.at(key))
-	}
 }
 
 // jq expressions in the selectors of Stages.
@@ -112,6 +108,9 @@ func (s *stage) selector() {
 			jq = e.sub("jq")
 		}
 		key, operator, values := jq.text("key", ""), jq.text("operator", ""), jq.texts("values")
+		if operators := []string{"", "In", "NotIn", "Exists", "DoesNotExist"}; !slices.Contains(operators, operator) {
+			s.src.fail(jq.get("operator"), jq.field("operator"), "KWOK has no operator %q (%s)", operator, strings.Join(operators[1:], ", "))
+		}
 		own := jqOwn.FindStringSubmatch(key)
 		switch {
 		case e.has("cel"):
@@ -189,13 +188,7 @@ func (s *stage) rest(node *yaml.Node) {
 	if s.untilGrace {
 		s.item.remark(node, d.at("jitterDurationFrom"), "stage %s: all pods are assumed to have a grace period of %s", s.name, gracePeriod)
 	}
-	for _, at := range s.unmatched {
-		s.item.remark(node, at, "stage %s: the field %s has no equivalent", s.name, at.Field[strings.LastIndexByte(at.Field, '.')+1:])
-	}
-	s.spec.ignore("immediateNextStage", "weight", "weightFrom", "next", "steps", "selector", "resourceRef", "delay")
-	for _, key := range s.spec.unread() {
-		s.item.remark(node, s.spec.at(key), "stage %s: the field %s has no equivalent", s.name, key)
-	}
+	s.spec.ignore("immediateNextStage")
 }
 
 // nodeStage sets the interval of status reports to the delay of a stage for heartbeats.

@@ -26,6 +26,77 @@ type source struct {
 	bytes, values int
 	// fold makes keys case-insensitive.
 	fold bool
+
+	roots []*yaml.Node // the documents
+	// uses maps keys, mappings and lists to how the conversion has used them. left reports the others.
+	uses map[*yaml.Node]use
+}
+
+// use is how the conversion has used a key, a mapping or a list.
+type use int
+
+const (
+	unused use = iota
+	named      // a remark or an error names it
+	opened     // its parts are used one by one
+	whole      // it is used, or left out, with all its parts
+)
+
+// use records a use of a node; nil does nothing. A later use that says less changes nothing.
+func (s *source) use(n *yaml.Node, how use) {
+	if n != nil {
+		s.uses[n] = max(s.uses[n], how)
+	}
+}
+
+// left calls report with each part of the documents that the conversion did not use, and its path.
+func (s *source) left(report func(n *yaml.Node, path string)) {
+	reported := map[*yaml.Node]bool{} // aliases lead to a node several times
+	var walk func(n *yaml.Node, path string)
+	once := func(n *yaml.Node, path string) {
+		if !reported[n] {
+			reported[n] = true
+			report(n, path)
+		}
+	}
+	walk = func(n *yaml.Node, path string) {
+		if n = target(n); n.Kind == yaml.ScalarNode {
+			return
+		}
+		switch s.uses[n] {
+		case unused:
+			once(n, path)
+		case opened:
+			for i, child := range n.Content {
+				switch {
+				case n.Kind == yaml.SequenceNode:
+					walk(child, fmt.Sprintf("%s[%d]", path, i))
+				case i%2 == 0 && s.uses[child] == unused:
+					once(child, join(path, child.Value))
+				case i%2 == 1 && s.uses[n.Content[i-1]] != unused:
+					walk(child, join(path, n.Content[i-1].Value))
+				}
+			}
+		}
+	}
+	for _, root := range s.roots {
+		walk(root, "")
+	}
+}
+
+// target returns the node to which an alias refers, or n itself.
+func target(n *yaml.Node) *yaml.Node {
+	for n != nil && n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	return n
+}
+
+func join(path, key string) string {
+	if path == "" {
+		return key
+	}
+	return path + "." + key
 }
 
 // parse reads the only YAML document in text. It returns nil for an empty document.
@@ -62,7 +133,40 @@ func (s *source) check(root *yaml.Node) error {
 	}
 	before := len(s.errs)
 	s.noKeyTwice(root)
+	s.merge(root)
+	s.roots = append(s.roots, root)
 	return errors.Join(s.errs[before:]...)
+}
+
+// merge replaces each merge key (<<) by the fields that it merges. The mapping's own fields win, then those of the first merged
+// mapping.
+func (s *source) merge(n *yaml.Node) {
+	for _, child := range n.Content {
+		s.merge(child)
+	}
+	if n.Kind != yaml.MappingNode {
+		return
+	}
+	var own, merged []*yaml.Node
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, value := n.Content[i], target(n.Content[i+1])
+		switch {
+		case key.Tag != "!!merge":
+			own = append(own, n.Content[i:i+2]...)
+		case value.Kind == yaml.MappingNode:
+			merged = append(merged, value.Content...)
+		default:
+			for _, one := range value.Content {
+				merged = append(merged, target(one).Content...)
+			}
+		}
+	}
+	for i := 0; i+1 < len(merged); i += 2 {
+		if key := merged[i].Value; !slices.ContainsFunc(own, func(k *yaml.Node) bool { return k.Kind == yaml.ScalarNode && k.Value == key }) {
+			own = append(own, merged[i:i+2]...)
+		}
+	}
+	n.Content = own
 }
 
 func (s *source) noKeyTwice(n *yaml.Node) {
@@ -126,35 +230,28 @@ func (s *source) fail(n *yaml.Node, path, format string, args ...any) {
 	s.errs = append(s.errs, errors.New(text))
 }
 
-// fields reads the fields of a YAML mapping. It records which fields were read, so that others can be reported.
+// fields reads the fields of a YAML mapping. Its source records which fields were read.
 type fields struct {
 	src  *source
 	path string
 	node *yaml.Node // nil if the mapping is missing
-	read map[string]bool
 }
 
 // fieldsOf returns the fields of a mapping node. A nil or null node has no fields. For any other kind of node, fieldsOf
 // records an error.
 func (s *source) fieldsOf(n *yaml.Node, path string) *fields {
-	for n != nil && n.Kind == yaml.AliasNode {
-		n = n.Alias
-	}
+	n = target(n)
 	if n != nil && n.Kind != yaml.MappingNode {
 		if n.Tag != "!!null" {
 			s.fail(n, path, "must be a mapping (write NAME: VALUE lines)")
 		}
 		n = nil
 	}
-	return &fields{src: s, path: path, node: n, read: map[string]bool{}}
+	s.use(n, opened)
+	return &fields{src: s, path: path, node: n}
 }
 
-func (f *fields) field(key string) string {
-	if f.path == "" {
-		return key
-	}
-	return f.path + "." + key
-}
+func (f *fields) field(key string) string { return join(f.path, key) }
 
 // get returns the value of a key, or nil if the key is missing or null.
 func (f *fields) get(key string) *yaml.Node {
@@ -166,11 +263,8 @@ func (f *fields) get(key string) *yaml.Node {
 		if name != key && !(f.src.fold && strings.EqualFold(name, key)) {
 			continue
 		}
-		f.read[name] = true
-		value := f.node.Content[i+1]
-		for value.Kind == yaml.AliasNode {
-			value = value.Alias
-		}
+		f.src.use(f.node.Content[i], whole)
+		value := target(f.node.Content[i+1])
 		if value.Tag == "!!null" {
 			return nil
 		}
@@ -181,31 +275,24 @@ func (f *fields) get(key string) *yaml.Node {
 
 func (f *fields) has(key string) bool { return f.get(key) != nil }
 
-// ignore marks keys as read, because their fields need no conversion.
+// ignore marks keys as used, because their fields need no conversion. Unknown fields in a value that was read are reported.
 func (f *fields) ignore(keys ...string) {
 	for _, key := range keys {
-		f.get(key)
+		f.src.use(f.get(key), named)
 	}
 }
+
+// leave marks the mapping with all its fields as used, because a remark says that it is left out.
+func (f *fields) leave() { f.src.use(f.node, whole) }
 
 // at returns a Remark without text at the position of a key. If key is empty, it is the position of the mapping.
 func (f *fields) at(key string) Remark {
 	if key == "" {
 		return Remark{File: f.src.file, Line: f.src.line(f.node), Field: f.path}
 	}
-	return Remark{File: f.src.file, Line: f.src.line(f.get(key)), Field: f.field(key)}
-}
-
-func (f *fields) unread() (keys []string) {
-	if f.node == nil {
-		return nil
-	}
-	for i := 0; i+1 < len(f.node.Content); i += 2 {
-		if key := f.node.Content[i].Value; !f.read[key] {
-			keys = append(keys, key)
-		}
-	}
-	return keys
+	value := f.get(key)
+	f.src.use(value, named)
+	return Remark{File: f.src.file, Line: f.src.line(value), Field: f.field(key)}
 }
 
 func (f *fields) text(key, otherwise string) string {
@@ -282,6 +369,7 @@ func (f *fields) items(key string) []*yaml.Node {
 		f.src.fail(n, f.field(key), "must be a list (write lines that begin with -)")
 		return nil
 	}
+	f.src.use(n, opened)
 	return n.Content
 }
 
@@ -313,6 +401,7 @@ func (f *fields) strings(key string) map[string]string {
 	if of.node == nil {
 		return nil
 	}
+	of.leave()
 	all := map[string]string{}
 	for i := 0; i+1 < len(of.node.Content); i += 2 {
 		all[of.node.Content[i].Value] = of.node.Content[i+1].Value
@@ -326,6 +415,7 @@ func (f *fields) value(key string) any {
 	if n == nil {
 		return nil
 	}
+	f.src.use(n, whole)
 	var v any
 	if err := n.Decode(&v); err != nil {
 		f.src.fail(n, f.field(key), "%v", err)

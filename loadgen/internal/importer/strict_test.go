@@ -1,0 +1,191 @@
+package importer
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"golang.org/x/tools/txtar"
+
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+var (
+	blockKey    = regexp.MustCompile(`^( *(?:- )*)([A-Za-z][\w.]*: ?)`)
+	flowMap     = regexp.MustCompile(`(^|[^{$])\{([A-Za-z][\w.]*:)`)
+	scalarValue = regexp.MustCompile(`(^|[\s{,-])([A-Za-z][\w.]*): +("[^"]*"|'[^']*'|[^\s{}\[\],&*|>#'"][^{}\[\],#]*?)(\s*$|\s*[},])`)
+)
+
+// withUnknownKeys adds the unknown key zzN to each mapping of a configuration, where N counts from n. where maps each key to its
+// place.
+func withUnknownKeys(name string, data []byte, n int, where map[string]string) []byte {
+	var out []string
+	next := func(i int, line string) string {
+		n++
+		key := fmt.Sprintf("zz%dzz", n)
+		where[key] = fmt.Sprintf("%s:%d: %s", name, i+1, strings.TrimSpace(line))
+		return key
+	}
+	for i, line := range strings.Split(string(data), "\n") {
+		rest := line
+		if m := blockKey.FindStringSubmatch(line); m != nil {
+			out = append(out, m[1]+next(i, line)+": 1")
+			rest = strings.Repeat(" ", len(m[1])) + line[len(m[1]):]
+		}
+		rest = flowMap.ReplaceAllStringFunc(rest, func(m string) string {
+			at := strings.IndexByte(m, '{') + 1
+			return m[:at] + next(i, line) + ": 1, " + m[at:]
+		})
+		out = append(out, rest)
+	}
+	return []byte(strings.Join(out, "\n"))
+}
+
+// leftOut matches the parts of the configurations in testdata that a remark leaves out as a whole, or that take any key.
+var leftOut = regexp.MustCompile(strings.Join([]string{
+	`Params: \{action: gather\}$`,                                                   // of a measurement that is not supported
+	`globalQPSLoad: |name: shared`,                                                  // no phase uses the tuning set
+	`Size: |Min: |size: |count: |namespaces: |actionName: `,                         // values of templates
+	`: (- )?(phase|conditions|containerStatuses|state|terminated|exitCode|reason):`, // text of a status
+	`labelSelector: \{(component: kube-apiserver|app: etcd)`,                        // labels
+	`namespaceAnnotations: `, `net.yml:`, `indexer: `,
+	`kustomization.yaml:`, `weightFrom: `, `slow: "true"`, `phase: Succeeded`,
+}, "|"))
+
+// TestUnknownKeysAreNoticed adds an unknown key to each mapping of each configuration in testdata. A remark or the scenario
+// contains each of them.
+func TestUnknownKeysAreNoticed(t *testing.T) {
+	forEachArchive(t, func(t *testing.T, a *txtar.Archive, line string) {
+		where := map[string]string{}
+		for _, f := range a.Files {
+			if !strings.HasPrefix(f.Name, "want.") {
+				write(t, f.Name, withUnknownKeys(f.Name, f.Data, len(where), where))
+			}
+		}
+		r, err := runImport(t, line)
+		if err != nil {
+			t.Fatal(err)
+		}
+		said := fmt.Sprint(r.Remarks) + string(r.Scenario)
+		for key, place := range where {
+			if !strings.Contains(said, key) && !leftOut.MatchString(place) {
+				t.Errorf("nothing says that an unknown key was lost in %s", place)
+			}
+		}
+	})
+}
+
+// noEffect matches fields that change nothing in a run, and parts that a remark leaves out as a whole.
+var noEffect = regexp.MustCompile(strings.Join([]string{
+	`metricVersion|Identifier|\bname:`,   // names of results, and of steps and stages that become no phase
+	`burst|namespace:|preLoadImages|gc:`, // every import says so at the top of the scenario
+	`qps: 8|size: 5|number: 1$`,          // a tuning set without phases, a value that no template reads, namespaces without objects
+	`parallelismLimit: 1$`,               // all requests are in flight at once
+	// Parts that a remark leaves out as a whole.
+	`action: gather|metricName: empty|unit: s$|max_over_time\(up`, // of measurements that are not supported, or cover no phase
+	`pprofInterval: 1m|svcTimeout|qps: 5$|qps: 1$|note: x|colour|kubeVirtOp|description: (pods fail|no PromQL)|networking.k8s.io|NetworkPolicy`,
+	`expressionFrom|slow:|: 30000|tier|phase: Failed$|subresource|phase: Bound`,
+}, "|"))
+
+// TestChangedValuesAreNoticed changes each scalar of some configurations. The scenario or the remarks differ then, or the
+// import fails.
+func TestChangedValuesAreNoticed(t *testing.T) {
+	forEachArchive(t, func(t *testing.T, a *txtar.Archive, line string) {
+		if strings.Contains(t.Name(), "growth") || strings.Contains(t.Name(), "churn") {
+			return // each import takes a quarter of a second
+		}
+		before, err := runImport(t, line)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range a.Files {
+			if strings.HasPrefix(f.Name, "want.") {
+				continue
+			}
+			lines := strings.Split(string(f.Data), "\n")
+			for i, was := range lines {
+				for _, at := range scalarValue.FindAllStringSubmatchIndex(was, -1) {
+					lines[i] = was[:at[6]] + other(was[at[6]:at[7]]) + was[at[7]:]
+					write(t, f.Name, []byte(strings.Join(lines, "\n")))
+					after, err := runImport(t, line)
+					if err == nil && bytes.Equal(before.Scenario, after.Scenario) && fmt.Sprint(before.Remarks) == fmt.Sprint(after.Remarks) && !noEffect.MatchString(was[at[4]:at[7]]) {
+						t.Errorf("%s:%d: nothing differs after a change of %s", f.Name, i+1, was[at[4]:at[7]])
+					}
+				}
+				lines[i] = was
+			}
+			write(t, f.Name, f.Data)
+		}
+	})
+}
+
+// other returns a value of the same type that is not value.
+func other(value string) string {
+	switch bare := strings.Trim(value, `"'`); {
+	case bare == "true":
+		return "false"
+	case bare == "false":
+		return "true"
+	case bare != "" && bare[0] >= '0' && bare[0] <= '9':
+		return "7" + bare
+	}
+	return "zz"
+}
+
+func write(t *testing.T, name string, data []byte) {
+	t.Helper()
+	if err := os.WriteFile(name, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func forEachArchive(t *testing.T, test func(t *testing.T, a *txtar.Archive, line string)) {
+	files, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no archives: %v", err)
+	}
+	for _, file := range files {
+		a, err := txtar.ParseFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			unpack(t, a)
+			line, _, _ := strings.Cut(string(a.Comment), "\n")
+			test(t, a, line)
+		})
+	}
+}
+
+// TestMergedFields checks that a merge key gives a mapping the fields of others: its own fields win, then those of the first.
+func TestMergedFields(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write(t, "map.yml", []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: 'm{{.Iteration}}-{{.Replica}}'}\n"))
+	write(t, "config.yml", []byte(`jobs:
+- &first {name: one, jobIterations: 3, qps: 7, objects: [{objectTemplate: map.yml, replicas: 2}]}
+- <<: [{jobIterations: 4}, *first]
+  name: two
+`))
+	r, err := KubeBurner("config.yml", Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Remarks) > 0 {
+		t.Error(r.Remarks)
+	}
+	s, err := scenario.Parse("imported.yaml", r.Scenario, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var loads []string
+	for _, l := range s.Loads() {
+		loads = append(loads, fmt.Sprintf("%s %v", l.Name, l.Rate))
+	}
+	if got, want := fmt.Sprint(loads), "[one 7/s two 7/s]"; got != want {
+		t.Errorf("got %s, want %s\n%s", got, want, r.Scenario)
+	}
+}
