@@ -38,38 +38,40 @@ func TestDoc(t *testing.T) {
 const docHead = `# Alerts
 
 Prometheus rules for a production cluster or a run: load [alerts/](../../alerts) into any Prometheus
-([how](../how-to/grafana-prometheus.md)). Each alert's annotations contain its [runbook](runbooks.md) (Means, Look at, Do) and the runbook's URL. To read a runbook:
+([how](../how-to/grafana-prometheus.md)). To read an alert's [runbook](runbooks.md) and expression:
 
     loadgen alerts -o json | jq -r '.[] | select(.alert == "EtcdNoLeader") | .runbook, .expr'
 
 ## Requirements
 
-- The jobs kube-apiserver, etcd, kube-scheduler, kube-controller-manager and, during a run, loadgen. [Render](../how-to/grafana-prometheus.md#another-prometheus)
-  the rules if your jobs have other names. Alerts keep a label ` + "`cluster`" + `, except alerts on absence: an absent series has no labels.
-- Scrapes at most 30 s apart: the shortest range is 2 minutes.
+- The jobs kube-apiserver, etcd, kube-scheduler, kube-controller-manager and, during a run, loadgen. If your jobs have other names,
+  [render](../how-to/grafana-prometheus.md#another-prometheus) the rules. Alerts keep the label ` + "`cluster`" + `, except alerts on absent series, which have no labels.
+- A scrape interval of at most 30 s, because the shortest range is 2 minutes.
 - The [metrics](#metrics) below. MetricsMissing fires if a component answers without them.
 
 ## The alerts
 
-Each alert is listed with its severity, its [incident](../incidents/README.md) (I1 to I11) and the smallest fault that fires it. ` + "`loadgen alerts`" + `
-prints the [proof](../../loadgen/lab/records/proofs.md) of each.
+[Runbooks](runbooks.md) describes each alert. ` + "`loadgen alerts`" + ` lists the alerts with the run that [proves](../../loadgen/lab/records/proofs.md) each.
 
-An alert stays active after the fault has ended, because the range of its expression still contains the fault. The time of ` + "`for`" + ` starts only when
-the range contains enough of the fault. For example, if a disk is slow for 18 s, EtcdWALFsyncSlow fires 72 s after the fault begins, for a
+The time of an alert's ` + "`for`" + ` starts when the range of its expression contains enough of the fault. The alert stays active after the fault, while the range
+still contains enough of it. For example, if a disk is slow for 18 s, EtcdWALFsyncSlow fires 72 s after the fault begins, for a
 minute. Gates on alerts say how far back the rule looked ([alert gates](objectives.md#alert-gates)).
+
+| component | critical | warning |
+|---|---|---|
 `
 
 const docRules = `
 ## Design and tests
 
-- **Thresholds lie on bucket boundaries.** A rule counts that "over 10% of fsyncs took over 8 ms". A p99 would be interpolated.
-- **A missing series disables no rule.** No rule adds or compares with a series that may not exist. A rule also fires on a counter that
-  appears only with its first event. Descriptors are compared with the limit of the last hour, because a process without a free descriptor
+- **Thresholds lie on bucket boundaries.** A rule such as "over 10% of the fsyncs took over 8 ms" is exact; a p99 would be interpolated.
+- **A missing series disables no rule.** No rule adds or compares with a series that may not exist. Rules also count the first event of a counter that
+  appears with this event. Descriptors are compared with the limit of the last hour, because a process without a free descriptor
   cannot read its limit.
-- **Tests.** [alerts/tests](../../alerts/tests) has for each alert a case that fires and a case that does not: ` + "`go test ./alerts`" + `, or
+- **Tests.** [alerts/tests](../../alerts/tests) has two cases for each alert, one that fires and one that does not: ` + "`go test ./alerts`" + ` or
   ` + "`promtool test rules alerts/tests/*.yaml`" + `. [pint](https://github.com/cloudflare/pint) reports no problems. Metrics, labels and bucket boundaries are
   compared with the components' source.
-- **Cost.** All rules every 15 s over a recorded hour of 5,000 nodes: 6.3 s of CPU, 0.2% of a core.
+- **Cost.** Evaluating all rules every 15 s over a recorded hour of 5,000 nodes took 6.3 s of CPU, 0.2% of a core.
 `
 
 const (
@@ -91,14 +93,12 @@ func page(t *testing.T) []byte {
 		byComponent[component] = append(byComponent[component], a)
 	}
 	for _, component := range components {
-		fmt.Fprintf(&b, "\n### Component %s\n\n", component)
+		bySeverity := map[string][]string{}
 		for _, a := range byComponent[component] {
-			about := a.Labels["severity"]
-			if a.Incident != "" {
-				about += ", " + a.Incident
-			}
-			fmt.Fprintf(&b, "- **%s** (%s): %s\n", a.Alert, about, a.Smallest)
+			severity := a.Labels["severity"]
+			bySeverity[severity] = append(bySeverity[severity], fmt.Sprintf("[%s](runbooks.md#%s)", a.Alert, strings.ToLower(a.Alert)))
 		}
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", component, strings.Join(bySeverity["critical"], ", "), strings.Join(bySeverity["warning"], ", "))
 	}
 	b.WriteString(docRules)
 	b.WriteString("\n## Recording rules\n\nDashboards also use these series.\n\n")

@@ -50,7 +50,7 @@ func TestMixinsPage(t *testing.T) {
 			}
 		}
 	}
-	sum := fmt.Sprintf("Of these %d faults, upstream's alerts detect %d, detect %d only if they are bigger or last longer, and miss %d.", lines, judged["seen"], judged["later"], judged["missed"])
+	sum := fmt.Sprintf("Upstream's alerts see %d of these %d faults, see %d later, and miss %d.", judged["seen"], lines, judged["later"], judged["missed"])
 	if !strings.Contains(string(text), sum) || judged["seen"]+judged["later"]+judged["missed"] != lines {
 		t.Errorf("it does not say: %s", sum)
 	}

@@ -48,8 +48,11 @@ func TestRunbookURL(t *testing.T) {
 
 const runbooksHead = `# Runbooks
 
-What each alert means, where to look and what to do. [Alerts](alerts.md) lists the smallest fault that fires each. The annotation ` + "`runbook`" + ` of an
-alert holds the same text. Its ` + "`runbook_url`" + ` leads to this page; ` + "`loadgen alerts render --runbook-base URL`" + ` makes it lead to your copy.
+For each [alert](alerts.md): the smallest fault that fires it, what it means, where to look and what to do. "12 s if every fsync is slow; fires after 72 s"
+means: if every fsync is slow, a fault of 12 s is enough, and the alert fires 72 s after the fault begins.
+
+The alert's annotation ` + "`runbook`" + ` contains *Means*, *Look at* and *Do*. The annotation ` + "`runbook_url`" + ` leads to this page, or with
+` + "`loadgen alerts render --runbook-base URL`" + ` to your copy.
 `
 
 func runbooksPage(t *testing.T) []byte {
@@ -57,16 +60,15 @@ func runbooksPage(t *testing.T) []byte {
 	var b bytes.Buffer
 	b.WriteString(runbooksHead)
 	for _, a := range mustRules(t) {
-		fmt.Fprintf(&b, "\n## %s\n\nSeverity %s, component %s.", a.Alert, a.Labels["severity"], a.Labels["component"])
+		fmt.Fprintf(&b, "\n## %s\n\nSeverity %s. [Rule](../../alerts/%s)", a.Alert, a.Labels["severity"], a.File)
 		if page := incidentOf(a); page != "" {
-			fmt.Fprintf(&b, " [Incident](../incidents/%s.md).", page)
+			fmt.Fprintf(&b, ", [incident](../incidents/%s.md)", page)
 		}
-		b.WriteString("\n\n")
+		fmt.Fprintf(&b, "\n\n- **Smallest fault**: %s\n", a.Smallest)
 		for line := range strings.Lines(a.Annotations["runbook"]) {
 			step, text, _ := strings.Cut(strings.TrimSpace(line), ": ")
 			fmt.Fprintf(&b, "- **%s**: %s\n", step, text)
 		}
-		fmt.Fprintf(&b, "\n```promql\n%s\n```\n", strings.TrimSpace(a.Expr))
 	}
 	return b.Bytes()
 }

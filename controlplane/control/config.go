@@ -9,12 +9,13 @@ import (
 	"time"
 )
 
-// Config configures a bundled control plane. It is the field `controlPlane` of a scenario. The zero value configures one
-// process each of etcd, kube-apiserver, kube-scheduler and kube-controller-manager, with upstream's defaults.
+// Config configures a bundled control plane (field `controlPlane` of a scenario). By default it has one process each of
+// etcd, kube-apiserver, kube-scheduler and kube-controller-manager, with upstream's defaults.
 type Config struct {
-	// Version: Kubernetes version, "1.37" (the default), "1.36" or "1.35", with the etcd version for it: docs/reference/versions.md
+	// Version: Kubernetes version, "1.37" (the default), "1.36" or "1.35"; it also selects the etcd version
+	// (docs/reference/versions.md)
 	Version string `yaml:"version,omitempty" json:"version,omitempty"`
-	// Versions: versions of components that differ from version, by kind or name: {kube-controller-manager: "1.36",
+	// Versions: versions of components that differ from `version`, by kind or name: {kube-controller-manager: "1.36",
 	// kube-apiserver-1: "1.36"}
 	Versions map[string]string `yaml:"versions,omitempty" json:"versions,omitempty"`
 	// EmulatedVersion: version that API servers, scheduler and controller manager emulate, such as "1.36"
@@ -27,11 +28,11 @@ type Config struct {
 	MetricsServer     MetricsServer     `yaml:"metricsServer,omitempty" json:"metricsServer,omitempty"`         // metrics-server
 	// CloudControllerManager: cloud-controller-manager and its simulated cloud (docs/reference/cloud.md)
 	CloudControllerManager CloudControllerManager `yaml:"cloudControllerManager,omitempty" json:"cloudControllerManager,omitzero"`
-	// FeatureGates: whether a gate is on in every component that has the gate; a component's own flags take precedence
+	// FeatureGates: feature gates to turn on or off in every component that has them; a component's own flags take
+	// precedence
 	FeatureGates map[string]bool `yaml:"featureGates,omitempty" json:"featureGates,omitempty"`
-	// NetworkFaults: "on" (links between etcd members and to API servers go through
-	// proxies, so that faults can delay and cut them, at a cost of 100 microseconds per exchange) or
-	// "off"; default: on with several etcd members
+	// NetworkFaults: "on" (connections between etcd members and to API servers pass through proxies, so that faults can
+	// delay or cut them; each exchange takes 100 microseconds longer) or "off"; default: on with several etcd members
 	NetworkFaults string `yaml:"networkFaults,omitempty" json:"networkFaults,omitempty"`
 }
 
@@ -41,9 +42,8 @@ type Flags map[string]string
 
 // Etcd configures the etcd members.
 type Etcd struct {
-	// Members: 1 (the default), 3, 5 or 7; an even number is accepted with a warning.
-	Members int `yaml:"members,omitempty" json:"members,omitempty" zero:"1"`
-	// Topology: whether the fault diskContention writes to etcd's disk ("stacked", the default) or to another file system
+	Members int `yaml:"members,omitempty" json:"members,omitempty" zero:"1"` // 1 (the default), 3, 5 or 7; even numbers cause a warning
+	// Topology: disk of the fault diskContention: etcd's disk ("stacked", the default) or another file system
 	// ("external")
 	Topology string `yaml:"topology,omitempty" json:"topology,omitempty"`
 	Flags    Flags  `yaml:"flags,omitempty" json:"flags,omitempty"` // command-line flags, by name without dashes
@@ -51,33 +51,30 @@ type Etcd struct {
 
 // APIServer configures kube-apiserver.
 type APIServer struct {
-	// Replicas: number of API servers, behind a TCP load balancer that checks /readyz of each;
-	// default 1, without a load balancer.
+	// Replicas: number of API servers, default 1; several run behind a TCP load balancer that checks /readyz
 	Replicas int `yaml:"replicas,omitempty" json:"replicas,omitempty" zero:"1"`
-	// Descriptors: limit of open files per API server; default: the machine's limit.
+	// Descriptors: limit of open files per API server; default: the machine's limit
 	Descriptors int `yaml:"descriptors,omitempty" json:"descriptors,omitempty"`
-	// CPUs: processors that each API server may use at once (GOMAXPROCS); default: all processors of the machine. With fewer
-	// processors, a flood of requests saturates the API server before it saturates the whole machine
+	// CPUs: maximum number of processors of each API server (GOMAXPROCS); default: all
 	CPUs int `yaml:"cpus,omitempty" json:"cpus,omitempty" zero:"the machine's limit; leave it out to use the default"`
-	// Audit: "off" (the default) or "metadata" (one line per request of the load):
-	// docs/reference/breakdown.md
+	// Audit: "off" (the default) or "metadata" (one log line per request of the load): docs/reference/breakdown.md
 	Audit string `yaml:"audit,omitempty" json:"audit,omitempty"`
-	// Authentication: how the load authenticates: "certificate" (the default), "serviceAccount" (a bound token),
+	// Authentication: credentials of the load: "certificate" (the default), "serviceAccount" (a bound token),
 	// "bootstrapToken" (a Secret in kube-system), "oidc" (a token from oidc-issuer) or "webhook" (a token that
 	// token-webhook reviews): docs/reference/services.md
 	Authentication string `yaml:"authentication,omitempty" json:"authentication,omitempty"`
-	// Authorization: "rbac" (the default), "webhook" (authorization-webhook is called before RBAC; while it fails, RBAC
-	// decides alone), "webhook-deny" (while it fails, only the plane's own components are authorized) or "abac" (a policy
-	// file is checked before RBAC; it allows the load everything)
+	// Authorization: "rbac" (the default), "webhook" (API servers ask authorization-webhook before RBAC; if it fails,
+	// RBAC decides), "webhook-deny" (if authorization-webhook fails, only the plane's components are authorized) or
+	// "abac" (API servers check a policy file before RBAC, which allows the load everything)
 	Authorization string `yaml:"authorization,omitempty" json:"authorization,omitempty"`
-	// Encryption: encryption of Secrets in etcd: "off" (the default), "secretbox", "aesgcm" or
-	// "aescbc", with a key in the plane's directory, or "kms", by kms-plugin
+	// Encryption: encryption of Secrets in etcd: "off" (the default); "secretbox", "aesgcm" or "aescbc" with a key in
+	// the plane's directory; or "kms" with kms-plugin
 	Encryption string `yaml:"encryption,omitempty" json:"encryption,omitempty"`
-	// AuditWebhook: "off" (the default), "batch" (the load's audit events are sent to audit-webhook
-	// later, in batches) or "blocking" (each is sent before its request is answered)
+	// AuditWebhook: "off" (the default), "batch" (API servers send the load's audit events to audit-webhook in batches)
+	// or "blocking" (API servers send each audit event before they answer its request)
 	AuditWebhook string `yaml:"auditWebhook,omitempty" json:"auditWebhook,omitempty"`
-	// ConversionWebhook: "off" (the default) or "on": conversion-webhook converts custom resources
-	// whose definition has strategy: Webhook and does not name another webhook
+	// ConversionWebhook: "off" (the default) or "on": conversion-webhook converts custom resources whose definition has
+	// strategy: Webhook and names no other webhook
 	ConversionWebhook string `yaml:"conversionWebhook,omitempty" json:"conversionWebhook,omitempty"`
 	Flags             Flags  `yaml:"flags,omitempty" json:"flags,omitempty"` // command-line flags, by name without dashes
 }
@@ -101,24 +98,23 @@ type Scheduler struct {
 	Burst int `yaml:"burst,omitempty" json:"burst,omitempty" zero:"upstream's 100; leave it out to use the default"`
 	// PercentageOfNodesToScore: 0 to 100; 0 (the default) is adaptive.
 	PercentageOfNodesToScore int `yaml:"percentageOfNodesToScore,omitempty" json:"percentageOfNodesToScore,omitempty"`
-	// Extender: "off" (the default), "ignorable" or "required": the scheduler calls scheduler-extender
-	// for each pod; while it fails, pods are placed without it (ignorable) or not at all (required)
+	// Extender: "off" (the default), "ignorable" or "required": the scheduler calls scheduler-extender for each pod; if
+	// the extender fails, the scheduler places pods without it (ignorable) or not at all (required)
 	Extender string `yaml:"extender,omitempty" json:"extender,omitempty"`
 	// Config: a KubeSchedulerConfiguration; the fields above take precedence
 	Config map[string]any `yaml:"config,omitempty" json:"config,omitempty"`
 	Flags  Flags          `yaml:"flags,omitempty" json:"flags,omitempty"` // command-line flags, by name without dashes
 }
 
-// MetricsServer configures metrics-server, which collects measurements from kubelets and serves metrics.k8s.io through
-// the API servers.
+// MetricsServer configures metrics-server, which collects CPU and memory usage from kubelets and serves metrics.k8s.io.
 type MetricsServer struct {
-	Replicas int   `yaml:"replicas,omitempty" json:"replicas,omitempty"` // 0 (the default: no metrics-server) or 1
+	Replicas int   `yaml:"replicas,omitempty" json:"replicas,omitempty"` // 0 (the default) or 1
 	Flags    Flags `yaml:"flags,omitempty" json:"flags,omitempty"`       // command-line flags, by name without dashes
 }
 
-// CloudControllerManager configures cloud-controller-manager and the simulated cloud that it uses.
+// CloudControllerManager configures cloud-controller-manager and its simulated cloud.
 type CloudControllerManager struct {
-	Replicas int `yaml:"replicas,omitempty" json:"replicas,omitempty"` // number of processes (one leads); default 0: no cloud
+	Replicas int `yaml:"replicas,omitempty" json:"replicas,omitempty"` // number of processes, one of them leads; default: no cloud
 	// QPS: --kube-api-qps of each controller's client, default 20; -1 means unlimited.
 	QPS float64 `yaml:"qps,omitempty" json:"qps,omitempty" zero:"upstream's 20; leave it out to use the default, or write -1 for no limit"`
 	// Burst: --kube-api-burst, default 30.
@@ -127,19 +123,16 @@ type CloudControllerManager struct {
 	Cloud Cloud `yaml:"cloud,omitempty" json:"cloud,omitzero"`  // cloud-api, the API of the cloud
 }
 
-// Cloud configures a simulated cloud. With the zero value, the cloud answers without delay and refuses nothing.
+// Cloud configures the simulated cloud. By default it answers without delay and refuses nothing.
 type Cloud struct {
-	Delay  Duration `yaml:"delay,omitempty" json:"delay,omitempty"`   // delay of each answer, default 0s
-	Jitter Duration `yaml:"jitter,omitempty" json:"jitter,omitempty"` // maximum random change of the delay, up or down, with a uniform distribution
-	// Throttle: requests per second that are accepted, with bursts of the same size; further requests get
-	// status 429. Default unlimited.
-	Throttle float64 `yaml:"throttle,omitempty" json:"throttle,omitempty" zero:"no limit; leave it out to use the default"`
-	// LoadBalancers: maximum number of load balancers, default unlimited
-	LoadBalancers int `yaml:"loadBalancers,omitempty" json:"loadBalancers,omitempty" zero:"no quota; leave it out to use the default"`
-	// LoadBalancerTime: time until a load balancer gets its address, default 0s
-	LoadBalancerTime Duration `yaml:"loadBalancerTime,omitempty" json:"loadBalancerTime,omitempty"`
-	// Routes: maximum number of routes, default unlimited
-	Routes int `yaml:"routes,omitempty" json:"routes,omitempty" zero:"no quota; leave it out to use the default"`
+	Delay  Duration `yaml:"delay,omitempty" json:"delay,omitempty"`   // delay of each answer
+	Jitter Duration `yaml:"jitter,omitempty" json:"jitter,omitempty"` // maximum random deviation from `delay`
+	// Throttle: maximum requests per second, with bursts of the same size; further requests get status 429; default
+	// unlimited
+	Throttle         float64  `yaml:"throttle,omitempty" json:"throttle,omitempty" zero:"no limit; leave it out to use the default"`
+	LoadBalancers    int      `yaml:"loadBalancers,omitempty" json:"loadBalancers,omitempty" zero:"no quota; leave it out to use the default"` // maximum number of load balancers, default unlimited
+	LoadBalancerTime Duration `yaml:"loadBalancerTime,omitempty" json:"loadBalancerTime,omitempty"`                                            // time until a load balancer gets its address
+	Routes           int      `yaml:"routes,omitempty" json:"routes,omitempty" zero:"no quota; leave it out to use the default"`               // maximum number of routes, default unlimited
 }
 
 // Duration is a length of time, written as "50ms" or "30s".

@@ -32,73 +32,71 @@ type AB struct {
 	Scenario string    `json:"scenario"`
 	Started  time.Time `json:"started"`
 	Ended    time.Time `json:"ended,omitzero"` // absent: the comparison did not finish
-	Seed     int64     `json:"seed"`           // seed for the order of A and B in the pairs
-	Host     Host      `json:"host,omitzero"`  // the machine that ran the pairs
+	Seed     int64     `json:"seed"`           // for the order of A and B
+	Host     Host      `json:"host,omitzero"`  // machine that ran the pairs
 	A        Side      `json:"a"`
 	B        Side      `json:"b"`
 	Plan     Plan      `json:"plan"`
 	// Answer: "regressed", "could not tell", "improved" or "not regressed" ([rules](comparing.md#answers)); "could not
-	// tell" also if there are no gated figures or no pairs
+	// tell" also without gated figures or without pairs
 	Answer   Answer     `json:"answer"`
 	ExitCode int        `json:"exitCode"` // 0 not regressed or improved, 1 regressed, 3 could not tell, 4 the environment failed
-	Reasons  []string   `json:"reasons"`  // reasons for the exit code, and how many runs did not pass
+	Reasons  []string   `json:"reasons"`  // for the exit code, and how many runs did not pass
 	Notes    []string   `json:"notes,omitempty"`
 	Sets     *Sets      `json:"sets,omitempty"` // only if recorded runs are compared without pairs
-	Pairs    []Pair     `json:"pairs"`          // in order, including pairs thrown away
-	Thrown   int        `json:"thrown"`         // pairs thrown away
-	Figures  []ABFigure `json:"figures"`        // gated figures (those that decide the answer) first
+	Pairs    []Pair     `json:"pairs"`          // in order, including discarded pairs
+	Thrown   int        `json:"thrown"`         // number of discarded pairs
+	Figures  []ABFigure `json:"figures"`        // first the gated figures, which decide the answer
 }
 
 // Sets holds recorded runs of A and of B that are compared without pairs.
 type Sets struct {
-	Differences []Difference `json:"differences"` // facts that differ: configuration of the planes, versions, hosts and seeds
+	// Differences: in the configuration of the planes, versions, hosts and seeds
+	Differences []Difference `json:"differences"`
 	A           []Member     `json:"a"`
 	B           []Member     `json:"b"`
 }
 
-// Difference is a fact, such as a version, that differs between the runs of A and of B.
+// Difference is a fact that differs between the runs of A and of B.
 type Difference struct {
-	Name string `json:"name"` // name of the fact
+	Name string `json:"name"` // such as a version
 	A    string `json:"a"`
 	B    string `json:"b"`
 }
 
-// Side is A or B: the same scenario with a different control plane or different settings.
+// Side is one of the two compared configurations, A or B.
 type Side struct {
-	Spec    []string `json:"spec"`              // as given on the command line; empty: the unchanged scenario
-	Set     []string `json:"set,omitempty"`     // fields of the scenario, as path=value
-	Variant string   `json:"variant,omitempty"` // variant of the scenario
-	// ControlPlane: path of the controlplane binary; absent: the same binary as for a single run
+	Spec    []string `json:"spec"`          // as given on the command line; empty: the unchanged scenario
+	Set     []string `json:"set,omitempty"` // changed fields of the scenario, as path=value
+	Variant string   `json:"variant,omitempty"`
+	// ControlPlane: path of the controlplane binary; absent: the same as for a single run
 	ControlPlane string   `json:"controlPlane,omitempty"`
-	Revision     string   `json:"revision,omitempty"` // the commit that the binary was built from
-	Versions     Versions `json:"versions,omitzero"`  // versions in the side's first run
+	Revision     string   `json:"revision,omitempty"` // commit that the binary was built from
+	Versions     Versions `json:"versions,omitzero"`  // versions in the first run of this configuration
 	Baseline     string   `json:"baseline,omitempty"` // directory of A's runs, if they were recorded earlier
-	// Digest: SHA-256 of this side's scenario, with its settings
-	Digest string `json:"digest,omitempty"`
+	Digest       string   `json:"digest,omitempty"`   // SHA-256 of the scenario with this configuration
 	// Build: SHA-256 of the controlplane binary
 	Build string `json:"build,omitempty"`
 }
 
 // Plan holds the parameters by which pairs are judged ([method](comparing.md#answers)).
 type Plan struct {
-	Looks []Look `json:"looks"` // in ascending order of pairs
-	// Change: the smallest mean change that counts as a change; 0.05 is 5%
-	Change float64 `json:"change"`
+	Looks  []Look  `json:"looks"`  // in ascending order of pairs
+	Change float64 `json:"change"` // smallest mean change that counts as a change; 0.05 is 5%
 	// Margin: a figure has not regressed if the upper bound of its change is below this
 	Margin     float64 `json:"margin"`
 	Confidence float64 `json:"confidence"` // one-sided confidence of the bounds
-	// Figures: the maximum number of figures that each get the whole alpha. More figures share alpha by Holm's method
-	Figures int     `json:"figures"`
-	Spread  float64 `json:"spread"` // figures whose spread between identical runs is above this do not decide the answer
-	// Throw: a pair that exceeds one of these bounds is thrown away
-	Throw Throw `json:"throw"`
+	// Figures: maximum number of figures that each get the whole alpha; more figures share alpha by Holm's method
+	Figures int `json:"figures"`
+	// Spread: maximum spread, between equal control planes, of a figure that decides the answer
+	Spread float64 `json:"spread"`
+	Throw  Throw   `json:"throw"`
 }
 
-// Look is an interim analysis: after this number of pairs, the comparison ends if the answer is clear.
+// Look is an interim test: after this number of pairs, the comparison ends if the answer is clear.
 type Look struct {
-	Pairs int `json:"pairs"`
-	// Alpha: the rate of false alarms at this look, for one figure
-	Alpha float64 `json:"alpha"`
+	Pairs int     `json:"pairs"`
+	Alpha float64 `json:"alpha"` // rate of false alarms at this test, for one figure
 }
 
 // Most returns the number of pairs after which the comparison ends at the latest.
@@ -109,19 +107,20 @@ func (p Plan) Most() int {
 	return p.Looks[len(p.Looks)-1].Pairs
 }
 
-// Throw holds bounds for other work on the machine during a run, as fractions of the machine's processor time. A pair that
-// exceeds one of them is thrown away.
+// Throw holds bounds for other work on the machine during a run, as fractions of processor time. A pair that exceeds a
+// bound is discarded.
 type Throw struct {
-	Steal float64 `json:"steal"` // fraction that the hypervisor took
-	Other float64 `json:"other"` // fraction that processes outside the run used
-	IO    float64 `json:"io"`    // fraction of the run's time in which some process waited for a disk (PSI)
+	Steal float64 `json:"steal"` // taken by the hypervisor
+	Other float64 `json:"other"` // used by processes outside the run
+	// IO: fraction of the run's time in which some process waited for a disk (PSI)
+	IO float64 `json:"io"`
 }
 
 // Pair is one run of A and one of B, back to back.
 type Pair struct {
 	Number int    `json:"number"`           // 0: the warm-up, which does not count
 	Order  string `json:"order"`            // "AB" or "BA"; "B" if A is a baseline
-	Thrown string `json:"thrown,omitempty"` // why the pair was thrown away; absent: the pair counts
+	Thrown string `json:"thrown,omitempty"` // why the pair was discarded; absent: the pair counts
 	A      Member `json:"a"`
 	B      Member `json:"b"`
 }
@@ -130,7 +129,7 @@ type Pair struct {
 type Member struct {
 	Dir     string             `json:"dir"`              // relative to the comparison's directory
 	Verdict Verdict            `json:"verdict"`          // verdict of the run
-	Values  map[string]float64 `json:"values,omitempty"` // figures by name, without figures that have no data
+	Values  map[string]float64 `json:"values,omitempty"` // figures with data, by name
 	// AtLeast: figures whose value is a lower bound, as in [Gate](#gate)
 	AtLeast  []string `json:"atLeast,omitempty"`
 	Unfit    []string `json:"unfit,omitempty"`   // bounds that the generator exceeded
@@ -153,28 +152,28 @@ const (
 	WeightedMean Statistic = "mean with weights 1/A"
 )
 
-// ABFigure is the result for one figure over all pairs. Changes are fractions of A's value; a positive change is worse.
+// ABFigure is the result for one figure (compared metric) over all pairs. Changes are fractions of A's value; a
+// positive change is worse.
 type ABFigure struct {
 	Name   string `json:"name"` // name of the figure
 	Unit   string `json:"unit"`
 	Better string `json:"better"` // "lower" or "higher"
-	Gated  bool   `json:"gated"`  // true: the figure decides the answer; false: it is only advice
-	// Calibrated: the figure's spread between planes with the same configuration, from the scenario
+	Gated  bool   `json:"gated"`  // the figure decides the answer; false: it only informs
+	// Calibrated: the figure's spread between equal control planes, from the scenario
 	Calibrated *float64 `json:"calibrated,omitempty"`
 	Advice     string   `json:"advice,omitempty"` // why the figure is not gated
 	Answer     Answer   `json:"answer"`           // "regressed", "not regressed", "improved" or "could not tell"
 	Detail     string   `json:"detail,omitempty"` // why the answer is "could not tell"
-	Pairs      int      `json:"pairs"`            // pairs that the answer is based on
-	// Statistic: how a and b are computed from the pairs: "geometric mean", "mean" or "mean with weights 1/A"; change
-	// is from a to b. Absent in files of older versions: there a and b are medians, and change is not the change
-	// between them
+	Pairs      int      `json:"pairs"`            // number of pairs on which the answer is based
+	// Statistic: how a and b are computed from the pairs: "geometric mean", "mean" or "mean with weights 1/A". Absent
+	// in older files: there a and b are medians, and change is not the change between them
 	Statistic Statistic `json:"statistic,omitempty"`
 	A         *float64  `json:"a"`
 	B         *float64  `json:"b"`
 	MedianA   *float64  `json:"medianA,omitempty"`
 	MedianB   *float64  `json:"medianB,omitempty"`
 	Change    *float64  `json:"change"`   // B/A - 1, or A/B - 1 for a figure that is better when higher
-	Low       *float64  `json:"low"`      // lower bound of change, at the plan's confidence
+	Low       *float64  `json:"low"`      // lower bound of change, with the plan's confidence
 	High      *float64  `json:"high"`     // upper bound of change
 	Spread    *float64  `json:"spread"`   // standard deviation of ln(B/A), or of the differences divided by A
 	T         *float64  `json:"t"`        // t statistic of the changes

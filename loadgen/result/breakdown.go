@@ -12,9 +12,9 @@ type Breakdown struct {
 	Resource   string  `json:"resource"`
 	Variant    string  `json:"variant,omitempty"` // distinguishes operations with the same verb and resource, such as "rv=0"
 	Tenant     string  `json:"tenant,omitempty"`
-	Count      int64   `json:"count"`             // requests sent; all means are over these requests
+	Count      int64   `json:"count"`             // requests sent, on which all means are based
 	ClientMean float64 `json:"clientMeanSeconds"` // mean latency: the sum of parts and unexplainedSeconds
-	ClientP99  float64 `json:"clientP99Seconds"`  // p99 of the latency; the breakdown does not split it
+	ClientP99  float64 `json:"clientP99Seconds"`  // p99 of the latency; not split
 	// ServerMean: mean time in the API server, from receipt of the request to the end of the answer
 	ServerMean *float64 `json:"serverMeanSeconds,omitempty"`
 	ServerP99  *float64 `json:"serverP99Seconds,omitempty"` // p99 of the time in the API server; only from the audit log
@@ -47,10 +47,10 @@ type BreakdownPart struct {
 	// Name: "lag", "connect", "wire", "filters", "fairness", "admission", "admissionOrFairness", "etcd" or "cache"
 	Name    string  `json:"name"`
 	Seconds float64 `json:"meanSeconds"` // lower bound of the mean time in the part; never negative
-	// Most: upper bound of the mean time in the part, if it is above meanSeconds. The difference is in unexplainedSeconds
+	// Most: upper bound of the mean time in the part, if above meanSeconds; the difference is in unexplainedSeconds
 	Most *float64 `json:"mostSeconds,omitempty"`
-	// Of: the requests of the mean: "our requests" (the run's), or the requests of all clients with the same "verb and
-	// resource", "resource" or "operation", or to the same "server"
+	// Of: requests in the mean: "our requests" (the run's), or all clients' requests with the same "verb and resource",
+	// "resource" or "operation", or to the same "server"
 	Of     string `json:"of"`
 	Source string `json:"source"` // metric and formula
 	Note   string `json:"note,omitempty"`
@@ -58,7 +58,7 @@ type BreakdownPart struct {
 
 // SlowRequests summarizes requests over 500 ms, which the API server annotates in its audit log.
 type SlowRequests struct {
-	Count  int64              `json:"count"`
+	Count  int64              `json:"count"`                      // number of requests
 	Mean   float64            `json:"meanSeconds"`                // mean time in the API server
 	Layers map[string]float64 `json:"layerMeanSeconds,omitempty"` // mean time by annotation apiserver.latency.k8s.io/NAME. Layers overlap
 }

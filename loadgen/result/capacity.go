@@ -20,18 +20,18 @@ const CapacitySchema = "stormglass.capacity/v1"
 type Capacity struct {
 	Schema    string    `json:"schema"` // stormglass.capacity/v1
 	Scenario  string    `json:"scenario"`
-	Field     string    `json:"field"` // the scenario's field that the search varies
+	Field     string    `json:"field"` // field of the scenario that the search varies
 	Unit      string    `json:"unit"`  // "per second" or "count"
-	From      float64   `json:"from"`  // lowest load of the search
-	To        float64   `json:"to"`    // highest load of the search
+	From      float64   `json:"from"`  // lowest load
+	To        float64   `json:"to"`    // highest load
 	Width     float64   `json:"width"` // relative width of the interval at which the search ends; 0.15 is 15%
 	Started   time.Time `json:"started"`
 	Ended     time.Time `json:"ended,omitzero"` // absent: the search did not finish
 	Overrides []string  `json:"overrides,omitempty"`
-	// AbortOn: values of `--abort-on`, and a digest of the file of `--abort-rules`. A trial that such a condition ends is
-	// bad
+	// AbortOn: values of `--abort-on`, and a digest of the file of `--abort-rules`; a trial that such a condition ends
+	// is bad
 	AbortOn  []string `json:"abortOn,omitempty"`
-	InTurns  bool     `json:"inTurns,omitempty"` // trials alternated with the trials of another search
+	InTurns  bool     `json:"inTurns,omitempty"` // trials alternated with trials of another search
 	Versions Versions `json:"versions,omitzero"` // versions of the first trial
 	Host     Host     `json:"host,omitzero"`
 	// Answer: "found", "above the range", "below the range", "the generator ended first", "trials could not be judged",
@@ -40,28 +40,27 @@ type Capacity struct {
 	ExitCode  int        `json:"exitCode"`  // 0 found, 4 the environment failed, 3 otherwise
 	Low       *float64   `json:"low"`       // lower end of the 90% interval of the capacity
 	Median    *float64   `json:"median"`    // median of the capacity
-	High      *float64   `json:"high"`      // upper end of the 90% interval of the capacity
-	Held      *float64   `json:"held"`      // the highest load of a good trial
+	High      *float64   `json:"high"`      // upper end of this interval
+	Held      *float64   `json:"held"`      // highest load of a good trial
 	Confirmed *Confirmed `json:"confirmed"` // null: none yet
-	// GaveWay: the gates and other reasons for bad trials, sorted by their lowest load, then by their number of trials
+	// GaveWay: gates and other reasons for bad trials, sorted by lowest load, then by number of trials
 	GaveWay []GaveWay `json:"gaveWay"`
-	// Bottleneck: the resource that limited the most bad trials; null: no resource was near its limit
+	// Bottleneck: resource that limited the most bad trials; null: no resource was near its limit
 	Bottleneck *Bottleneck `json:"bottleneck"`
 	Notes      []string    `json:"notes,omitempty"`
 	Trials     []Trial     `json:"trials"` // in order
-	// Digest: digest of the scenario without its control plane, faults, seed and range. Searches with the same digest are
+	// Digest: digest of the scenario without control plane, faults, seed and range; searches with the same digest are
 	// comparable
-	Digest string `json:"digest,omitempty"`
-	// PlaneDigest: digest of the control plane, its faults, the seed and the name of the variant
-	PlaneDigest string `json:"planeDigest,omitempty"`
+	Digest      string `json:"digest,omitempty"`
+	PlaneDigest string `json:"planeDigest,omitempty"` // digest of the control plane, faults, seed and variant
 	// Build: SHA-256 of the controlplane binary
 	Build string `json:"build,omitempty"`
-	// EndedAt: loads at which a trial did not begin or finish: the control plane exited by itself, a load's objects were not
-	// created, or the first phase did not begin. If that happens again at the same load, the trial is bad
+	// EndedAt: loads at which a trial did not begin or finish because the control plane exited, a load's objects were
+	// not created, or the first phase did not begin. If this happens again at the same load, the trial is bad
 	EndedAt []float64 `json:"endedAt,omitempty"`
 }
 
-// GaveWay is a reason for bad trials, such as a gate that failed, and the number of these trials.
+// GaveWay is a reason for bad trials, such as a failed gate, and the number of these trials.
 type GaveWay struct {
 	Gate   string `json:"gate"`
 	Trials int    `json:"trials"`
@@ -75,7 +74,7 @@ type Use struct {
 	Share     float64 `json:"share"`               // 1: fully used
 }
 
-// Confirmed is the load that the search tried again at its end, and how many of these trials passed all gates.
+// Confirmed is the load that the search repeated at its end, with the number of these trials and of the good ones.
 type Confirmed struct {
 	Load   float64 `json:"load"`
 	Good   int     `json:"good"`
@@ -91,17 +90,16 @@ type Bottleneck struct {
 
 // Trial is one run of a search, at one load.
 type Trial struct {
-	Number  int     `json:"number"` // counts from 1
-	Dir     string  `json:"dir"`    // run directory, in the search's directory
-	Load    float64 `json:"load"`
-	Outcome string  `json:"outcome"`       // "good", "bad", "invalid" (the generator was the limit) or "no data"
-	Why     string  `json:"why,omitempty"` // explains outcome
-	// Machine: why the machine was busy during the trial, by phase; absent: the machine was not busy
-	Machine []string `json:"machine,omitempty"`
+	Number  int      `json:"number"` // from 1
+	Dir     string   `json:"dir"`    // run directory, in the search's directory
+	Load    float64  `json:"load"`
+	Outcome string   `json:"outcome"`           // "good", "bad", "invalid" (the generator was the limit) or "no data"
+	Why     string   `json:"why,omitempty"`     // explains outcome
+	Machine []string `json:"machine,omitempty"` // why the machine was busy during the trial, by phase
 	Gates   []Gate   `json:"gates"`
-	// Offered: requests per second that all loads offered, in the busiest phase (the phase with the most requests)
+	// Offered: rate of due requests of all loads in the busiest phase (with the most requests)
 	Offered  float64 `json:"offeredPerSecond"`
-	Achieved float64 `json:"achievedPerSecond"` // offered requests per second that succeeded in time
+	Achieved float64 `json:"achievedPerSecond"` // the part of offeredPerSecond that succeeded in time
 	P50      float64 `json:"p50Seconds"`        // median latency of the slowest load in the busiest phase
 	P99      float64 `json:"p99Seconds"`        // p99 latency of the slowest load in the busiest phase
 	// Cores: processors that each component used in the busiest phase, or in the last phase if there are no requests
@@ -155,19 +153,20 @@ type CapacityComparison struct {
 	Schema      string          `json:"schema"` // stormglass.capacity-comparison/v1
 	Sides       [2]CapacitySide `json:"sides"`  // A and B
 	Differences []Difference    `json:"differences"`
-	InTurns     bool            `json:"inTurns"` // the two searches alternated their trials
+	InTurns     bool            `json:"inTurns"` // the searches alternated their trials
 	// Answer: "B is lower", "B is higher", "no difference seen" or "could not tell" (low, median and high are then 0)
-	Answer   string `json:"answer"`
-	Why      string `json:"why,omitempty"` // why the answer is "could not tell"
-	ExitCode int    `json:"exitCode"`      // 1 if B is lower, 3 if the answer is "could not tell", 4 if the environment failed, otherwise 0
-	// Low: lower end of the 90% interval of B's capacity divided by A's. If only a bound of one capacity is known, the true
-	// ratio may be further from 1, not closer
+	Answer string `json:"answer"`
+	Why    string `json:"why,omitempty"` // why the answer is "could not tell"
+	// ExitCode: 0, 1 (B is lower), 3 (could not tell) or 4 (the environment failed)
+	ExitCode int `json:"exitCode"`
+	// Low: lower end of the 90% interval of median. If only a bound of one capacity is known, the true ratio may be
+	// further from 1
 	Low    float64 `json:"low"`
 	Median float64 `json:"median"` // B's capacity divided by A's
-	High   float64 `json:"high"`   // upper end of the 90% interval
+	High   float64 `json:"high"`   // upper end of this interval
 }
 
-// CapacitySide is one of the two searches of a comparison.
+// CapacitySide is one of the two compared searches.
 type CapacitySide struct {
 	Dir string `json:"dir"` // directory of the search
 	Capacity

@@ -1,10 +1,10 @@
 package result
 
-// Custom holds the figures that a custom measurement, part of the Go program that ran the scenario, returned for a phase.
+// Custom holds the values that a custom measurement of your Go program returned for a phase.
 type Custom struct {
 	Measurement string         `json:"measurement"`
 	Figures     []CustomFigure `json:"figures,omitempty"`
-	Error       string         `json:"error,omitempty"` // why there are no figures
+	Error       string         `json:"error,omitempty"` // why there are no values
 }
 
 // CustomFigure is a named value that a custom measurement returns.

@@ -1,31 +1,30 @@
 package result
 
-// Action is the work of one action on objects in a phase. It is recorded only if the action has a rate, repeats, or
-// starts later than the phase.
+// Action is the work of one action on objects in a phase. It is recorded only if the action has a rate, repeats, or has
+// a delay `after`.
 type Action struct {
-	Index     int    `json:"index"`               // index in the phase's list of actions, from 0
+	Index     int    `json:"index"`               // index in the phase's actions, from 0
 	Name      string `json:"name"`                // the action and its resource, such as "patch configmaps"
 	RoundsDue int64  `json:"roundsDue,omitempty"` // rounds of a repeated action that were due
-	// Rounds: rounds that began. A round that is due while the previous one is running is skipped
+	// Rounds: rounds that began; a round is skipped while the previous round runs
 	Rounds int64   `json:"rounds"`
 	Rate   float64 `json:"ratePerSecond,omitempty"` // rate in the scenario; absent: no rate
 	// AtOnce: maximum number of requests in flight
 	AtOnce   int   `json:"atOnce,omitempty"`
-	Requests int64 `json:"requests"` // requests due by the end of the phase, in the rounds that began
-	Done     int64 `json:"done"`     // requests that were completed
-	// Refused: part of requests: evictions that a PodDisruptionBudget refused
-	Refused int64 `json:"refused,omitempty"`
-	// Cut: the phase ended while the action was still running; only for an action without rate and without rounds
+	Requests int64 `json:"requests"`          // requests due by the end of the phase, in the rounds that began
+	Done     int64 `json:"done"`              // requests that were completed
+	Refused  int64 `json:"refused,omitempty"` // part of requests: evictions refused by a PodDisruptionBudget
+	// Cut: the phase ended before the action; only for an action without rate and without rounds
 	Cut        bool    `json:"cut,omitempty"`
-	DueSeconds float64 `json:"dueSeconds"`  // time that the requests should take, at the action's rate
+	DueSeconds float64 `json:"dueSeconds"`  // time that the requests should take at the action's rate
 	Seconds    float64 `json:"tookSeconds"` // time that the requests took
-	// Service: service time of each request, including retries, and of each list of the target's objects
+	// Service: service time of each request, with retries, and of each list of target objects
 	Service Latency `json:"service"`
 }
 
-// Delivery compares the work that a load or an action did in a phase with the work that the scenario asks for.
+// Delivery compares the work that a load or an action did in a phase with the requested work.
 type Delivery struct {
-	// Name: the load, or the action and its resource, such as "patch configmaps"
+	// Name: load, or action with its resource, such as "patch configmaps"
 	Name string `json:"name"`
 	Path string `json:"path,omitempty"` // path of an action, such as "phases.churn.actions[0]"
 	// What: "requests", "watches", "operations" (of a history), or "rounds" (of an action)
@@ -33,12 +32,11 @@ type Delivery struct {
 	// Asked: watches or rounds due by the end of the phase, or requests whose answers were due by then
 	Asked     int64   `json:"asked"`
 	Done      int64   `json:"done"`                     // part of asked that succeeded
-	AskedRate float64 `json:"askedPerSecond,omitempty"` // rate of the requests that were due
+	AskedRate float64 `json:"askedPerSecond,omitempty"` // rate of due requests
 	DoneRate  float64 `json:"donePerSecond,omitempty"`
 	Share     float64 `json:"share"` // fraction of the work that was done, at most 1
-	// Least: the run does not pass if share is below this; 0: not judged
-	Least float64 `json:"least"`
-	// Limit: what kept the share low ([evidence](objectives.md#loads-and-actions-below-their-rate)): "generator",
+	Least     float64 `json:"least"` // minimum share for the run to pass; 0: not judged
+	// Limit: what limited the share ([evidence](objectives.md#loads-and-actions-below-their-rate)): "generator",
 	// "asked" (the scenario), "cluster" or "machine"; absent: the share is not low, or not judged
 	Limit string `json:"limit,omitempty"`
 	Why   string `json:"why,omitempty"` // explains limit

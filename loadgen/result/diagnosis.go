@@ -20,41 +20,42 @@ const (
 // Diagnosis names the causes of problems in a time range, found from metrics alone ([diagnosis](diagnosis.md)).
 type Diagnosis struct {
 	Schema string `json:"schema"` // stormglass.diagnosis/v1
-	Calm   Span   `json:"calm"`   // the comparison period: a time without problems, to compare with
+	Calm   Span   `json:"calm"`   // comparison period, a time without problems
 	Under  Span   `json:"under"`  // the diagnosed time
-	// Reference: directory of the healthy run to compare with. calm is then the time of that run, shifted so that it ends
-	// before this run begins
+	// Reference: directory of the healthy run to compare with; calm is then the time of that run, shifted so that it
+	// ends before this run begins
 	Reference string      `json:"reference,omitempty"`
 	Answer    string      `json:"answer"`            // "healthy", "diagnosed", "unknown" or "cannot tell"
 	Doubts    []string    `json:"doubts,omitempty"`  // why the cluster may not be healthy although no symptom was found
 	Causes    []Cause     `json:"causes"`            // causes, sorted by their start
-	Limits    []Cause     `json:"limits,omitempty"`  // limits that the growing load reached; these are not causes
-	Symptoms  []Evidence  `json:"symptoms"`          // symptoms without a known cause. A failed gate is a symptom
-	Machine   *MachineUse `json:"machine,omitempty"` // the generator's machine; absent: not recorded
-	// Exits: components that ended without a fault of the run, and when they were ready again. No cause is based on them
+	Limits    []Cause     `json:"limits,omitempty"`  // limits that the growing load reached; not causes
+	Symptoms  []Evidence  `json:"symptoms"`          // symptoms without a known cause, including failed gates
+	Machine   *MachineUse `json:"machine,omitempty"` // the generator's machine
+	// Exits: components that ended without a fault, and when they were ready again; not used to find causes
 	Exits []string `json:"exits,omitempty"`
-	// Standing: signs of a cause that are also present in the comparison period
+	// Standing: signs of a cause that were already present in the comparison period
 	Standing []Evidence `json:"standing,omitempty"`
-	// Nearest: the two causes that come closest to explaining the symptoms, if the answer is "unknown"
+	// Nearest: up to two causes that almost explain the symptoms, if the answer is "unknown"
 	Nearest []Cause  `json:"nearest,omitempty"`
 	Lacked  []string `json:"lacked,omitempty"` // signals without data
 }
 
-// MachineUse compares other programs' use of the generator's machine in the comparison period and in the diagnosed time.
+// MachineUse compares how other programs used the generator's machine in the comparison period and in the diagnosed
+// time.
 type MachineUse struct {
 	Processors float64 `json:"processors"`
-	// Others: processors in use by other programs, without the work for clients of the API server
+	// Others: processors used by other programs, except for clients of the API server
 	Others Compared `json:"others"`
 	// Steal: processors that the hypervisor gave to other machines
 	Steal      Compared  `json:"steal"`
 	MemoryWait *Compared `json:"memoryWait,omitempty"` // fraction of the time in which some process waited for memory
-	DiskWait   *Compared `json:"diskWait,omitempty"`   // the same, for waits for a disk
+	DiskWait   *Compared `json:"diskWait,omitempty"`   // the same for a disk
 }
 
-// Compared holds the mean of a value in the comparison period (without problems) and in the diagnosed time.
+// Compared is the mean of a value in two periods.
 type Compared struct {
-	Calm  *float64 `json:"calm"` // mean in the comparison period; null: not recorded
-	Under float64  `json:"under"`
+	Calm  *float64 `json:"calm"`  // in the comparison period; null: not recorded
+	Under float64  `json:"under"` // in the diagnosed time
 }
 
 // Span is a period of time.
@@ -67,18 +68,18 @@ type Span struct {
 type Cause struct {
 	Kind  string `json:"kind"` // name in the [catalogue](diagnosis.md#mechanisms), such as slow-wal-fsync
 	Title string `json:"title"`
-	// Components: instances that have the cause, or another object of the cause, such as a webhook or a priority level
+	// Components: instances with the cause, or another object such as a webhook or a priority level
 	Components []string   `json:"components"`
 	Began      time.Time  `json:"began"`          // when the first evidence began
 	Ended      time.Time  `json:"ended,omitzero"` // when the cause ended; absent: not ended
 	Sentence   string     `json:"sentence"`       // the cause and its evidence in words
 	Evidence   []Evidence `json:"evidence"`
-	Calm       []string   `json:"calm"`            // signals that did not deviate, and so rule out other causes
-	Explains   []Explains `json:"explains"`        // the effects of the cause
+	Calm       []string   `json:"calm"`            // signals that did not deviate, which rules out other causes
+	Explains   []Explains `json:"explains"`        // effects of the cause
 	Look       string     `json:"look"`            // what to examine next
 	Page       string     `json:"page,omitempty"`  // page of the documentation about the cause
 	Strength   float64    `json:"strength"`        // strength of the strongest evidence
-	Limit      bool       `json:"limit,omitempty"` // the cause is a growing load or the machine, not a component
+	Limit      bool       `json:"limit,omitempty"` // the cause is the load or the machine, not a component
 }
 
 // Explains is an effect of a cause.

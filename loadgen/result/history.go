@@ -2,23 +2,22 @@ package result
 
 import "time"
 
-// History holds the results of a load of kind "history" in the whole run. Its clients read and write ConfigMaps (registers)
-// to find lost writes and stale reads.
+// History holds the results of a load of kind "history" in the whole run. Its clients read and write ConfigMaps
+// (registers) to find lost writes and stale reads.
 type History struct {
 	Load      string    `json:"load"`
-	Start     time.Time `json:"start"`     // start of the load; the times of violations count from here
+	Start     time.Time `json:"start"`     // start of the load; times of violations count from here
 	Registers int       `json:"registers"` // number of ConfigMaps
-	Clients   int       `json:"clients"`   // number of clients, each with a separate connection
-	Watchers  int       `json:"watchers"`  // number of watchers; each watches all registers over a separate connection
+	Clients   int       `json:"clients"`   // each with a separate connection
+	Watchers  int       `json:"watchers"`  // each watches all registers over a separate connection
 
 	Writes          HistoryOperations `json:"writes"`          // updates with a resourceVersion
 	Reads           HistoryOperations `json:"reads"`           // consistent reads. A list counts once for each register
-	UnknownHappened int64             `json:"unknownHappened"` // writes with an unknown outcome whose effect was observed later
+	UnknownHappened int64             `json:"unknownHappened"` // writes with an unknown outcome whose effect was seen later
 	CachedReads     HistoryOperations `json:"cachedReads"`     // reads with resourceVersion=0
 	// CachedOld: cached reads that returned an older state than the client already knew; allowed
 	CachedOld int64 `json:"cachedOld"`
-	// Skipped: operations skipped because the client still waited for its previous answer
-	Skipped int64 `json:"skipped"`
+	Skipped   int64 `json:"skipped"` // operations skipped because their client waited for an answer
 
 	Events    int64 `json:"events"` // watch events without bookmarks
 	Bookmarks int64 `json:"bookmarks"`
@@ -32,16 +31,15 @@ type History struct {
 	ViolationCounts map[string]int64 `json:"violationCounts,omitempty"`
 	ViolationCount  int64            `json:"violationCount"`
 	Violations      []Violation      `json:"violations,omitempty"` // the first twenty violations of each kind
-	// Unjudged: what could not be judged. If not empty, the run does not pass, even without lost writes and violations
-	Unjudged []string `json:"unjudged,omitempty"`
-	// Files: files with the recorded operations, and with pictures of the operations that are not linearizable
+	Unjudged        []string         `json:"unjudged,omitempty"`   // what could not be judged; the run then does not pass
+	// Files: recorded operations, and pictures of operations that are not linearizable
 	Files        []string `json:"files,omitempty"`
 	CheckSeconds float64  `json:"checkSeconds"`
 }
 
 // HistoryOperations counts operations by outcome.
 type HistoryOperations struct {
-	Invoked   int64 `json:"invoked"`   // operations sent; the sum of all outcomes
+	Invoked   int64 `json:"invoked"`   // operations sent (all outcomes)
 	Succeeded int64 `json:"succeeded"` // answers of 2xx, and of 404 to a read
 	Conflicts int64 `json:"conflicts"` // answers of 409
 	Refused   int64 `json:"refused"`   // other 4xx answers, or no connection
@@ -54,12 +52,12 @@ type Violation struct {
 	// "doubled-event", "reordered-event" or "phantom" (a state that no write created)
 	Kind     string `json:"kind"`
 	Register string `json:"register"` // name of the ConfigMap
-	// Client: number of the client that observed the violation. Numbers from `clients` upwards are the lists of the watchers,
-	// then the final read
+	// Client: number of the client that observed the violation; from `clients` upwards, the lists of the watchers, then
+	// the final read
 	Client   *int    `json:"client,omitempty"`
 	Watcher  *int    `json:"watcher,omitempty"` // the watcher that observed the violation
 	Version  uint64  `json:"version,omitempty"`
-	AtSecond float64 `json:"atSeconds,omitempty"` // time of the violation, since the start of the load
+	AtSecond float64 `json:"atSeconds,omitempty"` // since the start of the load
 	Detail   string  `json:"detail"`              // what was observed
 }
 

@@ -10,10 +10,10 @@ type Hook struct {
 	Phase    string    `json:"phase"`
 	When     string    `json:"when"`     // "before" or "after"
 	Command  string    `json:"command"`  // the command in shell syntax
-	Required bool      `json:"required"` // a failure of the command ends the run
+	Required bool      `json:"required"` // the run ends if the command fails
 	Began    time.Time `json:"began"`    // when the command started
 	Seconds  float64   `json:"seconds"`  // how long the command ran
 	Output   string    `json:"output"`   // file with the output, in the run's directory
-	// Failed: how the command failed, with the last line of its output; absent: it exited with code 0
+	// Failed: how the command failed, and its last line of output; absent: exit code 0
 	Failed string `json:"failed,omitempty"`
 }

@@ -15,32 +15,30 @@ type Measurements struct {
 
 // Phase is one phase of a run, with its times and measurements.
 type Phase struct {
-	Name         string    `json:"name"`                  // name, unique in the scenario
-	Start        time.Time `json:"start"`                 // time of the scrape at the phase's start
-	End          time.Time `json:"end"`                   // time of the scrape at the phase's end
-	Until        string    `json:"until,omitempty"`       // the condition that ends the phase; absent if its length is fixed
-	ConditionMet bool      `json:"conditionMet"`          // the condition was met in time
+	Name         string    `json:"name"`                  // unique in the scenario
+	Start        time.Time `json:"start"`                 // first scrape
+	End          time.Time `json:"end"`                   // last scrape
+	Until        string    `json:"until,omitempty"`       // condition that ends the phase; absent if its length is fixed
+	ConditionMet bool      `json:"conditionMet"`          // the condition held in time
 	Interrupted  bool      `json:"interrupted,omitempty"` // the user or a failure interrupted the phase
-	// EndedEarly: the user ended the phase early. Its measurements are not judged
-	EndedEarly bool `json:"endedEarly,omitempty"`
-	// PausedSeconds: how long the user paused the load. The measurements are then not judged
+	EndedEarly   bool      `json:"endedEarly,omitempty"`  // the user ended the phase early; it is then not judged
+	// PausedSeconds: how long the user paused the load; the phase is then not judged
 	PausedSeconds float64 `json:"pausedSeconds,omitempty"`
 	// Reached: how close an unmet condition on objects came, such as "913 of 1000 pods"
 	Reached string `json:"reached,omitempty"`
-	// Saturated: bounds that the generator exceeded. The measurements are then not judged
+	// Saturated: bounds that the generator exceeded; the phase is then not judged
 	Saturated      []string `json:"saturated,omitempty"`
 	StalledSeconds float64  `json:"stalledSeconds,omitempty"` // time during which the generator was stopped, or at least 10 ms late
 
-	Requests []Requests `json:"requests,omitempty"`
-	Watches  []Watches  `json:"watches,omitempty"`
-	Changes  []Changes  `json:"changes,omitempty"`
-	Workload *Workload  `json:"workload,omitempty"`
-	Custom   []Custom   `json:"custom,omitempty"`
-	Machine  *Machine   `json:"machine,omitempty"` // only on Linux
-	// Transitions: transitions of the objects that reached the first state in the phase
-	Transitions []Transition `json:"transitions,omitempty"`
+	Requests    []Requests   `json:"requests,omitempty"`
+	Watches     []Watches    `json:"watches,omitempty"`
+	Changes     []Changes    `json:"changes,omitempty"`
+	Workload    *Workload    `json:"workload,omitempty"`
+	Custom      []Custom     `json:"custom,omitempty"`
+	Machine     *Machine     `json:"machine,omitempty"`     // only on Linux
+	Transitions []Transition `json:"transitions,omitempty"` // of objects that reached the first state in this phase
 	Actions     []Action     `json:"actions,omitempty"`
-	Deliveries  []Delivery   `json:"deliveries,omitempty"` // compares delivered with requested work; only in result.json
+	Deliveries  []Delivery   `json:"deliveries,omitempty"` // compares done with requested work; only in result.json
 }
 
 // Machine holds the use of the generator's machine in a phase.
@@ -49,20 +47,18 @@ type Machine struct {
 	// OwnSeconds: part of busySeconds used by the generator and the processes that it started
 	OwnSeconds   float64 `json:"ownSeconds"`
 	StealSeconds float64 `json:"stealSeconds"`         // processor time taken by the hypervisor
-	Processors   int     `json:"processors,omitempty"` // number of processors; absent: not recorded
+	Processors   int     `json:"processors,omitempty"` // number of processors
 	// CPUWaitSeconds: time during which some process waited for a processor (Linux pressure stall information)
 	CPUWaitSeconds    *float64 `json:"cpuWaitSeconds,omitempty"`
-	MemoryWaitSeconds *float64 `json:"memoryWaitSeconds,omitempty"` // the same, for waits for memory
-	IOWaitSeconds     *float64 `json:"ioWaitSeconds,omitempty"`     // the same, for waits for a disk
+	MemoryWaitSeconds *float64 `json:"memoryWaitSeconds,omitempty"` // the same for memory
+	IOWaitSeconds     *float64 `json:"ioWaitSeconds,omitempty"`     // the same for a disk
 	// ClientRequests: requests that the API servers answered for clients other than the run and the plane's components.
-	// Judging adds it, like busy and notes; absent: unknown
-	ClientRequests *float64 `json:"clientRequests,omitempty"`
-	ClientSeconds  *float64 `json:"clientSeconds,omitempty"` // part of busySeconds that other clients may have used
-	// GeneratorSeconds: part of ownSeconds used by the generator's own process; absent: not recorded
-	GeneratorSeconds float64 `json:"generatorSeconds,omitempty"`
-	// Busy: why the machine was busy while durations were measured; absent: it was not busy
-	Busy  string   `json:"busy,omitempty"`
-	Notes []string `json:"notes,omitempty"` // facts about the use of the machine
+	// Like busy and notes, only in result.json
+	ClientRequests   *float64 `json:"clientRequests,omitempty"`
+	ClientSeconds    *float64 `json:"clientSeconds,omitempty"`    // part of busySeconds that these clients may have used
+	GeneratorSeconds float64  `json:"generatorSeconds,omitempty"` // part of ownSeconds used by the generator
+	Busy             string   `json:"busy,omitempty"`             // why the machine was busy while durations were measured
+	Notes            []string `json:"notes,omitempty"`            // facts about the use of the machine
 }
 
 // Seconds returns the length of the phase.
@@ -83,47 +79,48 @@ type Latency struct {
 	Max   float64 `json:"maxSeconds"` // exact, unlike the quantiles
 	// P99Upper: upper bound of the p99 with 99% confidence; absent for fewer than 459 values
 	P99Upper *float64 `json:"p99UpperSeconds,omitempty"`
-	// Clamped: number of values above the histogram's range. Quantiles among these values are too low
+	// Clamped: values above the histogram's range; quantiles among them are too low
 	Clamped int64 `json:"clamped,omitempty"`
 }
 
-// Requests holds the requests of one load with one verb and resource. A request belongs to the phase of its intended start,
-// the time at which it is due.
+// Requests holds the requests of one load with one verb and resource. A request belongs to the phase in which it is due
+// (its intended start).
 type Requests struct {
 	Load     string `json:"load"`
 	Verb     string `json:"verb"`     // "get", "list", "create", "update", "patch", "delete" or "apply"
 	Resource string `json:"resource"` // such as configmaps or deployments.apps
 	// Variant: distinguishes operations with the same verb and resource, such as "rv=0"
 	Variant string `json:"variant,omitempty"`
-	Tenant  string `json:"tenant,omitempty"` // the identity that sends the requests; absent: the load's own
+	Tenant  string `json:"tenant,omitempty"` // user that sends the requests; absent: the load's own
 	Offered int64  `json:"offered"`          // requests that were due: sent + unsent
 	Sent    int64  `json:"sent"`
 	// Unsent: not sent, because maxInFlight requests were already in flight
 	Unsent int64 `json:"unsent"`
-	// Outcomes: number of answers by HTTP status ("200"), and of failures by kind: "timeout", "reset", "refused",
-	// "truncated", "malformed", "goaway", "protocol", "canceled" or "other"
+	// Outcomes: answers by HTTP status ("200"), and failures by kind: "timeout", "reset", "refused", "truncated",
+	// "malformed", "goaway", "protocol", "canceled" or "other"
 	Outcomes  map[string]int64 `json:"outcomes"`
 	Succeeded int64            `json:"succeeded"` // 2xx answers
-	// UnsentLate: unsent requests that the generator handled over 100 ms late, or just after it was stopped for over 100 ms
+	// UnsentLate: unsent requests that the generator handled over 100 ms late, or just after a stall of over 100 ms
 	UnsentLate int64 `json:"unsentLate,omitempty"`
 	// FailedLate: failed requests whose latency was mostly the generator's own delay
 	FailedLate int64 `json:"failedLate,omitempty"`
-	// Answered: 2xx answers that arrived in the phase, including answers to earlier requests; absent: not recorded
+	// Answered: 2xx answers that arrived in the phase, also to earlier requests
 	Answered *int64 `json:"answered,omitempty"`
 	Overdue  int64  `json:"overdue,omitempty"` // part of answered that arrived after the end of the load's schedule
-	// Backlog: requests of this or an earlier phase that were still in flight at the end of the phase
+	// Backlog: requests in flight at the end of the phase, also from earlier phases
 	Backlog     int64   `json:"backlog,omitempty"`
 	DueSeconds  float64 `json:"dueSeconds"` // time during which requests were due
 	OfferedRate float64 `json:"offeredPerSecond"`
 	// AchievedRate: rate of 2xx answers that arrived within dueSeconds. Older versions counted all 2xx answers
 	AchievedRate float64 `json:"achievedPerSecond"`
-	Latency      Latency `json:"latency"`         // lag + connect + service of all sent requests, including failed ones
-	External     Latency `json:"external"`        // latency without the generator's lag and stalls
-	Lag          Latency `json:"lag"`             // from the intended start until the generator began to process the request
-	Connect      Latency `json:"connect"`         // waiting for a free HTTP/2 stream or a new connection
-	Service      Latency `json:"service"`         // from the end of connect until the last byte of the answer
-	Bytes        int64   `json:"bytes"`           // size of the answers' bodies, as transferred
-	Pages        int64   `json:"pages,omitempty"` // pages of the lists that needed several pages
+	Latency      Latency `json:"latency"`  // lag + connect + service of all sent requests, including failed ones
+	External     Latency `json:"external"` // latency without the generator's lag and stalls
+	// Lag: from the intended start until the generator began to handle the request
+	Lag     Latency `json:"lag"`
+	Connect Latency `json:"connect"`         // wait for a free HTTP/2 stream or a new connection
+	Service Latency `json:"service"`         // from the end of connect until the last byte of the answer
+	Bytes   int64   `json:"bytes"`           // size of the answers' bodies, as transferred
+	Pages   int64   `json:"pages,omitempty"` // pages of lists that needed several pages
 }
 
 // AnsweredInPhase returns the number of 2xx responses that arrived during the phase. For older runs, which did not
@@ -137,29 +134,26 @@ func (r Requests) AnsweredInPhase() int64 {
 
 // Watches holds the results of one load's watches in a phase.
 type Watches struct {
-	Load     string `json:"load"`
-	Resource string `json:"resource"`
-	Wanted   int    `json:"wanted"` // total number of watches that the load opens
-	Open     int    `json:"open"`   // watches open at the end of the phase
-	// Due: watches due to be open by the end of the phase; absent: not recorded
-	Due      int              `json:"due,omitempty"`
+	Load     string           `json:"load"`
+	Resource string           `json:"resource"`
+	Wanted   int              `json:"wanted"`             // watches that the load opens in total
+	Open     int              `json:"open"`               // watches open at the end of the phase
+	Due      int              `json:"due,omitempty"`      // watches due by the end of the phase
 	Failed   int64            `json:"failed"`             // failed attempts to open a watch or to list
 	Failures map[string]int64 `json:"failures,omitempty"` // failed attempts by outcome, as in [Requests](#requests)
-	// Refusals: failed attempts by status and message of the API server's response, such as "429 storage is (re)initializing"
+	// Refusals: failed attempts by status and message of the response, such as "429 storage is (re)initializing"
 	Refusals    map[string]int64 `json:"refusals,omitempty"`
 	OpenLatency Latency          `json:"openLatency"` // from the intended start to the response headers
-	// Expected: deliveries that must arrive: one per acknowledged write and watch of the written object
-	Expected  int64 `json:"expected"`
-	Delivered int64 `json:"delivered"` // deliveries that arrived, without repeated ones
-	// Lost: expected - delivered, counted after a wait for missing events
-	Lost       int64 `json:"lost"`
+	// Expected: deliveries that must arrive: each acknowledged write, once at each watch of its object
+	Expected   int64 `json:"expected"`
+	Delivered  int64 `json:"delivered"`  // deliveries that arrived, without repetitions
+	Lost       int64 `json:"lost"`       // expected - delivered, after a wait for missing events
 	Duplicated int64 `json:"duplicated"` // repeated deliveries of one event
-	// Reordered: deliveries of an event older than one already delivered to the watch
-	Reordered int64 `json:"reordered"`
-	// BeforeAck: deliveries that arrived before their write was acknowledged. `external` counts them as 0 s; `delivery` counts
-	// the delay with which the generator noticed the acknowledgement (0 s without a stall)
+	Reordered  int64 `json:"reordered"`  // deliveries of an event after a newer event
+	// BeforeAck: deliveries before the acknowledgement of their write. They count as 0 s in `external`; in `delivery`,
+	// as the delay with which the generator noticed the acknowledgement (0 s without a stall)
 	BeforeAck int64 `json:"beforeAck"`
-	// Late: deliveries after the write was counted as lost; not in delivered
+	// Late: deliveries after their write counted as lost; not in delivered
 	Late       int64   `json:"late,omitempty"`
 	Events     int64   `json:"events"` // all events that were read
 	Bookmarks  int64   `json:"bookmarks"`
@@ -169,12 +163,11 @@ type Watches struct {
 	External   Latency `json:"external"`   // delivery without the generator's stalls
 	// SlowestPerWatch: the slowest delivery of each watch
 	SlowestPerWatch Latency `json:"slowestPerWatch"`
-	Lossy           int     `json:"lossy"`     // watches that lost an event
-	WorstLost       int64   `json:"worstLost"` // maximum number of events that one watch lost
-	Bytes           int64   `json:"bytes"`     // size of all events
-	// Malformed: streams closed because they contained an incomplete event
-	Malformed int64 `json:"malformed,omitempty"`
-	// Slow: watches with a slow consumer, as the scenario asks; their deliveries are not in `delivery`
+	Lossy           int     `json:"lossy"`               // watches that lost an event
+	WorstLost       int64   `json:"worstLost"`           // most events lost by one watch
+	Bytes           int64   `json:"bytes"`               // size of all events
+	Malformed       int64   `json:"malformed,omitempty"` // streams closed because of an incomplete event
+	// Slow: watches that read slowly, as the scenario asks; not in `delivery`
 	Slow int `json:"slow,omitempty"`
 }
 
@@ -189,7 +182,7 @@ type Workload struct {
 	PodsCreated int64 `json:"podsCreated"`
 	PodsReady   int64 `json:"podsReady"`
 	PodsDeleted int64 `json:"podsDeleted"`
-	// PodsUnmeasured: pods first seen in a list instead of a watch event; not in the latencies
+	// PodsUnmeasured: pods first seen in a list instead of an event; not in the latencies
 	PodsUnmeasured int64     `json:"podsUnmeasured,omitempty"`
 	Reconnects     int64     `json:"reconnects,omitempty"`
 	Relists        int64     `json:"relists,omitempty"`
@@ -203,21 +196,21 @@ type Workload struct {
 	RecoveredAfter *float64  `json:"recoveredAfterSeconds,omitempty"` // from the failure of nodes until every workload was complete again
 }
 
-// Rollout is one change of a workload, with the steps (hops) by which the control plane carried it out.
+// Rollout is one change of a workload, with the steps (hops) in which the control plane carries it out.
 type Rollout struct {
 	Deployment string    `json:"deployment"`
 	Action     string    `json:"action"`   // "deploy", "rollingUpdate" or "scale"
 	Pods       int64     `json:"pods"`     // number of new pods
-	Began      time.Time `json:"began"`    // time just before the change was sent
+	Began      time.Time `json:"began"`    // just before the change was sent
 	Complete   bool      `json:"complete"` // all new pods reached the last step
 	Hops       []Hop     `json:"hops"`
 }
 
-// Hop is one step of a rollout. The times are when its first and its last object arrived at the generator, in seconds since
-// the rollout began.
+// Hop is one step of a rollout. Times are from the start of the rollout until the step's first and last object arrived
+// at the generator.
 type Hop struct {
-	// Name: "api write" (acknowledged), "replicaset" (created and scaled), "pods" (created), "binding",
-	// "ready" or "endpointslice" (for a Deployment with a Service)
+	// Name: "api write" (acknowledged), "replicaset" (created and scaled), "pods" (created), "binding", "ready" or
+	// "endpointslice" (for a Deployment with a Service)
 	Name  string   `json:"name"`
 	Count int64    `json:"count"`
 	First *float64 `json:"firstSeconds,omitempty"`
@@ -229,16 +222,16 @@ type Nodes struct {
 	Count int `json:"count"`
 	// Fidelity: "kubelet", "lean" or "shared" ([simulated nodes](../how-to/simulated-nodes.md))
 	Fidelity            string  `json:"fidelity"`
-	ReadySeconds        float64 `json:"readySeconds"`                  // from the start of registration until all were Ready
+	ReadySeconds        float64 `json:"readySeconds"`                  // from the start of registration until all nodes were Ready
 	ReadyStalledSeconds float64 `json:"readyStalledSeconds,omitempty"` // part of readySeconds in which the generator was stalled
 	Heartbeats          int64   `json:"heartbeats"`                    // acknowledged lease renewals
-	// MissedByGenerator: missed renewals that the generator caused. Either they began over one interval late. Or they were not
-	// acknowledged before the next was due, and the generator's own delay took over half of the interval
+	// MissedByGenerator: missed renewals that the generator caused: they began over one interval late, or the
+	// generator's delay took over half of the interval until the next renewal
 	MissedByGenerator int64 `json:"missedByGenerator"`
 	MissedByServer    int64 `json:"missedByServer"` // other renewals that were not acknowledged before the next was due
-	// Delayed: renewals that began over 1.05 intervals after the previous one, as on slow kubelets
+	// Delayed: renewals that began over 1.05 intervals after the previous one, for example on slow kubelets
 	Delayed int64 `json:"delayed,omitempty"`
-	// Heartbeat: time from the intended start of a renewal until it was acknowledged or missed
+	// Heartbeat: from the intended start of a renewal until it was acknowledged or missed
 	Heartbeat    Latency `json:"heartbeat"`
 	StatusWrites int64   `json:"statusWrites"`
 	PodsStarted  int64   `json:"podsStarted"`
@@ -248,8 +241,7 @@ type Nodes struct {
 	Relists      int64   `json:"relists"`
 	// Errors: failed requests by verb, resource and status, such as "patch pods/status 409"
 	Errors map[string]int64 `json:"errors,omitempty"`
-	// PodLives: events of pods to which an entry of `nodes.podLives` applies ([pod lives](pod-lives.md)), by the name of the
-	// entry and the event
+	// PodLives: events of pods with a [life](pod-lives.md), by entry of `nodes.podLives` and event
 	PodLives map[string]map[string]int64 `json:"podLives,omitempty"`
 }
 
@@ -262,10 +254,11 @@ type Generator struct {
 	GCPauseP99     float64 `json:"gcPauseP99Seconds"`
 	GCPauseMax     float64 `json:"gcPauseMaxSeconds"`
 	GCCPU          float64 `json:"gcCPUSeconds"`
-	// BacklogMax: largest amount of data from API servers that was received and not yet read
-	BacklogMax    int64    `json:"backlogMaxBytes"`
-	SchedulingLag Latency  `json:"schedulingLag"`       // how late a timer fires that is due every 10 ms
-	Saturated     []string `json:"saturated,omitempty"` // bounds that the generator exceeded, so that the run could not be judged
+	// BacklogMax: most data from API servers that was received but not yet read
+	BacklogMax    int64   `json:"backlogMaxBytes"`
+	SchedulingLag Latency `json:"schedulingLag"` // how late a timer fires that is due every 10 ms
+	// Saturated: bounds that the generator exceeded; the run then could not be judged
+	Saturated []string `json:"saturated,omitempty"`
 }
 
 // Scrapes counts the scrapes that record the components' metrics.

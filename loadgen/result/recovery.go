@@ -7,12 +7,14 @@ const PulseFile = "pulse.jsonl"
 
 // Recovery holds the effects of a run's faults and the time to recover from them ([recovery](recovery.md)).
 type Recovery struct {
-	SlotSeconds float64 `json:"slotSeconds"` // length of a slot: the resolution of all times that are derived from requests
-	// StretchSeconds: how long a load must stay within its bound to count as recovered, and for its error window to end
+	// SlotSeconds: length of a slot, the resolution of times derived from requests
+	SlotSeconds float64 `json:"slotSeconds"`
+	// StretchSeconds: time that a load must stay within its bound to count as recovered, which also ends its error
+	// window
 	StretchSeconds float64         `json:"stretchSeconds"`
 	Faults         []FaultRecovery `json:"faults,omitempty"`
-	Handovers      []Handover      `json:"handovers,omitempty"` // changes of leaders, sorted by time
-	Restarts       []Restart       `json:"restarts,omitempty"`  // restarts, sorted by the end of the old process
+	Handovers      []Handover      `json:"handovers,omitempty"` // sorted by time
+	Restarts       []Restart       `json:"restarts,omitempty"`  // sorted by the end of the old process
 	Missing        []string        `json:"missing,omitempty"`   // values that were not computed, and why
 }
 
@@ -22,92 +24,94 @@ type FaultRecovery struct {
 	Kind           string         `json:"kind"`             // kind, as in the scenario
 	On             []string       `json:"on,omitempty"`     // components that the fault affects
 	Detail         string         `json:"detail,omitempty"` // more about the fault
-	Phase          string         `json:"phase"`            // the phase in which the fault began
+	Phase          string         `json:"phase"`            // phase in which the fault began
 	Begin          time.Time      `json:"begin"`            // when the fault took effect
-	End            *time.Time     `json:"end,omitempty"`    // when the fault was undone; absent: not before the end of the recording
+	End            *time.Time     `json:"end,omitempty"`    // when the fault was undone; absent: not during the recording
 	Loads          []LoadRecovery `json:"loads,omitempty"`  // loads that ran when the fault began, or later
 	Relists        RelistStorm    `json:"relistStorm"`
 	LeaseFailover  *float64       `json:"leaseFailoverSeconds,omitempty"`  // the longest failover of a lease
 	LeaderFailover *float64       `json:"leaderFailoverSeconds,omitempty"` // the longest failover of etcd's leader
-	Leaderless     []string       `json:"unled,omitempty"`                 // roles whose leader had no observed successor
+	Leaderless     []string       `json:"unled,omitempty"`                 // roles for which no new leader was observed
 }
 
 // LoadRecovery is the effect of a fault on one load of requests ([definitions](recovery.md#loads)). Counts of
 // requests and the highest latency cover the error window.
 type LoadRecovery struct {
 	Load  string  `json:"load"`
-	Bound float64 `json:"boundSeconds"` // the bound: the maximum latency of a request
-	// Affected: a request failed, was not sent or exceeded the bound, before the load recovered or the next fault began
+	Bound float64 `json:"boundSeconds"` // maximum latency of a request
+	// Affected: a request failed, was not sent or exceeded the bound before the load recovered and before the next
+	// fault began
 	Affected    bool             `json:"affected"`
 	Silent      bool             `json:"silent,omitempty"` // no request ended before the next fault, so the effect is unknown
 	ErrorWindow float64          `json:"errorWindowSeconds"`
-	Open        bool             `json:"errorWindowOpen,omitempty"` // the load was outside its bound up to the last slot
-	From        *float64         `json:"fromSeconds,omitempty"`     // start of the error window, since the start of the fault
-	Until       *float64         `json:"untilSeconds,omitempty"`    // end of the error window, since the start of the fault
+	Open        bool             `json:"errorWindowOpen,omitempty"` // the error window had not ended at the last slot
+	From        *float64         `json:"fromSeconds,omitempty"`     // from the start of the fault to the start of the error window
+	Until       *float64         `json:"untilSeconds,omitempty"`    // from the start of the fault to the end of the error window
 	Succeeded   int64            `json:"succeeded"`                 // 2xx answers, including slow ones
-	Failed      int64            `json:"failed"`                    // failed requests
-	Unsent      int64            `json:"unsent"`                    // unsent requests
-	SlowSlots   int64            `json:"slowSlots"`                 // slots without a failure, but with latencies over the bound
-	Outcomes    map[string]int64 `json:"outcomes,omitempty"`        // failed requests by outcome, as in [Requests](#requests)
-	Slowest     float64          `json:"slowestSeconds"`            // highest latency
-	// FirstSuccess: from the start of the fault to the first success after a failure; absent: nothing failed, or nothing
-	// succeeded later
+	Failed      int64            `json:"failed"`
+	Unsent      int64            `json:"unsent"`
+	SlowSlots   int64            `json:"slowSlots"`          // slots without a failure but with a latency over the bound
+	Outcomes    map[string]int64 `json:"outcomes,omitempty"` // failed requests by outcome, as in [Requests](#requests)
+	Slowest     float64          `json:"slowestSeconds"`     // highest latency
+	// FirstSuccess: from the start of the fault to the first success after a failure; absent: nothing failed, or
+	// nothing succeeded later
 	FirstSuccess *float64 `json:"firstSuccessSeconds,omitempty"`
-	// FirstSuccessAfterEnd: from the end of the fault to the first success after a failure; negative if the success was during
-	// the fault
+	// FirstSuccessAfterEnd: from the end of the fault to the first success after a failure; negative if the success was
+	// during the fault
 	FirstSuccessAfterEnd *float64 `json:"firstSuccessAfterEndSeconds,omitempty"`
-	// Back: from the end of the fault until the load had recovered; absent: it had not, or the phase was too short
+	// Back: from the end of the fault until the load had recovered; absent: not recovered, or the phase was too short
 	Back           *float64 `json:"backSeconds,omitempty"`
-	BackAtLeast    *float64 `json:"backAtLeastSeconds,omitempty"` // lower bound of backSeconds; absent if backSeconds is known
+	BackAtLeast    *float64 `json:"backAtLeastSeconds,omitempty"` // lower bound if backSeconds is unknown
 	AlreadyFailing bool     `json:"alreadyFailing,omitempty"`     // the load was outside its bound before the fault
 	Detail         string   `json:"detail,omitempty"`             // why a value is missing or inexact
 }
 
-// RelistStorm counts relists (new lists after a 410) from the start of a fault until withinSeconds after its end.
+// RelistStorm counts relists (new lists after a 410) from the start of a fault until withinSeconds after its end, or
+// until the next fault begins.
 type RelistStorm struct {
-	Relists int64 `json:"relists"` // relists of all watch loads, history loads and nodes
-	Breaks  int64 `json:"breaks"`  // watch streams that ended unexpectedly
-	// WithinSeconds: relists count until this long after the fault's end, or until the next fault begins
+	Relists       int64            `json:"relists"` // of all watch loads, history loads and nodes
+	Breaks        int64            `json:"breaks"`  // watch streams that ended unexpectedly
 	WithinSeconds float64          `json:"withinSeconds"`
 	PeakPerSecond int64            `json:"peakPerSecond"`
 	Last          *float64         `json:"lastSeconds,omitempty"` // from the start of the fault to the last relist
-	ByLoad        map[string]int64 `json:"byLoad,omitempty"`      // by load; relists of nodes are under "simulated nodes"
+	ByLoad        map[string]int64 `json:"byLoad,omitempty"`      // relists by load; those by nodes are under "simulated nodes"
 }
 
 // Handover is a change of a lease's holder or of etcd's leader.
 type Handover struct {
 	Of       string     `json:"of"`                        // etcd, kube-scheduler or kube-controller-manager
-	From     string     `json:"from,omitempty"`            // the old holder; absent: unknown
-	To       string     `json:"to"`                        // the new holder
+	From     string     `json:"from,omitempty"`            // old holder
+	To       string     `json:"to"`                        // new holder
 	At       time.Time  `json:"at"`                        // when the new holder was observed
-	Lost     *time.Time `json:"lost,omitempty"`            // when the old holder lost the lease or the leadership; absent: unknown
-	Failover *float64   `json:"failoverSeconds,omitempty"` // time from lost to at
-	Fault    string     `json:"fault,omitempty"`           // ID of the fault that caused this event
-	Phase    string     `json:"phase,omitempty"`           // the phase during which the change was observed
+	Lost     *time.Time `json:"lost,omitempty"`            // when the old holder lost the lease or the leadership
+	Failover *float64   `json:"failoverSeconds,omitempty"` // from `lost` to `at`
+	Fault    string     `json:"fault,omitempty"`           // ID of the fault that caused this
+	Phase    string     `json:"phase,omitempty"`           // phase in which the change was observed
 }
 
 // Restart is the end of a component's process and the start of its successor.
 type Restart struct {
 	Component string     `json:"component"`
-	Exited    *time.Time `json:"exited,omitempty"`      // when the old process ended; absent: unknown
+	Exited    *time.Time `json:"exited,omitempty"`      // when the old process ended
 	Ready     *time.Time `json:"ready,omitempty"`       // when the component was ready again; absent: never
-	Down      *float64   `json:"downSeconds,omitempty"` // time from exited to ready
-	Fault     string     `json:"fault,omitempty"`       // ID of the fault that caused this event
+	Down      *float64   `json:"downSeconds,omitempty"` // from `exited` to `ready`
+	Fault     string     `json:"fault,omitempty"`       // ID of the fault that caused this
 }
 
 // Signal is a metric of an incident, compared with its own noise ([definitions](recovery.md#signals)). Values are in the
 // signal's unit.
 type Signal struct {
-	Name   string        `json:"name"` // name, unique in the scenario
+	Name   string        `json:"name"` // unique in the scenario
 	Expr   string        `json:"expr"` // PromQL
 	Unit   string        `json:"unit,omitempty"`
-	Steady SignalWindow  `json:"steady"`          // samples before the fault
-	Under  SignalWindow  `json:"under"`           // samples while the fault was in force
-	After  *SignalWindow `json:"after,omitempty"` // samples after the fault
+	Steady SignalWindow  `json:"steady"`          // before the fault
+	Under  SignalWindow  `json:"under"`           // during the fault
+	After  *SignalWindow `json:"after,omitempty"` // after the fault
 	// Noise: standard deviation of the steady samples, or the minimum noise
 	Noise float64 `json:"noise"`
 	Floor bool    `json:"noiseFloor,omitempty"` // noise is the minimum noise
-	// Extreme: mean of the highest or the lowest third of the samples in under: the third farther from the steady mean
+	// Extreme: mean of the highest or the lowest third of the samples in under, whichever is farther from the steady
+	// mean
 	Extreme float64  `json:"extreme"`
 	Moved   *float64 `json:"movedNoises,omitempty"` // difference between extreme and the steady mean, divided by noise
 	// Returned: the signal came back to the steady mean
@@ -123,7 +127,7 @@ type SignalWindow struct {
 	Mean    float64       `json:"mean"`
 	Min     float64       `json:"min"`
 	Max     float64       `json:"max"`
-	StdDev  float64       `json:"stdDev"` // sample standard deviation (divisor n - 1); 0 for fewer than two samples
+	StdDev  float64       `json:"stdDev"` // sample standard deviation; 0 for fewer than two samples
 	Points  []SignalPoint `json:"points,omitempty"`
 }
 

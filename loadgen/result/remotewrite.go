@@ -7,13 +7,13 @@ import (
 
 // RemoteWrite counts the samples of a run that were sent to another Prometheus.
 type RemoteWrite struct {
-	URL     string `json:"url"` // URL of the receiver, without its query
-	Sent    int64  `json:"sentSamples"`
-	Refused int64  `json:"refusedSamples,omitempty"` // samples that the receiver refused; not sent again
-	// Unsent: samples that were not sent within the time allowed after the end of the run
-	Unsent     int64     `json:"unsentSamples,omitempty"`
-	UnsentFrom time.Time `json:"unsentFrom,omitzero"` // time of the first unsent sample
-	Error      string    `json:"error,omitempty"`     // the first error
+	// URL: URL of the receiver, without query
+	URL        string    `json:"url"`
+	Sent       int64     `json:"sentSamples"`
+	Refused    int64     `json:"refusedSamples,omitempty"` // samples that the receiver refused; not sent again
+	Unsent     int64     `json:"unsentSamples,omitempty"`  // samples that were not sent in time after the end of the run
+	UnsentFrom time.Time `json:"unsentFrom,omitzero"`      // time of the first unsent sample
+	Error      string    `json:"error,omitempty"`          // the first error
 }
 
 // Lost describes, in one line, the samples that the receiver lacks and how to send them. It returns "" if the receiver

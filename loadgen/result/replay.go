@@ -12,21 +12,23 @@ import (
 
 // Replay holds the results of a load of kind "replay" ([replay](replay.md)) in the whole run.
 type Replay struct {
-	Load      string  `json:"load"`
-	Speed     float64 `json:"speed"`
-	Copies    int     `json:"copies"`
-	Actors    int     `json:"actors"`    // users that send requests: each user of the trace, once per copy
-	Seconds   float64 `json:"seconds"`   // how long the load ran
-	Scheduled int64   `json:"scheduled"` // requests and watches in all copies of the trace, at the replay's speed
-	Due       int64   `json:"due"`       // part of scheduled that was due while the load ran
-	Sent      int64   `json:"sent"`      // part of due that was sent
-	// RateError: the largest difference between sent and due for one verb, resource and actor, as a share of due; absent if
-	// nothing was due
-	RateError      *float64 `json:"rateError,omitempty"`
-	RateErrorOf    string   `json:"rateErrorOf,omitempty"` // the verb, resource and actor with the largest difference
-	DispersionDue  float64  `json:"dispersionDue"`         // variance divided by mean, of the number of requests due in each second
-	DispersionSent float64  `json:"dispersionSent"`        // the same, for the requests that were sent
-	// DispersionError: difference between dispersionSent and dispersionDue, as a share of dispersionDue (or of 1 if
+	Load    string  `json:"load"`
+	Speed   float64 `json:"speed"`
+	Copies  int     `json:"copies"`
+	Actors  int     `json:"actors"`  // users that send requests: each user of the trace, once per copy
+	Seconds float64 `json:"seconds"` // how long the load ran
+	// Scheduled: requests and watches in all copies of the trace, at the replay's speed
+	Scheduled int64 `json:"scheduled"`
+	Due       int64 `json:"due"`  // part of scheduled that was due while the load ran
+	Sent      int64 `json:"sent"` // part of due that was sent
+	// RateError: largest difference between sent and due for any verb, resource and actor, as a fraction of due; absent
+	// if nothing was due
+	RateError   *float64 `json:"rateError,omitempty"`
+	RateErrorOf string   `json:"rateErrorOf,omitempty"` // verb, resource and actor of rateError
+	// DispersionDue: variance divided by mean of the number of requests due per second
+	DispersionDue  float64 `json:"dispersionDue"`
+	DispersionSent float64 `json:"dispersionSent"` // the same for the requests sent
+	// DispersionError: difference between dispersionSent and dispersionDue, divided by dispersionDue (or by 1 if
 	// dispersionDue is smaller); absent if the load was too short
 	DispersionError *float64      `json:"dispersionError,omitempty"`
 	NotFound        ReplayShare   `json:"notFound"`  // fraction of 404 answers
@@ -36,14 +38,15 @@ type Replay struct {
 	Made            int64         `json:"made"` // objects created before the replay
 	// LeftOut: requests of the trace that are not replayed, by reason
 	LeftOut map[string]int64 `json:"leftOut,omitempty"`
-	Mapped  map[string]int64 `json:"mapped,omitempty"`  // writes of the trace that go to ConfigMaps instead, by resource
-	Refused []string         `json:"refused,omitempty"` // why the resources in mapped were mapped
-	// Cut: requests of the trace with larger bodies than the API server accepts, by the number of bytes that are sent
+	// Mapped: writes of the trace that go to ConfigMaps instead, by their resource
+	Mapped  map[string]int64 `json:"mapped,omitempty"`
+	Refused []string         `json:"refused,omitempty"` // why these resources were mapped
+	// Cut: requests whose body in the trace is too large for the API server, by the number of bytes sent
 	Cut map[string]int64 `json:"cut,omitempty"`
-	// VersionsUnset: reads that have an exact resourceVersion in the trace and were sent without it
+	// VersionsUnset: reads with an exact resourceVersion in the trace that were sent without it
 	VersionsUnset int64 `json:"versionsUnset,omitempty"`
-	// PagesRestarted: requests for a further page of a list that asked for the first page instead, because the continue
-	// token was not known
+	// PagesRestarted: requests for a further page of a list that read the first page instead, because the continue
+	// token was unknown
 	PagesRestarted int64 `json:"pagesRestarted,omitempty"`
 }
 
@@ -57,7 +60,7 @@ type ReplayKind struct {
 	TraceCodes map[string]int64 `json:"traceCodes"` // answers in the trace, by status
 }
 
-// ReplayShare is the fraction of answers, 0 to 1, with a status code in the trace and in its replay.
+// ReplayShare is the fraction of answers with a status code, 0 to 1, in the trace and in its replay.
 type ReplayShare struct {
 	Trace  float64 `json:"trace"`
 	Replay float64 `json:"replay"`
@@ -68,11 +71,11 @@ type ReplayWatches struct {
 	Due         int64            `json:"due"`    // watches that were due
 	Opened      int64            `json:"opened"` // watches answered with 200
 	Codes       map[string]int64 `json:"codes"`
-	Open        int64            `json:"open,omitempty"` // number of watches currently open; 0 after the run
-	OpenMax     int64            `json:"openMax"`        // maximum number of watches open at the same time
+	Open        int64            `json:"open,omitempty"` // watches currently open; 0 after the run
+	OpenMax     int64            `json:"openMax"`        // most watches open at the same time
 	EndedEarly  int64            `json:"endedEarly"`     // watches that the API server ended earlier than in the trace
-	HeldSeconds float64          `json:"heldSeconds"`    // sum of the times for which watches were open
-	DueSeconds  float64          `json:"dueHeldSeconds"` // sum of these times in the trace
+	HeldSeconds float64          `json:"heldSeconds"`    // sum of the times that watches were open
+	DueSeconds  float64          `json:"dueHeldSeconds"` // the same in the trace
 	OpenLatency Latency          `json:"openLatency"`
 	Events      int64            `json:"events"`
 	Bytes       int64            `json:"bytes"` // size of all events

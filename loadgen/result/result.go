@@ -70,43 +70,42 @@ type Result struct {
 
 // Run is the content of run.json: what ran, where and when.
 type Run struct {
-	ID           string    `json:"id"` // unique. All objects that the run creates have a label with this value
+	ID           string    `json:"id"` // unique; also the label of all objects that the run creates
 	Scenario     string    `json:"scenario"`
-	Variant      string    `json:"variant,omitempty"` // absent: the scenario as written
+	Variant      string    `json:"variant,omitempty"` // absent: no variant
 	Started      time.Time `json:"started"`
 	Ended        time.Time `json:"ended"`
 	Seed         int64     `json:"seed"`
 	Overrides    []string  `json:"overrides,omitempty"`    // values of `--set`
-	WithoutGates []string  `json:"withoutGates,omitempty"` // gates left out by `--without-gate`
+	WithoutGates []string  `json:"withoutGates,omitempty"` // gates that `--without-gate` left out
 	WithoutHooks bool      `json:"withoutHooks,omitempty"` // `--no-hooks` left out the hooks
-	Warnings     []string  `json:"warnings,omitempty"`     // from the checks before the start and from the run
-	// MissedFaults: faults that never began, or were not in force for their whole time. The run then does not pass
+	Warnings     []string  `json:"warnings,omitempty"`     // of the checks before the start, and of the run
+	// MissedFaults: faults that never began, or were active for less than their time; the run then does not pass
 	MissedFaults []string  `json:"missedFaults,omitempty"`
-	Profiles     []Profile `json:"profiles,omitempty"` // profiles taken, including failed ones
+	Profiles     []Profile `json:"profiles,omitempty"` // including failed profiles
 	Hooks        []Hook    `json:"hooks,omitempty"`    // in order
 	Interrupted  bool      `json:"interrupted"`        // the user interrupted the run
-	// Aborted: what ended the run early: a condition in abortOn, or a limit that the cluster reached, such as etcd's quota.
-	// The run has failed
+	// Aborted: condition in abortOn, or limit such as etcd's quota, that ended the run early; the run then fails
 	Aborted string `json:"aborted,omitempty"`
-	// AbortOn: conditions that end the run early ([fuse](fuse.md)): from the scenario and `--abort-on`, and the default
-	// ones on a user's cluster
+	// AbortOn: conditions that end the run early ([early end](fuse.md)): of the scenario, of `--abort-on`, and the
+	// defaults on a user's cluster
 	AbortOn []string `json:"abortOn,omitempty"`
 	Failure string   `json:"failure,omitempty"` // how the environment failed (exit code 4)
-	// LostWorkers: generators that were lost or late, and how. The run then could not be judged (exit code 3)
+	// LostWorkers: generators that were lost or late, and how; the run then could not be judged (exit code 3)
 	LostWorkers []string `json:"lostWorkers,omitempty"`
-	// Left: objects that were not removed from a user's cluster, the reason, and the command that removes them
+	// Left: objects that remain in a user's cluster, the reason, and the command that removes them
 	Left        string       `json:"left,omitempty"`
 	Versions    Versions     `json:"versions"`
 	Host        Host         `json:"host"`
 	Cluster     Cluster      `json:"cluster"`
 	RemoteWrite *RemoteWrite `json:"remoteWrite,omitempty"` // samples sent by `--remote-write`
-	// UnexpectedExits: components whose exit ended the control plane. In result.json also components whose exit no fault
-	// explains
+	// UnexpectedExits: components whose exit ended the control plane; in result.json also components whose exit no
+	// fault explains
 	UnexpectedExits []string `json:"unexpectedExits,omitempty"`
-	// Files: SHA-256 of each file that the verdict depends on, by path; computed at the end of the run (for the
-	// scenario at the start)
+	// Files: SHA-256 of each file that affects the verdict, by path, at the end of the run (of the scenario at the
+	// start)
 	Files  map[string]string `json:"files,omitempty"`
-	Digest string            `json:"digest,omitempty"` // SHA-256 of run.json, computed with zeros in this field
+	Digest string            `json:"digest,omitempty"` // SHA-256 of run.json with zeros in this field
 }
 
 // CutShort returns the reason why a run ended early, or "" if it did not end early.
@@ -130,7 +129,7 @@ type Versions struct {
 	Kubernetes string `json:"kubernetes"`
 	Etcd       string `json:"etcd,omitempty"`
 	Go         string `json:"go"`
-	// Moves: upgrades and downgrades during the run, in order. The other fields are the versions at the start
+	// Moves: upgrades and downgrades during the run, in order; the other fields are the versions at the start
 	Moves []VersionMove `json:"moves,omitempty"`
 }
 
@@ -138,7 +137,7 @@ type Versions struct {
 type VersionMove struct {
 	Of      string `json:"of"` // "etcd" or "kubernetes"
 	Version string `json:"version"`
-	// On: names of the components, or their kind if all components of a kind changed; absent: all components
+	// On: names of the components, or a kind for all its components; absent: all components
 	On []string `json:"on,omitempty"`
 }
 
@@ -163,52 +162,52 @@ func Facts(v Versions, h Host) map[string]string {
 // Cluster is the target of the run.
 type Cluster struct {
 	Bundled bool `json:"bundled"` // Stormglass started the control plane
-	// Name: the kubeconfig's context, "bundled", or "shared" for a bundled control plane started before the run
+	// Name: the kubeconfig's context, "bundled", or "shared" for a bundled control plane that already ran
 	Name         string              `json:"name"`
 	Server       string              `json:"server"`
 	Deviations   []control.Deviation `json:"deviations"`
 	Targets      []string            `json:"scrapeTargets"`
-	Prometheus   string              `json:"prometheus,omitempty"`   // URL of the Prometheus that samples were copied from
+	Prometheus   string              `json:"prometheus,omitempty"`   // URL of the Prometheus from which samples were copied
 	ReadySeconds float64             `json:"readySeconds,omitempty"` // time until the bundled control plane was ready
 }
 
 // SharedCluster is the name of a bundled control plane that was started before the run.
 const SharedCluster = "shared"
 
-// Gate is one gate: a pass criterion with its value and verdict.
+// Gate is one criterion for the run to pass, with its value and verdict.
 type Gate struct {
-	Name      string   `json:"name"`           // name, unique in the scenario
+	Name      string   `json:"name"`           // unique in the scenario
 	Objective string   `json:"objective"`      // name of a built-in [objective](objectives.md), or "expr"
 	Expr      string   `json:"expr,omitempty"` // PromQL; absent if the generator measured the value
 	Over      []string `json:"over"`           // phases that the gate judges
 	Verdict   Verdict  `json:"verdict"`        // "pass", "fail" or "no data"
-	Value     *float64 `json:"value"`          // value; null: no data
-	// Withheld: a measured value that is not judged, because the generator was
-	// [saturated](objectives.md#no-data-for-the-run), its own delay would decide the verdict, or the value exceeds its
-	// bound on a busy machine
+	Value     *float64 `json:"value"`          // null if there is no data
+	// Withheld: measured value that is not judged: the generator was [saturated](objectives.md#no-data-for-the-run),
+	// the generator's delay would decide the verdict, or the value exceeds its bound on a busy machine
 	Withheld *float64 `json:"withheld,omitempty"`
-	// AtLeast: the value is a lower bound, because the awaited state was not observed or a phase had no data
+	// AtLeast: the value is a lower bound: the awaited state was not observed, or a phase had no data
 	AtLeast bool    `json:"atLeast,omitempty"`
 	Bound   float64 `json:"bound"`
-	// BrokenIn: phases whose value broke the bound; absent if the gate has one value for several phases together
+	// BrokenIn: phases whose value broke the bound; absent if one value covers several phases
 	BrokenIn []string `json:"brokenIn,omitempty"`
-	Op       string   `json:"op"` // how the value must compare with the bound: "<=" or ">="
+	Op       string   `json:"op"` // required comparison of value and bound: "<=" or ">="
 	// Unit: "seconds", "ratio", "bytes", "count", "per hour", "per second", or "" for a bare
 	// number
 	Unit   string `json:"unit"`
 	Detail string `json:"detail,omitempty"` // how the value was computed, or why it is missing
-	// TooShort: the gate has no data, because the run or phase is shorter than the alert's `for`, offset or interval
+	// TooShort: no data, because the run or phase is shorter than the alert's `for`, offset or interval
 	TooShort bool `json:"tooShort,omitempty"`
-	Allowed  bool `json:"allowed,omitempty"` // the gate has no data, but `loadgen gate --allow-no-data` accepts that
+	// Allowed: `loadgen gate --allow-no-data` accepts that the gate has no data
+	Allowed bool `json:"allowed,omitempty"`
 }
 
-// Figure is a named value of a run. Comparisons of runs and of variants compare these values.
+// Figure is a metric of a run that comparisons of runs and of variants use.
 type Figure struct {
-	Name      string   `json:"name"` // name, unique in the scenario
+	Name      string   `json:"name"` // unique in the scenario
 	Objective string   `json:"objective"`
 	Expr      string   `json:"expr,omitempty"`
 	Over      []string `json:"over"`
-	Value     *float64 `json:"value"` // value; null: no data
+	Value     *float64 `json:"value"` // null if there is no data
 	AtLeast   bool     `json:"atLeast,omitempty"`
 	Unit      string   `json:"unit"`
 	Better    string   `json:"better"`           // "lower" or "higher"
@@ -218,7 +217,7 @@ type Figure struct {
 // KeyMetric is one of the four metrics on the first screen of a report.
 type KeyMetric struct {
 	Name string `json:"name"` // name of the metric
-	// Rows: values for the whole run: one row, or one for each verb, etcd member or scheduling result
+	// Rows: values for the whole run: one row, or one per verb, etcd member or scheduling result
 	Rows    []KeyRow `json:"rows"`
 	Missing string   `json:"missing,omitempty"` // why there are no rows
 }
@@ -230,7 +229,7 @@ type KeyRow struct {
 	P95   *float64 `json:"p95Seconds,omitempty"`
 	P99   *float64 `json:"p99Seconds,omitempty"`
 	Value *float64 `json:"value,omitempty"` // increase of a counter
-	Count float64  `json:"count"`           // number of observations
+	Count float64  `json:"count"`
 }
 
 // ComponentCost holds the resources that one process used in the run, from the process's own process_* metrics.

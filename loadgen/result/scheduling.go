@@ -13,19 +13,20 @@ type Scheduling struct {
 // ExtensionPoint holds the times of one extension point of the scheduling framework, summed over its plugins.
 type ExtensionPoint struct {
 	Name    string   `json:"name"`                 // such as "Filter"
-	Count   int64    `json:"count"`                // how often the point ran
-	Mean    float64  `json:"meanSeconds"`          // mean duration of one run of the point
-	P99     *float64 `json:"p99Seconds,omitempty"` // absent if it is above the last bucket of the histogram
-	Seconds float64  `json:"seconds"`              // sum of all runs of the point
+	Count   int64    `json:"count"`                // how often the extension point ran
+	Mean    float64  `json:"meanSeconds"`          // mean duration of one run
+	P99     *float64 `json:"p99Seconds,omitempty"` // absent if above the last bucket of the histogram
+	Seconds float64  `json:"seconds"`              // sum of all runs
 }
 
 // PluginTime holds the time of one plugin at one extension point. The scheduler measures plugins in a tenth of its cycles,
 // at most 1,000 executions per second.
 type PluginTime struct {
-	Plugin     string  `json:"plugin"`               // name of the plugin, such as "NodeResourcesFit"
+	Plugin     string  `json:"plugin"`               // such as "NodeResourcesFit"
 	Point      string  `json:"extensionPoint"`       // such as "Filter"
-	Executions *int64  `json:"executions,omitempty"` // Filter and Score execute once per node; absent: not counted
-	Measured   int64   `json:"measured"`             // how many executions were measured
+	Executions *int64  `json:"executions,omitempty"` // Filter and Score execute once per node
+	Measured   int64   `json:"measured"`             // executions that were measured
 	Mean       float64 `json:"meanSeconds"`          // mean of the measured executions
-	Seconds    float64 `json:"seconds"`              // estimate: the mean multiplied by executions, or by measured if executions is absent
+	// Seconds: estimate: the mean multiplied by executions, or by measured if executions is absent
+	Seconds float64 `json:"seconds"`
 }

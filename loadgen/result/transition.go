@@ -2,8 +2,8 @@ package result
 
 import "fmt"
 
-// Transition holds the times that objects took from one state to another. The generator measures these times with its own
-// watch, by the arrival of events.
+// Transition holds the times that objects took from one state to another, measured when events arrived at the
+// generator's watch.
 type Transition struct {
 	Name     string `json:"name"` // name in the scenario
 	Resource string `json:"resource"`
@@ -11,14 +11,15 @@ type Transition struct {
 	To       string `json:"to"`
 	// Began: objects that reached the first state, including open and gone
 	Began      int64 `json:"began"`
-	Open       int64 `json:"open,omitempty"`       // objects that exist at the end and have not reached the second state
+	Open       int64 `json:"open,omitempty"`       // objects that had not reached the second state at the end
 	Gone       int64 `json:"gone,omitempty"`       // objects deleted before the second state; not in the latencies
-	Unmeasured int64 `json:"unmeasured,omitempty"` // objects seen only in a list, without an event; not in began
-	Relists    int64 `json:"relists,omitempty"`    // lists after a lost watch; changes during the loss are observed late
-	// Latency: time between the states. Open objects count as longer than all other objects (clamped)
+	Unmeasured int64 `json:"unmeasured,omitempty"` // objects seen only in a list; not in began
+	// Relists: lists after a lost watch; changes during the loss are seen late
+	Relists int64 `json:"relists,omitempty"`
+	// Latency: time between the states; open objects count as longer than all others (clamped)
 	Latency  Latency `json:"latency"`
 	External Latency `json:"external"` // latency without the generator's stalls
-	// SoFar: latency in which open objects count with their time until the end; only if there are open objects
+	// SoFar: latency in which open objects count with their time until the end; absent without open objects
 	SoFar         *Latency `json:"soFar,omitempty"`
 	ExternalSoFar *Latency `json:"externalSoFar,omitempty"` // soFar without the generator's stalls
 }

@@ -5,11 +5,11 @@ import "time"
 // TrendSchema is the version of the JSON of a trend.
 const TrendSchema = "stormglass.trend/v1"
 
-// Trend holds the figures (compared values) of all runs of a scenario, in the order of the runs.
+// Trend holds the figures (compared metrics) of all runs of a scenario.
 type Trend struct {
 	Schema   string        `json:"schema"` // stormglass.trend/v1
 	Scenario string        `json:"scenario"`
-	Runs     []TrendRun    `json:"runs"`    // runs, sorted by their start
+	Runs     []TrendRun    `json:"runs"`    // sorted by their start
 	Figures  []TrendFigure `json:"figures"` // in the scenario's order
 	Notes    []string      `json:"notes,omitempty"`
 }
@@ -32,9 +32,8 @@ type TrendFigure struct {
 
 // TrendChange is a change point: the first run of a series with a different mean.
 type TrendChange struct {
-	Run int `json:"run"` // index in runs
-	// Before: mean of the runs since the previous change (or the first run)
-	Before float64 `json:"before"`
-	After  float64 `json:"after"` // mean of the runs from this one up to the next change (or the last run)
-	P      float64 `json:"p"`     // p-value of Welch's t-test between before and after
+	Run    int     `json:"run"`    // index in runs
+	Before float64 `json:"before"` // mean of the earlier runs since the previous change
+	After  float64 `json:"after"`  // mean of the runs from this one to the next change
+	P      float64 `json:"p"`      // p-value of Welch's t-test between before and after
 }

@@ -9,12 +9,11 @@ type Worker struct {
 	Watches   int64   `json:"watches,omitempty"`   // watches open in the last phase of each load
 	Nodes     int64   `json:"nodes,omitempty"`     // simulated nodes
 	Delivered int64   `json:"delivered,omitempty"` // deliveries of measured writes to the worker's watches
-	LagP99    float64 `json:"lagP99Seconds"`       // p99 of a load's lag, for the load with the highest p99
-	// ClockOffset: absolute difference between the clocks of the worker and the coordinator, at the last measurement
+	LagP99    float64 `json:"lagP99Seconds"`       // highest p99 of a load's lag
+	// ClockOffset: last measured difference between the clocks of worker and coordinator, without sign
 	ClockOffset float64 `json:"clockOffsetSeconds"`
 	// ClockUncertainty: maximum error of clockOffsetSeconds
 	ClockUncertainty float64   `json:"clockUncertaintySeconds"`
 	Generator        Generator `json:"generator"`
-	// Lost: why the worker was lost or given up
-	Lost string `json:"lost,omitempty"`
+	Lost             string    `json:"lost,omitempty"` // why the worker was lost or given up
 }

@@ -9,21 +9,21 @@ import (
 	"github.com/stormglass/stormglass/internal/strictyaml"
 )
 
-// Abort is a condition that ends a run early: all load stops immediately, and the run fails.
+// Abort is a condition that ends a run early. All load then stops immediately, and the run fails.
 type Abort struct {
-	// Limit: name of a limit in docs/reference/fuse.md, such as throttled; the condition holds while its value is above `max`.
-	// Set one of `limit`, `gate`, `alert` and `expr`
+	// Limit: limit in docs/reference/fuse.md, such as throttled; the condition holds while the limit's value is above
+	// `max`. Set one of `limit`, `gate`, `alert` and `expr`
 	Limit string `yaml:"limit,omitempty"`
-	// Gate: name of a gate; the condition holds while the data recorded so far in the phase break the gate's bound
-	Gate  string `yaml:"gate,omitempty"`
-	Alert string `yaml:"alert,omitempty"` // name of an alert in docs/reference/alerts.md; the condition holds while it fires
+	// Gate: name of a gate; the condition holds while the data of the phase so far break the gate's bound
+	Gate string `yaml:"gate,omitempty"`
+	// Alert: alert in docs/reference/alerts.md; the condition holds while the alert fires
+	Alert string `yaml:"alert,omitempty"`
 	// Expr: PromQL query with one result, as in a gate; $window is the time since the phase's start
-	Expr string `yaml:"expr,omitempty"`
-	Max  *Bound `yaml:"max,omitempty"` // upper bound of `limit` or `expr`; with `expr`, set one of `max` and `min`
-	Min  *Bound `yaml:"min,omitempty"` // lower bound of `expr`
-	// For: how long the condition must hold without interruption, default 0s
-	For Duration `yaml:"for,omitempty"`
-	// Over: phases in which the condition is checked; default: all, or with `gate` the gate's phases
+	Expr string   `yaml:"expr,omitempty"`
+	Max  *Bound   `yaml:"max,omitempty"` // upper bound of `limit` or `expr`; with `expr`, set one of `max` and `min`
+	Min  *Bound   `yaml:"min,omitempty"` // lower bound of `expr`
+	For  Duration `yaml:"for,omitempty"` // how long the condition must hold without interruption
+	// Over: phases in which the condition is checked; default: all phases, or with `gate` the gate's phases
 	Over []string `yaml:"over,omitempty" zero:"all phases; leave it out to use the default"`
 }
 

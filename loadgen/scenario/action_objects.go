@@ -18,8 +18,8 @@ type Selection struct {
 	LabelSelector string `yaml:"labelSelector,omitempty"`
 	// Share: fraction of the matching objects to select, such as 10%; `seed` determines which; default all
 	Share *Bound `yaml:"share,omitempty"`
-	// AtLeast: minimum number of matching objects, before `share` is applied; fewer cause an error; default 0: no match causes
-	// only a warning
+	// AtLeast: minimum number of matching objects, before `share` applies; fewer cause an error. Without it, no match
+	// causes only a warning
 	AtLeast int `yaml:"atLeast,omitempty"`
 }
 

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Autoscale configures a HorizontalPodAutoscaler. Its zero value means no autoscaler.
+// Autoscale configures a HorizontalPodAutoscaler.
 type Autoscale struct {
 	Min int `yaml:"min,omitempty" zero:"the deploy's replicas; leave it out to use the default"` // minimum replicas, default: the deploy's replicas
 	Max int `yaml:"max,omitempty"`                                                               // maximum replicas

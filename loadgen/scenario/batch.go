@@ -6,41 +6,38 @@ import (
 	"fmt"
 )
 
-// Batch creates objects from templates. Each template is rendered once for each iteration and replica.
+// Batch creates objects from templates. Each template is rendered for each iteration and replica.
 type Batch struct {
-	Templates []Template `yaml:"templates,omitempty"` // templates, rendered in this order
-	// Iterations: number of times that all templates are rendered; {{.Iteration}} counts from 0; default one for each
-	// namespace
+	Templates []Template `yaml:"templates,omitempty"` // rendered in this order
+	// Iterations: how often all templates are rendered; {{.Iteration}} counts from 0; default: one for each namespace
 	Iterations int `yaml:"iterations,omitempty" zero:"one for each namespace"`
-	// FromIteration: the first iteration to create; its objects have the same numbers, names and namespaces
-	// as if all iterations were created; default 0
+	// FromIteration: first iteration to create; numbers, names and namespaces of objects are as if all iterations were
+	// created
 	FromIteration int `yaml:"fromIteration,omitempty"`
-	// ToIteration: create only the iterations before this one; default all
-	ToIteration int `yaml:"toIteration,omitempty" zero:"all"`
-	// Namespaces: number of namespaces over which the iterations are spread evenly; all batches share these
-	// namespaces; default 1, the run's namespace
-	Namespaces int `yaml:"namespaces,omitempty" zero:"1"`
-	// Vars: variables of the templates, by name; {{.NAME}} is the value of NAME
-	Vars map[string]any `yaml:"vars,omitempty"`
-	// Placement: "nodes" adds a node selector and tolerations for the simulated nodes to pods and pod
-	// templates (the default, if there are simulated nodes); "none" adds nothing
+	ToIteration   int `yaml:"toIteration,omitempty" zero:"all"` // create only the iterations before this one; default all
+	// Namespaces: number of namespaces over which the iterations are spread evenly; all batches share these namespaces;
+	// default 1, the run's namespace
+	Namespaces int            `yaml:"namespaces,omitempty" zero:"1"`
+	Vars       map[string]any `yaml:"vars,omitempty"` // variables of the templates; {{.NAME}} is the value of NAME
+	// Placement: "nodes" adds a node selector and tolerations for the simulated nodes to pods and pod templates (the
+	// default with simulated nodes); "none" adds nothing
 	Placement string `yaml:"placement,omitempty"`
 }
 
-// Template is one or several manifests, as a Go template with sprig's functions; set one of `file`, `text`
-// and `object`.
+// Template is one or several manifests, written as a Go template with sprig's functions; set one of `file`, `text` and
+// `object`.
 type Template struct {
-	// File: path of the manifests, relative to the scenario file or absolute; a directory means the output of its
-	// kustomization, or its files *.yaml, *.yml and *.json
+	// File: path of the manifests, relative to the scenario file or absolute; for a directory, the output of its
+	// kustomization or, without one, its files *.yaml, *.yml and *.json
 	File   string `yaml:"file,omitempty"`
 	Text   string `yaml:"text,omitempty"`   // one or several YAML documents
 	Object any    `yaml:"object,omitempty"` // YAML whose strings are templates
-	// Replicas: number of objects of each document in each iteration; {{.Replica}} counts them from 1; default 1
+	// Replicas: number of objects of each document in each iteration, default 1; {{.Replica}} counts from 1
 	Replicas int `yaml:"replicas,omitempty" zero:"1"`
-	// EveryIterations: render the template only in every Nth iteration, starting with the first; {{.Iteration}} then counts
-	// only these iterations; default 1
+	// EveryIterations: render the template only in every Nth iteration, starting with the first; {{.Iteration}} then
+	// counts only these iterations
 	EveryIterations int `yaml:"everyIterations,omitempty" zero:"1"`
-	// Vars: further variables, in addition to the batch's `vars`; they take precedence
+	// Vars: variables in addition to the batch's `vars`; they take precedence
 	Vars map[string]any `yaml:"vars,omitempty"`
 
 	from string // the file from which Text was read

@@ -32,7 +32,7 @@ func TestScenarioDoc(t *testing.T) {
 // a separate page.
 func faultKinds() []byte {
 	var b bytes.Buffer
-	b.WriteString("\n## Kinds of fault\n\nEach kind with its fields; required fields are bold. [Faults](faults.md#the-kinds) describes the kinds that are not for nodes.\n\n")
+	b.WriteString("\n## Kinds of fault\n\nEach kind with its fields; required fields are bold. [Faults](faults.md#the-kinds) describes the kinds that have no description here.\n\n")
 	for _, k := range control.FaultTable() {
 		var fields []string
 		for _, name := range k.Takes {
@@ -44,7 +44,7 @@ func faultKinds() []byte {
 		}
 		fmt.Fprintf(&b, "- `%s`: %s", k.Name, cmp.Or(strings.Join(fields, ", "), "no fields"))
 		if k.OfNodes {
-			fmt.Fprintf(&b, " (for nodes). %s", k.Short)
+			fmt.Fprintf(&b, ". %s", k.Short)
 		}
 		b.WriteString("\n")
 	}

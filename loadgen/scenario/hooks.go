@@ -12,11 +12,11 @@ import (
 
 // Hook is a command that runs on the generator's machine before or after a phase.
 type Hook struct {
-	// Run: a program and its arguments, such as [sh, -c, "kubectl get nodes | wc -l"]; no shell is added
+	// Run: program and arguments, such as [sh, -c, "kubectl get nodes | wc -l"]; no shell is added
 	Run []string `yaml:"run"`
 	// Within: time limit, default 1m
 	Within Duration `yaml:"within,omitempty" zero:"1m"`
-	// Required: whether a failure of the command ends the run (the default) or is only recorded
+	// Required: true (the default): the run ends if the command fails; false: the failure is only recorded
 	Required *bool `yaml:"required,omitempty"`
 }
 

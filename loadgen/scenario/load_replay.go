@@ -15,12 +15,12 @@ import (
 type Replayed struct {
 	// Trace: trace file of a replay, as written by `loadgen record`; relative to the scenario file, or absolute
 	Trace string `yaml:"trace,omitempty"`
-	// Speed: speed of a replay; 2 halves the times of all requests except lease renewals; default 1
+	// Speed: speed of a replay, default 1; 2 halves the times of all requests except lease renewals
 	Speed float64 `yaml:"speed,omitempty" zero:"1"`
-	// Copies: for a replay, the number of copies of each client of the trace, shifted in time; default 1
+	// Copies: for a replay, the number of copies of each client in the trace, shifted in time; default 1
 	Copies int `yaml:"copies,omitempty" zero:"1"`
-	// OnMissing: what a replay does with requests for resources that the API server lacks: "fail" (the default) or "drop"
-	// (leave the requests out, and count them)
+	// OnMissing: what a replay does with requests for resources that the API server lacks: "fail" (the default) or
+	// "drop" (count them, but do not send them)
 	OnMissing string `yaml:"onMissing,omitempty"`
 
 	// Recorded is the trace as read from Trace; nil if only the scenario's text was read.

@@ -12,31 +12,34 @@ import (
 // PodLifeAnnotation is a pod annotation whose value is the name of a PodLife. It takes precedence over Match and Share.
 const PodLifeAnnotation = "stormglass.dev/pod-life"
 
-// PodLife describes what happens to the containers of some or all pods on simulated nodes ([lives of pods](pod-lives.md)).
+// PodLife describes how the containers of some or all pods on simulated nodes behave ([pod lives](pod-lives.md)).
 type PodLife struct {
-	Name  string   `yaml:"name"`            // unique; label `life` of `stormglass_node_pod_life_events_total`
-	Match PodMatch `yaml:"match,omitempty"` // pods to which the life applies, default all
-	// Share: share of the matching pods, such as 5%, drawn by seed and pod; default: all that no earlier life has selected
+	// Name: unique; also the label `life` of `stormglass_node_pod_life_events_total`
+	Name  string   `yaml:"name"`
+	Match PodMatch `yaml:"match,omitempty"` // pods to which this entry applies, default all
+	// Share: fraction of the matching pods, such as 5%; the seed determines which; default: all pods that no earlier
+	// entry selected
 	Share *Bound `yaml:"share,omitempty"`
-	// Container: the container to which this life applies (but not its fields `init` and `evict`); default: all containers
-	// except init containers and sidecars
+	// Container: container that all fields except `init` and `evict` describe; default: all containers except init
+	// containers and sidecars
 	Container string `yaml:"container,omitempty"`
-	// Init: how each init container runs; init containers run one after another; default: they succeed immediately
+	// Init: how each init container runs, one after another; default: they succeed immediately
 	Init ContainerRun `yaml:"init,omitempty"`
-	// ImagePullErrorFor: how long image pulls fail, from the pod's start; 24h means always
+	// ImagePullErrorFor: how long image pulls fail from the pod's start; 24h means always
 	ImagePullErrorFor Spread `yaml:"imagePullErrorFor,omitempty"`
-	// ReadyAfter: time from a container's start until it is ready; with a readiness probe, it becomes Ready at the next probe
+	// ReadyAfter: time from a container's start until it is ready; a container with a readiness probe becomes Ready at
+	// the next probe
 	ReadyAfter   Spread `yaml:"readyAfter,omitempty"`
 	ContainerRun `yaml:",inline"`
 	// ReadinessFailsAfter: time from each change to Ready until the readiness probe fails
 	ReadinessFailsAfter Spread `yaml:"readinessFailsAfter,omitempty"`
 	// ReadinessFailsFor: how long the readiness probe fails; default: until the container ends
 	ReadinessFailsFor Spread `yaml:"readinessFailsFor,omitempty"`
-	// LivenessFailsAfter: time from each start until the liveness probe fails; the container is killed after its grace period,
-	// with exitCode 137
+	// LivenessFailsAfter: time from each start until the liveness probe fails; the container is then killed after its
+	// grace period, with exitCode 137
 	LivenessFailsAfter Spread `yaml:"livenessFailsAfter,omitempty"`
-	// StopAfter: time from a deletion, an eviction or the failure of a liveness probe until the containers end; after the grace
-	// period they are killed
+	// StopAfter: time from a deletion, an eviction or a failed liveness probe until the containers end; they are killed
+	// after the grace period
 	StopAfter Spread   `yaml:"stopAfter,omitempty"`
 	Evict     Eviction `yaml:"evict,omitempty"` // eviction by the kubelet under node pressure
 }
@@ -44,19 +47,20 @@ type PodLife struct {
 // PodMatch selects pods that match all of its fields.
 type PodMatch struct {
 	Namespace   string            `yaml:"namespace,omitempty"`   // namespace of the pod
-	Labels      map[string]string `yaml:"labels,omitempty"`      // labels, with their values
-	Annotations map[string]string `yaml:"annotations,omitempty"` // annotations, with their values
+	Labels      map[string]string `yaml:"labels,omitempty"`      // labels of the pod
+	Annotations map[string]string `yaml:"annotations,omitempty"` // annotations of the pod
 	Owner       string            `yaml:"owner,omitempty"`       // kind of the pod's controller, such as Job or ReplicaSet
 }
 
 // ContainerRun describes how the runs of a container end.
 type ContainerRun struct {
-	RunFor   Spread `yaml:"runFor,omitempty"`   // time from each start to the end; default: the container never ends
-	ExitCode int    `yaml:"exitCode,omitempty"` // 1 to 255 means failure; default 0
-	// Reason: termination reason, such as OOMKilled (exitCode 137); default Completed, or Error for a failure
+	// RunFor: how long each run of the container lasts; default: it never ends
+	RunFor   Spread `yaml:"runFor,omitempty"`
+	ExitCode int    `yaml:"exitCode,omitempty"` // 1 to 255 means failure
+	// Reason: termination reason, such as OOMKilled (with exitCode 137); default Completed, or Error after a failure
 	Reason string `yaml:"reason,omitempty"`
-	// Failures: number of runs that end with exitCode; later runs complete, or keep running with
-	// restartPolicy Always; default all
+	// Failures: number of runs that end with `exitCode`, default all; later runs complete or, with restartPolicy
+	// Always, never end
 	Failures int `yaml:"failures,omitempty"`
 }
 
@@ -65,7 +69,7 @@ type Eviction struct {
 	After Spread `yaml:"after,omitempty"` // time from the start of the pod's first container
 	// Condition: "MemoryPressure" (the default), "DiskPressure" or "PIDPressure"
 	Condition string `yaml:"condition,omitempty"`
-	// For: how long the node keeps the condition, default 5m as for a kubelet
+	// For: how long the node keeps the condition, default 5m as in a kubelet
 	For Duration `yaml:"for,omitempty" zero:"a kubelet's 5m"`
 }
 

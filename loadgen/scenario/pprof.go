@@ -15,7 +15,7 @@ type Profile struct {
 	// "loadgen"
 	Component string   `yaml:"component"`
 	Kind      string   `yaml:"kind"`            // "cpu", "heap", "goroutine", "allocs", "mutex" or "block"
-	After     Duration `yaml:"after,omitempty"` // time since the phase's start, default 0s
+	After     Duration `yaml:"after,omitempty"` // time since the phase's start
 	// For: how long to sample CPU time, in whole seconds, default 10s
 	For Duration `yaml:"for,omitempty" zero:"10s"`
 }

@@ -15,19 +15,19 @@ import (
 // maxTransitions limits the memory for distributions: each transition needs two of 200 KB in each phase.
 const maxTransitions = 20
 
-// Transition measures how long objects take from one state to another, as seen by a watch. The names pod-scheduled,
-// pod-initialized, pod-containers-ready, pod-ready, job-complete, pvc-bound, service-endpoints and deployment-available are
-// predefined; with other names, set the other fields (docs/reference/conditions.md).
+// Transition measures how long objects take from one state to another, as a watch sees it. Predefined names need no
+// other fields: pod-scheduled, pod-initialized, pod-containers-ready, pod-ready, job-complete, pvc-bound,
+// service-endpoints and deployment-available. Other names need `resource` and `to` (docs/reference/conditions.md).
 type Transition struct {
 	Name      string `yaml:"name"`                // unique
 	Resource  string `yaml:"resource,omitempty"`  // resource of the objects, such as "pods"
 	Namespace string `yaml:"namespace,omitempty"` // namespace of the objects, default the run's
-	Selector  string `yaml:"selector,omitempty"`  // label selector, such as "app=web", default any
-	// From: a state; default "created", when the watch first sees the object
+	Selector  string `yaml:"selector,omitempty"`  // label selector, such as "app=web"
+	// From: state in which the time begins; default "created", when the watch first sees the object
 	From string `yaml:"from,omitempty"`
-	// To: a state: "scheduled", "initialized", "containersReady" and "ready" of pods, "complete" of
-	// Jobs, "bound" of PersistentVolumeClaims, "endpoints" of Services, "available" of Deployments,
-	// "deleting" or "deleted" of all resources; or "condition=TYPE", "jsonpath=PATH=VALUE", "cel=EXPR"
+	// To: state in which the time ends: "scheduled", "initialized", "containersReady" or "ready" of pods, "complete" of
+	// Jobs, "bound" of PersistentVolumeClaims, "endpoints" of Services, "available" of Deployments; "deleting" or
+	// "deleted" of any resource; or "condition=TYPE", "jsonpath=PATH=VALUE", "cel=EXPR"
 	To string `yaml:"to,omitempty"`
 }
 

@@ -18,42 +18,40 @@ const (
 	Kind       = "Scenario"
 )
 
-// Scenario describes one run: its control plane, simulated nodes, phases and gates.
+// Scenario is the whole file.
 type Scenario struct {
-	APIVersion  string `yaml:"apiVersion"`              // stormglass/v1alpha1
-	Kind        string `yaml:"kind"`                    // Scenario
-	Name        string `yaml:"name"`                    // Name: lower-case letters, digits and -, at most 40 characters
-	Description string `yaml:"description,omitempty"`   // shown in lists and reports
-	Seed        int64  `yaml:"seed,omitempty" zero:"1"` // seed of all random choices, default 1
-	// ControlPlane: the bundled control plane; a run on your own cluster does not apply it
-	ControlPlane control.Config `yaml:"controlPlane,omitempty"`
-	Nodes        Nodes          `yaml:"nodes,omitempty"`  // simulated nodes
-	Record       Record         `yaml:"record,omitempty"` // how metrics are recorded
-	// Setup: "create" actions that run before loads create their objects; setup ends when the API server serves the
-	// custom resources that it defines
+	APIVersion   string         `yaml:"apiVersion"`              // stormglass/v1alpha1
+	Kind         string         `yaml:"kind"`                    // Scenario
+	Name         string         `yaml:"name"`                    // Name: lower-case letters, digits and -, at most 40 characters
+	Description  string         `yaml:"description,omitempty"`   // shown in lists and reports
+	Seed         int64          `yaml:"seed,omitempty" zero:"1"` // seed of all random choices, default 1
+	ControlPlane control.Config `yaml:"controlPlane,omitempty"`  // the bundled control plane; not used on your own cluster
+	Nodes        Nodes          `yaml:"nodes,omitempty"`         // simulated nodes
+	Record       Record         `yaml:"record,omitempty"`        // how to record metrics
+	// Setup: "create" actions before loads create their objects; setup ends when the API server serves the new custom
+	// resources
 	Setup []Action `yaml:"setup,omitempty"`
-	// Objects: objects created from templates after `setup` and before the first phase; custom resource definitions
+	// Objects: objects created from templates after `setup` and before the first phase, custom resource definitions
 	// first
 	Objects []Batch `yaml:"objects,omitempty"`
-	// Transitions: state changes of objects whose latency is measured, for the objectives
-	// transition-latency and transition-open
+	// Transitions: state changes of objects to measure, for the objectives transition-latency and transition-open
 	Transitions []Transition `yaml:"transitions,omitempty"`
 	// NamespaceLabels: labels of the run's namespaces, such as pod-security.kubernetes.io/enforce: restricted
 	NamespaceLabels map[string]string `yaml:"namespaceLabels,omitempty"`
 	Background      []Load            `yaml:"background,omitempty"` // loads that run in every phase
 	Phases          []Phase           `yaml:"phases"`               // in the order in which they run
-	// Teardown: actions on objects after the last phase, in this order; each runs even if earlier ones failed or the
+	// Teardown: actions on objects after the last phase, in file order; each runs even if earlier actions failed or the
 	// run ended early
 	Teardown []Action `yaml:"teardown,omitempty"`
-	// MinAchieved: minimum share of the requested work that each load and action must do in a phase for the run to
-	// pass, default 95%; 0%: not checked
+	// MinAchieved: share of the requested work that each load and action must do in each phase for the run to pass;
+	// default 95%; 0% turns off the check
 	MinAchieved *Bound    `yaml:"minAchieved,omitempty"`
-	Gates       []Gate    `yaml:"gates,omitempty"`    // conditions for the run to pass
-	Signals     []Signal  `yaml:"signals,omitempty"`  // metrics that show the incident
+	Gates       []Gate    `yaml:"gates,omitempty"`    // criteria for the run to pass
+	Signals     []Signal  `yaml:"signals,omitempty"`  // metrics that a fault should move
 	AbortOn     []Abort   `yaml:"abortOn,omitempty"`  // conditions that end the run early
-	Variants    []Variant `yaml:"variants,omitempty"` // the scenario with other values for some fields
-	Compare     []Figure  `yaml:"compare,omitempty"`  // rows of the table that compares variants
-	Capacity    *Capacity `yaml:"capacity,omitempty"` // the search of `loadgen capacity`
+	Variants    []Variant `yaml:"variants,omitempty"` // versions of the scenario with some fields changed
+	Compare     []Figure  `yaml:"compare,omitempty"`  // metrics in the table that compares variants
+	Capacity    *Capacity `yaml:"capacity,omitempty"` // search range of `loadgen capacity`
 	Variant     string    `yaml:"variant,omitempty"`  // name of the variant; only a run writes this field
 
 	doc *strictyaml.Document
@@ -71,81 +69,77 @@ type Scenario struct {
 	linksFor, linksOf string
 }
 
-// Record says how metrics are recorded.
+// Record configures how metrics are recorded.
 type Record struct {
 	// Interval: time between scrapes, default 5s, at least 1s
 	Interval Duration `yaml:"interval,omitempty" zero:"5s"`
 	Drop     []string `yaml:"drop,omitempty"` // metric families not to record
 }
 
-// Phase is one phase of a run. It ends after the time `for`, or as soon as the condition `until` holds; set one of
-// them.
+// Phase is one phase of a run. It ends after the time `for` or when the condition `until` holds; set one of them.
 type Phase struct {
-	Name   string   `yaml:"name"`                             // unique
-	For    Duration `yaml:"for,omitempty" zero:"no end"`      // fixed length
-	Until  Until    `yaml:"until,omitempty"`                  // condition that ends the phase
-	Within Duration `yaml:"within,omitempty" zero:"no bound"` // maximum time to wait for `until`, required with it; if it is exceeded, the run ends
-	// Of: with `until: podsReady`, the workloads whose pods must be ready; default all
+	Name  string   `yaml:"name"`                        // unique
+	For   Duration `yaml:"for,omitempty" zero:"no end"` // fixed length
+	Until Until    `yaml:"until,omitempty"`             // condition that ends the phase
+	// Within: maximum time to wait for `until`, required with it; after this time the run ends
+	Within Duration `yaml:"within,omitempty" zero:"no bound"`
+	// Of: with `until: podsReady`, the workloads to wait for; default all
 	Of      []string `yaml:"of,omitempty" zero:"all workloads; leave it out to use the default"`
-	Actions []Action `yaml:"actions,omitempty"` // changes to objects at the start of the phase, in this order
+	Actions []Action `yaml:"actions,omitempty"` // changes to objects at the start of the phase, in file order
 	Faults  []Fault  `yaml:"faults,omitempty"`  // faults during the phase
 	Load    []Load   `yaml:"load,omitempty"`    // loads that run for the whole phase
 	// Profiles: pprof profiles of components, kept with the run
 	Profiles []Profile `yaml:"profiles,omitempty"`
-	// Before: commands that run one after another before the phase's start is recorded
+	// Before: commands that run one after another before the start of the phase is recorded
 	Before []Hook `yaml:"before,omitempty"`
-	After  []Hook `yaml:"after,omitempty"` // commands that run after the phase's end is recorded
+	After  []Hook `yaml:"after,omitempty"` // commands that run after the end of the phase is recorded
 }
 
 // Action changes workloads or other objects, by default at the start of a phase.
 type Action struct {
-	// Kind: for a workload "deploy", "rollingUpdate", "scale", "delete" or "demand"; for the manifest in
-	// `object` "create"; for objects of any resource "create" or "apply" with `templates`, or "patch",
-	// "delete", "evict", "exec", "scale" or "restart" with a `target`; or "custom" (implemented by the
-	// Go program that runs the scenario)
+	// Kind: for a workload: "deploy", "rollingUpdate", "scale", "delete" or "demand"; for the manifest in `object`:
+	// "create"; for `templates`: "create" or "apply"; for the objects in `target`: "patch", "delete", "evict", "exec",
+	// "scale" or "restart"; for work of the Go program that runs the scenario: "custom"
 	Kind string `yaml:"kind"`
 	// Name: name of the workload and of its Service, or of the custom action; not used with `object`
 	Name string `yaml:"name,omitempty"`
 	// Workload: for a deploy, the kind of workload: "Deployment" (the default), "StatefulSet", "DaemonSet", "Job" or "CronJob"
 	Workload string `yaml:"workload,omitempty"`
-	// Object: for a create, the manifest of a cluster-scoped or namespaced object, removed after the run. An existing
-	// object of the same name is not replaced
+	// Object: for a create, the manifest of an object; the run refuses an existing name, and removes the object at its
+	// end
 	Object any `yaml:"object,omitempty"`
-	// Count: for a create, the number of objects; {i} in the manifest is replaced by 0, 1, ... For a workload, the number of
-	// workloads, called NAME-0, NAME-1, ...; all actions with the same name need the same count. Default one
+	// Count: for a create, the number of objects; {i} in the manifest becomes 0, 1, ... For a workload, the number of
+	// workloads NAME-0, NAME-1, ...; all actions with the same name need the same count. Default one
 	Count int `yaml:"count,omitempty" zero:"one; leave it out to use the default"`
-	// Replicas: for deploy and scale, the number of pods; for a Job, and for each Job of a CronJob, the number of pods that run
-	// in parallel and must all succeed
-	Replicas int  `yaml:"replicas,omitempty"`
-	Service  bool `yaml:"service,omitempty"` // a deploy also creates a Service; a StatefulSet always has one
+	// Replicas: for deploy and scale, the number of pods; for a Job or CronJob, the pods of each Job that run in
+	// parallel and must all succeed
+	Replicas int `yaml:"replicas,omitempty"`
+	// Service: a deploy also creates a Service; a StatefulSet always has one
+	Service bool `yaml:"service,omitempty"`
 	// MaxSurge: how many more pods a rollingUpdate of a Deployment may create: "25%" (the default) or a number
 	MaxSurge string `yaml:"maxSurge,omitempty"`
 	// MaxUnavailable: how many pods may be unavailable during a rollingUpdate: "25%" (the default of a Deployment; other kinds
 	// default to 1) or a number
 	MaxUnavailable string `yaml:"maxUnavailable,omitempty"`
-	// CPU: CPU request of each pod, default 10m; for a demand, the total CPU usage of the Deployment's
-	// Ready pods
+	// CPU: CPU request of each pod, default 10m; for a demand, the total CPU usage of the Deployment's Ready pods
 	CPU    string `yaml:"cpu,omitempty"`
 	Memory string `yaml:"memory,omitempty"` // memory request of each pod, default 16Mi
-	// PriorityClass: name of the PriorityClass of a deploy's pods, created earlier in the scenario or built into Kubernetes;
-	// default none
+	// PriorityClass: PriorityClass of a deploy's pods, created earlier in the scenario or built into Kubernetes
 	PriorityClass string `yaml:"priorityClass,omitempty"`
-	// SchedulerName: schedulerName of a deploy's pods: a profile in controlPlane.scheduler.config; default
+	// SchedulerName: scheduler of a deploy's pods, a profile in controlPlane.scheduler.config; default
 	// default-scheduler
 	SchedulerName string `yaml:"schedulerName,omitempty"`
-	// Gang: minimum number of a deploy's pods that must be scheduled together, in a PodGroup with the deploy's name;
-	// default: no PodGroup. Requires the feature gate GenericWorkload
+	// Gang: minimum number of a deploy's pods that must be scheduled together, in a PodGroup with the deploy's name.
+	// Requires the feature gate GenericWorkload
 	Gang int `yaml:"gang,omitempty" zero:"each pod alone; leave it out to use the default"`
-	// Devices: number of devices that each pod of a deploy claims, through a ResourceClaimTemplate with the deploy's name;
-	// default none
+	// Devices: devices that each pod of a deploy claims, through a ResourceClaimTemplate with the deploy's name
 	Devices int `yaml:"devices,omitempty"`
 	// EvictAfter: tolerationSeconds of a deploy's pods for not-ready and unreachable nodes, default 300s
-	EvictAfter Duration `yaml:"evictAfter,omitempty" zero:"upstream's 300s"`
-	// Autoscale: the HorizontalPodAutoscaler of a deploy, which scales by CPU; default none
-	Autoscale Autoscale `yaml:"autoscale,omitempty"`
-	// AntiAffinity: whether a deploy's pods avoid each other's nodes: "preferred" or "required"; default none
+	EvictAfter Duration  `yaml:"evictAfter,omitempty" zero:"upstream's 300s"`
+	Autoscale  Autoscale `yaml:"autoscale,omitempty"` // HorizontalPodAutoscaler that scales a deploy by CPU
+	// AntiAffinity: anti-affinity between a deploy's pods on the same node: "preferred" or "required"
 	AntiAffinity string `yaml:"antiAffinity,omitempty"`
-	// TopologySpread: topology spread constraints of a deploy's pods; default: the scheduler's default constraints
+	// TopologySpread: topology spread constraints of a deploy's pods; default: the scheduler's
 	TopologySpread []TopologySpread `yaml:"topologySpread,omitempty"`
 	// PodManagementPolicy: for a StatefulSet, "OrderedReady" (the default: each pod starts when the previous one is Ready) or
 	// "Parallel"
@@ -154,17 +148,16 @@ type Action struct {
 	RunFor Duration `yaml:"runFor,omitempty"`
 	// BackoffLimit: for a Job or CronJob, the number of failed or evicted pods above which the Job fails; default 6
 	BackoffLimit int `yaml:"backoffLimit,omitempty" zero:"upstream's 6"`
-	// Every: for a CronJob, the interval between its Jobs: whole minutes that divide an hour, default 1m. For an action on
-	// objects, the interval at which it repeats, from `after` to the end of the phase; default: it runs once
+	// Every: for a CronJob, the interval between Jobs: whole minutes that divide an hour, default 1m. For an action on
+	// objects, the interval between repetitions until the phase ends
 	Every Duration `yaml:"every,omitempty" zero:"1m"`
 	// ConcurrencyPolicy: for a CronJob, "Allow" (the default), "Forbid" or "Replace"
 	ConcurrencyPolicy string `yaml:"concurrencyPolicy,omitempty"`
 	Batch             `yaml:",inline"`
-	// Target: objects of the run to patch, delete, evict, scale or restart, or pods
-	// in which to run a command
+	// Target: objects of the run to change, or pods in which to run a command
 	Target Selection `yaml:"target,omitempty"`
-	// Patch: the patch for each object of `target`; its strings are templates with the object's {{.Name}}, {{.Namespace}} and
-	// {{.Index}} (from 0), and with `vars`
+	// Patch: patch for each object of `target`; its strings are templates with the object's {{.Name}}, {{.Namespace}}
+	// and {{.Index}} (from 0), and with `vars`
 	Patch any `yaml:"patch,omitempty"`
 	// PatchType: "merge" (the default), "json", "strategic" or "apply"
 	PatchType   string `yaml:"patchType,omitempty"`
@@ -176,9 +169,9 @@ type Action struct {
 	Command    []string `yaml:"command,omitempty"` // for an exec, the command to run in the pod's first container
 	// OnlyMissing: create only the objects of `templates` that do not exist yet
 	OnlyMissing bool `yaml:"onlyMissing,omitempty"`
-	// After: for an action on objects, its delay after the phase's start; default: no delay, actions run in file order
+	// After: for an action on objects, the delay after the start of the phase; without it, actions run in file order
 	After Duration `yaml:"after,omitempty"`
-	// Rate: for an action on objects, the rate of its requests; default: no limit, with at most 16 requests in flight
+	// Rate: for an action on objects, the rate of requests; default: no limit, but at most 16 requests in flight
 	Rate Rate `yaml:"rate,omitempty" zero:"as fast as answers come; leave it out to use the default"`
 	// MinAchieved: for an action on objects with `rate` or `every`, overrides the scenario's minAchieved
 	MinAchieved *Bound `yaml:"minAchieved,omitempty"`
@@ -191,7 +184,7 @@ type TopologySpread struct {
 	Soft    bool   `yaml:"soft,omitempty"`             // whenUnsatisfiable is ScheduleAnyway; default DoNotSchedule
 }
 
-// Gate is one condition that the run must meet to pass.
+// Gate is one criterion for the run to pass.
 type Gate struct {
 	// Name: unique
 	Name      string `yaml:"name"`
@@ -200,20 +193,19 @@ type Gate struct {
 	Expr string `yaml:"expr,omitempty"`
 	// Alert: an alert of docs/reference/alerts.md, or of the rules in `loadgen gate --rules`
 	Alert string `yaml:"alert,omitempty"`
-	// Fires: whether `alert` must fire in one of the phases, or in none
+	// Fires: true: `alert` must fire in one of the phases; false: it must not fire
 	Fires *bool  `yaml:"fires,omitempty"`
 	Load  string `yaml:"load,omitempty"` // load to which a client-side objective applies
-	// Figure: for objective custom-figure, the figure as MEASUREMENT/FIGURE, such as reconcile/p99
+	// Figure: for objective custom-figure, the value as MEASUREMENT/FIGURE, such as reconcile/p99
 	Figure string `yaml:"figure,omitempty"`
 	// Max: highest value that passes; set one of `max` and `min`, or neither with `alert`
 	Max    *Bound   `yaml:"max,omitempty"`
 	Min    *Bound   `yaml:"min,omitempty"`                                                     // lowest value that passes
-	Signal string   `yaml:"signal,omitempty"`                                                  // the signal that signal-moved or signal-returned judges
+	Signal string   `yaml:"signal,omitempty"`                                                  // signal that signal-moved or signal-returned judges
 	Over   []string `yaml:"over,omitempty" zero:"all phases; leave it out to use the default"` // phases to judge, default all
 	// Together: judge consecutive phases of `over` as one window of scraped data, not each by itself
-	Together bool `yaml:"together,omitempty"`
-	// Transition: the transition that transition-latency or transition-open judges
-	Transition string `yaml:"transition,omitempty"`
+	Together   bool   `yaml:"together,omitempty"`
+	Transition string `yaml:"transition,omitempty"` // transition that transition-latency or transition-open judges
 	// Quantile: for transition-latency, 0.5, 0.9, 0.95, 0.99 (the default), 0.999 or 1 (the longest)
 	Quantile float64 `yaml:"quantile,omitempty" zero:"0.99"`
 	// Variants: variants in which the gate is judged, default all.
@@ -222,43 +214,44 @@ type Gate struct {
 
 // Nodes are the simulated nodes, registered before the first phase.
 type Nodes struct {
-	Count int `yaml:"count,omitempty"` // number of nodes, default 0
-	Later int `yaml:"later,omitempty"` // number of nodes, out of `count`, that register only with a nodeScaleUp fault; default 0
-	// Fidelity: "kubelet" (sends every request of a real kubelet, over its own connection; the default),
-	// "lean" (the same connection and watches, a third of the requests over a pod's lifetime) or
-	// "shared" (one watch for all nodes)
+	Count int `yaml:"count,omitempty"` // number of nodes
+	Later int `yaml:"later,omitempty"` // how many of the nodes register only with a nodeScaleUp fault
+	// Fidelity: "kubelet" (each node sends every request of a real kubelet over a separate connection; the default),
+	// "lean" (the same connection and watches, but a third of the requests for each pod) or "shared" (one watch for all
+	// nodes)
 	Fidelity string `yaml:"fidelity,omitempty"`
-	// Identity: "certificate" (a kubelet's client certificate), "token" (of a separate ServiceAccount) or "auto"
-	// (certificates if the cluster signs them, otherwise tokens; the default); not with fidelity shared
+	// Identity: "auto" (certificates if the cluster signs them, otherwise tokens; the default), "certificate" (a
+	// kubelet's client certificate) or "token" (of a separate ServiceAccount); not with fidelity shared
 	Identity string `yaml:"identity,omitempty"`
-	// Version: version of the simulated kubelets, "1.37", "1.36" or "1.35"; default: the oldest API server's version at the
-	// start
+	// Version: version of the simulated kubelets: "1.37", "1.36" or "1.35"; default: the version of the oldest API
+	// server at the start
 	Version string `yaml:"version,omitempty"`
-	// KubeletAddress: an address of this machine that your cluster's API server can reach, such as 10.0.0.5:10250; each
-	// node serves a kubelet's API there, on a separate port from this one upwards. Default: on your cluster, no kubelet
-	// API; on a bundled plane, the loopback device
+	// KubeletAddress: address of this machine that your cluster's API servers can reach, such as 10.0.0.5:10250. Each
+	// node serves a kubelet's API on a separate port, from this one upwards. Default: no kubelet API on your cluster;
+	// the loopback device on a bundled plane
 	KubeletAddress string `yaml:"kubeletAddress,omitempty"`
 	// KubeProxy: each node also has the connection and watches of a kube-proxy; not with fidelity shared
 	KubeProxy bool `yaml:"kubeProxy,omitempty"`
-	// Events: post a kubelet's four Events for each pod with fidelity lean; fidelity kubelet always posts them
+	// Events: with fidelity lean, post a kubelet's four Events for each pod; fidelity kubelet always posts them
 	Events bool   `yaml:"events,omitempty"`
 	Zones  int    `yaml:"zones,omitempty" zero:"3"`  // number of zones, default 3
 	CPU    string `yaml:"cpu,omitempty"`             // allocatable CPU of each node, default 8
 	Memory string `yaml:"memory,omitempty"`          // allocatable memory of each node, default 32Gi
 	Pods   int    `yaml:"pods,omitempty" zero:"110"` // maximum pods on each node, default 110
-	// Devices: number of devices on each node that pods can claim, in a ResourceSlice of driver gpu.stormglass.dev; default
-	// none
+	// Devices: devices on each node that pods can claim (ResourceSlices of driver gpu.stormglass.dev)
 	Devices int         `yaml:"devices,omitempty"`
-	Shapes  []NodeShape `yaml:"shapes,omitempty"` // kinds of nodes, drawn by weight
-	// LeaseRenew: interval of lease renewals, default 10s; less than node-monitor-grace-period (50s)
+	Shapes  []NodeShape `yaml:"shapes,omitempty"` // kinds of nodes, chosen at random by weight
+	// LeaseRenew: interval of lease renewals, default 10s; must be less than node-monitor-grace-period (50s)
 	LeaseRenew Duration `yaml:"leaseRenew,omitempty" zero:"10s"`
 	// LeaseDuration: leaseDurationSeconds of the node Leases, default four times `leaseRenew`; Kubernetes ignores it
 	LeaseDuration Duration `yaml:"leaseDuration,omitempty" zero:"four times leaseRenew"`
-	StatusReport  Duration `yaml:"statusReport,omitempty" zero:"5m"` // interval of status reports if nothing changes, default 5m
-	// PodStart: time from when the node sees a bound pod until its containers are ready, without image pulls; default 0s
-	PodStart  Spread `yaml:"podStart,omitempty"`
-	ImagePull Spread `yaml:"imagePull,omitempty"` // time to pull an image that is new to the node; images are pulled one at a time; default 0s
-	// PodLives: how the containers of pods behave; each pod gets the first life in the list whose `match` and `share` select it.
+	StatusReport  Duration `yaml:"statusReport,omitempty" zero:"5m"` // interval of status reports while nothing changes, default 5m
+	// PodStart: time from when the node sees a pod bound to it until the pod's containers are ready, without image
+	// pulls
+	PodStart Spread `yaml:"podStart,omitempty"`
+	// ImagePull: time to pull an image that the node does not have; a node pulls one image at a time
+	ImagePull Spread `yaml:"imagePull,omitempty"`
+	// PodLives: how the containers of pods behave; a pod gets the first entry whose `match` and `share` select it.
 	// Default: containers keep running; with restartPolicy Never or OnFailure they complete after 10s
 	PodLives []PodLife `yaml:"podLives,omitempty"`
 	// MaxContainerRestartPeriod: longest back-off between container restarts, default 5m
@@ -277,16 +270,15 @@ func (s *Scenario) NodesRelease() control.Release {
 
 // NodeShape is one kind of node.
 type NodeShape struct {
-	Name   string  `yaml:"name"`                                // value of the label node.kubernetes.io/instance-type
-	Weight float64 `yaml:"weight,omitempty" zero:"1"`           // weight in the random choice, default 1
-	CPU    string  `yaml:"cpu,omitempty"`                       // default: same as nodes
-	Memory string  `yaml:"memory,omitempty"`                    // default: same as nodes
-	Pods   int     `yaml:"pods,omitempty" zero:"same as nodes"` // default: same as nodes
-	// Devices: number of devices, default: same as nodes
-	Devices int `yaml:"devices,omitempty" zero:"same as nodes"`
+	Name    string  `yaml:"name"`                                   // value of the label node.kubernetes.io/instance-type
+	Weight  float64 `yaml:"weight,omitempty" zero:"1"`              // weight in the random choice, default 1
+	CPU     string  `yaml:"cpu,omitempty"`                          // default: same as nodes
+	Memory  string  `yaml:"memory,omitempty"`                       // default: same as nodes
+	Pods    int     `yaml:"pods,omitempty" zero:"same as nodes"`    // default: same as nodes
+	Devices int     `yaml:"devices,omitempty" zero:"same as nodes"` // default: same as nodes
 }
 
-// Variant is the scenario with other values for some fields, such as an incident's remedy.
+// Variant is the scenario with some fields changed, for example an incident's remedy.
 type Variant struct {
 	Name        string `yaml:"name"`                  // unique
 	Description string `yaml:"description,omitempty"` // one sentence
@@ -294,25 +286,25 @@ type Variant struct {
 	Set map[string]any `yaml:"set,omitempty"`
 }
 
-// Figure is one row of the table that compares variants. It is written like a gate without a bound.
+// Figure is one metric in the table that compares variants. It is written like a gate without a bound.
 type Figure struct {
-	Name      string   `yaml:"name"`                                                              // unique
-	Objective string   `yaml:"objective,omitempty"`                                               // name of a built-in objective; set one of `objective` and `expr`
-	Expr      string   `yaml:"expr,omitempty"`                                                    // PromQL, as in a gate
-	Figure    string   `yaml:"figure,omitempty"`                                                  // for custom-figure, as in a gate
-	Unit      string   `yaml:"unit,omitempty"`                                                    // unit of `expr` or `figure`, as in a signal
-	Better    string   `yaml:"better,omitempty"`                                                  // which values of `expr` or `figure` are better: "lower" (the default) or "higher"
-	Load      string   `yaml:"load,omitempty"`                                                    // load to which a client-side objective applies
-	Signal    string   `yaml:"signal,omitempty"`                                                  // the signal that signal-moved or signal-returned judges
-	Over      []string `yaml:"over,omitempty" zero:"all phases; leave it out to use the default"` // phases to measure, default all
+	Name      string `yaml:"name"`                // unique
+	Objective string `yaml:"objective,omitempty"` // name of a built-in objective; set one of `objective` and `expr`
+	Expr      string `yaml:"expr,omitempty"`      // PromQL, as in a gate
+	Figure    string `yaml:"figure,omitempty"`    // for custom-figure, as in a gate
+	Unit      string `yaml:"unit,omitempty"`      // unit of `expr` or `figure`, as in a signal
+	// Better: which values of `expr` or `figure` are better: "lower" (the default) or "higher"
+	Better string   `yaml:"better,omitempty"`
+	Load   string   `yaml:"load,omitempty"`                                                    // load to which a client-side objective applies
+	Signal string   `yaml:"signal,omitempty"`                                                  // signal that signal-moved or signal-returned judges
+	Over   []string `yaml:"over,omitempty" zero:"all phases; leave it out to use the default"` // phases to measure, default all
 	// Together: as in a gate
-	Together bool `yaml:"together,omitempty"`
-	// Transition: the transition that transition-latency or transition-open judges
-	Transition string `yaml:"transition,omitempty"`
+	Together   bool   `yaml:"together,omitempty"`
+	Transition string `yaml:"transition,omitempty"` // transition that transition-latency or transition-open judges
 	// Quantile: for transition-latency, as in a gate
 	Quantile float64 `yaml:"quantile,omitempty" zero:"0.99"`
-	// Spread: standard deviation of ln(B/A) in comparisons of control planes A and B with the same configuration, as measured
-	// by `loadgen ab`; rows with a `spread` may decide a comparison
+	// Spread: standard deviation of ln(B/A) between control planes A and B with the same configuration, measured by
+	// `loadgen ab`; metrics with a `spread` may decide a comparison
 	Spread *Bound `yaml:"spread,omitempty"`
 }
 
@@ -331,8 +323,7 @@ func (c *Capacity) Unit() Unit {
 	return Count
 }
 
-// Signal is a metric that shows the incident: it is stable in the steady phases,
-// moves during the fault, and returns afterwards.
+// Signal is a metric that is stable in the `steady` phases, moves `under` the fault and returns `after` it.
 type Signal struct {
 	Name string `yaml:"name"` // unique
 	// Expr: PromQL with one result (docs/reference/recovery.md)
@@ -340,7 +331,8 @@ type Signal struct {
 	// Unit: "seconds", "ratio", "bytes", "count", "per second" or "per hour"; default:
 	// a number without a unit
 	Unit   string   `yaml:"unit,omitempty"`
-	Steady []string `yaml:"steady"`          // phases without the fault, to measure noise
-	Under  []string `yaml:"under"`           // phases with the fault
-	After  []string `yaml:"after,omitempty"` // phases after the fault; the signal must have returned by their end
+	Steady []string `yaml:"steady"` // phases without the fault, to measure noise
+	Under  []string `yaml:"under"`  // phases with the fault
+	// After: phases after the fault; the signal must return before they end
+	After []string `yaml:"after,omitempty"`
 }

@@ -8,24 +8,27 @@ import (
 
 // Fault breaks components of a bundled control plane, or simulated nodes.
 type Fault struct {
-	Kind string `yaml:"kind"` // the kind of fault, as in docs/reference/faults.md
-	// Component: the component by name, kind or role, as in docs/reference/faults.md; default for slowFsync: all etcd members
+	Kind string `yaml:"kind"` // kind of fault (docs/reference/faults.md)
+	// Component: name, kind or role of the component (docs/reference/faults.md); default for slowFsync: all etcd
+	// members
 	Component  string   `yaml:"component,omitempty"`
 	Components []string `yaml:"components,omitempty"` // several components
-	// Peers: the components at the other ends of the links (connections) that a networkDelay or partition affects, default
-	// all.
+	// Peers: components at the other ends of the connections that a networkDelay or partition affects; default all
 	Peers []string `yaml:"peers,omitempty"`
-	After Duration `yaml:"after,omitempty"` // time from the phase's start to the start of the fault, default 0s
+	After Duration `yaml:"after,omitempty"` // time from the phase's start to the fault's start
 	// For: length of the fault; default: to the end of the phase
-	For    Duration `yaml:"for,omitempty" zero:"to the phase's end"`
-	Repeat int      `yaml:"repeat,omitempty" zero:"1"` // number of times that the fault begins, at intervals of `every`; default 1
-	Every  Duration `yaml:"every,omitempty"`           // time from one start to the next
+	For Duration `yaml:"for,omitempty" zero:"to the phase's end"`
+	// Repeat: how often the fault begins, at intervals of `every`; default 1
+	Repeat int      `yaml:"repeat,omitempty" zero:"1"`
+	Every  Duration `yaml:"every,omitempty"` // time from one start to the next
 
-	Fraction float64 `yaml:"fraction,omitempty"` // fraction of the nodes: over 0, at most 1; the seed determines which nodes
-	// OutOfService: the nodes of a nodeFailure get the taint node.kubernetes.io/out-of-service once they are not Ready,
-	// as if an operator set it; a nodeRecovery removes it
+	// Fraction: fraction of the nodes: over 0, at most 1; the seed determines which
+	Fraction float64 `yaml:"fraction,omitempty"`
+	// OutOfService: nodes of a nodeFailure get the taint node.kubernetes.io/out-of-service once they are not Ready;
+	// nodeRecovery removes the taint
 	OutOfService bool `yaml:"outOfService,omitempty"`
-	// Delay: delay of each fsync, of data in each direction, of a webhook's answers, or of a slowKubelet's writes
+	// Delay: delay of each fsync, of data in each direction of a connection, of each answer of a webhook or service, or
+	// of a slowKubelet's writes
 	Delay   Duration `yaml:"delay,omitempty"`
 	Jitter  Duration `yaml:"jitter,omitempty"`           // maximum random deviation from `delay`, uniformly distributed
 	Files   string   `yaml:"files,omitempty"`            // which files a slowFsync delays: "wal" (the default) or "all"
@@ -33,18 +36,20 @@ type Fault struct {
 	Writers int      `yaml:"writers,omitempty" zero:"4"` // number of writers of a diskContention, default 4
 	Size    Bytes    `yaml:"size,omitempty" zero:"1MiB"` // size of each write of a diskContention, default 1MiB
 	Quota   Bytes    `yaml:"quota,omitempty"`            // quota of etcd's database
-	// Resource: resource whose creation a webhook reviews, such as "pods" or "deployments.apps"
+	// Resource: resource whose creation the webhook reviews, such as "pods" or "deployments.apps"
 	Resource string `yaml:"resource,omitempty"`
-	Fails    bool   `yaml:"fails,omitempty"`                                                     // a webhook or service answers with status 500
-	Throttle Rate   `yaml:"throttle,omitempty" zero:"no limit; leave it out to use the default"` // maximum rate of requests that a service accepts; further requests get status 429
-	Ignore   bool   `yaml:"ignore,omitempty"`                                                    // the webhook has failurePolicy Ignore; default Fail
-	// Timeout: timeout of a call of the webhook, 1s to 30s, default 10s
-	Timeout  Duration `yaml:"timeout,omitempty" zero:"10s"`
-	Webhooks int      `yaml:"webhooks,omitempty" zero:"1"` // number of webhooks, called in parallel, or in turn if they mutate; default 1
-	Mutates  bool     `yaml:"mutates,omitempty"`           // each webhook adds an annotation; default: it only allows the request
+	Fails    bool   `yaml:"fails,omitempty"` // a webhook or service answers with status 500
+	// Throttle: maximum rate of requests that a service accepts; further requests get status 429
+	Throttle Rate     `yaml:"throttle,omitempty" zero:"no limit; leave it out to use the default"`
+	Ignore   bool     `yaml:"ignore,omitempty"`             // the webhook has failurePolicy Ignore; default Fail
+	Timeout  Duration `yaml:"timeout,omitempty" zero:"10s"` // timeout of each webhook call, 1s to 30s, default 10s
+	// Webhooks: number of webhooks, called in parallel or, if they mutate, one after another; default 1
+	Webhooks int `yaml:"webhooks,omitempty" zero:"1"`
+	// Mutates: each webhook adds an annotation; default: it only allows the request
+	Mutates bool `yaml:"mutates,omitempty"`
 	// Reinvoke: mutating webhooks have reinvocationPolicy IfNeeded; default Never
 	Reinvoke bool `yaml:"reinvoke,omitempty"`
-	// To: the minor version to upgrade or downgrade to, such as "1.37" (docs/reference/versions.md)
+	// To: minor version to upgrade or downgrade to, such as "1.37" (docs/reference/versions.md)
 	To string `yaml:"to,omitempty"`
 }
 

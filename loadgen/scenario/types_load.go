@@ -12,13 +12,15 @@ type Load struct {
 	// docs/reference/scenarios.md#loads
 	Kind string `yaml:"kind"`
 
-	Rate Rate `yaml:"rate,omitempty"` // rate at which the load sends requests or opens watches
+	// Rate: rate at which the load sends requests or opens watches; default for a history: 20/s
+	Rate Rate `yaml:"rate,omitempty"`
 	// Arrival: times between requests: "constant" (the default) or "poisson" (random, like many independent clients)
 	Arrival string `yaml:"arrival,omitempty"`
-	Shape   Shape  `yaml:"shape,omitempty"` // how the rate changes; default: it stays constant
+	Shape   Shape  `yaml:"shape,omitempty"` // how the rate changes
 	// MinAchieved: overrides the scenario's minAchieved
 	MinAchieved *Bound `yaml:"minAchieved,omitempty"`
-	// MaxInFlight: maximum number of requests in flight, default 1000; requests that are due above it are not sent
+	// MaxInFlight: maximum number of requests in flight, default 1000; at this limit, requests that are due are not
+	// sent
 	MaxInFlight int      `yaml:"maxInFlight,omitempty" zero:"1000"`
 	Timeout     Duration `yaml:"timeout,omitempty" zero:"60s"` // timeout of each request, default 60s
 	// Connections: number of HTTP/2 connections, used in turn, default 4; the load opens more when all are full
@@ -26,54 +28,54 @@ type Load struct {
 
 	// Operation is the request that the load sends, unless Mix is set. For watches, it names the watched objects.
 	Operation `yaml:",inline"`
-	Mix       []Operation `yaml:"mix,omitempty"` // operations, drawn by weight; replaces `verb` and the other fields of an operation
+	// Mix: operations, chosen at random by weight; replaces `verb` and the other fields of an operation
+	Mix []Operation `yaml:"mix,omitempty"`
 
 	// Objects: number of objects of each resource, created before the load starts; default 100 for
 	// requests, 5 for a history, else 1.
 	Objects int `yaml:"objects,omitempty" zero:"100 for requests, 5 for a history, else 1"`
-	// Namespaces: number of namespaces for the objects, default 1 (the run's namespace); the run creates the others
+	// Namespaces: number of namespaces for the objects, default 1 (the run's namespace)
 	Namespaces int `yaml:"namespaces,omitempty" zero:"1"`
-	// Spread: how objects are spread over namespaces: "even" (the default) or "zipf" (the k-th namespace gets a share of 1/k)
+	// Spread: distribution of objects over namespaces: "even" (the default) or "zipf" (the k-th namespace gets objects
+	// in proportion to 1/k)
 	Spread string      `yaml:"spread,omitempty"`
 	Size   Bytes       `yaml:"size,omitempty" zero:"1KiB"` // payload of each object, default 1KiB
-	Sizes  []SizeShare `yaml:"sizes,omitempty"`            // sizes, drawn by weight; replaces `size`
-	// Object: manifest of the objects to write, required for resources other than configmaps, secrets, services,
-	// serviceaccounts, leases.coordination.k8s.io, pods and widgets.load.stormglass.dev (a custom resource defined for the
-	// run). The load sets name, namespace and labels, and puts the payload into an annotation
+	Sizes  []SizeShare `yaml:"sizes,omitempty"`            // sizes, chosen at random by weight; replaces `size`
+	// Object: manifest of the objects to write. The load sets name, namespace and labels, and puts the payload into an
+	// annotation. Only configmaps, secrets, services, serviceaccounts, leases.coordination.k8s.io, pods and
+	// widgets.load.stormglass.dev (a custom resource of the run) have a default
 	Object any `yaml:"object,omitempty"`
-	// Tenants: users to impersonate, drawn by share for each request; default: the load's own identity.
+	// Tenants: users to impersonate, chosen at random for each request; default: the load's own identity
 	Tenants []Tenant `yaml:"tenants,omitempty"`
 
 	Count int  `yaml:"count,omitempty"` // number of watches, opened at `rate`
 	Hold  bool `yaml:"hold,omitempty"`  // keep the watches open until the end of the run
-	// Connect: "shared" (fills each connection up to the server's limit of streams; the default)
-	// or "each" (one connection for each watch)
+	// Connect: "shared" (fills each connection up to the server's limit of streams; the default) or "each" (one
+	// connection per watch)
 	Connect string `yaml:"connect,omitempty"`
-	// Start: "list" (one list for all watches; the default) or "watchList" (each watch asks
-	// for the initial events, as informers do)
+	// Start: "list" (one list for all watches; the default) or "watchList" (each watch asks for the initial events, as
+	// informers do)
 	Start string      `yaml:"start,omitempty"`
 	Slow  SlowWatches `yaml:"slow,omitempty"` // makes some watches read slowly
 
-	// Watches: for changes, the name of a load of watches; this load changes its objects, and its watches must deliver each
-	// change
+	// Watches: for changes, the name of a load of kind watches; this load writes the watched objects, and the watches
+	// must deliver each write
 	Watches string `yaml:"watches,omitempty"`
 
-	// Clients: for a history, the number of clients, each with one operation in flight; default 5, at 20/s in total
-	Clients  int `yaml:"clients,omitempty" zero:"5"`
-	Watchers int `yaml:"watchers,omitempty" zero:"3"` // for a history, the number of watches, each on all of its objects; default 3
+	// Clients: for a history, the number of clients, each with at most one operation in flight; default 5
+	Clients int `yaml:"clients,omitempty" zero:"5"`
+	// Watchers: for a history, the number of watches on all its objects; default 3
+	Watchers int `yaml:"watchers,omitempty" zero:"3"`
 
-	// Templates: for a load of objects, the templates of its objects, as in a Batch; each object is created once
+	// Templates: for a load of objects: templates as in a Batch; each object is created once
 	Templates []Template `yaml:"templates,omitempty"`
-	// Iterations: number of times that all templates are rendered; {{.Iteration}} counts from 0; default one for each
-	// namespace
+	// Iterations: how often all templates are rendered; {{.Iteration}} counts from 0; default: one for each namespace
 	Iterations int `yaml:"iterations,omitempty" zero:"one for each namespace"`
-	// FromIteration: the first iteration to create; its objects have the same numbers, names and namespaces
-	// as if all iterations were created; default 0
-	FromIteration int `yaml:"fromIteration,omitempty"`
-	// ToIteration: create only the iterations before this one; default all
-	ToIteration int `yaml:"toIteration,omitempty" zero:"all"`
-	// Vars: variables of the templates, by name; {{.NAME}} is the value of NAME
-	Vars map[string]any `yaml:"vars,omitempty"`
+	// FromIteration: first iteration to create; numbers, names and namespaces of objects are as if all iterations were
+	// created
+	FromIteration int            `yaml:"fromIteration,omitempty"`
+	ToIteration   int            `yaml:"toIteration,omitempty" zero:"all"` // create only the iterations before this one; default all
+	Vars          map[string]any `yaml:"vars,omitempty"`                   // variables of the templates; {{.NAME}} is the value of NAME
 	// Placement: "nodes" (the default) or "none", as in a Batch
 	Placement string `yaml:"placement,omitempty"`
 
@@ -92,31 +94,33 @@ type Operation struct {
 	// objects in a namespace) or "apply"
 	Verb   string  `yaml:"verb,omitempty"`
 	Weight float64 `yaml:"weight,omitempty" zero:"1"` // weight in the random choice, default 1
-	// Resource: plural name and group, such as "deployments.apps"; default configmaps. A get can also read a document:
+	// Resource: plural name and group, such as "deployments.apps"; default configmaps. A get can also read a path:
 	// /apis (aggregated discovery), /openapi/v2, /openapi/v3 or a path below them
 	Resource string `yaml:"resource,omitempty"`
 	// ResourceVersion: "" (the newest state), "0" (any cached state) or, for a list, "exact" (the version of
 	// the load's first list)
 	ResourceVersion string `yaml:"resourceVersion,omitempty"`
-	Limit           int    `yaml:"limit,omitempty"`    // maximum number of objects in a page of a list or in a deletecollection, default no limit
-	AllPages        bool   `yaml:"allPages,omitempty"` // read all pages and count them as one request
-	// LabelSelector: for a list or watch, replaces the load's own label; for a deletecollection, applies in addition to it
+	// Limit: maximum number of objects in a page of a list or in a deletecollection, default unlimited
+	Limit    int  `yaml:"limit,omitempty"`
+	AllPages bool `yaml:"allPages,omitempty"` // read all pages and count them as one request
+	// LabelSelector: for a list or watch, replaces the selector for the load's own objects; for a deletecollection,
+	// applies in addition to it
 	LabelSelector string `yaml:"labelSelector,omitempty"`
 	// FieldSelector: for a list, watch or deletecollection, such as "metadata.name=x"
 	FieldSelector string `yaml:"fieldSelector,omitempty"`
-	// Form: form of the answers: "object" (the default), "metadata" (PartialObjectMetadata) or "table" (as kubectl get
-	// requests)
+	// Form: representation of objects in answers: "object" (the default), "metadata" (PartialObjectMetadata) or "table"
+	// (as for kubectl get)
 	Form string `yaml:"form,omitempty"`
-	// Encoding: encoding of the answers: "json" (the default), "protobuf" (built-in resources) or "cbor" (with the feature gate
-	// CBORServingAndStorage)
+	// Encoding: encoding of answers: "json" (the default), "protobuf" (built-in resources) or "cbor" (with the feature
+	// gate CBORServingAndStorage)
 	Encoding string `yaml:"encoding,omitempty"`
 	Scope    string `yaml:"scope,omitempty"` // scope of a list or watch: "namespace" (the default) or "cluster"
-	// Subresource: the subresource to read or write, such as "status" or "scale"; a create of a subresource needs a
-	// `body`, such as "eviction" of pods or "token" of serviceaccounts
+	// Subresource: subresource to read or write, such as "status" or "scale"; a create, such as "eviction" of pods or
+	// "token" of serviceaccounts, needs a `body`
 	Subresource string `yaml:"subresource,omitempty"`
 	PatchType   string `yaml:"patchType,omitempty"` // for a patch: "merge" (the default), "json" or "strategic"
-	// Body: body of a patch (default: the payload) or of a subresource to create. Its strings are templates with {{.Turn}}, a
-	// number that changes with each request
+	// Body: body of a patch (default: the payload) or of a subresource to create. Its strings are templates; {{.Turn}}
+	// is a number that changes with each request
 	Body any `yaml:"body,omitempty"`
 }
 
@@ -128,11 +132,11 @@ func (o Operation) FullResource() string {
 	return o.Resource + "/" + o.Subresource
 }
 
-// Shape describes how a load's rate changes over time.
+// Shape describes how a load's rate changes.
 type Shape struct {
-	// Kind: "ramp" (changes the rate to `to` within `over`), "step" (changes it to `to` in `steps` steps, each
-	// `every` long), "burst" (adds `burst` requests at intervals of `every`), "sine" (varies it by `amplitude` with
-	// the period `every`) or "replay" (sends requests at the times in `file`)
+	// Kind: "ramp" (the rate changes to `to` within `over`), "step" (the rate changes to `to` in `steps` steps, each
+	// `every` long), "burst" (`burst` extra requests at intervals of `every`), "sine" (the rate varies by `amplitude`
+	// with the period `every`) or "replay" (requests at the times in `file`)
 	Kind      string   `yaml:"kind,omitempty"`
 	To        *Rate    `yaml:"to,omitempty"`        // final rate
 	Over      Duration `yaml:"over,omitempty"`      // length of a ramp
@@ -140,8 +144,8 @@ type Shape struct {
 	Every     Duration `yaml:"every,omitempty"`     // length of a step or period, or time between bursts
 	Burst     int      `yaml:"burst,omitempty"`     // extra requests in each burst
 	Amplitude float64  `yaml:"amplitude,omitempty"` // fraction of the rate: over 0, at most 1
-	// File: times of the requests of a replay, in seconds since the start, one per line, ascending; relative to the scenario
-	// file, or absolute
+	// File: times of the requests in seconds since the start, one per line, ascending; the path is relative to the
+	// scenario file or absolute
 	File  string  `yaml:"file,omitempty"`
 	Speed float64 `yaml:"speed,omitempty" zero:"1"` // speed of a replay, default 1; 2 halves all times
 
@@ -159,15 +163,16 @@ type SizeShare struct {
 type Tenant struct {
 	Name   string   `yaml:"name"`                     // the user is stormglass:tenant:NAME
 	Groups []string `yaml:"groups,omitempty"`         // in addition to stormglass:tenants
-	Share  float64  `yaml:"share,omitempty" zero:"1"` // share of the requests, relative to the other tenants; default 1
+	Share  float64  `yaml:"share,omitempty" zero:"1"` // weight in the random choice between tenants, default 1
 }
 
-// SlowWatches describes watches with a slow consumer: each reads one stream window (`window` bytes) of data at once, then
-// only `bytesPerSecond`.
+// SlowWatches describes watches that read slowly: first `window` bytes at once, then only `bytesPerSecond`.
 type SlowWatches struct {
-	Fraction       float64 `yaml:"fraction,omitempty"`            // fraction of the load's watches, 0 to 1
-	BytesPerSecond Bytes   `yaml:"bytesPerSecond,omitempty"`      // bytes per second that each watch reads after its window; 0: it stops reading
-	Window         Bytes   `yaml:"window,omitempty" zero:"64KiB"` // data that the server may send ahead, default 64KiB
+	Fraction float64 `yaml:"fraction,omitempty"` // fraction of the load's watches, 0 to 1
+	// BytesPerSecond: bytes per second that each watch reads after its window; 0: it stops
+	BytesPerSecond Bytes `yaml:"bytesPerSecond,omitempty"`
+	// Window: bytes that the server may send before they are read (the stream window), default 64KiB
+	Window Bytes `yaml:"window,omitempty" zero:"64KiB"`
 }
 
 // TenantsGroup is a group that contains all tenants.

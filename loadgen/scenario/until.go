@@ -15,24 +15,24 @@ import (
 
 var untilNames = []string{"nodesReady", "nodesNotReady", "podsReady", "watchesOpen", "resourcesServed", "objectsMade"}
 
-// Until is a condition, in one of three forms: a name such as podsReady; a CEL expression over sets of objects, such as
-// count(pods where status.phase == "Running") >= 950; or fields with one test (`condition`, `jsonpath` or `cel`) that
-// objects of a resource must pass (docs/reference/conditions.md).
+// Until is a condition in one of three forms (docs/reference/conditions.md): a name such as podsReady; a CEL expression
+// over sets of objects, such as count(pods where status.phase == "Running") >= 950; or fields with one test
+// (`condition`, `jsonpath` or `cel`) that objects of a resource must pass.
 type Until struct {
 	// Text is the name or the expression; empty if the condition is written as fields.
 	Text string `yaml:"-"`
 
 	Resource  string `yaml:"resource,omitempty"`  // resource of the objects, such as "deployments.apps"
-	Name      string `yaml:"name,omitempty"`      // name of a single object, default any
+	Name      string `yaml:"name,omitempty"`      // name of a single object
 	Namespace string `yaml:"namespace,omitempty"` // namespace of the objects, default the run's
 	Selector  string `yaml:"selector,omitempty"`  // label selector, such as "app=web", default any
 	// Condition: condition type in the status, such as "Available" or "Available=False"
 	Condition string `yaml:"condition,omitempty"`
-	// JSONPath: a path with the value that it must have, such as "{.status.phase}=Running", or a path that must have any
-	// value, such as "{.status.phase}"
+	// JSONPath: path and value, such as "{.status.phase}=Running", or only a path, such as "{.status.phase}", which may
+	// have any value
 	JSONPath string `yaml:"jsonpath,omitempty"`
 	CEL      string `yaml:"cel,omitempty"` // CEL expression, such as "object.status.readyReplicas > 3"
-	// Count: minimum number of objects, or "all" (the default: all that exist, at least one)
+	// Count: minimum number of objects that must pass, or "all" (the default: every existing object, at least one)
 	Count string `yaml:"count,omitempty"`
 }
 

@@ -142,18 +142,18 @@ func generated() string {
 		}
 		title := m.Title
 		if m.Load {
-			title += " (load or machine)"
+			title += " (*limit*)"
 		}
 		if m.OnlyBy != nil {
 			title += fmt.Sprintf("; printed as `%s` (%s) if only `%s` deviates", m.OnlyBy.Kind, m.OnlyBy.Title, m.OnlyBy.Signal)
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s |\n", m.Kind, title, code(m.Any, " or "), required(m), excluded(m), page)
 	}
-	b.WriteString("\n## Signals\n\n`$range` is two scrape intervals, `$age` the same as a number of seconds, `$long` four scrape intervals. `$any` matches the jobs of all components. `$rate(X)` is `rate(X[$range])`, or the counter's value divided by `$age` if the counter first appears within `$range`. `$count(X)` is the growth of X within `$range`. `$(NAME)` stands for a part in the second table. *This status* is the value of the label `code`.\n\n| signal | deviates | PromQL |\n|---|---|---|\n")
+	b.WriteString("\n## Signals\n\nThe column *deviates* compares a signal with its median in the comparison period. \"+3 ms, ×2\" means: at least 3 ms more, and at least twice the median. \"≥ 10 ms\" is a fixed bound. \"After a pause\" means that earlier calls were counted, but none in the comparison period. *This status* is the value of the label `code`.\n\nIn PromQL, `$range` is two scrape intervals, `$age` the same in seconds, `$long` four scrape intervals. `$any` matches the jobs of all components. `$rate(X)` is `rate(X[$range])`, or the counter's value divided by `$age` if the counter first appears within `$range`. `$count(X)` is the increase of X within `$range`. The second table defines each `$(NAME)`.\n\n| signal | deviates | PromQL |\n|---|---|---|\n")
 	for _, s := range known.Signals {
 		fmt.Fprintf(&b, "| `%s`: %s%s | %s%s | `%s` |\n", s.Name, s.What, notes[s.Name], bounds(s), evaluations(s), strings.ReplaceAll(s.written, "|", `\|`))
 	}
-	b.WriteString("\n| part | PromQL |\n|---|---|\n")
+	b.WriteString("\n| name | PromQL |\n|---|---|\n")
 	for _, name := range slices.Sorted(maps.Keys(known.Parts)) {
 		fmt.Fprintf(&b, "| `$(%s)` | `%s` |\n", name, strings.ReplaceAll(known.Parts[name], "|", `\|`))
 	}
@@ -246,7 +246,7 @@ func occurrence(s signal) string {
 	if n := s.hold(); n > 1 {
 		return fmt.Sprintf("in %d evaluations", n)
 	}
-	return "at its first occurrence"
+	return "first occurrence"
 }
 
 func bounds(s signal) string {
@@ -254,23 +254,23 @@ func bounds(s signal) string {
 	case s.Idle > 0:
 		called := s
 		called.Idle = 0
-		return fmt.Sprintf("%s; or, if earlier calls were counted but none in the comparison period, %s or more", bounds(called), value(s.Idle, &s))
+		return fmt.Sprintf("%s; or ≥ %s after a pause", bounds(called), value(s.Idle, &s))
 	case s.Over != nil && s.Unit == unitEvent:
 		return occurrence(s) + lasting(s)
 	case s.Over != nil:
-		return "at " + value(*s.Over, &s) + " or more" + lasting(s)
+		return "≥ " + value(*s.Over, &s) + lasting(s)
 	case s.Limit != nil:
 		bounded := s
 		bounded.Limit = nil
-		return bounds(bounded) + "; or " + value(*s.Limit, &s) + " or more"
+		return bounds(bounded) + "; or ≥ " + value(*s.Limit, &s)
 	case s.Down:
 		return fmt.Sprintf("%g%% lower", 100*s.Share)
 	case s.Unit == unitEvent:
 		return occurrence(s)
 	case s.Times > 0:
-		return fmt.Sprintf("%s more and %g times the comparison value", value(s.Least, &s), s.Times)
+		return fmt.Sprintf("+%s, ×%g", value(s.Least, &s), s.Times)
 	}
-	return value(s.Least, &s) + " more"
+	return "+" + value(s.Least, &s)
 }
 
 // Runs and diagnoses use the same bounds for a busy machine.

@@ -502,7 +502,7 @@ func TestHealthyNeedsEvidence(t *testing.T) {
 		Calm: result.Span{From: begin, To: begin.Add(20 * step)}, Under: result.Span{From: begin.Add(40 * step), To: begin.Add(60 * step)},
 	}
 	d, err = Diagnose(t.Context(), plane{answers, {"failed", "429", 0, 0.5, 5, 15}}, named)
-	if err != nil || d.Answer != result.CannotTell || !strings.Contains(d.Doubts[0], "the comparison period shows a problem too: share of the loads' requests") {
+	if err != nil || d.Answer != result.CannotTell || !strings.Contains(d.Doubts[0], "the comparison period shows a problem too: fraction of the loads' requests") {
 		t.Errorf("a named comparison period with trouble: %s, as %q: %v", d.Answer, d.Doubts, err)
 	}
 	d, err = Diagnose(t.Context(), plane{answers}, Options{From: begin, To: begin.Add(60 * step), Step: step, NoData: []string{"unsent", "lost"}})

@@ -60,19 +60,19 @@ func Limits() []Limit {
 	recent, total := func(c Client) samples.Counts { return c.Recent() }, func(c Client) samples.Counts { return c.Total() }
 	throttled, errors := func(c samples.Counts) int64 { return c.Throttled }, func(c samples.Counts) int64 { return c.Errors }
 	return []Limit{
-		{Name: "latency", What: "p99 of the loads' requests over the last 5 s, from the intended start and without the generator's own delay; requests that are open for longer than the bound count as slower", Unit: scenario.Seconds, Client: true, client: clientLatency},
-		{Name: "throttled", What: "share of the loads' requests over the last 5 s that were answered with 429", Unit: scenario.Ratio, Client: true, client: share(throttled, recent, leastRecent)},
-		{Name: "errors", What: "share of the loads' requests over the last 5 s that were answered with 5xx, lost, or not answered in time", Unit: scenario.Ratio, Client: true, client: share(errors, recent, leastRecent)},
-		{Name: "error-budget", What: "the share that `errors` counts, of all requests since the first phase began; no value below 100 requests", Unit: scenario.Ratio, Client: true, client: share(errors, total, leastBudget)},
-		{Name: "apiserver-latency", What: "p99 of the requests of all clients at the worst API server, without WATCH, CONNECT and streams to pods", Unit: scenario.Seconds,
+		{Name: "latency", What: "p99 from the intended start, without the generator's own delay. An unanswered request counts as slow when it exceeds the bound", Unit: scenario.Seconds, Client: true, client: clientLatency},
+		{Name: "throttled", What: "fraction of requests answered with 429", Unit: scenario.Ratio, Client: true, client: share(throttled, recent, leastRecent)},
+		{Name: "errors", What: "fraction of requests answered with 5xx, lost, or not answered in time", Unit: scenario.Ratio, Client: true, client: share(errors, recent, leastRecent)},
+		{Name: "error-budget", What: "the same fraction as `errors`, of all requests since the first phase began (at least 100 requests)", Unit: scenario.Ratio, Client: true, client: share(errors, total, leastBudget)},
+		{Name: "apiserver-latency", What: "p99 of the requests of all clients at the slowest API server, without WATCH, CONNECT and streams to pods", Unit: scenario.Seconds,
 			expr: `max(histogram_quantile(0.99, sum by (instance, le) (rate(apiserver_request_duration_seconds_bucket{verb!~"WATCH|CONNECT",subresource!~"log|exec|attach|portforward|proxy"}[$range]))))`},
-		{Name: "apiserver-throttled", What: "share of the requests of all clients that API servers answered with 429", Unit: scenario.Ratio,
+		{Name: "apiserver-throttled", What: "fraction of the requests of all clients answered with 429", Unit: scenario.Ratio,
 			expr: `(sum(rate(apiserver_request_total{code="429"}[$range])) or vector(0)) / sum(rate(apiserver_request_total[$range]))`},
-		{Name: "apiserver-errors", What: "share of the requests of all clients that API servers answered with 5xx", Unit: scenario.Ratio,
+		{Name: "apiserver-errors", What: "fraction of the requests of all clients answered with 5xx", Unit: scenario.Ratio,
 			expr: `(sum(rate(apiserver_request_total{code=~"5.."}[$range])) or vector(0)) / sum(rate(apiserver_request_total[$range]))`},
 		{Name: "etcd-size", What: "size of the largest etcd member's database; without etcd's metrics, the size that the API server reports", Unit: scenario.Size,
 			expr: `max(etcd_mvcc_db_total_size_in_bytes) or max(apiserver_storage_size_bytes)`},
-		{Name: "etcd-quota", What: "the largest share of its quota that a member's database uses; needs etcd's metrics", Unit: scenario.Ratio,
+		{Name: "etcd-quota", What: "largest fraction of its quota that a member's database uses; needs etcd's metrics", Unit: scenario.Ratio,
 			expr: `max(etcd_mvcc_db_total_size_in_bytes / etcd_server_quota_backend_bytes)`},
 	}
 }
