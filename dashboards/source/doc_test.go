@@ -108,7 +108,7 @@ const docHead = `# Dashboards
 Eight Grafana dashboards show a production cluster or a run of Stormglass. Import the files of
 [dashboards/json](../../dashboards/json), or [provision them](../how-to/grafana-prometheus.md). Each panel's description says what it
 shows and what to do when it looks wrong. The HTML report of a run has the same panels, with data from the run: at most 150 points
-per line, 8 lines per panel and 1 MB in all, without zoom.
+per line, 8 lines per panel and 1 MB in all.
 
 ## Requirements
 

@@ -63,13 +63,13 @@ func AB(w io.Writer, c result.AB, o TerminalOptions) error {
 		t.section(tab)
 	}
 	tab := &table{align: "frrrrrl"}
-	tab.add(styled("head", "FIGURE", "A", "B", "CHANGE", "BOUNDS", "SPREAD", "")...)
+	tab.add(styled("head", "METRIC", "A", "B", "CHANGE", "BOUNDS", "SPREAD", "ANSWER")...)
 	dim := false
 	figures, without := abFigures(c)
 	for _, f := range figures {
 		if !f.Gated && !dim {
 			dim = true
-			tab.add(styled("dim", "advice (does not affect the answer):", "", "", "", "", "", "")...)
+			tab.add(styled("dim", "no effect on the answer:", "", "", "", "", "", "")...)
 		}
 		cells := plain(terminal.Clean(f.Name), abValue(f, f.A), abValue(f, f.B), abPercent(f.Change), abBounds(f), spreadOf(f), string(f.Answer))
 		if f.Gated {
@@ -78,7 +78,7 @@ func AB(w io.Writer, c result.AB, o TerminalOptions) error {
 		tab.add(cells...)
 	}
 	t.section(tab)
-	for _, line := range terminal.Wrap(abNote(c), t.width) {
+	for _, line := range terminal.Wrap(abNote(c)+".", t.width) {
 		t.line(t.paint("dim", line))
 	}
 	for _, why := range slices.Concat(c.Reasons, c.Notes, without) { // in full: users copy commands from them
@@ -88,7 +88,7 @@ func AB(w io.Writer, c result.AB, o TerminalOptions) error {
 	}
 	for _, p := range c.Pairs {
 		if p.Thrown != "" && p.Number > 0 { // pair 0 warms up the machine and never counts
-			t.line(terminal.Shorten(terminal.Clean(fmt.Sprintf("pair %d thrown away: %s", p.Number, p.Thrown)), t.width))
+			t.line(terminal.Shorten(terminal.Clean(fmt.Sprintf("pair %d was thrown away: %s", p.Number, p.Thrown)), t.width))
 		}
 	}
 	if o.Dir != "" {
@@ -155,16 +155,19 @@ func abFigures(c result.AB) (figures []result.ABFigure, without []string) {
 		figures = append(figures, f)
 	}
 	if len(names) > 0 {
-		without = []string{"figures without data in any run: " + strings.Join(names, ", ")}
+		without = []string{"metrics without data in any run: " + strings.Join(names, ", ")}
 	}
 	return figures, without
 }
 
 // abNote returns the text that explains the columns of the A/B table.
 func abNote(c result.AB) string {
-	return fmt.Sprintf("%s; a positive change is worse; each bound of the change has %.0f%% confidence; regressed: the change is statistically significant and at least %s; not regressed: its upper bound is below %s",
+	return fmt.Sprintf("%s. A positive change is worse. Each bound of the change has %.0f%% confidence. A metric regressed if its change is statistically significant and at least %s. It did not regress if the upper bound of the change is below %s. Spread is the standard deviation of the changes",
 		abStatistics(c), 100*c.Plan.Confidence, abPercent(&c.Plan.Change), abPercent(&c.Plan.Margin))
 }
+
+// olderStatistic describes the values in files of older versions.
+const olderStatistic = "A and B are medians, and the change is the geometric mean of B/A"
 
 // abStatistics describes how A, B and their changes are computed: as geometric means, except for the figures that it
 // lists with another statistic.
@@ -177,14 +180,14 @@ func abStatistics(c result.AB) string {
 		switch {
 		case f.Statistic == result.GeometricMean, f.A == nil && f.B == nil:
 		case f.Statistic == "": // written by an older version
-			others["A and B are medians, and the change is the geometric mean of B/A"] = append(others["A and B are medians, and the change is the geometric mean of B/A"], terminal.Clean(f.Name))
+			others[olderStatistic] = append(others[olderStatistic], terminal.Clean(f.Name))
 		default:
 			others[f.Statistic] = append(others[f.Statistic], terminal.Clean(f.Name))
 		}
 	}
-	text := "A, B and the change from A to B: geometric mean of the " + of
+	text := "A, B and the change are geometric means over the " + of
 	for _, how := range slices.Sorted(maps.Keys(others)) {
-		text += fmt.Sprintf("; of %s: %s", strings.Join(others[how], ", "), how)
+		text += fmt.Sprintf("; for %s: %s", strings.Join(others[how], ", "), how)
 	}
 	return text
 }
@@ -228,13 +231,13 @@ func ABSummary(w io.Writer, c result.AB) error {
 			fmt.Fprintf(&b, "| %s | %s | %s |\n", markdown.Cell(terminal.Clean(d.Name)), markdown.Cell(terminal.Clean(orNone(d.A))), markdown.Cell(terminal.Clean(orNone(d.B))))
 		}
 	}
-	b.WriteString("\n| | figure | A | B | change | bounds | spread |\n|---|---|---:|---:|---:|---:|---:|\n")
+	b.WriteString("\n| answer | metric | A | B | change | bounds of change | spread |\n|---|---|---:|---:|---:|---:|---:|\n")
 	figures, without := abFigures(c)
 	for _, f := range figures {
 		answer := string(f.Answer)
 		switch {
 		case !f.Gated:
-			answer = "advice: " + answer
+			answer += " (does not count)"
 		case answerVerdict(f.Answer) != result.Pass:
 			answer = "**" + answer + "**"
 		}
@@ -264,7 +267,7 @@ func ABJUnit(w io.Writer, c result.AB) error {
 			continue
 		}
 		bad = bad || answerVerdict(f.Answer) != result.Pass
-		said := fmt.Sprintf("%s, from %s to %s", abPercent(f.Change), abPercent(f.Low), abPercent(f.High))
+		said := fmt.Sprintf("change %s, bounds %s to %s", abPercent(f.Change), abPercent(f.Low), abPercent(f.High))
 		one := junitCase{Name: terminal.Clean(f.Name), Classname: s.Name + ".figures", Time: junitTime(0), Output: said}
 		problem := &junitProblem{Message: string(f.Answer) + ": " + said, Type: string(f.Answer), Text: terminal.Clean(f.Detail)}
 		switch answerVerdict(f.Answer) {

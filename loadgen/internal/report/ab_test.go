@@ -35,7 +35,7 @@ func TestABText(t *testing.T) {
 	}
 	for _, want := range []string{
 		"REGRESSED  ci-gate  2 pairs, 1 thrown away", "A  the unchanged scenario", "B  WatchList=false (0123456789ab)",
-		"write-mean", "2 ms", "2.24 ms", "+12.0%", "+10.0% to +14.0%", "advice (does not affect the answer)", "pair 1 thrown away: A: busy", "report  runs/x/ab.html",
+		"write-mean", "2 ms", "2.24 ms", "+12.0%", "+10.0% to +14.0%", "no effect on the answer:", "pair 1 was thrown away: A: busy", "report  runs/x/ab.html",
 	} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in\n%s", want, b.String())
@@ -52,7 +52,7 @@ func TestThrownPairsAreCountedAlike(t *testing.T) {
 	if err := errors.Join(report.AB(&text, c, report.TerminalOptions{Width: 120}), report.ABHTML(&page, c)); err != nil {
 		t.Fatal(err)
 	}
-	if n := strings.Count(text.String(), " thrown away:"); n != c.Thrown || !strings.Contains(text.String(), "2 pairs, 1 thrown away") {
+	if n := strings.Count(text.String(), " was thrown away:"); n != c.Thrown || !strings.Contains(text.String(), "2 pairs, 1 thrown away") {
 		t.Errorf("%d named in the terminal, want %d", n, c.Thrown)
 	}
 	if n := strings.Count(page.String(), "<td>thrown away:"); n != c.Thrown || !strings.Contains(page.String(), "2 pairs, 1 thrown away") || strings.Contains(page.String(), "cold") {
@@ -90,7 +90,7 @@ func TestABWithoutData(t *testing.T) {
 		if n := strings.Count(b.String(), "rate"); n != 1 && name != "HTML" {
 			t.Errorf("%s: a figure that decides is shown %d times without data", name, n)
 		}
-		if !strings.Contains(b.String(), "figures without data in any run: p99") {
+		if !strings.Contains(b.String(), "metrics without data in any run: p99") {
 			t.Errorf("%s: nothing about advice without data:\n%s", name, b.String())
 		}
 	}

@@ -30,7 +30,7 @@ func TestLackOfDataIsToldApart(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	const headline = "2 of 4 gates without data, 1 of them: run too short, 1 may lack data"
+	const headline = "2 of 4 gates without data, run too short for 1, no data allowed for 1"
 	last := -1
 	for _, want := range []string{headline, "NO DATA    Unseen", "TOO SHORT  Later", "ALLOWED    Held", "PASS  Quiet"} {
 		at := strings.Index(text.String(), want)
@@ -39,7 +39,7 @@ func TestLackOfDataIsToldApart(t *testing.T) {
 		}
 		last = at
 	}
-	for _, want := range []string{headline, "| **no data** | Unseen |", "| **too short** | Later |", "| allowed | Held |"} {
+	for _, want := range []string{headline, "| **no data** | Unseen |", "| **too short** | Later |", "| no data, allowed | Held |"} {
 		if !strings.Contains(markdown.String(), want) {
 			t.Errorf("no %q:\n%s", want, markdown.String())
 		}
@@ -53,7 +53,7 @@ func TestLackOfDataIsToldApart(t *testing.T) {
 	r.Gates[1].Value = new(float64)
 	r.Verdict, r.ExitCode, r.Reasons = result.Pass, 0, nil
 	text.Reset()
-	if err := Terminal(&text, r, TerminalOptions{}); err != nil || !strings.Contains(text.String(), "1 of 2 gates passed, 1 may lack data") {
+	if err := Terminal(&text, r, TerminalOptions{}); err != nil || !strings.Contains(text.String(), "1 of 2 gates passed, no data allowed for 1") {
 		t.Errorf("%v:\n%s", err, text.String())
 	}
 }

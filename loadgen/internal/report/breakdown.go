@@ -43,16 +43,16 @@ type partText struct {
 
 func partTexts() map[string]partText {
 	return map[string]partText{
-		result.PartLag:       {"delay in the generator", "from the intended start until the generator began to process the request", 0},
-		result.PartConnect:   {"waiting for a connection", "until a connection, or a stream on it, was free", 6},
-		result.PartWire:      {"connection and wire", "time outside the API server's handlers: network, TLS, reading and writing at both ends", 2},
-		result.PartFilters:   {"authentication and authorization", "the API server's request filters, which run before its handler", 3},
-		result.PartFairness:  {"priority and fairness", "waiting in the API server's queues", 4},
-		result.PartAdmission: {"admission", "admission plugins, webhooks and policies", 5},
-		result.PartEtcd:      {"etcd", "calls to etcd", 1},
-		result.PartCache:     {"watch cache", "waiting for the watch cache to be current", 7},
+		result.PartLag:       {"delay in the generator", "From the intended start of the request until the generator began to process it", 0},
+		result.PartConnect:   {"waiting for a connection", "Waiting for a new connection, or for a free stream on an open one", 6},
+		result.PartWire:      {"connection and wire", "Time outside the API server's handlers: network, TLS, reading and writing in client and server", 2},
+		result.PartFilters:   {"authentication and authorization", "The API server's request filters, which run before the handler", 3},
+		result.PartFairness:  {"priority and fairness", "Waiting in the API server's priority and fairness queues", 4},
+		result.PartAdmission: {"admission", "Admission plugins, admission webhooks and policies", 5},
+		result.PartEtcd:      {"etcd", "Calls from the API server to etcd", 1},
+		result.PartCache:     {"watch cache", "Waiting until the API server's watch cache is up to date", 7},
 
-		result.PartAdmissionOrFairness: {"admission or fairness", "webhooks, or waiting in the API server's queues", 4},
+		result.PartAdmissionOrFairness: {"admission or fairness", "Admission webhooks, or waiting in the priority and fairness queues; the metrics do not separate the two", 4},
 	}
 }
 
@@ -66,7 +66,7 @@ func breakdownView(_ context.Context, p *page) (any, error) {
 		return nil, nil
 	}
 	if n := len(p.result.Breakdown); n > len(rows) {
-		v.Note = fmt.Sprintf("The %d of %s bars with the largest means. All are in result.json.", len(rows), chart.Count(n))
+		v.Note = fmt.Sprintf("Shown are the %d of %s bars with the highest mean latency. result.json has all.", len(rows), chart.Count(n))
 	}
 	for _, b := range rows {
 		v.Splits = append(v.Splits, newSplitView(b))
@@ -93,13 +93,13 @@ func worstSplits(r result.Result, most int) []result.Breakdown {
 
 func newSplitView(b result.Breakdown) splitView {
 	v := splitView{
-		Call: callText(b.Verb, b.Resource, b.Variant, b.Tenant), Where: terminal.Clean(b.Phase) + ", " + terminal.Clean(b.Load), Mean: chart.Format(scenario.Seconds, b.ClientMean),
+		Call: callText(b.Verb, b.Resource, b.Variant, b.Tenant), Where: "phase " + terminal.Clean(b.Phase) + ", load " + terminal.Clean(b.Load), Mean: chart.Format(scenario.Seconds, b.ClientMean),
 		P99: chart.Format(scenario.Seconds, b.ClientP99), Server: chart.None,
 	}
 	if b.ServerMean != nil {
 		v.Server = chart.Format(scenario.Seconds, *b.ServerMean)
 		if b.ServerSource == "audit" {
-			v.Server += " (audit log)"
+			v.Server += " (from the audit log)"
 		}
 	}
 	whole := max(b.Unexplained, 0)
@@ -122,13 +122,13 @@ func newSplitView(b result.Breakdown) splitView {
 		if !known {
 			text.title = terminal.Clean(p.Name)
 		}
-		add(text.title, strings.TrimSuffix(text.tells+"; "+terminal.Clean(p.Note), "; ")+"; measured over: "+measuredOver(p.Of), text.colour, p.Seconds)
+		add(text.title, sentences(text.tells, "averaged over "+measuredOver(p.Of), terminal.Clean(p.Note)), text.colour, p.Seconds)
 		if p.Most != nil {
 			last := &v.Pieces[len(v.Pieces)-1]
 			last.Value, last.Share = upTo(last.Value, chart.Format(scenario.Seconds, *p.Most), p.Seconds), upTo(last.Share, shareText(*p.Most, b.ClientMean), p.Seconds)
 		}
 	}
-	add("not attributed", terminal.Clean(b.UnexplainedNote), -1, b.Unexplained)
+	add("not attributed", sentences(terminal.Clean(b.UnexplainedNote)), -1, b.Unexplained)
 	for _, p := range v.Pieces {
 		v.Summary += fmt.Sprintf("%s %s, ", p.Name, p.Value)
 	}
@@ -140,6 +140,17 @@ func newSplitView(b result.Breakdown) splitView {
 		v.Notes = append(v.Notes, terminal.Clean(w))
 	}
 	return v
+}
+
+// sentences joins texts, without the empty ones, to sentences that begin with a capital letter and end with a full stop.
+func sentences(texts ...string) string {
+	var all []string
+	for _, text := range texts {
+		if text != "" {
+			all = append(all, capitalize(text)+".")
+		}
+	}
+	return strings.Join(all, " ")
 }
 
 // upTo formats the range of a part whose exact size is unknown, such as "2 ms to 5 ms". certain and most are the ends
@@ -164,13 +175,13 @@ func callText(verb, resource, variant, tenant string) string {
 
 // slowText describes the slow requests that the API server itself reported.
 func slowText(s result.SlowRequests) string {
-	text := fmt.Sprintf("the API server took over 500 ms for %s, %s on average", plural(s.Count, "request"), chart.Format(scenario.Seconds, s.Mean))
+	text := fmt.Sprintf("The API server took over 500 ms for %s (mean %s)", plural(s.Count, "request"), chart.Format(scenario.Seconds, s.Mean))
 	var layers []string
 	for _, name := range sortedKeys(s.Layers) {
 		layers = append(layers, terminal.Clean(name)+" "+chart.Format(scenario.Seconds, s.Layers[name]))
 	}
 	if len(layers) > 0 {
-		text += "; by layer, as measured by the API server: " + strings.Join(layers, ", ")
+		text += ". Mean time in each layer, according to the API server: " + strings.Join(layers, ", ")
 	}
 	return text
 }
@@ -179,15 +190,15 @@ func slowText(s result.SlowRequests) string {
 func measuredOver(of string) string {
 	switch of {
 	case "verb and resource":
-		return "all requests of this verb and resource"
+		return "the requests of all clients with this verb and resource"
 	case "resource":
-		return "all requests for this resource"
+		return "the requests of all clients for this resource"
 	case "operation":
-		return "all requests of this operation"
+		return "the requests of all clients with this operation"
 	case "server":
-		return "all requests to the server"
+		return "all requests to the API server"
 	}
-	return terminal.Clean(of) // "our requests"
+	return "the requests of this load" // "our requests"
 }
 
 func plural(n int64, noun string) string {
@@ -221,7 +232,7 @@ func (t *terminalWriter) breakdown(r result.Result) {
 		return
 	}
 	tab := &table{align: "frrrrrrr"}
-	tab.add(styled("head", "WHERE THE TIME WENT", "mean", "generator", "wire", "APF queue", "etcd", "server", "unattributed")...)
+	tab.add(styled("head", "WHERE THE TIME WENT, % of mean", "mean", "generator", "wire", "APF queue", "etcd", "server", "not attributed")...)
 	for _, b := range rows {
 		share := func(names ...string) string {
 			sum, most, found := 0.0, 0.0, false

@@ -41,7 +41,7 @@ func TestManySplits(t *testing.T) {
 	if n := strings.Count(page, `class="split"`); n != mostSplits {
 		t.Errorf("%d bars", n)
 	}
-	for _, want := range []string{" with the largest means", "<b>1m 17s</b>"} {
+	for _, want := range []string{" with the highest mean latency", "<b>1m 17s</b>"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page does not say %q", want)
 		}

@@ -36,7 +36,7 @@ func Capacity(w io.Writer, c result.Capacity, o TerminalOptions) error {
 		t.line(terminal.Shorten(line, t.width))
 	}
 	tab := &table{align: "rrlrrrrf"}
-	tab.add(styled("head", "TRIAL", "LOAD", "", "OFFERED", "ACHIEVED", "P50", "P99", "CORES, and reason for the outcome")...)
+	tab.add(styled("head", "TRIAL", "LOAD", "RESULT", "OFFERED", "ACHIEVED", "P50", "P99", "CPU CORES IN USE; reason for the result")...)
 	for _, x := range c.Trials {
 		row := rowOf(c, x)
 		cells := plain(chart.Count(x.Number), row.LoadText, x.Outcome, row.Offered, row.Achieved, row.P50, row.P99, coresText(x))
@@ -66,24 +66,24 @@ func capacityVerdict(c result.Capacity) result.Verdict {
 func capacityHead(c result.Capacity) string {
 	trials := fmt.Sprintf("%d trials", len(c.Trials))
 	if c.Median == nil {
-		return fmt.Sprintf("%s, %s to %s, %s", terminal.Clean(c.Field), loadText(c, c.From), loadText(c, c.To), trials)
+		return fmt.Sprintf("%s from %s to %s, %s", terminal.Clean(c.Field), loadText(c, c.From), loadText(c, c.To), trials)
 	}
-	return fmt.Sprintf("%s of %s (%s to %s, 90%%), %s", loadText(c, *c.Median), terminal.Clean(c.Field), loadText(c, *c.Low), loadText(c, *c.High), trials)
+	return fmt.Sprintf("%s of %s (90%% interval: %s to %s), %s", loadText(c, *c.Median), terminal.Clean(c.Field), loadText(c, *c.Low), loadText(c, *c.High), trials)
 }
 
 // capacityFacts returns lines about the highest load at which all gates passed, the gates that failed, the bottleneck,
 // and the busiest components.
 func capacityFacts(c result.Capacity) (lines []string) {
 	if k := c.Confirmed; k != nil {
-		lines = append(lines, fmt.Sprintf("confirmation: at %s all gates held in %d of %d trials", loadText(c, k.Load), k.Good, k.Trials))
+		lines = append(lines, fmt.Sprintf("confirmation: at %s all gates passed in %d of %d trials", loadText(c, k.Load), k.Good, k.Trials))
 	}
 	if c.Held != nil {
-		lines = append(lines, "highest load at which all gates held: "+loadText(c, *c.Held))
+		lines = append(lines, "highest load at which all gates passed: "+loadText(c, *c.Held))
 	}
 	if len(c.GaveWay) > 0 {
 		var names []string
 		for _, g := range c.GaveWay {
-			names = append(names, fmt.Sprintf("%s (%d×)", terminal.Clean(g.Gate), g.Trials))
+			names = append(names, fmt.Sprintf("%s (%s)", terminal.Clean(g.Gate), plural(int64(g.Trials), "trial")))
 		}
 		lines = append(lines, "why trials were bad: "+strings.Join(names, ", "))
 	}
@@ -92,12 +92,12 @@ func capacityFacts(c result.Capacity) (lines []string) {
 		if b.FullWhenLight {
 			also = ", but also in the good trial at the lowest load"
 		}
-		lines = append(lines, fmt.Sprintf("likely bottleneck: %s (%s used in %d bad trials%s)", useName(b.Use), chart.Format(scenario.Ratio, b.Share), b.Trials, also))
+		lines = append(lines, fmt.Sprintf("likely bottleneck: %s (%s in use in %d bad trials%s)", useName(b.Use), chart.Format(scenario.Ratio, b.Share), b.Trials, also))
 	} else if len(c.GaveWay) > 0 {
 		lines = append(lines, "bottleneck unknown: no resource was used to 80% or more in the bad trials")
 	}
 	if i := busiest(c); i >= 0 {
-		lines = append(lines, "busiest at "+loadText(c, c.Trials[i].Load)+": "+coresOf(c.Trials[i]))
+		lines = append(lines, "components with the highest CPU use at "+loadText(c, c.Trials[i].Load)+", in cores: "+coresOf(c.Trials[i]))
 	}
 	return lines
 }
@@ -179,13 +179,13 @@ func CapacityComparison(w io.Writer, c result.CapacityComparison, o TerminalOpti
 		switch {
 		case c.Why != "":
 		case s.MayBeLower():
-			t.wrapped("", fmt.Sprintf("%c is %s; its capacity may be even lower", 'A'+i, s.Answer))
+			t.wrapped("", fmt.Sprintf("the answer for %c is %q, so the capacity of %c may be even lower", 'A'+i, s.Answer, 'A'+i))
 		case s.MayBeHigher():
-			t.wrapped("", fmt.Sprintf("%c: %s; its capacity may be even higher", 'A'+i, s.Answer))
+			t.wrapped("", fmt.Sprintf("the answer for %c is %q, so the capacity of %c may be even higher", 'A'+i, s.Answer, 'A'+i))
 		}
 	}
 	if c.Why == "" && !c.InTurns {
-		t.wrapped("", "the two searches ran one after the other, so a change of the machine between them counts as a difference (`loadgen capacity --b` alternates the trials of both searches)")
+		t.wrapped("", "the two searches ran one after the other, so a change of the machine between the searches looks like a difference (`loadgen capacity --b` alternates between trials of A and B)")
 	}
 	for i, s := range c.Sides {
 		t.line("")
@@ -256,7 +256,7 @@ func curves(c result.Capacity) (all []curve) {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(components)) {
-		add("Cores of "+terminal.Clean(name), "", func(t result.Trial) float64 { return t.Cores[name] })
+		add("CPU cores used by "+terminal.Clean(name), "", func(t result.Trial) float64 { return t.Cores[name] })
 	}
 	return all
 }

@@ -40,7 +40,7 @@ func TestCapacityInWords(t *testing.T) {
 	if err := Capacity(&text, c, TerminalOptions{Width: 120}); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"3 of nodes.count (3 to 3, 90%)", "confirmation: at 3 all gates held in 3 of 4 trials", "highest load at which all gates held: 3", "90% used in 2 bad trials, but also in the good trial at the lowest load"} {
+	for _, want := range []string{"3 of nodes.count (90% interval: 3 to 3)", "confirmation: at 3 all gates passed in 3 of 4 trials", "highest load at which all gates passed: 3", "90% in use in 2 bad trials, but also in the good trial at the lowest load"} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("no %q in\n%s", want, text.String())
 		}

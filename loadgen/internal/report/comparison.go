@@ -58,7 +58,7 @@ func ratioNote(c result.Comparison) string {
 	for _, r := range c.Rows {
 		for _, v := range r.Values {
 			if v.Ratio != nil {
-				return terminal.Clean(fmt.Sprintf("× is the ratio to %s.", c.Variants[0].Name))
+				return terminal.Clean(fmt.Sprintf("A value with × is the ratio to variant %s.", c.Variants[0].Name))
 			}
 		}
 	}
@@ -90,7 +90,7 @@ func ranOf(c result.Comparison) string {
 
 func (t *terminalWriter) variants(c result.Comparison) {
 	tab := &table{align: "llf"}
-	tab.add(styled("head", "VARIANT", "VERDICT", "WHAT IT IS")...)
+	tab.add(styled("head", "VARIANT", "VERDICT", "DESCRIPTION AND CHANGED FIELDS")...)
 	for _, v := range c.Variants {
 		cells := plain(terminal.Clean(v.Name), string(v.Verdict), terminal.Clean(whatItIs(v)))
 		cells[1].style = style(v.Verdict)
@@ -114,7 +114,7 @@ func whatItIs(v result.Variant) string {
 
 func reasonsOf(v result.Variant) []string {
 	if v.NotRun != "" {
-		return []string{"it did not run: " + v.NotRun}
+		return []string{"this variant did not run: " + v.NotRun}
 	}
 	return v.Reasons
 }
@@ -122,7 +122,7 @@ func reasonsOf(v result.Variant) []string {
 func (t *terminalWriter) compared(c result.Comparison) {
 	if len(c.Rows) == 0 {
 		t.line("")
-		t.line("nothing to compare: no variant has figures (list figures under compare: in the scenario)")
+		t.line("no metric is compared (list metrics under compare: in the scenario)")
 		return
 	}
 	tab := byFigure(c)
@@ -146,7 +146,7 @@ func (t *terminalWriter) compared(c result.Comparison) {
 // ratio.
 func byFigure(c result.Comparison) *table {
 	tab := &table{align: "f" + strings.Repeat("rr", len(c.Variants))}
-	head := []string{"FIGURE"}
+	head := []string{"METRIC"}
 	for _, v := range c.Variants {
 		head = append(head, terminal.Clean(v.Name), "")
 	}

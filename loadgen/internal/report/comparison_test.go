@@ -37,16 +37,16 @@ func TestComparisonOnATerminal(t *testing.T) {
 	}
 	want := `NO DATA  stacked-etcd  2 of 3 variants ran, 2 passed
 
-VARIANT   VERDICT  WHAT IT IS
+VARIANT   VERDICT  DESCRIPTION AND CHANGED FIELDS
 stacked   pass     one disk
 broken    no data
 external  pass     controlPlane.etcd.topology=external
-broken: it did not run: no space left on device
+broken: this variant did not run: no space left on device
 
-FIGURE  stacked  broken  external
+METRIC  stacked  broken  external
 writes   500 ms       –    210 ms  0.42×
 moves       0 s       –         –
-× is the ratio to stacked.
+A value with × is the ratio to variant stacked.
 moves, external: no data: no lease moved
 
 report  runs/x/comparison.html
@@ -84,7 +84,7 @@ secretbox           20 ms     2×  20 ms     2×
 audit-log           30 ms     3×  30 ms     3×
 admission-webhook   40 ms     4×  40 ms     4×
 every-stage         50 ms     5×  50 ms     5×
-× is the ratio to plain.
+A value with × is the ratio to variant plain.
 `
 	if !strings.Contains(b.String(), want) {
 		t.Errorf("got:\n%s\nwant:\n%s", b.String(), want)
@@ -102,7 +102,7 @@ func TestComparisonPage(t *testing.T) {
 	page := b.String()
 	for _, want := range []string{
 		`href="stacked/report.html"`, `href="external/report.html"`, "Two disks &lt;are&gt; better.", "width: 42%", "no space left on device", "default-src 'none'",
-		"started 2026-11-21 03:04:05 UTC, did not finish", "× is the ratio to stacked.", `210 ms</span> <span class="dim">0.42×</span>`,
+		"started 2026-11-21 03:04:05 UTC, did not finish", "A value with × is the ratio to variant stacked.", `210 ms</span> <span class="dim">0.42×</span>`,
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("no %q in the page", want)

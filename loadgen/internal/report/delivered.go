@@ -14,9 +14,9 @@ import (
 // actions with the work that was done.
 func deliveryTable(phases []result.Phase) tableView {
 	t := tableView{
-		Caption: "Asked and done",
-		Head:    heads("Phase", "Load or action", "What", ">Asked", ">Done", ">Share", ">At least", "Limited by"),
-		Note:    "Asked: watches to open, an action's requests or rounds, or a load's requests whose answers were due by the end of the phase. If Share is below At least, the verdict depends on Limited by. If the cluster was the limit, the run fails. If the generator, the machine or the asked rate was, the run cannot be judged.",
+		Caption: "Work asked for and done",
+		Head:    heads("Phase", "Load or action", "Unit", ">Asked for", ">Done", ">Done, %", ">Required, %", "Limited by"),
+		Note:    "Asked for: the work that was due by the end of the phase. The work of a load is requests to answer or watches to open. The work of an action is requests or rounds of requests. If less than the required percentage was done, \"Limited by\" names the reason. If the reason is the cluster, the run fails. If the reason is the generator, the machine or the rate that was asked for, the run has no verdict (NO DATA).",
 	}
 	for _, p := range phases {
 		for _, d := range p.Deliveries {
@@ -68,7 +68,7 @@ func (t *terminalWriter) delivered(r result.Result) {
 		shown = slices.DeleteFunc(slices.Clone(all), func(r row) bool { return r.Share >= scenario.DefaultMinAchieved && r.Limit == "" })
 	}
 	tab := &table{align: "flrrrl"}
-	tab.add(styled("head", "ASKED AND DONE", "what", "asked", "done", "share", "limited by")...)
+	tab.add(styled("head", "WORK ASKED FOR AND DONE", "unit", "asked for", "done", "done, %", "limited by")...)
 	for _, d := range shown {
 		asked, done := deliveryTexts(d.Delivery)
 		cells := plain(terminal.Clean(d.phase+" "+d.Name), terminal.Clean(d.What), asked, done, chart.Format(scenario.Ratio, d.Share), terminal.Clean(d.Limit))
@@ -85,11 +85,11 @@ func (t *terminalWriter) delivered(r result.Result) {
 		t.line("")
 	}
 	if more := len(all) - len(shown); more > 0 {
-		count := chart.Count(more) + " more"
+		count := "the other " + chart.Count(more)
 		if len(shown) == 0 {
 			count = "all " + chart.Count(more)
 		}
-		t.line("  " + count + " loads and actions did everything that was asked; the report lists them")
+		t.line("  " + count + " loads and actions did all work that was asked for")
 	}
 }
 

@@ -26,7 +26,7 @@ func shortRun() result.Result {
 func TestAskedAndDoneAreShown(t *testing.T) {
 	r := shortRun()
 	got := summary(t, r, TerminalOptions{})
-	for _, want := range []string{"ASKED AND DONE", "20/s  2.4/s    12%  cluster", "patch configmaps", "30      8  26.7%  asked", "backlog", "2 rates not achieved"} {
+	for _, want := range []string{"WORK ASKED FOR AND DONE", "20/s  2.4/s      12%  cluster", "patch configmaps", "30      8    26.7%  asked", "backlog", "2 rates not achieved"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is not in\n%s", want, got)
 		}
@@ -36,7 +36,7 @@ func TestAskedAndDoneAreShown(t *testing.T) {
 		tables[table.Caption] = table
 	}
 	name := terminal.Clean(r.Measurements.Phases[0].Name)
-	if rows := fmt.Sprint(tables["Asked and done"].Rows); !strings.Contains(rows, name+" made requests 20/s 2.4/s 12% 95% cluster: requests took 2 s (p50)") || !strings.Contains(rows, "not judged") {
+	if rows := fmt.Sprint(tables["Work asked for and done"].Rows); !strings.Contains(rows, name+" made requests 20/s 2.4/s 12% 95% cluster: requests took 2 s (p50)") || !strings.Contains(rows, "not judged") {
 		t.Errorf("the table of the page: %s", rows)
 	}
 	if rows := fmt.Sprint(tables["Requests"].Rows); !strings.Contains(rows, "20/s 2.4/s 26 174 7") {
@@ -51,7 +51,7 @@ func TestManyDeliveriesAreCounted(t *testing.T) {
 		p := &r.Measurements.Phases[1]
 		p.Deliveries = append(p.Deliveries, result.Delivery{Name: fmt.Sprintf("load-%d", i), What: "requests", Asked: 10, Done: 10, AskedRate: 1, DoneRate: 1, Share: 1})
 	}
-	if got := summary(t, r, TerminalOptions{}); strings.Contains(got, "load-7") || !strings.Contains(got, "21 more loads and actions did everything that was asked") {
+	if got := summary(t, r, TerminalOptions{}); strings.Contains(got, "load-7") || !strings.Contains(got, "the other 21 loads and actions did all work that was asked for") {
 		t.Errorf("in\n%s", got)
 	}
 }

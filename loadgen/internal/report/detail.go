@@ -20,18 +20,18 @@ func phaseTables(r result.Result) []tableView {
 	phases := r.Measurements.Phases
 	overview := tableView{
 		Caption: "Phases", Empty: "No phase was measured.",
-		Head: heads("Phase", ">Took", "Ended by", ">Pods created", ">Ready", ">Deleted", ">Startup p50", ">Startup p95", ">Startup p99", ">To scheduled p99", ">To Ready p99", ">To endpoint p99", ">NotReady after", ">Recovered after"),
-		Note: "Startup is the time from a pod's first event until it is Ready, as seen by a watch. \"To endpoint\" is the time from Ready until the pod is in an EndpointSlice, for pods of a Service.",
+		Head: heads("Phase", ">Duration", "Ended by", ">Pods created", ">Pods Ready", ">Pods deleted", ">Startup p50", ">Startup p95", ">Startup p99", ">Scheduling p99", ">Start p99", ">Endpoint p99", ">NotReady after", ">Recovered after"),
+		Note: "All times of pods are measured by a watch. Startup: from the pod's first event until Ready. Scheduling: from the first event until the pod is bound to a node. Start: from the binding until Ready. Endpoint: from Ready until the pod is in an EndpointSlice (pods of a Service only). NotReady after: from the failure of nodes until all of them were seen NotReady. Recovered after: from the failure of nodes until every workload was complete again.",
 	}
 	requests := tableView{
 		Caption: "Requests",
-		Head:    heads("Phase", "Load", "Call", ">Offered", ">Achieved", ">Sent", ">Unsent", ">Backlog", ">p50", ">p90", ">p95", ">p99", ">p99.9", ">Max", ">Service p99", ">Lag p99", ">External p99", "Answers"),
-		Note:    "Latency counts from the intended start and includes failed requests. Service counts from the actual send. Lag is the difference between the two: the generator's own delay. External is the latency without the lag and without stalls of the generator. Achieved is the rate of 2xx answers that arrived in the phase, over the time in which requests were due. Backlog is requests sent but not answered when the phase ended.",
+		Head:    heads("Phase", "Load", "Call", ">Offered", ">Achieved", ">Sent", ">Unsent", ">Backlog", ">p50", ">p90", ">p95", ">p99", ">p99.9", ">Max", ">Service p99", ">Lag p99", ">External p99", "Answers by code"),
+		Note:    "Offered: the rate at which requests were due. Achieved: the rate of 2xx answers that arrived in the phase, over the time in which requests were due. Unsent: requests that were skipped, because maxInFlight requests were in flight. Backlog: requests that were sent but not answered when the phase ended. The latencies p50 to Max count from the intended start of each request, and include failed requests. Service: latency from the actual send. Lag: delay from the intended start until the generator began to process the request. External: latency without the lag and without stalls of the generator.",
 	}
 	watches := tableView{
 		Caption: "Watches",
 		Head:    heads("Phase", "Load", "Resource", ">Open", ">Failed", ">Open p99", ">Expected", ">Delivered", ">Lost", ">Duplicated", ">Reordered", ">Delivery p50", ">p95", ">p99", ">p99.9", ">Max", ">Reconnects", ">Relists"),
-		Note:    "Delivery time counts from a write's acknowledgement. Expected: one event for each acknowledged write and each watch that had to see it.",
+		Note:    "Expected: number of events that the watches should get: one for each acknowledged write and each watch that must see this write. Delivery: time from the acknowledgement of the write until the watch got the event (p50 to Max).",
 	}
 	for _, p := range phases {
 		overview.add(phaseRow(p)...)
@@ -64,7 +64,7 @@ func phaseRow(p result.Phase) []string {
 	end := "time"
 	switch {
 	case p.Interrupted:
-		end = "interrupt"
+		end = "an interrupt"
 	case p.EndedEarly:
 		end = "the user"
 	case p.Until != "" && p.ConditionMet:
@@ -133,20 +133,23 @@ func watchRow(p result.Phase, w result.Watches) []string {
 }
 
 func nodesTable(n *result.Nodes) tableView {
-	t := tableView{Caption: "Simulated nodes", Head: heads("Figure", "Value")}
+	t := tableView{Caption: "Simulated nodes", Head: heads("Measurement", "Value")}
 	if n == nil || n.Count == 0 {
 		return t
 	}
-	t.add("Nodes, fidelity", chart.Count(n.Count)+", "+terminal.Clean(n.Fidelity))
-	t.add("All Ready after", chart.Format(scenario.Seconds, n.ReadySeconds))
+	t.add("Nodes", chart.Count(n.Count))
+	t.add("Fidelity", terminal.Clean(n.Fidelity))
+	t.add("Time until all were Ready", chart.Format(scenario.Seconds, n.ReadySeconds))
 	t.add("Heartbeats acknowledged", chart.Count(n.Heartbeats))
-	t.add("Heartbeat p99", quantiles(n.Heartbeat, n.Heartbeat.P99)[0])
-	t.add("Missed by the generator", chart.Count(n.MissedByGenerator))
-	t.add("Missed by the server", chart.Count(n.MissedByServer))
-	t.add("Status writes", chart.Count(n.StatusWrites))
-	t.add("Pods started, stopped", chart.Count(n.PodsStarted)+", "+chart.Count(n.PodsStopped))
-	t.add("Watches at the peak", chart.Count(n.Watches))
-	t.add("Watches resumed, relisted", chart.Count(n.Reconnects)+", "+chart.Count(n.Relists))
+	t.add("Heartbeat latency, p99", quantiles(n.Heartbeat, n.Heartbeat.P99)[0])
+	t.add("Heartbeats missed because of the generator", chart.Count(n.MissedByGenerator))
+	t.add("Heartbeats missed because of the API server", chart.Count(n.MissedByServer))
+	t.add("Writes of node and pod status", chart.Count(n.StatusWrites))
+	t.add("Pods started", chart.Count(n.PodsStarted))
+	t.add("Pods stopped", chart.Count(n.PodsStopped))
+	t.add("Most open watches", chart.Count(n.Watches))
+	t.add("Watches that resumed", chart.Count(n.Reconnects))
+	t.add("Watches that listed again", chart.Count(n.Relists))
 	for _, k := range sortedKeys(n.Errors) {
 		t.add("Errors: "+terminal.Clean(k), chart.Count(n.Errors[k]))
 	}
@@ -156,14 +159,14 @@ func nodesTable(n *result.Nodes) tableView {
 func costTable(r result.Result) tableView {
 	g := r.Measurements.Generator
 	t := tableView{
-		Caption: "What it cost, over the whole run", Empty: "The components' own process metrics were not recorded.",
-		Head: heads("Process", ">CPU", ">Share of all CPU", ">Memory, peak", ">Descriptors, peak"),
-		Note: fmt.Sprintf("The generator's own measurements: %s CPU, %s memory, %s goroutines, GC pause p99 %s, timer lag p99 %s.",
+		Caption: "Resource use over the whole run", Empty: "The process metrics of the components were not recorded.",
+		Head: heads("Process", ">CPU time", ">Of all CPU time", ">Peak memory", ">Peak file descriptors"),
+		Note: fmt.Sprintf("loadgen also measured itself: CPU time %s, peak memory %s, %s goroutines at most, p99 of garbage collection pauses %s, p99 of the delay of its timers %s.",
 			chart.Format(scenario.Seconds, g.CPUSeconds), chart.Format(scenario.Size, float64(g.MaxRSSBytes)), chart.Count(g.MaxGoroutines),
 			chart.Format(scenario.Seconds, g.GCPauseP99), chart.Format(scenario.Seconds, g.SchedulingLag.P99)),
 	}
 	if !measuredToTheEnd(r.Measurements) {
-		t.Note = "The generator's own resource use was not recorded."
+		t.Note = "loadgen did not record its own resource use."
 	}
 	for _, c := range r.Components {
 		t.add(costRow(c)...)
@@ -203,20 +206,20 @@ func (t *terminalWriter) cost(r result.Result) {
 		return
 	}
 	tab := &table{align: "frrrr"}
-	tab.add(styled("head", "COST", "CPU", "of all CPU", "memory", "descriptors")...)
+	tab.add(styled("head", "RESOURCE USE", "CPU time", "of all CPU time", "peak memory", "peak descriptors")...)
 	for _, c := range r.Components {
 		tab.add(plain(costRow(c)...)...)
 	}
 	t.section(tab)
 	if n := r.Measurements.Nodes; n != nil && n.MissedByGenerator+n.MissedByServer > 0 {
-		t.line(terminal.Shorten(fmt.Sprintf("  heartbeats: %s acknowledged, %s missed by the generator, %s by the server",
+		t.line(terminal.Shorten(fmt.Sprintf("  heartbeats: %s acknowledged, %s missed because of the generator, %s because of the API server",
 			chart.Count(n.Heartbeats), chart.Count(n.MissedByGenerator), chart.Count(n.MissedByServer)), t.width))
 	}
 	if s := r.Measurements.Scrapes; len(s.Failed) > 0 {
 		var lost []string
 		for _, name := range sortedKeys(s.Failed) {
-			lost = append(lost, fmt.Sprintf("%s %s", terminal.Clean(name), chart.Count(s.Failed[name])))
+			lost = append(lost, fmt.Sprintf("%s of %s", chart.Count(s.Failed[name]), terminal.Clean(name)))
 		}
-		t.line(terminal.Shorten(fmt.Sprintf("  scrapes: %s done, lost: %s", chart.Count(s.Done), strings.Join(lost, ", ")), t.width))
+		t.line(terminal.Shorten(fmt.Sprintf("  scrapes: %s in total, lost: %s", chart.Count(s.Done), strings.Join(lost, ", ")), t.width))
 	}
 }

@@ -77,22 +77,24 @@ func withoutCause(d result.Diagnosis) string {
 	case result.Healthy:
 		return nothingMoved
 	case result.CannotTell:
-		return "no symptom was seen, but too little was recorded to say that the cluster is healthy"
+		return "no symptom was found, but too little was recorded to call the cluster healthy"
 	}
 	return ""
 }
 
 // nothingMoved is the text for a run that did not pass although its diagnosis is healthy.
-const nothingMoved = "no cause and no symptom were found: none of the checked metrics changed"
+const nothingMoved = "no symptom was found: none of the checked metrics changed"
 
 func (t *terminalWriter) diagnosis(d result.Diagnosis) {
 	for _, c := range d.Causes {
 		t.line("")
 		t.cause(c, d.Under, "fail")
 	}
-	for _, c := range d.Limits {
+	for i, c := range d.Limits {
 		t.line("")
-		c.Kind = "load or machine: " + c.Kind
+		if i == 0 {
+			t.line("caused by the load or the machine, not by a component:")
+		}
 		t.cause(c, d.Under, "dim")
 	}
 	if len(d.Symptoms) > 0 {
@@ -168,17 +170,18 @@ func explainsText(c result.Cause) string {
 // lackedText lists the signals without data.
 func lackedText(d *result.Diagnosis) string { return strings.Join(d.Lacked, ", ") }
 
+// symptomText describes a symptom: "loadgen: mean time of heartbeats (10 ms -> 2 s) from 14:00:00".
 func symptomText(e result.Evidence, under result.Span) string {
 	what := e.What
+	if e.Component != "" {
+		what = e.Component + ": " + what
+	}
 	if e.Unit != "event" && e.Unit != "" {
 		if e.Calm != nil {
-			what += fmt.Sprintf(" %s -> %s", chart.Format(scenario.Unit(e.Unit), *e.Calm), chart.Format(scenario.Unit(e.Unit), e.Under))
+			what += fmt.Sprintf(" (%s -> %s)", chart.Format(scenario.Unit(e.Unit), *e.Calm), chart.Format(scenario.Unit(e.Unit), e.Under))
 		} else {
-			what += " " + chart.Format(scenario.Unit(e.Unit), e.Under)
+			what += " (" + chart.Format(scenario.Unit(e.Unit), e.Under) + ")"
 		}
-	}
-	if e.Component != "" {
-		what += " of " + e.Component
 	}
 	return terminal.Clean(what + " from " + e.Began.UTC().Format(layoutWithin(under)))
 }
@@ -199,14 +202,14 @@ func machineText(m *result.MachineUse) string {
 	percent := func(v float64) string { return fmt.Sprintf("%.0f%%", 100*v) }
 	all := []string{fmt.Sprintf("other programs used %s of %g processors%s", processors(m.Others.Under), m.Processors, calm(m.Others, processors))}
 	if m.Steal.Under >= 0.01 {
-		all = append(all, "the hypervisor took "+processors(m.Steal.Under)+calm(m.Steal, processors))
+		all = append(all, "the hypervisor gave "+processors(m.Steal.Under)+" processors to other machines"+calm(m.Steal, processors))
 	}
 	for _, w := range []struct {
 		on   string
 		wait *result.Compared
-	}{{"memory", m.MemoryWait}, {"disks", m.DiskWait}} {
+	}{{"memory", m.MemoryWait}, {"a disk", m.DiskWait}} {
 		if w.wait != nil && w.wait.Under >= 0.01 {
-			all = append(all, "some process waited for "+w.on+" in "+percent(w.wait.Under)+" of the time"+calm(*w.wait, percent))
+			all = append(all, "for "+percent(w.wait.Under)+" of the time, a process waited for "+w.on+calm(*w.wait, percent))
 		}
 	}
 	return strings.Join(all, "; ")
@@ -259,7 +262,7 @@ func diagnosisSummary(b *strings.Builder, d *result.Diagnosis) {
 	if d == nil {
 		return
 	}
-	b.WriteString("\nDiagnosis, from metrics alone:\n\n")
+	b.WriteString("\nDiagnosis, from metrics only:\n\n")
 	if said := withoutCause(*d); said != "" {
 		fmt.Fprintf(b, "- %s\n", said)
 	}

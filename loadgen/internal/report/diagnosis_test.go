@@ -44,7 +44,7 @@ func TestDiagnosisSaysWhatIsNotKnownAndTheFacts(t *testing.T) {
 	}
 	for what, text := range map[string]string{"Markdown": markdown.String(), "terminal": terminal.String(), "alone": alone.String(), "page": html.UnescapeString(render(t, r, nil))} {
 		text = strings.Join(strings.Fields(text), " ")
-		for _, want := range []string{"too short for 3 scrapes", "other programs used 1.04 of 2 processors (0.02 in the comparison period)", "waited for disks in 30% of the time", "without a fault: kube-scheduler-0 exited with code 1 at 14:00:01"} {
+		for _, want := range []string{"too short for 3 scrapes", "other programs used 1.04 of 2 processors (0.02 in the comparison period)", "for 30% of the time, a process waited for a disk", "without a fault: kube-scheduler-0 exited with code 1 at 14:00:01"} {
 			if !strings.Contains(text, want) {
 				t.Errorf("%s has no %q:\n%s", what, want, text)
 			}
@@ -70,8 +70,8 @@ func TestTimesOfSeveralDaysHaveDates(t *testing.T) {
 		until time.Time
 		want  []string
 	}{
-		{at(25, 14), []string{"hangs, 09:00:00 to 10:00:00\n", "ended, since 11:00:00\n", "kube-apiserver-0 from 12:00:00\n"}},
-		{at(26, 14), []string{"hangs, 2026-11-25 09:00:00 to 10:00:00\n", "ended, since 2026-11-25 11:00:00\n", "kube-apiserver-0 from 2026-11-25 12:00:00\n"}},
+		{at(25, 14), []string{"hangs, 09:00:00 to 10:00:00\n", "ended, since 11:00:00\n", " from 12:00:00\n"}},
+		{at(26, 14), []string{"hangs, 2026-11-25 09:00:00 to 10:00:00\n", "ended, since 2026-11-25 11:00:00\n", " from 2026-11-25 12:00:00\n"}},
 	} {
 		d.Under = result.Span{From: at(25, 8), To: c.until}
 		var b strings.Builder

@@ -53,18 +53,18 @@ func (p *page) draw(ctx context.Context, c metricChart) chart.Chart {
 	}
 	lines, zero := chart.SplitZero(lines)
 	if zero != "" && len(lines) == 0 {
-		d.Missing = "0 throughout: " + zero + "."
+		d.Missing = "Always 0: " + zero + "."
 		return d
 	}
 	if zero != "" {
-		d.Note = "0 throughout: " + zero + ". "
+		d.Note = "Always 0: " + zero + ". "
 	}
 	if len(lines) > chart.MostSeries {
-		d.Note += fmt.Sprintf("The %d of %s series with the highest peaks.", chart.MostSeries, chart.Count(len(lines)))
+		d.Note += fmt.Sprintf("Shown are the %d of %s series with the highest peaks.", chart.MostSeries, chart.Count(len(lines)))
 		lines = lines[:chart.MostSeries]
 	}
 	if p.src == nil {
-		d.Note += "No metrics were recorded in this run; the client's own counts are shown."
+		d.Note += "No metrics were recorded in this run, so this chart shows the counts of the load generator."
 	}
 	if err != nil {
 		d.Note = strings.TrimSpace(d.Note + " Some data is missing: " + terminal.Clean(err.Error()))
@@ -191,7 +191,7 @@ func (p *page) missing(c metricChart, err error) string {
 	case err != nil:
 		return "The query failed: " + terminal.Clean(err.Error()) + "."
 	case c.Job != "" && c.Job != jobGenerator && len(targets) > 0 && !scraped:
-		return c.Job + " was not scraped: it is not among this run's targets."
+		return c.Job + " was not scraped in this run."
 	case c.Quiet != "":
 		return c.Quiet
 	}
@@ -217,7 +217,7 @@ func (p *page) errorRateSection(slots []samples.Slot) (drawnSection, bool) {
 	relists := p.perSecond(slots, func(s samples.Slot, add func(string, int64)) {
 		for load, r := range s.Streams {
 			add(load+", relists", r.Relists)
-			add(load+", breaks", r.Breaks)
+			add(load+", broken", r.Breaks)
 		}
 	})
 	d := drawnSection{Title: "Effects on the loads"}
@@ -233,11 +233,11 @@ func (p *page) errorRateSection(slots []samples.Slot) (drawnSection, bool) {
 	}
 	add(errors, "No request failed.", chart.Subject{
 		Title: "Requests that failed", MovesWith: "any fault that affects requests",
-		Tells: "Failed and unsent requests by load. Each point shows the worst second near it.",
+		Tells: "Failed and unsent requests of each load. Each point is the highest number in one second near this time.",
 	})
-	add(relists, "No watch broke, and none had to list again.", chart.Subject{
+	add(relists, "No watch broke, and no watch had to list again.", chart.Subject{
 		Title: "Relists and broken watches", MovesWith: "API server killed or restarted, partition",
-		Tells: "Watches that broke, and lists that watchers request when an API server comes back. Each point shows the worst second near it.",
+		Tells: "Watches that broke, and watches that had to list again (relists). Each point is the highest number in one second near this time.",
 	})
 	return d, len(slots) > 0
 }
@@ -294,8 +294,8 @@ func (p *page) signalSection() (drawnSection, bool) {
 	d := drawnSection{Title: signalsTitle}
 	for _, s := range p.result.Signals {
 		c := chart.New("signal "+s.Name, chart.Subject{
-			Title: terminal.Clean(s.Name), Tells: "The scenario's own metric, sampled: " + terminal.Clean(s.Expr),
-			Unit: scenario.Unit(s.Unit), Dips: s.Moved != nil && s.Extreme < s.Steady.Mean, Level: s.Steady.Mean, LevelText: "steady mean",
+			Title: terminal.Clean(s.Name), Tells: "A metric of the scenario: " + terminal.Clean(s.Expr),
+			Unit: scenario.Unit(s.Unit), Dips: s.Moved != nil && s.Extreme < s.Steady.Mean, Level: s.Steady.Mean, LevelText: "mean before the fault",
 		})
 		points := pointsOf(s)
 		if len(points) > 0 {
@@ -307,7 +307,7 @@ func (p *page) signalSection() (drawnSection, bool) {
 		case len(points) == 0:
 			c.Missing = cmp.Or(terminal.Clean(s.Detail), "This metric was not sampled.")
 		case s.Moved != nil:
-			c.Note = "Moved by " + noises(s) + "; returned: " + cmp.Or(returned(s), chart.None) + "."
+			c.Note = "Change during the fault: " + noises(s) + ". Returned after the fault: " + cmp.Or(returned(s), chart.None) + "."
 		}
 		d.Charts = append(d.Charts, c)
 	}

@@ -27,9 +27,9 @@ func environmentView(_ context.Context, p *page) (any, error) {
 // environmentTables returns the tables that a reader needs to check or repeat the measurements.
 func environmentTables(r result.Result) []tableView {
 	dev := tableView{
-		Caption: "Settings that differ from upstream's defaults",
+		Caption: "Settings that differ from the upstream defaults",
 		Empty:   "None.",
-		Head:    heads("Component", "Setting", "Value", "Default", "Why"),
+		Head:    heads("Component", "Setting", "Value", "Default", "Reason"),
 	}
 	for _, d := range r.Run.Cluster.Deviations {
 		dev.add(terminal.Clean(d.Component), terminal.Clean(d.Setting), terminal.Clean(d.Value), terminal.Clean(d.Default), terminal.Clean(d.Reason))
@@ -38,17 +38,17 @@ func environmentTables(r result.Result) []tableView {
 	case r.Run.ID == "":
 		dev.Empty = "Not recorded."
 	case len(r.Run.Cluster.Deviations) == 0 && !r.Run.Cluster.Bundled:
-		dev.Empty = "Not known: the control plane was not started by Stormglass."
+		dev.Empty = "Not known, because Stormglass did not start the control plane."
 	}
 	v, h, c := r.Run.Versions, r.Run.Host, r.Run.Cluster
-	env := tableView{Caption: "Versions and machine", Head: heads("What", "Value")}
+	env := tableView{Caption: "Versions and machine", Head: heads("Fact", "Value")}
 	for _, row := range []fact{
 		{"Run", r.Run.ID}, {"Stormglass", v.Stormglass}, {"Kubernetes", kubernetesText(v)}, {"etcd", etcdText(v)}, {"Go", v.Go},
 		{"Generator's machine", h.OS + ", kernel " + h.Kernel},
 		{"CPU", fmt.Sprintf("%d × %s", h.CPUs, h.CPUModel)},
 		{"Memory", chart.Format(scenario.Size, float64(h.MemoryBytes))},
-		{"Descriptor limit", chart.Group(fmt.Sprint(h.Descriptors))},
-		{"Server", c.Server}, {"Scraped", strings.Join(c.Targets, ", ")},
+		{"Limit of open files", chart.Group(fmt.Sprint(h.Descriptors))},
+		{"API server", c.Server}, {"Scraped components", strings.Join(c.Targets, ", ")},
 		{"Scrapes", scrapes(r.Measurements)},
 	} {
 		if row.Value = terminal.Clean(row.Value); row.Value != "" {
@@ -66,9 +66,9 @@ func scrapes(m result.Measurements) string {
 		return "not recorded"
 	}
 	s := m.Scrapes
-	text := chart.Count(s.Done) + " done"
+	text := chart.Count(s.Done)
 	if lost := tally(s.Failed); lost != "" {
-		text += ", lost: " + lost
+		text += ", of these lost: " + lost
 	}
 	return text
 }

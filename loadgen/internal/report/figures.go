@@ -14,7 +14,7 @@ func figureRows(phases []result.Phase) [][]string {
 	for _, p := range phases {
 		for _, c := range p.Custom {
 			if c.Error != "" {
-				rows = append(rows, []string{terminal.Clean(p.Name), terminal.Clean(c.Measurement), "no figures: " + terminal.Clean(c.Error)})
+				rows = append(rows, []string{terminal.Clean(p.Name), terminal.Clean(c.Measurement), "no values: " + terminal.Clean(c.Error)})
 			}
 			for _, f := range c.Figures {
 				rows = append(rows, []string{terminal.Clean(p.Name), terminal.Clean(c.Measurement + "/" + f.Name), chart.Format(scenario.Unit(f.Unit), f.Value)})
@@ -25,7 +25,7 @@ func figureRows(phases []result.Phase) [][]string {
 }
 
 func figuresTable(phases []result.Phase) tableView {
-	return tableView{Caption: "Figures of the program that ran the scenario", Head: heads("Phase", "Figure", "Value"), Rows: figureRows(phases), Merged: 1}
+	return tableView{Caption: "Custom measurements of the program that ran the scenario", Head: heads("Phase", "Measurement", "Value"), Rows: figureRows(phases), Merged: 1}
 }
 
 func (t *terminalWriter) figures(r result.Result) {
@@ -34,7 +34,7 @@ func (t *terminalWriter) figures(r result.Result) {
 		return
 	}
 	tab := &table{align: "llf"}
-	tab.add(styled("head", "FIGURES", "", "value")...)
+	tab.add(styled("head", "CUSTOM MEASUREMENTS", "", "value")...)
 	for _, row := range rows {
 		tab.add(plain(row...)...)
 	}

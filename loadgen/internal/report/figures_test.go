@@ -24,7 +24,7 @@ func TestFigures(t *testing.T) {
 	if err := Terminal(&terminal, r, TerminalOptions{Width: 120}); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"reconcile/p99", "250 ms", "reconcile/cache", "3 MB", "no figures: no watch"} {
+	for _, want := range []string{"reconcile/p99", "250 ms", "reconcile/cache", "3 MB", "no values: no watch"} {
 		if !strings.Contains(page.String(), want) || !strings.Contains(terminal.String(), want) {
 			t.Errorf("no %q in the page, or none in\n%s", want, terminal.String())
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/stormglass/stormglass/internal/terminal"
@@ -74,6 +75,9 @@ func (t *terminalWriter) gates(r result.Result) {
 			t.line(l)
 			t.detail(details[i], most[i])
 		}
+		if slices.ContainsFunc(r.Gates, notJudged) {
+			t.detail("A value in parentheses was measured, but could not be judged.", 1)
+		}
 	}
 	t.passing(good)
 }
@@ -96,17 +100,26 @@ func (t *terminalWriter) detail(text string, most int) {
 // that the gate covers. phases is the number of phases of the run.
 func overText(g result.Gate, phases int) string {
 	if n := len(g.BrokenIn); n > 3 {
-		return fmt.Sprintf("in %d of %d phases", n, len(g.Over))
+		return fmt.Sprintf("failed in %d of %d phases", n, len(g.Over))
 	} else if n > 0 {
-		return "in " + terminal.Shorten(terminal.Clean(strings.Join(g.BrokenIn, ", ")), 30)
+		return "failed in " + phaseNames(g.BrokenIn)
 	}
 	switch n := len(g.Over); {
 	case n > 1 && n >= phases:
-		return "over all phases"
+		return "all phases"
 	case n > 3:
-		return fmt.Sprintf("over %d phases", n)
+		return fmt.Sprintf("%d phases", n)
 	}
-	return "over " + terminal.Shorten(terminal.Clean(strings.Join(g.Over, ", ")), 30)
+	return phaseNames(g.Over)
+}
+
+// phaseNames returns a text such as "phase storm" or "phases storm, recovery".
+func phaseNames(names []string) string {
+	text := "phase "
+	if len(names) > 1 {
+		text = "phases "
+	}
+	return text + terminal.Shorten(terminal.Clean(strings.Join(names, ", ")), 30)
 }
 
 // passing writes the gates that passed, two on a line if there is room.
@@ -148,4 +161,12 @@ func widest(lines []string) (width int) {
 		width = max(width, terminal.TextWidth(l))
 	}
 	return width
+}
+
+// notJudged reports whether a gate has a value in parentheses: it was measured, but could not be judged.
+func notJudged(g result.Gate) bool { return g.Value == nil && g.Withheld != nil }
+
+// withheld reports whether a row has a value in parentheses.
+func withheld(rows []gateRow) bool {
+	return slices.ContainsFunc(rows, func(r gateRow) bool { return notJudged(r.Gate) })
 }

@@ -41,14 +41,14 @@ func hookOutcome(h result.Hook) string {
 	case h.Required:
 		return "failed: " + terminal.Clean(h.Failed)
 	}
-	return "failed, but this hook may fail: " + terminal.Clean(h.Failed)
+	return "failed, but is not required: " + terminal.Clean(h.Failed)
 }
 
 // failedHooks returns a description of each failed hook.
 func failedHooks(all []result.Hook) (failed []string) {
 	for _, h := range all {
 		if h.Failed != "" {
-			failed = append(failed, terminal.Clean(fmt.Sprintf("%s %s: %s: %s", h.When, h.Phase, h.Command, h.Failed)))
+			failed = append(failed, terminal.Clean(fmt.Sprintf("%s phase %s: %s: %s", h.When, h.Phase, h.Command, h.Failed)))
 		}
 	}
 	return failed
@@ -61,7 +61,7 @@ func (t *terminalWriter) hooks(r result.Result) {
 	}
 	failed := failedHooks(r.Run.Hooks)
 	t.line("")
-	t.line(fmt.Sprintf("hooks  %d run, %d failed; output in %s/", len(r.Run.Hooks), len(failed), result.HookDir))
+	t.line(fmt.Sprintf("hooks  %d executed, %d failed, output in %s/", len(r.Run.Hooks), len(failed), result.HookDir))
 	for _, f := range failed {
 		t.line(t.paint("dim", terminal.Shorten("  failed: "+f, t.width)))
 	}
@@ -73,6 +73,6 @@ func hooksSummary(b *strings.Builder, all []result.Hook) {
 		if i == 0 {
 			b.WriteString("\n")
 		}
-		fmt.Fprintf(b, "- hook failed %s\n", markdown.Cell(f))
+		fmt.Fprintf(b, "- failed hook: %s\n", markdown.Cell(f))
 	}
 }

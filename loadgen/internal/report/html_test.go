@@ -125,7 +125,7 @@ func TestChartsSayWhyTheyAreEmpty(t *testing.T) {
 			r := stormRun()
 			r.Run.Cluster.Targets = []string{"kube-apiserver-0"}
 			return r
-		}, func(r result.Result) chart.Source { return recording{result: r, empty: "etcd"} }, []string{"etcd was not scraped: it is not among this run&#39;s targets."}},
+		}, func(r result.Result) chart.Source { return recording{result: r, empty: "etcd"} }, []string{"etcd was not scraped in this run."}},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -186,7 +186,7 @@ func TestManySeriesAndPointsStaySane(t *testing.T) {
 		p.Start, p.End = began.Add(time.Duration(i)*time.Hour), began.Add(time.Duration(i+1)*time.Hour)
 	}
 	page := render(t, r, crowd(3000))
-	if !strings.Contains(page, "The 8 of 3,000 series with the highest peaks.") {
+	if !strings.Contains(page, "Shown are the 8 of 3,000 series with the highest peaks.") {
 		t.Error("the page does not say that it shows some of the series")
 	}
 	if len(page) > 4<<20 {

@@ -94,7 +94,7 @@ func headline(r result.Result) string {
 	case total == 0:
 		parts = append(parts, "no gates")
 	case failed == 0 && nodata == 0 && total == 1 && allowed == 0:
-		parts = append(parts, "the one gate passed")
+		parts = append(parts, "the only gate passed")
 	case failed == 0 && nodata == 0 && allowed == 0:
 		parts = append(parts, fmt.Sprintf("all %d gates passed", total))
 	case failed == 0 && nodata == 0:
@@ -108,10 +108,10 @@ func headline(r result.Result) string {
 		}
 	}
 	if short > 0 {
-		parts = append(parts, fmt.Sprintf("%d of them: run too short", short))
+		parts = append(parts, fmt.Sprintf("run too short for %d", short))
 	}
 	if allowed > 0 {
-		parts = append(parts, fmt.Sprintf("%d may lack data", allowed))
+		parts = append(parts, fmt.Sprintf("no data allowed for %d", allowed))
 	}
 	switch n := undelivered(r.Measurements.Phases); {
 	case n == 1:
@@ -132,7 +132,7 @@ func headline(r result.Result) string {
 		parts = append(parts, "generator saturated")
 	}
 	if len(r.Run.UnexpectedExits) > 0 {
-		parts = append(parts, "a component ended unexpectedly")
+		parts = append(parts, "a component exited unexpectedly")
 	}
 	return strings.Join(parts, ", ")
 }
@@ -156,7 +156,7 @@ func gateValue(g result.Gate) string {
 		return chart.None
 	case g.Objective != alertObjective:
 	case *g.Value == 0:
-		return "silent"
+		return "did not fire"
 	case *g.Value == 1:
 		return "fired"
 	default:
@@ -174,7 +174,7 @@ func gateValue(g result.Gate) string {
 
 func gateBound(g result.Gate) string {
 	if g.Objective == alertObjective {
-		return map[bool]string{true: "fires", false: "silent"}[g.Op == ">="]
+		return map[bool]string{true: "must fire", false: "must not fire"}[g.Op == ">="]
 	}
 	op := map[string]string{"<=": "≤", ">=": "≥"}[g.Op]
 	return cmp.Or(op, terminal.Clean(g.Op)) + " " + chart.Format(scenario.Unit(g.Unit), g.Bound)
@@ -264,7 +264,7 @@ func guideOf(metric string, row result.KeyRow, hours float64) (guide, bool) {
 	case keyRequests:
 		switch strings.ToUpper(row.Label) {
 		case "WATCH", "CONNECT", "WATCHLIST", "PROXY":
-			return guide{"long-lived", math.Inf(1)}, true
+			return guide{"none", math.Inf(1)}, true
 		case "LIST", "DELETECOLLECTION":
 			return guide{"≤ 30 s", 30}, true
 		}

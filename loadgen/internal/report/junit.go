@@ -92,7 +92,7 @@ func junitGate(g result.Gate, lengths map[string]float64) junitCase {
 		over += lengths[name]
 	}
 	c := junitCase{Name: terminal.Clean(g.Name), Time: junitTime(over)}
-	said := fmt.Sprintf("%s: %s, bound %s", terminal.Clean(g.Objective), gateValue(g), gateBound(g))
+	said := fmt.Sprintf("%s: %s, bound: %s", terminal.Clean(g.Objective), gateValue(g), gateBound(g))
 	if m := margin(g); m != "" {
 		said += " (" + m + ")"
 	}

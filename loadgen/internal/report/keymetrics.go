@@ -68,7 +68,7 @@ func sparkline(metric, label string, sections []drawnSection) string {
 // such as the verbs of the API server, on one line if they fit.
 func (t *terminalWriter) keyMetrics(r result.Result) {
 	t.line("")
-	t.line(t.paint("head", "KEY METRICS") + t.paint("dim", "  p99 over the whole run; ! means over upstream's objective"))
+	t.line(t.paint("head", "KEY METRICS") + t.paint("dim", "  p99 or count of the run; ! = above the recommended maximum"))
 	hours := runSeconds(r) / 3600
 	const indent = 49 // the longest name, between gaps
 	for _, k := range r.Key {

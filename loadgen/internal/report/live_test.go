@@ -28,7 +28,7 @@ func livePage(t *testing.T, l Live) string {
 func TestLivePageHasNoVerdict(t *testing.T) {
 	page := livePage(t, Live{Word: "running", Headline: "Phase storm is running."})
 	for _, want := range []string{
-		"RUNNING", "Phase storm is running.", ">PENDING<", "Requests by verb", `id="pause"`, "connect-src 'self'", "location.reload", "come at its end",
+		"RUNNING", "Phase storm is running.", ">PENDING<", "Requests by verb", `id="pause"`, "connect-src 'self'", "location.reload", "when the run has ended",
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q", want)

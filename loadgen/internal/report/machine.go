@@ -14,12 +14,12 @@ func busyMachine(r result.Result) string {
 	}
 	const most = 2
 	why := strings.Join(r.BusyMachine[:min(len(r.BusyMachine), most)], "; ")
-	if more := len(r.BusyMachine) - most; more > 0 {
-		why += "; and in " + plural(int64(more), "more phase")
-	}
-	hint := "use an idle machine"
+	hint := "Use an idle machine"
 	if strings.HasPrefix(why, "other programs") {
-		hint = "stop these programs, or " + hint
+		hint = "Stop these programs, or use an idle machine"
 	}
-	return "busy machine: " + terminal.Clean(why) + ". Latencies may be too high (" + hint + ")"
+	if more := len(r.BusyMachine) - most; more > 0 {
+		why += "; also in " + plural(int64(more), "more phase")
+	}
+	return "The machine was busy, so latencies may be too high: " + terminal.Clean(why) + ". " + hint
 }

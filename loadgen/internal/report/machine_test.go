@@ -14,7 +14,7 @@ func TestBusyMachineIsToldFirst(t *testing.T) {
 	r := stormRun()
 	r.Gates[0].Verdict, r.Gates[0].Value, r.Gates[0].Withheld, r.Gates[0].Unit = result.NoData, nil, ptr(0.384), "seconds"
 	r.BusyMachine = []string{"other programs used 1.0 of 2 processors in phase under"}
-	const want = "busy machine: other programs used 1.0 of 2 processors in phase under. Latencies may be too high (stop these programs, or use an idle machine)"
+	const want = "The machine was busy, so latencies may be too high: other programs used 1.0 of 2 processors in phase under. Stop these programs, or use an idle machine"
 	text := summary(t, r, TerminalOptions{Width: 120})
 	if joined := strings.ReplaceAll(text, "\n", " "); !strings.HasPrefix(joined, want) || !strings.Contains(text, "(384 ms)") {
 		t.Errorf("it begins with %.200q", text)
@@ -28,7 +28,7 @@ func TestBusyMachineIsToldFirst(t *testing.T) {
 		t.Errorf("%v, %q", err, pull.String())
 	}
 	r.BusyMachine = nil
-	if text := summary(t, r, TerminalOptions{}) + render(t, r, nil); strings.Contains(text, "busy machine") {
+	if text := summary(t, r, TerminalOptions{}) + render(t, r, nil); strings.Contains(text, "machine was busy") {
 		t.Error("a quiet machine is called busy")
 	}
 }
@@ -36,7 +36,7 @@ func TestBusyMachineIsToldFirst(t *testing.T) {
 // Many phases are one line; the line does not ask to stop a hypervisor.
 func TestBusyMachineIsOneLine(t *testing.T) {
 	line := busyMachine(result.Result{BusyMachine: []string{"the hypervisor took 9% of the processors' time in phase a", "x in phase b", "y in phase c", "z in phase d"}})
-	if !strings.Contains(line, "in phase a; x in phase b; and in 2 more phases. Latencies") || strings.Contains(line, "stop these") {
+	if !strings.Contains(line, "in phase a; x in phase b; also in 2 more phases. Use an idle") || strings.Contains(line, "Stop these") {
 		t.Error(line)
 	}
 }

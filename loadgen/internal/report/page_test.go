@@ -191,7 +191,7 @@ func TestValuesUnderPointerAndKeys(t *testing.T) {
 	peak := browsertest.Must(t, ctx, chromedp.Evaluate[[]string](`(() => {
 	  const data = JSON.parse(document.getElementById('data').textContent), plots = [...document.querySelectorAll('.plot')], wrong = [];
 	  data.charts.forEach((c, k) => {
-	    if (plots[k].parentElement.querySelector('.small b').textContent.startsWith('Figures')) return;
+	    if (plots[k].parentElement.querySelector('.small b').textContent.startsWith('The legend')) return;
 	    c.series.forEach((s, j) => {
 	      const at = s.values.reduce((best, v, i) => v !== null && (best < 0 || v > s.values[best]) ? i : best, -1);
 	      plots[k].dispatchEvent(new KeyboardEvent('keydown', {key: 'Home'}));

@@ -98,7 +98,7 @@ func (t *terminalWriter) phases(r result.Result) {
 	}
 	t.section(tab)
 	if of != "" {
-		t.line(t.paint("dim", terminal.Shorten("  latencies are those of each phase's slowest load: "+of, t.width)))
+		t.line(t.paint("dim", terminal.Shorten("  p50 to p99 are from the slowest load: "+of, t.width)))
 	}
 	for _, p := range phases {
 		for _, line := range deliveryLines(p) {
@@ -188,7 +188,7 @@ func deliveryLines(p result.Phase) []string {
 	return []string{
 		fmt.Sprintf("  %s: %s of %s watch events delivered, %s lost, %s duplicated, %s reordered", terminal.Clean(p.Name),
 			chart.Count(s.delivered), chart.Count(s.exp), chart.Count(s.lost), chart.Count(s.duplicated), chart.Count(s.reordered)),
-		fmt.Sprintf("    delivery%s p50 %s, p95 %s, p99 %s", of, q[0], q[1], q[2]),
+		fmt.Sprintf("    delivery time%s: p50 %s, p95 %s, p99 %s", of, q[0], q[1], q[2]),
 	}
 }
 
@@ -210,10 +210,10 @@ func phaseNote(p result.Phase) string {
 func afterFailure(p result.Phase) []string {
 	var out []string
 	if w := p.Workload; w != nil && w.NotReadyAfter != nil {
-		out = append(out, "failed nodes seen NotReady after "+chart.Format(scenario.Seconds, *w.NotReadyAfter))
+		out = append(out, "all failed nodes were seen NotReady after "+chart.Format(scenario.Seconds, *w.NotReadyAfter))
 	}
 	if w := p.Workload; w != nil && w.RecoveredAfter != nil {
-		out = append(out, "all workloads complete again after "+chart.Format(scenario.Seconds, *w.RecoveredAfter))
+		out = append(out, "all workloads were complete again after "+chart.Format(scenario.Seconds, *w.RecoveredAfter))
 	}
 	return out
 }

@@ -86,7 +86,7 @@ func TestEveryChartOfThePageIsAPicture(t *testing.T) {
 			t.Errorf("%s: %s", want, p.Missing)
 		}
 	}
-	if p := named(t, all, "signal-fsync"); p.Title != "Signal fsync" || !strings.Contains(string(p.SVG()), "Moved by 41.7× noise; returned: yes.") || !strings.Contains(string(p.SVG()), ">40 ms<") {
+	if p := named(t, all, "signal-fsync"); p.Title != "Signal fsync" || !strings.Contains(string(p.SVG()), "Change during the fault: 41.7× noise. Returned after the fault: yes.") || !strings.Contains(string(p.SVG()), ">40 ms<") {
 		t.Errorf("the signal's picture lacks its title, its judgement or its unit: %q", p.Title)
 	}
 	if svg := string(named(t, all, "wal-fsync-p99").SVG()); !strings.Contains(svg, ">pause on etcd-0<") {

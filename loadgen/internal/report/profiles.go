@@ -54,7 +54,7 @@ func countProfiles(all []result.Profile) (kept int, lost []string) {
 			kept++
 			continue
 		}
-		lost = append(lost, terminal.Clean(fmt.Sprintf("%s of %s in %s: %s", p.Kind, p.Component, p.Phase, p.Lost)))
+		lost = append(lost, terminal.Clean(fmt.Sprintf("%s of %s in phase %s: %s", p.Kind, p.Component, p.Phase, p.Lost)))
 	}
 	return kept, lost
 }
@@ -66,7 +66,7 @@ func (t *terminalWriter) profiles(r result.Result) {
 	}
 	kept, lost := countProfiles(r.Run.Profiles)
 	t.line("")
-	t.line(fmt.Sprintf("profiles  %d of %d in %s/", kept, len(r.Run.Profiles), result.ProfileDir))
+	t.line(fmt.Sprintf("profiles  %d of %d recorded, in %s/", kept, len(r.Run.Profiles), result.ProfileDir))
 	for _, l := range lost {
 		t.line(t.paint("dim", terminal.Shorten("  lost: "+l, t.width)))
 	}
@@ -76,7 +76,7 @@ func profilesSummary(b *strings.Builder, all []result.Profile) {
 	if len(all) == 0 {
 		return
 	}
-	b.WriteString("\n| profile | of | phase | |\n|---|---|---|---|\n")
+	b.WriteString("\n| profile | component | phase | file |\n|---|---|---|---|\n")
 	for _, p := range all {
 		what := markdown.Cell("lost: " + terminal.Clean(p.Lost))
 		if file := profileFile(p); file != "" {

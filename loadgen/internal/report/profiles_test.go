@@ -33,7 +33,7 @@ func TestProfilesAreLinked(t *testing.T) {
 		"the page links":     {page.String(), `<a href="profiles/storm-kube-apiserver-0-cpu.pb.gz">profiles/storm-kube-apiserver-0-cpu.pb.gz</a>`},
 		"the page commands":  {page.String(), "go tool pprof -http=: profiles/storm-kube-apiserver-0-cpu.pb.gz"},
 		"the page says lost": {page.String(), "lost: 403 Forbidden: &lt;b&gt;no&lt;/b&gt;"},
-		"terminal":           {text.String(), "\nprofiles  1 of 3 in profiles/\n  lost: heap of etcd-0 in storm: 403 Forbidden"},
+		"terminal":           {text.String(), "\nprofiles  1 of 3 recorded, in profiles/\n  lost: heap of etcd-0 in phase storm: 403 Forbidden"},
 		"Markdown links":     {md.String(), "| cpu | kube-apiserver-0 | storm | [storm-kube-apiserver-0-cpu.pb.gz](profiles/storm-kube-apiserver-0-cpu.pb.gz) |"},
 		"Markdown lost":      {md.String(), "| heap | etcd-0 | storm | lost: 403 Forbidden: &lt;b&gt;no&lt;/b&gt; |"},
 	} {
@@ -65,10 +65,10 @@ func TestFailedHooksAreShown(t *testing.T) {
 	}
 	for name, c := range map[string]struct{ text, want string }{
 		"the page links": {page.String(), `<a href="hooks/storm-after-1.log">`},
-		"the page":       {page.String(), "failed, but this hook may fail: exit code 3: &lt;b&gt;no&lt;/b&gt;"},
+		"the page":       {page.String(), "failed, but is not required: exit code 3: &lt;b&gt;no&lt;/b&gt;"},
 		"to run again":   {page.String(), " --no-hooks"},
-		"terminal":       {text.String(), "\nhooks  2 run, 1 failed; output in hooks/\n  failed: after storm: ./save.sh: exit code 3"},
-		"Markdown":       {md.String(), "- hook failed after storm: ./save.sh: exit code 3"},
+		"terminal":       {text.String(), "\nhooks  2 executed, 1 failed, output in hooks/\n  failed: after phase storm: ./save.sh: exit code 3"},
+		"Markdown":       {md.String(), "- failed hook: after phase storm: ./save.sh: exit code 3"},
 	} {
 		if !strings.Contains(c.text, c.want) {
 			t.Errorf("%s: no %q", name, c.want)

@@ -65,9 +65,9 @@ func optional(v *float64) string {
 func loadRecoveryTable(rec result.Recovery) tableView {
 	t := tableView{
 		Caption: "Effects on the loads",
-		Head:    heads("Fault", "Load", ">Outside its bound", "By", ">From", ">Until", ">First success", ">After the end", ">Back inside", ">Failed", ">Unsent", ">Slowest", "Note"),
-		Note: fmt.Sprintf("Outside its bound: the time from the first to the last request that failed, was not sent or took longer than the load's bound; By lists which of these happened. "+
-			"From, Until and First success count from the start of the fault. After the end: the first success, counted from the end of the fault (negative: before the end). Back inside: from the end of the fault until the load was inside its bound and stayed there for %s. docs/reference/recovery.md has the definitions.",
+		Head:    heads("Fault", "Load", ">Outside its bound for", "Because of", ">From", ">Until", ">First success", ">First success after the end", ">Back inside after", ">Failed", ">Unsent", ">Slowest request", "Note"),
+		Note: fmt.Sprintf("A load is outside its bound while its requests fail (errors), cannot be sent (unsent) or take longer than the bound (slow). Outside its bound for: the time from the first to the last such request. "+
+			"From, Until and First success count from the start of the fault. First success after the end counts from the end of the fault, and is negative if requests succeeded before the end. Back inside after: from the end of the fault until the load stayed inside its bound for %s. docs/reference/recovery.md has the definitions.",
 			chart.Format(scenario.Seconds, rec.StretchSeconds)),
 	}
 	for _, f := range rec.Faults {
@@ -116,7 +116,7 @@ func backText(l result.LoadRecovery) string {
 		return chart.None
 	}
 	if l.Back == nil && l.BackAtLeast != nil && *l.BackAtLeast > 0 {
-		return "not in " + chart.Format(scenario.Seconds, *l.BackAtLeast)
+		return least(true, chart.Format(scenario.Seconds, *l.BackAtLeast))
 	}
 	return optional(l.Back)
 }
@@ -127,7 +127,7 @@ func loadRecoveryNote(l result.LoadRecovery) string {
 		parts = append(parts, terminal.Clean(o)+": "+chart.Count(l.Outcomes[o]))
 	}
 	if l.AlreadyFailing {
-		parts = append(parts, "outside its bound before the fault too")
+		parts = append(parts, "the load was outside its bound before the fault too")
 	}
 	if l.Detail != "" {
 		parts = append(parts, terminal.Clean(l.Detail))
@@ -143,17 +143,17 @@ func inAWord(by string) string {
 	case 1:
 		return "both"
 	}
-	return "several"
+	return "all 3"
 }
 
 func faultTable(rec result.Recovery, axis chart.Grid) tableView {
 	t := tableView{
 		Caption: "Faults",
-		Head:    heads("Fault", "Phase", ">Began", ">Lasted", ">Relists", ">At most in 1 s", ">Last relist", ">Breaks", ">Lease failover", ">etcd failover"),
-		Note:    "Relists and broken watches of the loads and nodes, until 30 s after the fault's end. Failover: from the fault's effect on the old leader until a new leader was seen.",
+		Head:    heads("Fault", "Phase", ">Began", ">Duration", ">Relists", ">Most relists in 1 s", ">Last relist", ">Broken watches", ">Lease failover", ">etcd failover"),
+		Note:    "Relists and broken watches are counted for loads and simulated nodes, until 30 s after the end of the fault. Last relist counts from the start of the fault. Failover: from the loss of the old leader until a new leader was seen (the longest one).",
 	}
 	for _, f := range rec.Faults {
-		lasted := "not undone"
+		lasted := "until the end"
 		if f.End != nil {
 			lasted = chart.Format(scenario.Seconds, f.End.Sub(f.Begin).Seconds())
 		}
@@ -174,7 +174,7 @@ func failoverText(f result.FaultRecovery, longest *float64, ofEtcd bool) string 
 }
 
 func handoverTable(rec result.Recovery, axis chart.Grid) tableView {
-	t := tableView{Caption: "Leader changes", Head: heads("Of", "From", "To", ">At", ">Failover", "Because of")}
+	t := tableView{Caption: "Leader changes", Head: heads("Lease or etcd", "Old leader", "New leader", ">Time", ">Failover", "Cause")}
 	for _, h := range rec.Handovers {
 		t.add(terminal.Clean(h.Of), cmp.Or(terminal.Clean(h.From), chart.None), terminal.Clean(h.To), chart.Clock(axis.At(h.At)), optional(h.Failover), causeName(rec, h.Fault))
 	}
@@ -182,7 +182,7 @@ func handoverTable(rec result.Recovery, axis chart.Grid) tableView {
 }
 
 func restartTable(rec result.Recovery, axis chart.Grid) tableView {
-	t := tableView{Caption: "Restarts", Head: heads("Component", ">Ended", ">Ready again", ">Down", "Because of")}
+	t := tableView{Caption: "Restarts", Head: heads("Component", ">Ended", ">Ready again", ">Downtime", "Cause")}
 	moment := func(at *time.Time) string {
 		if at == nil {
 			return chart.None
@@ -198,7 +198,7 @@ func restartTable(rec result.Recovery, axis chart.Grid) tableView {
 func causeName(rec result.Recovery, id string) string {
 	i := slices.IndexFunc(rec.Faults, func(f result.FaultRecovery) bool { return f.ID == id })
 	if id == "" || i < 0 {
-		return "nothing known"
+		return "unknown"
 	}
 	return faultName(rec.Faults[i])
 }
@@ -206,8 +206,8 @@ func causeName(rec result.Recovery, id string) string {
 func signalTable(signals []result.Signal) tableView {
 	t := tableView{
 		Caption: "Signals",
-		Head:    heads("Signal", ">Moved by", ">Steady", ">Noise", ">Under the fault", ">At the end", "Returned", "Note"),
-		Note:    "Moved by: how far the metric was from its steady mean, as a multiple of its noise, in the third of the samples that is farthest away. Returned: whether the last third of the samples after the fault is near the steady mean again.",
+		Head:    heads("Signal", ">Change", ">Mean before the fault", ">Noise", ">Mean during the fault", ">Mean at the end", "Returned", "Note"),
+		Note:    "A signal is a metric that the scenario names in `signals`. Noise: the standard deviation before the fault. Mean during the fault: the mean of the third of the samples that is farthest from the mean before the fault. Change: the difference between these two means, as a multiple of the noise. Mean at the end: the mean of the last third of the samples after the fault. Returned: whether it is near the mean before the fault.",
 	}
 	for _, s := range signals {
 		if s.Moved == nil {
@@ -217,7 +217,7 @@ func signalTable(signals []result.Signal) tableView {
 		in := func(v float64) string { return chart.Format(scenario.Unit(s.Unit), v) }
 		note := terminal.Clean(s.Detail)
 		if s.Floor {
-			note = strings.TrimPrefix(note+"; its value was constant: noise taken as 1% of the largest value", "; ")
+			note = strings.TrimPrefix(note+"; the metric was constant, so 1% of its largest value counts as noise", "; ")
 		}
 		last := chart.None
 		if s.Last != nil {
@@ -261,15 +261,19 @@ func (t *terminalWriter) recovery(r result.Result) {
 			tab.gap = 1
 		}
 		t.section(tab)
+		if slices.ContainsFunc(rec.Faults, func(f result.FaultRecovery) bool { return len(f.Loads) > 0 }) {
+			t.wrapped("  ", "outside: from the first to the last request that failed, was not sent or took longer than the load's bound. "+
+				"back inside: from the end of the fault until the load stayed inside its bound.")
+		}
 		if rows > mostFaults {
-			t.line(fmt.Sprintf("  and %d more, in the report", rows-mostFaults))
+			t.line("  " + plural(int64(rows-mostFaults), "more row") + " in the report")
 		}
 	}
 	if len(r.Signals) == 0 {
 		return
 	}
 	tab := &table{align: "frrrl", gap: 2}
-	tab.add(styled("head", "SIGNALS", "moved by", "steady", "under", "returned")...)
+	tab.add(styled("head", "SIGNALS", "change", "before fault", "during fault", "returned")...)
 	for _, s := range r.Signals {
 		if s.Moved == nil {
 			tab.add(plain(terminal.Clean(s.Name), "NO DATA", "", "", "")...)
@@ -322,7 +326,7 @@ func (p *page) layTracks(rec *result.Recovery) {
 	if rec == nil {
 		return
 	}
-	faults := chart.Track{Name: chart.FaultsTrack, Tells: "From the start to the end of each fault. A fault without a length is a line."}
+	faults := chart.Track{Name: chart.FaultsTrack, Tells: "Each bar runs from the start to the end of a fault. A line is a fault without a duration."}
 	for _, f := range rec.Faults {
 		end := p.Grid.End()
 		if f.End != nil {
@@ -336,22 +340,22 @@ func (p *page) layTracks(rec *result.Recovery) {
 		i := slices.IndexFunc(all, func(t chart.Track) bool { return t.Name == leadTitle(h.Of) })
 		if i < 0 {
 			i = len(all)
-			all = append(all, chart.Track{Name: leadTitle(h.Of), Tells: "The time without a leader, until the new leader was seen."})
+			all = append(all, chart.Track{Name: leadTitle(h.Of), Tells: "Each bar is a time without a leader. It ends when the new leader was seen."})
 		}
-		from, took := h.At, "no known loss"
+		from, took := h.At, "loss of the old leader not seen"
 		if h.Lost != nil {
 			from, took = *h.Lost, "failover "+optional(h.Failover)
 		}
-		title := fmt.Sprintf("%s: %s to %s at %s, %s", terminal.Clean(h.Of), terminal.Clean(h.From), terminal.Clean(h.To), chart.Clock(p.Grid.At(h.At)), took)
+		title := fmt.Sprintf("%s: from %s to %s at %s, %s", terminal.Clean(h.Of), terminal.Clean(h.From), terminal.Clean(h.To), chart.Clock(p.Grid.At(h.At)), took)
 		p.AddBar(&all[i], "lead", from, h.At, "to "+terminal.Clean(h.To), title)
 	}
-	restarts := chart.Track{Name: "Restarts", Tells: "From the end of a process until its successor is ready."}
+	restarts := chart.Track{Name: "Restarts", Tells: "Each bar runs from the end of a process until its next process was ready."}
 	for _, r := range rec.Restarts {
 		from, end := cmp.Or(r.Exited, r.Ready), p.Grid.End()
 		if r.Ready != nil {
 			end = *r.Ready
 		}
-		title := fmt.Sprintf("%s ended at %s, down %s", terminal.Clean(r.Component), chart.Clock(p.Grid.At(*from)), optional(r.Down))
+		title := fmt.Sprintf("%s ended at %s, downtime %s", terminal.Clean(r.Component), chart.Clock(p.Grid.At(*from)), optional(r.Down))
 		p.AddBar(&restarts, "restart", *from, end, terminal.Clean(r.Component), title)
 	}
 	for _, t := range append(all, restarts) {

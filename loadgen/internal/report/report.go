@@ -147,7 +147,7 @@ func loadPage() (style, script []byte, tmpl *template.Template, err error) {
 func pageFuncs() template.FuncMap {
 	return template.FuncMap{
 		"clean": terminal.Clean, "style": style, "word": word, "gateWord": gateWord, "seconds": optional,
-		"gateValue": gateValue, "gateBound": gateBound, "margin": margin, "usedUp": usedUp,
+		"gateValue": gateValue, "gateBound": gateBound, "margin": margin, "usedUp": usedUp, "withheld": withheld,
 		"what": whatItIs, "reasons": reasonsOf, "value": valueOf, "ratio": ratioOf, "bar": barOf,
 		"abValue": abValue, "percent": abPercent, "spread": spreadOf,
 	}

@@ -32,7 +32,7 @@ func rolloutsView(_ context.Context, p *page) (any, error) {
 	}
 	v.Table = rolloutTable(all)
 	if more > 0 {
-		v.Table.Note += fmt.Sprintf(" The table also has %s that are not drawn.", plural(int64(more), "rollout"))
+		v.Table.Note += fmt.Sprintf(" %s of the table are not drawn.", plural(int64(more), "rollout"))
 	}
 	return v, nil
 }
@@ -71,11 +71,11 @@ func rolloutName(r result.Rollout) string {
 // rolloutTable returns a table that shows, for each rollout, when the objects reached each hop.
 func rolloutTable(all []rolled) tableView {
 	t := tableView{
-		Caption: "Step by step", Merged: 2,
-		Head: heads("Phase", "Rollout", "Step", ">Objects", ">First", ">Last", ">Added"),
-		Note: "First and Last: when watches saw the first and the last object of this step, counted from just before the change was sent. " +
-			"Steps: the API's answer, the ReplicaSet created or scaled, pod created, bound to a node, Ready, ready in an EndpointSlice. " +
-			"Added: from the last object of the previous step to the last object of this step. The largest values show where the time went.",
+		Caption: "Steps of the rollouts", Merged: 2,
+		Head: heads("Phase", "Rollout", "Step", ">Objects", ">First object", ">Last object", ">Added time"),
+		Note: "Steps: api write (the API server answered the change), replicaset (created or scaled), pods (created), binding (pod bound to a node), ready (pod Ready), endpointslice (pod ready in an EndpointSlice). " +
+			"First object, Last object: the time when a watch saw the first and the last object reach the step, counted from just before the change was sent. " +
+			"Added time: from the last object of the steps before until the last object of this step. The step with the longest added time is the bottleneck.",
 	}
 	for _, r := range all {
 		for i, added := range addedBy(r.Hops) {
@@ -128,7 +128,7 @@ func (t *terminalWriter) rollouts(r result.Result) {
 	tab.dropEmpty()
 	t.section(tab)
 	if more > 0 {
-		t.line(fmt.Sprintf("  and %d more, in the report", more))
+		t.line("  " + plural(int64(more), "more rollout") + " in the report")
 	}
 }
 
@@ -149,7 +149,7 @@ func waterfalls(all []rolled) (falls []chart.Waterfall, more int) {
 			})
 			if added != nil && *added > most {
 				most = *added
-				note = fmt.Sprintf("The longest delay was added at %s: %s.", name, chart.Format(scenario.Seconds, most))
+				note = fmt.Sprintf("Step %s added the most time: %s.", name, chart.Format(scenario.Seconds, most))
 			}
 		}
 		falls = append(falls, chart.NewWaterfall(r.slug, r.Name, "in phase "+r.Phase, note, hops))

@@ -80,7 +80,7 @@ func TestRolloutWaterfall(t *testing.T) {
 		t.Fatalf("%d waterfalls and %d more", len(falls), more)
 	}
 	web := falls[0]
-	if web.ID != "chart-rollout-fill-deploy-web" || web.Note != "The longest delay was added at pods: 26 s." || web.Ticks[len(web.Ticks)-1].Label != "30 s" {
+	if web.ID != "chart-rollout-fill-deploy-web" || web.Note != "Step pods added the most time: 26 s." || web.Ticks[len(web.Ticks)-1].Label != "30 s" {
 		t.Errorf("%+v", web)
 	}
 	for i, want := range []string{"20 ms", "70 ms", "500, 120 ms to 26.1 s", "500, 200 ms to 26.4 s", "500, 1.1 s to 28.2 s", "500, 2.1 s to 28.1 s"} {
@@ -89,7 +89,7 @@ func TestRolloutWaterfall(t *testing.T) {
 		}
 	}
 	stuck := falls[1].Bars[3]
-	if stuck.Text != "none arrived" || stuck.X != "" || !stuck.Short || falls[1].Bars[2].Short || falls[1].Bars[1].Short {
+	if stuck.Text != "no object" || stuck.X != "" || !stuck.Short || falls[1].Bars[2].Short || falls[1].Bars[1].Short {
 		t.Errorf("where nothing arrived: %+v", stuck)
 	}
 	// Two rollouts of one name in a phase have different addresses.
@@ -114,7 +114,7 @@ func TestSummaryListsRollouts(t *testing.T) {
 	r.Measurements.Phases[0].Workload.Rollouts = slices.Repeat([]result.Rollout{one}, 9)
 	for _, width := range []int{72, 100, 120} {
 		got := summary(t, r, TerminalOptions{Width: width})
-		if !strings.Contains(got, "and 5 more, in the report") {
+		if !strings.Contains(got, "5 more rollouts in the report") {
 			t.Errorf("ten rollouts are not shortened:\n%s", got)
 		}
 		for _, l := range strings.Split(got, "\n") {

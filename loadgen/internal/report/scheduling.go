@@ -31,8 +31,8 @@ func schedulingView(_ context.Context, p *page) (any, error) {
 func pointTable(all []result.Scheduling) tableView {
 	t := tableView{
 		Caption: "By extension point", Merged: 2,
-		Head: heads("Phase", ">Attempts", "Extension point", ">Runs", ">Mean", ">p99", ">All runs", ">Per attempt"),
-		Note: "All runs: the total time of an extension point. Per attempt: this time divided by the number of attempts to place a pod. PostFilter is preemption. PreBind and later extension points run during the attempt of the next pod.",
+		Head: heads("Phase", ">Attempts", "Extension point", ">Runs", ">Mean per run", ">p99 per run", ">Total time", ">Mean per attempt"),
+		Note: "Attempts: attempts to place a pod. Total time: all runs of the extension point together. Mean per attempt: the total time divided by the number of attempts. PostFilter is preemption. PreBind and later extension points run while the scheduler already works on the next pod.",
 	}
 	for _, s := range all {
 		phase, attempts := terminal.Clean(s.Phase), chart.Count(s.Attempts)
@@ -50,8 +50,8 @@ func pointTable(all []result.Scheduling) tableView {
 func pluginTable(all []result.Scheduling) tableView {
 	t := tableView{
 		Caption: "By plugin", Merged: 1, Empty: "No scheduling cycle was measured.",
-		Head: heads("Phase", "Plugin", "Extension point", ">Executions", ">Measured", ">Mean", ">All, estimated", ">Share"),
-		Note: "All, estimated: the measured mean multiplied by the number of executions; it is uncertain if few executions were measured. The scheduler measures plugins in a tenth of its cycles, at most 1,000 executions a second. Filter and Score are executed once for each node, on several goroutines: their sum may be longer than the phase.",
+		Head: heads("Phase", "Plugin", "Extension point", ">Executions", ">Of these measured", ">Mean", ">Total time, estimated", ">Of the total"),
+		Note: "The scheduler measures plugins only in a tenth of its cycles, at most 1,000 executions a second. Total time: the measured mean multiplied by the number of executions. The estimate is uncertain if few executions were measured. Filter and Score run once for each node, in parallel, so their total time may exceed the duration of the phase.",
 	}
 	for _, s := range all {
 		whole := 0.0
@@ -83,7 +83,7 @@ func (t *terminalWriter) scheduling(r result.Result) {
 	}
 	slices.SortStableFunc(all, func(a, b result.Scheduling) int { return cmp.Compare(b.Attempts, a.Attempts) })
 	tab := &table{align: "lrrrf"}
-	tab.add(styled("head", "SCHEDULER", "attempts", "choosing", "binding", "slowest plugins while choosing")...)
+	tab.add(styled("head", "SCHEDULER", "attempts", "mean choosing", "mean binding", "slowest plugins when choosing a node")...)
 	for _, s := range all[:min(len(all), terminalSplits)] {
 		choosing, binding := 0.0, 0.0
 		for _, e := range s.Points {

@@ -30,7 +30,7 @@ func TestSignalsAreDrawn(t *testing.T) {
 	}
 	page := b.String()
 	for _, want := range []string{
-		`id="chart-signal-fsync"`, "etcd_disk_wal_fsync_duration_seconds_bucket", "steady mean", "Moved by 41.7× noise; returned: yes.", "Peak 32.1 ms",
+		`id="chart-signal-fsync"`, "etcd_disk_wal_fsync_duration_seconds_bucket", "mean before the fault", "Change during the fault: 41.7× noise. Returned after the fault: yes.", "Peak 32.1 ms",
 		"0 samples in the steady phases; 3 are needed",
 	} {
 		if !strings.Contains(page, want) {

@@ -54,7 +54,7 @@ func ComparisonSummary(w io.Writer, c result.Comparison) error {
 		fmt.Fprintf(&b, "| %s | %s | %s |\n", emphasis(v.Verdict), markdown.Cell(terminal.Clean(v.Name)), markdown.Cell(terminal.Shorten(terminal.Clean(strings.Join(reasonsOf(v), "; ")), summaryDetail)))
 	}
 	if len(c.Rows) > 0 {
-		b.WriteString("\n| figure |")
+		b.WriteString("\n| metric |")
 		for _, v := range c.Variants {
 			fmt.Fprintf(&b, " %s |", markdown.Cell(terminal.Clean(v.Name)))
 		}
@@ -94,7 +94,7 @@ func summaryFacts(run result.Run) []string {
 func gateEmphasis(g result.Gate) string {
 	switch {
 	case g.Allowed:
-		return "allowed"
+		return "no data, allowed"
 	case g.TooShort:
 		return "**too short**"
 	}

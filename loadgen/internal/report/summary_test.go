@@ -40,8 +40,8 @@ func TestSummary(t *testing.T) {
 |---|---|---|---|---|
 | **fail** | slow | 2 s | ≤ 1 s | POST pods \| 99 &lt;observations&gt;, le=~"1\\\|2" |
 | **no data** | blind | – | ≤ 1 |  |
-| pass | quiet | silent | silent |  |
-| pass | pages | fired | fires |  |
+| pass | quiet | did not fire | must not fire |  |
+| pass | pages | fired | must fire |  |
 
 run ab12, seed 7, Stormglass v1, Kubernetes v1.37.1, 2 CPUs, set nodes.count=5
 
@@ -71,7 +71,7 @@ func TestComparisonSummary(t *testing.T) {
 | pass | none |  |
 | **no data** | 25ms | a\_b: no data |
 
-| figure | none | 25ms |
+| metric | none | 25ms |
 |---|---:|---:|
 | patch-p99 | 200 ms | 50 ms 0.25× |
 `

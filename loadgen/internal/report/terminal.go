@@ -126,7 +126,7 @@ func (t *terminalWriter) reasons(r result.Result) {
 	quoted := false
 	for i, reason := range reasons {
 		if i == most {
-			t.line(fmt.Sprintf("  and %d more reasons, in the report", len(reasons)-most))
+			t.line("  " + plural(int64(len(reasons)-most), "more reason") + " in the report")
 			break
 		}
 		var lines []string

@@ -158,7 +158,7 @@ func TestDeliveriesAreOfOneSetOfWatches(t *testing.T) {
 		{Load: "many", Expected: 90, Delivered: 90, Delivery: result.Latency{Count: 90, P50: 0.001, P95: 0.04, P99: 0.05}},
 	}}
 	got := deliveryLines(p)
-	if len(got) != 2 || !strings.Contains(got[0], "100 of 100") || !strings.Contains(got[1], "delivery of many p50 1 ms, p95 40 ms, p99 50 ms") {
+	if len(got) != 2 || !strings.Contains(got[0], "100 of 100") || !strings.Contains(got[1], "delivery time of many: p50 1 ms, p95 40 ms, p99 50 ms") {
 		t.Errorf("%q", got)
 	}
 }

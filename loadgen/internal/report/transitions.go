@@ -14,9 +14,9 @@ import (
 func transitionTable(phases []result.Phase) tableView {
 	t := tableView{
 		Caption: "Transitions",
-		Head:    heads("Phase", "Transition", "Objects", "From", "To", ">Began", ">Open", ">Gone", ">p50", ">p90", ">p95", ">p99", ">p99.9", ">Max", ">External p99"),
-		Note: "The time from one state to another, as seen by a watch, for objects that reached the first state in the phase. Open: objects that had not reached the second state at the end of the run; " +
-			"their time counts as longer than all others. Gone: objects that were deleted before they reached the second state. External is the latency without stalls of the generator.",
+		Head:    heads("Phase", "Transition", "Resource", "From", "To", ">Objects", ">Open", ">Deleted before", ">p50", ">p90", ">p95", ">p99", ">p99.9", ">Max", ">External p99"),
+		Note: "The time of an object from the state From until the state To, as seen by a watch. Objects: number of objects that reached From in this phase. Open: objects that had not reached To when the run ended. " +
+			"An open object counts as slower than all others, so a percentile may be unknown (\"open\"). Deleted before: objects that were deleted before they reached To. External: the time without stalls of the generator.",
 	}
 	for _, p := range phases {
 		for _, x := range p.Transitions {
@@ -76,7 +76,7 @@ func (t *terminalWriter) transitions(r result.Result) {
 	}
 	t.section(tab)
 	if more > 0 {
-		t.line(fmt.Sprintf("  and %d more, in the report", more))
+		t.line("  " + plural(int64(more), "more transition") + " in the report")
 	}
 }
 
@@ -90,6 +90,6 @@ func transitionSummary(b *strings.Builder, phases []result.Phase) {
 		fmt.Fprintf(b, "| %s | %s |\n", markdown.Cell(row.name), strings.Join(row.values, " | "))
 	}
 	if more > 0 {
-		fmt.Fprintf(b, "\nand %d more, in the report\n", more)
+		fmt.Fprintf(b, "\n%s in the report\n", plural(int64(more), "more transition"))
 	}
 }

@@ -21,7 +21,7 @@ func Trend(w io.Writer, r result.Trend, o TerminalOptions) error {
 	t := newTerminal(o)
 	t.line(t.paint("head", terminal.Shorten(terminal.Clean(r.Scenario)+"  "+trendSpan(r), t.width)))
 	tab := &table{align: "frrl"}
-	tab.add(styled("head", "FIGURE", "FIRST", "LAST", "CHANGES")...)
+	tab.add(styled("head", "METRIC", "FIRST VALUE", "LAST VALUE", "CHANGES")...)
 	for _, f := range r.Figures {
 		first, last := trendEnds(f)
 		tab.add(plain(terminal.Clean(f.Name), trendValue(f, first), trendValue(f, last), chart.Count(len(f.Changes)))...)
@@ -49,9 +49,9 @@ func trendRun(r result.Trend, c result.TrendChange) string {
 
 func changeText(c result.TrendChange) string {
 	if c.Before == 0 {
-		return fmt.Sprintf("of the means, p %.2g", c.P)
+		return fmt.Sprintf("change of the mean, p = %.2g", c.P)
 	}
-	return fmt.Sprintf("%s of the means, p %.2g", digits.Change(c.After/c.Before-1), c.P)
+	return fmt.Sprintf("mean %s, p = %.2g", digits.Change(c.After/c.Before-1), c.P)
 }
 
 func trendEnds(f result.TrendFigure) (first, last *float64) {

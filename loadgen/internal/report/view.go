@@ -96,13 +96,13 @@ func (p *page) lay(ctx context.Context, r result.Result, timeline []result.Event
 // facts returns the facts about the run for the banner of the page, which also shows the verdict.
 func facts(r result.Result) []fact {
 	if r.Run.ID == "" {
-		return []fact{{"Took, control plane, seed", "not recorded"}, {exitFact, fmt.Sprint(r.ExitCode)}}
+		return []fact{{"Duration, control plane, seed", "not recorded"}, {exitFact, fmt.Sprint(r.ExitCode)}}
 	}
 	plane := terminal.Clean(r.Run.Cluster.Name)
 	if r.Run.Cluster.Bundled {
 		plane = cmp.Or(plane, "bundled")
 	}
-	f := []fact{{"Took", chart.Format(scenario.Seconds, runSeconds(r))}, {"Control plane", plane}}
+	f := []fact{{"Duration", chart.Format(scenario.Seconds, runSeconds(r))}, {"Control plane", plane}}
 	if v := kubernetesText(r.Run.Versions); v != "" {
 		f = append(f, fact{"Kubernetes", v})
 	}
@@ -110,7 +110,7 @@ func facts(r result.Result) []fact {
 		f = append(f, fact{"etcd", v})
 	}
 	if n := r.Measurements.Nodes; n != nil && n.Count > 0 {
-		f = append(f, fact{"Nodes", chart.Count(n.Count) + ", " + terminal.Clean(n.Fidelity)})
+		f = append(f, fact{"Simulated nodes", chart.Count(n.Count) + ", fidelity " + terminal.Clean(n.Fidelity)})
 	}
 	return append(f,
 		fact{"Started", r.Run.Started.UTC().Format("2006-01-02 15:04:05 UTC")},
@@ -231,7 +231,7 @@ func eventDetail(e result.Event) string {
 func (p *page) eventLog(events []result.Event) tableView {
 	t := tableView{
 		Caption: "Every event of the timeline",
-		Head:    heads("Time", "UTC", "Kind", "What", "Detail"),
+		Head:    heads("Time in the run", "UTC", "Kind", "Subject", "Detail"),
 	}
 	for _, e := range events {
 		t.add(chart.Clock(p.Grid.At(e.Time)), e.Time.UTC().Format("15:04:05.000"), terminal.Clean(string(e.Kind)), terminal.Clean(e.Name), eventDetail(e))
@@ -245,7 +245,7 @@ func (p *page) eventLog(events []result.Event) tableView {
 // EventsNote returns a note if the axis does not mark all events, otherwise "".
 func (p *page) EventsNote() string {
 	if len(p.Events) == mostMarks && len(p.events) > mostMarks {
-		return fmt.Sprintf("Only the first %d events are shown; the end of the report lists all.", mostMarks)
+		return fmt.Sprintf("This list has the first %d events. The end of the report lists all events.", mostMarks)
 	}
 	return ""
 }

@@ -14,9 +14,9 @@ import (
 func workersTable(all []result.Worker) tableView {
 	t := tableView{
 		Caption: "Workers",
-		Head: heads("Worker", "Process", ">Nodes", ">Sent", ">Watches", ">Delivered", ">Lag p99", ">CPU", ">Memory, peak", ">Descriptors, peak", ">Timer lag p99",
-			">Clock", "Lost"),
-		Note: "Each worker has its share of the nodes, arrivals and watches. Lag: from the intended start of a request until the generator began to process it, for the load with the largest lag. Clock: offset of the worker's clock from the coordinator's, with the maximum error of this measurement.",
+		Head: heads("Worker", "Process", ">Nodes", ">Sent", ">Watches", ">Delivered", ">Lag p99", ">CPU time", ">Peak memory", ">Peak file descriptors", ">Timer delay p99",
+			">Clock offset", "Lost"),
+		Note: "The coordinator divides nodes, requests and watches among the workers. Lag: from the intended start of a request until the worker began to process it, for the load with the longest lag. Timer delay: how late the worker's timers fired. Clock offset: the difference between the worker's clock and the coordinator's clock, ± the maximum error of this measurement. Lost: why the coordinator lost the worker.",
 	}
 	for _, w := range all {
 		g := w.Generator

@@ -196,7 +196,7 @@ func (w window) queues(b *row, c call, all total, perRequest float64) {
 	switch {
 	case !w.recorded(famSLI):
 		webhooks = o.webhooks.least
-		b.warn("%s was not recorded: the unexplained time includes priority and fairness", famSLI)
+		b.warn("%s was not recorded, so the time that is not attributed includes priority and fairness", famSLI)
 	case known || waited > 0:
 		source := famRequest + " less " + famSLI
 		if o.asked {
@@ -214,7 +214,7 @@ func (w window) queues(b *row, c call, all total, perRequest float64) {
 	if !known && w.recorded(famSLI) {
 		both := min(o.seconds, o.webhooks.most+o.fairness.most) - waited - webhooks
 		b.part(result.PartAdmissionOrFairness, both*perRequest, ofCall, famRequest+" less "+famSLI, fmt.Sprintf(
-			"the two shares are not known separately: in total, priority and fairness took %s, webhooks %s", between(o.fairness, perRequest), between(o.webhooks, perRequest)))
+			"priority and fairness took %s in total, webhooks took %s in total", between(o.fairness, perRequest), between(o.webhooks, perRequest)))
 	}
 	if c.operation != "" {
 		w.admission(b, c, all, perRequest, webhooks, o.asked, tolerance)
@@ -229,19 +229,19 @@ func between(b bounds, perRequest float64) string {
 // resources increases only the maximum of the part.
 func (w window) admission(b *row, c call, all total, perRequest, webhooks float64, asked bool, tolerance float64) {
 	if !w.recorded(famAdmission) {
-		b.warn("%s was not recorded: the unexplained time includes admission", famAdmission)
+		b.warn("%s was not recorded, so the time that is not attributed includes admission", famAdmission)
 		return
 	}
 	plugins, mean := w.plugins(c)
 	of, note := ofCall, ""
 	if share := all.count / w.ofOperation(c.operation); share < 1 {
 		of = ofOperation
-		note = fmt.Sprintf("measured over all %s requests; the requests of this row are %.0f%% of them", c.operation, 100*share)
+		note = fmt.Sprintf("%.0f%% of all %s requests have this verb and resource", 100*share, c.operation)
 	}
 	if webhooks > 0 {
-		note = join(note, fmt.Sprintf("webhooks included: %.3g ms", webhooks*perRequest*1e3))
+		note = join(note, fmt.Sprintf("webhooks took %.3g ms of this time", webhooks*perRequest*1e3))
 	} else if asked {
-		note = join(note, "webhooks were called, but possibly not for these requests")
+		note = join(note, "webhooks were called, but perhaps only for other requests")
 	}
 	seconds := plugins.least
 	switch {
@@ -255,7 +255,7 @@ func (w window) admission(b *row, c call, all total, perRequest, webhooks float6
 		p := &b.Parts[len(b.Parts)-1]
 		most := (webhooks + plugins.most) * perRequest
 		p.Most = &most
-		p.Note = join(p.Note, fmt.Sprintf("plugins and policies took up to %.3g ms more, but metrics cannot tell whether for these requests or for other resources", (plugins.most-seconds)*perRequest*1e3))
+		p.Note = join(p.Note, fmt.Sprintf("the upper bound includes %.3g ms in plugins and policies that may belong to requests for other resources", (plugins.most-seconds)*perRequest*1e3))
 	}
 }
 

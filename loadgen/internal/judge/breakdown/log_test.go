@@ -161,7 +161,7 @@ func TestAuditSeparatesOwnRequests(t *testing.T) {
 			[]string{"the audit log has 40 requests, but loadgen received 100 answers, so the log is not used"}},
 		"of a tenant only": {auditOf(100, "patch", "configmaps", "green", 11), 0, "metrics",
 			[]string{"lag 1", "connect 0", "wire 2", "filters 0.3", "fairness 2", "admission 0.5", "etcd 4", "unexplained 3.2"},
-			[]string{"the audit log has no such request from this run"}},
+			[]string{"the audit log contains no such request of this run"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newLab(t)
@@ -209,7 +209,7 @@ func TestAuditOfVariants(t *testing.T) {
 		if rows[i].Variant != want || rows[i].ServerSource != "audit" {
 			t.Errorf("variant %q from %q, want %q from the audit log", rows[i].Variant, rows[i].ServerSource, want)
 		}
-		if !strings.HasPrefix(rows[i].Warnings[0], "the audit log cannot separate 2 loads or variants, so its figures cover all of them") {
+		if !strings.HasPrefix(rows[i].Warnings[0], "the audit log cannot separate 2 loads or variants, so the times include all of them") {
 			t.Errorf("it warns %q", rows[i].Warnings)
 		}
 	}

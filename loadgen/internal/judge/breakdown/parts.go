@@ -16,7 +16,7 @@ func (w window) serverParts(b *row, c call, all total, perRequest float64) {
 	if w.recorded(famFilter) {
 		b.part(result.PartFilters, w.filters()*perRequest, ofServer, famFilter+" but priorityandfairness", "")
 	} else {
-		b.warn("%s was not recorded: the unexplained time includes the filters", famFilter)
+		b.warn("%s was not recorded, so the time that is not attributed includes the filters", famFilter)
 	}
 	w.queues(b, c, all, perRequest)
 	w.etcd(b, c, perRequest)
@@ -44,7 +44,7 @@ func (w window) ofOperation(operation string) float64 {
 // multiplies the calls per request by the mean time of the operation, and adds up the products.
 func (w window) etcd(b *row, c call, perRequest float64) {
 	if !w.recorded(famEtcd) {
-		b.warn("%s was not recorded: the unexplained time includes etcd", famEtcd)
+		b.warn("%s was not recorded, so the time that is not attributed includes etcd", famEtcd)
 		return
 	}
 	byOperation := w.by(famEtcd, "operation", c.sameResource)
@@ -58,7 +58,7 @@ func (w window) etcd(b *row, c call, perRequest float64) {
 			continue
 		}
 		seconds += mine * t.mean()
-		used = append(used, fmt.Sprintf("%s %.2f times per request", operation, mine))
+		used = append(used, fmt.Sprintf("%.2f calls of %s per request", mine, operation))
 		for v := range given {
 			if v != c.verb && !slices.Contains(with, v) {
 				with = append(with, v)
@@ -66,9 +66,9 @@ func (w window) etcd(b *row, c call, perRequest float64) {
 		}
 	}
 	slices.Sort(with)
-	note := cmp.Or(strings.Join(used, ", "), "no call: served from the watch cache")
+	note := cmp.Or(strings.Join(used, ", "), "no calls: these requests are served from the watch cache")
 	if len(with) > 0 {
-		note += "; other verbs (" + strings.Join(with, ", ") + ") make such calls too; docs/reference/breakdown.md has the rule by which the calls are divided"
+		note += "; requests with other verbs (" + strings.Join(with, ", ") + ") make the same calls; docs/reference/breakdown.md describes how the calls are divided"
 	}
 	b.part(result.PartEtcd, seconds*perRequest, ofResource, famEtcd, note)
 }
@@ -118,7 +118,7 @@ func (w window) cache(b *row, c call, perRequest float64) {
 	each := waits / requests
 	note := fmt.Sprintf("%.2f waits per request", each)
 	if waits < t.count {
-		note += fmt.Sprintf("; some of the resource's %.0f waits belong to other reads, for example watches that begin with the current state", t.count)
+		note += fmt.Sprintf("; some of the %.0f waits for this resource belong to other reads, for example watches that begin with the current state", t.count)
 	}
 	b.part(result.PartCache, each*t.mean()*perRequest, ofResource, famReadWait, note)
 }

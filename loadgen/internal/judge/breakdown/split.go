@@ -75,9 +75,9 @@ func (b *row) part(name string, seconds float64, of, source, note string) {
 	if seconds < noticeable {
 		switch name {
 		case result.PartWire:
-			b.warn("the computed wire time is negative and shown as 0: the server's mean includes slower requests, or its handlers continued after the answer")
+			b.warn("the computed wire time is negative and shown as 0: the server's mean includes other, slower requests, or handlers continued after the answer")
 		default:
-			b.warn("the time of %s is negative and shown as 0: clocks or counters were not read at the same time", name)
+			b.warn("the computed time of %s is negative and shown as 0, because clocks or counters were not read at the same time", name)
 		}
 	}
 	b.Parts = append(b.Parts, result.BreakdownPart{Name: name, Seconds: max(seconds, 0), Of: of, Source: source, Note: note})
@@ -104,7 +104,7 @@ func (w window) split(r result.Requests) result.Breakdown {
 		Count: r.Latency.Count, ClientMean: r.Latency.Mean, ClientP99: r.Latency.P99,
 	}}
 	if w.phase.Interrupted {
-		b.warn("the phase was interrupted: requests in flight at its end are counted only by the client or only by the server")
+		b.warn("the phase was interrupted: requests that were in flight at its end are counted either by the client or by the server, not by both")
 	}
 	b.part(result.PartLag, r.Lag.Mean, ofOurs, clientSource, "")
 	if r.Connect.Count > 0 {
@@ -132,7 +132,7 @@ func (b *row) fit() {
 	left = max(left, 0)
 	if server > left {
 		if server-left > noticeableShare*b.ClientMean {
-			b.warn("the API server's parts add up to %.3g ms, because their means include other requests; only %.3g ms of the client's mean remain for them, so they are scaled down", server*1e3, left*1e3)
+			b.warn("the API server's parts add up to %.3g ms, because their means include other requests; they are scaled down to %.3g ms, the rest of the client's mean", server*1e3, left*1e3)
 		}
 		for i := range b.Parts {
 			if !ours(b.Parts[i].Name) {
@@ -175,11 +175,11 @@ func (w window) splitService(b *row, r result.Requests) {
 	}
 	b.part(result.PartWire, r.Service.Mean-audited*perRequest, of, source, wireNote(r))
 	if refused != "" {
-		b.UnexplainedNote = "all of the API server's time"
+		b.UnexplainedNote = "all time in the API server"
 		b.warn("the API server's time is not split: %s", refused)
 		return
 	}
-	b.UnexplainedNote = "API server: decoding, validation, conversion, encoding, writing the answer, and waiting for CPU"
+	b.UnexplainedNote = "in the API server: decoding, validation, conversion, encoding, writing the answer, and waiting for CPU"
 	w.serverParts(b, c, all, perSent(r, handled(r)))
 }
 
@@ -190,7 +190,7 @@ func (w window) audited(b *row, r result.Requests, c call) (mean, perRequest flo
 	class, found := w.audit.ClassOf(w.phase.Name, c.audit, r.Resource, r.Tenant)
 	if !found {
 		if w.audit != nil {
-			b.warn("the audit log has no such request from this run")
+			b.warn("the audit log contains no such request of this run")
 		}
 		return 0, 0, false
 	}
@@ -217,7 +217,7 @@ func (w window) audited(b *row, r result.Requests, c call) (mean, perRequest flo
 		b.warn("the audit log has %d requests, but loadgen received %d answers", class.Server.Count, ours)
 	}
 	if rows > 1 {
-		b.warn("the audit log cannot separate %d loads or variants, so its figures cover all of them", rows)
+		b.warn("the audit log cannot separate %d loads or variants, so the times include all of them", rows)
 	}
 	b.ServerP99, b.ServerSource, b.Slow = &class.Server.P99, "audit", class.Slow
 	return class.Server.Mean, perSent(r, max(answered(r), r.Pages)), true
@@ -240,22 +240,22 @@ func (w window) refusal(b *row, c call, all total) string {
 		rows++
 	}
 	if all.count == 0 {
-		return "the API servers counted no such request"
+		return "the API servers' metrics count no such request"
 	}
 	share := float64(ours) / all.count
 	b.OurShare = &share
 	switch {
 	case share < leastShare:
-		return fmt.Sprintf("only %.0f%% of %.0f such requests came from loadgen, so the server's mean includes too many requests of other clients", share*100, all.count)
+		return fmt.Sprintf("only %.0f%% of %.0f such requests came from loadgen, so the server's mean depends too much on other clients", share*100, all.count)
 	case share > mostShare:
 		return fmt.Sprintf("the API servers counted %.0f of loadgen's %d requests: not all API servers were scraped", all.count, ours)
 	case share < 1-mentionShare:
-		b.warn("the server's mean times include requests of other clients: %.1f%% of the requests", (1-share)*100)
+		b.warn("%.1f%% of the requests in the server's mean times came from other clients", (1-share)*100)
 	case share > 1+mentionShare:
 		b.warn("the API servers counted %.0f of loadgen's %d requests", all.count, ours)
 	}
 	if rows > 1 {
-		b.warn("the server's means cover %d loads, variants or tenants together, because metrics cannot separate them", rows)
+		b.warn("the server's mean times include %d loads, variants or tenants, because the metrics do not separate them", rows)
 	}
 	return ""
 }
@@ -286,10 +286,10 @@ func perSent(r result.Requests, at int64) float64 {
 
 func wireNote(r result.Requests) string {
 	if lost := r.Latency.Count - handled(r); lost > 0 {
-		return fmt.Sprintf("it includes the whole time of %d requests that did not reach a handler (refused, reset, 401, 403, 429)", lost)
+		return fmt.Sprintf("this includes the whole time of %d requests that did not reach a handler (refused, reset, 401, 403, 429)", lost)
 	}
 	if r.Connect.Count == 0 {
-		return "it includes the wait for a connection"
+		return "this includes the wait for a connection"
 	}
 	return ""
 }

@@ -67,9 +67,9 @@ func TestOthersRequests(t *testing.T) {
 		warn       []string
 	}{
 		"few": {5, 10, []string{"lag 1", "connect 0", "wire 2", "filters 0.2857", "fairness 1.905", "admission 0.4762", "etcd 3.81", "unexplained 3.524"},
-			[]string{"the server's mean times include requests of other clients: 4.8% of the requests"}},
+			[]string{"4.8% of the requests in the server's mean times came from other clients"}},
 		"few and slow": {10, 100, []string{"lag 1", "connect 0", "wire 0", "filters 0.2727", "fairness 1.818", "admission 0.4545", "etcd 3.636", "unexplained 5.818"},
-			[]string{"9.1% of the requests", "the computed wire time is negative and shown as 0: the server's mean includes slower requests, or"}},
+			[]string{"9.1% of the requests", "the computed wire time is negative and shown as 0: the server's mean includes other, slower requests, or"}},
 		"as many as ours": {100, 10, []string{"lag 1", "connect 0", "unexplained 12"},
 			[]string{"not split: only 50% of 200 such requests came from loadgen"}},
 	} {
@@ -97,9 +97,9 @@ func TestMissingSplitIsExplained(t *testing.T) {
 		"restarted":         {func(l *lab) { l.busy(100); l.api.Restart() }, "kube-apiserver-0 restarted in p"},
 		"not scraped":       {func(l *lab) { l.api.SetDown(true) }, "kube-apiserver-0 was not scraped at the boundaries of p"},
 		"nothing recorded":  {func(*lab) {}, famRequest + " was not recorded"},
-		"another resource":  {func(l *lab) { l.handle("PATCH", "", "secrets", "resource", 100, 10, 0) }, "the API servers counted no such request"},
+		"another resource":  {func(l *lab) { l.handle("PATCH", "", "secrets", "resource", 100, 10, 0) }, "the API servers' metrics count no such request"},
 		"half not scraped":  {func(l *lab) { l.busy(50) }, "the API servers counted 50 of loadgen's 100 requests: not all API servers were scraped"},
-		"a group's own one": {func(l *lab) { l.handle("PATCH", "example.com", "configmaps", "resource", 100, 10, 0) }, "the API servers counted no such request"},
+		"a group's own one": {func(l *lab) { l.handle("PATCH", "example.com", "configmaps", "resource", 100, 10, 0) }, "the API servers' metrics count no such request"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newLab(t)
@@ -216,14 +216,14 @@ func TestSharedOperations(t *testing.T) {
 	expect(t, rows[1], "lag 0", "connect 0", "wire 2", "fairness 0", "admission 1", "etcd 5.45", "unexplained 5.55")
 	expect(t, rows[3], "lag 0", "connect 0", "wire 1", "fairness 0", "admission 0.5", "etcd 5", "unexplained 0.5")
 	expect(t, rows[4], "lag 0", "connect 0", "wire 1", "fairness 0", "etcd 3", "unexplained 1")
-	if note := rows[0].Parts[5].Note; !strings.HasPrefix(note, "get 0.15 times per request, update 1.00 times per request; other verbs (APPLY, DELETE, DELETECOLLECTION, GET) make such calls too; ") {
+	if note := rows[0].Parts[5].Note; !strings.HasPrefix(note, "0.15 calls of get per request, 1.00 calls of update per request; requests with other verbs (APPLY, DELETE, DELETECOLLECTION, GET) make the same calls; ") {
 		t.Errorf("etcd's note is %q", note)
 	}
-	if note := rows[0].Parts[4].Note; !strings.Contains(note, "the requests of this row are 50% of them") {
+	if note := rows[0].Parts[4].Note; !strings.Contains(note, "50% of all UPDATE requests have this verb and resource") {
 		t.Errorf("admission's note is %q", note)
 	}
 	for _, r := range rows[1:3] {
-		warns(t, r, "the server's means cover 2 loads, variants or tenants together, because metrics cannot separate them", famFilter)
+		warns(t, r, "the server's mean times include 2 loads, variants or tenants, because the metrics do not separate them", famFilter)
 	}
 }
 
@@ -246,7 +246,7 @@ func TestDeletionsOfCollections(t *testing.T) {
 	rows := l.split(nil, p)
 	expect(t, rows[0], "lag 0", "connect 0", "wire 5", "fairness 2", "admission 3.875", "etcd 141", "cache 5", "unexplained 148.1")
 	expect(t, rows[1], "lag 0", "connect 0", "wire 1", "fairness 0", "admission 3.875", "etcd 7", "unexplained 9.125")
-	if note := rows[0].Parts[5].Note; !strings.HasPrefix(note, "delete 20.00 times per request, get 20.00 times per request, getCurrentResourceVersion 1.00 times per request; other verbs (DELETE) make such calls too; ") {
+	if note := rows[0].Parts[5].Note; !strings.HasPrefix(note, "20.00 calls of delete per request, 20.00 calls of get per request, 1.00 calls of getCurrentResourceVersion per request; requests with other verbs (DELETE) make the same calls; ") {
 		t.Errorf("etcd's note is %q", note)
 	}
 	for _, r := range rows {
@@ -280,7 +280,7 @@ func TestWebhooks(t *testing.T) {
 	}, load("c", "create", "configmaps", 100, 0, 0, 11))
 	r := l.split(nil, p)[0]
 	expect(t, r, "lag 0", "connect 0", "wire 1", "fairness 2", "admission 4", "etcd 2", "unexplained 2")
-	if !slices.ContainsFunc(r.Parts, func(p result.BreakdownPart) bool { return strings.Contains(p.Note, "webhooks included") }) {
+	if !slices.ContainsFunc(r.Parts, func(p result.BreakdownPart) bool { return strings.Contains(p.Note, "webhooks took ") }) {
 		t.Errorf("nothing says that webhooks ran: %+v", r.Parts)
 	}
 }

@@ -95,19 +95,19 @@ func (o *Options) complete() (doubts []string, err error) {
 	for _, s := range []struct {
 		name string
 		span result.Span
-	}{{"calm", o.Calm}, {"diagnosed", o.Under}} {
+	}{{"comparison period", o.Calm}, {"diagnosed time", o.Under}} {
 		if s.span.To.Before(s.span.From) && !cut {
-			return nil, tooLittle(fmt.Sprintf("the %s time is after the recorded data, which ends at %s", s.name, o.To.UTC().Format(time.DateTime)))
+			return nil, tooLittle(fmt.Sprintf("the %s is after the recorded data, which ends at %s UTC", s.name, o.To.UTC().Format(time.DateTime)))
 		}
 	}
 	if o.tooShort(o.Under) {
-		return nil, tooLittle(fmt.Sprintf("the diagnosed time of %s is too short: %d scrapes at intervals of %s do not fit into it", o.Under.To.Sub(o.Under.From).Round(time.Second), leastScrapes, o.Step))
+		return nil, tooLittle(fmt.Sprintf("the diagnosed time of %s is too short: it must contain at least %d scrapes, one every %s", o.Under.To.Sub(o.Under.From).Round(time.Second), leastScrapes, o.Step))
 	}
 	switch {
 	case cut && o.tooShort(o.Calm):
 		doubts = append(doubts, fmt.Sprintf("fewer than %d scrapes were recorded before the diagnosed time, so there is nothing to compare with (choose a comparison period with --calm)", leastScrapes))
 	case o.tooShort(o.Calm):
-		doubts = append(doubts, fmt.Sprintf("the comparison period of %s is too short: %d scrapes at intervals of %s do not fit into it", o.Calm.To.Sub(o.Calm.From).Round(time.Second), leastScrapes, o.Step))
+		doubts = append(doubts, fmt.Sprintf("the comparison period of %s is too short: it must contain at least %d scrapes, one every %s", o.Calm.To.Sub(o.Calm.From).Round(time.Second), leastScrapes, o.Step))
 	}
 	return doubts, nil
 }

@@ -275,7 +275,7 @@ func TestCauses(t *testing.T) {
 func TestWhatIsSaidOfACause(t *testing.T) {
 	d := diagnose(t, plane{{"wal-fsync", "etcd-1", 0.0006, 0.026, 26, 36}, {"backend-commit", "etcd-1", 0.001, 0, 0, 0}, {"writes", "kube-apiserver-0", 0.01, 1.5, 27, 36}})
 	c := d.Causes[0]
-	if want := "etcd-1: WAL fsync 606 µs -> 26 ms from 14:02:05; CPU and commit normal"; c.Sentence != want {
+	if want := "etcd-1: WAL fsync (606 µs -> 26 ms) from 14:02:05. Normal: CPU, commit"; c.Sentence != want {
 		t.Errorf("it says %q, want %q", c.Sentence, want)
 	}
 	if len(c.Explains) != 1 || c.Explains[0].What != "mean time of writes" || len(d.Symptoms) != 0 {
@@ -502,7 +502,7 @@ func TestHealthyNeedsEvidence(t *testing.T) {
 		Calm: result.Span{From: begin, To: begin.Add(20 * step)}, Under: result.Span{From: begin.Add(40 * step), To: begin.Add(60 * step)},
 	}
 	d, err = Diagnose(t.Context(), plane{answers, {"failed", "429", 0, 0.5, 5, 15}}, named)
-	if err != nil || d.Answer != result.CannotTell || !strings.Contains(d.Doubts[0], "the comparison period shows a problem too: fraction of the loads' requests") {
+	if err != nil || d.Answer != result.CannotTell || !strings.Contains(d.Doubts[0], "the comparison period shows a problem too: 429: ") {
 		t.Errorf("a named comparison period with trouble: %s, as %q: %v", d.Answer, d.Doubts, err)
 	}
 	d, err = Diagnose(t.Context(), plane{answers}, Options{From: begin, To: begin.Add(60 * step), Step: step, NoData: []string{"unsent", "lost"}})

@@ -447,7 +447,7 @@ func reason(known catalogue, all []series, o Options) result.Diagnosis {
 		}
 	}
 	for _, e := range d.Standing {
-		d.Doubts = append(d.Doubts, fmt.Sprintf("%s of %s, in the comparison period too", e.What, e.Component))
+		d.Doubts = append(d.Doubts, fmt.Sprintf("%s: %s, also in the comparison period", e.Component, e.What))
 	}
 	switch {
 	case len(d.Causes) > 0:

@@ -29,20 +29,20 @@ func sentence(c result.Cause, evidence []episode) string {
 	}
 	fmt.Fprintf(&b, "%s: %s %s %s", strings.Join(c.Components, ", "), and(moved), from, c.Began.UTC().Format(time.TimeOnly))
 	if len(c.Calm) > 0 && byStrength[0].signal.Unit != unitEvent {
-		fmt.Fprintf(&b, "; %s normal", and(c.Calm))
+		fmt.Fprintf(&b, ". Normal: %s", strings.Join(c.Calm, ", "))
 	}
 	return b.String()
 }
 
-// text returns the deviation as text, such as "WAL fsync 606 µs -> 26 ms".
+// text returns the deviation as text, such as "WAL fsync (606 µs -> 26 ms)".
 func (e episode) text() string {
 	switch {
 	case e.signal.Unit == unitEvent:
 		return e.signal.What
 	case e.calm != nil && e.signal.Over == nil:
-		return fmt.Sprintf("%s %s -> %s", e.signal.What, value(*e.calm, e.signal), value(e.under, e.signal))
+		return fmt.Sprintf("%s (%s -> %s)", e.signal.What, value(*e.calm, e.signal), value(e.under, e.signal))
 	}
-	return e.signal.What + " " + value(e.under, e.signal)
+	return e.signal.What + " (" + value(e.under, e.signal) + ")"
 }
 
 func and(words []string) string {

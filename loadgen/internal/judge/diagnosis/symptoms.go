@@ -82,7 +82,7 @@ func (r reasoning) disturbedCalm() (doubts []string) {
 	calm, signs := r.o, r.catalogue.signs()
 	calm.Under = calm.Calm
 	for _, e := range episodesOf(r.recorded, r.waits, calm, 1) {
-		said := fmt.Sprintf("the comparison period shows a problem too: %s of %s", e.text(), e.component)
+		said := fmt.Sprintf("the comparison period shows a problem too: %s: %s", e.component, e.text())
 		bounded := e.signal.Level || e.signal.Limit != nil && e.under >= *e.signal.Limit
 		if bounded && (e.signal.Symptom || signs[e.signal]) && !slices.Contains(doubts, said) {
 			doubts = append(doubts, said)

@@ -33,7 +33,7 @@ func TestCustomFigures(t *testing.T) {
 		{gateCase{"figure: reconcile/p98, max: 1s", result.NoData, 0, "measurement reconcile has no figure p98; it has cache, p99"}, m},
 		{gateCase{"figure: lost/p99, max: 1s, over: [storm]", result.NoData, 0, "measurement lost in storm: no watch"}, m},
 		{gateCase{"figure: other/p99, max: 1s, over: [storm]", result.NoData, 0, "measurement other was not made in storm"}, m},
-		{gateCase{"figure: reconcile/p99, max: 1s, over: [storm]", result.NoData, 0, "the generator was saturated in storm"}, saturated},
+		{gateCase{"figure: reconcile/p99, max: 1s, over: [storm]", result.NoData, 0, "the generator was saturated in phase storm"}, saturated},
 	} {
 		expect(t, c.gate, judged(t, "{name: g, objective: custom-figure, "+c.gate+"}", nil, c.m), c.verdict, c.value, c.detail)
 	}

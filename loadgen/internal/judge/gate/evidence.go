@@ -248,7 +248,7 @@ func (e evidence) saturation(r reading) string {
 	}
 	for _, name := range e.measuredIn(r) {
 		if p := e.phases[name]; len(p.Saturated) > 0 {
-			return "the generator was saturated in " + name
+			return "the generator was saturated in phase " + name
 		}
 	}
 	return ""

@@ -124,11 +124,11 @@ func TestGeneratorsOwnDelayBreaksNoBound(t *testing.T) {
 			func(m *result.Measurements, _, _ *result.Phase) { m.Nodes.ReadyStalledSeconds = 1 },
 		},
 		"saturated, and it would have failed": {
-			gateCase{"objective: request-latency, max: 500ms, load: patch", result.NoData, 0, "the generator was saturated in storm"},
+			gateCase{"objective: request-latency, max: 500ms, load: patch", result.NoData, 0, "the generator was saturated in phase storm"},
 			stormSaturated,
 		},
 		"saturated, and it would have passed": {
-			gateCase{"objective: request-latency, max: 5s, load: patch", result.NoData, 0, "the generator was saturated in storm"},
+			gateCase{"objective: request-latency, max: 5s, load: patch", result.NoData, 0, "the generator was saturated in phase storm"},
 			stormSaturated,
 		},
 		"saturated elsewhere": {
@@ -136,11 +136,11 @@ func TestGeneratorsOwnDelayBreaksNoBound(t *testing.T) {
 			stormSaturated,
 		},
 		"a ratio with one saturated phase": {
-			gateCase{"objective: request-errors, max: 0.1%", result.NoData, 0, "the generator was saturated in storm"},
+			gateCase{"objective: request-errors, max: 0.1%", result.NoData, 0, "the generator was saturated in phase storm"},
 			stormSaturated,
 		},
 		"a condition that was not met while it was saturated": {
-			gateCase{"objective: phase-duration, max: 5m, over: [storm]", result.NoData, 0, "the generator was saturated in storm"},
+			gateCase{"objective: phase-duration, max: 5m, over: [storm]", result.NoData, 0, "the generator was saturated in phase storm"},
 			inStorm(func(storm *result.Phase) {
 				storm.ConditionMet, storm.Saturated = false, []string{"generator saturated in storm: x"}
 			}),

@@ -132,7 +132,7 @@ func duration(p result.Phase) reading {
 	switch {
 	case p.Interrupted, p.Steered(): // lack reports these phases
 	case p.Until != "" && !p.ConditionMet:
-		r.failed, r.detail = true, fmt.Sprintf("%s: condition %s not met", p.Name, p.Until)
+		r.failed, r.detail = true, fmt.Sprintf("condition %s was not met", p.Until)
 	}
 	return r
 }

@@ -91,7 +91,7 @@ func TestConditionNotMet(t *testing.T) {
 	m := told()
 	m.Phases[2].ConditionMet, m.Phases[2].Workload.RecoveredAfter = false, nil
 	for _, gate := range []string{"objective: phase-duration, max: 1h, over: [recovery]", "objective: time-to-recover, max: 1h"} {
-		expect(t, gate, judged(t, "{name: g, "+gate+"}", nil, m), result.Fail, 100, "condition podsReady not met")
+		expect(t, gate, judged(t, "{name: g, "+gate+"}", nil, m), result.Fail, 100, "condition podsReady was not met")
 	}
 	res, err := Judge(context.Background(), compiled(t, "{name: memory, objective: generator-memory, max: 1GB}"), &rundir.Recorded{Measurements: m})
 	if err != nil || res.Verdict != result.Fail || res.ExitCode != exitcode.Fail || !slices.Contains(res.Reasons, "phase recovery: podsReady was not met in 1m40s") {

@@ -69,11 +69,11 @@ func (d *Chart) Draw(lines []Line, axis Grid, when func(point int) string) {
 		d.Guide = &Mark{PercentAt(d.scale.y(d.Level) / plotHeight), d.LevelText}
 	}
 	top := lines[0]
-	d.Peak = "Figures: peaks"
+	d.Peak = "The legend shows peaks"
 	switch {
 	case d.Dips:
 		// Show the last value, because a peak of Ready nodes is not interesting.
-		d.Peak = "Figures: last values"
+		d.Peak = "The legend shows last values"
 	case top.Peak > 0:
 		d.Peak = "Peak " + Format(d.Unit, top.Peak)
 		d.Where = "at " + when(top.PeakAt)

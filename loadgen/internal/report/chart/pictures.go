@@ -94,7 +94,7 @@ func (x *Timeline) SVG() []byte {
 	a.times()
 	if len(x.Tracks) > 0 {
 		s.y += 2
-		s.paragraph("Bars of faults: from begin to end. Bars of leaders: the time without a leader, until the named one was seen. Bars of restarts: from the end of a process until its successor was ready.", 2, words{fill: dimInk})
+		s.paragraph("Faults: each bar runs from the start to the end of a fault. Leaders: each bar is a time without a leader, until the named leader was seen. Restarts: each bar runs from the end of a process until its next process was ready.", 2, words{fill: dimInk})
 	}
 	a.list(listed)
 	return s.svg("Timeline", summary, x.Origin)

@@ -94,8 +94,8 @@ func NewWaterfall(name, title, where, note string, hops []Hop) Waterfall {
 func newHopBar(h Hop, row int, high float64) hopBar {
 	b := hopBar{Name: h.Name, Short: h.Short, Row: row, Y: 10*row + 1, Left: "0"}
 	if h.First == nil || h.Last == nil {
-		b.Text = "none arrived"
-		b.Title, b.side = b.Name+": none arrived", behind
+		b.Text = "no object"
+		b.Title, b.side = b.Name+": no object reached this step", behind
 		return b
 	}
 	b.from, b.to = *h.First/high*PlotWidth, *h.Last/high*PlotWidth
@@ -130,7 +130,7 @@ func (b *hopBar) place(needs float64) {
 func (w Waterfall) SVG(origin string) []byte {
 	const high = 24
 	s := &sheet{}
-	s.head("Rollout: "+w.Title, w.Where, "Each bar runs from the first object that reached a step to the last. Times count from just before the change was sent.")
+	s.head("Rollout: "+w.Title, w.Where, "Each bar is a step: from the time when its first object reached it until the last one did. Times count from just before the change was sent.")
 	a := axis{s, nil, 130, sheetWidth - sheetMargin - 14}
 	top, height := s.y, high*float64(len(w.Bars))
 	for _, t := range w.ticks {

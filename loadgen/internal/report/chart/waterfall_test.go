@@ -17,7 +17,7 @@ func TestWaterfallBarsHaveTheirWordsWhereThereIsRoom(t *testing.T) {
 		from float64 // s
 		to   float64
 	}{
-		{"20 ms", behind, .02, .02}, {"500, 120 ms to 26.1 s", inside, .12, 26.1}, {"9, 29.9 s to 29.9 s", before, 29.9, 29.95}, {"none arrived", behind, 0, 0},
+		{"20 ms", behind, .02, .02}, {"500, 120 ms to 26.1 s", inside, .12, 26.1}, {"9, 29.9 s to 29.9 s", before, 29.9, 29.95}, {"no object", behind, 0, 0},
 	} {
 		b := w.Bars[i]
 		if b.Text != want.text || b.side != want.side || math.Abs(b.from-want.from/30*1000) > 1e-6 || math.Abs(b.to-want.to/30*1000) > 1e-6 {

@@ -65,7 +65,7 @@
   events.onerror = () => {
     lost = true;
     at('pause').disabled = at('end-phase').disabled = true;
-    say('loadgen does not answer: its run has ended, or its process.');
+    say('loadgen does not answer. The run has probably ended, or loadgen was stopped.');
   };
   const command = async path => {
     try {

@@ -77,7 +77,7 @@ func TestPage(t *testing.T) {
 	if got := strings.Count(page, `class="pn-panel `); got != n {
 		t.Errorf("%d panels on the page, want %d", got, n)
 	}
-	for _, want := range []string{"The Grafana panels of dashboards/json", "<b>Do:</b>", `class="pn-fault"`, ">etcd-2<", ">0:00<", ">10:00<"} {
+	for _, want := range []string{"the Grafana panels of dashboards/json", "<b>Do:</b>", `class="pn-fault"`, ">etcd-2<", ">0:00<", ">10:00<"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page does not have %s", want)
 		}
@@ -142,7 +142,7 @@ func TestPageIsBounded(t *testing.T) {
 	if len(page) > MostBytes {
 		t.Errorf("the page has %d bytes, over %d", len(page), MostBytes)
 	}
-	if !strings.Contains(page, "The 8 of 40 lines with the highest peaks.") {
+	if !strings.Contains(page, "Shown are the 8 of 40 lines with the highest peaks.") {
 		t.Error("the page does not say that it shows some of the lines")
 	}
 }
