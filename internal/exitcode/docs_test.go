@@ -18,7 +18,7 @@ func meanings() map[int]string {
 		Pass:        "every gate passed",
 		Fail:        "a gate failed, or the cluster prevented a load from reaching its rate",
 		Usage:       "bad usage or a bad scenario",
-		NoData:      "could not judge: no gates, no data, busy machine, generator saturated, a rate too high for the load's settings, interrupted",
+		NoData:      "`loadgen` could not judge the run: it has no gates or no data, the machine was busy, the generator was saturated, the rate is too high for the load's settings, or the run was interrupted",
 		Environment: "the environment failed",
 		Crash:       "the program crashed: a bug",
 	}

@@ -82,6 +82,7 @@ func TestNodePublishesItsDevices(t *testing.T) {
 			if fidelity == Kubelet {
 				s.await("each kubelet has removed slices of an earlier life", func() bool { return len(s.seen("DELETE", "/resourceslices")) == 2 })
 			}
+			s.await("the node with devices publishes a slice", func() bool { return len(published) > 0 })
 			s.locked(func() {
 				if len(published) != 1 {
 					t.Fatalf("%d slices for one node with devices", len(published))

@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -187,6 +188,7 @@ func (s *Server) serveRoot(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Set("Content-Length", strconv.Itoa(len(final))) // so that the response is complete before this function returns
 	if _, err := w.Write(final); err == nil {
 		_ = http.NewResponseController(w).Flush() // before the run's process ends
 		select {
