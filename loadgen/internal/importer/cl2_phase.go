@@ -183,6 +183,9 @@ func (c *cl2) bundle(p *cl2Phase) (templates []*mapping, each int) {
 		case err != nil:
 			p.item.remark(c.lastPhase(), at, "%s %s is left out: %v", key.basename, key.template, err)
 			continue
+		case strings.Contains(text, noValue):
+			p.src.fail(o.get("objectTemplatePath"), at.Field, "%s: a value is missing: %s (add it to templateFillMap, --set NAME=VALUE or --testoverrides FILE)", key.template, lineWith(text, noValue))
+			continue
 		}
 		for _, m := range objects {
 			c.note(p, key, m)
@@ -217,6 +220,16 @@ func (c *cl2) bundle(p *cl2Phase) (templates []*mapping, each int) {
 		}
 	}
 	return []*mapping{t}, each
+}
+
+// lineWith returns the first line of text that contains part, without spaces around it.
+func lineWith(text, part string) string {
+	for line := range strings.Lines(text) {
+		if strings.Contains(line, part) {
+			return strings.TrimSpace(line)
+		}
+	}
+	return ""
 }
 
 // noValue is the text that a template renders for a missing value.

@@ -174,32 +174,32 @@ func walk(n parse.Node, visit func(parse.Node)) {
 	visit(n)
 }
 
-// ParseValues parses NAME=VALUE pairs of the flag --set. If typed is set, numbers and booleans are converted; otherwise
-// all values are strings.
-func ParseValues(pairs []string, typed bool) (map[string]any, error) {
+// ParseValues parses NAME=VALUE pairs of the flag --set. Whole numbers without leading zeros, true and false are typed, as helm does
+// it. Other numbers are typed only if fractions is set. All other values are strings.
+func ParseValues(pairs []string, fractions bool) (map[string]any, error) {
 	values := map[string]any{}
 	for _, pair := range pairs {
 		name, text, ok := strings.Cut(pair, "=")
 		if !ok || name == "" {
 			return nil, fmt.Errorf("--set %s: must be NAME=VALUE", pair)
 		}
-		values[name] = text
-		if typed {
-			values[name] = typedValue(text)
-		}
+		values[name] = typedValue(text, fractions)
 	}
 	return values, nil
 }
 
-func typedValue(text string) any {
-	if n, err := strconv.Atoi(text); err == nil {
+func typedValue(text string, fractions bool) any {
+	switch text {
+	case "true":
+		return true
+	case "false":
+		return false
+	}
+	if n, err := strconv.Atoi(text); err == nil && strconv.Itoa(n) == text {
 		return n
 	}
-	if n, err := strconv.ParseFloat(text, 64); err == nil {
+	if n, err := strconv.ParseFloat(text, 64); err == nil && fractions {
 		return n
-	}
-	if b, err := strconv.ParseBool(text); err == nil {
-		return b
 	}
 	return text
 }

@@ -3,6 +3,7 @@ package importer
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -187,5 +188,33 @@ func TestMergedFields(t *testing.T) {
 	}
 	if got, want := fmt.Sprint(loads), "[one 7/s two 7/s]"; got != want {
 		t.Errorf("got %s, want %s\n%s", got, want, r.Scenario)
+	}
+}
+
+// TestTypedValues checks that --set types values as helm does. A template prints each of them as it was written.
+func TestTypedValues(t *testing.T) {
+	values, err := ParseValues([]string{"n=0", "m=-7", "on=true", "zip=007", "half=0.50", "big=99999999999999999999", "s=t"}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]any{"n": 0, "m": -7, "on": true, "zip": "007", "half": "0.50", "big": "99999999999999999999", "s": "t"}
+	if !maps.Equal(values, want) {
+		t.Errorf("got %#v, want %#v", values, want)
+	}
+}
+
+// TestMissingValue checks that an object with a missing value is refused.
+func TestMissingValue(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write(t, "d.yaml", []byte("kind: ConfigMap\napiVersion: v1\nmetadata: {name: {{.Name}}}\ndata: {size: {{.Size}}}\n"))
+	write(t, "config.yaml", []byte(`name: x
+tuningSets: [{name: q, qpsLoad: {qps: 1}}]
+steps:
+- phases: [{replicasPerNamespace: 1, tuningSet: q, objectBundle: [{basename: d, objectTemplatePath: d.yaml, templateFillMap: {Size: {{.NOT_SET}}}}]}]
+`))
+	_, err := ClusterLoader2("config.yaml", Options{})
+	want := "config.yaml:4: steps[0].phases[0].objectBundle[0].objectTemplatePath: d.yaml: a value is missing: data: {size: <no value>} (add it to templateFillMap, --set NAME=VALUE or --testoverrides FILE)"
+	if err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
 	}
 }
