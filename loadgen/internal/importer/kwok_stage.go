@@ -188,7 +188,8 @@ func (s *stage) rest(node *yaml.Node) {
 	if s.untilGrace {
 		s.item.remark(node, d.at("jitterDurationFrom"), "stage %s: all pods are assumed to have a grace period of %s", s.name, gracePeriod)
 	}
-	s.spec.ignore("immediateNextStage")
+	d.ignore("durationFrom", "jitterDurationFrom")
+	s.spec.ignore("immediateNextStage", "weightFrom")
 }
 
 // nodeStage sets the interval of status reports to the delay of a stage for heartbeats.
