@@ -34,7 +34,7 @@ func (p *Plane) serveInstances(w http.ResponseWriter, r *http.Request) {
 	c := p.connected()
 	clouds := c.plan.Of(control.KindCloudAPI)
 	if len(clouds) == 0 {
-		reply(w, http.StatusConflict, control.FaultRefusal{Error: "this plane has no simulated cloud (set cloudControllerManager.replicas to start one)"})
+		reply(w, http.StatusConflict, control.FaultRefusal{Error: "this control plane has no simulated cloud (the setting cloudControllerManager adds one)"})
 		return
 	}
 	if err := c.client.ChangeInstances(r.Context(), clouds[0], change); err != nil {

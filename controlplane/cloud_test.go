@@ -104,7 +104,7 @@ func TestCloud(t *testing.T) {
 			return false
 		}
 		for _, e := range events.Items {
-			if address("second") == "" && strings.Contains(e.Message, "quota exceeded: there are 1 load balancers already") {
+			if address("second") == "" && strings.Contains(e.Message, "quota exceeded: 1 load balancers already exist") {
 				return true
 			}
 		}

@@ -213,7 +213,7 @@ func fits(l topology.Layout, cfg control.Config) error {
 		return fmt.Errorf("%s: %w", l.Config(), err)
 	}
 	if kms := control.EncryptionKMS; last.APIServer.Encryption == kms && cfg.APIServer.Encryption != kms {
-		return fmt.Errorf("apiServer.encryption: the Secrets in %s are encrypted by %s (keep this setting at %s)", l.Dir, control.KindKMSPlugin, kms)
+		return fmt.Errorf("apiServer.encryption: the Secrets in %s are encrypted by %s (set it to %s again)", l.Dir, control.KindKMSPlugin, kms)
 	}
 	if err := fitsRelease(last, cfg); err != nil {
 		return err
@@ -227,7 +227,7 @@ func fits(l topology.Layout, cfg control.Config) error {
 		return fmt.Errorf("etcd.members: the data in %s belongs to %d members, not %d (%s)", l.Dir, was, is, hint)
 	}
 	if is > 1 && last.HasLinks() != cfg.HasLinks() {
-		return fmt.Errorf("networkFaults: this change would change the peer addresses that are stored in the data of the %d etcd members in %s (keep the previous setting, or %s)", is, l.Dir, hint)
+		return fmt.Errorf("networkFaults: a change of this setting would invalidate the peer addresses that are stored in the data of the %d etcd members in %s (keep the previous setting, or %s)", is, l.Dir, hint)
 	}
 	return nil
 }

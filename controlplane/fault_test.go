@@ -74,7 +74,7 @@ func TestFaults(t *testing.T) {
 			t.Fatal(b.fault(t, "events"))
 		}
 	}
-	if left := b.fault(t, "clear"); left != "no fault was in force\n" {
+	if left := b.fault(t, "clear"); left != "no faults were in force\n" {
 		t.Errorf("left in force: %s", left)
 	}
 }
@@ -88,14 +88,14 @@ func (b *broken) refused(t *testing.T) {
 		{"kill", 2, "--component: kill needs it (a name such as"},
 		{"kill etcd-0", 2, `does not take the argument "etcd-0" (name components with --component)`},
 		{"kill --component etcd-1", 2, "--component: there is no etcd-1 (there is etcd-0)"},
-		{"slow-fsync --member etcd-0", 2, `--delay: slowFsync needs it (for example "25ms")`},
+		{"slow-fsync --member etcd-0", 2, `--delay: slowFsync requires this field (for example "25ms")`},
 		{"slow-fsync --member etcd-0 --delay 25ms --jitter 30ms", 2, "--jitter: 30ms is out of bounds (at most the delay"},
 		{"partition --component kube-scheduler", 2, "--component: partition cannot be applied to kube-scheduler"},
 		{"partition --component kube-apiserver-0 --peer kube-apiserver", 2, "--peer: there is no link between kube-apiserver-0 and kube-apiserver"},
 		{"pause --component etcd-0 --for 0s", 2, "--for must be greater than 0s"},
 		{"etcd-quota --quota 16MB", 2, "write it as 16MiB"},
 		{"webhook --resource pods", 2, "a webhook without a delay or failures"},
-		{"clear 99", 4, `fault "99": there is no such fault`},
+		{"clear 99", 4, `fault "99": no fault has this ID`},
 	}
 	for _, test := range tests {
 		_, stderr, code := run(t, b.args(strings.Fields(test.args)...)...)
@@ -103,7 +103,7 @@ func (b *broken) refused(t *testing.T) {
 			t.Errorf("fault %s: exit %d, not %d\n%s", test.args, code, test.code, stderr)
 		}
 	}
-	if list := b.fault(t, "list"); list != "no faults since the plane was started\n" {
+	if list := b.fault(t, "list"); list != "no faults since the control plane was started\n" {
 		t.Errorf("begun nevertheless: %s", list)
 	}
 	_, stderr, code := run(t, "fault", "list", "--dir", t.TempDir())

@@ -53,7 +53,7 @@ func (h *faultHost) Etcd(ctx context.Context, name, path string, in, out any) er
 			return c.client.CallEtcd(ctx, etcd, path, in, out)
 		}
 	}
-	return fmt.Errorf("this plane has no %s", name)
+	return fmt.Errorf("this control plane has no %s", name)
 }
 
 func (h *faultHost) SetBehaviour(ctx context.Context, name string, b service.Behaviour) error {

@@ -86,8 +86,8 @@ type Plane struct {
 }
 
 var (
-	errAsked    = errors.New("asked to stop through the control socket")
-	errAskedNow = errors.New("asked to stop now through the control socket")
+	errAsked    = errors.New("stop requested through the control socket")
+	errAskedNow = errors.New("immediate stop requested through the control socket")
 )
 
 // Start starts a plane and returns when the plane is ready. On an error, or if ctx ends first, it stops all processes

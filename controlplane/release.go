@@ -31,7 +31,7 @@ func stale(p control.Program, own string, r control.Release) string {
 	if p.Revision != "" {
 		from = "revision " + p.Revision
 	}
-	return fmt.Sprintf("%s was built from %s and this program from %s: they may not be compatible (%s)", p.Path, from, own, control.BuildHint(r))
+	return fmt.Sprintf("%s was built from %s, but this program was built from %s: they may be incompatible (%s)", p.Path, from, own, control.BuildHint(r))
 }
 
 func releasesIn(cfg control.Config) []control.Release {
@@ -98,7 +98,7 @@ func (h *faultHost) Move(name string, to control.Release) error {
 		p.mu.Unlock()
 		return errors.Join(writeJSON(p.layout.Config(), cfg), p.publishChanged(func(c *control.Cluster) { c.Deviations = plan.Deviations }))
 	}
-	return fmt.Errorf("this plane has no %s", name)
+	return fmt.Errorf("this control plane has no %s", name)
 }
 
 // fitsRelease returns an error if the etcd version of a member is older than the version that wrote the member's data.
@@ -106,7 +106,7 @@ func fitsRelease(last, now control.Config) error {
 	for _, name := range now.ComponentsOf(control.KindEtcd) {
 		was, is := last.ReleaseOf(name), now.ReleaseOf(name)
 		if is.OlderThan(was, control.KindEtcd) {
-			return fmt.Errorf("%s last ran etcd %s; etcd %s may be unable to read its data (keep the version with versions: {etcd: %q}, or start the previous release and run: controlplane fault downgrade)",
+			return fmt.Errorf("the data of %s was written by etcd %s, and the older etcd %s may be unable to read it (keep the version with versions: {etcd: %q}, or start with the previous settings and run: controlplane fault downgrade)",
 				name, was.Etcd, is.Etcd, was.Minor)
 		}
 	}

@@ -21,8 +21,8 @@ func TestProgramOfAnotherRelease(t *testing.T) {
 	}
 	for name, c := range map[string]struct{ says, wrong, doubt string }{
 		"of this revision":    {"with Kubernetes v1.36.3 and etcd 3.6.14, built from 0123456789ab", "", ""},
-		"of another revision": {"with Kubernetes v1.36.3 and etcd 3.6.14, built from ba9876543210", "", "was built from revision ba9876543210 and this program from 0123456789ab"},
-		"of none":             {"with Kubernetes v1.36.3 and etcd 3.6.14", "", "was built from an unknown revision and this program from 0123456789ab"},
+		"of another revision": {"with Kubernetes v1.36.3 and etcd 3.6.14, built from ba9876543210", "", "was built from revision ba9876543210, but this program was built from 0123456789ab"},
+		"of none":             {"with Kubernetes v1.36.3 and etcd 3.6.14", "", "was built from an unknown revision, but this program was built from 0123456789ab"},
 		"of another release":  {"with Kubernetes v1.35.4 and etcd 3.6.14, built from 0123456789ab", "but a program with Kubernetes v1.36.3 and etcd 3.6.14 is needed", ""},
 		"of older code":       {"with Kubernetes v1.36.1 and etcd 3.6.14, built from 0123456789ab", "but a program with Kubernetes v1.36.3 and etcd 3.6.14 is needed", ""},
 		"of another program":  {"7", "but a program with Kubernetes v1.36.3 and etcd 3.6.14 is needed", ""},

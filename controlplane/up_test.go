@@ -84,7 +84,7 @@ func TestUpWarnsOfSettingsOfLastStart(t *testing.T) {
 		}
 	}
 	_, stderr, code := run(t, "up", "--dir", dir)
-	if code != 2 || !strings.Contains(stderr, "warning: etcd.members: the quorum of 4 members is 3, ") {
+	if code != 2 || !strings.Contains(stderr, "warning: etcd.members: 4 members have a quorum of 3 ") {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "config.json"), []byte(`{"etcd": {"members": 9}}`), 0o600); err != nil {
@@ -133,7 +133,7 @@ func TestInterruptDuringSettingsCheck(t *testing.T) {
 			}
 			_ = cmd.Wait() // the code says it
 			told := strings.Contains(said.String(), "interrupted while starting: signal ") ||
-				strings.Contains(said.String(), "its supervisor was killed by SIG") // it had not yet read its config
+				strings.Contains(said.String(), "its supervisor process was killed by SIG") // it had not yet read its config
 			if code := cmd.ProcessState.ExitCode(); code != 4 || !told {
 				t.Errorf("exit %d: %s", code, &said)
 			}

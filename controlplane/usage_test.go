@@ -31,7 +31,7 @@ func TestMistypedCommandsGetOneLineWithAHint(t *testing.T) {
 		{[]string{"kill"}, 2, `(did you mean "fault kill"?)`},
 		{[]string{"fault", "kil", "--for", "3s"}, 2, `unknown command "kil" for "controlplane fault" (did you mean "kill"?)`},
 		{[]string{"help", "etcd", "restor"}, 2, `(did you mean "restore"?)`},
-		{[]string{"up", "--observe", "127.0.0.1:9090"}, 2, `controlplane up takes no argument "127.0.0.1:9090" (the address of --observe comes after =: --observe=127.0.0.1:9090)`},
+		{[]string{"up", "--observe", "127.0.0.1:9090"}, 2, `controlplane up takes no argument "127.0.0.1:9090" (write the address of --observe after =: --observe=127.0.0.1:9090)`},
 		{[]string{"up", "--observe=127.0.0.1:90900"}, 2, `--observe: "127.0.0.1:90900" is not an address to listen on`},
 		{[]string{"up", "--dir", dir, "--loadgen", loadgen, "--observe=" + taken.Addr().String()}, 4, "--observe: listen tcp " + taken.Addr().String() + ": bind: address already in use (use port 0 for a free port)"},
 		{[]string{"up", "--config", ""}, 2, "--config is empty (give it a value, or leave it out)"},
@@ -45,8 +45,8 @@ func TestMistypedCommandsGetOneLineWithAHint(t *testing.T) {
 		{[]string{"etcd", "snapshot", "/nowhere/etcd.db"}, 2, "/nowhere/etcd.db: no such file or directory (name a file that can be written)"},
 		{[]string{"etcd", "restore", "/dev/zero"}, 2, "/dev/zero: it is a device or socket, not a regular file (pass a file that `controlplane etcd snapshot` has written)"},
 		{[]string{"up", "--dir", loadgen}, 2, loadgen + ": not a directory (choose another --dir)"},
-		{[]string{"status", "--dir", loadgen}, 4, loadgen + ": no control plane runs in this directory (this is not the directory of a control plane: name another with --dir)"},
-		{[]string{"kubectl", "--dir", other, "get", "ns"}, 4, other + ": no control plane runs in this directory (this is not the directory of a control plane: name another with --dir)"},
+		{[]string{"status", "--dir", loadgen}, 4, loadgen + ": no control plane runs in this directory (this directory does not belong to a control plane; choose another --dir)"},
+		{[]string{"kubectl", "--dir", other, "get", "ns"}, 4, other + ": no control plane runs in this directory (this directory does not belong to a control plane; choose another --dir)"},
 		{[]string{"status", "--dir", dir}, 4, "(start one with: controlplane up --detach --dir '" + dir + "')"},
 	} {
 		stdout, stderr, code := run(t, c.args...)

@@ -42,7 +42,7 @@ func readSettings(ctx context.Context, o upOptions, stdin io.Reader, progress io
 		data, err = userfile.Read(name, userfile.Text)
 	}
 	if err != nil {
-		return s, fmt.Errorf("--config %s: %w (pass a YAML file with the plane's settings, or - for standard input)", o.config, err)
+		return s, fmt.Errorf("--config %s: %w (pass a YAML file with the control plane's settings, or - for standard input)", o.config, err)
 	}
 	if blank(data) { // no settings: use upstream's defaults
 		return s, nil
@@ -113,7 +113,7 @@ func lastConfig(dir string, progress io.Writer) (config control.Config, err erro
 		return config, fmt.Errorf("%s: %w (pass the settings with --config)", file, err)
 	}
 	if !reflect.DeepEqual(config, control.Config{}) {
-		fmt.Fprintf(progress, "using the settings of the last start: %s\n", file)
+		fmt.Fprintf(progress, "using the settings from the last start: %s\n", file)
 	}
 	return config, nil
 }

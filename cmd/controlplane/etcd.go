@@ -120,7 +120,7 @@ etcd gets its previous data back. The command fails while faults are in force.`,
 		}
 		w := cmd.OutOrStdout()
 		return exitcode.EnvironmentError(output.Write(w, restored, func() error {
-			_, err := fmt.Fprintf(w, "%s restored from %s; the plane was down for %.1f s\n", strings.Join(restored.Members, ", "), file, restored.Down.Seconds())
+			_, err := fmt.Fprintf(w, "%s restored from %s; the control plane was down for %.1f s\n", strings.Join(restored.Members, ", "), file, restored.Down.Seconds())
 			return err
 		}))
 	}

@@ -164,7 +164,7 @@ func dial(dir string) (*control.Client, error) {
 func notRunning(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if len(entries) > 0 && !control.IsPlaneDir(dir) || err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%s: %w (this is not the directory of a control plane: name another with --dir)", dir, control.ErrNotRunning)
+		return fmt.Errorf("%s: %w (this directory does not belong to a control plane; choose another --dir)", dir, control.ErrNotRunning)
 	}
 	return fmt.Errorf("%s: %w (start one with: controlplane up --detach%s)", dir, control.ErrNotRunning, dirArgument(dir))
 }
@@ -177,7 +177,7 @@ func writeBegun(w io.Writer, s control.FaultStatus, dir string) error {
 	case !s.Ends.IsZero():
 		end = fmt.Sprintf("until %s, %s from now", s.Ends.Local().Format(time.TimeOnly), s.For)
 	}
-	_, err := fmt.Fprintf(w, "fault %s: %s, in force %s after the request, %s\n", s.ID, faultName(s), milliseconds(s.Active.Sub(s.Asked)), end)
+	_, err := fmt.Fprintf(w, "fault %s: %s, in force since %s after the request, %s\n", s.ID, faultName(s), milliseconds(s.Active.Sub(s.Asked)), end)
 	if err == nil && !s.Momentary() {
 		_, err = fmt.Fprintf(w, "to end it early: controlplane fault clear%s %s\n", dirArgument(dir), s.ID)
 	}

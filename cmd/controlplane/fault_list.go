@@ -44,7 +44,7 @@ up to a thousand faults that have ended.`,
 
 func writeFaults(w io.Writer, list []control.FaultStatus, now time.Time) error {
 	if len(list) == 0 {
-		_, err := fmt.Fprintln(w, "no faults since the plane was started")
+		_, err := fmt.Fprintln(w, "no faults since the control plane was started")
 		return err
 	}
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
@@ -93,7 +93,7 @@ func faultStage(s control.FaultStatus, now time.Time) string {
 	case s.Error != "" && s.Ended.IsZero():
 		return "could not be undone: " + terminal.Clean(s.Error)
 	case !s.Ended.IsZero() && s.Active.IsZero():
-		return "canceled before it was in force"
+		return "canceled before it began"
 	case !s.Ended.IsZero():
 		return fmt.Sprintf("ended %s after %s", s.Ended.Local().Format(time.TimeOnly), s.Ended.Sub(s.Active).Round(time.Millisecond))
 	case s.Active.IsZero():
@@ -133,7 +133,7 @@ earlier attempt to undo a fault failed, it is repeated.`,
 				fmt.Fprintf(q.stdout, "fault %s: %s, %s\n", s.ID, faultName(s), faultState(s, time.Now()))
 			}
 			if len(ended) == 0 {
-				fmt.Fprintln(q.stdout, "no fault was in force")
+				fmt.Fprintln(q.stdout, "no faults were in force")
 			}
 			return nil
 		})

@@ -89,7 +89,7 @@ directory, for your own Prometheus.`,
 
 func up(ctx context.Context, o upOptions, stdin io.Reader, stdout, stderr io.Writer) error {
 	if own := control.Linked(); own != control.Newest() {
-		return fmt.Errorf("this program contains only the components of Kubernetes %s and cannot start a plane by itself (run controlplane instead, with version: %q in its config file)", own, own.Minor)
+		return fmt.Errorf("this program contains only the components of Kubernetes %s, and cannot start a control plane (run controlplane with version: %q in its config file)", own, own.Minor)
 	}
 	executable, err := os.Executable()
 	if err != nil {

@@ -92,7 +92,7 @@ func (f Fault) Claims(on []string, links []Link) []Claim {
 			all = append(all, Claim{"the link from " + l.From + " to " + l.To, true})
 		}
 	}
-	return append(all, Claim{"the plane as a whole", kind.Whole})
+	return append(all, Claim{"the whole control plane", kind.Whole})
 }
 
 // Clash compares the claims of a new fault (want) with the existing claims (has). It returns the first part with two

@@ -203,12 +203,12 @@ func (c *Client) Faults(ctx context.Context) ([]FaultStatus, error) {
 	return call[[]FaultStatus](ctx, c, http.MethodGet, "/v1/faults", nil)
 }
 
-// ErrEnded is the error of Events after the plane has ended: no more events will follow.
-var ErrEnded = errors.New("the plane has ended")
+// ErrEnded is the error of Events after the control plane has ended: no more events will follow.
+var ErrEnded = errors.New("the control plane has ended")
 
 // Events returns the events whose numbers are greater than after, oldest first. It waits up to half a minute for the
 // first event; without one, the list is empty. The supervisor keeps the last few thousand events. A gap in the numbers
-// means that events were dropped. If the plane has ended, also during the call, Events returns ErrEnded.
+// means that events were dropped. If the control plane has ended, also during the call, Events returns ErrEnded.
 func (c *Client) Events(ctx context.Context, after int64) ([]Event, error) {
 	var events []Event
 	err := c.call(ctx, http.MethodGet, "/v1/events?after="+strconv.FormatInt(after, 10), nil, &events)

@@ -313,21 +313,21 @@ func (c Config) topologyProblems() []Problem {
 			all = append(all, Problem{path, fmt.Sprintf("%d is out of bounds", n), hint})
 		}
 	}
-	count("etcd.members", c.Etcd.Members, maxMembers, fmt.Sprintf("1, 3, 5 or %d; each member stores all data", maxMembers))
+	count("etcd.members", c.Etcd.Members, maxMembers, fmt.Sprintf("use 1, 3, 5 or %d; each member stores all data", maxMembers))
 	count("apiServer.replicas", c.APIServer.Replicas, maxReplicas, fmt.Sprintf("from 1 to %d", maxReplicas))
-	count("controllerManager.replicas", c.ControllerManager.Replicas, maxReplicas, fmt.Sprintf("from 1 to %d: one replica leads, the others stand by", maxReplicas))
-	count("scheduler.replicas", c.Scheduler.Replicas, maxReplicas, fmt.Sprintf("from 1 to %d: one replica leads, the others stand by", maxReplicas))
-	count("metricsServer.replicas", c.MetricsServer.Replicas, 1, "0 or 1: the plane's Service has only one address")
-	count("cloudControllerManager.replicas", c.CloudControllerManager.Replicas, maxReplicas, fmt.Sprintf("from 0 to %d: one replica leads, the others stand by", maxReplicas))
+	count("controllerManager.replicas", c.ControllerManager.Replicas, maxReplicas, fmt.Sprintf("from 1 to %d; one replica is the leader, the others are on standby", maxReplicas))
+	count("scheduler.replicas", c.Scheduler.Replicas, maxReplicas, fmt.Sprintf("from 1 to %d; one replica is the leader, the others are on standby", maxReplicas))
+	count("metricsServer.replicas", c.MetricsServer.Replicas, 1, "0 or 1, because the Service of metrics-server has only one address")
+	count("cloudControllerManager.replicas", c.CloudControllerManager.Replicas, maxReplicas, fmt.Sprintf("from 0 to %d; one replica is the leader, the others are on standby", maxReplicas))
 	if n := c.APIServer.Descriptors; n != 0 && (n < minAPIServerDescriptors || n > maxAPIServerDescriptors) {
 		all = append(all, Problem{"apiServer.descriptors", fmt.Sprintf("%d is out of bounds", n),
-			fmt.Sprintf("from %d, the minimum with which an API server starts, to %d; 0 means this machine's limit", minAPIServerDescriptors, maxAPIServerDescriptors)})
+			fmt.Sprintf("from %d to %d, because an API server does not start with fewer; 0 means this machine's limit", minAPIServerDescriptors, maxAPIServerDescriptors)})
 	}
 	count("apiServer.cpus", c.APIServer.CPUs, maxCPUs, fmt.Sprintf("from 1 to %d", maxCPUs))
 	switch c.Etcd.Topology {
 	case "", EtcdStacked, EtcdExternal:
 	default:
-		all = append(all, Problem{"etcd.topology", fmt.Sprintf("%q is not a topology", c.Etcd.Topology), "stacked or external"})
+		all = append(all, Problem{"etcd.topology", fmt.Sprintf("unknown topology %q", c.Etcd.Topology), "stacked or external"})
 	}
 	switch c.NetworkFaults {
 	case "", NetworkFaultsOn, NetworkFaultsOff:
@@ -345,7 +345,7 @@ func (c Config) Warnings() []Problem {
 	}
 	return []Problem{{
 		Path: "etcd.members",
-		Msg:  fmt.Sprintf("the quorum of %d members is %d, so only %d may be lost, as with %d members", n, n/2+1, (n-1)/2, n-1),
-		Hint: fmt.Sprintf("use %d members, or %d members so that %d may be lost", n-1, n+1, n/2),
+		Msg:  fmt.Sprintf("%d members have a quorum of %d and survive the loss of %d, no more than %d would", n, n/2+1, (n-1)/2, n-1),
+		Hint: fmt.Sprintf("use %d or %d members; %d survive the loss of %d", n-1, n+1, n+1, n/2),
 	}}
 }

@@ -50,7 +50,7 @@ func TestProblems(t *testing.T) {
 		"scheduler limits":    {flags(control.KindScheduler, "kube-api-qps", "5"), "scheduler.flags.kube-api-qps: write scheduler.qps"},
 		"election":            {flags(control.KindControllerManager, "leader-elect", "false"), "controllerManager.flags.leader-elect: Stormglass detects readiness"},
 		"election timing":     {flags(control.KindControllerManager, "leader-elect-lease-duration", "30s"), ""},
-		"negative":            {control.Config{ControllerManager: control.ControllerManager{QPS: -2}}, "controllerManager.qps: over 0, at most 1000000, or -1 for no limit"},
+		"negative":            {control.Config{ControllerManager: control.ControllerManager{QPS: -2}}, "controllerManager.qps: greater than 0 and at most 1000000, or -1 for no limit"},
 		"over 100 percent":    {control.Config{Scheduler: control.Scheduler{PercentageOfNodesToScore: 101}}, "scheduler.percentageOfNodesToScore: from 0 (upstream's default) to 100"},
 		"audited":             {control.Config{APIServer: control.APIServer{Audit: "metadata"}}, ""},
 		"encrypted":           {control.Config{APIServer: control.APIServer{Encryption: "aescbc"}}, ""},
@@ -71,11 +71,11 @@ func TestProblems(t *testing.T) {
 		"limit twice": {control.Config{ControllerManager: control.ControllerManager{QPS: 5, Flags: control.Flags{"kube-api-qps": "6"}}},
 			"controllerManager.flags.kube-api-qps: keep controllerManager.qps"},
 		"three members":           {control.Config{Etcd: control.Etcd{Members: 3, Topology: "external"}, NetworkFaults: "off"}, ""},
-		"too many members":        {control.Config{Etcd: control.Etcd{Members: 9}}, "etcd.members: 1, 3, 5 or 7"},
+		"too many members":        {control.Config{Etcd: control.Etcd{Members: 9}}, "etcd.members: use 1, 3, 5 or 7"},
 		"as many as there may be": {control.Config{Etcd: control.Etcd{Members: 7}}, ""},
 		"fewer than none":         {control.Config{APIServer: control.APIServer{Replicas: -1}}, "apiServer.replicas: from 1 to 16"},
-		"a crowd":                 {control.Config{Scheduler: control.Scheduler{Replicas: 17}}, "scheduler.replicas: from 1 to 16: one replica leads"},
-		"descriptors to start":    {control.Config{APIServer: control.APIServer{Descriptors: 100}}, "apiServer.descriptors: from 256, the minimum with which"},
+		"a crowd":                 {control.Config{Scheduler: control.Scheduler{Replicas: 17}}, "scheduler.replicas: from 1 to 16; one replica is the leader"},
+		"descriptors to start":    {control.Config{APIServer: control.APIServer{Descriptors: 100}}, "apiServer.descriptors: from 256 to 1048576, because"},
 		"descriptors of old":      {control.Config{APIServer: control.APIServer{Descriptors: 1024}}, ""},
 		"processors":              {control.Config{APIServer: control.APIServer{CPUs: -1}}, "apiServer.cpus: from 1 to 1024"},
 		"topology":                {control.Config{Etcd: control.Etcd{Topology: "remote"}}, "etcd.topology: stacked or external"},
@@ -92,7 +92,7 @@ func TestProblems(t *testing.T) {
 		"kubelets unverified": {control.Config{MetricsServer: control.MetricsServer{Replicas: 1, Flags: control.Flags{"kubelet-insecure-tls": "true"}}},
 			"metricsServer.flags.kubelet-insecure-tls: each plane has its own keys"},
 		"aggregation by endpoints": {control.Config{MetricsServer: control.MetricsServer{Replicas: 1}, APIServer: control.APIServer{Flags: control.Flags{"enable-aggregator-routing": "true"}}},
-			"apiServer.flags.enable-aggregator-routing: leave the flag or metricsServer out"},
+			"apiServer.flags.enable-aggregator-routing: leave out this flag or metricsServer"},
 		"gates":           {control.Config{FeatureGates: map[string]bool{"GenericWorkload": true, "FastLeaseKeepAlive": false, "AllAlpha": false}}, ""},
 		"gate unknown":    {control.Config{FeatureGates: map[string]bool{"GenericWorkloads": true}}, `featureGates.GenericWorkloads: did you mean "GenericWorkload"?`},
 		"gate locked":     {control.Config{FeatureGates: map[string]bool{"DynamicResourceAllocation": false}}, "featureGates.DynamicResourceAllocation: leave it out"},
@@ -133,9 +133,9 @@ func TestProblems(t *testing.T) {
 func TestWarnings(t *testing.T) {
 	for members, want := range map[int]string{
 		0: "", 1: "", 3: "", 5: "", 7: "",
-		6: "the quorum of 6 members is 4, so only 2 may be lost, as with 5 members (use 5 members, or 7 members so that 3 may be lost)",
-		2: "the quorum of 2 members is 2, so only 0 may be lost, as with 1 members (use 1 members, or 3 members so that 1 may be lost)",
-		4: "the quorum of 4 members is 3, so only 1 may be lost, as with 3 members (use 3 members, or 5 members so that 2 may be lost)",
+		6: "6 members have a quorum of 4 and survive the loss of 2, no more than 5 would (use 5 or 7 members; 7 survive the loss of 3)",
+		2: "2 members have a quorum of 2 and survive the loss of 0, no more than 1 would (use 1 or 3 members; 3 survive the loss of 1)",
+		4: "4 members have a quorum of 3 and survive the loss of 1, no more than 3 would (use 3 or 5 members; 5 survive the loss of 2)",
 	} {
 		var got string
 		for _, w := range (control.Config{Etcd: control.Etcd{Members: members}}).Warnings() {

@@ -19,15 +19,15 @@ func (c Config) coordinatedProblems() []Problem {
 	served, path := c.gateOf(KindAPIServer, coordinatedGate)
 	if served && !servesCandidates(c.APIServer.Flags["runtime-config"]) {
 		return []Problem{{
-			path, coordinatedGate + " needs " + coordinatedAPI + ", which API servers do not serve by default: no leader would be elected",
+			path, coordinatedGate + " needs " + coordinatedAPI + ", which API servers do not serve by default, so no leader would be elected",
 			"set apiServer.flags.runtime-config: " + coordinatedAPI + "=true",
 		}}
 	}
 	for _, kind := range []string{KindControllerManager, KindScheduler} {
 		if on, path := c.gateOf(kind, coordinatedGate); on && !served {
 			return []Problem{{
-				path, coordinatedGate + " is on in " + kind + " and off in the API servers, which elect the leader under this gate: no leader would be elected",
-				"set featureGates." + coordinatedGate + ": true, for all",
+				path, coordinatedGate + " is on in " + kind + " but off in the API servers, so no leader would be elected",
+				"set featureGates." + coordinatedGate + ": true, for all components",
 			}}
 		}
 	}

@@ -31,7 +31,7 @@ func TestCoordinatedLeaderElection(t *testing.T) {
 		"of all beta gates":         {control.Config{FeatureGates: map[string]bool{"AllBeta": true}}, "featureGates.AllBeta: " + needs},
 		"all beta gates but it":     {control.Config{FeatureGates: map[string]bool{"AllBeta": true, "CoordinatedLeaderElection": false}}, ""},
 		"by a flag":                 {control.Config{APIServer: control.APIServer{Flags: gate("CoordinatedLeaderElection=true")}}, "apiServer.flags.feature-gates: " + needs},
-		"in the scheduler alone":    {control.Config{Scheduler: control.Scheduler{Flags: gate("CoordinatedLeaderElection=true")}}, "scheduler.flags.feature-gates: set featureGates.CoordinatedLeaderElection: true, for all"},
+		"in the scheduler alone":    {control.Config{Scheduler: control.Scheduler{Flags: gate("CoordinatedLeaderElection=true")}}, "scheduler.flags.feature-gates: set featureGates.CoordinatedLeaderElection: true, for all components"},
 		"on, and not in one kind":   {control.Config{FeatureGates: on, APIServer: served("api/all=true"), Scheduler: control.Scheduler{Flags: gate("CoordinatedLeaderElection=false")}}, ""},
 		"off, and on in one kind":   {control.Config{FeatureGates: off, ControllerManager: control.ControllerManager{Flags: gate("kube:CoordinatedLeaderElection=true")}}, "controllerManager.flags.feature-gates: set"},
 		"on by a flag against off":  {control.Config{FeatureGates: off, APIServer: control.APIServer{Flags: control.Flags{"feature-gates": "CoordinatedLeaderElection=true", "runtime-config": "api/all=true"}}}, ""},

@@ -48,11 +48,11 @@ func (f Fault) fields() []faultField {
 	return []faultField{
 		{name: "components", set: len(f.Components) > 0, needed: selectorHint},
 		{name: "peers", set: len(f.Peers) > 0},
-		{name: "for", set: f.For != 0, wrong: outside(f.For, 0, maxFaultFor), allowed: "at most 24h; without it the fault lasts until it is cleared"},
+		{name: "for", set: f.For != 0, wrong: outside(f.For, 0, maxFaultFor), allowed: "at most 24h; without this field, the fault lasts until it is cleared"},
 		{name: "delay", set: f.Delay != 0, needed: `for example "25ms"`, wrong: outside(f.Delay, 0, maxFaultDelay), allowed: "at most 1m"},
 		{name: "jitter", set: f.Jitter != 0, wrong: outside(f.Jitter, 0, max(f.Delay, 0)), allowed: "at most the delay, because the jitter may be subtracted from the delay"},
-		{name: "files", set: f.Files != "", wrong: unless(slices.Contains([]string{FaultFilesWAL, FaultFilesAll}, f.Files), "%q is not known", f.Files), allowed: "wal or all"},
-		{name: "limit", set: f.Limit != 0, needed: "open files, such as 1024", wrong: outside(f.Limit, 0, maxFaultDescriptors), allowed: fmt.Sprintf("at most %d", maxFaultDescriptors)},
+		{name: "files", set: f.Files != "", wrong: unless(slices.Contains([]string{FaultFilesWAL, FaultFilesAll}, f.Files), "unknown value %q", f.Files), allowed: "wal or all"},
+		{name: "limit", set: f.Limit != 0, needed: "a number of open files, for example 1024", wrong: outside(f.Limit, 0, maxFaultDescriptors), allowed: fmt.Sprintf("at most %d", maxFaultDescriptors)},
 		{name: "writers", set: f.Writers != 0, wrong: outside(f.Writers, 1, maxFaultWriters), allowed: fmt.Sprintf("from 1 to %d", maxFaultWriters)},
 		{name: "size", set: f.Size != 0, wrong: outside(size(f.Size), minFaultSize, maxFaultSize), allowed: "from 4KiB to 1GiB"},
 		{name: "quota", set: f.Quota != 0, needed: `for example "16MiB"`, wrong: outside(size(f.Quota), minFaultQuota, maxFaultQuota), allowed: "from 1MiB to 8GiB"},
@@ -67,7 +67,7 @@ func (f Fault) fields() []faultField {
 		{name: "webhooks", set: f.Webhooks != 0, wrong: outside(f.Webhooks, 1, maxWebhooks), allowed: fmt.Sprintf("from 1 to %d", maxWebhooks)},
 		{name: "mutates", set: f.Mutates},
 		{name: "reinvoke", set: f.Reinvoke},
-		{name: "to", set: f.To != "", needed: "a version, for example \"1.37\"", wrong: unless(isRelease(f.To), "there is no version %q", f.To), allowed: ReleaseHint(f.To)},
+		{name: "to", set: f.To != "", needed: "a minor version, for example \"1.37\"", wrong: unless(isRelease(f.To), "unknown version %q", f.To), allowed: ReleaseHint(f.To)},
 	}
 }
 
@@ -95,17 +95,17 @@ func unless(right bool, format string, value any) string {
 func (f Fault) Problems() []Problem {
 	kind, ok := FaultKindOf(f.Kind)
 	if !ok || kind.OfNodes {
-		return []Problem{{"kind", fmt.Sprintf("%q is not a kind of fault", f.Kind), strings.Join(FaultKinds(), ", ")}}
+		return []Problem{{"kind", fmt.Sprintf("unknown kind of fault %q", f.Kind), strings.Join(FaultKinds(), ", ")}}
 	}
 	var all, bounds []Problem
 	for _, field := range f.fields() {
 		switch {
 		case field.set && kind.Momentary && field.name == "for":
-			all = append(all, Problem{"for", f.Kind + " has no length", "leave it out; to keep a component down for some time, use kill"})
+			all = append(all, Problem{"for", f.Kind + " does not have this field", "leave it out; to keep a component down for some time, use kill"})
 		case field.set && !kind.Has(field.name):
 			all = append(all, Problem{field.name, f.Kind + " does not have this field", takesHint(kind.Takes)})
 		case !field.set && slices.Contains(kind.Needs, field.name):
-			all = append(all, Problem{field.name, f.Kind + " needs it", field.neededBy(kind)})
+			all = append(all, Problem{field.name, f.Kind + " requires this field", field.neededBy(kind)})
 		}
 		if field.set && field.wrong != "" {
 			bounds = append(bounds, Problem{field.name, field.wrong, field.allowed})
@@ -121,14 +121,14 @@ func (f Fault) Problems() []Problem {
 
 func takesHint(fields []string) string {
 	if len(fields) == 0 {
-		return "leave it out: the fault affects all of etcd"
+		return "leave it out; the fault affects all etcd members"
 	}
 	return "its fields are " + strings.Join(fields, ", ")
 }
 
 func (field faultField) neededBy(kind FaultKind) string {
 	if field.name == "components" && kind.OfMembers() {
-		return `as "etcd-0", "etcd-leader", or "etcd" for all members`
+		return `for example "etcd-0", "etcd-leader", or "etcd" for all members`
 	}
 	return field.needed
 }
@@ -142,11 +142,11 @@ func (f Fault) componentProblems(kind FaultKind) []Problem {
 			s, ok := ParseSelector(text)
 			switch {
 			case slices.Contains(texts[:i], text):
-				all = append(all, Problem{path, fmt.Sprintf("%q is listed twice", text), "both mean the same component; name two, such as etcd-1 and etcd-2"})
+				all = append(all, Problem{path, fmt.Sprintf("%q is listed twice", text), "name each component once; to affect two members, write for example etcd-1 and etcd-2"})
 			case !ok && s.Role != "":
-				all = append(all, Problem{path, fmt.Sprintf("%q: %s has no leader", text, s.Kind), fmt.Sprintf("name one, such as %q", ComponentName(s.Kind, 0))})
+				all = append(all, Problem{path, fmt.Sprintf("%q: %s has no leader", text, s.Kind), fmt.Sprintf("name one component, for example %q", ComponentName(s.Kind, 0))})
 			case !ok:
-				all = append(all, Problem{path, fmt.Sprintf("%q is not a component", text), selectorHint})
+				all = append(all, Problem{path, fmt.Sprintf("unknown component %q", text), selectorHint})
 			case len(kind.On) > 0 && !slices.Contains(kind.On, s.Kind):
 				all = append(all, Problem{path, fmt.Sprintf("%s cannot be applied to %s", f.Kind, text), "for " + strings.Join(kind.On, " and ") + " only"})
 			}
@@ -170,7 +170,7 @@ func (f Fault) ProblemsOn(c Config) []Problem {
 			n := c.Count(s.Kind)
 			switch {
 			case n == 0:
-				all = append(all, Problem{path, fmt.Sprintf("this plane has no %s", s.Kind), KindOf(s.Kind).Field + " starts one"})
+				all = append(all, Problem{path, fmt.Sprintf("this control plane has no %s", s.Kind), "the setting " + KindOf(s.Kind).Field + " adds one"})
 			case s.Name != "" && s.Index >= n:
 				all = append(all, Problem{path, fmt.Sprintf("there is no %s", text), "there is " + names(s.Kind, n)})
 			case s.Role == RoleFollower && n == 1:
@@ -181,7 +181,7 @@ func (f Fault) ProblemsOn(c Config) []Problem {
 	network := f.kind().Links
 	switch {
 	case network && !c.HasLinks():
-		all = append(all, Problem{"kind", f.Kind + " needs links that can be delayed and cut, but this plane has no such links", "start the plane with networkFaults: on"})
+		all = append(all, Problem{"kind", f.Kind + " requires links that can be delayed and cut, which this control plane does not have", "start it with networkFaults: on"})
 	case network && len(all) == 0 && len(f.Peers) > 0 && !c.mayLink(f.Components, f.Peers):
 		all = append(all, NoLink(f.Components, f.Peers))
 	}
@@ -208,7 +208,7 @@ func (c Config) mayLink(components, peers []string) bool {
 func NoLink(components, peers []string) Problem {
 	p := Problem{
 		Path: "components", Msg: "there is no link from or to " + strings.Join(components, ", "),
-		Hint: "links lead from API servers to etcd members and metrics-server, and between members",
+		Hint: "API servers have links to etcd members and to metrics-server, and etcd members have links to each other",
 	}
 	if len(peers) > 0 {
 		p.Path, p.Msg = "peers", fmt.Sprintf("there is no link between %s and %s", strings.Join(components, ", "), strings.Join(peers, ", "))

@@ -250,7 +250,7 @@ func (c Config) gateProblem(name string, on bool) (msg, hint string) {
 		return "", ""
 	}
 	if r, kind, ok := elsewhere(name, gatedKinds()); ok {
-		return fmt.Sprintf("no component of this plane has the feature gate %q, but %s of Kubernetes %s has it", name, kind, r.Minor), "leave the gate out, or use that version"
+		return fmt.Sprintf("no component of this control plane has the feature gate %q, but %s of Kubernetes %s has it", name, kind, r.Minor), "leave out the gate, or use that version"
 	}
 	return fmt.Sprintf("no component has a feature gate %q", name), strictyaml.Hint(name, known, "they are listed by: kube-apiserver --help")
 }
@@ -297,7 +297,7 @@ func gatesProblem(r Release, kind, value string) (msg, hint string) {
 func unknownGate(r Release, kind, name string, known []string) (msg, hint string) {
 	msg = fmt.Sprintf("%s%s has no feature gate %q", kind, inRelease(r), name)
 	if in, _, ok := elsewhere(name, []string{kind}); ok {
-		return msg, fmt.Sprintf("Kubernetes %s has it: leave the gate out, or use that version", in.Minor)
+		return msg, fmt.Sprintf("Kubernetes %s has it: leave out the gate, or use that version", in.Minor)
 	}
 	if _, other, ok := elsewhere(name, gatedKinds()); ok {
 		return msg, other + " has this gate: set it in the flags of that component, or as featureGates." + name

@@ -42,7 +42,7 @@ func (f Fault) MoveOrder(components []string, leader string) []string {
 func (f Fault) Moved(c Config, components []string, leader string) (after Config, moving []string, p *Problem) {
 	to, ok := ReleaseOf(f.To)
 	if !ok {
-		return c, nil, &Problem{"to", fmt.Sprintf("there is no version %q", f.To), ReleaseHint(f.To)}
+		return c, nil, &Problem{"to", fmt.Sprintf("unknown version %q", f.To), ReleaseHint(f.To)}
 	}
 	after = c
 	for _, name := range f.MoveOrder(components, leader) {
@@ -53,13 +53,13 @@ func (f Fault) Moved(c Config, components []string, leader string) (after Config
 		case from.VersionOf(kind) == to.VersionOf(kind):
 			continue
 		case f.Kind == FaultUpgrade && then < now, f.Kind == FaultDowngrade && then > now:
-			return c, nil, &Problem{"to", fmt.Sprintf("%s has version %s, so it cannot change to %s by the fault %s", name, from.VersionOf(kind), to.VersionOf(kind), f.Kind), "use upgrade to move to a newer version, downgrade to an older one"}
+			return c, nil, &Problem{"to", fmt.Sprintf("%s has version %s, so the fault %s cannot move it to %s", name, from.VersionOf(kind), f.Kind, to.VersionOf(kind)), "use upgrade to move to a newer version, and downgrade to move to an older one"}
 		case then-now > 1 || now-then > 1:
-			return c, nil, &Problem{"to", fmt.Sprintf("%s has version %s: %s is more than one minor version away", name, from.VersionOf(kind), to.VersionOf(kind)), "move by one version at a time"}
+			return c, nil, &Problem{"to", fmt.Sprintf("%s has version %s: %s is more than one minor version away", name, from.VersionOf(kind), to.VersionOf(kind)), "move by one minor version at a time"}
 		}
 		after, moving = after.InRelease(name, to), append(moving, name)
 		if msg, hint := after.skew(); msg != "" {
-			return c, nil, &Problem{"to", fmt.Sprintf("during the change of versions, one component after another: %s", msg), hint}
+			return c, nil, &Problem{"to", fmt.Sprintf("components change their versions one after another, and in between %s", msg), hint}
 		}
 		if problems := after.emulationProblems(); len(problems) > 0 {
 			return c, nil, &Problem{"to", problems[0].Msg, problems[0].Hint}

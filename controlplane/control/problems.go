@@ -39,7 +39,7 @@ func (c Config) Problems() []Problem {
 	}
 	limit := func(path string, qps float64, burst int) {
 		if qps != noLimit {
-			number(path+".qps", qps, maxRate, "over 0, at most %.0f, or -1 for no limit")
+			number(path+".qps", qps, maxRate, "greater than 0 and at most %.0f, or -1 for no limit")
 		}
 		number(path+".burst", float64(burst), maxRate, "from 1 to %.0f")
 	}
@@ -74,11 +74,11 @@ func (c Config) Problems() []Problem {
 		// The setting audit sets these flags, or they would disable the audit log.
 		for _, name := range []string{"audit-policy-file", "audit-log-path", "audit-log-maxbackup", "audit-log-maxage", "audit-log-format", "audit-log-version", "audit-log-compress"} {
 			if _, ok := c.APIServer.Flags[name]; ok {
-				all = append(all, Problem{"apiServer.flags." + name, "apiServer.audit sets the audit log already", "keep one of the two"})
+				all = append(all, Problem{"apiServer.flags." + name, "apiServer.audit already sets the audit log", "keep one of the two"})
 			}
 		}
 	default:
-		all = append(all, Problem{"apiServer.audit", fmt.Sprintf("%q is not an audit setting", c.APIServer.Audit), "off or metadata"})
+		all = append(all, Problem{"apiServer.audit", fmt.Sprintf("unknown audit setting %q", c.APIServer.Audit), "off or metadata"})
 	}
 	all = append(all, c.encryptionProblems()...)
 	all = append(all, c.serviceProblems()...)
@@ -97,7 +97,7 @@ func (c Config) encryptionProblems() (all []Problem) {
 	}
 	if known := append(EncryptionProviders(), EncryptionKMS); !slices.Contains(known, c.APIServer.Encryption) {
 		otherwise := EncryptionOff + ", " + strings.Join(known, ", ")
-		all = append(all, Problem{"apiServer.encryption", fmt.Sprintf("%q is not a provider", c.APIServer.Encryption), strictyaml.Hint(c.APIServer.Encryption, known, otherwise)})
+		all = append(all, Problem{"apiServer.encryption", fmt.Sprintf("unknown provider %q", c.APIServer.Encryption), strictyaml.Hint(c.APIServer.Encryption, known, otherwise)})
 	}
 	if _, ok := c.APIServer.Flags["encryption-provider-config"]; ok {
 		all = append(all, Problem{"apiServer.flags.encryption-provider-config", "apiServer.encryption already sets this flag", "keep one of the two"})
@@ -109,7 +109,7 @@ func (c Config) encryptionProblems() (all []Problem) {
 func (c Config) metricsServerProblems() (all []Problem) {
 	if c.MetricsServer.Replicas == 0 {
 		if len(c.MetricsServer.Flags) > 0 {
-			all = append(all, Problem{"metricsServer.flags", "there is no metrics-server to use these flags", "set metricsServer.replicas: 1"})
+			all = append(all, Problem{"metricsServer.flags", "these flags have no effect without a metrics-server", "set metricsServer.replicas: 1"})
 		}
 		return all
 	}
@@ -131,7 +131,7 @@ func (c Config) metricsServerProblems() (all []Problem) {
 	// With endpoint routing, API servers do not accept a Service of type ExternalName.
 	const flag = "enable-aggregator-routing"
 	if on, _ := strconv.ParseBool(c.APIServer.Flags[flag]); on {
-		all = append(all, Problem{"apiServer.flags." + flag, "API servers with endpoint routing cannot reach metrics-server: its Service has an external name instead of endpoints", "leave the flag or metricsServer out"})
+		all = append(all, Problem{"apiServer.flags." + flag, "with this flag, API servers cannot reach metrics-server, whose Service has an external name and no endpoints", "leave out this flag or metricsServer"})
 	}
 	return all
 }
@@ -196,7 +196,7 @@ func (c Config) cloudProblems() (all []Problem) {
 	fail := func(path, msg, hint string) { all = append(all, Problem{path, msg, hint}) }
 	if m.Replicas == 0 {
 		if m.QPS != 0 || m.Burst != 0 || len(m.Flags) > 0 || m.Cloud != (Cloud{}) {
-			fail(section+".replicas", "there is no "+KindCloudControllerManager+" to use the other fields of the section", "write replicas: 1")
+			fail(section+".replicas", "there is no "+KindCloudControllerManager+", so the other fields of this section have no effect", "write replicas: 1")
 		}
 		return all
 	}

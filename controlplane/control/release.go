@@ -124,7 +124,7 @@ func (c Config) releaseProblems() (all []Problem) {
 		if _, ok := ReleaseOf(version); version == "" || ok {
 			return true
 		}
-		all = append(all, Problem{path, fmt.Sprintf("there is no version %q", version), ReleaseHint(version)})
+		all = append(all, Problem{path, fmt.Sprintf("unknown version %q", version), ReleaseHint(version)})
 		return false
 	}
 	sound := check("version", c.Version)
@@ -134,9 +134,9 @@ func (c Config) releaseProblems() (all []Problem) {
 		switch {
 		case !ok || s.Role != "" || !slices.Contains(VersionedKinds(), s.Kind):
 			hint := strictyaml.Hint(on, VersionedKinds(), "a kind or a name, such as kube-controller-manager or kube-apiserver-1")
-			all = append(all, Problem{path, fmt.Sprintf("%q is not a component with a version", on), hint})
+			all = append(all, Problem{path, fmt.Sprintf("%q is not a component whose version can be set", on), hint})
 		case c.Count(s.Kind) == 0:
-			all = append(all, Problem{path, "this plane has no " + s.Kind, KindOf(s.Kind).Field + " starts one"})
+			all = append(all, Problem{path, "this control plane has no " + s.Kind, "the setting " + KindOf(s.Kind).Field + " adds one"})
 		case s.Name != "" && s.Index >= c.Count(s.Kind):
 			all = append(all, Problem{path, "there is no " + on, "there is " + names(s.Kind, c.Count(s.Kind))})
 		default:
@@ -159,7 +159,7 @@ func (c Config) releaseProblems() (all []Problem) {
 }
 
 const (
-	skewHint = "upstream's version skew policy: API servers differ by at most one minor version, their clients have the same version or one version less, and etcd members differ by at most one version"
+	skewHint = "upstream's version skew policy: API servers may differ by one minor version, their clients may be one minor version older, and etcd members may differ by one version"
 	// emulatedBack is the number of minor versions by which an emulated version may be older than the component.
 	emulatedBack = 3
 )
@@ -177,7 +177,7 @@ func (c Config) skew() (msg, hint string) {
 			case n > c.number(oldest):
 				return fmt.Sprintf("%s with version %s is newer than %s with version %s", name, c.ReleaseOf(name).Minor, oldest, c.ReleaseOf(oldest).Minor), skewHint
 			case n < c.number(newest)-1:
-				return fmt.Sprintf("%s with version %s is more than one version older than %s with version %s", name, c.ReleaseOf(name).Minor, newest, c.ReleaseOf(newest).Minor), skewHint
+				return fmt.Sprintf("%s with version %s is more than one minor version older than %s with version %s", name, c.ReleaseOf(name).Minor, newest, c.ReleaseOf(newest).Minor), skewHint
 			}
 		}
 	}
@@ -203,7 +203,7 @@ func (c Config) KubeletSkew(r Release) string {
 	case n > c.number(oldest):
 		return fmt.Sprintf("kubelets with version %s are newer than %s with version %s", r.Minor, oldest, c.ReleaseOf(oldest).Minor)
 	case n < c.number(newest)-kubeletBack:
-		return fmt.Sprintf("kubelets with version %s are more than %d versions older than %s with version %s", r.Minor, kubeletBack, newest, c.ReleaseOf(newest).Minor)
+		return fmt.Sprintf("kubelets with version %s are more than %d minor versions older than %s with version %s", r.Minor, kubeletBack, newest, c.ReleaseOf(newest).Minor)
 	}
 	return ""
 }
@@ -235,7 +235,7 @@ func (c Config) emulationProblems() []Problem {
 			case n > own:
 				return []Problem{{path, fmt.Sprintf("%s with version %s cannot emulate a newer version", name, c.ReleaseOf(name).Minor), fmt.Sprintf("1.%d or older", own)}}
 			case n < own-emulatedBack:
-				return []Problem{{path, fmt.Sprintf("%s with version %s can emulate only 1.%d and newer versions", name, c.ReleaseOf(name).Minor, own-emulatedBack), fmt.Sprintf("from 1.%d", own-emulatedBack)}}
+				return []Problem{{path, fmt.Sprintf("%s with version %s can emulate only 1.%d and newer versions", name, c.ReleaseOf(name).Minor, own-emulatedBack), fmt.Sprintf("1.%d or newer", own-emulatedBack)}}
 			}
 		}
 	}

@@ -114,7 +114,7 @@ func (s *Supervisor) wait() {
 	if errors.As(err, &exit) {
 		msg := strings.TrimPrefix(s.stderr.lastMessage(), "controlplane: ")
 		if signal := SignalOf(exit); signal != "" { // its last message does not explain the signal
-			msg = "its supervisor was killed by " + signal
+			msg = "its supervisor process was killed by " + signal
 		}
 		err = &ExitError{Code: exit.ExitCode(), Msg: cmp.Or(msg, fmt.Sprintf("%s exited with code %d and printed no message", s.cmd.Path, exit.ExitCode()))}
 	}

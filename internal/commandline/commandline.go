@@ -103,7 +103,7 @@ func argumentError(c *cobra.Command, args []string, err error) error {
 	}
 	if f := optionalValue(c, args); f != nil {
 		what, _ := pflag.UnquoteUsage(f)
-		return fmt.Errorf("%s takes no argument %q (the %s of --%s comes after =: --%s=%s)", c.CommandPath(), lastAddress(args), what, f.Name, f.Name, lastAddress(args))
+		return fmt.Errorf("%s takes no argument %q (write the %s of --%s after =: --%s=%s)", c.CommandPath(), lastAddress(args), what, f.Name, f.Name, lastAddress(args))
 	}
 	switch text := err.Error(); { // cobra has no error types, so compare its messages
 	case strings.HasPrefix(text, "unknown command "):

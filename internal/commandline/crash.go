@@ -16,11 +16,11 @@ import (
 func OnCrash(program string, stderr io.Writer, code *int) {
 	if reason := recover(); reason != nil {
 		*code = exitcode.Crash
-		where := "its stack could not be written"
+		where := "the stack trace could not be written"
 		if f, err := os.CreateTemp("", program+"-crash-*.txt"); err == nil {
 			_, err = fmt.Fprintf(f, "%v\n\n%s", reason, debug.Stack())
 			if f.Close() == nil && err == nil {
-				where = "its stack is in " + f.Name()
+				where = "the stack trace is in " + f.Name()
 			}
 		}
 		fmt.Fprintf(stderr, "%s: crashed: %.200s; %s (this is a bug: please report it)\n", program, terminal.Clean(fmt.Sprint(reason)), where)

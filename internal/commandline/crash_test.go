@@ -19,7 +19,7 @@ func TestCrashIsNoBadUsage(t *testing.T) {
 		defer OnCrash("loadgen", &stderr, &code)
 		panic("no such\nthing")
 	}()
-	m := regexp.MustCompile(`^loadgen: crashed: no such thing; its stack is in (\S+) \(this is a bug: please report it\)\n$`).FindStringSubmatch(stderr.String())
+	m := regexp.MustCompile(`^loadgen: crashed: no such thing; the stack trace is in (\S+) \(this is a bug: please report it\)\n$`).FindStringSubmatch(stderr.String())
 	if code != exitcode.Crash || m == nil {
 		t.Fatalf("exit code %d, %q", code, stderr.String())
 	}

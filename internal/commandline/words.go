@@ -63,7 +63,7 @@ func wrongValue(e *pflag.InvalidValueError) error {
 	} {
 		if strings.TrimRight(each, "0123456789") == of || of == "stringTo" && strings.HasPrefix(typ, of) {
 			if each != typ && of != "string" {
-				text = "is a list with an item that " + text
+				text = "contains an item that " + text
 			}
 			return errors.New(text)
 		}

@@ -24,7 +24,7 @@ func (d *Document) Decode(into any) error {
 	return d.Join(c.errs)
 }
 
-const oneValueHint = "write one value; quote it if it contains special characters of YAML"
+const oneValueHint = "write a single value; quote it if it contains special characters of YAML"
 
 type decoder struct {
 	doc  *Document
@@ -56,7 +56,7 @@ func (c *decoder) value(n *yaml.Node, v reflect.Value, path string) {
 	}
 	if ok {
 		if n.Kind != yaml.ScalarNode {
-			c.fail(n, path, oneValueHint, "expected one value, found %s", kindName(n))
+			c.fail(n, path, oneValueHint, "expected a single value, found %s", kindName(n))
 			return
 		}
 		if err := u.UnmarshalText([]byte(n.Value)); err != nil {
@@ -99,7 +99,7 @@ func (c *decoder) fields(n *yaml.Node, v reflect.Value, path string) {
 		key, value := n.Content[i], n.Content[i+1]
 		at := join(path, key.Value)
 		if line, dup := seen[key.Value]; dup {
-			c.fail(key, at, fmt.Sprintf("first on line %d", line), "the field is written twice")
+			c.fail(key, at, fmt.Sprintf("first on line %d", line), "the field appears twice")
 			continue
 		}
 		seen[key.Value] = key.Line
@@ -113,9 +113,9 @@ func (c *decoder) fields(n *yaml.Node, v reflect.Value, path string) {
 		if field.zero != "" && len(c.errs) == before && !isNull(follow(value)) && isZero(field.value) {
 			means, hint, ok := strings.Cut(field.zero, "; ")
 			if !ok {
-				hint = "write more than 0"
+				hint = "write a value greater than 0"
 			}
-			c.fail(value, at, hint, "%s would mean the default, %s", written(follow(value)), means)
+			c.fail(value, at, hint, "%s would mean the default: %s", written(follow(value)), means)
 		}
 	}
 }
@@ -158,7 +158,7 @@ func (c *decoder) noKeyTwice(n *yaml.Node, path string) bool {
 		}
 		at := join(path, child.Value)
 		if line, dup := seen[child.Value]; dup {
-			c.fail(child, at, fmt.Sprintf("first on line %d", line), "the field is written twice")
+			c.fail(child, at, fmt.Sprintf("first on line %d", line), "the field appears twice")
 		}
 		seen[child.Value] = child.Line
 		c.noKeyTwice(n.Content[i+1], at)
@@ -211,7 +211,7 @@ func (c *decoder) mapping(n *yaml.Node, v reflect.Value, path string) {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, at := n.Content[i], join(path, n.Content[i].Value)
 		if v.MapIndex(reflect.ValueOf(key.Value)).IsValid() {
-			c.fail(key, at, "keep one", "the field is written twice")
+			c.fail(key, at, "keep one", "the field appears twice")
 			continue
 		}
 		item := reflect.New(v.Type().Elem()).Elem()
@@ -226,7 +226,7 @@ func (c *decoder) mapping(n *yaml.Node, v reflect.Value, path string) {
 
 func (c *decoder) scalar(n *yaml.Node, v reflect.Value, path string) {
 	if n.Kind != yaml.ScalarNode {
-		c.fail(n, path, oneValueHint, "expected one value, found %s", kindName(n))
+		c.fail(n, path, oneValueHint, "expected a single value, found %s", kindName(n))
 		return
 	}
 	switch v.Kind() {

@@ -29,7 +29,7 @@ func TestSecondDocumentInAnOverride(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const want = "--set nodes={count: 1} --- x: 1: a second YAML document (write one value)"
+	const want = "--set nodes={count: 1} --- x: 1: the value contains a second YAML document (write a single value)"
 	if err := doc.Set("nodes={count: 1}\n---\nx: 1"); err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
@@ -53,7 +53,7 @@ func TestErrorsAreBounded(t *testing.T) {
 		lines int
 		want  string
 	}{
-		"below a long key":    {many.String(), strictyaml.MostErrors + 1, "\na.yaml: 50 more errors (correct the others first)"},
+		"below a long key":    {many.String(), strictyaml.MostErrors + 1, "\na.yaml: 50 more errors (correct the errors above first)"},
 		"in a long list":      {named.String(), 1, ": items[1001].size: "},
 		"aliases of one text": {"a: &a " + long + "\nb: [" + strings.Repeat("*a, ", 64) + "]\n", 1, "too large when its aliases are expanded"},
 	} {

@@ -73,7 +73,7 @@ const MostErrors = 100
 // Join joins errors of the document. It keeps the first MostErrors errors, and counts the others.
 func (d *Document) Join(errs []error) error {
 	if more := len(errs) - MostErrors; more > 0 {
-		errs = append(slices.Clone(errs[:MostErrors]), &Error{File: d.File, Msg: fmt.Sprintf("%d more errors", more), Hint: "correct the others first"})
+		errs = append(slices.Clone(errs[:MostErrors]), &Error{File: d.File, Msg: fmt.Sprintf("%d more errors", more), Hint: "correct the errors above first"})
 	}
 	return errors.Join(errs...)
 }
@@ -105,7 +105,7 @@ func (d *Document) read(data []byte) error {
 		err := dec.Decode(&node)
 		switch {
 		case errors.Is(err, io.EOF) && d.root == nil:
-			return &Error{File: d.File, Msg: "there is nothing in the file", Hint: "write name: value lines"}
+			return &Error{File: d.File, Msg: "the file is empty", Hint: "write name: value lines"}
 		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:
@@ -115,7 +115,7 @@ func (d *Document) read(data []byte) error {
 			continue // a --- with nothing after it
 		}
 		if d.root != nil {
-			return &Error{File: d.File, Line: node.Line, Msg: "a second YAML document", Hint: "one document per file"}
+			return &Error{File: d.File, Line: node.Line, Msg: "the file contains a second YAML document", Hint: "keep one document per file"}
 		}
 		d.root = node.Content[0]
 	}
@@ -137,7 +137,7 @@ func (d *Document) checkAliases() error {
 		of := n
 		if n.Kind == yaml.AliasNode {
 			if of = n.Alias; within[of] {
-				return fail(n, "write out the value", "the alias *%s is inside its own anchor", n.Value)
+				return fail(n, "repeat the value instead", "the alias *%s is inside its own anchor", n.Value)
 			}
 			return walk(of)
 		}
@@ -145,7 +145,7 @@ func (d *Document) checkAliases() error {
 		defer delete(within, n)
 		for i, c := range n.Content {
 			if n.Kind == yaml.MappingNode && i%2 == 0 && c.Tag == "!!merge" {
-				return fail(c, "write the fields out", "merge keys (<<) are not supported")
+				return fail(c, "repeat the fields instead", "merge keys (<<) are not supported")
 			}
 			if err := walk(c); err != nil {
 				return err

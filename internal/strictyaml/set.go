@@ -62,10 +62,10 @@ func (d *Document) Set(assignment string) error {
 	var value yaml.Node
 	dec := yaml.NewDecoder(strings.NewReader(text))
 	if err := dec.Decode(&value); err != nil && !errors.Is(err, io.EOF) {
-		return &Error{File: o.file, Msg: "the value is not YAML: " + yamlLine.ReplaceAllString(err.Error(), ""), Hint: "quote the value if it contains special characters of YAML"}
+		return &Error{File: o.file, Msg: "the value is not valid YAML: " + yamlLine.ReplaceAllString(err.Error(), ""), Hint: "quote the value if it contains special characters of YAML"}
 	}
 	if !errors.Is(dec.Decode(new(yaml.Node)), io.EOF) {
-		return &Error{File: o.file, Msg: "a second YAML document", Hint: "write one value"}
+		return &Error{File: o.file, Msg: "the value contains a second YAML document", Hint: "write a single value"}
 	}
 	set := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str"}
 	if len(value.Content) == 1 {

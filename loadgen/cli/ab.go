@@ -134,7 +134,7 @@ Exit codes: 0 not regressed or improved, 1 regressed, 3 could not tell,
 // looks sets the interim analyses (looks) of the plan p from the values of --looks and --alpha.
 func looks(p *result.Plan, pairs, alphas []string) error {
 	if len(pairs) != len(alphas) {
-		return exitcode.Usagef("--looks has %d numbers, but --alpha has %d (give one probability for each number of pairs)", len(pairs), len(alphas))
+		return exitcode.Usagef("--looks has %d numbers, but --alpha has %d (write one probability for each number of pairs)", len(pairs), len(alphas))
 	}
 	p.Looks = nil
 	for i, text := range pairs {

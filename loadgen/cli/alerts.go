@@ -187,7 +187,7 @@ func (p proveOptions) run(cmd *cobra.Command) error {
 		}
 		ran[name] = true
 		if cmd.Context().Err() != nil {
-			all = append(all, alertproof.NotRun(proof, errors.New("interrupted before this proof ran")))
+			all = append(all, alertproof.NotRun(proof, errors.New("this proof did not run, because the command was interrupted")))
 			continue
 		}
 		say("proof %s, %d of %d", proof.Name, i+1, len(proofs))
@@ -223,12 +223,12 @@ func (p proveOptions) checkOut(proofs []alertproof.Proof) error {
 		return err
 	}
 	if _, err := os.Lstat(filepath.Join(p.out, result.RunFile)); err == nil {
-		return exitcode.Usagef("--out %s: this is the directory of a run (name a new directory, in which each proof gets a subdirectory)", p.out)
+		return exitcode.Usagef("--out %s: this is the directory of a run (name a new directory; each proof gets a subdirectory in it)", p.out)
 	}
 	for _, proof := range proofs {
 		dir := filepath.Join(p.out, proof.ScenarioName())
 		if _, err := os.Lstat(dir); err == nil {
-			return exitcode.Usagef("--out %s: %s already exists (name another directory; `loadgen alerts prove %s` judges the run in it)", p.out, dir, shell.Quote(dir))
+			return exitcode.Usagef("--out %s: %s already exists (name another directory, or judge the existing run with `loadgen alerts prove %s`)", p.out, dir, shell.Quote(dir))
 		}
 	}
 	return nil

@@ -79,7 +79,7 @@ or on a branch. ` + "`loadgen compare`" + ` and ` + "`loadgen trend`" + ` accept
 // error.
 func baselineDir(all, name string) (string, error) {
 	if name != filepath.Base(name) || name == "." || name == ".." || name == string(filepath.Separator) {
-		return "", exitcode.Usagef("baseline %q: write a name without a path (--baselines names the directory of all baselines)", name)
+		return "", exitcode.Usagef("baseline %q: this is not a name without a path (to set the directory of all baselines, use --baselines)", name)
 	}
 	return filepath.Join(all, name), nil
 }

@@ -132,7 +132,7 @@ func searchedSides(ctx context.Context, o capacity.RunOptions, specs ...[]string
 			return sides, err
 		}
 		if sides[i].Baseline != "" {
-			return sides, exitcode.Usagef("%s %s: a baseline has only results of runs, and capacity needs a control plane to test", flag, sides[i].Baseline)
+			return sides, exitcode.Usagef("%s %s: capacity cannot use a baseline, because it has only results and no control plane to test", flag, sides[i].Baseline)
 		}
 	}
 	return sides, nil

@@ -34,9 +34,9 @@ func (c *chart) check(cmd *cobra.Command) error {
 	case c.file != "" && c.name == "":
 		return exitcode.Usagef("--svg %s requires a chart (add --chart NAME; --charts lists them)", c.file)
 	case c.requested() && cmd.Flags().Changed("summary"):
-		return exitcode.Usagef("--summary: a chart has no verdict to summarize (leave out --summary, or leave out --charts and --chart)")
+		return exitcode.Usagef("--summary does not apply to charts, which have no verdict (leave out --summary, or leave out --charts and --chart)")
 	case c.name != "" && cmd.Flags().Changed("output"):
-		return exitcode.Usagef("--output does not apply to --chart: a chart is an SVG (leave out --output; --svg FILE writes the chart to a file)")
+		return exitcode.Usagef("--output does not apply to --chart, which writes an SVG (leave out --output; to write the chart to a file, add --svg FILE)")
 	}
 	return nil
 }

@@ -53,7 +53,7 @@ clock. It works from any machine, and in a pod of the cluster ('loadgen cleanup 
 			c.cmd, c.ui = cmd, newTUI(cmd)
 			if !c.dryRun {
 				for _, path := range scratch.Sweep() {
-					c.ui.Step(fmt.Sprintf("removed %s, which a killed loadgen left on this machine", path))
+					c.ui.Step(fmt.Sprintf("removed %s, which a killed loadgen left behind on this machine", path))
 				}
 			}
 			cfg, name, err := cluster.Reach(cmd.Context(), at, c.ui.Step)
@@ -130,7 +130,7 @@ func (c *cleanup) agree(question string) error {
 	}
 	ok, err := c.ui.confirm(c.cmd.Context(), c.cmd.InOrStdin(), question, c.yes)
 	if err == nil && !ok {
-		err = exitcode.Usagef("not confirmed: nothing was removed")
+		err = exitcode.Usagef("not confirmed, so nothing was removed")
 	}
 	return err
 }
@@ -149,7 +149,7 @@ func (c *cleanup) removeAll(ctx context.Context, cfg *rest.Config) error {
 			return exitcode.EnvironmentError(err)
 		}
 		for _, run := range c.left.Keep {
-			c.ui.Step(fmt.Sprintf("run %s is kept: it renewed the cluster's lock within the last minute (if it is over, wait a minute; --run %s removes its objects even while it runs)", run, run))
+			c.ui.Step(fmt.Sprintf("run %s is skipped, because it renewed the cluster's lock within the last minute (if the run is over, wait a minute; to remove its objects even while it runs, add --run %s)", run, run))
 		}
 	}
 	return c.remove(ctx, cfg, c.left, "")
@@ -189,7 +189,7 @@ func (c *cleanup) removeExpired(ctx context.Context, cfg *rest.Config) error {
 		case t.Expired:
 			over, lines = append(over, t.Run), append(lines, fmt.Sprintf("run %s: %s", t.Run, t.Why))
 		default:
-			c.ui.Step(fmt.Sprintf("run %s is kept: %s", t.Run, t.Why))
+			c.ui.Step(fmt.Sprintf("run %s is skipped: %s", t.Run, t.Why))
 		}
 	}
 	if len(over) == 0 {

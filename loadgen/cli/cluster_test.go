@@ -35,7 +35,7 @@ func TestRunOnAUsersCluster(t *testing.T) {
 	// The cluster does not expose etcd's metrics: a warning says that the gate on them has no data, and --without-gate leaves
 	// the gate out.
 	p = startLoadgen(t, "run", "testdata/mini.yaml", "--out", dir, "--kubeconfig", kubeconfig)
-	p.awaitLine("gate leader-changes will have no data (exit 3): the metrics of etcd are not available")
+	p.awaitLine("gate leader-changes will have no data (exit 3), because the metrics of etcd are not available")
 	p.wait()
 
 	p = startLoadgen(t, "run", "testdata/mini.yaml", "--out", dir, "--kubeconfig", kubeconfig, "--yes", "--without-gate", "leader-changes")
@@ -73,7 +73,7 @@ func TestCleanupAfterAKilledRun(t *testing.T) {
 	}
 	before := run()
 	c := startLoadgen(t, "cleanup", "--kubeconfig", kubeconfig, "--yes")
-	c.awaitLine("is kept: it renewed the cluster's lock within the last minute")
+	c.awaitLine("is skipped, because it renewed the cluster's lock within the last minute")
 	c.wantExit(0)
 	if after := run(); after != before || !strings.Contains(after, "stormglass-run") {
 		t.Errorf("objects of the live run: before\n%s\nafter\n%s", before, after)
@@ -119,7 +119,7 @@ phases:
 	kubeconfig := plane.Cluster().Kubeconfigs["admin"]
 	dir := filepath.Join(planetest.Dir(t), "run")
 	p := startLoadgen(t, "run", file, "--out", dir, "--kubeconfig", kubeconfig, "--yes")
-	p.awaitLine("some objects are not removed yet: delete PriorityClass sgx-kept: not gone yet")
+	p.awaitLine("some objects could not be removed yet: delete PriorityClass sgx-kept: not gone yet")
 	p.signalUntil(syscall.SIGINT, "interrupted: shutting down cleanly and removing")
 	p.signalUntil(syscall.SIGTERM, "second signal: ")
 	p.wantExit(exitcode.Environment)

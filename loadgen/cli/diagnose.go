@@ -58,15 +58,15 @@ cause, or too little was recorded to tell.`,
 			url := prometheus.config.URL
 			switch {
 			case len(args) == 1 && url != "":
-				return exitcode.Usagef("--prometheus does not apply to a recorded run, which has its own metrics (leave out the directory or the flag)")
+				return exitcode.Usagef("--prometheus does not apply to a recorded run, which contains its metrics (leave out the directory or the flag)")
 			case len(args) == 0 && url == "" && !live:
-				return exitcode.Usagef("no source of metrics is given (name the directory of a run, or add --live or --prometheus URL)")
+				return exitcode.Usagef("the source of metrics is missing (name the directory of a run, or add --live or --prometheus URL)")
 			case live && len(args) == 1:
-				return exitcode.Usagef("--live does not apply to a recorded run, which is over (leave out the directory or the flag)")
+				return exitcode.Usagef("--live does not apply to a recorded run, which has ended (leave out the directory or the flag)")
 			case live && (o.Calm != "" || o.Under != ""):
-				return exitcode.Usagef("--live chooses the times itself, so --calm and --under have no effect (leave them out)")
+				return exitcode.Usagef("--calm and --under have no effect with --live, which chooses the times itself (leave them out)")
 			case o.Reference != "" && (len(args) == 0 || o.Calm != ""):
-				return exitcode.Usagef("--reference applies only to a recorded run and replaces --calm (name the directory of the run, and leave out --calm)")
+				return exitcode.Usagef("--reference replaces --calm and applies only to a recorded run (name the directory of the run, and leave out --calm)")
 			case o.Step != 0 && (o.Step < leastStep || o.Step > mostStep):
 				return exitcode.Usagef("--step %s is out of bounds (from %s to %s)", o.Step, leastStep, mostStep)
 			case len(args) == 1 && rundir.IsComparison(args[0]):

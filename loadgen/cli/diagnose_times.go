@@ -272,7 +272,7 @@ func clip(s result.Span, from, to time.Time) (result.Span, error) {
 		if !from.IsZero() {
 			recorded = "from " + from.UTC().Format(time.DateTime) + " to " + to.UTC().Format(time.DateTime)
 		}
-		return s, fmt.Errorf("no metrics were recorded in that time, only %s", recorded)
+		return s, fmt.Errorf("no metrics were recorded in that time; the recording has only metrics %s", recorded)
 	}
 	if s.From.Before(from) {
 		s.From = from

@@ -41,7 +41,7 @@ func (f *fuseFlags) into(fuse *run.Fuse, image string, others bool) error {
 		if err := fuse.MaxRate.UnmarshalText([]byte(f.maxRate)); err != nil {
 			errs = append(errs, exitcode.Usagef("--max-rate: %w", err))
 		} else if fuse.MaxRate <= 0 {
-			errs = append(errs, exitcode.Usagef("--max-rate %s: no request could be sent (write a rate over 0)", f.maxRate))
+			errs = append(errs, exitcode.Usagef("--max-rate %s: must be greater than 0", f.maxRate))
 		}
 	}
 	switch {

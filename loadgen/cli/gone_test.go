@@ -117,7 +117,7 @@ func TestLostClusterEndsRun(t *testing.T) {
 	useSharedPlane(t)
 	w, p, dir := lostRun(t)
 	p.awaitLine("failed: cluster stormglass (https://" + w.addr + ") can no longer be reached: connection refused since ")
-	p.awaitLine("some objects are not removed yet: the cluster cannot be reached: connection refused")
+	p.awaitLine("some objects could not be removed yet: the cluster cannot be reached: connection refused")
 	w.mend()
 	p.wantExit(4)
 	wantFiles(t, dir)
@@ -173,7 +173,7 @@ func TestClusterThatStaysAwayEndsRun(t *testing.T) {
 func TestSecondSignalStillWritesReport(t *testing.T) {
 	useSharedPlane(t)
 	w, p, dir := lostRun(t)
-	p.awaitLine("some objects are not removed yet")
+	p.awaitLine("some objects could not be removed yet")
 	p.signalUntil(syscall.SIGINT, "interrupted: shutting down cleanly and removing")
 	p.signalUntil(syscall.SIGTERM, "second signal: ")
 	p.wantExit(4)

@@ -84,7 +84,7 @@ func (f *importFlags) convert(cmd *cobra.Command, typed bool, do func(importer.O
 	for _, remark := range r.Remarks {
 		say("%s", remark)
 	}
-	say("%s: %d of %d parts imported completely, %s", cmp.Or(f.out, r.Name), r.Whole, r.Items, counted(len(r.Remarks), "remark"))
+	say("%s: %d of %d parts were imported completely, %s", cmp.Or(f.out, r.Name), r.Whole, r.Items, counted(len(r.Remarks), "remark"))
 	return nil
 }
 

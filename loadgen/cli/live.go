@@ -31,7 +31,7 @@ func (f *liveFlags) check(variant string) error {
 	case f.web == "":
 		return nil
 	case variant == "all":
-		return exitcode.Usagef("--web can show only one run, but --variant all starts several (name one variant)")
+		return exitcode.Usagef("--web shows only one run, but --variant all starts several runs (name one variant)")
 	}
 	return web.Check(f.web)
 }

@@ -125,8 +125,8 @@ func TestRunInABrowser(t *testing.T) {
 // One line says why a page is not served.
 func TestWebRefusals(t *testing.T) {
 	for want, args := range map[string][]string{
-		"loadgen: --web: 0.0.0.0:8080 is open to the network":                    {"run", "testdata/short.yaml", "--web=0.0.0.0:8080"},
-		"loadgen: --web can show only one run, but --variant all starts several": {"run", "testdata/short.yaml", "--web", "--variant", "all"},
+		"loadgen: --web: 0.0.0.0:8080 is open to the network":                      {"run", "testdata/short.yaml", "--web=0.0.0.0:8080"},
+		"loadgen: --web shows only one run, but --variant all starts several runs": {"run", "testdata/short.yaml", "--web", "--variant", "all"},
 	} {
 		refused(t, args, want)
 	}

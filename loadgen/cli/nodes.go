@@ -93,9 +93,9 @@ if the cluster does not sign it.`,
 func printNodes(w io.Writer, nodes result.Nodes) error {
 	ready := fmt.Sprintf("%d nodes Ready in %.1f s", nodes.Count, nodes.ReadySeconds)
 	if nodes.ReadySeconds == 0 {
-		ready = fmt.Sprintf("ended before all %d nodes were Ready", nodes.Count)
+		ready = fmt.Sprintf("stopped before all %d nodes were Ready", nodes.Count)
 	}
-	fmt.Fprintf(w, "%s; %d heartbeats, p99 %.1f ms, %d missed because of the generator, %d because of the server; %d pods started, %d stopped\n",
+	fmt.Fprintf(w, "%s; %d heartbeats, p99 %.1f ms; missed heartbeats: %d because of the generator, %d because of the server; %d pods started, %d stopped\n",
 		ready, nodes.Heartbeats, nodes.Heartbeat.P99*1000,
 		nodes.MissedByGenerator, nodes.MissedByServer, nodes.PodsStarted, nodes.PodsStopped)
 	for _, life := range slices.Sorted(maps.Keys(nodes.PodLives)) {

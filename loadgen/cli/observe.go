@@ -118,7 +118,7 @@ func untilParentEnds(ctx context.Context) (context.Context, func(), error) {
 	}
 	fd, err := strconv.Atoi(text)
 	if err != nil {
-		return nil, nil, fmt.Errorf("%s=%q in the environment is not the number of an open file descriptor", control.ParentPipeEnv, text)
+		return nil, nil, fmt.Errorf("%s=%q in the environment is not an open file descriptor", control.ParentPipeEnv, text)
 	}
 	if err := os.Unsetenv(control.ParentPipeEnv); err != nil { // processes that loadgen starts must not use the variable
 		return nil, nil, err
@@ -168,7 +168,7 @@ func (p *prometheusFlags) into(o *run.Options) error {
 	}
 	switch {
 	case o.Kubeconfig.Files == "":
-		return exitcode.Usagef("--prometheus requires your own cluster, because the run itself scrapes a bundled control plane (add --kubeconfig FILE)")
+		return exitcode.Usagef("--prometheus requires your own cluster, because a run on a bundled control plane scrapes it itself (add --kubeconfig FILE)")
 	case o.Targets != "":
 		return exitcode.Usagef("--targets and --prometheus exclude each other: with --prometheus, the run scrapes nothing (leave out one of them)")
 	case o.Observe != "":

@@ -39,8 +39,8 @@ func series(t *testing.T, at, expr string) int {
 // targets and of the generator.
 func queryWhileUnderWay(t *testing.T, p *loadgenProcess) {
 	t.Helper()
-	p.awaitLine("Prometheus' query API at http://")
-	_, at, _ := strings.Cut(p.said[len(p.said)-1], "query API at ")
+	p.awaitLine("Prometheus' query API is at http://")
+	_, at, _ := strings.Cut(p.said[len(p.said)-1], "query API is at ")
 	at, _, _ = strings.Cut(at, " ")
 	p.awaitLine("phase rollout")
 	deadline := time.After(15 * time.Second)
@@ -89,7 +89,7 @@ func TestRunReadsPrometheus(t *testing.T) {
 	kubeconfig := plane.Cluster().Kubeconfigs["admin"]
 	dir := filepath.Join(planetest.Dir(t), "run")
 	p := startLoadgen(t, "run", "testdata/mini.yaml", "--out", dir, "--kubeconfig", kubeconfig, "--yes", "--prometheus", at)
-	p.awaitLine("this run does not scrape: it reads the metrics of etcd, kube-apiserver, kube-controller-manager, kube-scheduler from " + at)
+	p.awaitLine("this run reads the metrics of etcd, kube-apiserver, kube-controller-manager, kube-scheduler from " + at)
 	r := wantPass(t, p, dir)
 	if c := r.Run.Cluster; c.Prometheus != at || !slices.Contains(c.Targets, "etcd-0") {
 		t.Errorf("recorded of the cluster: %+v", c)

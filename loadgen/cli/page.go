@@ -229,7 +229,7 @@ func (m *pageModel) charts(columns, rows int) []line {
 			out = append(out, row)
 		}
 	}
-	caption := fmt.Sprintf("the last %s, %d s a column", clock(time.Duration(len(m.points))*time.Second), step)
+	caption := fmt.Sprintf("the last %s, %d s per column", clock(time.Duration(len(m.points))*time.Second), step)
 	if m.url != "" {
 		caption += " · " + m.url
 	}

@@ -173,7 +173,7 @@ func TestKeysCommandARun(t *testing.T) {
 	k.await("interrupted: shutting down cleanly")
 	k.await("\x1b[?1049l")
 	// The page's messages are below the terminal's earlier content.
-	k.await("load is paused: the figures of phase first will not be judged")
+	k.await("load is paused: gates that cover phase first will not be judged")
 	k.await("phase first is ended early")
 	k.await("NO DATA")
 	_ = k.process.cmd.Wait() // the exit code is checked below

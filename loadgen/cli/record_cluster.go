@@ -38,7 +38,7 @@ sizes, 50 objects of each resource are read, but no Secrets.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			err := f.check()
 			if at.Files == "" && !kubeconfig.current {
-				err = errors.Join(err, exitcode.Usagef("--kubeconfig is missing (it names the cluster to record)"))
+				err = errors.Join(err, exitcode.Usagef("--kubeconfig is missing (name the kubeconfig of the cluster to record)"))
 			} else {
 				err = errors.Join(err, kubeconfig.into(cmd, &at))
 			}

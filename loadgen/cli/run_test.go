@@ -317,7 +317,7 @@ func killedIn(t *testing.T, victim, length string, code int) (dir string, r resu
 func TestPlaneDies(t *testing.T) {
 	t.Parallel()
 	dir, r := killedIn(t, "supervisor", "10m", 4)
-	if want := "the environment failed: the control plane ended during the run: its supervisor was killed by SIGKILL"; !strings.HasPrefix(r.Reasons[0], want) {
+	if want := "the environment failed: the control plane ended during the run: its supervisor process was killed by SIGKILL"; !strings.HasPrefix(r.Reasons[0], want) {
 		t.Errorf("the first reason is %q, want %q", r.Reasons[0], want)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "controlplane", "pki")); !os.IsNotExist(err) {

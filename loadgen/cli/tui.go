@@ -141,9 +141,9 @@ func (t *tui) confirm(ctx context.Context, in io.Reader, plan string, yes bool) 
 		return true, nil
 	}
 	if !terminal.IsTerminal(in) {
-		return false, exitcode.Usagef("there is no terminal on which to ask for confirmation (add --yes to continue without asking, as in CI)")
+		return false, exitcode.Usagef("there is no terminal to ask for confirmation (to continue without asking, as in CI, add --yes)")
 	}
-	fmt.Fprint(t.w, "Go ahead? [y/N] ")
+	fmt.Fprint(t.w, "Continue? [y/N] ")
 	return yesOrNo(ctx, in)
 }
 

@@ -157,7 +157,7 @@ func scenarioWarnings(s *scenario.Scenario) []string {
 		}
 	}
 	if len(s.Gates) == 0 {
-		all = append(all, fmt.Sprintf("%s has no gates: a run of it cannot pass or fail, and exits with 3", s.Name))
+		all = append(all, fmt.Sprintf("%s has no gates, so a run neither passes nor fails and exits with 3", s.Name))
 	}
 	return all
 }

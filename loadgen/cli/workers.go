@@ -69,13 +69,13 @@ func (f workerFlags) options(flags *pflag.FlagSet, target cluster.Kubeconfig, be
 	case f.count < 1:
 		return o, exitcode.Usagef("--workers %d: must be at least 1", f.count)
 	case f.within <= 0:
-		return o, exitcode.Usagef("--workers-within %s: must be over 0", f.within)
+		return o, exitcode.Usagef("--workers-within %s: must be greater than 0", f.within)
 	case f.local:
 		o.Starter = workers.Local{}
 	case f.job.Image != "":
 		return f.inCluster(o, target)
 	case f.listen == "":
-		return o, exitcode.Usagef("--workers %d does not say where the workers run (add --workers-local for processes of this machine, --image NAME for a Job in your cluster, or --workers-listen HOST:PORT for workers that you start)", f.count)
+		return o, exitcode.Usagef("--workers %d requires a place for the workers (add --workers-local to start processes on this machine, --image NAME to start a Job in your cluster, or --workers-listen HOST:PORT to start workers yourself)", f.count)
 	}
 	for _, name := range f.jobNames() {
 		if flags.Changed(name) {
@@ -106,7 +106,7 @@ func (f workerFlags) inCluster(o workers.Options, target cluster.Kubeconfig) (wo
 	case f.context != "":
 		return o, exitcode.Usagef("--workers-context needs --workers-kubeconfig")
 	case target.Files == "":
-		return o, exitcode.Usagef("--image: the Job needs a cluster with nodes that run containers (add --kubeconfig FILE, --current-cluster, or --workers-kubeconfig FILE)")
+		return o, exitcode.Usagef("--image requires a cluster with real nodes for the Job (add --kubeconfig FILE, --current-cluster or --workers-kubeconfig FILE)")
 	default:
 		j.Kubeconfig, j.OfTarget = target, true
 	}

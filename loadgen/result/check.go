@@ -40,7 +40,7 @@ func checkSpan(what string, from, until time.Time) error {
 	case took < 0:
 		return fmt.Errorf("%s ends %s before it starts", what, -took)
 	case took > longestRun:
-		return fmt.Errorf("%s lasts %s, which is longer than any run", what, took)
+		return fmt.Errorf("%s lasts %s, which exceeds the maximum length of a run", what, took)
 	}
 	return nil
 }
@@ -96,7 +96,7 @@ func (p Phase) check() error {
 		}
 		once[kind+" "+name] = true
 		if len(once) > mostLoads {
-			return fmt.Errorf("it has more than %d loads, which no run has", mostLoads)
+			return fmt.Errorf("it has more than %d loads, the maximum", mostLoads)
 		}
 		return nil
 	}
@@ -112,7 +112,7 @@ func (p Phase) check() error {
 		case r.Sent+r.Unsent != r.Offered:
 			return fmt.Errorf("load %s: %d sent and %d unsent requests do not add up to %d offered", r.Load, r.Sent, r.Unsent, r.Offered)
 		case max(answered, r.Succeeded, r.Latency.Count) > r.Sent:
-			return fmt.Errorf("load %s: more answers than the %d requests that were sent", r.Load, r.Sent)
+			return fmt.Errorf("load %s: it has more answers than the %d requests that were sent", r.Load, r.Sent)
 		}
 		return nil
 	}
@@ -189,7 +189,7 @@ func checkNumbers(path string, v reflect.Value) error {
 		n = v.Float()
 	}
 	if !(n >= 0 && n <= mostCounted) {
-		return fmt.Errorf("%s is %v, which no run can measure", path, n)
+		return fmt.Errorf("%s is %v, which is impossible", path, n)
 	}
 	return nil
 }

@@ -143,11 +143,11 @@ func ReadRun(dir string) (Run, error) {
 	}
 	switch {
 	case r.Digest == "" && len(r.Files) > 0:
-		return Run{}, &Damaged{RunFile, errors.New("it was changed after the run: it does not contain its own SHA-256")}
+		return Run{}, &Damaged{RunFile, errors.New("it was changed after the run, because it does not contain its own SHA-256")}
 	case r.Digest != "":
 		sum := sha256.Sum256(bytes.Replace(data, []byte(r.Digest), []byte(noDigest), 1))
 		if r.Digest != hex.EncodeToString(sum[:]) {
-			return Run{}, &Damaged{RunFile, errors.New("it was changed after the run: its SHA-256 differs from the one that it contains")}
+			return Run{}, &Damaged{RunFile, errors.New("it was changed after the run, because its SHA-256 differs from the one that it contains")}
 		}
 	}
 	return r, nil
@@ -170,7 +170,7 @@ func (r Run) Changed(dir string) map[string]error {
 		}
 		sum, err := digestFile(dir, file)
 		if err == nil && sum != r.Files[file] {
-			err = &Damaged{file, fmt.Errorf("it was changed after the run: its SHA-256 differs from the one in %s", RunFile)}
+			err = &Damaged{file, fmt.Errorf("it was changed after the run, because its SHA-256 differs from the one in %s", RunFile)}
 		}
 		if err != nil {
 			note(file, err)

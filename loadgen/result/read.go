@@ -74,7 +74,7 @@ func ReadJSON(dir, name string, v Checked) error {
 // Decode is like ReadJSON, but reads data, the content of the file name.
 func Decode(name string, data []byte, v Checked) error {
 	if bytes.Count(data, []byte("{"))+bytes.Count(data, []byte("[")) > mostObjects {
-		return &Damaged{name, fmt.Errorf("it has more than %d objects and lists, which no run writes", mostObjects)}
+		return &Damaged{name, fmt.Errorf("it has more than %d objects and lists, the maximum", mostObjects)}
 	}
 	err := json.Unmarshal(data, v)
 	if err != nil {

@@ -23,8 +23,8 @@ func (w *RemoteWrite) Lost(dir string) string {
 	case w == nil || w.Refused == 0 && w.Unsent == 0:
 		return ""
 	case w.Unsent == 0:
-		return fmt.Sprintf("remote write: %s refused %d samples and accepted %d: %s", w.URL, w.Refused, w.Sent, w.Error)
+		return fmt.Sprintf("remote write: %s rejected %d samples and accepted %d: %s", w.URL, w.Refused, w.Sent, w.Error)
 	}
-	return fmt.Sprintf("remote write: %d samples were not sent to %s, and %d were (`loadgen export %s --format remote-write --remote-write URL --start %s` sends them)",
+	return fmt.Sprintf("remote write: %d samples were not sent to %s, but %d were (send the missing samples with `loadgen export %s --format remote-write --remote-write URL --start %s`)",
 		w.Unsent, w.URL, w.Sent, dir, w.UnsentFrom.Format(time.RFC3339Nano))
 }

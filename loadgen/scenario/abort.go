@@ -52,11 +52,11 @@ func (v *validator) abort(path string, a *Abort) {
 	bounded := a.Expr != "" || a.Limit != ""
 	switch bounds := a.Max != nil || a.Min != nil; {
 	case len(set) == 0:
-		v.fail(path, "name a limit, a gate or an alert, or write an expr", "the item has no condition")
+		v.fail(path, "name a limit, a gate or an alert, or write an expr", "this item has no condition")
 	case len(set) > 1:
-		v.fail(path, "write a separate item for each", "limit, gate, alert and expr exclude each other")
+		v.fail(path, "write a separate item for each of them", "limit, gate, alert and expr exclude each other")
 	case !bounded && bounds:
-		v.fail(path, "leave max and min out", "%s has its own bound", a)
+		v.fail(path, "leave out max and min", "%s takes no bound", a)
 	case a.Limit != "" && a.Min != nil:
 		v.fail(path+".min", "write max:", "a limit has only an upper bound")
 	case bounded && !bounds:
@@ -67,7 +67,7 @@ func (v *validator) abort(path string, a *Abort) {
 	if a.Gate != "" {
 		v.known(path+".gate", "gate", a.Gate, namesOf(v.s.Gates, func(g Gate) string { return g.Name }))
 		if len(a.Over) > 0 {
-			v.fail(path+".over", "leave it out", "gate %q has its own phases", a.Gate)
+			v.fail(path+".over", "leave it out", "gate %q itself names the phases that it covers", a.Gate)
 		}
 	}
 	if a.For.D() > maxPhase {

@@ -58,9 +58,9 @@ func TestConditionOfAFlagIsRefused(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"expr=max(up)":           "--abort-on: expr max(up) has no bound (add max: or min:)",
-		"gate=x":                 `--abort-on: gate: no gate "x" (none are defined)`,
-		"throttled=20%,over=b":   `--abort-on: over.0: no phase "b" (phases: a)`,
-		"alert=X,max=1":          "--abort-on: alert X has its own bound",
+		"gate=x":                 `--abort-on: gate: unknown gate "x" (the scenario defines none)`,
+		"throttled=20%,over=b":   `--abort-on: over.0: unknown phase "b" (phases: a)`,
+		"alert=X,max=1":          "--abort-on: alert X takes no bound",
 		"limit=throttled,min=1%": "--abort-on: min: a limit has only an upper bound (write max:)",
 	} {
 		a, err := ParseAbort(text)

@@ -180,7 +180,7 @@ func (v *validator) setup(created map[string]bool) {
 	for i := range v.s.Setup {
 		a, path := &v.s.Setup[i], fmt.Sprintf("setup[%d]", i)
 		if a.Kind != "create" {
-			v.fail(path+".kind", "write kind: create; other kinds belong in the actions of a phase", "setup cannot contain an action of kind %q", a.Kind)
+			v.fail(path+".kind", "setup accepts only kind: create; put other actions into a phase", "setup does not accept an action of kind %q", a.Kind)
 			continue
 		}
 		v.deployShape(path, a)
@@ -201,20 +201,20 @@ func (v *validator) creation(path string, a *Action, created map[string]bool) {
 	}
 	switch {
 	case m.Kind == "":
-		v.fail(path, creatableHint(object["kind"]), "actions cannot create a %v of %v", object["kind"], object["apiVersion"])
+		v.fail(path, creatableHint(object["kind"]), "an action cannot create the kind %v of apiVersion %v", object["kind"], object["apiVersion"])
 		return
 	case m.Name == "":
 		v.fail(path+".metadata.name", "write metadata: {name: tenants}", "is missing")
 		return
 	case slices.Contains(upstreamObjects[m.Kind], m.Name):
-		v.fail(path+".metadata.name", "choose another name", "every API server has a %s", m)
+		v.fail(path+".metadata.name", "choose another name", "every API server already has a %s", m)
 	case created[m.String()]:
 		v.fail(path+".metadata.name", "create each object once", "%s appears twice", m)
 	case m.Count > 1 && !strings.Contains(m.Name, numberMark):
 		v.fail(path+".metadata.name", "write "+m.Name+"-"+numberMark, "%d objects would have the same name", m.Count)
 	}
 	if m.WantsConversion() && !v.s.ControlPlane.APIServer.Converts() {
-		v.fail(path+".spec.conversion", "set controlPlane.apiServer.conversionWebhook: on, or name a webhook here", "%s needs a conversion webhook", m)
+		v.fail(path+".spec.conversion", "set controlPlane.apiServer.conversionWebhook: on, or name a webhook here", "%s requires a conversion webhook", m)
 	}
 	created[m.String()] = true
 	// API servers accept a reference to a missing object, so this mistake would stay hidden: a FlowSchema whose priority level
@@ -239,7 +239,7 @@ func creatableHint(kind any) string {
 		known = append(known, c.Kind)
 	}
 	slices.Sort(known)
-	return strictyaml.Hint(fmt.Sprint(kind), known, "there are "+strings.Join(known, ", "))
+	return strictyaml.Hint(fmt.Sprint(kind), known, "actions can create "+strings.Join(known, ", "))
 }
 
 // maxCreated is the maximum number of objects of one action. A higher number is assumed to be a mistake.
@@ -266,7 +266,7 @@ func (v *validator) existing(path, what, kind, name string, created map[string]b
 			known = append(known, own)
 		}
 	}
-	v.fail(path, strictyaml.Hint(name, known, "create it before; there are "+strings.Join(known, ", ")), "no %s %q", what, name)
+	v.fail(path, strictyaml.Hint(name, known, "create it earlier, or use one of "+strings.Join(known, ", ")), "unknown %s %q", what, name)
 }
 
 // podSecurityModes are the modes that appear in the names of a namespace's Pod Security labels. podSecurityLevels are the
@@ -289,10 +289,10 @@ func (v *validator) namespaceLabels() {
 		case len(validation.IsValidLabelValue(value)) > 0:
 			v.fail(path, "letters, digits, -, _ and ., at most 63", "%q is not a label value", value)
 		case strings.HasSuffix(prefix, "stormglass.dev"):
-			v.fail(path, "leave it out", "the run itself sets the labels of stormglass.dev")
+			v.fail(path, "leave it out", "only the run itself may set labels of stormglass.dev")
 		case prefix != "pod-security.kubernetes.io":
 		case !slices.Contains(podSecurityModes, mode):
-			v.fail(path, strictyaml.Hint(mode, podSecurityModes, "there are "+strings.Join(podSecurityModes, ", ")), "Pod Security has no mode %q", mode)
+			v.fail(path, strictyaml.Hint(mode, podSecurityModes, "one of "+strings.Join(podSecurityModes, ", ")), "unknown Pod Security mode %q", mode)
 		case !version:
 			v.oneOf(path, value, podSecurityLevels...)
 		}

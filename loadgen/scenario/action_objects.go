@@ -52,11 +52,11 @@ func (v *validator) objectAction(path string, a *Action) {
 	})
 	for _, f := range a.workloadFields(v.s.recorded) {
 		if f.set && f.name != "replicas" && f.name != "every" {
-			v.fail(path+"."+f.name, "leave it out, or write it into a template or the target; only actions on the workloads of a deploy have this field", "this field has no effect in %s", a.Kind)
+			v.fail(path+"."+f.name, "leave it out, or set it in a template or the target; only actions on deployed workloads have this field", "this field has no effect in %s", a.Kind)
 		}
 	}
 	if a.Rate > MaxRate {
-		v.fail(path+".rate", fmt.Sprintf("at most %d/s", MaxRate), "%s is more than one machine can send", a.Rate)
+		v.fail(path+".rate", fmt.Sprintf("at most %d/s", MaxRate), "%s is too high: one machine cannot send this many requests", a.Rate)
 	}
 	if a.Kind == "create" || a.Kind == "apply" {
 		if !a.Has() {
@@ -73,25 +73,25 @@ func (v *validator) objectAction(path string, a *Action) {
 	case "scale":
 		v.between(path+".replicas", float64(a.Replicas), 0, MaxPods)
 		if a.Replicas == 0 && !v.s.recorded && v.s.doc != nil && !v.s.doc.Written(path+".replicas") {
-			v.fail(path+".replicas", "write replicas: 100, or replicas: 0 for none", "the number of replicas is missing")
+			v.fail(path+".replicas", "write replicas: 100, or replicas: 0 to remove all pods", "the number of replicas is missing")
 		}
 	case "delete":
 		if a.Propagation != "" {
 			v.oneOf(path+".propagation", a.Propagation, PropagationPolicies...)
 		}
 		if a.Collection && (len(a.Target.Names) > 0 || a.Target.Share != nil) {
-			v.fail(path+".collection", "select by labels, or leave collection out", "a collection is deleted as a whole")
+			v.fail(path+".collection", "select by labels, or leave out collection", "collection deletes all objects, so it cannot be combined with names or share")
 		}
 	case "evict", "exec":
 		if a.Target.Resource != "pods" && a.Target.Resource != "" {
-			v.fail(path+".target.resource", "write resource: pods", "%s does not work on %s", a.Kind, a.Target.Resource)
+			v.fail(path+".target.resource", "write resource: pods", "%s does not support %s", a.Kind, a.Target.Resource)
 		}
 		if a.Kind == "exec" && len(a.Command) == 0 {
 			v.fail(path+".command", "write command: [cat, /etc/hostname]", "is missing")
 		}
 	case "restart":
 		if !slices.Contains(restartable, a.Target.Resource) {
-			v.fail(path+".target.resource", "one of "+strings.Join(restartable, ", "), "restart does not work on %s", a.Target.Resource)
+			v.fail(path+".target.resource", "one of "+strings.Join(restartable, ", "), "restart does not support %s", a.Target.Resource)
 		}
 	}
 }
@@ -177,14 +177,14 @@ func (v *validator) actionTimes(path string, p *Phase, a *Action) {
 	}
 	v.minAchieved(path+".minAchieved", a.MinAchieved)
 	if a.MinAchieved != nil && a.Rate == 0 && a.Every == 0 {
-		v.fail(path+".minAchieved", "add rate: 100/s, or leave it out", "%s has no rate, so there is no work to achieve in time", a.Kind)
+		v.fail(path+".minAchieved", "add rate: 100/s, or leave out this field", "this field requires a rate, but this %s has none", a.Kind)
 	}
 	length := max(p.For, p.Within)
 	if a.After < 0 || length > 0 && a.After >= length {
-		v.fail(path+".after", fmt.Sprintf("less than %s", length), "%s is not a time within phase %q", a.After, p.Name)
+		v.fail(path+".after", fmt.Sprintf("less than %s", length), "%s is not within phase %q", a.After, p.Name)
 	}
 	if a.Every != 0 && (a.Every.D() < minActionEvery || length > 0 && a.After+a.Every >= length) {
-		v.fail(path+".every", fmt.Sprintf("at least %s, and after + every must be less than the length of the phase, %s", Duration(minActionEvery), length), "%s is not a possible interval", a.Every)
+		v.fail(path+".every", fmt.Sprintf("at least %s; after plus every must be less than the phase's length of %s", Duration(minActionEvery), length), "%s is out of bounds", a.Every)
 	}
 }
 
@@ -199,7 +199,7 @@ func (s *Selection) set() bool {
 
 func (v *validator) selection(path, kind string, s *Selection) {
 	if s.Resource == "" {
-		v.fail(path+".resource", "for example deployments.apps", "%s needs a resource", kind)
+		v.fail(path+".resource", "for example deployments.apps", "%s requires a resource", kind)
 		return
 	}
 	verbs := map[string]string{"delete": "delete", "evict": "get", "scale": "get", "exec": "get"}
@@ -212,12 +212,12 @@ func (v *validator) selection(path, kind string, s *Selection) {
 		v.fail(path+".labelSelector", "for example app=web,tier!=cache", "%q is not a label selector", s.LabelSelector)
 	}
 	if s.Share != nil && (!s.Share.Fits(Ratio) || s.Share.Value <= 0 || s.Share.Value > 1) {
-		v.fail(path+".share", "over 0%, at most 100%", "%s is not a share", s.Share)
+		v.fail(path+".share", "greater than 0% and at most 100%", "%s is not a valid share", s.Share)
 	}
 	v.between(path+".atLeast", float64(s.AtLeast), 0, maxBatch)
 	for i, name := range s.Names {
 		if name == "" || slices.Contains(s.Names[:i], name) {
-			v.fail(fmt.Sprintf("%s.names[%d]", path, i), "name each once", "%q is empty or appears twice", name)
+			v.fail(fmt.Sprintf("%s.names[%d]", path, i), "name each object once", "%q is empty or appears twice", name)
 		}
 	}
 }
@@ -231,7 +231,7 @@ func (v *validator) patch(path string, a *Action) {
 	case a.Patch == nil:
 		v.fail(path+".patch", "write patch: {metadata: {annotations: {n: '{{.Index}}'}}}", "is missing")
 	case list != (a.PatchType == "json"):
-		v.fail(path+".patch", "a JSON patch is a list of operations; any other patch has fields", "the patch does not match patchType %s", a.PatchType)
+		v.fail(path+".patch", "a JSON patch is a list of operations, and any other patch consists of fields", "the patch does not match patchType %s", a.PatchType)
 	case a.PatchType == "strategic" && custom(a.Target.Resource):
 		v.fail(path+".patchType", "write merge", "custom resources do not support strategic merge patches")
 	case !v.s.recorded:

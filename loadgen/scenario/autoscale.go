@@ -108,11 +108,11 @@ func (v *validator) autoscale(path string, a, deploy *Action) {
 		case a.Replicas < s.Min || a.Replicas > s.Max:
 			v.fail(path+".replicas", fmt.Sprintf("from %d to %d", s.Min, s.Max), "%d replicas are outside the bounds of the autoscaler", a.Replicas)
 		case v.s.ControlPlane.MetricsServer.Replicas == 0:
-			v.fail(at, "write controlPlane: {metricsServer: {replicas: 1}}", "an autoscaler needs metrics-server to know what pods use")
+			v.fail(at, "set controlPlane.metricsServer.replicas: 1", "an autoscaler requires metrics-server, which reports the CPU use of pods")
 		}
 	}
 	if a.Kind == "demand" && milli(a.CPU) <= 0 {
-		v.fail(path+".cpu", `for example "40", in CPUs`, "a demand must be more than 0 CPUs")
+		v.fail(path+".cpu", `for example "40", in CPUs`, "the demand must be greater than 0 CPUs")
 	}
 	switch {
 	case deploy == nil || a.Kind == "deploy":
@@ -121,6 +121,6 @@ func (v *validator) autoscale(path string, a, deploy *Action) {
 	case a.Count != deploy.Count:
 		v.fail(path+".count", fmt.Sprintf("write count: %d", deploy.Count), "%q consists of %d %ss", a.Name, deploy.Count, deploy.WorkloadKind())
 	case a.Kind == "scale" && deploy.Autoscales():
-		v.fail(path+".kind", "write kind: demand", "the autoscaler of %q would undo a scale", a.Name)
+		v.fail(path+".kind", "write kind: demand", "the autoscaler of %q would undo this scale action", a.Name)
 	}
 }

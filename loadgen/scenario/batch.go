@@ -140,15 +140,15 @@ func (v *validator) batchShape(path string, b *Batch) {
 	v.between(path+".namespaces", float64(b.Namespaces), 1, maxBatchNamespaces)
 	v.between(path+".iterations", float64(b.Iterations), 1, maxBatch)
 	if b.Iterations < b.Namespaces {
-		v.fail(path+".iterations", fmt.Sprintf("at least %d, or fewer namespaces", b.Namespaces), "%d iterations are too few for %d namespaces: some would stay empty", b.Iterations, b.Namespaces)
+		v.fail(path+".iterations", fmt.Sprintf("use at least %d iterations, or fewer namespaces", b.Namespaces), "%d iterations are too few for %d namespaces: some namespaces would stay empty", b.Iterations, b.Namespaces)
 	}
 	switch from, to := b.span(); {
 	case b.FromIteration < 0 || b.FromIteration >= b.Iterations:
-		v.fail(path+".fromIteration", fmt.Sprintf("from 0 to %d", b.Iterations-1), "there is no iteration %d of %d", b.FromIteration, b.Iterations)
+		v.fail(path+".fromIteration", fmt.Sprintf("from 0 to %d", b.Iterations-1), "iteration %d does not exist: there are %d", b.FromIteration, b.Iterations)
 	case to > b.Iterations:
-		v.fail(path+".toIteration", fmt.Sprintf("at most %d", b.Iterations), "the load has only %d iterations", b.Iterations)
+		v.fail(path+".toIteration", fmt.Sprintf("at most %d", b.Iterations), "this load has only %d iterations", b.Iterations)
 	case to <= from:
-		v.fail(path+".toIteration", fmt.Sprintf("over %d, or leave it out to run all", from), "the range is empty: it starts at iteration %d and ends before iteration %d", from, to)
+		v.fail(path+".toIteration", fmt.Sprintf("greater than %d, or leave it out to run all iterations", from), "the range is empty: it begins at iteration %d and ends before iteration %d", from, to)
 	}
 	v.oneOf(path+".placement", b.Placement, "nodes", "none")
 	sum := 0
@@ -167,9 +167,9 @@ func (v *validator) batchShape(path string, b *Batch) {
 		}
 		switch {
 		case given == 0:
-			v.fail(at, "write file: web.yaml, text: or object:", "the template has no manifest")
+			v.fail(at, "write file: web.yaml, text: or object:", "this template has no manifest")
 		case given > 1:
-			v.fail(at, "keep one of file, text and object", "the template has %d manifests instead of one", given)
+			v.fail(at, "write only one of file, text and object", "this template has %d manifests instead of one", given)
 		}
 	}
 	if sum > maxBatch {
@@ -209,7 +209,7 @@ func (s *Scenario) readBatch(ctx context.Context, dir string, b PlacedBatch) err
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		case err != nil:
-			return s.Errorf(path+".file", "a relative path starts in the directory of the scenario file", "cannot read %s: %v", t.File, err)
+			return s.Errorf(path+".file", "a relative path is relative to the directory of the scenario file", "cannot read %s: %v", t.File, err)
 		}
 		for _, m := range texts {
 			one := t

@@ -49,7 +49,7 @@ func (o *Objects) distinct(i int) error {
 		for d, text := range names[:min(len(names), o.documents[i])] {
 			key := name{iteration * o.batch.Namespaces / o.batch.Iterations, o.kindOf[i][d], text}
 			if text != "" && seen[key] {
-				return o.at(i, d, "put {{.Replica}} and {{.Iteration}} into the name", "two objects have the name %q", text)
+				return o.at(i, d, "use {{.Replica}} and {{.Iteration}} in the name", "two objects have the name %q", text)
 			}
 			seen[key] = true
 		}

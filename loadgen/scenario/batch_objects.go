@@ -103,9 +103,9 @@ func (s *Scenario) Expand(b PlacedBatch) (*Objects, error) {
 		}
 		switch {
 		case len(first) == 0:
-			return nil, o.errorf(i, errors.New("it renders no manifest"))
+			return nil, o.errorf(i, errors.New("the template renders no manifest"))
 		case len(first) != len(last):
-			return nil, o.errorf(i, fmt.Errorf("it renders %d manifests for the first replica and %d for the last: write the same number for each", len(first), len(last)))
+			return nil, o.errorf(i, fmt.Errorf("the template renders %d manifests for the first replica, but %d for the last; the numbers must be equal", len(first), len(last)))
 		}
 		o.documents = append(o.documents, len(first))
 		o.iteration += of.Replicas * len(first)
@@ -193,7 +193,7 @@ func kindHint(apiVersion, kind string) string {
 		}
 	}
 	slices.Sort(kinds)
-	return strictyaml.Hint(kind, slices.Compact(kinds), "as `kubectl api-resources` lists it")
+	return strictyaml.Hint(kind, slices.Compact(kinds), "write it as `kubectl api-resources` lists it")
 }
 
 func describe(manifest map[string]any) Object {

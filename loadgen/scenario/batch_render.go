@@ -11,7 +11,7 @@ func (o *Objects) At(n int) (Object, error) {
 			return Object{}, err
 		}
 		if len(all) != o.documents[i] {
-			return Object{}, o.errorf(i, fmt.Errorf("it renders %d manifests for replica %d of iteration %d, but %d for the first", len(all), replica, iteration, o.documents[i]))
+			return Object{}, o.errorf(i, fmt.Errorf("the template renders %d manifests for replica %d of iteration %d, but %d for the first replica", len(all), replica, iteration, o.documents[i]))
 		}
 		o.rendered, o.held = first, all
 	}

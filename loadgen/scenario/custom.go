@@ -56,7 +56,7 @@ func (v *validator) figure(path, objective, figure string) {
 	measurement, name, ok := strings.Cut(figure, "/")
 	switch {
 	case objective == CustomFigure && figure == "":
-		v.fail(path, "write figure: MEASUREMENT/FIGURE, for example reconcile/p99", "objective %s names no figure", CustomFigure)
+		v.fail(path, "write figure: MEASUREMENT/FIGURE, for example reconcile/p99", "objective %s requires a figure", CustomFigure)
 	case figure == "":
 	case objective != CustomFigure:
 		v.fail(path+".figure", "leave it out, or write objective: "+CustomFigure, "only objective %s has this field", CustomFigure)

@@ -41,12 +41,12 @@ func (v *validator) devices(path string, a *Action) {
 	case most == 0:
 		v.fail(at, fmt.Sprintf("write nodes: {devices: %d}", max(8, a.Devices)), "no simulated node has devices")
 	case a.Devices > most && a.Devices <= maxClaimed:
-		v.fail(at, fmt.Sprintf("at most %d, or more nodes.devices", most), "no node has room for a pod with %d devices", a.Devices)
+		v.fail(at, fmt.Sprintf("use at most %d, or increase nodes.devices", most), "no node has room for a pod with %d devices", a.Devices)
 	}
 	const flag = "runtime-config"
 	off := resourcev1.SchemeGroupVersion.String() + "=false"
 	if strings.Contains(v.s.ControlPlane.APIServer.Flags[flag], off) {
-		v.fail("controlPlane.apiServer.flags."+flag, "leave "+off+" out", "pods claim devices through an API that is turned off")
+		v.fail("controlPlane.apiServer.flags."+flag, "leave "+off+" out", "pods need the API for device claims, which is turned off")
 	}
 }
 
@@ -55,6 +55,6 @@ func (v *validator) allocates(path string, everywhere schedulerv1.PluginSet) {
 	is := func(p schedulerv1.Plugin) bool { return p.Name == allocator }
 	off := slices.ContainsFunc(everywhere.Disabled, func(p schedulerv1.Plugin) bool { return is(p) || p.Name == "*" })
 	if off && !slices.ContainsFunc(everywhere.Enabled, is) && v.s.ClaimsDevices() {
-		v.fail(path, fmt.Sprintf("add enabled: [{name: %s}]", allocator), "pods with devices never start: nothing allocates them without %s", allocator)
+		v.fail(path, fmt.Sprintf("add enabled: [{name: %s}]", allocator), "pods with devices never start, because the scheduler does not allocate devices without %s", allocator)
 	}
 }

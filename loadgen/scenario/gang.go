@@ -15,11 +15,11 @@ func (v *validator) gang(path string, a *Action) {
 	}
 	v.between(path+".gang", float64(a.Gang), 1, MaxPods)
 	if a.Gang > a.Replicas && a.Replicas > 0 {
-		v.fail(path+".gang", "at most its replicas", "a gang of %d pods cannot form from %d pods", a.Gang, a.Replicas)
+		v.fail(path+".gang", "at most the number of replicas", "a gang needs %d pods, but there are only %d", a.Gang, a.Replicas)
 	}
 	plane := v.s.ControlPlane
 	if !plane.FeatureGates[gangGate] || !strings.Contains(plane.APIServer.Flags["runtime-config"], PodGroupVersion+"=true") {
 		v.fail(path+".gang", "write controlPlane: {featureGates: {"+gangGate+": true}, apiServer: {flags: {runtime-config: "+PodGroupVersion+"=true}}}",
-			"a gang needs PodGroups, which API servers do not serve by default")
+			"a gang requires PodGroups, which API servers do not serve by default")
 	}
 }

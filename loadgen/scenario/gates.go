@@ -23,7 +23,7 @@ func (s *Scenario) WithGates(file string, data []byte) (*Scenario, error) {
 		return nil, err
 	}
 	if len(f.Gates) == 0 {
-		return nil, doc.Errorf("gates", "write gates: as in a scenario", "there are no gates")
+		return nil, doc.Errorf("gates", "list gates under gates:, as in a scenario", "there are no gates")
 	}
 	c := *s
 	c.doc, c.Gates, c.Compare, c.AbortOn, c.recorded = doc, f.Gates, nil, nil, false
@@ -88,14 +88,14 @@ func (v *validator) alertGate(path string, g *Gate) {
 	case g.Alert == "":
 		v.fail(path+".fires", "name an alert of docs/reference/alerts.md", "gate %q says whether an alert fires, but does not name the alert", g.Name)
 	case g.Objective != "" || g.Expr != "":
-		v.fail(path+".alert", "write two gates", "gate %q has an alert and an objective or expr", g.Name)
+		v.fail(path+".alert", "write two gates", "gate %q has both an alert and an objective or expr", g.Name)
 	case g.Fires == nil:
 		v.fail(path+".alert", "add fires: true or fires: false", "gate %q does not say whether the alert must fire", g.Name)
 	case g.Max != nil || g.Min != nil:
-		v.fail(path+".alert", "leave max and min out", "gate %q has a bound, but an alert only fires or does not fire", g.Name)
+		v.fail(path+".alert", "leave out max and min", "gate %q has both an alert and a bound, but an alert has no value", g.Name)
 	case g.Together:
-		v.fail(path+".together", "leave it out: an alert fires at a point in time", "gate %q: together does not apply to an alert", g.Name)
+		v.fail(path+".together", "leave it out, because an alert fires at a point in time", "gate %q: together does not apply to an alert", g.Name)
 	case g.Load != "" || g.Signal != "":
-		v.fail(path+".alert", "leave load and signal out", "gate %q: an alert does not take a load or signal", g.Name)
+		v.fail(path+".alert", "leave out load and signal", "gate %q: an alert does not take a load or signal", g.Name)
 	}
 }

@@ -52,12 +52,12 @@ func TestWithGatesErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	for text, want := range map[string]string{
-		"gates: []\n": `new.yaml:1: gates: there are no gates (write gates: as in a scenario)`,
+		"gates: []\n": `new.yaml:1: gates: there are no gates (list gates under gates:, as in a scenario)`,
 		"gates:\n  - {name: a, alert: EtcdNoLeader}\n":                                 `new.yaml:2: gates.a.alert: gate "a" does not say whether the alert must fire (add fires: true or fires: false)`,
 		"gates:\n  - {name: a, fires: true}\n":                                         `new.yaml:2: gates.a.fires: gate "a" says whether an alert fires, but does not name the alert (name an alert of docs/reference/alerts.md)`,
-		"gates:\n  - {name: a, alert: EtcdNoLeader, fires: true, max: 1}\n":            `new.yaml:2: gates.a.alert: gate "a" has a bound, but an alert only fires or does not fire (leave max and min out)`,
-		"gates:\n  - {name: a, alert: EtcdNoLeader, fires: true, objective: unsent}\n": `new.yaml:2: gates.a.alert: gate "a" has an alert and an objective or expr (write two gates)`,
-		"gates:\n  - {name: a, alert: EtcdNoLeader, fires: true, load: x}\n":           `new.yaml:2: gates.a.alert: gate "a": an alert does not take a load or signal (leave load and signal out)`,
+		"gates:\n  - {name: a, alert: EtcdNoLeader, fires: true, max: 1}\n":            `new.yaml:2: gates.a.alert: gate "a" has both an alert and a bound, but an alert has no value (leave out max and min)`,
+		"gates:\n  - {name: a, alert: EtcdNoLeader, fires: true, objective: unsent}\n": `new.yaml:2: gates.a.alert: gate "a" has both an alert and an objective or expr (write two gates)`,
+		"gates:\n  - {name: a, alert: EtcdNoLeader, fires: true, load: x}\n":           `new.yaml:2: gates.a.alert: gate "a": an alert does not take a load or signal (leave out load and signal)`,
 		"gates:\n  - {name: a, alert: EtcdNoLeader, fires: maybe}\n":                   `new.yaml:2: gates.a.fires:`,
 		"gates:\n  - {name: a, alert: EtcdNoLeader, fires: true, over: [stom]}\n":      `new.yaml:2: gates.a.over[0]:`,
 	} {

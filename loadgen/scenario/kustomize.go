@@ -51,7 +51,7 @@ func kustomize(ctx context.Context, dir string) (string, error) {
 		return "", fmt.Errorf("kubectl kustomize: %s", strings.TrimPrefix(strings.TrimSpace(problems.text.String()), "error: "))
 	}
 	if err != nil {
-		return "", fmt.Errorf("it is a kustomization, and neither controlplane nor kubectl was found to build it: %w", err)
+		return "", fmt.Errorf("this is a kustomization, but neither controlplane nor kubectl was found to build it: %w", err)
 	}
 	if out.over {
 		return "", errManifestsTooLarge
@@ -101,7 +101,7 @@ func regularBelow(dir string, checked map[string]bool) error {
 			return fmt.Errorf("%s is not a regular file", path)
 		}
 		if err == nil && info.Mode().IsRegular() && info.Size() > maxManifests {
-			return fmt.Errorf("%s has more than %d MiB, and kustomize may read it whole", path, maxManifests>>20)
+			return fmt.Errorf("%s is larger than %d MiB, the maximum for a file that kustomize may read", path, maxManifests>>20)
 		}
 		return nil // kustomize reports broken links
 	})

@@ -4,7 +4,7 @@ package scenario
 func customKind() loadKind {
 	return loadKind{
 		name: "custom", example: "[{kind: custom, name: login, rate: 50/s}]", results: []LoadResult{RequestResults},
-		fixed:    &refusal{"leave out verb, resource and similar fields", "the program that runs the scenario makes the requests of a custom load"},
+		fixed:    &refusal{"leave out verb, resource and similar fields", "the Go program that runs the scenario sends the requests of a custom load"},
 		fields:   func(*Load) []field { return nil },
 		validate: func(*validator, string, *Load, map[string]*Load) {},
 	}

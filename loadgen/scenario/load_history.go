@@ -13,7 +13,7 @@ func historyKind() loadKind {
 	return loadKind{
 		name: "history", example: "[{kind: history}]", results: []LoadResult{HistoryResults},
 		unpaced: true, objects: 5,
-		fixed:      &refusal{"leave out verb, resource and similar fields", "a history reads and writes its own registers"},
+		fixed:      &refusal{"leave out verb, resource and similar fields", "a history load reads and writes only its own ConfigMaps"},
 		operations: []Operation{{Verb: "update", Resource: "configmaps", Form: "object", Encoding: "json", Scope: "namespace"}},
 		fields: func(l *Load) []field {
 			return []field{{name: "clients", set: l.Clients != 0}, {name: "watchers", set: l.Watchers != 0}}
@@ -35,11 +35,11 @@ func (v *validator) history(path string, l *Load) {
 	if v.s.doc != nil { // 0/s is valid for other loads, but a history would replace it by the default
 		var written Rate
 		if text := v.s.doc.Text(path + ".rate"); text != "" && written.UnmarshalText([]byte(text)) == nil && written == 0 {
-			v.fail(path+".rate", "write rate: 20/s", "a history of %s does nothing", text)
+			v.fail(path+".rate", "write rate: 20/s", "a history load with a rate of %s sends nothing", text)
 		}
 	}
 	if l.Rate > 1000 {
-		v.fail(path+".rate", "at most 1000/s: every operation is kept and judged", "%s is too much for a history", l.Rate)
+		v.fail(path+".rate", "at most 1000/s, because every operation is recorded and checked", "%s is too high for a history load", l.Rate)
 	}
 }
 
@@ -49,8 +49,8 @@ func (c *forecast) history(l PlacedLoad) {
 	if most := MaxHistory / 2 / length.Seconds(); length > 0 && float64(l.Rate) > most {
 		hint := "a shorter phase"
 		if most >= 0.1 {
-			hint = fmt.Sprintf("at most %s/s, or a shorter phase", plain(math.Floor(most*10)/10))
+			hint = fmt.Sprintf("use at most %s/s, or a shorter phase", plain(math.Floor(most*10)/10))
 		}
-		c.v.fail(l.Path+".rate", hint, "%s for %s may be %.0f operations, but a history can record only %d", l.Rate, Duration(length), 2*float64(l.Rate)*length.Seconds(), MaxHistory)
+		c.v.fail(l.Path+".rate", hint, "at %s for %s there may be %.0f operations, but a history load can record only %d", l.Rate, Duration(length), 2*float64(l.Rate)*length.Seconds(), MaxHistory)
 	}
 }

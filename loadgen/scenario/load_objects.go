@@ -23,7 +23,7 @@ func objectsKind() loadKind {
 				return
 			}
 			if open == nil {
-				v.fail(path+".kind", "create them in a phase", "objects are not created in the background")
+				v.fail(path+".kind", "move the load into a phase", "a load of objects cannot run in the background")
 			}
 			v.batch(path, l.Batch())
 		},

@@ -84,7 +84,7 @@ func (s *Scenario) readTrace(l PlacedLoad, dir string) error {
 		return s.Errorf(l.Path+"."+field, hint, format, args...)
 	}
 	if err := userfile.Check(file, userfile.Replay); err != nil {
-		return fail("trace", "a relative path starts in the directory of the scenario file", "cannot read %s: %v", file, err)
+		return fail("trace", "a relative path is relative to the directory of the scenario file", "cannot read %s: %v", file, err)
 	}
 	t, err := trace.LoadFile(file)
 	if err != nil {
@@ -105,17 +105,17 @@ func (s *Scenario) replays(l PlacedLoad, t *trace.Trace, data []byte) error {
 	requests, actors, namespaces := len(t.Entries)*l.Copies, len(t.Actors)*l.Copies, len(t.Namespaces)*l.Copies+1
 	hint := func(most, each int) string {
 		if most < each {
-			return "a smaller trace"
+			return "use a smaller trace"
 		}
 		return fmt.Sprintf("at most %d", most/each)
 	}
 	switch {
 	case requests > maxReplay:
-		return fail("copies", hint(maxReplay, len(t.Entries)), "%d copies of a trace of %d requests are more than the maximum of %d requests of a replay", l.Copies, len(t.Entries), maxReplay)
+		return fail("copies", hint(maxReplay, len(t.Entries)), "%d copies of a trace with %d requests exceed the maximum of %d requests in a replay", l.Copies, len(t.Entries), maxReplay)
 	case actors > maxActors:
-		return fail("copies", hint(maxActors, len(t.Actors)), "%d copies of a trace of %d clients are more than the maximum of %d users of a replay", l.Copies, len(t.Actors), maxActors)
+		return fail("copies", hint(maxActors, len(t.Actors)), "%d copies of a trace with %d clients exceed the maximum of %d clients in a replay", l.Copies, len(t.Actors), maxActors)
 	case namespaces > maxNamespaces:
-		return fail("copies", hint(maxNamespaces-1, len(t.Namespaces)), "%d copies of a trace of %d namespaces are more than the maximum of %d namespaces of a replay", l.Copies, len(t.Namespaces), maxNamespaces)
+		return fail("copies", hint(maxNamespaces-1, len(t.Namespaces)), "%d copies of a trace with %d namespaces exceed the maximum of %d namespaces in a replay", l.Copies, len(t.Namespaces), maxNamespaces)
 	}
 	l.Recorded, l.data = t, data
 	return nil
@@ -219,11 +219,11 @@ func (s *Scenario) replayLengths() []string {
 		whole := time.Duration(float64(l.Recorded.Last().D()) / l.Speed)
 		switch {
 		case whole > length:
-			all = append(all, s.Errorf(l.Path+".trace", fmt.Sprintf("a phase of %s replays the whole trace", Duration(whole.Round(time.Second)+time.Second)),
-				"%.3g%% of the trace's time is replayed: the load ends after %s", 100*length.Seconds()/whole.Seconds(), Duration(length)).Error())
+			all = append(all, s.Errorf(l.Path+".trace", fmt.Sprintf("to replay the whole trace, make the phase %s long", Duration(whole.Round(time.Second)+time.Second)),
+				"only the first %.3g%% of the trace is replayed, because the load ends after %s", 100*length.Seconds()/whole.Seconds(), Duration(length)).Error())
 		case length > whole+max(whole/10, time.Second):
-			all = append(all, s.Errorf(l.Path+".trace", "a shorter phase",
-				"the trace ends after %s, and the load after %s", Duration(whole.Round(time.Second)), Duration(length)).Error())
+			all = append(all, s.Errorf(l.Path+".trace", "make the phase shorter",
+				"the trace ends after %s, but the load ends only after %s", Duration(whole.Round(time.Second)), Duration(length)).Error())
 		}
 	}
 	return all

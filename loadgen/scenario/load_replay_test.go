@@ -131,13 +131,13 @@ func TestReplaysThatCannotBe(t *testing.T) {
 		"trace: none.trace":                  "the trace has no requests",
 		"speed: 2":                           "again.yaml:8: phases.a.load.tuesday.trace: the replay has no trace (write trace: FILE, which `loadgen record audit` writes)",
 		"trace: ok.trace, speed: 1000":       "again.yaml:8: phases.a.load.tuesday.speed: 1000 is out of bounds (from 0.01 to 100)",
-		"trace: ok.trace, speed: 0":          "again.yaml:8: phases.a.load.tuesday.speed: 0 would mean the default, 1 (write more than 0)",
-		"trace: ok.trace, copies: 0":         "again.yaml:8: phases.a.load.tuesday.copies: 0 would mean the default, 1 (write more than 0)",
+		"trace: ok.trace, speed: 0":          "again.yaml:8: phases.a.load.tuesday.speed: 0 would mean the default: 1 (write a value greater than 0)",
+		"trace: ok.trace, copies: 0":         "again.yaml:8: phases.a.load.tuesday.copies: 0 would mean the default: 1 (write a value greater than 0)",
 		"trace: ok.trace, copies: 101":       "again.yaml:8: phases.a.load.tuesday.copies: 101 is out of bounds (from 1 to 100)",
-		"trace: ok.trace, copies: 50":        "again.yaml:8: phases.a.load.tuesday.copies: 50 copies of a trace of 50 clients are more than the maximum of 2000 users of a replay (at most 40)",
-		"trace: ok.trace, copies: 20":        "again.yaml:8: phases.a.load.tuesday.copies: 20 copies of a trace of 50 namespaces are more than the maximum of 1000 namespaces of a replay (at most 19)",
+		"trace: ok.trace, copies: 50":        "again.yaml:8: phases.a.load.tuesday.copies: 50 copies of a trace with 50 clients exceed the maximum of 2000 clients in a replay (at most 40)",
+		"trace: ok.trace, copies: 20":        "again.yaml:8: phases.a.load.tuesday.copies: 20 copies of a trace with 50 namespaces exceed the maximum of 1000 namespaces in a replay (at most 19)",
 		"trace: ok.trace, onMissing: ignore": `again.yaml:8: phases.a.load.tuesday.onMissing: unknown value "ignore" (one of fail, drop)`,
-		"trace: ok.trace, rate: 5/s":         "again.yaml:8: phases.a.load.tuesday: a replay has the rate of its trace (leave rate and shape out)",
+		"trace: ok.trace, rate: 5/s":         "again.yaml:8: phases.a.load.tuesday: a replay has the rate of its trace (leave out rate and shape)",
 	} {
 		text := strings.Replace(replayedTrace, "trace: %s", fields, 1)
 		write(t, filepath.Join(dir, "again.yaml"), strings.ReplaceAll(text, "%%", "%"))
@@ -153,8 +153,8 @@ func TestReplayOfAnotherLengthThanItsTraceIsWarnedOf(t *testing.T) {
 	writeTrace(t, filepath.Join(dir, "x.trace"), 21)
 	for set, want := range map[string]string{
 		"phases.a.for=20s": "",
-		"phases.a.for=10s": "50% of the trace's time is replayed: the load ends after 10s (a phase of 21s replays the whole trace)",
-		"phases.a.for=60s": "the trace ends after 20s, and the load after 1m (a shorter phase)",
+		"phases.a.for=10s": "only the first 50% of the trace is replayed, because the load ends after 10s (to replay the whole trace, make the phase 21s long)",
+		"phases.a.for=60s": "the trace ends after 20s, but the load ends only after 1m (make the phase shorter)",
 	} {
 		write(t, filepath.Join(dir, "again.yaml"), fmt.Sprintf(replayedTrace, "x.trace"))
 		s, err := Read(filepath.Join(dir, "again.yaml"), []string{set})

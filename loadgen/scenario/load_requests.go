@@ -33,7 +33,7 @@ func (v *validator) requests(path string, l *Load) {
 		v.uniqueName(at, "tenant", t.Name, seen)
 		v.weight(at+".share", t.Share)
 		if slices.Contains(t.Groups, "system:masters") {
-			v.fail(at+".groups", "use another group", "system:masters is exempt from priority and fairness: the API server would never queue or reject requests of this tenant")
+			v.fail(at+".groups", "use another group", "system:masters is exempt from priority and fairness, so the API server would never queue or reject requests of this tenant")
 		}
 	}
 }

@@ -27,7 +27,7 @@ func watchesKind() loadKind {
 		validate: func(v *validator, path string, l *Load, open map[string]*Load) {
 			v.watches(path, l)
 			if open == nil {
-				v.fail(path+".kind", "open watches in a phase, with hold: true", "watches cannot run in the background")
+				v.fail(path+".kind", "move the load into a phase, and set hold: true to keep the watches open", "a load of watches cannot run in the background")
 			}
 		},
 		plausible: (*forecast).slowWatches,
@@ -46,7 +46,7 @@ func (v *validator) watches(path string, l *Load) {
 	if l.Slow.Fraction > 0 {
 		v.between(path+".slow.window", float64(l.Slow.Window), 1, 1<<30)
 	} else if l.Slow.Fraction == 0 && l.Slow != (SlowWatches{}) {
-		v.fail(path+".slow", "add fraction: 0.1", "no watch is slow")
+		v.fail(path+".slow", "add fraction: 0.1", "slow has no effect without a fraction")
 	}
 }
 
@@ -54,6 +54,6 @@ func (v *validator) watches(path string, l *Load) {
 // watch.
 func (c *forecast) slowWatches(l PlacedLoad) {
 	if l.Slow.Fraction > 0 && int(float64(l.Count)*l.Slow.Fraction) == 0 {
-		c.v.fail(l.Path+".slow.fraction", fmt.Sprintf("at least %s, which is one watch", plain(math.Ceil(1e5/float64(l.Count))/1e5)), "%s of %d watches is less than one watch", plain(l.Slow.Fraction), l.Count)
+		c.v.fail(l.Path+".slow.fraction", fmt.Sprintf("use at least %s, which is one watch", plain(math.Ceil(1e5/float64(l.Count))/1e5)), "%s of %d watches is less than one watch", plain(l.Slow.Fraction), l.Count)
 	}
 }

@@ -20,8 +20,8 @@ func (v *validator) minAchieved(path string, b *Bound) {
 	switch {
 	case b == nil:
 	case !b.Fits(Ratio):
-		v.fail(path, "write it as 95%; 0% is not judged", "%s is not a share", b)
+		v.fail(path, "write it as 95%; 0% turns off this check", "%s is not a percentage", b)
 	case b.Value < 0 || b.Value > 1:
-		v.fail(path, "from 0% (not judged) to 100%", "%s is out of bounds", b)
+		v.fail(path, "from 0% to 100%; 0% turns off this check", "%s is out of bounds", b)
 	}
 }

@@ -84,7 +84,7 @@ func (s *Scenario) CheckRate(most Rate) error {
 			path = l.Path
 		}
 	}
-	return s.Errorf(path, "lower the rates with --set, or raise --max-rate", "phase %s sends up to %s requests/s (%s), but --max-rate is %s", p.Phase, plainRate(p.Most()), strings.Join(parts, ", "), most)
+	return s.Errorf(path, "lower the rates with --set, or raise --max-rate", "the loads of phase %s send up to %s requests/s (%s), but --max-rate is %s", p.Phase, plainRate(p.Most()), strings.Join(parts, ", "), most)
 }
 
 func plainRate(v float64) string { return plain(math.Round(v*100) / 100) }

@@ -75,7 +75,7 @@ phases:
 		t.Error(err)
 	}
 	err = s.CheckRate(404)
-	want := "mine.yaml:7: phases.b.load[0]: phase b sends up to 405 requests/s (storm 400/s, calm 5/s), but --max-rate is 404/s (lower the rates with --set, or raise --max-rate)"
+	want := "mine.yaml:7: phases.b.load[0]: the loads of phase b send up to 405 requests/s (storm 400/s, calm 5/s), but --max-rate is 404/s (lower the rates with --set, or raise --max-rate)"
 	if err == nil || strings.ReplaceAll(err.Error(), "load.storm", "load[0]") != want {
 		t.Errorf("%v\nwant %s", err, want)
 	}

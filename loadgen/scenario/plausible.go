@@ -88,7 +88,7 @@ func (c *forecast) actOnOne(path string, phase int, a *Action) {
 	d := c.alive[a.Name]
 	switch {
 	case a.Kind == "deploy" && d != nil:
-		c.v.fail(path+".name", "scale the deployed workload, or choose another name", "%q is deployed already", a.Name)
+		c.v.fail(path+".name", "scale the deployed workload, or choose another name", "%q is already deployed", a.Name)
 	case a.Kind == "deploy":
 		c.alive[a.Name] = &placed{Action: *a, made: path, path: path + ".replicas", since: phase}
 		c.checkSpread(path, a)
@@ -122,7 +122,7 @@ func (c *forecast) checkSpread(path string, a *Action) {
 		if t.Key == "" || slices.Contains(known, t.Key) || strings.HasPrefix(t.Key, "stormglass.dev/") {
 			continue
 		}
-		hint := "nodes have " + strings.Join(known, ", ")
+		hint := "nodes have the labels " + strings.Join(known, ", ")
 		for _, label := range known {
 			if strings.HasSuffix(label, "/"+t.Key) {
 				hint = fmt.Sprintf("did you mean %q?", label)
@@ -141,16 +141,16 @@ func (c *forecast) awaitPods(path string, phase int, p *Phase) {
 	awaits := func(name string) bool { return len(p.Of) == 0 || slices.Contains(names, name) }
 	switch {
 	case len(c.alive) == 0:
-		c.v.fail(at, "add actions: [{kind: deploy, name: web, replicas: 100}], or write for: 30s", "podsReady is met immediately: nothing is deployed by phase %q", p.Name)
+		c.v.fail(at, "add actions: [{kind: deploy, name: web, replicas: 100}], or write for: 30s", "podsReady is met immediately: nothing has been deployed before the end of phase %q", p.Name)
 	case nodes.Count == 0:
 		c.v.fail(at, "set nodes.count", "podsReady is never met: there are no simulated nodes to run pods")
 	case c.podsNeverReady: // already reported
 	case c.registered() == 0:
-		c.v.fail(at, "add a nodeScaleUp before, or lower nodes.later", "podsReady is never met: no node has registered")
+		c.v.fail(at, "add a nodeScaleUp to an earlier phase, or lower nodes.later", "podsReady is never met: no node has registered")
 	case c.live() <= 0:
-		c.v.fail(at, "add a nodeRecovery before", "podsReady is never met: all nodes have failed")
+		c.v.fail(at, "add a nodeRecovery to an earlier phase", "podsReady is never met: all nodes have failed")
 	case !c.disturbed:
-		c.v.fail(at, "write for: 30s, or add actions or faults", "podsReady is met immediately: nothing changed since the last wait for pods")
+		c.v.fail(at, "write for: 30s, or add actions or faults", "podsReady is met immediately: nothing has changed since the previous podsReady")
 	default:
 		before := len(c.v.errs)
 		all := c.alive
@@ -180,12 +180,12 @@ func (c *forecast) starting(phase int, p *Phase) {
 			since += max(c.v.s.Phases[i].For, c.v.s.Phases[i].Within).D()
 		}
 		if c.least(c.alive[name]) > 0 && takes > since {
-			field, other := "nodes.podStart", "imagePull"
+			field := "nodes.podStart"
 			if c.v.s.Nodes.ImagePull.Median > c.v.s.Nodes.PodStart.Median {
-				field, other = "nodes.imagePull", "podStart"
+				field = "nodes.imagePull"
 			}
-			c.v.fail(field, fmt.Sprintf("write less than %s, including %s, or make the phase longer", Duration(since), other),
-				"pods take %s to start, but phase %q is over after %s at most", Duration(takes), p.Name, Duration(since))
+			c.v.fail(field, fmt.Sprintf("podStart and imagePull together must take less than %s; or make the phase longer", Duration(since)),
+				"pods take %s to start, but phase %q lasts at most %s", Duration(takes), p.Name, Duration(since))
 			return
 		}
 	}
@@ -203,8 +203,8 @@ func (c *forecast) opening(path string, p *Phase) {
 			continue
 		}
 		if takes := float64(l.Count-1) / float64(l.Rate); takes > length.Seconds() {
-			c.v.fail(fmt.Sprintf("%s.load[%d].rate", path, j), fmt.Sprintf("at least %d/s", int(math.Ceil(float64(l.Count)/length.Seconds()))),
-				"to open %d watches at %s takes %s, but the phase lasts at most %s", l.Count, l.Rate, Duration(time.Duration(takes*float64(time.Second)).Round(time.Second)), Duration(length))
+			c.v.fail(fmt.Sprintf("%s.load[%d].rate", path, j), fmt.Sprintf("use at least %d/s", int(math.Ceil(float64(l.Count)/length.Seconds()))),
+				"opening %d watches at %s takes %s, but the phase lasts at most %s", l.Count, l.Rate, Duration(time.Duration(takes*float64(time.Second)).Round(time.Second)), Duration(length))
 		}
 	}
 }
@@ -213,7 +213,7 @@ func (c *forecast) bursts(path string, p *Phase) {
 	length := max(p.For, p.Within)
 	for j, l := range p.Load {
 		if l.Shape.Kind == "burst" && length > 0 && l.Shape.Every >= length {
-			c.v.fail(fmt.Sprintf("%s.load[%d].shape.every", path, j), fmt.Sprintf("less than %s", length), "the first burst comes after %s, but the phase is already over by then", l.Shape.Every)
+			c.v.fail(fmt.Sprintf("%s.load[%d].shape.every", path, j), fmt.Sprintf("less than %s", length), "the first burst comes after %s, when the phase is already over", l.Shape.Every)
 		}
 	}
 }
@@ -261,7 +261,7 @@ func (s *Scenario) unserved() []string {
 				if s.ControlPlane.MetricsServer.Replicas > 0 {
 					continue
 				}
-				hint = "write controlPlane: {metricsServer: {replicas: 1}}"
+				hint = "set controlPlane.metricsServer.replicas: 1"
 			}
 			all = append(all, s.Errorf(path, hint, "a bundled control plane does not serve %s", o.Resource).Error())
 		}

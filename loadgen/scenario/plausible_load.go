@@ -41,7 +41,7 @@ func (c *forecast) controllers() {
 			on := slices.Contains(words, name) || slices.Contains(words, full)
 			off := slices.Contains(words, "-"+name) || slices.Contains(words, "-"+full) || !slices.Contains(words, "*")
 			if !on && off {
-				c.v.fail(flag, "keep it on, for example with *", "%s is never met without the %s", until, full)
+				c.v.fail(flag, "add it to the list, or add *", "%s is never met while the %s is turned off", until, full)
 				return
 			}
 		}
@@ -93,10 +93,10 @@ func (c *forecast) arrivals(l PlacedLoad) {
 	phase := c.v.s.Phase(l.Phase)
 	switch {
 	case first < length && l.OpensWatches() && l.Shape.Kind != "" && phase != nil && phase.Until.Is("watchesOpen") && p.At(int64(l.Count-1)) >= length:
-		c.v.fail(l.Path+".shape", "a higher rate, or a longer phase", "watchesOpen is never met: %d of %d watches are open when the phase is over after %s", p.Due(length), l.Count, Duration(length))
+		c.v.fail(l.Path+".shape", "use a higher rate or a longer phase", "watchesOpen is never met: only %d of %d watches are open when the phase ends after %s", p.Due(length), l.Count, Duration(length))
 	case first < length || l.Phase != "" && l.Shape.Kind == "burst" && l.Shape.Every.D() >= length: // bursts are reported separately
 	case l.Shape.Kind != "":
-		c.v.fail(l.Path+".shape", "a higher rate, or a shorter shape", "no arrival is due: the first arrival %s, but the load ends after %s", after(first), Duration(length))
+		c.v.fail(l.Path+".shape", "use a higher rate or a shorter shape", "no arrival is due: the first arrival %s, but the load ends after %s", after(first), Duration(length))
 	default:
 		// Arrival times scale with 1/rate, so rate times the first arrival time is constant.
 		least := float64(l.Rate) * first.Seconds() / length.Seconds()
@@ -132,7 +132,7 @@ func (s *Scenario) sparse() []string {
 		all = append(all, s.Errorf(path, hint, format, args...).Error())
 	}
 	if n := s.Nodes; n.Count > 0 && s.gracePeriod() > 0 && n.LeaseRenew.D() >= s.gracePeriod() {
-		warn("nodes.leaseRenew", fmt.Sprintf("less than %s, or a longer node-monitor-grace-period", Duration(s.gracePeriod())), "nodes turn NotReady between their heartbeats: the controller manager waits only %s for a heartbeat", Duration(s.gracePeriod()))
+		warn("nodes.leaseRenew", fmt.Sprintf("use less than %s, or a longer node-monitor-grace-period", Duration(s.gracePeriod())), "nodes become NotReady between their heartbeats, because the controller manager waits only %s for a heartbeat", Duration(s.gracePeriod()))
 	}
 	for _, l := range s.Loads() {
 		p, length := s.pacer(l), s.longest(l)
@@ -146,13 +146,13 @@ func (s *Scenario) sparse() []string {
 		shape := l.Shape
 		switch {
 		case !l.OpensWatches() && p.At(1) >= length:
-			warn(l.Path+".rate", "a higher rate, for example "+atLeast(1/length.Seconds()), "only one arrival is due: the next arrival %s, but the load ends after %s", after(p.At(1)), Duration(length))
+			warn(l.Path+".rate", "use a higher rate, for example "+atLeast(1/length.Seconds()), "only one arrival is due: the second arrival %s, but the load ends after %s", after(p.At(1)), Duration(length))
 		case l.OpensWatches() && !l.Hold && until == "" && p.At(int64(l.Count-1)) >= length:
-			warn(l.Path+".rate", fmt.Sprintf("write %s, or a longer phase", atLeast(float64(l.Count)/length.Seconds())), "%d of %d watches are open when the phase ends after %s", p.Due(length), l.Count, Duration(length))
+			warn(l.Path+".rate", fmt.Sprintf("use %s or a longer phase", atLeast(float64(l.Count)/length.Seconds())), "only %d of %d watches are open when the phase ends after %s", p.Due(length), l.Count, Duration(length))
 		case shape.Kind == "ramp" && until == "" && shape.Over.D() > length:
-			warn(l.Path+".shape.over", fmt.Sprintf("at most %s", Duration(length)), "the ramp never ends: the load ends after %s", Duration(length))
+			warn(l.Path+".shape.over", fmt.Sprintf("at most %s", Duration(length)), "the ramp does not reach its final rate, because the load ends after %s", Duration(length))
 		case shape.Kind == "step" && until == "" && time.Duration(shape.Steps)*shape.Every.D() >= length:
-			warn(l.Path+".shape", fmt.Sprintf("fewer or shorter steps than %d of %s", shape.Steps, shape.Every), "the last step never comes: the load ends after %s", Duration(length))
+			warn(l.Path+".shape", fmt.Sprintf("use fewer than %d steps, or steps shorter than %s", shape.Steps, shape.Every), "the last step is never reached, because the load ends after %s", Duration(length))
 		}
 	}
 	return all
@@ -179,8 +179,8 @@ func (c *forecast) volume() {
 	}
 	room := float64(quota)*3/4 - (sum - most) // etcd stores more than payloads
 	each := most / float64(largest.Objects)
-	hint := fmt.Sprintf(`at most %d, or smaller ones, or controlPlane.etcd.flags: {quota-backend-bytes: "%d"}`, int64(max(room/each, 1)), int64(math.Ceil(sum*4/3/(1<<30)))<<30)
-	c.v.fail(largest.Path+".objects", hint, "the objects of all loads hold %s, but etcd's quota is %s", inUnits(sum), inUnits(float64(quota)))
+	hint := fmt.Sprintf(`use at most %d objects or smaller ones, or set controlPlane.etcd.flags: {quota-backend-bytes: "%d"}`, int64(max(room/each, 1)), int64(math.Ceil(sum*4/3/(1<<30)))<<30)
+	c.v.fail(largest.Path+".objects", hint, "the objects of all loads take %s, but etcd's quota is %s", inUnits(sum), inUnits(float64(quota)))
 }
 
 // inUnits formats a size in the largest unit that fits, with three digits.

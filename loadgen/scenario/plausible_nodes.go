@@ -42,12 +42,12 @@ func (v *validator) heartbeats() {
 	}
 	at := "controlPlane.controllerManager.flags." + flag
 	if v.s.ControlPlane.ControllerManager.Flags[flag] == "" || v.s.doc != nil && v.s.doc.Written("nodes.leaseRenew") {
-		v.fail("nodes.leaseRenew", fmt.Sprintf("less than %s, or %s: %s", Duration(grace), at, Duration(5*n.LeaseRenew.D())),
-			"leases are renewed every %s, so nodes are not Ready between renewals: the controller manager's %s is %s", n.LeaseRenew, flag, Duration(grace))
+		v.fail("nodes.leaseRenew", fmt.Sprintf("use less than %s, or set %s: %s", Duration(grace), at, Duration(5*n.LeaseRenew.D())),
+			"nodes renew their Leases every %s, which is too late for the controller manager's %s of %s: nodes become NotReady between renewals", n.LeaseRenew, flag, Duration(grace))
 		return
 	}
-	v.fail(at, fmt.Sprintf("at least %s, or a shorter nodes.leaseRenew", Duration(5*n.LeaseRenew.D())),
-		"nodes are not Ready after %s without a lease renewal, and they renew their leases every %s", Duration(grace), n.LeaseRenew)
+	v.fail(at, fmt.Sprintf("use at least %s, or a shorter nodes.leaseRenew", Duration(5*n.LeaseRenew.D())),
+		"nodes become NotReady %s after a Lease renewal, but they renew their Leases only every %s", Duration(grace), n.LeaseRenew)
 }
 
 // notice returns the earliest time, after a node becomes silent, at which the controller manager considers it dead.
@@ -86,14 +86,14 @@ func (c *forecast) applyFaults(path string, p *Phase) {
 		}
 		if f.kind().Adds {
 			if c.later == 0 {
-				c.v.fail(at, "set nodes.later; only the first nodeScaleUp registers these nodes", "no nodes are left to register")
+				c.v.fail(at, "set nodes.later, the number of nodes that the first nodeScaleUp registers", "there are no nodes left to register")
 			}
 			c.later, c.joins = 0, c.joins || f.After == 0
 			continue
 		}
 		if f.kind().Recovers {
 			if !c.nodesFaulty {
-				c.v.fail(at, "put it after a nodeFailure, nodeShutdown, slowKubelet or kubeletUnreachable", "no node has failed by then")
+				c.v.fail(at, "move it after a nodeFailure, nodeShutdown, slowKubelet or kubeletUnreachable", "there are no failed nodes to recover")
 			}
 			c.recover(c.elapsed + f.After.D())
 			continue
@@ -103,9 +103,9 @@ func (c *forecast) applyFaults(path string, p *Phase) {
 		switch {
 		case f.Fraction > 0 && n == 0:
 			c.noticeable = true // reported here
-			c.v.fail(at+".fraction", fmt.Sprintf("at least %s, which is one node", plain(math.Ceil(1e5/float64(nodes))/1e5)), "%s of %d nodes is less than one node", plain(f.Fraction), nodes)
+			c.v.fail(at+".fraction", fmt.Sprintf("use at least %s, which is one node", plain(math.Ceil(1e5/float64(nodes))/1e5)), "%s of %d nodes is less than one node", plain(f.Fraction), nodes)
 		case f.StopsNodes() && c.down >= nodes:
-			c.v.fail(at, "add a nodeRecovery before it", "all nodes have failed by then")
+			c.v.fail(at, "add a nodeRecovery before it", "all nodes have already failed")
 		case f.StopsNodes():
 			c.fail(c.elapsed+f.After.D(), f.kind().Announced, n)
 		}
@@ -143,17 +143,17 @@ func (c *forecast) awaitReady(path string, p *Phase, notReady bool) {
 	at := path + ".until"
 	switch {
 	case notReady && c.down > 0:
-		c.v.fail(at, "add faults: [{kind: nodeRecovery}]", "nodesReady is never met: nodes have failed and are not brought back by phase %q", p.Name)
+		c.v.fail(at, "add faults: [{kind: nodeRecovery}]", "nodesReady is never met: failed nodes do not recover before the end of phase %q", p.Name)
 	case notReady, c.joins:
 	case slices.ContainsFunc(p.Faults, Fault.StopsNodes):
-		c.v.fail(at, "await nodesNotReady here, and nodesReady in a later phase with faults: [{kind: nodeRecovery}]",
+		c.v.fail(at, "wait here until: nodesNotReady, and until: nodesReady in a later phase with faults: [{kind: nodeRecovery}]",
 			"nodesReady is met immediately: no node has failed when phase %q begins", p.Name)
 	case c.recoveredUnnoticed || c.down > 0:
-		c.v.fail(at, "first end the phase of the nodeFailure with until: nodesNotReady",
-			"nodesReady is met immediately: a failed node is noticed after %s at the earliest", Duration(c.v.s.notice()))
+		c.v.fail(at, "set until: nodesNotReady in the phase with the nodeFailure",
+			"nodesReady is met immediately: the controller manager notices a failed node after %s at the earliest", Duration(c.v.s.notice()))
 	default:
-		c.v.fail(at, "nodes are Ready before the first phase: write for: 30s, or wait for nodesReady after a nodeFailure, in a phase with a nodeRecovery",
-			"nodesReady is met immediately: no fault, load or action before phase %q makes a node not Ready", p.Name)
+		c.v.fail(at, "write for: 30s, or wait for nodesReady in a phase with a nodeRecovery, after a nodeFailure",
+			"nodesReady is met immediately: nodes are Ready before the first phase, and nothing before phase %q makes them NotReady", p.Name)
 	}
 	c.otherwiseNotReady, c.recoveredUnnoticed = false, false
 }
@@ -176,12 +176,12 @@ func (c *forecast) awaitNotReady(path string, p *Phase) {
 	switch {
 	case c.noticeable && first != nil && first.kind().Announced:
 	case c.noticeable && p.Within.D() < after+notice:
-		c.v.fail(path+".within", fmt.Sprintf("at least %s; the flag node-monitor-grace-period of the controller manager is %s", Duration(after+grace+10*time.Second), Duration(grace)),
-			"nodesNotReady is never met: a failed node is noticed after %s at the earliest", Duration(after+notice))
+		c.v.fail(path+".within", fmt.Sprintf("use at least %s; the controller manager's node-monitor-grace-period is %s", Duration(after+grace+10*time.Second), Duration(grace)),
+			"nodesNotReady is never met: the controller manager notices a failed node after %s at the earliest", Duration(after+notice))
 	case c.noticeable:
 	case recovers:
-		c.v.fail(path+".until", "move the nodeRecovery to a later phase", "nodesNotReady is never met: the failed nodes return before the failure is noticed, which takes at least %s", Duration(notice))
+		c.v.fail(path+".until", "move the nodeRecovery to a later phase", "nodesNotReady is never met: the failed nodes recover before the controller manager notices the failure, which takes at least %s", Duration(notice))
 	default:
-		c.v.fail(path+".until", "add faults: [{kind: nodeFailure, fraction: 0.3}]", "nodesNotReady is never met: all nodes that failed are back before phase %q", p.Name)
+		c.v.fail(path+".until", "add faults: [{kind: nodeFailure, fraction: 0.3}]", "nodesNotReady is never met: all failed nodes have recovered before phase %q", p.Name)
 	}
 }

@@ -123,7 +123,7 @@ func (c *forecast) capacity() {
 	}
 	for _, of := range c.demands(rooms, nil) {
 		if of.asked > of.has {
-			c.v.fail(last.path, "fewer pods, or more or larger nodes",
+			c.v.fail(last.path, "use fewer pods, more nodes or larger nodes",
 				"the pods of all workloads need %s %s, but the nodes have only %s", plain(of.asked), of.what, plain(of.has))
 			return
 		}
@@ -149,11 +149,11 @@ func (c *forecast) tooLarge(d *placed, rooms []room) bool {
 	case milli(d.Memory) > largestMemory:
 		c.noPodFits(d, "memory", resource.NewQuantity(each.memory/max(share, 1)/1000>>10<<10, resource.BinarySI), d.Memory, resource.NewQuantity(share*milli(d.Memory)/1000, resource.BinarySI))
 	case d.AntiAffinity == "required" && d.path != d.made+".replicas":
-		c.v.fail(d.path, fmt.Sprintf("at most %d, or antiAffinity: preferred", fit), "antiAffinity required allows one pod on each node, but there are %d pods for %d nodes", pods, c.live())
+		c.v.fail(d.path, fmt.Sprintf("use at most %d, or antiAffinity: preferred", fit), "antiAffinity: required allows only one pod on each node, but there are %d pods for %d nodes", pods, c.live())
 	case d.AntiAffinity == "required":
-		c.v.fail(d.made+".antiAffinity", fmt.Sprintf("write preferred, or at most %d replicas", fit), "required allows one pod on each node, but there are %d pods for %d nodes", pods, c.live())
+		c.v.fail(d.made+".antiAffinity", fmt.Sprintf("write preferred, or at most %d replicas", fit), "required allows only one pod on each node, but there are %d pods for %d nodes", pods, c.live())
 	default:
-		c.v.fail(d.path, fmt.Sprintf("at most %d; or add nodes, or make them larger", fit), "%d pods of %q are more than %d nodes hold", pods, d.Name, c.live())
+		c.v.fail(d.path, fmt.Sprintf("use at most %d pods, more nodes or larger nodes", fit), "%d pods of %q do not fit on %d nodes", pods, d.Name, c.live())
 	}
 	return true
 }
@@ -161,15 +161,15 @@ func (c *forecast) tooLarge(d *placed, rooms []room) bool {
 // noPodFits reports an error for a pod that is larger than every node. If the user set the pod's size, the error is at the
 // deploy. If the pod has the default size, the error is at the nodes, which are too small.
 func (c *forecast) noPodFits(d *placed, field string, most *resource.Quantity, size string, least *resource.Quantity) {
-	at, hint := d.made+"."+field, "write a larger nodes."+field
+	at, hint := d.made+"."+field, "increase nodes."+field
 	if most.Sign() > 0 {
-		hint = fmt.Sprintf("at most %s to fit all pods, or a larger nodes.%s", most, field)
+		hint = fmt.Sprintf("use at most %s so that all pods fit, or increase nodes.%s", most, field)
 	}
 	if doc := c.v.s.doc; doc != nil && !doc.Written(at) {
 		if at = "nodes." + field; len(c.v.s.Nodes.Shapes) > 0 {
 			at = "nodes.shapes"
 		}
-		hint = fmt.Sprintf("at least %s to fit all pods", least)
+		hint = fmt.Sprintf("use at least %s so that all pods fit", least)
 	}
 	c.v.fail(at, hint, "no node has room for a pod of %s", size)
 }
@@ -188,12 +188,12 @@ func (c *forecast) updates() {
 		if fit > int64(d.Replicas) && !full {
 			continue
 		}
-		why := "no node has room for one more"
+		why := "no node has room for an additional pod"
 		if d.AntiAffinity == "required" && !full {
-			why = "antiAffinity required allows only one of them on a node"
+			why = "antiAffinity: required allows only one pod on each node"
 		}
 		c.v.fail(d.updated+".maxUnavailable", "write maxUnavailable: 1, or use fewer pods or more nodes",
-			"the rollingUpdate of %q never ends: maxUnavailable, %s of %d pods, is 0, and %s", name, d.update.MaxUnavailable, d.Replicas, why)
+			"the rollingUpdate of %q never ends: maxUnavailable %s lets none of the %d pods be removed first, and %s", name, d.update.MaxUnavailable, d.Replicas, why)
 		return
 	}
 }

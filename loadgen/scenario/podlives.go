@@ -97,12 +97,12 @@ func (v *validator) podLives() {
 		v.unique(path, "life", l.Name, "give each life a unique name", seen)
 		v.podMatch(path+".match", l.Match)
 		if l.Share != nil && (!l.Share.Fits(Ratio) || l.Share.Value <= 0 || l.Share.Value > 1) {
-			v.fail(path+".share", "over 0%, at most 100%", "%s is not a share", l.Share)
+			v.fail(path+".share", "greater than 0% and at most 100%", "%s is not a valid share", l.Share)
 		}
 		v.containerRun(path, l.ContainerRun, l.LivenessFailsAfter != Spread{})
 		v.containerRun(path+".init", l.Init, false)
 		if (l.ReadinessFailsFor != Spread{}) && (l.ReadinessFailsAfter == Spread{}) {
-			v.fail(path+".readinessFailsFor", "add readinessFailsAfter: 30s", "the readiness probe never fails")
+			v.fail(path+".readinessFailsFor", "add readinessFailsAfter: 30s", "this field has no effect, because the readiness probe never fails")
 		}
 		v.eviction(path+".evict", l.Evict)
 	}
@@ -127,19 +127,19 @@ func (v *validator) containerRun(path string, r ContainerRun, fails bool) {
 			set  bool
 		}{{"exitCode", r.ExitCode != 0}, {"reason", r.Reason != ""}, {"failures", r.Failures != 0 && !fails}} {
 			if f.set {
-				v.fail(path+"."+f.name, "add runFor: 10s", "the container never ends")
+				v.fail(path+"."+f.name, "add runFor: 10s", "this field has no effect, because the container never ends")
 			}
 		}
 		return
 	}
 	switch {
 	case r.Reason == OOMKilled && r.ExitCode != 0 && r.ExitCode != 137:
-		v.fail(path+".exitCode", "write 137, or leave it out", "%s has exitCode 137, not %d", OOMKilled, r.ExitCode)
+		v.fail(path+".exitCode", "write 137, or leave it out", "the reason %s requires exitCode 137, not %d", OOMKilled, r.ExitCode)
 	case r.Reason == "Completed" && r.ExitCode != 0:
-		v.fail(path+".reason", "write Error, or leave it out", "Completed has exit code 0, not %d", r.ExitCode)
+		v.fail(path+".reason", "write Error, or leave it out", "the reason Completed requires exitCode 0, not %d", r.ExitCode)
 	}
 	if r.Failures != 0 && r.Code() == 0 && !fails {
-		v.fail(path+".failures", "add exitCode: 1", "no run fails")
+		v.fail(path+".failures", "add exitCode: 1", "this field has no effect, because no container fails")
 	}
 	v.between(path+".failures", float64(r.Failures), 0, 1e6)
 }
@@ -147,7 +147,7 @@ func (v *validator) containerRun(path string, r ContainerRun, fails bool) {
 func (v *validator) eviction(path string, e Eviction) {
 	if e.After == (Spread{}) {
 		if e != (Eviction{}) {
-			v.fail(path, "add after: 30s", "no pod is evicted")
+			v.fail(path, "add after: 30s", "these fields have no effect, because no pod is evicted")
 		}
 		return
 	}
@@ -174,9 +174,9 @@ func (v *validator) podLivesInVain() {
 		}
 		const slack = 1e-9
 		if path := fmt.Sprintf("nodes.podLives[%d]", i); taken >= 1-slack {
-			v.fail(path, "put the entry with the narrower match first, or lower the shares", "no pod gets %q: the entries above it already match all of its pods", lives[i].Name)
+			v.fail(path, "move the entry with the narrower match to the front, or lower the shares", "no pod can get %q, because earlier entries already apply to all of its pods", lives[i].Name)
 		} else if lives[i].Share != nil && taken+lives[i].Share.Value > 1+slack {
-			v.fail(path+".share", fmt.Sprintf("at most %s%%", plain(100*(1-taken))), "the shares of the same pods add up to %s%%", plain(100*(taken+lives[i].Share.Value)))
+			v.fail(path+".share", fmt.Sprintf("at most %s%%", plain(100*(1-taken))), "the shares of entries for the same pods add up to %s%%", plain(100*(taken+lives[i].Share.Value)))
 		}
 	}
 }

@@ -89,13 +89,13 @@ func (v *validator) pprof(path string, phase *Phase) {
 		v.profiled(at, p)
 		v.onlyFor(at, p.Kind, []field{{"for", p.For != 0, CPUProfile}})
 		if p.For.D()%time.Second != 0 {
-			v.fail(at+".for", "whole seconds, for example 10s", "a profile cannot last %s", p.For)
+			v.fail(at+".for", "whole seconds, for example 10s", "%s is not a whole number of seconds", p.For)
 		}
 		v.profileTimes(at, phase, p)
 		for _, before := range phase.Profiles[:j] {
 			overlap := p.After < before.After+before.For && before.After < p.After+p.For
 			if p.Kind == CPUProfile && before.Kind == CPUProfile && overlap && (p.Of(before.Component) || before.Of(p.Component)) {
-				v.fail(at, "start the second profile when the first has ended: after: "+(before.After+before.For+Duration(time.Second)).String(), "two CPU profiles of %s overlap", p.Component)
+				v.fail(at, "start the second profile after the end of the first: after: "+(before.After+before.For+Duration(time.Second)).String(), "two CPU profiles of %s overlap", p.Component)
 			}
 		}
 	}
@@ -119,13 +119,13 @@ func (v *validator) profiled(path string, p *Profile) {
 	flags := v.s.ControlPlane.FlagsOf(s.Kind, v.s.ControlPlane.ReleaseOf(control.ComponentName(s.Kind, s.Index)))
 	switch {
 	case s.Role != "":
-		v.fail(path+".component", "write "+s.Kind+" for all of them, or name one, for example "+control.ComponentName(s.Kind, 0), "it is not known before the run which component is the %s", s.Role)
+		v.fail(path+".component", "write "+s.Kind+" for all replicas, or name one, for example "+control.ComponentName(s.Kind, 0), "a role cannot be profiled, because the %s is not known before the run", s.Role)
 	case control.KindOf(s.Kind).Stage == control.StageServices:
-		v.fail(path+".component", "name a component of Kubernetes, etcd or "+OwnComponent, "%s serves no profiles", s.Kind)
+		v.fail(path+".component", "name a component of Kubernetes, etcd or "+OwnComponent, "%s does not serve profiles", s.Kind)
 	case flags["profiling"] == "false" || s.Kind == control.KindEtcd && flags[etcdProfiles] == "false":
-		v.fail(path+".component", "leave the flag out", "a flag turns off the profiles of %s", s.Kind)
+		v.fail(path+".component", "leave out the flag", "the profiles of %s are turned off by a flag", s.Kind)
 	case p.Kind == mutexProfile && s.Kind != control.KindEtcd:
-		v.fail(path+".kind", "etcd and "+OwnComponent+" do; for other components use block", "%s does not sample mutexes", s.Kind)
+		v.fail(path+".kind", "only etcd and "+OwnComponent+" do; for other components, use block", "%s does not record mutex profiles", s.Kind)
 	case p.Kind == blockProfile && s.Kind == control.KindEtcd:
 		v.fail(path+".kind", "use mutex", "etcd does not record block profiles")
 	case p.Kind == blockProfile && s.Kind == control.KindAPIServer && flags[apiServerBlocks] != "true":
@@ -146,7 +146,7 @@ func (v *validator) profileTimes(path string, phase *Phase, p *Profile) {
 	if p.After.D() < length {
 		field = ".for"
 	}
-	v.fail(path+field, "start it earlier, or make the phase longer", "the profile ends %s after the start of phase %q, and %s %s", Duration(end), phase.Name, what, Duration(length))
+	v.fail(path+field, "start it earlier, or make the phase longer", "the profile ends %s after the start of phase %q, but %s %s", Duration(end), phase.Name, what, Duration(length))
 }
 
 // CPUProfiled lists the CPU profiles as deviations from upstream, because CPU profiling slows a component down.

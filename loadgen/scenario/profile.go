@@ -29,7 +29,7 @@ func (v *validator) schedulerName(path string, a *Action) {
 		names, known[defaultScheduler] = []string{defaultScheduler}, true
 	}
 	if !known[a.SchedulerName] {
-		hint := strictyaml.Hint(a.SchedulerName, names, "the scheduler has "+strings.Join(names, ", ")+": controlPlane.scheduler.config.profiles")
+		hint := strictyaml.Hint(a.SchedulerName, names, "controlPlane.scheduler.config.profiles has "+strings.Join(names, ", "))
 		v.fail(path+".schedulerName", hint, "the scheduler has no profile %q", a.SchedulerName)
 	}
 }

@@ -34,7 +34,7 @@ func (s *Scenario) readReplays(dir string) error {
 		}
 		data, err := userfile.Read(file, userfile.Replay)
 		if err != nil {
-			errs = append(errs, s.Errorf(l.Path+".shape.file", "a relative path starts in the directory of the scenario file", "cannot read %s: %v", file, err))
+			errs = append(errs, s.Errorf(l.Path+".shape.file", "a relative path is relative to the directory of the scenario file", "cannot read %s: %v", file, err))
 			continue
 		}
 		if l.Shape.Times, err = ParseReplay(file, data); err != nil {
@@ -43,7 +43,7 @@ func (s *Scenario) readReplays(dir string) error {
 		}
 		if p := s.Phase(l.Phase); p != nil && !s.recorded {
 			if first, length := l.Shape.Times[0]/l.Shape.Speed, max(p.For, p.Within); first >= length.D().Seconds() {
-				errs = append(errs, s.Errorf(l.Path+".shape.file", "begin the file at 0, or give a higher speed", "the first arrival comes after %ss, and the phase is over after %s", plain(first), length))
+				errs = append(errs, s.Errorf(l.Path+".shape.file", "let the times in the file begin at 0, or set a higher speed", "the first arrival comes after %ss, but the phase ends after %s", plain(first), length))
 			}
 		}
 	}
@@ -75,9 +75,9 @@ func ParseReplay(file string, data []byte) ([]float64, error) {
 		case err != nil || math.IsNaN(t) || math.IsInf(t, 0) || t < 0:
 			return nil, fail("seconds since the start, such as 0.125", "%.40q is not a time", text)
 		case t > maxPhase.Seconds():
-			return nil, fail("times count from the load's start, in seconds: subtract the first time from all times", "%.40s s is longer than any run", text)
+			return nil, fail("write times in seconds since the start of the load; to convert timestamps, subtract the first from all", "%.40s s exceeds the maximum length of a run", text)
 		case len(times) > 0 && t < times[len(times)-1]:
-			return nil, fail("sort the file: sort -n", "%v comes after %v", t, times[len(times)-1])
+			return nil, fail("sort the times in ascending order, for example with sort -n", "%v is earlier than the previous time, %v", t, times[len(times)-1])
 		case len(times) == maxReplay:
 			return nil, fail(fmt.Sprintf("at most %d", maxReplay), "too many arrivals")
 		}
@@ -89,7 +89,7 @@ func ParseReplay(file string, data []byte) ([]float64, error) {
 	}
 	if len(times) == 0 {
 		line = 0
-		return nil, fail("write one time per line, such as 0.125", "no arrivals")
+		return nil, fail("write one time per line, such as 0.125", "the file contains no arrivals")
 	}
 	return times, nil
 }

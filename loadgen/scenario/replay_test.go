@@ -31,8 +31,8 @@ func TestReplayIsReadBesideTheScenario(t *testing.T) {
 		t.Errorf("without the file: %v", err)
 	}
 	for text, want := range map[string]string{
-		"0.5\n0.4\n":    "arrivals.txt:2: 0.4 comes after 0.5 (sort the file: sort -n)",
-		"# none\n\n":    "arrivals.txt: no arrivals (write one time per line, such as 0.125)",
+		"0.5\n0.4\n":    "arrivals.txt:2: 0.4 is earlier than the previous time, 0.5 (sort the times in ascending order, for example with sort -n)",
+		"# none\n\n":    "arrivals.txt: the file contains no arrivals (write one time per line, such as 0.125)",
 		"1\n2 # x\n3s ": `arrivals.txt:3: "3s" is not a time (seconds since the start, such as 0.125)`,
 		"-1":            `arrivals.txt:1: "-1" is not a time (seconds since the start, such as 0.125)`,
 	} {

@@ -63,9 +63,9 @@ func (v *validator) document(at string, o *Operation) {
 	}
 	switch {
 	case !known:
-		v.fail(at+".resource", strictyaml.Hint(o.Resource, documents, "there are "+strings.Join(documents, ", ")+", and paths below"), "discovery and OpenAPI have no document %q", o.Resource)
+		v.fail(at+".resource", strictyaml.Hint(o.Resource, documents, "known documents: "+strings.Join(documents, ", ")+", and paths below them"), "unknown discovery or OpenAPI document %q", o.Resource)
 	case o.Verb != "get":
-		v.fail(at+".verb", "write verb: get", "%s is a document, which can only be read", o.Resource)
+		v.fail(at+".verb", "write verb: get", "%s is a document, which supports only get", o.Resource)
 	}
 	v.onlyFor(at, "a document", []field{
 		{"resourceVersion", o.ResourceVersion != "", "objects"}, {"form", o.Form != "object", "objects"},
@@ -120,7 +120,7 @@ func resourceHint(name string) string {
 			return fmt.Sprintf("did you mean %q?", k)
 		}
 	}
-	return strictyaml.Hint(name, known, "in the plural, with its group, as `kubectl api-resources` lists it: pods, deployments.apps")
+	return strictyaml.Hint(name, known, "write the plural with its group, as `kubectl api-resources` lists it, for example pods or deployments.apps")
 }
 
 // served checks the resource of an operation or of watches.
@@ -141,12 +141,12 @@ func (v *validator) manifestFields(path string, manifest any) (m map[string]any,
 	apiVersion, _ := m["apiVersion"].(string)
 	kind, _ := m["kind"].(string)
 	if apiVersion == "" || kind == "" {
-		v.fail(path, "write apiVersion:, kind: and what the resource requires", "not a manifest")
+		v.fail(path, "write apiVersion:, kind: and the fields that the resource requires", "this is not a manifest")
 		return nil, false
 	}
 	if meta, ok := m["metadata"]; ok && meta != nil {
 		if _, ok := meta.(map[string]any); !ok {
-			v.fail(path+".metadata", "write fields, or leave it out", "the metadata of a manifest are fields")
+			v.fail(path+".metadata", "write name: value, or leave it out", "metadata must be fields")
 			return nil, false
 		}
 	}
@@ -181,7 +181,7 @@ func (v *validator) manifest(path string, l *Load) {
 		}
 	}
 	if !used {
-		hint := "leave the object out, or name its resource in the load"
+		hint := "leave out the object, or name its resource in the load"
 		if of, ok := builtIns()[l.Operations()[0].Resource]; ok && strings.EqualFold(of.kind, kind) {
 			hint = fmt.Sprintf("write apiVersion: %s and kind: %s", of.versions[0], of.kind)
 		}
@@ -200,9 +200,9 @@ func IsReview(resource string) bool {
 func (v *validator) review(path, resource string, m map[string]any) {
 	switch _, has := m["metadata"]; {
 	case resource == "localsubjectaccessreviews.authorization.k8s.io":
-		v.fail(path, "use subjectaccessreviews.authorization.k8s.io, with spec.resourceAttributes.namespace", "a %s names its namespace twice, and the run's namespace is not known yet", m["kind"])
+		v.fail(path, "use subjectaccessreviews.authorization.k8s.io, with spec.resourceAttributes.namespace", "a %s must contain the namespace of the run, which is not known yet", m["kind"])
 	case has:
-		v.fail(path+".metadata", "leave it out", "the API server accepts no metadata in a %s", m["kind"])
+		v.fail(path+".metadata", "leave it out", "the API server does not accept metadata in a %s", m["kind"])
 	}
 }
 

@@ -375,7 +375,7 @@ func TestSchemaTakesTheCatalogue(t *testing.T) {
 }
 
 // ofShape matches errors that a schema must also find.
-var ofShape = regexp.MustCompile(`: (unknown field|unknown value|expected |the field is written twice|".*" (is not a (duration|rate|size|bound|whole|finite|spread)|has no unit|is neither)|` +
+var ofShape = regexp.MustCompile(`: (unknown field|unknown value|expected |the field appears twice|".*" (is not a (duration|rate|size|bound|whole|finite|spread)|has no unit|is neither)|` +
 	`\S+ would mean the default|this field has no effect in |the item is empty)`)
 
 // freeForm matches fields whose content a schema leaves open: manifests, flags, and fields that depend on other fields.

@@ -15,7 +15,7 @@ func (v *validator) teardown() {
 			continue
 		}
 		if !a.OnObjects() {
-			v.fail(path, "use templates or target; the run itself removes the objects of deploy and object:", "a teardown takes only actions on objects")
+			v.fail(path, "use templates or target; the run itself removes deployed workloads and objects of object:", "a teardown accepts only actions on objects")
 			continue
 		}
 		v.objectAction(path, a)
@@ -52,7 +52,7 @@ func (v *validator) targets() {
 			continue
 		}
 		if made, known := s.makes(r, a.phase); known && !made {
-			v.fail(a.path+".target.resource", "create them earlier, with objects:, an action or a load", "the scenario has created no %s by then", r)
+			v.fail(a.path+".target.resource", "create them earlier, with objects:, an action or a load", "the scenario creates no %s before this action", r)
 		}
 	}
 }

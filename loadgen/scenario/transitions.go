@@ -108,11 +108,11 @@ func (v *validator) transition(path string, t *Transition) {
 		case err != nil:
 			v.failCondition(path+"."+f[0], err)
 		case f[0] == "from" && (s.Kind == condition.Deleted || s.Kind == condition.Endpoints):
-			v.fail(path+".from", "use this state in to", "no state follows %s", f[1])
+			v.fail(path+".from", "write it as to:", "%s cannot be the first state of a transition", f[1])
 		case f[0] == "to" && s.Kind == condition.Created:
-			v.fail(path+".to", "for example ready, or condition=Ready", "no state comes before created")
+			v.fail(path+".to", "for example ready, or condition=Ready", "created cannot be the last state of a transition")
 		case f[0] == "to" && t.From == t.To:
-			v.fail(path+".to", "name another state", "from and to are the same")
+			v.fail(path+".to", "write a different state", "from and to are the same")
 		}
 	}
 }

@@ -17,7 +17,7 @@ type Fault struct {
 	Peers []string `yaml:"peers,omitempty"`
 	After Duration `yaml:"after,omitempty"` // time from the phase's start to the fault's start
 	// For: length of the fault; default: to the end of the phase
-	For Duration `yaml:"for,omitempty" zero:"to the phase's end"`
+	For Duration `yaml:"for,omitempty" zero:"until the end of the phase"`
 	// Repeat: how often the fault begins, at intervals of `every`; default 1
 	Repeat int      `yaml:"repeat,omitempty" zero:"1"`
 	Every  Duration `yaml:"every,omitempty"` // time from one start to the next

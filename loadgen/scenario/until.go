@@ -169,14 +169,14 @@ func (v *validator) untilFields(path string, u *Until) bool {
 	before := len(v.errs)
 	v.followed(path, u.Resource, u.Namespace, u.Selector)
 	if u.Name != "" && u.Selector != "" {
-		v.fail(path+".selector", "keep one of them", "name already selects the object")
+		v.fail(path+".selector", "keep one of them", "this field has no effect, because name already selects the object")
 	}
 	switch {
 	case u.Count == "" || u.Count == countAll:
 	case !objectCount.MatchString(u.Count):
 		v.fail(path+".count", "write all, or a number of objects", "%q is not a number of objects", u.Count)
 	case u.Name != "" && u.Count != "1":
-		v.fail(path+".count", "leave it out", "a name selects only one object")
+		v.fail(path+".count", "leave it out", "with name, count can be only 1")
 	}
 	var tests []string
 	for _, f := range [][2]string{{"condition", u.Condition}, {"jsonpath", u.JSONPath}, {"cel", u.CEL}} {
@@ -188,7 +188,7 @@ func (v *validator) untilFields(path string, u *Until) bool {
 	case len(tests) == 0:
 		v.fail(path, "add condition: Ready, jsonpath: '{.status.phase}=Running' or cel: object.status.replicas > 3", "the condition is missing")
 	case len(tests) > 1:
-		v.fail(path+"."+tests[1], "keep one of them; cel can test both", "%s and %s exclude each other", tests[0], tests[1])
+		v.fail(path+"."+tests[1], "keep one of them, or test both with cel", "%s and %s exclude each other", tests[0], tests[1])
 	case len(v.errs) == before:
 		if _, err := condition.ParseTest(u.Resource, u.test(), schemaOf{v.s}); err != nil {
 			v.failCondition(path+"."+tests[0], err)

@@ -125,7 +125,7 @@ func (v *validator) quantity(path, value string, check func(resource.Quantity)) 
 	}
 	q, err := ParseQuantity(value)
 	if err != nil || q.Sign() <= 0 {
-		hint := "a positive Kubernetes quantity such as 500m or 32Gi"
+		hint := "write a positive Kubernetes quantity, for example 500m or 32Gi"
 		if m := sizeWithB.FindStringSubmatch(value); m != nil {
 			hint = "write " + m[1] + strings.ToUpper(m[2]) + "i"
 		}
@@ -151,7 +151,7 @@ func (v *validator) memory(path, value string, least int64) {
 		case number != value:
 			v.fail(path, fmt.Sprintf("write %sMi", number), "%s is %s bytes", value, plain(q.AsApproximateFloat64()))
 		case q.CmpInt64(least) < 0:
-			v.fail(path, fmt.Sprintf("at least %s, with a unit, for example 32Mi or 32Gi", resource.NewQuantity(least, resource.BinarySI)), "%s is only %s bytes of memory", value, plain(q.AsApproximateFloat64()))
+			v.fail(path, fmt.Sprintf("at least %s, with a unit, for example 32Mi or 32Gi", resource.NewQuantity(least, resource.BinarySI)), "%s is only %s bytes", value, plain(q.AsApproximateFloat64()))
 		}
 	})
 }
@@ -256,22 +256,22 @@ func (v *validator) phaseEnd(path string, p *Phase) {
 		v.fail(path+".until", "keep one of them", "phase %q has both for and until", p.Name)
 	case !p.Until.IsZero():
 		if v.until(path+".until", p) && p.Within == 0 {
-			v.fail(path+".until", "add within: 5m", "phase %q may never end", p.Name)
+			v.fail(path+".until", "add within: 5m", "phase %q has no time limit, so it may never end", p.Name)
 		}
 		if p.Until.Is("nodesNotReady") && !v.failsNodesBy(p) {
-			v.fail(path+".until", "add faults: [{kind: nodeFailure, fraction: 0.3}]", "no node fails by phase %q", p.Name)
+			v.fail(path+".until", "add faults: [{kind: nodeFailure, fraction: 0.3}]", "no node fails before the end of phase %q", p.Name)
 		}
 		if (p.Until.Is("nodesReady") || p.Until.Is("nodesNotReady")) && v.s.Nodes.Count == 0 {
 			v.fail(path+".until", "set nodes.count", "there are no simulated nodes")
 		}
 		if p.Until.Is("objectsMade") && !slices.ContainsFunc(p.Load, func(l Load) bool { return l.Kind == "objects" }) {
-			v.fail(path+".until", "add load: "+objectsKind().example, "phase %q has no load of objects", p.Name)
+			v.fail(path+".until", "add load: "+objectsKind().example, "phase %q has no load of kind objects", p.Name)
 		}
 		if p.Until.Is("resourcesServed") && !slices.ContainsFunc(p.Manifests(), func(m Manifest) bool { return m.Defines() }) {
 			v.fail(path+".until", "add actions: [{kind: create, object: {kind: CustomResourceDefinition, ...}}]", "phase %q defines no custom resource", p.Name)
 		}
 	case p.Within != 0:
-		v.fail(path+".within", "leave it out: within limits the time of until", "phase %q has a fixed length", p.Name)
+		v.fail(path+".within", "leave it out; it is only a time limit for until", "phase %q has a fixed length", p.Name)
 	}
 	if p.For.D() > maxPhase || p.Within.D() > maxPhase {
 		field := map[bool]string{true: ".for", false: ".within"}[p.For.D() > maxPhase]
@@ -329,7 +329,7 @@ func (v *validator) action(path string, a *Action, deployed map[string]*Action, 
 	v.cpu(path+".cpu", a.CPU)
 	v.memory(path+".memory", a.Memory, 1<<10)
 	if a.EvictAfter.D()%time.Second != 0 && !v.s.recorded {
-		v.fail(path+".evictAfter", fmt.Sprintf("write %s", Duration(a.EvictAfter.D().Truncate(time.Second)+time.Second)), "the API server accepts no toleration of %s, only whole seconds", a.EvictAfter)
+		v.fail(path+".evictAfter", fmt.Sprintf("write %s", Duration(a.EvictAfter.D().Truncate(time.Second)+time.Second)), "%s is not a whole number of seconds, as the API server requires for a toleration", a.EvictAfter)
 	}
 	for _, share := range [][2]string{{"maxSurge", a.MaxSurge}, {"maxUnavailable", a.MaxUnavailable}} {
 		if share[1] != "" && !numberOrPercent.MatchString(share[1]) {
@@ -338,7 +338,7 @@ func (v *validator) action(path string, a *Action, deployed map[string]*Action, 
 	}
 	if percent, found := strings.CutSuffix(a.MaxUnavailable, "%"); found {
 		if n, err := strconv.Atoi(percent); err == nil && n > 100 {
-			v.fail(path+".maxUnavailable", "at most 100%", "%s is more than all pods", a.MaxUnavailable)
+			v.fail(path+".maxUnavailable", "at most 100%", "%s is more than 100%% of the pods", a.MaxUnavailable)
 		}
 	}
 	v.deployShape(path, a)
@@ -354,14 +354,14 @@ func (v *validator) action(path string, a *Action, deployed map[string]*Action, 
 	case a.Kind == "deploy":
 		deployed[a.Name] = a
 		if a.Replicas == 0 && a.WorkloadKind() != DaemonSet {
-			v.fail(path+".replicas", "write replicas: 100", "the deploy does not set replicas")
+			v.fail(path+".replicas", "write replicas: 100", "the number of replicas is missing")
 		}
 	case deployed[a.Name] == nil:
-		v.fail(path+".name", "deploy it earlier in this phase, or in an earlier phase", "%s of %q, but this workload is not deployed yet", a.Kind, a.Name)
+		v.fail(path+".name", "deploy it earlier in this phase, or in an earlier phase", "%s of %q, which is not deployed yet", a.Kind, a.Name)
 	case a.Kind == "delete":
 		delete(deployed, a.Name)
 	case a.Kind == "scale" && a.Replicas == 0 && !v.s.recorded && v.s.doc != nil && !v.s.doc.Written(path+".replicas"):
-		v.fail(path+".replicas", "write replicas: 100, or replicas: 0 for none", "the number of replicas is missing")
+		v.fail(path+".replicas", "write replicas: 100, or replicas: 0 to remove all pods", "the number of replicas is missing")
 	}
 }
 

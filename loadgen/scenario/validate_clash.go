@@ -23,8 +23,8 @@ func (v *validator) clashes(path string, p *Phase) {
 			if part == "" || at < 0 {
 				continue
 			}
-			v.fail(fmt.Sprintf("%s.faults[%d]", path, j), fmt.Sprintf("set after and for so that one ends %s before the other begins", faultMargin),
-				"%s needs %s, which faults[%d] (%s) also uses %s after the phase's start", g.Kind, part, i, f.Kind, Duration(at))
+			v.fail(fmt.Sprintf("%s.faults[%d]", path, j), fmt.Sprintf("change after or for, so that one fault ends at least %s before the other begins", faultMargin),
+				"this %s and faults[%d] (%s) both affect %s, %s after the start of the phase", g.Kind, i, f.Kind, part, Duration(at))
 			break
 		}
 	}

@@ -34,13 +34,13 @@ func (v *validator) nodeFault(path string, f *Fault) {
 		v.fail(path, "set controlPlane: {cloudControllerManager: {replicas: 1}}", "%s requires the simulated cloud", f.Kind)
 	}
 	needs := f.kind().Needs
-	const hint = "over 0 and at most 1, for example 0.3"
+	const hint = "greater than 0 and at most 1, for example 0.3"
 	switch {
 	case !slices.Contains(needs, "fraction"):
 	case f.Fraction == 0 && v.s.doc != nil && !v.s.doc.Written(path+".fraction"):
 		v.fail(path+".fraction", hint, "is missing")
 	case f.Fraction <= 0 || f.Fraction > 1:
-		v.fail(path+".fraction", hint, "%v is not a fraction of the nodes", f.Fraction)
+		v.fail(path+".fraction", hint, "%v is not a valid fraction of the nodes", f.Fraction)
 	}
 	if slices.Contains(needs, "delay") && f.Delay == 0 {
 		v.fail(path+".delay", "write delay: 15s", "the fault %s has no delay", f.Kind)
@@ -119,7 +119,7 @@ func (v *validator) planeFault(path string, f *Fault) {
 		case p.Path == "components" && len(f.Components) == 0:
 			at = path + ".component"
 		case p.Path == "kind" && f.OfNetwork():
-			p.Hint = "leave controlPlane.networkFaults out: it is turned on when a fault needs it"
+			p.Hint = "leave out controlPlane.networkFaults, which is turned on automatically when a fault needs it"
 		}
 		v.fail(at, p.Hint, "%s", p.Msg)
 	}
@@ -131,7 +131,7 @@ func (v *validator) planeFault(path string, f *Fault) {
 // move checks an upgrade or downgrade of the control plane, and applies it to v.plane for later checks.
 func (v *validator) move(path string, f *Fault, asked control.Fault) {
 	if f.Repeat > 1 {
-		v.fail(path+".repeat", "leave it out", "a repetition has no effect, because the first fault moves all components")
+		v.fail(path+".repeat", "leave it out", "repeating this fault has no effect, because the first time moves all components")
 		return
 	}
 	from := v.s.ControlPlane
@@ -144,7 +144,7 @@ func (v *validator) move(path string, f *Fault, asked control.Fault) {
 		return
 	}
 	if skew := after.KubeletSkew(v.s.NodesRelease()); v.s.Nodes.Count > 0 && skew != "" {
-		v.fail(path+".to", "set nodes.version: upstream downgrades kubelets before API servers", "%s", skew)
+		v.fail(path+".to", "set nodes.version; upstream downgrades kubelets before API servers", "%s", skew)
 	}
 	v.plane = &after
 }
@@ -155,7 +155,7 @@ func (v *validator) inOrder(path string, p *Phase, j int) {
 	f := &p.Faults[j]
 	for _, before := range p.Faults[:j] {
 		if f.moves() && before.moves() && f.After < before.After {
-			v.fail(path+".after", "list upgrades and downgrades in the order in which they begin", "it begins before the %s that is listed above it", before.Kind)
+			v.fail(path+".after", "list upgrades and downgrades in the order in which they begin", "it begins before the %s listed above it", before.Kind)
 			return
 		}
 	}
@@ -174,13 +174,13 @@ func (v *validator) component(path, text string) {
 				known = append(known, kind+"-"+control.RoleLeader, kind+"-"+control.RoleFollower)
 			}
 		}
-		v.fail(path, strictyaml.Hint(text, known, "of "+strings.Join(known, ", ")), "unknown component %q", text)
+		v.fail(path, strictyaml.Hint(text, known, "one of "+strings.Join(known, ", ")), "unknown component %q", text)
 	case n == 0:
-		v.fail(path, "controlPlane."+control.KindOf(s.Kind).Field+" starts one", "no %s in this topology", s.Kind)
+		v.fail(path, "the setting controlPlane."+control.KindOf(s.Kind).Field+" adds one", "this control plane has no %s", s.Kind)
 	case s.Role == control.RoleFollower && n == 1:
-		v.fail(path, fmt.Sprintf("write %s: 3", countField(s.Kind)), "with one %s there is no follower", s.Kind)
+		v.fail(path, fmt.Sprintf("write %s: 3", countField(s.Kind)), "with only one %s there is no follower", s.Kind)
 	case s.Name != "" && s.Index >= n:
-		v.fail(path, fmt.Sprintf("%s is %d, so the last is %s", countField(s.Kind), n, control.ComponentName(s.Kind, n-1)), "no %s in this topology", text)
+		v.fail(path, fmt.Sprintf("%s is %d, so the last is %s", countField(s.Kind), n, control.ComponentName(s.Kind, n-1)), "this control plane has no %s", text)
 	}
 }
 
@@ -190,17 +190,17 @@ func (v *validator) faultTimes(path string, p *Phase, f *Fault) {
 	v.between(path+".repeat", float64(f.Repeat), 0, maxRepeat)
 	switch {
 	case f.Repeat > 1 && f.Every == 0:
-		v.fail(path+".every", "write every: 10s", "repeat needs the field every")
+		v.fail(path+".every", "write every: 10s", "repeat requires the field every")
 		return
 	case f.Repeat <= 1 && f.Every != 0:
-		v.fail(path+".repeat", "write repeat: 20", "every needs the field repeat")
+		v.fail(path+".repeat", "write repeat: 20", "every requires the field repeat")
 		return
 	case f.Repeat > maxRepeat:
 		return
 	case f.Repeat > 1 && !f.Momentary() && f.For == 0:
-		v.fail(path+".for", "set for to less than every, so that one fault ends before the next begins", "a repeated fault needs a length")
+		v.fail(path+".for", "set for: to less than every:, so that one fault ends before the next begins", "a repeated fault requires a length")
 	case f.Repeat > 1 && !f.Momentary() && f.For >= f.Every:
-		v.fail(path+".for", "shorter than every", "lasts %s, but the next one begins after %s", f.For, f.Every)
+		v.fail(path+".for", "set for: to less than every:", "the fault lasts %s, but the next one begins after %s", f.For, f.Every)
 	}
 	length, what := p.For.D(), "the phase lasts"
 	if !p.Until.IsZero() {
@@ -211,13 +211,13 @@ func (v *validator) faultTimes(path string, p *Phase, f *Fault) {
 	if length <= 0 || last < length && span <= length {
 		return
 	}
-	longer := "make the phase last more than " + Duration(span).String()
+	longer := "make the phase longer than " + Duration(span).String()
 	if span > maxPhase-time.Second {
-		longer = "a phase lasts at most 24h"
+		longer = "a phase can last at most 24h"
 	}
 	if last >= length {
-		v.fail(path, longer+", or start the fault before the phase ends", "%s begins %s after the start of phase %q, and %s %s", f.Kind, Duration(last), p.Name, what, Duration(length))
+		v.fail(path, longer+", or start the fault before the phase ends", "%s begins %s after the start of phase %q, but %s %s", f.Kind, Duration(last), p.Name, what, Duration(length))
 		return
 	}
-	v.fail(path, longer+", or shorten the fault", "%s ends %s after the start of phase %q, and %s %s", f.Kind, Duration(span), p.Name, what, Duration(length))
+	v.fail(path, longer+", or shorten the fault", "%s ends %s after the start of phase %q, but %s %s", f.Kind, Duration(span), p.Name, what, Duration(length))
 }

@@ -92,7 +92,7 @@ func (v *validator) objects(path string, l *Load) {
 
 func (v *validator) weight(path string, w float64) {
 	if !(w > 0) || w > 1e6 {
-		v.fail(path, "over 0, such as 1 or 0.5", "%v is not a weight", w)
+		v.fail(path, "greater than 0, for example 1 or 0.5", "%v is not a valid weight", w)
 	}
 }
 
@@ -108,7 +108,7 @@ type field struct {
 func (v *validator) onlyFor(path, kind string, all []field) {
 	for _, f := range all {
 		if f.set && !slices.Contains(strings.Fields(f.of), kind) {
-			v.fail(path+"."+f.name, "it belongs to "+strings.ReplaceAll(f.of, " ", ", "), "this field has no effect in %s", cmp.Or(kind, "a steady rate"))
+			v.fail(path+"."+f.name, "it applies only to "+strings.ReplaceAll(f.of, " ", ", "), "this field has no effect in %s", cmp.Or(kind, "a load with a steady rate"))
 		}
 	}
 }
@@ -127,7 +127,7 @@ func (v *validator) foreignFields(path string, l *Load) {
 	kind := l.kind()
 	mixes := slices.Contains(kind.fields(l), field{name: "mix", set: true})
 	if mixes && l.Operation != (Operation{}) {
-		v.fail(path+".mix", "put verb, resource and similar fields into the items of the mix", "a load with a mix has no other operation")
+		v.fail(path+".mix", "move verb, resource and similar fields into the items of the mix", "a load with a mix cannot also have its own verb or resource")
 	}
 	objects := loadKindsThat(func(k loadKind) bool { return k.objects > 0 })
 	manifests := strings.Join(loadKindsThat(func(k loadKind) bool { return k.manifests }), " ")
@@ -143,14 +143,14 @@ func (v *validator) foreignFields(path string, l *Load) {
 		v.fail(path, refused.hint, "%s", refused.why)
 	}
 	if l.Weight != 0 {
-		v.fail(path+".weight", "only the items of a mix have this field", "this field has no effect in a load")
+		v.fail(path+".weight", "only items of a mix have this field", "this field has no effect in a load")
 	}
 }
 
 func (v *validator) rate(path string, l *Load) {
 	switch {
 	case l.kind().traced && (l.Rate != 0 || l.Shape.Kind != ""):
-		v.fail(path, "leave rate and shape out", "a replay has the rate of its trace")
+		v.fail(path, "leave out rate and shape", "a replay has the rate of its trace")
 	case l.kind().traced:
 	case l.Shape.Kind == "replay" && l.Rate != 0:
 		v.fail(path+".rate", "leave it out", "a replay has the rate of its file")
@@ -160,7 +160,7 @@ func (v *validator) rate(path string, l *Load) {
 	}
 	for field, rate := range map[string]Rate{"rate": l.Rate, "shape.to": l.Shape.EndRate()} {
 		if rate > MaxRate {
-			v.fail(path+"."+field, fmt.Sprintf("at most %d/s", MaxRate), "%s is more than one machine can send", rate)
+			v.fail(path+"."+field, fmt.Sprintf("at most %d/s", MaxRate), "%s is too high: one machine cannot send this many requests", rate)
 		}
 	}
 	v.oneOf(path+".arrival", l.Arrival, "constant", "poisson")
@@ -181,17 +181,17 @@ func (v *validator) shape(path string, l *Load) {
 	case s.Kind == "replay" && s.File == "":
 		v.fail(path+".file", "write file: arrivals.txt", "the replay has no file")
 	case (s.Kind == "ramp" || s.Kind == "step") && s.To == nil:
-		v.fail(path+".to", "write to: 500/s, or to: 0/s to end without load", "the %s has no final rate", s.Kind)
+		v.fail(path+".to", "write to: 500/s, or to: 0/s for a final rate of zero", "the %s has no final rate", s.Kind)
 	case (s.Kind == "ramp" || s.Kind == "step") && l.Rate == 0 && *s.To == 0:
-		v.fail(path+".to", "write to: 500/s", "from 0/s to 0/s there is no load")
+		v.fail(path+".to", "write to: 500/s", "a load from 0/s to 0/s sends nothing")
 	case s.Burst > MaxRate:
 		v.between(path+".burst", float64(s.Burst), 1, MaxRate)
 	case s.Kind == "burst" && s.Every > 0 && s.Every.D() < minEvery:
-		v.fail(path+".every", fmt.Sprintf("at least %s", Duration(minEvery)), "%s is too short for a burst", s.Every)
+		v.fail(path+".every", fmt.Sprintf("at least %s", Duration(minEvery)), "%s is too short for the interval between bursts", s.Every)
 	case s.Kind == "burst" && s.Every > 0 && float64(s.Burst)/s.Every.D().Seconds() > MaxRate:
-		v.fail(path+".burst", fmt.Sprintf("at most %d every %s", int64(MaxRate*s.Every.D().Seconds()), s.Every), "%d every %s is more than one machine can send", s.Burst, s.Every)
+		v.fail(path+".burst", fmt.Sprintf("at most %d every %s", int64(MaxRate*s.Every.D().Seconds()), s.Every), "%d every %s is too much: one machine cannot send this many requests", s.Burst, s.Every)
 	case s.Kind == "sine" && !v.s.recorded && s.Amplitude <= 1 && float64(l.Rate)*(1+s.Amplitude) > MaxRate:
-		v.fail(strings.TrimSuffix(path, ".shape")+".rate", fmt.Sprintf("at most %d/s", int(MaxRate/(1+s.Amplitude))), "%s, the maximum of the sine, is more than one machine can send", l.Rate*Rate(1+s.Amplitude))
+		v.fail(strings.TrimSuffix(path, ".shape")+".rate", fmt.Sprintf("at most %d/s", int(MaxRate/(1+s.Amplitude))), "the sine's maximum of %s is too high: one machine cannot send this many requests", l.Rate*Rate(1+s.Amplitude))
 	case s.Steps > maxSteps:
 		v.between(path+".steps", float64(s.Steps), 1, maxSteps)
 	default:

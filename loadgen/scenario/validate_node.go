@@ -20,25 +20,25 @@ func (v *validator) nodes() {
 	}
 	v.oneOf("nodes.fidelity", n.Fidelity, "kubelet", "lean", "shared")
 	if n.Identity != "" && v.oneOf("nodes.identity", n.Identity, IdentityCertificate, IdentityToken, IdentityAuto) && n.Fidelity == "shared" {
-		v.fail("nodes.identity", "leave it out, or write fidelity: kubelet", "with fidelity shared, all nodes use the identity of the load")
+		v.fail("nodes.identity", "leave it out, or set fidelity: kubelet", "with fidelity: shared, all nodes use the identity of the load")
 	}
 	if _, ok := control.ReleaseOf(n.Version); n.Version != "" && !ok && !v.s.recorded {
-		v.fail("nodes.version", control.ReleaseHint(n.Version), "there is no version %q", n.Version)
+		v.fail("nodes.version", control.ReleaseHint(n.Version), "unknown version %q", n.Version)
 	} else if n.Version != "" && !v.s.recorded {
 		if skew := v.s.ControlPlane.KubeletSkew(v.s.NodesRelease()); skew != "" {
-			v.fail("nodes.version", "upstream's version skew policy: kubelets have the version of the API servers, or are up to three versions older", "%s", skew)
+			v.fail("nodes.version", "upstream's version skew policy: kubelets may be up to three minor versions older than the API servers, and not newer", "%s", skew)
 		}
 	}
 	if n.KubeProxy && n.Fidelity == "shared" {
-		v.fail("nodes.kubeProxy", "write fidelity: kubelet", "with fidelity shared, nodes open no watches")
+		v.fail("nodes.kubeProxy", "write fidelity: kubelet", "with fidelity: shared, nodes open no watches")
 	}
 	if n.Events && n.Fidelity == "shared" {
-		v.fail("nodes.events", "write fidelity: kubelet", "with fidelity shared, nodes create no Events")
+		v.fail("nodes.events", "write fidelity: kubelet", "with fidelity: shared, nodes create no Events")
 	}
 	if at, err := netip.ParseAddrPort(n.KubeletAddress); n.KubeletAddress != "" && (err != nil || at.Addr().IsUnspecified() || at.Addr().IsLoopback()) {
-		v.fail("nodes.kubeletAddress", "an address and the first port, such as 10.0.0.5:10250", "%q is not an address that other machines can reach", n.KubeletAddress)
+		v.fail("nodes.kubeletAddress", "write an address and the first port, for example 10.0.0.5:10250", "%q is not an address that other machines can reach", n.KubeletAddress)
 	} else if last := int(at.Port()) + n.Count - 1; n.KubeletAddress != "" && last > math.MaxUint16 {
-		v.fail("nodes.kubeletAddress", "a lower port, or fewer nodes", "%d nodes need ports up to %d", n.Count, last)
+		v.fail("nodes.kubeletAddress", "use a lower port, or fewer nodes", "%d nodes need ports up to %d", n.Count, last)
 	}
 	v.between("nodes.zones", float64(n.Zones), 1, 100)
 	v.nodeSize("nodes", n.CPU, n.Memory, n.Pods, n.Devices)
@@ -63,7 +63,7 @@ func (v *validator) nodes() {
 		v.fail("nodes.leaseRenew", "at least 1s; a kubelet's is 10s", "%s is too short", n.LeaseRenew)
 	}
 	if n.LeaseDuration < n.LeaseRenew {
-		v.fail("nodes.leaseDuration", "write four times leaseRenew, as kubelets use", "%s is shorter than the time until the next renewal", n.LeaseDuration)
+		v.fail("nodes.leaseDuration", "write four times leaseRenew, as kubelets do", "%s is shorter than leaseRenew, so Leases would expire between renewals", n.LeaseDuration)
 	}
 	if n.StatusReport.D() < time.Second {
 		v.fail("nodes.statusReport", "at least 1s; a kubelet's is 5m", "%s is too short", n.StatusReport)

@@ -37,9 +37,9 @@ func (v *validator) objectValue(path string, value any, want reflect.Type) {
 	}
 	refuse := func(hint, expected string) {
 		if kind := reflect.ValueOf(value).Kind(); (kind == reflect.Map || kind == reflect.Slice) && want.Kind() != reflect.Slice {
-			hint = "write one value"
+			hint = "write a single value"
 		}
-		v.fail(path, hint, "it takes %s, not %s", expected, valueName(value))
+		v.fail(path, hint, "must be %s, not %s", expected, valueName(value))
 	}
 	if value == nil {
 		return
@@ -63,7 +63,7 @@ func (v *validator) objectValue(path string, value any, want reflect.Type) {
 		}
 		items, ok := value.([]any)
 		if !ok {
-			refuse("write [a, b] or lines that begin with -", "a list")
+			refuse("write [a, b], or lines that begin with -", "a list")
 			return
 		}
 		for i, item := range items {
@@ -105,7 +105,7 @@ func (v *validator) objectMembers(path string, value any, want reflect.Type) {
 	if odd, ok := value.(map[any]any); ok {
 		for key := range odd {
 			if _, ok := key.(string); !ok {
-				v.fail(path, fmt.Sprintf(`write "%v":`, key), "a field name must be text, and %v is %s", key, valueName(key))
+				v.fail(path, fmt.Sprintf(`write "%v":`, key), "field names must be text, but %v is %s", key, valueName(key))
 				return
 			}
 		}
@@ -114,12 +114,12 @@ func (v *validator) objectMembers(path string, value any, want reflect.Type) {
 	switch n, isNumber := number(value); {
 	case ok:
 	case free && isNumber && (math.IsNaN(n) || math.IsInf(n, 0)):
-		v.fail(path, "put it in quotes", "JSON has no number %v", n)
+		v.fail(path, "put it in quotes", "JSON does not support the number %v", n)
 		return
 	case free:
 		return
 	default:
-		v.fail(path, "write name: value", "it takes fields, not %s", valueName(value))
+		v.fail(path, "write name: value", "must be fields, not %s", valueName(value))
 		return
 	}
 	known := map[string]reflect.Type{}
@@ -187,7 +187,7 @@ func unmarshals(value any, want reflect.Type) (hint, expected string, ok bool) {
 	case *metav1.Time, *metav1.MicroTime:
 		return "for example 2026-01-02T15:04:05Z", "a time", false
 	}
-	return "see the Kubernetes API reference", "a value of another form", false
+	return "see the Kubernetes API reference", "a value in a different format", false
 }
 
 func number(value any) (float64, bool) {

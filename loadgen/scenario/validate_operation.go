@@ -45,7 +45,7 @@ func (v *validator) operation(path string, o *Operation, l *Load) {
 	v.body(path, o)
 	v.between(path+".limit", float64(o.Limit), 0, 100_000)
 	if o.AllPages && o.Limit == 0 {
-		v.fail(path+".allPages", "write limit: 500", "a list without a limit has one page")
+		v.fail(path+".allPages", "write limit: 500", "without a limit, a list has only one page")
 	}
 	v.answer(path, l, o)
 }
@@ -54,7 +54,7 @@ func (v *validator) operation(path string, o *Operation, l *Load) {
 func verbHint(verb string) string {
 	switch strings.ToLower(verb) {
 	case "watch":
-		return "watches are a separate load, in a phase: {kind: watches, count: 100, rate: 50/s}"
+		return "use a separate load in a phase: {kind: watches, count: 100, rate: 50/s}"
 	case "post":
 		return "write create"
 	case "put", "replace", "edit":
@@ -84,13 +84,13 @@ func (v *validator) answer(path string, l *Load, o *Operation) {
 	}
 	switch {
 	case o.Encoding == "protobuf" && o.Form == "table":
-		v.fail(path+".encoding", "write encoding: json", "API servers send no tables in protobuf")
+		v.fail(path+".encoding", "write encoding: json", "API servers do not send tables in protobuf")
 	case o.Encoding == "cbor" && o.Form == "table":
-		v.fail(path+".encoding", "write encoding: json", "tables are read in JSON only")
+		v.fail(path+".encoding", "write encoding: json", "loadgen reads tables only in JSON")
 	case o.Encoding == "protobuf" && o.Resource == WidgetResource && o.Form == "object":
-		v.fail(path+".encoding", "write encoding: json", "custom resources have no protobuf")
+		v.fail(path+".encoding", "write encoding: json", "custom resources do not support protobuf")
 	case o.Encoding == "cbor" && !v.s.ControlPlane.FeatureGates[cborGate]:
-		v.fail(path+".encoding", "write controlPlane: {featureGates: {"+cborGate+": true}}", "API servers send no CBOR without the feature gate %s, which is off by default", cborGate)
+		v.fail(path+".encoding", "write controlPlane: {featureGates: {"+cborGate+": true}}", "API servers do not send CBOR unless the feature gate %s is on, and it is off by default", cborGate)
 	}
 }
 
@@ -141,11 +141,11 @@ func (v *validator) fieldSelector(path, resource, text string) {
 		if len(known) == 0 || slices.Contains(known, r.Field) {
 			continue
 		}
-		hint := "fields: " + strings.Join(known, ", ")
+		hint := "selectable fields: " + strings.Join(known, ", ")
 		if near := nearField(r.Field, known); near != "" {
 			hint = fmt.Sprintf("did you mean %q?", near)
 		} else if strings.HasPrefix(r.Field, "metadata.labels") || !strings.Contains(r.Field, ".") && r.Field != "type" {
-			hint = "labels are selected by labelSelector; " + hint
+			hint = "use labelSelector for labels; " + hint
 		}
 		v.fail(path, hint, "the API server cannot select %s by %q", resource, r.Field)
 	}
@@ -162,13 +162,13 @@ func (v *validator) body(path string, o *Operation) {
 	_, list := o.Body.([]any)
 	switch {
 	case o.Verb == "create" && o.Subresource != "" && o.Body == nil:
-		v.fail(path+".body", "for example body: {apiVersion: policy/v1, kind: Eviction}", "a create of %s/%s needs a body", o.Resource, o.Subresource)
+		v.fail(path+".body", "for example body: {apiVersion: policy/v1, kind: Eviction}", "to create %s/%s, a body is required", o.Resource, o.Subresource)
 	case o.Verb == "create" && o.Subresource == "" && o.Body != nil:
-		v.fail(path+".body", "write object: {...} for a resource, or add subresource:", "this field has no effect in a create of %s", o.Resource)
+		v.fail(path+".body", "to create a resource write object: {...}; to create a subresource add subresource:", "this field has no effect when %s are created", o.Resource)
 	case o.PatchType == "json" && o.Body == nil:
-		v.fail(path+".body", `for example body: [{op: replace, path: /data/payload, value: "{{.Turn}}"}]`, "a JSON patch must be a list of operations")
+		v.fail(path+".body", `for example body: [{op: replace, path: /data/payload, value: "{{.Turn}}"}]`, "a JSON patch requires a list of operations")
 	case o.Body != nil && list != (o.PatchType == "json"):
-		v.fail(path+".body", "a JSON patch is a list of operations; any other body has fields", "the body does not match the verb and patchType")
+		v.fail(path+".body", "a JSON patch is a list of operations, and any other body consists of fields", "the body does not match the verb and patchType")
 	case o.PatchType == "strategic" && (custom(o.Resource) || o.Resource == WidgetResource):
 		v.fail(path+".patchType", "write merge", "custom resources do not support strategic merge patches")
 	}

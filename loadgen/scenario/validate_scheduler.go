@@ -32,12 +32,12 @@ func (v *validator) schedulerConfig() {
 	}
 	for _, own := range [][2]string{{"apiVersion", schedulerv1.SchemeGroupVersion.String()}, {"kind", "KubeSchedulerConfiguration"}} {
 		if have, ok := given[own[0]]; ok && have != own[1] {
-			v.fail(path+"."+own[0], "write "+own[1]+", or leave it out", "unknown value %q", fmt.Sprint(have))
+			v.fail(path+"."+own[0], "write "+own[1]+", or leave out this field", "unknown value %q", fmt.Sprint(have))
 		}
 	}
 	text, err := json.Marshal(given)
 	if err != nil {
-		v.fail(path, "field names must be strings: quote names such as 1 or true", "it cannot be read: %v", err)
+		v.fail(path, "quote field names such as 1 or true, because they must be strings", "the configuration cannot be read: %v", err)
 		return
 	}
 	var config schedulerv1.KubeSchedulerConfiguration
@@ -79,12 +79,12 @@ func (v *validator) schedulerConfig() {
 func (v *validator) schedulerType(path string, err error) {
 	if m := wrongType.FindStringSubmatch(err.Error()); m != nil {
 		names := map[string]string{"int32": "a whole number", "int64": "a whole number", "bool": "true or false", "string": "text", "float32": "a number", "float64": "a number"}
-		want := cmp.Or(names[m[3]], "as Kubernetes documents it")
+		want := cmp.Or(names[m[3]], "the type that Kubernetes documents")
 		given := map[string]string{"object": "fields", "array": "a list", "string": "text", "number": "a number", "bool": "true or false"}[m[1]]
 		v.fail(path+"."+m[2], "must be "+want, "cannot be %s", given)
 		return
 	}
-	v.fail(path, "config is a KubeSchedulerConfiguration, as Kubernetes documents it", "%s", strings.TrimPrefix(err.Error(), "json: "))
+	v.fail(path, "see the Kubernetes documentation of KubeSchedulerConfiguration", "%s", strings.TrimPrefix(err.Error(), "json: "))
 }
 
 // schedulerHint returns a hint with the known field that is nearest to an unknown field.
@@ -103,14 +103,14 @@ func schedulerHint(path, last string) string {
 	if near := strictyaml.Suggest(last, known); near != "" && near != last {
 		return fmt.Sprintf("did you mean %q?", near)
 	}
-	return "config is a KubeSchedulerConfiguration, " + schedulerv1.SchemeGroupVersion.String()
+	return "the fields are documented as KubeSchedulerConfiguration, " + schedulerv1.SchemeGroupVersion.String()
 }
 
 func (v *validator) plugins(path string, all []schedulerv1.Plugin) {
 	known := control.SchedulerPlugins()
 	for i, p := range all {
 		if strings.HasSuffix(path, ".enabled") && slices.ContainsFunc(all[:i], func(o schedulerv1.Plugin) bool { return o.Name == p.Name }) {
-			v.fail(fmt.Sprintf("%s[%d].name", path, i), "keep one", "plugin %q is enabled twice", p.Name)
+			v.fail(fmt.Sprintf("%s[%d].name", path, i), "remove one", "plugin %q is enabled twice", p.Name)
 			continue
 		}
 		if p.Name == "*" || slices.Contains(known, p.Name) {
@@ -120,7 +120,7 @@ func (v *validator) plugins(path string, all []schedulerv1.Plugin) {
 		if !strings.HasSuffix(path, "]") {
 			at = fmt.Sprintf("%s[%d]", path, i)
 		}
-		v.fail(at+".name", strictyaml.Hint(p.Name, known, "plugins: "+strings.Join(known, ", ")), "the scheduler has no plugin %q", p.Name)
+		v.fail(at+".name", strictyaml.Hint(p.Name, known, "known plugins: "+strings.Join(known, ", ")), "the scheduler has no plugin %q", p.Name)
 	}
 }
 
@@ -132,7 +132,7 @@ func (v *validator) schedulerValues(path string, c *schedulerv1.KubeSchedulerCon
 	}
 	v.percentage(path+".percentageOfNodesToScore", c.PercentageOfNodesToScore)
 	if c.ClientConnection.Burst < 0 {
-		v.fail(path+".clientConnection.burst", "more than 0; the default is 100", "%d is out of bounds", c.ClientConnection.Burst)
+		v.fail(path+".clientConnection.burst", "greater than 0; the default is 100", "%d is out of bounds", c.ClientConnection.Burst)
 	}
 	initial, longest := int64(1), int64(10)
 	if c.PodInitialBackoffSeconds != nil {
@@ -145,9 +145,9 @@ func (v *validator) schedulerValues(path string, c *schedulerv1.KubeSchedulerCon
 	case initial <= 0:
 		v.fail(path+".podInitialBackoffSeconds", "at least 1", "%d is out of bounds", initial)
 	case longest < initial && c.PodMaxBackoffSeconds == nil:
-		v.fail(path+".podInitialBackoffSeconds", "write podMaxBackoffSeconds too", "%d is more than podMaxBackoffSeconds, which is %d by default", initial, longest)
+		v.fail(path+".podInitialBackoffSeconds", "also increase podMaxBackoffSeconds", "%d is greater than podMaxBackoffSeconds, which is %d by default", initial, longest)
 	case longest < initial:
-		v.fail(path+".podMaxBackoffSeconds", fmt.Sprintf("at least podInitialBackoffSeconds, %d", initial), "%d is out of bounds", longest)
+		v.fail(path+".podMaxBackoffSeconds", fmt.Sprintf("at least %d, the value of podInitialBackoffSeconds", initial), "%d is out of bounds", longest)
 	}
 	v.profiles(path, c.Profiles)
 }
@@ -176,13 +176,13 @@ func (v *validator) profiles(path string, all []schedulerv1.KubeSchedulerProfile
 			continue
 		}
 		if seen[name] {
-			v.fail(at+".schedulerName", "give each profile a unique schedulerName", "%q has two profiles", name)
+			v.fail(at+".schedulerName", "give each profile a unique schedulerName", "two profiles have the name %q", name)
 		}
 		seen[name] = true
 		configured := map[string]bool{}
 		for j, c := range p.PluginConfig {
 			if configured[c.Name] {
-				v.fail(fmt.Sprintf("%s.pluginConfig[%d].name", at, j), "keep one", "the arguments of %q appear twice", c.Name)
+				v.fail(fmt.Sprintf("%s.pluginConfig[%d].name", at, j), "remove one", "the arguments of plugin %q appear twice", c.Name)
 			}
 			configured[c.Name] = true
 		}
@@ -197,7 +197,7 @@ func (v *validator) profiles(path string, all []schedulerv1.KubeSchedulerProfile
 	}
 	awaits := slices.ContainsFunc(v.s.Phases, func(p Phase) bool { return p.Until.Is("podsReady") })
 	if len(all) > 0 && named && awaits && !seen[corev1.DefaultSchedulerName] {
-		v.fail(path+".profiles", fmt.Sprintf("add one with schedulerName: %s, which the pods of a deploy have", corev1.DefaultSchedulerName), "podsReady is never met: no scheduler profile accepts the pods")
+		v.fail(path+".profiles", fmt.Sprintf("add a profile with schedulerName: %s, the name that the pods of a deploy have", corev1.DefaultSchedulerName), "podsReady is never met: no scheduler profile accepts the pods")
 	}
 }
 
@@ -212,6 +212,6 @@ func (v *validator) needsPlugin(path string, point schedulerv1.PluginSet, plugin
 	}
 	on := slices.ContainsFunc(point.Enabled, is(plugin))
 	if !on && (off(point) || off(everywhere) && !slices.ContainsFunc(everywhere.Enabled, is(plugin))) {
-		v.fail(path, fmt.Sprintf("add enabled: [{name: %s}]", plugin), "a scheduler does not start without %s", plugin)
+		v.fail(path, fmt.Sprintf("add enabled: [{name: %s}]", plugin), "the scheduler does not start without %s", plugin)
 	}
 }

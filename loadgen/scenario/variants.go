@@ -17,8 +17,8 @@ const mostVariants = 100
 // parseVariants parses the scenario once for each variant, with the variant's fields applied. Errors name the variant.
 func (s *Scenario) parseVariants(file string, data []byte, overrides []string) error {
 	if n := len(s.Variants); n > mostVariants || n*len(data) > userfile.Text {
-		return s.Errorf("variants", fmt.Sprintf("at most %d variants; the file, counted once for each, at most %d MiB", mostVariants, userfile.Text>>20),
-			"%d variants of a file of %d bytes are too many", n, len(data))
+		return s.Errorf("variants", fmt.Sprintf("at most %d variants, and at most %d MiB for the file's size times the number of variants", mostVariants, userfile.Text>>20),
+			"%d variants are too many for a file of %d bytes", n, len(data))
 	}
 	var errs []error
 	for i, v := range s.Variants {
@@ -94,8 +94,8 @@ func (s *Scenario) Warnings() []string {
 		all = append(all, s.Errorf("controlPlane."+p.Path, p.Hint, "%s", p.Msg).Error())
 	}
 	if s.linksOn {
-		all = append(all, s.Errorf(s.linksFor, "write controlPlane: {networkFaults: on} into the scenario to make this explicit",
-			"networkFaults was turned on%s, so that links can be cut: traffic between components then passes through proxies, unlike upstream", s.linksOf).Error())
+		all = append(all, s.Errorf(s.linksFor, "to make this explicit, set controlPlane.networkFaults: on",
+			"networkFaults was turned on%s, so traffic between components passes through proxies, which can delay or cut it", s.linksOf).Error())
 	}
 	all = append(all, s.sparse()...)
 	all = append(all, s.replayLengths()...)
@@ -126,7 +126,7 @@ var fixed = []string{"apiVersion", "kind", "name", "variants", "variant", "compa
 
 func (v *validator) variants() {
 	if v.s.Variant != "" && len(v.s.Variants) > 0 {
-		v.fail("variant", "leave it out: only a run writes this field", "a scenario with variants cannot have this field")
+		v.fail("variant", "leave it out; only a run writes this field", "a scenario with variants cannot have this field")
 	}
 	seen := map[string]bool{}
 	for i := range v.s.Variants {
@@ -134,15 +134,15 @@ func (v *validator) variants() {
 		path := fmt.Sprintf("variants[%d]", i)
 		v.uniqueName(path, "variant", w.Name, seen)
 		if w.Name == everyVariant {
-			v.fail(path+".name", "--variant all means every variant", "a variant cannot be called %q", everyVariant)
+			v.fail(path+".name", "because --variant all means every variant", "a variant cannot have the name %q", everyVariant)
 		}
 		for name := range w.Set {
 			field, _, _ := strings.Cut(strings.ReplaceAll(name, "[", "."), ".")
 			if slices.Contains(fixed, field) {
-				v.fail(path+".set", "all variants of a scenario share it", "a variant cannot set %s", field)
+				v.fail(path+".set", "all variants of a scenario have the same value", "a variant cannot set %s", field)
 			}
 			if name == "gates" {
-				v.fail(path+".set", "set a bound, for example gates.NAME.max, or name a gate's variants in the gate", "a variant cannot replace all gates: it would be judged by different gates")
+				v.fail(path+".set", "set a single bound, for example gates.NAME.max, or list the variants of a gate in its field variants", "a variant cannot replace all gates")
 			}
 		}
 	}
@@ -151,7 +151,7 @@ func (v *validator) variants() {
 func (v *validator) over(path string, names []string) {
 	for j, name := range names {
 		if v.s.Phase(name) == nil {
-			v.fail(fmt.Sprintf("%s[%d]", path, j), "phases: "+strings.Join(v.s.PhaseNames(), ", "), "no phase %q", name)
+			v.fail(fmt.Sprintf("%s[%d]", path, j), "phases: "+strings.Join(v.s.PhaseNames(), ", "), "unknown phase %q", name)
 		}
 		if slices.Contains(names[:j], name) && (v.s.doc == nil || v.s.doc.Written(path)) { // otherwise the check of phases reports it
 			v.fail(fmt.Sprintf("%s[%d]", path, j), "name each phase once", "phase %q appears twice", name)
@@ -170,11 +170,11 @@ func (v *validator) known(path, what, name string, all []string) {
 	if slices.Contains(all, name) {
 		return
 	}
-	hint := "none are defined"
+	hint := "the scenario defines none"
 	if len(all) > 0 {
 		hint = what + "s: " + strings.Join(all, ", ")
 	}
-	v.fail(path, hint, "no %s %q", what, name)
+	v.fail(path, hint, "unknown %s %q", what, name)
 }
 
 func namesOf[T any](all []T, name func(T) string) (names []string) {
@@ -191,7 +191,7 @@ func (v *validator) signals() {
 		path := fmt.Sprintf("signals[%d]", i)
 		v.uniqueName(path, "signal", s.Name, seen)
 		if s.Expr == "" {
-			v.fail(path+".expr", "write the PromQL of the incident's metric", "signal %q has no expr", s.Name)
+			v.fail(path+".expr", "write a PromQL expression that shows the incident", "signal %q has no expr", s.Name)
 		}
 		v.unit(path+".unit", s.Unit)
 		for _, window := range []struct {
@@ -217,7 +217,7 @@ func (v *validator) apart(path string, s *Signal) {
 	both := func(field string, phases []string, other string, others []string) {
 		for j, name := range phases {
 			if slices.Contains(others, name) {
-				v.fail(fmt.Sprintf("%s.%s[%d]", path, field, j), "list it in only one of them", "phase %q is listed in %s too", name, other)
+				v.fail(fmt.Sprintf("%s.%s[%d]", path, field, j), "list it in only one of them", "phase %q is also listed in %s", name, other)
 			}
 		}
 	}
@@ -227,7 +227,7 @@ func (v *validator) apart(path string, s *Signal) {
 	names := v.s.PhaseNames()
 	if len(s.Under) > 0 && len(s.After) > 0 {
 		if first := slices.Index(names, s.Under[0]); slices.Index(names, s.After[len(s.After)-1]) < first {
-			v.fail(path+".after", "name phases that follow "+s.Under[0], "these phases come before the phases under the fault")
+			v.fail(path+".after", "name phases that follow "+s.Under[0], "these phases come before the phases with the fault")
 		}
 	}
 }
@@ -241,18 +241,18 @@ func (v *validator) compare() {
 		v.uniqueName(path, "figure", f.Name, seen)
 		v.oneSource(path, fmt.Sprintf("figure %q", f.Name), "shows", f.Objective, f.Expr)
 		if v.unit(path+".unit", f.Unit); f.Unit != "" && f.Expr == "" && f.Objective != CustomFigure {
-			v.fail(path+".unit", "leave it out", "objective %s has its own unit", f.Objective)
+			v.fail(path+".unit", "leave it out", "objective %s already has a unit", f.Objective)
 		}
 		if f.Better != "" {
 			if v.oneOf(path+".better", f.Better, "lower", "higher"); f.Expr == "" && f.Objective != CustomFigure {
-				v.fail(path+".better", "leave it out", "objective %s defines which values are better", f.Objective)
+				v.fail(path+".better", "leave it out", "objective %s already defines which values are better", f.Objective)
 			}
 		}
 		v.signal(path+".signal", f.Signal)
 		v.figure(path, f.Objective, f.Figure)
 		v.over(path+".over", f.Over)
 		if s := f.Spread; s != nil && (!s.Fits(Ratio) || s.Value <= 0 || s.Value > 1) {
-			v.fail(path+".spread", "for example 4%", "%s is not a spread", s)
+			v.fail(path+".spread", "for example 4%", "%s is not a valid spread", s)
 		}
 	}
 }
@@ -268,13 +268,13 @@ func (v *validator) capacity() {
 	case "":
 		v.fail("capacity.field", hint, "is missing")
 	case "controlPlane", "seed", "record", "gates", "compare", "signals", "variants", "capacity":
-		v.fail("capacity.field", hint, "%s does not set the load", c.Field)
+		v.fail("capacity.field", hint, "%s does not change the load", c.Field)
 	}
 	switch unit := c.Unit(); {
 	case !c.From.Fits(unit) || !c.To.Fits(unit):
-		v.fail("capacity", "both rates, such as 50/s, or both numbers", "%s and %s have different units", c.From, c.To)
+		v.fail("capacity", "write two rates, such as 50/s, or two numbers", "%s and %s have different units", c.From, c.To)
 	case c.From.Value <= 0 || c.To.Value <= c.From.Value:
-		v.fail("capacity", "from must be over 0, and to must be over from", "%s to %s is not a range", c.From, c.To)
+		v.fail("capacity", "from must be greater than 0, and to must be greater than from", "the range from %s to %s is invalid", c.From, c.To)
 	}
 }
 
@@ -314,7 +314,7 @@ func (v *validator) deployShape(path string, a *Action) {
 	for i, t := range a.TopologySpread {
 		at := fmt.Sprintf("%s.topologySpread[%d]", path, i)
 		if t.Key == "" {
-			v.fail(at+".key", "write key: topology.kubernetes.io/zone", "the topology spread has no key")
+			v.fail(at+".key", "write key: topology.kubernetes.io/zone", "this topology spread has no key")
 		}
 		if slices.ContainsFunc(a.TopologySpread[:i], func(o TopologySpread) bool { return o.Key == t.Key }) && t.Key != "" {
 			v.fail(at+".key", "name each key once", "%q appears twice", t.Key)

@@ -91,7 +91,7 @@ func TestTooManyVariantsAreRefused(t *testing.T) {
 			fmt.Fprintf(&text, "  - {name: v%d}\n", i)
 		}
 		text.WriteString("#" + strings.Repeat("x", c.padding))
-		want := fmt.Sprintf("mine.yaml:5: variants: %d variants of a file of %d bytes are too many (at most 100 variants; the file, counted once for each, at most 4 MiB)", c.variants, text.Len())
+		want := fmt.Sprintf("mine.yaml:5: variants: %d variants are too many for a file of %d bytes (at most 100 variants, and at most 4 MiB for the file's size times the number of variants)", c.variants, text.Len())
 		if _, err := Parse("mine.yaml", []byte(text.String()), nil); err == nil || err.Error() != want {
 			t.Errorf("%v, want %s", err, want)
 		}
@@ -120,7 +120,7 @@ variants:
 	if err != nil {
 		t.Fatal(err)
 	}
-	if w := cut.Warnings(); len(w) != 1 || !strings.Contains(w[0], "mine.yaml:9: variants.cut.set: phases.a.faults[0]: networkFaults was turned on, so that links can be cut") {
+	if w := cut.Warnings(); len(w) != 1 || !strings.Contains(w[0], "mine.yaml:9: variants.cut.set: phases.a.faults[0]: networkFaults was turned on, so traffic between components passes through proxies") {
 		t.Errorf("warnings %q", w)
 	}
 	if w := s.AllVariants()[0].Warnings(); len(w) != 1 || !strings.Contains(w[0], "networkFaults was turned on as in variant cut") {
@@ -131,7 +131,7 @@ variants:
 // An even number of members is accepted, with a warning that shows the arithmetic.
 func TestEvenMembersWarn(t *testing.T) {
 	s := read(t, "apiVersion: stormglass/v1alpha1\nkind: Scenario\nname: even\ncontrolPlane: {etcd: {members: 4}}\nphases: [{name: a, for: 1s}]\n")
-	want := "mine.yaml:4: controlPlane.etcd.members: the quorum of 4 members is 3, so only 1 may be lost, as with 3 members (use 3 members, or 5 members so that 2 may be lost)"
+	want := "mine.yaml:4: controlPlane.etcd.members: 4 members have a quorum of 3 and survive the loss of 1, no more than 3 would (use 3 or 5 members; 5 survive the loss of 2)"
 	if w := s.Warnings(); len(w) != 1 || w[0] != want {
 		t.Errorf("warnings %q, want %q", w, want)
 	}

@@ -69,10 +69,10 @@ func (v *validator) workload(path string, a, deploy *Action) {
 	if kind != Deployment {
 		v.onlyFor(path, kind, []field{{"maxSurge", a.MaxSurge != "", Deployment}})
 		if a.MaxUnavailable != "" && isZero(a.MaxUnavailable) {
-			v.fail(path+".maxUnavailable", "at least 1", "maxUnavailable is 0: no pod could be replaced")
+			v.fail(path+".maxUnavailable", "at least 1", "with maxUnavailable 0, no pod could be replaced")
 		}
 	} else if isZero(a.MaxSurge) && isZero(a.MaxUnavailable) {
-		v.fail(path, "set one of them above 0", "maxSurge and maxUnavailable are both 0: no pod could be replaced")
+		v.fail(path, "set one of them above 0", "with maxSurge and maxUnavailable both 0, no pod could be replaced")
 	}
 }
 
@@ -102,11 +102,11 @@ func (v *validator) deploy(path string, a *Action) {
 	v.between(path+".backoffLimit", float64(a.BackoffLimit), 0, MaxPods)
 	switch d := a.RunFor.D(); {
 	case d == 0:
-		v.fail(path+".runFor", "write runFor: 30s", "a %s whose pods never succeed", kind)
+		v.fail(path+".runFor", "write runFor: 30s", "the pods of this %s would never succeed", kind)
 	case d < time.Second || d > maxPhase:
 		v.fail(path+".runFor", "from 1s to 24h", "%s is out of bounds", a.RunFor)
 	}
 	if kind == CronJob && (a.Every.D() < time.Minute || time.Hour%a.Every.D() != 0 || a.Every.D()%time.Minute != 0) {
-		v.fail(path+".every", "1m, 2m, 3m, 4m, 5m, 6m, 10m, 12m, 15m, 20m, 30m or 1h", "no cron schedule runs every %s", a.Every)
+		v.fail(path+".every", "1m, 2m, 3m, 4m, 5m, 6m, 10m, 12m, 15m, 20m, 30m or 1h", "a cron schedule cannot run every %s", a.Every)
 	}
 }

@@ -65,7 +65,7 @@ func (p *Provider) Instances() (cloudprovider.Instances, bool) { return nil, fal
 func (p *Provider) Zones() (cloudprovider.Zones, bool)         { return nil, false }
 func (p *Provider) Clusters() (cloudprovider.Clusters, bool)   { return nil, false }
 
-var errNotFound = errors.New("the cloud has no object of that name")
+var errNotFound = errors.New("the cloud has no object with this name")
 
 // call sends a request with the body "in" (nil means no body) and decodes the answer into out. If the request exceeds the
 // cloud's rate limit, call returns an api.RetryError. Only the service controller then waits as long as the cloud

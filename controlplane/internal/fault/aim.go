@@ -154,7 +154,7 @@ func (e *BusyError) state() string {
 	case e.Holder.Error != "":
 		return "which could not be undone"
 	case e.Holder.Active.IsZero():
-		return "which is beginning"
+		return "which is about to begin"
 	case e.Holder.Momentary():
 		return e.Holder.CourseEnds()
 	case e.Holder.Ends.IsZero():

@@ -136,7 +136,7 @@ func TestRefusalDescribesEndOfActiveFault(t *testing.T) {
 			}
 		}()
 		synctest.Wait()
-		refused(pauseOf("etcd-0", 0), "is already used by fault 2, etcdQuota, which is beginning (end")
+		refused(pauseOf("etcd-0", 0), "is already used by fault 2, etcdQuota, which is about to begin (end")
 		time.Sleep(time.Minute)
 		refused(pauseOf("etcd-0", 0), "is already used by fault 2, etcdQuota, until it is cleared (end it")
 	})

@@ -166,7 +166,7 @@ func (m *Manager) limit(ctx context.Context, of Rlimit, soft uint64, t target) (
 		was[name] = limit
 		mu.Unlock()
 		if limit <= soft {
-			return fmt.Errorf("the limit of %s of %s is already %d, which is not above the fault's limit of %d", of, name, limit, soft)
+			return fmt.Errorf("the limit of %s of %s is already as low as the fault's limit of %d: it is %d", of, name, soft, limit)
 		}
 		return nil
 	}

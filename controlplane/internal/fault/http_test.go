@@ -136,7 +136,7 @@ func TestClientReturnsRefusals(t *testing.T) {
 		{pauseOf("etcd-0", 0), false, "pause cannot begin: the process of etcd-0 is already used by fault 1, pause, for another "},
 		{pauseOf("etcd-9", 0), true, "components: there is no etcd-9 (there is etcd-0 to etcd-2)"},
 		{killOf("etcd-1", 0), false, "kill cannot begin: operation not permitted"},
-		{control.Fault{Kind: "earthquake"}, true, `kind: "earthquake" is not a kind of fault (slowFsync, `},
+		{control.Fault{Kind: "earthquake"}, true, `kind: unknown kind of fault "earthquake" (slowFsync, `},
 	}
 	for _, test := range tests {
 		_, err := client.Begin(ctx, test.fault)
@@ -148,7 +148,7 @@ func TestClientReturnsRefusals(t *testing.T) {
 			t.Errorf("%v: is it the fault's own mistake? want %v", err, test.invalid)
 		}
 	}
-	if _, err := client.Clear(ctx, "../status"); err == nil || err.Error() != `fault "../status": there is no such fault` {
+	if _, err := client.Clear(ctx, "../status"); err == nil || err.Error() != `fault "../status": no fault has this ID` {
 		t.Errorf("clear: %v", err)
 	}
 	gone, cancel := context.WithCancel(ctx)

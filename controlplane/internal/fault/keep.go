@@ -103,7 +103,7 @@ func (m *Manager) renew(ctx context.Context, a *active, name string) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.publish(control.EventFaultBegin, time.Now(), a.status, describe(a.status)+", again in the new process of "+name)
+	m.publish(control.EventFaultBegin, time.Now(), a.status, describe(a.status)+", applied again to the new process of "+name)
 }
 
 // markLost records and publishes that a fault is no longer in force on all its components, although its time is not over.

@@ -37,10 +37,10 @@ type Manager struct {
 }
 
 // ErrNotFound is the error for an unknown fault ID.
-var ErrNotFound = errors.New("there is no such fault")
+var ErrNotFound = errors.New("no fault has this ID")
 
 // errClosed is the error of Begin after Close, and the cancellation cause of faults that begin during Close.
-var errClosed = errors.New("the plane is stopping")
+var errClosed = errors.New("the control plane is stopping")
 
 // errCleared is the cancellation cause of a fault that is cleared while it begins.
 var errCleared = errors.New("it was cleared")
@@ -207,7 +207,7 @@ func (m *Manager) Exclude(why string) (release func(), err error) {
 	}
 	switch {
 	case len(open) > 0:
-		return nil, fmt.Errorf("faults are in force: %s (clear them first: controlplane fault clear)", strings.Join(open, ", "))
+		return nil, fmt.Errorf("faults are in force: %s (end them first: controlplane fault clear)", strings.Join(open, ", "))
 	case m.excluded != "":
 		return nil, errors.New(m.excluded)
 	}

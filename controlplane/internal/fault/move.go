@@ -92,12 +92,12 @@ func (m *Manager) moveOne(name string, to control.Release) error {
 	if err == nil || m.open.Err() != nil {
 		return err
 	}
-	err = fmt.Errorf("%s does not serve with %s: %w", name, to.VersionOf(kind), err)
+	err = fmt.Errorf("%s does not become ready with version %s: %w", name, to.VersionOf(kind), err)
 	back := m.serveAs(name, from)
 	if back == nil {
-		return fmt.Errorf("%w\n%s serves with %s again", err, name, from.VersionOf(kind))
+		return fmt.Errorf("%w\n%s is ready with version %s again", err, name, from.VersionOf(kind))
 	}
-	return errors.Join(err, fmt.Errorf("the component does not serve with the previous version %s either: %w", from.VersionOf(kind), back), m.startAs(name, to))
+	return errors.Join(err, fmt.Errorf("it does not become ready with the previous version %s either: %w", from.VersionOf(kind), back), m.startAs(name, to))
 }
 
 // serveAs ends a component, starts it with the program of a release and waits until it serves.

@@ -126,7 +126,7 @@ func TestUpgradeThatFailsIsTakenBack(t *testing.T) {
 		synctest.Wait()
 		s := m.List()[0]
 		for _, want := range []string{
-			"kube-apiserver-1 does not serve with v1.37.1: kube-apiserver-1 exited with code 1", `"unknown flag"`, "kube-apiserver-1 serves with v1.36.3 again",
+			"kube-apiserver-1 does not become ready with version v1.37.1: kube-apiserver-1 exited with code 1", `"unknown flag"`, "kube-apiserver-1 is ready with version v1.36.3 again",
 			"these components were not changed to version 1.37: kube-scheduler-0, kube-scheduler-1",
 		} {
 			if !strings.Contains(s.Lost, want) {
@@ -153,10 +153,10 @@ func TestMoveRefused(t *testing.T) {
 			want    string
 		}{
 			{"1.35", control.Fault{Kind: control.FaultUpgrade, To: "1.37"}, "more than one minor version"},
-			{"1.36", control.Fault{Kind: control.FaultUpgrade, To: "1.35"}, "it cannot change to v1.35.4 by the fault upgrade"},
+			{"1.36", control.Fault{Kind: control.FaultUpgrade, To: "1.35"}, "the fault upgrade cannot move it to v1.35.4"},
 			{"1.36", control.Fault{Kind: control.FaultUpgrade, To: "1.36"}, "already"},
 			{"1.36", control.Fault{Kind: control.FaultUpgrade, To: "1.37", Components: []string{"kube-scheduler"}}, "is newer than kube-apiserver-0 with version 1.36"},
-			{"1.36", control.Fault{Kind: control.FaultUpgrade, To: "1.38"}, "there is no version"},
+			{"1.36", control.Fault{Kind: control.FaultUpgrade, To: "1.38"}, "unknown version"},
 			{"1.36", control.Fault{Kind: control.FaultUpgrade, To: "1.37", Components: []string{"kube-scheduler-leader"}}, "the leader may change while components restart"},
 			{"1.37", control.Fault{Kind: control.FaultDowngrade, To: "1.36", Components: []string{"kube-apiserver-0"}}, "is newer than kube-apiserver-0 with version 1.36"},
 		} {

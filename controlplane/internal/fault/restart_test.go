@@ -64,7 +64,7 @@ func TestInterruptedRolloutIsLost(t *testing.T) {
 		if err := m.Close(t.Context()); err != nil { // it does not wait for an hour
 			t.Error(err)
 		}
-		if s := m.List()[1]; s.Lost != "kube-apiserver-1 was not restarted: the plane is stopping" {
+		if s := m.List()[1]; s.Lost != "kube-apiserver-1 was not restarted: the control plane is stopping" {
 			t.Errorf("%+v", s)
 		}
 	})

@@ -40,7 +40,7 @@ func (r *Roles) Leader(ctx context.Context, kind string, running func(kind strin
 	case control.KindEtcd:
 		return r.etcdLeader(ctx, running(kind))
 	case control.KindAPIServer:
-		return "", fmt.Errorf("%s has no leader: all replicas are equal", kind)
+		return "", fmt.Errorf("%s has no leader, because all its replicas are equal", kind)
 	}
 	if !elected(kind) {
 		return "", fmt.Errorf("components of kind %q have no leader", kind)
@@ -79,7 +79,7 @@ func (r *Roles) etcdLeader(ctx context.Context, running []topology.Process) (str
 	case leader == "":
 		return "", fmt.Errorf("etcd has no leader: %w", failure)
 	}
-	return "", fmt.Errorf("etcd's leader is member %s, which has never been reached", leader)
+	return "", fmt.Errorf("etcd's leader is member %s, which has not answered any request", leader)
 }
 
 // etcdStatus gets the status of one member and records the member's name for its ID.

@@ -63,7 +63,7 @@ func loadAuthority(dir, name string, now time.Time) (*Authority, error) {
 		return nil, err
 	}
 	if now.After(a.cert.NotAfter) {
-		return nil, fmt.Errorf("%s: the authority expired on %s", crt, a.cert.NotAfter.Format(time.DateOnly))
+		return nil, fmt.Errorf("%s: the certificate authority expired on %s", crt, a.cert.NotAfter.Format(time.DateOnly))
 	}
 	return a, nil
 }
@@ -82,7 +82,7 @@ func readAuthority(crt, key string) (*Authority, error) {
 		return nil, err
 	}
 	if !private.PublicKey.Equal(cert.PublicKey) {
-		return nil, fmt.Errorf("%s: not the key of %s", key, crt)
+		return nil, fmt.Errorf("%s: this key does not belong to %s", key, crt)
 	}
 	return &Authority{cert, private}, nil
 }
@@ -193,7 +193,7 @@ func readPEM(path string) ([]byte, error) {
 	}
 	block, _ := pem.Decode(data)
 	if block == nil {
-		return nil, fmt.Errorf("%s: no PEM block", path)
+		return nil, fmt.Errorf("%s: the file contains no PEM block", path)
 	}
 	return block.Bytes, nil
 }

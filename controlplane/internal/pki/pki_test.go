@@ -161,10 +161,10 @@ func TestResume(t *testing.T) {
 
 func TestDamagedKeysAreReported(t *testing.T) {
 	for name, damage := range map[string]func(pki.Dir) error{
-		"client-ca.key: no PEM block":                           func(d pki.Dir) error { return os.WriteFile(d.Key(pki.ClientCA), []byte("x"), 0o600) },
+		"client-ca.key: the file contains no PEM block":         func(d pki.Dir) error { return os.WriteFile(d.Key(pki.ClientCA), []byte("x"), 0o600) },
 		"exists, but the other file of the key pair is missing": func(d pki.Dir) error { return os.Remove(d.Cert(pki.EtcdCA)) },
-		"not the key of":                                        func(d pki.Dir) error { return os.Rename(d.Key(pki.EtcdCA), d.Key(pki.ServerCA)) },
-		"service-account.key: no PEM block":                     func(d pki.Dir) error { return os.WriteFile(d.ServiceAccountKey(), nil, 0o600) },
+		"this key does not belong to":                           func(d pki.Dir) error { return os.Rename(d.Key(pki.EtcdCA), d.Key(pki.ServerCA)) },
+		"service-account.key: the file contains no PEM block":   func(d pki.Dir) error { return os.WriteFile(d.ServiceAccountKey(), nil, 0o600) },
 	} {
 		d := keys(t)
 		if err := damage(d); err != nil {

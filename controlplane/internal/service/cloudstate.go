@@ -116,7 +116,7 @@ func (k *kept[T]) put(name string, quota int, what string, make func(old T) T) e
 	defer k.file.mu.Unlock()
 	old, ok := k.all[name]
 	if !ok && quota > 0 && len(k.all) >= quota {
-		return &refusal{http.StatusForbidden, fmt.Sprintf("quota exceeded: there are %d %s already", len(k.all), what)}
+		return &refusal{http.StatusForbidden, fmt.Sprintf("quota exceeded: %d %s already exist", len(k.all), what)}
 	}
 	value := make(old)
 	data, err := json.Marshal(value)

@@ -26,7 +26,7 @@ func (s *Supervisor) Claim() (*Claim, error) {
 	settled := s.settled
 	s.mu.Unlock()
 	if !settled {
-		return nil, errors.New("the plane is not ready")
+		return nil, errors.New("the control plane is not ready")
 	}
 	for _, c := range claim.components {
 		c.change.Lock()

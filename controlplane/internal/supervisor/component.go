@@ -55,7 +55,7 @@ func (s *Supervisor) find(name string) (*component, *instance, error) {
 			return c, c.instance, nil
 		}
 	}
-	return nil, nil, fmt.Errorf("this plane has no %s", name)
+	return nil, nil, fmt.Errorf("this control plane has no %s", name)
 }
 
 // running returns the instance of a component, or an error if the instance's process has ended.

@@ -159,7 +159,7 @@ func (s *session) plan() (err error) {
 		}
 	}
 	if s.o.B.Baseline != "" {
-		return exitcode.Usagef("--b %s: a baseline cannot be given as --b (give it as --a)", s.o.B.Baseline)
+		return exitcode.Usagef("--b %s: a baseline can be used only as --a (use --a %[1]s)", s.o.B.Baseline)
 	}
 	// A comparison of a scenario with itself measures how much metrics vary, so no metric needs to be gated (decide the
 	// answer). A resumed comparison already has its gated metrics.
@@ -205,7 +205,7 @@ func (s *session) builds(ctx context.Context) error {
 		case s.o.Resume != "" && binary.Digest == "": // the first run reports that the binary is missing
 			continue
 		case s.o.Resume != "" && binary.Digest != side.into.Build:
-			return exitcode.Usagef("--resume %s: the controlplane of %s has changed since the first pairs (give the original build; name a revision by its commit)", s.dir.Path, side.name)
+			return exitcode.Usagef("--resume %s: the controlplane binary of %s has changed since the first pairs (use the original build; name a revision by its commit)", s.dir.Path, side.name)
 		}
 		side.into.Build, s.binaries[i] = binary.Digest, binary
 	}
@@ -218,7 +218,7 @@ func (s *session) baseline() error {
 	case s.o.A.Baseline == "":
 		return nil
 	case len(s.o.A.Spec) > 1:
-		return exitcode.Usagef("--a %s: a baseline cannot be combined with another --a (leave the other --a out)", s.o.A.Baseline)
+		return exitcode.Usagef("--a %s: a baseline cannot be combined with another --a (leave out the other --a)", s.o.A.Baseline)
 	case len(s.was.Pairs) > 0 && s.was.Sets != nil: // resumed: use the runs that the baseline had at the start of the comparison
 		s.c.Sets, s.c.A.Versions = s.was.Sets, s.was.A.Versions
 		s.c.Notes = slices.DeleteFunc(slices.Clone(s.was.Notes), func(note string) bool { return !strings.Contains(note, leftOut) })
@@ -230,17 +230,17 @@ func (s *session) baseline() error {
 	}
 	set = withoutUnfit(&s.c, set)
 	if len(set) < paired.LeastRuns {
-		return exitcode.Usagef("--a %s: %d runs are too few to tell how much identical runs vary (a baseline needs at least %d)", s.o.A.Baseline, len(set), paired.LeastRuns)
+		return exitcode.Usagef("--a %s: %d runs are too few to estimate how much identical runs vary (a baseline needs at least %d)", s.o.A.Baseline, len(set), paired.LeastRuns)
 	}
 	s.c.Sets, s.before = &result.Sets{Differences: []result.Difference{}}, set
 	for _, r := range set {
 		if field := unlike(r.scenario, s.o.B.Scenario); field != "" {
-			return exitcode.Usagef("--a %s: field %s of the run's scenario differs from scenario %s (a baseline needs runs of the same scenario)", r.dir, field, s.c.Scenario)
+			return exitcode.Usagef("--a %s: the run's scenario and scenario %[3]s differ in the field %[2]s (a baseline needs runs of the same scenario)", r.dir, field, s.c.Scenario)
 		}
 		m := memberLike(&s.c, s.o.B.Scenario, r)
 		for _, f := range s.c.Figures {
 			if _, has := m.Values[f.Name]; f.Gated && !has {
-				return exitcode.Usagef("--a %s: run %s has no value of the deciding figure %s (remove the run from the baseline, or choose other figures with --figure)", s.o.A.Baseline, r.dir, f.Name)
+				return exitcode.Usagef("--a %s: run %s has no value of the metric %s, which decides the answer (remove the run from the baseline, or choose other metrics with --figure)", s.o.A.Baseline, r.dir, f.Name)
 			}
 		}
 		s.c.Sets.A = append(s.c.Sets.A, m)
@@ -289,7 +289,7 @@ func givenUp(c result.AB) string {
 			last = p.Thrown
 		}
 	}
-	return fmt.Sprintf("the comparison was given up: %d pairs were thrown away, %d because of A's run and %d because of B's run; the last pair: %s (--throw-steal, --throw-other and --throw-io set the bounds)",
+	return fmt.Sprintf("the comparison ended without a result, because too many pairs were thrown away: %d, of them %d because of A's run and %d because of B's run; reason for the last pair: %s (--throw-steal, --throw-other and --throw-io set the bounds)",
 		c.Thrown, of["A"], of["B"], last)
 }
 
@@ -298,13 +298,13 @@ func told(c result.AB, p result.Pair) string {
 	counted := len(countedPairs(c.Pairs))
 	switch {
 	case p.Number == warmUp:
-		return "the warm-up pair has run"
+		return "the warm-up pair is complete"
 	case p.Thrown != "":
 		return fmt.Sprintf("pair %d thrown away: %s", p.Number, p.Thrown)
 	case paired.IsLook(c.Plan, counted):
 		return fmt.Sprintf("after %d pairs: %s", counted, c.Answer)
 	}
-	return fmt.Sprintf("%d of at most %d pairs", counted, c.Plan.Most())
+	return fmt.Sprintf("%d of at most %d pairs are complete", counted, c.Plan.Most())
 }
 
 // pair runs A and B in a random order, or only B if A is a baseline.
@@ -322,9 +322,9 @@ func (s *session) pair(ctx context.Context, number, counted int) (p result.Pair,
 			side, member, binary = s.o.B, &p.B, &s.binaries[1]
 		}
 		if err := binary.Same(); err != nil {
-			return p, fmt.Errorf("pair %d, side %c: %w", number, name, err)
+			return p, fmt.Errorf("pair %d, run of %c: %w", number, name, err)
 		}
-		s.o.Progress.Step(fmt.Sprintf("pair %d, side %c: run %d of %d (pairs that count so far: %d of at most %d)", number, name, i+1, len(p.Order), counted, s.c.Plan.Most()))
+		s.o.Progress.Step(fmt.Sprintf("pair %d, run of %c (%d of %d); valid pairs so far: %d of at most %d", number, name, i+1, len(p.Order), counted, s.c.Plan.Most()))
 		if *member, err = s.runSide(ctx, side, number, string(name)); err != nil {
 			return p, err
 		}
@@ -361,13 +361,13 @@ func (s *session) runSide(ctx context.Context, side Side, number int, name strin
 	}
 	res, err := s.member(ctx, o)
 	if err != nil {
-		return result.Member{}, fmt.Errorf("pair %d, side %s: %w", number, name, err)
+		return result.Member{}, fmt.Errorf("pair %d, run of %s: %w", number, name, err)
 	}
 	if ctx.Err() != nil {
 		return result.Member{}, context.Cause(ctx)
 	}
 	if res.Run.Aborted != "" {
-		return result.Member{}, compare.EndedEarlyError(fmt.Sprintf("pair %d: the run of %s was ended early by %s (its figures do not cover a whole run)", number, name, res.Run.Aborted))
+		return result.Member{}, compare.EndedEarlyError(fmt.Sprintf("pair %d: the run of %s was ended early by %s, so its metrics do not cover a whole run", number, name, res.Run.Aborted))
 	}
 	if s.c.Host.CPUs == 0 {
 		s.c.Host = res.Run.Host
@@ -412,10 +412,10 @@ func write(dir string, c result.AB) error {
 // Read reads the comparison in dir.
 func Read(dir string) (c result.AB, err error) {
 	if err := result.ReadJSON(dir, result.ABFile, &c); err != nil {
-		return c, exitcode.Usagef("%s: %v (is it the directory of `loadgen ab`?)", dir, err)
+		return c, exitcode.Usagef("%s: %v (is this a directory of `loadgen ab`?)", dir, err)
 	}
 	if c.Schema != result.ABSchema {
-		return c, exitcode.Usagef("%s: it has the schema %q, but this loadgen reads %s", filepath.Join(dir, result.ABFile), c.Schema, result.ABSchema)
+		return c, exitcode.Usagef("%s: the file has the schema %q, but this loadgen reads %s", filepath.Join(dir, result.ABFile), c.Schema, result.ABSchema)
 	}
 	return c, nil
 }

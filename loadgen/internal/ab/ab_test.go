@@ -240,7 +240,7 @@ func TestWhatDecides(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, want := range []string{"calm true ", "loud false it varies by 40.0% between identical runs, over --spread 6.0%", "unknown false no calibration shows how much it varies between identical runs"} {
+	for i, want := range []string{"calm true ", "loud false it varies by 40.0% between identical runs, which is more than --spread 6.0%", "unknown false it is not known how much this metric varies between identical runs"} {
 		if f := figures[i]; fmt.Sprint(f.Name, " ", f.Gated, " ", f.Advice) != want {
 			t.Errorf("%s %v %s, want %s", f.Name, f.Gated, f.Advice, want)
 		}

@@ -50,10 +50,10 @@ func SaveBaseline(ctx context.Context, dir string, from []string) (n int, err er
 	}
 	for _, r := range all {
 		if why := r.result.Run.CutShort(); why != "" {
-			return 0, exitcode.Usagef("%s: %s, so its figures do not cover a whole run (leave this run out)", r.dir, why)
+			return 0, exitcode.Usagef("%s: %s, so its metrics do not cover a whole run (leave out this run)", r.dir, why)
 		}
 		if !slices.ContainsFunc(r.result.Figures, func(f result.Figure) bool { return f.Value != nil }) {
-			return 0, exitcode.Usagef("%s: nothing was measured (a baseline needs runs with figures)", r.dir)
+			return 0, exitcode.Usagef("%s: the run measured nothing (a baseline needs runs with metrics)", r.dir)
 		}
 		if field := unlike(like.scenario, r.scenario); field != "" {
 			return 0, exitcode.Usagef("%s and %s ran scenarios that differ in %s (a baseline needs runs of the same scenario)", like.dir, r.dir, field)
@@ -112,7 +112,7 @@ func Baselines(ctx context.Context, dir string) ([]Baseline, error) {
 		}
 	}
 	if len(all) == 0 {
-		return nil, exitcode.Usagef("%s: there are no baselines (`loadgen baseline save NAME DIR` saves one; --baselines names another directory)", dir)
+		return nil, exitcode.Usagef("%s: there are no baselines (save one with `loadgen baseline save NAME DIR`, or name another directory with --baselines)", dir)
 	}
 	return all, nil
 }

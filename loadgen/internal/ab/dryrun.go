@@ -50,7 +50,7 @@ func (p Preview) WriteText(to io.Writer) error {
 	if p.A == nil {
 		runs, each = p.Pairs+1, "B alone, and one warm-up run"
 	}
-	fmt.Fprintf(to, "at most %d pairs, %d runs: %s; pairs that are thrown away are repeated\n", p.Pairs, runs, each)
+	fmt.Fprintf(to, "at most %d pairs, %d runs: %s. Pairs that are thrown away are repeated\n", p.Pairs, runs, each)
 	for _, side := range []struct {
 		name string
 		of   *cluster.Preview

@@ -30,7 +30,7 @@ func figuresOf(o Options, advice bool) ([]result.ABFigure, error) {
 		all = append(all, one)
 	}
 	if len(all) == 0 {
-		return nil, exitcode.UsageError(o.A.Scenario.Errorf("compare", noFigures, "scenario %s has no figures to compare", o.A.Scenario.Name))
+		return nil, exitcode.UsageError(o.A.Scenario.Errorf("compare", noFigures, "scenario %s has no metrics to compare", o.A.Scenario.Name))
 	}
 	if len(o.Gated) > 0 {
 		return choose(all, o.Gated)
@@ -40,9 +40,9 @@ func figuresOf(o Options, advice bool) ([]result.ABFigure, error) {
 		f := &all[i]
 		switch {
 		case f.Calibrated == nil:
-			f.Advice = "no calibration shows how much it varies between identical runs"
+			f.Advice = "it is not known how much this metric varies between identical runs"
 		case *f.Calibrated > o.Plan.Spread:
-			f.Advice = fmt.Sprintf("it varies by %.1f%% between identical runs, over --spread %.1f%%", 100**f.Calibrated, 100*o.Plan.Spread)
+			f.Advice = fmt.Sprintf("it varies by %.1f%% between identical runs, which is more than --spread %.1f%%", 100**f.Calibrated, 100*o.Plan.Spread)
 		default:
 			byspread = append(byspread, f)
 		}
@@ -50,11 +50,11 @@ func figuresOf(o Options, advice bool) ([]result.ABFigure, error) {
 	slices.SortStableFunc(byspread, func(a, b *result.ABFigure) int { return cmp.Compare(*a.Calibrated, *b.Calibrated) })
 	for i, f := range byspread {
 		if f.Gated = i < o.Plan.Figures; !f.Gated {
-			f.Advice = fmt.Sprintf("%d other figures vary less between identical runs", o.Plan.Figures)
+			f.Advice = fmt.Sprintf("%d other metrics vary less between identical runs", o.Plan.Figures)
 		}
 	}
 	if len(byspread) == 0 && !advice {
-		return nil, exitcode.Usagef("no figure of scenario %s is known to vary by at most %.1f%% between identical runs, so none can decide (name figures with --figure; `loadgen ab %s` without --a and --b prints how much each figure varies)",
+		return nil, exitcode.Usagef("no metric of scenario %s is known to vary by at most %.1f%% between identical runs, so no metric can decide the answer (name metrics with --figure; to measure how much each metric varies, run `loadgen ab %s` without --a and --b)",
 			o.A.Scenario.Name, 100*o.Plan.Spread, o.A.Scenario.Name)
 	}
 	return gatedFirst(all), nil
@@ -68,12 +68,12 @@ func choose(all []result.ABFigure, names []string) ([]result.ABFigure, error) {
 	for i := range all {
 		known = append(known, all[i].Name)
 		if all[i].Gated = slices.Contains(names, all[i].Name) || slices.Contains(names, AllFigures); !all[i].Gated {
-			all[i].Advice = "not named by --figure"
+			all[i].Advice = "--figure does not name it"
 		}
 	}
 	for _, name := range names {
 		if !slices.Contains(known, name) {
-			return nil, exitcode.Usagef("--figure %s: the scenario has no such figure (%s)", name, strictyaml.Hint(name, known, "it has "+strings.Join(known, ", ")))
+			return nil, exitcode.Usagef("--figure %s: the scenario has no such metric (%s)", name, strictyaml.Hint(name, known, "it has "+strings.Join(known, ", ")))
 		}
 	}
 	return gatedFirst(all), nil

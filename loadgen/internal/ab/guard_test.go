@@ -25,14 +25,14 @@ func TestResumeRefusesChanges(t *testing.T) {
 	}{
 		"settings":     {func(s *session) { s.o.B.Set = []string{"nodes.count=5"} }, "settings or revision"},
 		"another load": {func(s *session) { s.o.B.Scenario.Background[0].Rate = 20 }, "the scenario"},
-		"a new binary": {func(s *session) { s.o.ControlPlane = os.Args[0] }, "the controlplane of A has changed"},
+		"a new binary": {func(s *session) { s.o.ControlPlane = os.Args[0] }, "the controlplane binary of A has changed"},
 		"another plan": {func(s *session) { s.o.Plan.Looks = []result.Look{{Pairs: 3, Alpha: 0.01}} }, "statistical settings cannot be changed"},
 		"a new machine": {func(s *session) {
 			s.otherGenerator = func(h result.Host, _ string) string {
 				return fmt.Sprintf("on another machine with %d processors", h.CPUs)
 			}
 		}, "the earlier pairs ran on another machine with 2 processors"},
-		"figures": {func(s *session) { s.o.Gated = []string{"loud"} }, "the deciding figures"},
+		"figures": {func(s *session) { s.o.Gated = []string{"loud"} }, "the metrics that decide the answer"},
 	} {
 		begun := options(t, &plane{spread: 0.01, fails: func(n int) error {
 			if n == 4 {
@@ -116,7 +116,7 @@ func TestBaselineLacksAFigure(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, _, err := s.run(t.Context()); exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), "has no value of the deciding figure calm") || len(p.runs) > 0 {
+	if _, _, err := s.run(t.Context()); exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), "has no value of the metric calm, which decides the answer") || len(p.runs) > 0 {
 		t.Errorf("after %d runs: %v", len(p.runs), err)
 	}
 }
@@ -190,7 +190,7 @@ func TestGivenUpIsResumed(t *testing.T) {
 	p := plane{spread: 0.01, other: func(int) float64 { return 10 }}
 	s := options(t, &p)
 	c, dir, err := s.run(t.Context())
-	if err != nil || c.Answer != result.CouldNotTell || len(c.Notes) == 0 || !strings.HasPrefix(c.Notes[len(c.Notes)-1], "the comparison was given up: ") {
+	if err != nil || c.Answer != result.CouldNotTell || len(c.Notes) == 0 || !strings.HasPrefix(c.Notes[len(c.Notes)-1], "the comparison ended without a result") {
 		t.Fatalf("%s, %q: %v", c.Answer, c.Notes, err)
 	}
 	p.other = nil
@@ -203,7 +203,7 @@ func TestGivenUpIsResumed(t *testing.T) {
 // The note on a comparison that was given up counts the pairs thrown away for each side.
 func TestGivenUpNamesTheSide(t *testing.T) {
 	c := result.AB{Thrown: 3, Pairs: []result.Pair{{Number: warmUp, Thrown: "A: cold"}, {Number: 1, Thrown: "B: slow"}, {Number: 2}, {Number: 3, Thrown: "A: steal"}, {Number: 4, Thrown: "B: late"}}}
-	if got := givenUp(c); !strings.HasPrefix(got, "the comparison was given up: 3 pairs were thrown away, 1 because of A's run and 2 because of B's run; the last pair: B: late") {
+	if got := givenUp(c); !strings.HasPrefix(got, "the comparison ended without a result, because too many pairs were thrown away: 3, of them 1 because of A's run and 2 because of B's run; reason for the last pair: B: late") {
 		t.Error(got)
 	}
 }
@@ -222,7 +222,7 @@ func TestUnfitRunsAreLeftOut(t *testing.T) {
 	own := work(9)
 	own.dir, own.result.Run.Cluster.Bundled = "of a user's cluster", false
 	left := withoutUnfit(&c, []recorded{work(5), saturated, work(9), own})
-	if len(left) != 2 || left[1].dir != own.dir || left[0].dir != "5" || c.Thrown != 2 || len(c.Notes) != 2 || !strings.Contains(c.Notes[1], "20.0% of the processors' time was used by other processes") {
+	if len(left) != 2 || left[1].dir != own.dir || left[0].dir != "5" || c.Thrown != 2 || len(c.Notes) != 2 || !strings.Contains(c.Notes[1], "20.0% of the CPU time was used by other processes") {
 		t.Errorf("%d left, %d thrown: %q", len(left), c.Thrown, c.Notes)
 	}
 }
@@ -319,16 +319,16 @@ func TestUnfitRun(t *testing.T) {
 		want   string
 	}{
 		"alone":          {func(*result.Member) {}, ""},
-		"stolen":         {func(m *result.Member) { m.Machine.StealSeconds = 3 }, "3.0% of the processors' time was taken by the hypervisor (bound 2.0%)"},
-		"a neighbour":    {func(m *result.Member) { m.Machine.BusySeconds = 66 }, "10.0% of the processors' time was used by other processes (bound 5.0%)"},
-		"a slow disk":    {func(m *result.Member) { m.Machine.IOWaitSeconds = new(12.5) }, "25.0% of the time some process waited for a disk (bound 20.0%)"},
+		"stolen":         {func(m *result.Member) { m.Machine.StealSeconds = 3 }, "3.0% of the CPU time was taken by the hypervisor (bound 2.0%)"},
+		"a neighbour":    {func(m *result.Member) { m.Machine.BusySeconds = 66 }, "10.0% of the CPU time was used by other processes (bound 5.0%)"},
+		"a slow disk":    {func(m *result.Member) { m.Machine.IOWaitSeconds = new(12.5) }, "25.0% of the time, some process waited for a disk (bound 20.0%)"},
 		"a client":       {func(m *result.Member) { m.Machine.BusySeconds, m.Machine.ClientSeconds = 66, new(10.0) }, ""},
-		"little memory":  {func(m *result.Member) { m.Machine.MemoryWaitSeconds = new(6.0) }, "12.0% of the time some process waited for memory (bound 10.0%)"},
+		"little memory":  {func(m *result.Member) { m.Machine.MemoryWaitSeconds = new(6.0) }, "12.0% of the time, some process waited for memory (bound 10.0%)"},
 		"no pressure":    {func(m *result.Member) { m.Machine.IOWaitSeconds = nil }, ""},
 		"saturated":      {func(m *result.Member) { m.Unfit = []string{"it was late"} }, "it was late"},
 		"nothing known":  {func(m *result.Member) { m.Machine = nil }, ""},
 		"no length":      {func(m *result.Member) { m.Seconds = 0 }, ""},
-		"stolen and old": {func(m *result.Member) { m.Machine.StealSeconds, m.Machine.BusySeconds = 3, 90 }, "3.0% of the processors' time was taken by the hypervisor (bound 2.0%)"},
+		"stolen and old": {func(m *result.Member) { m.Machine.StealSeconds, m.Machine.BusySeconds = 3, 90 }, "3.0% of the CPU time was taken by the hypervisor (bound 2.0%)"},
 	} {
 		m := fit()
 		c.change(&m)
@@ -368,7 +368,7 @@ func TestFirstPairThatDiedIsOneLine(t *testing.T) {
 		return result.Result{}, exitcode.Environmentf("etcd-0 ended; from its log, etcd-0.log:\n  panic: no room\n  goroutine 1 [running]:")
 	}
 	_, _, err := s.run(t.Context())
-	const want = "etcd-0 ended; from its log, etcd-0.log; the same command with `--resume "
+	const want = "etcd-0 ended; from its log, etcd-0.log; to continue, run the same command with `--resume "
 	if exitcode.Of(err) != exitcode.Environment || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 		t.Errorf("%v, want %s", err, want)
 	}

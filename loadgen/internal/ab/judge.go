@@ -97,7 +97,7 @@ func checkVerdicts(c *result.AB, a, b []result.Member) {
 	reason := fmt.Sprintf("%d of %d runs of B did not pass, and %d of %d runs of A did not pass", ofB, len(b), ofA, len(a))
 	if more && c.ExitCode == exitcode.Pass && 2*ofB >= len(b) {
 		c.Answer, c.ExitCode = result.CouldNotTell, exitcode.NoData
-		reason += "; a failed run may do less work, so its figures cannot be compared"
+		reason += "; a failed run may do less work, so its metrics cannot be compared"
 	}
 	c.Reasons = append(c.Reasons, reason)
 }
@@ -132,13 +132,13 @@ func collect(f *result.ABFigure, pairs []result.Pair) collected {
 			b = append(b, vb)
 		}
 		if slices.Contains(p.B.AtLeast, f.Name) {
-			lower = fmt.Sprintf("only a lower bound of the value in B of pair %d is known", p.Number)
+			lower = fmt.Sprintf("in pair %d only a lower bound of B's value is known", p.Number)
 		}
 		switch {
 		case okA && slices.Contains(p.A.AtLeast, f.Name), okB && f.Better == "higher" && slices.Contains(p.B.AtLeast, f.Name):
-			f.Detail = fmt.Sprintf("only a lower bound of a value in pair %d is known", p.Number)
+			f.Detail = fmt.Sprintf("in pair %d only a lower bound of a value is known", p.Number)
 		case !okA || !okB:
-			f.Detail = fmt.Sprintf("no data in %s of pair %d", missingSide(okA, okB), p.Number)
+			f.Detail = fmt.Sprintf("no data in pair %d, in the run of %s", p.Number, missingSide(okA, okB))
 		default:
 			d, difference := 0.0, vb-va
 			if va > 0 && vb > 0 {
@@ -184,7 +184,7 @@ func gone(f *result.ABFigure, a, b []float64) float64 {
 
 // byDifference explains that a metric was judged by the difference between A and B instead of their ratio.
 func byDifference(f *result.ABFigure) string {
-	return fmt.Sprintf("judged by the difference, because some values are 0: %s in A, %s in B (%s)", digits.Format(*f.A, 4), digits.Format(*f.B, 4), f.Statistic)
+	return fmt.Sprintf("judged by the difference instead of the ratio, because some values are 0: %s in A, %s in B (%s)", digits.Format(*f.A, 4), digits.Format(*f.B, 4), f.Statistic)
 }
 
 func missingSide(a, b bool) string {
@@ -289,7 +289,7 @@ func conclude(c *result.AB, pairs int) {
 		}
 	}
 	if gated == 0 {
-		say("no figure decides the answer: all figures are advisory")
+		say("no metric decides the answer: all metrics are only advisory")
 	}
 	switch {
 	case regressed > 0:

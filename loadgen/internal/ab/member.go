@@ -87,10 +87,10 @@ func unfit(bounds result.Throw, m result.Member) string {
 		what         string
 		share, bound float64
 	}{
-		{"of the processors' time was taken by the hypervisor", facts.StealShare(), bounds.Steal},
-		{"of the processors' time was used by other processes", facts.OtherShare(), bounds.Other},
-		{"of the time some process waited for a disk", valueOr(facts.IO), bounds.IO},
-		{"of the time some process waited for memory", valueOr(facts.Memory), machine.Memory},
+		{"of the CPU time was taken by the hypervisor", facts.StealShare(), bounds.Steal},
+		{"of the CPU time was used by other processes", facts.OtherShare(), bounds.Other},
+		{"of the time, some process waited for a disk", valueOr(facts.IO), bounds.IO},
+		{"of the time, some process waited for memory", valueOr(facts.Memory), machine.Memory},
 	} {
 		if b.share > b.bound {
 			return fmt.Sprintf("%.1f%% %s (bound %.1f%%)", 100*b.share, b.what, 100*b.bound)
@@ -112,9 +112,9 @@ func unseen(pairs []result.Pair) string {
 	for _, p := range pairs {
 		switch m := p.B.Machine; {
 		case m == nil:
-			return "other work on the machine could not be measured: --throw-steal, --throw-other and --throw-io have no effect"
+			return "other load on the machine could not be measured, so --throw-steal, --throw-other and --throw-io had no effect"
 		case m.IOWaitSeconds == nil:
-			return "waits for a disk (PSI) could not be measured: --throw-io has no effect"
+			return "waits for a disk (PSI) could not be measured, so --throw-io had no effect"
 		}
 	}
 	return ""

@@ -53,11 +53,11 @@ func Compare(ctx context.Context, plan result.Plan, gated []string, a, b string)
 	first := sets[0][0]
 	for _, r := range slices.Concat(sets[0], sets[1]) {
 		if field := unlike(first.scenario, r.scenario); field != "" {
-			return c, exitcode.Usagef("%s and %s ran scenarios that differ in %s: compared runs must have the same load (--a and --b of `loadgen ab` run two control planes under the same load)", first.dir, r.dir, field)
+			return c, exitcode.Usagef("%s and %s ran scenarios that differ in %s, but compared runs must have the same load (`loadgen ab` with --a and --b runs two control planes under the same load)", first.dir, r.dir, field)
 		}
 	}
 	if run, both := inBoth(sets[0], sets[1]); both {
-		return c, exitcode.Usagef("run %s is in both %s and %s: a run cannot be compared with itself (compare new runs with a baseline before you save them in it)", run, a, b)
+		return c, exitcode.Usagef("run %s is in both %s and %s, but a run cannot be compared with itself (compare new runs with a baseline before you add them to it)", run, a, b)
 	}
 	c = result.AB{
 		Schema: result.ABSchema, Scenario: first.scenario.Name, Started: first.result.Run.Started, Ended: time.Time{}, Seed: first.result.Run.Seed, Plan: plan,
@@ -73,15 +73,15 @@ func Compare(ctx context.Context, plan result.Plan, gated []string, a, b string)
 	}
 	for _, f := range first.scenario.Compare {
 		if !has(last.scenario, f.Name) {
-			c.Notes = append(c.Notes, fmt.Sprintf("figure %s exists only in A's scenario", f.Name))
+			c.Notes = append(c.Notes, fmt.Sprintf("metric %s exists only in A's scenario", f.Name))
 		}
 	}
 	for i := range c.Figures {
 		if f := &c.Figures[i]; !has(first.scenario, f.Name) {
 			if f.Gated = f.Gated && len(gated) > 0; !f.Gated {
-				f.Advice = cmp.Or(f.Advice, "A's scenario does not have this figure")
+				f.Advice = cmp.Or(f.Advice, "A's scenario does not have this metric")
 			}
-			c.Notes = append(c.Notes, fmt.Sprintf("figure %s exists only in B's scenario", f.Name))
+			c.Notes = append(c.Notes, fmt.Sprintf("metric %s exists only in B's scenario", f.Name))
 		}
 	}
 	c.Figures = gatedFirst(c.Figures)
@@ -155,7 +155,7 @@ func memberLike(c *result.AB, like *scenario.Scenario, r recorded) result.Member
 		other.Spread = f.Spread
 		if _, has := m.Values[f.Name]; has && !reflect.DeepEqual(f, other) {
 			delete(m.Values, f.Name)
-			c.Notes = append(c.Notes, fmt.Sprintf("figure %s is defined differently in %s", f.Name, r.dir))
+			c.Notes = append(c.Notes, fmt.Sprintf("metric %s is defined differently in %s", f.Name, r.dir))
 		}
 	}
 	return m
@@ -220,7 +220,7 @@ func goesOn(dir string) bool {
 }
 
 // errNoRun is returned for a directory without runs.
-var errNoRun = errors.New("it contains no run")
+var errNoRun = errors.New("the directory contains no run")
 
 // isWhole reports whether dir contains the recordings of a run, not only its results as in a baseline.
 func isWhole(dir string) bool {
@@ -445,9 +445,9 @@ func judgeSets(c *result.AB) {
 func tooFew(c result.AB) string {
 	switch a, b := len(c.Sets.A), len(c.Sets.B); {
 	case a == 1 && b == 1:
-		return "one run each: too few to estimate the error rate"
+		return "A and B have only one run each, which is too few to estimate the error rate"
 	case min(a, b) < paired.LeastRuns:
-		return fmt.Sprintf("A has %d runs and B has %d; each needs at least %d", a, b, paired.LeastRuns)
+		return fmt.Sprintf("A has %d runs and B has %d, but each needs at least %d", a, b, paired.LeastRuns)
 	}
 	return ""
 }
@@ -482,12 +482,12 @@ func logs(values []float64) []float64 {
 func valuesOf(f *result.ABFigure, side string, set []result.Member) (all []float64, lower string) {
 	for _, m := range set {
 		if slices.Contains(m.AtLeast, f.Name) {
-			lower = fmt.Sprintf("only a lower bound of the value in %s of %s is known", m.Dir, side)
+			lower = fmt.Sprintf("only a lower bound of the value in %s (%s) is known", m.Dir, side)
 		}
 		if v, ok := m.Values[f.Name]; ok {
 			all = append(all, v)
 		} else {
-			f.Detail = fmt.Sprintf("no data in %s of %s", m.Dir, side)
+			f.Detail = fmt.Sprintf("no data in %s (%s)", m.Dir, side)
 		}
 	}
 	return all, lower

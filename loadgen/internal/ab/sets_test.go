@@ -61,8 +61,8 @@ func TestCompareRecordedRuns(t *testing.T) {
 		"the same":      {8, 1, result.NotRegressed, ""},
 		"slower":        {8, 1.2, result.Regressed, ""},
 		"quicker":       {8, 0.8, result.Improved, ""},
-		"one run each":  {1, 1.5, result.CouldNotTell, "one run each: too few to estimate the error rate"},
-		"two runs each": {2, 1.5, result.CouldNotTell, "A has 2 runs and B has 2; each needs at least 3"},
+		"one run each":  {1, 1.5, result.CouldNotTell, "A and B have only one run each, which is too few to estimate the error rate"},
+		"two runs each": {2, 1.5, result.CouldNotTell, "A has 2 runs and B has 2, but each needs at least 3"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -99,7 +99,7 @@ func TestWhatIsNotComparable(t *testing.T) {
 	}
 	for name, c := range map[string]struct{ b, want string }{
 		"another load":      {more, "ran scenarios that differ in background"},
-		"no runs":           {empty, "it contains no run"},
+		"no runs":           {empty, "the directory contains no run"},
 		"not there":         {filepath.Join(dir, "none"), "name the directory of a run"},
 		"both sides at one": {pairs, "name one of them"},
 	} {
@@ -139,7 +139,7 @@ func TestOneRunEachOfAdvice(t *testing.T) {
 	a := record(t, filepath.Join(dir, "a"), 1, advice, around(1, 0), nil)
 	b := record(t, filepath.Join(dir, "b"), 1, advice, around(1, 0), nil)
 	got, err := Compare(t.Context(), paired.Default(), nil, a, b)
-	if err != nil || !slices.Contains(got.Reasons, "one run each: too few to estimate the error rate") {
+	if err != nil || !slices.Contains(got.Reasons, "A and B have only one run each, which is too few to estimate the error rate") {
 		t.Errorf("%q: %v", got.Reasons, err)
 	}
 }
@@ -151,7 +151,7 @@ func TestFiguresOfTheNewestRun(t *testing.T) {
 	a := record(t, filepath.Join(dir, "a"), 3, older, around(1, 0.01), nil)
 	b := record(t, filepath.Join(dir, "b"), 3, text, around(1, 0.01), nil)
 	got, err := Compare(t.Context(), paired.Default(), nil, a, b)
-	if err != nil || got.Figures[0].Name != "calm" || got.Figures[0].Gated || got.Figures[0].Advice == "" || !slices.Contains(got.Notes, "figure gone exists only in A's scenario") || !slices.Contains(got.Notes, "figure calm exists only in B's scenario") {
+	if err != nil || got.Figures[0].Name != "calm" || got.Figures[0].Gated || got.Figures[0].Advice == "" || !slices.Contains(got.Notes, "metric gone exists only in A's scenario") || !slices.Contains(got.Notes, "metric calm exists only in B's scenario") {
 		t.Errorf("%+v, %q: %v", got.Figures, got.Notes, err)
 	}
 }
@@ -265,7 +265,7 @@ func TestBaselineStaysInItsDirectory(t *testing.T) {
 	}
 }
 
-// A run in which nothing was measured cannot be saved in a baseline.
+// A run in which the run measured nothing cannot be saved in a baseline.
 func TestBaselineOfMeasuredRuns(t *testing.T) {
 	dir := t.TempDir()
 	run := filepath.Join(record(t, filepath.Join(dir, "runs"), 1, text, around(1, 0), nil), "1")
@@ -279,7 +279,7 @@ func TestBaselineOfMeasuredRuns(t *testing.T) {
 			t.Fatal(err)
 		}
 		kept := filepath.Join(dir, "baselines", name)
-		if _, err := SaveBaseline(t.Context(), kept, []string{run}); exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), "nothing was measured") || !isNew(kept) {
+		if _, err := SaveBaseline(t.Context(), kept, []string{run}); exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), "the run measured nothing") || !isNew(kept) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

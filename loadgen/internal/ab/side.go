@@ -36,7 +36,7 @@ type Side struct {
 // gateSpec matches a feature gate and its value.
 var gateSpec = regexp.MustCompile(`^([A-Z][A-Za-z0-9]*)=(true|false)$`)
 
-const specHint = "a controlplane binary, a config file, a baseline's directory, a setting as nodes.count=50, a feature gate as WatchList=false, variant=NAME or rev=REVISION"
+const specHint = "a controlplane binary, a config file, a baseline directory, a setting such as nodes.count=50, a feature gate such as WatchList=false, variant=NAME or rev=REVISION"
 
 // NewSide parses specs, the values of --a or --b, and reads the scenario with their settings and with sets, the
 // settings of both sides. read returns the scenario for given settings. NewSide does not build the binary of a git
@@ -89,14 +89,14 @@ func (s *Side) take(ctx context.Context, spec string) error {
 	info, err := os.Stat(spec)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return exitcode.Usagef("no such file (give %s)", specHint)
+		return exitcode.Usagef("no such file (write %s)", specHint)
 	case err != nil:
 		return exitcode.Usagef("%w", userfile.Cause(err))
 	case info.IsDir():
 		s.Baseline = spec
 		return nil
 	case !info.Mode().IsRegular():
-		return exitcode.Usagef("it is not a regular file (give %s)", specHint)
+		return exitcode.Usagef("this is not a regular file (write %s)", specHint)
 	case info.Mode().Perm()&0o111 != 0 || isProgram(spec):
 		if s.ControlPlane != "" {
 			return exitcode.Usagef("%s was already given (name only one binary or revision)", s.given())
@@ -148,7 +148,7 @@ func (s *Side) config(file string) error {
 		return exitcode.Usagef("%s", strings.Join(strings.Fields(err.Error()), " "))
 	}
 	if settings == nil {
-		return exitcode.Usagef("no control plane settings (write the fields that a scenario has under controlPlane:)")
+		return exitcode.Usagef("the file has no control plane settings (write the fields that a scenario has under controlPlane:)")
 	}
 	line, err := json.Marshal(settings) // JSON is also YAML
 	if err != nil {
@@ -168,7 +168,7 @@ func (s *Side) revision(ctx context.Context, rev string) error {
 	case errors.As(err, &said) && len(said.Stderr) > 0:
 		return exitcode.Usagef("%w", err)
 	case errors.Is(err, exec.ErrNotFound):
-		return exitcode.Environmentf("git is not installed, but rev=REVISION needs it")
+		return exitcode.Environmentf("rev=REVISION requires git, which is not installed")
 	case err != nil:
 		return exitcode.Usagef("the git checkout in the working directory has no such revision (run the command in a checkout that has it)")
 	}
@@ -191,7 +191,7 @@ func (s *Side) Build(ctx context.Context, step func(string)) (err error) {
 		return nil
 	}
 	dir, commit := filepath.Dir(s.ControlPlane), s.Revision
-	step("building controlplane of " + commit + ", which may take ten minutes")
+	step("building controlplane from revision " + commit + ", which may take ten minutes")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return exitcode.EnvironmentError(err)
 	}

@@ -39,7 +39,7 @@ func Trend(ctx context.Context, dirs []string) (t result.Trend, err error) {
 		}
 	}
 	if len(t.Figures) == 0 {
-		return t, exitcode.UsageError(first.scenario.Errorf("compare", noFigures, "scenario %s has no figures to follow", first.scenario.Name))
+		return t, exitcode.UsageError(first.scenario.Errorf("compare", noFigures, "scenario %s has no metrics to compare", first.scenario.Name))
 	}
 	last := all[len(all)-1].scenario // a run whose scenario defines a figure differently has no value for that figure
 	members := make([]result.Member, len(all))

@@ -38,7 +38,7 @@ func TestTrendOfWhatCannotBeFollowed(t *testing.T) {
 	if err := rundir.WriteJSON(filepath.Join(dir, "1"), result.ResultFile, r); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Trend(t.Context(), []string{dir}); err == nil || !strings.Contains(err.Error(), "has no figures to follow") {
+	if _, err := Trend(t.Context(), []string{dir}); err == nil || !strings.Contains(err.Error(), "has no metrics to compare") {
 		t.Errorf("without figures: %v", err)
 	}
 	dir = t.TempDir()

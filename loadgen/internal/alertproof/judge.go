@@ -33,7 +33,7 @@ func Prove(ctx context.Context, dir string) (all []Judged, err error) {
 	defer func() { err = errors.Join(err, rec.Close()) }()
 	proofs := Of(rec.Run.Scenario)
 	if len(proofs) == 0 {
-		return nil, exitcode.Usagef("%s: scenario %s is not a proof of alerts (the proofs are %s; `loadgen gate --rules` judges any run by any rules)",
+		return nil, exitcode.Usagef("%s: scenario %s does not prove alerts (use one of %s; to judge any run by your own rules, use `loadgen gate --rules`)",
 			dir, rec.Run.Scenario, strings.Join(proofNames(), ", "))
 	}
 	for _, p := range proofs {
@@ -182,7 +182,7 @@ func (j *judge) outcome(ctx context.Context, a alerts.Alert) (Outcome, error) {
 	}
 	if o.Fired {
 		o.Verdict = result.Fail
-		o.Why = fmt.Sprintf("fired %s after the first scrape, but nothing in this proof should make it fire: %s", seconds(*o.FiredAt), lives[0].Summary)
+		o.Why = fmt.Sprintf("fired %s after the first scrape, although nothing in this proof should make it fire: %s", seconds(*o.FiredAt), lives[0].Summary)
 		return o, nil
 	}
 	_, err := j.blind(ctx, &o)
@@ -221,7 +221,7 @@ func (j *judge) must(ctx context.Context, o *Outcome, a alerts.Alert, e alerts.E
 	}
 	if before := slices.IndexFunc(lives, func(f alerting.Firing) bool { return f.Pending.Before(cause) && !f.Fired.Before(cause) }); i < 0 && before >= 0 {
 		o.FiredAt = j.since(lives[before].Fired)
-		fail("fired, but its threshold had already been exceeded for %s before the fault that should cause it", seconds(cause.Sub(lives[before].Pending).Seconds()))
+		fail("fired, but its threshold was exceeded already %s before the fault that should cause it", seconds(cause.Sub(lives[before].Pending).Seconds()))
 		return nil
 	}
 	if i < 0 {
@@ -243,9 +243,9 @@ func (j *judge) must(ctx context.Context, o *Outcome, a alerts.Alert, e alerts.E
 	j.resolved(o, last)
 	switch {
 	case latency > Bound*floor:
-		fail("fired %s after its cause: over %.1f times its floor (the shortest possible latency) of %s", seconds(latency), Bound, seconds(floor))
+		fail("fired %s after its cause, which is more than %.1f times its shortest possible latency of %s", seconds(latency), Bound, seconds(floor))
 	case o.ResolvedAt == nil:
-		fail("fired but did not resolve, even after %s of simulated time without a fault", seconds(calm.Seconds()))
+		fail("fired but did not resolve, even in %s of simulated time without a fault", seconds(calm.Seconds()))
 	}
 	return nil
 }

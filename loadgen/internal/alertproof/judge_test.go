@@ -91,7 +91,7 @@ func TestFails(t *testing.T) {
 	t.Run("late", func(t *testing.T) {
 		t.Parallel()
 		j := judged(t, p, slowPath(t, 85*time.Second, record.Options{}, nil))
-		fails(t, j, "EtcdWALFsyncSlow", "fired 2m42s after its cause: over 1.5 times its floor (the shortest possible latency) of 1m32s")
+		fails(t, j, "EtcdWALFsyncSlow", "fired 2m42s after its cause, which is more than 1.5 times its shortest possible latency of 1m32s")
 	})
 	t.Run("never", func(t *testing.T) {
 		t.Parallel()
@@ -116,7 +116,7 @@ func TestFails(t *testing.T) {
 				in.Timeline[i].Time = in.Timeline[i].Time.Add(50 * time.Second)
 			}
 		}
-		fails(t, judged(t, p, in), "EtcdWALFsyncSlow", "fired, but its threshold had already been exceeded for 38s before the fault that should cause it")
+		fails(t, judged(t, p, in), "EtcdWALFsyncSlow", "fired, but its threshold was exceeded already 38s before the fault that should cause it")
 	})
 	t.Run("unrelated", func(t *testing.T) {
 		t.Parallel()
@@ -125,7 +125,7 @@ func TestFails(t *testing.T) {
 				l.Parts["etcd-0"].Add("process_max_fds", -955) // of 1,000; 42 are open
 			}
 		}))
-		fails(t, j, "DescriptorsRunningOut", "but nothing in this proof should make it fire: etcd at etcd-0 runs out of file descriptors")
+		fails(t, j, "DescriptorsRunningOut", "although nothing in this proof should make it fire: etcd at etcd-0 runs out of file descriptors")
 		if o := j.Outcome("EtcdWALFsyncSlow"); o.Verdict != result.Pass {
 			t.Errorf("what did fire: %+v", o)
 		}

@@ -109,13 +109,13 @@ func Select(names, rules []string) ([]Proof, error) {
 	}
 	for _, name := range names {
 		if !slices.Contains(known, name) {
-			return nil, fmt.Errorf("--proof %s: no such proof (%s)", name, strictyaml.Hint(name, known, "there are "+strings.Join(known, ", ")))
+			return nil, fmt.Errorf("--proof %s: no such proof (%s)", name, strictyaml.Hint(name, known, "known proofs: "+strings.Join(known, ", ")))
 		}
 		wanted[name] = true
 	}
 	for _, rule := range rules {
 		if by[rule] == "" {
-			return nil, fmt.Errorf("--rule %s: no such alert (%s)", rule, strictyaml.Hint(rule, rulesKnown, "`loadgen alerts` lists them"))
+			return nil, fmt.Errorf("--rule %s: no such alert (%s)", rule, strictyaml.Hint(rule, rulesKnown, "`loadgen alerts` lists the alerts"))
 		}
 		wanted[by[rule]] = true
 	}

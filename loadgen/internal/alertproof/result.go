@@ -168,7 +168,7 @@ func Text(w io.Writer, r Report) error {
 	if slices.ContainsFunc(r.Proofs, func(p Judged) bool { return len(p.Outcomes) > 0 }) {
 		b.WriteString("\n")
 		matrix(&b, r)
-		fmt.Fprintf(&b, "\n%s\nlatency: the time from the fault to the alert; *: resolves only after the run, if the last scraped values do not change\n", legend)
+		fmt.Fprintf(&b, "\n%s\nlatency: time from the fault to the alert; *: resolves only after the run, provided that the last scraped values do not change\n", legend)
 	}
 	for _, p := range r.Proofs {
 		for _, why := range p.Reasons {

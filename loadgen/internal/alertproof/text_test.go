@@ -46,7 +46,7 @@ Late     . x     3m20s    1m32s   2.17   1h2m34s*
 Blind    ? .
 
 ` + legend + `
-latency: the time from the fault to the alert; *: resolves only after the run, if the last scraped values do not change
+latency: time from the fault to the alert; *: resolves only after the run, provided that the last scraped values do not change
 
 quorum: Late: fired after 3m20s
 quorum: Disk: fired 12s after the first scrape

@@ -30,10 +30,10 @@ func Compare(dirs [2]string) (c result.CapacityComparison, err error) {
 	}
 	a, b := c.Sides[0].Capacity, c.Sides[1].Capacity
 	if a.Scenario != b.Scenario || a.Field != b.Field || a.Unit != b.Unit {
-		return c, exitcode.Usagef("%s raised %s of scenario %s, but %s raised %s of scenario %s: their capacities are not comparable", dirs[0], a.Field, a.Scenario, dirs[1], b.Field, b.Scenario)
+		return c, exitcode.Usagef("%s raised %s of scenario %s, but %s raised %s of scenario %s, so their capacities are not comparable", dirs[0], a.Field, a.Scenario, dirs[1], b.Field, b.Scenario)
 	}
 	if a.Digest != b.Digest {
-		return c, exitcode.Usagef("%s and %s have scenarios that differ not only in the control plane, its faults and the range, so their capacities are not comparable (compare the loads and gates in their files trial-01/scenario.yaml)", dirs[0], dirs[1])
+		return c, exitcode.Usagef("the scenarios of %s and %s differ in more than the control plane, its faults and the range, so their capacities are not comparable (compare their files trial-01/scenario.yaml)", dirs[0], dirs[1])
 	}
 	c.InTurns = a.InTurns && b.InTurns && a.Started.Before(b.Ended) && b.Started.Before(a.Ended)
 	return conclude(c, of), nil

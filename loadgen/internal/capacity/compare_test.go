@@ -71,7 +71,7 @@ func TestCompare(t *testing.T) {
 	s.o.Scenario.Gates[0].Name = "other"
 	if _, other, err := s.run(t.Context()); err != nil {
 		t.Error(err)
-	} else if _, err := Compare([2]string{a, other}); exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), "differ not only in the control plane") {
+	} else if _, err := Compare([2]string{a, other}); exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), "differ in more than the control plane") {
 		t.Errorf("compared with a search of other gates: %v", err)
 	}
 	if _, err := Compare([2]string{a, t.TempDir()}); exitcode.Of(err) != exitcode.Usage {

@@ -62,6 +62,6 @@ func DryRun(ctx context.Context, o RunOptions) (p Preview, err error) {
 
 // WriteText writes the preview as text.
 func (p Preview) WriteText(to io.Writer) error {
-	fmt.Fprintf(to, "at most %d trials, plus the trials that confirm the result; the trial with the highest load, %s=%s, would be:\n\n", p.Trials, p.Field, p.Load)
+	fmt.Fprintf(to, "at most %d trials, plus the trials that confirm the result. The trial with the highest load, %s=%s, would be:\n\n", p.Trials, p.Field, p.Load)
 	return p.Trial.WriteText(to)
 }

@@ -22,15 +22,15 @@ func (s *session) otherSearch(before result.Capacity) string {
 	lost, added := missing(s.c.Overrides, before.Overrides), missing(before.Overrides, s.c.Overrides)
 	switch {
 	case before.Scenario != s.c.Scenario:
-		return fmt.Sprintf("the search in this directory is of scenario %s (name the same scenario)", before.Scenario)
+		return fmt.Sprintf("the search in this directory used scenario %s (name the same scenario)", before.Scenario)
 	case lost != "":
-		return fmt.Sprintf("the earlier trials had the setting %s (give it again)", lost)
+		return fmt.Sprintf("the earlier trials had the setting %s (set it again)", lost)
 	case added != "":
 		return fmt.Sprintf("the earlier trials did not have the setting %s (leave it out)", added)
 	case !slices.Equal(before.Overrides, s.c.Overrides):
-		return fmt.Sprintf("the earlier trials had the settings in the order %s (give them in this order)", strings.Join(before.Overrides, ", "))
+		return fmt.Sprintf("the earlier trials had the settings in the order %s (use the same order)", strings.Join(before.Overrides, ", "))
 	case before.Field != s.c.Field || before.From != s.c.From || before.To != s.c.To:
-		return fmt.Sprintf("this search raises %s, but the scenario's capacity section now says %s (restore the scenario, or start a new search)", rangeOf(before), rangeOf(s.c))
+		return fmt.Sprintf("the search in this directory raises %s, but the scenario's capacity section now has %s (restore the scenario, or start a new search)", rangeOf(before), rangeOf(s.c))
 	}
 	return ""
 }
@@ -58,17 +58,17 @@ func (s *session) nextStep() string {
 	}
 	switch e := s.search.Estimate(); e.Answer {
 	case AboveRange:
-		return fmt.Sprintf("search higher: `--set capacity.to=%s`", s.text(4*s.c.To))
+		return fmt.Sprintf("to search higher, add `--set capacity.to=%s`", s.text(4*s.c.To))
 	case BelowRange:
 		if lower := max(least, s.c.From/10); lower < s.c.From {
-			return fmt.Sprintf("search lower: `--set capacity.from=%s`", s.text(lower))
+			return fmt.Sprintf("to search lower, add `--set capacity.from=%s`", s.text(lower))
 		}
 	case Unconfirmed:
-		return fmt.Sprintf("the gates did not hold when the lower end of the interval was tried again: start a new search from `--set capacity.from=%s`, with longer phases or on an idle machine", s.text(max(least, e.Low/2)))
+		return fmt.Sprintf("at the lower end of the interval, the gates did not hold in repeated trials; start a new search with `--set capacity.from=%s`, and with longer phases or on an idle machine", s.text(max(least, e.Low/2)))
 	case Unfinished:
 		return s.resumed(fmt.Sprintf("--trials %d ", max(s.o.Most, e.Trials)*3/2))
 	case GeneratorFirst:
-		return "after you give the generator more CPU, " + s.resumed("")
+		return "give the generator more CPU; then " + s.resumed("")
 	case Unjudged:
 		return s.resumed("")
 	}

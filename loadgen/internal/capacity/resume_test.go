@@ -82,7 +82,7 @@ func TestOtherConditionsThatEndTrials(t *testing.T) {
 		t.Errorf("compared with a search without conditions: %+v, %v", got.Differences, err)
 	}
 	refused := func(name string) {
-		if _, _, err := next.run(t.Context()); exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), "errors=50% alert=Own rules ") || !strings.Contains(err.Error(), "(give the same --abort-on and --abort-rules)") {
+		if _, _, err := next.run(t.Context()); exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), "errors=50% alert=Own rules ") || !strings.Contains(err.Error(), "(use the same --abort-on and --abort-rules)") {
 			t.Errorf("resumed with other %s: %v", name, err)
 		}
 	}
@@ -193,7 +193,7 @@ func TestBinaryBuiltAnew(t *testing.T) {
 	if err := write("another"); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err = next.run(t.Context()); exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), "the earlier trials ran another controlplane binary") {
+	if _, _, err = next.run(t.Context()); exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), "the earlier trials used a different controlplane binary") {
 		t.Errorf("resumed with another one: %v", err)
 	}
 }
@@ -213,7 +213,7 @@ func TestReadsItsOwnSchema(t *testing.T) {
 	if err := os.WriteFile(path, []byte(strings.Replace(string(text), result.CapacitySchema, "stormglass.capacity/v9", 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Read(dir); exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), `it has the schema "stormglass.capacity/v9", but this loadgen reads `+result.CapacitySchema) {
+	if _, err := Read(dir); exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), `the file has the schema "stormglass.capacity/v9", but this loadgen reads `+result.CapacitySchema) {
 		t.Errorf("%v", err)
 	}
 }

@@ -99,7 +99,7 @@ func (s *session) goOn(ctx context.Context) (result.Capacity, string, error) {
 	if len(s.c.Trials) == 0 {
 		switch {
 		case ctx.Err() != nil && s.o.Resume != "":
-			return s.c, "", compare.EndedEarlyError("interrupted before a trial was made; " + goOn)
+			return s.c, "", compare.EndedEarlyError("interrupted before the first trial was complete; " + goOn)
 		case err != nil && ctx.Err() == nil && s.stays():
 			return s.c, "", compare.WithNext(err, goOn)
 		}
@@ -139,7 +139,7 @@ func (s *session) open(ctx context.Context) (err error) {
 		return err
 	}
 	if longest := longestPhase(s.o.Scenario); longest < leastTrial {
-		s.step(fmt.Sprintf("warning: the longest phase of a trial lasts %s (a phase of %s or more is needed to show whether the control plane sustains a load)", longest, leastTrial))
+		s.step(fmt.Sprintf("warning: the longest phase of a trial lasts only %s (to show whether the control plane sustains a load, a phase should last at least %s)", longest, leastTrial))
 	}
 	if s.o.Resume != "" {
 		return s.resume()
@@ -153,7 +153,7 @@ func (s *session) plan() (err error) {
 	sc := s.o.Scenario
 	k := sc.Capacity
 	if k == nil {
-		return exitcode.UsageError(sc.Errorf("capacity", "write capacity: {field: background.NAME.rate, from: 50/s, to: 5000/s}, or use one of the catalogue's capacity-* scenarios", "scenario %s does not say which field the search should raise", sc.Name))
+		return exitcode.UsageError(sc.Errorf("capacity", "write capacity: {field: background.NAME.rate, from: 50/s, to: 5000/s}, or use a built-in scenario capacity-*", "scenario %s does not name the field that the search should raise", sc.Name))
 	}
 	s.c = result.Capacity{
 		Schema: result.CapacitySchema, Scenario: sc.Name, Field: k.Field, Unit: string(k.Unit()), From: k.From.Value, To: k.To.Value, Width: s.o.Width,
@@ -174,7 +174,7 @@ func (s *session) plan() (err error) {
 		return exitcode.UsageError(err)
 	}
 	if s.search, err = New(search); err != nil {
-		return exitcode.UsageError(sc.Errorf("capacity", "widen the range: loads are rounded to whole numbers over 0, rates to three digits", "%v", err))
+		return exitcode.UsageError(sc.Errorf("capacity", "use a wider range, because loads are rounded to whole numbers above 0, and rates to three digits", "%v", err))
 	}
 	return nil
 }
@@ -223,7 +223,7 @@ func (s *session) build(ctx context.Context) (err error) {
 	case s.o.Resume != "" && s.binary.Digest == "": // the binary is missing: the first trial reports that
 		return nil
 	case s.o.Resume != "" && s.binary.Digest != s.c.Build:
-		return exitcode.Usagef("--resume %s: the earlier trials ran another controlplane binary (name that binary with --controlplane, or start a new search)", s.dir.Path)
+		return exitcode.Usagef("--resume %s: the earlier trials used a different controlplane binary (name it with --controlplane, or start a new search)", s.dir.Path)
 	}
 	s.c.Build = s.binary.Digest
 	return nil
@@ -233,7 +233,7 @@ func (s *session) resume() error {
 	before, err := Read(s.o.Resume)
 	if err != nil {
 		if isSearch(filepath.Join(s.o.Resume, sideDirs[0])) {
-			return exitcode.Usagef("--resume %s: the search in this directory compares A with B (give the same --a and --b)", s.o.Resume)
+			return exitcode.Usagef("--resume %s: the search in this directory compares A with B (use the same --a and --b)", s.o.Resume)
 		}
 		return err
 	}
@@ -242,13 +242,13 @@ func (s *session) resume() error {
 		return exitcode.Usagef("--resume %s: %s", s.dir.Path, why)
 	}
 	if !slices.Equal(before.AbortOn, s.c.AbortOn) {
-		return exitcode.Usagef("--resume %s: the earlier trials had different abort conditions: %s (give the same --abort-on and --abort-rules)", s.dir.Path, cmp.Or(strings.Join(before.AbortOn, " "), "none"))
+		return exitcode.Usagef("--resume %s: the earlier trials had different abort conditions: %s (use the same --abort-on and --abort-rules)", s.dir.Path, cmp.Or(strings.Join(before.AbortOn, " "), "none"))
 	}
 	if before.Digest != s.c.Digest || before.PlaneDigest != s.c.PlaneDigest {
-		return exitcode.Usagef("--resume %s: the scenario has changed since the first trial (%s is the scenario that ran: restore it, or start a new search)", s.dir.Path, filepath.Join(trialDir(1), result.ScenarioFile))
+		return exitcode.Usagef("--resume %s: the scenario has changed since the first trial (restore it from %s, or start a new search)", s.dir.Path, filepath.Join(trialDir(1), result.ScenarioFile))
 	}
 	if other := s.otherGenerator(before.Host, before.Versions.Stormglass); other != "" {
-		return exitcode.Usagef("--resume %s: the earlier trials ran %s (use the same machine and loadgen, or start a new search)", s.dir.Path, other)
+		return exitcode.Usagef("--resume %s: the earlier trials ran %s (resume on the same machine with the same loadgen, or start a new search)", s.dir.Path, other)
 	}
 	for n := len(before.Trials); n > 0 && outcomes[before.Trials[n-1].Outcome] != Good && outcomes[before.Trials[n-1].Outcome] != Bad; n-- {
 		before.Trials = before.Trials[:n-1] // repeat the last trials if they had no result
@@ -450,7 +450,7 @@ func busyTrials(trials []result.Trial) string {
 	if busy == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s%d of %d trials were measured on a busy machine, the last one: %s (on an idle machine the capacity may be higher)", busyMachine, busy, len(trials), last)
+	return fmt.Sprintf("%s%d of %d trials ran on a busy machine; reason for the last one: %s (on an idle machine the capacity may be higher)", busyMachine, busy, len(trials), last)
 }
 
 func (s *session) write() error {
@@ -471,10 +471,10 @@ func isSearch(dir string) bool {
 // Read reads the search in dir.
 func Read(dir string) (c result.Capacity, err error) {
 	if err := result.ReadJSON(dir, result.CapacityFile, &c); err != nil {
-		return c, exitcode.Usagef("%s: %v (is it the directory of `loadgen capacity`?)", dir, err)
+		return c, exitcode.Usagef("%s: %v (is this a directory of `loadgen capacity`?)", dir, err)
 	}
 	if c.Schema != result.CapacitySchema {
-		return c, exitcode.Usagef("%s: it has the schema %q, but this loadgen reads %s", filepath.Join(dir, result.CapacityFile), c.Schema, result.CapacitySchema)
+		return c, exitcode.Usagef("%s: the file has the schema %q, but this loadgen reads %s", filepath.Join(dir, result.CapacityFile), c.Schema, result.CapacitySchema)
 	}
 	return c, nil
 }

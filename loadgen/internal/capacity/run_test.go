@@ -167,7 +167,7 @@ func TestTrialOnABusyMachine(t *testing.T) {
 		t.Errorf("%s: %s", failed.Outcome, failed.Why)
 	}
 	failed.Number = 3
-	if note := busyTrials([]result.Trial{{}, unmet, failed}); note != "machine: 2 of 3 trials were measured on a busy machine, the last one: "+why+" in phase hold of trial 3 (on an idle machine the capacity may be higher)" {
+	if note := busyTrials([]result.Trial{{}, unmet, failed}); note != "machine: 2 of 3 trials ran on a busy machine; reason for the last one: "+why+" in phase hold of trial 3 (on an idle machine the capacity may be higher)" {
 		t.Error(note)
 	}
 	if note := busyTrials([]result.Trial{{}}); note != "" {
@@ -228,7 +228,7 @@ func TestBadRanges(t *testing.T) {
 		"no field of the scenario": {"{field: background.reads.rate, from: 1/s, to: 5/s}", "reads"},
 		"a rate for a number":      {"{field: nodes.count, from: 1/s, to: 5/s}", "nodes.count"},
 		"out of bounds":            {"{field: nodes.count, from: 1, to: 500000}", "nodes.count"},
-		"none":                     {"null", "does not say which field the search should raise"},
+		"none":                     {"null", "does not name the field that the search should raise"},
 		"one load":                 {"{field: background.writes.rate, from: 10.01/s, to: 10.02/s}", "rates to three digits"},
 	} {
 		p := plane{capacity: 1}

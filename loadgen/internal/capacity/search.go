@@ -40,7 +40,7 @@ func Default(least, to float64) Options {
 func (o Options) Check() error {
 	switch {
 	case !(o.Least > 0 && o.Least <= o.From && o.From < o.To) || math.IsInf(o.To, 0):
-		return fmt.Errorf("the range of loads is invalid: lowest %v, first %v, highest %v", o.Least, o.From, o.To)
+		return fmt.Errorf("the range of loads is invalid: lowest load %v, first load %v, highest load %v", o.Least, o.From, o.To)
 	case o.Growth < 1.05 || o.Growth > 10:
 		return fmt.Errorf("growth %v: must be from 1.05 to 10", o.Growth)
 	}

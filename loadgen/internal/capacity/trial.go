@@ -99,7 +99,7 @@ func take(t *result.Trial, res result.Result) (held result.Phase) {
 	case len(res.Measurements.Generator.Saturated) > 0:
 		t.Outcome, t.Why = nameOf(Invalid), res.Measurements.Generator.Saturated[0]
 	case res.Measurements.Nodes != nil && res.Measurements.Nodes.MissedByGenerator > 0:
-		t.Outcome, t.Why = nameOf(Invalid), "the generator was late with heartbeats"
+		t.Outcome, t.Why = nameOf(Invalid), "the generator sent heartbeats too late"
 	case res.Verdict == result.Pass:
 		t.Outcome = nameOf(Good)
 	case res.Run.Aborted != "":

@@ -95,9 +95,9 @@ func (p *pair) compared(dir string, untried [2]error) result.CapacityComparison 
 func (p *pair) open(ctx context.Context, dir string) error {
 	if p.resume != "" && !isSearch(filepath.Join(dir, sideDirs[0])) && !isSearch(filepath.Join(dir, sideDirs[1])) {
 		if isSearch(dir) {
-			return exitcode.Usagef("--resume %s: the search in this directory has no B (leave out --b)", dir)
+			return exitcode.Usagef("--resume %s: the search in this directory has only one control plane, without B (leave out --b)", dir)
 		}
-		return exitcode.Usagef("--resume %s: this directory does not contain two searches (%s/%s is missing)", dir, sideDirs[0], result.CapacityFile)
+		return exitcode.Usagef("--resume %s: the directory does not contain two searches (%s/%s is missing)", dir, sideDirs[0], result.CapacityFile)
 	}
 	for i := range p.sides {
 		s, of := &p.sides[i], filepath.Join(dir, sideDirs[i])
@@ -112,7 +112,7 @@ func (p *pair) open(ctx context.Context, dir string) error {
 		s.c.InTurns = true
 	}
 	if p.sides[0].c.Digest != p.sides[1].c.Digest {
-		return exitcode.Usagef("--a and --b may differ only in the control plane, its faults and the range (otherwise their capacities are not comparable)")
+		return exitcode.Usagef("--a and --b change more than the control plane, its faults and the range, so the capacities of A and B are not comparable")
 	}
 	for i := range p.sides {
 		if err := p.sides[i].build(ctx); err != nil {

@@ -27,7 +27,7 @@ func checkAccess(ctx context.Context, client kubernetes.Interface, needs []need)
 }
 
 func lacking(missing []string) string {
-	return fmt.Sprintf("lacks permission to %s (a cluster-admin has all of them; `kubectl auth can-i VERB RESOURCE` checks one)", strings.Join(missing, "; "))
+	return fmt.Sprintf("lacks permission to %s (a cluster-admin has all permissions; to check one, run `kubectl auth can-i VERB RESOURCE`)", strings.Join(missing, "; "))
 }
 
 func missingAccess(ctx context.Context, client kubernetes.Interface, needs []need) (missing []string, err error) {
@@ -56,7 +56,7 @@ func askAccess(ctx context.Context, client kubernetes.Interface, needs []need) (
 		if why := context.Cause(ctx); why != nil {
 			err = why
 		}
-		return nil, fmt.Errorf("cannot list its permissions: %w (`kubectl auth can-i --list` does the same)", err)
+		return nil, fmt.Errorf("cannot list its own permissions: %w (does `kubectl auth can-i --list` work?)", err)
 	}
 	return allowed, nil
 }

@@ -101,7 +101,7 @@ func Cleanup(ctx context.Context, cfg *rest.Config, of Leftovers, log func(strin
 	if err != nil {
 		return Removed{}, err
 	}
-	defer Waiting(log, "the cluster to remove what runs left")()
+	defer Waiting(log, "the cluster to remove the objects")()
 	err = c.persist(ctx)
 	return c.removed, err
 }
@@ -213,7 +213,7 @@ func (c *cleaner) persist(ctx context.Context) error {
 		}
 		if time.Since(told) >= tellEvery {
 			told = time.Now()
-			c.say(c.notice, fmt.Sprintf("some objects are not removed yet: %s; trying again for %s", strings.ReplaceAll(last.Error(), "\n", "; "), (CleanupBudget-after).Round(time.Second)))
+			c.say(c.notice, fmt.Sprintf("some objects could not be removed yet: %s; trying again for %s", strings.ReplaceAll(last.Error(), "\n", "; "), (CleanupBudget-after).Round(time.Second)))
 		}
 		apiclient.Pause(ctx, pause)
 	}

@@ -98,7 +98,7 @@ func (c *cleaner) noteUnseen(plural string, err error) error {
 	}
 	if !slices.Contains(c.unseen, plural) {
 		c.unseen = append(c.unseen, plural)
-		c.say(c.log, fmt.Sprintf("no permission to list %s: objects of this kind that other users' runs created are not removed", plural))
+		c.say(c.log, fmt.Sprintf("no permission to list %s: such objects of other users' runs are not removed", plural))
 	}
 	return nil
 }

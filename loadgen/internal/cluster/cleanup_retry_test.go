@@ -97,10 +97,10 @@ func TestCleanupGivesUp(t *testing.T) {
 		atLeast time.Duration
 		within  time.Duration
 	}{
-		"refused for ever":    {refused(), 0, "connection refused (is the cluster up, is the address right?) (tried for 5m0s)", CleanupBudget, CleanupBudget},
+		"refused for ever":    {refused(), 0, "connection refused (is the cluster up? is the address right?) (tried for 5m0s)", CleanupBudget, CleanupBudget},
 		"no rights":           {forbidden, 0, "list namespaces: namespaces is forbidden", apiclient.RefusedBudget, apiclient.RefusedBudget + retryMax},
 		"credentials refused": {apierrors.NewUnauthorized("expired"), 0, "the cluster does not accept the credentials: list namespaces: expired (have they expired?) (tried for 15s)", apiclient.RefusedBudget, apiclient.RefusedBudget + retryMax},
-		"a signal":            {refused(), 7 * time.Second, "connection refused (is the cluster up, is the address right?) (tried for 7s)", 7 * time.Second, 7 * time.Second},
+		"a signal":            {refused(), 7 * time.Second, "connection refused (is the cluster up? is the address right?) (tried for 7s)", 7 * time.Second, 7 * time.Second},
 		"it never hears back": {os.ErrDeadlineExceeded, 0, "the cluster does not answer within 30s", CleanupBudget, CleanupBudget},
 	} {
 		t.Run(name, func(t *testing.T) {

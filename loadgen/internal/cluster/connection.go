@@ -69,7 +69,7 @@ func (t *Target) noteProxy() {
 	if err != nil || via == nil {
 		return
 	}
-	const delay = "its delay is part of every latency, and each simulated node has its own connection through it"
+	const delay = "the proxy adds its delay to every latency and carries one connection for each simulated node"
 	t.Notes = append(t.Notes, fmt.Sprintf("all connections go through the proxy %s: %s", via.Redacted(), delay))
 	t.Cluster.Deviations = slices.Concat(t.Cluster.Deviations, []control.Deviation{{
 		Component: "loadgen", Setting: "proxy", Value: via.Redacted(), Default: "(unset)", Reason: delay,

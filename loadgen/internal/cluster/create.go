@@ -70,7 +70,7 @@ func (t *Target) awaitQuotas(ctx context.Context, client kubernetes.Interface) e
 	if !slices.ContainsFunc(t.scenario.SetupManifests(), func(m scenario.Manifest) bool { return m.Kind == "ResourceQuota" }) {
 		return nil
 	}
-	defer t.waiting("the cluster to compute the usage of quotas")()
+	defer t.waiting("the cluster to update the status of ResourceQuotas")()
 	for _, namespace := range t.namespaces {
 		err := await(ctx, "the status of resource quotas in "+namespace, func(ctx context.Context) (bool, error) {
 			list, err := client.CoreV1().ResourceQuotas(namespace).List(ctx, metav1.ListOptions{LabelSelector: ownedBy(t.runID)})

@@ -52,14 +52,14 @@ func (c *credentials) choose(why string) { c.chosen, c.tokens, c.why = true, tru
 // certificates, and otherwise tokens. It returns an error if tokens are needed but the scenario requires certificates or
 // the user may not create tokens.
 func (c *credentials) tried(err error) error {
-	const remedy = "nodes.identity=token gives each node a token of a ServiceAccount, and nodes.fidelity=shared gives all nodes the identity of the load"
+	const remedy = "to use tokens of ServiceAccounts, set nodes.identity=token; to let all nodes use the identity of the load, set nodes.fidelity=shared"
 	switch {
 	case err == nil:
 		c.chosen = true
 	case c.want == scenario.IdentityCertificate:
 		return fmt.Errorf("the cluster does not issue client certificates to nodes: %s (%s)", oneLine(err), remedy)
 	case c.noTokens != nil:
-		return fmt.Errorf("the cluster does not issue client certificates to nodes: %s; tokens of ServiceAccounts cannot replace them: %w", oneLine(err), c.noTokens)
+		return fmt.Errorf("the cluster does not issue client certificates to nodes: %s; and tokens of ServiceAccounts cannot be used instead: %w", oneLine(err), c.noTokens)
 	default:
 		c.choose("the cluster does not issue client certificates to nodes: " + oneLine(err))
 	}
@@ -67,8 +67,8 @@ func (c *credentials) tried(err error) error {
 }
 
 // difference describes how nodes with tokens differ from real kubelets, for the plan, the log and the report.
-const difference = "RBAC, not the Node authorizer, permits their requests; NodeRestriction does not apply; priority and fairness assigns their requests to workload-low " +
-	"instead of node-high and system; outside the run's namespaces their pods start without tokens, ConfigMaps and Secrets"
+const difference = "RBAC instead of the Node authorizer permits the requests of nodes; NodeRestriction does not apply; priority and fairness assigns their requests to workload-low " +
+	"instead of node-high and system; pods outside the run's namespaces start without tokens, ConfigMaps and Secrets"
 
 // String says in one line why tokens were chosen. It returns "" if certificates were chosen.
 func (c credentials) String() string {
@@ -131,7 +131,7 @@ func (t *Target) identityText(s *scenario.Scenario) string {
 	case c.tokens:
 		return "each with " + account
 	case c.want == scenario.IdentityAuto && c.noTokens == nil && !c.chosen:
-		return signed + " or, if it signs no test certificate before the start, with " + account
+		return signed + ", or with " + account + " if the cluster does not sign a test certificate before the start"
 	}
 	return signed
 }

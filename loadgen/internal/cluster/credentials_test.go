@@ -32,9 +32,9 @@ func TestCredentialsFollowWhatTheClusterGives(t *testing.T) {
 		"it does not":                   {credentials{want: auto}, unsigned, true, "the cluster does not issue client certificates to nodes: none was signed", ""},
 		"the user may not approve":      {credentials{want: auto, noCertificates: mayNotSign}, nil, false, "alice lacks approve", ""},
 		"no tokens, but it signs":       {credentials{want: auto, noTokens: mayNotMake}, nil, true, "", ""},
-		"no tokens, and it does not":    {credentials{want: auto, noTokens: mayNotMake}, unsigned, true, "", "client certificates to nodes: none was signed; tokens of ServiceAccounts cannot replace them: alice lacks serviceaccounts"},
+		"no tokens, and it does not":    {credentials{want: auto, noTokens: mayNotMake}, unsigned, true, "", "client certificates to nodes: none was signed; and tokens of ServiceAccounts cannot be used instead: alice lacks serviceaccounts"},
 		"the user may do neither":       {credentials{want: auto, noCertificates: mayNotSign, noTokens: mayNotMake}, nil, false, "", "alice lacks serviceaccounts"},
-		"certificates alone":            {credentials{want: certificate}, unsigned, true, "", "none was signed (nodes.identity=token gives each node"},
+		"certificates alone":            {credentials{want: certificate}, unsigned, true, "", "none was signed (to use tokens of ServiceAccounts, set nodes.identity=token"},
 		"certificates, not permitted":   {credentials{want: certificate, noCertificates: mayNotSign}, nil, false, "", "alice lacks approve"},
 		"tokens alone":                  {credentials{want: token}, nil, false, "as nodes.identity says", ""},
 		"tokens alone, and not allowed": {credentials{want: token, noTokens: mayNotMake}, nil, false, "", "alice lacks serviceaccounts"},
@@ -68,7 +68,7 @@ func TestNodesTakeTokensWhereNothingIsSigned(t *testing.T) {
 		return made
 	}
 	both := target("")
-	if plan := both.Plan(nodes("")).String(); !strings.Contains(plan, "each with a client certificate that the cluster signs or, if it signs no test certificate") || strings.Contains(plan, "Node authorizer") {
+	if plan := both.Plan(nodes("")).String(); !strings.Contains(plan, "each with a client certificate that the cluster signs, or with a token") || strings.Contains(plan, "Node authorizer") {
 		t.Errorf("the plan:\n%s", plan)
 	}
 	told, err := both.ChooseCredentials(t.Context())
@@ -76,14 +76,14 @@ func TestNodesTakeTokensWhereNothingIsSigned(t *testing.T) {
 		t.Errorf("%q, %v", told, err)
 	}
 	d := both.Cluster.Deviations
-	if len(d) != 1 || d[0].Component != "kubelet" || d[0].Setting != "identity" || !strings.Contains(d[0].Reason, "not the Node authorizer") {
+	if len(d) != 1 || d[0].Component != "kubelet" || d[0].Setting != "identity" || !strings.Contains(d[0].Reason, "instead of the Node authorizer") {
 		t.Errorf("deviations %+v", d)
 	}
 	if _, err := target(", identity: certificate").ChooseCredentials(t.Context()); err == nil || !strings.Contains(err.Error(), "cluster staging: the cluster does not issue client certificates to nodes: ") {
 		t.Errorf("certificates alone: %v", err)
 	}
 	tokens := target(", identity: token")
-	if plan := tokens.Plan(nodes(", identity: token")).String(); !strings.Contains(plan, "each with a token of a separate ServiceAccount in namespace stormglass-r1-nodes") || !strings.Contains(plan, "not the Node authorizer") {
+	if plan := tokens.Plan(nodes(", identity: token")).String(); !strings.Contains(plan, "each with a token of a separate ServiceAccount in namespace stormglass-r1-nodes") || !strings.Contains(plan, "instead of the Node authorizer") {
 		t.Errorf("the plan:\n%s", plan)
 	}
 	if told, err := tokens.ChooseCredentials(t.Context()); err != nil || !strings.Contains(told, "(as nodes.identity says)") {

@@ -89,7 +89,7 @@ func traces(ctx context.Context, client kubernetes.Interface, now time.Time) ([]
 		t := Trace{Run: run}
 		switch m := first[run]; {
 		case alive[run]:
-			t.Why = "still running: it renews the cluster's lock"
+			t.Why = "it still runs, because it renews the cluster's lock"
 		case m == nil:
 			t.Expired, t.Why = true, "its namespace "+namespaceOf(run)+" is gone"
 		default:
@@ -106,9 +106,9 @@ func expiry(text string, now time.Time) (passed bool, why string) {
 	at, err := time.Parse(time.RFC3339, text)
 	switch {
 	case text == "":
-		return false, "it has no deadline (`loadgen cleanup --run ID` removes it)"
+		return false, "it has no deadline (remove it with `loadgen cleanup --run ID`)"
 	case err != nil:
-		return false, fmt.Sprintf("its deadline %q is not a time (`loadgen cleanup --run ID` removes it)", text)
+		return false, fmt.Sprintf("its deadline %q is not a valid time (remove it with `loadgen cleanup --run ID`)", text)
 	case now.After(at):
 		return true, fmt.Sprintf("its deadline passed %s ago", now.Sub(at).Round(time.Second))
 	}
@@ -169,7 +169,7 @@ func AwaitExpired(ctx context.Context, cfg *rest.Config, runID string, log func(
 		case err != nil:
 			why = oneLine(err)
 		case i < 0:
-			return "no objects of this run are left", nil
+			return "it has no objects left", nil
 		case all[i].Expired:
 			return all[i].Why, nil
 		default:

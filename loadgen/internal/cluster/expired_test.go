@@ -56,9 +56,9 @@ func TestRunsPastTheirDeadlineAreOver(t *testing.T) {
 	want := []string{
 		"stays alive: its deadline is in 1m0s",
 		"over bound: its namespace stormglass-bound is gone",
-		"stays locked: still running: it renews the cluster's lock",
-		"stays odd: its deadline \"tomorrow\" is not a time (`loadgen cleanup --run ID` removes it)",
-		"stays old: it has no deadline (`loadgen cleanup --run ID` removes it)",
+		"stays locked: it still runs, because it renews the cluster's lock",
+		"stays odd: its deadline \"tomorrow\" is not a valid time (remove it with `loadgen cleanup --run ID`)",
+		"stays old: it has no deadline (remove it with `loadgen cleanup --run ID`)",
 		"over orphan: its namespace stormglass-orphan is gone",
 		"over past: its deadline passed 1m0s ago",
 		"over second: its namespace stormglass-second is gone",

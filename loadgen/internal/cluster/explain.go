@@ -29,7 +29,7 @@ func explain(err error) error {
 	case errors.As(err, &status):
 		return explainStatus(int(status.Status().Code), saidBy(status))
 	case strings.Contains(err.Error(), "getting credentials: "):
-		return fmt.Errorf("the exec plugin of the kubeconfig gave no credentials: %s (run it by hand to see why)", afterLast(oneLine(err), "getting credentials: "))
+		return fmt.Errorf("the exec plugin of the kubeconfig gave no credentials: %s (run the plugin by hand to see why)", afterLast(oneLine(err), "getting credentials: "))
 	}
 	if told := explainTLS(err); told != nil {
 		return told
@@ -65,15 +65,15 @@ func explainStatus(code int, text string) error {
 	case code == http.StatusUnauthorized:
 		return errors.New("401 Unauthorized: it does not accept the credentials (have they expired?)")
 	case code == http.StatusForbidden:
-		return errors.New("403 Forbidden: the user of the kubeconfig may not even read the version (is it the right user, or does a proxy in between refuse?)")
+		return errors.New("403 Forbidden: the user of the kubeconfig is not allowed to read even the version (is this the right user, or does a proxy reject the request?)")
 	case code == http.StatusNotFound:
 		return errors.New("404 Not Found: there is no Kubernetes API at this address (is the port or path of server in the kubeconfig right?)")
 	case code == http.StatusBadRequest && strings.Contains(text, "HTTP request to an HTTPS server"):
-		return errors.New("it speaks TLS, and the kubeconfig says http:// (write https:// in server)")
+		return errors.New("it uses TLS, but server in the kubeconfig is an http:// address (write https://)")
 	case code == http.StatusTooManyRequests:
-		return errors.New("429 Too Many Requests: it is overloaded or starting (try again in a moment)")
+		return errors.New("429 Too Many Requests: it is overloaded or still starting (try again in a moment)")
 	}
-	hint := "is it the address of an API server?"
+	hint := "is this the address of an API server?"
 	if code >= 500 {
 		hint = "is its control plane up? check with `kubectl get --raw /readyz`"
 	}
@@ -89,15 +89,15 @@ func explainTLS(err error) error {
 	var alert tls.AlertError
 	switch {
 	case errors.As(err, new(x509.UnknownAuthorityError)):
-		return errors.New("its certificate is signed by an authority that the kubeconfig does not trust (certificate-authority-data of another cluster?)")
+		return errors.New("the kubeconfig does not trust the authority that signed its certificate (is certificate-authority-data from another cluster?)")
 	case errors.As(err, &host):
 		return fmt.Errorf("%s (tls-server-name in the kubeconfig sets the name to verify)", oneLine(host))
 	case errors.As(err, &verify):
-		return fmt.Errorf("its certificate is not valid: %s (is this machine's clock right, has the cluster's certificate expired?)", oneLine(verify.Err))
+		return fmt.Errorf("its certificate is not valid: %s (is this machine's clock right? has the cluster's certificate expired?)", oneLine(verify.Err))
 	case strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"):
-		return errors.New("it speaks HTTP without TLS (is it the port of an API server?)")
+		return errors.New("it uses HTTP without TLS (is this the port of an API server?)")
 	case errors.As(err, new(tls.RecordHeaderError)):
-		return errors.New("it does not speak TLS (is it the port of an API server?)")
+		return errors.New("it does not use TLS (is this the port of an API server?)")
 	case errors.As(err, &alert):
 		return fmt.Errorf("it ended the TLS handshake: %s (does it accept the client certificate of the kubeconfig?)", oneLine(alert))
 	}
@@ -112,29 +112,29 @@ func explainNetwork(err error) error {
 	case errors.As(err, &refused) && refused.Code == http.StatusProxyAuthRequired:
 		return fmt.Errorf("its proxy requires a user name and password: %w (set proxy-url in the kubeconfig, or HTTPS_PROXY, to http://USER:PASSWORD@HOST:PORT)", refused)
 	case errors.As(err, &refused) && refused.Code >= 500:
-		return fmt.Errorf("its proxy cannot reach it: %w (is the cluster up, is the address right?)", refused)
+		return fmt.Errorf("its proxy cannot reach it: %w (is the cluster up? is the address right?)", refused)
 	case errors.As(err, &refused):
-		return fmt.Errorf("its proxy refuses to connect: %w (does it permit this address and port? NO_PROXY excludes addresses from HTTPS_PROXY)", refused)
+		return fmt.Errorf("its proxy refuses to connect: %w (does the proxy permit this address and port? NO_PROXY excludes addresses from HTTPS_PROXY)", refused)
 	case ofProxy(err) != nil:
 		return fmt.Errorf("its proxy cannot be used: %s (proxy-url in the kubeconfig, or HTTPS_PROXY, names it)", oneLine(ofProxy(err)))
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return errors.New("connection refused (is the cluster up, is the address right?)")
+		return errors.New("connection refused (is the cluster up? is the address right?)")
 	case errors.As(err, &dns):
-		return fmt.Errorf("no such host %s (is the address right, is the VPN up?)", dns.Name)
+		return fmt.Errorf("no such host %s (is the address right? is the VPN up?)", dns.Name)
 	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
-		return errors.New("there is no route to it (is the address right, is the VPN up?)")
+		return errors.New("there is no route to it (is the address right? is the VPN up?)")
 	case errors.Is(err, h2conn.ErrNoHTTP2):
-		return errors.New("it does not offer HTTP/2, which load and simulated nodes speak (does a gateway or proxy in between end TLS?)")
+		return errors.New("it does not offer HTTP/2, which loads and simulated nodes use (does a gateway or proxy terminate TLS?)")
 	case closed(err):
-		return errors.New("it closed the connection without an answer (is it the port of an API server?)")
+		return errors.New("it closed the connection without an answer (is this the port of an API server?)")
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &netErr) && netErr.Timeout():
-		return fmt.Errorf("no answer within %s (is a firewall or VPN in between?)", reachTimeout)
+		return fmt.Errorf("no answer within %s (does a firewall or VPN block the connection?)", reachTimeout)
 	case strings.Contains(err.Error(), "unsupported protocol scheme"):
 		return errors.New("its address is not an https:// URL (write https:// in server)")
 	case errors.Is(err, context.Canceled), errors.Is(err, errNotKubernetes):
 		return err
 	}
-	return fmt.Errorf("%s (is the address right, is there a proxy in between?)", oneLine(err))
+	return fmt.Errorf("%s (is the address right? is there a proxy?)", oneLine(err))
 }
 
 // ofProxy returns the part of err that came from a proxy, or nil if err did not come from a proxy.

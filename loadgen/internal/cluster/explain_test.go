@@ -67,31 +67,31 @@ func TestAnswersInPlaceOfACluster(t *testing.T) {
 	ssh := listener(t, func(c net.Conn) { fmt.Fprint(c, "SSH-2.0-OpenSSH_9.6\r\n") })
 	kubeStatus := `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"%s","reason":"%s","code":%d}`
 	for _, c := range []struct{ name, path, want string }{
-		{"403 as JSON of no Status", over(status(403, `{"message": "denied"}`)), "403 Forbidden: the user of the kubeconfig may not"},
-		{"403 as a Status", over(status(403, fmt.Sprintf(kubeStatus, "no", "Forbidden", 403))), "403 Forbidden: the user of the kubeconfig may not"},
+		{"403 as JSON of no Status", over(status(403, `{"message": "denied"}`)), "403 Forbidden: the user of the kubeconfig is not allowed"},
+		{"403 as a Status", over(status(403, fmt.Sprintf(kubeStatus, "no", "Forbidden", 403))), "403 Forbidden: the user of the kubeconfig is not allowed"},
 		{"403 as text", over(status(403, `denied`)), "403 Forbidden: "},
 		{"404", over(status(404, `{"error": "no route"}`)), "404 Not Found: there is no Kubernetes API at this address (is the port or path"},
 		{"404 of a web server", over(http.NotFoundHandler()), "404 Not Found: "},
 		{"401 as text", over(status(401, `who?`)), "401 Unauthorized: it does not accept the credentials"},
 		{"429", over(status(429, `slow down`)), "429 Too Many Requests: "},
 		{"503 of a balancer", over(status(503, `no backend`)), "503 Service Unavailable (is its control plane up?"},
-		{"418", over(status(418, `tea`)), "418 I'm a teapot (is it the address"},
+		{"418", over(status(418, `tea`)), "418 I'm a teapot (is this the address"},
 		{"a page", over(status(200, `<html>log in</html>`)), "does not answer like a Kubernetes API server"},
 		{"JSON of something else", over(status(200, `{"hello": 1}`)), "does not answer like a Kubernetes API server"},
-		{"TLS to HTTP", kubeconfig(t, "https://"+plain.Listener.Addr().String(), ca, goodToken), "it speaks HTTP without TLS (is it the port"},
-		{"HTTP to TLS", kubeconfig(t, "http://"+good.Listener.Addr().String(), nil, goodToken), "it speaks TLS, and the kubeconfig says http:// (write https:// in server)"},
-		{"speaks SSH", kubeconfig(t, "https://"+ssh, ca, goodToken), "it does not speak TLS (is it the port"},
+		{"TLS to HTTP", kubeconfig(t, "https://"+plain.Listener.Addr().String(), ca, goodToken), "it uses HTTP without TLS (is this the port"},
+		{"HTTP to TLS", kubeconfig(t, "http://"+good.Listener.Addr().String(), nil, goodToken), "it uses TLS, but server in the kubeconfig is an http:// address (write https://)"},
+		{"speaks SSH", kubeconfig(t, "https://"+ssh, ca, goodToken), "it does not use TLS (is this the port"},
 		{"another scheme", kubeconfig(t, "ftp://127.0.0.1:1", ca, goodToken), "its address is not an https:// URL (write https:// in server)"},
 		{"no such host", kubeconfig(t, "https://nowhere.invalid:6443", ca, goodToken), "no such host nowhere.invalid (is the address right"},
 		{"a dead proxy", through("http://127.0.0.1:1"), "its proxy cannot be used: dial tcp 127.0.0.1:1: connect: connection refused (proxy-url"},
 		{"a proxy of no such name", through("http://nowhere.invalid:3128"), "its proxy cannot be used: "},
 		{"a dead SOCKS proxy", through("socks5://127.0.0.1:1"), "its proxy cannot be used: "},
-		{"a proxy that refuses", through(refuses.URL), "its proxy refuses to connect: " + refuses.URL + " answers 403 Forbidden (does it permit"},
+		{"a proxy that refuses", through(refuses.URL), "its proxy refuses to connect: " + refuses.URL + " answers 403 Forbidden (does the proxy permit"},
 		{"a proxy that wants a login", through(refusing(http.StatusProxyAuthRequired)), "its proxy requires a user name and password: http://"},
 		{"a proxy that does not reach it", through(refusing(http.StatusBadGateway)), "its proxy cannot reach it: http://"},
 		{"a proxy that is none", through("http://" + ssh), "its proxy cannot be used: http://" + ssh + " does not answer like an HTTP proxy"},
-		{"a server without HTTP/2", over1(good), "it does not offer HTTP/2, which load and simulated nodes speak (does a gateway"},
-		{"a plugin that fails", plugin("sh", `["-c", "exit 3"]`), "the exec plugin of the kubeconfig gave no credentials: exec: executable sh failed with exit code 3 (run it by hand"},
+		{"a server without HTTP/2", over1(good), "it does not offer HTTP/2, which loads and simulated nodes use (does a gateway"},
+		{"a plugin that fails", plugin("sh", `["-c", "exit 3"]`), "the exec plugin of the kubeconfig gave no credentials: exec: executable sh failed with exit code 3 (run the plugin by hand"},
 		{"a plugin that is not there", plugin("no-such-plugin", "[]"), "the exec plugin of the kubeconfig gave no credentials: exec: executable no-such-plugin not found"},
 		{"a plugin that says something else", plugin("echo", "[hello]"), "the exec plugin of the kubeconfig gave no credentials: "},
 		{"an empty authority", kubeconfigOf(t, fmt.Sprintf("server: %q, certificate-authority: %s", good.URL, empty), "token: good"), empty + ": the file is empty (name a file"},
@@ -141,11 +141,11 @@ func listener(t *testing.T, answer func(net.Conn)) string {
 func TestHangingPluginTimesOut(t *testing.T) {
 	hangs := func(ctx context.Context) error { <-ctx.Done(); <-t.Context().Done(); return nil }
 	err := bounded(t.Context(), "aws eks get-token", time.Millisecond, time.Hour, hangs)
-	if err == nil || !strings.Contains(explain(err).Error(), "has not ended within 1ms: aws eks get-token (run it by hand to see what it waits for)") {
+	if err == nil || !strings.Contains(explain(err).Error(), "has not ended within 1ms: aws eks get-token (run the plugin by hand to see what it waits for)") {
 		t.Errorf("%v", err)
 	}
 	err = bounded(t.Context(), "", time.Hour, time.Millisecond, hangs)
-	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(explain(err).Error(), "no answer within 10s (is a firewall") {
+	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(explain(err).Error(), "no answer within 10s (does a firewall") {
 		t.Errorf("%v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -163,7 +163,7 @@ func TestServerClosingEachConnection(t *testing.T) {
 			before,
 			errors.Join(fmt.Errorf("context canceled - error from a previous attempt: %s", before), context.DeadlineExceeded),
 		} {
-			if told := explain(err); !strings.Contains(told.Error(), "it closed the connection without an answer (is it the port") {
+			if told := explain(err); !strings.Contains(told.Error(), "it closed the connection without an answer (is this the port") {
 				t.Errorf("%v: %v", err, told)
 			}
 		}

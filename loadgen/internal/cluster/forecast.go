@@ -137,7 +137,7 @@ func (f forecast) nodes(plan Plan) {
 		rate := float64(n) / max(x.every.D().Seconds(), 1)
 		f.sends(PreviewRequests{Load: of, Verb: x.verb, Resource: x.resource, PeakPerSecond: rate, Total: int64(rate * f.LongestSeconds), Certainty: scenario.Ending(f.s.Phases...)})
 	}
-	f.Notes = append(f.Notes, "the numbers of requests do not include watches of simulated nodes and controllers, or the requests that they send for each pod")
+	f.Notes = append(f.Notes, "the numbers of requests include neither the watches of simulated nodes and controllers nor their requests for each pod")
 }
 
 // workloads adds the objects that deploy actions create, and the objects that controllers create for them.
@@ -285,7 +285,7 @@ func (f forecast) replay(l scenario.PlacedLoad, peak float64) {
 		f.creates(f.s.KindOf(resource), x.Created[resource], how.Or(scenario.About), inRun, "load "+l.Name+", by its requests")
 	}
 	for _, why := range slices.Sorted(maps.Keys(x.LeftOut)) {
-		f.Notes = append(f.Notes, fmt.Sprintf("load %s leaves out %s of the trace: %s", l.Name, count(int(x.LeftOut[why]), "request"), why))
+		f.Notes = append(f.Notes, fmt.Sprintf("load %s does not send %s of the trace: %s", l.Name, count(int(x.LeftOut[why]), "request"), why))
 	}
 	for _, size := range slices.Sorted(maps.Keys(x.Cut)) {
 		f.Notes = append(f.Notes, fmt.Sprintf("load %s cuts the bodies of %s of the trace to %s bytes, the most that the API server accepts", l.Name, count(int(x.Cut[size]), "request"), size))

@@ -39,7 +39,7 @@ func TestBadInputIsOneLineWithAHint(t *testing.T) {
 		{"no such context", s.kubeconfig(t, goodToken), "there", []string{`no context "there" (it has: broken, here)`}},
 		{"context without cluster", s.kubeconfig(t, goodToken), "broken", []string{`context "broken"`, `"nowhere"`}},
 		{"connection refused", kubeconfig(t, refused, ca, goodToken), "", []string{"cluster staging", refused, "connection refused (is the cluster up"}},
-		{"another cluster's CA", kubeconfig(t, s.URL, otherCA, goodToken), "", []string{"an authority that the kubeconfig does not trust"}},
+		{"another cluster's CA", kubeconfig(t, s.URL, otherCA, goodToken), "", []string{"the kubeconfig does not trust the authority"}},
 		{"expired credentials", other.kubeconfig(t, "old"), "", []string{"401 Unauthorized", "have they expired?"}},
 		{"no permission", poor.kubeconfig(t, goodToken), "", []string{
 			"cluster staging: alice lacks permission to create namespaces; get /metrics (",
@@ -125,7 +125,7 @@ background:
 		t.Errorf("\n got %s\nwant %s", text, want)
 	}
 	s.Background[0].Resource = "unicorns.example.com"
-	const lacks = "it has no resource \"unicorns.example.com\" (`kubectl api-resources` lists its resources; to add one, create its CustomResourceDefinition in setup or objects)"
+	const lacks = "it has no resource \"unicorns.example.com\" (`kubectl api-resources` lists its resources; to add a custom resource, create its CustomResourceDefinition in setup or objects)"
 	if _, err := requestNeeds(newLookup(client.Discovery(), s), "ns"); err == nil || err.Error() != lacks {
 		t.Errorf("an unknown resource: %v", err)
 	}

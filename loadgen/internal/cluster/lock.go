@@ -64,7 +64,7 @@ type LockOptions struct {
 type HeldError struct{ Run, By string }
 
 func (e *HeldError) Error() string {
-	return fmt.Sprintf("run %s already loads this cluster: %s (wait until that run ends; `--take-lock %s` starts this run at the same time, which distorts the results of both runs)", e.Run, e.By, e.Run)
+	return fmt.Sprintf("run %s already uses this cluster: %s (wait until that run ends; with `--take-lock %s` both run at the same time, which distorts both results)", e.Run, e.By, e.Run)
 }
 
 // Lock takes the cluster's lock for the run, or returns a HeldError if another run holds it. A lock that is not renewed
@@ -136,14 +136,14 @@ func (l *Lock) acquire(ctx context.Context, over string, waiting func(string) (d
 		}
 		by := heldBy(there)
 		if by.Run != "" && by.Run != over {
-			done := waiting(fmt.Sprintf("run %s to renew the cluster's lock, which it holds (%s)", by.Run, by.By))
+			done := waiting(fmt.Sprintf("run %s, which holds the cluster's lock, to renew it (%s)", by.Run, by.By))
 			renewed, err := l.renewed(ctx, there)
 			done()
 			switch {
 			case err != nil:
 				return lockError(err)
 			case renewed && over != "":
-				return fmt.Errorf("%w; --take-lock names run %s, but that run does not hold the lock", by, over)
+				return fmt.Errorf("%w; --take-lock names run %s, which does not hold the lock", by, over)
 			case renewed:
 				return by
 			}
@@ -236,7 +236,7 @@ func (l *Lock) keep(ctx context.Context) {
 }
 
 func (l *Lock) lose(by *HeldError) {
-	line := fmt.Sprintf("run %s took over the cluster's lock during this run (%s): the results of both runs are distorted", by.Run, by.By)
+	line := fmt.Sprintf("run %s took over the cluster's lock during this run (%s), so the results of both runs are distorted", by.Run, by.By)
 	l.mu.Lock()
 	l.taken = line
 	l.mu.Unlock()

@@ -159,7 +159,7 @@ func TestLockIsTakenOverByName(t *testing.T) {
 		first := locked(t, client, "r1")
 		second := newLock(client, "r2", LockOptions{})
 		err := second.acquire(t.Context(), "r9", waitsFor)
-		if err == nil || !strings.Contains(err.Error(), "--take-lock names run r9, but that run does not hold the lock") {
+		if err == nil || !strings.Contains(err.Error(), "--take-lock names run r9, which does not hold the lock") {
 			t.Fatalf("in the name of another: %v", err)
 		}
 		if err := second.acquire(t.Context(), "r1", waitsFor); err != nil {

@@ -85,7 +85,7 @@ func (l *lookup) namespaced(r schema.GroupResource) (bool, error) {
 	}
 	kind, err := mapper.KindFor(r.WithVersion(""))
 	if err != nil {
-		return false, fmt.Errorf("it has no resource %q (`kubectl api-resources` lists its resources; to add one, create its CustomResourceDefinition in setup or objects)", r)
+		return false, fmt.Errorf("it has no resource %q (`kubectl api-resources` lists its resources; to add a custom resource, create its CustomResourceDefinition in setup or objects)", r)
 	}
 	found, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
 	if err != nil {

@@ -73,7 +73,7 @@ func waitOutLosses(ctx context.Context, p prober, say func(string)) {
 		if why == nil {
 			return
 		}
-		say(fmt.Sprintf("cannot be reached: %v; the simulated nodes wait until it answers again", why))
+		say(fmt.Sprintf("cannot be reached: %v; the simulated nodes wait until the cluster answers again", why))
 		gone := time.Now()
 		tick := time.NewTicker(probeEvery)
 		for p.ask(ctx) != nil {

@@ -130,7 +130,7 @@ func TestNodesWaitOutLosses(t *testing.T) {
 		}
 		var said []string
 		waitOutLosses(ctx, acted{time.Now(), answers, nil}, func(text string) { said = append(said, text) })
-		if len(said) != 4 || !strings.Contains(said[0], "connection refused") || !strings.Contains(said[0], "the simulated nodes wait until it answers") || !strings.HasPrefix(said[1], "answers again, after 9m4") {
+		if len(said) != 4 || !strings.Contains(said[0], "connection refused") || !strings.Contains(said[0], "the simulated nodes wait until the cluster answers") || !strings.HasPrefix(said[1], "answers again, after 9m4") {
 			t.Errorf("%q", said)
 		}
 	})

@@ -114,11 +114,11 @@ func ReadLeftovers(dir string) (Leftovers, error) {
 	lines, err := result.ReadLines[madeLine](dir, result.CreatedFile)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		return Leftovers{}, fmt.Errorf("%s: %w (has the run removed its objects? --run ID removes objects by label)", dir, err)
+		return Leftovers{}, fmt.Errorf("%s: %w (has the run removed its objects? to remove objects by label, use --run ID)", dir, err)
 	case err != nil:
-		return Leftovers{}, fmt.Errorf("%s: %w (--run ID removes objects by label)", dir, err)
+		return Leftovers{}, fmt.Errorf("%s: %w (to remove objects by label, use --run ID)", dir, err)
 	case len(lines) == 0:
-		return Leftovers{}, fmt.Errorf("%s: %s lists no object (--run ID removes objects by label)", dir, result.CreatedFile)
+		return Leftovers{}, fmt.Errorf("%s: %s lists no objects (to remove objects by label, use --run ID)", dir, result.CreatedFile)
 	}
 	left := Leftovers{Run: lines[0].Run, made: &made{}}
 	for i, l := range lines {
@@ -136,7 +136,7 @@ func ReadLeftovers(dir string) (Leftovers, error) {
 	}
 	lock, err := scratch.LockDir(dir)
 	if err == nil && lock == nil {
-		err = errors.New("another loadgen process uses this directory (wait until it ends)")
+		err = errors.New("another loadgen process uses this directory (wait until that process ends)")
 	}
 	if err != nil {
 		return Leftovers{}, fmt.Errorf("%s: %w", dir, err)

@@ -238,8 +238,8 @@ func TestRecordsAreChecked(t *testing.T) {
 		many.WriteString(strings.Replace(good, "namespaces", fmt.Sprintf("r%d", i), 1))
 	}
 	for name, c := range map[string]struct{ text, want string }{
-		"empty":               {"", "lists no object"},
-		"first line cut":      {good[:20], "lists no object"},
+		"empty":               {"", "lists no objects"},
+		"first line cut":      {good[:20], "lists no objects"},
 		"not JSON":            {"hello\n", "line 1: byte 1"},
 		"no UID":              {change(`"u"`, `""`), "line 2: it does not name"},
 		"a path":              {change("namespaces", "namespaces/kube-system/secrets"), "line 2: it does not name"},

@@ -117,7 +117,7 @@ func (p Plan) String() string {
 		}
 		line("", "%s, %s, %s", count(p.Nodes, "simulated node"), taint, how)
 		if p.KubeletAddress != "" {
-			line("", "a kubelet API for each node on this machine, on %s and the following ports, for callers that your cluster authorizes; it executes nothing", p.KubeletAddress)
+			line("", "a kubelet API for each node on this machine, on %s and the following ports; it answers callers that your cluster authorizes, and executes nothing", p.KubeletAddress)
 		}
 	}
 	if p.DeviceClass != "" {

@@ -159,7 +159,7 @@ func TestBadTargetsNameFileLineAndField(t *testing.T) {
 		"unknown field": {"targets:\n- {job: etcd, uri: x}", `targets.yaml:2: targets[0].uri: unknown field "uri" (did you mean "url"?)`},
 		"no job":        {"targets:\n- {url: https://h/metrics}", "targets.yaml:2: targets[0].job: is missing"},
 		"no URL":        {"targets:\n- {job: etcd, url: 'h:2379'}", `targets.yaml:2: targets[0].url: "h:2379" is not an HTTP or HTTPS URL`},
-		"half a pair":   {"targets:\n- {job: etcd, url: https://h/metrics, certFile: c}", "a certificate needs its key"},
+		"half a pair":   {"targets:\n- {job: etcd, url: https://h/metrics, certFile: c}", "certFile and keyFile require each other"},
 		"no such file":  {"targets:\n- {job: etcd, url: https://h/metrics, caFile: none.crt}", "targets[0].caFile: cannot read none.crt: no such file"},
 		"twice":         {"targets:\n- {job: etcd, url: http://h/metrics}\n- {job: etcd, url: http://h/metrics}", `targets.yaml:3: targets[1].instance: "h" appears twice`},
 		"nothing":       {"targets: []", "no targets"},

@@ -70,7 +70,7 @@ func TestPreviewCountsWhatIsMadeAndSent(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"dry run of test on cluster staging (" + s.URL + "), Kubernetes v1.37.1, as alice: nothing is created",
+		"dry run of test on cluster staging (" + s.URL + "), Kubernetes v1.37.1, as alice; nothing is created",
 		"peak: 100 requests/s from all loads, in phase storm; at most 0 watches open", "ends early when: errors=50%", "left behind: nothing",
 		"2 of ", " are missing:\n  create clusterroles.rbac.authorization.k8s.io\n  delete nodes\n",
 	} {

@@ -22,7 +22,7 @@ func (p Preview) WriteText(to io.Writer) error {
 	if c := p.Cluster; c != nil {
 		on = fmt.Sprintf("on cluster %s (%s), Kubernetes %s, as %s", c.Name, c.Server, c.Version, c.User)
 	}
-	fmt.Fprintf(&b, "dry run of %s %s: nothing is created\n\n", name, on)
+	fmt.Fprintf(&b, "dry run of %s %s; nothing is created\n\n", name, on)
 	p.phases(&b)
 	p.objects(&b)
 	p.requests(&b)

@@ -54,7 +54,7 @@ const (
 	reachTimeout  = 10 * time.Second
 )
 
-var errNotKubernetes = errors.New("it does not answer like a Kubernetes API server (is the address right?)")
+var errNotKubernetes = errors.New("it does not answer like a Kubernetes API server (is this the address of an API server?)")
 
 type pluginError struct {
 	command string
@@ -62,7 +62,7 @@ type pluginError struct {
 }
 
 func (e *pluginError) Error() string {
-	return fmt.Sprintf("the exec plugin of the kubeconfig has not ended within %s: %s (run it by hand to see what it waits for)", e.within, e.command)
+	return fmt.Sprintf("the exec plugin of the kubeconfig has not ended within %s: %s (run the plugin by hand to see what it waits for)", e.within, e.command)
 }
 
 // plugin returns the command line of the exec plugin that provides the credentials, or nil if there is no plugin.

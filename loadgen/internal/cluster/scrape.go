@@ -52,7 +52,7 @@ func (t *Target) apiServers(ctx context.Context, client kubernetes.Interface) []
 	if n < 2 {
 		return nil
 	}
-	return []string{fmt.Sprintf("%d API servers share the address %s: each scrape may reach a different one, so rates of their counters are wrong; list each API server in a --targets file", n, t.Cluster.Server)}
+	return []string{fmt.Sprintf("%d API servers share the address %s, so each scrape may reach a different API server and rates of their counters are wrong; list each API server in a --targets file", n, t.Cluster.Server)}
 }
 
 type targetsFile struct {
@@ -110,7 +110,7 @@ func ReadTargets(path string) (read []control.ScrapeTarget, err error) {
 			return nil, err
 		}
 		if seen[s.Instance] {
-			return nil, doc.Errorf(fmt.Sprintf("targets[%d].instance", i), "each target needs its own instance", "%q appears twice", s.Instance)
+			return nil, doc.Errorf(fmt.Sprintf("targets[%d].instance", i), "give each target a unique instance", "%q appears twice", s.Instance)
 		}
 		seen[s.Instance] = true
 		read = append(read, s)
@@ -129,17 +129,17 @@ func checkTarget(doc *strictyaml.Document, path string, s *control.ScrapeTarget)
 	}
 	s.Instance = cmp.Or(s.Instance, u.Host)
 	if via, err := url.Parse(s.ProxyURL); s.ProxyURL != "" && (err != nil || via.Host == "") {
-		return doc.Errorf(path+".proxyURL", "write http://HOST:PORT or socks5://HOST:PORT", "is not the URL of a proxy")
+		return doc.Errorf(path+".proxyURL", "write http://HOST:PORT or socks5://HOST:PORT", "this is not the URL of a proxy")
 	}
 	if (s.CertFile == "") != (s.KeyFile == "") {
-		return doc.Errorf(path, "give certFile and keyFile, or neither", "a certificate needs its key")
+		return doc.Errorf(path, "set both certFile and keyFile, or neither", "certFile and keyFile require each other")
 	}
 	for field, name := range map[string]string{"caFile": s.CAFile, "certFile": s.CertFile, "keyFile": s.KeyFile, "tokenFile": s.TokenFile} {
 		if name == "" {
 			continue
 		}
 		if err := userfile.Check(name, userfile.Text); err != nil {
-			return doc.Errorf(path+"."+field, "paths are relative to where loadgen is started", "cannot read %s: %s", name, oneLine(err))
+			return doc.Errorf(path+"."+field, "a relative path is relative to the working directory of loadgen", "cannot read %s: %s", name, oneLine(err))
 		}
 	}
 	return nil

@@ -189,7 +189,7 @@ func (t *Target) describe(ctx context.Context, k Kubeconfig, client kubernetes.I
 	t.offer(apiServerScrape(t.Admin))
 	t.noteProxy()
 	if as := k.AuthInfo.Impersonate; as != "" {
-		t.Notes = append(t.Notes, fmt.Sprintf("the run creates and removes objects as user %q (--as); the load has its own ServiceAccount", as))
+		t.Notes = append(t.Notes, fmt.Sprintf("the run creates and removes objects as user %q (--as), but the load uses its own ServiceAccount", as))
 	}
 	t.Notes = append(t.Notes, differences(s.ControlPlane)...)
 	ask, cancel := context.WithTimeout(ctx, reachTimeout)
@@ -197,7 +197,7 @@ func (t *Target) describe(ctx context.Context, k Kubeconfig, client kubernetes.I
 	t.scrapeNotes = t.apiServers(ask, client)
 	t.Notes = append(t.Notes, t.scrapeNotes...)
 	if s.Nodes.Count > 0 {
-		t.Notes = append(t.Notes, "DaemonSets that tolerate every taint place a pod on each simulated node too; those pods are removed with the nodes")
+		t.Notes = append(t.Notes, "DaemonSets that tolerate every taint also place a pod on each simulated node; these pods are removed with the nodes")
 	}
 }
 

@@ -70,7 +70,7 @@ func Compare(ctx context.Context, dir string) (c result.Comparison, err error) {
 			judge.AddReasons(&res, &result.Damaged{File: result.ComparisonFile, Err: fmt.Errorf("it does not list variant %s, although this variant ran", v.Name)})
 		}
 		if run := res.Run; run.ID != "" && (run.Variant != v.Name || run.Scenario != c.Scenario) {
-			judge.AddReasons(&res, fmt.Errorf("directory %s must contain the run of its variant, but contains a run of %s", v.Name, strings.TrimSpace(run.Scenario+" "+run.Variant)))
+			judge.AddReasons(&res, fmt.Errorf("the directory %s contains a run of %s instead of its own variant", v.Name, strings.TrimSpace(run.Scenario+" "+run.Variant)))
 		}
 		results[v.Name] = res
 	}
@@ -97,7 +97,7 @@ func newComparison(s *scenario.Scenario, now time.Time) result.Comparison {
 	for _, v := range s.Variants {
 		c.Variants = append(c.Variants, result.Variant{
 			Name: v.Name, Description: v.Description, Set: settings(v), Verdict: result.NoData, ExitCode: exitcode.NoData,
-			NotRun: "the comparison ended before this variant ran",
+			NotRun: "this variant did not run, because the comparison ended early",
 		})
 	}
 	fill(&c, nil)
@@ -218,7 +218,7 @@ func Run(ctx context.Context, o run.Options) (c result.Comparison, dir string, e
 	var failed []error
 	for i, v := range variants {
 		if ctx.Err() != nil {
-			c.Variants[i].NotRun = "the comparison was interrupted before this variant ran"
+			c.Variants[i].NotRun = "this variant did not run, because the comparison was interrupted"
 			continue
 		}
 		o.Progress.Step(fmt.Sprintf("variant %s, %d of %d", v.Variant, i+1, len(variants)))
@@ -276,14 +276,14 @@ func runJudged(ctx context.Context, o run.Options) (result.Result, error) {
 // GoOn returns a hint on how to resume the comparison or search in dir, with additional
 // flags.
 func GoOn(dir, flags string) string {
-	return fmt.Sprintf("the same command with `%s--resume %s` in place of --out continues it", flags, shell.Quote(dir))
+	return fmt.Sprintf("to continue, run the same command with `%s--resume %s` instead of --out", flags, shell.Quote(dir))
 }
 
 // EndedEarly returns a one-line note on an error that ended a series of runs. The note has
 // only the first line of the error, because the log of a component may follow.
 func EndedEarly(err error) string {
 	first, _, _ := strings.Cut(err.Error(), "\n")
-	return "it ended early: " + strings.TrimSuffix(first, ":")
+	return "ended early: " + strings.TrimSuffix(first, ":")
 }
 
 // WithNext wraps an error that ended a series of runs before there was anything to compare.
@@ -320,7 +320,7 @@ func CheckVariant(s *scenario.Scenario, name string, kubeconfig cluster.Kubeconf
 	for path := range s.Variants[i].Set {
 		if path == "controlPlane" || strings.HasPrefix(path, "controlPlane.") {
 			return exitcode.UsageError(s.Errorf(fmt.Sprintf("variants[%d].set", i), "run it without --kubeconfig",
-				"variant %s sets %s, which cannot be applied to your own cluster", name, path))
+				"variant %s sets %s, which has no effect on your own cluster", name, path))
 		}
 	}
 	return nil

@@ -58,7 +58,7 @@ func TestComparisonIsReportedFromItsDirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	quick := c.Variants[1]
-	if quick.NotRun != "the comparison ended before this variant ran" || quick.Verdict != result.NoData || strings.Join(quick.Set, " ") != "controlPlane.scheduler.qps=500 phases.p.for=2s" {
+	if quick.NotRun != "this variant did not run, because the comparison ended early" || quick.Verdict != result.NoData || strings.Join(quick.Set, " ") != "controlPlane.scheduler.qps=500 phases.p.for=2s" {
 		t.Errorf("quick is %+v", quick)
 	}
 	if r := c.Rows; len(r) != 1 || *r[0].Values[0].Value != 10 || r[0].Values[1].Value != nil || r[0].Values[1].Detail != "it did not run" || r[0].Values[1].Ratio != nil {
@@ -138,7 +138,7 @@ func parseVariants(t *testing.T, body string) *scenario.Scenario {
 // of a note.
 func TestEndedEarlyIsOneLine(t *testing.T) {
 	err := errors.New("pair 1, side B: etcd-0 died; from its log, a/etcd-0.log:\n{\"level\":\"info\"}\n{\"level\":\"fatal\"}")
-	if got, want := EndedEarly(err), "it ended early: pair 1, side B: etcd-0 died; from its log, a/etcd-0.log"; got != want {
+	if got, want := EndedEarly(err), "ended early: pair 1, side B: etcd-0 died; from its log, a/etcd-0.log"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

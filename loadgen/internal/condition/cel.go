@@ -49,7 +49,7 @@ func objectTest(resource, text, name string, schema Schema) (Test, error) {
 	}
 	hint := ""
 	if name == objectName {
-		hint = "the variable is called object, as in object.status.phase"
+		hint = "the variable is named object, as in object.status.phase"
 	}
 	holds, err := program(env, text, hint, cel.Variable(name, cel.DynType))
 	return Test{Text: celForm + text, holds: func(o Object) (bool, error) { return holds(map[string]any{name: o}) }}, err

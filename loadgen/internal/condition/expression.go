@@ -229,7 +229,7 @@ func (x *expression) alone(path []string) error {
 			return err
 		}
 	}
-	return fail(setsHint+"; CEL's all, exists and exists_one work too", "the expression names %s but does not count these objects", name)
+	return fail(setsHint+"; CEL's all, exists and exists_one also work", "the expression names %s but does not count them", name)
 }
 
 // asked replaces a call of size, all, exists or exists_one on a set of objects by a variable. It returns the name of

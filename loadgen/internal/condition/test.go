@@ -125,7 +125,7 @@ func JSONPath(text string) (Test, error) {
 		path = "{." + strings.TrimPrefix(path, ".") + "}"
 	}
 	if equal && strings.TrimSpace(want) == "" {
-		return Test{}, fail(hint+", or the path alone for any value", "%q names no value", text)
+		return Test{}, fail(hint+", or the path alone for any value", "%q does not name a value", text)
 	}
 	parsed := jsonpath.New("path").AllowMissingKeys(true)
 	if err := parsed.Parse(path); err != nil {

@@ -132,7 +132,7 @@ func (f *Follower) Run(ctx context.Context) error {
 	err := context.Cause(ctx)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.ended = fmt.Errorf("the watches have ended: %w", err)
+	f.ended = fmt.Errorf("the watches of followed objects have ended: %w", err)
 	f.wake()
 	return err
 }

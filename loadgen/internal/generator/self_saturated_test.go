@@ -28,7 +28,7 @@ func TestStarvedOfCPU(t *testing.T) {
 	cmd := exec.Command(os.Args[0], "-test.run=^TestStarvedOfCPU$", "-test.v")
 	cmd.Env = append(os.Environ(), starved+"=1", "GOMAXPROCS=1", "GODEBUG=asyncpreemptoff=1")
 	out, err := cmd.CombinedOutput()
-	if err != nil || !bytes.Contains(out, []byte("generator saturated: its timers fired")) {
+	if err != nil || !bytes.Contains(out, []byte("generator saturated: loadgen's timers fired")) {
 		t.Errorf("%v; it said:\n%s", err, out)
 	}
 }
@@ -80,7 +80,7 @@ func TestLoadSaturation(t *testing.T) {
 		Changes: []result.Changes{{Requests: late}},
 	}
 	got := LoadSaturation(p)
-	if len(got) != 3 || !strings.Contains(got[0], "in phase storm, load gets started its requests (get pods) 101 ms late (p99, at most 100 ms is allowed), because ") ||
+	if len(got) != 3 || !strings.Contains(got[0], "load gets started its requests (get pods) 101 ms late in phase storm (p99, maximum 100 ms), because ") ||
 		!strings.Contains(got[1], "(get pods as blue)") {
 		t.Errorf("got %q", got)
 	}
@@ -116,7 +116,7 @@ func TestSaturationOfAPhase(t *testing.T) {
 			t.Errorf("%s: %q", name, got)
 		}
 	}
-	if got := m.PhaseSaturation("stopped"); len(got) != 1 || !strings.Contains(got[0], "generator saturated in stopped: its timers fired") {
+	if got := m.PhaseSaturation("stopped"); len(got) != 1 || !strings.Contains(got[0], "generator saturated in stopped: loadgen's timers fired") {
 		t.Errorf("stopped: %q", got)
 	}
 	if got := m.Results().Saturated; len(got) != 0 {

@@ -116,7 +116,7 @@ func (s *source) parse(text []byte) (*yaml.Node, error) {
 			continue // a --- with nothing after it
 		}
 		if doc != nil {
-			return nil, errors.New(Remark{File: s.file, Line: s.line(&next), Text: "a second YAML document (one document per file)"}.String())
+			return nil, errors.New(Remark{File: s.file, Line: s.line(&next), Text: "the file contains a second YAML document (keep one document per file)"}.String())
 		}
 		doc = next.Content[0]
 	}
@@ -174,7 +174,7 @@ func (s *source) noKeyTwice(n *yaml.Node) {
 	for i, child := range n.Content {
 		if n.Kind == yaml.MappingNode && i%2 == 0 && child.Kind == yaml.ScalarNode {
 			if seen[child.Value] {
-				s.fail(child, child.Value, "the field is written twice (keep one)")
+				s.fail(child, child.Value, "the field appears twice (keep one)")
 			}
 			seen[child.Value] = true
 		}

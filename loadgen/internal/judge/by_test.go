@@ -165,7 +165,7 @@ func TestNoPassWithoutATimeline(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const want = "no data 3 [timeline.jsonl is damaged: it does not contain the start of phase calm]"
+	const want = "no data 3 [timeline.jsonl is damaged: the start of phase calm is missing]"
 	for what, c := range map[string]struct {
 		left int
 		want string

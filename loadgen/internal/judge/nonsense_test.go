@@ -34,12 +34,12 @@ func TestImpossibleMeasurementsDoNotPass(t *testing.T) {
 	}{
 		"a negative count":          {func(m map[string]any) { reads(m, 0)["sent"] = -300 }, "phases[0].requests[0].sent is -300"},
 		"a negative latency":        {func(m map[string]any) { archivetest.At(reads(m, 1), "latency").(map[string]any)["meanSeconds"] = -1 }, "phases[1].requests[0].latency.meanSeconds is -1"},
-		"a count past all counting": {func(m map[string]any) { reads(m, 0)["offered"] = int64(math.MaxInt64) }, "which no run can measure"},
+		"a count past all counting": {func(m map[string]any) { reads(m, 0)["offered"] = int64(math.MaxInt64) }, "which is impossible"},
 		"a length past all lengths": {func(m map[string]any) { archivetest.At(m, "generator").(map[string]any)["cpuSeconds"] = 1e300 }, "generator.cpuSeconds is 1e+300"},
 		"text for a number":         {func(m map[string]any) { reads(m, 0)["sent"] = "NaN" }, "sent"},
 		"quantiles upside down":     {func(m map[string]any) { archivetest.At(reads(m, 0), "latency").(map[string]any)["p50Seconds"] = 5 }, "quantiles are not in ascending order"},
-		"a phase missing":           {func(m map[string]any) { m["phases"] = m["phases"].([]any)[:1] }, "it lacks phase storm"},
-		"no phases":                 {func(m map[string]any) { delete(m, "phases") }, "it lacks phase calm"},
+		"a phase missing":           {func(m map[string]any) { m["phases"] = m["phases"].([]any)[:1] }, "phase storm is missing"},
+		"no phases":                 {func(m map[string]any) { delete(m, "phases") }, "phase calm is missing"},
 		"a phase twice":             {func(m map[string]any) { m["phases"] = append(m["phases"].([]any), archivetest.At(m, "phases", 1)) }, "phase storm appears twice"},
 		"a phase too many": {func(m map[string]any) {
 			last := map[string]any{"name": "more", "start": archivetest.At(m, "phases", 1, "end"), "end": archivetest.At(m, "phases", 1, "end")}
@@ -52,7 +52,7 @@ func TestImpossibleMeasurementsDoNotPass(t *testing.T) {
 		}, "ends"},
 		"a phase of 300 years": {func(m map[string]any) {
 			archivetest.At(m, "phases", 1).(map[string]any)["end"] = "2327-01-01T00:00:00Z"
-		}, "which is longer than any run"},
+		}, "which exceeds the maximum length of a run"},
 		"a phase without a time": {func(m map[string]any) { delete(archivetest.At(m, "phases", 0).(map[string]any), "start") }, "has no start or no end"},
 		"a load twice": {func(m map[string]any) {
 			archivetest.At(m, "phases", 0).(map[string]any)["requests"] = []any{reads(m, 0), reads(m, 0)}
@@ -124,7 +124,7 @@ func TestRunWithoutOwnDigestIsDamaged(t *testing.T) {
 	t.Parallel()
 	dir := archivetest.SoundRun(t)
 	archivetest.Change(t, filepath.Join(dir, result.RunFile), func(run map[string]any) { delete(run, "digest") })
-	if o := weighed(t, dir); o.code != exitcode.NoData || !strings.HasPrefix(o.said[0], "run.json is damaged: it was changed after the run: it does not contain its own SHA-256") {
+	if o := weighed(t, dir); o.code != exitcode.NoData || !strings.HasPrefix(o.said[0], "run.json is damaged: it was changed after the run, because it does not contain its own SHA-256") {
 		t.Errorf("exit code %d, %q", o.code, o.said)
 	}
 }
@@ -149,12 +149,12 @@ func TestTimelineWithOtherTimesDoesNotPass(t *testing.T) {
 		do  func(lines []string) []string
 		why string
 	}{
-		"a start lost":     {func(l []string) []string { return l[1:] }, "it does not contain the start of phase calm"},
-		"an end twice":     {func(l []string) []string { return append(l, l[1]) }, "it has the end of phase calm 2 times"},
-		"a clock set back": {func(l []string) []string { l[5] = strings.Replace(l[5], `T08:`, `T07:`, 1); return l }, "it has the end of phase storm at 2027-01-15T07:"},
+		"a start lost":     {func(l []string) []string { return l[1:] }, "the start of phase calm is missing"},
+		"an end twice":     {func(l []string) []string { return append(l, l[1]) }, "the end of phase calm appears 2 times"},
+		"a clock set back": {func(l []string) []string { l[5] = strings.Replace(l[5], `T08:`, `T07:`, 1); return l }, "the end of phase storm is at 2027-01-15T07:"},
 		"all of another day": {func(l []string) []string {
 			return strings.Split(strings.ReplaceAll(strings.Join(l, "\n"), "-15T", "-16T"), "\n")
-		}, "it has the start of phase calm at 2027-01-16T"},
+		}, "the start of phase calm is at 2027-01-16T"},
 	} {
 		dir := archivetest.CopyDir(t, whole)
 		file := filepath.Join(dir, result.TimelineFile)
@@ -223,7 +223,7 @@ func TestKilledRunNamesMissingRecords(t *testing.T) {
 		}
 	}
 	o := judged(t, young)
-	if o.code != exitcode.NoData || o.said[0] != "run.json is missing: the run was killed while it was starting, or the file was lost" || o.result.Run.Scenario != "sound" {
+	if o.code != exitcode.NoData || o.said[0] != "run.json is missing: the run was killed while it started, or the file was lost" || o.result.Run.Scenario != "sound" {
 		t.Errorf("exit code %d, %q of %+v", o.code, o.said, o.result.Run)
 	}
 	page, err := os.ReadFile(filepath.Join(young, result.HTMLFile))

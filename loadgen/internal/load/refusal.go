@@ -25,10 +25,10 @@ func Refusal(verb string, status int, body []byte) error {
 		http.StatusUnauthorized:          "the credentials are not valid for this API server",
 		http.StatusForbidden:             "the user needs the RBAC permission to " + verb + " this; check with `kubectl auth can-i`",
 		http.StatusNotFound:              "does the namespace exist?",
-		http.StatusNotAcceptable:         "custom resources have no protobuf encoding, and CBOR needs the feature gate CBORServingAndStorage: set encoding: json",
+		http.StatusNotAcceptable:         "set encoding: json, because custom resources have no protobuf encoding, and CBOR requires the feature gate CBORServingAndStorage",
 		http.StatusUnprocessableEntity:   "this API server does not accept the object",
 		http.StatusRequestEntityTooLarge: "use a smaller size",
-		http.StatusTooManyRequests:       "priority and fairness rejects it; lower the rate or wait",
+		http.StatusTooManyRequests:       "priority and fairness rejects the request; lower the rate or wait",
 	}[status]
 	if hint != "" {
 		hint = " (" + hint + ")"

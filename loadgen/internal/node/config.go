@@ -128,13 +128,13 @@ func (c Config) validate() (*plan, error) {
 		fail("part %d of %d has no nodes, because count is %d", c.Part.Index, c.Part.Of, s.Count)
 	}
 	if !c.Part.Whole() && c.API != nil {
-		fail("the kubelet API needs all nodes in one process")
+		fail("the kubelet API requires that one process simulates all nodes")
 	}
 	if s.Later < 0 || s.Later > s.Count {
 		fail("later is %d (from 0 to count, which is %d)", s.Later, s.Count)
 	}
 	if c.Identities == nil {
-		fail("no identities given")
+		fail("the identities of the nodes are missing")
 	}
 	if s.Zones < 1 || s.Pods < 1 {
 		fail("zones is %d and pods is %d (each at least 1)", s.Zones, s.Pods)

@@ -101,11 +101,11 @@ func accepted(ctx context.Context, config *rest.Config, right authorizationv1.Re
 	answer, err := client.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
 	switch {
 	case apierrors.IsUnauthorized(err):
-		return errors.New("the API server does not accept the certificate that the cluster has signed (another client CA signed it)")
+		return errors.New("the API server does not accept the certificate that the cluster has signed (was it signed by a different client CA?)")
 	case err != nil:
 		return fmt.Errorf("use the certificate that the cluster has signed: %w", err)
 	case !answer.Status.Allowed:
-		return fmt.Errorf("a client with the certificate that the cluster has signed may not %s %s (is the Node authorizer enabled?)", right.Verb, right.Resource)
+		return fmt.Errorf("the certificate that the cluster has signed does not permit a client to %s %s (is the Node authorizer enabled?)", right.Verb, right.Resource)
 	}
 	return nil
 }

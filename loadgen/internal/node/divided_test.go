@@ -254,9 +254,9 @@ func TestPartsAreChecked(t *testing.T) {
 	s := newStub(t)
 	good := s.fleet(2, nil).plan.Config
 	for want, change := range map[string]func(*Config){
-		"part 2 of 3 has no nodes":       func(c *Config) { c.Part = load.Share{Index: 2, Of: 3} },
-		"needs all nodes in one process": func(c *Config) { c.Part, c.API = load.Share{Of: 2}, &API{} },
-		`fidelity "x" is unknown`:        func(c *Config) { c.Part, c.Spec.Fidelity = load.Share{Of: 2}, "x" },
+		"part 2 of 3 has no nodes":                      func(c *Config) { c.Part = load.Share{Index: 2, Of: 3} },
+		"requires that one process simulates all nodes": func(c *Config) { c.Part, c.API = load.Share{Of: 2}, &API{} },
+		`fidelity "x" is unknown`:                       func(c *Config) { c.Part, c.Spec.Fidelity = load.Share{Of: 2}, "x" },
 	} {
 		c := good
 		change(&c)

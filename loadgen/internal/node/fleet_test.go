@@ -90,7 +90,7 @@ func TestRefusedRegistrationEndsTheStart(t *testing.T) {
 		want   string
 	}{
 		{403, metav1.StatusReasonForbidden, "register node sg-0: create nodes: nodes is refused (fidelity"},
-		{401, metav1.StatusReasonUnauthorized, "does not accept the nodes' identity"},
+		{401, metav1.StatusReasonUnauthorized, "does not accept the nodes' certificates"},
 	} {
 		s := newStub(t)
 		s.answer = func(w http.ResponseWriter, r request) bool {
@@ -156,7 +156,7 @@ func TestForeignNodeIsNotTakenOver(t *testing.T) {
 		return true
 	}
 	f := s.fleet(1, nil)
-	if err := f.Start(t.Context()); err == nil || !strings.Contains(err.Error(), "exists already without this run's labels") {
+	if err := f.Start(t.Context()); err == nil || !strings.Contains(err.Error(), "already exists, but without this run's labels") {
 		t.Errorf("start: %v", err)
 	}
 	s.mu.Lock()
@@ -277,13 +277,13 @@ func TestConfigIsChecked(t *testing.T) {
 	good := s.fleet(1, nil).plan.Config
 	good.Identities = ids
 	for what, change := range map[string]func(*Config){
-		"count is 0":              func(c *Config) { c.Spec.Count = 0 },
-		`fidelity "x" is unknown`: func(c *Config) { c.Spec.Fidelity = "x" },
-		`cpu "four"`:              func(c *Config) { c.Spec.CPU = "four" },
-		"name prefix":             func(c *Config) { c.NamePrefix = "No_" },
-		"no identities":           func(c *Config) { c.Identities = nil },
-		"lower nodes.pods":        func(c *Config) { c.Spec.Count, c.Spec.Pods = 20000, 110 },
-		"labels":                  func(c *Config) { c.Labels = map[string]string{"no value": "x"} },
+		"count is 0":                          func(c *Config) { c.Spec.Count = 0 },
+		`fidelity "x" is unknown`:             func(c *Config) { c.Spec.Fidelity = "x" },
+		`cpu "four"`:                          func(c *Config) { c.Spec.CPU = "four" },
+		"name prefix":                         func(c *Config) { c.NamePrefix = "No_" },
+		"identities of the nodes are missing": func(c *Config) { c.Identities = nil },
+		"lower nodes.pods":                    func(c *Config) { c.Spec.Count, c.Spec.Pods = 20000, 110 },
+		"labels":                              func(c *Config) { c.Labels = map[string]string{"no value": "x"} },
 	} {
 		c := good
 		change(&c)

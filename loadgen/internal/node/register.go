@@ -65,7 +65,7 @@ func final(err error) bool {
 type strangerError struct{ node string }
 
 func (e *strangerError) Error() string {
-	return fmt.Sprintf("create nodes: %q exists already without this run's labels (choose another name prefix)", e.node)
+	return fmt.Sprintf("create nodes: %q already exists, but without this run's labels (choose a different name prefix)", e.node)
 }
 
 // introduce sends the requests that a starting kubelet sends before it creates its Node. The simulation does not need
@@ -218,9 +218,9 @@ func isCertificateError(err error) bool {
 func hint(err error) error {
 	switch {
 	case apierrors.IsUnauthorized(err):
-		return fmt.Errorf("%w (the cluster does not accept the nodes' identity: did another client CA sign it?)", err)
+		return fmt.Errorf("%w (the cluster does not accept the nodes' certificates; did a different client CA sign them?)", err)
 	case apierrors.IsForbidden(err):
-		return fmt.Errorf("%w (fidelity %q needs an identity system:node:NAME per node; %q needs permissions on nodes, leases, pods, pods/status and serviceaccounts/token; with devices, also on resourceslices and resourceclaims)", err, Kubelet, Shared)
+		return fmt.Errorf("%w (fidelity %q requires the identity system:node:NAME for each node; fidelity %q requires permissions on nodes, leases, pods, pods/status and serviceaccounts/token, and with devices also on resourceslices and resourceclaims)", err, Kubelet, Shared)
 	case isCertificateError(err):
 		return fmt.Errorf("%w (the kubeconfig's certificate authority does not match the server's)", err)
 	}

@@ -284,7 +284,7 @@ func (a *Objects) selected(ctx context.Context, r Resource, s scenario.Selection
 		return nil, err
 	}
 	if len(all) < s.AtLeast {
-		return nil, fmt.Errorf("the target selects %d %s%s, but its atLeast is %d", len(all), s.Resource, suchAs(s), s.AtLeast)
+		return nil, fmt.Errorf("the target selects only %d %s%s, but atLeast is %d", len(all), s.Resource, suchAs(s), s.AtLeast)
 	}
 	if s.Share != nil && len(all) > 0 {
 		random := rand.New(rand.NewPCG(uint64(a.options.Seed), uint64(a.draws.Add(1))))

@@ -247,7 +247,7 @@ func (a *Objects) apply(ctx context.Context, r Resource, o scenario.Object) erro
 	if !r.Namespaced { // every object in the run's namespaces belongs to the run
 		there, err := a.metadata.Resource(r.GroupVersionResource).Get(ctx, o.Name, metav1.GetOptions{})
 		if err == nil && !a.options.owns(there.Labels) {
-			return errors.New("the cluster already has an object with this name, which does not belong to this run")
+			return errors.New("the cluster already has an object with this name, but this run did not create it")
 		}
 	}
 	body, err := json.Marshal(o.Manifest)

@@ -103,7 +103,7 @@ type Resource struct {
 type UnknownError struct{ Object scenario.Object }
 
 func (e *UnknownError) Error() string {
-	return fmt.Sprintf("%s: the cluster has no %s of %s (`kubectl api-resources` lists the kinds that it has; define a custom resource before you create its objects)", e.Object.Place, e.Object.Kind, e.Object.APIVersion)
+	return fmt.Sprintf("%s: the cluster has no kind %s of %s (`kubectl api-resources` lists its kinds; define a custom resource before you create objects of it)", e.Object.Place, e.Object.Kind, e.Object.APIVersion)
 }
 
 // ResourceOf finds the resource of an object's kind. It returns an UnknownError if the cluster has no such kind.

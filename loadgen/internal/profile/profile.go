@@ -116,7 +116,7 @@ func fetch(ctx context.Context, client *http.Client, at string, into io.Writer) 
 func refused(resp *http.Response, said string) error {
 	switch resp.StatusCode {
 	case http.StatusForbidden, http.StatusUnauthorized:
-		return fmt.Errorf("%s: get on the URL %s is not permitted", resp.Status, resp.Request.URL.Path)
+		return fmt.Errorf("%s: the user is not permitted to get the URL %s", resp.Status, resp.Request.URL.Path)
 	case http.StatusNotFound:
 		return fmt.Errorf("%s: it serves no profiles", resp.Status)
 	}

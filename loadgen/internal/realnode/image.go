@@ -30,7 +30,7 @@ func (n *Node) LoadImage(ctx context.Context, program, name string) error {
 	archive := filepath.Join(n.dir, "image.tar")
 	defer os.Remove(archive)
 	if err := imagearchive.Write(archive, imagearchive.Program(name, program)); err != nil {
-		return fmt.Errorf("make image %s: %w", name, err)
+		return fmt.Errorf("create image %s: %w", name, err)
 	}
 	err := n.spaces.run(ctx, "ctr", "-a", runtimeSocket, "-n", "k8s.io", "images", "import", "--snapshotter", "native", archive)
 	if err != nil {

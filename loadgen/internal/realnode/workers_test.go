@@ -343,8 +343,8 @@ func TestWorkersThatDoNotStart(t *testing.T) {
 		args []string
 		want []string
 	}{
-		"no such image": {[]string{"--image", "stormglass.invalid/none:1"}, []string{"worker ", "did not start: pod ", "cannot run image stormglass.invalid/none:1: ", "(name an image that the nodes can pull"}},
-		"no loadgen":    {[]string{"--image", image, "--workers-within", "20s"}, []string{"did not join", " runs, but no worker answers at its port 7443: ", "(is loadgen the entry point of image " + image}},
+		"no such image": {[]string{"--image", "stormglass.invalid/none:1"}, []string{"worker ", "did not start: pod ", "cannot run image stormglass.invalid/none:1: ", "(with --image, name an image that the nodes can pull"}},
+		"no loadgen":    {[]string{"--image", image, "--workers-within", "20s"}, []string{"did not join", " runs, but no worker answers at port 7443: ", "(is loadgen the entry point of image " + image}},
 		"a quota":       {[]string{"--image", workersImage, "--workers-namespace", quota}, []string{"job " + quota + "/stormglass-workers-", "cannot create its pods: ", "exceeded quota", "(raise the quota"}},
 		"no namespace":  {[]string{"--image", workersImage, "--workers-namespace", "nowhere"}, []string{`namespaces "nowhere" not found`, "(create the namespace first"}},
 		"too large":     {[]string{"--image", workersImage, "--workers-resources", "cpu=1000", "--workers-within", "5s"}, []string{"did not join", "is not scheduled: ", "Insufficient cpu"}},

@@ -107,7 +107,7 @@ func TestObjectsFromTemplates(t *testing.T) {
 		must(t, err)
 		made, err := actor.Make(ctx, all, a)
 		if a.Kind == "apply" {
-			if err == nil || !strings.Contains(err.Error(), "apply ClusterRole test-theirs: the cluster already has an object with this name, which does not belong to this run") {
+			if err == nil || !strings.Contains(err.Error(), "apply ClusterRole test-theirs: the cluster already has an object with this name, but this run did not create it") {
 				t.Errorf("apply over another's object: %v", err)
 			}
 			continue

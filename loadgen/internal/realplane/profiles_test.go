@@ -51,7 +51,7 @@ func TestComponentsGiveProfiles(t *testing.T) {
 		}
 	}
 	refused("cluster-admin", "")
-	refused("scraper", "403 Forbidden: get on the URL /debug/pprof/heap is not permitted")
+	refused("scraper", "403 Forbidden: the user is not permitted to get the URL /debug/pprof/heap")
 }
 
 func errorText(err error) string {

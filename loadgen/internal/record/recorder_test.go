@@ -154,7 +154,7 @@ func TestAbsenceIsLoggedOnce(t *testing.T) {
 		b.scrape(time.Second)
 		b.scrape(time.Second)
 	}
-	away, back := "scrapes of etcd-0 fail: ", "scrapes of etcd-0 work again; 30 were lost"
+	away, back := "scrapes of etcd-0 fail: ", "scrapes of etcd-0 work again; 30 scrapes were lost"
 	if len(logged) != 4 || !strings.HasPrefix(logged[0], away) || logged[1] != back || !strings.HasPrefix(logged[2], away) || logged[3] != back {
 		t.Errorf("logged %q", logged)
 	}

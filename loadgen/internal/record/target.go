@@ -343,7 +343,7 @@ func (t *target) logAbsence(failed error, log func(format string, args ...any)) 
 			log("scrapes of %s fail: %v", t.instance, failed)
 		}
 	case t.missed > 0:
-		log("scrapes of %s work again; %d were lost", t.instance, t.missed)
+		log("scrapes of %s work again; %d scrapes were lost", t.instance, t.missed)
 		t.missed = 0
 	}
 }

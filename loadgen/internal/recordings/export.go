@@ -78,10 +78,10 @@ func (r *Run) WriteOpenMetrics(ctx context.Context, w io.Writer, e Export) (Expo
 // dir must not be inside the directory of a run.
 func (r *Run) WriteBlocks(ctx context.Context, dir string, e Export) (Exported, error) {
 	if inRun, err := withinRun(dir); err != nil || inRun {
-		return Exported{}, exitcode.Usagef("--out %s: this path is inside the directory of a run, which export does not change (name another directory)", dir)
+		return Exported{}, exitcode.Usagef("--out %s: this path is inside the directory of a run, which export must not change (name another directory)", dir)
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return Exported{}, exitcode.Usagef("--out %s: %w (name a directory that can be made)", dir, userfile.Cause(err))
+		return Exported{}, exitcode.Usagef("--out %s: %w (name a directory that can be created)", dir, userfile.Cause(err))
 	}
 	q, start, end, err := e.source(ctx, r)
 	if err != nil {
@@ -123,9 +123,9 @@ func (r *Run) Send(ctx context.Context, c *remotewrite.Client, e Export, log fun
 	case ctx.Err() != nil:
 		return sent, ctx.Err()
 	case err != nil:
-		return sent, exitcode.Environmentf("%s: %s (%d of %d samples were sent; --start %s sends the rest)", c.URL(), oneLine(err), sent.Sent, sent.Sent+sent.Unsent, sent.UnsentFrom.Format(time.RFC3339Nano))
+		return sent, exitcode.Environmentf("%s: %s (%d of %d samples were sent; to send the rest, add --start %s)", c.URL(), oneLine(err), sent.Sent, sent.Sent+sent.Unsent, sent.UnsentFrom.Format(time.RFC3339Nano))
 	case sent.Refused > 0:
-		return sent, exitcode.Environmentf("%s refused %d samples and accepted %d: %s%s", c.URL(), sent.Refused, sent.Sent, sent.Error, oldSamplesHint(sent.Error))
+		return sent, exitcode.Environmentf("%s rejected %d samples and accepted %d: %s%s", c.URL(), sent.Refused, sent.Sent, sent.Error, oldSamplesHint(sent.Error))
 	}
 	return sent, nil
 }
@@ -134,7 +134,7 @@ func (r *Run) Send(ctx context.Context, c *remotewrite.Client, e Export, log fun
 func oldSamplesHint(refusal string) string {
 	for _, why := range []string{"out of bounds", "out of order", "too old"} {
 		if strings.Contains(refusal, why) {
-			return " (a Prometheus accepts old samples only within storage.tsdb.out_of_order_time_window; --format blocks needs no such setting)"
+			return " (Prometheus accepts old samples only within storage.tsdb.out_of_order_time_window; --format blocks does not need this setting)"
 		}
 	}
 	return ""

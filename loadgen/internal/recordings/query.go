@@ -54,7 +54,7 @@ func (r *Run) Ask(ctx context.Context, q Query) (a Answer, err error) {
 	})
 	parsed, err := archive.NewParser().ParseExpr(expr)
 	if err != nil {
-		return a, exitcode.Usagef("%s: %s (write PromQL, in quotes)", q.Expr, oneLine(err))
+		return a, exitcode.Usagef("%s: %s (write a PromQL expression in quotes)", q.Expr, oneLine(err))
 	}
 	samples := r.Raw()
 	if readsRules(parsed) {

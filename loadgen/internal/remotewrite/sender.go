@@ -186,7 +186,7 @@ func (s *Sender) send(ctx context.Context, b batch) error {
 	retries := 0
 	err := s.client.write(ctx, b, func(why error) {
 		if retries++; retries == 1 {
-			s.o.Log("remote write to %s fails and is retried: %s", s.client.URL(), oneLine(why))
+			s.o.Log("remote write to %s fails; trying again: %s", s.client.URL(), oneLine(why))
 		}
 	})
 	switch {
@@ -212,7 +212,7 @@ func (s *Sender) refused(samples int64, why error) {
 	s.mu.Unlock()
 	if first {
 		s.failed(why)
-		s.o.Log("%s refuses samples: %s", s.client.URL(), oneLine(why))
+		s.o.Log("%s rejects samples: %s", s.client.URL(), oneLine(why))
 	}
 }
 

@@ -102,7 +102,7 @@ func TestAbsentReceiverMissesNothing(t *testing.T) {
 	rec.pass(5 * time.Second)
 	rec.scrape()
 	rec.pass(5 * time.Second)
-	x.await("fails and is retried: server returned HTTP status 503")
+	x.await("fails; trying again: server returned HTTP status 503")
 	rec.etcd.SetDown(true)
 	rec.scrape()
 	rec.pass(2 * time.Minute)
@@ -134,7 +134,7 @@ func TestRefusedSamplesAreCounted(t *testing.T) {
 	x := start(t, rec, remotewrite.Config{URL: stub.url}, long)
 	rec.scrape()
 	rec.pass(time.Second)
-	x.await("refuses samples")
+	x.await("rejects samples")
 	_, first := rec.contents("run", "mine")
 	stub.answers(nil)
 	rec.pass(5 * time.Second)
@@ -144,7 +144,7 @@ func TestRefusedSamplesAreCounted(t *testing.T) {
 	if got.Refused != first || got.Sent != all-first || got.Unsent != 0 {
 		t.Errorf("%+v, of %d samples and then %d", got, first, all-first)
 	}
-	if said := got.Lost("runs/x"); !strings.Contains(said, "refused") || !strings.Contains(said, "out of order sample") || strings.Contains(said, "\n") {
+	if said := got.Lost("runs/x"); !strings.Contains(said, "rejected") || !strings.Contains(said, "out of order sample") || strings.Contains(said, "\n") {
 		t.Errorf("it is not said: %q", said)
 	}
 }
@@ -228,7 +228,7 @@ func TestStrangeAnswers(t *testing.T) {
 			rec.scrape()
 			rec.pass(time.Second)
 			if <-stub.asked; c.sent {
-				x.await("is retried")
+				x.await("trying again")
 				stub.answers(nil)
 			}
 			got := x.finish()

@@ -121,7 +121,7 @@ func TestComparisonPage(t *testing.T) {
 // A report of a run has its variant, the command to repeat it, and its warnings.
 func TestVariantAndWarningsAreInTheReport(t *testing.T) {
 	r := result.Result{Verdict: result.Pass, Run: result.Run{
-		Scenario: "stacked-etcd", Variant: "external", Warnings: []string{"mine.yaml:4: controlPlane.etcd.members: the quorum of 4 members is 3"},
+		Scenario: "stacked-etcd", Variant: "external", Warnings: []string{"mine.yaml:4: controlPlane.etcd.members: 4 members have a quorum of 3"},
 	}}
 	var text, page bytes.Buffer
 	if err := Terminal(&text, r, TerminalOptions{}); err != nil {
@@ -130,7 +130,7 @@ func TestVariantAndWarningsAreInTheReport(t *testing.T) {
 	if err := HTML(t.Context(), &page, r, nil, nil, nil, nil); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"stacked-etcd, variant external", "the quorum of 4 members is 3"} {
+	for _, want := range []string{"stacked-etcd, variant external", "4 members have a quorum of 3"} {
 		if !strings.Contains(text.String(), want) || !strings.Contains(page.String(), want) {
 			t.Errorf("no %q on the terminal or the page:\n%s", want, text.String())
 		}

@@ -238,7 +238,7 @@ func (a *aborts) blind() (lines []string) {
 	defer a.mu.Unlock()
 	for _, s := range a.stops {
 		if why, ok := a.unseen[s.String()]; ok {
-			lines = append(lines, fmt.Sprintf("abortOn: %s never had data: %s", s, why))
+			lines = append(lines, fmt.Sprintf("abort condition %s never had data: %s", s, why))
 		}
 	}
 	return lines

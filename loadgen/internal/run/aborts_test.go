@@ -59,7 +59,7 @@ func TestConditionsWithoutDataAreTold(t *testing.T) {
 	a.note(a.stops[0], "")
 	a.note(a.stops[0], "the expression returns no value") // later on
 	a.note(a.stops[1], "the expression returns no value")
-	if got, want := strings.Join(a.blind(), "\n"), "abortOn: expr max(no_such_metric) never had data: the expression returns no value"; got != want {
+	if got, want := strings.Join(a.blind(), "\n"), "abort condition expr max(no_such_metric) never had data: the expression returns no value"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

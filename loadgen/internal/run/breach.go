@@ -47,10 +47,10 @@ func hinted(err error) error {
 		text = "asked for the client to provide credentials"
 	}
 	for _, known := range [...]struct{ words, hint string }{
-		{"asked for the client to provide credentials", "the credentials are not valid for this API server, or have expired: renew them in your kubeconfig and run again; for a bundled plane see kube-apiserver's log in the run's directory"},
-		{"context deadline exceeded", "the request took too long: is the API server overloaded or the machine busy? see the components' logs, lower the load, or use an idle machine"},
-		{"would exceed context deadline", "the request took too long: is the API server overloaded or the machine busy? see the components' logs, lower the load, or use an idle machine"},
-		{"connection refused", "nothing listens at that address: check that the component is running, and see its log"},
+		{"asked for the client to provide credentials", "the credentials are not valid for this API server, or have expired: renew them in your kubeconfig and run again; for a bundled control plane, see kube-apiserver's log in the run's directory"},
+		{"context deadline exceeded", "the request took too long, because the API server is overloaded or the machine is busy: see the components' logs, lower the load, or use an idle machine"},
+		{"would exceed context deadline", "the request took too long, because the API server is overloaded or the machine is busy: see the components' logs, lower the load, or use an idle machine"},
+		{"connection refused", "nothing listens at this address: check that the component is running, and see its log"},
 		{"no such host", "this machine cannot resolve the server's name: check the address in your kubeconfig, and DNS"},
 	} {
 		if strings.Contains(text, known.words) {

@@ -61,8 +61,8 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		want string
 	}{
 		"credentials":     {exitcode.Environmentf("phase p: %w", apierrors.NewUnauthorized("")), "renew them in your kubeconfig"},
-		"a deadline":      {exitcode.Environmentf("not all of 3 nodes were seen Ready: %w", context.DeadlineExceeded), "is the API server overloaded or the machine busy?"},
-		"a limiter":       {errors.New("client rate limiter Wait returned an error: rate: Wait(n=1) would exceed context deadline"), "is the API server overloaded"},
+		"a deadline":      {exitcode.Environmentf("not all of 3 nodes were seen Ready: %w", context.DeadlineExceeded), "the API server is overloaded or the machine is busy"},
+		"a limiter":       {errors.New("client rate limiter Wait returned an error: rate: Wait(n=1) would exceed context deadline"), "the API server is overloaded"},
 		"nothing listens": {errors.New("dial tcp 127.0.0.1:1: connect: connection refused"), "check that the component is running"},
 	} {
 		got := hinted(c.err)

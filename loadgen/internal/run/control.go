@@ -29,7 +29,7 @@ type Control struct {
 }
 
 // ErrPaused is returned by Pause if load is already paused.
-var ErrPaused = errors.New("load is paused already")
+var ErrPaused = errors.New("load is already paused")
 
 // errNoRun is the error of a command before the run starts or after it has ended.
 var errNoRun = errors.New("no run in progress")
@@ -188,7 +188,7 @@ func (s *steering) pauseLoad() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.phase == "" {
-		return errors.New("no phase is running: there is no load to pause")
+		return errors.New("no phase is running, so there is no load to pause")
 	}
 	at := time.Now()
 	if !s.pause.Begin(at) {
@@ -196,7 +196,7 @@ func (s *steering) pauseLoad() error {
 	}
 	s.fleet.Pause(at)
 	s.since = at
-	s.tell(at, "load paused", "load is paused: the figures of phase "+s.phase+" will not be judged")
+	s.tell(at, "load paused", "load is paused: gates that cover phase "+s.phase+" will not be judged")
 	return nil
 }
 
@@ -228,7 +228,7 @@ func (s *steering) endPhaseEarly(name string) error {
 		return fmt.Errorf("phase %s is already ending", s.phase)
 	}
 	s.stopped = true
-	s.tell(time.Now(), "phase ended early", "phase "+s.phase+" is ended early: its figures will not be judged")
+	s.tell(time.Now(), "phase ended early", "phase "+s.phase+" ends early: gates that cover it will not be judged")
 	s.end()
 	return nil
 }

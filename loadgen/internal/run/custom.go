@@ -120,11 +120,11 @@ func checkFigures(all []result.CustomFigure) error {
 	for _, f := range all {
 		switch {
 		case f.Name == "" || named[f.Name]:
-			return fmt.Errorf("figure %q: the name is empty or belongs to another figure", f.Name)
+			return fmt.Errorf("figure %q: the name is empty or already used", f.Name)
 		case !slices.Contains(units, scenario.Unit(f.Unit)):
 			return fmt.Errorf("figure %s has the unknown unit %q (one of %q)", f.Name, f.Unit, units)
 		case !(f.Value >= 0 && f.Value <= largestFigure):
-			return fmt.Errorf("figure %s is %v, and must be from 0 to %g", f.Name, f.Value, largestFigure)
+			return fmt.Errorf("figure %s is %v, but must be from 0 to %g", f.Name, f.Value, largestFigure)
 		}
 		named[f.Name] = true
 	}

@@ -37,7 +37,7 @@ func MakeDirectory(out, scenario string, now time.Time) (*Directory, error) {
 		return nil, errors.Join(exitcode.Environmentf("--out %s: %w", path, userfile.Cause(err)), rundir.Remove(path, made))
 	}
 	if lock == nil {
-		return nil, exitcode.Usagef("--out %s: another run has just started to use it (name a new directory)", out)
+		return nil, exitcode.Usagef("--out %s: another run has just started to use this directory (name a new directory)", out)
 	}
 	return &Directory{Path: path, made: made, lock: lock}, nil
 }
@@ -51,7 +51,7 @@ func ResumeDirectory(dir string) (*Directory, error) {
 	case err != nil:
 		return nil, exitcode.Usagef("%s: %w", dir, userfile.Cause(err))
 	case lock == nil:
-		return nil, exitcode.Usagef("--resume %s: another loadgen process uses this directory (wait until it ends)", dir)
+		return nil, exitcode.Usagef("--resume %s: another loadgen process uses this directory (wait until that process ends)", dir)
 	}
 	return &Directory{Path: dir, resumed: true, lock: lock}, nil
 }
@@ -120,7 +120,7 @@ func removeBut(dir, keep string) error {
 // keys of control planes in run directories that have the same parent as dir.
 func (c console) sweep(dir string) {
 	for _, path := range scratch.Sweep() {
-		c.step("removed %s, which a killed loadgen left", path)
+		c.step("removed %s, which a killed loadgen left behind", path)
 	}
 	if dir == "" {
 		return
@@ -128,7 +128,7 @@ func (c console) sweep(dir string) {
 	beside, _ := filepath.Glob(filepath.Join(filepath.Dir(dir), "*", planeDir, keyParts()[0]))
 	for _, keys := range beside {
 		if plane := filepath.Dir(keys); sweepKeys(plane) {
-			c.step("removed the keys in %s, which a killed run left", plane)
+			c.step("removed the keys in %s, which a killed run left behind", plane)
 		}
 	}
 }

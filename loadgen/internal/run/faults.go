@@ -41,7 +41,7 @@ func faultErrors(s *scenario.Scenario, hint string) error {
 	for _, f := range s.Faults() {
 		if !f.OfNodes() || f.OfCloud() {
 			errs = append(errs, exitcode.UsageError(s.Errorf(f.Path, hint,
-				"fault %s works only on a bundled control plane: Stormglass injects no such faults into your own cluster", f.Kind)))
+				"fault %s works only on a bundled control plane, because Stormglass does not inject it into your own cluster", f.Kind)))
 		}
 	}
 	return errors.Join(errs...)
@@ -196,7 +196,7 @@ func (s *schedule) takeOutOfService(ctx, waiting context.Context, p *scenario.Ph
 	if err := s.workload.Wait(waiting, func() bool { return s.workload.NotReady(nodes) }); err != nil {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.missed = append(s.missed, fmt.Sprintf("nodes were not marked out of service: phase %s ended before all of them were seen not Ready", p.Name))
+		s.missed = append(s.missed, fmt.Sprintf("nodes were not marked out of service, because phase %s ended before all of them were NotReady", p.Name))
 		return
 	}
 	s.phases.mu.Lock()
@@ -231,7 +231,7 @@ func (s *schedule) taint(ctx context.Context, nodes []string, out bool) error {
 func (s *schedule) miss(due time.Time, p *scenario.Phase, f *scenario.Fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.missed = append(s.missed, fmt.Sprintf("fault %s, due %s after the start of phase %s, never began: the phase ended first",
+	s.missed = append(s.missed, fmt.Sprintf("fault %s, due %s after the start of phase %s, never began, because the phase ended earlier",
 		f.Kind, due.Sub(s.start).Round(time.Millisecond), p.Name))
 }
 

@@ -189,7 +189,7 @@ func TestUnbegunFaultsAreReported(t *testing.T) {
 		if took := time.Since(s.start); took != 3*time.Second {
 			t.Errorf("the phase went on to %s", took)
 		}
-		want := []string{"fault kill, due 1m0s after the start of phase p, never began: the phase ended first"}
+		want := []string{"fault kill, due 1m0s after the start of phase p, never began, because the phase ended earlier"}
 		if !slices.Equal(r.phases.missed, want) {
 			t.Errorf("missed %q", r.phases.missed)
 		}
@@ -219,7 +219,7 @@ func TestFaultBesideAnotherIsAskedForAgain(t *testing.T) {
 		if want := []string{"1s begin kill", "5.5s begin webhook", "20s clear webhook"}; !slices.Equal(s.log, want) {
 			t.Errorf("%q, want %q", s.log, want)
 		}
-		if want := []string{"fault pause, due 1s after the start of phase q, never began: the phase ended first"}; !slices.Equal(r.phases.missed, want) {
+		if want := []string{"fault pause, due 1s after the start of phase q, never began, because the phase ended earlier"}; !slices.Equal(r.phases.missed, want) {
 			t.Errorf("missed %q", r.phases.missed)
 		}
 	})

@@ -74,7 +74,7 @@ func (o Options) aborts() (*aborts, error) {
 	options := gate.StopOptions{Elsewhere: o.Prometheus != nil && f.Rules == ""}
 	if f.Rules != "" {
 		if o.Prometheus != nil {
-			return nil, exitcode.Usagef("--abort-rules: with --prometheus, alerts come from that Prometheus (leave out one of them)")
+			return nil, exitcode.Usagef("--abort-rules and --prometheus exclude each other: with --prometheus, alerts come from that Prometheus (leave out one of them)")
 		}
 		text, err := f.rules()
 		if err != nil {

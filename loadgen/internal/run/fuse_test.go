@@ -198,7 +198,7 @@ func TestDryRunChecksTheControlPlaneProgram(t *testing.T) {
 func TestPeakOverMaxRateIsRefused(t *testing.T) {
 	o := Options{Scenario: parse(t, calm), Fuse: Fuse{MaxRate: 99}}
 	_, err := DryRun(t.Context(), o)
-	if exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), "phase storm sends up to 100 requests/s (requests 100/s), but --max-rate is 99/s") {
+	if exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), "the loads of phase storm send up to 100 requests/s (requests 100/s), but --max-rate is 99/s") {
 		t.Errorf("%v", err)
 	}
 	o.Fuse.MaxRate = 100

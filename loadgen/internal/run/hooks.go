@@ -27,7 +27,7 @@ func (o Options) checkHooks() error {
 			if errors.As(err, &cause) {
 				err = cause.Err
 			}
-			errs = append(errs, exitcode.EnvironmentError(o.Scenario.Errorf(h.Path+".run", "install it, or leave hooks out by --no-hooks", "%s cannot be run here: %v", h.Run[0], err)))
+			errs = append(errs, exitcode.EnvironmentError(o.Scenario.Errorf(h.Path+".run", "install it, or leave out hooks with --no-hooks", "%s cannot be run here: %v", h.Run[0], err)))
 		}
 	}
 	return errors.Join(errs...)
@@ -124,7 +124,7 @@ const hookGrace = 5 * time.Second
 // command runs a program in a separate process group. When the program has ended, command kills the rest of the group, so
 // that a hook leaves no process behind.
 func command(ctx context.Context, argv, env []string, within time.Duration, out *os.File) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("it did not end within %s", scenario.Duration(within)))
+	ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("the command did not end within %s", scenario.Duration(within)))
 	defer cancel()
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Env, cmd.Stdout, cmd.Stderr = env, out, out

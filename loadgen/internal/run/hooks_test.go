@@ -86,7 +86,7 @@ func TestHookThatIsNotRequiredIsNoted(t *testing.T) {
 
 func TestMissingProgramOfAHookIsToldBeforeTheRun(t *testing.T) {
 	r, _ := hooked(t, `before: [{run: [no-such-program-anywhere]}]`)
-	want := "mine.yaml:4: phases.storm.before[0].run: no-such-program-anywhere cannot be run here: executable file not found in $PATH (install it, or leave hooks out by --no-hooks)"
+	want := "mine.yaml:4: phases.storm.before[0].run: no-such-program-anywhere cannot be run here: executable file not found in $PATH (install it, or leave out hooks with --no-hooks)"
 	if err := r.o.checkHooks(); exitcode.Of(err) != exitcode.Environment || err.Error() != want {
 		t.Errorf("exit code %d: %v\nwant %s", exitcode.Of(err), err, want)
 	}
@@ -98,7 +98,7 @@ func TestMissingProgramOfAHookIsToldBeforeTheRun(t *testing.T) {
 
 func TestHookEndsAfterItsTime(t *testing.T) {
 	r, _ := hooked(t, `before: [{run: [sleep, "600"], within: 10ms}]`)
-	if err := r.phases.run(t.Context()); err == nil || !strings.Contains(err.Error(), "it did not end within 10ms") {
+	if err := r.phases.run(t.Context()); err == nil || !strings.Contains(err.Error(), "the command did not end within 10ms") {
 		t.Errorf("%v", err)
 	}
 }

@@ -41,13 +41,13 @@ func InCluster(ctx context.Context, o Options) (rules cluster.Rules, notes []str
 	switch {
 	case err == nil:
 	case asked.Files == "":
-		return nil, nil, exitcode.Usagef("scenario %s: its requirements depend on your cluster: %w (add --kubeconfig FILE or --current-cluster, so that loadgen can look them up)", s.Name, err)
+		return nil, nil, exitcode.Usagef("scenario %s: the required permissions depend on your cluster: %w (add --kubeconfig FILE or --current-cluster, so that loadgen can look them up)", s.Name, err)
 	default:
 		return nil, nil, exitcode.EnvironmentError(err)
 	}
 	for _, g := range gates {
 		if lacks := g.Lacks([]string{apiServer}); len(lacks) > 0 && o.Prometheus == nil {
-			notes = append(notes, fmt.Sprintf("gate %s will have no data (exit 3): the metrics of %s are not available (--prometheus URL reads them from your Prometheus, --without-gate %s leaves it out)",
+			notes = append(notes, fmt.Sprintf("gate %s will have no data (exit 3), because the metrics of %s are not available (read them from your Prometheus with --prometheus URL, or leave out the gate with --without-gate %s)",
 				g.Name, strings.Join(lacks, ", "), g.Name))
 		}
 	}
@@ -58,7 +58,7 @@ func InCluster(ctx context.Context, o Options) (rules cluster.Rules, notes []str
 func checkPod(s *scenario.Scenario) error {
 	var errs []error
 	for _, h := range s.Hooks() {
-		errs = append(errs, exitcode.UsageError(s.Errorf(h.Path, "leave hooks out by --no-hooks", "the image does not contain the program %s", h.Run[0])))
+		errs = append(errs, exitcode.UsageError(s.Errorf(h.Path, "leave out hooks with --no-hooks", "the image does not contain the program %s", h.Run[0])))
 	}
 	if s.Nodes.KubeletAddress != "" {
 		errs = append(errs, exitcode.UsageError(s.Errorf("nodes.kubeletAddress", "leave it out", "a pod does not have that address")))

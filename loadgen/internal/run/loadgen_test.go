@@ -125,8 +125,8 @@ func (i impatient) Step(line string) {
 // Objects left in a user's cluster are reported, also after another failure.
 func TestWindUpReportsLeftObjects(t *testing.T) {
 	for name, want := range map[string]string{
-		"some objects are not removed yet": "the cluster cannot be reached: connection refused",
-		"removing the objects of the run":  "the clean-up was ended by a second signal: not tried",
+		"some objects could not be removed yet": "the cluster cannot be reached: connection refused",
+		"removing the objects of the run":       "a second signal ended the clean-up: not tried",
 	} {
 		t.Run(name, func(t *testing.T) {
 			user := impatient{name, make(chan struct{})}
@@ -279,7 +279,7 @@ func TestControlPlaneErrorsNameScenarioLine(t *testing.T) {
 	s := parse(t, "controlPlane:\n  apiServer:\n    flags:\n      max-requests-inflight: \"5\"\nphases: [{name: p, for: 1s}]")
 	got := inScenario(s, `stdin:1: apiServer.flags.max-requests-inflight: too few (for example 400)`+"\nsomething else\n").Error()
 	want := `mine.yaml:7: controlPlane.apiServer.flags.max-requests-inflight: too few (for example 400)` +
-		"\nthe scenario's controlPlane: something else"
+		"\nthe scenario's section controlPlane: something else"
 	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}

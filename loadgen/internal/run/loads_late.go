@@ -76,7 +76,7 @@ func (ls *loads) prepareLate(ctx context.Context, p *placed) bool {
 		if !apiclient.Pause(within, servedPoll) {
 			ls.mu.Lock()
 			defer ls.mu.Unlock()
-			ls.unready = append(ls.unready, fmt.Sprintf("load %s (%s) sent nothing: for %s, the API server did not serve its resource: %v (check that the action that defines the resource comes before the load ends)",
+			ls.unready = append(ls.unready, fmt.Sprintf("load %s (%s) sent nothing, because the API server did not serve its resource for %s: %v (does an action define the resource before the load ends?)",
 				p.at.Name, p.at.Path, time.Since(began).Round(time.Second), p.late))
 			return false
 		}

@@ -89,7 +89,7 @@ func TestResourceThatIsNeverServed(t *testing.T) {
 			t.Errorf("the run fails: %v", err)
 		}
 		told := strings.Join(ls.unserved(), "\n")
-		if !strings.Contains(told, "load informers (phases[1].load[0]) sent nothing: for 2m0s, the API server did not serve its resource") || !strings.Contains(told, "things.example.com") {
+		if !strings.Contains(told, "load informers (phases[1].load[0]) sent nothing, because the API server did not serve its resource for 2m0s") || !strings.Contains(told, "things.example.com") {
 			t.Errorf("it says %q", told)
 		}
 	})

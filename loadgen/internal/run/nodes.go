@@ -57,7 +57,7 @@ func (s *site) nodeWorkers() *workers.Fleet {
 		return nil
 	}
 	if why := workers.WholeNodes(s.o.Scenario); why != "" {
-		s.step("the nodes are simulated in the coordinator: %s", why)
+		s.step("the coordinator simulates the nodes: %s", why)
 		return nil
 	}
 	return s.fleet

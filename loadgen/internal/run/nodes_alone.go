@@ -59,7 +59,7 @@ func nodesTarget(ctx context.Context, o Options, id string, c console, started *
 	}
 	temp, err := scratch.New(scratch.Nodes)
 	if err != nil {
-		return nil, exitcode.Environmentf("make a directory for the control plane: %w", err)
+		return nil, exitcode.Environmentf("create a directory for the control plane: %w", err)
 	}
 	started.add(temp.Remove)
 	t, plane, err := bundledTarget(ctx, o, filepath.Join(temp.Path, planeDir), id, c, started)
@@ -102,15 +102,15 @@ func (n *nodes) show(ctx context.Context, t *target, c console) error {
 	if err != nil {
 		return causeOf(ctx, exitcode.EnvironmentError(err))
 	}
-	c.step("%d nodes Ready after %s; Ctrl-C ends them", n.spec.Count, time.Since(began).Round(time.Millisecond))
+	c.step("%d nodes Ready after %s; Ctrl-C removes them", n.spec.Count, time.Since(began).Round(time.Millisecond))
 	if len(t.Taints()) > 0 {
-		c.step("the nodes are tainted; a pod is scheduled to them only if its spec contains:")
+		c.step("the nodes are tainted, so a pod is scheduled to them only if its spec contains:")
 		for _, line := range t.Placement() {
 			c.step("  %s", line)
 		}
 	}
 	if class := t.DeviceClass(); class != "" {
-		c.step("claims for devices of these nodes need deviceClassName: %s", class)
+		c.step("to claim devices of these nodes, set deviceClassName: %s", class)
 	}
 	everySecond(ctx, func(time.Time) {
 		count, ready := n.live()

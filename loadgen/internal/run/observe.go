@@ -145,7 +145,7 @@ func ObserverURL(dir string) (string, error) {
 	}
 	text, err := userfile.Read(filepath.Join(dir, observeURLFile), userfile.Text)
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", exitcode.Usagef("%s: `loadgen observe` is not running for this control plane (start it: `loadgen observe --dir %s`)", dir, shell.Quote(dir))
+		return "", exitcode.Usagef("%s: `loadgen observe` does not run for this control plane (start it with `loadgen observe --dir %s`)", dir, shell.Quote(dir))
 	}
 	return strings.TrimSpace(string(text)), exitcode.EnvironmentError(err)
 }
@@ -212,14 +212,14 @@ func (p *presentLog) take(o diagnosis.Options, d result.Diagnosis, err error) {
 func running(dir string) (control.Cluster, error) {
 	cluster, err := control.Load(dir)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
-		return cluster, exitcode.Usagef("%s: there is no control plane (`controlplane up --dir %s` starts one)", dir, shell.Quote(dir))
+		return cluster, exitcode.Usagef("%s: there is no control plane in this directory (start one with `controlplane up --dir %s`)", dir, shell.Quote(dir))
 	}
 	if err != nil {
 		return cluster, exitcode.EnvironmentError(err)
 	}
 	up, err := control.InUse(dir)
 	if err == nil && !up {
-		err = fmt.Errorf("%s: the control plane is stopped (`controlplane up --dir %s` starts it)", dir, shell.Quote(dir))
+		err = fmt.Errorf("%s: the control plane is stopped (start it with `controlplane up --dir %s`)", dir, shell.Quote(dir))
 	}
 	return cluster, exitcode.EnvironmentError(err)
 }

@@ -145,10 +145,10 @@ func TestObserveRefused(t *testing.T) {
 	}
 	defer taken.Close()
 	for want, o := range map[string]ObserveOptions{
-		"2 nowhere: there is no control plane (`controlplane up --dir nowhere` starts one)": {Dir: "nowhere", Addr: "127.0.0.1:0", Retention: time.Hour},
-		"4 " + stopped + ": the control plane is stopped":                                   {Dir: stopped, Addr: "127.0.0.1:0", Retention: time.Hour},
-		"2 --listen: 0.0.0.0:0 is open to the network":                                      {Dir: running, Addr: "0.0.0.0:0", Retention: time.Hour},
-		"4 --listen: listen on " + taken.Addr().String() + ": address already in use":       {Dir: running, Addr: taken.Addr().String(), Retention: time.Hour},
+		"2 nowhere: there is no control plane in this directory (start one with `controlplane up --dir nowhere`)": {Dir: "nowhere", Addr: "127.0.0.1:0", Retention: time.Hour},
+		"4 " + stopped + ": the control plane is stopped":                                                         {Dir: stopped, Addr: "127.0.0.1:0", Retention: time.Hour},
+		"2 --listen: 0.0.0.0:0 is open to the network":                                                            {Dir: running, Addr: "0.0.0.0:0", Retention: time.Hour},
+		"4 --listen: listen on " + taken.Addr().String() + ": address already in use":                             {Dir: running, Addr: taken.Addr().String(), Retention: time.Hour},
 	} {
 		err := Observe(t.Context(), o)
 		if got := fmt.Sprintf("%d %v", exitcode.Of(err), err); !strings.HasPrefix(got, want) || strings.Contains(got, "\n") {

@@ -91,9 +91,9 @@ type interruptedError struct{ left error }
 
 func (e interruptedError) Error() string {
 	if e.left != nil {
-		return fmt.Sprintf("interrupted before there was anything to report, and the clean-up failed: %v", e.left)
+		return fmt.Sprintf("interrupted before there were any results, and the clean-up failed: %v", e.left)
 	}
-	return "interrupted before there was anything to report; everything was cleaned up"
+	return "interrupted before there were any results; everything was cleaned up"
 }
 
 func (e interruptedError) Unwrap() error { return e.left }

@@ -141,7 +141,7 @@ func conditionDetail(p *scenario.Phase, stamp result.Phase) string {
 	case stamp.ConditionMet:
 		return fmt.Sprintf("%s after %s", p.Until, took)
 	}
-	return fmt.Sprintf("%s not met in %s%s", p.Until, took, reached(stamp))
+	return fmt.Sprintf("%s not met within %s%s", p.Until, took, reached(stamp))
 }
 
 // reached says, in parentheses, how close a condition on objects came. It returns "" for other conditions.
@@ -164,7 +164,7 @@ func (ps *phases) beginPhase(ctx context.Context, p *scenario.Phase, at time.Tim
 	ps.event(at, result.EventPhaseStart, p.Name, "")
 	switch {
 	case !p.Until.IsZero():
-		ps.step("phase %s: until %s, within %s", p.Name, p.Until, p.Within)
+		ps.step("phase %s: until %s, at most %s", p.Name, p.Until, p.Within)
 	default:
 		ps.step("phase %s: for %s", p.Name, p.For)
 	}

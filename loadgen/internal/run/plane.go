@@ -30,7 +30,7 @@ func FindControlPlane() (string, error) {
 	if err == nil {
 		return path, nil
 	}
-	return "", exitcode.Environmentf("no controlplane binary next to loadgen or on PATH (`make build` makes both in bin/; --controlplane FILE names one; --kubeconfig FILE runs against your own cluster)")
+	return "", exitcode.Environmentf("no controlplane binary next to loadgen or on PATH (build both with `make build`, or name one with --controlplane FILE; to use your own cluster, add --kubeconfig FILE)")
 }
 
 const planeDir = "controlplane"
@@ -112,7 +112,7 @@ func inScenario(s *scenario.Scenario, complaints string) error {
 		where, rest, _ := strings.Cut(line, ": ")
 		field, msg, ok := strings.Cut(rest, ": ")
 		if !ok || !strings.HasPrefix(where, "stdin:") {
-			errs = append(errs, fmt.Errorf("the scenario's controlPlane: %s", line))
+			errs = append(errs, fmt.Errorf("the scenario's section controlPlane: %s", line))
 			continue
 		}
 		errs = append(errs, s.Errorf("controlPlane."+field, "", "%s", msg))
@@ -197,7 +197,7 @@ func (p *bundledPlane) close(lost bool, phases []result.Phase) error {
 	if p.audited {
 		p.step("stopping the control plane")
 	} else {
-		p.step("stopping the control plane: its processes are killed, because its data is not kept")
+		p.step("stopping the control plane by killing its processes, because its data is not kept")
 	}
 	err := errors.Join(p.stop(lost), p.summariseAudit(phases))
 	control.RemoveSocketDir(p.dir) // left over if the supervisor was killed

@@ -85,7 +85,7 @@ func (f *follower) next(ctx context.Context) error {
 	}
 	for _, e := range events {
 		if f.after > 0 && e.Seq > f.after+1 {
-			f.event(e.Time, result.EventNote, "events lost", fmt.Sprintf("%d events of the control plane were dropped before loadgen read them", e.Seq-f.after-1))
+			f.event(e.Time, result.EventNote, "events lost", fmt.Sprintf("%d events of the control plane were lost before loadgen read them", e.Seq-f.after-1))
 		}
 		f.after = e.Seq
 		switch {

@@ -137,7 +137,7 @@ func TestLostProfilesSayWhy(t *testing.T) {
 	want := map[string]string{
 		"etcd-0 cpu":                   "the phase ended before the profile was complete",
 		"etcd-0 heap":                  "the phase ended before the profile began",
-		"kube-scheduler-0 heap":        "Forbidden: get on the URL /debug/pprof/heap is not permitted",
+		"kube-scheduler-0 heap":        "Forbidden: the user is not permitted to get the URL /debug/pprof/heap",
 		"kube-controller-manager heap": "its address is unknown (known components: ",
 	}
 	all := r.phases.profiler.all()

@@ -119,7 +119,7 @@ func (r *recording) serve(o recordingOptions, scrapes *record.Recorder) error {
 	}
 	r.closers = append([]func() error{server.Close}, r.closers...)
 	url := server.URL()
-	o.step("Prometheus' query API at %s (a data source for Grafana; promtool query instant %s up)", url, url)
+	o.step("Prometheus' query API is at %s (add it to Grafana as a data source, or run: promtool query instant %s up)", url, url)
 	base, owner := o.dir, "the run in "+o.dir
 	if o.bundled {
 		base, owner = filepath.Join(o.dir, planeDir), "the control plane of the run in "+o.dir
@@ -134,7 +134,7 @@ func (r *recording) serve(o recordingOptions, scrapes *record.Recorder) error {
 	}
 	// Remove the configuration: its addresses and keys are not valid after the run.
 	r.closers = append(r.closers, func() error { return os.RemoveAll(config) })
-	o.step("for your own Prometheus: prometheus --config.file=%s", filepath.Join(config, scrapeconfig.ServerFile))
+	o.step("to scrape with your own Prometheus, run: prometheus --config.file=%s", filepath.Join(config, scrapeconfig.ServerFile))
 	return nil
 }
 

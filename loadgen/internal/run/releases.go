@@ -98,7 +98,7 @@ func MissingReleases(ctx context.Context, s *scenario.Scenario, controlplane str
 	}
 	missing, why := without(ctx, controlplane, releases)
 	for i, r := range missing {
-		lines = append(lines, r.in.Errorf(r.path, control.BuildHint(r.Release), "%v, which a run on a bundled plane needs", why[i]).Error())
+		lines = append(lines, r.in.Errorf(r.path, control.BuildHint(r.Release), "%v, which a run on a bundled control plane needs", why[i]).Error())
 	}
 	return lines
 }
@@ -111,7 +111,7 @@ func controlPlaneProgram(named string) (string, error) {
 	}
 	path, err := commandline.Program(named)
 	if err != nil {
-		return "", exitcode.Environmentf("--controlplane %w (`make build` makes bin/controlplane)", err)
+		return "", exitcode.Environmentf("--controlplane %w (build bin/controlplane with `make build`)", err)
 	}
 	return path, nil
 }

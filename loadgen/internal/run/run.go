@@ -397,7 +397,7 @@ func (s *site) joinWorkers(ctx context.Context, to load.Target, registry *promet
 		return causeOf(ctx, err)
 	}
 	if whole := workers.Whole(s.o.Scenario); len(whole) > 0 {
-		s.step("loads that cannot be divided run in the coordinator: %s", strings.Join(whole, ", "))
+		s.step("loads that cannot be divided among workers run in the coordinator: %s", strings.Join(whole, ", "))
 	}
 	return exitcode.EnvironmentError(s.fleet.Register(registry))
 }

@@ -20,7 +20,7 @@ func (r *run) tearDown() {
 	}
 	ctx, cancel := r.windUp(teardownTimeout)
 	defer cancel()
-	err := errors.New("teardown was skipped, because the control plane or cluster can no longer be reached")
+	err := errors.New("the teardown was skipped, because the control plane or cluster can no longer be reached")
 	if !r.target.isLost() {
 		r.step("teardown")
 		r.display.beginStage(scenario.Teardown)

@@ -91,7 +91,7 @@ func TestTeardownGoesOnPastFailures(t *testing.T) {
 		t.Errorf("deleted %q, want %q", api.deleted, want)
 	}
 	want := "teardown[0]: the cluster has no resource \"databases.example.com\" (`kubectl api-resources` lists them); " +
-		"teardown[2]: the target selects 1 secrets, but its atLeast is 3"
+		"teardown[2]: the target selects only 1 secrets, but atLeast is 3"
 	if r.info.Failure != want || len(r.info.Warnings) != 0 {
 		t.Errorf("failure %q\nwant %q\nwarnings %q", r.info.Failure, want, r.info.Warnings)
 	}
@@ -119,7 +119,7 @@ func TestNoTeardownOfALostTarget(t *testing.T) {
 	r.target.lose(fmt.Errorf("the plane has ended"))
 	r.info.Failure = "the plane has ended"
 	r.tearDown()
-	if len(api.deleted) != 0 || len(r.info.Warnings) != 1 || r.info.Warnings[0] != "teardown was skipped, because the control plane or cluster can no longer be reached" {
+	if len(api.deleted) != 0 || len(r.info.Warnings) != 1 || r.info.Warnings[0] != "the teardown was skipped, because the control plane or cluster can no longer be reached" {
 		t.Errorf("deleted %q, warnings %q", api.deleted, r.info.Warnings)
 	}
 }

@@ -69,7 +69,7 @@ func askForCluster(ctx context.Context, p plan, runID string, c console) (*targe
 		return nil, nil, err
 	}
 	if !ok {
-		return nil, nil, exitcode.Usagef("not confirmed: the run was not started and created nothing in the cluster")
+		return nil, nil, exitcode.Usagef("not confirmed, so the run was not started; nothing was created in the cluster")
 	}
 	u := &userCluster{console: c, cluster: t, cleanup: cleanupCommand(o, runID)}
 	if ends != nil && !o.Fuse.NoLock {
@@ -108,23 +108,23 @@ func findPrometheus(ctx context.Context, config *promimport.Config, t *cluster.T
 	}
 	t.ScrapedElsewhere(source.URL(), instances)
 	t.Notes = append(t.Notes, fmt.Sprintf(
-		"this run does not scrape: it reads the metrics of %s from %s, which scrapes them every %s; each phase waits for one of these scrapes before it begins and after it ends",
+		"this run reads the metrics of %s from %s, which scrapes them every %s; before and after each phase, the run waits for one of these scrapes",
 		strings.Join(source.Jobs(), ", "), source.URL(), every))
 	if ahead := source.Ahead(); ahead.Abs() > clockNote {
-		t.Notes = append(t.Notes, fmt.Sprintf("the clock of the Prometheus is %s ahead of this machine's; the run corrects for that", ahead.Round(time.Second)))
+		t.Notes = append(t.Notes, fmt.Sprintf("the clock of Prometheus is %s ahead of this machine's clock; the run corrects for this difference", ahead.Round(time.Second)))
 	}
 	return source, nil
 }
 
 func gateNotes(gates []gate.Compiled, t *cluster.Target, source *promimport.Source) (notes []string) {
-	jobs, offer := t.Jobs(), "--targets FILE names them"
+	jobs, offer := t.Jobs(), "to scrape them, add --targets FILE"
 	if source != nil {
 		jobs, offer = source.Jobs(), "--prometheus-job COMPONENT=JOB names its job in your Prometheus"
 	}
 	for _, g := range gates {
 		if lacks := g.Lacks(jobs); len(lacks) > 0 {
 			notes = append(notes, fmt.Sprintf(
-				"gate %s will have no data (exit 3): the metrics of %s are not available (%s, --without-gate %s leaves it out)",
+				"gate %s will have no data (exit 3), because the metrics of %s are not available (%s; to leave out the gate, add --without-gate %s)",
 				g.Name, strings.Join(lacks, ", "), offer, g.Name))
 		}
 	}
@@ -169,12 +169,12 @@ func (u *userCluster) discard(lost bool) error {
 		_ = u.unlock()
 	}
 	if u.hurried() {
-		err = fmt.Errorf("the clean-up was ended by a second signal: %w", err)
+		err = fmt.Errorf("a second signal ended the clean-up: %w", err)
 	}
 	command := u.cleanup
 	if dir := u.cluster.RecordedIn(); dir != "" {
 		command += " " + shell.Quote(dir)
 	}
-	return exitcode.EnvironmentError(leftError(fmt.Sprintf("some objects of run %s in cluster %s were not removed: %s (`%s` removes them)",
+	return exitcode.EnvironmentError(leftError(fmt.Sprintf("some objects of run %s in cluster %s were not removed: %s (remove them with `%s`)",
 		u.cluster.Labels[cluster.RunLabel], u.cluster.Cluster.Name, strings.ReplaceAll(err.Error(), "\n", "; "), command)))
 }

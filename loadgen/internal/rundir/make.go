@@ -33,17 +33,17 @@ func Make(out, scenario string, now time.Time) (dir string, made []string, err e
 	entries, err := os.ReadDir(dir)
 	switch {
 	case err == nil && len(entries) > 0:
-		return "", nil, exitcode.Usagef("--out %s: the directory is not empty (name a new one; a run is never overwritten)", out)
+		return "", nil, exitcode.Usagef("--out %s: the directory is not empty (name a new directory; a run is never overwritten)", out)
 	case err == nil:
 		if err := unix.Access(dir, unix.W_OK|unix.X_OK); err != nil {
 			return "", nil, exitcode.Usagef("--out %s: %w (%s)", out, err, DiskHint(err))
 		}
 		return dir, nil, nil
 	case !errors.Is(err, fs.ErrNotExist):
-		return "", nil, exitcode.Usagef("--out %s: %w (name a directory that can be made)", out, userfile.Cause(err))
+		return "", nil, exitcode.Usagef("--out %s: %w (name a directory that can be created)", out, userfile.Cause(err))
 	}
 	if made, err = makeDir(dir); err != nil {
-		return "", nil, exitcode.Usagef("--out %s: cannot make the run directory: %w (%s)", out, userfile.Cause(err), DiskHint(err))
+		return "", nil, exitcode.Usagef("--out %s: cannot create the run directory: %w (%s)", out, userfile.Cause(err), DiskHint(err))
 	}
 	return dir, made, nil
 }
@@ -67,7 +67,7 @@ func makeDefaultRunDir(name string) (dir string, made []string, err error) {
 		}
 	}
 	if err != nil {
-		return "", nil, exitcode.Usagef("cannot make the run directory %s: %w (%s)", name, userfile.Cause(err), DiskHint(err))
+		return "", nil, exitcode.Usagef("cannot create the run directory %s: %w (%s)", name, userfile.Cause(err), DiskHint(err))
 	}
 	return dir, made, nil
 }
@@ -150,9 +150,9 @@ func WriteInfo(dir string, run result.Run) error {
 func DiskHint(err error) string {
 	switch {
 	case errors.Is(err, syscall.ENOSPC):
-		return "free some space, or name another disk with --out"
+		return "free some space, or name a directory on another disk with --out"
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
-		return "name a directory you may write with --out"
+		return "name a writable directory with --out"
 	}
 	return "name another directory with --out"
 }

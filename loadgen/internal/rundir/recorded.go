@@ -52,16 +52,16 @@ type Recorded struct {
 func Open(dir string) (*Recorded, error) {
 	ours, err := result.IsRunDir(dir)
 	if err != nil {
-		return nil, exitcode.Usagef("%s: %w (is it the directory of a run?)", dir, err)
+		return nil, exitcode.Usagef("%s: %w (is this the directory of a run?)", dir, err)
 	}
 	if !ours {
-		return nil, exitcode.Usagef("%s: it contains no files of a run (is it the directory of a run?)", dir)
+		return nil, exitcode.Usagef("%s: the directory contains no files of a run (is this the directory of a run?)", dir)
 	}
 	rec := &Recorded{Dir: dir}
 	rec.Run, err = result.ReadRun(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		rec.AddDamage(fmt.Errorf("%w: the run was killed while it was starting, or the file was lost", err))
+		rec.AddDamage(fmt.Errorf("%w: the run was killed while it started, or the file was lost", err))
 	case err != nil:
 		rec.AddDamage(err)
 	}
@@ -210,7 +210,7 @@ func (rec *Recorded) readScenario(changed error) {
 	case changed != nil:
 		why = "its SHA-256 differs from the one in " + result.RunFile
 	case rec.Run.Scenario != "" && s.Name != rec.Run.Scenario:
-		why = fmt.Sprintf("this file is scenario %s, but the run used scenario %s", s.Name, rec.Run.Scenario)
+		why = fmt.Sprintf("the file contains scenario %s, but the run used scenario %s", s.Name, rec.Run.Scenario)
 	default:
 		return
 	}
@@ -266,7 +266,7 @@ func (rec *Recorded) checkPhases() error {
 		case i > 0 && i == len(measured) && measured[i-1].Until != "" && !measured[i-1].ConditionMet:
 			return nil
 		}
-		return &result.Damaged{File: result.MeasurementsFile, Err: fmt.Errorf("it lacks phase %s, although the run ended normally", p.Name)}
+		return &result.Damaged{File: result.MeasurementsFile, Err: fmt.Errorf("phase %s is missing, although the run ended normally", p.Name)}
 	}
 	if len(measured) > len(rec.Scenario.Phases) {
 		return &result.Damaged{File: result.MeasurementsFile, Err: fmt.Errorf("it has phase %s, which is not in the scenario", measured[len(rec.Scenario.Phases)].Name)}
@@ -291,7 +291,7 @@ func OpenJudged(dir string) (rec *Recorded, res result.Result, err error) {
 	}
 	err = result.ReadJSON(dir, result.ResultFile, &res)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, res, exitcode.Usagef("%s: it was not judged, or is not a run directory (`loadgen report %s` judges it)", dir, dir)
+		return nil, res, exitcode.Usagef("%s: the run was not judged, or this is not the directory of a run (judge it with `loadgen report %s`)", dir, dir)
 	}
 	if err != nil {
 		return nil, res, fmt.Errorf("%s: %w (`loadgen report %s` judges the run again)", dir, err, dir)

@@ -91,7 +91,7 @@ func Read(dir string) ([]Slot, error) {
 	}
 	for i := range slots {
 		if i > 0 && slots[i].Begin < slots[i-1].Begin {
-			return nil, &result.Damaged{File: result.PulseFile, Err: fmt.Errorf("line %d: its slot begins before the slot in the previous line", i+1)}
+			return nil, &result.Damaged{File: result.PulseFile, Err: fmt.Errorf("line %d: the slot begins before the slot in the previous line", i+1)}
 		}
 	}
 	return slots, err

@@ -163,7 +163,7 @@ func fits(name string, args []reflect.Value, variadic bool) error {
 	largest, second := 1, 1
 	for _, v := range args {
 		if slow && !within(v, mostComparedText, mostCompared) {
-			return &Error{Msg: fmt.Sprintf("%s of more than %d elements or %d MiB takes too long", name, mostCompared, mostComparedText>>20)}
+			return &Error{Msg: fmt.Sprintf("%s does not support more than %d elements or %d MiB", name, mostCompared, mostComparedText>>20)}
 		}
 		for v.IsValid() && v.Kind() == reflect.Interface {
 			v = v.Elem()

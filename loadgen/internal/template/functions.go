@@ -99,7 +99,7 @@ func Functions(random *rand.Rand) template.FuncMap {
 	}
 	all["randInt"] = func(from, to int) (int, error) {
 		if to <= from {
-			return 0, fmt.Errorf("randInt %d %d: there is no number from %d up to %d", from, to, from, to)
+			return 0, fmt.Errorf("randInt %d %d: the range from %d to %d is empty", from, to, from, to)
 		}
 		return from + random.IntN(to-from), nil
 	}

@@ -160,7 +160,7 @@ func TestErrorsOfTemplates(t *testing.T) {
 		"a: {{derivePassword}}":        `line 1: there is no function "derivePassword"`,
 		"- 1\n- 2":                     `the template does not render an object: "[1 2]" (a manifest has fields: apiVersion, kind, metadata)`,
 		"a: 1\n{{if true}}b: [{{end}}": `the template does not render valid YAML: did not find expected node content, at "b: ["`,
-		"a: {{randInt 5 5}}":           `line 1: <randInt 5 5>: error calling randInt: randInt 5 5: there is no number from 5 up to 5`,
+		"a: {{randInt 5 5}}":           `line 1: <randInt 5 5>: error calling randInt: randInt 5 5: the range from 5 to 5 is empty`,
 	} {
 		tmpl, err := Parse(text)
 		if err == nil {

@@ -173,11 +173,11 @@ func (t *Timeline) CheckPhases(phases []result.Phase) error {
 		}{{result.EventPhaseStart, "start", p.Start}, {result.EventPhaseEnd, "end", p.End}} {
 			switch at := times[bound{b.kind, p.Name}]; {
 			case len(at) == 0:
-				return fmt.Errorf("it does not contain the %s of phase %s", b.what, p.Name)
+				return fmt.Errorf("the %s of phase %s is missing", b.what, p.Name)
 			case len(at) > 1:
-				return fmt.Errorf("it has the %s of phase %s %d times", b.what, p.Name, len(at))
+				return fmt.Errorf("the %s of phase %s appears %d times", b.what, p.Name, len(at))
 			case !at[0].Equal(b.at):
-				return fmt.Errorf("it has the %s of phase %s at %s, but %s has it at %s", b.what, p.Name,
+				return fmt.Errorf("the %s of phase %s is at %s, but %s says %s", b.what, p.Name,
 					at[0].UTC().Format(clock), result.MeasurementsFile, b.at.UTC().Format(clock))
 			}
 		}

@@ -125,7 +125,7 @@ func (r *Reader) whole() (*Trace, error) {
 		}
 	})
 	if errors.Is(err, ErrEmpty) {
-		err = exitcode.Usagef("trace %s: the trace has no requests (all events of the recorded log were left out)", r.path)
+		err = exitcode.Usagef("trace %s: the trace has no requests (all events of the log were left out)", r.path)
 	}
 	return t, err
 }
@@ -143,7 +143,7 @@ func Load(h Header, requests iter.Seq2[Request, error]) (*Trace, error) {
 		}
 		switch number := len(b.t.Entries) + 1; {
 		case r.At < last:
-			return nil, fmt.Errorf("request %d is earlier than the one before it", number)
+			return nil, fmt.Errorf("request %d is earlier than the previous request", number)
 		case r.Actor < 0 || r.Actor >= len(h.Actors):
 			return nil, fmt.Errorf("request %d names actor %d, but the number of actors in the trace is %d", number, r.Actor, len(h.Actors))
 		}

@@ -66,7 +66,7 @@ func TestLoadRefusesWhatIsNoTrace(t *testing.T) {
 		t.Errorf("empty: %v", err)
 	}
 	for want, all := range map[string][]Request{
-		"request 2 is earlier than the one before it":                          {{At: 5}, {At: 4}},
+		"request 2 is earlier than the previous request":                       {{At: 5}, {At: 4}},
 		"request 1 names actor 1, but the number of actors in the trace is 1":  {{Actor: 1}},
 		"request 2 names actor -1, but the number of actors in the trace is 1": {{}, {Actor: -1}},
 	} {

@@ -65,7 +65,7 @@ func open(path string, f io.ReadCloser) (_ *Reader, err error) {
 	case err == nil:
 		err = r.wrong(r.header.Check())
 	case exitcode.IsUsage(err):
-		err = exitcode.Usagef("%w: is this a trace? (create one with `loadgen record`)", err)
+		err = exitcode.Usagef("%w (is this a trace? create one with `loadgen record`)", err)
 	}
 	if err != nil {
 		f.Close()
@@ -89,7 +89,7 @@ func (r *Reader) Next(into *Request) error {
 	case errors.Is(err, io.EOF) && r.read < r.header.Requests:
 		err = exitcode.Usagef("%s:%d: the trace ends after %d of %d requests (the file is truncated)", r.path, r.lines.number, r.read, r.header.Requests)
 	case err == nil && r.read == r.header.Requests:
-		err = r.wrong(fmt.Errorf("there are more requests than the %d in line 1", r.header.Requests))
+		err = r.wrong(fmt.Errorf("the file has more requests than line 1 says (%d)", r.header.Requests))
 	case err == nil:
 		err = r.wrong(into.Check(&r.header, r.last))
 	}
@@ -128,7 +128,7 @@ func (r *Reader) decode(into any, longest int) error {
 		return r.wrong(jsonError(err))
 	}
 	if rest := end - r.json.InputOffset(); rest > 0 {
-		return r.wrong(errors.New("unexpected data after the JSON object (a line contains exactly one object)"))
+		return r.wrong(errors.New("unexpected data after the JSON object (each line must contain exactly one object)"))
 	}
 	return nil
 }

@@ -187,13 +187,13 @@ func (r *Request) Check(h *Header, after Micros) error {
 	case r.At < 0:
 		return fmt.Errorf("at: %d is negative", r.At)
 	case r.At < after:
-		return fmt.Errorf("at: %d is before the previous request, at %d (requests must be in the order of time)", r.At, after)
+		return fmt.Errorf("at: %d is before the previous request, at %d (requests must be in chronological order)", r.At, after)
 	case r.Took < 0:
 		return fmt.Errorf("took: %d is negative", r.Took)
 	case r.At > h.Length || r.Took > h.Length-r.At:
-		return fmt.Errorf("at: %d plus took %d is more than the length of %d in line 1", r.At, r.Took, h.Length)
+		return fmt.Errorf("at: %d plus took %d exceeds the length of %d in line 1", r.At, r.Took, h.Length)
 	case r.Actor < 0 || r.Actor >= len(h.Actors):
-		return fmt.Errorf("actor: %d is not one of the %d in line 1 (they count from 0)", r.Actor, len(h.Actors))
+		return fmt.Errorf("actor: %d is out of bounds (line 1 lists %d actors, counted from 0)", r.Actor, len(h.Actors))
 	case !knownVerb(r.Verb):
 		return fmt.Errorf("verb: %q is unknown (%s)", r.Verb, strings.Join(verbs(), ", "))
 	case r.Version == "":

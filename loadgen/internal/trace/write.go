@@ -81,7 +81,7 @@ func (w *Writer) put(value any) {
 // file.
 func (w *Writer) Close() error {
 	if w.err == nil && w.written != w.header.Requests {
-		w.err = fmt.Errorf("write trace %s: %d requests were written, its header has %d", w.path, w.written, w.header.Requests)
+		w.err = fmt.Errorf("write trace %s: %d requests were written, but the header says %d", w.path, w.written, w.header.Requests)
 	}
 	if w.err == nil {
 		w.err = w.text.Flush()

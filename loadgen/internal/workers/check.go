@@ -40,7 +40,7 @@ func Check(o Options, s *scenario.Scenario) error {
 		divided++
 		if most, of := kind.MostWorkers(l.Load); most > 0 && o.Count > most {
 			return exitcode.UsageError(s.Errorf(l.Path, fmt.Sprintf("at most --workers %d", most),
-				"load %s has only %d %s, too few to divide among %d workers", l.Name, most, of, o.Count))
+				"load %s has only %d %s, which cannot be divided among %d workers", l.Name, most, of, o.Count))
 		}
 	}
 	if divided > 0 {
@@ -52,10 +52,10 @@ func Check(o Options, s *scenario.Scenario) error {
 			whole = "; its nodes cannot be divided: " + whole
 		}
 		return exitcode.UsageError(s.Errorf("phases", "run it without --workers",
-			"scenario %s has no load and no nodes that workers can divide (loads of kinds history, replay and custom, and actions stay in one process)%s", s.Name, whole))
+			"scenario %s has no loads or nodes that can be divided among workers; actions and loads of kinds history, replay and custom stay in one process%s", s.Name, whole))
 	case o.Count > s.Nodes.Count:
 		return exitcode.UsageError(s.Errorf("nodes.count", fmt.Sprintf("at most --workers %d", s.Nodes.Count),
-			"%d nodes are too few for %d workers, and the scenario has no load that workers divide", s.Nodes.Count, o.Count))
+			"%d nodes cannot be divided among %d workers, and the scenario has no other load to divide", s.Nodes.Count, o.Count))
 	}
 	return nil
 }
@@ -67,7 +67,7 @@ func WholeNodes(s *scenario.Scenario) string {
 	if s.Nodes.Count == 0 {
 		return ""
 	}
-	const needs = " needs the API of their kubelets"
+	const needs = " requires that one process serves all kubelet APIs"
 	switch {
 	case s.Nodes.KubeletAddress != "":
 		return "nodes.kubeletAddress" + needs

@@ -17,10 +17,10 @@ func TestCheckRefusesTooManyWorkers(t *testing.T) {
 	}{
 		"none":              {-1, `{kind: requests, verb: get, rate: 5/s}`, "--workers -1: must be between 1 and 256"},
 		"too many":          {1000, `{kind: requests, verb: get, rate: 5/s}`, "must be between 1 and 256"},
-		"few watches":       {4, `{kind: watches, name: crowd, count: 3, rate: 5/s}`, "load crowd has only 3 watches (count), too few to divide among 4 workers"},
+		"few watches":       {4, `{kind: watches, name: crowd, count: 3, rate: 5/s}`, "load crowd has only 3 watches (count), which cannot be divided among 4 workers"},
 		"few slots":         {4, `{kind: requests, name: r, verb: get, rate: 5/s, maxInFlight: 2}`, "load r has only 2 requests in flight (maxInFlight)"},
 		"few objects":       {4, `{kind: requests, name: r, verb: update, rate: 5/s, objects: 3}`, "load r has only 3 objects (objects)"},
-		"nothing to divide": {2, `{kind: history, rate: 5/s}`, "has no load and no nodes that workers can divide"},
+		"nothing to divide": {2, `{kind: history, rate: 5/s}`, "has no loads or nodes that can be divided among workers"},
 		"enough":            {3, `{kind: watches, name: crowd, count: 3, rate: 5/s}`, ""},
 		"reads of few":      {4, `{kind: requests, verb: get, rate: 5/s, objects: 1}`, ""},
 	} {

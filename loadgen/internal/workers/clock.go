@@ -39,7 +39,7 @@ func (c clock) check() error {
 	if c.Offset < 0 {
 		way = "behind"
 	}
-	return fmt.Errorf("its clock is %v %s the coordinator's clock, but at most %v is allowed (synchronise the clocks of the machines, for example with chrony)",
+	return fmt.Errorf("its clock is %v %s the coordinator's clock, but the maximum difference is %v (synchronise the clocks of the machines, for example with chrony)",
 		c.Offset.Abs().Round(10*time.Microsecond), way, MaxClockOffset)
 }
 

@@ -183,7 +183,7 @@ func (f *Fleet) Invite(ctx context.Context, dir, run string) error {
 		}
 	}
 	if f.options.Starter == nil {
-		f.step("waiting for %d workers, --index 0 to %d: loadgen worker --coordinator %s --ca %s --token %s --index 0", i.Count, i.Count-1, i.Address, i.CAFile, i.TokenFile)
+		f.step("waiting for %d workers; start each with a different --index from 0 to %d: loadgen worker --coordinator %s --ca %s --token %s --index 0", i.Count, i.Count-1, i.Address, i.CAFile, i.TokenFile)
 		return nil
 	}
 	f.step("starting workers: %s", f.options.Describe(run))

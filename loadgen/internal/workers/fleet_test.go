@@ -309,7 +309,7 @@ func TestLostWorkerEndsTheRun(t *testing.T) {
 func TestWorkerThatStartsAgainIsRefused(t *testing.T) {
 	b := prepared(t, 2, `phases: [{name: p, for: 1m, load: [{kind: requests, name: reads, verb: get, rate: 10/s, objects: 4}]}]`)
 	err := b.threads.worker(b.invitation(), 1).Work(t.Context())
-	if exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), "has joined already") || !strings.Contains(err.Error(), "repeat") {
+	if exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), "has already joined") || !strings.Contains(err.Error(), "repeat") {
 		t.Errorf("the second worker 1: %v", err)
 	}
 	if err := b.fleet.Failed(); err != nil {

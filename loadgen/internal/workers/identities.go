@@ -49,7 +49,7 @@ func (m *member) credentials(nodeName string) (g given, err error) {
 		return g, errors.New("the workers have no nodes")
 	}
 	if !m.owns(nodeName) {
-		return g, errors.New("the node is not in the worker's share")
+		return g, errors.New("the node does not belong to this worker")
 	}
 	if !m.mayAsk(nodeName) {
 		return g, errors.New("the worker has asked for these credentials too often")

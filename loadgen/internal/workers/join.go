@@ -82,7 +82,7 @@ func (f *Fleet) serve(l *link) (joined bool, err error) {
 
 var (
 	errOver         = errors.New("the run is over")
-	errTooManyPeers = errors.New("too many connections without a token")
+	errTooManyPeers = errors.New("too many connections have sent no token yet")
 )
 
 // admit makes the peer a member of the fleet, or returns the reason why it must be refused.
@@ -94,13 +94,13 @@ func (f *Fleet) admit(l *link, h hello) (*member, string) {
 	case !f.secrets.holds(h.Token):
 		return nil, "the token belongs to another run (take the token file that the coordinator wrote for it)"
 	case h.Protocol != protocolVersion:
-		return nil, fmt.Sprintf("the worker speaks version %d of the protocol, the coordinator version %d (use the same build of loadgen)", h.Protocol, protocolVersion)
+		return nil, fmt.Sprintf("the worker uses version %d of the protocol, but the coordinator uses version %d (use the same build of loadgen)", h.Protocol, protocolVersion)
 	case h.Build != f.build:
-		return nil, fmt.Sprintf("the worker is loadgen %s, the coordinator %s (use the same build)", shown(h.Build), f.build)
+		return nil, fmt.Sprintf("the worker is loadgen %s, but the coordinator is loadgen %s (use the same build)", shown(h.Build), f.build)
 	case h.Index < 0 || h.Index >= n:
-		return nil, fmt.Sprintf("there is no worker %d: the run has %d, from 0 to %d", h.Index, n, n-1)
+		return nil, fmt.Sprintf("there is no worker %d: the run has %d workers, with the indexes 0 to %d", h.Index, n, n-1)
 	case f.members[h.Index] != nil:
-		return nil, fmt.Sprintf("worker %d has joined already (%s): a restarted worker would repeat requests that were already sent", h.Index, f.members[h.Index].name)
+		return nil, fmt.Sprintf("worker %d (%s) has already joined, and a restarted worker would repeat requests that were already sent", h.Index, f.members[h.Index].name)
 	case f.ending || f.failed != nil:
 		return nil, errOver.Error()
 	}
@@ -135,7 +135,7 @@ const mostRefusals = 20
 // the peer has sent the right token.
 func (f *Fleet) tellRefused(from net.Addr, refusal string) {
 	f.mu.Lock()
-	f.last = fmt.Sprintf("a worker at %s was refused: %s", from, refusal)
+	f.last = fmt.Sprintf("a worker at %s was rejected: %s", from, refusal)
 	line, first := f.last, !f.told[refusal] && f.refused < mostRefusals
 	if first {
 		f.told[refusal] = true
@@ -198,7 +198,7 @@ func (f *Fleet) Join(ctx context.Context, s *scenario.Scenario, t load.Target, i
 	}
 	f.serving.Go(func() { f.renewToken(t) })
 	f.serving.Go(f.renewNodeTokens)
-	f.step("%d workers joined; their clock offsets are known to within %v", len(f.members), f.uncertainty().Round(time.Microsecond))
+	f.step("%d workers joined; the offsets of their clocks are known to within %v", len(f.members), f.uncertainty().Round(time.Microsecond))
 	return nil
 }
 
@@ -222,7 +222,7 @@ func (f *Fleet) awaitMembers(ctx context.Context) error {
 			if last != "" {
 				last = "; " + last
 			}
-			return exitcode.Environmentf("workers %s of %d did not join %s within %v%s (are they running, and can they reach this address?)",
+			return exitcode.Environmentf("workers %s of %d did not join %s within %v%s (do they run? can they reach this address?)",
 				strings.Join(missing, ", "), f.options.Count, f.Where(), f.options.Within, last)
 		}
 	}

@@ -108,13 +108,13 @@ func TestStrangersAreRefused(t *testing.T) {
 		told   bool
 	}{
 		"another token":   {func(w *Worker) { w.TokenFile = other }, "token belongs to another run", true},
-		"another build":   {func(w *Worker) { w.Build = "v2" }, "the worker is loadgen v2, the coordinator v1", true},
-		"no such index":   {func(w *Worker) { w.Index = 2 }, "there is no worker 2: the run has 2, from 0 to 1", true},
+		"another build":   {func(w *Worker) { w.Build = "v2" }, "the worker is loadgen v2, but the coordinator is loadgen v1", true},
+		"no such index":   {func(w *Worker) { w.Index = 2 }, "there is no worker 2: the run has 2 workers, with the indexes 0 to 1", true},
 		"a negative one":  {func(w *Worker) { w.Index = -1 }, "indexes begin at 0", false},
 		"no such file":    {func(w *Worker) { w.CAFile += "x" }, "use the file that the coordinator wrote", false},
 		"no certificate":  {func(w *Worker) { w.CAFile = w.TokenFile }, "no PEM certificate", false},
 		"no port":         {func(w *Worker) { w.Coordinator = "coordinator" }, "not HOST:PORT", false},
-		"another program": {func(w *Worker) { w.Coordinator = strings.TrimPrefix(b.server.Config().Host, "https://") }, "is not the coordinator of --ca", false},
+		"another program": {func(w *Worker) { w.Coordinator = strings.TrimPrefix(b.server.Config().Host, "https://") }, "does not match --ca", false},
 	} {
 		w := b.threads.worker(b.invitation(), 0)
 		c.change(&w)
@@ -152,7 +152,7 @@ func TestStrangersTextIsNotShown(t *testing.T) {
 		if strings.ContainsAny(step, "\x1b\n") || strings.Contains(step, "evil") {
 			t.Errorf("%q", step)
 		}
-		if strings.Contains(step, "was refused") {
+		if strings.Contains(step, "was rejected") {
 			refusals++
 		}
 	}
@@ -190,14 +190,14 @@ func TestTooLargeMessageEndsItsWorker(t *testing.T) {
 			return newLink(near)
 		}
 		f := &Fleet{peers: map[*link]bool{}, members: make([]*member, 2), failing: make(chan struct{})}
-		if _, err := f.serve(announced()); err == nil || !strings.Contains(err.Error(), "a message of 524288000 bytes, the limit is 16384") {
+		if _, err := f.serve(announced()); err == nil || !strings.Contains(err.Error(), "a message has 524288000 bytes, but the maximum is 16384") {
 			t.Errorf("before it has joined: %v", err)
 		}
 		for i := range f.members {
 			f.members[i] = newMember(f, announced(), hello{Index: i, Name: "w"})
 		}
 		f.members[0].serve()
-		if lost := f.members[0].lost; lost == nil || !strings.Contains(lost.Why, "a message of 524288000 bytes, the limit is 67108864") {
+		if lost := f.members[0].lost; lost == nil || !strings.Contains(lost.Why, "a message has 524288000 bytes, but the maximum is 67108864") {
 			t.Errorf("after it has joined: %v", lost)
 		}
 		if f.members[1].lost != nil {
@@ -250,7 +250,7 @@ func TestWorkersGetTheirShare(t *testing.T) {
 			t.Errorf("%q: %v, want %v", name, got, want)
 		}
 	}
-	if g, err := m.credentials("prod-node-1"); err == nil || !strings.Contains(err.Error(), "not in the worker's share") || g.Cert != nil {
+	if g, err := m.credentials("prod-node-1"); err == nil || !strings.Contains(err.Error(), "does not belong to this worker") || g.Cert != nil {
 		t.Errorf("credentials of another node: %v", err)
 	}
 	m.take(message{Slot: &samples.Slot{}}, time.Now())

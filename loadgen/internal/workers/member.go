@@ -118,7 +118,7 @@ func (m *member) post(next message) {
 	case m.out <- next:
 	case <-m.gone:
 	default:
-		m.lose(fmt.Sprintf("was lost: it does not read the coordinator's messages (%d are waiting)", mostPosted))
+		m.lose(fmt.Sprintf("was lost: it does not read the coordinator's messages (%d messages are waiting)", mostPosted))
 	}
 }
 
@@ -303,7 +303,7 @@ func (m *member) compareClock(ctx context.Context) error {
 	}
 	c := compareClocks(all)
 	if err := c.check(); err != nil {
-		return &LostError{Index: m.index, Name: m.name, Why: "is refused: " + err.Error()}
+		return &LostError{Index: m.index, Name: m.name, Why: "was rejected: " + err.Error()}
 	}
 	m.mu.Lock()
 	m.clock = c

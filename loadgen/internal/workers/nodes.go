@@ -125,7 +125,7 @@ func (p nodesPart) Stop(ctx context.Context) {
 
 // late marks the worker as lost because a start time arrived too late. answer has the details.
 func (m *member) late(answer reply) {
-	m.lose(fmt.Sprintf("was late: %s (is its machine overloaded, or the network slow?)", answer.Error))
+	m.lose(fmt.Sprintf("was late: %s (is its machine overloaded? is the network slow?)", answer.Error))
 }
 
 // checkTally returns an error if the reported durations of Lease renewals are not valid histogram counts.

@@ -74,7 +74,7 @@ func checkDescriptors(spec scenario.Nodes, own int) error {
 		need += own
 	}
 	if need += spareDescriptors; limit.Cur < uint64(need) {
-		return fmt.Errorf("its %d nodes need about %d file descriptors, the limit is %d (raise it there with `ulimit -n %d`, or use more workers)", own, need, limit.Cur, need)
+		return fmt.Errorf("its %d nodes need about %d file descriptors, but the limit is %d (raise it on the worker's machine with `ulimit -n %d`, or use more workers)", own, need, limit.Cur, need)
 	}
 	return nil
 }

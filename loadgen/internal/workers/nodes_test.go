@@ -371,12 +371,12 @@ func TestWhichNodesAreDivided(t *testing.T) {
 		whole, check string
 	}{
 		"nodes alone":    {"nodes: {count: 4}" + phase, 4, "", ""},
-		"too few":        {"nodes: {count: 3}" + phase, 4, "", "3 nodes are too few for 4 workers"},
-		"none":           {strings.TrimSpace(phase), 2, "", "has no load and no nodes that workers can divide"},
-		"an address":     {"nodes: {count: 4, kubeletAddress: '10.0.0.5:10250'}" + phase, 2, "nodes.kubeletAddress needs the API", "nodes.kubeletAddress needs the API"},
-		"metrics-server": {"nodes: {count: 4}\ncontrolPlane: {metricsServer: {replicas: 1}}" + phase, 2, "metricsServer needs the API", "metricsServer needs the API"},
-		"a fault of it":  {"nodes: {count: 4}\nphases: [{name: p, for: 5s, faults: [{kind: kubeletUnreachable, fraction: 0.5}]}]", 2, "fault kubeletUnreachable needs the API", "needs the API"},
-		"with a load":    {"nodes: {count: 1, kubeletAddress: '10.0.0.5:10250'}\n" + reads, 2, "nodes.kubeletAddress needs the API", ""},
+		"too few":        {"nodes: {count: 3}" + phase, 4, "", "3 nodes cannot be divided among 4 workers"},
+		"none":           {strings.TrimSpace(phase), 2, "", "has no loads or nodes that can be divided among workers"},
+		"an address":     {"nodes: {count: 4, kubeletAddress: '10.0.0.5:10250'}" + phase, 2, "nodes.kubeletAddress requires that one process", "nodes.kubeletAddress requires that one process"},
+		"metrics-server": {"nodes: {count: 4}\ncontrolPlane: {metricsServer: {replicas: 1}}" + phase, 2, "metricsServer requires that one process", "metricsServer requires that one process"},
+		"a fault of it":  {"nodes: {count: 4}\nphases: [{name: p, for: 5s, faults: [{kind: kubeletUnreachable, fraction: 0.5}]}]", 2, "fault kubeletUnreachable requires that one process", "requires that one process"},
+		"with a load":    {"nodes: {count: 1, kubeletAddress: '10.0.0.5:10250'}\n" + reads, 2, "nodes.kubeletAddress requires that one process", ""},
 	} {
 		s := parse(t, c.body)
 		if got := WholeNodes(s); c.whole == "" && got != "" || !strings.Contains(got, c.whole) {

@@ -207,7 +207,7 @@ func (l *link) receive(most uint32, within time.Duration) (m message, err error)
 	}
 	n := binary.BigEndian.Uint32(size[:])
 	if n > most {
-		return m, fmt.Errorf("a message of %d bytes, the limit is %d", n, most)
+		return m, fmt.Errorf("a message has %d bytes, but the maximum is %d", n, most)
 	}
 	data, err := io.ReadAll(io.LimitReader(l.in, int64(n)))
 	if err != nil {

@@ -79,7 +79,7 @@ func (s *secrets) holds(token string) bool {
 func clientTLS(ca []byte) (*tls.Config, error) {
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(ca) {
-		return nil, errors.New("no PEM certificate in it")
+		return nil, errors.New("the file contains no PEM certificate")
 	}
 	return &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: roots, ServerName: serverName}, nil
 }

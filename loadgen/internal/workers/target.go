@@ -43,7 +43,7 @@ func targetOf(t load.Target, api *API) (target, error) {
 	case c.ExecProvider != nil, c.AuthProvider != nil:
 		return target{}, errors.New("workers cannot run the credential plugin of the load's identity")
 	case c.Dial != nil, c.Proxy != nil:
-		return target{}, errors.New("the cluster is reached through a proxy, which workers cannot use (run from a machine that reaches it directly)")
+		return target{}, errors.New("this machine reaches the cluster through a proxy, which workers cannot use (run from a machine that reaches the cluster directly)")
 	}
 	if err := rest.LoadTLSFiles(c); err != nil {
 		return target{}, fmt.Errorf("read the TLS files of the load's identity: %w", err)

@@ -109,15 +109,15 @@ func (w Worker) reach(ctx context.Context, config *tls.Config) (*link, error) {
 			return nil, ctx.Err()
 		}
 		if stranger := new(x509.UnknownAuthorityError); errors.As(err, stranger) || errors.As(err, new(x509.HostnameError)) {
-			return nil, exitcode.Usagef("the server at %s is not the coordinator of --ca %s (is the file from an earlier run?)", w.Coordinator, w.CAFile)
+			return nil, exitcode.Usagef("the certificate of the server at %s does not match --ca %s (is the file from an earlier run?)", w.Coordinator, w.CAFile)
 		}
 		if !time.Now().Add(dialAgain).Before(until) {
-			return nil, exitcode.Environmentf("the coordinator at %s was not reached within %v: %w (is the run still active, and can this machine reach that address?)",
+			return nil, exitcode.Environmentf("the coordinator at %s was not reached within %v: %w (is the run still active? can this machine reach that address?)",
 				w.Coordinator, w.Within, cause(err))
 		}
 		if !told {
 			told = true
-			w.Step("the coordinator at %s cannot be reached: %v; trying until %s", w.Coordinator, cause(err), until.Format(time.TimeOnly))
+			w.Step("the coordinator at %s cannot be reached: %v; trying again until %s", w.Coordinator, cause(err), until.Format(time.TimeOnly))
 		}
 		if !apiclient.Pause(ctx, dialAgain) {
 			return nil, ctx.Err()
@@ -142,7 +142,7 @@ func (w Worker) await(ctx context.Context, config *tls.Config) (*link, error) {
 			if ctx.Err() != nil {
 				return nil, ctx.Err()
 			}
-			return nil, exitcode.Environmentf("the coordinator did not connect to %s within %v (is the run still active, and may it forward this port?)", w.Listen, w.Within)
+			return nil, exitcode.Environmentf("the coordinator did not connect to %s within %v (is the run still active? does it have the permission to forward this port?)", w.Listen, w.Within)
 		}
 		shake, cancel := context.WithTimeout(waiting, dialWithin)
 		secure := tls.Client(conn, config)
@@ -152,7 +152,7 @@ func (w Worker) await(ctx context.Context, config *tls.Config) (*link, error) {
 			return newLink(secure), nil
 		}
 		_ = conn.Close() // the handshake has failed
-		w.Step("the peer at %s is not the coordinator of --ca %s: %v", conn.RemoteAddr(), w.CAFile, cause(err))
+		w.Step("the client at %s is not the coordinator that belongs to --ca %s: %v", conn.RemoteAddr(), w.CAFile, cause(err))
 	}
 }
 
@@ -187,7 +187,7 @@ func (w Worker) join(ctx context.Context, l *link, token string) error {
 		case err != nil:
 			return w.lost(err)
 		case m.Refused != "":
-			return exitcode.Usagef("worker %d was refused by %s: %s", w.Index, w.Coordinator, m.Refused)
+			return exitcode.Usagef("%[2]s rejected worker %[1]d: %[3]s", w.Index, w.Coordinator, m.Refused)
 		case m.Welcome != nil:
 			w.Step("joined %s as worker %d of %d", w.Coordinator, w.Index, m.Welcome.Share.Of)
 			return w.serve(ctx, l, *m.Welcome)
@@ -203,7 +203,7 @@ func (w Worker) lost(err error) error {
 	case errors.Is(err, io.EOF):
 		err = errors.New("it closed the connection")
 	}
-	return exitcode.Environmentf("the coordinator at %s is gone: %w; its run has ended, and load has stopped", w.Coordinator, err)
+	return exitcode.Environmentf("the coordinator at %s is gone: %w; this worker has stopped its load", w.Coordinator, err)
 }
 
 // serve creates the worker's share of the loads and nodes, and executes the coordinator's calls until the run ends.

@@ -241,7 +241,7 @@ func otherFileSystem(dir string, candidates []candidate) (string, error) {
 		}
 		lacks = append(lacks, fmt.Sprintf("%s: %v", c.name, why))
 	}
-	return "", fmt.Errorf("no writable file system was found on another device than the device of %s (%s)", dir, strings.Join(lacks, "; "))
+	return "", fmt.Errorf("found no writable file system on a different device than %s (%s)", dir, strings.Join(lacks, "; "))
 }
 
 func (c candidate) check(own uint64) error {

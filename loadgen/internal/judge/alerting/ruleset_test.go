@@ -76,12 +76,12 @@ func TestRuleFileErrors(t *testing.T) {
 		"groups:\n  - name: g\n    rulez: []\n":                                         `r.yaml:3: unknown field "rulez" (as Prometheus loads rules)`,
 		"groups:\n  - name: g\n    rules:\n      - {alert: A, expr: up, for: soon}\n":   `r.yaml:4: not a valid duration string: "soon" (as Prometheus loads rules)`,
 		"groups:\n  - {name: g, interval: 1ms}\n":                                       `r.yaml:2: groups.g.interval: group "g" is evaluated every 1ms; the minimum is 1s, the shortest time between two scrapes of a run (write interval: 15s)`,
-		"groups:\n  - name: g\n    rules: [\n":                                          `r.yaml:3: the file ends where a value is needed (close what is opened with } or ])`,
-		"groups:\n  - name: g\n    interval: 1m\n   rules: []\n":                        `r.yaml:4: not an item of the list that begins on line 2 (begin an item with - and a space, indented like the other items; indent the fields of an item alike)`,
+		"groups:\n  - name: g\n    rules: [\n":                                          `r.yaml:3: the file ends before a value (close an open { or [)`,
+		"groups:\n  - name: g\n    interval: 1m\n   rules: []\n":                        `r.yaml:4: expected an item of the list that begins on line 2 (begin each item with - and a space; indent all items equally, and all fields of an item equally)`,
 		"groups:\n  - rules:\n      - {alert: A, expr: up}\n":                           `r.yaml: `,
 		"groups:\n  - name: g\n    rules:\n      - {alert: A, expr: up, record: b:c}\n": `r.yaml:4: group "g", rule 1, "A": only one of 'record' and 'alert' must be set (as Prometheus loads rules)`,
 		"groups:\n  - name: g\n    rules:\n      - {alert: A, expr: 'sum(('}\n":         `r.yaml:4: group "g", rule 1, "A": could not parse expression: `,
-		"groups: []\n---\ngroups:\n  - name: g\n    rules: [{alert: A, expr: up}]\n":    `r.yaml:2: a second YAML document (one document per file)`,
+		"groups: []\n---\ngroups:\n  - name: g\n    rules: [{alert: A, expr: up}]\n":    `r.yaml:2: the file contains a second YAML document (keep one document per file)`,
 	} {
 		_, err := Parse("r.yaml", []byte(text))
 		if err == nil || !strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error(), "\n") || strings.Contains(err.Error(), "0:0") {

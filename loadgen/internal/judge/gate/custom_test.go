@@ -42,7 +42,7 @@ func TestCustomFigures(t *testing.T) {
 // What is wrong with a figure's name is said before anything starts.
 func TestCustomFigureErrors(t *testing.T) {
 	for gate, want := range map[string]string{
-		"objective: custom-figure, max: 1s":                                    "gates.g: objective custom-figure names no figure (write figure: MEASUREMENT/FIGURE, for example reconcile/p99)",
+		"objective: custom-figure, max: 1s":                                    "gates.g: objective custom-figure requires a figure (write figure: MEASUREMENT/FIGURE, for example reconcile/p99)",
 		"objective: custom-figure, figure: p99, max: 1s":                       `gates.g.figure: "p99" is not a figure (write MEASUREMENT/FIGURE`,
 		"objective: wal-fsync, figure: reconcile/p99, max: 1s":                 "gates.g.figure: only objective custom-figure has this field (leave it out, or write objective: custom-figure)",
 		"alert: etcdNoLeader, fires: false, figure: reconcile/p99":             "gates.g.figure: only objective custom-figure has this field",

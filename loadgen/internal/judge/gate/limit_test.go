@@ -219,9 +219,9 @@ func TestFlagOfALimitIsRefused(t *testing.T) {
 		"etcd-size=1":        "1 is not in bytes",
 		"alert=NoSuchAlert":  `unknown alert "NoSuchAlert"`,
 		"limit=throttled":    "limit throttled has no bound",
-		"gate=nowhere":       `no gate "nowhere"`,
+		"gate=nowhere":       `unknown gate "nowhere"`,
 		"expr=max(up,max=1":  "--abort-on",
-		"errors=5%,over=ode": `no phase "ode"`,
+		"errors=5%,over=ode": `unknown phase "ode"`,
 	} {
 		if _, err := FlagStops(s, "--abort-on", []string{text}, StopOptions{}); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v, want %s", text, err, want)

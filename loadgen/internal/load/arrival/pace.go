@@ -44,7 +44,7 @@ func New(arrival string, rate float64, seed int64) (Pacer, error) {
 // the cumulative intensity: Çınlar 1975).
 func NewShaped(arrival string, rate float64, s Shape, seed int64) (Pacer, error) {
 	if arrival != "constant" && arrival != "poisson" {
-		return nil, fmt.Errorf("unknown arrival %q; there are constant and poisson", arrival)
+		return nil, fmt.Errorf("unknown arrival %q; write constant or poisson", arrival)
 	}
 	if err := possible(rate); err != nil {
 		return nil, err

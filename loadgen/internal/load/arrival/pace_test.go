@@ -108,7 +108,7 @@ func TestImpossibleIsRefused(t *testing.T) {
 	}{
 		{"constant", -1, "from 0/s"}, {"constant", math.NaN(), "from 0/s"},
 		{"poisson", math.Inf(1), "1000000/s"}, {"constant", 2e6, "1000000/s"},
-		{"ramp", 1, "constant and poisson"},
+		{"ramp", 1, "constant or poisson"},
 	} {
 		if _, err := New(c.arrival, c.rate, 1); err == nil || !strings.Contains(err.Error(), c.hint) {
 			t.Errorf("New(%q, %v): error %v, want one with %q", c.arrival, c.rate, err, c.hint)

@@ -37,7 +37,7 @@ func (s Shape) validate() error {
 	case "":
 	case "ramp":
 		if s.Over <= 0 {
-			return fmt.Errorf("a ramp needs a positive length, not %v; write over: 1m", s.Over)
+			return fmt.Errorf("a ramp requires a positive length, not %v; write over: 1m", s.Over)
 		}
 	case "step":
 		if s.Steps < 1 || s.Every <= 0 {
@@ -53,13 +53,13 @@ func (s Shape) validate() error {
 		}
 	case "replay":
 		if !(s.Speed > 0) {
-			return fmt.Errorf("a replay needs a positive speed, not %g; write speed: 1", s.Speed)
+			return fmt.Errorf("a replay requires a positive speed, not %g; write speed: 1", s.Speed)
 		}
 		if !sort.Float64sAreSorted(s.Times) || len(s.Times) > 0 && !(s.Times[0] >= 0) {
 			return fmt.Errorf("the times of a replay must not decrease or be negative")
 		}
 	default:
-		return fmt.Errorf("unknown shape %q; there are ramp, step, burst, sine and replay", s.Kind)
+		return fmt.Errorf("unknown shape %q; write ramp, step, burst, sine or replay", s.Kind)
 	}
 	return nil
 }

@@ -26,7 +26,7 @@ const (
 // longer if there are violations. If ctx ends earlier, Finish judges the incomplete history within 5 s, and Unjudged
 // lists the missing parts. It fails if the load has not run or the evidence cannot be written.
 func (l *Load) Finish(ctx context.Context, step func(format string, args ...any)) error {
-	step("judging the history of %s", l.config.Name)
+	step("checking the history of load %s", l.config.Name)
 	if err := l.finish(ctx); err != nil {
 		return fmt.Errorf("history of %s: %w", l.config.Name, err)
 	}
@@ -62,10 +62,10 @@ func (l *Load) finish(ctx context.Context) error {
 		r.Unjudged = append(r.Unjudged, fmt.Sprintf("list the registers at the end: %v", err))
 	}
 	if l.record.full {
-		r.Unjudged = append(r.Unjudged, fmt.Sprintf("the clients stopped after %d operations, the maximum of a history", MaxOperations))
+		r.Unjudged = append(r.Unjudged, fmt.Sprintf("the clients stopped after %d operations, the maximum that a history can record", MaxOperations))
 	}
 	if slices.ContainsFunc(watchers, func(w *watcher) bool { return w.full }) {
-		r.Unjudged = append(r.Unjudged, fmt.Sprintf("watch events after the first %d are not in the history", MaxEvents))
+		r.Unjudged = append(r.Unjudged, fmt.Sprintf("the history contains only the first %d watch events", MaxEvents))
 	}
 	if r.ViolationCount > 0 && l.config.Dir != "" {
 		r.Files, err = writeEvidence(l.config, h, report.Pictures)
@@ -183,6 +183,6 @@ func (l *Load) Results() result.History {
 		return *l.finished
 	}
 	r := l.counts()
-	r.Linearizable, r.Unjudged = "unknown", []string{"the history was not finished"}
+	r.Linearizable, r.Unjudged = "unknown", []string{"the history is incomplete"}
 	return *r
 }

@@ -229,4 +229,4 @@ func (l *Load) Close() {
 	l.watching.Wait()
 }
 
-var errNotRun = errors.New("it has not run to its end")
+var errNotRun = errors.New("the load did not run to its end")

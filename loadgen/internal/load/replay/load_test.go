@@ -274,7 +274,7 @@ func TestResourcesThatTheAPIServerLacks(t *testing.T) {
 	alien := trace.Request{Verb: "list", Group: "nosuch.io", Resource: "gadgets", Code: 200}
 	tr := traceOf(t, alien, one("get", "configmaps", "a", 200), one("get", "configmaps", "a", 200), one("get", "configmaps", "a", 200))
 	err := newLoad(t, s, tr, nil).Prepare(t.Context())
-	const want = "the API server lacks resources of the trace: gadgets.nosuch.io (1 requests) (set onMissing: drop to leave out their requests, 25% of the trace)"
+	const want = "the API server does not have these resources of the trace: gadgets.nosuch.io (1 requests) (to leave out their requests, which are 25% of the trace, set onMissing: drop)"
 	if err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}

@@ -101,7 +101,7 @@ func (p *preparer) lacking() error {
 	for _, name := range slices.Sorted(maps.Keys(requests)) {
 		names = append(names, fmt.Sprintf("%s (%d requests)", name, requests[name]))
 	}
-	return fmt.Errorf("the API server lacks resources of the trace: %s (set onMissing: drop to leave out their requests, %.3g%% of the trace)",
+	return fmt.Errorf("the API server does not have these resources of the trace: %s (to leave out their requests, which are %.3g%% of the trace, set onMissing: drop)",
 		strings.Join(names, ", "), 100*float64(sum)/float64(len(p.trace.Entries)))
 }
 

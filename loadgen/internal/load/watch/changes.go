@@ -40,7 +40,7 @@ var _ request.Operation = (*Changes)(nil)
 // yet.
 func NewChanges(t load.Target, l scenario.Load, w *Watches) (*Changes, error) {
 	if w == nil {
-		return nil, fmt.Errorf("load %s: the scenario has no load of kind watches called %q", l.Name, l.Watches)
+		return nil, fmt.Errorf("load %s: the scenario has no load of kind watches with the name %q", l.Name, l.Watches)
 	}
 	all, err := request.NewTemplates(t)
 	if err != nil {
@@ -73,7 +73,7 @@ func (w *Watches) newLedger(id string, size int64) (*ledger, error) {
 	defer w.mu.Unlock()
 	for _, other := range *w.ledgers.Load() {
 		if other.id == id {
-			return nil, fmt.Errorf("two loads of changes are called %s", id)
+			return nil, fmt.Errorf("two loads of kind changes have the name %s", id)
 		}
 	}
 	l := newLedger(id, w.roster, size)

@@ -17,7 +17,7 @@ const (
 	endGrace      = time.Minute
 )
 
-var errOverdue = errors.New("the API server did not answer in time, or did not end the watch after its timeout")
+var errOverdue = errors.New("the API server did not answer in time, or did not end the watch after the requested timeout")
 
 // requests contains the common fields of all requests that the watches send.
 type requests struct {

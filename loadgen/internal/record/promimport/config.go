@@ -212,7 +212,7 @@ func theirJobs(named map[string]string) (map[string]string, error) {
 		all[theirs] = ours
 	}
 	if len(all) == 0 {
-		return nil, errors.New("every job is left out: nothing would be read")
+		return nil, errors.New("every job is left out, so nothing would be read")
 	}
 	return all, nil
 }
@@ -223,7 +223,7 @@ func parseMatch(text string) ([]*labels.Matcher, error) {
 	}
 	matchers, err := archive.NewParser().ParseMetricSelector("{" + text + "}")
 	if err != nil {
-		return nil, fmt.Errorf("%q are not matchers: %s (write them as in PromQL: cluster=\"prod\")", text, oneLine(err))
+		return nil, fmt.Errorf("%q is not a list of matchers: %s (write them as in PromQL: cluster=\"prod\")", text, oneLine(err))
 	}
 	for _, m := range matchers {
 		if m.Name == model.MetricNameLabel || m.Name == "job" {

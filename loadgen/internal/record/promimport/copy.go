@@ -36,7 +36,7 @@ func (r *Recorder) copy(ctx context.Context) error {
 	window := time.Duration(last-boundaries[0].at)*time.Millisecond + time.Duration(patience*float64(r.source.Interval())) + 2*time.Second
 	found, err := r.source.ups(ctx, to, window)
 	if err != nil {
-		r.o.Log("no metrics can be copied from %s: %s", r.source.url, oneLine(err))
+		r.o.Log("metrics cannot be copied from %s: %s", r.source.url, oneLine(err))
 	}
 	types, err := r.source.types(ctx)
 	if err != nil {

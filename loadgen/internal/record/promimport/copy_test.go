@@ -183,11 +183,11 @@ func TestSettings(t *testing.T) {
 		`the given text is not the URL`:                                                                               {URL: "ftp://me:secret@x"},
 		`job "kubelet" is not a component (use one of etcd, kube-apiserver, kube-controller-manager, kube-scheduler)`: {URL: here, Jobs: map[string]string{"kubelet": "kubelet"}},
 		`job "apiserver" is given as the job of etcd and of kube-apiserver`:                                           {URL: here, Jobs: map[string]string{"etcd": "apiserver"}},
-		`every job is left out`:           {URL: here, Jobs: map[string]string{"etcd": "", "kube-apiserver": "", "kube-controller-manager": "", "kube-scheduler": ""}},
-		`"cluster=prod" are not matchers`: {URL: here, Match: "cluster=prod"},
-		`"job=\"x\"" matches job`:         {URL: here, Match: `job="x"`},
-		`http.yml: `:                      {URL: here, HTTPConfig: broken},
-		`missing.yml: no such file`:       {URL: here, HTTPConfig: "missing.yml"},
+		`every job is left out`:                    {URL: here, Jobs: map[string]string{"etcd": "", "kube-apiserver": "", "kube-controller-manager": "", "kube-scheduler": ""}},
+		`"cluster=prod" is not a list of matchers`: {URL: here, Match: "cluster=prod"},
+		`"job=\"x\"" matches job`:                  {URL: here, Match: `job="x"`},
+		`http.yml: `:                               {URL: here, HTTPConfig: broken},
+		`missing.yml: no such file`:                {URL: here, HTTPConfig: "missing.yml"},
 	} {
 		_, err := New(c)
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
@@ -208,9 +208,9 @@ func TestNotFound(t *testing.T) {
 	t.Cleanup(login.Close)
 	for want, c := range map[string]Config{
 		"connection refused": {URL: "http://127.0.0.1:1"},
-		"its jobs are apiserver, kube-etcd (--prometheus-job kube-apiserver=NAME": {URL: l.url, Jobs: map[string]string{"etcd": "etcd", "kube-apiserver": "api"}},
-		"it scrapes no target":                               {URL: l.url, Match: `cluster="prod"`},
-		"give --prometheus the URL of Grafana's data source": {URL: login.URL},
+		"its jobs are apiserver, kube-etcd (to set the name of a job, add --prometheus-job kube-apiserver=NAME": {URL: l.url, Jobs: map[string]string{"etcd": "etcd", "kube-apiserver": "api"}},
+		"it scrapes no target":                                 {URL: l.url, Match: `cluster="prod"`},
+		"set --prometheus to the URL of Grafana's data source": {URL: login.URL},
 	} {
 		c.Now = l.ours
 		s, err := New(c)

@@ -77,7 +77,7 @@ func (r *Recorder) ScrapeNow(ctx context.Context) (time.Time, error) {
 	if err != nil {
 		// The Prometheus may be available again when the samples are copied.
 		asked = began.Add(r.source.Ahead())
-		r.o.Log("%s does not return its time: %s", r.source.url, oneLine(err))
+		r.o.Log("the time of %s could not be read: %s", r.source.url, oneLine(err))
 	}
 	waited := r.await(ctx, asked.Add(r.source.clock().Sub(began))) // latest possible current time by the Prometheus' clock
 	at, err := r.own.ScrapeNow(ctx)

@@ -266,7 +266,7 @@ func differences(a, b model.Metric) string {
 		}
 	}
 	if len(parts) == 0 {
-		return "they differ in a label that only one of them has"
+		return "one of them has a label that the others do not have"
 	}
 	return strings.Join(parts, ", ")
 }
@@ -352,7 +352,7 @@ func (s *Source) FoundNone(ctx context.Context) error {
 	if names, _ := s.theirs(ctx); len(names) > 0 {
 		has = "its jobs are " + strings.Join(names, ", ")
 	}
-	return fmt.Errorf("it scrapes no target whose job is one of %s: %s (--prometheus-job kube-apiserver=NAME sets the name of a job)",
+	return fmt.Errorf("it scrapes no target whose job is one of %s; %s (to set the name of a job, add --prometheus-job kube-apiserver=NAME)",
 		strings.Join(slices.Sorted(maps.Keys(s.jobs)), ", "), has)
 }
 
@@ -361,11 +361,11 @@ func explain(err error, limit time.Duration) error {
 	var lacks incomplete
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("no answer within %s (is a firewall or VPN in between?)", limit)
+		return fmt.Errorf("no answer within %s (does a firewall or VPN block the connection?)", limit)
 	case errors.As(err, &lacks):
 		return lacks
 	}
-	return fmt.Errorf("%s (give --prometheus the URL of Grafana's data source)", oneLine(err))
+	return fmt.Errorf("%s (set --prometheus to the URL of Grafana's data source)", oneLine(err))
 }
 
 func sortedKeys[V any](m map[key]V) []key {

@@ -49,13 +49,13 @@ func Audit(ctx context.Context, o AuditOptions) (*Recording, error) {
 		return nil, exitcode.UsageError(err)
 	}
 	if len(o.Logs) > 1 && !compared {
-		a.note("no service account occurs in two of the logs, so loadgen could not check that all logs come from the same cluster")
+		a.note("loadgen could not check that all logs come from the same cluster, because no service account occurs in two of them")
 	}
 	if a.beta > 0 {
-		a.note("events of audit.k8s.io/v1beta1, which has the same fields: %d", a.beta)
+		a.note("%d events have the version audit.k8s.io/v1beta1, which has the same fields", a.beta)
 	}
 	if !a.reads {
-		a.note("the logs contain no get, list or watch: the audit policy leaves out reads, so the trace has no reads")
+		a.note("the trace has no reads, because the logs contain no get, list or watch (does the audit policy leave out reads?)")
 	}
 	return a.write(ctx, trace.Header{Source: fmt.Sprintf("%d audit logs, %d events", len(o.Logs), a.events)})
 }
@@ -75,7 +75,7 @@ func (a *audit) nothing() error {
 	if len(a.notes) > 0 {
 		what = a.notes[0]
 	}
-	return fmt.Errorf("no audit event was found: %s (give logs of kube-apiserver in JSON, its --audit-log-format)", what)
+	return fmt.Errorf("no audit event was found: %s (the logs of kube-apiserver must have --audit-log-format=json)", what)
 }
 
 func (a *audit) readLog(ctx context.Context, log int, path string) error {
@@ -92,7 +92,7 @@ func (a *audit) readLog(ctx context.Context, log int, path string) error {
 	err := a.readEvents(ctx, r, log)
 	switch {
 	case errors.Is(err, auditlog.ErrCut):
-		return exitcode.Usagef("audit log %s: %w after line %d (give the whole file)", path, err, r.Lines)
+		return exitcode.Usagef("audit log %s: %w after line %d (use the complete file)", path, err, r.Lines)
 	case err != nil && ctx.Err() != nil:
 		return ctx.Err()
 	case err != nil:
@@ -130,7 +130,7 @@ func (a *audit) readEvents(ctx context.Context, r *auditlog.Reader, log int) err
 			return err
 		}
 		if a.strings.full() {
-			return errors.New("its names exceed 3 GiB (record a part with --from and --to)")
+			return errors.New("the names in the logs exceed 3 GiB (record a part with --from and --to)")
 		}
 		covered.from, covered.to = min(covered.from, e.At), max(covered.to, e.At)
 		a.events++

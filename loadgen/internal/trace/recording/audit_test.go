@@ -159,7 +159,7 @@ func TestStagesOfARequestCountOnce(t *testing.T) {
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("requests\n%+v, want\n%+v", got, want)
 	}
-	if !noted(r, "more than once, counted once: 2") {
+	if !noted(r, "more than once (each is counted once): 2") {
 		t.Errorf("notes %q", r.Header.Notes)
 	}
 }
@@ -189,7 +189,7 @@ func TestWatchesArePairedByAuditID(t *testing.T) {
 	if want := []trace.Request{carried, whole, open}; !reflect.DeepEqual(watches, want) {
 		t.Errorf("watches\n%+v, want\n%+v", watches, want)
 	}
-	if r.Header.Length != 6e6 || !noted(r, "already open at the trace's begin, and start with it: 1") || !noted(r, "still open at the trace's end, and end with it: 1") {
+	if r.Header.Length != 6e6 || !noted(r, "already open when the trace begins (they start with the trace): 1") || !noted(r, "still open when the trace ends (they end with the trace): 1") {
 		t.Errorf("length %d, notes %q", r.Header.Length, r.Header.Notes)
 	}
 }
@@ -288,14 +288,14 @@ func TestLogsOfTwoClustersAreRefused(t *testing.T) {
 		return log.String()
 	}
 	one, other := of(1, 300), of(2, 300)
-	refused(t, AuditOptions{Logs: []string{writeText(t, one), writeText(t, other)}}, "these are logs of two clusters: system:serviceaccount:")
+	refused(t, AuditOptions{Logs: []string{writeText(t, one), writeText(t, other)}}, "the logs come from two clusters, because system:serviceaccount:")
 	recordAudit(t, AuditOptions{Logs: []string{writeText(t, one), writeText(t, of(1, 500))}})
 
 	// One file with both clusters, for example from a log collector.
 	at := func(seconds float64, uid string) logged {
 		return logged{id: fmt.Sprint(seconds), at: seconds, resource: "pods", user: "system:serviceaccount:shop:operator", uid: uid}
 	}
-	refused(t, AuditOptions{Logs: []string{write(t, at(0, "u1"), at(1, "u2"), at(90, "u1"), at(91, "u2"))}}, "has uid u1 and uid u2")
+	refused(t, AuditOptions{Logs: []string{write(t, at(0, "u1"), at(1, "u2"), at(90, "u1"), at(91, "u2"))}}, "has both uid u1 and uid u2")
 	// An account that was recreated belongs to one cluster.
 	recordAudit(t, AuditOptions{Logs: []string{write(t, at(0, "u1"), at(80, "u1"), at(85, "u2"), at(200, "u2"))}})
 
@@ -324,7 +324,7 @@ func TestDamageIsCountedAndReported(t *testing.T) {
 func TestLogWithoutRequestsIsRefused(t *testing.T) {
 	refused(t, AuditOptions{Logs: []string{writeText(t, "")}}, "no audit event was found: the logs are empty")
 	refused(t, AuditOptions{Logs: []string{writeText(t, "hello\n")}}, "no audit event was found: audit.log: 1 of 1 lines are not JSON")
-	refused(t, AuditOptions{Logs: []string{write(t, logged{id: "1", resource: "pods", user: "system:node:a"})}}, "all requests were left out, so there is nothing to record: 1 of 1 request: kubelets 1 (100%)")
+	refused(t, AuditOptions{Logs: []string{write(t, logged{id: "1", resource: "pods", user: "system:node:a"})}}, "nothing was recorded, because all requests were left out: 1 of 1 request: kubelets 1 (100%)")
 	refused(t, AuditOptions{Logs: []string{filepath.Join(t.TempDir(), "none.log")}}, "no such file")
 	refused(t, AuditOptions{Logs: []string{write(t, logged{id: "1", resource: "pods"}, logged{id: "2", resource: "pods", at: 40 * 86400})}}, "a trace covers at most 31 days")
 	refused(t, AuditOptions{Logs: []string{writeText(t, "\x1f\x8b\x08")}}, "the compressed data is truncated or damaged")
@@ -332,7 +332,7 @@ func TestLogWithoutRequestsIsRefused(t *testing.T) {
 
 func TestPolicyWithoutReadsIsNoted(t *testing.T) {
 	r, _ := recordAudit(t, AuditOptions{Logs: []string{write(t, logged{id: "1", resource: "pods", verb: "create"})}})
-	if !noted(r, "the audit policy leaves out reads") {
+	if !noted(r, "the trace has no reads") {
 		t.Errorf("notes %q", r.Header.Notes)
 	}
 }

@@ -59,7 +59,7 @@ func Cluster(ctx context.Context, cfg *rest.Config, o ClusterOptions) (*Recordin
 		return nil, err
 	}
 	c.to = time.Now()
-	c.note("only writes are seen: the trace lacks all reads (an audit log has them)")
+	c.note("the trace contains only writes (to record reads too, use an audit log)")
 	c.note("the actors are the programs in the objects' managedFields; users are unknown")
 	return c.write(ctx, trace.Header{Source: fmt.Sprintf("watches of %d resources for %s", len(starts), o.For), Snapshot: snapshot})
 }
@@ -131,7 +131,7 @@ func (c *clusterRecording) watchAll(ctx context.Context, starts []resourceStart)
 			if err := c.watch(watching, start, changes); err != nil && watching.Err() == nil {
 				mu.Lock()
 				defer mu.Unlock()
-				c.note("changes of %s are missing after %s: %v", start.GroupResource(), clock(time.Now().UnixMicro()), err)
+				c.note("changes of %s after %s are missing: %v", start.GroupResource(), clock(time.Now().UnixMicro()), err)
 			}
 		})
 	}
@@ -143,7 +143,7 @@ func (c *clusterRecording) watchAll(ctx context.Context, starts []resourceStart)
 		c.add(s)
 	}
 	if away := c.outage.length(time.Now()); away > 0 {
-		c.note("the cluster could not be reached for %s: changes in that time have the time at which it answered again", away.Round(time.Second))
+		c.note("the cluster could not be reached for %s; changes during that time are recorded at the time when it answered again", away.Round(time.Second))
 	}
 	return ctx.Err()
 }

@@ -130,5 +130,5 @@ func twoClusters(user, x, y string, logs []string, m, n int) error {
 	if m != n {
 		where += " and " + logs[n]
 	}
-	return fmt.Errorf("%s: these are logs of two clusters: %s has uid %s and uid %s (record each cluster to a separate trace)", where, user, x, y)
+	return fmt.Errorf("%s: the logs come from two clusters, because %s has both uid %s and uid %s (record each cluster to a separate trace)", where, user, x, y)
 }

@@ -62,7 +62,7 @@ func coverage(spans []span, twice bool) (notes []string) {
 		length := time.Duration(s.to-s.from) * time.Microsecond
 		switch {
 		case s.logs == 0 && length >= shortestGap:
-			notes = append(notes, fmt.Sprintf("no log covers %s to %s: requests of these %s are missing", clock(s.from), clock(s.to), length.Round(time.Second)))
+			notes = append(notes, fmt.Sprintf("no log covers the time from %s to %s, so requests of these %s are missing", clock(s.from), clock(s.to), length.Round(time.Second)))
 		case s.logs < servers:
 			fewer += s.to - s.from
 		case from == 0:
@@ -72,7 +72,7 @@ func coverage(spans []span, twice bool) (notes []string) {
 		}
 	}
 	if float64(fewer) >= smallestShare*float64(total) && fewer >= shortestShare.Microseconds() && servers > 1 && !twice {
-		notes = append(notes, fmt.Sprintf("the logs of %d API servers overlap, but for %.0f%% of the time the log of at least one server is missing, and so are its requests (record --from %s --to %s, or add the other logs)",
+		notes = append(notes, fmt.Sprintf("the logs come from %d API servers, but for %.0f%% of the time at least one server has no log, so its requests are missing (record --from %s --to %s, or add the other logs)",
 			servers, 100*float64(fewer)/float64(total), clock(from), clock(to)))
 	}
 	return notes

@@ -29,9 +29,9 @@ const (
 )
 
 var (
-	errDeep = errors.New("it is nested too deeply")
-	errLong = errors.New("it has a string of more than 16 MiB")
-	errMany = fmt.Errorf("it has a value of more than %d elements", mostElements)
+	errDeep = errors.New("the data is nested too deeply")
+	errLong = errors.New("the data has a string of more than 16 MiB")
+	errMany = fmt.Errorf("the data has a value of more than %d elements", mostElements)
 )
 
 // value reads a value: nil, bool, int64, uint64, float64, string, []any or map[string]any. It skips map entries whose
@@ -83,7 +83,7 @@ func (u *unpacker) value() (any, error) {
 	case 0xde, 0xdf: // map 16, 32
 		return u.sized(2<<(c-0xde), u.object)
 	}
-	return nil, fmt.Errorf("it has a value of type 0x%02x, which these traces do not use", c)
+	return nil, fmt.Errorf("the data has a value of type 0x%02x, which these traces do not use", c)
 }
 
 // number reads a big-endian number of the given size in bytes.

@@ -43,7 +43,7 @@ func (o *outage) saw(now time.Time, why error) {
 	}
 	if !o.told && now.Sub(o.since) >= tellAfter {
 		o.told = true
-		o.tell("the cluster cannot be reached: %v; the recording waits until it answers again", why)
+		o.tell("the cluster cannot be reached: %v; the recording waits until the cluster answers again", why)
 	}
 }
 

@@ -30,9 +30,9 @@ func TestCoverageTellsGapsAndMissingServers(t *testing.T) {
 		"rotated with an overlap": {of(0, 10, 9.99, 20), nil},
 		"two servers":             {of(0, 10, 0.1, 10.1), nil},
 		"two servers, rotated":    {of(0, 10, 10, 20, 0, 7, 7, 20), nil},
-		"a log is missing":        {of(0, 10, 15, 20), []string{"no log covers 2026-11-24T10:10:00Z to 2026-11-24T10:15:00Z: requests of these 5m0s are missing"}},
+		"a log is missing":        {of(0, 10, 15, 20), []string{"no log covers the time from 2026-11-24T10:10:00Z to 2026-11-24T10:15:00Z, so requests of these 5m0s are missing"}},
 		"a server begins late": {of(0, 20, 5, 20), []string{
-			"the logs of 2 API servers overlap, but for 25% of the time the log of at least one server is missing, and so are its requests (record --from 2026-11-24T10:05:00Z --to 2026-11-24T10:20:00Z, or add the other logs)"}},
+			"the logs come from 2 API servers, but for 25% of the time at least one server has no log, so its requests are missing (record --from 2026-11-24T10:05:00Z --to 2026-11-24T10:20:00Z, or add the other logs)"}},
 	} {
 		if got := coverage(c.spans, false); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)

@@ -152,17 +152,17 @@ func (rec *recorder) write(ctx context.Context, h trace.Header) (*Recording, err
 		return nil, exitcode.Usagef("the source covers %s to %s, but a trace covers at most 31 days (record a part with --from and --to)", clock(w.start), clock(w.end))
 	}
 	if kept == 0 {
-		return nil, exitcode.Usagef("all requests were left out, so there is nothing to record: %s", dropped(rec.dropped))
+		return nil, exitcode.Usagef("nothing was recorded, because all requests were left out: %s", dropped(rec.dropped))
 	}
 	rec.notes = append(rec.notes, coverage(rec.spans, duplicates > 0)...)
 	for _, n := range []struct {
 		count int64
 		what  string
 	}{
-		{duplicates, "events that are in the logs more than once, counted once"},
-		{carried, "watches that were already open at the trace's begin, and start with it"},
-		{open, "watches that were still open at the trace's end, and end with it"},
-		{unended, "requests without an end in the logs, so that their status code and duration are unknown"},
+		{duplicates, "events that are in the logs more than once (each is counted once)"},
+		{carried, "watches that were already open when the trace begins (they start with the trace)"},
+		{open, "watches that were still open when the trace ends (they end with the trace)"},
+		{unended, "requests whose end is not in the logs (their status code and duration are unknown)"},
 	} {
 		if n.count > 0 {
 			rec.note("%s: %d", n.what, n.count)

@@ -49,14 +49,14 @@ func SimKube(ctx context.Context, o SimKubeOptions) (*Recording, error) {
 	case err != nil:
 		return nil, exitcode.Usagef("SimKube trace %s: %w (loadgen reads .sktrace files of version %d)", o.File, err, simKubeVersion)
 	case s.events == 0:
-		return nil, exitcode.Usagef("SimKube trace %s: it has no event", o.File)
+		return nil, exitcode.Usagef("SimKube trace %s: the trace has no events", o.File)
 	}
 	if s.skipped > 0 {
 		s.note("%d objects have no kind or name and are left out", s.skipped)
 	}
-	s.note("SimKube's times are whole seconds: all requests of a second are placed at its start")
+	s.note("SimKube's times are whole seconds, so all requests of a second are placed at the start of that second")
 	s.note("the names of resources are guessed from the kinds of the objects")
-	s.note("the lifecycles of pods are not carried over (scenarios say how long pods live)")
+	s.note("the lifecycles of pods are not imported (a scenario defines how long pods live)")
 	s.from, s.to = time.Unix(s.first, 0), time.Unix(s.last, 0)
 	return s.write(ctx, trace.Header{Source: fmt.Sprintf("SimKube trace, %d events", s.events)})
 }
@@ -99,7 +99,7 @@ func (s *simKube) read(ctx context.Context) error {
 		}
 		if key == "version" {
 			if version = value == int64(simKubeVersion); !version {
-				return fmt.Errorf("its version is %v", value)
+				return fmt.Errorf("the version is %v", value)
 			}
 		}
 	}

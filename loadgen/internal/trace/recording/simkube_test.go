@@ -104,7 +104,7 @@ func TestSimKubeObjectsBecomeWrites(t *testing.T) {
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("requests\n%+v, want\n%+v", got, want)
 	}
-	if !noted(r, "1 objects have no kind or name") || !noted(r, "lifecycles of pods are not carried over") {
+	if !noted(r, "1 objects have no kind or name") || !noted(r, "lifecycles of pods are not imported") {
 		t.Errorf("notes %q", r.Header.Notes)
 	}
 }
@@ -122,10 +122,10 @@ func TestBadSimKubeTraceIsRefused(t *testing.T) {
 		"cut":                 {good[:len(good)/2], "the data is incomplete (the file is truncated)"},
 		"empty":               {nil, "the data is incomplete"},
 		"JSON":                {[]byte("{}"), "found a value of type 0x7b instead of a map or a list"},
-		"another version":     {pack(nil, other), "its version is 3 (loadgen reads .sktrace files of version 2)"},
+		"another version":     {pack(nil, other), "the version is 3 (loadgen reads .sktrace files of version 2)"},
 		"version last":        {pack(nil, swapped), "the version must be the first field"},
-		"no event":            {pack(nil, []entry{{"version", 2}}), "it has no event"},
-		"deep":                {append(pack(nil, []entry{{"version", 2}})[:0], append([]byte{0x81, 0xa1, 'x'}, []byte(strings.Repeat("\x91", 1000))...)...), "it is nested too deeply"},
+		"no event":            {pack(nil, []entry{{"version", 2}}), "the trace has no events"},
+		"deep":                {append(pack(nil, []entry{{"version", 2}})[:0], append([]byte{0x81, 0xa1, 'x'}, []byte(strings.Repeat("\x91", 1000))...)...), "the data is nested too deeply"},
 		"a list too long":     {[]byte("\x81\xa1x\xdd\xff\xff\xff\xff"), "more than 8388608 elements"},
 		"a map too long":      {[]byte("\x81\xa1x\xdf\x00\x50\x00\x00"), "more than 8388608 elements"},
 		"lists with too much": {[]byte("\x81\xa1x\xdd\x00\x50\x00\x00\xdd\x00\x50\x00\x00"), "more than 8388608 elements"},

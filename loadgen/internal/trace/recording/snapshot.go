@@ -60,7 +60,7 @@ func (c *clusterRecording) snapshot(ctx context.Context, resources []schema.Grou
 		}
 	}
 	if len(starts) == 0 {
-		return nil, nil, exitcode.Usagef("this identity is not allowed to list any resource in the cluster (give it the ClusterRole view)")
+		return nil, nil, exitcode.Usagef("the user is not allowed to list any resource in the cluster (bind the ClusterRole view to the user)")
 	}
 	if s.PodsPerNode, err = podsPerNode(ctx, core, s.Nodes); err != nil && !apierrors.IsForbidden(err) {
 		return nil, nil, exitcode.Environmentf("list pods: %w", err)
@@ -106,9 +106,9 @@ func nextPage(o *metav1.ListOptions, list metav1.ListInterface, pages int) error
 	next := list.GetContinue()
 	switch {
 	case next != "" && next == o.Continue:
-		return fmt.Errorf("the list does not end: page %d refers to itself as the next page (check the API server, or a proxy before it)", pages)
+		return fmt.Errorf("the list does not end, because page %d refers to itself as the next page (check the API server and any proxy in front of it)", pages)
 	case next != "" && pages == maxPages:
-		return fmt.Errorf("the list does not end: it has over %d pages of %d objects", maxPages, page)
+		return fmt.Errorf("the list does not end: it has more than %d pages of %d objects", maxPages, page)
 	}
 	o.Continue = next
 	return nil

@@ -98,7 +98,7 @@ func writeSnapshot(to io.Writer, s *trace.Snapshot) {
 	if s == nil {
 		return
 	}
-	fmt.Fprintf(to, "the cluster has %s, with %d pods on the median node and %d on the fullest\n", number(s.Nodes, "node"), s.PodsPerNode.P50, s.PodsPerNode.Max)
+	fmt.Fprintf(to, "the cluster has %s, with %d pods on the median node and %d on the node with the most pods\n", number(s.Nodes, "node"), s.PodsPerNode.P50, s.PodsPerNode.Max)
 	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "\nresource\tobjects\tnamespaces\tmost in one\tbytes p50\tbytes p99")
 	for _, r := range s.Resources {

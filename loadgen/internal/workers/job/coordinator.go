@@ -62,7 +62,7 @@ func (c Coordinator) Check() error {
 			errs = append(errs, fmt.Errorf("--results-claim %q is not a PersistentVolumeClaim name", c.Claim))
 		}
 		if c.Namespace == "" {
-			errs = append(errs, errors.New("--results-claim needs --workers-namespace, where that PersistentVolumeClaim is"))
+			errs = append(errs, errors.New("--results-claim requires --workers-namespace, the namespace of that PersistentVolumeClaim"))
 		}
 	}
 	return errors.Join(errs...)
@@ -147,7 +147,7 @@ func (c Coordinator) files() (*corev1.ConfigMap, error) {
 		m.BinaryData[name] = named[name]
 	}
 	if size > largestFiles {
-		return nil, fmt.Errorf("scenario %s and its files have %d bytes, but a ConfigMap can have at most %d (run it from outside the cluster: --kubeconfig)", c.Scenario.Name, size, largestFiles)
+		return nil, fmt.Errorf("scenario %s and its files have %d bytes, but a ConfigMap can have at most %d (run it from outside the cluster with --kubeconfig)", c.Scenario.Name, size, largestFiles)
 	}
 	return m, nil
 }

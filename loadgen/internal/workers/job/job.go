@@ -72,7 +72,7 @@ func (o Options) Check() error {
 			errs = append(errs, fmt.Errorf("--image-pull-secret %q is not a Secret name", o.PullSecret))
 		}
 		if o.Namespace == "" {
-			errs = append(errs, errors.New("--image-pull-secret needs --workers-namespace, where that Secret is"))
+			errs = append(errs, errors.New("--image-pull-secret requires --workers-namespace, the namespace of that Secret"))
 		}
 	}
 	_, err := o.resources()
@@ -255,7 +255,7 @@ func (p plan) secret(job *batchv1.Job, ca, token string) *corev1.Secret {
 func (p plan) String() string {
 	text := fmt.Sprintf("a Job of %d pods of image %s, in namespace %s", p.count, p.Image, p.namespace)
 	if p.makes {
-		text += ", which is created and removed"
+		text += ", which is created for the run and removed after it"
 	}
 	return text
 }

@@ -20,7 +20,7 @@ func TestOptionsAreChecked(t *testing.T) {
 		"--image is missing":              func(o *Options) { o.Image = "" },
 		"is not an image name":            func(o *Options) { o.Image = "a b" },
 		"is not a namespace name":         func(o *Options) { o.Namespace = "Load" },
-		"needs --workers-namespace":       func(o *Options) { o.Namespace = "" },
+		"requires --workers-namespace":    func(o *Options) { o.Namespace = "" },
 		"is not a Secret name":            func(o *Options) { o.PullSecret = "_" },
 		`"cpu" is not an amount`:          func(o *Options) { o.Resources = "cpu" },
 		`"cpu=0" is not an amount`:        func(o *Options) { o.Resources = "cpu=0" },
@@ -127,7 +127,7 @@ func TestStatesOfPods(t *testing.T) {
 		told   string
 	}{
 		"pulling":     {status: waiting("ErrImagePull", "try again")},
-		"no image":    {waiting("ImagePullBackOff", "Back-off\npulling"), "1: pod load/w-1-x cannot run image loadgen:v1: ImagePullBackOff: Back-off pulling (name an image that the nodes can pull", ""},
+		"no image":    {waiting("ImagePullBackOff", "Back-off\npulling"), "1: pod load/w-1-x cannot run image loadgen:v1: ImagePullBackOff: Back-off pulling (with --image, name an image that the nodes can pull", ""},
 		"another end": {ended(2, "Error", "joining\nloadgen: worker 1 was refused"), "1: pod load/w-1-x: exit code 2: worker 1 was refused", ""},
 		"memory":      {ended(137, "OOMKilled", ""), "1: pod load/w-1-x: OOMKilled, exit code 137", ""},
 		"no room":     {func(s *corev1.PodStatus) { s.Phase, s.Reason, s.Message = corev1.PodFailed, "OutOfcpu", "too little" }, "1: pod load/w-1-x: OutOfcpu too little", ""},
@@ -135,7 +135,7 @@ func TestStatesOfPods(t *testing.T) {
 		"runs":        {status: func(s *corev1.PodStatus) { s.Phase = corev1.PodRunning }},
 		"no node": {func(s *corev1.PodStatus) {
 			s.Phase, s.Conditions = corev1.PodPending, []corev1.PodCondition{{Type: corev1.PodScheduled, Reason: corev1.PodReasonUnschedulable, Message: "0/2 nodes are available"}}
-		}, "", "pod load/w-1-x is not scheduled: 0/2 nodes are available (fewer --workers"},
+		}, "", "pod load/w-1-x is not scheduled: 0/2 nodes are available (use fewer --workers"},
 		"dead node": {func(s *corev1.PodStatus) { s.Phase, s.Conditions = corev1.PodPending, placed(time.Minute) }, "", "pod load/w-1-x is on node n7, whose kubelet has not started it"},
 		"new":       {status: func(s *corev1.PodStatus) { s.Phase, s.Conditions = corev1.PodPending, placed(0) }},
 		"taken up": {status: func(s *corev1.PodStatus) {
@@ -168,7 +168,7 @@ func check(t *testing.T, name string, got []string, want string, most int) {
 func TestRefusalsOfPods(t *testing.T) {
 	for message, want := range map[string]string{
 		`pods "w-0-x" is forbidden: exceeded quota: small, requested: pods=1`:     "raise the quota",
-		`pods "w-0-x" is forbidden: violates PodSecurity "restricted:latest": x`:  "allows the profile restricted",
+		`pods "w-0-x" is forbidden: violates PodSecurity "restricted:latest": x`:  "allows the Pod Security profile restricted",
 		`pods "w-0-x" is forbidden: ValidatingAdmissionPolicy 'p' denied request`: "ask the administrator",
 		`Internal error occurred: failed calling webhook "w": timeout`:            "",
 	} {

@@ -126,7 +126,7 @@ func (c *runJob) checkVersion() error {
 	}
 	is, err := version.ParseGeneric(info.GitVersion)
 	if err == nil && is.LessThan(oldest) {
-		return fmt.Errorf("cluster %s of the workers runs Kubernetes %s: their Indexed Job needs %s or newer (or start the workers by hand: --workers-listen)", c.where, info.GitVersion, oldest)
+		return fmt.Errorf("the workers' cluster %s runs Kubernetes %s, but their Indexed Job requires %s or newer (to start workers by hand, use --workers-listen)", c.where, info.GitVersion, oldest)
 	}
 	return nil
 }
@@ -189,7 +189,7 @@ func (c *runJob) remember(err error, what string, remove, get func(context.Conte
 			return false, nil // the API server is unavailable, or the object is being deleted
 		})
 		if err != nil {
-			return fmt.Errorf("the workers' %s is still there: %w (remove it: loadgen cleanup --run %s)", what, err, c.run)
+			return fmt.Errorf("the workers' %s still exists: %w (remove it with `loadgen cleanup --run %s`)", what, err, c.run)
 		}
 		return nil
 	})
@@ -216,7 +216,7 @@ func (c *runJob) explain(err error) error {
 	case err == nil:
 		return nil
 	case apierrors.IsForbidden(err):
-		return fmt.Errorf("cluster %s: %w (`loadgen run NAME --workers N --image NAME --render` prints the RBAC rules that loadgen needs; with --workers-listen, another user can create the objects)", c.where, err)
+		return fmt.Errorf("cluster %s: %w (to see the required RBAC rules, run `loadgen run NAME --workers N --image NAME --render`; to let another user create the objects, use --workers-listen)", c.where, err)
 	case apierrors.IsNotFound(err) && !c.makes:
 		return fmt.Errorf("cluster %s: %w (create the namespace first, or leave out --workers-namespace)", c.where, err)
 	}
@@ -281,10 +281,10 @@ func (c *runJob) reach(pod string) {
 		case told:
 		case apierrors.IsForbidden(err):
 			told = true
-			c.Tell("pod %s/%s: its port cannot be forwarded: %v (allow create of pods/portforward, or give workers an address: --workers-listen and --workers-advertise)", c.namespace, pod, err)
+			c.Tell("pod %s/%s: its port cannot be forwarded: %v (grant create of pods/portforward, or set an address for workers with --workers-listen and --workers-advertise)", c.namespace, pod, err)
 		case time.Since(since) > tellAfter:
 			told = true
-			c.Tell("pod %s/%s runs, but no worker answers at its port %d: %s (is loadgen the entry point of image %s?)", c.namespace, pod, port, oneLine(err.Error()), c.Image)
+			c.Tell("pod %s/%s runs, but no worker answers at port %d: %s (is loadgen the entry point of image %s?)", c.namespace, pod, port, oneLine(err.Error()), c.Image)
 		}
 		apiclient.Pause(c.ctx, dialAgain)
 	}

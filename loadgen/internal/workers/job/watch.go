@@ -54,8 +54,8 @@ func (c *runJob) follow(factory informers.SharedInformerFactory, of cache.Shared
 
 // hopeless maps reasons why a container cannot start to remedies. Kubernetes does not resolve these reasons itself.
 var hopeless = map[string]string{
-	"ImagePullBackOff":           "name an image that the nodes can pull by --image, or give --image-pull-secret",
-	"ErrImageNeverPull":          "load the image on the nodes first",
+	"ImagePullBackOff":           "with --image, name an image that the nodes can pull, or add --image-pull-secret",
+	"ErrImageNeverPull":          "load the image onto the nodes first",
 	"InvalidImageName":           "correct --image",
 	"CreateContainerConfigError": "see `kubectl describe` of the pod",
 	"CreateContainerError":       "see `kubectl describe` of the pod",
@@ -96,9 +96,9 @@ func (c *runJob) seePod(p *corev1.Pod) {
 			switch {
 			case condition.Type != corev1.PodScheduled:
 			case condition.Reason == corev1.PodReasonUnschedulable:
-				c.Tell("pod %s is not scheduled: %s (fewer --workers, smaller --workers-resources, or more nodes)", name, oneLine(condition.Message))
+				c.Tell("pod %s is not scheduled: %s (use fewer --workers, smaller --workers-resources or more nodes)", name, oneLine(condition.Message))
 			case condition.Status == corev1.ConditionTrue && p.Status.StartTime == nil && time.Since(condition.LastTransitionTime.Time) > tellAfter:
-				c.Tell("pod %s is on node %s, whose kubelet has not started it (is the node alive? to use other nodes: --workers-node-selector)", name, p.Spec.NodeName)
+				c.Tell("pod %s is on node %s, whose kubelet has not started it (is the node alive? to use other nodes, set --workers-node-selector)", name, p.Spec.NodeName)
 			}
 		}
 	}
@@ -145,7 +145,7 @@ func (c *runJob) seeRefusal(message string) {
 	case strings.Contains(text, "exceeded quota"), strings.Contains(text, "must specify"):
 		remedy = "raise the quota, or use smaller --workers-resources or fewer --workers"
 	case strings.Contains(text, "violates PodSecurity"):
-		remedy = "name a namespace that allows the profile restricted"
+		remedy = "name a namespace that allows the Pod Security profile restricted"
 	case strings.Contains(text, "forbidden"):
 		remedy = "ask the administrator of the cluster"
 	}

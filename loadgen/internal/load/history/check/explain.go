@@ -34,14 +34,14 @@ func explain(parts []segment, limit time.Duration) (result.Violation, []byte) {
 		}
 		return false
 	})
-	wrong := result.Violation{Kind: result.NotLinearizable, Detail: fmt.Sprintf("no order of its %d operations from %.3f s on agrees with their times and answers", len(all), time.Duration(part.all[0].Call).Seconds())}
+	wrong := result.Violation{Kind: result.NotLinearizable, Detail: fmt.Sprintf("its %d operations from %.3f s on have no order that agrees with their times and answers", len(all), time.Duration(part.all[0].Call).Seconds())}
 	if undecided || n == len(all) {
 		return wrong, nil
 	}
 	last, did := all[n], all[n].Input.(step)
 	wrong.Client, wrong.Version = &last.ClientId, did.made.version
 	wrong.AtSecond = time.Duration(last.Return).Seconds()
-	wrong.Detail = fmt.Sprintf("%q (from %.3f s to %.3f s) fits no order of the operations before it",
+	wrong.Detail = fmt.Sprintf("%q (from %.3f s to %.3f s) does not fit any order of the operations before it",
 		did, time.Duration(last.Call).Seconds(), wrong.AtSecond)
 	all = until(all, n+1)
 	for i := len(parts) - 2; i >= 0 && len(all)+len(parts[i].all) <= pictured; i-- {

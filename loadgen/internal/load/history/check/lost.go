@@ -38,13 +38,13 @@ func lost(s *states) (wrong []result.Violation, unjudged []string) {
 			default:
 				wrong = append(wrong, result.Violation{
 					Kind: result.LostWrite, Register: s.name(i), Client: &w.Client, Version: w.Version, AtSecond: w.Return.Seconds(),
-					Detail: fmt.Sprintf("the write of value %d over version %d was acknowledged as version %d, and the final state (version %d, value %s) is not derived from it",
+					Detail: fmt.Sprintf("the write of value %d over version %d was acknowledged as version %d, but the final state (version %d, value %s) does not derive from this write",
 						w.Value, w.Expected, w.Version, f.Version, valueText(f.Value)),
 				})
 			}
 		}
 		if unfollowed > 0 {
-			unjudged = append(unjudged, fmt.Sprintf("%s: whether %d acknowledged writes up to version %d led to the final state is not known: the origin of that version was not observed", s.name(i), unfollowed, low))
+			unjudged = append(unjudged, fmt.Sprintf("%s: it is not known whether %d acknowledged writes up to version %d led to the final state, because the origin of that version was not observed", s.name(i), unfollowed, low))
 		}
 	}
 	return wrong, unjudged

@@ -27,7 +27,7 @@ func backwards(s *states) (wrong []result.Violation, cachedOld int64) {
 		default:
 			wrong = append(wrong, result.Violation{
 				Kind: result.BackwardsRead, Register: s.name(o.Register), Client: &o.Client, Version: o.Version, AtSecond: o.Return.Seconds(),
-				Detail: fmt.Sprintf("a consistent read gave version %d to a client that knew version %d", o.Version, known[at]),
+				Detail: fmt.Sprintf("a consistent read returned version %d to a client that already knew version %d", o.Version, known[at]),
 			})
 		}
 		known[at] = max(known[at], o.Version)

@@ -28,7 +28,7 @@ func watched(s *states, number int, happened []observation) (wrong []result.Viol
 			newest = max(newest, e.Version)
 		case Listed:
 			if e.Version < newest {
-				tell(result.BackwardsRead, -1, e.Version, e.At.Seconds(), "a list gave version %d to a watcher that knew version %d", e.Version, newest)
+				tell(result.BackwardsRead, -1, e.Version, e.At.Seconds(), "a list returned version %d to a watcher that already knew version %d", e.Version, newest)
 				continue
 			}
 			jumped = append(jumped, span{newest, e.Version})
@@ -40,7 +40,7 @@ func watched(s *states, number int, happened []observation) (wrong []result.Viol
 			case delivered[e.Version]:
 				tell(result.DoubledEvent, e.Register, e.Version, e.At.Seconds(), "the event of version %d arrived again", e.Version)
 			default:
-				tell(result.ReorderedEvent, e.Register, e.Version, e.At.Seconds(), "the event of version %d arrived after version %d was known", e.Version, newest)
+				tell(result.ReorderedEvent, e.Register, e.Version, e.At.Seconds(), "the event of version %d arrived after the watcher already knew version %d", e.Version, newest)
 			}
 			delivered[e.Version] = true
 		}
@@ -58,7 +58,7 @@ func watched(s *states, number int, happened []observation) (wrong []result.Viol
 		}
 	}
 	if tail > 0 {
-		unjudged = append(unjudged, fmt.Sprintf("watcher %d was not connected at the end: %d changes after version %d may or may not have arrived", number, tail, newest))
+		unjudged = append(unjudged, fmt.Sprintf("watcher %d was not connected at the end, so it is not known whether %d changes after version %d would have arrived", number, tail, newest))
 	}
 	return wrong, hidden, unjudged
 }
