@@ -20,6 +20,7 @@ func meanings() map[int]string {
 		Usage:       "bad usage or a bad scenario",
 		NoData:      "`loadgen` could not judge the run: it has no gates or no data, the machine was busy, the generator was saturated, the rate is too high for the load's settings, or the run was interrupted",
 		Environment: "the environment failed",
+		Partial:     "`loadgen import` left out a whole job, phase, measurement or Stage",
 		Crash:       "the program crashed: a bug",
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -25,7 +26,10 @@ KWOK. The scenario is written to standard output, including its templates, or wi
 
 Each part that could not be imported is replaced by a comment that begins with
 NOT CARRIED OVER, and is reported on standard error. The scenario is valid; read the
-comments before you run it.`,
+comments before you run it.
+
+If a whole job, phase, measurement or Stage is left out, the last line names it and the
+exit code is 5. --partial accepts this.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -35,6 +39,7 @@ comments before you run it.`,
 
 type importFlags struct {
 	out     string
+	partial bool
 	sets    []string
 	values  []string // files
 	options importer.Options
@@ -43,6 +48,7 @@ type importFlags struct {
 func (f *importFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.out, "out", "", "`file` to write the scenario to, with its templates in a directory next to it (default: standard output, with the templates inline)")
+	flags.BoolVar(&f.partial, "partial", false, "exit with 0 although a job, phase, measurement or Stage is left out")
 	flags.IntVar(&f.options.Nodes, "nodes", 0, "`number` of simulated nodes")
 }
 
@@ -84,7 +90,14 @@ func (f *importFlags) convert(cmd *cobra.Command, typed bool, do func(importer.O
 	for _, remark := range r.Remarks {
 		say("%s", remark)
 	}
-	say("%s: %d of %d parts were imported completely, %s", cmp.Or(f.out, r.Name), r.Whole, r.Items, counted(len(r.Remarks), "remark"))
+	last := fmt.Sprintf("%s: %d of %d parts were imported completely, %s", cmp.Or(f.out, r.Name), r.Whole, r.Items, counted(len(r.Remarks), "remark"))
+	if len(r.Lost) > 0 {
+		last += "; left out: " + strings.Join(r.Lost, ", ")
+	}
+	say("%s", last)
+	if len(r.Lost) > 0 && !f.partial {
+		return verdictError(exitcode.Partial)
+	}
 	return nil
 }
 

@@ -209,6 +209,7 @@ func (c *cl2) unsupported(method string, m call) {
 		if m.id != method {
 			what += " (" + m.id + ")"
 		}
+		c.lose("measurement", what)
 		m.item.remark(nil, m.fields.at(""), "%s is not measured", what)
 	}
 	m.leave()

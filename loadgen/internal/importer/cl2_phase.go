@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"maps"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -83,6 +84,9 @@ func (c *cl2) phasesOf(name string, all []*fields) {
 		}
 	}
 	if len(loads)+len(actions) == 0 {
+		if slices.ContainsFunc(phases, func(p *cl2Phase) bool { return p.change() > 0 }) {
+			c.lose("step", name)
+		}
 		c.phases = c.phases[:len(c.phases)-1]
 		if phase.HeadComment != "" { // keep the remarks about objects that were left out
 			c.top = append(c.top, commentsOf(phase.Node)...)

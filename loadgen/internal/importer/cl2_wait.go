@@ -44,6 +44,7 @@ func (c *cl2) controlled(m call) []string {
 		test = "(has(o.status.ready) ? o.status.ready : 0) + (has(o.status.succeeded) ? o.status.succeeded : 0) >= o.spec.parallelism"
 	}
 	if test == "" || !celName.MatchString(resource) {
+		c.lose("measurement", m.id)
 		m.item.remark(c.lastPhase(), m.at("kind"), "the run does not wait for the pods of a %s", kind)
 		return nil
 	}
@@ -98,9 +99,11 @@ func (c *cl2) generic(m call) []string {
 	resource := strings.TrimSuffix(m.text("objectResource", "")+"."+m.text("objectGroup", ""), ".")
 	switch {
 	case !celName.MatchString(resource):
+		c.lose("measurement", m.id)
 		m.item.remark(c.lastPhase(), m.at("objectResource"), "the run does not wait for these objects: CEL cannot read the name %s", resource)
 		return nil
 	case isCustom(resource) && !c.options.OwnCluster:
+		c.lose("measurement", m.id)
 		m.item.remark(c.lastPhase(), m.at("objectResource"), "the run does not wait for these objects: a bundled control plane has no %s", resource)
 		return nil
 	}

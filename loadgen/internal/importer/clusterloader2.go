@@ -142,6 +142,7 @@ func (c *cl2) convert(f *fields) (*Result, error) {
 	}
 	if f.sub("chaosMonkey").has("nodeFailure") {
 		n := f.sub("chaosMonkey").sub("nodeFailure")
+		c.lose("chaosMonkey", "nodeFailure")
 		c.item().remark(nil, f.at("chaosMonkey"), "no node fails: add faults: [{kind: nodeFailure, fraction: %g}] to a phase", n.number("failureRate", 0))
 	}
 	steps, err := c.flatten(f.list("steps"), 0)

@@ -100,6 +100,9 @@ func TestImports(t *testing.T) {
 				fmt.Fprintln(&remarks, m)
 			}
 			fmt.Fprintf(&remarks, "%d of %d whole\n", r.Whole, r.Items)
+			for _, lost := range r.Lost {
+				fmt.Fprintf(&remarks, "lost: %s\n", lost)
+			}
 			compare(t, file, a, map[string]string{"want.yaml": string(r.Scenario), "want.remarks": remarks.String()})
 		})
 	}

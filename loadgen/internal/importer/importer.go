@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -42,6 +43,8 @@ type Result struct {
 	// these that were converted without a remark.
 	Items, Whole int
 	Remarks      []Remark // in the order of conversion
+	// Lost names the jobs, phases, measurements and Stages that were left out as a whole, such as "job density".
+	Lost []string
 }
 
 // File is a template that the scenario refers to by name.
@@ -93,6 +96,7 @@ type draft struct {
 	sources []*source
 	items   []*item
 	remarks []Remark
+	lost    []string
 	quiet   bool // suppresses remarks while a part is converted repeatedly
 }
 
@@ -155,6 +159,13 @@ func (i *item) remark(node *yaml.Node, at Remark, format string, args ...any) {
 	addComment(node, at.comment())
 }
 
+// lose records that a job, phase, measurement or Stage was left out as a whole.
+func (d *draft) lose(kind, name string) {
+	if what := kind + " " + name; !slices.Contains(d.lost, what) {
+		d.lost = append(d.lost, what)
+	}
+}
+
 // comment formats the remark as a comment in the scenario. It shortens the file to its base name.
 func (r Remark) comment() string {
 	r.File = r.File[strings.LastIndexByte(r.File, '/')+1:]
@@ -198,7 +209,7 @@ func (d *draft) finish() (*Result, error) {
 	if _, err := scenario.Parse(d.name+".yaml", inline, nil); err != nil {
 		return nil, d.invalid(err)
 	}
-	r := &Result{Name: d.name, Scenario: inline, Items: len(d.items), Remarks: d.remarks}
+	r := &Result{Name: d.name, Scenario: inline, Items: len(d.items), Remarks: d.remarks, Lost: d.lost}
 	for _, i := range d.items {
 		if i.remarks == 0 {
 			r.Whole++

@@ -149,6 +149,9 @@ func (b *burner) job(j *burnJob) {
 			b.profileEach(j, sets, b.phases[at])
 		}
 	} else {
+		if len(j.objects) > 0 {
+			b.lose("job", j.name)
+		}
 		b.phases = b.phases[:from]
 		first = from
 	}

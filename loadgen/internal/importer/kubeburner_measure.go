@@ -63,6 +63,7 @@ func (b *burner) measurement(f *fields, j *burnJob) {
 		item.remark(nil, f.at("name"), "the measured latency ends when an EndpointSlice of the Service has a ready endpoint, not when real pods connect to it")
 		f.ignore("svcTimeout")
 	case transitions == nil:
+		b.lose("measurement", name)
 		item.remark(nil, f.at("name"), "%s is not measured%s", name, instead(name))
 		f.ignore("thresholds", "svcTimeout")
 	}

@@ -158,10 +158,12 @@ func (k *stages) stage(s *stage) {
 	node := k.nodes.Node
 	switch {
 	case s.kind != "Node" && s.kind != "Pod":
+		k.lose("Stage", s.name)
 		s.item.remark(nil, s.spec.at(""), "stage %s is left out: only nodes and pods are simulated, not %s", s.name, or(s.kind, "resource"))
 		return
 	case len(s.unselected) > 0:
 		at := s.unselected[0]
+		k.lose("Stage", s.name)
 		s.item.remark(nil, at, "stage %s is left out: the field %s of its selector has no equivalent", s.name, at.Field[strings.LastIndexByte(at.Field, '.')+1:])
 		return
 	case s.kind == "Node":

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -115,7 +116,7 @@ const (
 
 func (o options) try(ctx context.Context, e example) (row, error) {
 	r := row{name: e.name, result: refused, parts: "-", valid: "-"}
-	scenario, says, err := o.command(ctx, nil, append([]string{"import"}, e.args...)...)
+	scenario, says, err := o.command(ctx, nil, slices.Concat([]string{"import"}, e.args, []string{"--partial"})...)
 	lines := strings.Split(strings.TrimSpace(says), "\n")
 	if err != nil || ctx.Err() != nil {
 		r.says = strings.TrimPrefix(lines[0], "loadgen: ")
@@ -123,7 +124,7 @@ func (o options) try(ctx context.Context, e example) (row, error) {
 	}
 	last := lines[len(lines)-1]
 	var carried, of int
-	if _, err := fmt.Sscanf(last[strings.Index(last, ": ")+2:], "%d of %d parts imported completely, %d remark", &carried, &of, &r.remarks); err != nil {
+	if _, err := fmt.Sscanf(last[strings.Index(last, ": ")+2:], "%d of %d parts were imported completely, %d remark", &carried, &of, &r.remarks); err != nil {
 		return r, fmt.Errorf("read %q: %w", last, err)
 	}
 	r.parts = fmt.Sprintf("%d of %d", carried, of)
