@@ -206,8 +206,8 @@ type Rollout struct {
 	Hops       []Hop     `json:"hops"`
 }
 
-// Hop is one step of a rollout. Times are from the start of the rollout until the step's first and last object arrived
-// at the generator.
+// Hop is one step of a rollout. First and Last are the times from just before the change was sent until loadgen saw the first
+// and the last object complete the step.
 type Hop struct {
 	// Name: "api write" (acknowledged), "replicaset" (created and scaled), "pods" (created), "binding", "ready" or
 	// "endpointslice" (for a Deployment with a Service)

@@ -148,9 +148,9 @@ func masterStatus(metrics io.Reader, lease string) (leads bool, err error) {
 	return false, lines.Err()
 }
 
-// UpdatePeerURL corrects the stored peer address of an etcd with one member after a change of ports. It does nothing for
-// several members. etcd stores the peer address at its first start and ignores the flag on later starts, so `member list`
-// would show the old address.
+// UpdatePeerURL corrects the peer URL that a single-member etcd has stored, after its ports have changed. With several members
+// it does nothing. etcd stores the URL at its first start and ignores --initial-advertise-peer-urls on later starts, so
+// `member list` would show the old URL.
 func (c *Client) UpdatePeerURL(ctx context.Context, members []topology.Process) error {
 	if len(members) > 1 {
 		return nil

@@ -53,7 +53,7 @@ func Compare(ctx context.Context, plan result.Plan, gated []string, a, b string)
 	first := sets[0][0]
 	for _, r := range slices.Concat(sets[0], sets[1]) {
 		if field := unlike(first.scenario, r.scenario); field != "" {
-			return c, exitcode.Usagef("%s and %s ran scenarios that differ in %s, but compared runs must have the same load (`loadgen ab` with --a and --b runs two control planes under the same load)", first.dir, r.dir, field)
+			return c, exitcode.Usagef("%s and %s cannot be compared, because their scenarios differ in %s (to run one scenario on two control planes, use `loadgen ab` with --a and --b)", first.dir, r.dir, field)
 		}
 	}
 	if run, both := inBoth(sets[0], sets[1]); both {

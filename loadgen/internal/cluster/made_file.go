@@ -36,8 +36,8 @@ type madeLine struct {
 
 var runIDForm = regexp.MustCompile(`^[0-9a-f]{10}$`)
 
-// Check returns an error if l has values that no run writes. The check protects the program, because the resource becomes
-// part of URL paths and the kind is printed.
+// Check returns an error if l has values that no run writes. The file may have been changed since the run, and a bad value
+// could get into a URL path (resource) or onto the terminal (kind).
 func (l madeLine) Check() error {
 	valid := l.Group == "" || len(validation.IsDNS1123Subdomain(l.Group)) == 0
 	for _, word := range []string{l.Version, l.Resource, strings.ToLower(l.Kind), string(l.UID)} {

@@ -111,7 +111,7 @@ func foreign(expr string) string {
 			case m.Name == model.MetricNameLabel && slices.ContainsFunc(foreignPrefixes(), func(p string) bool { return strings.HasPrefix(m.Value, p) }):
 				return "no component of a bundled control plane has " + m.Value
 			case slices.Contains(foreignLabels(), m.Name) && !m.Matches(""):
-				return fmt.Sprintf("the label %s is set by a Prometheus in a cluster, not by components", m.Name)
+				return fmt.Sprintf("the label %s is added by a cluster's Prometheus, so the metrics that a run records do not have it", m.Name)
 			case m.Name == "job" && !slices.ContainsFunc(components(), m.Matches):
 				return fmt.Sprintf("there is no job %s; the jobs are %s", m.Value, strings.Join(components(), ", "))
 			}

@@ -110,7 +110,7 @@ func orNone(text string) string {
 // abTally describes how many pairs or runs were compared, such as "9 pairs, 1 thrown away".
 func abTally(c result.AB) string {
 	if c.Sets != nil {
-		text := fmt.Sprintf("%d and %d runs, not in pairs", len(c.Sets.A), len(c.Sets.B))
+		text := fmt.Sprintf("%d runs of A and %d runs of B, not paired", len(c.Sets.A), len(c.Sets.B))
 		if c.Thrown > 0 {
 			text += fmt.Sprintf(", %d runs thrown away", c.Thrown)
 		}

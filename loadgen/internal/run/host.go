@@ -117,8 +117,8 @@ func CheckDescriptors(s *scenario.Scenario, divided bool) error {
 		}
 	}
 	if need := descriptorsNeeded(s, divided); lim.Cur < need {
-		return exitcode.Environmentf("scenario %s needs about %d file descriptors, but the limit is %d, %d less (raise it with `ulimit -n %d`, or lower nodes.count)",
-			s.Name, need, lim.Cur, need-lim.Cur, need)
+		return exitcode.Environmentf("scenario %s needs about %d file descriptors, but the limit is %d (raise it with `ulimit -n %d`, or lower nodes.count)",
+			s.Name, need, lim.Cur, need)
 	}
 	return nil
 }

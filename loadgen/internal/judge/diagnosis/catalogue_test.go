@@ -149,7 +149,7 @@ func generated() string {
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s |\n", m.Kind, title, code(m.Any, " or "), required(m), excluded(m), page)
 	}
-	b.WriteString("\n## Signals\n\nThe column *deviates* compares a signal with its median in the comparison period. \"+3 ms, ×2\" means: at least 3 ms more, and at least twice the median. \"≥ 10 ms\" is a fixed bound. \"After a pause\" means that earlier calls were counted, but none in the comparison period. *This status* is the value of the label `code`.\n\nIn PromQL, `$range` is two scrape intervals, `$age` the same in seconds, `$long` four scrape intervals. `$any` matches the jobs of all components. `$rate(X)` is `rate(X[$range])`, or the counter's value divided by `$age` if the counter first appears within `$range`. `$count(X)` is the increase of X within `$range`. The second table defines each `$(NAME)`.\n\n| signal | deviates | PromQL |\n|---|---|---|\n")
+	b.WriteString("\n## Signals\n\nThe column *deviates* compares a signal with its median in the comparison period. \"+3 ms, ×2\" means: at least 3 ms more, and at least twice the median. \"≥ 10 ms\" is a fixed bound. \"After a pause\": calls were made before the comparison period, but none in it. *This status* is the value of the label `code`.\n\nIn PromQL, `$range` is two scrape intervals, `$age` the same in seconds, `$long` four scrape intervals. `$any` matches the jobs of all components. `$rate(X)` is `rate(X[$range])`, or the counter's value divided by `$age` if the counter first appears within `$range`. `$count(X)` is the increase of X within `$range`. The second table defines each `$(NAME)`.\n\n| signal | deviates | PromQL |\n|---|---|---|\n")
 	for _, s := range known.Signals {
 		fmt.Fprintf(&b, "| `%s`: %s%s | %s%s | `%s` |\n", s.Name, s.What, notes[s.Name], bounds(s), evaluations(s), strings.ReplaceAll(s.written, "|", `\|`))
 	}
@@ -163,7 +163,7 @@ func generated() string {
 // notes distinguishes signals that have the same name in reports.
 var notes = map[string]string{
 	"peer-slow":       ", for etcd before 3.7",
-	"watchers-behind": "; if `$(pressed)` is 1, only over 9.5 and over a fifth of the resource's open watches",
+	"watchers-behind": ". On a busy machine (`$(pressed)` is 1), they count only if they are more than 9.5 and more than a fifth of the resource's open watches",
 }
 
 // required lists the conditions of a mechanism other than its first evidence.

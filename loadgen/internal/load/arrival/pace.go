@@ -119,8 +119,8 @@ type times func() float64
 // cursor moves forward when the argument increases, and restarts when it decreases.
 type sequence struct{ at, due cursor }
 
-// newSequence returns a Pacer for the times of the generator that begin returns. Each call of begin must return a new
-// generator of the same times.
+// newSequence returns a Pacer for generated arrival times. begin must return a new generator at each call, and all generators
+// must produce the same times, because a cursor restarts by calling begin again.
 func newSequence(begin func() times) *sequence {
 	s := &sequence{cursor{begin: begin}, cursor{begin: begin}}
 	s.at.rewind()

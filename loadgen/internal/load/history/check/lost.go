@@ -44,7 +44,7 @@ func lost(s *states) (wrong []result.Violation, unjudged []string) {
 			}
 		}
 		if unfollowed > 0 {
-			unjudged = append(unjudged, fmt.Sprintf("%s: it is not known whether %d acknowledged writes up to version %d led to the final state, because the origin of that version was not observed", s.name(i), unfollowed, low))
+			unjudged = append(unjudged, fmt.Sprintf("%s: %d acknowledged writes could not be checked for loss, because the final state could be traced back only to version %d", s.name(i), unfollowed, low))
 		}
 	}
 	return wrong, unjudged
