@@ -23,18 +23,18 @@ const downWithin = 55 * time.Second
 func downCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "down",
-		Short: "Stop a control plane and wait until all its processes are gone",
-		Long: `Stop a control plane in order: scheduler and controller manager, API server,
-etcd. It returns when all processes are gone. Data and keys stay in the
-directory, and the next up resumes them.
+		Short: "Stop a control plane",
+		Long: `Stop a control plane: first the scheduler and the controller manager, then the API
+server, then etcd. The command returns when all processes have ended.
+'controlplane up' starts the control plane again with the same data and keys.
 
-With --delete, kill the processes instead, which is quicker, and delete the directory.`,
+--delete kills the processes, which is faster, and deletes the directory.`,
 		Example: `  controlplane down
   controlplane down --dir /tmp/plane --delete`,
 		Args: cobra.NoArgs,
 	}
 	dir := dirFlag(cmd)
-	remove := cmd.Flags().Bool("delete", false, "also delete the directory with all data, logs and keys")
+	remove := cmd.Flags().Bool("delete", false, "kill the processes, and delete the directory with all data, logs and keys")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		client, err := dial(*dir)
 		switch {

@@ -20,7 +20,7 @@ import (
 func etcdCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "etcd",
-		Short: "Take a snapshot of etcd, or restore one",
+		Short: "Save or restore a snapshot of etcd",
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -38,9 +38,9 @@ func snapshotCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "snapshot FILE",
 		Short: "Save a snapshot of etcd",
-		Long: `Save a snapshot of etcd while the control plane runs: the whole database of one
-member, with a hash. Members are tried in turn until one succeeds. An existing
-file is not overwritten.`,
+		Long: `Save a snapshot of etcd while the control plane runs: the database of one member, with
+a hash. If a member fails, the command tries the next one. It does not overwrite a
+file.`,
 		Example: `  controlplane etcd snapshot /tmp/etcd.db
   controlplane etcdutl snapshot status /tmp/etcd.db -w table`,
 		Args: cobra.ExactArgs(1),
@@ -93,11 +93,13 @@ func restoreCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "restore FILE",
 		Short: "Restore etcd from a snapshot",
-		Long: `Restore etcd from a snapshot. The supervisor creates new data for each member from
-the snapshot, then stops all components and starts them on the new data, as a new
-etcd cluster. Its revisions start a billion higher, so that clients do not mistake
-old objects for new ones. All writes after the snapshot are lost. If a step fails,
-etcd gets its previous data back. The command fails while faults are in force.`,
+		Long: `Restore etcd from a snapshot. The command creates new data from the snapshot for each
+member, stops all components, and starts them with a new etcd cluster on this data.
+All writes after the snapshot are lost.
+
+Revisions continue a billion higher, so that clients do not mistake old objects for
+new ones. If a step fails, etcd gets its previous data back. The command refuses to
+run while faults are active.`,
 		Example: `  controlplane etcd restore /tmp/etcd.db`,
 		Args:    cobra.ExactArgs(1),
 	}

@@ -23,19 +23,24 @@ func faultCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "fault",
 		Short: "Inject faults into a running control plane",
-		Long: `Inject a real fault into the components of a running control plane. The
-supervisor begins the fault immediately and ends it when its time is over, even
-if this command has ended. It undoes all faults when the plane stops.
+		Long: `Inject a real fault into the components of a running control plane. The fault begins
+immediately and ends after --for, even if this command has ended. All faults are
+undone when the control plane stops.
 
-Name a component as in status ("etcd-0"). "etcd" or "kube-apiserver" means all
-components of that kind. "etcd-leader", "kube-scheduler-follower" and similar names
-are resolved when the fault begins.
+Names of components:
+  etcd-0                  one component, as in 'controlplane status'
+  etcd                    all components of a kind
+  kube-scheduler-leader   the leader or lease holder when the fault begins
+  etcd-follower           the first running component that is not the leader
 
-Faults on different parts of the plane can be in force together. A fault that would
-interfere with another fault is refused; the error message names the other fault.
+Faults of different components can be active at the same time. If a fault would
+interfere with an active fault, it is refused, and the error names the active fault.
 
-Exit codes: 0 done, 2 bad usage or a fault that this plane does not support, 4 the
-plane is not running, the fault clashes with another, or it cannot begin or be undone.`,
+Exit codes:
+  0  done
+  2  bad usage, or a fault that this control plane does not support
+  4  the control plane is not running, another fault interferes, or the fault cannot begin
+     or be undone`,
 		Example: `  controlplane fault slow-fsync --member etcd-0 --delay 25ms --for 1m
   controlplane fault kill --component kube-scheduler-leader --for 30s
   controlplane fault list
@@ -67,7 +72,7 @@ func (v faultVerb) command() *cobra.Command {
 	f := control.Fault{Kind: v.Name}
 	var dryRun bool
 	v.flags(cmd, &f)
-	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "check whether the fault could begin now, but do not begin it")
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "check whether the fault could begin now, without starting it")
 	dir, output := dirFlag(cmd), commandline.AddOutput(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if cmd.Flags().Changed("for") && f.For == 0 {

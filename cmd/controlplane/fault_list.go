@@ -26,9 +26,9 @@ const (
 func faultListCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "List the faults in force, and those that have ended",
-		Long: `List the plane's faults in the order of their requests: the faults in force, and
-up to a thousand faults that have ended.`,
+		Short: "List the active faults and those that have ended",
+		Long: `List the faults of a control plane in the order of their requests: the active faults,
+and up to a thousand that have ended.`,
 		Example: `  controlplane fault list
   controlplane fault list --output json`,
 		Args: cobra.NoArgs,
@@ -113,7 +113,7 @@ func faultClearCommand() *cobra.Command {
 		Use:   "clear [ID]",
 		Short: "End one fault or all faults early",
 		Long: `End the fault with this ID, or all faults, and return when they are undone. If an
-earlier attempt to undo a fault failed, it is repeated.`,
+earlier attempt to undo a fault failed, the command tries again.`,
 		Example: `  controlplane fault clear 3
   controlplane fault clear --output json`,
 		Args: cobra.MaximumNArgs(1),
@@ -143,10 +143,10 @@ earlier attempt to undo a fault failed, it is repeated.`,
 func faultEventsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "events",
-		Short: "Show the plane's events: faults, exits and starts, changes of leaders and leases",
-		Long: `Show the events that the supervisor has recorded since the plane was started:
-faults that begin or end, components that exit, start or become ready, changes of
-etcd's leader and of the holders of leases. It keeps the last few thousand events.`,
+		Short: "Show events of the control plane: faults, starts and exits of components, new leaders",
+		Long: `Show the events since the start of the control plane: faults that begin or end,
+components that exit, start or become ready, and new etcd leaders and lease holders.
+Only the last 4,096 events are kept.`,
 		Example: `  controlplane fault events
   controlplane fault events --follow --output json`,
 		Args: cobra.NoArgs,

@@ -25,48 +25,48 @@ func (v faultVerb) flags(cmd *cobra.Command, f *control.Fault) {
 	for _, field := range v.Takes {
 		switch field {
 		case "components":
-			usage := "`name` of a component, KIND for all components of a kind, KIND-leader or KIND-follower; can be repeated"
+			usage := "`name` of a component, as in 'controlplane fault --help' (repeatable)"
 			if v.OfMembers() {
-				usage = "`name` of a member, etcd for all members, etcd-leader or etcd-follower; can be repeated"
+				usage = "`name` of a member, etcd for all members, etcd-leader or etcd-follower (repeatable)"
 			}
 			flags.StringSliceVar(&f.Components, v.componentsFlag(), nil, usage)
 		case "peers":
-			flags.StringSliceVar(&f.Peers, "peer", nil, "`name` or kind of the component at the other end of the links (default: all); can be repeated")
+			flags.StringSliceVar(&f.Peers, "peer", nil, "`name` or kind of the component at the other end of the links (repeatable; default: all)")
 		case "for":
-			flags.DurationVar(&f.For, "for", 0, "`length` of the fault, for example 30s or 5m (default: until it is cleared)")
+			flags.DurationVar(&f.For, "for", 0, "`duration` of the fault, for example 30s or 5m (default: until 'controlplane fault clear')")
 		case "delay":
-			flags.DurationVar(&f.Delay, "delay", 0, "`time` by which "+v.Delays+" is delayed, for example 25ms")
+			flags.DurationVar(&f.Delay, "delay", 0, "`duration` by which "+v.Delays+" is delayed, for example 25ms")
 		case "jitter":
-			flags.DurationVar(&f.Jitter, "jitter", 0, "maximum `time` that is randomly added to or subtracted from the delay, for example 5ms")
-			flags.Int64Var(&f.Seed, "seed", 0, "seed (`number`) of the random jitter: the same seed gives the same sequence")
+			flags.DurationVar(&f.Jitter, "jitter", 0, "maximum random `duration` to add to or subtract from --delay, for example 5ms")
+			flags.Int64Var(&f.Seed, "seed", 0, "seed (`number`) of the random jitter; the same seed gives the same jitter")
 		case "files":
-			flags.StringVar(&f.Files, "files", "", "files to slow: `wal` (the default) for the write-ahead log only, or all for the database and snapshots too")
+			flags.StringVar(&f.Files, "files", "", "`files` with slow fsync: wal (the write-ahead log, the default) or all (also the database and snapshots)")
 		case "limit":
-			flags.Uint64Var(&f.Limit, "limit", 0, "`number` of open files, 1 to 1048576")
+			flags.Uint64Var(&f.Limit, "limit", 0, "maximum `number` of open files, 1 to 1048576")
 		case "writers":
-			flags.IntVar(&f.Writers, "writers", 0, "`number` of writers at the same time, 1 to 64 (default 4)")
+			flags.IntVar(&f.Writers, "writers", 0, "`number` of parallel writers, 1 to 64 (default 4)")
 		case "size":
-			flags.Func("size", "`size` of the data that a writer writes before each fsync, 4KiB to 1GiB (default 1MiB)", readBytes(&f.Size))
+			flags.Func("size", "`size` of the data that each writer writes before an fsync, 4KiB to 1GiB (default 1MiB)", readBytes(&f.Size))
 		case "quota":
 			flags.Func("quota", "`size` of the quota, 1MiB to 8GiB", readBytes(&f.Quota))
 		case "resource":
-			flags.StringVar(&f.Resource, "resource", "", "`resource` whose creation calls the webhook, in the plural, for example pods or deployments.apps")
+			flags.StringVar(&f.Resource, "resource", "", "plural name of the `resource` whose creation calls the webhook, for example pods or deployments.apps")
 		case "fails":
 			flags.BoolVar(&f.Fails, "fails", false, "answer with status 500, after the delay")
 		case "throttle":
-			flags.Float64Var(&f.Throttle, "throttle", 0, "`number` of requests a second that are answered; others get status 429")
+			flags.Float64Var(&f.Throttle, "throttle", 0, "maximum `number` of requests a second; the service answers others with status 429")
 		case "ignore":
-			flags.BoolVar(&f.Ignore, "ignore", false, "failurePolicy Ignore: allow a request if the webhook does not answer (default: Fail)")
+			flags.BoolVar(&f.Ignore, "ignore", false, "set failurePolicy Ignore: if the webhook fails, the request is allowed (default: Fail)")
 		case "webhooks":
 			flags.IntVar(&f.Webhooks, "webhooks", 0, "`number` of webhooks, 1 to 32 (default 1)")
 		case "mutates":
-			flags.BoolVar(&f.Mutates, "mutates", false, "make the webhooks mutating: each adds an annotation (default: validating)")
+			flags.BoolVar(&f.Mutates, "mutates", false, "register mutating webhooks; each adds an annotation (default: validating)")
 		case "reinvoke":
-			flags.BoolVar(&f.Reinvoke, "reinvoke", false, "reinvocationPolicy IfNeeded: call a webhook again if a later webhook has changed the object (default: Never)")
+			flags.BoolVar(&f.Reinvoke, "reinvoke", false, "set reinvocationPolicy IfNeeded: a webhook is called again if a later webhook changed the object (default: Never)")
 		case "to":
-			flags.StringVar(&f.To, "to", "", "the minor `version` to which the components move, for example 1.37")
+			flags.StringVar(&f.To, "to", "", "new minor `version` of the components, for example 1.37")
 		case "timeout":
-			flags.Func("timeout", "the API server's timeout in whole `seconds`, 1s to 30s (default: upstream's 10s)", readSeconds(&f.TimeoutSeconds))
+			flags.Func("timeout", "timeout of the API server for the webhook, in whole `seconds`: 1s to 30s (default 10s)", readSeconds(&f.TimeoutSeconds))
 		}
 	}
 }

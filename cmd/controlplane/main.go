@@ -60,12 +60,14 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) (code
 	root := &cobra.Command{
 		Use:   "controlplane",
 		Short: "A real Kubernetes control plane on this machine",
-		Long: `Controlplane runs a real Kubernetes control plane on this machine: etcd,
-kube-apiserver, kube-scheduler and kube-controller-manager, each a separate
-process, with its own keys, on free loopback ports.
+		Long: `Run a real Kubernetes control plane on this machine: etcd, kube-apiserver,
+kube-scheduler and kube-controller-manager, each as a separate process with its own
+keys, on free loopback ports.
 
-Exit codes: 0 done, 2 bad usage, a bad config file or a path that cannot be used, 4 the
-environment failed.`,
+Exit codes:
+  0  done
+  2  bad usage, a bad config file or an unusable path
+  4  the environment failed`,
 		Example: `  controlplane up --detach        # in ./planes/default
   controlplane kubectl get nodes
   controlplane status
@@ -101,7 +103,7 @@ func defaultDir() string {
 }
 
 func dirFlag(cmd *cobra.Command) *string {
-	return cmd.Flags().String("dir", defaultDir(), "the plane's `directory`; also $"+control.DirEnv)
+	return cmd.Flags().String("dir", defaultDir(), "`directory` of the control plane; also $"+control.DirEnv)
 }
 
 // dirArgument returns " --dir DIR" for a command that a message suggests, or "" if dir is the default.

@@ -21,10 +21,10 @@ type observerOptions struct {
 }
 
 func (o *observerOptions) add(flags *pflag.FlagSet) {
-	flags.StringVar(&o.addr, "observe", "", "serve the plane's metrics over the Prometheus query API at this `address` (--observe alone: a free port of 127.0.0.1)")
+	flags.StringVar(&o.addr, "observe", "", "serve the metrics over the Prometheus query API at this `address` (--observe alone: a free port of 127.0.0.1)")
 	flags.Lookup("observe").NoOptDefVal = "127.0.0.1:0"
-	flags.BoolVar(&o.public, "observe-public", false, "allow an address that other machines can reach; there is no password")
-	flags.StringVar(&o.binary, "loadgen", "", "the loadgen `binary` that scrapes and serves the metrics (default: next to controlplane, then PATH)")
+	flags.BoolVar(&o.public, "observe-public", false, "let other machines connect to the server, which has no password")
+	flags.StringVar(&o.binary, "loadgen", "", "loadgen `binary` for --observe (default: next to controlplane, then PATH)")
 }
 
 func (o *observerOptions) args() []string {

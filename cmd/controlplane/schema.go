@@ -10,9 +10,8 @@ func schemaCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "schema",
 		Short: "Print the JSON Schema of a config file, for editors",
-		Long: `Print the JSON Schema (draft 2020-12) of the file that up --config reads. With
-the schema, an editor completes fields and values, explains them, and marks
-unknown fields as you type.`,
+		Long: `Print the JSON Schema (draft 2020-12) of the file for 'controlplane up --config'. With
+the schema, an editor completes and explains fields, and marks unknown fields.`,
 		Example: `  controlplane schema >plane-schema.json
   # The first line of plane.yaml, for editors with yaml-language-server:
   #   # yaml-language-server: $schema=plane-schema.json`,

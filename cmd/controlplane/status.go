@@ -25,9 +25,10 @@ import (
 func statusCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status",
-		Short: "Show a control plane's processes, settings and how to reach it",
-		Long: `Show a control plane's processes, every setting that differs from upstream's
-default, and how to reach it. It exits with 4 unless the plane is ready.`,
+		Short: "Show the processes and settings of a control plane, and how to connect to it",
+		Long: `Show the processes of a control plane, every setting that differs from the upstream
+default, and how to connect to it. If the control plane is not ready, the exit code is
+4.`,
 		Example: `  controlplane status
   controlplane status --dir /tmp/plane --output json`,
 		Args: cobra.NoArgs,

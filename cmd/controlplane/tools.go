@@ -36,15 +36,14 @@ func tools() []tool {
 			name: "etcdctl", flags: "[--dir DIR] [--member NAME]", short: "Run etcdctl against a control plane",
 			long: `
 
-etcdctl connects to all members, or only to the member named by --member. snapshot save
-accepts only one member, so it uses a ready one. etcdctl's own flags, such as
---endpoints, take precedence.`,
+etcdctl connects to all members, or to the member of --member. The command snapshot save
+uses one ready member. etcdctl's own flags, such as --endpoints, take precedence.`,
 			example: `  controlplane etcdctl endpoint status -w table
   controlplane etcdctl snapshot save /tmp/etcd.db
   controlplane etcdctl --member etcd-1 endpoint health`, environment: etcdctlEnv, local: []string{"completion", "version"},
 		},
 		{
-			name: "etcdutl", flags: "[--dir DIR]", short: "Run etcdutl, etcd's tool for its files",
+			name: "etcdutl", flags: "[--dir DIR]", short: "Run etcdutl, the tool for etcd's files",
 			example: `  controlplane etcdutl snapshot status /tmp/etcd.db -w table`,
 		},
 	}
@@ -72,8 +71,7 @@ func toolCommand(t tool) *cobra.Command {
 		Short: t.short,
 		Long: t.short + `.
 
-Put --dir first. After any other argument, --dir and everything else is passed to the
-tool.` + t.long,
+Put --dir first. All other arguments are passed to the tool, including a later --dir.` + t.long,
 		Example:            t.example,
 		DisableFlagParsing: true, // the flags belong to the tool
 		RunE: func(cmd *cobra.Command, args []string) error {

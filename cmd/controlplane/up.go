@@ -32,37 +32,36 @@ type upOptions struct {
 func upCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "up",
-		Short: "Start a control plane and run it until Ctrl-C or `down`",
-		Long: `Start a control plane. The first start in a directory creates new keys; later
-starts use the keys and the data in the directory. The plane is ready when all
-components are ready and the scheduler and the controller manager hold their leases.
+		Short: "Start a control plane and run it until Ctrl-C or 'controlplane down'",
+		Long: `Start a control plane. The first start in a directory creates new keys; later starts
+use the keys and data in the directory. The control plane is ready when all components
+are ready, and the scheduler and controller manager hold their leases.
 
-The config file is YAML, with the same fields as the section controlPlane of a scenario:
+The config file is YAML, with the same fields as the section controlPlane of a
+scenario:
 
   apiServer:         {flags: {max-requests-inflight: "800"}}
   controllerManager: {qps: 20, burst: 30, flags: {node-monitor-grace-period: 20s}}
   scheduler:         {percentageOfNodesToScore: 10, config: {parallelism: 8}}
   etcd:              {flags: {quota-backend-bytes: "8589934592"}}
 
-For high availability: three etcd members, two API servers behind a load balancer,
-and one standby each of the controller manager and the scheduler:
+For high availability, with a load balancer for the API servers:
 
   etcd:              {members: 3}
   apiServer:         {replicas: 2}
   controllerManager: {replicas: 2}
   scheduler:         {replicas: 2}
 
-With a simulated cloud behind a cloud-controller-manager, or with metrics-server:
+With a simulated cloud and a cloud-controller-manager, or with metrics-server:
 
   cloudControllerManager: {replicas: 1, cloud: {delay: 50ms}}
   metricsServer:          {replicas: 1}
 
-Without --config, a stopped plane starts with the config of its last start.
+Without --config, a stopped control plane starts with its last config.
 
-With --observe, 'loadgen observe' runs while the plane is up: it scrapes the plane,
-evaluates the built-in alerts, and serves metrics and alerts over the Prometheus query
-API, for Grafana and promtool. It also writes prometheus/prometheus.yml to the plane's
-directory, for your own Prometheus.`,
+--observe also runs 'loadgen observe'. It scrapes the control plane, evaluates the
+built-in alerts, and serves metrics and alerts to Grafana and promtool. For your own
+Prometheus, it writes prometheus/prometheus.yml to the control plane's directory.`,
 		Example: `  controlplane up
   controlplane up --detach --dir /tmp/plane --config plane.yaml
   controlplane up --detach --output json | jq -r .kubeconfigs.admin
@@ -71,8 +70,8 @@ directory, for your own Prometheus.`,
 	}
 	var o upOptions
 	dir, output := dirFlag(cmd), commandline.AddOutput(cmd)
-	cmd.Flags().StringVar(&o.config, "config", "", "YAML `file` with the plane's settings; - is stdin")
-	cmd.Flags().BoolVar(&o.detach, "detach", false, "return when the plane is ready and leave it running")
+	cmd.Flags().StringVar(&o.config, "config", "", "YAML `file` with the settings; - is standard input")
+	cmd.Flags().BoolVar(&o.detach, "detach", false, "return when the control plane is ready, and leave it running")
 	cmd.Flags().BoolVar(&o.background, "background", false, "run as the supervisor process of up --detach")
 	_ = cmd.Flags().MarkHidden("background")
 	o.observer.add(cmd.Flags())

@@ -39,13 +39,13 @@ func FaultTable() []FaultKind {
 	return []FaultKind{
 		{
 			Name:  FaultSlowFsync,
-			Short: "Make fsync of etcd members slow, as a throttled disk does",
-			Long: `Delay each fsync and fdatasync of etcd members. Data stays as durable as before.
-It needs Linux with seccomp, but not root.
+			Short: "Delay fsync calls of etcd members",
+			Long: `Delay each fsync and fdatasync of etcd members. Data stays as durable as before. The
+fault needs Linux with seccomp, but not root.
 
-It shows in etcd_disk_wal_fsync_duration_seconds, then in the latency of all
-writes. A slow follower hurts less than a slow leader, because a quorum of the
-other members is enough.`,
+Metrics: etcd_disk_wal_fsync_duration_seconds, and the latency of all writes. A slow
+leader hurts more than a slow follower, because the other members are enough for a
+quorum.`,
 			Example: `  controlplane fault slow-fsync --member etcd-0 --delay 25ms --for 1m
   controlplane fault slow-fsync --member etcd --delay 10ms --jitter 5ms --files all`,
 			Takes: []string{"components", "for", "delay", "jitter", "files"}, Needs: []string{"components", "delay"}, Delays: "each call",
@@ -53,13 +53,13 @@ other members is enough.`,
 		},
 		{
 			Name:  FaultDiskContention,
-			Short: "Run a neighbour process that writes and fsyncs on the disk",
-			Long: `Run a neighbour process that writes and fsyncs repeatedly: on the file system
-of etcd's data if etcd is stacked, on a different one if etcd is external. Its
-files are removed at the end.
+			Short: "Run another process that writes and fsyncs on the disk",
+			Long: `Run another process that writes and fsyncs repeatedly. The process uses the
+file system of etcd's data, or another one if the config has etcd: {topology: external}.
+The files are removed at the end.
 
-How much it hurts depends on the disk; see etcd_disk_wal_fsync_duration_seconds
-and etcd_disk_backend_commit_duration_seconds.`,
+The effect depends on the disk. Metrics: etcd_disk_wal_fsync_duration_seconds and
+etcd_disk_backend_commit_duration_seconds.`,
 			Example: `  controlplane fault disk-contention --for 1m
   controlplane fault disk-contention --writers 16 --size 4MiB --for 1m`,
 			Takes: []string{"for", "writers", "size"},
@@ -71,15 +71,15 @@ and etcd_disk_backend_commit_duration_seconds.`,
 		},
 		{
 			Name:  FaultNetworkDelay,
-			Short: "Delay data on a component's links",
-			Long: `Delay data on the links of a component in each direction, so that a round trip
-takes longer by twice the delay.
+			Short: "Delay the traffic on network links",
+			Long: `Delay the traffic on the network links of a component. A round trip takes longer by
+twice the delay.
 
 ` + linksLong + `
 
-It shows in etcd_network_peer_round_trip_time_seconds and in the latency of all
-writes. A delay of more than about half of etcd's election timeout (1 s) also causes
-leader changes.`,
+Metrics: etcd_network_peer_round_trip_time_seconds, and the latency of all writes. A
+delay of more than about half of etcd's election timeout (1 s) also causes leader
+changes.`,
 			Example: `  controlplane fault network-delay --component etcd-leader --delay 50ms --jitter 10ms --for 1m
   controlplane fault network-delay --component kube-apiserver-0 --peer etcd --delay 20ms --for 1m`,
 			Takes: []string{"components", "peers", "for", "delay", "jitter"}, Needs: []string{"components", "delay"}, Delays: "data in each direction",
@@ -87,14 +87,15 @@ leader changes.`,
 		},
 		{
 			Name:  FaultPartition,
-			Short: "Cut a component's links",
-			Long: `Cut the links of a component: no data passes in either direction, and connections
-hang instead of failing, as behind a broken switch.
+			Short: "Cut network links",
+			Long: `Cut the network links of a component. No data passes in either direction, and
+connections hang, as behind a broken switch.
 
 ` + linksLong + `
 
-If the leader is cut off from the other members, they elect a new one after an election
-timeout; see etcd_server_leader_changes_seen_total and etcd_server_has_leader.`,
+If etcd's leader is cut off from the other members, they elect a new leader after the
+election timeout. Metrics: etcd_server_leader_changes_seen_total and
+etcd_server_has_leader.`,
 			Example: `  controlplane fault partition --component etcd-leader --for 30s
   controlplane fault partition --component etcd-0 --peer etcd-1 --for 30s`,
 			Takes: []string{"components", "peers", "for"}, Needs: []string{"components"},
@@ -102,9 +103,9 @@ timeout; see etcd_server_leader_changes_seen_total and etcd_server_has_leader.`,
 		},
 		{
 			Name:  FaultPause,
-			Short: "Stop a process for a time (SIGSTOP, then SIGCONT)",
-			Long: `Stop a process and let it continue later, like a host that hangs: its connections
-stay open, but nothing answers.`,
+			Short: "Stop a process (SIGSTOP), and continue it at the end (SIGCONT)",
+			Long: `Stop a process, and let it continue at the end. As on a host that hangs, its
+connections stay open, but get no answers.`,
 			Example: `  controlplane fault pause --component etcd-leader --for 10s
   controlplane fault pause --component kube-apiserver-0 --for 30s`,
 			Takes: []string{"components", "for"}, Needs: []string{"components"},
@@ -113,8 +114,8 @@ stay open, but nothing answers.`,
 		{
 			Name:  FaultKill,
 			Short: "Kill a process (SIGKILL) and start it again at the end",
-			Long: `Kill a process. At the end of the fault it is started again, with the same ports
-and data. If all etcd members except one are killed, all writes stop until then.`,
+			Long: `Kill a process. At the end of the fault, it starts again with the same ports and data.
+If the etcd members lose their quorum, all writes stop until the end.`,
 			Example: `  controlplane fault kill --component kube-scheduler-leader --for 30s
   controlplane fault kill --component etcd-0 --component etcd-1 --for 20s`,
 			Takes: []string{"components", "for"}, Needs: []string{"components"},
@@ -123,11 +124,12 @@ and data. If all etcd members except one are killed, all writes stop until then.
 		{
 			Name:  FaultRestart,
 			Short: "Terminate a process (SIGTERM) and start it again immediately",
-			Long: `Terminate a process and start it again as soon as it has ended, as in a rollout of
-the control plane. Several components, such as all of a kind, are restarted one after
-another: each waits until the previous one serves again. The fault ends when the last
-component has started again, so there is no --for; 'fault events' shows when each is
-ready.`,
+			Long: `Terminate a process and start it again as soon as it has ended, as in a rollout of the
+control plane. Several components restart one after another, each when the previous
+one serves again.
+
+There is no --for: the fault ends when the last component has started.
+'controlplane fault events' shows when each component is ready.`,
 			Example: `  controlplane fault restart --component kube-apiserver-0
   controlplane fault restart --component etcd`,
 			Takes: []string{"components"}, Needs: []string{"components"}, Momentary: true,
@@ -135,12 +137,13 @@ ready.`,
 		},
 		{
 			Name:  FaultDescriptors,
-			Short: "Lower a process's limit of open files",
-			Long: `Lower a process's soft limit of open files immediately, and restore it at the end.
-Open files stay open. A new connection beyond the limit is not accepted: it waits
-until its client gives up. Linux only.
+			Short: "Lower the limit on open files of a process",
+			Long: `Lower the soft limit on open files of a process, and restore it at the end. Open files
+stay open. The process does not accept new connections beyond the limit; they wait
+until the client gives up. Linux only.
 
-See process_open_fds and process_max_fds. 'controlplane status' shows how many files are open.`,
+Metrics: process_open_fds and process_max_fds. 'controlplane status' shows the number
+of open files.`,
 			Example: `  controlplane fault descriptor-limit --component kube-apiserver-0 --limit 256 --for 1m`,
 			Takes:   []string{"components", "for", "limit"}, Needs: []string{"components", "limit"},
 			Process: ProcessAltered, PartOfEach: "the descriptor limit of", Silences: true,
@@ -148,13 +151,13 @@ See process_open_fds and process_max_fds. 'controlplane status' shows how many f
 		{
 			Name:  FaultDiskFull,
 			Short: "Prevent the files of an API server from growing, as on a full disk",
-			Long: `Prevent the files of an API server from growing (a limit of 0 on the size of its
-files), and restore the limit at the end. Until then, its audit log and its own log
-lose all new lines. Writes fail with EFBIG (on a full disk, with ENOSPC). Linux only.
+			Long: `Prevent the files of an API server from growing (a file size limit of 0), and restore
+the limit at the end. Its audit log and its own log lose all new lines. Writes fail
+with EFBIG; on a real full disk, they fail with ENOSPC. Linux only.
 
-See apiserver_audit_error_total. With --audit-log-mode=blocking-strict, a request
-fails if its RequestReceived event cannot be written, unless the audit policy omits
-this stage, as the policy of apiServer.audit: metadata does.`,
+Metric: apiserver_audit_error_total. With --audit-log-mode=blocking-strict, a request
+fails if the event of its stage RequestReceived cannot be written. If the audit policy
+omits this stage (as with apiServer.audit: metadata), the request succeeds.`,
 			Example: `  controlplane fault disk-full --component kube-apiserver --for 1m`,
 			Takes:   []string{"components", "for"}, Needs: []string{"components"},
 			On: []string{KindAPIServer}, Process: ProcessAltered, PartOfEach: "the disk of",
@@ -163,12 +166,14 @@ this stage, as the policy of apiServer.audit: metadata does.`,
 			Name:  FaultWebhook,
 			Short: "Register an admission webhook that is slow or fails",
 			Long: `Register a validating webhook that the API server calls for each creation of a
-resource. The webhook waits before it allows the request, or answers 500. Several
-webhooks are called at the same time; mutating webhooks are called one after another,
-and each adds an annotation. The webhooks are removed at the end of the fault.
+resource. The webhook waits before it allows the request, or answers with status 500.
+The webhooks are removed at the end.
 
-It shows in apiserver_admission_webhook_admission_duration_seconds and in the
-latency, or the errors, of POSTs of the resource.`,
+The API server calls several validating webhooks in parallel, and mutating webhooks
+one after another.
+
+Metrics: apiserver_admission_webhook_admission_duration_seconds, and the latency or
+errors of POST requests for the resource.`,
 			Example: `  controlplane fault webhook --resource pods --delay 2s --for 1m
   controlplane fault webhook --resource deployments.apps --fails --ignore --for 1m
   controlplane fault webhook --resource pods --webhooks 2 --mutates --reinvoke --delay 100ms`,
@@ -188,15 +193,15 @@ latency, or the errors, of POSTs of the resource.`,
 		},
 		{
 			Name:  FaultService,
-			Short: "Slow a service that components call, or make it fail or throttle",
+			Short: "Make a service slow, failing or throttled, for example a KMS plugin",
 			Long: `Delay each answer of a service, or replace it with an error. The services are
 kms-plugin, oidc-issuer, token-webhook, authorization-webhook, audit-webhook,
-conversion-webhook, scheduler-extender and cloud-api, if the plane's configuration
-has them. With --throttle the service answers this number of requests a second, and
-refuses the rest with status 429 and Retry-After. Delayed answers are sent when the
-fault ends.
+conversion-webhook, scheduler-extender and cloud-api, if the config contains them.
 
-Caches can hide the effect for a while: see the docs' page on services.`,
+With --throttle, the service refuses requests above this rate with status 429 and
+Retry-After. When the fault ends, the service sends all delayed answers.
+
+Caches can hide the effect for some time (docs/reference/services.md).`,
 			Example: `  controlplane fault service --component token-webhook --delay 2s --for 1m
   controlplane fault service --component kms-plugin --fails --for 5m
   controlplane fault service --component cloud-api --throttle 5 --for 5m`,
@@ -209,53 +214,54 @@ Caches can hide the effect for a while: see the docs' page on services.`,
 		{
 			Name:  FaultKeyRotation,
 			Short: "Give a service a new key",
-			Long: `Give kms-plugin or oidc-issuer a new key. API servers encrypt with the new key of
-kms-plugin as soon as they have noticed it (within a minute). Once an API server has
-read the new key of oidc-issuer, it refuses tokens signed with the old key. A run's
-load gets a new token.`,
+			Long: `Give kms-plugin or oidc-issuer a new key. API servers notice a new key of kms-plugin
+within a minute, and then encrypt with it. When an API server has read a new key of
+oidc-issuer, it refuses tokens with the old key. The load of a run gets a new token.`,
 			Example: `  controlplane fault key-rotation --component kms-plugin`,
 			Takes:   []string{"components"}, Needs: []string{"components"}, Momentary: true,
 			On: []string{KindKMSPlugin, KindOIDCIssuer}, Process: ProcessAltered, PartOfEach: "the keys of",
 		},
 		{
 			Name:  FaultQuota,
-			Short: "Run the etcd members with a small backend quota",
-			Long: `Restart the etcd members, one after another, with a small quota of their
-database. The write that exceeds it raises the NOSPACE alarm; from then on etcd
-refuses all requests that need space.
+			Short: "Run the etcd members with a small quota for their database",
+			Long: `Restart the etcd members, one after another, with a small quota for their database.
+The first write that exceeds the quota raises the alarm NOSPACE. From then on, etcd
+refuses all writes that need space.
 
-At the end the members are restarted with their previous quota, the alarm is
-disarmed, revisions are compacted and the databases are defragmented, as an operator
-would do. The begin and the end of the fault take some seconds per member.
+At the end, the members restart with their previous quota, the alarm is disarmed, and
+the databases are compacted and defragmented. The fault takes some seconds per member
+to begin and to end.
 
-See etcd_mvcc_db_total_size_in_bytes and etcd_server_quota_backend_bytes.`,
+Metrics: etcd_mvcc_db_total_size_in_bytes and etcd_server_quota_backend_bytes.`,
 			Example: `  controlplane fault etcd-quota --quota 16MiB --for 2m`,
 			Takes:   []string{"for", "quota"}, Needs: []string{"quota"},
 			OnAll: []string{KindEtcd}, Process: ProcessEnded, Silences: true,
 		},
 		{
 			Name:  FaultRestore,
-			Short: "Take a snapshot of etcd and restore the plane from it",
-			Long: `Rehearse a restore: take a snapshot of etcd, stop all components, create new data
-from the snapshot for each member, and start all components again. For some seconds
-no requests are served. Writes made while the snapshot is unpacked are lost.
-controlplane etcd restore does the same with your own snapshot.`,
+			Short: "Take a snapshot of etcd and restore the control plane from it",
+			Long: `Rehearse a restore: take a snapshot of etcd, stop all components, create new data for
+each member from the snapshot, and start all components. No requests are served for
+some seconds. Writes after the snapshot are lost. 'controlplane etcd restore' does the
+same with your own snapshot.`,
 			Example: `  controlplane fault etcd-restore`,
 			OnAll:   Kinds(), Momentary: true, Process: ProcessEnded, Whole: true, Silences: true,
 		},
 		{
 			Name:  FaultUpgrade,
-			Short: "Start components with the programs of a newer version, one after another",
-			Long: `Terminate each component and start it with the program of a newer version of
-Kubernetes, in upstream's order: etcd (member by member, the leader last), then API
-servers, controller manager, scheduler and cloud-controller-manager. Each is restarted
-when the previous one serves again. A move that upstream's version skew policy forbids
-is refused. The program is controlplane-VERSION next to controlplane; 'make
-controlplane VERSION=1.36' builds it.
+			Short: "Upgrade components to a newer version, one after another",
+			Long: `Stop each component and start it with the program of a newer version of Kubernetes.
+The order is upstream's: etcd members (the leader last), API servers, controller
+manager, scheduler and cloud-controller-manager. Each component restarts when the
+previous one serves again. An upgrade that upstream's version skew policy forbids is
+refused.
 
-If a component does not serve with the new program, it is started with the old program
-again, and the remaining components are not upgraded. To undo an upgrade, use 'fault
-downgrade'.`,
+The program is controlplane-VERSION next to controlplane. To build it:
+'make controlplane VERSION=1.36'.
+
+If a component does not serve with the new program, it starts with the old program
+again, and the other components are not upgraded. 'controlplane fault downgrade'
+undoes an upgrade.`,
 			Example: `  controlplane fault upgrade --to 1.37
   controlplane fault upgrade --to 1.37 --component kube-apiserver-0`,
 			Takes: []string{"components", "to"}, Needs: []string{"to"}, Momentary: true,
@@ -264,10 +270,10 @@ downgrade'.`,
 		},
 		{
 			Name:  FaultDowngrade,
-			Short: "Start components with the programs of an older version, one after another",
-			Long: `Like upgrade, but to an older version and in the reverse order. Before the first etcd
-member is downgraded, the command runs etcdctl downgrade enable, and etcd lowers the
-storage version of its data.`,
+			Short: "Downgrade components to an older version, one after another",
+			Long: `Like 'controlplane fault upgrade', but to an older version and in the reverse order.
+Before the first etcd member, the command runs 'etcdctl downgrade enable', and etcd
+lowers the storage version of its data.`,
 			Example: `  controlplane fault downgrade --to 1.36`,
 			Takes:   []string{"components", "to"}, Needs: []string{"to"}, Momentary: true,
 			On: VersionedKinds(), AllByDefault: true, Process: ProcessEnded, Silences: true,
@@ -309,10 +315,10 @@ storage version of its data.`,
 	}
 }
 
-const linksLong = `A component's links are its connections to other components: between etcd members,
-and from API servers to members and to metrics-server (all API servers share that
-link). The fault requires a plane that was started with networkFaults: on, the default
-with several members. Without --peer all links of the component are affected.`
+const linksLong = `The links are the connections between etcd members, from API servers to etcd members,
+and from API servers to metrics-server (one link for all API servers). Without --peer,
+the fault affects all links of the component. The control plane must have the setting
+networkFaults: on, which is the default with several etcd members.`
 
 // versionsPart returns the part that upgrades and downgrades claim exclusively. Only one of them runs at a time, because
 // each is checked against the versions that the previous one has set.

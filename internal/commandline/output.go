@@ -27,7 +27,7 @@ type Output struct {
 // AddOutput adds the flag --output to a command. others are formats in addition to text, JSON and YAML.
 func AddOutput(c *cobra.Command, others ...string) *Output {
 	o := &Output{form: Text, forms: append([]string{Text, JSON, YAML}, others...)}
-	c.Flags().VarP(o, "output", "o", "output `format` of the result: "+o.known())
+	c.Flags().VarP(o, "output", "o", "`format` of the result: "+o.known())
 	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(o.forms, cobra.ShellCompDirectiveNoFileComp)) // fails only for an unknown flag
 	return o
 }

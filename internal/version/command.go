@@ -16,7 +16,7 @@ import (
 func Command(program, kubernetes, etcd string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "version",
-		Short: "Print the version of the program, and the Kubernetes and etcd versions of the control planes it starts",
+		Short: "Print the versions of the program, and of the Kubernetes and etcd that it starts",
 		Example: "  " + program + ` version
   ` + program + " version -o json",
 		Args: cobra.NoArgs,

@@ -28,41 +28,46 @@ func newAB(signals *interrupts) *cobra.Command {
 	var pairs, alphas []string
 	cmd := &cobra.Command{
 		Use:   "ab NAME|FILE",
-		Short: "Decide whether B is worse than A, with a known error rate",
-		Long: `Run a scenario in pairs, A and B back to back on separate control planes, and
-decide from the pairs whether B is worse.
+		Short: "Decide whether B is worse than A by repeated runs, with a known error rate",
+		Long: `Run a scenario with two configurations, A and B, and decide whether B is worse.
 
---a and --b define the two configurations; the default is the unchanged scenario. Both
+--a and --b define the configurations. The default is the unchanged scenario. Both
 flags can be repeated:
 
   bin/controlplane           a controlplane binary
-  plane.yaml                 a config file, instead of the scenario's controlPlane
+  plane.yaml                 a config file that replaces the scenario's section controlPlane
   nodes.count=50             a field of the scenario, as with --set
   WatchList=false            a feature gate
   variant=NAME               a variant of the scenario
-  rev=REVISION               a revision of the current checkout, which is built
-  baselines/main             a baseline (only for --a): its runs are A, and only B is run
+  rev=REVISION               a revision of the current checkout, which ab builds
+  baselines/main             a baseline (only for --a): ab uses its saved runs and runs only B
 
-Both runs of a pair use the same seed; which side runs first is random. The first pair
-warms the machine up and does not count. If other programs kept the machine busy during
-a pair, the pair is thrown away, whatever its figures are. After 6, 9 and 12 pairs, a
-paired t-test of ln(B/A) decides. The answer is "regressed" if the change is significant
-and at least 5%, and "not regressed" if the upper bound of the change is below 10%.
-Otherwise more pairs are run; after the last pair the answer is "could not tell".
+A pair is a run of A and a run of B on new control planes, in random order, with the
+same seed. The first pair only warms up the machine. A pair is discarded if other
+programs kept the machine busy (--throw-other, --throw-io, --throw-steal).
+
+After 6, 9 and 12 pairs, a paired t-test of each metric gives one of these answers:
+
+  regressed       B is significantly worse, by at least 5%
+  improved        B is significantly better, by at least 5%
+  not regressed   the upper bound of the change is below 10%
+  could not tell  no other answer after the last test
+
+The scenario's section compare lists the metrics. By default, the metrics that vary
+least between identical runs (at most five) decide the answer.
 docs/reference/comparing.md has the error rates.
 
-The section compare of the scenario lists the figures. By default, the figures that vary
-least between identical runs (at most five) decide the answer; --figure names others.
-Ctrl-C ends the current run; finished pairs are kept, and --resume DIR continues with
-them. If --abort-on ends a run early, the comparison ends. --dry-run shows what a run of
-each side would create and send, and builds no revision.
+Ctrl-C ends the current run and keeps the finished pairs; --resume DIR continues with
+them. If --abort-on ends a run early, the comparison ends. --dry-run shows what a run
+of A and a run of B would create and send, and builds no revision.
 
-Exit codes: 0 not regressed or improved, 1 regressed, 3 could not tell,
-4 the environment failed.`,
+Exit codes:
+  0  not regressed or improved
+  1  regressed
+  3  could not tell
+  4  the environment failed`,
 		Example: `  loadgen ab ci-gate --b rev=HEAD --a rev=main
-  loadgen ab ci-gate --b WatchList=false
   loadgen ab ci-gate --b controlPlane.controllerManager.qps=18 --figure rollout-time
-  loadgen ab ci-gate --b new/controlplane --summary "$GITHUB_STEP_SUMMARY"
   loadgen ab ci-gate --b WatchList=false --resume runs/20261123-101500-ci-gate-ab`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeScenario,
@@ -106,24 +111,24 @@ Exit codes: 0 not regressed or improved, 1 regressed, 3 could not tell,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringArrayVar(&a, "a", nil, "side A: a `spec` as above (repeatable; default: the unchanged scenario)")
-	flags.StringArrayVar(&b, "b", nil, "side B: a `spec`, as for --a (repeatable)")
-	flags.StringVar(&against, "against", "", "`directory` of a baseline: the same as --a DIRECTORY")
+	flags.StringArrayVar(&a, "a", nil, "`spec` (see above) of configuration A (repeatable; default: the unchanged scenario)")
+	flags.StringArrayVar(&b, "b", nil, "`spec` (see above) of configuration B (repeatable; default: the unchanged scenario)")
+	flags.StringVar(&against, "against", "", "`directory` of a baseline, the same as --a DIRECTORY")
 	addFilenameFlag(cmd)
 	addSetFlag(cmd, &o.Overrides)
 	addHooksFlag(cmd, &noHooks)
-	flags.StringArrayVar(&o.Gated, "figure", nil, "`name` of a figure that decides the answer, instead of the figures that vary least; all means every figure (repeatable)")
-	flags.StringSliceVar(&pairs, "looks", []string{"6", "9", "12"}, "numbers of `pairs` after which the comparison is tested and may end")
-	flags.StringSliceVar(&alphas, "alpha", []string{"0.3%", "0.3%", "0.4%"}, "`probabilities` of a false alarm for one figure, one probability for each number in --looks")
-	percentVar(flags, &o.Plan.Change, "change", "smallest change that counts as a regression or an improvement")
-	percentVar(flags, &o.Plan.Margin, "margin", "the answer is \"not regressed\" if the upper bound of the change is below this")
-	percentVar(flags, &o.Plan.Confidence, "confidence", "one-sided confidence of each bound of a change")
-	flags.IntVar(&o.Plan.Figures, "most-figures", o.Plan.Figures, "maximum number of `figures` that decide the answer, each tested at --alpha; if --figure names more, --alpha is divided among them by Holm's method")
-	percentVar(flags, &o.Plan.Spread, "spread", "figures that vary more than this between identical runs do not decide the answer")
-	throwFlags(flags, &o.Plan.Throw, "throw a pair away")
-	flags.StringVar(&o.Out, "out", "", "the comparison's `directory` (default runs/TIME-NAME-ab)")
-	flags.StringVar(&o.Resume, "resume", "", "continue the comparison in this `directory`")
-	flags.StringVar(&o.ControlPlane, "controlplane", "", "the controlplane `binary` of a side whose spec names no binary (default: next to loadgen, then PATH)")
+	flags.StringArrayVar(&o.Gated, "figure", nil, "`name` of a metric in compare that decides the answer, or all (repeatable; default: the metrics that vary least)")
+	flags.StringSliceVar(&pairs, "looks", []string{"6", "9", "12"}, "numbers of `pairs` after which the metrics are tested")
+	flags.StringSliceVar(&alphas, "alpha", []string{"0.3%", "0.3%", "0.4%"}, "`probabilities` of a false \"regressed\" for one metric, one for each test of --looks")
+	percentVar(flags, &o.Plan.Change, "change", "smallest change that counts as regressed or improved")
+	percentVar(flags, &o.Plan.Margin, "margin", "\"not regressed\" requires an upper bound of the change below this")
+	percentVar(flags, &o.Plan.Confidence, "confidence", "confidence level of the one-sided bounds of a change")
+	flags.IntVar(&o.Plan.Figures, "most-figures", o.Plan.Figures, "without --figure, at most this `number` of metrics decide the answer, each tested at --alpha; if --figure names more, they share --alpha by Holm's method")
+	percentVar(flags, &o.Plan.Spread, "spread", "metrics that vary more than this between identical runs do not decide, unless --figure names them")
+	throwFlags(flags, &o.Plan.Throw, "discard a pair")
+	flags.StringVar(&o.Out, "out", "", "`directory` of the results (default runs/TIME-NAME-ab)")
+	flags.StringVar(&o.Resume, "resume", "", "`directory` of an interrupted comparison to continue")
+	flags.StringVar(&o.ControlPlane, "controlplane", "", "controlplane `binary`, unless --a or --b names one (default: next to loadgen, then PATH)")
 	fuse.addOnPlanes(flags)
 	cmd.MarkFlagsMutuallyExclusive("out", "resume")
 	sum.flag(cmd)
@@ -160,7 +165,7 @@ func showAB(w io.Writer, dir string, c result.AB, output *commandline.Output) er
 // throwFlags adds the flags that limit the work of other programs on the machine during a run. does describes, for the
 // help text, what happens above the limit.
 func throwFlags(flags *pflag.FlagSet, throw *result.Throw, does string) {
-	percentVar(flags, &throw.Steal, "throw-steal", does+" if the hypervisor took more than this share of processor time")
-	percentVar(flags, &throw.Other, "throw-other", does+" if other processes used more than this share of processor time")
-	percentVar(flags, &throw.IO, "throw-io", does+" if a process waited for a disk for more than this share of the time")
+	percentVar(flags, &throw.Steal, "throw-steal", does+" if the hypervisor took more than this percentage of CPU time")
+	percentVar(flags, &throw.Other, "throw-other", does+" if other processes used more than this percentage of CPU time")
+	percentVar(flags, &throw.IO, "throw-io", does+" if processes waited for a disk for more than this percentage of the time")
 }

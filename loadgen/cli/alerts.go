@@ -24,10 +24,11 @@ func newAlerts() *cobra.Command {
 	var output *commandline.Output
 	cmd := &cobra.Command{
 		Use:   "alerts",
-		Short: "List the built-in alerts, or test that each fires",
-		Long: `List the built-in alerts. Each has a proof (a scenario that makes it fire) and a floor
-(the time in which it fires if no scrape and no evaluation is late). -o json also prints
-the expressions and runbooks.`,
+		Short: "List the built-in alerts, test them, or write them for your Prometheus",
+		Long: `List the built-in alerts. SMALLEST FAULT is the smallest problem that makes the alert
+fire. FIRES WITHIN is the maximum time from the beginning of this problem until the
+alert fires, if scrapes are 5 s apart. PROOF is the scenario that tests the alert
+('loadgen alerts prove'). -o json also prints the expressions and runbooks.`,
 		Example: `  loadgen alerts
   loadgen alerts -o json | jq -r '.[] | select(.severity == "critical") | .alert'
   loadgen alerts prove --rule EtcdWALFsyncSlow`,
@@ -68,7 +69,7 @@ func listAlerts(w io.Writer, all []alerts.Alert, output *commandline.Output) err
 	}
 	return output.Write(w, list, func() error {
 		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(t, "ALERT\tSEVERITY\tPROOF\tFLOOR\tSMALLEST FAULT")
+		fmt.Fprintln(t, "ALERT\tSEVERITY\tPROOF\tFIRES WITHIN\tSMALLEST FAULT")
 		for _, a := range all {
 			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", a.Alert, a.Labels["severity"], a.Run, a.FiresWithin(scrape, 0), a.Smallest)
 		}
@@ -87,24 +88,25 @@ func newProve() *cobra.Command {
 	var p proveOptions
 	cmd := &cobra.Command{
 		Use:   "prove [DIR...]",
-		Short: "Prove the alerts: cause the problem of each alert, and check that only this alert fires",
-		Long: `Prove the alerts: cause the problem that each alert reports, and check that this
-alert fires and that no other alert does.
+		Short: "Test the alerts: cause the problem of each alert, and check that only this alert fires",
+		Long: `Test the built-in alerts. A proof is a scenario of a few minutes that causes the
+problems of some alerts on a new control plane. The command evaluates all rules over
+the recorded metrics, with Prometheus' own code.
 
-A proof is a scenario of a few minutes on a separate control plane. Prometheus' own
-code evaluates all rules over the recorded metrics. The alerts that a fault should cause
-must fire within 1.5 times their floor, and resolve; other alerts may fire only if they
-are a known consequence of the fault. In the two proofs without a fault, no alert may
+A proof passes if its alerts fire in time and resolve. In time means at most 1.5 times
+the value FIRES WITHIN in 'loadgen alerts'. Another alert may fire only if it is a
+known consequence of the problem. Two proofs cause no problem; in these, no alert may
 fire.
 
-All proofs together take two hours. --rule runs the proof of one alert, --proof runs one
-proof by name. With DIR, existing runs are judged and no new runs are started.
+All proofs together take two hours. --rule and --proof choose some. With DIR, the
+command checks existing runs and starts none.
 
-Exit codes: 0 proven, 1 an alert was late, did not fire or fired without a reason, 3 a
-run proved nothing (interrupted, no data, generator saturated).`,
+Exit codes:
+  0  all proofs passed
+  1  an alert was late, did not fire, or fired without a reason
+  3  no verdict: a run was interrupted, has no data, or its load generator was too busy`,
 		Example: `  loadgen alerts prove --rule EtcdWALFsyncSlow
   loadgen alerts prove --out proofs
-  loadgen alerts prove proofs/*
   loadgen alerts prove proofs/* -o json | jq '.proofs[].outcomes[] | select(.fired)'`,
 		RunE: func(cmd *cobra.Command, dirs []string) error {
 			if err := p.summary.check(); err != nil {
@@ -117,10 +119,10 @@ run proved nothing (interrupted, no data, generator saturated).`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringArrayVar(&p.rules, "rule", nil, "prove the `alert` with this name (repeatable)")
-	flags.StringArrayVar(&p.proofs, "proof", nil, "run the proof with this `name` (repeatable)")
+	flags.StringArrayVar(&p.rules, "rule", nil, "run the proof of this `alert` (repeatable)")
+	flags.StringArrayVar(&p.proofs, "proof", nil, "`name` of a proof to run (repeatable)")
 	flags.StringVar(&p.out, "out", "", "`directory` for the runs of the proofs (default runs/TIME-alerts)")
-	flags.StringVar(&p.controlPlane, "controlplane", "", "the controlplane `binary` (default: next to loadgen, then PATH)")
+	flags.StringVar(&p.controlPlane, "controlplane", "", "controlplane `binary` (default: next to loadgen, then PATH)")
 	p.summary.flag(cmd)
 	p.output = commandline.AddOutput(cmd)
 	return cmd

@@ -14,15 +14,16 @@ func newBaseline() *cobra.Command {
 	var dir string
 	cmd := &cobra.Command{
 		Use:   "baseline",
-		Short: "Keep the results of runs, to compare later runs with them",
+		Short: "Save results of runs for later comparisons",
 		Long: `A baseline is a directory with the results of runs: run.json, result.json and
-scenario.yaml of each run, without its recorded metrics. CI can keep it as an artifact
-or on a branch. ` + "`loadgen compare`" + ` and ` + "`loadgen trend`" + ` accept it in place of runs.`,
+scenario.yaml of each run, without the recorded metrics. CI can store it as an
+artifact or on a branch. 'loadgen ab --a', 'loadgen compare' and 'loadgen trend'
+accept a baseline.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.PersistentFlags().StringVar(&dir, "baselines", "baselines", "the `directory` of all baselines")
-	cmd.PersistentFlags().StringVar(&dir, "dir", "baselines", "the `directory` of all baselines")
+	cmd.PersistentFlags().StringVar(&dir, "baselines", "baselines", "`directory` of all baselines")
+	cmd.PersistentFlags().StringVar(&dir, "dir", "baselines", "`directory` of all baselines")
 	_ = cmd.PersistentFlags().MarkHidden("dir") // the older name of --baselines
 	var listForm, showForm *commandline.Output
 	save := &cobra.Command{
@@ -56,7 +57,7 @@ or on a branch. ` + "`loadgen compare`" + ` and ` + "`loadgen trend`" + ` accept
 	}
 	listForm = commandline.AddOutput(list)
 	show := &cobra.Command{
-		Use: "show NAME", Short: "Print the figures of a baseline's runs", Args: cobra.ExactArgs(1),
+		Use: "show NAME", Short: "Print the compared metrics of a baseline's runs", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			from, err := baselineDir(dir, args[0])
 			if err != nil {

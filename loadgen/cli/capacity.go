@@ -27,39 +27,44 @@ func newCapacity(signals *interrupts) *cobra.Command {
 	var fuse fuseFlags
 	cmd := &cobra.Command{
 		Use:   "capacity NAME|FILE",
-		Short: "Search for the highest load at which all gates hold",
-		Long: `Search for the highest load at which all gates of a scenario hold. The field
-capacity of the scenario names the field to raise and its range:
+		Short: "Search for the highest load at which all gates pass",
+		Long: `Search for the highest load at which all gates of a scenario pass. The scenario's
+section capacity names the field to vary, and its range:
 
   capacity: {field: background.writes.rate, from: 100/s, to: 10000/s}
 
-Each trial is a run on a separate control plane. The load doubles (a number of
-nodes, pods, objects or watches grows by a factor of 1.2) until a gate fails. Further
-trials use loads near the estimated capacity, until the 90% interval of a Bayesian
-estimate is 15% wide. The result is confirmed if all gates hold in 3 of 5 more trials at
-the lower end of the interval.
-docs/reference/capacity.md says how often the interval covers the true capacity.
+Each trial is a run on a new control plane. A trial is good if all gates pass. A load
+of requests must also meet these conditions:
 
-For request loads, a trial is good only if all requests are sent, 99% of those due get a
-2xx answer, and the number in flight does not keep growing. A gate on the p99 must hold
-with 99% confidence. If the generator is saturated twice in a row, the search continues
-at lower loads; if there are no lower loads, the answer is "the generator ended first":
-the generator reached its limit before the cluster did. Ctrl-C ends the current trial;
---resume DIR continues the search.
+  - all requests are sent
+  - 99% of the requests that were due get a 2xx answer
+  - the number of requests in flight does not keep growing
+  - a gate on the p99 passes with 99% confidence
 
-With --b, the capacities of two configurations are searched and compared. Their trials
-alternate, because a machine's speed changes during the day. --a and --b accept the same
-values as in loadgen ab: a controlplane binary, a config file, a setting, a feature gate,
-variant=NAME, rev=REVISION.
+The search multiplies a rate by 2, or a number (for example of nodes) by 1.2, until a
+trial is bad. More trials follow until the 90% confidence interval of the capacity is
+15% wide (--width). Finally, 3 of at most 5 trials at the lower end of this interval
+must be good. docs/reference/capacity.md says how often the interval contains the true
+capacity.
 
-A trial that --abort-on ends early is bad. If the range exceeds --max-rate, the command
-is refused. --dry-run shows what a trial at the highest load would create and send.
+If the load generator is too busy to measure in two trials in a row, the search
+continues at lower loads. If no lower load is left, the answer is "the generator ended
+first".
 
-Exit codes: 0 found, 3 not found (out of the range, unconfirmed, unfinished),
-4 the environment failed. With --b: 0 B is higher or no difference was found, 1 B is
-lower, 3 could not tell, 4 the environment failed.`,
+With --b, the command searches the capacities of two configurations in alternating
+trials, and compares them. --a and --b accept the values that 'loadgen ab --help'
+lists, except baselines.
+
+Ctrl-C ends the current trial; --resume DIR continues the search. A trial that
+--abort-on ends early is bad. --max-rate refuses a range that exceeds it. --dry-run
+shows what a trial at the highest load would create and send.
+
+Exit codes:
+  0  found (with --b: B's capacity is higher, or no difference was found)
+  1  only with --b: B's capacity is lower
+  3  not found: out of the range, unconfirmed or unfinished (with --b: could not tell)
+  4  the environment failed`,
 		Example: `  loadgen capacity capacity-writes
-  loadgen capacity capacity-writes --width 10% --set controlPlane.etcd.members=3
   loadgen capacity capacity-writes --b controlPlane.etcd.members=3
   loadgen capacity mine.yaml --resume runs/20261123-101500-mine`,
 		Args:              cobra.ExactArgs(1),
@@ -107,16 +112,16 @@ lower, 3 could not tell, 4 the environment failed.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringArrayVar(&a, "a", nil, "side A: a `spec` as above (repeatable; default: the unchanged scenario)")
-	flags.StringArrayVar(&b, "b", nil, "side B: a `spec`, as for --a (repeatable)")
+	flags.StringArrayVar(&a, "a", nil, "`spec` of configuration A, only with --b (repeatable; default: the unchanged scenario)")
+	flags.StringArrayVar(&b, "b", nil, "`spec` of a second configuration to compare (repeatable)")
 	addFilenameFlag(cmd)
 	addSetFlag(cmd, &o.Overrides)
 	addHooksFlag(cmd, &noHooks)
-	percentVar(flags, &o.Width, "width", "end the search when the capacity's interval is at most this wide")
-	flags.IntVar(&o.Most, "trials", o.Most, "maximum number of trials, without the trials that confirm the result")
-	flags.StringVar(&o.Out, "out", "", "the search's `directory` (default runs/TIME-NAME)")
-	flags.StringVar(&o.Resume, "resume", "", "continue the search in this `directory`")
-	flags.StringVar(&o.ControlPlane, "controlplane", "", "the controlplane `binary` (default: next to loadgen, then PATH)")
+	percentVar(flags, &o.Width, "width", "end the search when the 90% confidence interval of the capacity is at most this wide")
+	flags.IntVar(&o.Most, "trials", o.Most, "maximum `number` of trials, not counting the final trials that confirm the result")
+	flags.StringVar(&o.Out, "out", "", "`directory` of the results (default runs/TIME-NAME)")
+	flags.StringVar(&o.Resume, "resume", "", "`directory` of an interrupted search to continue")
+	flags.StringVar(&o.ControlPlane, "controlplane", "", "controlplane `binary` (default: next to loadgen, then PATH)")
 	fuse.addOnPlanes(flags)
 	cmd.MarkFlagsMutuallyExclusive("out", "resume")
 	sum.flag(cmd)
@@ -178,12 +183,15 @@ func newCapacityCompare() *cobra.Command {
 	var sum summary
 	cmd := &cobra.Command{
 		Use:   "compare A B",
-		Short: "Compare the capacities that two searches found",
-		Long: `Compare two searches of the same field by their directories: the ratio of B's
-capacity to A's, with a 90% interval from the trials of both. Differences in
-settings, versions and host are listed.
+		Short: "Compare the capacities that two earlier searches found",
+		Long: `Compare two searches of the same field. A and B are their directories. The output is
+the ratio of B's capacity to A's with a 90% confidence interval, and the differences
+in settings, versions and host.
 
-Exit codes: 0 B is higher or no difference was seen, 1 B is lower, 3 could not tell.`,
+Exit codes:
+  0  B's capacity is higher, or no difference was found
+  1  B's capacity is lower
+  3  could not tell`,
 		Example: `  loadgen capacity compare runs/one-member runs/three-members`,
 		Args:    cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -22,9 +22,9 @@ type chart struct {
 }
 
 func (c *chart) flags(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&c.list, "charts", false, "list the names of the report's charts; the run is not judged again")
-	cmd.Flags().StringVar(&c.name, "chart", "", "write the chart with this `name` as a standalone SVG; the run is not judged again")
-	cmd.Flags().StringVar(&c.file, "svg", "", "`file` for --chart (default standard output); an existing file is replaced only if this command wrote it earlier")
+	cmd.Flags().BoolVar(&c.list, "charts", false, "list the names of the report's charts")
+	cmd.Flags().StringVar(&c.name, "chart", "", "write the chart with this `name` as a standalone SVG")
+	cmd.Flags().StringVar(&c.file, "svg", "", "`file` for --chart (default: standard output); replaces an existing file only if this command wrote it")
 }
 
 func (c *chart) check(cmd *cobra.Command) error {

@@ -25,23 +25,23 @@ func newCleanup() *cobra.Command {
 		Use:   "cleanup [DIR]",
 		Short: "Remove objects that runs left in your cluster",
 		Long: `Remove the objects that interrupted or killed runs left in your cluster: namespaces,
-simulated nodes and their Leases, certificate requests and RBAC objects. It finds them
-by their labels, and removes nothing else. It skips a run that still renews the cluster's
-lock, unless you name the run. With DIR, the directory of a run, it removes only this
-run's objects: DIR lists its nodes and cluster-scoped objects, so they are found even if
-they have lost their labels. Failed removals are retried for 5 minutes, or until Ctrl-C.
-The command also removes token files that killed runs left in this machine's temporary
-directory; each run does this too when it starts.
+simulated nodes and their Leases, certificate requests and RBAC objects. The command
+finds them by their labels, and removes nothing else. It skips a run that still renews
+its lock, unless --run or DIR names the run.
 
-Each run stores a deadline in the cluster, and keeps extending it until the run ends.
---expired removes only the objects of runs whose deadline has passed by the API server's
-clock. It works from any machine, and in a pod of the cluster ('loadgen cleanup render').
---dry-run lists the objects and removes nothing.`,
+With DIR, the directory of a run, only the objects of this run are removed. DIR lists
+its nodes and cluster-scoped objects, so the command finds them even without their
+labels.
+
+A run stores a deadline in the cluster and extends it until the run ends. With
+--expired, the command removes only the objects of runs whose deadline has passed.
+'loadgen cleanup render' prints a CronJob that does this inside the cluster.
+
+Failed removals are retried for 5 minutes, or until Ctrl-C. The command also deletes
+token files of killed runs from this machine's temporary directory.`,
 		Example: `  loadgen cleanup --kubeconfig ~/.kube/config --dry-run
-  loadgen cleanup --kubeconfig ~/.kube/config
   loadgen cleanup --kubeconfig ~/.kube/config --run 3f9a1c20b4 --yes
-  loadgen cleanup --kubeconfig ~/.kube/config runs/20260102-150405-rollout-500
-  loadgen cleanup --kubeconfig ~/.kube/config --expired --yes`,
+  loadgen cleanup --kubeconfig ~/.kube/config runs/20260102-150405-rollout-500`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if at.Files == "" && !kubeconfig.current {
@@ -70,11 +70,11 @@ clock. It works from any machine, and in a pod of the cluster ('loadgen cleanup 
 	flags := cmd.Flags()
 	kubeconfig.add(flags, &at)
 	flags.Lookup("kubeconfig").Usage = "kubeconfig `file` of your cluster"
-	flags.StringVar(&c.runID, "run", "", "remove only the objects of the run with this `id` (default: all runs)")
+	flags.StringVar(&c.runID, "run", "", "remove only the objects of the run with this `ID` (default: all runs)")
 	flags.BoolVar(&c.expired, "expired", false, "remove only the objects of runs whose deadline has passed")
-	flags.BoolVar(&c.wait, "wait", false, "wait until the run named by --run has ended (requires --expired and --run)")
+	flags.BoolVar(&c.wait, "wait", false, "first wait until the run has ended; needs --expired and --run")
 	flags.BoolVar(&c.yes, "yes", false, "do not ask for confirmation")
-	flags.BoolVar(&c.dryRun, "dry-run", false, "list what would be removed, and remove nothing")
+	flags.BoolVar(&c.dryRun, "dry-run", false, "list the objects, but remove nothing")
 	cmd.AddCommand(newCleanupRender())
 	return cmd
 }

@@ -12,10 +12,10 @@ func newCleanupRender() *cobra.Command {
 	var once bool
 	cmd := &cobra.Command{
 		Use:   "render",
-		Short: "Print manifests that remove expired runs from inside the cluster",
-		Long: `Print manifests for kubectl apply: a CronJob that cleans up after runs whose deadline
-has passed, with its namespace, ServiceAccount and RBAC rules. The namespace enforces
-the profile "restricted" of Pod Security, and the pod conforms to it.`,
+		Short: "Print manifests of a CronJob that cleans up after runs",
+		Long: `Print manifests for kubectl apply: a CronJob that runs 'loadgen cleanup --expired',
+with its namespace, ServiceAccount and RBAC rules. The namespace has the Pod Security
+level "restricted".`,
 		Example: `  loadgen cleanup render --image registry.example.com/loadgen:v1 | kubectl apply -f -
   loadgen cleanup render --image registry.example.com/loadgen:v1 --once`,
 		Args: cobra.NoArgs,
@@ -37,9 +37,9 @@ the profile "restricted" of Pod Security, and the pod conforms to it.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&o.Image, "image", "", "`name` of an image with loadgen as its entry point")
-	flags.StringVar(&o.Namespace, "namespace", "stormglass-cleanup", "`namespace` of the CronJob, which is part of the manifests")
+	flags.StringVar(&o.Image, "image", "", "`name` of a container image whose entry point is loadgen")
+	flags.StringVar(&o.Namespace, "namespace", "stormglass-cleanup", "`namespace` to create for the CronJob")
 	flags.StringVar(&o.Schedule, "schedule", "*/10 * * * *", "`cron` schedule of the CronJob")
-	flags.BoolVar(&once, "once", false, "a Job that runs once, instead of the CronJob")
+	flags.BoolVar(&once, "once", false, "print a Job that runs once instead of the CronJob")
 	return cmd
 }

@@ -70,17 +70,20 @@ func newRoot(signals *interrupts) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "loadgen",
 		Short: "Load-test Kubernetes control planes and judge the results",
-		Long: `loadgen puts load on a Kubernetes control plane (for example a 500-node rollout, a
-watch flood or a node-failure storm), records the metrics of every component, and
-writes a verdict and a report. Without --kubeconfig it starts a separate, real
-control plane (etcd, kube-apiserver, kube-scheduler, kube-controller-manager)
-for the run.
+		Long: `Load-test a Kubernetes control plane: run a scenario (for example a 500-node rollout
+or a watch flood), record the metrics of the components, and check gates. A gate is a
+bound on a metric, for example on a latency, or an alert that must or must not fire.
 
-Exit codes: 0 every gate passed, 1 a gate failed or the cluster prevented a load
-from reaching its rate, 2 bad usage or a bad scenario, 3 could not judge (no
-gates, no data, busy machine, generator saturated, a rate too high for the
-load's settings, interrupted), 4 the environment failed (the cluster, a component of the
-control plane, or this machine).`,
+Without --kubeconfig, a run starts its own control plane on this machine: etcd,
+kube-apiserver, kube-scheduler and kube-controller-manager.
+
+Exit codes of run, report and gate:
+  0  every gate passed
+  1  a gate failed, or the cluster prevented a load from reaching its rate
+  2  bad usage or a bad scenario
+  3  neither passed nor failed: no gates, no data, the machine or load generator was too
+     busy, a load's settings do not allow its rate, or the run was interrupted
+  4  the environment failed: the cluster, a component of the control plane, or this machine`,
 		Example: `  loadgen run rollout-demo
   loadgen run rollout-500 --set nodes.count=100
   loadgen run node-failure-storm --kubeconfig ~/.kube/config`,
@@ -94,8 +97,8 @@ control plane, or this machine).`,
 	commandline.Group(root, "Run", newRun(signals), newAB(signals), newCapacity(signals), newNodes(signals))
 	commandline.Group(root, "Scenarios", newScenarios(), newValidate(), newImport(), newSchema())
 	commandline.Group(root, "Analysis", newReport(), newDiagnose(), newGate(), newCompare(), newBaseline(), newTrend(), newAlerts())
-	commandline.Group(root, "Recordings", newRecord(), newQuery(), newServe(), newExport())
-	commandline.Group(root, "Your cluster", newObserve(), newCleanup(), newWorkers(), newWorker())
+	commandline.Group(root, "Metrics and recordings", newRecord(), newQuery(), newServe(), newExport(), newObserve())
+	commandline.Group(root, "Your cluster and workers", newCleanup(), newWorkers(), newWorker())
 	commandline.Group(root, "Tools", newVersion(), commandline.ManCommand())
 	root.SetCompletionCommandGroupID("Tools")
 	root.SetHelpCommandGroupID("Tools")

@@ -18,17 +18,20 @@ func newCompare() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "compare A B",
 		Short: "Compare recorded runs of one scenario",
-		Long: `Compare two sets of recorded runs of one scenario. A and B are each the directory
-of a run, or a directory that contains runs: an A/B comparison, a baseline, or
-runs that you collected.
+		Long: `Compare two sets of recorded runs of one scenario, A and B. Each is the directory of a
+run, or a directory that contains runs, for example a baseline.
 
-The output begins with known differences between the sets: configuration, versions,
-host, seeds. With three or more runs on each side, Welch's t-test of the logarithms
-decides whether B is worse; with fewer runs the change is shown without an error
-rate. If the machine changed between the sets, this counts as a change of B. To avoid
-this, use ` + "`loadgen ab`" + `, which alternates runs of A and B.
+With at least three runs in each set, Welch's t-test of the logarithms decides whether
+B is worse. With fewer runs, the output shows the change without an error rate. The
+output also lists differences in configuration, versions, host and seeds.
 
-Exit codes: 0 not regressed or improved, 1 regressed, 3 could not tell.`,
+A change of the machine between the two sets looks like a change of B. 'loadgen ab'
+avoids this, because it alternates runs of A and B.
+
+Exit codes:
+  0  not regressed or improved
+  1  regressed
+  3  could not tell`,
 		Example: `  loadgen compare runs/20261121-101500-ci-gate runs/20261122-090000-ci-gate
   loadgen compare baselines/main runs/new --figure apiserver-cpu`,
 		Args: cobra.ExactArgs(2),
@@ -49,12 +52,12 @@ Exit codes: 0 not regressed or improved, 1 regressed, 3 could not tell.`,
 			return after(sum, showAB(cmd.OutOrStdout(), dir, c, output), c, report.ABSummary)
 		},
 	}
-	cmd.Flags().StringArrayVar(&gated, "figure", nil, "`name` of a figure that decides the answer, instead of the figures that vary least (repeatable)")
-	percentVar(cmd.Flags(), &plan.Change, "change", "smallest change that counts as a regression or an improvement")
-	percentVar(cmd.Flags(), &plan.Margin, "margin", "the answer is \"not regressed\" if the upper bound of the change is below this")
-	percentVar(cmd.Flags(), &plan.Confidence, "confidence", "one-sided confidence of each bound of a change")
-	percentVar(cmd.Flags(), &plan.Spread, "spread", "figures that vary more than this between identical runs do not decide the answer")
-	throwFlags(cmd.Flags(), &plan.Throw, "leave a run out")
+	cmd.Flags().StringArrayVar(&gated, "figure", nil, "`name` of a metric in the scenario's section compare that decides the answer (repeatable; default: the metrics that vary least)")
+	percentVar(cmd.Flags(), &plan.Change, "change", "smallest change that counts as regressed or improved")
+	percentVar(cmd.Flags(), &plan.Margin, "margin", "\"not regressed\" requires an upper bound of the change below this")
+	percentVar(cmd.Flags(), &plan.Confidence, "confidence", "confidence level of the one-sided bounds of a change")
+	percentVar(cmd.Flags(), &plan.Spread, "spread", "metrics that vary more than this between identical runs do not decide, unless --figure names them")
+	throwFlags(cmd.Flags(), &plan.Throw, "ignore a run")
 	cmd.Flags().StringVar(&out, "out", "", "new `directory` for ab.json, ab.html and junit.xml (default: write no files)")
 	sum.flag(cmd)
 	output = commandline.AddOutput(cmd)

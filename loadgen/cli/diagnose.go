@@ -27,27 +27,34 @@ func newDiagnose() *cobra.Command {
 	var dir string
 	cmd := &cobra.Command{
 		Use:   "diagnose DIR | --live | --prometheus URL",
-		Short: "Name the cause of a problem, from metrics alone",
-		Long: `Find the symptoms that clients and users noticed, and name their cause: a slow disk, a
-webhook, a network link, a process that was killed or hangs, a client-side rate limit.
-The metrics of the diagnosed time (--under) are compared with objectives and with the
-comparison period, a time without the problem (--calm). The run's record of injected
-faults is not used. A failed gate of a judged run counts as a symptom.
+		Short: "Find the cause of a problem in metrics",
+		Long: `Find the cause of a problem in metrics, for example a slow disk, a webhook, a network
+link, a process that was killed or hangs, or a client-side rate limit.
 
-For a recorded run, the comparison period is its first quarter (at most a minute), unless
---calm sets it: FROM,TO as durations since the first scrape (0s,30s), times of day
-(14:00:00,14:05:00, UTC) or timestamps (2026-11-21T14:00:00Z,2026-11-21T14:05:00Z), or
-the name of a phase. With --prometheus, the last two minutes are diagnosed and the
-comparison period is the hour before them, unless --under and --calm set them.
+The command looks for symptoms, for example slow or failed requests, in the time to
+diagnose (--under). It compares the metrics with fixed bounds and with the comparison
+period (--calm), a time without the problem. A failed gate of a run is also a symptom.
+The command does not use the run's record of injected faults.
 
---live repeats the diagnosis of the latest metrics until Ctrl-C, and prints it whenever
-it changes. It reads the plane that 'loadgen observe' observes, or the URL given with
---prometheus, which can be the address of 'loadgen run --observe'.
+For a recorded run, the comparison period is the first quarter of its phases, at most
+a minute, and the rest is diagnosed. With --prometheus, the last two minutes are
+diagnosed, and the comparison period is the hour before. --calm and --under change
+these times. Their value is the name of a phase of the run, or FROM,TO in one of these
+forms:
 
-Exit codes: 0 the cluster is healthy, 1 a cause was found, 3 a symptom has no known
-cause, or too little was recorded to tell.`,
-		Example: `  loadgen diagnose runs/20261121-101500-slow-fsync
-  loadgen diagnose runs/20261121-101500-slow-fsync --calm steady --under slow
+  0s,30s                                      time since the first scrape
+  14:00:00,14:05:00                           time of day in UTC
+  2026-11-21T14:00:00Z,2026-11-21T14:05:00Z   timestamps
+
+--live repeats the diagnosis of the latest metrics until Ctrl-C, and prints each
+change. It reads the metrics of a running 'loadgen observe', or, with --prometheus, of
+another server, for example 'loadgen run --observe'.
+
+Exit codes:
+  0  the cluster is healthy
+  1  a cause was found
+  3  a symptom has no known cause, or there is not enough data`,
+		Example: `  loadgen diagnose runs/20261121-101500-slow-fsync --calm steady --under slow
   loadgen diagnose --prometheus http://127.0.0.1:9090 --under 2026-11-21T14:00:00Z,2026-11-21T14:05:00Z
   loadgen diagnose --live`,
 		Args: cobra.MaximumNArgs(1),
@@ -98,14 +105,14 @@ cause, or too little was recorded to tell.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&o.Calm, "calm", "", "comparison period: `FROM,TO` or a phase without the problem")
-	flags.StringVar(&o.Reference, "reference", "", "`directory` of a healthy run to compare with, instead of --calm")
+	flags.StringVar(&o.Calm, "calm", "", "comparison period without the problem: `FROM,TO` or a phase")
+	flags.StringVar(&o.Reference, "reference", "", "`directory` of a healthy run to compare with, instead of a comparison period")
 	flags.StringVar(&o.Under, "under", "", "time to diagnose: `FROM,TO` or a phase")
-	flags.DurationVar(&o.Step, "step", 0, "`time` between scrapes (default: detected)")
-	flags.BoolVar(&live, "live", false, "repeat the diagnosis of the latest metrics until Ctrl-C")
-	addDirFlag(flags, &dir, "the observed control plane's `directory`, for --live")
+	flags.DurationVar(&o.Step, "step", 0, "`time` between scrapes (default: found in the metrics)")
+	flags.BoolVar(&live, "live", false, "repeat the diagnosis until Ctrl-C")
+	addDirFlag(flags, &dir, "for --live, `directory` of the control plane that 'loadgen observe' reads")
 	prometheus.add(flags)
-	flags.Lookup("prometheus").Usage = "`URL` of a Prometheus that scrapes your cluster: diagnose its samples, not a recorded run"
+	flags.Lookup("prometheus").Usage = "diagnose the samples of the Prometheus at this `URL`, not a recorded run"
 	output = commandline.AddOutput(cmd)
 	return cmd
 }

@@ -19,23 +19,20 @@ func newExport() *cobra.Command {
 	var receiver remoteWriteFlags
 	cmd := &cobra.Command{
 		Use:   "export DIR --format FORMAT",
-		Short: "Copy a recorded run into a Prometheus",
-		Long: `Export the recorded metrics of a run. FORMAT is
+		Short: "Export the metrics of a recorded run to Prometheus",
+		Long: `Export the recorded metrics of a run. The formats are
 
   openmetrics   text with timestamps, to standard output or to --out FILE, for
                 promtool tsdb create-blocks-from openmetrics and other readers
-  blocks        Prometheus TSDB blocks, aligned to two hours, in --out DIR: the data
-                directory of a Prometheus, Thanos or Mimir
-  remote-write  samples sent to the receiver at --remote-write URL
+  blocks        Prometheus TSDB blocks, aligned to two hours, in the directory --out: the
+                data directory of a Prometheus, Thanos or Mimir
+  remote-write  samples sent to the receiver at --remote-write URL. A Prometheus accepts
+                old samples only within its storage.tsdb.out_of_order_time_window
 
-Each series gets the label run with the name of the run's directory; --label adds other
-labels, and --label run= removes it. The run's directory is not changed. OpenMetrics has
-no staleness markers, so a series that ended continues for five minutes.
-
-A Prometheus accepts samples of an old run by remote write only within its
-storage.tsdb.out_of_order_time_window.`,
+Each series gets the label run with the name of the run's directory; --label run=
+removes it. In OpenMetrics, a series that ended continues for five minutes, because
+the format has no staleness markers. The run's directory is not changed.`,
 		Example: `  loadgen export runs/20261121-101500-slow-fsync --format openmetrics --out run.txt
-  promtool tsdb create-blocks-from openmetrics run.txt data
   loadgen export runs/20261121-101500-slow-fsync --format blocks --out data --label cluster=lab
   loadgen export runs/20261121-101500-slow-fsync --format remote-write --remote-write http://127.0.0.1:9090/api/v1/write`,
 		Args: cobra.ExactArgs(1),
@@ -63,13 +60,13 @@ storage.tsdb.out_of_order_time_window.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&o.Format, "format", "", "`format`: openmetrics, blocks or remote-write")
-	flags.StringVar(&out, "out", "", "new or empty `file` for openmetrics (default standard output); for blocks, the directory to add them to")
+	flags.StringVar(&o.Format, "format", "", "export `format`: openmetrics, blocks or remote-write")
+	flags.StringVar(&out, "out", "", "new or empty `file` for openmetrics (default: standard output), or directory for blocks")
 	flags.StringToStringVar(&o.Labels, "label", nil, "`label` to add to each series, for example cluster=lab (repeatable)")
 	flags.Lookup("label").DefValue = ""
 	flags.StringVar(&o.Start, "start", "", "`time` of the first sample, for example 90s (since the first scrape), 14:00:00 (UTC) or 2026-11-21T14:00:00Z")
-	flags.StringVar(&o.End, "end", "", "`time` of the last sample")
-	flags.BoolVar(&o.Rules, "rules", false, "add the results of the built-in rules: recording rules and ALERTS")
+	flags.StringVar(&o.End, "end", "", "`time` of the last sample, in the forms of --start")
+	flags.BoolVar(&o.Rules, "rules", false, "also export the results of the built-in recording rules and alerts (ALERTS)")
 	receiver.add(flags)
 	return cmd
 }

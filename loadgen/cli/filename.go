@@ -8,7 +8,7 @@ import (
 
 // addFilenameFlag adds the flag -f to a command with the argument NAME|FILE. Users of kubectl expect this flag.
 func addFilenameFlag(cmd *cobra.Command) {
-	file := cmd.Flags().StringP("filename", "f", "", "`file` of the scenario, instead of the argument; - is standard input")
+	file := cmd.Flags().StringP("filename", "f", "", "scenario `file`, instead of the argument")
 	argument, run := cmd.Args, cmd.RunE
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if *file == "" {

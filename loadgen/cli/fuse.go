@@ -17,19 +17,20 @@ type fuseFlags struct {
 	noLock, cleanupJob, dryRun bool
 }
 
-// addOnClusters adds the flags that protect a user's cluster.
+// addOnClusters adds the flags that protect a user's cluster. Call it after addOnPlanes.
 func (f *fuseFlags) addOnClusters(flags *pflag.FlagSet) {
-	flags.BoolVar(&f.noLock, "no-lock", false, "do not take the lock that prevents two runs on one cluster at the same time")
-	flags.StringVar(&f.takeLock, "take-lock", "", "take the cluster's lock from the run with this `id`, even if that run is still active")
-	flags.BoolVar(&f.cleanupJob, "cleanup-job", false, "create a Job in your cluster that cleans up after the run if this machine is lost; needs --image")
+	flags.Lookup("abort-on").Usage += "; none disables the default conditions for your own cluster"
+	flags.BoolVar(&f.noLock, "no-lock", false, "do not take the lock that prevents a second run on the cluster")
+	flags.StringVar(&f.takeLock, "take-lock", "", "take the cluster's lock from the run with this `ID`, even if that run is active")
+	flags.BoolVar(&f.cleanupJob, "cleanup-job", false, "create a Job in your cluster that removes the run's objects if this machine fails; needs --image")
 }
 
 // addOnPlanes adds the flags that are also valid for runs on bundled control planes.
 func (f *fuseFlags) addOnPlanes(flags *pflag.FlagSet) {
-	flags.StringArrayVar(&f.abortOn, "abort-on", nil, "`condition` that ends a run early, for example throttled=20%,for=5s or alert=NAME (repeatable; docs/reference/fuse.md lists them); 'none' turns off the default conditions of runs on your own cluster")
-	flags.StringVar(&f.rules, "abort-rules", "", "`file` of Prometheus rules whose alerts --abort-on may name")
-	flags.StringVar(&f.maxRate, "max-rate", "", "refuse a scenario if its loads together send more than this `rate`, for example 500/s")
-	flags.BoolVar(&f.dryRun, "dry-run", false, "show what would be created and sent, and whether it is permitted, without creating anything")
+	flags.StringArrayVar(&f.abortOn, "abort-on", nil, "end a run early if this `condition` holds, for example throttled=20%,for=5s or alert=NAME (repeatable; docs/reference/fuse.md lists conditions)")
+	flags.StringVar(&f.rules, "abort-rules", "", "`file` of Prometheus rules with alerts for --abort-on alert=NAME")
+	flags.StringVar(&f.maxRate, "max-rate", "", "refuse a scenario whose loads together send more than this `rate`, for example 500/s")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "show what would be created and sent, without creating anything")
 }
 
 // into copies the flags to fuse. image is the image of the Job that cleans up in the cluster. others is true if other flags

@@ -26,31 +26,29 @@ func newGate() *cobra.Command {
 	var sum summary
 	cmd := &cobra.Command{
 		Use:   "gate DIR --rules FILE",
-		Short: "Judge a recorded run by other gates than its own",
-		Long: `Judge a recorded run by other gates than its own. Its directory is not changed.
+		Short: "Check a recorded run against other gates",
+		Long: `Check a recorded run against gates or Prometheus rules that are not in its scenario.
+The run's directory is not changed. --rules names a file of gates or of Prometheus
+rules.
 
-FILE contains either gates, written as in a scenario:
+A file of gates has the same format as in a scenario:
 
   gates:
     - {name: api, objective: mutating-latency, max: 1s}
     - {name: disk, alert: EtcdWALFsyncSlow, fires: false, over: [steady]}
 
-or Prometheus rules: then none of its alerts may fire in any phase, except alerts
-named by gates of another --rules FILE. Rules are evaluated over the recorded
-metrics, at the interval of each group (default: once a minute). A metric that was not
-recorded, or a phase that ended before the first evaluation, counts as no data and does
-not pass.
+With a file of Prometheus rules, no alert in it may fire in any phase, unless a gate
+of another --rules FILE names the alert. The rules are evaluated over the recorded
+metrics, at the interval of their group (default: once a minute).
 
-A rule whose "for", "offset" or "interval" is longer than the run or its phase is reported as
-TOO SHORT instead of NO DATA, because a longer run can judge it. --allow-no-data names
-rules and gates that may have no data, for any reason: they are reported as ALLOWED and
-do not affect the exit code. If they have data, they are judged as usual. If no rule
-and no gate has data, the run does not pass.
+A gate or rule without data does not pass. For example, its metric was not recorded,
+or the phase ended before the first evaluation. The result is NO DATA, or TOO SHORT if
+the rule's "for", "offset" or "interval" is longer than the run or phase.
 
---summary appends the result to a file as Markdown, for example to
-$GITHUB_STEP_SUMMARY.`,
+--allow-no-data names gates and rules that may have no data. Their result is then
+ALLOWED, and does not change the exit code. If no gate and no rule has data, the run
+does not pass.`,
 		Example: `  loadgen gate runs/20261121-101500-rollout-500 --rules gates.yaml
-  loadgen gate runs/20261121-101500-rollout-500 --rules prometheus-rules.yaml --junit gate.xml --summary "$GITHUB_STEP_SUMMARY"
   loadgen gate runs/20261121-101500-rollout-500 --rules prometheus-rules.yaml --allow-no-data KubeAPIErrorBudgetBurn`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -75,7 +73,7 @@ $GITHUB_STEP_SUMMARY.`,
 	}
 	cmd.Flags().StringArrayVar(&rules, "rules", nil, "`file` of gates, or of Prometheus rules (repeatable)")
 	cmd.Flags().StringArrayVar(&allowed, "allow-no-data", nil, "`rule` or gate that may have no data (repeatable)")
-	cmd.Flags().StringVar(&junit, "junit", "", "`file` for the result as JUnit; an existing file is replaced only if this command wrote it earlier")
+	cmd.Flags().StringVar(&junit, "junit", "", "write the result as JUnit to this `file`; replaces an existing file only if this command wrote it")
 	sum.flag(cmd)
 	output = commandline.AddOutput(cmd)
 	return cmd
@@ -151,7 +149,7 @@ func writeJUnit(file string, res result.Result) error {
 type summary struct{ file string }
 
 func (s *summary) flag(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&s.file, "summary", "", "`file` to append the result to as Markdown, such as \"$GITHUB_STEP_SUMMARY\"")
+	cmd.Flags().StringVar(&s.file, "summary", "", "append the result as Markdown to this `file`, for example \"$GITHUB_STEP_SUMMARY\"")
 }
 
 // check checks that the file can be written, before any work is done.

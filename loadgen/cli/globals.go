@@ -18,10 +18,10 @@ import (
 // addGlobals adds the flags that all commands have. The flags take effect before the command runs.
 func addGlobals(root *cobra.Command, stderr io.Writer) {
 	flags := root.PersistentFlags()
-	flags.BoolP("quiet", "q", false, "print no progress; results, questions and errors are still printed")
-	noColor := flags.Bool("no-color", false, "print no colours; also $NO_COLOR")
+	flags.BoolP("quiet", "q", false, "print only results, questions and errors, not progress")
+	noColor := flags.Bool("no-color", false, "print without colours, as with $NO_COLOR")
 	level := logLevel("off")
-	flags.Var(&level, "log-level", "log `level` of client-go on standard error: "+strings.Join(logLevels(), ", "))
+	flags.Var(&level, "log-level", "`level` of client-go's log on standard error: "+strings.Join(logLevels(), ", "))
 	_ = root.RegisterFlagCompletionFunc("log-level", cobra.FixedCompletions(logLevels(), cobra.ShellCompDirectiveNoFileComp))
 	root.PersistentPreRunE = func(*cobra.Command, []string) error {
 		if *noColor {

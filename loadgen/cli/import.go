@@ -19,14 +19,14 @@ import (
 func newImport() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import",
-		Short: "Make a scenario from another tool's configuration",
-		Long: `Make a scenario from another tool's configuration: kube-burner, ClusterLoader2 or
-KWOK. The scenario is written to standard output, including its templates, or with
---out to a file, with the templates next to it.
+		Short: "Convert another tool's configuration to a scenario",
+		Long: `Convert a configuration of kube-burner, ClusterLoader2 or KWOK to a scenario. The
+scenario is written to standard output with its templates inline, or with --out to a
+file with its templates in a directory next to it.
 
-Each part that could not be imported is replaced by a comment that begins with
-NOT CARRIED OVER, and is reported on standard error. The scenario is valid; read the
-comments before you run it.
+The result is a valid scenario. A comment NOT CARRIED OVER replaces each part that
+could not be converted, and standard error lists these parts. Read the comments before
+you run the scenario.
 
 If a whole job, phase, measurement or Stage is left out, the last line names it and the
 exit code is 5. --partial accepts this.`,
@@ -47,13 +47,13 @@ type importFlags struct {
 
 func (f *importFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.out, "out", "", "`file` to write the scenario to, with its templates in a directory next to it (default: standard output, with the templates inline)")
+	flags.StringVar(&f.out, "out", "", "new `file` for the scenario, with its templates next to it (default: standard output, with the templates inline)")
 	flags.BoolVar(&f.partial, "partial", false, "exit with 0 although a job, phase, measurement or Stage is left out")
 	flags.IntVar(&f.options.Nodes, "nodes", 0, "`number` of simulated nodes")
 }
 
 func (f *importFlags) addCluster(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&f.options.OwnCluster, "own-cluster", false, "for a run on your own cluster: no simulated nodes, unchanged node selectors")
+	cmd.Flags().BoolVar(&f.options.OwnCluster, "own-cluster", false, "convert for your own cluster: no simulated nodes, unchanged node selectors")
 }
 
 func (f *importFlags) convert(cmd *cobra.Command, typed bool, do func(importer.Options) (*importer.Result, error)) error {
@@ -135,14 +135,17 @@ func newImportKubeBurner() *cobra.Command {
 	var f importFlags
 	cmd := &cobra.Command{
 		Use:   "kube-burner FILE|DIR",
-		Short: "Import a configuration of kube-burner",
-		Long: `Import a configuration of kube-burner: a file, or a directory that contains one. Jobs that
-create objects become loads of kind "objects" at the job's qps, followed by waits; jobs
-that delete or patch become actions; thresholds and alert profiles become gates; metric
-profiles become figures under compare.
+		Short: "Convert a configuration of kube-burner",
+		Long: `Convert a configuration of kube-burner: a file, or a directory that contains one. Its
+parts become these parts of the scenario:
 
-If the configuration is a template, its values come from --set and --user-data, never
-from the environment.`,
+  jobs that create objects           loads of kind "objects" at the job's qps, then waits
+  jobs that delete or patch          actions
+  thresholds and alert profiles      gates
+  metric profiles                    metrics in the section compare
+
+If the configuration is a template, its values come from --set and --user-data. The
+environment is ignored.`,
 		Example: `  loadgen import kube-burner kubelet-density/kubelet-density.yml > mine.yaml
   loadgen import kube-burner api-intensive --out mine.yaml
   loadgen import kube-burner workload.yml --set JOB_ITERATIONS=50 --user-data values.yml`,
@@ -154,8 +157,8 @@ from the environment.`,
 	f.add(cmd)
 	f.addCluster(cmd)
 	flags := cmd.Flags()
-	flags.StringArrayVar(&f.sets, "set", nil, "value for the configuration's template, as `NAME=VALUE`; NAME= sets an empty value (repeatable)")
-	flags.StringArrayVar(&f.values, "user-data", nil, "`file` of values in YAML or JSON (repeatable)")
+	flags.StringArrayVar(&f.sets, "set", nil, "template value: `NAME=VALUE`; NAME= sets an empty value (repeatable)")
+	flags.StringArrayVar(&f.values, "user-data", nil, "`file` of template values in YAML or JSON (repeatable)")
 	flags.StringArrayVar(&f.options.Alerts, "alert-profile", nil, "`file` of an additional alert profile (repeatable)")
 	flags.StringArrayVar(&f.options.Metrics, "metrics-profile", nil, "`file` of an additional metrics profile (repeatable)")
 	return cmd
@@ -165,13 +168,16 @@ func newImportClusterLoader() *cobra.Command {
 	var f importFlags
 	cmd := &cobra.Command{
 		Use:   "clusterloader2 FILE",
-		Short: "Import a test of ClusterLoader2",
-		Long: `Import a test of ClusterLoader2 with its modules. Phases that create objects become
-loads of kind "objects", at the rates of their tuning sets; other phases become actions;
-measurements become waits, transitions and gates.
+		Short: "Convert a test of ClusterLoader2",
+		Long: `Convert a test of ClusterLoader2 with its modules. Its parts become these parts of the
+scenario:
 
---nodes is the value of .Nodes in the test's template (default 100), and the number
-of simulated nodes.`,
+  phases that create objects         loads of kind "objects" at the tuning set's rate
+  other phases                       actions
+  measurements                       waits, gates, and times between states of objects
+
+--nodes sets .Nodes in the test's template (default 100) and the number of simulated
+nodes.`,
 		Example: `  loadgen import clusterloader2 testing/density/config.yaml --nodes 50 > density.yaml
   loadgen import clusterloader2 testing/load/config.yaml --set CL2_LOAD_TEST_THROUGHPUT=20 --out load.yaml`,
 		Args: cobra.ExactArgs(1),
@@ -183,8 +189,8 @@ of simulated nodes.`,
 	}
 	f.add(cmd)
 	f.addCluster(cmd)
-	cmd.Flags().StringArrayVar(&f.sets, "set", nil, "value of the test's template, as `NAME=VALUE` (repeatable)")
-	cmd.Flags().StringArrayVar(&f.values, "testoverrides", nil, "`file` of values (repeatable)")
+	cmd.Flags().StringArrayVar(&f.sets, "set", nil, "template value: `NAME=VALUE` (repeatable)")
+	cmd.Flags().StringArrayVar(&f.values, "testoverrides", nil, "`file` of template values (repeatable)")
 	return cmd
 }
 
@@ -192,10 +198,10 @@ func newImportKwok() *cobra.Command {
 	var f importFlags
 	cmd := &cobra.Command{
 		Use:   "kwok STAGES...",
-		Short: "Import KWOK Stages as the lifecycle of pods on simulated nodes",
-		Long: `Import Stages of KWOK: files, or directories of files. Stages of pods become
-nodes.podStart and nodes.podLives; Stages of nodes become nodes.statusReport. The
-scenario has one phase, to which you add load.`,
+		Short: "Convert KWOK Stages to a lifecycle of pods on simulated nodes",
+		Long: `Convert Stages of KWOK from files or directories of files. Stages of pods become the
+fields nodes.podStart and nodes.podLives. Stages of nodes become nodes.statusReport.
+The scenario has one phase; add load to it.`,
 		Example: `  loadgen import kwok kustomize/stage/pod/general kustomize/stage/node/heartbeat > mine.yaml`,
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

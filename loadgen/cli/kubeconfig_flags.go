@@ -19,8 +19,8 @@ type kubeconfigFlags struct {
 }
 
 func (f *kubeconfigFlags) add(flags *pflag.FlagSet, into *cluster.Kubeconfig) {
-	flags.StringVar(&into.Files, "kubeconfig", "", "kubeconfig `file` of your cluster, or several files as in $KUBECONFIG; without it a control plane is started for the run")
-	flags.BoolVar(&f.current, "current-cluster", false, "use the cluster that kubectl would use: $KUBECONFIG, ~/.kube/config or, in a pod, the cluster of the pod")
+	flags.StringVar(&into.Files, "kubeconfig", "", "kubeconfig `file` of your cluster, or several files as in $KUBECONFIG (default: a new control plane on this machine)")
+	flags.BoolVar(&f.current, "current-cluster", false, "use the cluster that kubectl uses: from $KUBECONFIG or ~/.kube/config or, in a pod, the pod's own cluster")
 	var own pflag.FlagSet
 	clientcmd.BindOverrideFlags(&into.ConfigOverrides, &own, clientcmd.ConfigOverrideFlags{
 		CurrentContext: clientcmd.FlagInfo{LongName: clientcmd.FlagContext, Description: "`context` in the kubeconfig (default: its current one)"},

@@ -20,8 +20,8 @@ type liveFlags struct {
 }
 
 func (f *liveFlags) add(flags *pflag.FlagSet) {
-	flags.BoolVar(&f.plain, "plain", false, "on a terminal, print progress lines instead of the page with charts and keys")
-	flags.StringVar(&f.web, "web", "", "serve a live page of the run to browsers on this machine, at this `address` (--web alone: a free port of 127.0.0.1)")
+	flags.BoolVar(&f.plain, "plain", false, "print progress as lines, without charts and keys")
+	flags.StringVar(&f.web, "web", "", "serve the report during the run to browsers on this machine, at this `address` (--web alone: a free port of 127.0.0.1)")
 	flags.Lookup("web").NoOptDefVal = anyPort
 }
 

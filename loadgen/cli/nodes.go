@@ -29,26 +29,27 @@ func newNodes(signals *interrupts) *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
 		Use:   "nodes",
-		Short: "Run only simulated nodes, until Ctrl-C",
-		Long: `Run only simulated nodes, until Ctrl-C: each registers under its own identity, renews
-its Lease, reports its status, and makes its pods Ready or deletes them. With
---kubeconfig they join that cluster and are removed at the end; without it, a control
-plane is started for them.
+		Short: "Run simulated nodes without load, until Ctrl-C",
+		Long: `Run simulated nodes without load, until Ctrl-C. Like a kubelet, each node registers,
+renews its Lease, reports its status, and starts and stops its pods.
 
-On your own cluster the nodes are tainted, so that no other workload is scheduled to
-them; the command prints the nodeSelector and toleration that your pods need. On a
-control plane started by 'controlplane up' or by this command the nodes are not tainted,
-so a plain 'kubectl create deployment' works. After a second Ctrl-C the command stops
-removing objects, and prints how to remove the rest.
+Without --kubeconfig, the command starts its own control plane. With --kubeconfig, the
+nodes join your cluster, and the command removes them at the end. After a second
+Ctrl-C, it stops removing them and prints how to remove the rest.
 
-Fidelity "kubelet" sends every request that a real kubelet sends, over one connection
-per node; "lean" leaves out requests that change nothing; "shared" has one watch for all
-nodes.
+In your cluster, the nodes have a taint that keeps other pods away. The command prints
+the nodeSelector and the toleration that your pods need. On a control plane that
+'controlplane up' or this command started, the nodes have no taint.
 
-Identity "certificate" gives each node a client certificate that the cluster signs, like
-a kubelet's; "token" gives it a token of a ServiceAccount, which RBAC authorizes instead
-of the Node authorizer; "auto" requests one certificate from the cluster, and uses tokens
-if the cluster does not sign it.`,
+Values of --fidelity:
+  kubelet      every request that a kubelet sends, over one connection per node
+  lean         only requests that change something, and watches
+  shared       as lean, but with watches that all nodes share
+
+Values of --identity:
+  certificate  a client certificate that the cluster signs, as for a kubelet
+  token        a ServiceAccount token: RBAC, not the Node authorizer, authorizes the node
+  auto         certificate if the cluster signs a first one, otherwise token`,
 		Example: `  loadgen nodes --count 500
   loadgen nodes --count 50 --kubeconfig planes/default/kubeconfigs/admin.kubeconfig --yes
   loadgen nodes --count 5000 --fidelity shared`,
@@ -80,12 +81,13 @@ if the cluster does not sign it.`,
 	}
 	flags := cmd.Flags()
 	flags.IntVar(&count, "count", 100, "`number` of nodes")
-	flags.StringVar(&fidelity, "fidelity", "kubelet", "`how` closely nodes imitate kubelets (see above): kubelet, lean or shared")
-	flags.StringVar(&identity, "identity", scenario.IdentityAuto, "`how` nodes authenticate (see above): auto, certificate or token")
+	flags.StringVar(&fidelity, "fidelity", "kubelet", "`set` of kubelet requests that each node sends (see above): kubelet, lean or shared")
+	flags.StringVar(&identity, "identity", scenario.IdentityAuto, "`kind` of credentials of each node (see above): auto, certificate or token")
 	addSetFlag(cmd, &o.Overrides)
-	flags.StringVar(&o.ControlPlane, "controlplane", "", "the controlplane `binary` (default: next to loadgen, then PATH)")
+	flags.Lookup("set").Usage = "set a scenario field: `path=value`, for example nodes.zones=3 or controlPlane.etcd.members=3 (repeatable)"
+	flags.StringVar(&o.ControlPlane, "controlplane", "", "controlplane `binary` (default: next to loadgen, then PATH)")
 	kubeconfig.add(flags, &o.Kubeconfig)
-	flags.BoolVar(&yes, "yes", false, "do not ask before creating objects in your cluster")
+	flags.BoolVar(&yes, "yes", false, "create objects in your cluster without asking")
 	output = commandline.AddOutput(cmd)
 	return cmd
 }

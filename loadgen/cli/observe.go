@@ -36,19 +36,23 @@ func newObserve() *cobra.Command {
 	var receiver remoteWriteFlags
 	cmd := &cobra.Command{
 		Use:   "observe",
-		Short: "Serve a control plane's metrics and alerts to Grafana",
+		Short: "Serve the metrics and alerts of a local control plane to Grafana",
 		Long: `Scrape a control plane that 'controlplane up' started, evaluate the built-in alerts,
-and serve metrics and alerts over the Prometheus query API until Ctrl-C or until the
-plane stops. Grafana (as a Prometheus data source) and promtool can query it.
-'controlplane up --observe' starts this command together with the plane; 'loadgen run
---observe' serves an active run.
+and serve the metrics and alerts over the Prometheus query API until Ctrl-C. Use this
+server as a Prometheus data source in Grafana, or with promtool. The command also ends
+when the control plane stops.
 
-The server is read-only, has no password, and listens only on this machine unless
---observe-public is set. The samples are deleted when the command ends.
+'controlplane up --observe' starts both together. 'loadgen run --observe' serves an
+active run.
 
-For your own Prometheus, the command writes two files into the plane's directory:
-prometheus/prometheus.yml, a complete configuration with rules for a new Prometheus, and
-prometheus/scrape.yaml, to list under scrape_config_files of an existing Prometheus.`,
+The server is read-only and has no password. It listens only on this machine, unless
+you set --observe-public. The samples are deleted when the command ends.
+
+The command writes two files for your own Prometheus into the control plane's
+directory:
+
+  prometheus/prometheus.yml   a complete configuration with rules
+  prometheus/scrape.yaml      for scrape_config_files of an existing configuration`,
 		Example: `  loadgen observe
   loadgen observe --dir /tmp/plane --listen 127.0.0.1:9090
   promtool query instant http://127.0.0.1:9090 'ALERTS'`,
@@ -70,11 +74,11 @@ prometheus/scrape.yaml, to list under scrape_config_files of an existing Prometh
 		},
 	}
 	flags := cmd.Flags()
-	addDirFlag(flags, &o.Dir, "the control plane's `directory`")
-	flags.StringVar(&o.Addr, "listen", anyPort, "`address` to serve at; port 0 means a free port")
+	addDirFlag(flags, &o.Dir, "`directory` of the control plane")
+	flags.StringVar(&o.Addr, "listen", anyPort, "`address` of the server; port 0 means a free port")
 	addPublicFlag(flags, &o.Public)
-	flags.DurationVar(&o.Interval, "interval", 5*time.Second, "`time` between scrapes of a component")
-	flags.DurationVar(&o.Retention, "retention", 24*time.Hour, "minimum time for which samples are kept")
+	flags.DurationVar(&o.Interval, "interval", 5*time.Second, "`time` between two scrapes of a component")
+	flags.DurationVar(&o.Retention, "retention", 24*time.Hour, "minimum `time` that samples are kept")
 	receiver.add(flags)
 	output = commandline.AddOutput(cmd)
 	return cmd
@@ -134,23 +138,23 @@ func untilParentEnds(ctx context.Context) (context.Context, func(), error) {
 }
 
 func addObserveFlags(flags *pflag.FlagSet, o *run.Options) {
-	flags.StringVar(&o.Observe, "observe", "", "serve the run's metrics over the Prometheus query API during the run, at this `address` (--observe alone: a free port of 127.0.0.1)")
+	flags.StringVar(&o.Observe, "observe", "", "serve the metrics over the Prometheus query API during the run, at this `address` (--observe alone: a free port of 127.0.0.1)")
 	flags.Lookup("observe").NoOptDefVal = anyPort
 	addPublicFlag(flags, &o.ObservePublic)
 }
 
 func addPublicFlag(flags *pflag.FlagSet, public *bool) {
-	flags.BoolVar(public, "observe-public", false, "allow an address that other machines can reach; there is no password")
+	flags.BoolVar(public, "observe-public", false, "let other machines connect to the server, which has no password")
 }
 
 type prometheusFlags struct{ config promimport.Config }
 
 func (p *prometheusFlags) add(flags *pflag.FlagSet) {
-	flags.StringVar(&p.config.URL, "prometheus", "", "`URL` of a Prometheus that scrapes your cluster: judge by its samples, and do not scrape")
-	flags.StringToStringVar(&p.config.Jobs, "prometheus-job", nil, "job name of a component in that Prometheus, as `COMPONENT=JOB`, for example kube-apiserver=apiserver (repeatable; default: the names of kube-prometheus-stack)")
+	flags.StringVar(&p.config.URL, "prometheus", "", "`URL` of a Prometheus that scrapes your cluster; the run uses its samples and does not scrape")
+	flags.StringToStringVar(&p.config.Jobs, "prometheus-job", nil, "job label of a component in that Prometheus: `COMPONENT=JOB`, for example kube-apiserver=apiserver (repeatable; default: as in kube-prometheus-stack)")
 	flags.Lookup("prometheus-job").DefValue = "" // not "[]"
-	flags.StringVar(&p.config.Match, "prometheus-match", "", "label `matchers` that select the series of your cluster, for example 'cluster=\"prod\"'")
-	flags.StringVar(&p.config.HTTPConfig, "prometheus-http-config", "", "`file` with credentials and TLS, in the format of promtool's --http.config.file")
+	flags.StringVar(&p.config.Match, "prometheus-match", "", "label `matchers` that select the series of your cluster in that Prometheus, for example 'cluster=\"prod\"'")
+	flags.StringVar(&p.config.HTTPConfig, "prometheus-http-config", "", "`file` with credentials and TLS settings for that Prometheus, in the format of promtool's --http.config.file")
 }
 
 // into copies the flags to o. It returns an error if a flag would have no effect.

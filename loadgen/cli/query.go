@@ -17,19 +17,18 @@ func newQuery() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "query DIR EXPR",
 		Short: "Evaluate PromQL over a recorded run",
-		Long: `Evaluate PromQL over the recorded metrics of a run, and over the results of the built-in
-rules (recording rules, ALERTS). The run's directory is not changed.
+		Long: `Evaluate a PromQL expression over the recorded metrics of a run and the results of the
+built-in rules (recording rules and ALERTS). The run's directory is not changed.
 
-Without --range the expression is evaluated once: at the last scrape, at the end of
---phase, or at --at. With --range it is evaluated at each --step of the phase or the
-run. Queries of dashboards work unchanged: $__range is the length of the phase or the
-run, $__rate_interval is four scrape intervals; $cluster and $instance match all.
+Without --range, the expression is evaluated once: at the last scrape, at the end of
+--phase, or at --at. With --range, it is evaluated at each --step of the phase or run.
 
-A time is a duration since the first scrape (90s), a time of day (14:00:00, UTC) or a
-timestamp (2026-11-21T14:00:00Z). If an expression has no value, nothing is printed; the
-exit code is 0.`,
-		Example: `  loadgen query runs/20261121-101500-slow-fsync up
-  loadgen query runs/20261121-101500-slow-fsync 'increase(apiserver_request_total[$__range])' --phase slow
+Queries of Grafana dashboards work unchanged. $__range is the length of the phase or
+run, $__rate_interval is four scrape intervals, and $cluster and $instance match all
+values.
+
+An expression without a value prints nothing, and the exit code is 0.`,
+		Example: `  loadgen query runs/20261121-101500-slow-fsync 'increase(apiserver_request_total[$__range])' --phase slow
   loadgen query runs/20261121-101500-slow-fsync 'ALERTS{alertstate="firing"}' --range -o csv > alerts.csv`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -52,10 +51,10 @@ exit code is 0.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&o.At, "at", "", "`time` of the evaluation (default the last scrape)")
-	flags.StringVar(&o.Phase, "phase", "", "evaluate at the end of the phase with this `name`, or over the phase with --range")
-	flags.BoolVar(&o.Range, "range", false, "evaluate at each step of the phase or the run")
-	flags.DurationVar(&o.Step, "step", 0, "`time` between two evaluations of --range (default: the scrape interval)")
+	flags.StringVar(&o.At, "at", "", "`time` of the evaluation: 90s (since the first scrape), 14:00:00 (UTC) or 2026-11-21T14:00:00Z (default: the last scrape)")
+	flags.StringVar(&o.Phase, "phase", "", "`name` of a phase: evaluate at its end, or with --range during it")
+	flags.BoolVar(&o.Range, "range", false, "evaluate at each --step of the phase or run, not once")
+	flags.DurationVar(&o.Step, "step", 0, "`time` between evaluations with --range (default: the scrape interval)")
 	output = commandline.AddOutput(cmd, "csv")
 	return cmd
 }

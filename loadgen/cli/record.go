@@ -17,12 +17,11 @@ import (
 func newRecord() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "record",
-		Short: "Make a trace of the requests to a cluster, to replay as load",
-		Long: `Make a trace of the requests that clients sent to a cluster. A load of kind
-"replay" sends the same requests to a control plane that Stormglass started, or to
-another cluster.
+		Short: "Record the requests to a cluster as a trace, to replay it as load",
+		Long: `Make a trace: a file of the requests that clients sent to a cluster. A load of kind
+"replay" sends these requests again, to any control plane.
 
-docs/reference/traces.md describes the format, and the requests that are left out.`,
+docs/reference/traces.md describes the format and the omitted requests.`,
 	}
 	cmd.AddCommand(newRecordAudit(), newRecordCluster(), newRecordSimKube(), newRecordCompare())
 	return cmd
@@ -35,8 +34,8 @@ type recordFlags struct {
 }
 
 func (f *recordFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.out, "out", "", "new `file` for the trace; a name that ends in .gz means compressed")
-	cmd.Flags().BoolVar(&f.keepNames, "keep-names", false, "keep the names of users, namespaces and objects (default: hashes of them)")
+	cmd.Flags().StringVar(&f.out, "out", "", "new `file` for the trace; compressed if the name ends in .gz")
+	cmd.Flags().BoolVar(&f.keepNames, "keep-names", false, "keep the names of users, namespaces and objects instead of hashes")
 	f.output = commandline.AddOutput(cmd)
 }
 
@@ -64,16 +63,17 @@ func newRecordAudit() *cobra.Command {
 		Use:   "audit LOG...",
 		Short: "Make a trace from audit logs",
 		Long: `Make a trace from audit logs: events of audit.k8s.io/v1 (or v1beta1) as JSON, one per
-line, plain or compressed with gzip; "-" is standard input. Level Metadata is enough.
-The logs of several API servers of one cluster, and rotated ones, are merged by time.
+line, plain or gzip; - is standard input. Level Metadata is enough. The command merges
+rotated logs and the logs of several API servers of one cluster.
 
-Requests of kubelets, kube-scheduler, kube-controller-manager, kube-proxy and API servers
-are left out, because during a replay the control plane and the simulated nodes send
-their own; the share of these requests is printed. Names of users, namespaces and
-objects, and values in selectors, are replaced by hashes with a key that is thrown away;
-equal names stay equal. No bodies are kept.`,
-		Example: `  loadgen record audit audit.log --out tuesday.trace.gz
-  loadgen record audit node-a/*.log.gz node-b/*.log.gz --out tuesday.trace.gz
+The trace omits the requests of kubelets, kube-scheduler, kube-controller-manager,
+kube-proxy and API servers, because these programs or the simulated nodes also send
+requests during a replay. The command prints the percentage of omitted requests.
+
+The trace contains no request bodies. Hashes with a random key replace the names of
+users, namespaces and objects, and the values in selectors. The key is not stored.
+Equal names have equal hashes.`,
+		Example: `  loadgen record audit node-a/*.log.gz node-b/*.log.gz --out tuesday.trace.gz
   zcat audit.log.gz | loadgen record audit - --out ten-minutes.trace.gz --from 2026-11-24T10:00:00Z --to 2026-11-24T10:10:00Z`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
@@ -92,9 +92,9 @@ equal names stay equal. No bodies are kept.`,
 		},
 	}
 	f.add(cmd)
-	cmd.Flags().StringVar(&from, "from", "", "record from this `time` on, for example 2026-11-24T10:00:00Z (default: the logs' beginning)")
-	cmd.Flags().StringVar(&to, "to", "", "record until this `time` (default: the logs' end)")
-	cmd.Flags().BoolVar(&o.KeepSystem, "keep-system", false, "keep the requests of the control plane's components and of kubelets")
+	cmd.Flags().StringVar(&from, "from", "", "`time` at which the trace begins, for example 2026-11-24T10:00:00Z (default: the beginning of the logs)")
+	cmd.Flags().StringVar(&to, "to", "", "`time` at which the trace ends (default: the end of the logs)")
+	cmd.Flags().BoolVar(&o.KeepSystem, "keep-system", false, "keep the requests of kubelets and control plane components")
 	return cmd
 }
 

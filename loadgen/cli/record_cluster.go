@@ -25,14 +25,14 @@ func newRecordCluster() *cobra.Command {
 	var at cluster.Kubeconfig
 	cmd := &cobra.Command{
 		Use:   "cluster",
-		Short: "Count a cluster's objects and make a trace of its changes",
+		Short: "Make a trace of the writes to a cluster, without audit logs",
 		Long: `Make a trace of the writes to a cluster whose audit log is not available. The command
-counts the objects by resource and namespace, their sizes, and the pods of each node.
-Then it watches which objects are created, changed and deleted. Reads are not recorded. Clients
-are known only by their program's name, from the objects' managedFields.
+counts objects by resource and namespace, and the pods of each node. Then it watches
+which objects are created, changed and deleted. The trace contains no reads. It
+identifies clients only by the program name in the managedFields of objects.
 
-Nothing in the cluster is changed. Only metadata is listed and watched. To learn the
-sizes, 50 objects of each resource are read, but no Secrets.`,
+The command changes nothing in the cluster. It lists and watches only metadata. To
+learn the sizes, it reads 50 objects of each resource except Secrets.`,
 		Example: `  loadgen record cluster --kubeconfig ~/.kube/config --for 10m --out cluster.trace.gz`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -66,8 +66,8 @@ sizes, 50 objects of each resource are read, but no Secrets.`,
 	f.add(cmd)
 	kubeconfig.add(cmd.Flags(), &at)
 	cmd.Flags().Lookup("kubeconfig").Usage = "kubeconfig `file` of your cluster"
-	cmd.Flags().DurationVar(&o.For, "for", 10*time.Minute, "`how long` to watch for changes")
-	cmd.Flags().BoolVar(&o.KeepSystem, "keep-system", false, "keep the changes of the control plane's components and of kubelets")
+	cmd.Flags().DurationVar(&o.For, "for", 10*time.Minute, "`time` to watch for changes")
+	cmd.Flags().BoolVar(&o.KeepSystem, "keep-system", false, "keep the changes by kubelets and control plane components")
 	return cmd
 }
 
@@ -76,10 +76,10 @@ func newRecordSimKube() *cobra.Command {
 	var f recordFlags
 	cmd := &cobra.Command{
 		Use:   "simkube FILE",
-		Short: "Convert a SimKube trace",
-		Long: `Make a trace from a .sktrace file of SimKube, version 2. The first time that an object
-was applied becomes a create, later times become updates, and deletions become deletes.
-SimKube's times are whole seconds; the lifecycles of pods are not carried over.`,
+		Short: "Convert a trace of SimKube",
+		Long: `Make a trace from a .sktrace file of SimKube, version 2. The first apply of an object
+becomes a create, and later applies become updates. Times are whole seconds. The trace
+does not contain the lifecycles of pods.`,
 		Example: `  loadgen record simkube cronjob.sktrace --out cronjob.trace.gz`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

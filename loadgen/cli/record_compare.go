@@ -25,13 +25,18 @@ func newRecordCompare() *cobra.Command {
 	var output *commandline.Output
 	cmd := &cobra.Command{
 		Use:   "compare TRACE RECORDING",
-		Short: "Compare a trace with the recording of its replay",
-		Long: `Compare a trace with the recording of its replay: the requests of each verb, resource
-and actor, and the dispersion (burstiness) of their arrivals. Make the recording with
---keep-names, because the comparison needs the names of users. If the recording contains
-users of a replay, only their requests are compared.
+		Short: "Compare a trace with a recording of its replay",
+		Long: `Compare a trace with a recording of its replay: the number of requests by verb,
+resource and actor (user and User-Agent), and their dispersion. The dispersion is the
+variance of the requests per second divided by their mean.
 
-Exit codes: 0 requests and dispersion are within --rate and --dispersion, 1 otherwise.`,
+Make the recording with 'loadgen record audit --keep-names', because the comparison
+needs the names of users. If the recording contains users as which a replay sends
+requests, only their requests count.
+
+Exit codes:
+  0  the differences are within --rate and --dispersion
+  1  a difference is larger`,
 		Example: `  loadgen record audit again.log --keep-names --out again.trace.gz
   loadgen record compare tuesday.trace.gz again.trace.gz`,
 		Args: cobra.ExactArgs(2),
@@ -58,10 +63,10 @@ Exit codes: 0 requests and dispersion are within --rate and --dispersion, 1 othe
 			return showAs(w, output, exit, c, func() error { return c.WriteText(w) })
 		},
 	}
-	cmd.Flags().Float64Var(&o.Speed, "speed", 1, "speed of the replay")
-	cmd.Flags().IntVar(&o.Copies, "copies", 1, "number of copies of each actor in the replay")
+	cmd.Flags().Float64Var(&o.Speed, "speed", 1, "speed of the replay, as a `factor`")
+	cmd.Flags().IntVar(&o.Copies, "copies", 1, "`number` of copies of each actor in the replay")
 	percentVar(cmd.Flags(), &rate, "rate", "maximum difference in the number of requests of each verb, resource and actor")
-	percentVar(cmd.Flags(), &dispersion, "dispersion", "maximum difference in the dispersion (burstiness) of arrivals")
+	percentVar(cmd.Flags(), &dispersion, "dispersion", "maximum difference in the dispersion")
 	output = commandline.AddOutput(cmd)
 	return cmd
 }

@@ -11,9 +11,9 @@ import (
 type remoteWriteFlags struct{ config remotewrite.Config }
 
 func (f *remoteWriteFlags) add(flags *pflag.FlagSet) {
-	flags.StringVar(&f.config.URL, "remote-write", "", "`URL` of a Prometheus remote write receiver, for example http://127.0.0.1:9090/api/v1/write")
-	flags.StringVar(&f.config.HeaderFile, "remote-write-header-file", "", "`file` with HTTP headers for the receiver, one per line, for example X-Scope-OrgID: tenant or Authorization: Bearer TOKEN")
-	flags.StringVar(&f.config.HTTPConfig, "remote-write-http-config", "", "`file` with credentials and TLS for the receiver, in the format of promtool's --http.config.file")
+	flags.StringVar(&f.config.URL, "remote-write", "", "send the samples to this `URL` of a Prometheus remote write receiver, for example http://127.0.0.1:9090/api/v1/write")
+	flags.StringVar(&f.config.HeaderFile, "remote-write-header-file", "", "`file` with HTTP headers for the receiver, one per line, for example X-Scope-OrgID: tenant")
+	flags.StringVar(&f.config.HTTPConfig, "remote-write-http-config", "", "`file` with credentials and TLS settings for the receiver, in the format of promtool's --http.config.file")
 }
 
 func (f *remoteWriteFlags) check() error {

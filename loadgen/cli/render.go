@@ -21,10 +21,10 @@ func newRender() *cobra.Command {
 	var production bool
 	cmd := &cobra.Command{
 		Use:   "render --out DIR",
-		Short: "Write rules and dashboards for a Prometheus with different job names",
-		Long: `Write the built-in rules and dashboards for your own Prometheus: with its job names,
-its label for the cluster, and additional matchers in each selector. Without flags, the
-jobs have the names of the Helm chart kube-prometheus-stack. DIR contains
+		Short: "Write the rules and dashboards with the job names of your Prometheus",
+		Long: `Write the built-in rules and dashboards for your own Prometheus, with its job names
+and cluster label. The default job names are those in the Helm chart
+kube-prometheus-stack. --out DIR contains
 
   rules/*.yaml         rule files for any Prometheus, Mimir or Thanos
   dashboards/*.json    for Grafana's import or provisioning
@@ -32,11 +32,12 @@ jobs have the names of the Helm chart kube-prometheus-stack. DIR contains
                        kubectl apply --server-side -k DIR/kubernetes
   mixin/               a monitoring mixin: mixin.libsonnet, and the compiled files
 
-Each alert has two annotations: runbook (the text) and runbook_url (the page). A
-component with an empty job is left out, with the rules, panels and dashboards that are
-only about it. Do this for the etcd, scheduler and controller manager of a managed
-control plane. --production leaves out the load generator. --preset sets the job names
-of an installation; --job changes some of them.`,
+Each alert has its runbook in the annotations runbook (the text) and runbook_url (the
+page).
+
+--preset sets all job names, and --job changes single ones. An empty job name leaves
+out the component, and the rules, panels and dashboards that are only about it. A
+managed control plane needs this for etcd, scheduler and controller manager.`,
 		Example: `  loadgen alerts render --out monitoring --production
   loadgen alerts render --out monitoring --preset stormglass --job kube-apiserver=kubernetes-apiservers --cluster-label k8s_cluster
   loadgen alerts render --out eks --production --preset kube-prometheus-stack-managed --selector 'cluster="prod"'`,
@@ -71,16 +72,16 @@ of an installation; --job changes some of them.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&out, "out", "", "new `directory` for the files")
-	flags.StringVar(&preset, "preset", render.DefaultPreset, "`name` of the installation whose job names to use: "+strings.Join(render.Presets(), ", "))
+	flags.StringVar(&preset, "preset", render.DefaultPreset, "`name` of a set of job names: "+strings.Join(render.Presets(), ", "))
 	_ = cmd.RegisterFlagCompletionFunc("preset", cobra.FixedCompletions(render.Presets(), cobra.ShellCompDirectiveNoFileComp)) // the flag exists
-	flags.StringToStringVar(&o.Jobs, "job", nil, "name of a component's `job`, for example kube-apiserver=apiserver; an empty name leaves the component out (repeatable; default: the name in the preset)")
+	flags.StringToStringVar(&o.Jobs, "job", nil, "job name of a component: `COMPONENT=JOB`, for example kube-apiserver=apiserver; an empty job name leaves the component out (repeatable; default: from --preset)")
 	flags.Lookup("job").DefValue = ""
-	flags.StringVar(&o.ClusterLabel, "cluster-label", "cluster", "`label` that distinguishes clusters")
-	flags.StringVar(&o.Selector, "selector", "", "additional `matchers` for each selector of a scraped series, for example 'tier=\"prod\"'")
-	flags.BoolVar(&production, "production", false, "leave out rules, panels and dashboards that are only about the load generator")
+	flags.StringVar(&o.ClusterLabel, "cluster-label", "cluster", "`label` that identifies the cluster")
+	flags.StringVar(&o.Selector, "selector", "", "label `matchers` to add to each selector of scraped series, for example 'tier=\"prod\"'")
+	flags.BoolVar(&production, "production", false, "leave out the rules, panels and dashboards of the load generator")
 	flags.StringVar(&o.RunbookBase, "runbook-base", alerts.Pages, "`URL` of the docs folder with the runbooks, used in runbook_url")
-	flags.StringVar(&o.Namespace, "namespace", "monitoring", "`namespace` of the objects for Kubernetes")
-	flags.StringVar(&o.Release, "release", "kube-prometheus-stack", "value of the label `release` of these objects, by which the Prometheus operator selects rules")
+	flags.StringVar(&o.Namespace, "namespace", "monitoring", "`namespace` of the objects in kubernetes/")
+	flags.StringVar(&o.Release, "release", "kube-prometheus-stack", "value of the label `release` of the objects in kubernetes/, by which the Prometheus operator selects rules")
 	return cmd
 }
 

@@ -16,16 +16,14 @@ func newReport() *cobra.Command {
 	var sum summary
 	cmd := &cobra.Command{
 		Use:   "report DIR",
-		Short: "Judge a recorded run again and rebuild its report",
-		Long: `Judge a recorded run again and rebuild result.json, junit.xml and report.html
-from its directory alone. The exit code is the same as for the run. If the directory
-contains variants, all variants are judged again and compared.
+		Short: "Check a recorded run against its gates again and rebuild its report",
+		Long: `Check a recorded run against its gates again, and rebuild result.json, junit.xml and
+report.html from its directory. The exit code is the same as for the run. If the
+directory contains the runs of variants, the command checks and compares them all.
 
-With --chart the run is not judged: one chart of its report is written as a
-standalone SVG, for a page or a ticket. --charts lists the names of the charts.`,
+--charts and --chart only read the report's charts, and do not check the gates.`,
 		Example: `  loadgen report runs/20261121-101500-rollout-500
   loadgen report runs/20261121-101500-rollout-500 -o json | jq .verdict
-  loadgen report runs/20261121-101500-rollout-500 --charts
   loadgen report runs/20261121-101500-rollout-500 --chart wal-fsync-p99 --svg fsync.svg`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -36,74 +36,57 @@ func newRun(signals *interrupts) *cobra.Command {
 	var live liveFlags
 	cmd := &cobra.Command{
 		Use:   "run NAME|FILE",
-		Short: "Run a scenario, judge it and write the report",
-		Long: `Run a scenario, judge it and write the report. NAME is a built-in scenario (without
-NAME, the command lists them), FILE is your own scenario, - is standard input.
+		Short: "Run a scenario, check its gates and write a report",
+		Long: `Run a scenario, check its gates and write a report. A gate without data does not pass.
+NAME is a built-in scenario ('loadgen run' without NAME lists them), FILE is your own
+scenario, - is standard input.
 
-Without --kubeconfig a control plane is started for the run and stopped after it.
-With --kubeconfig the scenario runs on that cluster: it creates only labelled
-objects, after asking, and removes them at the end. The scenario's controlPlane
-section is then not applied (a note lists its settings), and a scenario with control
-plane faults is refused.
+Without --kubeconfig, the run starts its own control plane and stops it at the end.
+With --kubeconfig, the run uses your cluster. It asks first, creates only labelled
+objects, and removes them at the end. It ignores the scenario's section controlPlane,
+and refuses a scenario with faults of the control plane. A lock in the cluster
+prevents another run at the same time.
 
-A scenario with variants describes an incident and its remedy. --variant all runs
-each variant in turn on its own control plane, and prints the figures of the scenario's
-compare section next to each other. The worst run determines the exit code. --variant
-NAME runs one variant. Without --variant the scenario runs unchanged.
+A variant is the scenario with some fields changed, for example the remedy of an
+incident. --variant NAME runs one variant. --variant all runs every variant on a new
+control plane and compares the results; the worst result sets the exit code.
 
-Hooks are commands that run on this machine with your permissions. Before you run a
-scenario from someone else, read them (validate lists them), or leave them out with
---no-hooks.
+Hooks are commands that the scenario runs on this machine with your permissions.
+Before you run a scenario from someone else, read its hooks ('loadgen validate' lists
+them), or disable them with --no-hooks.
 
-With --observe, Grafana, promtool and other Prometheus clients can query the run while
-it is active; the built-in alerts are evaluated over it. With --prometheus, the run does
-not scrape: it copies the metrics from the Prometheus that already scrapes your cluster.
-Metrics that it lacks count as no data.
+Metrics: with --observe, Grafana and promtool can query metrics and built-in alerts
+during the run. With --prometheus, the run does not scrape, but copies samples from
+the Prometheus that scrapes your cluster. With --remote-write, the run sends all
+samples to a Prometheus, Mimir or Thanos, with the label run. If this receiver is
+down, the run sends the samples later. At the end, it waits at most 30 s for the
+receiver.
 
-With --remote-write, the samples of the run, including the generator's own, are sent
-to a Prometheus, Mimir or Thanos during the run, with the label run. The series
-stormglass_phase_active and stormglass_fault_active show phases and faults. Samples that
-the receiver misses while it is down are sent later. The load never waits for the
-receiver. When the run ends, it waits at most 30 s until the receiver has all samples.
+Early end: --abort-on stops the load and ends the run as soon as a condition holds
+(exit code 1). Runs on your own cluster have default conditions. With --kubeconfig,
+--dry-run also checks permissions.
 
---abort-on stops all load as soon as a condition holds and ends the run, which then
-counts as failed; on your own cluster some conditions are set by default. With
---max-rate a scenario that sends more than this rate is refused. --dry-run shows what a
-run would do and whether it is permitted, and does nothing. On your own cluster a run
-holds a lock, so that no other run starts there, and --cleanup-job creates a Job that
-cleans up even if this machine is lost.
+Several generators: --workers N divides the load among N load generators (workers).
+The process 'loadgen run' scrapes, performs the scenario's actions (changes to
+objects) and checks the gates. With --image, the workers are pods of a Job that the
+run removes at the end. If a worker is lost, late or too busy, there is no verdict
+(exit code 3).
 
-With --workers N the loads are divided among N generators, which join over TLS; this
-process still scrapes, performs the actions and judges. With --image the generators are
-pods of a Job in your cluster, or in the cluster of --workers-kubeconfig; the Job is
-removed at the end. If a worker is lost, late or saturated, the run cannot be judged
-(exit 3).
+Inside a cluster: --render does not run the scenario. It prints manifests of a Job
+that runs it in the cluster, with the required RBAC (docs/how-to/in-cluster.md).
 
-With --render the run does not start: the command prints manifests that run it inside the
-cluster, as a Job, with the RBAC that this scenario needs (docs/how-to/in-cluster.md).
+Display: on a terminal of at least 80 columns and 24 lines, the run shows charts,
+faults and phases (the periods of the scenario). The key p pauses the load, n ends the
+phase, and q ends the run. --web shows the report during the run to browsers on this
+machine. Gates are not checked in phases that you paused or ended early (exit code 3).
 
-On a terminal of at least 80 by 24, a page shows charts, phases and faults, and reacts
-to keys: p pauses the load, n ends the phase, q ends the run. --plain prints lines
-instead. --web serves the growing report to browsers on this machine, with buttons to
-pause the load and to end the phase. Figures of a phase that was paused or ended early
-are not judged (exit 3).
-
-Ctrl-C (SIGINT, SIGTERM, SIGHUP) shuts the run down cleanly and still writes the report,
-marked interrupted; if there are variants, the finished variants are compared. After a
-second signal the run does not wait: objects that are not yet removed from your cluster
-stay there and are listed, and the report is still written. A third signal, at least
-5 s later, ends the program immediately.`,
+Signals: Ctrl-C (SIGINT, SIGTERM or SIGHUP) ends the run early and writes a report.
+After a second signal, the run stops removing objects from your cluster and lists the
+remaining ones. A third signal, at least 5 s later, ends the program immediately.`,
 		Example: `  loadgen run rollout-500
-  loadgen run watch-flood --set phases.flood.load.crowd.count=500 --out runs/flood
-  loadgen run rollout-500 --observe=127.0.0.1:9090
-  loadgen run rollout-500 --web
-  loadgen run rollout-500 --kubeconfig ~/.kube/config --context staging --yes
-  loadgen run api-mix --kubeconfig ~/.kube/config --prometheus http://127.0.0.1:9090
-  loadgen run rollout-500 --kubeconfig ~/.kube/config --dry-run --max-rate 100/s
-  loadgen run api-mix --kubeconfig ~/.kube/config --abort-on apiserver-latency=2s,for=10s --abort-on alert=EtcdNoLeader
-  loadgen run api-mix --kubeconfig ~/.kube/config --workers 4 --image registry.example.com/loadgen:v1
-  loadgen run api-mix --workers 4 --image registry.example.com/loadgen:v1 --render | kubectl apply -f -
-  loadgen run mine.yaml --variant all`,
+  loadgen run rollout-500 --set nodes.count=100 --observe=127.0.0.1:9090
+  loadgen run slow-fsync --variant all
+  loadgen run rollout-500 --kubeconfig ~/.kube/config --context staging --dry-run --max-rate 100/s`,
 		Args:              nameOrList,
 		ValidArgsFunction: completeScenario,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -189,30 +172,30 @@ stay there and are listed, and the report is still written. A third signal, at l
 	flags := cmd.Flags()
 	addFilenameFlag(cmd)
 	addSetFlag(cmd, &o.Overrides)
-	flags.StringVar(&variant, "variant", "", "run only the scenario's variant with this `name`; with all, run and compare all variants")
-	flags.StringArrayVar(&o.WithoutGates, "without-gate", nil, "leave out the gate with this `name`, for example a gate on metrics that your cluster lacks (repeatable)")
+	flags.StringVar(&variant, "variant", "", "run the variant with this `name`; all runs and compares all variants")
+	flags.StringArrayVar(&o.WithoutGates, "without-gate", nil, "skip the gate with this `name`, for example a gate on metrics that your cluster lacks (repeatable)")
 	addHooksFlag(cmd, &o.WithoutHooks)
-	flags.StringVar(&o.ControlPlane, "controlplane", "", "the controlplane `binary` (default: next to loadgen, then PATH)")
+	flags.StringVar(&o.ControlPlane, "controlplane", "", "controlplane `binary` (default: next to loadgen, then PATH)")
 	commandline.Heading(flags, "Scenario")
-	flags.StringVar(&o.Out, "out", "", "the run's `directory` (default runs/TIME-NAME)")
+	flags.StringVar(&o.Out, "out", "", "`directory` of the results (default runs/TIME-NAME)")
 	sum.flag(cmd)
 	output = commandline.AddOutput(cmd)
 	live.add(flags)
-	commandline.Heading(flags, "Progress and result")
+	commandline.Heading(flags, "Display and results")
 	fuse.addOnPlanes(flags)
-	commandline.Heading(flags, "Limits")
+	commandline.Heading(flags, "Safety")
 	kubeconfig.add(flags, &o.Kubeconfig)
 	fuse.addOnClusters(flags)
-	flags.BoolVar(&yes, "yes", false, "do not ask before creating objects in your cluster")
+	flags.BoolVar(&yes, "yes", false, "create objects in your cluster without asking")
 	commandline.Heading(flags, "Your cluster")
-	flags.StringVar(&o.Targets, "targets", "", "`file` with further scrape targets of your cluster (etcd, scheduler, controller manager)")
+	flags.StringVar(&o.Targets, "targets", "", "`file` with more scrape targets of your cluster (etcd, scheduler, controller manager)")
 	prometheus.add(flags)
 	addObserveFlags(flags, &o)
 	receiver.add(flags)
 	commandline.Heading(flags, "Metrics")
 	workers.add(flags)
 	render.add(flags)
-	commandline.Heading(flags, "Several generators, and runs inside a cluster")
+	commandline.Heading(flags, "Several generators, or a run inside a cluster")
 	return cmd
 }
 

@@ -24,8 +24,8 @@ type renderFlags struct {
 }
 
 func (f *renderFlags) add(flags *pflag.FlagSet) {
-	flags.BoolVar(&f.on, "render", false, "instead of running the scenario here, print manifests for kubectl apply that run it inside the cluster; needs --image")
-	flags.StringVar(&f.claim, "results-claim", "", "with --render, `name` of the PersistentVolumeClaim in --workers-namespace that keeps the run's directory (default: the directory is deleted with the pod)")
+	flags.BoolVar(&f.on, "render", false, "print manifests for kubectl apply that run the scenario inside the cluster, and do not run it here; needs --image")
+	flags.StringVar(&f.claim, "results-claim", "", "with --render, `name` of a PersistentVolumeClaim in --workers-namespace for the run's directory (default: the results are deleted with the pod)")
 }
 
 // renderedFlags lists the flags of run that also work with --render, because the manifests contain their values. The

@@ -20,11 +20,15 @@ func newScenarios() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "scenarios",
 		Short: "List the built-in scenarios",
-		Long: `List the built-in scenarios, grouped by purpose. For each: the length of its phases (the
-maximum, if a phase ends by a condition), nodes, variants, components with more than one instance, and peak
-memory of recorded runs (plane and loadgen together; missing if no run was recorded).
-The length does not include start and stop of the plane. docs/sizing.md has the CPU
-figures and the source of all figures.`,
+		Long: `List the built-in scenarios by purpose. Each entry shows these facts:
+
+  - the total time of the phases, without the start and stop of the control plane, or the
+    maximum ("at most") if a phase ends when a condition holds
+  - the numbers of simulated nodes and of variants
+  - the components with several instances
+  - the peak memory of the control plane and loadgen together in a recorded run, if known
+
+docs/sizing.md has CPU times and the sources of these numbers.`,
 		Example: `  loadgen scenarios
   loadgen scenarios -o json | jq -r '.[] | select(.nodes == 0) | .name'
   loadgen scenarios show watch-flood > mine.yaml`,
@@ -41,7 +45,7 @@ figures and the source of all figures.`,
 	output = commandline.AddOutput(cmd)
 	cmd.AddCommand(&cobra.Command{
 		Use:               "show NAME",
-		Short:             "Print a built-in scenario, or the trace of a built-in scenario",
+		Short:             "Print a built-in scenario or its trace",
 		Example:           "  loadgen scenarios show rollout-500 > mine.yaml\n  loadgen scenarios show replay-demo.trace.gz > replay-demo.trace.gz",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeScenario,
@@ -129,7 +133,7 @@ func (l listedScenario) facts() string {
 	}
 	for _, kind := range control.Kinds() {
 		if n := l.Components[kind]; n > 1 {
-			facts = append(facts, fmt.Sprintf("%d of %s", n, kind))
+			facts = append(facts, fmt.Sprintf("%d %s instances", n, kind))
 		}
 	}
 	if m := l.Memory; m != nil {

@@ -9,11 +9,11 @@ import (
 func newSchema() *cobra.Command {
 	return &cobra.Command{
 		Use:   "schema",
-		Short: "Print the JSON Schema of a scenario, for editors",
-		Long: `Print the JSON Schema (draft 2020-12) of a scenario file. With it, an editor
-completes fields and values, explains them, and marks unknown fields and invalid
-values as you type. Problems of the scenario as a whole, such as pods that fit on
-no node, are found by loadgen validate.`,
+		Short: "Print the JSON Schema of scenario files, for editors",
+		Long: `Print the JSON Schema (draft 2020-12) of scenario files. With the schema, an editor
+completes and explains fields, and marks unknown fields and invalid values. Only
+'loadgen validate' finds contradictions between fields, for example pods that fit on
+no node.`,
 		Example: `  loadgen schema >stormglass.json
   # The first line of mine.yaml, for editors with yaml-language-server:
   #   # yaml-language-server: $schema=stormglass.json`,

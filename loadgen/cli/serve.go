@@ -21,14 +21,15 @@ func newServe() *cobra.Command {
 		Use:   "serve DIR...",
 		Short: "Serve recorded runs to Grafana over the Prometheus query API",
 		Long: `Serve the recorded metrics of runs, and the results of the built-in rules (recording
-rules, ALERTS), over the Prometheus query API until Ctrl-C. Grafana (as a Prometheus data
-source) and promtool can query it. Each series has the label run with the name of its
-run's directory, so that several runs can be compared.
+rules and ALERTS), over the Prometheus query API until Ctrl-C. Use this server as a
+Prometheus data source in Grafana, or with promtool. Each series has the label run
+with the name of the run's directory.
 
-The server is read-only: the runs' directories are not changed. It has no password, and
-listens only on this machine unless --observe-public is set. Samples keep their original
-times: select these times in Grafana. A query without a time is evaluated at the end of
-the latest run; promtool always sends a time, so use --time.`,
+Samples keep their original times, so select these times in Grafana. With promtool,
+set --time. A query without a time is evaluated at the end of the latest run.
+
+The server is read-only and has no password. It listens only on this machine, unless
+you set --observe-public.`,
 		Example: `  loadgen serve runs/*
   loadgen serve runs/before runs/after --listen 127.0.0.1:9090
   promtool query instant --time 2026-11-21T10:17:00Z http://127.0.0.1:9090 'ALERTS'`,
@@ -51,7 +52,7 @@ the latest run; promtool always sends a time, so use --time.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&o.Addr, "listen", anyPort, "`address` to serve at; port 0 means a free port")
+	flags.StringVar(&o.Addr, "listen", anyPort, "`address` of the server; port 0 means a free port")
 	addPublicFlag(flags, &o.Public)
 	output = commandline.AddOutput(cmd)
 	return cmd

@@ -17,12 +17,13 @@ func newTrend() *cobra.Command {
 	var output *commandline.Output
 	cmd := &cobra.Command{
 		Use:   "trend DIR...",
-		Short: "Find where figures changed over many recorded runs",
-		Long: `Read recorded runs of one scenario in the order in which they started, and find where
-a figure changed: E-divisive means, with a t-test (p at most 0.001) and a change of at
-least 5%. Each DIR is a run, a baseline, or a directory that contains these.
+		Short: "Find changes of metrics over many recorded runs",
+		Long: `Find where a metric changed over many recorded runs of one scenario, for example
+nightly runs. Each DIR is a run, a baseline, or a directory that contains these.
 
-Use trend for a history of nightly runs, and ` + "`loadgen ab`" + ` for a pull request.`,
+The method is change-point detection ("E-divisive with means") with a t-test (p at most
+0.001), on the runs in the order of their start. Only changes of at least 5% are shown. For a pull request, use
+'loadgen ab'.`,
 		Example: `  loadgen trend baselines/nightly
   loadgen trend baselines/nightly --html trend.html`,
 		Args: cobra.MinimumNArgs(1),
@@ -49,7 +50,7 @@ Use trend for a history of nightly runs, and ` + "`loadgen ab`" + ` for a pull r
 			})
 		},
 	}
-	cmd.Flags().StringVar(&html, "html", "", "`file` for a page with a chart of each figure; an existing file is replaced only if this command wrote it earlier")
+	cmd.Flags().StringVar(&html, "html", "", "HTML `file` with a chart of each metric; replaces an existing file only if this command wrote it")
 	output = commandline.AddOutput(cmd)
 	return cmd
 }

@@ -22,21 +22,19 @@ func newValidate() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "validate FILE|NAME|-",
 		Short: "Check a scenario without running it",
-		Long: `Check a scenario without running it: every field, unit and reference, every
-gate's objective and PromQL. Errors are printed one per line. Checks run in stages:
-syntax, contradictions, settings that cannot work, then variants and gates. All errors
-of a stage are printed at once, but an error may hide errors of later stages. If the
-argument is -, the scenario is read from standard input.
+		Long: `Check a scenario without running it: fields, units, references, and the objectives and
+PromQL of gates. If the argument is -, the scenario comes from standard input.
 
-Warnings are about settings that work but are probably not intended, such as a metric
-that no known component has, or a version whose controlplane binary is not installed
-here. Hooks (commands that a run would execute on this machine) are listed.
+Errors are printed one per line. The checks have four stages: syntax, contradictions,
+settings that cannot work, and finally variants and gates. If a stage finds errors,
+later stages may not run.
 
---show prints the resolved scenario, with overrides and all defaults, as a run writes
-it to scenario.yaml.
+A warning reports a setting that works but is probably a mistake, for example a metric
+that no component has. The command also lists hooks: commands that a run executes on
+this machine. --show prints the scenario with all overrides and defaults.
 
-Some problems are reported only when a run starts: a combination of flags that a
-component does not accept, and resources that your own cluster does not have.`,
+Some errors appear only when a run starts: flags that a component does not accept
+together, and resources that your cluster lacks.`,
 		Example: `  loadgen validate mine.yaml
   loadgen validate rollout-500 --set gates.rollout-time.max=2m
   loadgen validate rollout-500 --show`,
@@ -78,7 +76,7 @@ component does not accept, and resources that your own cluster does not have.`,
 	}
 	addFilenameFlag(cmd)
 	addSetFlag(cmd, &sets)
-	cmd.Flags().BoolVar(&show, "show", false, "print the resolved scenario and, as comments, the objects of its templates")
+	cmd.Flags().BoolVar(&show, "show", false, "print the scenario with overrides and defaults, and the objects of its templates as comments")
 	return cmd
 }
 
@@ -138,11 +136,11 @@ func readWithHooks(cmd *cobra.Command, nameOrFile string, sets []string, hooks b
 }
 
 func addHooksFlag(cmd *cobra.Command, without *bool) {
-	cmd.Flags().BoolVar(without, "no-hooks", false, "leave out the scenario's hooks (commands that run on this machine before and after phases)")
+	cmd.Flags().BoolVar(without, "no-hooks", false, "do not run the scenario's hooks (commands on this machine before and after phases)")
 }
 
 func addSetFlag(cmd *cobra.Command, sets *[]string) {
-	cmd.Flags().StringArrayVar(sets, "set", nil, "override a field of the scenario, as `path=value`: nodes.count=50, gates.NAME.max=1s (repeatable)")
+	cmd.Flags().StringArrayVar(sets, "set", nil, "override a field of the scenario: `path=value`, for example nodes.count=50 or gates.NAME.max=1s (repeatable)")
 }
 
 // scenarioWarnings returns one line for each probable mistake in a scenario and in its

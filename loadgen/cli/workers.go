@@ -33,24 +33,24 @@ type workerFlags struct {
 }
 
 func (f *workerFlags) add(flags *pflag.FlagSet) {
-	flags.IntVar(&f.count, "workers", 0, "divide the loads and simulated nodes among this `number` of generators")
-	flags.BoolVar(&f.local, "workers-local", false, "start the workers on this machine, as processes")
-	flags.StringVar(&f.listen, "workers-listen", "", "listen at this `address` (HOST:PORT) for workers that you start ('loadgen worker'), or with --image for the Job's workers")
-	flags.StringVar(&f.advertise, "workers-advertise", "", "`address` (HOST or HOST:PORT) at which workers reach this machine (default: from --workers-listen)")
-	flags.DurationVar(&f.within, "workers-within", 5*time.Minute, "the `time` within which all workers must join")
-	flags.StringVar(&f.kubeconfig, "workers-kubeconfig", "", "kubeconfig `file` of the cluster where the Job of --image runs (default: the cluster under load)")
-	flags.StringVar(&f.context, "workers-context", "", "`context` in --workers-kubeconfig (default: its current one)")
+	flags.IntVar(&f.count, "workers", 0, "divide the loads and simulated nodes among this `number` of load generators (workers)")
+	flags.BoolVar(&f.local, "workers-local", false, "start the workers as processes on this machine")
+	flags.StringVar(&f.listen, "workers-listen", "", "listen at this `address` (HOST:PORT) for workers that you start with 'loadgen worker' or, with --image, for the pods")
+	flags.StringVar(&f.advertise, "workers-advertise", "", "`address` (HOST or HOST:PORT) of this machine for the workers (default: from --workers-listen)")
+	flags.DurationVar(&f.within, "workers-within", 5*time.Minute, "maximum `time` until all workers have joined")
+	flags.StringVar(&f.kubeconfig, "workers-kubeconfig", "", "kubeconfig `file` of the cluster where the Job runs (default: the cluster under load)")
+	flags.StringVar(&f.context, "workers-context", "", "`context` in --workers-kubeconfig (default: the current context)")
 	addJobFlags(flags, &f.job.Options)
-	flags.Lookup("image").Usage += ", for the Job of --workers or --cleanup-job"
+	flags.Lookup("image").Usage += ", for the Jobs of --workers, --cleanup-job and --render"
 }
 
 func addJobFlags(flags *pflag.FlagSet, o *job.Options) {
-	flags.StringVar(&o.Image, "image", "", "`name` of an image with loadgen as its entry point")
-	flags.StringVar(&o.Namespace, "workers-namespace", "", "the `namespace` of the Job, which must exist (default: a new namespace)")
-	flags.StringVar(&o.PullSecret, "image-pull-secret", "", "`name` of the Secret in --workers-namespace for the image's registry")
-	flags.StringVar(&o.Resources, "workers-resources", job.DefaultResources, "`amounts` of cpu and memory for each worker of the Job")
-	flags.StringVar(&o.Tolerations, "workers-tolerations", "", "`taints` that the Job's workers tolerate, as KEY=VALUE:EFFECT,KEY:EFFECT,KEY")
-	flags.StringVar(&o.NodeSelector, "workers-node-selector", "", "`labels` of the nodes that the Job's workers may run on, as KEY=VALUE,KEY=VALUE")
+	flags.StringVar(&o.Image, "image", "", "`name` of a container image whose entry point is loadgen")
+	flags.StringVar(&o.Namespace, "workers-namespace", "", "existing `namespace` for the Job (default: a new namespace)")
+	flags.StringVar(&o.PullSecret, "image-pull-secret", "", "`name` of the Secret in --workers-namespace with the registry's credentials")
+	flags.StringVar(&o.Resources, "workers-resources", job.DefaultResources, "CPU and memory `amounts` for each pod of the Job")
+	flags.StringVar(&o.Tolerations, "workers-tolerations", "", "`taints` that the pods tolerate, as KEY=VALUE:EFFECT,KEY:EFFECT,KEY")
+	flags.StringVar(&o.NodeSelector, "workers-node-selector", "", "node `labels` that the pods require, as KEY=VALUE,KEY=VALUE")
 }
 
 // options returns the options of the workers for a run on target. An empty target means a bundled control plane. Flags
@@ -130,23 +130,27 @@ func newWorker() *cobra.Command {
 	var w workers.Worker
 	cmd := &cobra.Command{
 		Use:   "worker",
-		Short: "Run one worker of a distributed run",
-		Long: `Run one worker for a 'loadgen run --workers N', the coordinator. The worker runs its
-share of the loads and simulated nodes. With --workers-listen, the coordinator prints the command of
-each worker.
+		Short: "Run one worker (load generator) of a run with --workers",
+		Long: `Run one worker: a load generator of 'loadgen run --workers N'. That run is the
+coordinator. It gives each worker part of the loads and simulated nodes.
 
-With --listen the worker waits at its own address for the coordinator to connect. Workers
-in the Job of 'loadgen run --image' do this; the coordinator reaches them by port
-forwarding. If the run has --workers-listen, they connect to the coordinator instead.
+With --coordinator, the worker connects to the coordinator. A coordinator with
+--workers-listen prints the command of each worker. With --listen, the worker waits
+for the coordinator to connect. The pods of 'loadgen run --image' do this; the
+coordinator reaches them by port forwarding.
 
 Environment variables can replace flags: STORMGLASS_COORDINATOR (--coordinator),
 STORMGLASS_WORKER_LISTEN (--listen), STORMGLASS_CA (--ca), STORMGLASS_TOKEN_FILE
 (--token) and JOB_COMPLETION_INDEX (--index), which an Indexed Job sets.
 
-Exit codes: 0 the run has ended, 2 the coordinator refused the worker (another build,
-the token of another run, an index that has already joined), 4 the coordinator cannot
-be reached or the connection to it was lost. A restarted worker is refused, because it
-would send its requests twice.`,
+The coordinator refuses a worker that was restarted, because it would send its
+requests twice.
+
+Exit codes:
+  0  the run has ended
+  2  the coordinator refused the worker: another build, the token of another run, or an
+     index that has already joined
+  4  the worker could not reach the coordinator, or lost the connection`,
 		Example: `  loadgen worker --coordinator 10.0.0.5:7443 --ca ca.pem --token token --index 0`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -164,12 +168,12 @@ would send its requests twice.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&w.Coordinator, "coordinator", "", "the coordinator's `address` (HOST:PORT)")
-	flags.StringVar(&w.Listen, "listen", "", "instead of --coordinator: wait at this `address` (HOST:PORT) for the coordinator to connect")
+	flags.StringVar(&w.Coordinator, "coordinator", "", "`address` of the coordinator (HOST:PORT)")
+	flags.StringVar(&w.Listen, "listen", "", "wait at this `address` (HOST:PORT) for the coordinator, instead of --coordinator")
 	flags.StringVar(&w.CAFile, "ca", "", "`file` with the CA certificate that signed the coordinator's certificate")
-	flags.StringVar(&w.TokenFile, "token", "", "`file` with the token of the run")
-	flags.IntVar(&w.Index, "index", 0, "the worker's `number`, from 0")
-	flags.DurationVar(&w.Within, "within", 5*time.Minute, "the `time` within which the coordinator must be reached")
+	flags.StringVar(&w.TokenFile, "token", "", "`file` with the run's token")
+	flags.IntVar(&w.Index, "index", 0, "`number` of the worker, from 0")
+	flags.DurationVar(&w.Within, "within", 5*time.Minute, "maximum `time` to reach the coordinator")
 	return cmd
 }
 
@@ -220,14 +224,14 @@ func newWorkersRender() *cobra.Command {
 	var m job.Manifests
 	cmd := &cobra.Command{
 		Use:   "render",
-		Short: "Print manifests of workers for kubectl apply",
-		Long: `Print manifests for kubectl apply: an Indexed Job of workers, and their ServiceAccount,
-which has no permissions and no token. Unless --workers-namespace is set, the manifests
-also contain a namespace that enforces the profile "restricted" of Pod Security.
-'loadgen run --workers N --image NAME' creates the same objects itself.
+		Short: "Print manifests of an Indexed Job of workers",
+		Long: `Print manifests for kubectl apply: an Indexed Job of workers and their ServiceAccount,
+which has no permissions and no token. Without --workers-namespace, the manifests also
+contain a namespace with the Pod Security level "restricted". You do not need this
+command for 'loadgen run --workers N --image NAME', which creates the objects itself.
 
-The pods wait for the Secret stormglass-workers with the credentials of the run. The run
-writes them to its directory when it starts:
+The pods wait for the Secret stormglass-workers. Create it from the files that the run
+writes when it starts:
 
   loadgen run NAME --workers 4 --workers-listen 0.0.0.0:7443 --out runs/x
   kubectl -n stormglass-workers create secret generic stormglass-workers \
@@ -247,7 +251,7 @@ writes them to its directory when it starts:
 	}
 	flags := cmd.Flags()
 	flags.IntVar(&m.Count, "workers", 1, "`number` of workers")
-	flags.StringVar(&m.Coordinator, "coordinator", "", "the coordinator's `address` (HOST:PORT)")
+	flags.StringVar(&m.Coordinator, "coordinator", "", "`address` of the coordinator (HOST:PORT)")
 	addJobFlags(flags, &m.Options)
 	return cmd
 }

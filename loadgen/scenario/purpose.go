@@ -13,8 +13,8 @@ type Purpose struct {
 
 // purposes lists patterns (path.Match) for the names of the scenarios of each purpose.
 var purposes = []struct{ title, patterns string }{
-	{"A first look", "rollout-demo replay-demo"},
-	{"Storms", "rollout-500 node-failure-storm watch-flood watch-flood-20000 api-mix object-churn nodes-5000"},
+	{"Getting started", "rollout-demo replay-demo"},
+	{"Load and scale tests", "rollout-500 node-failure-storm watch-flood watch-flood-20000 api-mix object-churn nodes-5000"},
 	{"Incidents and their remedies", "fd-exhaustion stacked-etcd slow-fsync scheduler-scale thundering-herd leader-changes slow-verbs watch-storm " +
 		"rollout-hops node-loss component-loss etcd-kills etcd-restore noisy-neighbour crd-flood workloads-node-loss kms-outage token-webhook-down " +
 		"webhook-in-front aggregated-api-down audit-backend-blocked audit-disk-full conversion-webhook-down hpa-storm cloud-*"},

@@ -98,7 +98,7 @@ func TestWhatIsNotComparable(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct{ b, want string }{
-		"another load":      {more, "ran scenarios that differ in background"},
+		"another load":      {more, "cannot be compared, because their scenarios differ in background"},
 		"no runs":           {empty, "the directory contains no run"},
 		"not there":         {filepath.Join(dir, "none"), "name the directory of a run"},
 		"both sides at one": {pairs, "name one of them"},
