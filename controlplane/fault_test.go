@@ -85,7 +85,7 @@ func (b *broken) refused(t *testing.T) {
 		code int
 		want string
 	}{
-		{"kill", 2, "--component: kill needs it (a name such as"},
+		{"kill", 2, "--component: kill requires this field (a name such as"},
 		{"kill etcd-0", 2, `does not take the argument "etcd-0" (name components with --component)`},
 		{"kill --component etcd-1", 2, "--component: there is no etcd-1 (there is etcd-0)"},
 		{"slow-fsync --member etcd-0", 2, `--delay: slowFsync requires this field (for example "25ms")`},

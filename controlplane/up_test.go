@@ -90,7 +90,7 @@ func TestUpWarnsOfSettingsOfLastStart(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "config.json"), []byte(`{"etcd": {"members": 9}}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, stderr, code := run(t, "up", "--dir", dir); code != 4 || !strings.Contains(stderr, "controlplane: etcd.members: 9 is out of bounds (1, 3, 5 or 7; ") {
+	if _, stderr, code := run(t, "up", "--dir", dir); code != 4 || !strings.Contains(stderr, "controlplane: etcd.members: 9 is out of bounds (use 1, 3, 5 or 7; ") {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
 }
@@ -133,7 +133,7 @@ func TestInterruptDuringSettingsCheck(t *testing.T) {
 			}
 			_ = cmd.Wait() // the code says it
 			told := strings.Contains(said.String(), "interrupted while starting: signal ") ||
-				strings.Contains(said.String(), "its supervisor process was killed by SIG") // it had not yet read its config
+				strings.Contains(said.String(), "was killed by SIG") // it had not yet read its config
 			if code := cmd.ProcessState.ExitCode(); code != 4 || !told {
 				t.Errorf("exit %d: %s", code, &said)
 			}

@@ -174,7 +174,7 @@ func TestKeysCommandARun(t *testing.T) {
 	k.await("\x1b[?1049l")
 	// The page's messages are below the terminal's earlier content.
 	k.await("load is paused: gates that cover phase first will not be judged")
-	k.await("phase first is ended early")
+	k.await("phase first ends early")
 	k.await("NO DATA")
 	_ = k.process.cmd.Wait() // the exit code is checked below
 	if code := k.process.cmd.ProcessState.ExitCode(); code != exitcode.NoData {

@@ -164,7 +164,7 @@ func TestWorkerFlags(t *testing.T) {
 		"--workers=2":                            "--workers-local",
 		"--workers=0 --workers-local":            "at least 1",
 		"--workers-local":                        "--workers-local needs --workers N",
-		"--workers=2 --workers-within=0s":        "over 0",
+		"--workers=2 --workers-within=0s":        "greater than 0",
 		"--workers=2 --workers-local":            "",
 		"--workers=2 --workers-listen=[::]:7443": "",
 		"":                                       "",
@@ -177,7 +177,7 @@ func TestWorkerFlags(t *testing.T) {
 		"--workers=2 --image=-x --workers-kubeconfig=f":                                         "not an image name",
 		"--workers=2 --image=loadgen:v1 --workers-kubeconfig=f --workers-resources=disk=1":      "not an amount of cpu or memory",
 		"--workers=2 --image=loadgen:v1 --workers-kubeconfig=f --workers-node-selector=zone":    "is not a label",
-		"--workers=2 --image=loadgen:v1 --workers-kubeconfig=f --image-pull-secret=registry":    "needs --workers-namespace",
+		"--workers=2 --image=loadgen:v1 --workers-kubeconfig=f --image-pull-secret=registry":    "requires --workers-namespace",
 		"--workers=2 --image=loadgen:v1 --workers-kubeconfig=f --workers-namespace=Not_A_Label": "not a namespace name",
 	} {
 		var f workerFlags
