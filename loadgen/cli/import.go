@@ -56,7 +56,7 @@ func (f *importFlags) addCluster(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.options.OwnCluster, "own-cluster", false, "convert for your own cluster: no simulated nodes, unchanged node selectors")
 }
 
-func (f *importFlags) convert(cmd *cobra.Command, typed bool, do func(importer.Options) (*importer.Result, error)) error {
+func (f *importFlags) convert(cmd *cobra.Command, fractions bool, do func(importer.Options) (*importer.Result, error)) error {
 	o := f.options
 	if o.Nodes < 0 {
 		return exitcode.Usagef("--nodes %d: must be 0 or greater", o.Nodes)
@@ -73,7 +73,7 @@ func (f *importFlags) convert(cmd *cobra.Command, typed bool, do func(importer.O
 		}
 		maps.Copy(o.Values, values)
 	}
-	values, err := importer.ParseValues(f.sets, typed)
+	values, err := importer.ParseValues(f.sets, fractions)
 	if err != nil {
 		return exitcode.UsageError(err)
 	}

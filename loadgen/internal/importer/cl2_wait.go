@@ -29,6 +29,13 @@ func (c *cl2) selectorOf(m call) map[string]string {
 	return all
 }
 
+// notAwaited records that the run does not wait for what a measurement waits for. what names it, and the reason. key is the
+// parameter that is the reason.
+func (c *cl2) notAwaited(m call, key, what string, args ...any) {
+	c.lose("measurement", m.id)
+	m.item.remark(c.lastPhase(), m.at(key), "the run does not wait for %s", fmt.Sprintf(what, args...))
+}
+
 func (c *cl2) conditionsOf(m call, resource, test string) []string {
 	return []string{allOf(resource, c.selectorOf(m), test)}
 }
@@ -44,8 +51,7 @@ func (c *cl2) controlled(m call) []string {
 		test = "(has(o.status.ready) ? o.status.ready : 0) + (has(o.status.succeeded) ? o.status.succeeded : 0) >= o.spec.parallelism"
 	}
 	if test == "" || !celName.MatchString(resource) {
-		c.lose("measurement", m.id)
-		m.item.remark(c.lastPhase(), m.at("kind"), "the run does not wait for the pods of a %s", kind)
+		c.notAwaited(m, "kind", "the pods of a %s", kind)
 		return nil
 	}
 	if updated := updatedTest(kind); updated != "" && m.flag("checkIfPodsAreUpdated", true) {
@@ -99,12 +105,10 @@ func (c *cl2) generic(m call) []string {
 	resource := strings.TrimSuffix(m.text("objectResource", "")+"."+m.text("objectGroup", ""), ".")
 	switch {
 	case !celName.MatchString(resource):
-		c.lose("measurement", m.id)
-		m.item.remark(c.lastPhase(), m.at("objectResource"), "the run does not wait for these objects: CEL cannot read the name %s", resource)
+		c.notAwaited(m, "objectResource", "these objects: CEL cannot read the name %s", resource)
 		return nil
 	case isCustom(resource) && !c.options.OwnCluster:
-		c.lose("measurement", m.id)
-		m.item.remark(c.lastPhase(), m.at("objectResource"), "the run does not wait for these objects: a bundled control plane has no %s", resource)
+		c.notAwaited(m, "objectResource", "these objects: a bundled control plane has no %s", resource)
 		return nil
 	}
 	var succeeded, failed []string

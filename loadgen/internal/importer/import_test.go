@@ -65,6 +65,35 @@ func runImport(t *testing.T, line string) (*Result, error) {
 
 // Each archive contains a configuration, the resulting scenario, and the remarks with the number of parts.
 func TestImports(t *testing.T) {
+	forEachArchive(t, func(t *testing.T, file string, a *txtar.Archive, line string) {
+		r, err := runImport(t, line)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := scenario.Parse("imported.yaml", r.Scenario, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := gate.Compile(s); err != nil {
+			t.Error(err)
+		}
+		if comments := bytes.Count(r.Scenario, []byte("NOT CARRIED OVER")); comments != len(r.Remarks) {
+			t.Errorf("%d comments for %d remarks", comments, len(r.Remarks))
+		}
+		var remarks strings.Builder
+		for _, m := range r.Remarks {
+			fmt.Fprintln(&remarks, m)
+		}
+		fmt.Fprintf(&remarks, "%d of %d whole\n", r.Whole, r.Items)
+		for _, lost := range r.Lost {
+			fmt.Fprintf(&remarks, "lost: %s\n", lost)
+		}
+		compare(t, file, a, map[string]string{"want.yaml": string(r.Scenario), "want.remarks": remarks.String()})
+	})
+}
+
+// forEachArchive runs test in a directory with the files of each archive in testdata. line is the import in its first line.
+func forEachArchive(t *testing.T, test func(t *testing.T, file string, a *txtar.Archive, line string)) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no archives: %v", err)
@@ -81,29 +110,7 @@ func TestImports(t *testing.T) {
 			}
 			unpack(t, a)
 			line, _, _ := strings.Cut(string(a.Comment), "\n")
-			r, err := runImport(t, line)
-			if err != nil {
-				t.Fatal(err)
-			}
-			s, err := scenario.Parse("imported.yaml", r.Scenario, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := gate.Compile(s); err != nil {
-				t.Error(err)
-			}
-			if comments := bytes.Count(r.Scenario, []byte("NOT CARRIED OVER")); comments != len(r.Remarks) {
-				t.Errorf("%d comments for %d remarks", comments, len(r.Remarks))
-			}
-			var remarks strings.Builder
-			for _, m := range r.Remarks {
-				fmt.Fprintln(&remarks, m)
-			}
-			fmt.Fprintf(&remarks, "%d of %d whole\n", r.Whole, r.Items)
-			for _, lost := range r.Lost {
-				fmt.Fprintf(&remarks, "lost: %s\n", lost)
-			}
-			compare(t, file, a, map[string]string{"want.yaml": string(r.Scenario), "want.remarks": remarks.String()})
+			test(t, file, a, line)
 		})
 	}
 }

@@ -27,18 +27,15 @@ func (k *stages) podStage(s *stage) {
 		k.stop = k.stop.plus(s.delay)
 		return
 	case s.deletes || s.deleting:
-		k.lose("Stage", s.name)
-		s.item.remark(nil, s.spec.at(""), "stage %s is left out: pods are deleted by requests, not by simulated nodes", s.name)
+		k.leaveOut(s, s.spec.at(""), "pods are deleted by requests, not by simulated nodes")
 		return
 	case phase == "Running" || phase == "Pending" && !inits || phase == "Pending" && strings.Contains(s.template, "podIP"):
 		switch {
 		case k.ready != nil && phase == "Running" && same(k.ready, s):
-			k.lose("Stage", s.name)
-			s.item.remark(nil, s.spec.at("weight"), "stage %s is left out: all pods start as in stage %s", s.name, k.ready.name)
+			k.leaveOut(s, s.spec.at("weight"), "all pods start as in stage %s", k.ready.name)
 			return
 		case narrow:
-			k.lose("Stage", s.name)
-			s.item.remark(nil, s.spec.at("selector"), "stage %s is left out: all pods take the same time to start", s.name)
+			k.leaveOut(s, s.spec.at("selector"), "all pods take the same time to start")
 			return
 		}
 		if phase == "Running" {
@@ -54,8 +51,7 @@ func (k *stages) podStage(s *stage) {
 		k.init = k.init.plus(s.delay)
 		return
 	case phase != "Succeeded" && phase != "Failed":
-		k.lose("Stage", s.name)
-		s.item.remark(nil, s.spec.at(""), "stage %s is left out: simulated nodes do not write its status", s.name)
+		k.leaveOut(s, s.spec.at(""), "simulated nodes do not write its status")
 		return
 	}
 	if phase == "Failed" && code == 0 {

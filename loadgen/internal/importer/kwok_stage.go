@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"fmt"
 	"maps"
 	"regexp"
 	"slices"
@@ -158,13 +159,11 @@ func (k *stages) stage(s *stage) {
 	node := k.nodes.Node
 	switch {
 	case s.kind != "Node" && s.kind != "Pod":
-		k.lose("Stage", s.name)
-		s.item.remark(nil, s.spec.at(""), "stage %s is left out: only nodes and pods are simulated, not %s", s.name, or(s.kind, "resource"))
+		k.leaveOut(s, s.spec.at(""), "only nodes and pods are simulated, not %s", or(s.kind, "resource"))
 		return
 	case len(s.unselected) > 0:
 		at := s.unselected[0]
-		k.lose("Stage", s.name)
-		s.item.remark(nil, at, "stage %s is left out: the field %s of its selector has no equivalent", s.name, at.Field[strings.LastIndexByte(at.Field, '.')+1:])
+		k.leaveOut(s, at, "the field %s of its selector has no equivalent", at.Field[strings.LastIndexByte(at.Field, '.')+1:])
 		return
 	case s.kind == "Node":
 		k.nodeStage(s, node)
@@ -172,6 +171,12 @@ func (k *stages) stage(s *stage) {
 		k.podStage(s)
 	}
 	s.rest(nil)
+}
+
+// leaveOut records that a stage is left out, and why.
+func (k *stages) leaveOut(s *stage, at Remark, why string, args ...any) {
+	k.lose("Stage", s.name)
+	s.item.remark(nil, at, "stage %s is left out: %s", s.name, fmt.Sprintf(why, args...))
 }
 
 // rest adds remarks about settings of a stage that simulated nodes and pods do not support.

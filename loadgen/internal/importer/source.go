@@ -148,22 +148,30 @@ func (s *source) merge(n *yaml.Node) {
 		return
 	}
 	var own, merged []*yaml.Node
+	known := map[string]bool{}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := n.Content[i], target(n.Content[i+1])
-		switch {
-		case key.Tag != "!!merge":
+		if key.Tag != "!!merge" {
 			own = append(own, n.Content[i:i+2]...)
-		case value.Kind == yaml.MappingNode:
-			merged = append(merged, value.Content...)
-		default:
-			for _, one := range value.Content {
-				merged = append(merged, target(one).Content...)
+			known[key.Value] = true
+			continue
+		}
+		all := []*yaml.Node{value}
+		if value.Kind == yaml.SequenceNode {
+			all = value.Content
+		}
+		for _, one := range all {
+			if one = target(one); one.Kind != yaml.MappingNode {
+				s.fail(key, key.Value, "must be a mapping or a list of mappings")
+				continue
 			}
+			merged = append(merged, one.Content...)
 		}
 	}
 	for i := 0; i+1 < len(merged); i += 2 {
-		if key := merged[i].Value; !slices.ContainsFunc(own, func(k *yaml.Node) bool { return k.Kind == yaml.ScalarNode && k.Value == key }) {
+		if key := merged[i].Value; !known[key] {
 			own = append(own, merged[i:i+2]...)
+			known[key] = true
 		}
 	}
 	n.Content = own
