@@ -179,7 +179,7 @@ func TestMergedScalar(t *testing.T) {
 	}
 }
 
-// TestTypedValues checks that --set types values as helm does. A template prints each of them as it was written.
+// TestTypedValues checks that --set types values as helm does. A template prints each of them unchanged.
 func TestTypedValues(t *testing.T) {
 	values, err := ParseValues([]string{"n=0", "m=-7", "on=true", "zip=007", "half=0.50", "big=99999999999999999999", "s=t"}, false)
 	if err != nil {
