@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
 )
@@ -34,18 +35,23 @@ phases:
           - object: {apiVersion: v1, kind: ConfigMap, metadata: {name: "c-{{.Iteration}}"}}
           - object: {apiVersion: example.com/v1, kind: Database, metadata: {name: "d-{{.Iteration}}"}}
           - object: {apiVersion: example.com/v1, kind: Table, metadata: {name: "t-{{.Iteration}}"}}
+          - object: {apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: "b-{{.Iteration}}"}}
+          - object: {apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: "r-{{.Iteration}}"}}
     actions:
       - {kind: apply, templates: [{object: {apiVersion: v1, kind: ConfigMap, metadata: {name: applied}}}]}
       - {kind: delete, target: {resource: databases.example.com}}
 `
 
-// The load's identity may only create the objects of its batches. Custom resources that the run itself defines are known before
+// The load's identity may only create the objects of its batches, which for roles and bindings takes escalate and bind. Custom resources that the run itself defines are known before
 // they are served.
 func TestRightsOfBatches(t *testing.T) {
 	client := fake.NewClientset()
 	client.Resources = []*metav1.APIResourceList{
 		{GroupVersion: "v1", APIResources: []metav1.APIResource{{Name: "configmaps", Kind: "ConfigMap", Namespaced: true}}},
 		{GroupVersion: "apiextensions.k8s.io/v1", APIResources: []metav1.APIResource{{Name: "customresourcedefinitions", Kind: "CustomResourceDefinition"}}},
+		{GroupVersion: "rbac.authorization.k8s.io/v1", APIResources: []metav1.APIResource{
+			{Name: "rolebindings", Kind: "RoleBinding", Namespaced: true}, {Name: "clusterroles", Kind: "ClusterRole"},
+		}},
 	}
 	s := parsed(t, madeHere)
 	look := newLookup(client.Discovery(), s)
@@ -55,12 +61,15 @@ func TestRightsOfBatches(t *testing.T) {
 	}
 	var got []string
 	for _, n := range load {
-		if n.group == "example.com" || n.resource == "customresourcedefinitions" {
+		if n.group == "example.com" || n.resource == "customresourcedefinitions" || n.group == rbacv1.GroupName {
 			got = append(got, n.String())
 		}
 	}
 	want := []string{
 		"create databases.example.com", "create tables.example.com in namespace ns",
+		"create rolebindings.rbac.authorization.k8s.io in namespace ns", "create clusterroles.rbac.authorization.k8s.io",
+		"bind roles.rbac.authorization.k8s.io in namespace ns", "bind clusterroles.rbac.authorization.k8s.io in namespace ns",
+		"escalate clusterroles.rbac.authorization.k8s.io",
 		"list tables.example.com in namespace ns", "watch tables.example.com in namespace ns",
 	}
 	if !slices.Equal(got, want) {

@@ -180,6 +180,7 @@ func loadNeeds(l *lookup, ns string) ([]need, error) {
 		return nil, err
 	}
 	needs = append(needs, created...)
+	needs = append(needs, grantNeeds(needs)...)
 	followed, err := followNeeds(l, ns)
 	if err != nil {
 		return nil, err
@@ -202,6 +203,23 @@ func loadNeeds(l *lookup, ns string) ([]need, error) {
 		}
 	}
 	return needs, nil
+}
+
+// grantNeeds returns the permissions that RBAC requires in addition to needs, to write roles and bindings whose
+// permissions the writer does not have.
+func grantNeeds(needs []need) (more []need) {
+	for _, n := range needs {
+		if n.group != rbacv1.GroupName || !slices.Contains([]string{"create", "update", "patch"}, n.verb) {
+			continue
+		}
+		switch n.resource {
+		case "roles", "clusterroles":
+			more = append(more, each("escalate", n.group, n.resource, n.namespace)...)
+		case "rolebindings", "clusterrolebindings":
+			more = append(more, slices.Concat(each("bind", n.group, "roles", n.namespace), each("bind", n.group, "clusterroles", n.namespace))...)
+		}
+	}
+	return more
 }
 
 func workloadNeeds(kind, ns string) []need {

@@ -123,15 +123,15 @@ func (r *recorder) add(gvr schema.GroupVersionResource, m *metav1.PartialObjectM
 		return
 	}
 	r.uids[m.UID] = true
-	if !r.live || m.Name == "kube-root-ca.crt" || strings.HasPrefix(m.Name, "preload-") || strings.HasPrefix(m.Namespace, "preload-") || strings.HasPrefix(m.Name, "stormglass") {
+	if !r.live || m.Name == "kube-root-ca.crt" || m.Namespace == "kube-system" || strings.HasPrefix(m.Name, "preload-") || strings.HasPrefix(m.Namespace, "preload-") || strings.HasPrefix(m.Name, "stormglass") {
 		return // not part of the configuration: kube-burner loads images, and loadgen grants permissions
 	}
 	o := object{resource: gvr.GroupResource().String(), namespace: namespaceOf(m.Namespace), name: m.Name, labels: labelsOf(m.Labels)}
-	if m.OwnerReferences != nil {
-		o.name = ""
-	}
-	if o.resource == "namespaces" {
+	switch {
+	case o.resource == "namespaces":
 		o.name = namespaceOf(o.name)
+	case m.OwnerReferences != nil:
+		o.name = ""
 	}
 	r.all[o]++
 }
