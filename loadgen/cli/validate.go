@@ -95,7 +95,11 @@ func showBatches(to io.Writer, s *scenario.Scenario) error {
 		if err != nil {
 			return exitcode.UsageError(err)
 		}
-		fmt.Fprintf(to, "# %s: %s, in %d namespaces; the last is %s\n", b.Path, all, b.Namespaces, &last)
+		of := ""
+		if b.NamespaceGroup != "" {
+			of = " of group " + b.NamespaceGroup
+		}
+		fmt.Fprintf(to, "# %s: %s, in %d namespaces%s; the last is %s\n", b.Path, all, b.Namespaces, of, &last)
 		for _, o := range firsts {
 			text, err := yaml.Marshal(o.Manifest)
 			if err != nil {

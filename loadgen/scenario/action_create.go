@@ -269,6 +269,20 @@ func (v *validator) existing(path, what, kind, name string, created map[string]b
 	v.fail(path, strictyaml.Hint(name, known, "create it earlier, or use one of "+strings.Join(known, ", ")), "unknown %s %q", what, name)
 }
 
+// metadataKey checks the name of a label or annotation of namespaces. what is "a label" or "an annotation".
+func (v *validator) metadataKey(path, what, key string) bool {
+	prefix, _, _ := strings.Cut(key, "/")
+	switch {
+	case len(validation.IsQualifiedName(key)) > 0:
+		v.fail(path, "for example pod-security.kubernetes.io/enforce", "%q is not %s name", key, what)
+	case strings.HasSuffix(prefix, "stormglass.dev"):
+		v.fail(path, "leave it out", "only the run itself may set labels and annotations of stormglass.dev")
+	default:
+		return true
+	}
+	return false
+}
+
 // podSecurityModes are the modes that appear in the names of a namespace's Pod Security labels. podSecurityLevels are the
 // values of these labels.
 var (
@@ -276,20 +290,16 @@ var (
 	podSecurityLevels = []string{"privileged", "baseline", "restricted"}
 )
 
-// namespaceLabels checks the labels of the run's namespaces. The API server accepts any
-// Pod Security label, and ignores unknown ones.
-func (v *validator) namespaceLabels() {
-	for _, key := range slices.Sorted(maps.Keys(v.s.NamespaceLabels)) {
-		path, value := "namespaceLabels."+key, v.s.NamespaceLabels[key]
+// namespaceLabels checks labels of namespaces. The API server accepts any Pod Security label, and ignores unknown ones.
+func (v *validator) namespaceLabels(path string, labels map[string]string) {
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		path, value := path+"."+key, labels[key]
 		prefix, name, _ := strings.Cut(key, "/")
 		mode, version := strings.CutSuffix(name, "-version")
 		switch {
-		case len(validation.IsQualifiedName(key)) > 0:
-			v.fail(path, "for example pod-security.kubernetes.io/enforce", "%q is not a label name", key)
+		case !v.metadataKey(path, "a label", key):
 		case len(validation.IsValidLabelValue(value)) > 0:
 			v.fail(path, "letters, digits, -, _ and ., at most 63", "%q is not a label value", value)
-		case strings.HasSuffix(prefix, "stormglass.dev"):
-			v.fail(path, "leave it out", "only the run itself may set labels of stormglass.dev")
 		case prefix != "pod-security.kubernetes.io":
 		case !slices.Contains(podSecurityModes, mode):
 			v.fail(path, strictyaml.Hint(mode, podSecurityModes, "one of "+strings.Join(podSecurityModes, ", ")), "unknown Pod Security mode %q", mode)

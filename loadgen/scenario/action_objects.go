@@ -14,6 +14,8 @@ type Selection struct {
 	// Resource: resource of the objects, such as "deployments.apps" or a custom resource
 	Resource string   `yaml:"resource,omitempty"`
 	Names    []string `yaml:"names,omitempty" zero:"all; leave it out to use the default"` // default all
+	// NamespaceGroup: group of namespaces, default all namespaces of the run
+	NamespaceGroup string `yaml:"namespaceGroup,omitempty"`
 	// LabelSelector: label selector of the objects, such as "app=web,tier!=cache", default all
 	LabelSelector string `yaml:"labelSelector,omitempty"`
 	// Share: fraction of the matching objects to select, such as 10%; `seed` determines which; default all
@@ -43,6 +45,7 @@ var restartable = []string{"deployments.apps", "statefulsets.apps", "daemonsets.
 func (v *validator) objectAction(path string, a *Action) {
 	v.onlyFor(path, a.Kind, []field{
 		{"templates", a.Has(), "create apply"}, {"iterations", a.Iterations != 0, "create apply"}, {"namespaces", a.Namespaces != 0, "create apply"},
+		{"namespaceGroup", a.NamespaceGroup != "", "create apply"}, {"iterationsPerNamespace", a.IterationsPerNamespace != 0, "create apply"},
 		{"fromIteration", a.FromIteration != 0, "create apply"}, {"toIteration", a.ToIteration != 0, "create apply"},
 		{"vars", len(a.Vars) > 0, "create apply patch"}, {"placement", a.Placement != "", "create apply"},
 		{"target", a.Target.set(), "patch delete evict scale restart exec"}, {"patch", a.Patch != nil, "patch"}, {"patchType", a.PatchType != "", "patch"},
@@ -194,7 +197,7 @@ const minActionEvery = time.Second
 func (a *Action) Later() bool { return a.OnObjects() && (a.After > 0 || a.Every > 0) }
 
 func (s *Selection) set() bool {
-	return s.Resource != "" || len(s.Names) > 0 || s.LabelSelector != "" || s.Share != nil || s.AtLeast != 0
+	return s.Resource != "" || len(s.Names) > 0 || s.NamespaceGroup != "" || s.LabelSelector != "" || s.Share != nil || s.AtLeast != 0
 }
 
 func (v *validator) selection(path, kind string, s *Selection) {
@@ -214,6 +217,7 @@ func (v *validator) selection(path, kind string, s *Selection) {
 	if s.Share != nil && (!s.Share.Fits(Ratio) || s.Share.Value <= 0 || s.Share.Value > 1) {
 		v.fail(path+".share", "greater than 0% and at most 100%", "%s is not a valid share", s.Share)
 	}
+	v.namespaceGroup(path, s.NamespaceGroup)
 	v.between(path+".atLeast", float64(s.AtLeast), 0, maxBatch)
 	for i, name := range s.Names {
 		if name == "" || slices.Contains(s.Names[:i], name) {

@@ -16,9 +16,13 @@ type Batch struct {
 	FromIteration int `yaml:"fromIteration,omitempty"`
 	ToIteration   int `yaml:"toIteration,omitempty" zero:"all"` // create only the iterations before this one; default all
 	// Namespaces: number of namespaces over which the iterations are spread evenly; all batches share these namespaces;
-	// default 1, the run's namespace
-	Namespaces int            `yaml:"namespaces,omitempty" zero:"1"`
-	Vars       map[string]any `yaml:"vars,omitempty"` // variables of the templates; {{.NAME}} is the value of NAME
+	// default 1, the run's namespace, or all of `namespaceGroup`
+	Namespaces int `yaml:"namespaces,omitempty" zero:"1, or all of namespaceGroup"`
+	// NamespaceGroup: use the namespaces of this group
+	NamespaceGroup string `yaml:"namespaceGroup,omitempty"`
+	// IterationsPerNamespace: fill each namespace with this number of iterations, except the last; sets `namespaces`
+	IterationsPerNamespace int            `yaml:"iterationsPerNamespace,omitempty" zero:"spread evenly; leave it out to use the default"`
+	Vars                   map[string]any `yaml:"vars,omitempty"` // variables of the templates; {{.NAME}} is the value of NAME
 	// Placement: "nodes" adds a node selector and tolerations for the simulated nodes to pods and pod templates (the
 	// default with simulated nodes); "none" adds nothing
 	Placement string `yaml:"placement,omitempty"`
@@ -86,7 +90,8 @@ func (s *Scenario) Batches() []PlacedBatch {
 func (l *Load) Batch() *Batch {
 	return &Batch{
 		Templates: l.Templates, Iterations: l.Iterations, FromIteration: l.FromIteration, ToIteration: l.ToIteration,
-		Namespaces: l.Namespaces, Vars: l.Vars, Placement: l.Placement,
+		Namespaces: l.Namespaces, NamespaceGroup: l.NamespaceGroup, IterationsPerNamespace: l.IterationsPerNamespace,
+		Vars: l.Vars, Placement: l.Placement,
 	}
 }
 
@@ -104,25 +109,12 @@ func (t *Template) every() int { return max(t.EveryIterations, 1) }
 // times returns in how many of the given iterations the template is rendered.
 func (t *Template) times(iterations int) int { return (iterations + t.every() - 1) / t.every() }
 
-// BatchNamespaces returns the namespaces of all batches. The first is run, the run's own namespace.
-func (s *Scenario) BatchNamespaces(run string) []string {
-	most := 1
-	for _, b := range s.Batches() {
-		most = max(most, b.Namespaces)
-	}
-	all := []string{run}
-	for i := 1; i < most; i++ {
-		all = append(all, fmt.Sprintf("%s-%d", run, i))
-	}
-	return all
-}
-
 func (b *Batch) setDefaults() {
 	if !b.Has() {
 		return
 	}
 	orDefault(&b.Namespaces, 1)
-	orDefault(&b.Iterations, b.Namespaces)
+	orDefault(&b.Iterations, b.Namespaces*max(b.IterationsPerNamespace, 1))
 	orDefault(&b.Placement, "nodes")
 	for i := range b.Templates {
 		orDefault(&b.Templates[i].Replicas, 1)
@@ -137,11 +129,8 @@ const (
 
 // batchShape checks all fields of a batch except the text of its templates, which may be in files.
 func (v *validator) batchShape(path string, b *Batch) {
-	v.between(path+".namespaces", float64(b.Namespaces), 1, maxBatchNamespaces)
 	v.between(path+".iterations", float64(b.Iterations), 1, maxBatch)
-	if b.Iterations < b.Namespaces {
-		v.fail(path+".iterations", fmt.Sprintf("use at least %d iterations, or fewer namespaces", b.Namespaces), "%d iterations are too few for %d namespaces: some namespaces would stay empty", b.Iterations, b.Namespaces)
-	}
+	v.batchNamespaces(path, b)
 	switch from, to := b.span(); {
 	case b.FromIteration < 0 || b.FromIteration >= b.Iterations:
 		v.fail(path+".fromIteration", fmt.Sprintf("from 0 to %d", b.Iterations-1), "iteration %d does not exist: there are %d", b.FromIteration, b.Iterations)

@@ -42,14 +42,14 @@ func (o *Objects) distinct(i int) error {
 		}
 		compared[at] = true
 		iteration := at.iteration * of.every()
-		names, err := read(iteration, at.replica)
+		all, err := read(iteration, at.replica)
 		if err != nil {
 			return err
 		}
-		for d, text := range names[:min(len(names), o.documents[i])] {
-			key := name{iteration * o.batch.Namespaces / o.batch.Iterations, o.kindOf[i][d], text}
-			if text != "" && seen[key] {
-				return o.at(i, d, "use {{.Replica}} and {{.Iteration}} in the name", "two objects have the name %q", text)
+		for d, one := range all[:min(len(all), o.documents[i])] {
+			key := name{o.namespace(one.Manifest, iteration), o.kindOf[i][d], one.Name}
+			if one.Name != "" && seen[key] {
+				return o.at(i, d, "use {{.Replica}} and {{.Iteration}} in the name", "two objects have the name %q", one.Name)
 			}
 			seen[key] = true
 		}
@@ -58,8 +58,8 @@ func (o *Objects) distinct(i int) error {
 }
 
 // nameReader returns a function that reads the names of the documents of template i; "" means no name. If the template has
-// a template.Shape, the function renders only the parts that differ between objects.
-func (o *Objects) nameReader(i int) func(iteration, replica int) ([]string, error) {
+// a template.Shape, the function renders only the parts that differ between objects, and manifests have only metadata.
+func (o *Objects) nameReader(i int) func(iteration, replica int) ([]Object, error) {
 	var outlines []template.JSON
 	if o.shapes[i] != nil {
 		for _, document := range o.shapes[i].Documents {
@@ -71,7 +71,7 @@ func (o *Objects) nameReader(i int) func(iteration, replica int) ([]string, erro
 			outlines = append(outlines, outline)
 		}
 	}
-	return func(iteration, replica int) (names []string, err error) {
+	return func(iteration, replica int) (objects []Object, err error) {
 		if outlines != nil {
 			values, turn := o.values(i, iteration, replica)
 			slots, ok, err := o.templates[i].Values(o.shapes[i], values, o.seed, turn)
@@ -81,18 +81,18 @@ func (o *Objects) nameReader(i int) func(iteration, replica int) ([]string, erro
 			for _, outline := range outlines {
 				var manifest map[string]any
 				if ok = ok && json.Unmarshal(outline.Append(nil, slots), &manifest) == nil; ok {
-					names = append(names, describe(manifest).Name)
+					objects = append(objects, describe(manifest))
 				}
 			}
 			if ok {
-				return names, nil
+				return objects, nil
 			}
 		}
 		all, err := o.render(i, iteration, replica)
-		names = nil
+		objects = nil
 		for _, manifest := range all {
-			names = append(names, describe(manifest).Name)
+			objects = append(objects, describe(manifest))
 		}
-		return names, err
+		return objects, err
 	}
 }

@@ -30,6 +30,8 @@ type Objects struct {
 	even      bool              // all iterations have the same number of objects
 	from, to  int               // iterations to create
 	skipped   int               // number of objects of the iterations before from
+	first     int               // index in Scenario.BatchNamespaces of the batch's first namespace
+	indexes   map[string]int    // indexes of the namespaces of groups
 
 	kinds  []ObjectKind
 	kindOf [][]int // index into kinds, by template and document
@@ -77,6 +79,11 @@ func (o *Object) String() string { return o.Kind + " " + o.Name }
 func (s *Scenario) Expand(b PlacedBatch) (*Objects, error) {
 	o := &Objects{batch: b, scenario: s, seed: s.Seed, rendered: math.MinInt, filled: math.MinInt, even: true}
 	o.from, o.to = b.span()
+	if o.indexes = s.groupIndexes(); b.NamespaceGroup != "" {
+		if g := s.NamespaceGroup(b.NamespaceGroup); g != nil {
+			o.first = o.indexes[g.Names()[0]]
+		}
+	}
 	for i := range b.Templates {
 		text := b.Templates[i].Text
 		if object := b.Templates[i].Object; object != nil {

@@ -16,13 +16,13 @@ func (o *Objects) At(n int) (Object, error) {
 		o.rendered, o.held = first, all
 	}
 	one := describe(o.held[document])
-	one.Namespace = iteration * o.batch.Namespaces / o.batch.Iterations
+	one.Namespace = o.namespace(one.Manifest, iteration)
 	one.Placement, one.Place, one.Named = o.batch.Placement, o.place(i, document), o.named[i]
 	return one, nil
 }
 
 // shape appends to o.shapes the common structure of the objects of template i. It appends nil if the objects have none, or
-// if they need a namespace.
+// if they need a namespace, or if the manifest names one and there are groups of namespaces.
 func (o *Objects) shape(i int) error {
 	values, turn := o.values(i, 0, 1)
 	s, err := o.templates[i].NewShape(values, o.seed, turn)
@@ -31,8 +31,10 @@ func (o *Objects) shape(i int) error {
 	}
 	if s != nil && len(s.Documents) == o.documents[i] && !o.named[i] {
 		for d, document := range s.Documents {
-			if one, k := describe(document), o.kinds[o.kindOf[i][d]]; one.APIVersion != k.APIVersion || one.Kind != k.Kind {
-				s = nil // the kind differs between objects
+			meta, _ := document["metadata"].(map[string]any)
+			one, k := describe(document), o.kinds[o.kindOf[i][d]]
+			if one.APIVersion != k.APIVersion || one.Kind != k.Kind || o.indexes != nil && meta["namespace"] != nil {
+				s = nil // the kind or the namespace differs between objects
 				break
 			}
 		}
@@ -77,7 +79,7 @@ func (o *Objects) Slots(n int) (slots []string, namespace int, ok bool, err erro
 		}
 		o.filled = first
 	}
-	return o.slots, iteration * o.batch.Namespaces / o.batch.Iterations, o.fits, nil
+	return o.slots, o.namespace(nil, iteration), o.fits, nil
 }
 
 // place returns the location at which a document of a template begins.

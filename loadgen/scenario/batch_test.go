@@ -284,3 +284,112 @@ phases:
 		}
 	}
 }
+
+const grouped = `apiVersion: stormglass/v1alpha1
+kind: Scenario
+name: groups
+namespaces:
+  - {name: alpha, count: 3, labels: {tier: one}}
+  - {name: beta}
+objects:
+  - namespaces: 2
+    templates: [{object: {apiVersion: v1, kind: Secret, metadata: {name: s}}}]
+phases:
+  - name: fill
+    for: 1m
+    load:
+      - kind: objects
+        rate: 1/s
+        namespaceGroup: alpha
+        iterations: 5
+        iterationsPerNamespace: 2
+        templates:
+          - {object: {apiVersion: v1, kind: ConfigMap, metadata: {name: "c-{{.Iteration}}"}}}
+          - {object: {apiVersion: v1, kind: Secret, metadata: {name: "s-{{.Iteration}}", namespace: "{{if eq .Iteration 1}}alpha-2{{else}}beta{{end}}"}}}
+    actions:
+      - {kind: delete, target: {resource: secrets, namespaceGroup: beta}}
+gates: [{name: one, objective: phase-duration, max: 1h}]
+`
+
+// Batches with a group use the group's namespaces, which follow the run's namespaces in the list. A manifest's namespace has precedence if it
+// belongs to a group.
+func TestBatchInAGroupOfNamespaces(t *testing.T) {
+	namespaces := func(text string) (names []string, all *Objects) {
+		t.Helper()
+		s, err := Parse("some.yaml", []byte(text), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		of := s.BatchNamespaces("run")
+		if want := []string{"run", "run-1", "alpha-0", "alpha-1", "alpha-2", "beta"}; !slices.Equal(of, want) {
+			t.Fatalf("namespaces %v, want %v", of, want)
+		}
+		if all, err = s.Expand(s.Batches()[1]); err != nil {
+			t.Fatal(err)
+		}
+		for n := range all.Len() {
+			o, err := all.At(n)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, namespace, ok, err := all.Slots(n); err != nil || ok && namespace != o.Namespace {
+				t.Errorf("%s: the outline's namespace is %d instead of %d: %v", &o, namespace, o.Namespace, err)
+			}
+			names = append(names, of[o.Namespace]+"/"+o.Name)
+		}
+		return names, all
+	}
+	got, _ := namespaces(grouped)
+	want := []string{
+		"alpha-0/c-0", "beta/s-0", "alpha-0/c-1", "alpha-2/s-1", "alpha-1/c-2", "beta/s-2", "alpha-1/c-3", "beta/s-3", "alpha-2/c-4", "beta/s-4",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("objects\n%v, want\n%v", got, want)
+	}
+	for change, want := range map[string][3]any{ // iterations, namespaces and the namespace of the last ConfigMap
+		"iterations: 6":                           {6, 3, "alpha-2"}, // spread evenly
+		"iterations: 2":                           {2, 2, "alpha-1"},
+		"namespaces: 1":                           {1, 1, "alpha-0"},
+		"iterationsPerNamespace: 4":               {12, 3, "alpha-2"},
+		"iterations: 5\n        namespaces: 2":    {5, 2, "alpha-1"},
+		"vars: {a: b}":                            {3, 3, "alpha-2"},
+		"iterations: 9\n        fromIteration: 8": {9, 3, "alpha-2"},
+	} {
+		got, all := namespaces(strings.Replace(grouped, "iterations: 5\n        iterationsPerNamespace: 2", change, 1))
+		last, _, _ := strings.Cut(got[len(got)-2], "/")
+		if have := [3]any{all.batch.Iterations, all.batch.Namespaces, last}; have != want {
+			t.Errorf("%s: %v, want %v", change, have, want)
+		}
+	}
+}
+
+func TestNamespaceGroupsAreValidated(t *testing.T) {
+	for change, want := range map[[2]string]string{
+		{"count: 3", "count: 0"}:                                    `some.yaml:5: namespaces.alpha.count: 0 would mean the default: one namespace NAME`,
+		{"count: 3", "count: -1"}:                                   `some.yaml:5: namespaces.alpha.count: -1 is out of bounds (from 0 to 10000)`,
+		{"name: beta", "name: alpha-1"}:                             `some.yaml:6: namespaces.alpha-1.name: group "alpha" also has a namespace alpha-1 (rename one of the groups)`,
+		{"name: beta", "name: alpha"}:                               `some.yaml:6: namespaces[1].name: group "alpha" appears twice (give each group a unique name)`,
+		{"name: beta", "name: Beta"}:                                `some.yaml:6: namespaces.Beta.name: "Beta" is not a namespace name (lower-case letters, digits and -, at most 63)`,
+		{"name: beta", "name: kube-system"}:                         `some.yaml:6: namespaces.kube-system.name: Kubernetes reserves the namespace kube-system (choose another name)`,
+		{"name: beta", "name: default"}:                             `some.yaml:6: namespaces.default.name: Kubernetes reserves the namespace default (choose another name)`,
+		{"name: beta", "name: stormglass-x"}:                        `some.yaml:6: namespaces.stormglass-x.name: names that begin with stormglass are for the run's other namespaces (choose another name)`,
+		{"name: beta", "labels: {a: b}"}:                            `some.yaml:6: namespaces[1].name: is missing`,
+		{"tier: one", "stormglass.dev/run: x"}:                      `some.yaml:5: namespaces.alpha.labels.stormglass.dev/run: only the run itself may set labels and annotations of stormglass.dev (leave it out)`,
+		{"labels: {tier: one}", "annotations: {a b: c}"}:            `some.yaml:5: namespaces.alpha.annotations.a b: "a b" is not an annotation name`,
+		{"namespaceGroup: alpha", "namespaceGroup: alhpa"}:          `some.yaml:16: phases.fill.load[0].namespaceGroup: unknown group of namespaces "alhpa" (did you mean "alpha"?`,
+		{"namespaceGroup: beta", "namespaceGroup: bta"}:             `some.yaml:23: phases.fill.actions[0].target.namespaceGroup: unknown group of namespaces "bta" (did you mean "beta"?`,
+		{"iterationsPerNamespace: 2", "namespaces: 4"}:              `some.yaml:18: phases.fill.load[0].namespaces: 4 namespaces are too many: group "alpha" has 3 (at most 3, or increase the count of the group)`,
+		{"iterationsPerNamespace: 2", "iterationsPerNamespace: 1"}:  `some.yaml:18: phases.fill.load[0].iterationsPerNamespace: 5 iterations need 5 namespaces, but group "alpha" has 3 (increase it, or the count of the group)`,
+		{"iterations: 5", "namespaces: 3\n        iterations: 4"}:   `phases.fill.load[0].namespaces: 4 iterations fill 2 namespaces, not 3 (leave it out, or leave out iterationsPerNamespace)`,
+		{"iterationsPerNamespace: 2", "iterationsPerNamespace: -2"}: `phases.fill.load[0].iterationsPerNamespace: -2 is out of bounds`,
+		{"{kind: delete, target: {resource: secrets, namespaceGroup: beta}}", "{kind: deploy, name: web, replicas: 1, namespaceGroup: beta}"}: `phases.fill.actions.web.namespaceGroup: this field has no effect in deploy (it applies only to create, apply)`,
+		{`{name: "c-{{.Iteration}}"}`, `{name: "s-{{.Iteration}}", namespace: beta}`}:                                                         ``, // a name of another kind
+		{"kind: ConfigMap, metadata: {name: \"c-{{.Iteration}}\"}", "kind: Secret, metadata: {name: c, namespace: beta}"}:                     `two objects have the name "c"`,
+	} {
+		_, err := Parse("some.yaml", []byte(strings.Replace(grouped, change[0], change[1], 1)), nil)
+		switch {
+		case want == "" && err != nil, want != "" && (err == nil || !strings.Contains(err.Error(), want)):
+			t.Errorf("%s: %v, want %s", change[1], err, want)
+		}
+	}
+}

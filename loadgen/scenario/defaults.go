@@ -23,6 +23,7 @@ func (s *Scenario) setDefaults() {
 	}
 	orDefault(&n.StatusReport, Duration(5*time.Minute))
 	orDefault(&n.RegisterRate, 50)
+	s.spreadBatches()
 	for i := range s.Objects {
 		s.Objects[i].setDefaults()
 	}

@@ -8,7 +8,8 @@ func objectsKind() loadKind {
 			return []field{
 				{name: "templates", set: len(l.Templates) > 0}, {name: "iterations", set: l.Iterations != 0},
 				{name: "fromIteration", set: l.FromIteration != 0}, {name: "toIteration", set: l.ToIteration != 0},
-				{name: "vars", set: len(l.Vars) > 0}, {name: "placement", set: l.Placement != ""},
+				{name: "namespaceGroup", set: l.NamespaceGroup != ""},
+				{name: "iterationsPerNamespace", set: l.IterationsPerNamespace != 0}, {name: "vars", set: len(l.Vars) > 0}, {name: "placement", set: l.Placement != ""},
 			}
 		},
 		defaults: func(l *Load) {

@@ -38,8 +38,10 @@ type Scenario struct {
 	Transitions []Transition `yaml:"transitions,omitempty"`
 	// NamespaceLabels: labels of the run's namespaces, such as pod-security.kubernetes.io/enforce: restricted
 	NamespaceLabels map[string]string `yaml:"namespaceLabels,omitempty"`
-	Background      []Load            `yaml:"background,omitempty"` // loads that run in every phase
-	Phases          []Phase           `yaml:"phases"`               // in the order in which they run
+	// Namespaces: groups of namespaces with fixed names, for `namespaceGroup`; the run refuses existing namespaces
+	Namespaces []NamespaceGroup `yaml:"namespaces,omitempty"`
+	Background []Load           `yaml:"background,omitempty"` // loads that run in every phase
+	Phases     []Phase          `yaml:"phases"`               // in the order in which they run
 	// Teardown: actions on objects after the last phase, in file order; each runs even if earlier actions failed or the
 	// run ended early
 	Teardown []Action `yaml:"teardown,omitempty"`

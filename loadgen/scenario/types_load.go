@@ -73,9 +73,13 @@ type Load struct {
 	Iterations int `yaml:"iterations,omitempty" zero:"one for each namespace"`
 	// FromIteration: first iteration to create; numbers, names and namespaces of objects are as if all iterations were
 	// created
-	FromIteration int            `yaml:"fromIteration,omitempty"`
-	ToIteration   int            `yaml:"toIteration,omitempty" zero:"all"` // create only the iterations before this one; default all
-	Vars          map[string]any `yaml:"vars,omitempty"`                   // variables of the templates; {{.NAME}} is the value of NAME
+	FromIteration int `yaml:"fromIteration,omitempty"`
+	ToIteration   int `yaml:"toIteration,omitempty" zero:"all"` // create only the iterations before this one; default all
+	// NamespaceGroup: as in a Batch
+	NamespaceGroup string `yaml:"namespaceGroup,omitempty"`
+	// IterationsPerNamespace: as in a Batch
+	IterationsPerNamespace int            `yaml:"iterationsPerNamespace,omitempty" zero:"spread evenly; leave it out to use the default"`
+	Vars                   map[string]any `yaml:"vars,omitempty"` // variables of the templates; {{.NAME}} is the value of NAME
 	// Placement: "nodes" (the default) or "none", as in a Batch
 	Placement string `yaml:"placement,omitempty"`
 

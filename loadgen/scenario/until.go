@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/stormglass/stormglass/loadgen/internal/condition"
 )
@@ -204,7 +205,7 @@ func (v *validator) followed(path, resource, namespace, selector string) {
 	} else if err := (schemaOf{v.s}).Resource(resource); err != nil {
 		v.failCondition(path+".resource", err)
 	}
-	if namespace != "" && !dnsLabel.MatchString(namespace) {
+	if namespace != "" && len(validation.IsDNS1123Label(namespace)) > 0 {
 		v.fail(path+".namespace", "for example kube-system", "%q is not a namespace name", namespace)
 	}
 	if _, err := labels.Parse(selector); err != nil {

@@ -173,6 +173,7 @@ func (s *Scenario) validate() error {
 	if d := s.Record.Interval.D(); d < MinScrape || d > MaxScrape {
 		v.fail("record.interval", "from 1s to 5m", "%s is out of bounds", s.Record.Interval)
 	}
+	v.namespaceGroups()
 	created := map[string]bool{}
 	v.setup(created)
 	for i := range s.Objects {
@@ -184,7 +185,7 @@ func (s *Scenario) validate() error {
 		v.batch(path, &s.Objects[i])
 	}
 	v.minAchieved("minAchieved", s.MinAchieved)
-	v.namespaceLabels()
+	v.namespaceLabels("namespaceLabels", s.NamespaceLabels)
 	loadNames := map[string]bool{}
 	for i := range s.Background {
 		path := fmt.Sprintf("background[%d]", i)

@@ -69,7 +69,9 @@ const minTimeout = time.Millisecond
 
 func (v *validator) objects(path string, l *Load) {
 	v.between(path+".objects", float64(l.Objects), 1, 100_000)
-	v.between(path+".namespaces", float64(l.Namespaces), 1, 1000)
+	if !l.Batch().Has() {
+		v.between(path+".namespaces", float64(l.Namespaces), 1, 1000)
+	}
 	v.oneOf(path+".spread", l.Spread, "even", "zipf")
 	if len(l.Sizes) == 0 {
 		v.between(path+".size", float64(l.Size), 1, 1<<20)

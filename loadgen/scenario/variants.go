@@ -307,7 +307,7 @@ func (a *Action) workloadFields(recorded bool) []field {
 }
 
 func (v *validator) deployShape(path string, a *Action) {
-	v.onlyFor(path, a.Kind, a.workloadFields(v.s.recorded))
+	v.onlyFor(path, a.Kind, append(a.workloadFields(v.s.recorded), field{"namespaceGroup", a.NamespaceGroup != "", "create apply"}))
 	if a.AntiAffinity != "" {
 		v.oneOf(path+".antiAffinity", a.AntiAffinity, "preferred", "required")
 	}

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -293,7 +294,7 @@ func (c *census) make(b scenario.PlacedBatch, a scenario.Action, phase string, h
 	members, kinds := c.members(b)
 	if a.OnlyMissing {
 		for _, m := range kinds {
-			c.lists("action "+a.Kind, phase, m.resource, "", how)
+			c.lists("action "+a.Kind, phase, scenario.Selection{Resource: m.resource}, how)
 		}
 	}
 	if members == nil { // the batch has too many objects to simulate each
@@ -346,19 +347,31 @@ func (c *census) matching(resource, labelSelector string) ([]string, scenario.Ce
 	return keys, scenario.Exact
 }
 
-// namespacesOf returns the number of collections of a resource that an action lists: one for each namespace of the batches,
-// or 1 if the resource is cluster-scoped.
-func (c *census) namespacesOf(resource string) int {
-	if c.where(resource) == inCluster {
+// namespacesOf returns the number of collections of a resource that an action lists: one for each namespace of the batches or
+// of the group, or 1 if the resource is cluster-scoped.
+func (c *census) namespacesOf(s scenario.Selection) int {
+	if c.where(s.Resource) == inCluster {
 		return 1
+	}
+	if g := c.s.NamespaceGroup(s.NamespaceGroup); g != nil {
+		return len(g.Names())
 	}
 	return len(c.t.BatchNamespaces())
 }
 
 // lists adds the list requests that an action sends to find its objects. It returns the listed objects, and how certain
 // they are.
-func (c *census) lists(name, phase, resource, labelSelector string, how scenario.Certainty) ([]string, scenario.Certainty) {
-	keys, known := c.matching(resource, labelSelector)
+func (c *census) lists(name, phase string, s scenario.Selection, how scenario.Certainty) ([]string, scenario.Certainty) {
+	keys, known := c.matching(s.Resource, s.LabelSelector)
+	if g := c.s.NamespaceGroup(s.NamespaceGroup); g != nil {
+		all, names := c.t.BatchNamespaces(), g.Names()
+		first := slices.Index(all, names[0])
+		keys = slices.DeleteFunc(keys, func(key string) bool {
+			namespace, _, _ := strings.Cut(key, "/")
+			at, err := strconv.Atoi(namespace)
+			return err == nil && (at < first || at >= first+len(names))
+		})
+	}
 	if known == scenario.Unknown {
 		how = how.Or(scenario.AtLeast) // at least one page for each namespace
 	}
@@ -367,11 +380,11 @@ func (c *census) lists(name, phase, resource, labelSelector string, how scenario
 		namespace, _, _ := strings.Cut(key, "/")
 		in[namespace]++
 	}
-	pages := c.namespacesOf(resource)
+	pages := c.namespacesOf(s)
 	for _, n := range in {
 		pages += (n - 1) / objects.ListPage
 	}
-	c.sends(PreviewRequests{Load: name, Phase: phase, Verb: "list", Resource: resource, Total: int64(pages), Certainty: how})
+	c.sends(PreviewRequests{Load: name, Phase: phase, Verb: "list", Resource: s.Resource, Total: int64(pages), Certainty: how})
 	return keys, known
 }
 
@@ -379,7 +392,7 @@ func (c *census) lists(name, phase, resource, labelSelector string, how scenario
 func (c *census) target(a *scenario.Action, phase string, how scenario.Certainty, most int) int {
 	resource := a.Target.Resource
 	name := "action " + a.Kind + " " + resource
-	keys, known := c.lists(name, phase, resource, a.Target.LabelSelector, how)
+	keys, known := c.lists(name, phase, a.Target, how)
 	keys = slices.DeleteFunc(keys, func(key string) bool {
 		_, own, _ := strings.Cut(key, "/")
 		return len(a.Target.Names) > 0 && !slices.Contains(a.Target.Names, own)
@@ -393,7 +406,7 @@ func (c *census) target(a *scenario.Action, phase string, how scenario.Certainty
 	}
 	verb, subresource := a.Request()
 	if verb == "deletecollection" {
-		sent = min(len(keys), 1) * c.namespacesOf(resource)
+		sent = min(len(keys), 1) * c.namespacesOf(a.Target)
 	}
 	of := strings.TrimSuffix(resource+"/"+subresource, "/")
 	c.sends(PreviewRequests{Load: name, Phase: phase, Verb: verb, Resource: of, PeakPerSecond: float64(a.Rate), Total: int64(sent), Certainty: how})

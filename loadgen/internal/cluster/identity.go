@@ -38,11 +38,53 @@ const (
 	settle = 50 * time.Millisecond
 )
 
+// groups returns the groups of the scenario by the names of their namespaces.
+func (t *Target) groups() map[string]*scenario.NamespaceGroup {
+	all := map[string]*scenario.NamespaceGroup{}
+	for i := range t.scenario.Namespaces {
+		g := &t.scenario.Namespaces[i]
+		for _, name := range g.Names() {
+			all[name] = g
+		}
+	}
+	return all
+}
+
+// refuseExisting returns an error if the cluster already has a namespace of a group. The run never adopts a namespace, because
+// it deletes its namespaces at the end.
+func (t *Target) refuseExisting(ctx context.Context, client kubernetes.Interface) error {
+	groups := t.groups()
+	if len(groups) == 0 {
+		return nil
+	}
+	list, err := client.CoreV1().Namespaces().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("list namespaces: %w", err)
+	}
+	for i := range list.Items {
+		m := &list.Items[i].ObjectMeta
+		if groups[m.Name] == nil {
+			continue
+		}
+		hint := "rename the group in namespaces:, or delete the namespace"
+		if run := m.Labels[RunLabel]; run != "" {
+			hint = "run " + run + " created it; if it has ended, remove it with `loadgen cleanup --run " + run + "`"
+		}
+		return fmt.Errorf("namespace %s of group %s already exists (%s)", m.Name, groups[m.Name].Name, hint)
+	}
+	return nil
+}
+
 func (t *Target) makeNamespaces(ctx context.Context, client kubernetes.Interface) error {
+	groups := t.groups()
 	create := func(ctx context.Context, name string, annotations map[string]string) (types.UID, error) {
 		namespace := &corev1.Namespace{ObjectMeta: t.clusterMeta(name)}
 		namespace.Annotations = annotations
 		maps.Copy(namespace.Labels, t.scenario.NamespaceLabels)
+		if g := groups[name]; g != nil {
+			namespace.Annotations = g.Annotations
+			maps.Copy(namespace.Labels, g.Labels)
+		}
 		made, err := client.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{})
 		if err != nil {
 			return "", fmt.Errorf("create namespace %s: %w", name, err)

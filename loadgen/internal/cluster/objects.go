@@ -17,7 +17,7 @@ import (
 // the control plane is unavailable; nil means that requests are not repeated.
 func (t *Target) Objects(retry func(ctx context.Context, ask func() error) error) (*objects.Objects, error) {
 	o := objects.Options{
-		Namespaces: t.BatchNamespaces(), Labels: t.Labels, OwnLabel: RunLabel, Seed: t.scenario.Seed, Retry: retry,
+		Namespaces: t.BatchNamespaces(), Group: t.scenario.NamespaceGroup, Labels: t.Labels, OwnLabel: RunLabel, Seed: t.scenario.Seed, Retry: retry,
 	}
 	o.NodeSelector, o.Tolerations = t.PodPlacement(), Tolerations()
 	return objects.New(t.Admin, o)

@@ -17,6 +17,8 @@ type Plan struct {
 	Cluster, Server, Version string
 	Namespace                string
 	MoreNamespaces           int // additional namespaces for the objects of loads
+	// Groups lists the names of the namespaces of each group.
+	Groups                   [][]string
 	Nodes                    int
 	Identity                 string // how each node authenticates
 	Fidelity, KubeletAddress string
@@ -60,6 +62,10 @@ func (t *Target) Plan(s *scenario.Scenario) Plan {
 		Cluster: t.Cluster.Name, Server: t.Cluster.Server, Version: t.KubernetesVersion,
 		Namespace: t.Namespace, MoreNamespaces: len(t.namespaces) - 1, Nodes: s.Nodes.Count, Fidelity: s.Nodes.Fidelity, KubeletAddress: s.Nodes.KubeletAddress, DeviceClass: t.DeviceClass(),
 		Created: s.Manifests(), Notes: t.Notes, Tainted: len(t.Taints()) > 0,
+	}
+	for i := range s.Namespaces {
+		p.Groups = append(p.Groups, s.Namespaces[i].Names())
+		p.MoreNamespaces -= len(p.Groups[i])
 	}
 	p.Identity = t.identityText(s)
 	if t.credentials.tokens {
@@ -109,6 +115,13 @@ func (p Plan) String() string {
 		namespace += fmt.Sprintf(" and %d more with this prefix,", p.MoreNamespaces)
 	}
 	line("Creates", "%s with %s", namespace, p.contents())
+	for _, names := range p.Groups {
+		if last := len(names) - 1; last > 0 {
+			line("", "namespaces %s to %s", names[0], names[last])
+		} else {
+			line("", "namespace %s", names[0])
+		}
+	}
 	if p.Nodes > 0 {
 		how := p.Identity
 		taint := "tainted so that no other pod is scheduled to them"

@@ -166,6 +166,9 @@ func FromKubeconfig(ctx context.Context, k Kubeconfig, runID string, s *scenario
 	if err == nil {
 		err = t.checkCredentials(ctx, client, user)
 	}
+	if err == nil {
+		err = t.refuseExisting(ctx, client)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("cluster %s: %w", t.Cluster.Name, err)
 	}
@@ -301,6 +304,9 @@ func (t *Target) waiting(what string) (done func()) {
 }
 
 func (t *Target) setup(ctx context.Context, client kubernetes.Interface) error {
+	if err := t.refuseExisting(ctx, client); err != nil {
+		return err
+	}
 	if err := t.tryCreates(ctx, false); err != nil {
 		return err
 	}

@@ -209,7 +209,7 @@ func (a *Objects) deleteCollection(ctx context.Context, r Resource, x scenario.A
 	if err != nil || len(selected) == 0 {
 		return Done{}, err
 	}
-	namespaces := a.namespacesOf(r)
+	namespaces := a.namespacesOf(r, x.Target)
 	err = each(ctx, len(namespaces), float64(x.Rate), func(ctx context.Context, i int) error {
 		err := a.options.Retry(ctx, func() error {
 			return a.rest.Delete().AbsPath(r.Path(namespaces[i])).Param("propagationPolicy", propagation(x)).
@@ -249,16 +249,19 @@ func notGiven(s scenario.Selection) string {
 	return ""
 }
 
-// namespacesOf returns the namespaces of a resource's objects, or a single "" for a resource without namespaces.
-func (a *Objects) namespacesOf(r Resource) []string {
-	if r.Namespaced {
-		return a.options.Namespaces
+// namespacesOf returns the namespaces in which a selection selects objects, or a single "" for a resource without namespaces.
+func (a *Objects) namespacesOf(r Resource, s scenario.Selection) []string {
+	switch {
+	case !r.Namespaced:
+		return []string{""}
+	case s.NamespaceGroup != "":
+		return a.options.Group(s.NamespaceGroup).Names()
 	}
-	return []string{""}
+	return a.options.Namespaces
 }
 
 func (a *Objects) inNamespaces(ctx context.Context, r Resource, s scenario.Selection) ([]one, error) {
-	namespaces := a.namespacesOf(r)
+	namespaces := a.namespacesOf(r, s)
 	found := make([][]one, len(namespaces))
 	err := each(ctx, len(namespaces), 0, func(ctx context.Context, i int) error {
 		return a.options.Retry(ctx, func() (err error) {

@@ -27,6 +27,8 @@ import (
 type Options struct {
 	// Namespaces lists the namespaces of the objects, which must exist. scenario.Object.Namespace is an index into it.
 	Namespaces []string
+	// Group returns the group of namespaces with a name, or nil.
+	Group func(name string) *scenario.NamespaceGroup
 	// Labels are the labels of every object. OwnLabel is the one that distinguishes the run's own objects from others.
 	Labels   map[string]string
 	OwnLabel string

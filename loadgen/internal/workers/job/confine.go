@@ -10,6 +10,7 @@ import (
 
 	"github.com/stormglass/stormglass/loadgen/internal/cluster"
 	"github.com/stormglass/stormglass/loadgen/internal/manifest"
+	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
 // These are the CEL conditions of the writes that a run may make. RBAC rules cannot select namespaces by prefix, and
@@ -20,19 +21,23 @@ const (
 	ofLease     = `request.resource.resource == 'leases' && (request.namespace == 'default' && request.name in ['', 'stormglass-run'] || request.namespace == 'kube-node-lease' && request.name.startsWith('sg-'))`
 	ofEvent     = `request.resource.resource == 'events' && request.namespace == 'default' && request.operation == 'DELETE'`
 	ofPod       = `request.resource.resource == 'pods' && request.operation == 'DELETE' && oldObject != null && has(oldObject.spec.nodeName) && oldObject.spec.nodeName.startsWith('sg-')`
-	ofCluster   = `request.resource.resource == 'namespaces' ? request.name.startsWith('stormglass-') : request.name.startsWith('sg-')`
+	ofCluster   = `request.resource.resource == 'namespaces' ? %s : request.name.startsWith('sg-')`
 )
 
 // confinement returns the admission policies that restrict a ServiceAccount, with their bindings. The first policy
 // covers namespaced objects. It skips the namespaces of runs, so that it does not slow down measured requests. The
 // second covers namespaces and nodes: without it, the ServiceAccount could label other namespaces so that the first one
-// skips them.
-func confinement(account, namespace, name string, meta func(name string) metav1.ObjectMeta) (all []runtime.Object) {
+// skips them. groups are the run's namespaces with other names.
+func confinement(account, namespace, name string, groups []scenario.NamespaceGroup, meta func(name string) metav1.ObjectMeta) (all []runtime.Object) {
 	every := []admissionv1.OperationType{admissionv1.OperationAll}
 	rule := func(scope admissionv1.ScopeType, groups []string, resources ...string) admissionv1.NamedRuleWithOperations {
 		return admissionv1.NamedRuleWithOperations{RuleWithOperations: admissionv1.RuleWithOperations{
 			Operations: every, Rule: admissionv1.Rule{APIGroups: groups, APIVersions: []string{"*"}, Resources: resources, Scope: &scope},
 		}}
+	}
+	own := `request.name.startsWith('stormglass-')`
+	for i := range groups {
+		own += " || request.name in ['" + strings.Join(groups[i].Names(), "', '") + "']"
 	}
 	for _, p := range []struct {
 		name, expression, message string
@@ -51,7 +56,7 @@ func confinement(account, namespace, name string, meta func(name string) metav1.
 		},
 		{
 			name:       name + "-cluster",
-			expression: ofCluster,
+			expression: fmt.Sprintf(ofCluster, own),
 			message:    "this run changes its own namespaces (stormglass-*) and nodes (sg-*) only",
 			match: admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{
 				rule(admissionv1.ClusterScope, []string{""}, "namespaces", "namespaces/*", "nodes", "nodes/*"),

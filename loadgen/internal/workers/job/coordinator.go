@@ -113,7 +113,7 @@ func (c Coordinator) Objects() (all []runtime.Object, err error) {
 	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: c.name(), Namespace: c.in()}}
 	role := c.in() + "-" + c.Scenario.Name // unique in the cluster
 	all = append(all, c.AllRules().Objects(role, subjects, func(namespace string) metav1.ObjectMeta { return c.meta(namespace, role) })...)
-	all = append(all, confinement(c.name(), c.in(), role, func(name string) metav1.ObjectMeta { return c.meta("", name) })...)
+	all = append(all, confinement(c.name(), c.in(), role, c.Scenario.Namespaces, func(name string) metav1.ObjectMeta { return c.meta("", name) })...)
 	return append(all, files, job), nil
 }
 
