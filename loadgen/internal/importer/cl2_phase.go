@@ -242,7 +242,7 @@ const noValue = "<no value>"
 // note records the kind and the labels of an object of a phase. It adds remarks if a control plane started by loadgen
 // does not support the object.
 func (c *cl2) note(p *cl2Phase, key cl2Objects, m manifest) {
-	c.made[key] = madeObjects{kind: m.kind(), apiVersion: m.apiVersion(), labels: m.labels(), pods: m.podLabels(), names: []string{m.name()}}
+	c.made[key] = madeObjects{kind: m.kind(), apiVersion: m.apiVersion(), labels: m.labels(), pods: m.podLabels(), name: m.name()}
 	if p.want > p.have && podSpec(m.kind()) != nil {
 		c.pods = append(c.pods, cl2Pods{len(c.phases) - 1, m.podLabels()})
 	}

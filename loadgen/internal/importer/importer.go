@@ -83,7 +83,7 @@ type draft struct {
 
 	name, description string
 	nodes, record     *mapping
-	namespaceLabels   map[string]string
+	namespaces        []*mapping // groups of namespaces
 	transitions       []*mapping
 	objects           []*mapping
 	phases, gates     []*mapping
@@ -105,7 +105,7 @@ func newDraft(o Options, file string) *draft {
 	if limits == nil {
 		limits = bounds.NewBounds()
 	}
-	return &draft{options: o, limits: limits, file: file, namespaceLabels: map[string]string{}, names: map[string]bool{}, gateSet: map[string]bool{}}
+	return &draft{options: o, limits: limits, file: file, names: map[string]bool{}, gateSet: map[string]bool{}}
 }
 
 // source returns a new source for a file of the configuration.
@@ -271,8 +271,8 @@ func (d *draft) write() ([]byte, error) {
 	if d.record != nil {
 		m.set("record", d.record)
 	}
-	if len(d.namespaceLabels) > 0 {
-		m.set("namespaceLabels", d.namespaceLabels)
+	if len(d.namespaces) > 0 {
+		m.set("namespaces", d.namespaces)
 	}
 	if len(d.objects) > 0 {
 		m.set("objects", d.objects)

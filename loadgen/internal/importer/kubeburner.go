@@ -25,6 +25,7 @@ type burner struct {
 	jobs      []*burnJob
 	waits     []string // conditions of all jobs, if wait is set
 	longest   time.Duration
+	groups    []*burnGroup
 	made      []madeObjects
 	demand    need            // what all pods need from nodes
 	spans     []burnSpan      // the range of phases of each job
@@ -42,7 +43,7 @@ type madeObjects struct {
 	count            int
 	job              *burnJob
 	object           *burnObject
-	names            []string // name of the first object
+	name             string // name of the first object
 	deleted          bool
 }
 
@@ -118,7 +119,7 @@ func (b *burner) convert(name string) (*Result, error) {
 	b.head = []string{
 		fmt.Sprintf("Imported from kube-burner's %s by `loadgen import kube-burner`.", filepath.Base(b.src.file)),
 		"What every import does differently:",
-		"- objects go into the run's own namespaces, which are created beforehand, and everything is removed at the end;",
+		"- all namespaces are created before the first phase, and everything is removed at the end;",
 		"- objects have kube-burner's labels, with the run's own label in place of its UUID labels;",
 		"- objects are created at an even rate, without kube-burner's initial burst, and creations are not retried;",
 		"- a wait that exceeds its time limit ends the run.",
@@ -132,6 +133,7 @@ func (b *burner) convert(name string) (*Result, error) {
 	if err := errors.Join(b.src.errs...); err != nil {
 		return nil, err
 	}
+	b.readGroups()
 	b.custom = b.customGroups()
 	for _, j := range b.jobs {
 		b.job(j)
@@ -140,6 +142,7 @@ func (b *burner) convert(name string) (*Result, error) {
 		b.waitPhase("all", b.waits, b.longest)
 	}
 	b.endpoints()
+	b.writeGroups()
 	if err := errors.Join(b.src.errs...); err != nil {
 		return nil, err
 	}

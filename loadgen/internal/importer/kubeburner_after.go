@@ -2,14 +2,13 @@ package importer
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 
 	"go.yaml.in/yaml/v3"
 )
 
-// createRemarks adds remarks about settings of a create job that scenarios do not support. It also collects the labels
-// of the job's namespaces.
+// createRemarks adds remarks about settings of a create job that scenarios do not support. It also adds the labels of the
+// job to its namespaces.
 func (b *burner) createRemarks(j *burnJob, node *yaml.Node) {
 	if b.waitsEach(j) && j.iterations > 1 && !b.apart(j) {
 		j.item.remark(node, j.at("podWait"), "iterations do not wait for the pods of the previous iteration, which is supported for up to %d iterations; the run waits for all pods at the end", maxEach)
@@ -17,38 +16,9 @@ func (b *burner) createRemarks(j *burnJob, node *yaml.Node) {
 	if !j.flag("verifyObjects", true) || !j.flag("errorOnVerify", true) {
 		addComment(node, "No gate judges whether all objects were created, because errorOnVerify or verifyObjects is off.")
 	}
-	labels := j.strings("namespaceLabels")
-	for _, key := range slices.Sorted(maps.Keys(labels)) {
-		if had, ok := b.namespaceLabels[key]; ok && had != labels[key] {
-			j.item.remark(node, j.at("namespaceLabels"), "all jobs share the run's namespaces, in which label %s has the value %q", key, had)
-			continue
-		}
-		b.namespaceLabels[key] = labels[key]
-	}
-	if j.has("namespaceAnnotations") {
-		j.item.remark(node, j.at("namespaceAnnotations"), "the run's namespaces get no annotations")
-	}
+	b.labelGroup(j, node)
 	if j.has("objectDelay") || j.has("objectWait") {
 		addComment(node, "objectDelay and objectWait have no effect in a create job.")
-	}
-}
-
-// clashes adds a remark if the job and an earlier job create objects with the same name in different namespaces. These
-// would conflict, because all jobs share the namespaces of a run.
-func (b *burner) clashes(j *burnJob, node *yaml.Node) {
-	for _, m := range b.made {
-		if m.job != j {
-			continue
-		}
-		for _, other := range b.made {
-			if other.job == j || other.deleted || other.kind != m.kind || other.job.namespace == j.namespace && other.job.inNamespaces == j.inNamespaces {
-				continue
-			}
-			if slices.ContainsFunc(m.names, func(name string) bool { return slices.Contains(other.names, name) }) {
-				j.item.remark(node, j.at("namespace"), "job %s also creates a %s %s; the jobs share namespaces here, so the API server refuses the second creation", other.job.name, m.kind, m.names[0])
-				return
-			}
-		}
 	}
 }
 

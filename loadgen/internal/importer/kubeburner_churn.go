@@ -10,11 +10,11 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// burnMade describes the objects of one batch: the templates, the number of iterations and the namespaces.
+// burnMade describes the objects of one batch: the templates and the number of iterations.
 type burnMade struct {
-	templates                     []*burnTemplate
-	iterations, namespaces, total int
-	spread                        bool // some objects name no namespace, and are spread over the job's namespaces
+	templates         []*burnTemplate
+	iterations, total int
+	spread            bool // some objects name no namespace, and are spread over the job's namespaces
 }
 
 type burnChurn struct {
@@ -48,7 +48,7 @@ func (b *burner) churn(j *burnJob) {
 	}
 	item := b.item()
 	last := b.lastPhase()
-	spread := slices.ContainsFunc(j.made, func(m burnMade) bool { return m.namespaces > 0 })
+	spread := slices.ContainsFunc(j.made, func(m burnMade) bool { return m.spread })
 	switch {
 	case mode != "objects" && mode != "namespaces":
 		item.remark(last, c.at("mode"), "no churn: kube-burner knows the modes namespaces and objects, and does nothing in mode %q", mode)
@@ -71,12 +71,7 @@ func (b *burner) again(j *burnJob, m burnMade) *mapping {
 	a.set("kind", "create")
 	a.set("onlyMissing", true)
 	a.set("rate", perSecond(j.qps))
-	if m.iterations > 1 {
-		a.set("iterations", m.iterations)
-	}
-	if m.namespaces > 1 {
-		a.set("namespaces", m.namespaces)
-	}
+	b.spread(j, m, a)
 	a.set("vars", flow("JobName", j.name))
 	if b.options.OwnCluster {
 		a.set("placement", "none")

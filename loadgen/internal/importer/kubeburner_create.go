@@ -81,7 +81,6 @@ func (b *burner) createJob(j *burnJob) {
 	j.last = len(b.phases) - 1
 	node := b.phases[first].Node
 	b.createRemarks(j, node)
-	b.clashes(j, node)
 	b.watchers(j, first)
 	b.churn(j)
 }
@@ -137,9 +136,6 @@ func (b *burner) madeOf(j *burnJob, batch burnBatch) burnMade {
 		made.templates = nil
 	}
 	made.total = total
-	if made.spread && j.inNamespaces {
-		made.namespaces = min((j.iterations+j.perNamespace-1)/j.perNamespace, maxNamespaces)
-	}
 	return made
 }
 
@@ -179,16 +175,13 @@ func (b *burner) createPhase(j *burnJob, title string, made burnMade, iteration 
 	load.set("name", name)
 	load.set("kind", "objects")
 	load.set("rate", perSecond(j.qps))
-	if j.iterations > 1 {
-		load.set("iterations", j.iterations)
-	}
+	b.spread(j, made, load)
 	if iteration != nil {
 		if *iteration > 0 {
 			load.set("fromIteration", *iteration)
 		}
 		load.set("toIteration", *iteration+1)
 	}
-	b.spread(j, made, load)
 	if name != j.name {
 		load.set("vars", flow("JobName", j.name))
 	}
@@ -277,24 +270,4 @@ func (b *burner) pace(j *burnJob, load *mapping, made burnMade) {
 // atRate returns the time that count requests take. rate is in requests per second.
 func atRate(count int, rate float64) time.Duration {
 	return time.Duration(float64(count) / rate * float64(time.Second))
-}
-
-// maxNamespaces is the maximum number of namespaces of a load.
-const maxNamespaces = 1000
-
-// spread sets the number of namespaces over which a load distributes its objects.
-func (b *burner) spread(j *burnJob, made burnMade, load *mapping) {
-	if made.namespaces == 0 {
-		return
-	}
-	node := load.Node
-	if made.namespaces > 1 {
-		node = load.set("namespaces", made.namespaces)
-	}
-	switch count := (j.iterations + j.perNamespace - 1) / j.perNamespace; {
-	case count > maxNamespaces:
-		j.item.remark(node, j.at("namespacedIterations"), "kube-burner creates %d namespaces, but a load has at most %d", count, maxNamespaces)
-	case count*j.perNamespace != j.iterations && count > 1:
-		j.item.remark(node, j.at("iterationsPerNamespace"), "the iterations are spread over the namespaces evenly; kube-burner leaves the last one with fewer")
-	}
 }

@@ -14,6 +14,8 @@ type burnJob struct {
 	*fields
 	name, kind      string
 	namespace       string
+	group           *burnGroup // the namespaces of the job; nil: the run's namespaces
+	noGroup         string     // why the job has a namespace, but no group
 	iterations      int
 	perNamespace    int
 	inNamespaces    bool // namespacedIterations

@@ -10,14 +10,14 @@ import (
 func (b *burner) note(t *mapping, j *burnJob, o *burnObject, objects []manifest, iterations int) {
 	count := o.replicas * iterations
 	for _, m := range objects {
-		made := madeObjects{kind: m.kind(), apiVersion: m.apiVersion(), labels: m.labels(), pods: m.podLabels(), count: count, job: j, object: o, names: []string{m.name()}}
+		made := madeObjects{kind: m.kind(), apiVersion: m.apiVersion(), labels: m.labels(), pods: m.podLabels(), count: count, job: j, object: o, name: m.name()}
 		b.made = append(b.made, made)
 		n := m.need()
 		b.demand = b.demand.plus(n.times(count))
-		if ns := m.namespace(); ns != "" {
-			o.item.remark(t.Node, o.at("objectTemplate"), "%s %s goes into the run's namespaces, not into %s", m.kind(), m.name(), ns)
+		if ns := m.namespace(); ns != "" && !b.owns(ns) {
+			o.item.remark(t.Node, o.at("objectTemplate"), "%s %s goes into another namespace of the run: no job creates the namespace %s", m.kind(), m.name(), ns)
 		}
-		if names := namespacesIn(map[string]any(m)); len(names) > 0 && namesOwn(names, j.namespace) {
+		if names := namespacesIn(map[string]any(m)); j.group == nil && len(names) > 0 && namesOwn(names, j.namespace) {
 			o.item.remark(t.Node, o.at("objectTemplate"), "%s names the namespaces %s; the run's namespaces have other names", m.kind(), strings.Join(names, ", "))
 		}
 		if b.options.OwnCluster {
@@ -37,7 +37,7 @@ func (b *burner) note(t *mapping, j *burnJob, o *burnObject, objects []manifest,
 // defined reports whether an earlier job creates the definition of a custom resource.
 func (b *burner) defined(m manifest) bool {
 	return slices.ContainsFunc(b.made, func(o madeObjects) bool {
-		return o.kind == "CustomResourceDefinition" && len(o.names) > 0 && strings.HasSuffix(o.names[0], "."+groupOf(m.apiVersion()))
+		return o.kind == "CustomResourceDefinition" && strings.HasSuffix(o.name, "."+groupOf(m.apiVersion()))
 	})
 }
 

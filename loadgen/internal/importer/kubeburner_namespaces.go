@@ -1,0 +1,141 @@
+package importer
+
+import (
+	"maps"
+	"slices"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// maxNamespaces is the maximum number of namespaces of a load.
+const maxNamespaces = 10_000
+
+// burnGroup is a group of namespaces that one or several jobs use.
+type burnGroup struct {
+	scenario.NamespaceGroup
+	used bool
+}
+
+// needed returns the number of namespaces of a job with namespacedIterations.
+func (j *burnJob) needed() int {
+	iterations := j.iterations
+	if steps := j.sub("incrementalLoad"); steps.node != nil {
+		iterations = max(iterations, steps.integer("startIterations", 0), steps.integer("totalIterations", 0))
+	}
+	return (iterations + j.perNamespace - 1) / j.perNamespace
+}
+
+// readGroups collects the namespaces of the jobs. Jobs that use the same namespaces share a group.
+func (b *burner) readGroups() {
+	for _, j := range b.jobs {
+		if j.kind != "create" || j.namespace == "" {
+			continue
+		}
+		g := &burnGroup{}
+		g.Name = j.namespace
+		if j.inNamespaces {
+			g.Count = min(j.needed(), maxNamespaces)
+		}
+		at := slices.IndexFunc(b.groups, func(o *burnGroup) bool { return o.Name == g.Name })
+		why, _ := g.Unusable()
+		switch {
+		case why != "":
+			j.noGroup = why
+		case at < 0:
+			b.groups, j.group = append(b.groups, g), g
+		case (b.groups[at].Count == 0) != (g.Count == 0):
+			j.noGroup = "namespacedIterations is different in another job with this namespace"
+		default:
+			j.group = b.groups[at]
+			j.group.Count = max(j.group.Count, g.Count)
+		}
+	}
+}
+
+// owns reports whether a group has a namespace with this name, and marks that group as used.
+func (b *burner) owns(namespace string) bool {
+	for _, g := range b.groups {
+		if slices.Contains(g.Names(), namespace) {
+			g.used = true
+			return true
+		}
+	}
+	return false
+}
+
+// labelGroup adds the labels and annotations of a job to its namespaces. kube-burner does not change the labels of existing
+// namespaces.
+func (b *burner) labelGroup(j *burnJob, node *yaml.Node) {
+	labels, annotations := j.strings("namespaceLabels"), j.strings("namespaceAnnotations")
+	if j.group == nil {
+		if len(labels)+len(annotations) > 0 && slices.ContainsFunc(j.made, func(m burnMade) bool { return m.spread }) {
+			j.item.remark(node, j.at("namespaceLabels"), "the job uses namespaces of the run, which do not get these labels and annotations")
+		}
+		return
+	}
+	if j.group.Labels == nil {
+		j.group.Labels, j.group.Annotations = map[string]string{jobLabel: j.name}, map[string]string{}
+	}
+	merge := func(field string, into, from map[string]string) {
+		for _, key := range slices.Sorted(maps.Keys(from)) {
+			if had, ok := into[key]; ok && had != from[key] {
+				j.item.remark(node, j.at(field), "%s of the namespaces keeps the value %q from an earlier job", key, had)
+				continue
+			}
+			into[key] = from[key]
+		}
+	}
+	merge("namespaceLabels", j.group.Labels, labels)
+	merge("namespaceAnnotations", j.group.Annotations, annotations)
+}
+
+// writeGroups adds the groups that the scenario uses.
+func (b *burner) writeGroups() {
+	for _, g := range b.groups {
+		if !g.used {
+			continue
+		}
+		m := newMapping()
+		m.set("name", g.Name)
+		if g.Count > 0 {
+			m.set("count", g.Count)
+		}
+		if len(g.Labels) > 0 {
+			m.set("labels", g.Labels)
+		}
+		if len(g.Annotations) > 0 {
+			m.set("annotations", g.Annotations)
+		}
+		b.namespaces = append(b.namespaces, m)
+	}
+}
+
+// spread sets the iterations of a load or an action, and the namespaces over which it distributes the objects.
+func (b *burner) spread(j *burnJob, made burnMade, m *mapping) {
+	grouped := made.spread && j.group != nil
+	node := m.Node
+	if made.spread && j.noGroup != "" {
+		j.item.remark(node, j.at("namespace"), "the objects go into the run's namespaces: %s", j.noGroup)
+		j.noGroup = ""
+	}
+	if made.iterations > 1 || grouped && j.group.Count > 1 {
+		node = m.set("iterations", made.iterations)
+	}
+	if grouped {
+		j.group.used = true
+		node = m.set("namespaceGroup", j.group.Name)
+	}
+	needed := j.needed()
+	switch {
+	case !made.spread || !j.inNamespaces || made.iterations == 1, needed == 1 && (j.group == nil || j.group.Count == 1):
+	case needed > maxNamespaces:
+		j.item.remark(node, j.at("namespacedIterations"), "kube-burner creates %d namespaces, but a load has at most %d", needed, maxNamespaces)
+		m.set("namespaces", min(made.iterations, maxNamespaces))
+	case j.perNamespace > 1:
+		m.set("iterationsPerNamespace", j.perNamespace)
+	case j.group == nil:
+		m.set("namespaces", made.iterations)
+	}
+}
