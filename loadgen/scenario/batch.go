@@ -11,12 +11,11 @@ type Batch struct {
 	Templates []Template `yaml:"templates,omitempty"` // rendered in this order
 	// Iterations: how often all templates are rendered; {{.Iteration}} counts from 0; default: one for each namespace
 	Iterations int `yaml:"iterations,omitempty" zero:"one for each namespace"`
-	// FromIteration: first iteration to create; numbers, names and namespaces of objects are as if all iterations were
-	// created
+	// FromIteration: first iteration to create; objects have the same numbers, names and namespaces as without it
 	FromIteration int `yaml:"fromIteration,omitempty"`
 	ToIteration   int `yaml:"toIteration,omitempty" zero:"all"` // create only the iterations before this one; default all
-	// Namespaces: number of namespaces over which the iterations are spread evenly; all batches share these namespaces;
-	// default 1, the run's namespace, or all of `namespaceGroup`
+	// Namespaces: number of namespaces over which the iterations are spread evenly; default 1, the run's namespace, or all of
+	// `namespaceGroup`
 	Namespaces int `yaml:"namespaces,omitempty" zero:"1, or all of namespaceGroup"`
 	// NamespaceGroup: use the namespaces of this group
 	NamespaceGroup string `yaml:"namespaceGroup,omitempty"`

@@ -71,16 +71,16 @@ type Load struct {
 	Templates []Template `yaml:"templates,omitempty"`
 	// Iterations: how often all templates are rendered; {{.Iteration}} counts from 0; default: one for each namespace
 	Iterations int `yaml:"iterations,omitempty" zero:"one for each namespace"`
-	// FromIteration: first iteration to create; numbers, names and namespaces of objects are as if all iterations were
-	// created
+	// FromIteration: first iteration to create; objects have the same numbers, names and namespaces as without it
 	FromIteration int `yaml:"fromIteration,omitempty"`
 	ToIteration   int `yaml:"toIteration,omitempty" zero:"all"` // create only the iterations before this one; default all
-	// NamespaceGroup: as in a Batch
+	// NamespaceGroup: use the namespaces of this group
 	NamespaceGroup string `yaml:"namespaceGroup,omitempty"`
-	// IterationsPerNamespace: as in a Batch
+	// IterationsPerNamespace: fill each namespace with this number of iterations, except the last; sets `namespaces`
 	IterationsPerNamespace int            `yaml:"iterationsPerNamespace,omitempty" zero:"spread evenly; leave it out to use the default"`
 	Vars                   map[string]any `yaml:"vars,omitempty"` // variables of the templates; {{.NAME}} is the value of NAME
-	// Placement: "nodes" (the default) or "none", as in a Batch
+	// Placement: "nodes" adds a node selector and tolerations for the simulated nodes to pods and pod templates (the
+	// default with simulated nodes); "none" adds nothing
 	Placement string `yaml:"placement,omitempty"`
 
 	// Stream: kind of stream to the run's pods: "logs" (the default), "exec" (a command that echoes its input), "attach" or

@@ -157,3 +157,38 @@ phases: [{name: a, for: 10s, load: [{kind: requests, verb: get, rate: 1/s, names
 		}
 	}
 }
+
+// A target with a group of namespaces lists and selects only the objects in that group. The preview and the plan include the
+// namespaces of groups.
+func TestForecastOfNamespaceGroups(t *testing.T) {
+	const text = `
+namespaces: [{name: web, count: 3}, {name: shared}]
+objects:
+- {namespaceGroup: web, templates: [&secrets {replicas: 10, object: {apiVersion: v1, kind: Secret, metadata: {name: "s-{{.Replica}}"}}}]}
+- {namespaceGroup: shared, templates: [*secrets]}
+phases:
+- name: a
+  for: 1m
+  actions:
+  - {kind: delete, target: {resource: secrets, namespaceGroup: shared}}
+  - {kind: patch, target: {resource: secrets, namespaceGroup: web}, patch: {metadata: {annotations: {a: b}}}}
+  - {kind: restart, target: {resource: deployments.apps}}
+`
+	rows := forecastOf(t, text)
+	for row, n := range map[string]string{
+		"action delete secrets list secrets": "1", "action delete secrets delete secrets": "10",
+		"action patch secrets list secrets": "3", "action patch secrets patch secrets": "30",
+		"action restart deployments.apps list deployments.apps": "5", "Namespace the run and its loads": "5",
+	} {
+		if rows[row] != n {
+			t.Errorf("%q is %q, want %q, of\n%s", row, rows[row], n, lines(rows))
+		}
+	}
+	s := parsed(t, text)
+	plan := newTarget("3f9a", s).Plan(s).String()
+	for _, want := range []string{"Creates   namespace stormglass-3f9a with ", "\n          namespaces web-0 to web-2\n", "\n          namespace shared\n"} {
+		if !strings.Contains(plan, want) {
+			t.Errorf("no %q in\n%s", want, plan)
+		}
+	}
+}

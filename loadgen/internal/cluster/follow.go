@@ -1,18 +1,22 @@
 package cluster
 
-import "k8s.io/apimachinery/pkg/runtime/schema"
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
 
 // Namespaces returns the run's namespaces. The first is the main namespace, which also carries the deadline.
 func (t *Target) Namespaces() []string { return t.namespaces }
 
 // followNeeds returns the permissions to watch the objects that the scenario's conditions and transitions name. They apply
-// in the run's namespace. If the resource is cluster-scoped, or the scenario names another namespace, they apply in the
+// in the run's namespaces. If the resource is cluster-scoped, or the scenario names another namespace, they apply in the
 // whole cluster.
 func followNeeds(l *lookup, ns string) ([]need, error) {
 	var needs []need
 	for _, set := range l.scenario.Followed() {
 		r, where := schema.ParseGroupResource(set.Resource), ns
-		if set.Namespace != "" {
+		if set.Namespace != "" && !slices.Contains(l.scenario.BatchNamespaces(ns), set.Namespace) {
 			where = ""
 		} else if namespaced, err := l.namespaced(r); err != nil {
 			return nil, err
