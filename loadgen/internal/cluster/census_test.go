@@ -172,13 +172,12 @@ phases:
   actions:
   - {kind: delete, target: {resource: secrets, namespaceGroup: shared}}
   - {kind: patch, target: {resource: secrets, namespaceGroup: web}, patch: {metadata: {annotations: {a: b}}}}
-  - {kind: restart, target: {resource: deployments.apps}}
 `
 	rows := forecastOf(t, text)
 	for row, n := range map[string]string{
 		"action delete secrets list secrets": "1", "action delete secrets delete secrets": "10",
 		"action patch secrets list secrets": "3", "action patch secrets patch secrets": "30",
-		"action restart deployments.apps list deployments.apps": "5", "Namespace the run and its loads": "5",
+		"Namespace the run and its loads": "5",
 	} {
 		if rows[row] != n {
 			t.Errorf("%q is %q, want %q, of\n%s", row, rows[row], n, lines(rows))

@@ -70,8 +70,11 @@ func (b *burner) owns(namespace string) bool {
 func (b *burner) labelGroup(j *burnJob, node *yaml.Node) {
 	labels, annotations := j.strings("namespaceLabels"), j.strings("namespaceAnnotations")
 	if j.group == nil {
-		if len(labels)+len(annotations) > 0 && slices.ContainsFunc(j.made, func(m burnMade) bool { return m.spread }) {
-			j.item.remark(node, j.at("namespaceLabels"), "the job uses namespaces of the run, which do not get these labels and annotations")
+		all := map[string]string{}
+		maps.Copy(all, annotations)
+		maps.Copy(all, labels)
+		if len(all) > 0 && slices.ContainsFunc(j.made, func(m burnMade) bool { return m.spread }) {
+			j.item.remark(node, j.at("namespaceLabels"), "the run's namespaces do not get %s", selector(all))
 		}
 		return
 	}
