@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
@@ -37,7 +38,14 @@ objects:
 phases:
   - name: act
     for: 1s
-    load: [{kind: objects, rate: 1/s, namespaceGroup: beta, templates: [{object: {apiVersion: v1, kind: Secret, metadata: {name: s}}}]}]
+    load:
+      - kind: objects
+        rate: 1/s
+        namespaceGroup: beta
+        templates:
+          - object: {apiVersion: v1, kind: Secret, metadata: {name: s}}
+          - object: {apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: readers}}
+          - object: {apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: reads}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: readers}}
     actions: [{kind: delete, target: {resource: configmaps, namespaceGroup: beta}}]
 `
 
@@ -98,6 +106,12 @@ func TestNamespaceGroups(t *testing.T) {
 	load, err := kubernetes.NewForConfig(theirs.Load)
 	must(t, err)
 	_, err = load.CoreV1().Secrets("beta").Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "s"}}, metav1.CreateOptions{})
+	must(t, err)
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "readers", Labels: theirs.Labels}, Rules: []rbacv1.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"pods/log"}}}}
+	_, err = load.RbacV1().ClusterRoles().Create(ctx, role, metav1.CreateOptions{})
+	must(t, err)
+	binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "reads"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "readers"}}
+	_, err = load.RbacV1().RoleBindings("beta").Create(ctx, binding, metav1.CreateOptions{})
 	must(t, err)
 	actor, err := theirs.Objects(nil)
 	must(t, err)
