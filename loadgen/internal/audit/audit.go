@@ -206,8 +206,9 @@ func (s *summary) readFile(ctx context.Context, path string) error {
 		}
 		err := log.Next(&e)
 		if errors.Is(err, io.EOF) {
-			s.Malformed += log.Skipped.NoJSON.Count + log.Skipped.NoEvent.Count
-			s.Torn += log.Skipped.Cut.Count
+			torn := log.Skipped[auditlog.Cut].Count
+			s.Torn += torn
+			s.Malformed += log.Skipped.Total() - torn
 			return nil
 		}
 		if err != nil {

@@ -76,7 +76,7 @@ func upstreamFields(t *testing.T, line []byte) string {
 
 func TestEventsAreThoseOfUpstreamsTypes(t *testing.T) {
 	log := generated(t, 2000)
-	log = append(log, `{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"RequestResponse","auditID":"a","stage":"Panic","requestURI":"/api/v1/pods?x=\u00e9\u003d","verb":"create",`+
+	log = append(log, `{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"RequestResponse","auditID":"a","stage":"Panic","requestURI":"/version?x=\u00e9\u003d","verb":"create",`+
 		`"user":{"extra":{"username":["x"]},"username":"jane\"","groups":["a"]},"impersonatedUser":{"username":"root"},"objectRef":null,`+
 		`"responseObject":{"kind":"List","items":[{"stage":"x","verb":"y"}]},"responseStatus":{"details":{"code":7},"code":500},"requestReceivedTimestamp":"2024-02-29T23:59:59.999999Z","stageTimestamp":"2024-03-01T00:00:00.500000+01:00"}`+"\n"...)
 	lines := bytes.SplitAfter(log, []byte("\n"))
@@ -163,14 +163,87 @@ func TestLinesThatAreNoEventsAreCounted(t *testing.T) {
 		strings.Replace(good, "2026-11-24T10:00:00.000001Z", "yesterday", 1),
 		strings.Repeat("\x00", 4096),
 		good[:60] + good,
+		strings.ReplaceAll(good, "Timestamp", "Stamp"),
+		`{"kind":"EventList","apiVersion":"audit.k8s.io/v1","items":[` + good + `]}`,
 		good,
 		good[:len(good)-1], // cut at the end
 	}, "\n")
 	n := 0
 	r := all(t, strings.NewReader(log), func(*Event) { n++ })
-	want := Skipped{Cut: Lines{2, 4}, NoJSON: Lines{3, 3}, NoEvent: Lines{6, 5}}
-	if n != 3 || r.Beta != 1 || r.Skipped != want || r.Lines != 15 {
-		t.Errorf("%d events, %d of v1beta1, %+v of %d lines, want 3, 1, %+v of 15", n, r.Beta, r.Skipped, r.Lines, want)
+	want := Skipped{Cut: Lines{2, 4}, NoJSON: Lines{4, 3}, NoEvent: Lines{2, 5}, EventList: Lines{1, 15}, Incomplete: Lines{2, 9}, NoTime: Lines{1, 14}}
+	if n != 4 || r.Beta != 1 || r.OneTime != 1 || r.Skipped != want || r.Lines != 17 {
+		t.Errorf("%d events, %d of v1beta1, %d with one time, %+v of %d lines, want 4, 1, 1, %+v of 17", n, r.Beta, r.OneTime, r.Skipped, r.Lines, want)
+	}
+}
+
+func TestEventsNeedNotBeLines(t *testing.T) {
+	indent := func(text string) string {
+		var b bytes.Buffer
+		if err := json.Indent(&b, []byte(text), "", "  "); err != nil {
+			t.Fatal(err)
+		}
+		return b.String() + "\n"
+	}
+	good := event("{}")
+	for name, log := range map[string]string{
+		"several lines":               indent(good) + indent(good),
+		"one line":                    good + " " + good,
+		"after a cut one":             indent(good)[:100] + "\n" + indent(good) + good[:100] + "\nE1124 killed\n" + good,
+		"two gzip members":            string(zipped(t, []byte(indent(good)))) + string(zipped(t, []byte(good))),
+		"longer than the read buffer": indent(event(`{"data":"`+strings.Repeat("x", 2*bufferSize)+`"}`)) + good,
+	} {
+		n := 0
+		r := all(t, strings.NewReader(log), func(*Event) { n++ })
+		want := int64(0)
+		if name == "after a cut one" {
+			want = 3 // two cut events and a line that is not JSON
+		}
+		if n != 2 || r.Skipped.Total() != want {
+			t.Errorf("%s: %d events, skipped %+v", name, n, r.Skipped)
+		}
+	}
+}
+
+func TestMissingTimesAndObjectsAreDerived(t *testing.T) {
+	const received, stage = `,"requestReceivedTimestamp":"2026-11-24T10:00:00.000001Z"`, `,"stageTimestamp":"2026-11-24T10:00:00.000002Z"`
+	for _, c := range []struct {
+		time, instead string
+		want          int64
+	}{{received, "", 2}, {received, `,"requestReceivedTimestamp":null`, 2}, {stage, "", 1}} {
+		n := 0
+		all(t, strings.NewReader(strings.Replace(event("{}"), c.time, c.instead, 1)), func(e *Event) {
+			n++
+			if !e.OneTime || e.Received != e.At || e.At%10 != c.want {
+				t.Errorf("%q instead of %s: %+v", c.instead, c.time, e)
+			}
+		})
+		if n != 1 {
+			t.Errorf("%q instead of %s: %d events", c.instead, c.time, n)
+		}
+	}
+	for uri, want := range map[string]string{
+		"/api/v1/pods?limit=5":                                  "pods / of /v1/",
+		"/api/v1/namespaces/shop/pods/web/log":                  "pods shop/web of /v1/log",
+		"/apis/apps/v1/namespaces/shop/deployments":             "deployments shop/ of apps/v1/",
+		"/api/v1/namespaces":                                    "namespaces / of /v1/",
+		"/api/v1/namespaces/shop/finalize":                      "namespaces shop/shop of /v1/finalize",
+		"/api/v1/watch/namespaces/shop/pods":                    "pods shop/ of /v1/",
+		"/apis/storage.k8s.io/v1/storageclasses/fast":           "storageclasses /fast of storage.k8s.io/v1/",
+		"/apis/apps/v1":                                         " / of apps/v1/",
+		"/readyz":                                               " / of //",
+		"/apis/apps/v1/namespaces/shop/deployments/web/scale?a": "deployments shop/web of apps/v1/scale",
+	} {
+		n := 0
+		all(t, strings.NewReader(strings.Replace(event("{}"), `"/x"`, `"`+uri+`"`, 1)), func(e *Event) {
+			n++
+			o := &e.Object
+			if got := fmt.Sprintf("%s %s/%s of %s/%s/%s", o.Resource, o.Namespace, o.Name, o.Group, o.Version, o.Subresource); got != want {
+				t.Errorf("%s: %s, want %s", uri, got, want)
+			}
+		})
+		if n != 1 {
+			t.Errorf("%s: %d events", uri, n)
+		}
 	}
 }
 
@@ -207,7 +280,7 @@ func TestTimesAreThoseOfPackageTime(t *testing.T) {
 	}
 }
 
-// FuzzReader checks that the reader never fails and counts each line once.
+// FuzzReader checks that the reader never fails, and counts each line once and no record twice.
 func FuzzReader(f *testing.F) {
 	f.Add([]byte(event("{}") + "\n" + event("[1]")))
 	f.Add(bytes.Repeat([]byte(`{"kind":{"user":{}}}`+"\n"), 3))
@@ -221,7 +294,7 @@ func FuzzReader(f *testing.F) {
 		if len(log) > 0 && log[len(log)-1] != '\n' {
 			lines++
 		}
-		if skipped := r.Skipped.Cut.Count + r.Skipped.NoJSON.Count + r.Skipped.NoEvent.Count; r.Lines != lines || n+skipped > lines {
+		if skipped := r.Skipped.Total(); r.Lines != lines || n+skipped > lines+int64(bytes.Count(log, []byte("}"))) {
 			t.Errorf("%d events and %d skipped of %d lines, the log has %d", n, skipped, r.Lines, lines)
 		}
 	})

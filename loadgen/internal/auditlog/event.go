@@ -1,5 +1,5 @@
-// Package auditlog reads the audit logs of kube-apiserver: one JSON event of audit.k8s.io per line. Its memory use is
-// constant, even for very long lines.
+// Package auditlog reads the audit logs of kube-apiserver: JSON events of audit.k8s.io. Its memory use is constant,
+// even for very long lines.
 package auditlog
 
 import (
@@ -50,8 +50,10 @@ type Event struct {
 	Object Object
 	// Code is the HTTP status of the response, or 0 before the response.
 	Code int
-	// Received is when the request was received. At is the time of the stage. Both are in microseconds since 1970.
+	// Received is when the request was received. At is the time of the stage. Both are in microseconds since 1970. OneTime
+	// reports that the event has only one of them; the fields are then equal.
 	Received, At int64
+	OneTime      bool
 	// Body describes the request body. An event contains the body if its audit level is Request or higher.
 	Body Body
 	// Layers holds durations that the API server measured in its layers, such as etcd and admission webhooks. An event

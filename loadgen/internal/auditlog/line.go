@@ -20,9 +20,9 @@ type line struct {
 	// after the key of the body.
 	at, bodyAt int
 	inBody     bool
-	// isEvent, known and beta are the result of checking kind and apiVersion.
-	isEvent, known, beta bool
-	body                 uint8 // bit 0: the body has an apiVersion; bit 1: it has a kind
+	// isEvent, isList, known and beta are the result of checking kind and apiVersion.
+	isEvent, isList, known, beta bool
+	body                         uint8 // bit 0: the body has an apiVersion; bit 1: it has a kind
 }
 
 // section is a JSON object within an event.
@@ -57,15 +57,15 @@ const (
 // (endpoints/filters/audit.go).
 const layerPrefix = "apiserver.latency.k8s.io/"
 
-// feed scans the next bytes of the line.
-func (r *Reader) feed(p []byte) error {
+// feed scans rest up to the end of the record. It reports whether the record is complete.
+func (r *Reader) feed() (done bool, err error) {
 	l := &r.line
-	for len(p) > 0 {
-		n, token, err := r.scan.Next(p)
+	for len(r.rest) > 0 {
+		n, token, err := r.scan.Next(r.rest)
 		if err != nil {
-			return err
+			return false, err
 		}
-		p = p[n:]
+		r.rest = r.rest[n:]
 		l.at += n
 		switch token {
 		case jsonscan.Object:
@@ -80,6 +80,9 @@ func (r *Reader) feed(p []byte) error {
 			case l.inBody:
 				r.endBody(l.at - 1)
 			}
+			if r.scan.Complete() {
+				return true, nil
+			}
 			l.section = ofEvent
 		case jsonscan.Key:
 			text := r.scan.Text()
@@ -91,7 +94,7 @@ func (r *Reader) feed(p []byte) error {
 			r.take(r.scan.Text())
 		}
 	}
-	return nil
+	return false, nil
 }
 
 // endBody ends a request body that is not a JSON object. end is the offset after the body.
@@ -204,7 +207,7 @@ func (r *Reader) take(text []byte) {
 	}
 	switch l.value {
 	case ofKind:
-		l.isEvent = string(text) == "Event"
+		l.isEvent, l.isList = string(text) == "Event", string(text) == "EventList"
 	case ofVersion:
 		l.beta = string(text) == "audit.k8s.io/v1beta1"
 		l.known = l.beta || string(text) == "audit.k8s.io/v1"
@@ -226,14 +229,65 @@ func (r *Reader) take(text []byte) {
 	}
 }
 
-// complete reports whether the line is a valid event.
-func (r *Reader) complete() bool {
+// complete checks the event and derives a missing time or object from the other fields.
+func (r *Reader) complete() Reason {
 	l, e := &r.line, r.event
-	if !l.isEvent || !l.known || e.Stage == 0 || e.Received <= 0 || e.At <= 0 || len(e.AuditID) == 0 || len(e.Verb) == 0 {
-		return false
+	switch {
+	case l.isList && l.known:
+		return EventList
+	case !l.isEvent || !l.known:
+		return NoEvent
+	case e.Stage == 0 || len(e.AuditID) == 0 || len(e.Verb) == 0:
+		return Incomplete
+	case e.Received <= 0 && e.At <= 0:
+		return NoTime
 	}
 	if l.beta {
 		r.Beta++
 	}
-	return true
+	if e.OneTime = e.Received <= 0 || e.At <= 0; e.OneTime {
+		e.Received = max(e.Received, e.At)
+		e.At = e.Received
+		r.OneTime++
+	}
+	if len(e.Object.Resource) == 0 {
+		e.setObject()
+	}
+	return valid
+}
+
+// setObject sets Object from the path of the URI, for events without objectRef. The path is
+// [/api|/apis/GROUP]/VERSION[/watch][/namespaces/NAMESPACE]/RESOURCE[/NAME[/SUBRESOURCE]].
+func (e *Event) setObject() {
+	o := &e.Object
+	path, _, _ := bytes.Cut(e.URI, []byte("?"))
+	next := func(into *[]byte) (part []byte) {
+		part, path, _ = bytes.Cut(path, []byte("/"))
+		if into != nil {
+			*into = append((*into)[:0], part...)
+		}
+		return part
+	}
+	next(nil) // before the first slash
+	switch string(next(nil)) {
+	case "api":
+	case "apis":
+		next(&o.Group)
+	default:
+		return
+	}
+	next(&o.Version)
+	path = bytes.TrimPrefix(path, []byte("watch/"))
+	if string(next(&o.Resource)) == "namespaces" {
+		namespace, rest := next(&o.Namespace), path
+		switch resource := next(&o.Resource); string(resource) {
+		case "", "status", "finalize": // the object is the namespace
+			o.Resource = append(o.Resource[:0], "namespaces"...)
+			o.Name, path = append(o.Name[:0], namespace...), rest
+			next(&o.Subresource)
+			return
+		}
+	}
+	next(&o.Name)
+	next(&o.Subresource)
 }

@@ -12,7 +12,8 @@ import (
 	"github.com/stormglass/stormglass/internal/jsonscan"
 )
 
-// Reader reads an audit log, which may be compressed with gzip.
+// Reader reads an audit log, which may be compressed with gzip. An event is normally one line, but it may have several
+// lines, and a line may have several events.
 type Reader struct {
 	from  *bufio.Reader
 	scan  jsonscan.Scanner
@@ -21,31 +22,53 @@ type Reader struct {
 	// begun reports whether the Reader has checked for compression. zipped reports whether the log is compressed; from
 	// then returns decompressed text.
 	begun, zipped bool
-	// Skipped counts the lines that are not valid events.
+	rest          []byte // part of the current line that is in memory and unread
+	open          bool   // the current line continues after rest
+	// Skipped counts the records that are not valid events, by reason.
 	Skipped Skipped
 	// Lines is the number of lines read so far.
 	Lines int64
-	// Beta is the number of events with version audit.k8s.io/v1beta1, which has the same fields as v1.
-	Beta int64
+	// Beta is the number of events with version audit.k8s.io/v1beta1, which has the same fields as v1. OneTime is the
+	// number of events that have only one of requestReceivedTimestamp and stageTimestamp.
+	Beta, OneTime int64
 }
 
-// Skipped counts invalid lines by cause.
-type Skipped struct {
-	// Cut counts lines that end within an event. That happens if a server was killed or the log was split.
-	Cut Lines
-	// NoJSON counts lines that are not JSON objects. NoEvent counts lines that are not audit events of a supported
-	// version, or that lack a required field.
-	NoJSON, NoEvent Lines
+// Reason is the reason for skipping a record.
+type Reason uint8
+
+// Reasons for skipping records. A server that is killed leaves a Cut record. Cut also occurs where a log was split.
+const (
+	Cut Reason = iota
+	NoJSON
+	NoEvent
+	EventList
+	Incomplete
+	NoTime
+	reasons // number of reasons
+	valid   = reasons
+)
+
+func (r Reason) String() string {
+	return [reasons]string{
+		Cut: "end within an event", NoJSON: "are not JSON objects", NoEvent: "are not events of audit.k8s.io/v1 or v1beta1",
+		EventList: "are lists of events (jq -c '.items[]' extracts the events)", Incomplete: "lack auditID, verb or a known stage",
+		NoTime: "have neither requestReceivedTimestamp nor stageTimestamp",
+	}[r]
 }
 
-// Lines is a number of lines. First is the line number of the first one, counted from 1.
-type Lines struct{ Count, First int64 }
+// Skipped counts skipped records by Reason.
+type Skipped [reasons]Lines
 
-func (l *Lines) add(number int64) {
-	if l.Count++; l.Count == 1 {
-		l.First = number
+// Total returns the number of skipped records.
+func (s *Skipped) Total() (n int64) {
+	for _, lines := range s {
+		n += lines.Count
 	}
+	return n
 }
+
+// Lines is a number of records. First is the number of the line where the first one begins, counted from 1.
+type Lines struct{ Count, First int64 }
 
 // ErrCut reports that the compressed data of a log is truncated or damaged.
 var ErrCut = errors.New("the compressed data is truncated or damaged")
@@ -59,7 +82,7 @@ const (
 
 // NewReader returns a Reader for a log.
 func NewReader(from io.Reader) *Reader {
-	return &Reader{from: bufio.NewReaderSize(from, bufferSize), scan: jsonscan.Scanner{LongestKey: longestKey, LongestValue: longestValue}}
+	return &Reader{from: bufio.NewReaderSize(from, bufferSize), scan: jsonscan.Scanner{Stream: true, LongestKey: longestKey, LongestValue: longestValue}}
 }
 
 const bufferSize = 256 << 10
@@ -78,7 +101,7 @@ func (r *Reader) unzip() error {
 	return nil
 }
 
-// Next reads the next event. It skips and counts invalid lines. At the end of the log it returns io.EOF.
+// Next reads the next event. It skips and counts invalid records. At the end of the log it returns io.EOF.
 func (r *Reader) Next(e *Event) error {
 	r.event = e
 	if !r.begun {
@@ -87,70 +110,76 @@ func (r *Reader) Next(e *Event) error {
 		}
 	}
 	for {
-		outcome, err := r.readLine()
-		if err != nil {
+		begin, reason, err := r.read()
+		if err != nil || reason == valid {
 			return err
 		}
-		switch outcome {
-		case isEvent:
-			return nil
-		case isCut:
-			r.Skipped.Cut.add(r.Lines)
-		case isNoJSON:
-			r.Skipped.NoJSON.add(r.Lines)
-		case isNoEvent:
-			r.Skipped.NoEvent.add(r.Lines)
+		s := &r.Skipped[reason]
+		if s.Count++; s.Count == 1 {
+			s.First = begin
 		}
 	}
 }
 
-type outcome uint8
-
-const (
-	isBlank outcome = iota
-	isEvent
-	isCut
-	isNoJSON
-	isNoEvent
-)
-
-// readLine reads one line, in several parts if it is long.
-func (r *Reader) readLine() (outcome, error) {
+// read reads one record. begin is the number of its first line.
+func (r *Reader) read() (begin int64, _ Reason, _ error) {
 	r.scan.Reset()
 	r.event.reset()
 	r.line = line{}
-	var broken, begun bool
-	for first := true; ; first = false {
-		piece, err := r.from.ReadSlice('\n')
-		if err != nil && !errors.Is(err, bufio.ErrBufferFull) && !errors.Is(err, io.EOF) {
-			if r.zipped && !errors.As(err, new(*fs.PathError)) {
-				err = ErrCut
+	for {
+		if len(r.rest) == 0 {
+			// The next line continues the record unless it begins like a record.
+			if begin > 0 && !r.open {
+				if next, _ := r.from.Peek(1); len(next) == 0 || next[0] == '{' {
+					return begin, Cut, nil
+				}
 			}
-			return 0, err
+			if err := r.fill(); err != nil {
+				return 0, 0, err
+			}
 		}
-		if first && len(piece) == 0 {
-			return 0, io.EOF
+		if begin == 0 {
+			if r.rest = bytes.TrimLeft(r.rest, " \t\r"); len(r.rest) == 0 {
+				continue
+			}
+			begin = r.Lines
 		}
-		if first {
-			r.Lines++
-		}
-		begun = begun || len(bytes.TrimSpace(piece)) > 0
-		if !broken {
-			broken = r.feed(bytes.TrimSuffix(piece, []byte("\n"))) != nil
-		}
-		if errors.Is(err, bufio.ErrBufferFull) {
-			continue
-		}
+		unread := r.rest
+		done, err := r.feed()
 		switch {
-		case !begun:
-			return isBlank, nil
-		case broken:
-			return isNoJSON, nil
-		case !r.scan.Complete():
-			return isCut, nil
-		case !r.complete():
-			return isNoEvent, nil
+		case err != nil && begin < r.Lines: // the current line is not part of the record
+			r.rest = unread
+			return begin, Cut, nil
+		case err != nil:
+			for r.open {
+				if err := r.fill(); err != nil {
+					return 0, 0, err
+				}
+			}
+			r.rest = nil
+			return begin, NoJSON, nil
+		case done:
+			return begin, r.complete(), nil
 		}
-		return isEvent, nil
 	}
+}
+
+// fill reads the next line, or a part of it if it is long.
+func (r *Reader) fill() error {
+	piece, err := r.from.ReadSlice('\n')
+	more := errors.Is(err, bufio.ErrBufferFull)
+	switch {
+	case err != nil && !more && !errors.Is(err, io.EOF):
+		if r.zipped && !errors.As(err, new(*fs.PathError)) {
+			err = ErrCut
+		}
+		return err
+	case len(piece) == 0 && !r.open:
+		return io.EOF
+	}
+	if !r.open {
+		r.Lines++
+	}
+	r.rest, r.open = bytes.TrimSuffix(piece, []byte("\n")), more
+	return nil
 }

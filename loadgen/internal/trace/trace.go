@@ -7,6 +7,7 @@ package trace
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -194,8 +195,8 @@ func (r *Request) Check(h *Header, after Micros) error {
 		return fmt.Errorf("at: %d plus took %d exceeds the length of %d in line 1", r.At, r.Took, h.Length)
 	case r.Actor < 0 || r.Actor >= len(h.Actors):
 		return fmt.Errorf("actor: %d is out of bounds (line 1 lists %d actors, counted from 0)", r.Actor, len(h.Actors))
-	case !knownVerb(r.Verb):
-		return fmt.Errorf("verb: %q is unknown (%s)", r.Verb, strings.Join(verbs(), ", "))
+	case !slices.Contains(Verbs(), r.Verb):
+		return fmt.Errorf("verb: %q is unknown (%s)", r.Verb, strings.Join(Verbs(), ", "))
 	case r.Version == "":
 		return fmt.Errorf("version: it is empty")
 	case r.Resource == "":
@@ -210,14 +211,7 @@ func (r *Request) Check(h *Header, after Micros) error {
 	return nil
 }
 
-func verbs() []string {
+// Verbs returns the verbs of requests.
+func Verbs() []string {
 	return []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"}
-}
-
-func knownVerb(verb string) bool {
-	switch verb {
-	case "get", "list", "watch", "create", "update", "patch", "delete", "deletecollection":
-		return true
-	}
-	return false
 }

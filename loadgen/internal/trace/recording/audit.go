@@ -2,12 +2,15 @@ package recording
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"math"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/stormglass/stormglass/internal/exitcode"
@@ -54,6 +57,9 @@ func Audit(ctx context.Context, o AuditOptions) (*Recording, error) {
 	if a.beta > 0 {
 		a.note("%d events have the version audit.k8s.io/v1beta1, which has the same fields", a.beta)
 	}
+	if a.oneTime > 0 {
+		a.note("%d events lack requestReceivedTimestamp or stageTimestamp, so the other time is used for both", a.oneTime)
+	}
 	if !a.reads {
 		a.note("the trace has no reads, because the logs contain no get, list or watch (does the audit policy leave out reads?)")
 	}
@@ -65,16 +71,14 @@ type audit struct {
 	o        AuditOptions
 	accounts *accounts
 	query    query
-	beta     int64
-	reads    bool // whether a get, list or watch was found
+	// beta and oneTime are the sums of the fields of auditlog.Reader. reads reports whether a get, list or watch was found.
+	beta, oneTime int64
+	reads         bool
 }
 
 // nothing returns the error for logs without any audit event.
 func (a *audit) nothing() error {
-	what := "the logs are empty"
-	if len(a.notes) > 0 {
-		what = a.notes[0]
-	}
+	what := cmp.Or(strings.Join(a.notes, "; "), "the logs are empty")
 	return fmt.Errorf("no audit event was found: %s (the logs of kube-apiserver must have --audit-log-format=json)", what)
 }
 
@@ -100,16 +104,10 @@ func (a *audit) readLog(ctx context.Context, log int, path string) error {
 	}
 	a.lines += r.Lines
 	a.beta += r.Beta
-	for _, s := range []struct {
-		lines auditlog.Lines
-		what  string
-	}{
-		{r.Skipped.Cut, "end within an event"},
-		{r.Skipped.NoJSON, "are not JSON"},
-		{r.Skipped.NoEvent, "are not events of audit.k8s.io/v1 or v1beta1"},
-	} {
-		if s.lines.Count > 0 {
-			a.note("%s: %d of %d lines %s (the first is line %d)", name, s.lines.Count, r.Lines, s.what, s.lines.First)
+	a.oneTime += r.OneTime
+	for reason, skipped := range r.Skipped {
+		if skipped.Count > 0 {
+			a.note("%s: %d of %d lines %s (the first is line %d)", name, skipped.Count, r.Lines, auditlog.Reason(reason), skipped.First)
 		}
 	}
 	return nil
@@ -155,7 +153,7 @@ func (a *audit) add(log int, e *auditlog.Event) {
 		}
 		return
 	}
-	rec := record{id: idOf(e.AuditID), at: e.Received, end: e.At, stage: e.Stage, code: uint16(min(max(e.Code, 0), math.MaxUint16))}
+	rec := record{id: idOf(e.AuditID), at: e.Received, end: e.At, oneTime: e.OneTime, stage: e.Stage, code: uint16(min(max(e.Code, 0), math.MaxUint16))}
 	s := shape{longRunning: trace.LongRunning(string(e.Verb), string(e.Object.Subresource)), dropped: a.reason(e)}
 	if s.dropped == "" {
 		a.describe(&s, &rec, user, e)
@@ -169,17 +167,15 @@ func (a *audit) reason(e *auditlog.Event) string {
 	if len(e.Object.Resource) == 0 {
 		return forNoResource
 	}
-	switch string(e.Verb) {
-	case "get", "list", "watch":
-		a.reads = true
-	case "create", "update", "patch", "delete", "deletecollection":
-	default:
+	verb := string(e.Verb)
+	if !slices.Contains(trace.Verbs(), verb) {
 		return ofUnknownVerb
 	}
+	a.reads = a.reads || !trace.Shape{Verb: verb}.Writes()
 	if a.o.KeepSystem {
 		return ""
 	}
-	return systemSource(string(e.User), string(e.UserAgent))
+	return systemSource(string(e.User), string(e.As), string(e.UserAgent))
 }
 
 // describe fills s and rec with the fields of a request that is kept.

@@ -267,15 +267,64 @@ func TestAddOnsAreNoController(t *testing.T) {
 		"system:kube-proxy":                                         fromProxies,
 		"kubernetes-admin":                                          "",
 		"stormglass-loadgen":                                        "",
-		"stormglass-admin":                                          fromStormglass,
 		"system:serviceaccount:x:kube-system:deployment-controller": "",
 	} {
-		if got := systemSource(user, "x"); got != want {
+		if got := systemSource(user, "", "x"); got != want {
 			t.Errorf("%s: %q, want %q", user, got, want)
 		}
 	}
-	if got := systemSource("system:serviceaccount:kube-system:new-controller", "kube-controller-manager/v1.40.0 (linux/amd64)"); got != fromController {
+	if got := systemSource("system:serviceaccount:kube-system:new-controller", "", "kube-controller-manager/v1.40.0 (linux/amd64)"); got != fromController {
 		t.Errorf("a controller by its user agent: %q", got)
+	}
+}
+
+func TestStormglassIsRecognizedByItsUserAgent(t *testing.T) {
+	const own = "loadgen/v0.0.0 (linux/amd64) kubernetes/$Format"
+	r, got := recordAudit(t, AuditOptions{KeepNames: true, Logs: []string{write(t,
+		logged{id: "1", user: "stormglass-admin", agent: "kubectl/v1.37.1 (linux/amd64) kubernetes/unknown", resource: "pods"},
+		logged{id: "2", user: "stormglass-admin", agent: "helm/v4.3.1", resource: "pods"},
+		logged{id: "3", user: "stormglass-admin", agent: "loadgen/v2 (my own program)", resource: "pods"},
+		logged{id: "4", user: "stormglass-admin", agent: own, resource: "pods"},
+		logged{id: "5", user: "stormglass-admin", agent: "controlplane/v1.37.1 (linux/amd64) kubernetes/unknown", resource: "pods"},
+		logged{id: "6", user: "kubernetes-admin", agent: own, resource: "pods"},
+		logged{id: "7", user: "stormglass-loadgen", agent: "stormglass-recorder", resource: "pods"},
+		logged{id: "8", user: "stormglass-loadgen", agent: "stormglass-loadgen", resource: "pods"},
+		logged{id: "9", user: "stormglass-admin", as: "stormglass:tenant:shop-0:jane", agent: own, resource: "pods"},
+	)}})
+	var agents []string
+	for _, a := range r.Header.Actors {
+		agents = append(agents, a.UserAgent)
+	}
+	slices.Sort(agents)
+	want := []string{"helm/v4.3.1", "kubectl/v1.37.1 (linux/amd64) kubernetes/unknown", own, "loadgen/v2 (my own program)", "stormglass-loadgen"}
+	if len(got) != 5 || !slices.Equal(agents, want) || r.Header.Dropped[fromStormglass] != 4 {
+		t.Errorf("kept %q, left out %v, want %q and 4", agents, r.Header.Dropped, want)
+	}
+}
+
+func TestEventsWithOneTimeArePaired(t *testing.T) {
+	create := logged{id: "a", verb: "create", resource: "pods", ns: "shop", at: 1, stageAt: 1}
+	received, ended := create, create
+	received.stage, received.code = "RequestReceived", 0
+	ended.stageAt, ended.name, ended.code = 1.5, "web-1", 201
+	text := received.String() + "\n" + ended.String() + "\n" + logged{id: "b", resource: "pods", at: 3}.String() + "\n"
+	for field, took := range map[string]trace.Micros{"requestReceivedTimestamp": 500e3, "stageTimestamp": 0} {
+		log := writeText(t, strings.ReplaceAll(text, field, "other"))
+		r, got := recordAudit(t, AuditOptions{KeepNames: true, Logs: []string{log, log}})
+		if len(got) != 2 || got[0].At != 0 || got[0].Took != took || got[0].Code != 201 || got[0].Name != "web-1" || got[1].Took != 0 {
+			t.Errorf("without %s: requests %+v", field, got)
+		}
+		if !noted(r, "6 events lack requestReceivedTimestamp or stageTimestamp, so the other time is used for both") || !noted(r, "more than once (each is counted once): 3") {
+			t.Errorf("without %s: notes %q", field, r.Header.Notes)
+		}
+	}
+}
+
+func TestObjectRefIsOptional(t *testing.T) {
+	_, got := recordAudit(t, AuditOptions{KeepNames: true, Logs: []string{write(t, logged{id: "1", uri: "/apis/apps/v1/namespaces/shop/deployments/web/scale?timeout=1s"})}})
+	want := []trace.Request{{Took: 1000, Verb: "get", Group: "apps", Version: "v1", Resource: "deployments", Subresource: "scale", Namespace: "shop", Name: "web", Code: 200}}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("requests\n%+v, want\n%+v", got, want)
 	}
 }
 
@@ -313,7 +362,7 @@ func TestDamageIsCountedAndReported(t *testing.T) {
 	}
 	want := []string{
 		"audit.log: 1 of 4 lines end within an event (the first is line 4)",
-		"audit.log: 1 of 4 lines are not JSON (the first is line 1)",
+		"audit.log: 1 of 4 lines are not JSON objects (the first is line 1)",
 		"audit.log: 1 of 4 lines are not events of audit.k8s.io/v1 or v1beta1 (the first is line 3)",
 	}
 	if !slices.Equal(r.Header.Notes, want) {

@@ -19,6 +19,7 @@ type record struct {
 	size                  uint32
 	code                  uint16
 	stage                 auditlog.Stage
+	oneTime               bool // the event has only one time, so at equals end unless pair has merged records
 }
 
 // shape holds the fields that many requests have in common. Texts are indexes into the string table.
@@ -84,15 +85,18 @@ func (r *records) pair() (duplicates int64) {
 		})
 		kept := part[:0]
 		for _, rec := range part {
-			if last := len(kept) - 1; last >= 0 && kept[last].id == rec.id && kept[last].at == rec.at {
-				if kept[last].stage == rec.stage {
-					duplicates++
-					continue
-				}
+			// A client may use an auditID again, so the time must match, too.
+			last := max(len(kept)-1, 0)
+			switch {
+			case len(kept) == 0 || kept[last].id != rec.id:
+				kept = append(kept, rec)
+			case kept[last].stage == rec.stage && kept[last].end == rec.end:
+				duplicates++
+			case kept[last].at == rec.at || rec.oneTime && kept[last].stage < rec.stage:
 				kept[last] = merge(kept[last], rec)
-				continue
+			default:
+				kept = append(kept, rec)
 			}
-			kept = append(kept, rec)
 		}
 		slices.SortFunc(kept, func(a, b record) int {
 			return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.id, b.id))
@@ -104,6 +108,7 @@ func (r *records) pair() (duplicates int64) {
 
 // merge returns the later of two events of a request. It adds the fields that only the earlier event has.
 func merge(earlier, later record) record {
+	later.at = earlier.at
 	if later.name == 0 {
 		later.name = earlier.name
 	}

@@ -1,6 +1,7 @@
 package recording
 
 import (
+	"regexp"
 	"strings"
 
 	"github.com/stormglass/stormglass/controlplane/control"
@@ -22,9 +23,17 @@ const (
 	beforeStart    = "received before the trace begins"
 )
 
+// ownAgent matches the user agents of Stormglass's clients, except the agent of loads (apiclient.DefaultAgent) and of
+// simulated nodes. client-go derives most of them from the name of the program.
+var ownAgent = regexp.MustCompile(`^((loadgen|controlplane)/v\S+ \(\S+\) kubernetes/\S+|stormglass|stormglass-recorder|stormglass-profiles)$`)
+
 // systemSource returns the system component that sent a request, or "" for another client. It recognizes the user names
-// of kubeadm and of managed clusters.
-func systemSource(user, agent string) string {
+// of kubeadm and of managed clusters. It recognizes Stormglass by the user agent, because other clients share its users.
+// A replay sends requests as another user and with recorded user agents, so these are kept.
+func systemSource(user, as, agent string) string {
+	if as == "" && ownAgent.MatchString(agent) {
+		return fromStormglass
+	}
 	switch user {
 	case "system:kube-controller-manager":
 		return fromController
@@ -36,8 +45,6 @@ func systemSource(user, agent string) string {
 		return fromAPIServer
 	case "system:cloud-controller-manager":
 		return fromCloud
-	case "stormglass-admin", "stormglass-scrape":
-		return fromStormglass
 	case "system:bootstrap:" + control.BootstrapTokenID: // the load of a bundled control plane
 		return ""
 	}
