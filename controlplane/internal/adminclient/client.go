@@ -25,6 +25,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/transport"
 
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/controlplane/internal/pki"
@@ -53,7 +54,9 @@ func New(keys pki.Dir, server string) (*Client, error) {
 	}
 	// Ignore warnings: an API server sends one for each write of an EndpointSlice of type FQDN
 	// (topology.KubernetesEndpoint).
-	kube, err := kubernetes.NewForConfigAndClient(&rest.Config{Host: server, QPS: -1, WarningHandler: rest.NoWarnings{}}, components)
+	// The user agent distinguishes this client in audit logs from others with the same certificate.
+	named := &http.Client{Transport: transport.NewUserAgentRoundTripper(rest.DefaultKubernetesUserAgent(), components.Transport)}
+	kube, err := kubernetes.NewForConfigAndClient(&rest.Config{Host: server, QPS: -1, WarningHandler: rest.NoWarnings{}}, named)
 	if err != nil {
 		return nil, err
 	}

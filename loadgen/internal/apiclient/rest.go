@@ -1,6 +1,7 @@
 package apiclient
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"net/http"
@@ -15,6 +16,7 @@ import (
 func NewREST(cfg *rest.Config) (*rest.RESTClient, *http.Client, error) {
 	own := rest.CopyConfig(cfg)
 	own.QPS = -1
+	own.UserAgent = cmp.Or(own.UserAgent, rest.DefaultKubernetesUserAgent()) // HTTPClientFor sets none
 	own.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
 	// client-go shares connections between clients with equal configurations. A separate Dial function prevents this.
 	own.Dial = (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext
