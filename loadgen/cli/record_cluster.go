@@ -77,9 +77,9 @@ func newRecordSimKube() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "simkube FILE",
 		Short: "Convert a trace of SimKube",
-		Long: `Make a trace from a .sktrace file of SimKube, version 2. The first apply of an object
-becomes a create, and later applies become updates. Times are whole seconds. The trace
-does not contain the lifecycles of pods.`,
+		Long: `Make a trace from a trace of SimKube, version 2, as .sktrace or JSON. The first apply of
+an object becomes a create, and later applies become updates. Times are whole seconds.
+The trace contains only the sizes of bodies, and no lifecycles of pods.`,
 		Example: `  loadgen record simkube cronjob.sktrace --out cronjob.trace.gz`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -132,7 +132,7 @@ func (s *shape) actor() actor { return actor{s.user, s.as, s.agent} }
 func (rec *recorder) write(ctx context.Context, h trace.Header) (*Recording, error) {
 	duplicates := rec.records.pair()
 	w := rec.window()
-	var carried, unended, open, kept int64
+	var carried, unended, open, kept, bodies int64
 	actors := map[actor]int64{}
 	_ = rec.records.each(func(r *record) error {
 		s := &rec.records.shapes[r.shape]
@@ -146,6 +146,7 @@ func (rec *recorder) write(ctx context.Context, h trace.Header) (*Recording, err
 		carried += count(p.carried)
 		unended += count(p.unended)
 		open += count(p.stillOpen)
+		bodies += count(r.size > 0)
 		return nil
 	})
 	if w.end-w.start > trace.Longest.Microseconds() {
@@ -163,6 +164,7 @@ func (rec *recorder) write(ctx context.Context, h trace.Header) (*Recording, err
 		{carried, "watches that were already open when the trace begins (they start with the trace)"},
 		{open, "watches that were still open when the trace ends (they end with the trace)"},
 		{unended, "requests whose end is not in the logs (their status code and duration are unknown)"},
+		{bodies, "bodies of requests that were dropped except for their sizes (a replay creates workloads with 0 replicas)"},
 	} {
 		if n.count > 0 {
 			rec.note("%s: %d", n.what, n.count)

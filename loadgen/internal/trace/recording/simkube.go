@@ -1,13 +1,14 @@
 package recording
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"math"
+	"strconv"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -24,7 +25,8 @@ type SimKubeOptions struct {
 	KeepNames bool
 }
 
-// simKubeVersion is the supported version of SimKube's trace format (sk-core/src/trace in release 2.7).
+// simKubeVersion is the supported version of SimKube's trace format (sk-core/src/trace in release 2.7). skctl writes
+// MessagePack; SimKube's own test data are the same structure in JSON.
 const simKubeVersion = 2
 
 // longestSimKube is the maximum size of a trace in bytes. It limits the time for reading a sparse file.
@@ -39,7 +41,7 @@ func SimKube(ctx context.Context, o SimKubeOptions) (*Recording, error) {
 		return nil, exitcode.Usagef("SimKube trace %s: %w", o.File, err)
 	}
 	defer f.Close()
-	s := &simKube{recorder: newRecorder(o.Out, o.KeepNames), known: map[uint64]bool{}, in: unpacker{from: bufio.NewReaderSize(f, 256<<10)}}
+	s := &simKube{recorder: newRecorder(o.Out, o.KeepNames), known: map[uint64]bool{}, in: unpack(f)}
 	err = s.read(ctx)
 	switch {
 	case ctx.Err() != nil:
@@ -47,12 +49,9 @@ func SimKube(ctx context.Context, o SimKubeOptions) (*Recording, error) {
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return nil, exitcode.Usagef("SimKube trace %s: the data is incomplete (the file is truncated)", o.File)
 	case err != nil:
-		return nil, exitcode.Usagef("SimKube trace %s: %w (loadgen reads .sktrace files of version %d)", o.File, err, simKubeVersion)
-	case s.events == 0:
-		return nil, exitcode.Usagef("SimKube trace %s: the trace has no events", o.File)
-	}
-	if s.skipped > 0 {
-		s.note("%d objects have no kind or name and are left out", s.skipped)
+		return nil, exitcode.Usagef("SimKube trace %s: %w (loadgen reads version %d, as .sktrace or JSON)", o.File, err, simKubeVersion)
+	case s.changes == 0:
+		return nil, exitcode.Usagef("SimKube trace %s: the trace has no objects (does SimKube's config track any?)", o.File)
 	}
 	s.note("SimKube's times are whole seconds, so all requests of a second are placed at the start of that second")
 	s.note("the names of resources are guessed from the kinds of the objects")
@@ -66,83 +65,64 @@ type simKube struct {
 	in          unpacker
 	known       map[uint64]bool // existing objects, by hash
 	first, last int64           // seconds since 1970
-	skipped     int64
 }
 
 // read reads the whole file: a map with version, config, events, index and pod_lifecycles.
 func (s *simKube) read(ctx context.Context) error {
-	fields, err := s.in.mapLength()
+	var version any
+	err := s.in.fields(func(key any) (err error) {
+		switch key {
+		case "events":
+			return s.in.elements(func() error {
+				if ctx.Err() != nil {
+					return ctx.Err()
+				}
+				return s.readEvent()
+			})
+		case "version":
+			if version, err = s.in.value(); err == nil && fmt.Sprint(version) != fmt.Sprint(simKubeVersion) {
+				err = fmt.Errorf("the version is %v", version)
+			}
+			return err
+		}
+		_, err = s.in.value()
+		return err
+	})
+	if err == nil && version == nil {
+		err = errors.New("the trace has no version")
+	}
+	return err
+}
+
+func (s *simKube) readEvent() error {
+	value, err := s.in.value()
 	if err != nil {
 		return err
 	}
-	version := false
-	for range fields {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		key, err := s.in.value()
-		if err != nil {
-			return err
-		}
-		if key == "events" {
-			if !version {
-				return errors.New("the version must be the first field")
-			}
-			if err := s.readEvents(ctx); err != nil {
-				return err
-			}
-			continue
-		}
-		value, err := s.in.value()
-		if err != nil {
-			return err
-		}
-		if key == "version" {
-			if version = value == int64(simKubeVersion); !version {
-				return fmt.Errorf("the version is %v", value)
-			}
-		}
+	event, _ := value.(map[string]any)
+	at, err := strconv.ParseInt(fmt.Sprint(event["ts"]), 10, 64)
+	switch {
+	case err != nil || at < 0 || at > latestSimKube:
+		return fmt.Errorf("event %d has no valid ts", s.events+1)
+	case s.events > 0 && at < s.last:
+		return fmt.Errorf("event %d is earlier than the previous event", s.events+1)
+	case s.events == 0:
+		s.first = at
+	}
+	s.events, s.last = s.events+1, at
+	applied, _ := event["applied_objs"].([]any)
+	for _, object := range applied {
+		s.add(at, object, false)
+	}
+	deleted, _ := event["deleted_objs"].([]any)
+	for _, object := range deleted {
+		s.add(at, object, true)
 	}
 	return nil
 }
 
-func (s *simKube) readEvents(ctx context.Context) error {
-	n, err := s.in.arrayLength()
-	if err != nil {
-		return err
-	}
-	for range n {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		value, err := s.in.value()
-		if err != nil {
-			return err
-		}
-		event, _ := value.(map[string]any)
-		at, ok := event["ts"].(int64)
-		if !ok {
-			return fmt.Errorf("event %d has no ts", s.events+1)
-		}
-		if s.events > 0 && at < s.last {
-			return fmt.Errorf("event %d is earlier than the previous event", s.events+1)
-		}
-		if s.events == 0 {
-			s.first = at
-		}
-		s.events, s.last = s.events+1, at
-		for _, list := range []struct {
-			key     string
-			deleted bool
-		}{{"applied_objs", false}, {"deleted_objs", true}} {
-			objects, _ := event[list.key].([]any)
-			for _, object := range objects {
-				s.add(at, object, list.deleted)
-			}
-		}
-	}
-	return nil
-}
+// latestSimKube is the latest time that fits in microseconds, in seconds since 1970.
+const latestSimKube = math.MaxInt64 / 1_000_000
 
 // add converts an applied or deleted object to a request.
 func (s *simKube) add(at int64, value any, deleted bool) {
@@ -154,7 +134,7 @@ func (s *simKube) add(at int64, value any, deleted bool) {
 	apiVersion, _ := object["apiVersion"].(string)
 	gv, err := schema.ParseGroupVersion(apiVersion)
 	if kind == "" || name == "" || err != nil || gv.Version == "" {
-		s.skipped++
+		s.change(change{at: at * 1e6, reason: ofNoKind})
 		return
 	}
 	id := idOf([]byte(apiVersion + "/" + kind + "/" + namespace + "/" + name))

@@ -1,7 +1,9 @@
 package recording
 
 import (
+	"bytes"
 	"encoding/binary"
+	"encoding/json"
 	"maps"
 	"os"
 	"path/filepath"
@@ -87,8 +89,31 @@ func simKubeTrace() []entry {
 	}
 }
 
+// asJSON returns a value as indented JSON.
+func asJSON(t *testing.T, value any) []byte {
+	t.Helper()
+	if entries, ok := value.([]entry); ok {
+		object := map[string]any{}
+		for _, e := range entries {
+			object[e.key] = e.value
+		}
+		value = object
+	}
+	data, err := json.MarshalIndent(value, "", "    ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append([]byte("\n"), data...)
+}
+
 func TestSimKubeObjectsBecomeWrites(t *testing.T) {
-	r, err := SimKube(t.Context(), simKubeFile(t, pack(nil, simKubeTrace())))
+	for name, data := range map[string][]byte{"MessagePack": pack(nil, simKubeTrace()), "JSON": asJSON(t, simKubeTrace())} {
+		t.Run(name, func(t *testing.T) { testSimKube(t, data) })
+	}
+}
+
+func testSimKube(t *testing.T, data []byte) {
+	r, err := SimKube(t.Context(), simKubeFile(t, data))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,8 +129,11 @@ func TestSimKubeObjectsBecomeWrites(t *testing.T) {
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("requests\n%+v, want\n%+v", got, want)
 	}
-	if !noted(r, "1 objects have no kind or name") || !noted(r, "lifecycles of pods are not imported") {
+	if !noted(r, "lifecycles of pods are not imported") || !noted(r, "bodies of requests that were dropped except for their sizes (a replay creates workloads with 0 replicas): 4") {
 		t.Errorf("notes %q", r.Header.Notes)
+	}
+	if want := map[string]int64{"objects without apiVersion, kind or name": 1}; !reflect.DeepEqual(r.Header.Dropped, want) {
+		t.Errorf("dropped %v, want %v", r.Header.Dropped, want)
 	}
 }
 
@@ -113,18 +141,24 @@ func TestBadSimKubeTraceIsRefused(t *testing.T) {
 	good := pack(nil, simKubeTrace())
 	other := simKubeTrace()
 	other[0].value = 3
-	swapped := simKubeTrace()
-	swapped[0], swapped[2] = swapped[2], swapped[0]
+	events := func(of ...any) []byte { return asJSON(t, []entry{{"version", 2}, {"events", of}}) }
 	for name, c := range map[string]struct {
 		data []byte
 		want string
 	}{
 		"cut":                 {good[:len(good)/2], "the data is incomplete (the file is truncated)"},
 		"empty":               {nil, "the data is incomplete"},
-		"JSON":                {[]byte("{}"), "found a value of type 0x7b instead of a map or a list"},
-		"another version":     {pack(nil, other), "the version is 3 (loadgen reads .sktrace files of version 2)"},
-		"version last":        {pack(nil, swapped), "the version must be the first field"},
-		"no event":            {pack(nil, []entry{{"version", 2}}), "the trace has no events"},
+		"empty JSON":          {[]byte("{}"), "the trace has no version (loadgen reads version 2, as .sktrace or JSON)"},
+		"cut JSON":            {asJSON(t, simKubeTrace())[:900], "the data is incomplete (the file is truncated)"},
+		"JSON with a mistake": {[]byte(`{"version":2,"events":[}`), "invalid character '}'"},
+		"other JSON":          {[]byte(`{"version":2,"events":{}}`), "found { instead of a '['"},
+		"no time":             {events(map[string]any{"ts": 1.5}), "event 1 has no valid ts"},
+		"a time too late":     {events(map[string]any{"ts": int64(1) << 60}), "event 1 has no valid ts"},
+		"another version":     {pack(nil, other), "the version is 3 (loadgen reads version 2, as .sktrace or JSON)"},
+		"another in JSON":     {asJSON(t, other), "the version is 3"},
+		"no event":            {pack(nil, []entry{{"version", 2}}), "the trace has no objects"},
+		"no object":           {events(map[string]any{"ts": 1, "applied_objs": []any{}}), "the trace has no objects"},
+		"a value too long":    {append([]byte(`{"version":2,"events":["`), bytes.Repeat([]byte("x"), longestJSON+1<<20)...), "the data has a value of more than 64 MiB"},
 		"deep":                {append(pack(nil, []entry{{"version", 2}})[:0], append([]byte{0x81, 0xa1, 'x'}, []byte(strings.Repeat("\x91", 1000))...)...), "the data is nested too deeply"},
 		"a list too long":     {[]byte("\x81\xa1x\xdd\xff\xff\xff\xff"), "more than 8388608 elements"},
 		"a map too long":      {[]byte("\x81\xa1x\xdf\x00\x50\x00\x00"), "more than 8388608 elements"},

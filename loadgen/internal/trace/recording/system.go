@@ -19,6 +19,7 @@ const (
 	fromStormglass = "Stormglass itself"
 	forNoResource  = "no resource (health, metrics, discovery)"
 	ofUnknownVerb  = "a verb that the API does not have"
+	ofNoKind       = "objects without apiVersion, kind or name"
 	outsideWindow  = "outside --from and --to"
 	beforeStart    = "received before the trace begins"
 )
