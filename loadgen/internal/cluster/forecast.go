@@ -278,6 +278,13 @@ func (f forecast) replay(l scenario.PlacedLoad, peak float64) {
 			f.bytes(l, rate, r.Sent, 0)
 		}
 	}
+	for i := range f.Phases {
+		if p := &f.Phases[i]; l.Phase == "" || l.Phase == p.Name {
+			p.Watches += x.Watches
+			f.Watches = max(f.Watches, p.Watches)
+		}
+	}
+	f.Notes = append(f.Notes, "the data received and stored by load "+l.Name+" are not known before the run")
 	for _, resource := range slices.Sorted(maps.Keys(x.Made)) {
 		f.creates(f.s.KindOf(resource), x.Made[resource], scenario.Exact, inRun, "load "+l.Name+", before it")
 	}

@@ -1,6 +1,8 @@
 package replay
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	"github.com/stormglass/stormglass/loadgen/internal/trace"
@@ -16,6 +18,7 @@ type Expected struct {
 	// Made is the number of objects that are created before the replay, Created the number of objects that requests
 	// create. Both are by resource.
 	Made, Created map[string]int
+	Watches       int // maximum number of watches that are open at one time
 	// Last is the time of the last request in the schedule or, if there are requests after the given length, the time
 	// of the first of them.
 	Last time.Duration
@@ -44,6 +47,11 @@ func Expect(t *trace.Trace, o Options, namespaced map[string]bool, length time.D
 	for _, m := range made {
 		all.Made[p.actions[t.Entries[first[m.Object]].Shape].target()]++
 	}
+	type edge struct {
+		at   time.Duration
+		step int
+	}
+	var edges []edge // begins and ends of watches
 	for _, a := range p.all {
 		if all.Last = a.At; a.At >= length {
 			break
@@ -59,6 +67,15 @@ func Expect(t *trace.Trace, o Options, namespaced map[string]bool, length time.D
 		if creates(act.shape, e.Code) {
 			all.Created[act.target()]++
 		}
+		if act.shape.Verb == "watch" {
+			edges = append(edges, edge{a.At, 1}, edge{a.At + cmp.Or(lengthOf(e), length), -1})
+		}
+	}
+	slices.SortFunc(edges, func(a, b edge) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.step, b.step)) })
+	open := 0
+	for _, e := range edges {
+		open += e.step
+		all.Watches = max(all.Watches, open)
 	}
 	return all
 }

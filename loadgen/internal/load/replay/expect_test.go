@@ -63,3 +63,18 @@ func TestExpectedIsWhatIsSent(t *testing.T) {
 		t.Errorf("in the first millisecond: %+v", short)
 	}
 }
+
+func TestExpectedWatchesAreThoseOpenAtOneTime(t *testing.T) {
+	watch := func(at, took trace.Micros) trace.Request {
+		r := one("watch", "pods", "", 200)
+		r.At, r.Took = at*1e6, took*1e6
+		return r
+	}
+	tr := traceOf(t, watch(0, 10), watch(5, 10), watch(10, 10), watch(30, 0), watch(31, 1), watch(40, 1))
+	namespaced := map[string]bool{"pods": true}
+	for length, want := range map[time.Duration]int{time.Second: 1, time.Minute: 2} {
+		if got := Expect(tr, Options{Speed: 1, Copies: 1}, namespaced, length).Watches; got != want {
+			t.Errorf("%d watches are open within %s, want %d", got, length, want)
+		}
+	}
+}
