@@ -69,30 +69,19 @@ func (v *validator) replay(path string, l *Load) {
 // readTrace reads the trace of a replay. A relative path is relative to dir. If dir is "", the scenario is built in and
 // the path is relative to the catalogue.
 func (s *Scenario) readTrace(l PlacedLoad, dir string) error {
-	if data, err := TraceSource(l.Trace); dir == "" && err == nil {
-		t, err := trace.LoadData(l.Trace, data)
-		if err != nil {
-			return err
-		}
-		return s.replays(l, t, data)
-	}
 	file := l.Trace
-	if !filepath.IsAbs(file) {
-		file = filepath.Join(dir, file)
+	data, err := TraceSource(file)
+	if dir != "" || err != nil {
+		if !filepath.IsAbs(file) {
+			file = filepath.Join(dir, file)
+		}
+		if data, err = userfile.Read(file, userfile.Replay); err != nil {
+			return s.Errorf(l.Path+".trace", "a relative path is relative to the directory of the scenario file", "cannot read %s: %v", file, err)
+		}
 	}
-	fail := func(field, hint, format string, args ...any) error {
-		return s.Errorf(l.Path+"."+field, hint, format, args...)
-	}
-	if err := userfile.Check(file, userfile.Replay); err != nil {
-		return fail("trace", "a relative path is relative to the directory of the scenario file", "cannot read %s: %v", file, err)
-	}
-	t, err := trace.LoadFile(file)
+	t, err := trace.LoadData(file, data)
 	if err != nil {
-		return fail("trace", "", "%v", err)
-	}
-	data, err := userfile.Read(file, userfile.Replay)
-	if err != nil {
-		return fail("trace", "", "cannot read %s: %v", file, err)
+		return s.Errorf(l.Path+".trace", "", "%v", err)
 	}
 	return s.replays(l, t, data)
 }

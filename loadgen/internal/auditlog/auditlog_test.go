@@ -6,11 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"strings"
 	"testing"
 	"testing/iotest"
-	"time"
 
 	"github.com/klauspost/compress/gzip"
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
@@ -259,23 +257,6 @@ func TestCutCompressedLogIsAnError(t *testing.T) {
 		}
 		if !errors.Is(err, ErrCut) {
 			t.Errorf("%s: %v, want %v", name, err, ErrCut)
-		}
-	}
-}
-
-func TestTimesAreThoseOfPackageTime(t *testing.T) {
-	const seed = 7
-	r := rand.New(rand.NewPCG(seed, 0))
-	for range 20000 {
-		at := time.UnixMicro(r.Int64N(8e15)).UTC()
-		got, ok := micros([]byte(at.Format("2006-01-02T15:04:05.000000Z")))
-		if !ok || got != at.UnixMicro() {
-			t.Fatalf("seed %d: %s: %d %t, want %d", seed, at, got, ok, at.UnixMicro())
-		}
-	}
-	for _, text := range []string{"", "null", "2026-13-24T10:00:00.000001Z", "2026-11-24T24:00:00.000001Z", "2026-11-24 10:00:00.000001Z", "2026-11-24T10:00:0a.000001Z", "0001-01-01T00:00:00Z"} {
-		if got, ok := micros([]byte(text)); ok {
-			t.Errorf("%q is %d", text, got)
 		}
 	}
 }

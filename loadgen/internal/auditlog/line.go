@@ -214,9 +214,9 @@ func (r *Reader) take(text []byte) {
 	case ofStage:
 		e.Stage = stageOf(text)
 	case ofReceived:
-		e.Received, _ = micros(text)
+		e.Received = micros(text)
 	case ofAt:
-		e.At, _ = micros(text)
+		e.At = micros(text)
 	case ofCode:
 		e.Code, _ = strconv.Atoi(string(text))
 	case ofLayer:
@@ -227,6 +227,15 @@ func (r *Reader) take(text []byte) {
 			e.Layers[l.layer] = d
 		}
 	}
+}
+
+// micros returns an RFC 3339 time in microseconds since 1970, or 0 if text is no time.
+func micros(text []byte) int64 {
+	t, err := time.Parse(time.RFC3339Nano, string(text))
+	if err != nil {
+		return 0
+	}
+	return t.UnixMicro()
 }
 
 // complete checks the event and derives a missing time or object from the other fields.

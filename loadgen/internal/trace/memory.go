@@ -54,21 +54,10 @@ type Shape struct {
 }
 
 // Kind returns the resource with its group and subresource, such as "deployments.apps/scale".
-func (s Shape) Kind() string {
-	kind := s.GroupResource()
-	if s.Subresource != "" {
-		kind += "/" + s.Subresource
-	}
-	return kind
-}
+func (s Shape) Kind() string { return objectName(s.Group, s.Resource, s.Subresource) }
 
 // GroupResource returns the resource with its group, such as "deployments.apps".
-func (s Shape) GroupResource() string {
-	if s.Group == "" {
-		return s.Resource
-	}
-	return s.Resource + "." + s.Group
-}
+func (s Shape) GroupResource() string { return objectName(s.Group, s.Resource, "") }
 
 // Writes reports whether the verb is a write.
 func (s Shape) Writes() bool { return !slices.Contains([]string{"get", "list", "watch"}, s.Verb) }
@@ -94,16 +83,7 @@ type Object struct {
 // ErrEmpty is the error for a trace without requests.
 var ErrEmpty = errors.New("the trace has no requests")
 
-// LoadFile reads a whole trace file into memory. Its errors name file, line and field.
-func LoadFile(path string) (*Trace, error) {
-	r, err := Open(path)
-	if err != nil {
-		return nil, err
-	}
-	return r.whole()
-}
-
-// LoadData is like LoadFile for data in memory. Errors name path as the file.
+// LoadData returns the trace in data. Its errors name path as the file, line and field.
 func LoadData(path string, data []byte) (*Trace, error) {
 	r, err := open(path, io.NopCloser(bytes.NewReader(data)))
 	if err != nil {

@@ -2,6 +2,7 @@ package trace
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -26,8 +27,10 @@ type Reader struct {
 	path   string
 	file   io.Closer
 	zip    *gzip.Reader
-	lines  feed
-	json   *json.Decoder
+	lines  *bufio.Scanner
+	number int64 // of the current line, from 1
+	line   bytes.Reader
+	json   *json.Decoder // reads line
 	header Header
 	last   Micros
 	read   int64
@@ -55,8 +58,9 @@ func open(path string, f io.ReadCloser) (_ *Reader, err error) {
 		}
 		from = bufio.NewReaderSize(r.zip, 256<<10)
 	}
-	r.lines.from = from
-	r.json = json.NewDecoder(&r.lines)
+	r.lines = bufio.NewScanner(from)
+	r.lines.Buffer(make([]byte, 0, 64<<10), longestHeader)
+	r.json = json.NewDecoder(&r.line)
 	r.json.DisallowUnknownFields()
 	err = r.decode(&r.header, longestHeader)
 	switch {
@@ -87,7 +91,7 @@ func (r *Reader) Next(into *Request) error {
 	err := r.decode(into, longestLine)
 	switch {
 	case errors.Is(err, io.EOF) && r.read < r.header.Requests:
-		err = exitcode.Usagef("%s:%d: the trace ends after %d of %d requests (the file is truncated)", r.path, r.lines.number, r.read, r.header.Requests)
+		err = exitcode.Usagef("%s:%d: the trace ends after %d of %d requests (the file is truncated)", r.path, r.number, r.read, r.header.Requests)
 	case err == nil && r.read == r.header.Requests:
 		err = r.wrong(fmt.Errorf("the file has more requests than line 1 says (%d)", r.header.Requests))
 	case err == nil:
@@ -107,23 +111,27 @@ func (r *Reader) Close() error { return r.file.Close() }
 
 // decode reads the JSON value in the next line that is not blank. It returns io.EOF at the end of the file.
 func (r *Reader) decode(into any, longest int) error {
-	for {
-		err := r.lines.next(longest)
+	var line []byte
+	for len(line) == 0 {
+		more := r.lines.Scan()
+		err := r.lines.Err()
+		if more && err == nil || errors.Is(err, bufio.ErrTooLong) {
+			r.number++
+		}
 		switch {
-		case errors.Is(err, io.EOF):
-			return io.EOF
-		case errors.Is(err, errLong):
+		case errors.Is(err, bufio.ErrTooLong), len(r.lines.Bytes()) > longest:
 			return r.wrong(fmt.Errorf("the line is longer than %d MiB", longest>>20))
 		case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, gzip.ErrChecksum), errors.Is(err, gzip.ErrHeader):
-			return exitcode.Usagef("trace %s: the compressed data is truncated or damaged after line %d", r.path, r.lines.number)
+			return exitcode.Usagef("trace %s: the compressed data is truncated or damaged after line %d", r.path, r.number)
 		case err != nil:
 			return fmt.Errorf("read trace %s: %w", r.path, userfile.Cause(err))
+		case !more:
+			return io.EOF
 		}
-		if len(r.lines.line) > 0 {
-			break
-		}
+		line = bytes.TrimSpace(r.lines.Bytes())
 	}
-	end := r.json.InputOffset() + int64(len(r.lines.line))
+	r.line.Reset(line)
+	end := r.json.InputOffset() + int64(len(line))
 	if err := r.json.Decode(into); err != nil {
 		return r.wrong(jsonError(err))
 	}
@@ -138,7 +146,7 @@ func (r *Reader) wrong(err error) error {
 	if err == nil {
 		return nil
 	}
-	return exitcode.Usagef("%s:%d: %w", r.path, r.lines.number, err)
+	return exitcode.Usagef("%s:%d: %w", r.path, r.number, err)
 }
 
 func jsonError(err error) error {
@@ -152,58 +160,4 @@ func jsonError(err error) error {
 		return fmt.Errorf("expected a JSON object, found %s", kind.Value)
 	}
 	return errors.New(strings.TrimPrefix(err.Error(), "json: "))
-}
-
-var errLong = errors.New("the line is too long")
-
-// feed passes lines to a JSON decoder one by one, so that errors can contain the line number.
-type feed struct {
-	from   *bufio.Reader
-	number int64  // from 1
-	line   []byte // without white space at either end
-	unread []byte // part of line that the decoder has not read yet
-}
-
-// next advances to the next line, which must not be longer than longest.
-func (f *feed) next(longest int) error {
-	f.line = f.line[:0]
-	f.number++
-	for {
-		piece, err := f.from.ReadSlice('\n')
-		if len(f.line)+len(piece) > longest {
-			return errLong
-		}
-		f.line = append(f.line, piece...)
-		if errors.Is(err, bufio.ErrBufferFull) {
-			continue
-		}
-		if err != nil && (len(f.line) == 0 || !errors.Is(err, io.EOF)) {
-			f.number--
-			return err
-		}
-		f.line = trim(f.line)
-		f.unread = f.line
-		return nil
-	}
-}
-
-func trim(line []byte) []byte {
-	white := func(c byte) bool { return c == ' ' || c == '\t' || c == '\r' || c == '\n' }
-	for len(line) > 0 && white(line[len(line)-1]) {
-		line = line[:len(line)-1]
-	}
-	for len(line) > 0 && white(line[0]) {
-		line = line[1:]
-	}
-	return line
-}
-
-// Read returns bytes of the current line, and io.EOF at its end.
-func (f *feed) Read(p []byte) (int, error) {
-	if len(f.unread) == 0 {
-		return 0, io.EOF
-	}
-	n := copy(p, f.unread)
-	f.unread = f.unread[n:]
-	return n, nil
 }

@@ -2,7 +2,6 @@ package trace
 
 import (
 	"cmp"
-	"io"
 	"maps"
 	"slices"
 	"time"
@@ -190,26 +189,4 @@ func dispersion(counts []int32, n int) float64 {
 		squares += (float64(c) - mean) * (float64(c) - mean)
 	}
 	return squares / float64(n-1) / mean
-}
-
-// Check reads a whole trace and returns its header and summary. It returns an error for the first invalid line.
-func Check(path string) (Header, Summary, error) {
-	r, err := Open(path)
-	if err != nil {
-		return Header{}, Summary{}, err
-	}
-	defer r.Close()
-	tally := NewTally(0)
-	var request Request
-	for {
-		err := r.Next(&request)
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
-			return Header{}, Summary{}, err
-		}
-		tally.Add(&request, request.At)
-	}
-	return r.header, tally.Summary(r.header.Length), nil
 }

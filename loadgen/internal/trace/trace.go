@@ -108,11 +108,8 @@ func objectName(group, resource, subresource string) string {
 	return resource
 }
 
-// LongRunning reports whether the request stays open until its client or a timeout ends it. Such requests are watches
-// and streams of pods.
-func (r *Request) LongRunning() bool { return LongRunning(r.Verb, r.Subresource) }
-
-// LongRunning reports whether kube-apiserver treats requests with this verb and subresource as long-running.
+// LongRunning reports whether kube-apiserver treats requests with this verb and subresource as long-running. They are
+// watches and streams of pods, which stay open until the client or a timeout ends them.
 func LongRunning(verb, subresource string) bool {
 	switch subresource {
 	case "exec", "attach", "portforward", "proxy", "log":

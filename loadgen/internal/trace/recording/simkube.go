@@ -1,6 +1,8 @@
 package recording
 
 import (
+	"bufio"
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -41,8 +43,13 @@ func SimKube(ctx context.Context, o SimKubeOptions) (*Recording, error) {
 		return nil, exitcode.Usagef("SimKube trace %s: %w", o.File, err)
 	}
 	defer f.Close()
-	s := &simKube{recorder: newRecorder(o.Out, o.KeepNames), known: map[uint64]bool{}, in: unpack(f)}
-	err = s.read(ctx)
+	s := &simKube{recorder: newRecorder(o.Out, o.KeepNames), known: map[uint64]bool{}}
+	from := bufio.NewReaderSize(f, 256<<10)
+	if start, _ := from.Peek(64); bytes.HasPrefix(bytes.TrimSpace(start), []byte("{")) {
+		err = s.readJSON(from)
+	} else {
+		err = s.read(ctx, &unpacker{from: from})
+	}
 	switch {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
@@ -62,43 +69,92 @@ func SimKube(ctx context.Context, o SimKubeOptions) (*Recording, error) {
 
 type simKube struct {
 	*recorder
-	in          unpacker
 	known       map[uint64]bool // existing objects, by hash
 	first, last int64           // seconds since 1970
 }
 
-// read reads the whole file: a map with version, config, events, index and pod_lifecycles.
-func (s *simKube) read(ctx context.Context) error {
-	var version any
-	err := s.in.fields(func(key any) (err error) {
-		switch key {
-		case "events":
-			return s.in.elements(func() error {
-				if ctx.Err() != nil {
-					return ctx.Err()
-				}
-				return s.readEvent()
-			})
-		case "version":
-			if version, err = s.in.value(); err == nil && fmt.Sprint(version) != fmt.Sprint(simKubeVersion) {
-				err = fmt.Errorf("the version is %v", version)
-			}
-			return err
-		}
-		_, err = s.in.value()
-		return err
-	})
-	if err == nil && version == nil {
-		err = errors.New("the trace has no version")
+// checkVersion returns an error if the version of the trace is not supported.
+func checkVersion(version any) error {
+	switch fmt.Sprint(version) {
+	case fmt.Sprint(simKubeVersion):
+		return nil
+	case "", fmt.Sprint(nil):
+		return errors.New("the version is missing or not the first field")
 	}
-	return err
+	return fmt.Errorf("the version is %v", version)
 }
 
-func (s *simKube) readEvent() error {
-	value, err := s.in.value()
+// longestJSON is the maximum size of a JSON trace in bytes. In memory, it takes up to 30 times its size.
+const longestJSON = 64 << 20
+
+// readJSON reads a JSON file with the same structure as read.
+func (s *simKube) readJSON(from io.Reader) error {
+	var file struct {
+		Version json.Number
+		Events  []any
+	}
+	limited := &io.LimitedReader{R: from, N: longestJSON}
+	decoder := json.NewDecoder(limited)
+	decoder.UseNumber()
+	if err := decoder.Decode(&file); err != nil {
+		if limited.N == 0 {
+			return fmt.Errorf("the JSON is larger than %d MiB", longestJSON>>20)
+		}
+		return err
+	}
+	if err := checkVersion(file.Version); err != nil {
+		return err
+	}
+	for _, event := range file.Events {
+		if err := s.event(event); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// read reads a whole MessagePack file: a map with version, config, events, index and pod_lifecycles.
+func (s *simKube) read(ctx context.Context, in *unpacker) error {
+	fields, err := in.mapLength()
 	if err != nil {
 		return err
 	}
+	var version any
+	for range fields {
+		key, err := in.value()
+		if err != nil {
+			return err
+		}
+		events := 1
+		if key == "events" {
+			if err := checkVersion(version); err != nil {
+				return err
+			}
+			if events, err = in.arrayLength(); err != nil {
+				return err
+			}
+		}
+		for range events {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			value, err := in.value()
+			switch {
+			case err != nil:
+				return err
+			case key == "version":
+				version = value
+			case key == "events":
+				if err := s.event(value); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return checkVersion(version)
+}
+
+func (s *simKube) event(value any) error {
 	event, _ := value.(map[string]any)
 	at, err := strconv.ParseInt(fmt.Sprint(event["ts"]), 10, 64)
 	switch {

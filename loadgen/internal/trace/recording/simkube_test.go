@@ -141,6 +141,8 @@ func TestBadSimKubeTraceIsRefused(t *testing.T) {
 	good := pack(nil, simKubeTrace())
 	other := simKubeTrace()
 	other[0].value = 3
+	swapped := simKubeTrace()
+	swapped[0], swapped[2] = swapped[2], swapped[0]
 	events := func(of ...any) []byte { return asJSON(t, []entry{{"version", 2}, {"events", of}}) }
 	for name, c := range map[string]struct {
 		data []byte
@@ -148,17 +150,18 @@ func TestBadSimKubeTraceIsRefused(t *testing.T) {
 	}{
 		"cut":                 {good[:len(good)/2], "the data is incomplete (the file is truncated)"},
 		"empty":               {nil, "the data is incomplete"},
-		"empty JSON":          {[]byte("{}"), "the trace has no version (loadgen reads version 2, as .sktrace or JSON)"},
+		"empty JSON":          {[]byte("{}"), "the version is missing or not the first field (loadgen reads version 2, as .sktrace or JSON)"},
+		"version last":        {pack(nil, swapped), "the version is missing or not the first field"},
 		"cut JSON":            {asJSON(t, simKubeTrace())[:900], "the data is incomplete (the file is truncated)"},
 		"JSON with a mistake": {[]byte(`{"version":2,"events":[}`), "invalid character '}'"},
-		"other JSON":          {[]byte(`{"version":2,"events":{}}`), "found { instead of a '['"},
+		"other JSON":          {[]byte(`{"version":2,"events":{}}`), "cannot unmarshal object"},
 		"no time":             {events(map[string]any{"ts": 1.5}), "event 1 has no valid ts"},
 		"a time too late":     {events(map[string]any{"ts": int64(1) << 60}), "event 1 has no valid ts"},
 		"another version":     {pack(nil, other), "the version is 3 (loadgen reads version 2, as .sktrace or JSON)"},
 		"another in JSON":     {asJSON(t, other), "the version is 3"},
 		"no event":            {pack(nil, []entry{{"version", 2}}), "the trace has no objects"},
 		"no object":           {events(map[string]any{"ts": 1, "applied_objs": []any{}}), "the trace has no objects"},
-		"a value too long":    {append([]byte(`{"version":2,"events":["`), bytes.Repeat([]byte("x"), longestJSON+1<<20)...), "the data has a value of more than 64 MiB"},
+		"JSON too long":       {append([]byte(`{"version":2,"x":"`), bytes.Repeat([]byte("x"), longestJSON)...), "the JSON is larger than 64 MiB"},
 		"deep":                {append(pack(nil, []entry{{"version", 2}})[:0], append([]byte{0x81, 0xa1, 'x'}, []byte(strings.Repeat("\x91", 1000))...)...), "the data is nested too deeply"},
 		"a list too long":     {[]byte("\x81\xa1x\xdd\xff\xff\xff\xff"), "more than 8388608 elements"},
 		"a map too long":      {[]byte("\x81\xa1x\xdf\x00\x50\x00\x00"), "more than 8388608 elements"},

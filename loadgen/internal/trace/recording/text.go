@@ -10,6 +10,8 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/stormglass/stormglass/internal/digits"
 	"github.com/stormglass/stormglass/internal/terminal"
 	"github.com/stormglass/stormglass/loadgen/internal/trace"
@@ -102,10 +104,7 @@ func writeSnapshot(to io.Writer, s *trace.Snapshot) {
 	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "\nresource\tobjects\tnamespaces\tmost in one\tbytes p50\tbytes p99")
 	for _, r := range s.Resources {
-		name := r.Resource
-		if r.Group != "" {
-			name += "." + r.Group
-		}
+		name := schema.GroupResource{Group: r.Group, Resource: r.Resource}
 		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\n", name, r.Objects, r.Namespaces, r.PerNamespace.Max, r.Bytes.P50, r.Bytes.P99)
 	}
 	_ = w.Flush() // writes to memory, so it cannot fail

@@ -1,97 +1,15 @@
 package recording
 
 import (
-	"bufio"
-	"bytes"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"math"
 )
 
-// unpacker reads a file of nested maps and lists.
-type unpacker interface {
-	// value reads the next value.
-	value() (any, error)
-	// fields reads a map. It calls visit with each key; visit must read the value.
-	fields(visit func(key any) error) error
-	// elements reads a list. It calls visit for each element; visit must read it.
-	elements(visit func() error) error
-}
-
-// unpack returns an unpacker for JSON or MessagePack, depending on the first byte.
-func unpack(file io.Reader) unpacker {
-	from := bufio.NewReaderSize(file, 256<<10)
-	if start, _ := from.Peek(64); bytes.HasPrefix(bytes.TrimSpace(start), []byte("{")) {
-		limit := &io.LimitedReader{R: from}
-		j := jsonValues{json.NewDecoder(limit), limit}
-		j.UseNumber()
-		return j
-	}
-	return &msgpack{from: from}
-}
-
-// jsonValues is the unpacker for JSON. Numbers are json.Number.
-type jsonValues struct {
-	*json.Decoder
-	limit *io.LimitedReader
-}
-
-// longestJSON is the maximum size of a value in bytes, for the same reason as mostElements.
-const longestJSON = 64 << 20
-
-func (j jsonValues) value() (v any, err error) {
-	j.limit.N = longestJSON
-	err = j.explain(j.Decode(&v))
-	return v, err
-}
-
-func (j jsonValues) explain(err error) error {
-	if err = cutOff(err); errors.Is(err, io.ErrUnexpectedEOF) && j.limit.N <= 0 {
-		return fmt.Errorf("the data has a value of more than %d MiB", longestJSON>>20)
-	}
-	return err
-}
-
-// token reads a bracket or a key. If want is not 0, it is the expected bracket.
-func (j jsonValues) token(want json.Delim) (json.Token, error) {
-	j.limit.N = longestJSON
-	t, err := j.Token()
-	if err == nil && want != 0 && t != want {
-		err = fmt.Errorf("found %v instead of a %q", t, rune(want))
-	}
-	return t, j.explain(err)
-}
-
-func (j jsonValues) fields(visit func(key any) error) error {
-	_, err := j.token('{')
-	for err == nil && j.More() {
-		var key json.Token
-		if key, err = j.token(0); err == nil {
-			err = visit(key)
-		}
-	}
-	if err == nil {
-		_, err = j.token('}')
-	}
-	return err
-}
-
-func (j jsonValues) elements(visit func() error) error {
-	_, err := j.token('[')
-	for err == nil && j.More() {
-		err = visit()
-	}
-	if err == nil {
-		_, err = j.token(']')
-	}
-	return err
-}
-
-// msgpack is the unpacker for MessagePack (github.com/msgpack/msgpack, spec.md).
-type msgpack struct {
+// unpacker reads a sequence of MessagePack values (github.com/msgpack/msgpack, spec.md).
+type unpacker struct {
 	from interface {
 		io.Reader
 		io.ByteReader
@@ -118,7 +36,7 @@ var (
 
 // value reads a value: nil, bool, int64, uint64, float64, string, []any or map[string]any. It skips map entries whose
 // key is not a string.
-func (u *msgpack) value() (any, error) {
+func (u *unpacker) value() (any, error) {
 	if u.depth == 0 {
 		u.left = mostElements
 	}
@@ -169,7 +87,7 @@ func (u *msgpack) value() (any, error) {
 }
 
 // number reads a big-endian number of the given size in bytes.
-func (u *msgpack) number(bytes int) (uint64, error) {
+func (u *unpacker) number(bytes int) (uint64, error) {
 	var buf [8]byte
 	if _, err := io.ReadFull(u.from, buf[8-bytes:]); err != nil {
 		return 0, cutOff(err)
@@ -177,7 +95,7 @@ func (u *msgpack) number(bytes int) (uint64, error) {
 	return binary.BigEndian.Uint64(buf[:]), nil
 }
 
-func (u *msgpack) unsigned(bytes int) (any, error) {
+func (u *unpacker) unsigned(bytes int) (any, error) {
 	n, err := u.number(bytes)
 	if n > math.MaxInt64 {
 		return n, err
@@ -185,14 +103,14 @@ func (u *msgpack) unsigned(bytes int) (any, error) {
 	return int64(n), err
 }
 
-func (u *msgpack) signed(bytes int) (any, error) {
+func (u *unpacker) signed(bytes int) (any, error) {
 	n, err := u.number(bytes)
 	shift := 64 - 8*bytes
 	return int64(n<<shift) >> shift, err
 }
 
 // sized reads a length that is stored in the given number of bytes. It then calls read with the length.
-func (u *msgpack) sized(bytes int, read func(int) (any, error)) (any, error) {
+func (u *unpacker) sized(bytes int, read func(int) (any, error)) (any, error) {
 	n, err := u.number(bytes)
 	if err != nil {
 		return nil, err
@@ -201,14 +119,14 @@ func (u *msgpack) sized(bytes int, read func(int) (any, error)) (any, error) {
 }
 
 // claim counts the elements of the current value before they are read. It fails if the value has too many.
-func (u *msgpack) claim(elements int) error {
+func (u *unpacker) claim(elements int) error {
 	if u.left -= elements; u.left < 0 {
 		return errMany
 	}
 	return nil
 }
 
-func (u *msgpack) text(length int) (any, error) {
+func (u *unpacker) text(length int) (any, error) {
 	if length > longestString {
 		return nil, errLong
 	}
@@ -222,7 +140,7 @@ func (u *msgpack) text(length int) (any, error) {
 	return string(text), nil
 }
 
-func (u *msgpack) array(length int) (any, error) {
+func (u *unpacker) array(length int) (any, error) {
 	if err := u.claim(length); err != nil {
 		return nil, err
 	}
@@ -237,7 +155,7 @@ func (u *msgpack) array(length int) (any, error) {
 	return all, nil
 }
 
-func (u *msgpack) object(length int) (any, error) {
+func (u *unpacker) object(length int) (any, error) {
 	if err := u.claim(2 * length); err != nil {
 		return nil, err
 	}
@@ -258,30 +176,15 @@ func (u *msgpack) object(length int) (any, error) {
 	return all, nil
 }
 
-func (u *msgpack) fields(visit func(key any) error) error {
-	return u.each(0x80, 0xde, func() error {
-		key, err := u.value()
-		if err != nil {
-			return err
-		}
-		return visit(key)
-	})
-}
+// mapLength reads the header of a map and returns its length. The caller then reads the keys and values.
+func (u *unpacker) mapLength() (int, error) { return u.head(0x80, 0xde) }
 
-func (u *msgpack) elements(visit func() error) error { return u.each(0x90, 0xdc, visit) }
-
-// each reads the header of a map or array and calls visit for each entry.
-func (u *msgpack) each(short, long byte, visit func() error) error {
-	n, err := u.head(short, long)
-	for i := 0; i < n && err == nil; i++ {
-		err = visit()
-	}
-	return err
-}
+// arrayLength reads the header of an array and returns its length. The caller then reads the values.
+func (u *unpacker) arrayLength() (int, error) { return u.head(0x90, 0xdc) }
 
 // head reads the header of a map or array: one byte, followed by a length of 16 or 32 bits if there are more than 15
 // elements.
-func (u *msgpack) head(short, long byte) (int, error) {
+func (u *unpacker) head(short, long byte) (int, error) {
 	c, err := u.from.ReadByte()
 	switch {
 	case err != nil:
