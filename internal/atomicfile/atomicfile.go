@@ -4,27 +4,43 @@ package atomicfile
 
 import (
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 )
 
 // Write replaces a file atomically. The file has mode 0600.
 func Write(path string, data []byte) error {
-	return write(path, data, func(*os.File) error { return nil })
+	return replace(path, func(f *os.File) error {
+		_, err := f.Write(data)
+		return err
+	})
 }
 
 // Publish replaces a file atomically and syncs it to disk. The file has mode 0644, so that other users can read it.
 func Publish(path string, data []byte) error {
-	return write(path, data, func(f *os.File) error { return errors.Join(f.Chmod(0o644), f.Sync()) })
+	return PublishFunc(path, func(f io.Writer) error {
+		_, err := f.Write(data)
+		return err
+	})
 }
 
-func write(path string, data []byte, finish func(*os.File) error) error {
+// PublishFunc is like Publish. It calls write to write the content. If write fails, the old content remains.
+func PublishFunc(path string, write func(io.Writer) error) error {
+	return replace(path, func(f *os.File) error {
+		if err := write(f); err != nil {
+			return err
+		}
+		return errors.Join(f.Chmod(0o644), f.Sync())
+	})
+}
+
+func replace(path string, fill func(*os.File) error) error {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*") // 0600
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(data)
-	if err = errors.Join(err, finish(f), f.Close()); err == nil {
+	if err = errors.Join(fill(f), f.Close()); err == nil {
 		err = os.Rename(f.Name(), path)
 	}
 	if err != nil {

@@ -30,19 +30,18 @@ func writeTrace(t *testing.T, file string, requests int) {
 	for i := range requests {
 		h.Actors = append(h.Actors, trace.Actor{Name: fmt.Sprint("client-", i)})
 	}
-	w, err := trace.Create(file, h)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range requests {
-		err := w.Write(&trace.Request{
-			At: trace.Micros(i) * 1e6, Actor: i, Verb: "get", Version: "v1", Resource: "configmaps", Namespace: fmt.Sprint("ns-", i), Name: "x", Code: 200,
-		})
-		if err != nil {
-			t.Fatal(err)
+	err := trace.Write(file, h, func(write func(*trace.Request) error) error {
+		for i := range requests {
+			err := write(&trace.Request{
+				At: trace.Micros(i) * 1e6, Actor: i, Verb: "get", Version: "v1", Resource: "configmaps", Namespace: fmt.Sprint("ns-", i), Name: "x", Code: 200,
+			})
+			if err != nil {
+				return err
+			}
 		}
-	}
-	if err := w.Close(); err != nil {
+		return nil
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
 }

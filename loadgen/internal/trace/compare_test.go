@@ -16,19 +16,10 @@ func file(t *testing.T, actors []Actor, all ...Request) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "trace")
 	h := Header{Start: time.Unix(1e9, 0), Length: 3600e6, Requests: int64(len(all)), Actors: actors, Source: "a test"}
-	w, err := Create(path, h)
-	if err != nil {
-		t.Fatal(err)
+	for i := range all {
+		all[i].Verb, all[i].Version, all[i].Resource = "get", "v1", cmp.Or(all[i].Resource, "pods")
 	}
-	for _, r := range all {
-		r.Verb, r.Version, r.Resource = "get", "v1", cmp.Or(r.Resource, "pods")
-		if err := w.Write(&r); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	write(t, path, h, all)
 	return path
 }
 

@@ -30,16 +30,15 @@ func requests() []Request {
 
 func write(t *testing.T, path string, h Header, all []Request) {
 	t.Helper()
-	w, err := Create(path, h)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range all {
-		if err := w.Write(&all[i]); err != nil {
-			t.Fatal(err)
+	err := Write(path, h, func(write func(*Request) error) error {
+		for i := range all {
+			if err := write(&all[i]); err != nil {
+				return err
+			}
 		}
-	}
-	if err := w.Close(); err != nil {
+		return nil
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
 }
@@ -86,19 +85,15 @@ func TestTraceIsReadAsItWasWritten(t *testing.T) {
 }
 
 func TestTraceThatIsNotWholeLeavesNoFile(t *testing.T) {
-	for what, spoil := range map[string]func(*Writer) error{
-		"one request too few": func(w *Writer) error { return nil },
-		"not in order": func(w *Writer) error {
+	for what, spoil := range map[string]func(write func(*Request) error) error{
+		"no request": func(func(*Request) error) error { return nil },
+		"not in order": func(write func(*Request) error) error {
 			all := requests()
-			return errors.Join(w.Write(&all[1]), w.Write(&all[0]))
+			return errors.Join(write(&all[1]), write(&all[0]))
 		},
 	} {
 		dir := t.TempDir()
-		w, err := Create(filepath.Join(dir, "storm.trace"), header(3))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := errors.Join(spoil(w), w.Close()); err == nil {
+		if err := Write(filepath.Join(dir, "storm.trace"), header(3), spoil); err == nil {
 			t.Errorf("%s: no error", what)
 		}
 		if left, _ := os.ReadDir(dir); len(left) > 0 {

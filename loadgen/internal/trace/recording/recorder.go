@@ -217,40 +217,31 @@ func (rec *recorder) actors(requests map[actor]int64, names *names) (of map[acto
 
 // writeRequests writes and summarizes the requests within the window.
 func (rec *recorder) writeRequests(ctx context.Context, h trace.Header, w window, actors map[actor]int, names *names) (trace.Summary, error) {
-	to, err := trace.Create(rec.out, h)
-	if err != nil {
-		return trace.Summary{}, err
-	}
 	tally := trace.NewTally(0)
 	shapes := rec.described(actors, names)
 	n := 0
-	err = rec.records.each(func(r *record) error {
-		if n++; n%4096 == 0 && ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		s := &rec.records.shapes[r.shape]
-		p := w.place(r, s)
-		if p.dropped != "" {
-			return nil
-		}
-		request := shapes(r.shape)
-		request.At, request.Took, request.Code, request.Size = p.at, p.took, int(r.code), int(r.size)
-		request.Name = names.object(request.Group, request.Resource, rec.strings.string(r.name))
-		request.ResourceVersion = rec.strings.string(r.revision)
-		if request.Code < 100 || request.Code > 599 {
-			request.Code = 0
-		}
-		tally.Add(&request, request.At)
-		return to.Write(&request)
+	err := trace.Write(rec.out, h, func(write func(*trace.Request) error) error {
+		return rec.records.each(func(r *record) error {
+			if n++; n%4096 == 0 && ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			s := &rec.records.shapes[r.shape]
+			p := w.place(r, s)
+			if p.dropped != "" {
+				return nil
+			}
+			request := shapes(r.shape)
+			request.At, request.Took, request.Code, request.Size = p.at, p.took, int(r.code), int(r.size)
+			request.Name = names.object(request.Group, request.Resource, rec.strings.string(r.name))
+			request.ResourceVersion = rec.strings.string(r.revision)
+			if request.Code < 100 || request.Code > 599 {
+				request.Code = 0
+			}
+			tally.Add(&request, request.At)
+			return write(&request)
+		})
 	})
-	if err != nil {
-		to.Discard()
-		return trace.Summary{}, fmt.Errorf("record: %w", err)
-	}
-	if err := to.Close(); err != nil {
-		return trace.Summary{}, err
-	}
-	return tally.Summary(h.Length), nil
+	return tally.Summary(h.Length), err
 }
 
 // described returns a function from the index of a shape to the fields that all requests of the shape share. The
