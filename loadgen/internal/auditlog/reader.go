@@ -51,7 +51,7 @@ const (
 func (r Reason) String() string {
 	return [reasons]string{
 		Cut: "end within an event", NoJSON: "are not JSON objects", NoEvent: "are not events of audit.k8s.io/v1 or v1beta1",
-		EventList: "are lists of events (jq -c '.items[]' extracts the events)", Incomplete: "lack auditID, verb or a known stage",
+		EventList: "are lists of events, which jq -c '.items[]' splits", Incomplete: "lack auditID, verb or a known stage",
 		NoTime: "have neither requestReceivedTimestamp nor stageTimestamp",
 	}[r]
 }
