@@ -15,6 +15,8 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
@@ -181,11 +183,26 @@ func (l *lab) startNodes(ctx context.Context, dir, kubeconfig string) (stop func
 	}, nil
 }
 
+// awaitNodes waits until the simulated nodes are Ready, and labels all nodes as workers, as OpenShift does.
 func awaitNodes(ctx context.Context, client kubernetes.Interface, count int) error {
-	return wait.PollUntilContextTimeout(ctx, 500*time.Millisecond, 5*time.Minute, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, 500*time.Millisecond, 5*time.Minute, true, func(ctx context.Context) (bool, error) {
 		ready, err := readyNodes(ctx, client)
 		return ready >= count, err
 	})
+	if err != nil {
+		return err
+	}
+	list, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	patch := []byte(`{"metadata":{"labels":{"node-role.kubernetes.io/worker":""}}}`)
+	for i := range list.Items {
+		if _, err := client.CoreV1().Nodes().Patch(ctx, list.Items[i].Name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (l *lab) command(ctx context.Context, dir, name, binary string, args ...string) error {
