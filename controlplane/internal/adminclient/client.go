@@ -96,6 +96,7 @@ func (c *Client) do(ctx context.Context, proc topology.Process, method, path str
 	if err != nil {
 		return nil, err
 	}
+	req.Header.Set("User-Agent", rest.DefaultKubernetesUserAgent()) // as in New
 	if proc.Kind == control.KindEtcd {
 		return c.etcd.Do(req)
 	}
