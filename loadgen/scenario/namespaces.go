@@ -43,8 +43,8 @@ func (g *NamespaceGroup) Unusable() (why, hint string) {
 		return "is missing", "write name: web"
 	case len(validation.IsDNS1123Label(last)) > 0:
 		return fmt.Sprintf("%q is not a namespace name", last), "lower-case letters, digits and -, at most 63"
-	case last == "default" || strings.HasPrefix(last, "kube-"):
-		return fmt.Sprintf("Kubernetes reserves the namespace %s", last), "choose another name"
+	case slices.Contains([]string{"default", "kube-system", "kube-public", "kube-node-lease"}, last):
+		return fmt.Sprintf("every cluster already has a namespace %s", last), "choose another name"
 	case strings.HasPrefix(last, "stormglass"):
 		return "names that begin with stormglass are for the run's other namespaces", "choose another name"
 	}

@@ -38,20 +38,28 @@ func (b *burner) readGroups() {
 		if j.inNamespaces {
 			g.Count = min(j.needed(), maxNamespaces)
 		}
-		at := slices.IndexFunc(b.groups, func(o *burnGroup) bool { return o.Name == g.Name })
+		at := slices.IndexFunc(b.groups, func(o *burnGroup) bool { return o.Name == g.Name && (o.Count == 0) == (g.Count == 0) })
 		why, _ := g.Unusable()
 		switch {
 		case why != "":
 			j.noGroup = why
+		case slices.ContainsFunc(b.groups, g.clashes):
+			j.noGroup = "namespacedIterations is different in another job with these namespaces"
 		case at < 0:
 			b.groups, j.group = append(b.groups, g), g
-		case (b.groups[at].Count == 0) != (g.Count == 0):
-			j.noGroup = "namespacedIterations is different in another job with this namespace"
 		default:
 			j.group = b.groups[at]
 			j.group.Count = max(j.group.Count, g.Count)
 		}
 	}
+}
+
+// clashes reports whether one of the groups has a count, and both have the same name or a common namespace.
+func (g *burnGroup) clashes(o *burnGroup) bool {
+	if o.Count > 0 {
+		g, o = o, g
+	}
+	return g.Count > 0 && o.Count == 0 && (g.Name == o.Name || slices.Contains(g.Names(), o.Name))
 }
 
 // owns reports whether a group has a namespace with this name, and marks that group as used.
@@ -66,16 +74,25 @@ func (b *burner) owns(namespace string) bool {
 }
 
 // labelGroup adds the labels and annotations of a job to its namespaces. kube-burner does not change the labels of existing
-// namespaces.
+// namespaces. labelGroup also adds remarks about the namespaces.
 func (b *burner) labelGroup(j *burnJob, node *yaml.Node) {
 	labels, annotations := j.strings("namespaceLabels"), j.strings("namespaceAnnotations")
-	if j.group == nil {
+	if !slices.ContainsFunc(j.made, func(m burnMade) bool { return m.spread }) {
+		return // kube-burner creates no namespaces
+	}
+	if n := j.needed(); j.inNamespaces && n > maxNamespaces {
+		j.item.remark(node, j.at("namespacedIterations"), "kube-burner creates %d namespaces, but a load has at most %d", n, maxNamespaces)
+	}
+	if j.noGroup != "" {
+		j.item.remark(node, j.at("namespace"), "the objects go into the run's namespaces: %s", j.noGroup)
 		all := map[string]string{}
 		maps.Copy(all, annotations)
 		maps.Copy(all, labels)
-		if len(all) > 0 && slices.ContainsFunc(j.made, func(m burnMade) bool { return m.spread }) {
+		if len(all) > 0 {
 			j.item.remark(node, j.at("namespaceLabels"), "the run's namespaces do not get %s", selector(all))
 		}
+	}
+	if j.group == nil {
 		return
 	}
 	if j.group.Labels == nil {
@@ -118,23 +135,17 @@ func (b *burner) writeGroups() {
 // spread sets the iterations of a load or an action, and the namespaces over which it distributes the objects.
 func (b *burner) spread(j *burnJob, made burnMade, m *mapping) {
 	grouped := made.spread && j.group != nil
-	node := m.Node
-	if made.spread && j.noGroup != "" {
-		j.item.remark(node, j.at("namespace"), "the objects go into the run's namespaces: %s", j.noGroup)
-		j.noGroup = ""
-	}
 	if made.iterations > 1 || grouped && j.group.Count > 1 {
-		node = m.set("iterations", made.iterations)
+		m.set("iterations", made.iterations)
 	}
 	if grouped {
 		j.group.used = true
-		node = m.set("namespaceGroup", j.group.Name)
+		m.set("namespaceGroup", j.group.Name)
 	}
 	needed := j.needed()
 	switch {
 	case !made.spread || !j.inNamespaces || made.iterations == 1, needed == 1 && (j.group == nil || j.group.Count == 1):
 	case needed > maxNamespaces:
-		j.item.remark(node, j.at("namespacedIterations"), "kube-burner creates %d namespaces, but a load has at most %d", needed, maxNamespaces)
 		m.set("namespaces", min(made.iterations, maxNamespaces))
 	case j.perNamespace > 1:
 		m.set("iterationsPerNamespace", j.perNamespace)

@@ -15,7 +15,7 @@ func (b *burner) note(t *mapping, j *burnJob, o *burnObject, objects []manifest,
 		n := m.need()
 		b.demand = b.demand.plus(n.times(count))
 		if ns := m.namespace(); ns != "" && !b.owns(ns) {
-			o.item.remark(t.Node, o.at("objectTemplate"), "%s %s goes into another namespace of the run: no job creates the namespace %s", m.kind(), m.name(), ns)
+			o.item.remark(t.Node, o.at("objectTemplate"), "%s %s goes into another namespace of the run: %s is not the namespace of a job", m.kind(), m.name(), ns)
 		}
 		if names := namespacesIn(map[string]any(m)); j.group == nil && len(names) > 0 && namesOwn(names, j.namespace) {
 			o.item.remark(t.Node, o.at("objectTemplate"), "%s names the namespaces %s; the run's namespaces have other names", m.kind(), strings.Join(names, ", "))
