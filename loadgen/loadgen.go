@@ -231,9 +231,9 @@ func RunVariants(ctx context.Context, o Options) (c result.Comparison, dir strin
 func Judge(ctx context.Context, dir string) (result.Result, error) { return judge.Judge(ctx, dir) }
 
 // JudgeBy judges the run in dir by files of gates or of Prometheus rules, and writes
-// nothing. Alerts of rules must not fire in any phase, except alerts that a gate names. Missing
-// data of the gates and alerts in noDataAllowed is ignored, unless all of them lack data. The
-// result says where it was ignored.
+// nothing. With a file of gates, only the alerts that gates name affect the verdict. Otherwise, no
+// alert of the rules may fire in any phase. Missing data of the gates and alerts in noDataAllowed
+// is ignored, unless all of them lack data. The result says where it was ignored.
 func JudgeBy(ctx context.Context, dir string, files []string, noDataAllowed ...string) (result.Result, error) {
 	return judge.By(ctx, dir, files, noDataAllowed...)
 }

@@ -21,8 +21,9 @@ import (
 // Document is one YAML document, with the positions of its fields.
 type Document struct {
 	// File is the name used in errors.
-	File string
-	root *yaml.Node
+	File  string
+	root  *yaml.Node
+	begin int // line
 	// overrides holds the nodes that Set and Overlay have added, with the origin of each override. Errors in these nodes name
 	// the origin.
 	overrides map[*yaml.Node]origin
@@ -80,44 +81,42 @@ func (d *Document) Join(errs []error) error {
 
 // Parse reads a file with one document. It refuses syntax errors, a second document that is not empty, and more than maxNodes
 // nodes.
-func Parse(file string, data []byte) (doc *Document, err error) {
-	d := &Document{File: file, overrides: map[*yaml.Node]origin{}}
-	if err := d.read(data); err != nil {
+func Parse(file string, data []byte) (*Document, error) {
+	all, err := Documents(file, data)
+	switch {
+	case err != nil:
 		return nil, err
+	case len(all) > 1:
+		return nil, &Error{File: file, Line: all[1].begin, Msg: "the file contains a second YAML document", Hint: "keep one document per file"}
 	}
-	if err := d.checkAliases(); err != nil {
-		return nil, err
-	}
-	if d.root.Kind != yaml.MappingNode {
-		return nil, &Error{File: file, Line: d.root.Line, Msg: "expected fields, found " + kindName(d.root), Hint: "write name: value lines"}
-	}
-	return d, nil
+	return all[0], nil
 }
 
-// OneDocument refuses a file that Parse would refuse for its syntax or for the number of its documents.
-func OneDocument(file string, data []byte) error { return (&Document{File: file}).read(data) }
-
-// read sets the root to the only document in data that is not empty.
-func (d *Document) read(data []byte) error {
-	dec := yaml.NewDecoder(strings.NewReader(string(data)))
-	for {
+// Documents reads a file with one or more documents, and leaves out empty ones. It refuses syntax errors, a file without
+// documents, and a document with more than maxNodes nodes.
+func Documents(file string, data []byte) (all []*Document, err error) {
+	for dec := yaml.NewDecoder(strings.NewReader(string(data))); ; {
 		var node yaml.Node
 		err := dec.Decode(&node)
 		switch {
-		case errors.Is(err, io.EOF) && d.root == nil:
-			return &Error{File: d.File, Msg: "the file is empty", Hint: "write name: value lines"}
+		case errors.Is(err, io.EOF) && len(all) == 0:
+			return nil, &Error{File: file, Msg: "the file is empty", Hint: "write name: value lines"}
 		case errors.Is(err, io.EOF):
-			return nil
+			return all, nil
 		case err != nil:
-			return d.syntaxError(data, err)
+			return nil, (&Document{File: file}).syntaxError(data, err)
 		}
 		if len(node.Content) != 1 || isNull(node.Content[0]) {
 			continue // a --- with nothing after it
 		}
-		if d.root != nil {
-			return &Error{File: d.File, Line: node.Line, Msg: "the file contains a second YAML document", Hint: "keep one document per file"}
+		d := &Document{File: file, root: node.Content[0], begin: node.Line, overrides: map[*yaml.Node]origin{}}
+		if err := d.checkAliases(); err != nil {
+			return nil, err
 		}
-		d.root = node.Content[0]
+		if d.root.Kind != yaml.MappingNode {
+			return nil, &Error{File: file, Line: d.root.Line, Msg: "expected fields, found " + kindName(d.root), Hint: "write name: value lines"}
+		}
+		all = append(all, d)
 	}
 }
 

@@ -20,7 +20,7 @@ import (
 )
 
 func newGate() *cobra.Command {
-	var rules, allowed []string
+	var criteria judge.Criteria
 	var junit string
 	var output *commandline.Output
 	var sum summary
@@ -28,8 +28,8 @@ func newGate() *cobra.Command {
 		Use:   "gate DIR --rules FILE",
 		Short: "Check a recorded run against other gates",
 		Long: `Check a recorded run against gates or Prometheus rules that are not in its scenario.
-The run's directory is not changed. --rules names a file of gates or of Prometheus
-rules.
+The run's directory is not changed. --rules names a file of gates, or a file or
+directory of Prometheus rules or PrometheusRule objects.
 
 A file of gates has the same format as in a scenario:
 
@@ -37,9 +37,14 @@ A file of gates has the same format as in a scenario:
     - {name: api, objective: mutating-latency, max: 1s}
     - {name: disk, alert: EtcdWALFsyncSlow, fires: false, over: [steady]}
 
-With a file of Prometheus rules, no alert in it may fire in any phase, unless a gate
-of another --rules FILE names the alert. The rules are evaluated over the recorded
-metrics, at the interval of their group (default: once a minute).
+The rules are evaluated over the recorded metrics, at the interval of their group
+(default: once a minute). The output lists each alert: fired, pending (active for less
+than its "for"), silent, or no data. Without a file of gates, no alert may fire in any
+phase. With one, only alerts that a gate names affect the exit code.
+
+--map job=apiserver:kube-apiserver replaces a label value in the rules. An empty new
+value selects series without the label. A job that was not scraped is mapped
+automatically, with a note, if only one other job has its metrics.
 
 A gate or rule without data does not pass. For example, its metric was not recorded,
 or the phase ended before the first evaluation. The result is NO DATA, or TOO SHORT if
@@ -49,19 +54,20 @@ the rule's "for", "offset" or "interval" is longer than the run or phase.
 ALLOWED, and does not change the exit code. If no gate and no rule has data, the run
 does not pass.`,
 		Example: `  loadgen gate runs/20261121-101500-rollout-500 --rules gates.yaml
-  loadgen gate runs/20261121-101500-rollout-500 --rules prometheus-rules.yaml --allow-no-data KubeAPIErrorBudgetBurn`,
+  loadgen gate runs/20261121-101500-rollout-500 --rules prometheus-rules.yaml --allow-no-data KubeAPIErrorBudgetBurn
+  loadgen gate runs/20261121-101500-rollout-500 --rules kube-prometheus.yaml --rules gates.yaml`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := errors.Join(sum.check(), checkWritable("--junit", junit, `<testsuites name="stormglass"`)); err != nil {
 				return err
 			}
-			if len(rules) == 0 {
+			if len(criteria.Files) == 0 {
 				return exitcode.Usagef("--rules is missing (a file of gates or of Prometheus' rules; `loadgen report DIR` judges a run by its own gates)")
 			}
 			if rundir.IsComparison(args[0]) {
 				return exitcode.Usagef("%s contains the runs of several variants (name the subdirectory of one variant)", args[0])
 			}
-			res, err := judge.By(cmd.Context(), args[0], rules, allowed...)
+			res, err := criteria.Judge(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
@@ -71,8 +77,9 @@ does not pass.`,
 			return after(sum, show(cmd.OutOrStdout(), "", res, output), res, report.Summary)
 		},
 	}
-	cmd.Flags().StringArrayVar(&rules, "rules", nil, "`file` of gates, or of Prometheus rules (repeatable)")
-	cmd.Flags().StringArrayVar(&allowed, "allow-no-data", nil, "`rule` or gate that may have no data (repeatable)")
+	cmd.Flags().StringArrayVar(&criteria.Files, "rules", nil, "`file` of gates, or file or directory of Prometheus rules (repeatable)")
+	cmd.Flags().StringArrayVar(&criteria.Map, "map", nil, "replace a `label=from:to` in the rules (repeatable)")
+	cmd.Flags().StringArrayVar(&criteria.AllowNoData, "allow-no-data", nil, "`rule` or gate that may have no data (repeatable)")
 	cmd.Flags().StringVar(&junit, "junit", "", "write the result as JUnit to this `file`; replaces an existing file only if this command wrote it")
 	sum.flag(cmd)
 	output = commandline.AddOutput(cmd)

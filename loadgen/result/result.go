@@ -57,7 +57,8 @@ type Result struct {
 	// BusyMachine: phases measured on a [busy machine](objectives.md#a-busy-machine), and why the machine was busy
 	BusyMachine  []string        `json:"busyMachine,omitempty"`
 	Gates        []Gate          `json:"gates"`
-	Key          []KeyMetric     `json:"keyMetrics"` // the four key metrics; always present
+	Alerts       []Alert         `json:"alerts,omitempty"` // only from `loadgen gate`
+	Key          []KeyMetric     `json:"keyMetrics"`       // the four key metrics; always present
 	Measurements Measurements    `json:"measurements"`
 	Breakdown    []Breakdown     `json:"breakdown,omitempty"`  // by phase and load
 	Scheduling   []Scheduling    `json:"scheduling,omitempty"` // by phase
@@ -200,6 +201,26 @@ type Gate struct {
 	// Allowed: `loadgen gate --allow-no-data` accepts that the gate has no data
 	Allowed bool `json:"allowed,omitempty"`
 }
+
+// Alert is the outcome of an alert of `loadgen gate --rules`.
+type Alert struct {
+	Name string `json:"name"`
+	// Outcome: "fired", "pending" (active for less than its `for`), "silent" or "no data"
+	Outcome string `json:"outcome"`
+	// Verdict: verdict of its gate; absent if the alert does not affect the run's verdict
+	Verdict       Verdict `json:"verdict,omitempty"`
+	ActiveSeconds float64 `json:"activeSeconds,omitempty"` // longest time for which its condition held
+	Detail        string  `json:"detail"`
+	Expr          string  `json:"expr"` // with mapped labels
+}
+
+// The values of Alert.Outcome.
+const (
+	AlertFired   = "fired"
+	AlertPending = "pending"
+	AlertSilent  = "silent"
+	AlertNoData  = "no data"
+)
 
 // Figure is a metric of a run that comparisons of runs and of variants use.
 type Figure struct {

@@ -253,7 +253,12 @@ func (a *Archive) Samples(ctx context.Context, start, end time.Time, matchers ..
 
 // Instances returns the sorted values of the label instance, for the series between start and end that satisfy all
 // matchers.
-func (a *Archive) Instances(ctx context.Context, start, end time.Time, matchers ...*labels.Matcher) (_ []string, err error) {
+func (a *Archive) Instances(ctx context.Context, start, end time.Time, matchers ...*labels.Matcher) ([]string, error) {
+	return a.Values(ctx, start, end, model.InstanceLabel, matchers...)
+}
+
+// Values is like Instances for any label. A series without the label has the value "".
+func (a *Archive) Values(ctx context.Context, start, end time.Time, label string, matchers ...*labels.Matcher) (_ []string, err error) {
 	defer survive(&err)
 	q, err := a.queryable.Querier(start.UnixMilli(), end.UnixMilli())
 	if err != nil {
@@ -263,7 +268,7 @@ func (a *Archive) Instances(ctx context.Context, start, end time.Time, matchers 
 	found := map[string]bool{}
 	set := q.Select(ctx, false, nil, matchers...)
 	for set.Next() {
-		found[set.At().Labels().Get("instance")] = true
+		found[set.At().Labels().Get(label)] = true
 	}
 	if err := set.Err(); err != nil {
 		return nil, fmt.Errorf("read series: %w", err)

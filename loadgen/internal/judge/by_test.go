@@ -90,8 +90,8 @@ func TestDiagnosisStatesUnexpectedExits(t *testing.T) {
 	}
 }
 
-// A run can be judged by gates and rules written after it. Every alert of the rules
-// must be silent, except an alert that a gate names.
+// A run can be judged by gates and rules written after it. Without a file of gates, every alert of the rules must be
+// silent. Otherwise only the alerts that gates name affect the verdict.
 func TestJudgeBy(t *testing.T) {
 	dir := judgedDir(t)
 	rules := written(t, "rules.yaml", `
@@ -126,7 +126,7 @@ gates:
   - {name: quorum, alert: EtcdQuorumLost, fires: false}
 `)
 	got, res = verdicts(gates, rules)
-	if len(got) != 4 || got["many"] != result.Pass || got["open"] != result.Pass || got["quorum"] != result.Pass || got["TooMany"] != result.Pass || res.ExitCode != 0 {
+	if len(got) != 3 || got["many"] != result.Pass || got["open"] != result.Pass || got["quorum"] != result.Pass || len(res.Alerts) != 2 || res.ExitCode != 0 {
 		t.Errorf("by gates and rules: %v, exit code %d: %q", got, res.ExitCode, res.Reasons)
 	}
 	if left, err := filepath.Glob(filepath.Join(dir, "result.json")); err != nil || len(left) > 0 {
@@ -136,9 +136,88 @@ gates:
 	if _, err := By(t.Context(), dir, []string{gates, again}); err == nil || !strings.Contains(err.Error(), `again.yaml:2: gates.open: another file also defines a gate "open"`) {
 		t.Errorf("two gates of one name: %v", err)
 	}
-	alike := written(t, "alike.yaml", "groups:\n  - {name: g, interval: 15s, rules: [{alert: open, expr: 'up == 0'}]}\n")
-	if _, err := By(t.Context(), dir, []string{gates, rules, alike}); exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), `an alert and a gate are both called "open"`) {
-		t.Errorf("an alert and a gate of one name: %v", err)
+}
+
+// otherRules are the rules of another project: objects of the Prometheus operator, with another job.
+const otherRules = `
+apiVersion: monitoring.coreos.com/v1
+kind: PrometheusRule
+metadata: {name: others}
+spec:
+  groups:
+    - name: others
+      interval: 15s
+      rules:
+        - {record: 'job:open_fds:max', expr: 'max by (job) (process_open_fds{job="etcd-cluster"})'}
+        - {alert: Many, expr: 'job:open_fds:max{job="etcd-cluster"} > 40'}
+        - {alert: ManyForLong, expr: 'process_open_fds{job=~"etcd-cluster|other"} > 40', for: 15m}
+        - {alert: TooMany, expr: 'process_open_fds{job="etcd-cluster"} > 50', for: 15m}
+        - {alert: NoPods, expr: 'absent(kube_pod_info{job="kube-state-metrics"})'}
+        - {alert: Elsewhere, expr: 'process_open_fds{job="etcd-cluster", cluster="prod"} > 40'}
+        - {alert: OfAlerts, expr: 'ALERTS{alertname="TooMany"} > 40'}
+`
+
+// The result says what each alert of other rules did. The job that was recorded under another name is mapped, and the
+// result says so.
+func TestAlertsOfOtherProjects(t *testing.T) {
+	dir := judgedDir(t)
+	rules := written(t, "others.yaml", otherRules)
+	gates := written(t, "gates.yaml", "gates:\n  - {name: few, alert: TooMany, fires: false}\n  - {name: open, expr: 'max(process_open_fds)', max: 42}\n")
+	judged := func(mapped ...string) (all map[string]string, res result.Result) {
+		t.Helper()
+		res, err := Criteria{Files: []string{rules, gates}, Map: mapped, AllowNoData: []string{"few"}}.Judge(t.Context(), dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = map[string]string{}
+		for _, a := range res.Alerts {
+			all[a.Name] = a.Outcome + ": " + a.Detail
+			if a.Verdict != "" {
+				t.Errorf("%s affects the verdict", a.Name)
+			}
+		}
+		return all, res
+	}
+	got, res := judged()
+	for name, want := range map[string]string{
+		"Many":        "fired: fired 0 s after the start of calm, and was still firing at the end of the run, 2m0s later",
+		"ManyForLong": "pending: active at the end of the run, for 2m0s, shorter than its for of 15m0s",
+		"TooMany":     "silent: did not fire",
+		"NoPods":      "no data: active, but perhaps only because of missing data: kube-state-metrics was not scraped",
+		"Elsewhere":   "no data: no series of process_open_fds has a label cluster",
+		"OfAlerts":    "silent: did not fire",
+	} {
+		if !strings.HasPrefix(got[name], want) {
+			t.Errorf("%s: %q, want %q", name, got[name], want)
+		}
+	}
+	note := "job etcd-cluster of the rules is mapped to job etcd, the only job with these metrics (1 of the 1 metrics that the rules select were recorded; --map job=etcd-cluster:JOB overrides this)"
+	if res.Verdict != result.Pass || !slices.Equal(res.Notes, []string{note}) {
+		t.Errorf("%s %q, notes %q", res.Verdict, res.Reasons, res.Notes)
+	}
+	if got, _ = judged("cluster=prod:"); !strings.HasPrefix(got["Elsewhere"], "fired: ") {
+		t.Errorf("without the label cluster: %q", got["Elsewhere"])
+	}
+	if got, res = judged("job=etcd-cluster:elsewhere"); got["Many"] != "no data: elsewhere was not scraped" || len(res.Notes) != 0 {
+		t.Errorf("mapped by the user: %q, notes %q", got["Many"], res.Notes)
+	}
+}
+
+// A mapping that cannot have an effect is an error.
+func TestMappingsAreChecked(t *testing.T) {
+	dir, rules := judgedDir(t), written(t, "others.yaml", otherRules)
+	for _, c := range []struct{ mapped, want string }{
+		{"job=etcd-clustr:etcd", `--map job=etcd-clustr:etcd: no rule selects job="etcd-clustr" (did you mean "etcd-cluster"?)`},
+		{"job=etcd", `--map "job=etcd": expected LABEL=FROM:TO (for example job=apiserver:kube-apiserver)`},
+		{"__name__=up:down", `--map "__name__=up:down": expected LABEL=FROM:TO (for example job=apiserver:kube-apiserver)`},
+	} {
+		_, err := Criteria{Files: []string{rules}, Map: []string{c.mapped}}.Judge(t.Context(), dir)
+		if exitcode.Of(err) != exitcode.Usage || err.Error() != c.want {
+			t.Errorf("%s: %v", c.mapped, err)
+		}
+	}
+	if _, err := (Criteria{Files: []string{rules}, Map: []string{"job=other:a", "job=other:b"}}).Judge(t.Context(), dir); err == nil || err.Error() != "--map job=other:b: job=other is mapped twice" {
+		t.Errorf("one value twice: %v", err)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -207,13 +208,25 @@ func Picture(ctx context.Context, dir, name string) (report.Picture, error) {
 	return report.Picture{}, exitcode.Usagef("%s has no chart %q (%s)", dir, name, hint)
 }
 
-// By evaluates the gates in files instead of the gates of the run in dir, and writes nothing. Each
-// file contains either gates, as in a scenario (gates: [...]), or Prometheus rules (groups: [...]).
-// An alert of these rules must not fire in any phase, unless a gate in another file names the
-// alert. Lost scrapes, a saturated generator and similar problems affect the verdict as in Judge.
-//
-// By ignores missing data of the gates and alerts in noDataAllowed, unless every gate lacks data.
-func By(ctx context.Context, dir string, files []string, noDataAllowed ...string) (res result.Result, err error) {
+// Criteria are gates and Prometheus rules that are not in the scenario of a run.
+type Criteria struct {
+	// Files are files of gates as in a scenario (gates: [...]), and files or directories of rules (see alerting.Read).
+	Files []string
+	// Map replaces label values in the rules (see alerting.ParseMapping).
+	Map []string
+	// AllowNoData names gates and alerts whose missing data is ignored, unless every gate lacks data.
+	AllowNoData []string
+}
+
+// By calls Criteria.Judge.
+func By(ctx context.Context, dir string, files []string, noDataAllowed ...string) (result.Result, error) {
+	return Criteria{Files: files, AllowNoData: noDataAllowed}.Judge(ctx, dir)
+}
+
+// Judge evaluates the criteria instead of the gates of the run in dir, and writes nothing. Without files of gates, no
+// alert of the rules may fire in any phase. Otherwise, only the alerts that gates name affect the verdict. Lost scrapes, a
+// saturated generator and similar problems affect the verdict as in the function Judge.
+func (c Criteria) Judge(ctx context.Context, dir string) (res result.Result, err error) {
 	rec, err := rundir.Open(dir)
 	if err != nil {
 		return res, err
@@ -222,9 +235,9 @@ func By(ctx context.Context, dir string, files []string, noDataAllowed ...string
 	if rec.Scenario == nil { // gates name phases and loads of the scenario, so they need it
 		return res, fmt.Errorf("%s: %w", dir, errors.Join(rec.Damage...))
 	}
-	gates, err := readGates(rec.Scenario, files)
+	gates, notes, err := c.read(ctx, rec)
 	if err == nil {
-		err = gate.AllowNoData(gates, noDataAllowed)
+		err = gate.AllowNoData(gates, c.AllowNoData)
 	}
 	switch {
 	case err != nil && rec.Foreign != nil: // the gates may name parts of the scenario that were lost
@@ -233,40 +246,44 @@ func By(ctx context.Context, dir string, files []string, noDataAllowed ...string
 	case err != nil:
 		return res, exitcode.UsageError(err)
 	}
-	return judge(ctx, rec, gates)
+	res, err = judge(ctx, rec, gates)
+	res.Notes = append(notes, res.Notes...)
+	return res, err
 }
 
-func readGates(s *scenario.Scenario, files []string) ([]gate.Compiled, error) {
+// read reads the files. notes describes skipped objects and derived mappings.
+func (c Criteria) read(ctx context.Context, rec *rundir.Recorded) (all []gate.Compiled, notes []string, err error) {
+	s := rec.Scenario
 	var rules alerting.Ruleset
 	texts := map[string][]byte{} // file names and texts of the files with gates
 	var errs []error
-	for _, file := range files {
+	for _, file := range c.Files {
 		text, err := userfile.Read(file, userfile.Text)
-		if err != nil {
+		info, missing := os.Stat(file)
+		switch kind := holds(text); {
+		case err != nil && (missing != nil || !info.IsDir()):
 			errs = append(errs, fmt.Errorf("--rules %s: %w (give a file with gates or with Prometheus rules)", file, err))
-			continue
-		}
-		switch holds(text) {
-		case "gates":
+		case err == nil && kind == "gates":
 			texts[file] = text
-		case "spec":
-			errs = append(errs, fmt.Errorf("%s: the file is an object of the Prometheus operator (copy the content of its spec: to a separate file that begins with groups:)", file))
-		case "groups":
-			set, err := alerting.Parse(file, text)
-			if err == nil && len(set.Alerts()) == 0 {
-				err = fmt.Errorf("%s: the file has no alerts (add one: recording rules cannot be judged)", file)
-			}
-			rules, errs = append(rules, set...), append(errs, err)
+		case err == nil && kind == "":
+			errs = append(errs, fmt.Errorf("%s: the file contains neither gates nor rules (write gates: as in a scenario, groups: as for Prometheus, or a PrometheusRule)", file))
 		default:
-			errs = append(errs, fmt.Errorf("%s: the file contains neither gates nor rules (write gates: as in a scenario, or groups: as for Prometheus)", file))
+			set, skipped, err := alerting.Read(file)
+			rules, notes, errs = append(rules, set...), append(notes, skipped...), append(errs, err)
 		}
 	}
-	if err := errors.Join(errs...); err != nil {
-		return nil, err
+	err = errors.Join(errs...)
+	if err == nil && len(texts) == 0 && len(rules.Alerts()) == 0 {
+		err = fmt.Errorf("%s: no file has alerts (add one: recording rules cannot be judged)", strings.Join(c.Files, ", "))
 	}
-	var all []gate.Compiled
-	names, about := map[string]bool{}, map[string]bool{}
-	for _, file := range files {
+	if err == nil {
+		rules, err = c.mapped(ctx, rec, rules, &notes)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	names := map[string]bool{}
+	for _, file := range c.Files {
 		text, ok := texts[file]
 		if !ok {
 			continue
@@ -276,37 +293,49 @@ func readGates(s *scenario.Scenario, files []string) ([]gate.Compiled, error) {
 			errs = append(errs, err)
 			continue
 		}
-		gates, err := gate.CompileWith(with, rules)
+		gates, err := gate.CompileWith(with, &rules)
 		errs = append(errs, err)
 		for _, g := range gates {
 			if names[g.Name] {
 				errs = append(errs, with.Errorf("gates."+g.Name, "give each gate a unique name", "another file also defines a gate %q", g.Name))
 			}
-			about[g.Alert] = true
 		}
 		for _, g := range gates {
 			names[g.Name] = true
 		}
 		all = append(all, gates...)
 	}
-	quiet, err := gate.Quiet(s, rules)
-	if err := errors.Join(append(errs, err)...); err != nil {
-		return nil, err
-	}
-	for _, g := range quiet {
-		if about[g.Alert] {
-			continue
-		}
-		if names[g.Name] {
-			errs = append(errs, fmt.Errorf("an alert and a gate are both called %q (gates need unique names, and each alert is a gate: rename the gate)", g.Name))
-		}
-		all = append(all, g)
-	}
-	return all, errors.Join(errs...)
+	quiet, err := gate.Quiet(s, &rules, len(texts) > 0)
+	return append(all, quiet...), notes, errors.Join(append(errs, err)...)
 }
 
-// holds returns the top-level field that shows the kind of a YAML file: "gates", "groups" or "spec". It returns "" for
-// any other file.
+// mapped replaces label values in the rules: those in c.Map, and those that the recording shows.
+func (c Criteria) mapped(ctx context.Context, rec *rundir.Recorded, rules alerting.Ruleset, notes *[]string) (alerting.Ruleset, error) {
+	var given []alerting.Mapping
+	for _, text := range c.Map {
+		m, err := alerting.ParseMapping(text)
+		if err != nil {
+			return nil, fmt.Errorf("--map %w", err)
+		}
+		given = append(given, m)
+	}
+	rules, err := rules.Map(given)
+	if err != nil {
+		return nil, fmt.Errorf("--map %w", err)
+	}
+	if rec.Archive == nil {
+		return rules, nil
+	}
+	derived, more, err := rules.Derive(ctx, rec.Archive, given)
+	if err != nil { // the archive is damaged, which judging reports
+		return rules, ctx.Err()
+	}
+	*notes = append(*notes, more...)
+	return rules.Map(derived)
+}
+
+// holds returns a top-level field that shows the kind of a YAML file: "gates", "groups" or "kind". It returns "" for any
+// other file.
 func holds(text []byte) string {
 	var fields map[string]yaml.Node
 	err := yaml.NewDecoder(bytes.NewReader(text)).Decode(&fields)
@@ -316,7 +345,7 @@ func holds(text []byte) string {
 	case err != nil:
 		return "gates" // the parser of gates reports the error and its line
 	}
-	for _, name := range []string{"gates", "groups", "spec"} {
+	for _, name := range []string{"gates", "groups", "kind"} {
 		if _, ok := fields[name]; ok {
 			return name
 		}

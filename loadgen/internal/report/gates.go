@@ -48,7 +48,7 @@ func (t *terminalWriter) gates(r result.Result) {
 	var details []string // the text below each row of bad; empty means none
 	var most []int       // the maximum number of lines of each text
 	said := ""
-	for _, g := range byUrgency(r.Gates) {
+	for _, g := range ownGates(r) {
 		if g.Verdict == result.Pass {
 			good = append(good, g)
 			continue

@@ -220,7 +220,7 @@ func sections() []section {
 
 func summarySections() []func(*terminalWriter, result.Result) {
 	return []func(*terminalWriter, result.Result){
-		(*terminalWriter).header, (*terminalWriter).reasons, (*terminalWriter).gates, (*terminalWriter).diagnosed, (*terminalWriter).keyMetrics, (*terminalWriter).phases, (*terminalWriter).delivered, (*terminalWriter).figures,
+		(*terminalWriter).header, (*terminalWriter).reasons, (*terminalWriter).gates, (*terminalWriter).alerts, (*terminalWriter).diagnosed, (*terminalWriter).keyMetrics, (*terminalWriter).phases, (*terminalWriter).delivered, (*terminalWriter).figures,
 		(*terminalWriter).rollouts, (*terminalWriter).transitions, (*terminalWriter).recovery, (*terminalWriter).breakdown, (*terminalWriter).scheduling, (*terminalWriter).cost, (*terminalWriter).profiles, (*terminalWriter).hooks,
 	}
 }

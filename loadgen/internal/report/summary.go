@@ -29,13 +29,14 @@ func Summary(w io.Writer, r result.Result) error {
 			fmt.Fprintf(&b, "- %s\n", markdown.Cell(why))
 		}
 	}
-	if len(r.Gates) > 0 {
+	if gates := ownGates(r); len(gates) > 0 {
 		b.WriteString("\n| verdict | gate | value | bound | detail |\n|---|---|---|---|---|\n")
-		for _, g := range byUrgency(r.Gates) {
+		for _, g := range gates {
 			fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", gateEmphasis(g), markdown.Cell(terminal.Clean(g.Name)), markdown.Cell(gateValue(g)), markdown.Cell(gateBound(g)),
 				markdown.Cell(terminal.Shorten(terminal.Clean(g.Detail), summaryDetail)))
 		}
 	}
+	alertSummary(&b, r)
 	transitionSummary(&b, r.Measurements.Phases)
 	diagnosisSummary(&b, r.Diagnosis)
 	profilesSummary(&b, r.Run.Profiles)

@@ -87,7 +87,13 @@ func (t *terminalWriter) header(r result.Result) {
 		t.line(t.paint("nodata", terminal.Shorten("warning: "+w, t.width)))
 	}
 	for _, note := range cleaned(r.Notes) {
-		t.line(t.paint("dim", terminal.Shorten("note: "+note, t.width)))
+		lines := []string{terminal.Shorten("note: "+note, t.width)}
+		if !t.reported { // the whole text is nowhere else
+			lines = terminal.Wrap("note: "+note, t.width)
+		}
+		for _, l := range lines {
+			t.line(t.paint("dim", l))
+		}
 	}
 }
 

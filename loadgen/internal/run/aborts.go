@@ -33,6 +33,7 @@ type aborts struct {
 	// usual are the default conditions. If they have no data, the run does not report that, because the user did not write
 	// them.
 	usual []*gate.Stop
+	keep  []string // metrics that the rules of Fuse.Rules read
 	// halt stops all load immediately. overdue returns the number of open requests that were due at least the given
 	// duration ago.
 	halt    func()

@@ -3,6 +3,7 @@ package run
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -10,7 +11,6 @@ import (
 
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/internal/strictyaml"
-	"github.com/stormglass/stormglass/internal/userfile"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/alerting"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/gate"
 	"github.com/stormglass/stormglass/loadgen/internal/record/promimport"
@@ -28,7 +28,7 @@ type Fuse struct {
 	// AbortOn lists conditions that end the run early, in the syntax of scenario.ParseAbort. If the list contains
 	// NoFuse, the default conditions for a user's cluster do not apply.
 	AbortOn []string
-	// Rules is a file of Prometheus alerting rules. AbortOn may name their alerts. Empty means the built-in rules.
+	// Rules is a file or directory of Prometheus rules (see alerting.Read). AbortOn may name their alerts. Empty means the built-in rules.
 	Rules string
 	// MaxRate is the highest total rate of all loads that the scenario may have; 0 means unlimited.
 	MaxRate scenario.Rate
@@ -40,24 +40,25 @@ type Fuse struct {
 	CleanupImage string
 }
 
-func (f Fuse) rules() ([]byte, error) {
-	text, err := userfile.Read(f.Rules, userfile.Text)
-	if err != nil {
-		return nil, exitcode.Usagef("--abort-rules %s: %w", f.Rules, userfile.Cause(err))
+func (f Fuse) rules() (alerting.Ruleset, error) {
+	set, _, err := alerting.Read(f.Rules)
+	if len(strictyaml.Errors(err)) == 0 && err != nil {
+		return nil, exitcode.Usagef("--abort-rules %w", err)
 	}
-	return text, nil
+	return set, exitcode.UsageError(err)
 }
 
-// Conditions returns AbortOn and, if Rules is set, a digest of the file Rules.
+// Conditions returns AbortOn and, if Rules is set, a digest of the rules.
 func (f Fuse) Conditions() ([]string, error) {
 	if f.Rules == "" {
 		return f.AbortOn, nil
 	}
-	text, err := f.rules()
+	set, err := f.rules()
 	if err != nil {
 		return nil, err
 	}
-	return append(slices.Clone(f.AbortOn), fmt.Sprintf("rules %.6x", sha256.Sum256(text))), nil
+	text, err := json.Marshal(set)
+	return append(slices.Clone(f.AbortOn), fmt.Sprintf("rules %.6x", sha256.Sum256(text))), err
 }
 
 // usualFuse returns the default conditions that end a run on a user's cluster early.
@@ -76,12 +77,8 @@ func (o Options) aborts() (*aborts, error) {
 		if o.Prometheus != nil {
 			return nil, exitcode.Usagef("--abort-rules and --prometheus exclude each other: with --prometheus, alerts come from that Prometheus (leave out one of them)")
 		}
-		text, err := f.rules()
-		if err != nil {
+		if options.Rules, err = f.rules(); err != nil {
 			return nil, err
-		}
-		if options.Rules, err = alerting.Parse(f.Rules, text); err != nil {
-			return nil, exitcode.UsageError(err)
 		}
 	}
 	named := slices.DeleteFunc(slices.Clone(f.AbortOn), func(text string) bool { return strings.TrimSpace(text) == NoFuse })
@@ -89,7 +86,7 @@ func (o Options) aborts() (*aborts, error) {
 	if err != nil {
 		return nil, exitcode.UsageError(err)
 	}
-	a := &aborts{stops: append(own, flags...)}
+	a := &aborts{stops: append(own, flags...), keep: options.Rules.Metrics()}
 	if o.Kubeconfig.Files != "" && len(named) == len(f.AbortOn) {
 		if a.usual, err = gate.FlagStops(o.Scenario, AbortFlag, usualFuse(), gate.StopOptions{}); err != nil {
 			return nil, err

@@ -298,7 +298,7 @@ func (s *site) openInstruments(to ports, started *undo) (in instruments, err err
 		console: s.console, dir: s.dir.Path, scenario: s.o.Scenario, targets: s.target.Scrape, bundled: s.target.Cluster.Bundled,
 		source: to.source, listener: to.listener, public: s.o.ObservePublic, registry: to.registry,
 		receiver: to.receiver, name: rundir.Name(s.dir.Path, s.o.Scenario.Variant),
-		extra: gate.StopFamilies(slices.Concat(s.aborts.stops, s.aborts.usual)),
+		extra: append(gate.StopFamilies(slices.Concat(s.aborts.stops, s.aborts.usual)), s.aborts.keep...),
 	})
 	if err != nil {
 		return in, err

@@ -49,6 +49,7 @@ type Firing struct {
 	Summary string  // the annotation when the alert fired, or the latest if it did not fire
 	Value   float64 // the value of the expression at that time
 	Pending time.Time
+	For     time.Duration // how long the condition must hold before the alert fires
 	// Fired is when the alert began to fire. Zero means that the alert was only pending.
 	Fired time.Time
 	// Resolved is the time of the first evaluation at which the condition no longer held. Zero
@@ -234,7 +235,7 @@ func (r *replay) look(g *group, at time.Time) {
 			now[key] = true
 			f := g.active[key]
 			if f == nil {
-				f = &Firing{Alert: rule.Name(), Labels: a.Labels.Map(), Pending: a.ActiveAt}
+				f = &Firing{Alert: rule.Name(), Labels: a.Labels.Map(), Pending: a.ActiveAt, For: alert.HoldDuration()}
 				g.active[key] = f
 			}
 			if f.Fired.IsZero() {

@@ -3,12 +3,10 @@ package alerting
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
@@ -24,45 +22,8 @@ import (
 // Ruleset is a list of rule groups in evaluation order.
 type Ruleset []alerts.Group
 
-// maxRules is the maximum number of rules in a file. It limits the time to find the recording rules on which an alert
-// depends.
-const maxRules = 5_000
-
-// minEvery is the minimum interval of a group. It limits the number of evaluations to one per group and second of a run.
-const minEvery = time.Second
-
 // Shipped returns the rules of package alerts, in the order of its files.
 func Shipped() (Ruleset, error) { return alerts.Load() }
-
-// Parse parses a Prometheus rule file. file is its name in error messages. The error has one line
-// for each problem, with the line number in the file.
-func Parse(file string, text []byte) (Ruleset, error) {
-	groups, errs := rulefmt.Parse(text, false, model.UTF8Validation, archive.NewParser(), slog.New(slog.DiscardHandler))
-	if len(errs) > 0 {
-		return nil, ruleErrors(file, text, errs)
-	}
-	if err := strictyaml.OneDocument(file, text); err != nil {
-		return nil, err // rulefmt reads only the first document
-	}
-	var all Ruleset
-	rules := 0
-	for i, g := range groups.Groups {
-		if every := time.Duration(g.Interval); every > 0 && every < minEvery {
-			doc, err := strictyaml.Parse(file, text)
-			if err != nil {
-				return nil, err
-			}
-			return nil, doc.Errorf(fmt.Sprintf("groups[%d].interval", i), "write interval: 15s",
-				"group %q is evaluated every %v; the minimum is %v, the shortest time between two scrapes of a run", g.Name, every, minEvery)
-		}
-		rules += len(g.Rules)
-		all = append(all, alerts.Group{File: file, RuleGroup: g})
-	}
-	if rules > maxRules {
-		return nil, &strictyaml.Error{File: file, Msg: fmt.Sprintf("it has %d rules, the limit is %d", rules, maxRules), Hint: "split the file"}
-	}
-	return all, nil
-}
 
 var (
 	// position matches the line and the column at the start of a rulefmt error. An error may
@@ -72,18 +33,16 @@ var (
 	noField  = regexp.MustCompile(`^field (\S+) not found in type \S+$`)
 )
 
-func ruleErrors(file string, text []byte, errs []error) error {
-	if _, err := strictyaml.Parse(file, text); err != nil {
-		return err // a syntax error
-	}
+// ruleErrors converts the errors of rulefmt for text. line converts a line of text to a line of the file.
+func ruleErrors(file string, text []byte, line func(int) int, errs []error) error {
 	var all []error
 	seen := map[string]bool{}
 	add := func(msg string) {
 		e := &strictyaml.Error{File: file, Hint: "as Prometheus loads rules"}
 		for _, form := range []*regexp.Regexp{yamlLine, position} {
 			m := form.FindStringSubmatch(msg)
-			for _, line := range m[min(1, len(m)):] {
-				if n, _ := strconv.Atoi(line); e.Line == 0 {
+			for _, number := range m[min(1, len(m)):] {
+				if n, _ := strconv.Atoi(number); e.Line == 0 {
 					e.Line = n
 				}
 			}
@@ -97,6 +56,7 @@ func ruleErrors(file string, text []byte, errs []error) error {
 		if e.Line == 0 {
 			e.Line = lineOf(text, msg)
 		}
+		e.Line = line(e.Line)
 		if e.Msg = strings.TrimPrefix(msg, "yaml: "); !seen[e.Error()] {
 			seen[e.Error()] = true
 			all = append(all, e)
@@ -137,10 +97,12 @@ func (s Ruleset) where(is func(rulefmt.Rule) bool) (all []rulefmt.Rule) {
 	return all
 }
 
+func isAlert(r rulefmt.Rule) bool { return r.Alert != "" }
+
 // Alerts returns the names of all alerts in order, without duplicates.
 func (s Ruleset) Alerts() []string {
 	var all []string
-	for _, r := range s.where(func(r rulefmt.Rule) bool { return r.Alert != "" }) {
+	for _, r := range s.where(isAlert) {
 		if !slices.Contains(all, r.Alert) {
 			all = append(all, r.Alert)
 		}
@@ -193,6 +155,15 @@ func (s Ruleset) Reads(alert string) [][]*labels.Matcher {
 		})
 	}
 	return all
+}
+
+// Metrics returns the names of the scraped metrics that the rules read.
+func (s Ruleset) Metrics() (names []string) {
+	for _, r := range s.where(func(rulefmt.Rule) bool { return true }) {
+		s.follow(r.Expr, map[string]bool{}, func(v *parser.VectorSelector) { names = append(names, MetricOf(v.LabelMatchers)) })
+	}
+	slices.Sort(names)
+	return slices.DeleteFunc(slices.Compact(names), func(name string) bool { return name == "" })
 }
 
 // follow calls visit for each selector of scraped metrics that an expression reads, directly or through recording

@@ -73,15 +73,19 @@ func TestShipped(t *testing.T) {
 // An error of a rule file is reported once, in one line, with the line of the file.
 func TestRuleFileErrors(t *testing.T) {
 	for text, want := range map[string]string{
-		"groups:\n  - name: g\n    rulez: []\n":                                         `r.yaml:3: unknown field "rulez" (as Prometheus loads rules)`,
-		"groups:\n  - name: g\n    rules:\n      - {alert: A, expr: up, for: soon}\n":   `r.yaml:4: not a valid duration string: "soon" (as Prometheus loads rules)`,
-		"groups:\n  - {name: g, interval: 1ms}\n":                                       `r.yaml:2: groups.g.interval: group "g" is evaluated every 1ms; the minimum is 1s, the shortest time between two scrapes of a run (write interval: 15s)`,
-		"groups:\n  - name: g\n    rules: [\n":                                          `r.yaml:3: the file ends before a value (close an open { or [)`,
-		"groups:\n  - name: g\n    interval: 1m\n   rules: []\n":                        `r.yaml:4: expected an item of the list that begins on line 2 (begin each item with - and a space; indent all items equally, and all fields of an item equally)`,
-		"groups:\n  - rules:\n      - {alert: A, expr: up}\n":                           `r.yaml: `,
-		"groups:\n  - name: g\n    rules:\n      - {alert: A, expr: up, record: b:c}\n": `r.yaml:4: group "g", rule 1, "A": only one of 'record' and 'alert' must be set (as Prometheus loads rules)`,
-		"groups:\n  - name: g\n    rules:\n      - {alert: A, expr: 'sum(('}\n":         `r.yaml:4: group "g", rule 1, "A": could not parse expression: `,
-		"groups: []\n---\ngroups:\n  - name: g\n    rules: [{alert: A, expr: up}]\n":    `r.yaml:2: the file contains a second YAML document (keep one document per file)`,
+		"groups:\n  - name: g\n    rulez: []\n":                                              `r.yaml:3: unknown field "rulez" (as Prometheus loads rules)`,
+		"groups:\n  - name: g\n    rules:\n      - {alert: A, expr: up, for: soon}\n":        `r.yaml:4: not a valid duration string: "soon" (as Prometheus loads rules)`,
+		"groups:\n  - {name: g, interval: 1ms}\n":                                            `r.yaml:2: groups.g.interval: group "g" is evaluated every 1ms; the minimum is 1s, the shortest time between two scrapes of a run (write interval: 15s)`,
+		"groups:\n  - name: g\n    rules: [\n":                                               `r.yaml:3: the file ends before a value (close an open { or [)`,
+		"groups:\n  - name: g\n    interval: 1m\n   rules: []\n":                             `r.yaml:4: expected an item of the list that begins on line 2 (begin each item with - and a space; indent all items equally, and all fields of an item equally)`,
+		"groups:\n  - rules:\n      - {alert: A, expr: up}\n":                                `r.yaml: `,
+		"groups:\n  - name: g\n    rules:\n      - {alert: A, expr: up, record: b:c}\n":      `r.yaml:4: group "g", rule 1, "A": only one of 'record' and 'alert' must be set (as Prometheus loads rules)`,
+		"groups:\n  - name: g\n    rules:\n      - {alert: A, expr: 'sum(('}\n":              `r.yaml:4: group "g", rule 1, "A": could not parse expression: `,
+		"groups: []\n---\ngroups:\n  - name: g\n    rules: [{alert: A, expr: up, foo: 1}]\n": `r.yaml:5: unknown field "foo" (as Prometheus loads rules)`,
+		"kind: PrometheusRule\napiVersion: v1\nspec:\n  groups: []\n":                        `r.yaml:2: apiVersion: "v1" has no kind PrometheusRule (write apiVersion: monitoring.coreos.com/v1)`,
+		"kind: PrometheusRule\napiVersion: monitoring.coreos.com/v1\nspec:\n  group: []\n":   `r.yaml:4: spec.group: unknown field "group" (did you mean "groups"?)`,
+		"kind: PrometheusRule\napiVersion: monitoring.coreos.com/v1\nmetadata: {name: x}\nspec:\n  groups:\n  - name: g\n    rules:\n    - {alert: A, expr: 'up =='}\n": `r.yaml:8: group "g", rule 1, "A": could not parse expression: `,
+		"kind: PrometheusRule\napiVersion: monitoring.coreos.com/v1\nspec: {groups: [\n  {name: g, rules: [{alert: A,\n    exprs: up}]}]}\n":                            `r.yaml:5: unknown field "exprs" (as Prometheus loads rules)`,
 	} {
 		_, err := Parse("r.yaml", []byte(text))
 		if err == nil || !strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error(), "\n") || strings.Contains(err.Error(), "0:0") {

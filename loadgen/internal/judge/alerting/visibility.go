@@ -56,6 +56,9 @@ func (s Ruleset) Look(ctx context.Context, a *archive.Archive, alert string, kno
 	seen := archived{ctx: ctx, a: a, first: first, last: last}
 	for _, selector := range s.Reads(alert) {
 		metric, targets := MetricOf(selector), targetMatchers(selector)
+		if metric == "ALERTS" || metric == "ALERTS_FOR_STATE" { // the rules write these
+			continue
+		}
 		if visible.Blind = seen.whyNoSeriesFits(selector); visible.Blind != "" {
 			break
 		}
@@ -70,7 +73,7 @@ func (s Ruleset) Look(ctx context.Context, a *archive.Archive, alert string, kno
 				visible.Unborn = append(visible.Unborn, metric)
 			}
 		default:
-			visible.Blind = fmt.Sprintf("%s was not recorded: no scraped target exposes it, or record.drop in the scenario excludes it", metric)
+			visible.Blind = fmt.Sprintf("%s was not recorded: no scraped target exposes it, or the run did not keep it (loadgen run --abort-rules FILE keeps what the rules in FILE read)", metric)
 		}
 		if visible.Blind != "" {
 			break

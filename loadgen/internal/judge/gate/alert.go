@@ -30,8 +30,8 @@ type book struct {
 	shipped func() (*alerting.Ruleset, error)
 }
 
-func newBook(extra alerting.Ruleset) book {
-	return book{&extra, sync.OnceValues(func() (*alerting.Ruleset, error) {
+func newBook(extra *alerting.Ruleset) book {
+	return book{extra, sync.OnceValues(func() (*alerting.Ruleset, error) {
 		shipped, err := alerting.Shipped()
 		return &shipped, err
 	})}
@@ -44,12 +44,13 @@ func (b book) rules() ([]*alerting.Ruleset, error) {
 
 // CompileWith is like Compile, but gates may also name alerts of the ruleset extra. Such an alert takes precedence over
 // a shipped alert with the same name.
-func CompileWith(s *scenario.Scenario, extra alerting.Ruleset) ([]Compiled, error) {
+func CompileWith(s *scenario.Scenario, extra *alerting.Ruleset) ([]Compiled, error) {
 	return compileAll(s, newBook(extra))
 }
 
-// Quiet returns a gate for each alert of rules. The gate fails if the alert fires in any phase.
-func Quiet(s *scenario.Scenario, rules alerting.Ruleset) ([]Compiled, error) {
+// Quiet returns a gate for each alert of rules, and the result lists these alerts. The gate fails if the alert fires in
+// any phase. If informs is set, the gates do not affect the verdict.
+func Quiet(s *scenario.Scenario, rules *alerting.Ruleset, informs bool) ([]Compiled, error) {
 	b := newBook(rules)
 	var all []Compiled
 	for _, name := range rules.Alerts() {
@@ -57,6 +58,7 @@ func Quiet(s *scenario.Scenario, rules alerting.Ruleset) ([]Compiled, error) {
 		if err != nil {
 			return nil, err
 		}
+		c.listed, c.informs = true, informs
 		all = append(all, c)
 	}
 	return all, nil

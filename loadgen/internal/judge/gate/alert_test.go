@@ -133,7 +133,7 @@ groups:
 		"ShortRange": result.NoData, // a single sample was left in the range, which gives no rate
 		"LongRange":  result.Pass,
 	} {
-		gates, err := CompileWith(parse(t, "{name: g, alert: "+alert+", fires: false, over: [storm]}"), rules)
+		gates, err := CompileWith(parse(t, "{name: g, alert: "+alert+", fires: false, over: [storm]}"), &rules)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -214,7 +214,7 @@ groups:
       - {alert: Impossible, expr: 'process_open_fds{job="etcd"} + on (job) process_open_fds{job="etcd"} > 1'}
 `)
 	l, m := diskRun(t, record.Options{}, nil)
-	gates, err := Quiet(parse(t, "{name: g, objective: unsent, max: 0%}"), rules)
+	gates, err := Quiet(parse(t, "{name: g, objective: unsent, max: 0%}"), &rules, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -278,7 +278,7 @@ groups:
 		{"NoSuchJobs", "storm", result.NoData, `no scraped target has job=~"kube-etcd.*"`},
 		{"NoSuchTarget", "storm", result.NoData, `no target matches up{instance="10.0.0.1:2379",job="etcd"}`},
 	} {
-		gates, err := CompileWith(parse(t, "{name: g, alert: "+c.alert+", fires: false, over: ["+c.over+"]}"), rules)
+		gates, err := CompileWith(parse(t, "{name: g, alert: "+c.alert+", fires: false, over: ["+c.over+"]}"), &rules)
 		if err != nil {
 			t.Fatal(err)
 		}

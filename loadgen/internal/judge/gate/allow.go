@@ -16,6 +16,9 @@ func AllowNoData(gates []Compiled, names []string) error {
 		var known []string
 		for i := range gates {
 			g := &gates[i]
+			if g.informs {
+				continue
+			}
 			if g.Name == name || g.Alert == name {
 				g.noDataAllowed, found = true, true
 			}

@@ -41,13 +41,15 @@ type Compiled struct {
 	alert *alert
 	// noDataAllowed means that the verdict ignores missing data of the gate.
 	noDataAllowed bool
+	// listed means that the result lists the alert, and informs that the gate does not affect the verdict.
+	listed, informs bool
 }
 
 type place struct{ phase, load string }
 
 // Compile checks the gates of a scenario before the run starts. The error has one line for each
 // problem, with the path of the field.
-func Compile(s *scenario.Scenario) ([]Compiled, error) { return CompileWith(s, nil) }
+func Compile(s *scenario.Scenario) ([]Compiled, error) { return CompileWith(s, &alerting.Ruleset{}) }
 
 // Check returns the errors in the gates of a scenario and of its variants, or nil.
 func Check(s *scenario.Scenario) error {

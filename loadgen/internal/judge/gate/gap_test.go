@@ -88,7 +88,7 @@ groups:
 	}
 	rec := awayLab(t, "kill", 50, "etcd-1")
 	for fires, verdict := range map[string]result.Verdict{"true": result.Pass, "false": result.Fail} {
-		gates, err := CompileWith(parse(t, "{name: g, alert: Away, fires: "+fires+"}"), rules)
+		gates, err := CompileWith(parse(t, "{name: g, alert: Away, fires: "+fires+"}"), &rules)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -39,14 +39,25 @@ func Judge(ctx context.Context, gates []Compiled, rec *rundir.Recorded) (result.
 	if err != nil {
 		return res, err
 	}
+	var deciding []Compiled
 	for _, c := range gates {
 		c.outages = outages
 		g, err := c.judge(ctx, rec, alerts)
 		if err != nil {
 			return res, err
 		}
-		res.Gates = append(res.Gates, g)
+		if c.listed {
+			o, err := c.outcome(ctx, rec, g, alerts[c.alert.rules])
+			if err != nil {
+				return res, err
+			}
+			res.Alerts = append(res.Alerts, o)
+		}
+		if !c.informs {
+			res.Gates, deciding = append(res.Gates, g), append(deciding, c)
+		}
 	}
+	gates = deciding
 	lost, err := lostScrapes(ctx, rec.Archive, outages, rec.Measurements.Scrapes)
 	if err != nil {
 		return res, err

@@ -76,7 +76,7 @@ func FlagStops(s *scenario.Scenario, flag string, texts []string, o StopOptions)
 }
 
 func stopsOf(s *scenario.Scenario, path func(int) string, o StopOptions) (stops []*Stop, err error) {
-	b := newBook(o.Rules)
+	b := newBook(&o.Rules)
 	var errs []error
 	for i := range s.AbortOn {
 		stop, err := compileStop(s, &s.AbortOn[i], path(i), b, o.Elsewhere)

@@ -1,0 +1,191 @@
+package alerting
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/rulefmt"
+	"github.com/prometheus/prometheus/promql/parser"
+
+	"github.com/stormglass/stormglass/internal/strictyaml"
+	"github.com/stormglass/stormglass/loadgen/internal/archive"
+)
+
+// Mapping replaces a label's value in the selectors of rules, because the recorded series have another value.
+type Mapping struct {
+	Label, From string
+	To          string // empty selects series without the label
+}
+
+// ParseMapping parses LABEL=FROM:TO.
+func ParseMapping(text string) (Mapping, error) {
+	label, values, _ := strings.Cut(text, "=")
+	from, to, ok := strings.Cut(values, ":")
+	if !ok || from == "" || strings.Contains(to, ":") || !model.UTF8Validation.IsValidLabelName(label) || label == model.MetricNameLabel {
+		return Mapping{}, fmt.Errorf("%q: expected LABEL=FROM:TO (for example job=apiserver:kube-apiserver)", text)
+	}
+	return Mapping{label, from, to}, nil
+}
+
+func (m Mapping) String() string { return m.Label + "=" + m.From + ":" + m.To }
+
+// Map returns the rules with replaced values. It fails if two mappings have the same value, or no rule has the value of a
+// mapping.
+func (s Ruleset) Map(all []Mapping) (Ruleset, error) {
+	to := map[labels.Label]string{}
+	for _, m := range all {
+		at := labels.Label{Name: m.Label, Value: m.From}
+		if _, twice := to[at]; twice {
+			return nil, fmt.Errorf("%s: %s=%s is mapped twice", m, m.Label, m.From)
+		}
+		to[at] = m.To
+	}
+	values := map[string][]string{} // by label
+	mapped := slices.Clone(s)
+	for i, g := range s {
+		mapped[i].Rules = slices.Clone(g.Rules)
+		for n, r := range g.Rules {
+			expr, err := archive.NewParser().ParseExpr(r.Expr)
+			if err != nil {
+				return nil, err // cannot happen: rules in a set have been parsed
+			}
+			changed := false
+			for _, selector := range parser.ExtractSelectors(expr) {
+				for at, m := range selector {
+					old := valuesOf(m)
+					values[m.Name] = append(values[m.Name], old...)
+					replaced := slices.Clone(old)
+					for k, v := range old {
+						if by, ok := to[labels.Label{Name: m.Name, Value: v}]; ok {
+							replaced[k] = by
+						}
+					}
+					if slices.Equal(old, replaced) {
+						continue
+					}
+					// ExtractSelectors returns the slices of the expression itself.
+					if selector[at], err = matching(m, replaced); err != nil {
+						return nil, err
+					}
+					changed = true
+				}
+			}
+			if changed {
+				mapped[i].Rules[n].Expr = expr.String()
+			}
+		}
+	}
+	for _, m := range all {
+		if known := values[m.Label]; !slices.Contains(known, m.From) {
+			slices.Sort(known)
+			return nil, fmt.Errorf("%s: no rule selects %s=%q (%s)", m, m.Label, m.From, strictyaml.Hint(m.From, slices.Compact(known), "write the value as in the rules"))
+		}
+	}
+	return mapped, nil
+}
+
+// valuesOf returns the values that a matcher names, or its pattern if this is not a list of values.
+func valuesOf(m *labels.Matcher) []string {
+	if set := m.SetMatches(); len(set) > 0 && (m.Type == labels.MatchRegexp || m.Type == labels.MatchNotRegexp) {
+		return set
+	}
+	return []string{m.Value}
+}
+
+func matching(m *labels.Matcher, values []string) (*labels.Matcher, error) {
+	if m.Type == labels.MatchEqual || m.Type == labels.MatchNotEqual {
+		return labels.NewMatcher(m.Type, m.Name, values[0])
+	}
+	patterns := make([]string, len(values))
+	for i, v := range values {
+		patterns[i] = regexp.QuoteMeta(v)
+	}
+	return labels.NewMatcher(m.Type, m.Name, strings.Join(patterns, "|"))
+}
+
+// Derive returns a mapping for each job that the rules select and that was not scraped, if the recording has the metrics
+// of that job under exactly one other job, which the rules do not select. notes describes these mappings, and jobs that
+// could belong to several recorded jobs. The rules were already mapped by given.
+func (s Ruleset) Derive(ctx context.Context, a *archive.Archive, given []Mapping) (derived []Mapping, notes []string, err error) {
+	first, last, err := a.Bounds(ctx)
+	if err != nil {
+		return nil, nil, ctx.Err()
+	}
+	jobsOf := func(metric string) []string {
+		var jobs []string
+		if err == nil {
+			jobs, err = a.Values(ctx, first, last, model.JobLabel, archive.Equal(model.MetricNameLabel, metric))
+		}
+		return jobs
+	}
+	scraped := jobsOf("up")
+	metrics := map[string][]string{} // the metrics that the rules select from a job
+	var jobs []string
+	for _, r := range s.where(func(rulefmt.Rule) bool { return true }) {
+		s.follow(r.Expr, map[string]bool{}, func(v *parser.VectorSelector) {
+			metric, named := MetricOf(v.LabelMatchers), JobsOf(v.LabelMatchers)
+			for _, job := range named {
+				if !slices.Contains(jobs, job) {
+					jobs = append(jobs, job)
+				}
+			}
+			// One job of a list suffices, so a list does not show which job has the metric.
+			if len(named) == 1 && metric != "" && metric != "up" && !slices.Contains(metrics[named[0]], metric) {
+				metrics[named[0]] = append(metrics[named[0]], metric)
+			}
+		})
+	}
+	var found []candidates
+	for _, job := range jobs {
+		if slices.Contains(scraped, job) || slices.ContainsFunc(given, func(m Mapping) bool { return m.Label == model.JobLabel && m.To == job }) {
+			continue
+		}
+		c := candidates{job: job, of: len(metrics[job])}
+		for _, metric := range metrics[job] {
+			having := jobsOf(metric)
+			if len(having) == 0 {
+				continue
+			}
+			if c.recorded++; c.recorded == 1 {
+				c.in = having
+			}
+			c.in = slices.DeleteFunc(c.in, func(j string) bool { return !slices.Contains(having, j) })
+		}
+		if 2*c.recorded >= c.of && c.recorded > 0 { // with fewer metrics, a coincidence is likely
+			found = append(found, c)
+		}
+	}
+	for _, c := range found {
+		why := ""
+		switch {
+		case len(c.in) == 0:
+			why = "its metrics were recorded under different jobs"
+		case len(c.in) > 1:
+			why = "its metrics were recorded under " + strings.Join(c.in, ", ")
+		case slices.Contains(jobs, c.in[0]):
+			why = "the rules also select job " + c.in[0]
+		case slices.ContainsFunc(found, func(o candidates) bool { return o.job != c.job && slices.Equal(o.in, c.in) }):
+			why = "another job of the rules has the same metrics of job " + c.in[0]
+		}
+		if why != "" {
+			notes = append(notes, fmt.Sprintf("job %s of the rules was not scraped and is not mapped: %s (map it with --map job=%s:JOB)", c.job, why, c.job))
+			continue
+		}
+		derived = append(derived, Mapping{model.JobLabel, c.job, c.in[0]})
+		notes = append(notes, fmt.Sprintf("job %s of the rules is mapped to job %s, the only job with these metrics (%d of the %d metrics that the rules select were recorded; --map job=%[1]s:JOB overrides this)",
+			c.job, c.in[0], c.recorded, c.of))
+	}
+	return derived, notes, err
+}
+
+// candidates are the recorded jobs to which a job of the rules could be mapped.
+type candidates struct {
+	job          string
+	in           []string // jobs that have every recorded metric of the job
+	of, recorded int      // number of metrics that the rules select from the job, and of those that were recorded
+}

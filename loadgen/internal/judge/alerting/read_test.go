@@ -1,0 +1,96 @@
+package alerting
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const plainRules = `groups:
+  - name: plain
+    rules: [{alert: Plain, expr: up == 0}]
+`
+
+const objectRules = `apiVersion: monitoring.coreos.com/v1
+kind: PrometheusRule
+metadata:
+  name: mine
+  labels: &labels {team: a}
+spec:
+  groups:
+    - name: of-an-object
+      partial_response_strategy: abort # only Thanos reads this
+      rules:
+        - alert: Object
+          expr: |
+            up{job="etcd"}
+              == 0
+          labels: *labels
+`
+
+const listRules = `{"apiVersion": "v1", "kind": "List", "items": [
+  {"apiVersion": "v1", "kind": "Service", "spec": {"ports": []}},
+  {"apiVersion": "monitoring.coreos.com/v1", "kind": "PrometheusRule", "spec": {"groups": [
+    {"name": "of-a-list", "rules": [{"alert": "Item", "expr": "up == 0"}]}]}},
+  {"apiVersion": "monitoring.coreos.com/v1", "kind": "PrometheusRule", "spec": {}}]}
+`
+
+func directory(t *testing.T, files map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// Rules come as Prometheus' files, as objects of the Prometheus operator, as lists of them, in several documents and in
+// directories.
+func TestRead(t *testing.T) {
+	dir := directory(t, map[string]string{
+		"plain.yml": plainRules, "object.yaml": objectRules, "list.json": listRules, "both.yaml": plainRules + "---\n" + objectRules + "---\n", "README.md": "# no rules",
+	})
+	for path, want := range map[string]string{
+		"plain.yml": "Plain", "object.yaml": "Object", "list.json": "Item", "both.yaml": "Plain Object", ".": "Plain Object Item Object Plain",
+	} {
+		set, notes, err := Read(filepath.Join(dir, path))
+		if err != nil {
+			t.Errorf("%s: %v", path, err)
+			continue
+		}
+		var names []string
+		for _, r := range set.where(isAlert) {
+			names = append(names, r.Alert)
+		}
+		if got := strings.Join(names, " "); got != want {
+			t.Errorf("%s: alerts %s, want %s", path, got, want)
+		}
+		skipped := []string(nil)
+		if path == "." || path == "list.json" {
+			skipped = []string{filepath.Join(dir, "list.json") + ": skipped objects that are not rules: Service"}
+		}
+		if !slices.Equal(notes, skipped) {
+			t.Errorf("%s: notes %q", path, notes)
+		}
+	}
+}
+
+func TestReadRefuses(t *testing.T) {
+	many := "groups:\n  - name: g\n    rules:\n" + strings.Repeat("      - {record: a, expr: up}\n", maxRules+1)
+	dir := directory(t, map[string]string{"service.yaml": "apiVersion: v1\nkind: Service\n", "many.yaml": many})
+	empty := directory(t, nil)
+	for path, want := range map[string]string{
+		filepath.Join(dir, "none.yaml"):    "no such file or directory",
+		filepath.Join(dir, "service.yaml"): "the file contains no rules, only Service (write groups: as for Prometheus, or kind: PrometheusRule)",
+		filepath.Join(dir, "many.yaml"):    "it has 5001 rules, the limit is 5000 (split it)",
+		empty:                              "the directory has no *.yaml, *.yml or *.json",
+	} {
+		if _, _, err := Read(path); err == nil || err.Error() != path+": "+want {
+			t.Errorf("%s: %v, want %s", path, err, want)
+		}
+	}
+}
