@@ -86,7 +86,7 @@ func TestOtherConditionsThatEndTrials(t *testing.T) {
 			t.Errorf("resumed with other %s: %v", name, err)
 		}
 	}
-	write(own + " # edited")
+	write(strings.Replace(own, "== 0", "== 1", 1))
 	refused("rules")
 	write(own)
 	next.o.Fuse.AbortOn = nil

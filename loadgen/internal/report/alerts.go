@@ -73,7 +73,7 @@ func (t *terminalWriter) alerts(r result.Result) {
 			}
 		}
 		for _, g := range r.Gates {
-			if a.Verdict != "" && g.Name == a.Name && word(a.Verdict) != strings.ToUpper(a.Outcome) {
+			if a.Verdict != "" && g.Name == a.Name && gateWord(g) != row[0].text {
 				row[1] = cell{gateWord(g), gateStyle(g)}
 			}
 		}

@@ -107,6 +107,14 @@ func TestFuseOfAlertsOfTheirs(t *testing.T) {
 	if _, err := (Options{Scenario: s, Fuse: pager}).aborts(); err == nil || exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), `unknown alert "TheirPager"`) {
 		t.Errorf("an alert that nobody knows: %v", err)
 	}
+	object := `{"apiVersion": "monitoring.coreos.com/v1", "kind": "PrometheusRule", "spec": {"groups": [{"name": "g", "rules": [{"alert": "Other", "expr": "other_total > up"}]}]}}`
+	if err := os.WriteFile(filepath.Join(filepath.Dir(rules), "object.json"), []byte(object), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	pager.Rules = filepath.Dir(rules)
+	if a, err := (Options{Scenario: s, Fuse: pager}).aborts(); err != nil || !slices.Equal(a.keep, []string{"other_total", "up"}) {
+		t.Errorf("a directory of rules: %v", err)
+	}
 	pager.Rules = rules
 	if _, err := (Options{Scenario: s, Fuse: pager}).aborts(); err != nil {
 		t.Error(err)

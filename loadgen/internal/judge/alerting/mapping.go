@@ -3,13 +3,13 @@ package alerting
 import (
 	"context"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
-	"github.com/prometheus/prometheus/model/rulefmt"
 	"github.com/prometheus/prometheus/promql/parser"
 
 	"github.com/stormglass/stormglass/internal/strictyaml"
@@ -123,28 +123,28 @@ func (s Ruleset) Derive(ctx context.Context, a *archive.Archive, given []Mapping
 		}
 		return jobs
 	}
-	scraped := jobsOf("up")
-	metrics := map[string][]string{} // the metrics that the rules select from a job
-	var jobs []string
-	for _, r := range s.where(func(rulefmt.Rule) bool { return true }) {
-		s.follow(r.Expr, map[string]bool{}, func(v *parser.VectorSelector) {
-			metric, named := MetricOf(v.LabelMatchers), JobsOf(v.LabelMatchers)
-			for _, job := range named {
-				if !slices.Contains(jobs, job) {
-					jobs = append(jobs, job)
-				}
-			}
-			// One job of a list suffices, so a list does not show which job has the metric.
-			if len(named) == 1 && metric != "" && metric != "up" && !slices.Contains(metrics[named[0]], metric) {
-				metrics[named[0]] = append(metrics[named[0]], metric)
-			}
-		})
-	}
-	var found []candidates
-	for _, job := range jobs {
-		if slices.Contains(scraped, job) || slices.ContainsFunc(given, func(m Mapping) bool { return m.Label == model.JobLabel && m.To == job }) {
-			continue
+	selected, metrics := map[string]bool{}, map[string][]string{} // jobs in the rules, and the metrics of each
+	for _, selector := range s.selectors() {
+		metric, jobs := MetricOf(selector), JobsOf(selector)
+		for _, job := range jobs {
+			selected[job] = true
 		}
+		// One job of a list suffices, so a list does not show which job has the metric.
+		if len(jobs) == 1 && metric != "" && metric != "up" && !slices.Contains(metrics[jobs[0]], metric) {
+			metrics[jobs[0]] = append(metrics[jobs[0]], metric)
+		}
+	}
+	for _, job := range jobsOf("up") {
+		delete(metrics, job)
+	}
+	for _, m := range given {
+		if m.Label == model.JobLabel {
+			delete(metrics, m.To)
+		}
+	}
+	var all []candidates
+	claims := map[string]int{} // by the only candidate
+	for _, job := range slices.Sorted(maps.Keys(metrics)) {
 		c := candidates{job: job, of: len(metrics[job])}
 		for _, metric := range metrics[job] {
 			having := jobsOf(metric)
@@ -156,21 +156,24 @@ func (s Ruleset) Derive(ctx context.Context, a *archive.Archive, given []Mapping
 			}
 			c.in = slices.DeleteFunc(c.in, func(j string) bool { return !slices.Contains(having, j) })
 		}
-		if 2*c.recorded >= c.of && c.recorded > 0 { // with fewer metrics, a coincidence is likely
-			found = append(found, c)
+		if c.recorded == 0 || 2*c.recorded < c.of { // with fewer metrics, a coincidence is likely
+			continue
+		}
+		if all = append(all, c); len(c.in) == 1 {
+			claims[c.in[0]]++
 		}
 	}
-	for _, c := range found {
+	for _, c := range all {
 		why := ""
 		switch {
 		case len(c.in) == 0:
 			why = "its metrics were recorded under different jobs"
 		case len(c.in) > 1:
 			why = "its metrics were recorded under " + strings.Join(c.in, ", ")
-		case slices.Contains(jobs, c.in[0]):
+		case selected[c.in[0]]:
 			why = "the rules also select job " + c.in[0]
-		case slices.ContainsFunc(found, func(o candidates) bool { return o.job != c.job && slices.Equal(o.in, c.in) }):
-			why = "another job of the rules has the same metrics of job " + c.in[0]
+		case claims[c.in[0]] > 1:
+			why = "another job of the rules also has the metrics of job " + c.in[0]
 		}
 		if why != "" {
 			notes = append(notes, fmt.Sprintf("job %s of the rules was not scraped and is not mapped: %s (map it with --map job=%s:JOB)", c.job, why, c.job))

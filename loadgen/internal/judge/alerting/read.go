@@ -79,7 +79,10 @@ func listed(dir string) (files []string, err error) {
 
 func kinds(all []string) string {
 	slices.Sort(all)
-	return strings.Join(slices.Compact(all), ", ")
+	if all = slices.Compact(all); len(all) > 5 {
+		all = append(all[:5], "...")
+	}
+	return strings.Join(all, ", ")
 }
 
 // Parse is like Read for the text of one file. file is its name in errors, which have one line for each problem.

@@ -30,6 +30,7 @@ var (
 	// contain this prefix twice. The number 0 means that the line or column is unknown.
 	position = regexp.MustCompile(`^(?:(\d+):\d+: )?(?:(\d+):\d+: )?`)
 	yamlLine = regexp.MustCompile(`^(?:yaml: )?line (\d+): `)
+	earlier  = regexp.MustCompile(`already defined at line (\d+)$`)
 	noField  = regexp.MustCompile(`^field (\S+) not found in type \S+$`)
 )
 
@@ -52,6 +53,10 @@ func ruleErrors(file string, text []byte, line func(int) int, errs []error) erro
 		}
 		if m := noField.FindStringSubmatch(msg); m != nil {
 			msg = fmt.Sprintf("unknown field %q", m[1])
+		}
+		if m := earlier.FindStringSubmatch(msg); m != nil {
+			n, _ := strconv.Atoi(m[1])
+			msg = fmt.Sprintf("%s%d", strings.TrimSuffix(msg, m[1]), line(n))
 		}
 		if e.Line == 0 {
 			e.Line = lineOf(text, msg)
@@ -159,11 +164,28 @@ func (s Ruleset) Reads(alert string) [][]*labels.Matcher {
 
 // Metrics returns the names of the scraped metrics that the rules read.
 func (s Ruleset) Metrics() (names []string) {
-	for _, r := range s.where(func(rulefmt.Rule) bool { return true }) {
-		s.follow(r.Expr, map[string]bool{}, func(v *parser.VectorSelector) { names = append(names, MetricOf(v.LabelMatchers)) })
+	for _, matchers := range s.selectors() {
+		if name := MetricOf(matchers); name != "" {
+			names = append(names, name)
+		}
 	}
 	slices.Sort(names)
-	return slices.DeleteFunc(slices.Compact(names), func(name string) bool { return name == "" })
+	return slices.Compact(names)
+}
+
+// selectors returns the selectors of scraped metrics in all rules.
+func (s Ruleset) selectors() (all [][]*labels.Matcher) {
+	records := map[string]bool{}
+	rules := s.where(func(rulefmt.Rule) bool { return true })
+	for _, r := range rules {
+		records[r.Record] = r.Record != ""
+	}
+	for _, r := range rules {
+		if expr, err := archive.NewParser().ParseExpr(r.Expr); err == nil { // rules in a set have been parsed
+			all = append(all, slices.DeleteFunc(parser.ExtractSelectors(expr), func(m []*labels.Matcher) bool { return records[MetricOf(m)] })...)
+		}
+	}
+	return all
 }
 
 // follow calls visit for each selector of scraped metrics that an expression reads, directly or through recording
