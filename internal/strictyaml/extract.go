@@ -38,7 +38,7 @@ func (d *Document) Extract(path string, drop ...string) (text []byte, line func(
 		if lines[now.Line] == 0 {
 			lines[now.Line] = before.Line
 		}
-		for i := range now.Content {
+		for i := range min(len(now.Content), len(before.Content)) {
 			pair(now.Content[i], before.Content[i])
 		}
 	}

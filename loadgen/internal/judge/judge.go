@@ -268,8 +268,11 @@ func (c Criteria) read(ctx context.Context, rec *rundir.Recorded) (all []gate.Co
 		case err == nil && kind == "":
 			errs = append(errs, fmt.Errorf("%s: the file contains neither gates nor rules (write gates: as in a scenario, groups: as for Prometheus, or a PrometheusRule)", file))
 		default:
-			set, skipped, err := alerting.Read(file)
-			rules, notes, errs = append(rules, set...), append(notes, skipped...), append(errs, err)
+			set, note, err := alerting.Read(file)
+			if note != "" {
+				notes = append(notes, note)
+			}
+			rules, errs = append(rules, set...), append(errs, err)
 		}
 	}
 	err = errors.Join(errs...)

@@ -31,37 +31,39 @@ const (
 
 // Read reads the rules in a file or, if path is a directory, in its *.yaml, *.yml and *.json files. Each file contains
 // Prometheus rules (groups:), PrometheusRule objects or Lists of them, in one or more documents. Read skips other
-// Kubernetes objects, and returns a note on them for each file.
-func Read(path string) (set Ruleset, notes []string, err error) {
+// Kubernetes objects; note describes them, or is "" if there are none.
+func Read(path string) (set Ruleset, note string, err error) {
 	files := []string{path}
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		if files, err = listed(path); err != nil {
-			return nil, nil, fmt.Errorf("%s: %w", path, err)
+			return nil, "", fmt.Errorf("%s: %w", path, err)
 		}
 	}
 	size := 0
+	var others []string // kinds
 	var errs []error
 	for _, file := range files {
 		text, err := userfile.Read(file, userfile.Text)
 		if err != nil {
-			return nil, nil, fmt.Errorf("%s: %w", file, err)
+			return nil, "", fmt.Errorf("%s: %w", file, err)
 		}
 		if size += len(text); size > maxFiles {
-			return nil, nil, fmt.Errorf("%s: its files are larger than %d MiB in total", path, maxFiles>>20)
+			return nil, "", fmt.Errorf("%s: its files are larger than %d MiB in total", path, maxFiles>>20)
 		}
 		rules, skipped, err := parseFile(file, text)
-		if len(rules) == 0 && len(skipped) > 0 && len(files) == 1 && err == nil {
-			err = &strictyaml.Error{File: file, Msg: "the file contains no rules, only " + kinds(skipped), Hint: "write groups: as for Prometheus, or kind: PrometheusRule"}
-		}
-		if len(skipped) > 0 {
-			notes = append(notes, fmt.Sprintf("%s: skipped objects that are not rules: %s", file, kinds(skipped)))
-		}
-		set, errs = append(set, rules...), append(errs, err)
+		set, others, errs = append(set, rules...), append(others, skipped...), append(errs, err)
+	}
+	err = errors.Join(errs...)
+	if len(set) == 0 && len(others) > 0 && err == nil {
+		return nil, "", &strictyaml.Error{File: path, Msg: "no rules, only " + kinds(others), Hint: "write groups: as for Prometheus, or kind: PrometheusRule"}
+	}
+	if len(others) > 0 {
+		note = fmt.Sprintf("%s: skipped objects that are not rules: %s", path, kinds(others))
 	}
 	if n := len(set.where(func(rulefmt.Rule) bool { return true })); n > maxRules {
-		errs = append(errs, &strictyaml.Error{File: path, Msg: fmt.Sprintf("it has %d rules, the limit is %d", n, maxRules), Hint: "split it"})
+		err = errors.Join(err, &strictyaml.Error{File: path, Msg: fmt.Sprintf("it has %d rules, the limit is %d", n, maxRules), Hint: "split it"})
 	}
-	return set, notes, errors.Join(errs...)
+	return set, note, err
 }
 
 func listed(dir string) (files []string, err error) {
