@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 	"github.com/stormglass/stormglass/loadgen/scenario"
@@ -176,8 +177,8 @@ func each(ctx context.Context, n int, perSecond float64, f func(ctx context.Cont
 	return err
 }
 
-// Try asks the API server to check, by dry run, the first object of each kind in a batch. It returns an error only for an
-// object that the API server can never accept. Other errors may only mean that something which the object needs does not
+// Try asks the API server to check, by dry run, the first object of each kind in a batch. It returns an error, which is a
+// usage error, only for an object that the API server can never accept. Other errors may only mean that something which the object needs does not
 // exist yet; Make reports them if they persist.
 func (a *Objects) Try(ctx context.Context, all *scenario.Objects) error {
 	firsts, err := all.Firsts()
@@ -192,7 +193,7 @@ func (a *Objects) Try(ctx context.Context, all *scenario.Objects) error {
 		a.options.Complete(o, r.Namespaced)
 		err = a.create(ctx, r, o, metav1.DryRunAll)
 		if apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) {
-			return refused("create", o, err)
+			return exitcode.UsageError(refused("create", o, err))
 		}
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
@@ -146,5 +147,23 @@ func TestObjectsFromTemplates(t *testing.T) {
 	must(t, err)
 	if n := basket.Object["spec"].(map[string]any)["n"]; n != int64(7) {
 		t.Errorf("the custom resource has n %v", n)
+	}
+}
+
+// A manifest that the API server can never accept is a mistake in the scenario, not a failure of the cluster.
+func TestUnknownFieldOfAnObject(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	theirs, _ := targetOf(ctx, t, "r9", `
+apiVersion: stormglass/v1alpha1
+kind: Scenario
+name: test
+objects: [{templates: [{object: {apiVersion: v1, kind: ConfigMap, metadata: {name: c}, datta: {}}}]}]
+phases: [{name: wait, for: 1s}]
+`)
+	defer func() { must(t, theirs.Cleanup(context.WithoutCancel(ctx), nil)) }()
+	err := theirs.Setup(ctx)
+	if err == nil || !exitcode.IsUsage(err) || !strings.Contains(err.Error(), `unknown field "datta"`) {
+		t.Errorf("setup: %v, want a usage error about datta", err)
 	}
 }
