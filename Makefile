@@ -55,7 +55,7 @@ demo: build ## Run a small rollout on the bundled control plane and report
 
 features: build ## Compare each feature gate, off and on, in pairs of planes (about 3 hours)
 	for s in $$($(BIN)/loadgen scenarios | grep -o '^features/[A-Za-z]*'); do \
-	  $(BIN)/loadgen ab $$s --a variant=off --b variant=on --figure all --looks 6 --alpha 1% || [ $$? -ne 4 ] || exit 4; done
+	  $(BIN)/loadgen ab $$s --a variant=off --b variant=on --metric all --looks 6 --alpha 1% || [ $$? -ne 4 ] || exit 4; done
 
 storms: build ## Run the three full storms one after another (about 15 minutes)
 	@status=0; for s in rollout-500 watch-flood node-failure-storm; do \

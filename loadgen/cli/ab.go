@@ -6,7 +6,6 @@ import (
 	"strconv"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/stormglass/stormglass/internal/commandline"
 	"github.com/stormglass/stormglass/internal/exitcode"
@@ -44,7 +43,7 @@ flags can be repeated:
 
 A pair is a run of A and a run of B on new control planes, in random order, with the
 same seed. The first pair only warms up the machine. A pair is discarded if other
-programs kept the machine busy (--throw-other, --throw-io, --throw-steal).
+programs kept the machine busy (--discard-other, --discard-io, --discard-steal).
 
 After 6, 9 and 12 pairs, a paired t-test of each metric gives one of these answers:
 
@@ -67,7 +66,7 @@ Exit codes:
   3  could not tell
   4  the environment failed`,
 		Example: `  loadgen ab ci-gate --b rev=HEAD --a rev=main
-  loadgen ab ci-gate --b controlPlane.controllerManager.qps=18 --figure rollout-time
+  loadgen ab ci-gate --b controlPlane.controllerManager.qps=18 --metric rollout-time
   loadgen ab ci-gate --b WatchList=false --resume runs/20261123-101500-ci-gate-ab`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeScenario,
@@ -117,15 +116,17 @@ Exit codes:
 	addFilenameFlag(cmd)
 	addSetFlag(cmd, &o.Overrides)
 	addHooksFlag(cmd, &noHooks)
-	flags.StringArrayVar(&o.Gated, "figure", nil, "`name` of a metric in compare that decides the answer, or all (repeatable; default: the metrics that vary least)")
+	flags.StringArrayVar(&o.Gated, "metric", nil, "`name` of a metric in compare that decides the answer, or all (repeatable; default: the metrics that vary least)")
 	flags.StringSliceVar(&pairs, "looks", []string{"6", "9", "12"}, "numbers of `pairs` after which the metrics are tested")
 	flags.StringSliceVar(&alphas, "alpha", []string{"0.3%", "0.3%", "0.4%"}, "`probabilities` of a false \"regressed\" for one metric, one for each test of --looks")
 	percentVar(flags, &o.Plan.Change, "change", "smallest change that counts as regressed or improved")
 	percentVar(flags, &o.Plan.Margin, "margin", "\"not regressed\" requires an upper bound of the change below this")
 	percentVar(flags, &o.Plan.Confidence, "confidence", "confidence level of the one-sided bounds of a change")
-	flags.IntVar(&o.Plan.Figures, "most-figures", o.Plan.Figures, "without --figure, at most this `number` of metrics decide the answer, each tested at --alpha; if --figure names more, they share --alpha by Holm's method")
-	percentVar(flags, &o.Plan.Spread, "spread", "metrics that vary more than this between identical runs do not decide, unless --figure names them")
-	throwFlags(flags, &o.Plan.Throw, "discard a pair")
+	flags.IntVar(&o.Plan.Figures, "max-metrics", o.Plan.Figures, "without --metric, at most this `number` of metrics decide the answer, each tested at --alpha; if --metric names more, they share --alpha by Holm's method")
+	percentVar(flags, &o.Plan.Spread, "spread", "metrics that vary more than this between identical runs do not decide, unless --metric names them")
+	commandline.OldName(cmd, "figure", "metric")
+	commandline.OldName(cmd, "most-figures", "max-metrics")
+	discardFlags(cmd, &o.Plan.Throw, "discard a pair")
 	flags.StringVar(&o.Out, "out", "", "`directory` of the results (default runs/TIME-NAME-ab)")
 	flags.StringVar(&o.Resume, "resume", "", "`directory` of an interrupted comparison to continue")
 	flags.StringVar(&o.ControlPlane, "controlplane", "", "controlplane `binary`, unless --a or --b names one (default: next to loadgen, then PATH)")
@@ -162,10 +163,14 @@ func showAB(w io.Writer, dir string, c result.AB, output *commandline.Output) er
 	})
 }
 
-// throwFlags adds the flags that limit the work of other programs on the machine during a run. does describes, for the
+// discardFlags adds the flags that limit the work of other programs on the machine during a run. does describes, for the
 // help text, what happens above the limit.
-func throwFlags(flags *pflag.FlagSet, throw *result.Throw, does string) {
-	percentVar(flags, &throw.Steal, "throw-steal", does+" if the hypervisor took more than this percentage of CPU time")
-	percentVar(flags, &throw.Other, "throw-other", does+" if other processes used more than this percentage of CPU time")
-	percentVar(flags, &throw.IO, "throw-io", does+" if processes waited for a disk for more than this percentage of the time")
+func discardFlags(cmd *cobra.Command, throw *result.Throw, does string) {
+	flags := cmd.Flags()
+	percentVar(flags, &throw.Steal, "discard-steal", does+" if the hypervisor took more than this percentage of CPU time")
+	percentVar(flags, &throw.Other, "discard-other", does+" if other processes used more than this percentage of CPU time")
+	percentVar(flags, &throw.IO, "discard-io", does+" if processes waited for a disk for more than this percentage of the time")
+	for _, load := range []string{"steal", "other", "io"} {
+		commandline.OldName(cmd, "throw-"+load, "discard-"+load)
+	}
 }

@@ -23,8 +23,7 @@ accept a baseline.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.PersistentFlags().StringVar(&dir, "baselines", "baselines", "`directory` of all baselines")
-	cmd.PersistentFlags().StringVar(&dir, "dir", "baselines", "`directory` of all baselines")
-	_ = cmd.PersistentFlags().MarkHidden("dir") // the older name of --baselines
+	commandline.OldName(cmd, "dir", "baselines")
 	var listForm, showForm *commandline.Output
 	save := &cobra.Command{
 		Use:     "save NAME DIR...",

@@ -33,7 +33,7 @@ Exit codes:
   1  regressed
   3  could not tell`,
 		Example: `  loadgen compare runs/20261121-101500-ci-gate runs/20261122-090000-ci-gate
-  loadgen compare baselines/main runs/new --figure apiserver-cpu`,
+  loadgen compare baselines/main runs/new --metric apiserver-cpu`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := sum.check(); err != nil {
@@ -52,12 +52,13 @@ Exit codes:
 			return after(sum, showAB(cmd.OutOrStdout(), dir, c, output), c, report.ABSummary)
 		},
 	}
-	cmd.Flags().StringArrayVar(&gated, "figure", nil, "`name` of a metric in the scenario's section compare that decides the answer (repeatable; default: the metrics that vary least)")
+	cmd.Flags().StringArrayVar(&gated, "metric", nil, "`name` of a metric in the scenario's section compare that decides the answer (repeatable; default: the metrics that vary least)")
 	percentVar(cmd.Flags(), &plan.Change, "change", "smallest change that counts as regressed or improved")
 	percentVar(cmd.Flags(), &plan.Margin, "margin", "\"not regressed\" requires an upper bound of the change below this")
 	percentVar(cmd.Flags(), &plan.Confidence, "confidence", "confidence level of the one-sided bounds of a change")
-	percentVar(cmd.Flags(), &plan.Spread, "spread", "metrics that vary more than this between identical runs do not decide, unless --figure names them")
-	throwFlags(cmd.Flags(), &plan.Throw, "ignore a run")
+	percentVar(cmd.Flags(), &plan.Spread, "spread", "metrics that vary more than this between identical runs do not decide, unless --metric names them")
+	commandline.OldName(cmd, "figure", "metric")
+	discardFlags(cmd, &plan.Throw, "ignore a run")
 	cmd.Flags().StringVar(&out, "out", "", "new `directory` for ab.json, ab.html and junit.xml (default: write no files)")
 	sum.flag(cmd)
 	output = commandline.AddOutput(cmd)

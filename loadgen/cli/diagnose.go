@@ -31,16 +31,16 @@ func newDiagnose() *cobra.Command {
 		Long: `Find the cause of a problem in metrics, for example a slow disk, a webhook, a network
 link, a process that was killed or hangs, or a client-side rate limit.
 
-The command looks for symptoms, for example slow or failed requests, in the time to
-diagnose (--under). It compares the metrics with fixed bounds and with the comparison
-period (--calm), a time without the problem. A failed gate of a run is also a symptom.
-The command does not use the run's record of injected faults.
+The command looks for symptoms, for example slow or failed requests, in the diagnosed
+time (--period). It compares the metrics with fixed bounds and with the comparison
+period (--comparison-period), a time without the problem. A failed gate of a run is
+also a symptom. The command does not use the run's record of injected faults.
 
 For a recorded run, the comparison period is the first quarter of its phases, at most
 a minute, and the rest is diagnosed. With --prometheus, the last two minutes are
-diagnosed, and the comparison period is the hour before. --calm and --under change
-these times. Their value is the name of a phase of the run, or FROM,TO in one of these
-forms:
+diagnosed, and the comparison period is the hour before. --comparison-period and
+--period change these times. Their value is the name of a phase of the run, or FROM,TO
+in one of these forms:
 
   0s,30s                                      time since the first scrape
   14:00:00,14:05:00                           time of day in UTC
@@ -54,8 +54,8 @@ Exit codes:
   0  the cluster is healthy
   1  a cause was found
   3  a symptom has no known cause, or there is not enough data`,
-		Example: `  loadgen diagnose runs/20261121-101500-slow-fsync --calm steady --under slow
-  loadgen diagnose --prometheus http://127.0.0.1:9090 --under 2026-11-21T14:00:00Z,2026-11-21T14:05:00Z
+		Example: `  loadgen diagnose runs/20261121-101500-slow-fsync --comparison-period steady --period slow
+  loadgen diagnose --prometheus http://127.0.0.1:9090 --period 2026-11-21T14:00:00Z,2026-11-21T14:05:00Z
   loadgen diagnose --live`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -71,9 +71,9 @@ Exit codes:
 			case live && len(args) == 1:
 				return exitcode.Usagef("--live does not apply to a recorded run, which has ended (leave out the directory or the flag)")
 			case live && (o.Calm != "" || o.Under != ""):
-				return exitcode.Usagef("--calm and --under have no effect with --live, which chooses the times itself (leave them out)")
+				return exitcode.Usagef("--comparison-period and --period have no effect with --live, which chooses the times itself (leave them out)")
 			case o.Reference != "" && (len(args) == 0 || o.Calm != ""):
-				return exitcode.Usagef("--reference replaces --calm and applies only to a recorded run (name the directory of the run, and leave out --calm)")
+				return exitcode.Usagef("--reference replaces --comparison-period and applies only to a recorded run (name the directory of the run, and leave out --comparison-period)")
 			case o.Step != 0 && (o.Step < leastStep || o.Step > mostStep):
 				return exitcode.Usagef("--step %s is out of bounds (from %s to %s)", o.Step, leastStep, mostStep)
 			case len(args) == 1 && rundir.IsComparison(args[0]):
@@ -105,12 +105,14 @@ Exit codes:
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&o.Calm, "calm", "", "comparison period without the problem: `FROM,TO` or a phase")
+	flags.StringVar(&o.Calm, "comparison-period", "", "comparison period without the problem: `FROM,TO` or a phase")
 	flags.StringVar(&o.Reference, "reference", "", "`directory` of a healthy run to compare with, instead of a comparison period")
-	flags.StringVar(&o.Under, "under", "", "time to diagnose: `FROM,TO` or a phase")
+	flags.StringVar(&o.Under, "period", "", "time to diagnose: `FROM,TO` or a phase")
+	commandline.OldName(cmd, "calm", "comparison-period")
+	commandline.OldName(cmd, "under", "period")
 	flags.DurationVar(&o.Step, "step", 0, "`time` between scrapes (default: found in the metrics)")
 	flags.BoolVar(&live, "live", false, "repeat the diagnosis until Ctrl-C")
-	addDirFlag(flags, &dir, "for --live, `directory` of the control plane that 'loadgen observe' reads")
+	addDirFlag(cmd, &dir, "for --live, `directory` of the control plane that 'loadgen observe' reads")
 	prometheus.add(flags)
 	flags.Lookup("prometheus").Usage = "diagnose the samples of the Prometheus at this `URL`, not a recorded run"
 	output = commandline.AddOutput(cmd)

@@ -228,7 +228,7 @@ func apartFrom(o diagnosis.Options) error {
 		if o.Under.To.Before(to) {
 			to = o.Under.To
 		}
-		return exitcode.Usagef("--calm and --under overlap from %s to %s", from.UTC().Format(time.DateTime), to.UTC().Format(time.DateTime))
+		return exitcode.Usagef("--comparison-period and --period overlap from %s to %s", from.UTC().Format(time.DateTime), to.UTC().Format(time.DateTime))
 	}
 	return nil
 }
@@ -245,7 +245,7 @@ type namedSpan struct {
 }
 
 func (o diagnoseOptions) spans(into *diagnosis.Options) []namedSpan {
-	return []namedSpan{{"--calm", o.Calm, &into.Calm}, {"--under", o.Under, &into.Under}}
+	return []namedSpan{{"--comparison-period", o.Calm, &into.Calm}, {"--period", o.Under, &into.Under}}
 }
 
 // spanOfRun parses the name of a phase, or "FROM,TO", as a time range of a run.

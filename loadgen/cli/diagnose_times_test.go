@@ -91,8 +91,8 @@ func TestLongTimesAreRefused(t *testing.T) {
 		want         string
 	}{
 		{48 * time.Hour, 0, ""},
-		{49 * time.Hour, time.Hour, `--under "soak": a period of 49h0m0s is too long`},
-		{46 * time.Hour, 15 * time.Second, `--under "soak": the period has 11040 steps of 15s, the maximum is 11000 (choose a larger --step`},
+		{49 * time.Hour, time.Hour, `--period "soak": a period of 49h0m0s is too long`},
+		{46 * time.Hour, 15 * time.Second, `--period "soak": the period has 11040 steps of 15s, the maximum is 11000 (choose a larger --step`},
 		{46 * time.Hour, 30 * time.Second, ""},
 	} {
 		err := diagnoseOptions{Under: "soak"}.bounded(diagnosis.Options{Under: result.Span{From: from, To: from.Add(c.length)}, Step: c.step})

@@ -74,7 +74,7 @@ directory:
 		},
 	}
 	flags := cmd.Flags()
-	addDirFlag(flags, &o.Dir, "`directory` of the control plane")
+	addDirFlag(cmd, &o.Dir, "`directory` of the control plane")
 	flags.StringVar(&o.Addr, "listen", anyPort, "`address` of the server; port 0 means a free port")
 	addPublicFlag(flags, &o.Public)
 	flags.DurationVar(&o.Interval, "interval", 5*time.Second, "`time` between two scrapes of a component")
@@ -85,11 +85,10 @@ directory:
 }
 
 // addDirFlag adds --dir, which names a control plane by its directory, as in the program controlplane.
-func addDirFlag(flags *pflag.FlagSet, dir *string, usage string) {
+func addDirFlag(cmd *cobra.Command, dir *string, usage string) {
 	preset := cmp.Or(os.Getenv(control.DirEnv), filepath.Join("planes", "default"))
-	flags.StringVar(dir, "dir", preset, usage+"; also $"+control.DirEnv)
-	flags.StringVar(dir, "cluster", preset, usage)
-	_ = flags.MarkHidden("cluster") // older name of --dir; MarkDeprecated would write to standard output
+	cmd.Flags().StringVar(dir, "dir", preset, usage+"; also $"+control.DirEnv)
+	commandline.OldName(cmd, "cluster", "dir")
 }
 
 // checkTimes checks --interval and --retention. The scrape interval has the same bounds as in a scenario.

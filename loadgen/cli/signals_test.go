@@ -96,7 +96,7 @@ func TestFirstSignalEndsClients(t *testing.T) {
 		"cleanup --expired --kubeconfig k.yaml --server https://ADDRESS --yes":          exitcode.NoData,
 		"record cluster --kubeconfig k.yaml --server https://ADDRESS --out x.trace":     exitcode.NoData,
 		"worker --coordinator ADDRESS --ca ca.pem --token token --index 0":              exitcode.NoData,
-		"diagnose --prometheus http://ADDRESS --under 10:00:00,10:05:00":                exitcode.NoData,
+		"diagnose --prometheus http://ADDRESS --period 10:00:00,10:05:00":               exitcode.NoData,
 	} {
 		t.Run(command, func(t *testing.T) {
 			silent, err := net.Listen("tcp", "127.0.0.1:0")

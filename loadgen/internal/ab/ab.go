@@ -2,7 +2,7 @@
 // control planes, and reports whether B is worse.
 //
 // Both runs of a pair have the same seed. The order of A and B is drawn at random in blocks of two pairs, so that each
-// comes first equally often. The first pair warms up the machine and does not count. A pair is thrown away if other
+// comes first equally often. The first pair warms up the machine and does not count. A pair is discarded if other
 // work on the machine exceeded fixed bounds, regardless of its results. The statistical plan lists looks: the numbers
 // of pairs after which the pairs are judged. The comparison ends at the first look that gives an answer, or at the last
 // look.
@@ -33,7 +33,7 @@ import (
 // warmUp is the number of the first pair, which warms the machine up and does not count.
 const warmUp = 0
 
-// mostThrown limits the pairs that are thrown away: the comparison is given up after more than mostThrown times the
+// mostThrown limits the pairs that are discarded: the comparison is given up after more than mostThrown times the
 // plan's maximum number of pairs.
 const mostThrown = 1
 
@@ -240,7 +240,7 @@ func (s *session) baseline() error {
 		m := memberLike(&s.c, s.o.B.Scenario, r)
 		for _, f := range s.c.Figures {
 			if _, has := m.Values[f.Name]; f.Gated && !has {
-				return exitcode.Usagef("--a %s: run %s has no value of the metric %s, which decides the answer (remove the run from the baseline, or choose other metrics with --figure)", s.o.A.Baseline, r.dir, f.Name)
+				return exitcode.Usagef("--a %s: run %s has no value of the metric %s, which decides the answer (remove the run from the baseline, or choose other metrics with --metric)", s.o.A.Baseline, r.dir, f.Name)
 			}
 		}
 		s.c.Sets.A = append(s.c.Sets.A, m)
@@ -250,10 +250,10 @@ func (s *session) baseline() error {
 }
 
 // pairs runs pairs until a look (interim analysis) gives an answer, the plan has no further look, or too many pairs are
-// thrown away.
+// discarded.
 func (s *session) pairs(ctx context.Context) error {
 	plan := s.c.Plan
-	before := s.c.Thrown // pairs thrown away before a resume do not count towards the limit, because the machine may be idle now
+	before := s.c.Thrown // pairs discarded before a resume do not count towards the limit, because the machine may be idle now
 	for ctx.Err() == nil {
 		counted := len(countedPairs(s.c.Pairs))
 		if paired.IsLook(plan, counted) && decided(s.c) || counted >= plan.Most() {
@@ -278,7 +278,7 @@ func (s *session) pairs(ctx context.Context) error {
 	return nil
 }
 
-// givenUp returns the note on a comparison that ended because too many pairs were thrown away. It counts these pairs by
+// givenUp returns the note on a comparison that ended because too many pairs were discarded. It counts these pairs by
 // the side whose run was disturbed. If nearly all belong to one side, that side causes the other work on the machine.
 func givenUp(c result.AB) string {
 	of := map[string]int{}
@@ -289,7 +289,7 @@ func givenUp(c result.AB) string {
 			last = p.Thrown
 		}
 	}
-	return fmt.Sprintf("the comparison ended without a result, because too many pairs were thrown away: %d, of them %d because of A's run and %d because of B's run; reason for the last pair: %s (--throw-steal, --throw-other and --throw-io set the bounds)",
+	return fmt.Sprintf("the comparison ended without a result, because too many pairs were discarded: %d, of them %d because of A's run and %d because of B's run; reason for the last pair: %s (--discard-steal, --discard-other and --discard-io set the bounds)",
 		c.Thrown, of["A"], of["B"], last)
 }
 
@@ -300,7 +300,7 @@ func told(c result.AB, p result.Pair) string {
 	case p.Number == warmUp:
 		return "the warm-up pair is complete"
 	case p.Thrown != "":
-		return fmt.Sprintf("pair %d thrown away: %s", p.Number, p.Thrown)
+		return fmt.Sprintf("pair %d discarded: %s", p.Number, p.Thrown)
 	case paired.IsLook(c.Plan, counted):
 		return fmt.Sprintf("after %d pairs: %s", counted, c.Answer)
 	}

@@ -247,11 +247,11 @@ func TestWhatDecides(t *testing.T) {
 	}
 	s.o.Gated = []string{"loud"}
 	if figures, err = figuresOf(s.o, false); err != nil || figures[0].Name != "loud" || !figures[0].Gated || figures[1].Gated {
-		t.Errorf("--figure loud: %+v, %v", figures, err)
+		t.Errorf("--metric loud: %+v, %v", figures, err)
 	}
 	s.o.Gated = []string{"clam"}
 	if _, err = figuresOf(s.o, false); exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), `did you mean "calm"`) {
-		t.Errorf("--figure clam: %v", err)
+		t.Errorf("--metric clam: %v", err)
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 
 // Preview describes the runs of a comparison before they start.
 type Preview struct {
-	// Pairs is the maximum number of pairs that count. It excludes the warm-up pair, and pairs that are thrown away
+	// Pairs is the maximum number of pairs that count. It excludes the warm-up pair, and pairs that are discarded
 	// and repeated.
 	Pairs int `json:"pairs"`
 	// A and B describe one run of each side. A is nil if side A is a baseline.
@@ -50,7 +50,7 @@ func (p Preview) WriteText(to io.Writer) error {
 	if p.A == nil {
 		runs, each = p.Pairs+1, "B alone, and one warm-up run"
 	}
-	fmt.Fprintf(to, "at most %d pairs, %d runs: %s. Pairs that are thrown away are repeated\n", p.Pairs, runs, each)
+	fmt.Fprintf(to, "at most %d pairs, %d runs: %s. Pairs that are discarded are repeated\n", p.Pairs, runs, each)
 	for _, side := range []struct {
 		name string
 		of   *cluster.Preview

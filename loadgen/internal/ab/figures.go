@@ -54,13 +54,13 @@ func figuresOf(o Options, advice bool) ([]result.ABFigure, error) {
 		}
 	}
 	if len(byspread) == 0 && !advice {
-		return nil, exitcode.Usagef("no metric of scenario %s is known to vary by at most %.1f%% between identical runs, so no metric can decide the answer (name metrics with --figure; to measure how much each metric varies, run `loadgen ab %s` without --a and --b)",
+		return nil, exitcode.Usagef("no metric of scenario %s is known to vary by at most %.1f%% between identical runs, so no metric can decide the answer (name metrics with --metric; to measure how much each metric varies, run `loadgen ab %s` without --a and --b)",
 			o.A.Scenario.Name, 100*o.Plan.Spread, o.A.Scenario.Name)
 	}
 	return gatedFirst(all), nil
 }
 
-// AllFigures is the value of --figure that makes all compared metrics decide the answer.
+// AllFigures is the value of --metric that makes all compared metrics decide the answer.
 const AllFigures = "all"
 
 func choose(all []result.ABFigure, names []string) ([]result.ABFigure, error) {
@@ -68,12 +68,12 @@ func choose(all []result.ABFigure, names []string) ([]result.ABFigure, error) {
 	for i := range all {
 		known = append(known, all[i].Name)
 		if all[i].Gated = slices.Contains(names, all[i].Name) || slices.Contains(names, AllFigures); !all[i].Gated {
-			all[i].Advice = "--figure does not name it"
+			all[i].Advice = "--metric does not name it"
 		}
 	}
 	for _, name := range names {
 		if !slices.Contains(known, name) {
-			return nil, exitcode.Usagef("--figure %s: the scenario has no such metric (%s)", name, strictyaml.Hint(name, known, "it has "+strings.Join(known, ", ")))
+			return nil, exitcode.Usagef("--metric %s: the scenario has no such metric (%s)", name, strictyaml.Hint(name, known, "it has "+strings.Join(known, ", ")))
 		}
 	}
 	return gatedFirst(all), nil

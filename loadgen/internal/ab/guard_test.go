@@ -200,10 +200,10 @@ func TestGivenUpIsResumed(t *testing.T) {
 	}
 }
 
-// The note on a comparison that was given up counts the pairs thrown away for each side.
+// The note on a comparison that was given up counts the pairs discarded for each side.
 func TestGivenUpNamesTheSide(t *testing.T) {
 	c := result.AB{Thrown: 3, Pairs: []result.Pair{{Number: warmUp, Thrown: "A: cold"}, {Number: 1, Thrown: "B: slow"}, {Number: 2}, {Number: 3, Thrown: "A: steal"}, {Number: 4, Thrown: "B: late"}}}
-	if got := givenUp(c); !strings.HasPrefix(got, "the comparison ended without a result, because too many pairs were thrown away: 3, of them 1 because of A's run and 2 because of B's run; reason for the last pair: B: late") {
+	if got := givenUp(c); !strings.HasPrefix(got, "the comparison ended without a result, because too many pairs were discarded: 3, of them 1 because of A's run and 2 because of B's run; reason for the last pair: B: late") {
 		t.Error(got)
 	}
 }

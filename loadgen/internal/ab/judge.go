@@ -102,7 +102,7 @@ func checkVerdicts(c *result.AB, a, b []result.Member) {
 	c.Reasons = append(c.Reasons, reason)
 }
 
-// countedPairs returns the pairs that count: all except the warm-up pair and the pairs that were thrown away.
+// countedPairs returns the pairs that count: all except the warm-up pair and the pairs that were discarded.
 func countedPairs(all []result.Pair) []result.Pair {
 	return slices.DeleteFunc(slices.Clone(all), func(p result.Pair) bool { return p.Number == warmUp || p.Thrown != "" })
 }

@@ -60,7 +60,7 @@ func memberOf(dir string, res result.Result) result.Member {
 	return m
 }
 
-// thrown returns the reason why a pair is thrown away, or "" if the pair counts. The reason is always other work on the
+// thrown returns the reason why a pair is discarded, or "" if the pair counts. The reason is always other work on the
 // machine or a saturated generator, never the value of a compared metric.
 func thrown(bounds result.Throw, p result.Pair) string {
 	for _, side := range []struct {
@@ -106,15 +106,15 @@ func valueOr(v *float64) float64 {
 	return *v
 }
 
-// unseen returns a note that names the --throw flags without effect, or "". A flag has no effect if the machine does
+// unseen returns a note that names the --discard flags without effect, or "". A flag has no effect if the machine does
 // not report the quantity that the flag limits.
 func unseen(pairs []result.Pair) string {
 	for _, p := range pairs {
 		switch m := p.B.Machine; {
 		case m == nil:
-			return "other load on the machine could not be measured, so --throw-steal, --throw-other and --throw-io had no effect"
+			return "other load on the machine could not be measured, so --discard-steal, --discard-other and --discard-io had no effect"
 		case m.IOWaitSeconds == nil:
-			return "waits for a disk (PSI) could not be measured, so --throw-io had no effect"
+			return "waits for a disk (PSI) could not be measured, so --discard-io had no effect"
 		}
 	}
 	return ""

@@ -24,7 +24,7 @@ func (s *session) resume() error {
 	case !reflect.DeepEqual(s.c.Plan, before.Plan):
 		return exitcode.Usagef("--resume %s: --looks, --alpha and the other statistical settings cannot be changed after the first pairs (leave them out)", s.dir.Path)
 	case len(s.o.Gated) > 0 && !slices.Equal(gatedOf(s.c.Figures), gatedOf(before.Figures)):
-		return exitcode.Usagef("--resume %s: the metrics that decide the answer cannot be changed after the first pairs (leave out --figure)", s.dir.Path)
+		return exitcode.Usagef("--resume %s: the metrics that decide the answer cannot be changed after the first pairs (leave out --metric)", s.dir.Path)
 	}
 	if len(before.Pairs) > 0 {
 		first := before.Pairs[0].B

@@ -85,7 +85,7 @@ func TestResumeOfTheSameInOtherWords(t *testing.T) {
 // A note reports the bounds that this machine cannot measure.
 func TestUnseenPressureIsSaid(t *testing.T) {
 	s := options(t, &plane{spread: 0.01, blind: true})
-	if c, _, err := s.run(t.Context()); err != nil || len(c.Notes) != 1 || !strings.Contains(c.Notes[0], "--throw-io had no effect") {
+	if c, _, err := s.run(t.Context()); err != nil || len(c.Notes) != 1 || !strings.Contains(c.Notes[0], "--discard-io had no effect") {
 		t.Errorf("%q: %v", c.Notes, err)
 	}
 }

@@ -112,7 +112,7 @@ func withoutUnfit(c *result.AB, set []recorded) []recorded {
 		if why != "" {
 			c.Thrown++
 			if len(r.result.Measurements.Generator.Saturated) == 0 {
-				why += "; --throw-steal, --throw-other and --throw-io set the bounds"
+				why += "; --discard-steal, --discard-other and --discard-io set the bounds"
 			}
 			c.Notes = append(c.Notes, r.dir+leftOut+why)
 		}
@@ -278,7 +278,7 @@ func runsIn(dir string, depth int) (all []string, err error) {
 }
 
 // uncountedIn returns the names of the runs in dir to ignore, if dir is one side (a or b) of an A/B comparison: the
-// warm-up run, interrupted runs, and runs of pairs that were thrown away. Otherwise it returns nil.
+// warm-up run, interrupted runs, and runs of pairs that were discarded. Otherwise it returns nil.
 func uncountedIn(dir string) (names []string, err error) {
 	whole, err := filepath.EvalSymlinks(dir)
 	if err == nil {

@@ -17,7 +17,7 @@ const (
 	// time.
 	MuchOther = 0.20
 	// SomeOther is the limit for other programs' share on a Full machine, which has no idle time for them. `ab
-	// --throw-other` uses this limit on any machine and discards pairs above it, because a comparison looks for changes
+	// --discard-other` uses this limit on any machine and discards pairs above it, because a comparison looks for changes
 	// of 5%.
 	SomeOther = 0.05
 	// Full is the share of all processor time in use, including stolen time, from which a machine counts as full:

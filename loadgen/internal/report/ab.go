@@ -88,7 +88,7 @@ func AB(w io.Writer, c result.AB, o TerminalOptions) error {
 	}
 	for _, p := range c.Pairs {
 		if p.Thrown != "" && p.Number > 0 { // pair 0 warms up the machine and never counts
-			t.line(terminal.Shorten(terminal.Clean(fmt.Sprintf("pair %d was thrown away: %s", p.Number, p.Thrown)), t.width))
+			t.line(terminal.Shorten(terminal.Clean(fmt.Sprintf("pair %d was discarded: %s", p.Number, p.Thrown)), t.width))
 		}
 	}
 	if o.Dir != "" {
@@ -107,12 +107,12 @@ func orNone(text string) string {
 	return text
 }
 
-// abTally describes how many pairs or runs were compared, such as "9 pairs, 1 thrown away".
+// abTally describes how many pairs or runs were compared, such as "9 pairs, 1 discarded".
 func abTally(c result.AB) string {
 	if c.Sets != nil {
 		text := fmt.Sprintf("%d runs of A and %d runs of B, not paired", len(c.Sets.A), len(c.Sets.B))
 		if c.Thrown > 0 {
-			text += fmt.Sprintf(", %d runs thrown away", c.Thrown)
+			text += fmt.Sprintf(", %d runs discarded", c.Thrown)
 		}
 		return text
 	}
@@ -124,7 +124,7 @@ func abTally(c result.AB) string {
 	}
 	text := fmt.Sprintf("%d pairs", counted)
 	if c.Thrown > 0 {
-		text += fmt.Sprintf(", %d thrown away", c.Thrown)
+		text += fmt.Sprintf(", %d discarded", c.Thrown)
 	}
 	return text
 }

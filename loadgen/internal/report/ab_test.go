@@ -34,8 +34,8 @@ func TestABText(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"REGRESSED  ci-gate  2 pairs, 1 thrown away", "A  the unchanged scenario", "B  WatchList=false (0123456789ab)",
-		"write-mean", "2 ms", "2.24 ms", "+12.0%", "+10.0% to +14.0%", "no effect on the answer:", "pair 1 was thrown away: A: busy", "report  runs/x/ab.html",
+		"REGRESSED  ci-gate  2 pairs, 1 discarded", "A  the unchanged scenario", "B  WatchList=false (0123456789ab)",
+		"write-mean", "2 ms", "2.24 ms", "+12.0%", "+10.0% to +14.0%", "no effect on the answer:", "pair 1 was discarded: A: busy", "report  runs/x/ab.html",
 	} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in\n%s", want, b.String())
@@ -43,7 +43,7 @@ func TestABText(t *testing.T) {
 	}
 }
 
-// The terminal, the page and ab.json count the same pairs as thrown away: the pair that warms up the machine is never one of
+// The terminal, the page and ab.json count the same pairs as discarded: the pair that warms up the machine is never one of
 // them.
 func TestThrownPairsAreCountedAlike(t *testing.T) {
 	c := pairs()
@@ -52,10 +52,10 @@ func TestThrownPairsAreCountedAlike(t *testing.T) {
 	if err := errors.Join(report.AB(&text, c, report.TerminalOptions{Width: 120}), report.ABHTML(&page, c)); err != nil {
 		t.Fatal(err)
 	}
-	if n := strings.Count(text.String(), " was thrown away:"); n != c.Thrown || !strings.Contains(text.String(), "2 pairs, 1 thrown away") {
+	if n := strings.Count(text.String(), " was discarded:"); n != c.Thrown || !strings.Contains(text.String(), "2 pairs, 1 discarded") {
 		t.Errorf("%d named in the terminal, want %d", n, c.Thrown)
 	}
-	if n := strings.Count(page.String(), "<td>thrown away:"); n != c.Thrown || !strings.Contains(page.String(), "2 pairs, 1 thrown away") || strings.Contains(page.String(), "cold") {
+	if n := strings.Count(page.String(), "<td>discarded:"); n != c.Thrown || !strings.Contains(page.String(), "2 pairs, 1 discarded") || strings.Contains(page.String(), "cold") {
 		t.Errorf("%d named on the page, want %d", n, c.Thrown)
 	}
 }

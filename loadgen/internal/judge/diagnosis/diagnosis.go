@@ -105,7 +105,7 @@ func (o *Options) complete() (doubts []string, err error) {
 	}
 	switch {
 	case cut && o.tooShort(o.Calm):
-		doubts = append(doubts, fmt.Sprintf("fewer than %d scrapes were recorded before the diagnosed time, so there is nothing to compare with (choose a comparison period with --calm)", leastScrapes))
+		doubts = append(doubts, fmt.Sprintf("fewer than %d scrapes were recorded before the diagnosed time, so there is nothing to compare with (choose a comparison period with --comparison-period)", leastScrapes))
 	case o.tooShort(o.Calm):
 		doubts = append(doubts, fmt.Sprintf("the comparison period of %s is too short: it must contain at least %d scrapes, one every %s", o.Calm.To.Sub(o.Calm.From).Round(time.Second), leastScrapes, o.Step))
 	}
@@ -175,11 +175,11 @@ func (o *Options) window() time.Duration { return 2*o.Step + time.Millisecond }
 func (o *Options) incomparable(all []series) (doubts []string) {
 	switch {
 	case o.tooShort(o.Calm):
-		return []string{fmt.Sprintf("the comparison period has fewer than %d scrapes with data (choose another one with --calm)", leastScrapes)}
+		return []string{fmt.Sprintf("the comparison period has fewer than %d scrapes with data (choose another one with --comparison-period)", leastScrapes)}
 	case !slices.ContainsFunc(all, func(s series) bool { return s.ofAPIServer() && s.within(o.Calm) }):
 		return []string{"no metrics of kube-apiserver were recorded in the comparison period"}
 	case !haveCommonAPIServer(all, *o):
-		return []string{"no kube-apiserver has metrics in both the comparison period and the diagnosed time, so nothing can be compared (choose another comparison period with --calm)"}
+		return []string{"no kube-apiserver has metrics in both the comparison period and the diagnosed time, so nothing can be compared (choose another comparison period with --comparison-period)"}
 	}
 	return nil
 }

@@ -49,7 +49,7 @@ func Check(p result.Plan) error {
 	case !(p.Confidence > 0.5 && p.Confidence < 1):
 		return fmt.Errorf("--confidence %s: must be over 50%% and below 100%%", share(p.Confidence))
 	case p.Figures < 1:
-		return fmt.Errorf("--most-figures %d: must be at least 1", p.Figures)
+		return fmt.Errorf("--max-metrics %d: must be at least 1", p.Figures)
 	case !(p.Spread > 0):
 		return fmt.Errorf("--spread %s: must be over 0%%", share(p.Spread))
 	}

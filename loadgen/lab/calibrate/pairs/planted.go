@@ -47,7 +47,7 @@ func plantedNames() (names []string) {
 
 // regressions runs one comparison for each regression, planted in side B, and prints a row with the result.
 func (o options) regressions(ctx context.Context) error {
-	fmt.Printf("\n## Planted regressions\n\n| planted | figure | change, 95%% bounds | answer | pairs | thrown away | other figures that regressed |\n|---|---|---|---|---:|---:|---|\n")
+	fmt.Printf("\n## Planted regressions\n\n| planted | figure | change, 95%% bounds | answer | pairs | discarded | other figures that regressed |\n|---|---|---|---|---:|---:|---|\n")
 	for _, r := range plantedRegressions {
 		if len(o.planted) > 0 && !slices.Contains(o.planted, r.name) {
 			continue
@@ -86,10 +86,10 @@ func (r regression) args(o options) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		args = []string{"--b", program, "--throw-other", "100%"} // the busy processes are the planted regression
+		args = []string{"--b", program, "--discard-other", "100%"} // the busy processes are the planted regression
 	}
 	if r.alone {
-		args = append(args, "--figure", r.figure)
+		args = append(args, "--metric", r.figure)
 	}
 	return args, nil
 }
@@ -127,6 +127,6 @@ func (o options) busyMachine(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("\n## A busy machine\n\nTwo busy loops next to %s, compared with itself: %s; %d pairs thrown away of %d.\n", c.Scenario, c.Answer, c.Thrown, len(c.Pairs)-1)
+	fmt.Printf("\n## A busy machine\n\nTwo busy loops next to %s, compared with itself: %s; %d pairs discarded of %d.\n", c.Scenario, c.Answer, c.Thrown, len(c.Pairs)-1)
 	return nil
 }
