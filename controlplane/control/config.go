@@ -315,10 +315,10 @@ func (c Config) topologyProblems() []Problem {
 	}
 	count("etcd.members", c.Etcd.Members, maxMembers, fmt.Sprintf("use 1, 3, 5 or %d; each member stores all data", maxMembers))
 	count("apiServer.replicas", c.APIServer.Replicas, maxReplicas, fmt.Sprintf("from 1 to %d", maxReplicas))
-	count("controllerManager.replicas", c.ControllerManager.Replicas, maxReplicas, fmt.Sprintf("from 1 to %d; one replica is the leader, the others are on standby", maxReplicas))
-	count("scheduler.replicas", c.Scheduler.Replicas, maxReplicas, fmt.Sprintf("from 1 to %d; one replica is the leader, the others are on standby", maxReplicas))
+	count("controllerManager.replicas", c.ControllerManager.Replicas, maxReplicas, fmt.Sprintf("from 1 to %d; one replica is the leader, other replicas are on standby", maxReplicas))
+	count("scheduler.replicas", c.Scheduler.Replicas, maxReplicas, fmt.Sprintf("from 1 to %d; one replica is the leader, other replicas are on standby", maxReplicas))
 	count("metricsServer.replicas", c.MetricsServer.Replicas, 1, "0 or 1, because the Service of metrics-server has only one address")
-	count("cloudControllerManager.replicas", c.CloudControllerManager.Replicas, maxReplicas, fmt.Sprintf("from 0 to %d; one replica is the leader, the others are on standby", maxReplicas))
+	count("cloudControllerManager.replicas", c.CloudControllerManager.Replicas, maxReplicas, fmt.Sprintf("from 0 to %d; one replica is the leader, other replicas are on standby", maxReplicas))
 	if n := c.APIServer.Descriptors; n != 0 && (n < minAPIServerDescriptors || n > maxAPIServerDescriptors) {
 		all = append(all, Problem{"apiServer.descriptors", fmt.Sprintf("%d is out of bounds", n),
 			fmt.Sprintf("from %d to %d, because an API server does not start with fewer; 0 means this machine's limit", minAPIServerDescriptors, maxAPIServerDescriptors)})

@@ -65,13 +65,13 @@ func (e *Error) Error() string {
 // nested aliases from filling the memory.
 const maxNodes = 100_000
 
-// maxText is the maximum number of bytes in the names and values of a document, including those of all expanded aliases.
+// maxText is the maximum number of bytes in the names and values of a document, including all expanded aliases.
 const maxText = 64 << 20
 
 // MostErrors is the maximum number of errors that Join keeps.
 const MostErrors = 100
 
-// Join joins errors of the document. It keeps the first MostErrors errors, and counts the others.
+// Join joins errors of the document. It keeps the first MostErrors errors, and counts further errors.
 func (d *Document) Join(errs []error) error {
 	if more := len(errs) - MostErrors; more > 0 {
 		errs = append(slices.Clone(errs[:MostErrors]), &Error{File: d.File, Msg: fmt.Sprintf("%d more errors", more), Hint: "correct the errors above first"})

@@ -44,7 +44,7 @@ type event struct {
 	forms  map[form][]byte // cached encodings, guarded by the store's lock
 }
 
-// write returns the event in an encoding, as it is sent to a watch.
+// write returns the event in the encoding of a watch.
 func (e *event) write(f form) []byte {
 	b := e.forms[f]
 	if b == nil {

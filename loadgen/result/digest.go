@@ -147,7 +147,7 @@ func ReadRun(dir string) (Run, error) {
 	case r.Digest != "":
 		sum := sha256.Sum256(bytes.Replace(data, []byte(r.Digest), []byte(noDigest), 1))
 		if r.Digest != hex.EncodeToString(sum[:]) {
-			return Run{}, &Damaged{RunFile, errors.New("it was changed after the run, because its SHA-256 differs from the one that it contains")}
+			return Run{}, &Damaged{RunFile, errors.New("it was changed after the run, because its SHA-256 differs from the recorded value")}
 		}
 	}
 	return r, nil

@@ -43,7 +43,7 @@ func (u *Until) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// MarshalYAML encodes the condition as it was written: as text or as fields.
+// MarshalYAML encodes the condition in its original form: as text or as fields.
 func (u Until) MarshalYAML() (any, error) {
 	if u.Text != "" {
 		return u.Text, nil

@@ -56,7 +56,7 @@ type Balancer struct {
 	servers  []*server
 	cancel   context.CancelFunc
 	running  sync.WaitGroup
-	buffers  sync.Pool // shared by all connections, each of which holds a buffer only while it forwards data
+	buffers  sync.Pool // shared by all connections; a connection holds a buffer only while it forwards data
 
 	mu     sync.Mutex
 	turn   int // incremented for each connection, so that servers with equally many connections take turns

@@ -12,7 +12,7 @@ import (
 // connection was lost. The zero value is ready to use. A Connection is safe for concurrent use.
 type Connection struct {
 	mu      sync.Mutex
-	conns   []*h2conn.Conn // only the last accepts new streams; the others still have open streams
+	conns   []*h2conn.Conn // only the last accepts new streams; earlier connections still have open streams
 	dialing chan struct{}  // closed when the current dial ends; nil if no dial is running
 }
 

@@ -18,7 +18,7 @@ import (
 
 const (
 	// DeadlineAnnotation is the annotation, on the run's first namespace, with the time after which any user may remove the
-	// objects of the run. The time is from the API server's clock. A run extends its deadline as long as it is alive.
+	// objects of the run. The time is from the API server's clock. A run extends its deadline while it is alive.
 	DeadlineAnnotation = "stormglass.dev/deadline"
 	// deadlineAfter is how far in the future a run sets its deadline. Other users may remove the run's objects only after the
 	// API server or the run's machine has been down for about this time.

@@ -46,11 +46,11 @@ func TestTaintsFollowTheTarget(t *testing.T) {
 		alone      bool
 		tainted    bool
 	}{
-		{"nodes on a plane of ours", ours, true, false},
+		{"nodes on our plane", ours, true, false},
 		{"by a link", link, true, false},
-		{"a run on a plane of ours", ours, false, true},
+		{"a run on our plane", ours, false, true},
 		{"a copy elsewhere", file(t, "k", string(text)), true, true},
-		{"another file beside it", filepath.Join(filepath.Dir(ours), "other"), true, true},
+		{"another file next to it", filepath.Join(filepath.Dir(ours), "other"), true, true},
 		{"a plane of another address", planeAt("https://127.0.0.1:1"), true, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -70,7 +70,7 @@ func Compare(ctx context.Context, dir string) (c result.Comparison, err error) {
 			judge.AddReasons(&res, &result.Damaged{File: result.ComparisonFile, Err: fmt.Errorf("it does not list variant %s, although this variant ran", v.Name)})
 		}
 		if run := res.Run; run.ID != "" && (run.Variant != v.Name || run.Scenario != c.Scenario) {
-			judge.AddReasons(&res, fmt.Errorf("the directory %s contains a run of %s instead of its own variant", v.Name, strings.TrimSpace(run.Scenario+" "+run.Variant)))
+			judge.AddReasons(&res, fmt.Errorf("the directory %s contains a run of %s instead of variant %s", v.Name, strings.TrimSpace(run.Scenario+" "+run.Variant), v.Name))
 		}
 		results[v.Name] = res
 	}

@@ -63,8 +63,8 @@ func TestDamagedComparisonDoesNotPass(t *testing.T) {
 		"another variant's run in its place": {func(dir string) {
 			archivetest.Must(t, os.RemoveAll(filepath.Join(dir, "b")))
 			archivetest.Must(t, os.CopyFS(filepath.Join(dir, "b"), os.DirFS(filepath.Join(dir, "a"))))
-		}, "the directory b contains a run of sound a instead of its own variant"},
-		"another scenario's": {func(dir string) { listed(dir, func(m map[string]any) { m["scenario"] = "storm" }) }, "the directory a contains a run of sound a instead of its own variant"},
+		}, "the directory b contains a run of sound a instead of variant b"},
+		"another scenario's": {func(dir string) { listed(dir, func(m map[string]any) { m["scenario"] = "storm" }) }, "the directory a contains a run of sound a instead of variant a"},
 		"not there":          {func(dir string) { archivetest.Must(t, os.Remove(filepath.Join(dir, result.ComparisonFile))) }, "comparison.json is missing"},
 		"a link to itself": {func(dir string) {
 			archivetest.Must(t, os.Remove(filepath.Join(dir, result.ComparisonFile)))

@@ -29,7 +29,7 @@ type Options struct {
 	Namespaces []string
 	// Group returns the group of namespaces with a name, or nil.
 	Group func(name string) *scenario.NamespaceGroup
-	// Labels are the labels of every object. OwnLabel is the one that distinguishes the run's own objects from others.
+	// Labels are the labels of every object. OwnLabel distinguishes the run's own objects from others.
 	Labels   map[string]string
 	OwnLabel string
 	// NodeSelector and Tolerations place pods on the run's nodes. Nil adds nothing to pods.

@@ -54,7 +54,7 @@ const pluginsOfKubelets = "/usr/libexec/kubernetes"
 
 // Join starts a kubelet, which registers as a node of the control plane. stop ends the kubelet; its pods continue to
 // run. All kubelets of a Node share its container runtime and addresses. Do not run pods on a Node with several
-// kubelets, because each kubelet would kill the pods of the others. settings are YAML fields of the
+// kubelets, because each kubelet would kill the pods of other kubelets. settings are YAML fields of the
 // KubeletConfiguration, such as `evictionHard: {memory.available: 1Gi}`.
 func (n *Node) Join(ctx context.Context, name string, settings ...string) (stop func(), err error) {
 	dir := filepath.Join(n.dir, name)

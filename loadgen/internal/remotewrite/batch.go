@@ -12,7 +12,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
 )
 
-// batch is one encoded write request. It is encoded as soon as it is read, because its labels may point into a file
+// batch is one encoded write request. It is encoded immediately, because its labels may point into a file
 // that is closed before the request is sent, and because an encoded request takes a third of the memory.
 type batch struct {
 	body    []byte

@@ -26,7 +26,7 @@ func phaseTables(r result.Result) []tableView {
 	requests := tableView{
 		Caption: "Requests",
 		Head:    heads("Phase", "Load", "Call", ">Offered", ">Achieved", ">Sent", ">Unsent", ">Backlog", ">p50", ">p90", ">p95", ">p99", ">p99.9", ">Max", ">Service p99", ">Lag p99", ">External p99", "Answers by code"),
-		Note:    "Offered: the rate at which requests were due. Achieved: the rate of 2xx answers that arrived in the phase, over the time in which requests were due. Unsent: requests that were skipped, because maxInFlight requests were in flight. Backlog: requests that were sent but not answered when the phase ended. The latencies p50 to Max count from the intended start of each request, and include failed requests. Service: latency from the actual send. Lag: delay from the intended start until the generator began to process the request. External: latency without the lag and without stalls of the generator.",
+		Note:    "Offered: the rate at which requests were due. Achieved: the number of 2xx answers that arrived in the phase, divided by the time in which requests were due. Unsent: requests that were skipped, because maxInFlight requests were in flight. Backlog: requests that were sent but not answered when the phase ended. The latencies p50 to Max count from the intended start of each request, and include failed requests. Service: latency from the actual send. Lag: delay from the intended start until the generator began to process the request. External: latency without the lag and without stalls of the generator.",
 	}
 	watches := tableView{
 		Caption: "Watches",

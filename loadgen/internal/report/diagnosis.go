@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -93,7 +94,7 @@ func (t *terminalWriter) diagnosis(d result.Diagnosis) {
 	for i, c := range d.Limits {
 		t.line("")
 		if i == 0 {
-			t.line("caused by the load or the machine, not by a component:")
+			t.line("limits that were reached, but caused no symptom:")
 		}
 		t.cause(c, d.Under, "dim")
 	}
@@ -225,6 +226,7 @@ type diagnosisPage struct {
 	// Doubts lists reasons why the diagnosis may be incomplete. Exits lists components that ended although no fault
 	// ended them.
 	Doubts, Exits   []string
+	Said            string // the answer, if there is no cause
 	Machine, Lacked string
 }
 
@@ -240,6 +242,9 @@ func diagnosisView(_ context.Context, p *page) (any, error) {
 		return nil, nil
 	}
 	view := diagnosisPage{Compared: comparedText(*d), Doubts: cleaned(d.Doubts), Exits: cleaned(d.Exits), Machine: machineText(d.Machine), Lacked: lackedText(d)}
+	if len(d.Causes) == 0 {
+		view.Said = capitalize(cmp.Or(withoutCause(*d), "no cause was found"))
+	}
 	for i, c := range slices.Concat(d.Causes, d.Limits) {
 		view.Causes = append(view.Causes, causeItem{
 			Title: terminal.Clean(capitalize(c.Title)), Times: strings.TrimPrefix(causeTimes(c, d.Under), ", "), Seen: terminal.Clean(c.Sentence), Explains: terminal.Clean(explainsText(c)),

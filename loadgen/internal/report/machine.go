@@ -7,7 +7,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// busyMachine returns a line about the phases in which the machine was busy, or "" if there were none.
+// busyMachine returns a line about the phases in which the machine was busy, or "".
 func busyMachine(r result.Result) string {
 	if len(r.BusyMachine) == 0 {
 		return ""

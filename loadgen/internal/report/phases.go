@@ -72,8 +72,7 @@ const (
 	phaseLoad      = 9
 	phasePods      = 10
 	phaseWatches   = 11
-	phaseDelivered = 12
-	phaseColumns   = 13
+	phaseColumns   = 12
 )
 
 // phases writes a row for each phase. If a phase has several loads, its rates are sums. Its latencies are from the
@@ -83,22 +82,26 @@ func (t *terminalWriter) phases(r result.Result) {
 	if len(phases) == 0 {
 		return
 	}
-	tab := &table{align: "frrrrrrrrlrrr"}
-	tab.add(styled("head", "PHASES", "took", "offered", "achieved", "unsent", "backlog", "p50", "p95", "p99", "slowest load", "pods ready", "watches", "delivered")...)
+	tab := &table{align: "frrrrrrrrlrr"}
+	tab.add(styled("head", "PHASES", "took", "offered", "achieved", "unsent", "backlog", "p50", "p95", "p99", "slowest load", "pods ready", "watches")...)
 	for _, p := range phases {
 		tab.add(plain(phaseSummary(p)...)...)
 	}
 	tab.dropEmpty()
-	if tab.natural() > t.width {
-		tab.gap = 1
-	}
-	of := ""
-	if tab.natural() > t.width+nameRoom {
-		of = tab.takeColumn(phaseLoad)
+	var below []string
+	for _, column := range []struct {
+		at    int
+		title string
+	}{{phaseLoad, "p50 to p99 of the slowest load"}, {phaseWatches, "watches open"}, {phasePods, "pods ready"}} {
+		if tab.natural() > t.width+nameRoom {
+			if cells := tab.takeColumn(column.at); cells != "" {
+				below = append(below, column.title+": "+cells)
+			}
+		}
 	}
 	t.section(tab)
-	if of != "" {
-		t.line(t.paint("dim", terminal.Shorten("  p50 to p99 are from the slowest load: "+of, t.width)))
+	for _, text := range below {
+		t.wrapped("  ", text)
 	}
 	for _, p := range phases {
 		for _, line := range deliveryLines(p) {
@@ -110,17 +113,21 @@ func (t *terminalWriter) phases(r result.Result) {
 	}
 }
 
-// takeColumn empties column i. It returns the cells of the column as text, each with the first cell of its row before
-// it.
+// takeColumn empties column i. It returns the cells of the column as text, such as "200 in rollout, update; 100 in settle".
 func (t *table) takeColumn(i int) string {
-	var all []string
+	var text, last string
 	for at, row := range t.rows {
-		if at > 0 && row[i].text != "" {
-			all = append(all, row[0].text+": "+row[i].text)
+		switch cell := row[i].text; {
+		case at == 0 || cell == "":
+		case cell == last:
+			text += ", " + row[0].text
+		default:
+			text += "; " + cell + " in " + row[0].text
+			last = cell
 		}
 		row[i].text = ""
 	}
-	return strings.Join(all, ", ")
+	return strings.TrimPrefix(text, "; ")
 }
 
 func phaseSummary(p result.Phase) []string {
@@ -146,15 +153,12 @@ func phaseSummary(p result.Phase) []string {
 		if s.open != s.wanted {
 			row[phaseWatches] += "/" + chart.Count(s.wanted)
 		}
-		if s.exp > 0 {
-			row[phaseDelivered] = chart.Count(s.delivered)
-		}
 	}
 	return row
 }
 
 // nameRoom is the maximum number of characters that may be cut off the names of phases. If that does not suffice to fit
-// the table into the width, the names of loads move to a line below the table.
+// the table into the width, columns move to lines below the table.
 const nameRoom = 3
 
 // loadWidth is the maximum length of the name of a load in the rows of phases.

@@ -246,7 +246,7 @@ const mostFaults = 5
 // recovery writes a line for each load under each fault, and one for each signal.
 func (t *terminalWriter) recovery(r result.Result) {
 	if rec := r.Recovery; rec != nil && len(rec.Faults) > 0 {
-		tab := &table{align: "flrlrrrr", gap: 2}
+		tab := &table{align: "flrlrrrr"}
 		tab.add(styled("head", "RECOVERY", "load", "outside", "by", "first success", "back inside", "relists", "failover")...)
 		rows := 0
 		for _, f := range rec.Faults {
@@ -257,10 +257,14 @@ func (t *terminalWriter) recovery(r result.Result) {
 			}
 		}
 		tab.dropEmpty()
+		relists := ""
 		if tab.natural() > t.width {
-			tab.gap = 1
+			relists = tab.takeColumn(6)
 		}
 		t.section(tab)
+		if relists != "" {
+			t.wrapped("  ", "relists: "+relists)
+		}
 		if slices.ContainsFunc(rec.Faults, func(f result.FaultRecovery) bool { return len(f.Loads) > 0 }) {
 			t.wrapped("  ", "outside: from the first to the last request that failed, was not sent or took longer than the load's bound. "+
 				"back inside: from the end of the fault until the load stayed inside its bound.")
@@ -272,7 +276,7 @@ func (t *terminalWriter) recovery(r result.Result) {
 	if len(r.Signals) == 0 {
 		return
 	}
-	tab := &table{align: "frrrl", gap: 2}
+	tab := &table{align: "frrrl"}
 	tab.add(styled("head", "SIGNALS", "change", "before fault", "during fault", "returned")...)
 	for _, s := range r.Signals {
 		if s.Moved == nil {

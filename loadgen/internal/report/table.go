@@ -1,7 +1,6 @@
 package report
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 
@@ -12,10 +11,11 @@ import (
 type table struct {
 	rows  [][]cell
 	align string // one letter per column: l (left), r (right), or f (flexible width, left)
-	gap   int    // spaces between columns; zero means 2
 }
 
 type cell struct{ text, style string }
+
+const gap = 2 // spaces between columns
 
 func (t *table) add(cells ...cell) { t.rows = append(t.rows, cells) }
 
@@ -48,7 +48,6 @@ func (t *table) widths() []int {
 
 // natural returns the width of the table if no cell is shortened.
 func (t *table) natural() int {
-	gap := cmp.Or(t.gap, 2)
 	total := -gap
 	for _, w := range t.widths() {
 		if w > 0 {
@@ -61,7 +60,6 @@ func (t *table) natural() int {
 // lines returns the rows of the table as lines of at most width columns, indented by indent
 // spaces.
 func (t *table) lines(indent, width int, paint painter) []string {
-	gap := cmp.Or(t.gap, 2)
 	widths := t.widths()
 	total := indent + t.natural()
 	if flex := strings.IndexByte(t.align, 'f'); flex >= 0 && total > width {

@@ -1,4 +1,4 @@
-// Package scratch makes directories for temporary files, and removes those of processes that were killed.
+// Package scratch makes directories for temporary files, and removes the directories of killed processes.
 package scratch
 
 import (

@@ -255,7 +255,7 @@ func (w window) admission(b *row, c call, all total, perRequest, webhooks float6
 		p := &b.Parts[len(b.Parts)-1]
 		most := (webhooks + plugins.most) * perRequest
 		p.Most = &most
-		p.Note = join(p.Note, fmt.Sprintf("the upper bound includes %.3g ms in plugins and policies that may belong to requests for other resources", (plugins.most-seconds)*perRequest*1e3))
+		p.Note = join(p.Note, fmt.Sprintf("requests for other resources may account for %.3g ms of the upper bound", (plugins.most-seconds)*perRequest*1e3))
 	}
 }
 

@@ -248,14 +248,14 @@ func (w window) refusal(b *row, c call, all total) string {
 	case share < leastShare:
 		return fmt.Sprintf("only %.0f%% of %.0f such requests came from loadgen, so the server's mean depends too much on other clients", share*100, all.count)
 	case share > mostShare:
-		return fmt.Sprintf("the API servers counted %.0f of loadgen's %d requests: not all API servers were scraped", all.count, ours)
+		return fmt.Sprintf("the API servers' metrics count only %.0f of loadgen's %d requests, because not all API servers were scraped", all.count, ours)
 	case share < 1-mentionShare:
-		b.warn("%.1f%% of the requests in the server's mean times came from other clients", (1-share)*100)
+		b.warn("the server's mean times include requests of other clients (%.1f%%)", (1-share)*100)
 	case share > 1+mentionShare:
-		b.warn("the API servers counted %.0f of loadgen's %d requests", all.count, ours)
+		b.warn("the API servers' metrics count only %.0f of loadgen's %d requests", all.count, ours)
 	}
 	if rows > 1 {
-		b.warn("the server's mean times include %d loads, variants or tenants, because the metrics do not separate them", rows)
+		b.warn("the server's mean times are for %d loads, variants or tenants together, because the metrics do not separate them", rows)
 	}
 	return ""
 }

@@ -67,9 +67,9 @@ func TestOthersRequests(t *testing.T) {
 		warn       []string
 	}{
 		"few": {5, 10, []string{"lag 1", "connect 0", "wire 2", "filters 0.2857", "fairness 1.905", "admission 0.4762", "etcd 3.81", "unexplained 3.524"},
-			[]string{"4.8% of the requests in the server's mean times came from other clients"}},
+			[]string{"the server's mean times include requests of other clients (4.8%)"}},
 		"few and slow": {10, 100, []string{"lag 1", "connect 0", "wire 0", "filters 0.2727", "fairness 1.818", "admission 0.4545", "etcd 3.636", "unexplained 5.818"},
-			[]string{"9.1% of the requests", "the computed wire time is negative and shown as 0: the server's mean includes other, slower requests, or"}},
+			[]string{"requests of other clients (9.1%)", "the computed wire time is negative and shown as 0: the server's mean includes other, slower requests, or"}},
 		"as many as ours": {100, 10, []string{"lag 1", "connect 0", "unexplained 12"},
 			[]string{"not split: only 50% of 200 such requests came from loadgen"}},
 	} {
@@ -98,7 +98,7 @@ func TestMissingSplitIsExplained(t *testing.T) {
 		"not scraped":       {func(l *lab) { l.api.SetDown(true) }, "kube-apiserver-0 was not scraped at the boundaries of p"},
 		"nothing recorded":  {func(*lab) {}, famRequest + " was not recorded"},
 		"another resource":  {func(l *lab) { l.handle("PATCH", "", "secrets", "resource", 100, 10, 0) }, "the API servers' metrics count no such request"},
-		"half not scraped":  {func(l *lab) { l.busy(50) }, "the API servers counted 50 of loadgen's 100 requests: not all API servers were scraped"},
+		"half not scraped":  {func(l *lab) { l.busy(50) }, "the API servers' metrics count only 50 of loadgen's 100 requests, because not all API servers were scraped"},
 		"a group's own one": {func(l *lab) { l.handle("PATCH", "example.com", "configmaps", "resource", 100, 10, 0) }, "the API servers' metrics count no such request"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -223,7 +223,7 @@ func TestSharedOperations(t *testing.T) {
 		t.Errorf("admission's note is %q", note)
 	}
 	for _, r := range rows[1:3] {
-		warns(t, r, "the server's mean times include 2 loads, variants or tenants, because the metrics do not separate them", famFilter)
+		warns(t, r, "the server's mean times are for 2 loads, variants or tenants together, because the metrics do not separate them", famFilter)
 	}
 }
 

@@ -168,8 +168,8 @@ func roots(explained [][]int) (all []int) {
 }
 
 // explains reports whether the firing b is a consequence of the firing a. If each could be a consequence of the other,
-// the cause is the one that began earlier or, if they began less than a scrape interval apart, the one that the
-// catalogue lists first.
+// the earlier firing is the cause. If they began less than a scrape interval apart, the firing that the catalogue lists
+// first is the cause.
 func (r reasoning) explains(a, b firing) bool {
 	if !r.follows(b.evidence, a) {
 		return false

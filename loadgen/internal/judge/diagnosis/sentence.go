@@ -29,7 +29,7 @@ func sentence(c result.Cause, evidence []episode) string {
 	}
 	fmt.Fprintf(&b, "%s: %s %s %s", strings.Join(c.Components, ", "), and(moved), from, c.Began.UTC().Format(time.TimeOnly))
 	if len(c.Calm) > 0 && byStrength[0].signal.Unit != unitEvent {
-		fmt.Fprintf(&b, ". Normal: %s", strings.Join(c.Calm, ", "))
+		fmt.Fprintf(&b, ". Unchanged: %s", strings.Join(c.Calm, ", "))
 	}
 	return b.String()
 }

@@ -40,7 +40,7 @@ type reading struct {
 	short bool
 	// alike means that phases with the same reason in missing share one text, which lists these phases.
 	alike bool
-	// failed means that the gate fails whatever the value, for the reason in detail.
+	// failed means that the gate fails regardless of the value, for the reason in detail.
 	failed bool
 	// atLeast means that value is only a lower bound of the true value.
 	atLeast bool

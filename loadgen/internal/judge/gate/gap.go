@@ -129,7 +129,7 @@ const (
 	// gapEach requires that the counts of each target are known for half of the window.
 	gapEach gapRule = ""
 	// gapShared is for counts that are added up over the instances of a component. It requires that the counts of one
-	// instance are known for the whole window, because that instance served the requests that the others did not.
+	// instance are known for the whole window, because that instance served the requests that other instances did not.
 	// Otherwise gapEach applies.
 	gapShared gapRule = "shared"
 	// gapCount is for a value that counts events: the known count is a lower bound of the value.

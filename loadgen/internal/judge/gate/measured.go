@@ -118,7 +118,7 @@ func p99(l result.Latency) float64 { return l.P99 }
 // theRun is the source of a reading for the whole run.
 const theRun = "the run"
 
-// overRun returns a function that reads one value of the whole run, whatever the gate's phases are.
+// overRun returns a function that reads one value of the whole run, regardless of the gate's phases.
 func overRun(read func(result.Measurements) reading) func(evidence) finding {
 	return func(e evidence) finding {
 		r := read(e.m)

@@ -68,7 +68,7 @@ func (e evidence) perTransition(read func(result.Transition) reading) finding {
 
 // transitionLatency reads the quantile of a transition. The times of objects that did not finish are unknown. So the
 // quantile is between two values: one with the times of these objects so far, and one with infinite times.
-// transitionLatency returns the one that decides the gate, or a lower bound if neither does.
+// transitionLatency returns the value that decides the gate, or a lower bound if neither does.
 func (e evidence) transitionLatency(t result.Transition) reading {
 	q, get := e.quantile(), quantiles()[e.quantile()]
 	r := quantileOf(t.Latency, t.External, q, get)

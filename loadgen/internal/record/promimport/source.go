@@ -266,7 +266,7 @@ func differences(a, b model.Metric) string {
 		}
 	}
 	if len(parts) == 0 {
-		return "one of them has a label that the others do not have"
+		return "one of them has an additional label"
 	}
 	return strings.Join(parts, ", ")
 }

@@ -130,7 +130,7 @@ func (b *hopBar) place(needs float64) {
 func (w Waterfall) SVG(origin string) []byte {
 	const high = 24
 	s := &sheet{}
-	s.head("Rollout: "+w.Title, w.Where, "Each bar is a step: from the time when its first object reached it until the last one did. Times count from just before the change was sent.")
+	s.head("Rollout: "+w.Title, w.Where, "Each bar is a step. It begins when the first object reached the step, and ends when the last object did. Time 0 is just before the change was sent.")
 	a := axis{s, nil, 130, sheetWidth - sheetMargin - 14}
 	top, height := s.y, high*float64(len(w.Bars))
 	for _, t := range w.ticks {

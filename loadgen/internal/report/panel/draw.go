@@ -265,10 +265,10 @@ func name(legend string, labels map[string]string) string {
 	return terminal.Shorten(cmp.Or(s, "(no label)"), 60)
 }
 
-// threshold formats the value above which a panel warns. It returns "any" for a rate of almost zero.
+// threshold formats the value above which a panel warns. A rate of almost zero means any rate.
 func threshold(unit string, v float64) string {
 	if v <= 0.001 && (unit == "reqps" || unit == "ops" || unit == "cps") {
-		return "any"
+		return "> 0"
 	}
-	return chart.Grafana(unit, v)
+	return "≥ " + chart.Grafana(unit, v)
 }

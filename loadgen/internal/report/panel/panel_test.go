@@ -305,7 +305,7 @@ func TestPictures(t *testing.T) {
 	if top := full.Ticks[len(full.Ticks)-1]; top.Label != "100%" || top.Y != 0 || full.Lines[0].Max != "2940%" {
 		t.Errorf("the axis ends at %+v, the legend says %s", top, full.Lines[0].Max)
 	}
-	if len(full.Levels) != 1 || full.Levels[0].Text != "80%" || full.Levels[0].Y != 40 {
+	if len(full.Levels) != 1 || full.Levels[0].Text != "≥ 80%" || full.Levels[0].Y != 40 {
 		t.Errorf("thresholds: %+v", full.Levels)
 	}
 	slow := draw(dashboards.Panel{Kind: "timeseries", Unit: "percentunit", Warn: 0.8}, map[string]func(float64) float64{"get": func(float64) float64 { return 0.001 }})

@@ -11,7 +11,7 @@ import (
 // steps returns a register's operations for the search, in the order of their calls. These rules apply:
 //
 //   - A write whose value was observed ended before that first observation,
-//     whatever answer its client got. This gives a write of unknown outcome an end.
+//     regardless of the answer to its client. This gives a write of unknown outcome an end.
 //   - If the value of a write of unknown outcome was never observed, no write can
 //     follow it, because no client knows its version. So if it happened, it was the
 //     last write, after the last answer that shows a state. All such writes count
