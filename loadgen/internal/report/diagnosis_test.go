@@ -53,6 +53,9 @@ func TestDiagnosisSaysWhatIsNotKnownAndTheFacts(t *testing.T) {
 	if !strings.Contains(alone.String(), "CANNOT TELL") {
 		t.Errorf("%s", alone.String())
 	}
+	if page := render(t, r, nil); !strings.Contains(page, "No symptom was found, but too little was recorded to call the cluster healthy.") {
+		t.Error("the page does not say that too little was recorded")
+	}
 }
 
 // Times have their date if the diagnosed time is not within one day.

@@ -67,6 +67,7 @@ func threeQuantiles(l result.Latency) []string {
 // Indices of columns in the table of phases.
 const (
 	phaseOffered   = 2
+	phaseUnsent    = 4
 	phaseBacklog   = 5
 	phaseQuantiles = 6
 	phaseLoad      = 9
@@ -135,9 +136,11 @@ func phaseSummary(p result.Phase) []string {
 	row := make([]string, phaseColumns)
 	row[0], row[1] = terminal.Clean(p.Name)+phaseNote(p), chart.Format(scenario.Seconds, p.Seconds())
 	if len(requests) > 0 {
-		copy(row[phaseOffered:], []string{chart.Format(scenario.PerSec, s.offered), chart.Format(scenario.PerSec, s.achieved), chart.Count(s.unsent)})
-		if n := backlogOf(p); n > 0 {
-			row[phaseBacklog] = chart.Count(n)
+		copy(row[phaseOffered:], []string{chart.Format(scenario.PerSec, s.offered), chart.Format(scenario.PerSec, s.achieved)})
+		for at, n := range map[int]int64{phaseUnsent: s.unsent, phaseBacklog: backlogOf(p)} {
+			if n > 0 {
+				row[at] = chart.Count(n)
+			}
 		}
 		slowest := slices.MinFunc(requests, func(x, y result.Requests) int { return slower(x.Latency, y.Latency) })
 		copy(row[phaseQuantiles:], threeQuantiles(slowest.Latency))
