@@ -61,7 +61,7 @@ func Start(o Options) (*Server, error) {
 		}
 		o.Listener = l
 	}
-	s := &Server{options: o, policy: o.Policy, store: newStore()}
+	s := &Server{options: o, policy: o.Policy, store: &store{rv: 100, objects: map[resource]*collection{}}}
 	s.record.off = o.NoRecord
 	s.http = &httptest.Server{
 		Listener: o.Listener,

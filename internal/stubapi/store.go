@@ -75,8 +75,6 @@ type collection struct {
 	listsAt uint64
 }
 
-func newStore() *store { return &store{rv: 100, objects: map[resource]*collection{}} }
-
 // of returns the collection of a resource. The caller holds the lock.
 func (s *store) of(r resource) *collection {
 	c := s.objects[r]

@@ -22,9 +22,7 @@ import (
 
 const establishedPoll = 50 * time.Millisecond
 
-func definitions() schema.GroupVersionResource {
-	return schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
-}
+var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
 func (p *Plane) admin() (*rest.Config, error) {
 	cfg, err := clientcmd.BuildConfigFromFlags("", p.running.Cluster().Kubeconfigs["admin"])
@@ -57,7 +55,7 @@ func (p *Plane) define() error {
 			return fmt.Errorf("Plane.CRDs: %w", err)
 		}
 		for _, d := range all {
-			if err := establish(ctx, client.Resource(definitions()), d); err != nil {
+			if err := establish(ctx, client.Resource(definitions), d); err != nil {
 				return fmt.Errorf("Plane.CRDs: %s: CustomResourceDefinition %s: %w", file, d.GetName(), err)
 			}
 		}

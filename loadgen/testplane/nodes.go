@@ -68,16 +68,14 @@ func (p *Plane) awaitNodes(ctx context.Context, ended chan error) error {
 		}
 		ready := 0
 		for i := range list.Items {
-			if slices.ContainsFunc(list.Items[i].Status.Conditions, isReady) {
+			if slices.ContainsFunc(list.Items[i].Status.Conditions, func(c corev1.NodeCondition) bool {
+				return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+			}) {
 				ready++
 			}
 		}
 		return ready >= p.Nodes, nil
 	})
-}
-
-func isReady(c corev1.NodeCondition) bool {
-	return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
 }
 
 type silent struct{}

@@ -126,7 +126,7 @@ func (a *Archive) openBlocks(dir string) error {
 			return err
 		}
 		a.closers = append(a.closers, b.Close)
-		blocks = append(blocks, decodedOnce(b))
+		blocks = append(blocks, &decoded{BlockReader: b, known: map[storage.SeriesRef]decodedSeries{}})
 	}
 	if len(blocks) == 0 {
 		return errors.New("it is empty: nothing was recorded")

@@ -23,10 +23,6 @@ type decodedSeries struct {
 	chunks []chunks.Meta
 }
 
-func decodedOnce(b tsdb.BlockReader) *decoded {
-	return &decoded{BlockReader: b, known: map[storage.SeriesRef]decodedSeries{}}
-}
-
 // Index implements tsdb.BlockReader.
 func (d *decoded) Index() (tsdb.IndexReader, error) {
 	r, err := d.BlockReader.Index()

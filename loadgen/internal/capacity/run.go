@@ -414,7 +414,7 @@ func (s *session) conclude() {
 			}
 		}
 	}
-	s.c.Notes = slices.DeleteFunc(s.c.Notes, isOfMachine)
+	s.c.Notes = slices.DeleteFunc(s.c.Notes, func(note string) bool { return strings.HasPrefix(note, busyMachine) })
 	if note := busyTrials(s.c.Trials); note != "" {
 		s.c.Notes = append(s.c.Notes, note)
 	}
@@ -436,8 +436,6 @@ func (s *session) conclude() {
 
 // busyMachine is the prefix of the note on trials that ran on a busy machine.
 const busyMachine = "machine: "
-
-func isOfMachine(note string) bool { return strings.HasPrefix(note, busyMachine) }
 
 // busyTrials returns a note on trials that ran on a busy machine, or "" if no trial did.
 func busyTrials(trials []result.Trial) string {

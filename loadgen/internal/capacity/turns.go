@@ -125,7 +125,7 @@ func (p *pair) open(ctx context.Context, dir string) error {
 // search makes the trials of both searches. It returns the error of each search that has no trial. If one search ends
 // early, the other one ends too, so that both can be resumed together.
 func (p *pair) search(ctx context.Context) (untried [2]error) {
-	order := newTurns()
+	order := &turns{changed: sync.NewCond(&sync.Mutex{})}
 	var both sync.WaitGroup
 	for i := range p.sides {
 		p.sides[i].turn = func() func(bool) { return order.take(i) }
@@ -159,8 +159,6 @@ type turns struct {
 	left    [2]bool
 	failed  bool
 }
-
-func newTurns() *turns { return &turns{changed: sync.NewCond(&sync.Mutex{})} }
 
 // take waits for the turn of search i and returns the function that ends the turn. It returns nil if a search failed.
 func (t *turns) take(i int) (end func(failed bool)) {

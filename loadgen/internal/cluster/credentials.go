@@ -78,10 +78,6 @@ func (c credentials) String() string {
 	return fmt.Sprintf("each node has a token of a ServiceAccount and no client certificate (%s): %s", c.why, difference)
 }
 
-func (c credentials) deviation() control.Deviation {
-	return control.Deviation{Component: "kubelet", Setting: "identity", Value: "token of a ServiceAccount", Default: "client certificate", Reason: c.why + "; " + difference}
-}
-
 // ownIdentities reports whether each node has its own identity.
 func (t *Target) ownIdentities() bool {
 	n := t.scenario.Nodes
@@ -154,7 +150,7 @@ func (t *Target) ChooseCredentials(ctx context.Context) (told string, err error)
 		}
 	}
 	if c.tokens {
-		t.Cluster.Deviations = slices.Concat(t.Cluster.Deviations, []control.Deviation{c.deviation()})
+		t.Cluster.Deviations = slices.Concat(t.Cluster.Deviations, []control.Deviation{{Component: "kubelet", Setting: "identity", Value: "token of a ServiceAccount", Default: "client certificate", Reason: c.why + "; " + difference}})
 	}
 	return c.String(), nil
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -35,10 +36,9 @@ func TestTemplatesAreBounded(t *testing.T) {
 	} {
 		parsed, err := Parse(c.text)
 		if err == nil {
-			if c.want != "takes longer than" {
-				parsed.bounds.limit = time.Hour
-			}
-			_, err = parsed.Documents(map[string]any{"Late": late{parsed.bounds}}, 1, 1)
+			synctest.Test(t, func(*testing.T) { // a busy machine must not use up the time
+				_, err = parsed.Documents(map[string]any{"Late": late{parsed.bounds}}, 1, 1)
+			})
 		}
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)

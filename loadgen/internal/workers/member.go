@@ -197,7 +197,7 @@ func (m *member) take(got message, at time.Time) {
 		}
 	case got.Over != "":
 		if r := m.fleet.remote(got.Over); r != nil {
-			r.ranOut(m.index)
+			r.over.say(m.index)
 		}
 	case len(got.Acks) > 0:
 		for _, other := range m.fleet.joined() {

@@ -81,8 +81,6 @@ func (r *remote) opened(index int) {
 	}
 }
 
-func (r *remote) ranOut(index int) { r.over.say(index) }
-
 // Prepare makes all workers create the objects of their shares.
 func (r *remote) Prepare(ctx context.Context) error {
 	return r.fleet.each(func(m *member) error {

@@ -14,10 +14,6 @@ type ledger struct {
 	counts         []atomic.Int64 // by group; without requests that never reached the API server
 }
 
-func newLedger(kinds, actors, copies int) *ledger {
-	return &ledger{actors: actors, copies: copies, counts: make([]atomic.Int64, kinds*actors*copies)}
-}
-
 func (l *ledger) index(kind int, actor int32, copy int16) int {
 	return (kind*l.actors+int(actor))*l.copies + int(copy)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/h2conn"
+	"github.com/stormglass/stormglass/loadgen/internal/latency"
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 	"github.com/stormglass/stormglass/loadgen/internal/load/object"
 	"github.com/stormglass/stormglass/loadgen/internal/load/request"
@@ -60,13 +61,13 @@ func New(t load.Target, l scenario.Load) (*Load, error) {
 	r := &Load{load: l, target: t, client: client, pacer: &pacer{}}
 	r.op = &operation{
 		plan: p, templates: templates, prepare: r.prepare, now: r.now, await: r.await,
-		ledger: newLedger(len(p.kinds), len(p.trace.Actors), o.Copies),
+		ledger: &ledger{len(p.trace.Actors), o.Copies, make([]atomic.Int64, len(p.kinds)*len(p.trace.Actors)*o.Copies)},
 	}
 	if r.Requests, err = request.New(t, l, r.op, r.pacer); err != nil {
 		return nil, err
 	}
 	pool := h2conn.NewPool(to.Addr, h2conn.Options{TLS: to.TLS, DialContext: to.DialContext, ReadBuffer: watchBuffer, Ping: pingAfter}, l.Connections)
-	r.watches = newWatches(r.op, pool, l.Timeout.D())
+	r.watches = &watches{op: r.op, pool: pool, timeout: l.Timeout.D(), open: map[*held]bool{}, opened: latency.New(2 * l.Timeout.D())}
 	return r, nil
 }
 

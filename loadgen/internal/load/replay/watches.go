@@ -12,7 +12,6 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/h2conn"
 	"github.com/stormglass/stormglass/loadgen/internal/latency"
 	"github.com/stormglass/stormglass/loadgen/internal/load"
-	"github.com/stormglass/stormglass/loadgen/internal/trace"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -50,13 +49,6 @@ type held struct {
 	bytes    int64
 }
 
-func newWatches(op *operation, pool *h2conn.Pool, timeout time.Duration) *watches {
-	return &watches{op: op, pool: pool, timeout: timeout, open: map[*held]bool{}, opened: latency.New(2 * timeout)}
-}
-
-// lengthOf returns how long a watch is kept open. 0 means until the end of the load.
-func lengthOf(e *trace.Entry) time.Duration { return e.Took.D() }
-
 // run opens the watches at their times until ctx ends. Then it closes all watches and waits until they have ended.
 func (w *watches) run(ctx context.Context) {
 	defer w.end()
@@ -73,7 +65,7 @@ func (w *watches) run(ctx context.Context) {
 func (w *watches) start(ctx context.Context, n int64, a Arrival) {
 	e := &w.op.trace.Entries[a.Entry]
 	act := &w.op.actions[e.Shape]
-	h := &held{set: w, arrival: a, length: lengthOf(e)}
+	h := &held{set: w, arrival: a, length: e.Took.D()}
 	w.mu.Lock()
 	w.bins.add(w.op.now())
 	w.counts.Due++

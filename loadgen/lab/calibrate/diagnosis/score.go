@@ -67,7 +67,7 @@ func (p plan) judge(ctx context.Context, dir string) (trials []trial, err error)
 		for _, c := range f.cases {
 			began, on := phase.Start, []string(nil) // default for a load or busy processes, which are not in the timeline
 			for _, e := range rec.Timeline {
-				if c.begins(e) && !e.Time.Before(phase.Start) && e.Time.Before(phase.End) && !ofNodesStorm(p, e) {
+				if c.begins(e) && !e.Time.Before(phase.Start) && e.Time.Before(phase.End) && !(p.storm == "nodes" && (e.Name == "nodeFailure" || e.Name == "nodeRecovery")) {
 					began, on = e.Time, e.On
 					break
 				}
@@ -117,10 +117,6 @@ func overloaded(ctx context.Context, source diagnosis.Source, calm result.Phase)
 // begins reports whether an event is the start of the case's fault, which may affect components or nodes.
 func (c faultCase) begins(e result.Event) bool {
 	return (e.Kind == result.EventFaultBegin || e.Kind == result.EventNodeFault) && strings.Contains(c.Fault, "kind: "+e.Name+",")
-}
-
-func ofNodesStorm(p plan, e result.Event) bool {
-	return p.storm == "nodes" && (e.Name == "nodeFailure" || e.Name == "nodeRecovery")
 }
 
 // causes returns the causes in the diagnosis that are scored. It omits silent nodes if the storm itself silences nodes.
