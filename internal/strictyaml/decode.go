@@ -98,6 +98,10 @@ func (c *decoder) fields(n *yaml.Node, v reflect.Value, path string) {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
 		at := join(path, key.Value)
+		if now := renamed(v.Type(), key.Value); now != "" {
+			c.doc.Deprecated = append(c.doc.Deprecated, c.doc.Errorf(at, "rename it to "+now, "the field %s is deprecated", key.Value))
+			key.Value, at = now, join(path, now)
+		}
 		if line, dup := seen[key.Value]; dup {
 			c.fail(key, at, fmt.Sprintf("first on line %d", line), "the field appears twice")
 			continue
@@ -118,6 +122,17 @@ func (c *decoder) fields(n *yaml.Node, v reflect.Value, path string) {
 			c.fail(value, at, hint, "%s would mean the default: %s", written(follow(value)), means)
 		}
 	}
+}
+
+// renamed returns the current name of a field with a tag `was:"NAME"`, or "" if no field had the name.
+func renamed(t reflect.Type, name string) string {
+	for f := range t.Fields() {
+		if f.Tag.Get("was") == name {
+			now, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
+			return now
+		}
+	}
+	return ""
 }
 
 func hasFields(v reflect.Value) bool {

@@ -21,9 +21,11 @@ import (
 // Document is one YAML document, with the positions of its fields.
 type Document struct {
 	// File is the name used in errors.
-	File  string
-	root  *yaml.Node
-	begin int // line
+	File string
+	// Deprecated lists the fields that Decode found under a former name.
+	Deprecated []*Error
+	root       *yaml.Node
+	begin      int // line
 	// overrides holds the nodes that Set and Overlay have added, with the origin of each override. Errors in these nodes name
 	// the origin.
 	overrides map[*yaml.Node]origin

@@ -45,7 +45,7 @@ func (s *Scenario) HasGangs() bool {
 }
 
 // HasDevices reports whether any simulated nodes have devices.
-func (s *Scenario) HasDevices() bool { return s.Nodes.Count > 0 && s.Nodes.mostDevices() > 0 }
+func (s *Scenario) HasDevices() bool { return s.Nodes.Count > 0 && s.Nodes.mostDevices(DaemonSet) > 0 }
 
 // ClaimsDevices reports whether any pods in the scenario claim devices.
 func (s *Scenario) ClaimsDevices() bool {

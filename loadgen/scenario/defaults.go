@@ -13,13 +13,8 @@ func (s *Scenario) setDefaults() {
 	orDefault(&n.Pods, 110)
 	orDefault(&n.LeaseRenew, Duration(10*time.Second))
 	orDefault(&n.LeaseDuration, 4*n.LeaseRenew)
-	for i := range n.Shapes {
-		s := &n.Shapes[i]
-		orDefault(&s.Weight, 1)
-		orDefault(&s.CPU, n.CPU)
-		orDefault(&s.Memory, n.Memory)
-		orDefault(&s.Pods, n.Pods)
-		orDefault(&s.Devices, n.Devices)
+	for i := range n.Pools {
+		n.Pools[i].setDefaults(n)
 	}
 	orDefault(&n.StatusReport, Duration(5*time.Minute))
 	orDefault(&n.RegisterRate, 50)

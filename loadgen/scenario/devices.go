@@ -22,10 +22,11 @@ const (
 	allocator = "DynamicResources"
 )
 
-func (n *Nodes) mostDevices() int {
+// mostDevices returns the largest number of devices of a node that accepts pods of a workload kind.
+func (n *Nodes) mostDevices(kind string) int {
 	most := 0
-	for _, s := range n.shapes() {
-		most = max(most, s.Devices)
+	for _, p := range n.poolsFor(kind) {
+		most = max(most, p.Devices)
 	}
 	return most
 }
@@ -37,7 +38,7 @@ func (v *validator) devices(path string, a *Action) {
 	}
 	at := path + ".devices"
 	v.between(at, float64(a.Devices), 0, maxClaimed)
-	switch most := v.s.Nodes.mostDevices(); {
+	switch most := v.s.Nodes.mostDevices(a.WorkloadKind()); {
 	case most == 0:
 		v.fail(at, fmt.Sprintf("write nodes: {devices: %d}", max(8, a.Devices)), "no simulated node has devices")
 	case a.Devices > most && a.Devices <= maxClaimed:

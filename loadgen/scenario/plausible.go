@@ -109,11 +109,13 @@ func (c *forecast) actOnOne(path string, phase int, a *Action) {
 
 // nodeLabels lists the labels that distinguish or select simulated nodes.
 func (c *forecast) nodeLabels() []string {
-	all := []string{corev1.LabelHostname, corev1.LabelTopologyZone, corev1.LabelOSStable, corev1.LabelArchStable, "beta.kubernetes.io/os", "beta.kubernetes.io/arch"}
-	if len(c.v.s.Nodes.Shapes) > 0 {
+	all := append(fixedLabels(), corev1.LabelTopologyZone)
+	for _, p := range c.v.s.Nodes.Pools {
 		all = append(all, corev1.LabelInstanceTypeStable)
+		all = slices.AppendSeq(all, maps.Keys(p.Labels))
 	}
-	return all
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 func (c *forecast) checkSpread(path string, a *Action) {
@@ -179,7 +181,7 @@ func (c *forecast) starting(phase int, p *Phase) {
 		for i := c.alive[name].since; i <= phase; i++ {
 			since += max(c.v.s.Phases[i].For, c.v.s.Phases[i].Within).D()
 		}
-		if c.least(c.alive[name]) > 0 && takes > since {
+		if c.least(c.alive[name], c.rooms(DaemonSet)) > 0 && takes > since {
 			field := "nodes.podStart"
 			if c.v.s.Nodes.ImagePull.Median > c.v.s.Nodes.PodStart.Median {
 				field = "nodes.imagePull"

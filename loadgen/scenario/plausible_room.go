@@ -11,32 +11,20 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// room describes all nodes of one shape: their number, and the pods, devices, CPU and memory of each node.
+// room describes all nodes of one pool: their number, and the pods, devices, CPU and memory of each node.
 type room struct {
 	count, pods, devices int64
 	cpu, memory          int64 // in thousandths
 }
 
-func (c *forecast) rooms() []room {
-	shapes := c.v.s.Nodes.shapes()
-	weights := 0.0
-	for _, s := range shapes {
-		weights += s.Weight
-	}
-	var all []room
-	for _, s := range shapes {
-		count := math.Ceil(float64(c.live()) * s.Weight / weights)
-		all = append(all, room{int64(count), int64(s.Pods), int64(s.Devices), milli(s.CPU), milli(s.Memory)})
+// rooms returns the rooms of the live nodes that accept pods of a workload kind.
+func (c *forecast) rooms(kind string) (all []room) {
+	n := c.v.s.Nodes
+	for _, p := range n.poolsFor(kind) {
+		count := math.Ceil(float64(c.live()) * float64(p.Count) / float64(max(n.Count, 1)))
+		all = append(all, room{int64(count), int64(p.Pods), int64(p.Devices), milli(p.CPU), milli(p.Memory)})
 	}
 	return all
-}
-
-// shapes returns the shapes of the nodes: nodes.shapes or, without these, the only shape of all nodes.
-func (n *Nodes) shapes() []NodeShape {
-	if len(n.Shapes) > 0 {
-		return n.Shapes
-	}
-	return []NodeShape{{Weight: 1, CPU: n.CPU, Memory: n.Memory, Pods: n.Pods, Devices: n.Devices}}
 }
 
 func milli(text string) int64 {
@@ -75,12 +63,19 @@ type demand struct {
 	asked, has float64
 }
 
+func nodesIn(rooms []room) (n int) {
+	for _, r := range rooms {
+		n += int(r.count)
+	}
+	return n
+}
+
 // least returns the minimum number of a workload's pods that run at the same time: one for each node for a DaemonSet,
 // and one for a Job, whose pods may run one after another.
-func (c *forecast) least(d *placed) int {
+func (c *forecast) least(d *placed, rooms []room) int {
 	switch d.WorkloadKind() {
 	case DaemonSet:
-		return c.live()
+		return min(c.live(), nodesIn(rooms))
 	case Job, CronJob:
 		return min(1, d.Replicas)
 	}
@@ -88,15 +83,16 @@ func (c *forecast) least(d *placed) int {
 }
 
 // demands returns the demand for each resource, summed over all workloads. If more is not nil, it adds one pod of the
-// workload more.
-func (c *forecast) demands(rooms []room, more *placed) []demand {
+// workload more. It leaves out nodes with taints, and the pods of DaemonSets on them.
+func (c *forecast) demands(more *placed) []demand {
+	rooms := c.rooms(Deployment)
 	pods, cpu, memory, devices := demand{what: "pods"}, demand{what: "CPUs"}, demand{what: "bytes of memory"}, demand{what: "devices"}
 	add := func(d *placed, n float64) {
 		devices.asked += n * float64(d.Devices)
 		pods.asked, cpu.asked, memory.asked = pods.asked+n, cpu.asked+n*float64(milli(d.CPU))/1000, memory.asked+n*float64(milli(d.Memory))/1000
 	}
 	for _, d := range c.alive {
-		add(d, float64(c.least(d)))
+		add(d, float64(c.least(d, rooms)))
 	}
 	if more != nil {
 		add(more, 1)
@@ -111,17 +107,16 @@ func (c *forecast) demands(rooms []room, more *placed) []demand {
 
 func (c *forecast) capacity() {
 	var last *placed
-	rooms := c.rooms()
 	for _, name := range slices.Sorted(maps.Keys(c.alive)) {
 		d := c.alive[name]
-		if c.tooLarge(d, rooms) {
+		if c.tooLarge(d, c.rooms(d.WorkloadKind())) {
 			return
 		}
 		if last == nil || d.since >= last.since {
 			last = d
 		}
 	}
-	for _, of := range c.demands(rooms, nil) {
+	for _, of := range c.demands(nil) {
 		if of.asked > of.has {
 			c.v.fail(last.path, "use fewer pods, more nodes or larger nodes",
 				"the pods of all workloads need %s %s, but the nodes have only %s", plain(of.asked), of.what, plain(of.has))
@@ -131,9 +126,14 @@ func (c *forecast) capacity() {
 }
 
 func (c *forecast) tooLarge(d *placed, rooms []room) bool {
-	fit, pods := d.fit(rooms), c.least(d)
+	fit, pods := d.fit(rooms), c.least(d, rooms)
 	if int64(pods) <= fit {
 		return false
+	}
+	nodes := min(c.live(), nodesIn(rooms))
+	if nodes == 0 {
+		c.v.fail(d.path, "add a pool without taints", "the taints of all nodes keep off the %d pods of %q", pods, d.Name)
+		return true
 	}
 	var largestCPU, largestMemory int64
 	each := room{cpu: math.MaxInt64, memory: math.MaxInt64} // count, and the least CPU and memory of any node
@@ -143,17 +143,17 @@ func (c *forecast) tooLarge(d *placed, rooms []room) bool {
 	}
 	share := (int64(pods) + each.count - 1) / max(each.count, 1) // pods for each node
 	switch {
-	case d.Devices > c.v.s.Nodes.mostDevices(): // validator.devices reports it
+	case d.Devices > c.v.s.Nodes.mostDevices(d.WorkloadKind()): // validator.devices reports it
 	case milli(d.CPU) > largestCPU:
 		c.noPodFits(d, "cpu", resource.NewMilliQuantity(each.cpu/max(share, 1), resource.DecimalSI), d.CPU+" CPUs", resource.NewMilliQuantity(share*milli(d.CPU), resource.DecimalSI))
 	case milli(d.Memory) > largestMemory:
 		c.noPodFits(d, "memory", resource.NewQuantity(each.memory/max(share, 1)/1000>>10<<10, resource.BinarySI), d.Memory, resource.NewQuantity(share*milli(d.Memory)/1000, resource.BinarySI))
 	case d.AntiAffinity == "required" && d.path != d.made+".replicas":
-		c.v.fail(d.path, fmt.Sprintf("use at most %d, or antiAffinity: preferred", fit), "antiAffinity: required allows only one pod on each node, but there are %d pods for %d nodes", pods, c.live())
+		c.v.fail(d.path, fmt.Sprintf("use at most %d, or antiAffinity: preferred", fit), "antiAffinity: required allows only one pod on each node, but there are %d pods for %d nodes", pods, nodes)
 	case d.AntiAffinity == "required":
-		c.v.fail(d.made+".antiAffinity", fmt.Sprintf("write preferred, or at most %d replicas", fit), "required allows only one pod on each node, but there are %d pods for %d nodes", pods, c.live())
+		c.v.fail(d.made+".antiAffinity", fmt.Sprintf("write preferred, or at most %d replicas", fit), "required allows only one pod on each node, but there are %d pods for %d nodes", pods, nodes)
 	default:
-		c.v.fail(d.path, fmt.Sprintf("use at most %d pods, more nodes or larger nodes", fit), "%d pods of %q do not fit on %d nodes", pods, d.Name, c.live())
+		c.v.fail(d.path, fmt.Sprintf("use at most %d pods, more nodes or larger nodes", fit), "%d pods of %q do not fit on %d nodes", pods, d.Name, nodes)
 	}
 	return true
 }
@@ -166,8 +166,8 @@ func (c *forecast) noPodFits(d *placed, field string, most *resource.Quantity, s
 		hint = fmt.Sprintf("use at most %s so that all pods fit, or increase nodes.%s", most, field)
 	}
 	if doc := c.v.s.doc; doc != nil && !doc.Written(at) {
-		if at = "nodes." + field; len(c.v.s.Nodes.Shapes) > 0 {
-			at = "nodes.shapes"
+		if at = "nodes." + field; len(c.v.s.Nodes.Pools) > 0 {
+			at = "nodes.pools"
 		}
 		hint = fmt.Sprintf("use at least %s so that all pods fit", least)
 	}
@@ -177,14 +177,13 @@ func (c *forecast) noPodFits(d *placed, field string, most *resource.Quantity, s
 // updates reports an error for a rollingUpdate that never ends, because it may not remove a pod before a new pod is
 // Ready and the nodes have no room for another pod.
 func (c *forecast) updates() {
-	rooms := c.rooms()
 	for _, name := range slices.Sorted(maps.Keys(c.alive)) {
 		d := c.alive[name]
 		if d.update == nil || d.Replicas == 0 || c.down > 0 || d.update.takesAway(d.Replicas) {
 			continue
 		}
-		fit := d.fit(rooms)
-		full := slices.ContainsFunc(c.demands(rooms, d), func(of demand) bool { return of.asked > of.has })
+		fit := d.fit(c.rooms(d.WorkloadKind()))
+		full := slices.ContainsFunc(c.demands(d), func(of demand) bool { return of.asked > of.has })
 		if fit > int64(d.Replicas) && !full {
 			continue
 		}

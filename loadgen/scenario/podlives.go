@@ -5,8 +5,6 @@ import (
 	"maps"
 	"slices"
 	"time"
-
-	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // PodLifeAnnotation is a pod annotation whose value is the name of a PodLife. It takes precedence over Match and Share.
@@ -113,9 +111,7 @@ func (v *validator) podLives() {
 
 func (v *validator) podMatch(path string, m PodMatch) {
 	for _, key := range slices.Sorted(maps.Keys(m.Labels)) {
-		if value := m.Labels[key]; len(validation.IsQualifiedName(key))+len(validation.IsValidLabelValue(value)) > 0 {
-			v.fail(path+".labels", "for example {app: web}", "%q: %q is not a label", key, value)
-		}
+		v.label(path+".labels", "for example {app: web}", key, m.Labels[key])
 	}
 }
 

@@ -100,7 +100,7 @@ func forms() map[string]schemadoc.Part {
 	for _, name := range []string{"Scenario", "Phase", "Gate", "Load", "Action", "Tenant", "Variant", "Figure", "Signal"} {
 		all[name+".name"] = schemadoc.Part{"pattern": "^[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?$"}
 	}
-	for _, name := range []string{"Action", "Nodes", "NodeShape"} {
+	for _, name := range []string{"Action", "Nodes", "NodePool"} {
 		quantity := schemadoc.Part{"pattern": `^\+?([0-9]+\.?[0-9]*|\.[0-9]+)(n|u|m|k|Ki|[MGTPE]i?|[eE][-+]?[0-9]+)?$`}
 		all[name+".cpu"], all[name+".memory"] = quantity, quantity
 	}
@@ -118,8 +118,9 @@ func shapes() map[string]schemadoc.Part {
 			schemadoc.Part{"required": []string{"objective"}, "allOf": []any{oneBound}},
 			schemadoc.Part{"required": []string{"expr"}, "allOf": []any{oneBound}},
 		}, "dependentRequired": schemadoc.Part{"alert": []string{"fires"}, "fires": []string{"alert"}}},
-		"Figure": {"oneOf": []any{needs("objective"), needs("expr")}},
-		"Until":  {"type": []string{"object", "string"}}, // a name or an expression
+		"Figure":   {"oneOf": []any{needs("objective"), needs("expr")}},
+		"NodePool": {"not": needs("count", "weight")},
+		"Until":    {"type": []string{"object", "string"}}, // a name or an expression
 		"Abort": {"oneOf": []any{
 			schemadoc.Part{"required": []string{"gate"}, "properties": schemadoc.Part{"max": false, "min": false, "over": false}},
 			schemadoc.Part{"required": []string{"alert"}, "properties": schemadoc.Part{"max": false, "min": false}},
@@ -202,6 +203,7 @@ func questions() map[string]question {
 		"Shape.kind":                 load(reads + "shape: {kind: ?}"),
 		"Nodes.fidelity":             whole("nodes: {count: 1, fidelity: ?}\n"),
 		"Nodes.identity":             whole("nodes: {count: 1, identity: ?}\n"),
+		"NodeTaint.effect":           whole("nodes: {count: 1, pools: [{name: p, taints: [{key: a, effect: ?}]}]}\n"),
 		"Gate.objective":             whole("gates: [{name: g, objective: ?, max: 1}]\n"),
 		"Figure.objective":           whole("compare: [{name: f, objective: ?}]\n"),
 		"Figure.better":              whole("compare: [{name: f, expr: vector(1), better: ?}]\n"),

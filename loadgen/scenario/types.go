@@ -241,8 +241,11 @@ type Nodes struct {
 	Memory string `yaml:"memory,omitempty"`          // allocatable memory of each node, default 32Gi
 	Pods   int    `yaml:"pods,omitempty" zero:"110"` // maximum pods on each node, default 110
 	// Devices: devices on each node that pods can claim (ResourceSlices of driver gpu.stormglass.dev)
-	Devices int         `yaml:"devices,omitempty"`
-	Shapes  []NodeShape `yaml:"shapes,omitempty"` // kinds of nodes, chosen at random by weight
+	Devices int `yaml:"devices,omitempty"`
+	// ObjectSize: size of each Node object in protobuf, without managedFields, such as 15KiB. More images in
+	// status.images make it larger. Default: about 1.5KiB; on real nodes, images add 5 to 20KiB
+	ObjectSize Bytes      `yaml:"objectSize,omitempty" zero:"no more images"`
+	Pools      []NodePool `yaml:"pools,omitempty" was:"shapes"` // groups of nodes that differ
 	// LeaseRenew: interval of lease renewals, default 10s; must be less than node-monitor-grace-period (50s)
 	LeaseRenew Duration `yaml:"leaseRenew,omitempty" zero:"10s"`
 	// LeaseDuration: leaseDurationSeconds of the node Leases, default four times `leaseRenew`; Kubernetes ignores it
@@ -268,16 +271,6 @@ func (s *Scenario) NodesRelease() control.Release {
 		return r
 	}
 	return s.ControlPlane.OldestAPIServer()
-}
-
-// NodeShape is one kind of node.
-type NodeShape struct {
-	Name    string  `yaml:"name"`                                   // value of the label node.kubernetes.io/instance-type
-	Weight  float64 `yaml:"weight,omitempty" zero:"1"`              // weight in the random choice, default 1
-	CPU     string  `yaml:"cpu,omitempty"`                          // default: same as nodes
-	Memory  string  `yaml:"memory,omitempty"`                       // default: same as nodes
-	Pods    int     `yaml:"pods,omitempty" zero:"same as nodes"`    // default: same as nodes
-	Devices int     `yaml:"devices,omitempty" zero:"same as nodes"` // default: same as nodes
 }
 
 // Variant is the scenario with some fields changed, for example an incident's remedy.

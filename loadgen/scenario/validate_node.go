@@ -1,7 +1,6 @@
 package scenario
 
 import (
-	"fmt"
 	"math"
 	"net/netip"
 	"slices"
@@ -41,23 +40,8 @@ func (v *validator) nodes() {
 		v.fail("nodes.kubeletAddress", "use a lower port, or fewer nodes", "%d nodes need ports up to %d", n.Count, last)
 	}
 	v.between("nodes.zones", float64(n.Zones), 1, 100)
-	v.nodeSize("nodes", n.CPU, n.Memory, n.Pods, n.Devices)
-	seen := map[string]bool{}
-	for i, s := range n.Shapes {
-		path := fmt.Sprintf("nodes.shapes[%d]", i)
-		v.uniqueName(path, "shape", s.Name, seen)
-		v.weight(path+".weight", s.Weight)
-		if s.CPU == n.CPU { // checked above
-			s.CPU = ""
-		}
-		if s.Memory == n.Memory {
-			s.Memory = ""
-		}
-		if s.Devices == n.Devices {
-			s.Devices = 0
-		}
-		v.nodeSize(path, s.CPU, s.Memory, s.Pods, s.Devices)
-	}
+	v.nodeSize("nodes", n.CPU, n.Memory, n.Pods, n.Devices, n.ObjectSize)
+	v.pools()
 	v.between("nodes.registerRate", float64(n.RegisterRate), 0.01, MaxRate)
 	if n.LeaseRenew.D() < time.Second {
 		v.fail("nodes.leaseRenew", "at least 1s; a kubelet's is 10s", "%s is too short", n.LeaseRenew)
@@ -71,9 +55,12 @@ func (v *validator) nodes() {
 	v.podLives()
 }
 
-func (v *validator) nodeSize(path, cpu, memory string, pods, devices int) {
+func (v *validator) nodeSize(path, cpu, memory string, pods, devices int, object Bytes) {
 	v.between(path+".pods", float64(pods), 1, 10_000)
 	v.between(path+".devices", float64(devices), 0, maxDevices)
 	v.cpu(path+".cpu", cpu)
 	v.memory(path+".memory", memory, 1<<20)
+	if object != 0 && (object < 2<<10 || object > 1<<20) {
+		v.fail(path+".objectSize", "from 2KiB to 1MiB; for example 15KiB", "%d bytes is out of bounds", object)
+	}
 }

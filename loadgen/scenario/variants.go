@@ -90,6 +90,11 @@ func (s *Scenario) WithVariant(name string) (*Scenario, error) {
 // setting that was turned on automatically.
 func (s *Scenario) Warnings() []string {
 	var all []string
+	if s.doc != nil {
+		for _, e := range s.doc.Deprecated {
+			all = append(all, e.Error())
+		}
+	}
 	for _, p := range s.ControlPlane.Warnings() {
 		all = append(all, s.Errorf("controlPlane."+p.Path, p.Hint, "%s", p.Msg).Error())
 	}

@@ -99,6 +99,9 @@ func adminNeeds(ns string, s *scenario.Scenario) []need {
 	if s.MarksOutOfService() {
 		needs = append(needs, each("get patch", "", "nodes", "")...)
 	}
+	if s.Nodes.HasAdminLabels() {
+		needs = append(needs, each("patch", "", "nodes", "")...)
+	}
 	if s.HasDevices() {
 		needs = append(needs, each("create list delete", resourceGroup, "deviceclasses", "")...)
 		needs = append(needs, each("list delete", resourceGroup, "resourceslices", "")...)

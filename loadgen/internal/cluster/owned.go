@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stormglass/stormglass/loadgen/internal/objects"
+	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
 const (
@@ -55,6 +56,14 @@ func Tolerations() []corev1.Toleration {
 	return []corev1.Toleration{{
 		Key: SimulatedTaint, Operator: corev1.TolerationOpEqual, Value: "true", Effect: corev1.TaintEffectNoSchedule,
 	}}
+}
+
+// PoolTolerations returns tolerations for the taints of all pools of nodes.
+func PoolTolerations(n scenario.Nodes) (all []corev1.Toleration) {
+	for _, t := range n.Taints() {
+		all = append(all, corev1.Toleration{Key: t.Key, Operator: corev1.TolerationOpEqual, Value: t.Value, Effect: corev1.TaintEffect(t.Effect)})
+	}
+	return all
 }
 
 // NodeSelector returns the node selector of the run's pods. It selects only the run's nodes.

@@ -26,6 +26,22 @@ func (t *Target) OutOfService(ctx context.Context, node string, out bool) error 
 	return nil
 }
 
+// LabelNode sets labels of a node, as the user.
+func (t *Target) LabelNode(ctx context.Context, node string, labels map[string]string) error {
+	client, err := kubernetes.NewForConfig(t.Admin)
+	if err != nil {
+		return fmt.Errorf("create a client for cluster %s: %w", t.Cluster.Name, err)
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": labels}})
+	if err == nil {
+		_, err = client.CoreV1().Nodes().Patch(ctx, node, types.MergePatchType, patch, metav1.PatchOptions{})
+	}
+	if err != nil {
+		return fmt.Errorf("label node %s: %w", node, err)
+	}
+	return nil
+}
+
 // taint adds the out-of-service taint to a node, or removes it. Its patch replaces the whole list of taints. It therefore
 // fails with a conflict if the node has changed since it was read: it could undo a change of the node lifecycle controller.
 func taint(ctx context.Context, client kubernetes.Interface, node string, out bool) error {

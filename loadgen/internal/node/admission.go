@@ -2,6 +2,7 @@ package node
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -16,13 +17,23 @@ import (
 // room holds the node resources that one pod uses: CPU, memory, ephemeral storage, host ports, and 1 of the node's
 // maximum number of pods.
 type room struct {
-	pods, cpu, memory, storage int64                  // cpu in millicores; memory and storage in bytes
-	ports                      []corev1.ContainerPort // host ports only
+	pods, cpu, memory, storage int64                         // cpu in millicores; memory and storage in bytes
+	others                     map[corev1.ResourceName]int64 // extended resources and huge pages; may be nil
+	ports                      []corev1.ContainerPort        // host ports only
 }
 
 func roomOf(pod *corev1.Pod) *room {
 	requests := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})
 	r := &room{pods: 1, cpu: requests.Cpu().MilliValue(), memory: requests.Memory().Value(), storage: requests.StorageEphemeral().Value()}
+	for name, q := range requests {
+		if name == corev1.ResourceCPU || name == corev1.ResourceMemory || name == corev1.ResourceEphemeralStorage {
+			continue
+		}
+		if r.others == nil {
+			r.others = map[corev1.ResourceName]int64{}
+		}
+		r.others[name] = q.Value()
+	}
 	eachContainer(pod, func(i int, c *corev1.Container, _ string) {
 		for _, p := range c.Ports {
 			if p.HostPort > 0 && (i >= len(pod.Spec.InitContainers) || isSidecar(c)) {
@@ -70,7 +81,7 @@ func (k *kubelet) misfit(pod *corev1.Pod, asks *room) (reason, message string) {
 		return "PodOSNotSupported", "Failed to admit pod as the OS field doesn't match node OS"
 	}
 	var used room
-	conflict := false
+	others, conflict := map[corev1.ResourceName]int64{}, false
 	for _, p := range k.pods {
 		if p.room == nil || p.listing != k.listing { // not in the current list of pods yet: the pod may be gone
 			continue
@@ -79,18 +90,28 @@ func (k *kubelet) misfit(pod *corev1.Pod, asks *room) (reason, message string) {
 		used.cpu += p.room.cpu
 		used.memory += p.room.memory
 		used.storage += p.room.storage
+		for name := range asks.others {
+			others[name] += p.room.others[name]
+		}
 		conflict = conflict || asks.conflicts(p.room)
 	}
-	shape := k.plan.shapeOf(k.index)
-	for _, r := range []struct {
+	type use struct {
 		name                 corev1.ResourceName
 		asks, used, capacity int64
-	}{
-		{corev1.ResourcePods, asks.pods, used.pods, int64(shape.pods)},
-		{corev1.ResourceCPU, asks.cpu, used.cpu, shape.cpu.MilliValue()},
-		{corev1.ResourceMemory, asks.memory, used.memory, shape.memory.Value()},
+	}
+	has := k.plan.poolOf(k.index).room
+	all := []use{
+		{corev1.ResourcePods, asks.pods, used.pods, has.Pods().Value()},
+		{corev1.ResourceCPU, asks.cpu, used.cpu, has.Cpu().MilliValue()},
+		{corev1.ResourceMemory, asks.memory, used.memory, has.Memory().Value()},
 		{corev1.ResourceEphemeralStorage, asks.storage, used.storage, ephemeralStorage},
-	} {
+	}
+	for _, name := range slices.Sorted(maps.Keys(asks.others)) {
+		if q, known := has[name]; known { // a kubelet ignores resources that its node does not have
+			all = append(all, use{name, asks.others[name], others[name], q.Value()})
+		}
+	}
+	for _, r := range all {
 		if r.asks > 0 && r.asks > r.capacity-r.used && !critical(pod) {
 			return "OutOf" + string(r.name), fmt.Sprintf("Node didn't have enough resource: %s, requested: %d, used: %d, capacity: %d", r.name, r.asks, r.used, r.capacity)
 		}
@@ -121,7 +142,7 @@ func (k *kubelet) selects(life *life, p *pod, pod *corev1.Pod) bool {
 	labels := k.labels
 	k.mu.Unlock()
 	if labels == nil {
-		labels = k.newNode(life.clock.Now()).Labels
+		labels = k.nodeLabels()
 	}
 	if matches(labels) {
 		return true

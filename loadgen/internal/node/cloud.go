@@ -1,10 +1,13 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"net/netip"
 	"slices"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stormglass/stormglass/controlplane/control"
 )
@@ -15,7 +18,8 @@ const cloudWithin = 10 * time.Second
 func (k *kubelet) instance() control.Instance { return k.plan.instance(k.index, k.hostIP) }
 
 func (p *plan) instance(i int, at netip.Addr) control.Instance {
-	return control.Instance{Name: p.nodeName(i), Zone: p.zone(i), Type: p.shapeOf(i).name, Address: at.String()}
+	of := p.poolOf(i)
+	return control.Instance{Name: p.nodeName(i), Zone: p.zone(i), Type: cmp.Or(of.Labels[corev1.LabelInstanceTypeStable], of.Name), Address: at.String()}
 }
 
 // launch launches the cloud instances of nodes first to last-1. Without a cloud it does nothing.

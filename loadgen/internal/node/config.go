@@ -61,6 +61,8 @@ type Config struct {
 	// Cloud is the simulated cloud that has an instance for each node. With a Cloud, nodes register like kubelets with
 	// --cloud-provider=external. Nil means no cloud.
 	Cloud Cloud
+	// Label sets labels of a Node that a kubelet may not set. Nil means that the nodes get no such labels.
+	Label func(ctx context.Context, node string, labels map[string]string) error
 	// NamePrefix is the prefix of the node names: "sg-" gives sg-0, sg-1, ...
 	NamePrefix string
 	// Seed determines all random choices: phases of heartbeats, jitter, which nodes fail.
@@ -93,8 +95,8 @@ type Cloud interface {
 // plan is a validated Config.
 type plan struct {
 	Config
-	shapes       []shape
-	shapeAt      []int // index into shapes for each node; nil: all have the first shape
+	pools        []pool
+	places       []place // of each node
 	leaseSeconds int32
 	// restartMost is the longest back-off before a container restart.
 	restartMost time.Duration
@@ -151,7 +153,7 @@ func (c Config) validate() (*plan, error) {
 	if s.KubeProxy && s.Fidelity == Shared {
 		fail("kubeProxy needs fidelity %s or %s", Kubelet, Lean)
 	}
-	pods := p.shape(fail)
+	pods := p.deal(fail)
 	if msgs := validation.IsDNS1123Subdomain(c.NamePrefix + "0"); len(msgs) > 0 {
 		fail("name prefix %q: %s", c.NamePrefix, strings.Join(msgs, "; "))
 	}
@@ -177,57 +179,55 @@ func (p *plan) own() bool { return p.Spec.Fidelity != Shared }
 
 func (p *plan) nodeName(i int) string { return fmt.Sprintf("%s%d", p.NamePrefix, i) }
 
-// shape is the name and the capacity of one kind of node.
-type shape struct {
-	name        string // empty if the scenario has no node shapes
-	cpu, memory resource.Quantity
-	pods        int
-	devices     int
+// pool is a group of nodes with the same settings.
+type pool struct {
+	scenario.NodePool
+	room   corev1.ResourceList // capacity of each node
+	taints []corev1.Taint      // of the run and of the pool
 }
 
-func (p *plan) shapeOf(i int) shape {
-	if p.shapeAt == nil {
-		return p.shapes[0]
-	}
-	return p.shapes[p.shapeAt[i]]
-}
+func (p *plan) poolOf(i int) *pool { return &p.pools[p.places[i].pool] }
 
-// shape parses the shapes of nodes and assigns one to each node. It returns the largest pod capacity among the shapes,
-// and calls fail for each error.
-func (p *plan) shape(fail func(format string, args ...any)) (pods int) {
-	s := p.Spec
-	kinds := s.Shapes
-	if len(kinds) == 0 {
-		kinds = []scenario.NodeShape{{}}
-	}
-	var weights []float64
-	sound := true
-	bad := func(format string, args ...any) {
-		sound = false
-		fail(format, args...)
-	}
-	for _, kind := range kinds {
-		one := shape{name: kind.Name, pods: cmp.Or(kind.Pods, s.Pods), devices: cmp.Or(kind.Devices, s.Devices)}
-		var err error
-		if one.cpu, err = resource.ParseQuantity(cmp.Or(kind.CPU, s.CPU)); err != nil {
-			bad("cpu %q: %v", cmp.Or(kind.CPU, s.CPU), err)
+// place is a node's position in its pool.
+type place struct{ pool, number int }
+
+// deal parses the pools and assigns the nodes to them, in a random order that depends on the seed. It returns the
+// largest pod capacity of a node, and calls fail for each error.
+func (p *plan) deal(fail func(format string, args ...any)) (pods int) {
+	for i, of := range p.Spec.AllPools() {
+		one := pool{NodePool: of, taints: slices.Clone(p.Taints), room: corev1.ResourceList{
+			corev1.ResourcePods:             *resource.NewQuantity(int64(of.Pods), resource.DecimalSI),
+			corev1.ResourceEphemeralStorage: *resource.NewQuantity(ephemeralStorage, resource.BinarySI),
+		}}
+		has := maps.Clone(of.Resources)
+		if has == nil {
+			has = map[string]string{}
 		}
-		if one.memory, err = resource.ParseQuantity(cmp.Or(kind.Memory, s.Memory)); err != nil {
-			bad("memory %q: %v", cmp.Or(kind.Memory, s.Memory), err)
+		has["cpu"], has["memory"] = of.CPU, of.Memory
+		for name, text := range has {
+			q, err := resource.ParseQuantity(text)
+			if err != nil {
+				fail("%s %q: %v", name, text, err)
+			}
+			one.room[corev1.ResourceName(name)] = q
 		}
-		weight := cmp.Or(kind.Weight, 1)
-		if weight < 0 || one.pods < 1 {
-			bad("shape %q has weight %v and %d pods (each must be over 0)", kind.Name, weight, one.pods)
+		for _, t := range of.Taints {
+			one.taints = append(one.taints, corev1.Taint{Key: t.Key, Value: t.Value, Effect: corev1.TaintEffect(t.Effect)})
 		}
-		if len(s.Shapes) > 0 && (kind.Name == "" || len(validation.IsValidLabelValue(kind.Name)) > 0) {
-			bad("shape %q: name must be a valid label value and not empty", kind.Name)
+		if of.Weight < 0 || of.Pods < 1 {
+			fail("pool %q has weight %v and %d pods (each must be over 0)", of.Name, of.Weight, of.Pods)
 		}
-		p.shapes, weights = append(p.shapes, one), append(weights, weight)
-		pods = max(pods, one.pods)
+		if len(p.Spec.Pools) > i && (of.Name == "" || len(validation.IsValidLabelValue(of.Name)) > 0) {
+			fail("pool %q: name must be a valid label value and not empty", of.Name)
+		}
+		p.pools = append(p.pools, one)
+		for number := range of.Count {
+			p.places = append(p.places, place{i, number})
+		}
+		pods = max(pods, of.Pods)
 	}
-	if sound && len(kinds) > 1 && s.Count > 0 {
-		p.shapeAt = deal(weights, s.Count, p.Seed)
-	}
+	rng := rand.New(rand.NewPCG(uint64(p.Seed), 0x5a9e))
+	rng.Shuffle(len(p.places), func(i, j int) { p.places[i], p.places[j] = p.places[j], p.places[i] })
 	return pods
 }
 
@@ -242,28 +242,4 @@ func draw(seed int64, what ...string) float64 {
 	// FNV hashes of similar names are similar. The output of a random generator that is seeded with the hash is not.
 	x := rand.NewPCG(uint64(seed), h.Sum64()).Uint64()
 	return (float64(x>>11) + 0.5) / (1 << 53)
-}
-
-// deal assigns one of len(weights) kinds to each of count nodes, in a random order determined by the seed. The number
-// of nodes of each kind is proportional to its weight, to within one node.
-func deal(weights []float64, count int, seed int64) []int {
-	total := 0.0
-	for _, w := range weights {
-		total += w
-	}
-	dealt := make([]int, len(weights))
-	out := make([]int, count)
-	for i := range out {
-		best, owed := 0, -1.0
-		for j, w := range weights {
-			if o := w/total*float64(i+1) - float64(dealt[j]); o > owed {
-				best, owed = j, o
-			}
-		}
-		dealt[best]++
-		out[i] = best
-	}
-	rng := rand.New(rand.NewPCG(uint64(seed), 0x5a9e))
-	rng.Shuffle(count, func(i, j int) { out[i], out[j] = out[j], out[i] })
-	return slices.Clip(out)
 }

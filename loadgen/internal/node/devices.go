@@ -28,7 +28,7 @@ const (
 // (k8s.io/dynamic-resource-allocation/resourceslice). It first waits until wiped is closed, which means that the slices
 // from before the kubelet's restart are deleted. On a node without devices it does nothing.
 func (k *kubelet) publishDevices(life *life, owner metav1.OwnerReference, wiped <-chan struct{}) error {
-	count := k.plan.shapeOf(k.index).devices
+	count := k.plan.poolOf(k.index).Devices
 	if count == 0 {
 		return nil
 	}
@@ -152,7 +152,7 @@ func (k *kubelet) usable(claim *resourcev1.ResourceClaim, pod *corev1.Pod, owned
 		return fmt.Errorf("ResourceClaim %s: not allocated", claim.Name)
 	}
 	for _, d := range claim.Status.Allocation.Devices.Results {
-		if d.Driver != scenario.DeviceDriver || k.plan.shapeOf(k.index).devices == 0 {
+		if d.Driver != scenario.DeviceDriver || k.plan.poolOf(k.index).Devices == 0 {
 			return fmt.Errorf("DRA driver %s is not registered", d.Driver)
 		}
 	}

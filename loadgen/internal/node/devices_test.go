@@ -71,7 +71,7 @@ func TestNodePublishesItsDevices(t *testing.T) {
 			s.withDevices(published, nil)
 			f := s.fleet(2, func(c *Config) {
 				c.Spec.Fidelity = fidelity
-				c.Spec.Shapes = []scenario.NodeShape{{Name: "plain"}, {Name: "gpu", Devices: 8}}
+				c.Spec.Pools = []scenario.NodePool{{Name: "plain"}, {Name: "gpu", Devices: 8}}
 			})
 			must(t, f.Start(t.Context()))
 			if fidelity != Shared {

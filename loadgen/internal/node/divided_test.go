@@ -34,7 +34,7 @@ func newDivided(t *testing.T, of int, change func(*Config)) *dividedFleet {
 		part := d.stub.fleet(31, func(c *Config) {
 			c.clock, c.Seed, c.Cloud, c.Spec.Later = clock, 42, d.cloud, 6
 			c.Spec.RegisterRate = 1e10 // all at once
-			c.Spec.Shapes = []scenario.NodeShape{{Name: "small", Weight: 2, CPU: "2"}, {Name: "large", Weight: 1, CPU: "16"}}
+			c.Spec.Pools = []scenario.NodePool{{Name: "small", Weight: 2, CPU: "2"}, {Name: "large", Weight: 1, CPU: "16"}}
 			if change != nil {
 				change(c)
 			}

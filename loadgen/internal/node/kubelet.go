@@ -66,7 +66,10 @@ type kubelet struct {
 func newKubelet(f *Fleet, index int, link *link) *kubelet {
 	k := &kubelet{
 		fleet: f, plan: f.plan, ledger: f.ledger, index: index, name: f.plan.nodeName(index), hostIP: hostIP(index), port: kubeletapi.Port, link: link,
-		taints: f.plan.Taints,
+		taints: f.plan.poolOf(index).taints,
+	}
+	for _, image := range f.plan.poolOf(index).Images {
+		k.images.add(image, time.Time{})
 	}
 	k.clear()
 	return k
@@ -133,7 +136,7 @@ func (k *kubelet) watch(life *life) {
 	open(k.link, "services", "/api/v1/services", fields("spec.clusterIP!=None"), false).start()
 	open(k.link, "csidrivers", "/apis/storage.k8s.io/v1/csidrivers", nil, false).start()
 	open(k.link, "runtimeclasses", "/apis/node.k8s.io/v1/runtimeclasses", nil, false).start()
-	if k.plan.shapeOf(k.index).devices > 0 { // its device driver watches its own slices
+	if k.plan.poolOf(k.index).Devices > 0 { // its device driver watches its own slices
 		open(k.link, "resourceslices", resourceSlices, fields("spec.driver="+scenario.DeviceDriver+",spec.nodeName="+k.name), false).start()
 	}
 	if k.plan.Release.AtLeast(podCertificates) {

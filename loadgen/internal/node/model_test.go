@@ -15,7 +15,7 @@ func TestShapesAreDealtOutByWeight(t *testing.T) {
 	s := newStub(t)
 	f := s.fleet(12, func(c *Config) {
 		c.Spec.LeaseDuration = scenario.Duration(90 * time.Second)
-		c.Spec.Shapes = []scenario.NodeShape{{Name: "small"}, {Name: "large", Weight: 0.5, CPU: "64", Memory: "1Ti", Pods: 250}}
+		c.Spec.Pools = []scenario.NodePool{{Name: "small"}, {Name: "large", Weight: 0.5, CPU: "64", Memory: "1Ti", Pods: 250}}
 	})
 	must(t, f.Start(t.Context()))
 	s.mu.Lock()
@@ -36,18 +36,72 @@ func TestShapesAreDealtOutByWeight(t *testing.T) {
 	}
 }
 
-func TestDealIsExactAndDrawnFromTheSeed(t *testing.T) {
-	weights := []float64{3, 1, 0.5}
-	a := deal(weights, 900, 1)
-	if again, other := deal(weights, 900, 1), deal(weights, 900, 2); !slices.Equal(a, again) || slices.Equal(a, other) {
+func TestPoolsAreExactAndDrawnFromTheSeed(t *testing.T) {
+	s := newStub(t)
+	deal := func(seed int64, pools ...scenario.NodePool) []place {
+		return s.fleet(900, func(c *Config) { c.Seed, c.Spec.Pools = seed, pools }).plan.places
+	}
+	pools := []scenario.NodePool{{Name: "a", Weight: 3}, {Name: "b"}, {Name: "c", Weight: 0.5}, {Name: "d", Count: 9}}
+	a := deal(1, pools...)
+	if again, other := deal(1, pools...), deal(2, pools...); !slices.Equal(a, again) || slices.Equal(a, other) {
 		t.Error("the order does not depend on the seed, and on it alone")
 	}
-	var count [3]int
-	for _, kind := range a {
-		count[kind]++
+	count := func(places []place) (n [4]int) {
+		for _, p := range places {
+			n[p.pool]++
+		}
+		return n
 	}
-	if count != [3]int{600, 200, 100} {
-		t.Errorf("dealt %v", count)
+	if got := count(a); got != [4]int{594, 198, 99, 9} {
+		t.Errorf("dealt %v", got)
+	}
+	if got := count(deal(1, pools[3])); got != [4]int{9, 891} {
+		t.Errorf("with nodes in no pool, dealt %v", got)
+	}
+}
+
+func TestNodesRegisterWithTheirPool(t *testing.T) {
+	const size = 15 << 10
+	s := newStub(t)
+	f := s.fleet(4, func(c *Config) {
+		c.Taints = []corev1.Taint{{Key: "run", Effect: corev1.TaintEffectNoSchedule}}
+		c.Spec.ObjectSize = size
+		c.Spec.Pools = []scenario.NodePool{{
+			Name: "gpu", Count: 2, Resources: map[string]string{"example.com/gpu": "8"}, Zones: []string{"a", "b"}, Images: []string{"example.com/cuda:12"},
+			Labels: map[string]string{"team": "blue", "node-role.kubernetes.io/gpu": ""},
+			Taints: []scenario.NodeTaint{{Key: "gpu", Value: "yes", Effect: "NoExecute"}},
+		}}
+	})
+	must(t, f.Start(t.Context()))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	zones := map[string]int{}
+	for i, k := range f.kubelets {
+		n := s.nodes[k.name]
+		if got := n.Size(); got < size-200 || got > size+200 {
+			t.Errorf("%s has %d bytes, want %d", n.Name, got, size)
+		}
+		gpus := n.Status.Allocatable["example.com/gpu"]
+		if f.plan.poolOf(i).Name != "gpu" {
+			if n.Labels["team"] != "" || len(n.Spec.Taints) != 1 || !gpus.IsZero() {
+				t.Errorf("%s is in no pool, but has labels %v, taints %v, %s GPUs", n.Name, n.Labels, n.Spec.Taints, &gpus)
+			}
+			continue
+		}
+		zones[n.Labels[corev1.LabelTopologyZone]]++
+		_, admins := n.Labels["node-role.kubernetes.io/gpu"] // NodeRestriction refuses it
+		if n.Labels["team"] != "blue" || admins || gpus.Value() != 8 || n.Status.Images[0].Names[0] != "example.com/cuda:12" {
+			t.Errorf("%s has labels %v, %s GPUs, first image %v", n.Name, n.Labels, &gpus, n.Status.Images[0])
+		}
+		if taints := n.Spec.Taints; len(taints) != 2 || taints[1] != (corev1.Taint{Key: "gpu", Value: "yes", Effect: corev1.TaintEffectNoExecute}) {
+			t.Errorf("%s has taints %v", n.Name, taints)
+		}
+		if _, pulling := k.images.need("example.com/cuda:12", time.Now(), func() time.Duration { return time.Hour }); pulling {
+			t.Error("the node pulls an image that it has")
+		}
+	}
+	if zones["a"] != 1 || zones["b"] != 1 {
+		t.Errorf("zones %v", zones)
 	}
 }
 

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -11,7 +12,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -25,47 +25,52 @@ func (p *plan) userAgent() string { return "stormglass-node/" + p.kubeletVersion
 // ephemeralStorage is the capacity of each node, in bytes.
 const ephemeralStorage = 100 << 30
 
-// newNode returns the Node object that the kubelet registers. Its condition Ready is False.
-func (k *kubelet) newNode(now time.Time) *corev1.Node {
-	p, i, name := k.plan, k.index, k.name
+// nodeLabels returns the labels with which the node registers.
+func (k *kubelet) nodeLabels() map[string]string {
+	p, of := k.plan, k.plan.poolOf(k.index)
 	labels := map[string]string{}
+	if of.Name != "" {
+		labels[corev1.LabelInstanceTypeStable] = of.Name
+	}
+	maps.Copy(labels, of.Labels)
+	for key := range of.AdminLabels() {
+		delete(labels, key)
+	}
 	maps.Copy(labels, p.Labels)
 	maps.Copy(labels, map[string]string{
-		corev1.LabelHostname:      name,
+		corev1.LabelHostname:      k.name,
 		corev1.LabelOSStable:      "linux",
 		corev1.LabelArchStable:    runtime.GOARCH,
 		"beta.kubernetes.io/os":   "linux",
 		"beta.kubernetes.io/arch": runtime.GOARCH,
-		corev1.LabelTopologyZone:  p.zone(i),
+		corev1.LabelTopologyZone:  p.zone(k.index),
 	})
-	shape := p.shapeOf(i)
-	if shape.name != "" {
-		labels[corev1.LabelInstanceTypeStable] = shape.name
-	}
-	spec := corev1.NodeSpec{Taints: p.Taints}
-	addresses := []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: k.hostIP.String()}, {Type: corev1.NodeHostName, Address: name}}
-	if p.Cloud != nil {
-		// cloud-controller-manager sets zone, instance type and address. Until then a taint keeps pods off the node.
+	if p.Cloud != nil { // cloud-controller-manager sets them
 		delete(labels, corev1.LabelTopologyZone)
 		delete(labels, corev1.LabelInstanceTypeStable)
+	}
+	return labels
+}
+
+// newNode returns the Node object that the kubelet registers. Its condition Ready is False.
+func (k *kubelet) newNode(now time.Time) *corev1.Node {
+	p, of, name := k.plan, k.plan.poolOf(k.index), k.name
+	spec := corev1.NodeSpec{Taints: of.taints}
+	addresses := []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: k.hostIP.String()}, {Type: corev1.NodeHostName, Address: name}}
+	if p.Cloud != nil {
+		// cloud-controller-manager sets the address. Until then a taint keeps pods off the node.
 		spec.ProviderID = k.instance().ProviderID()
-		spec.Taints = append(slices.Clone(p.Taints), corev1.Taint{Key: uninitialized, Value: "true", Effect: corev1.TaintEffectNoSchedule})
+		spec.Taints = append(slices.Clone(spec.Taints), corev1.Taint{Key: uninitialized, Value: "true", Effect: corev1.TaintEffectNoSchedule})
 		addresses = addresses[1:]
 	}
-	room := corev1.ResourceList{
-		corev1.ResourceCPU:              shape.cpu,
-		corev1.ResourceMemory:           shape.memory,
-		corev1.ResourcePods:             *resource.NewQuantity(int64(shape.pods), resource.DecimalSI),
-		corev1.ResourceEphemeralStorage: *resource.NewQuantity(ephemeralStorage, resource.BinarySI),
-	}
-	return &corev1.Node{
+	n := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: name, Labels: labels,
+			Name: name, Labels: k.nodeLabels(),
 			Annotations: map[string]string{"volumes.kubernetes.io/controller-managed-attach-detach": "true"},
 		},
 		Spec: spec,
 		Status: corev1.NodeStatus{
-			Capacity: room, Allocatable: room,
+			Capacity: of.room, Allocatable: of.room,
 			Conditions:      nodeConditions(now, notReady("simulated kubelet is starting")),
 			Addresses:       addresses,
 			DaemonEndpoints: corev1.NodeDaemonEndpoints{KubeletEndpoint: corev1.DaemonEndpoint{Port: k.port}},
@@ -76,13 +81,41 @@ func (k *kubelet) newNode(now time.Time) *corev1.Node {
 			},
 		},
 	}
+	for _, image := range of.Images {
+		n.Status.Images = append(n.Status.Images, corev1.ContainerImage{Names: []string{image}, SizeBytes: imageSize})
+	}
+	addImages(n, int(of.ObjectSize))
+	return n
+}
+
+// imageSize is the size of each image of a node, in bytes.
+const imageSize = 100 << 20
+
+// addImages adds images to the status of n until n has the given size in bytes, as exactly as whole images allow. As on
+// real nodes, each image has a digest and a tag.
+func addImages(n *corev1.Node, size int) {
+	have := n.Size()
+	for i := 0; ; i++ {
+		name := fmt.Sprintf("registry.example.com/stormglass/image-%04d", i)
+		image := corev1.ContainerImage{Names: []string{fmt.Sprintf("%s@sha256:%x", name, sha256.Sum256([]byte(name))), name + ":v1.0.0"}, SizeBytes: imageSize}
+		grows := image.Size() + 3 // a field's tag, and a length of two bytes
+		if have += grows; have > size+grows/2 {
+			return
+		}
+		n.Status.Images = append(n.Status.Images, image)
+	}
 }
 
 // uninitialized is the taint of a node that no cloud-controller-manager has initialized
 // (k8s.io/cloud-provider/api.TaintExternalCloudProvider).
 const uninitialized = "node.cloudprovider.kubernetes.io/uninitialized"
 
-func (p *plan) zone(i int) string { return "zone-" + strconv.Itoa(i%p.Spec.Zones) }
+func (p *plan) zone(i int) string {
+	if zones := p.poolOf(i).Zones; len(zones) > 0 {
+		return zones[p.places[i].number%len(zones)]
+	}
+	return "zone-" + strconv.Itoa(i%p.Spec.Zones)
+}
 
 // readiness holds the status, reason and message of a node's condition Ready.
 type readiness struct {

@@ -207,12 +207,17 @@ func (s *images) need(image string, now time.Time, takes func() time.Duration) (
 			at = at.Add(d)
 			s.free = at
 		}
-		if s.ready == nil {
-			s.ready = map[string]time.Time{}
-		}
-		s.ready[image] = at
+		s.add(image, at)
 	}
 	return at, at.After(now)
+}
+
+// add records that an image is on the node from a time.
+func (s *images) add(image string, at time.Time) {
+	if s.ready == nil {
+		s.ready = map[string]time.Time{}
+	}
+	s.ready[image] = at
 }
 
 // pullImages starts to pull the images of a pod that the node lacks. It returns the time at which the last image is

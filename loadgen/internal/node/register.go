@@ -110,6 +110,11 @@ func (k *kubelet) register(life *life, wiped <-chan struct{}) error {
 	if err != nil {
 		return err
 	}
+	if labels := k.plan.poolOf(k.index).AdminLabels(); len(labels) > 0 && k.plan.Label != nil {
+		if err := k.plan.Label(life.ctx, k.name, labels); err != nil {
+			return err
+		}
+	}
 	if k.plan.everyRequest() {
 		k.look(life, "nodes", nodes+"/"+k.name)
 		if k.order()%lateEvery == 0 {

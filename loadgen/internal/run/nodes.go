@@ -74,7 +74,7 @@ func nodeConfig(ctx context.Context, t *target, s *scenario.Scenario, c console,
 	}
 	config := node.Config{
 		API:  api,
-		Spec: s.Nodes, Release: s.NodesRelease(), Labels: t.Labels, Taints: t.Taints(),
+		Spec: s.Nodes, Release: s.NodesRelease(), Labels: t.Labels, Taints: t.Taints(), Label: t.LabelNode,
 		NamePrefix: t.NodePrefix(), Seed: s.Seed, Log: c.step,
 	}
 	config.Identities, config.Restricted = t.Identities(s.Nodes)

@@ -328,7 +328,7 @@ func (s *site) openDrivers(ctx context.Context, registry *prometheus.Registry, i
 	sc, t := s.o.Scenario, s.target
 	d.pause = load.NewPause()
 	d.workload, err = workload.New(t.Requests.Counted(t.Load), workload.Options{
-		Namespace: t.Namespace, Labels: t.Labels, NodeSelector: t.NodeSelector(), Tolerations: cluster.Tolerations(), DeviceClass: t.DeviceClass(),
+		Namespace: t.Namespace, Labels: t.Labels, NodeSelector: t.NodeSelector(), Tolerations: cluster.Tolerations(), DaemonTolerations: cluster.PoolTolerations(sc.Nodes), DeviceClass: t.DeviceClass(),
 		Registerer: registry, Stalls: in.self.Stalls(), Namespaces: sc.DeletesNamespaces(), Kinds: sc.WorkloadKinds(), Patience: patience(sc),
 	})
 	if err != nil {

@@ -62,7 +62,7 @@ func Check(o Options, s *scenario.Scenario) error {
 
 // WholeNodes returns why the coordinator runs all simulated nodes itself, or "" if workers divide the nodes or there
 // are no nodes. The coordinator runs the nodes if the scenario uses their kubelet API, because one machine must then
-// have the addresses of all kubelets.
+// have the addresses of all kubelets, or if the user must label the nodes.
 func WholeNodes(s *scenario.Scenario) string {
 	if s.Nodes.Count == 0 {
 		return ""
@@ -73,6 +73,8 @@ func WholeNodes(s *scenario.Scenario) string {
 		return "nodes.kubeletAddress" + needs
 	case s.ControlPlane.MetricsServer.Replicas > 0:
 		return "controlPlane.metricsServer" + needs
+	case s.Nodes.HasAdminLabels():
+		return "nodes.pools have labels that kubelets may not set, and workers have no other credentials"
 	}
 	for _, l := range s.Loads() {
 		if l.Kind == "streams" {

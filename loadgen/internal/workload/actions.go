@@ -231,6 +231,9 @@ func (w *Workload) template(a scenario.Action, revision string) (corev1.PodTempl
 			}},
 		},
 	}
+	if a.WorkloadKind() == scenario.DaemonSet {
+		pod.Spec.Tolerations = append(pod.Spec.Tolerations, w.options.DaemonTolerations...)
+	}
 	if a.Gang > 0 {
 		pod.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: &a.Name}
 	}

@@ -33,6 +33,8 @@ type Options struct {
 	// NodeSelector and Tolerations restrict every pod to the run's nodes.
 	NodeSelector map[string]string
 	Tolerations  []corev1.Toleration
+	// DaemonTolerations are additional tolerations of the pods of DaemonSets.
+	DaemonTolerations []corev1.Toleration
 	// DeviceClass is the class of the devices that pods claim. Empty means that pods claim no devices.
 	DeviceClass string
 	// Registerer registers the metrics; nil means no metrics.
