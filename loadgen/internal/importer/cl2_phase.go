@@ -263,8 +263,10 @@ func (c *cl2) note(p *cl2Phase, key cl2Objects, m manifest) {
 	case n.claims:
 		once(at, "a bundled control plane provisions no volumes: claims, and pods with them, stay Pending")
 	}
-	if names := foreignSelectors([]manifest{m}); len(names) > 0 {
-		once(at, "nodeSelector %s: simulated nodes have no such label, and its pods stay Pending", strings.Join(names, ", "))
+	for _, problem := range c.problems(m, n.times(p.change()), func(kind, name string) bool {
+		return slices.ContainsFunc(slices.Collect(maps.Values(c.made)), func(o madeObjects) bool { return o.kind == kind && slices.Contains(o.names, name) })
+	}) {
+		once(at, "%s", problem)
 	}
 }
 

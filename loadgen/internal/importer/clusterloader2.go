@@ -123,7 +123,6 @@ func (c *cl2) convert(f *fields) (*Result, error) {
 	}
 	if !c.options.OwnCluster {
 		c.nodes = newMapping()
-		c.nodes.set("count", c.options.Nodes)
 	}
 	ns := f.sub("namespace")
 	c.namespaces = ns.integer("number", f.integer("automanagedNamespaces", 0))
@@ -172,6 +171,9 @@ func (c *cl2) convert(f *fields) (*Result, error) {
 	}
 	if len(c.phases) == 0 {
 		return nil, c.nothing(c.src.file)
+	}
+	if c.nodes != nil {
+		c.addPools(c.options.Nodes)
 	}
 	return c.finish()
 }

@@ -191,30 +191,3 @@ func missing(path []string, entries map[string]string, indent int) (lines []stri
 	}
 	return lines
 }
-
-// dropEntries removes the named entries from the mapping at a path. It also removes the mapping if that is then empty.
-func dropEntries(lines, path, names []string) []string {
-	from, end, indent := 0, len(lines), -1
-	last := -1
-	for _, key := range path {
-		at, child := find(lines, from, end, indent, key)
-		if at < 0 {
-			return lines
-		}
-		last, from, end, indent = at, at+1, blockEnd(lines, at), child
-	}
-	var kept []string
-	left := false
-	for _, line := range lines[from:end] {
-		m := keyLine.FindStringSubmatch(line)
-		if m != nil && slices.Contains(names, strings.Trim(m[2], `"'`)) {
-			continue
-		}
-		left = left || !plain(line)
-		kept = append(kept, line)
-	}
-	if !left {
-		from = last
-	}
-	return slices.Concat(lines[:from], kept, lines[end:])
-}

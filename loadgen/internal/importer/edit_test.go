@@ -80,16 +80,3 @@ func replicas(n int) (all []map[string]any) {
 	}
 	return all
 }
-
-func TestNodeSelectorsAreTakenOut(t *testing.T) {
-	const text = "kind: Pod\nmetadata:\n  name: a\nspec:\n  nodeSelector:\n    node-role.kubernetes.io/worker: \"\"\n%s  containers: []\n"
-	for kept, want := range map[string]string{
-		"":                              strings.Replace(text, "  nodeSelector:\n    node-role.kubernetes.io/worker: \"\"\n%s", "", 1),
-		"    kubernetes.io/os: linux\n": strings.Replace(text, "    node-role.kubernetes.io/worker: \"\"\n%s", "    kubernetes.io/os: linux\n", 1),
-	} {
-		got, ok := dropNodeSelectors(bounds.NewBounds(), strings.Replace(text, "%s", kept, 1), replicas(1), []string{"node-role.kubernetes.io/worker"})
-		if !ok || got != want {
-			t.Errorf("%v\n%s\nwant\n%s", ok, got, want)
-		}
-	}
-}

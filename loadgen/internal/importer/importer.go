@@ -84,6 +84,8 @@ type draft struct {
 	name, description string
 	nodes, record     *mapping
 	namespaces        []*mapping // groups of namespaces
+	pools             []*nodePool
+	schedulers        []string // names of schedulers that pods require, except the default one
 	transitions       []*mapping
 	objects           []*mapping
 	phases, gates     []*mapping
@@ -265,6 +267,9 @@ func (d *draft) write() ([]byte, error) {
 	m.set("kind", scenario.Kind)
 	m.set("name", d.name)
 	m.set("description", d.description)
+	if len(d.schedulers) > 0 {
+		m.set("controlPlane", flow("scheduler", flow("config", d.schedulerProfiles())))
+	}
 	if d.nodes != nil {
 		m.set("nodes", d.nodes)
 	}

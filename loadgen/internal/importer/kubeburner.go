@@ -31,7 +31,6 @@ type burner struct {
 	spans     []burnSpan      // the range of phases of each job
 	profiles  []*burnProfiles // profiles of all jobs
 	custom    []string        // API groups of custom resources that jobs create
-	workers   bool            // whether a selector of worker nodes was left out
 	elapsed   bool            // whether an expression uses the elapsed time of a job
 }
 
@@ -185,9 +184,6 @@ func (b *burner) global() error {
 // say adds the differences to kube-burner that apply to this import to the comment at the top of the scenario.
 func (b *burner) say() {
 	var more []string
-	if b.workers {
-		more = append(more, "- every simulated node counts as a worker: selectors of "+workerLabel+" are left out")
-	}
 	if slices.ContainsFunc(b.phases, func(p *mapping) bool { return hasKey(p, "before") || hasKey(p, "after") }) {
 		more = append(more, "- a hook that fails ends the run; kube-burner continues and fails at its end")
 	}
@@ -215,7 +211,8 @@ func (b *burner) placeNodes() {
 		return
 	}
 	b.nodes = newMapping()
-	addComment(b.nodes.set("count", count), "kube-burner uses the nodes of the cluster; here as many nodes as the pods need are simulated")
+	b.addPools(count)
+	addComment(b.nodes.key("count"), "kube-burner uses the nodes of the cluster; here as many nodes as the pods need are simulated")
 }
 
 // phase adds a phase to the end of the scenario. If its name is taken by another phase or load, it gets a different

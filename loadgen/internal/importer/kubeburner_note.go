@@ -17,7 +17,7 @@ func (b *burner) note(t *mapping, j *burnJob, o *burnObject, objects []manifest,
 		if ns := m.namespace(); ns != "" && !b.owns(ns) {
 			o.item.remark(t.Node, o.at("objectTemplate"), "%s %s goes into another namespace of the run: %s is not the namespace of a job", m.kind(), m.name(), ns)
 		}
-		if names := namespacesIn(map[string]any(m)); j.group == nil && len(names) > 0 && namesOwn(names, j.namespace) {
+		if names := namespacesIn(map[string]any(m)); slices.ContainsFunc(b.jobs, func(o *burnJob) bool { return o.group == nil && namesOwn(names, o.namespace) }) {
 			o.item.remark(t.Node, o.at("objectTemplate"), "%s names the namespaces %s; the run's namespaces have other names", m.kind(), strings.Join(names, ", "))
 		}
 		if b.options.OwnCluster {
@@ -28,8 +28,9 @@ func (b *burner) note(t *mapping, j *burnJob, o *burnObject, objects []manifest,
 			o.item.remark(t.Node, o.at("objectTemplate"), "a bundled control plane has no %s of %s: run it with --kubeconfig on a cluster that has it", m.kind(), m.apiVersion())
 		case n.claims && !b.makes("PersistentVolume"):
 			o.item.remark(t.Node, o.at("objectTemplate"), "a bundled control plane provisions no volumes: claims, and pods with them, stay Pending")
-		case n.nodes:
-			o.item.remark(t.Node, o.at("objectTemplate"), "its pods require node affinity, which simulated nodes may not satisfy")
+		}
+		for _, problem := range b.problems(m, n.times(count), b.creates) {
+			o.item.remark(t.Node, o.at("objectTemplate"), "%s", problem)
 		}
 	}
 }
@@ -39,6 +40,11 @@ func (b *burner) defined(m manifest) bool {
 	return slices.ContainsFunc(b.made, func(o madeObjects) bool {
 		return o.kind == "CustomResourceDefinition" && strings.HasSuffix(o.name, "."+groupOf(m.apiVersion()))
 	})
+}
+
+// creates reports whether a job, so far, creates an object of a kind with a name.
+func (b *burner) creates(kind, name string) bool {
+	return slices.ContainsFunc(b.made, func(o madeObjects) bool { return o.kind == kind && slices.Contains(o.names, name) })
 }
 
 func (b *burner) makes(kind string) bool {
@@ -55,7 +61,7 @@ func namespacesIn(v any) (names []string) {
 			case key == "metadata":
 			case isText && (key == "namespace" || key == "kubernetes.io/metadata.name"):
 				names = append(names, text)
-			case key == "values" && v["key"] == "kubernetes.io/metadata.name":
+			case key == "values" && v["key"] == "kubernetes.io/metadata.name", key == "namespaces" && v["topologyKey"] != nil:
 				for _, one := range asList(value) {
 					names = append(names, fmt.Sprint(one))
 				}

@@ -7,7 +7,6 @@ import (
 	"path"
 	"path/filepath"
 	"reflect"
-	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -136,8 +135,7 @@ func namesIn(text string) []string {
 	return valueNames(tree)
 }
 
-// fit adds kube-burner's labels to a template and removes node selectors that match no simulated node. It returns the
-// new text and its objects. values are the template values with which it verifies the change.
+// fit adds kube-burner's labels to a template. It returns the new text and its objects. values are the template values with which it verifies the change.
 func (b *burner) fit(t *mapping, j *burnJob, o *burnObject, text string, values []map[string]any, objects []manifest) (string, []manifest) {
 	changed, ok := addLabels(b.limits, text, values, true, b.ownLabels(j, o))
 	switch {
@@ -147,20 +145,6 @@ func (b *burner) fit(t *mapping, j *burnJob, o *burnObject, text string, values 
 		o.item.remark(t.Node, o.at("objectTemplate"), "kube-burner's labels cannot be put into the template")
 	}
 	text = changed
-	if names := foreignSelectors(objects); len(names) > 0 && !b.options.OwnCluster {
-		changed, ok := dropNodeSelectors(b.limits, text, values, names)
-		names = slices.DeleteFunc(names, func(name string) bool { return ok && name == workerLabel && selectsWorkers(objects) })
-		how := "left out"
-		if !ok {
-			how = "remove it from the template yourself, otherwise its pods stay Pending"
-		}
-		if len(names) > 0 {
-			o.item.remark(t.Node, o.at("objectTemplate"), "nodeSelector %s: simulated nodes have no such label; %s", strings.Join(names, ", "), how)
-		} else {
-			b.workers = true
-		}
-		text = changed
-	}
 	again, err := render(b.limits, text, values[0])
 	if err != nil {
 		return text, objects
@@ -169,17 +153,6 @@ func (b *burner) fit(t *mapping, j *burnJob, o *burnObject, text string, values 
 		text = trimLines(text)
 	}
 	return text, again
-}
-
-// workerLabel is the label of worker nodes. Every simulated node is a worker.
-const workerLabel = "node-role.kubernetes.io/worker"
-
-// selectsWorkers reports whether workerLabel is empty, as is usual, in all node selectors that contain it.
-func selectsWorkers(objects []manifest) bool {
-	return !slices.ContainsFunc(objects, func(m manifest) bool {
-		value, asks := m.at(append(podSpec(m.kind()), "nodeSelector")...)[workerLabel]
-		return podSpec(m.kind()) != nil && asks && value != ""
-	})
 }
 
 // corners returns sample template values: for the first two and the last iteration, each with the first two and the

@@ -103,18 +103,18 @@ func (m manifest) podLabels() map[string]string {
 // need holds the capacity and the features that pods need from nodes and from the cluster. cpus is in cores and memory
 // in bytes.
 type need struct {
-	pods, onEach  float64 // onEach: pods of DaemonSets on each node
-	cpus, memory  float64
-	claims, nodes bool // claims: uses PersistentVolumeClaims; nodes: has required node affinity
+	pods, onEach float64 // onEach: pods of DaemonSets on each node
+	cpus, memory float64
+	claims       bool // uses PersistentVolumeClaims
 }
 
 func (n need) times(count int) need {
 	f := float64(count)
-	return need{n.pods * f, n.onEach * f, n.cpus * f, n.memory * f, n.claims, n.nodes}
+	return need{n.pods * f, n.onEach * f, n.cpus * f, n.memory * f, n.claims}
 }
 
 func (n need) plus(o need) need {
-	return need{n.pods + o.pods, n.onEach + o.onEach, n.cpus + o.cpus, n.memory + o.memory, n.claims || o.claims, n.nodes || o.nodes}
+	return need{n.pods + o.pods, n.onEach + o.onEach, n.cpus + o.cpus, n.memory + o.memory, n.claims || o.claims}
 }
 
 // Usable capacity of a simulated node with default settings: 100 pods, and 90% of its CPU cores and memory. Memory is
@@ -152,7 +152,6 @@ func (m manifest) need() need {
 		one, _ := asMap(v)
 		n.claims = n.claims || one["persistentVolumeClaim"] != nil
 	}
-	n.nodes = spec.at("affinity", "nodeAffinity")["requiredDuringSchedulingIgnoredDuringExecution"] != nil
 	replicas := 1.0
 	switch m.kind() {
 	case "DaemonSet":

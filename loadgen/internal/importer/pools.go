@@ -1,0 +1,290 @@
+package importer
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// requirement is an expression of a node selector: a key, an operator and values.
+type requirement struct {
+	key, operator string
+	values        []string
+}
+
+// nodePool is a pool of simulated nodes on which imported pods can run.
+type nodePool struct {
+	labels    map[string]string
+	without   map[string][]string // label values that the nodes must not have; anyValue means that the label must not exist
+	resources map[string]nodeResource
+	need      need
+}
+
+// nodeResource is an extended resource or a size of huge pages: what all pods and the largest pod request.
+type nodeResource struct{ total, largest float64 }
+
+const anyValue = "*"
+
+func (p *nodePool) clone() *nodePool {
+	return &nodePool{maps.Clone(p.labels), maps.Clone(p.without), maps.Clone(p.resources), p.need}
+}
+
+// require adds a requirement to the pool. It returns false if the nodes of the pool cannot meet it.
+func (p *nodePool) require(r requirement) bool {
+	have, set := p.labels[r.key]
+	denies := func(value string) bool {
+		return slices.Contains(p.without[r.key], value) || slices.Contains(p.without[r.key], anyValue)
+	}
+	use := func(value string) bool {
+		valid := len(validation.IsQualifiedName(r.key))+len(validation.IsValidLabelValue(value)) == 0
+		if !valid || denies(value) || strings.HasPrefix(r.key, "stormglass.dev/") {
+			return false
+		}
+		p.labels[r.key] = value
+		return true
+	}
+	switch r.key {
+	case corev1.LabelOSStable, "beta.kubernetes.io/os":
+		have, set = "linux", true
+	case corev1.LabelArchStable, "beta.kubernetes.io/arch":
+		return true // known only when the scenario runs
+	case corev1.LabelHostname:
+		return r.operator == "Exists" || r.operator == "NotIn"
+	}
+	switch r.operator {
+	case "In":
+		return set && slices.Contains(r.values, have) || !set && slices.ContainsFunc(r.values, use)
+	case "Exists":
+		return set || use("")
+	case "NotIn", "DoesNotExist":
+		if r.operator == "DoesNotExist" {
+			r.values = []string{anyValue}
+		}
+		if set {
+			return r.operator == "NotIn" && !slices.Contains(r.values, have)
+		}
+		p.without[r.key] = slices.Concat(p.without[r.key], r.values)
+		return true
+	case "Gt", "Lt":
+		by := 1
+		if r.operator == "Lt" {
+			by = -1
+		}
+		bound, err := strconv.Atoi(strings.Join(r.values, ""))
+		n, no := strconv.Atoi(have)
+		return err == nil && (set && no == nil && (n-bound)*by > 0 || !set && bound+by >= 0 && use(strconv.Itoa(bound+by)))
+	}
+	return false
+}
+
+// nodeTerms returns what a pod spec requires of nodes. A node must meet all requirements of at least one term.
+func (m manifest) nodeTerms() (terms [][]requirement) {
+	var all []requirement
+	for _, key := range sortedKeys(m.at("nodeSelector")) {
+		all = append(all, requirement{key, "In", []string{fmt.Sprint(m.at("nodeSelector")[key])}})
+	}
+	required := m.at("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
+	for _, t := range asList(required["nodeSelectorTerms"]) {
+		term, _ := asMap(t)
+		reqs := slices.Clone(all)
+		for _, e := range slices.Concat(asList(term["matchExpressions"]), asList(term["matchFields"])) {
+			one, _ := asMap(e)
+			r := requirement{key: one.text("key"), operator: one.text("operator")}
+			if one.text("key") == "metadata.name" {
+				r.key = corev1.LabelHostname // no simulated node has the name
+			}
+			for _, v := range asList(one["values"]) {
+				r.values = append(r.values, fmt.Sprint(v))
+			}
+			reqs = append(reqs, r)
+		}
+		terms = append(terms, reqs)
+	}
+	if required == nil && len(all) > 0 {
+		terms = append(terms, all)
+	}
+	return terms
+}
+
+// nodeResources returns the extended resources and huge pages that a pod requests.
+func (m manifest) nodeResources() map[string]float64 {
+	all := map[string]float64{}
+	for _, c := range slices.Concat(asList(m["containers"]), asList(m["initContainers"])) {
+		one, _ := asMap(c)
+		limits := one.at("resources", "limits")
+		for name := range limits {
+			group, _, extended := strings.Cut(name, "/")
+			extended = extended && !strings.HasSuffix("."+group, ".kubernetes.io") && len(validation.IsQualifiedName(name)) == 0
+			if extended || strings.HasPrefix(name, corev1.ResourceHugePagesPrefix) {
+				all[name] += quantity(limits[name])
+			}
+		}
+	}
+	return all
+}
+
+// place adds what the pods of an object require to the pools. It returns false if no pool can have matching nodes. pods
+// is what count of these objects need.
+func (d *draft) place(spec manifest, pods need) bool {
+	terms, resources := spec.nodeTerms(), spec.nodeResources()
+	if len(terms) == 0 && len(resources) == 0 {
+		return true
+	}
+	if len(terms) == 0 {
+		terms = [][]requirement{nil}
+	}
+	fresh := &nodePool{map[string]string{}, map[string][]string{}, map[string]nodeResource{}, need{}}
+	for i, old := range append(slices.Clone(d.pools), fresh) {
+		for _, term := range terms {
+			p := old.clone()
+			if slices.ContainsFunc(term, func(r requirement) bool { return !p.require(r) }) {
+				continue
+			}
+			for name, amount := range resources {
+				has := p.resources[name]
+				p.resources[name] = nodeResource{has.total + amount*max(1, pods.pods), max(has.largest, amount)}
+			}
+			p.need = p.need.plus(pods)
+			d.pools = append(d.pools[:i], append([]*nodePool{p}, d.pools[min(i+1, len(d.pools)):]...)...)
+			return true
+		}
+	}
+	return false
+}
+
+// addPools writes the number of nodes and their pools. Each pool gets at least one node and, unless the options set the
+// number of nodes, as many as its pods need.
+func (d *draft) addPools(count int) {
+	sum := 0
+	for _, p := range d.pools {
+		sum += max(1, p.need.nodeCount())
+	}
+	if count = max(count, len(d.pools)); d.options.Nodes == 0 {
+		count = max(count, sum)
+	}
+	d.nodes.set("count", count)
+	if len(d.pools) == 1 && len(d.pools[0].labels)+len(d.pools[0].resources) == 0 {
+		return
+	}
+	var all []*mapping
+	names := map[string]bool{}
+	for _, p := range d.pools {
+		weight := max(1, p.need.nodeCount())
+		m := newMapping()
+		m.set("name", unique(p.name(), names))
+		if len(d.pools) > 1 {
+			m.set("weight", weight)
+		}
+		if zone := p.labels[corev1.LabelTopologyZone]; zone != "" {
+			m.set("zones", []string{zone})
+			delete(p.labels, corev1.LabelTopologyZone)
+		}
+		if len(p.labels) > 0 {
+			m.set("labels", p.labels)
+		}
+		if len(p.resources) > 0 {
+			each := map[string]string{}
+			for name, r := range p.resources {
+				nodes := max(1, float64(count*weight/sum))
+				each[name] = strconv.FormatFloat(r.largest*max(1, math.Ceil(r.total/max(r.largest, 1)/nodes)+1), 'f', -1, 64)
+			}
+			m.set("resources", each)
+		}
+		all = append(all, m)
+	}
+	if len(all) > 0 {
+		addComment(d.nodes.set("pools", all), "nodes as the node selectors, node affinity and extended resources of the pods require")
+	}
+}
+
+// name returns a name for the pool, after a label without a value or, if all have values, after a label or a resource.
+func (p *nodePool) name() string {
+	keys := slices.Concat(sortedKeys(p.labels), sortedKeys(p.resources))
+	if len(keys) == 0 {
+		return "others"
+	}
+	role := func(key string) bool { value, is := p.labels[key]; return is && value == "" }
+	key := keys[max(0, slices.IndexFunc(keys, role))]
+	return nameOf(cmp.Or(strings.Trim(p.labels[key], "0123456789."), key[strings.LastIndexByte(key, '/')+1:]))
+}
+
+// problems adds the pods of an object to the pools, and returns a reason for each field that keeps these pods from
+// running, or that selects no namespace of the run. exists reports whether the run has created an object of a kind with a name.
+func (d *draft) problems(m manifest, pods need, exists func(kind, name string) bool) (all []string) {
+	say := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
+	for _, key := range namespaceLabels(map[string]any(m)) {
+		if _, has := d.namespaceLabels[key]; !has && key != corev1.LabelMetadataName {
+			say("namespaceSelector: the run's namespaces have no label %s", key)
+		}
+	}
+	at := podSpec(m.kind())
+	if at == nil {
+		return all
+	}
+	spec := m.at(at...)
+	if !d.place(spec, pods) {
+		say("no simulated node can match nodeSelector and nodeAffinity: its pods stay Pending")
+	}
+	if name := spec.text("nodeName"); name != "" {
+		say("nodeName %s: no simulated node has this name, and its pods never start", name)
+	}
+	if name := spec.text("schedulerName"); name != "" && name != corev1.DefaultSchedulerName {
+		if !slices.Contains(d.schedulers, name) {
+			d.schedulers = append(d.schedulers, name)
+		}
+		say("schedulerName %s: kube-scheduler schedules its pods, by a profile of this name with the default plugins", name)
+	}
+	if len(asList(spec["resourceClaims"])) > 0 {
+		say("resourceClaims: simulated nodes have only devices of driver gpu.stormglass.dev: its pods stay Pending unless their DeviceClass selects these")
+	}
+	if len(asList(spec["schedulingGates"])) > 0 {
+		say("schedulingGates: no controller removes the gates: its pods stay Pending")
+	}
+	if name := spec.text("runtimeClassName"); name != "" && !exists("RuntimeClass", name) {
+		say("runtimeClassName %s: the API server refuses its pods, because no earlier object is this RuntimeClass", name)
+	}
+	if name := spec.text("priorityClassName"); name != "" && !strings.HasPrefix(name, "system-") && !exists("PriorityClass", name) {
+		say("priorityClassName %s: the API server refuses its pods, because no earlier object is this PriorityClass", name)
+	}
+	return all
+}
+
+// namespaceLabels returns the labels that the namespace selectors in an object require.
+func namespaceLabels(v any) (keys []string) {
+	switch v := v.(type) {
+	case map[string]any:
+		selector, _ := asMap(v["namespaceSelector"])
+		keys = sortedKeys(selector.at("matchLabels"))
+		for _, e := range asList(selector["matchExpressions"]) {
+			if one, _ := asMap(e); one.text("operator") == "In" || one.text("operator") == "Exists" {
+				keys = append(keys, one.text("key"))
+			}
+		}
+		for _, key := range sortedKeys(v) {
+			keys = append(keys, namespaceLabels(v[key])...)
+		}
+	case []any:
+		for _, one := range v {
+			keys = append(keys, namespaceLabels(one)...)
+		}
+	}
+	return keys
+}
+
+// schedulerProfiles returns the configuration of a scheduler that has a profile for each scheduler name of the pods.
+func (d *draft) schedulerProfiles() *mapping {
+	var profiles []*mapping
+	for _, name := range append([]string{corev1.DefaultSchedulerName}, d.schedulers...) {
+		profiles = append(profiles, flow("schedulerName", name))
+	}
+	m := newMapping()
+	m.set("profiles", profiles)
+	return m
+}
