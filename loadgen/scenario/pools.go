@@ -15,30 +15,29 @@ import (
 
 // NodePool is a group of nodes with the same labels, taints, capacity and images.
 type NodePool struct {
-	Name string `yaml:"name"` // value of the label node.kubernetes.io/instance-type, unless `labels` sets it
-	// Count: number of nodes. Pools without a count share the remaining nodes by weight. If all pools have a count, the
-	// remaining nodes are in no pool
+	Name string `yaml:"name"` // label node.kubernetes.io/instance-type, unless `labels` sets it
+	// Count: number of nodes. Pools without a count share the rest by weight; if all have a count, the rest is in no pool
 	Count     int               `yaml:"count,omitempty" zero:"a share by weight; remove the pool if it has no nodes"`
 	Weight    float64           `yaml:"weight,omitempty" zero:"1"`              // weight among the pools without a count, default 1
-	CPU       string            `yaml:"cpu,omitempty"`                          // default: same as nodes
-	Memory    string            `yaml:"memory,omitempty"`                       // default: same as nodes
-	Pods      int               `yaml:"pods,omitempty" zero:"same as nodes"`    // default: same as nodes
-	Devices   int               `yaml:"devices,omitempty" zero:"same as nodes"` // default: same as nodes
-	Resources map[string]string `yaml:"resources,omitempty"`                    // extended resources and huge pages of each node, such as {example.com/fpga: 4}
-	// Labels: labels of the nodes. The run sets labels that a kubelet may not set, such as node-role.kubernetes.io/infra
+	CPU       string            `yaml:"cpu,omitempty"`                          // default: nodes.cpu
+	Memory    string            `yaml:"memory,omitempty"`                       // default: nodes.memory
+	Pods      int               `yaml:"pods,omitempty" zero:"same as nodes"`    // default: nodes.pods
+	Devices   int               `yaml:"devices,omitempty" zero:"same as nodes"` // default: nodes.devices
+	Resources map[string]string `yaml:"resources,omitempty"`                    // extended resources and huge pages, such as {example.com/fpga: 4}
+	// Labels: also labels that a kubelet may not set, such as node-role.kubernetes.io/infra
 	Labels map[string]string `yaml:"labels,omitempty"`
-	// Taints: taints of the nodes. Of the pods that a deploy creates, only pods of a DaemonSet tolerate them
+	// Taints: of the workloads of deploy actions, only DaemonSets tolerate them
 	Taints []NodeTaint `yaml:"taints,omitempty"`
-	Zones  []string    `yaml:"zones,omitempty"` // names of the zones, default: same as nodes
-	// Images: images that each node has from the start, named as in pods
+	Zones  []string    `yaml:"zones,omitempty"` // names; default: as nodes.zones
+	// Images: images that need no pull, named as in pods
 	Images     []string `yaml:"images,omitempty"`
-	ObjectSize Bytes    `yaml:"objectSize,omitempty" zero:"same as nodes"` // default: same as nodes
+	ObjectSize Bytes    `yaml:"objectSize,omitempty" zero:"same as nodes"` // default: nodes.objectSize
 }
 
-// NodeTaint is a taint of the nodes in a pool.
+// NodeTaint is a taint of a node.
 type NodeTaint struct {
-	Key    string `yaml:"key"`             // key of the taint
-	Value  string `yaml:"value,omitempty"` // value of the taint
+	Key    string `yaml:"key"`             // such as example.com/fpga
+	Value  string `yaml:"value,omitempty"` // may be empty
 	Effect string `yaml:"effect"`          // "NoSchedule", "PreferNoSchedule" or "NoExecute"
 }
 

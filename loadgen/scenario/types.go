@@ -225,12 +225,11 @@ type Nodes struct {
 	// Identity: "auto" (certificates if the cluster signs them, otherwise tokens; the default), "certificate" (a
 	// kubelet's client certificate) or "token" (of a separate ServiceAccount); not with fidelity shared
 	Identity string `yaml:"identity,omitempty"`
-	// Version: version of the simulated kubelets: "1.37", "1.36" or "1.35"; default: the version of the oldest API
-	// server at the start
+	// Version: version of the kubelets: "1.37", "1.36" or "1.35"; default: the oldest API server's at the start
 	Version string `yaml:"version,omitempty"`
-	// KubeletAddress: address of this machine that your cluster's API servers can reach, such as 10.0.0.5:10250. Each
-	// node serves a kubelet's API on a separate port, from this one upwards. Default: no kubelet API on your cluster;
-	// the loopback device on a bundled plane
+	// KubeletAddress: address that your cluster's API servers can reach, such as 10.0.0.5:10250. Each node serves a
+	// kubelet's API on a port, from this one upwards. Default: none on your cluster; the loopback device on a bundled
+	// plane
 	KubeletAddress string `yaml:"kubeletAddress,omitempty"`
 	// KubeProxy: each node also has the connection and watches of a kube-proxy; not with fidelity shared
 	KubeProxy bool `yaml:"kubeProxy,omitempty"`
@@ -242,22 +241,20 @@ type Nodes struct {
 	Pods   int    `yaml:"pods,omitempty" zero:"110"` // maximum pods on each node, default 110
 	// Devices: devices on each node that pods can claim (ResourceSlices of driver gpu.stormglass.dev)
 	Devices int `yaml:"devices,omitempty"`
-	// ObjectSize: size of each Node object in protobuf, without managedFields, such as 15KiB. More images in
-	// status.images make it larger. Default: about 1.5KiB; on real nodes, images add 5 to 20KiB
-	ObjectSize Bytes      `yaml:"objectSize,omitempty" zero:"no more images"`
+	// ObjectSize: size of each Node object in protobuf, without managedFields, such as 15KiB; images in its status pad it
+	ObjectSize Bytes      `yaml:"objectSize,omitempty" zero:"no images"`
 	Pools      []NodePool `yaml:"pools,omitempty" was:"shapes"` // groups of nodes that differ
 	// LeaseRenew: interval of lease renewals, default 10s; must be less than node-monitor-grace-period (50s)
 	LeaseRenew Duration `yaml:"leaseRenew,omitempty" zero:"10s"`
 	// LeaseDuration: leaseDurationSeconds of the node Leases, default four times `leaseRenew`; Kubernetes ignores it
 	LeaseDuration Duration `yaml:"leaseDuration,omitempty" zero:"four times leaseRenew"`
 	StatusReport  Duration `yaml:"statusReport,omitempty" zero:"5m"` // interval of status reports while nothing changes, default 5m
-	// PodStart: time from when the node sees a pod bound to it until the pod's containers are ready, without image
-	// pulls
+	// PodStart: time from when the node sees a pod until its containers are ready, without image pulls
 	PodStart Spread `yaml:"podStart,omitempty"`
 	// ImagePull: time to pull an image that the node does not have; a node pulls one image at a time
 	ImagePull Spread `yaml:"imagePull,omitempty"`
-	// PodLives: how the containers of pods behave; a pod gets the first entry whose `match` and `share` select it.
-	// Default: containers keep running; with restartPolicy Never or OnFailure they complete after 10s
+	// PodLives: how containers behave; a pod gets the first entry whose `match` and `share` select it. Default:
+	// containers keep running; with restartPolicy Never or OnFailure they complete after 10s
 	PodLives []PodLife `yaml:"podLives,omitempty"`
 	// MaxContainerRestartPeriod: longest back-off between container restarts, default 5m
 	MaxContainerRestartPeriod Duration `yaml:"maxContainerRestartPeriod,omitempty" zero:"5m"`
