@@ -209,7 +209,7 @@ func TestDeployMakesEachKind(t *testing.T) {
 	for i, want := range []struct{ path, body string }{
 		{"/api/v1/namespaces/ns/services/db", `"clusterIP":"None"`},
 		{apps + "statefulsets/db", `"serviceName":"db","podManagementPolicy":"Parallel"`},
-		{apps + "daemonsets/agent", `"kind":"DaemonSet"`},
+		{apps + "daemonsets/agent", `"tolerations":[{"key":"simulated","operator":"Exists","effect":"NoSchedule"},{"key":"pool","operator":"Exists"}]`},
 		{batch + "jobs/batch", `"backoffLimit":9`},
 		{batch + "cronjobs/sync", `"schedule":"*/5 * * * *","concurrencyPolicy":"Forbid"`},
 		{apps + "statefulsets/db", `{"spec":{"template":{"metadata":{"annotations":{"stormglass.dev/revision":"2"}}}}}`},

@@ -101,6 +101,8 @@ func (s *stub) workload() *Workload {
 		Namespace: "ns", Labels: map[string]string{"run": "r"}, Retry: time.Millisecond,
 		NodeSelector: map[string]string{"run": "r"},
 		Tolerations:  []corev1.Toleration{{Key: "simulated", Operator: "Exists", Effect: "NoSchedule"}},
+
+		DaemonTolerations: []corev1.Toleration{{Key: "pool", Operator: "Exists"}},
 	})
 	if err != nil {
 		s.t.Fatal(err)
