@@ -264,7 +264,7 @@ func (c *cl2) note(p *cl2Phase, key cl2Objects, m manifest) {
 		once(at, "a bundled control plane provisions no volumes: claims, and pods with them, stay Pending")
 	}
 	for _, problem := range c.problems(m, n.times(p.change()), func(kind, name string) bool {
-		return slices.ContainsFunc(slices.Collect(maps.Values(c.made)), func(o madeObjects) bool { return o.kind == kind && slices.Contains(o.names, name) })
+		return slices.ContainsFunc(slices.Collect(maps.Values(c.made)), func(o madeObjects) bool { return o.kind == kind && o.name == name })
 	}) {
 		once(at, "%s", problem)
 	}

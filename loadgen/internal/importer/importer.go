@@ -83,7 +83,8 @@ type draft struct {
 
 	name, description string
 	nodes, record     *mapping
-	namespaces        []*mapping // groups of namespaces
+	namespaces        []*mapping      // groups of namespaces
+	namespaceLabels   map[string]bool // keys of the labels of these groups
 	pools             []*nodePool
 	schedulers        []string // names of schedulers that pods require, except the default one
 	transitions       []*mapping
@@ -107,7 +108,7 @@ func newDraft(o Options, file string) *draft {
 	if limits == nil {
 		limits = bounds.NewBounds()
 	}
-	return &draft{options: o, limits: limits, file: file, names: map[string]bool{}, gateSet: map[string]bool{}}
+	return &draft{options: o, limits: limits, file: file, namespaceLabels: map[string]bool{}, names: map[string]bool{}, gateSet: map[string]bool{}}
 }
 
 // source returns a new source for a file of the configuration.

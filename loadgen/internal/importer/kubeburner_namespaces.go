@@ -51,6 +51,12 @@ func (b *burner) readGroups() {
 			j.group = b.groups[at]
 			j.group.Count = max(j.group.Count, g.Count)
 		}
+		if j.group != nil {
+			b.namespaceLabels[jobLabel] = true
+			for key := range j.strings("namespaceLabels") {
+				b.namespaceLabels[key] = true
+			}
+		}
 	}
 }
 

@@ -44,7 +44,7 @@ func (b *burner) defined(m manifest) bool {
 
 // creates reports whether a job, so far, creates an object of a kind with a name.
 func (b *burner) creates(kind, name string) bool {
-	return slices.ContainsFunc(b.made, func(o madeObjects) bool { return o.kind == kind && slices.Contains(o.names, name) })
+	return slices.ContainsFunc(b.made, func(o madeObjects) bool { return o.kind == kind && o.name == name })
 }
 
 func (b *burner) makes(kind string) bool {

@@ -220,7 +220,7 @@ func (p *nodePool) name() string {
 func (d *draft) problems(m manifest, pods need, exists func(kind, name string) bool) (all []string) {
 	say := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
 	for _, key := range namespaceLabels(map[string]any(m)) {
-		if _, has := d.namespaceLabels[key]; !has && key != corev1.LabelMetadataName {
+		if !d.namespaceLabels[key] && key != corev1.LabelMetadataName {
 			say("namespaceSelector: the run's namespaces have no label %s", key)
 		}
 	}

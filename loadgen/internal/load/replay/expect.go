@@ -68,7 +68,7 @@ func Expect(t *trace.Trace, o Options, namespaced map[string]bool, length time.D
 			all.Created[act.target()]++
 		}
 		if act.shape.Verb == "watch" {
-			edges = append(edges, edge{a.At, 1}, edge{a.At + cmp.Or(lengthOf(e), length), -1})
+			edges = append(edges, edge{a.At, 1}, edge{a.At + cmp.Or(e.Took.D(), length), -1})
 		}
 	}
 	slices.SortFunc(edges, func(a, b edge) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.step, b.step)) })
