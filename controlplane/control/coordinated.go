@@ -17,7 +17,7 @@ const (
 // leader.
 func (c Config) coordinatedProblems() []Problem {
 	served, path := c.gateOf(KindAPIServer, coordinatedGate)
-	if served && !servesCandidates(c.APIServer.Flags["runtime-config"]) {
+	if served && !c.Serves(coordinatedAPI) {
 		return []Problem{{
 			path, coordinatedGate + " needs " + coordinatedAPI + ", which API servers do not serve by default, so no leader would be elected",
 			"set apiServer.flags.runtime-config: " + coordinatedAPI + "=true",
@@ -55,10 +55,17 @@ func (c Config) gateOf(kind, gate string) (on bool, path string) {
 	return false, ""
 }
 
-// servesCandidates reports whether the value of the flag runtime-config enables the API of lease candidates.
-func servesCandidates(runtimeConfig string) bool {
-	return slices.ContainsFunc(strings.Split(runtimeConfig, ","), func(setting string) bool {
+// Serves reports whether API servers serve a version of Kubernetes' APIs, such as "apps/v1". By default, they serve no
+// alpha and no beta versions.
+func (c Config) Serves(groupVersion string) bool {
+	level := "alpha"
+	if strings.Contains(groupVersion, "beta") {
+		level = "beta"
+	} else if !strings.Contains(groupVersion, level) {
+		return true
+	}
+	return slices.ContainsFunc(strings.Split(c.APIServer.Flags["runtime-config"], ","), func(setting string) bool {
 		name, value, set := strings.Cut(strings.TrimSpace(setting), "=")
-		return (!set || value == "true") && slices.Contains([]string{coordinatedAPI, coordinatedAPI + "/leasecandidates", "api/beta", "api/all"}, name)
+		return (!set || value == "true") && (slices.Contains([]string{groupVersion, "api/" + level, "api/all"}, name) || strings.HasPrefix(name, groupVersion+"/"))
 	})
 }

@@ -78,7 +78,9 @@ func (f *importFlags) convert(cmd *cobra.Command, fractions bool, do func(import
 		return exitcode.UsageError(err)
 	}
 	maps.Copy(o.Values, values)
-	o.Beside = f.out != ""
+	if f.out != "" {
+		o.Templates = strings.TrimSuffix(filepath.Base(f.out), filepath.Ext(f.out)) + "-templates"
+	}
 	r, err := do(o)
 	if err != nil {
 		return exitcode.UsageError(err)
@@ -118,7 +120,7 @@ func (f *importFlags) write(cmd *cobra.Command, r *importer.Result) error {
 	for _, file := range files {
 		path := filepath.Join(filepath.Dir(f.out), file.Name)
 		if _, err := os.Lstat(path); err == nil {
-			return exitcode.Usagef("--out %s: %s already exists (name another file)", f.out, path)
+			return exitcode.Usagef("--out %s: %s already exists (delete it, or name another file)", f.out, path)
 		}
 	}
 	for _, file := range files {

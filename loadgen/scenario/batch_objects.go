@@ -162,7 +162,7 @@ func (o *Objects) check(i int, first []map[string]any) error {
 		case one.Name == "" && !generated(manifest):
 			return o.at(i, d, "write metadata: {name: web-{{.Iteration}}-{{.Replica}}}", "the %s has no name", one.Kind)
 		}
-		if known := kindHint(one.APIVersion, one.Kind); known != "" {
+		if known := UnknownKind(one.APIVersion, one.Kind); known != "" {
 			return o.at(i, d, known, "Kubernetes has no %s of %s", one.Kind, one.APIVersion)
 		}
 	}
@@ -175,9 +175,9 @@ func generated(manifest map[string]any) bool {
 	return name != ""
 }
 
-// kindHint returns a hint if apiVersion is in one of Kubernetes' own groups and that group does not have the kind.
-// Otherwise it returns "".
-func kindHint(apiVersion, kind string) string {
+// UnknownKind returns a hint if apiVersion is in one of Kubernetes' own groups, present or past, and that group does not have
+// the kind. Otherwise it returns "".
+func UnknownKind(apiVersion, kind string) string {
 	group := ""
 	if gv, err := schema.ParseGroupVersion(apiVersion); err == nil {
 		group = gv.Group
@@ -191,7 +191,7 @@ func kindHint(apiVersion, kind string) string {
 			kinds = append(kinds, of.kind)
 		}
 	}
-	if len(kinds) == 0 {
+	if len(kinds) == 0 && strings.Contains(group, ".") {
 		return "" // a custom resource: only a cluster knows it
 	}
 	for _, of := range builtIns() {

@@ -1,7 +1,5 @@
 package scenario
 
-import "strings"
-
 // The API version that serves PodGroups, and the feature gate for gangs.
 const (
 	PodGroupVersion = "scheduling.k8s.io/v1beta1"
@@ -18,7 +16,7 @@ func (v *validator) gang(path string, a *Action) {
 		v.fail(path+".gang", "at most the number of replicas", "a gang needs %d pods, but there are only %d", a.Gang, a.Replicas)
 	}
 	plane := v.s.ControlPlane
-	if !plane.FeatureGates[gangGate] || !strings.Contains(plane.APIServer.Flags["runtime-config"], PodGroupVersion+"=true") {
+	if !plane.FeatureGates[gangGate] || !plane.Serves(PodGroupVersion) {
 		v.fail(path+".gang", "write controlPlane: {featureGates: {"+gangGate+": true}, apiServer: {flags: {runtime-config: "+PodGroupVersion+"=true}}}",
 			"a gang requires PodGroups, which API servers do not serve by default")
 	}

@@ -245,9 +245,10 @@ func (s *Scenario) StartsPods() []string {
 	return all
 }
 
-// unserved returns a warning for each resource of a load that a bundled control plane does not serve.
+// unserved returns a warning for each resource of a load, and for each API version of an object, that a bundled control plane
+// does not serve.
 func (s *Scenario) unserved() []string {
-	var all []string
+	all := s.unservedVersions()
 	early := namesOf(slices.DeleteFunc(s.CustomResources(), func(c CustomResource) bool { return !c.Early }), func(c CustomResource) string { return c.Name })
 	for _, l := range s.Loads() {
 		for i, o := range l.Operations() {
@@ -256,7 +257,9 @@ func (s *Scenario) unserved() []string {
 				path = fmt.Sprintf("%s.mix[%d].resource", l.Path, i)
 			}
 			hint := "create its CustomResourceDefinition in setup or objects, or run with --kubeconfig on a cluster that serves it"
-			switch {
+			switch of, ok := builtIns()[o.Resource]; {
+			case ok && !slices.ContainsFunc(of.versions, s.ControlPlane.Serves):
+				hint = fmt.Sprintf("set controlPlane.apiServer.flags.runtime-config: %s=true", of.versions[0])
 			case slices.Contains(early, o.Resource) || o.Resource == "" || o.Resource == WidgetResource || !custom(o.Resource):
 				continue
 			case groupOf(o.Resource) == "metrics.k8s.io":
@@ -269,4 +272,33 @@ func (s *Scenario) unserved() []string {
 		}
 	}
 	return all
+}
+
+// unservedVersions returns a warning for each version of Kubernetes' APIs that templates use and API servers do not serve.
+func (s *Scenario) unservedVersions() (all []string) {
+	for _, b := range s.Batches() {
+		expanded, err := s.Expand(b)
+		if err != nil {
+			continue // the reader of the files reports the error
+		}
+		for _, k := range expanded.Kinds() {
+			if hint := s.ServesVersion(k.APIVersion, k.Kind); hint != "" {
+				all = append(all, s.Errorf(b.Path+".templates", hint, "a bundled control plane does not serve %s of %s", k.Kind, k.APIVersion).Error())
+			}
+		}
+	}
+	return all
+}
+
+// ServesVersion returns a hint if the API servers of the scenario do not serve this version of a kind of Kubernetes.
+func (s *Scenario) ServesVersion(apiVersion, kind string) (hint string) {
+	of, ok := builtIns()[ResourceOf(apiVersion, kind)]
+	if !ok || s.ControlPlane.Serves(apiVersion) {
+		return ""
+	}
+	hint = fmt.Sprintf("set controlPlane.apiServer.flags.runtime-config: %s=true", apiVersion)
+	if s.ControlPlane.Serves(of.versions[0]) {
+		hint = fmt.Sprintf("write apiVersion: %s, or %s", of.versions[0], hint)
+	}
+	return hint
 }

@@ -184,7 +184,7 @@ func TestTemplatesBesideTheScenario(t *testing.T) {
 		t.Fatal(err)
 	}
 	unpack(t, a)
-	r, err := KubeBurner("config.yml", Options{Beside: true})
+	r, err := KubeBurner("config.yml", Options{Templates: "mine-templates"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,8 +26,9 @@ type Options struct {
 	// OwnCluster means that the run will use an existing cluster of the user. The scenario then simulates no nodes, and
 	// pods keep their node selectors.
 	OwnCluster bool
-	// Beside writes templates to separate files (Result.Files) instead of into the scenario.
-	Beside bool
+	// Templates is the directory of separate files for templates (Result.Files), relative to the scenario. Empty means that the
+	// scenario contains the templates.
+	Templates string
 	// Alerts and Metrics are paths of additional kube-burner alert and metrics profiles.
 	Alerts, Metrics []string
 
@@ -218,7 +219,7 @@ func (d *draft) finish() (*Result, error) {
 			r.Whole++
 		}
 	}
-	if !d.options.Beside || len(d.texts) == 0 {
+	if d.options.Templates == "" || len(d.texts) == 0 {
 		return r, nil
 	}
 	written := map[string]string{} // names by text
@@ -226,7 +227,7 @@ func (d *draft) finish() (*Result, error) {
 	for _, t := range d.texts {
 		name, known := written[t.text]
 		if !known {
-			name = uniqueFile(d.name+"/"+t.file, taken)
+			name = uniqueFile(d.options.Templates+"/"+t.file, taken)
 			written[t.text] = name
 			r.Files = append(r.Files, File{Name: name, Data: []byte(t.text)})
 		}
