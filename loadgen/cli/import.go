@@ -53,6 +53,7 @@ func (f *importFlags) add(cmd *cobra.Command) {
 }
 
 func (f *importFlags) addCluster(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&f.options.StubCRDs, "stub-crds", false, "define custom resources that a bundled control plane lacks, without schemas and controllers")
 	cmd.Flags().BoolVar(&f.options.OwnCluster, "own-cluster", false, "convert for your own cluster: no simulated nodes, unchanged node selectors")
 }
 

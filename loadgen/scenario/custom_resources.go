@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -79,4 +80,22 @@ func (o *Objects) definitions() []map[string]any {
 		}
 	}
 	return all
+}
+
+// StubAnnotation marks a CustomResourceDefinition without a schema, which an import wrote for a resource that a bundled
+// control plane does not have.
+const StubAnnotation = "stormglass.dev/stub"
+
+// stubs returns a warning that names the stubs in the setup.
+func (s *Scenario) stubs() []string {
+	var names []string
+	for _, m := range s.SetupManifests() {
+		if _, ok, _ := unstructured.NestedFieldNoCopy(m.Object, "metadata", "annotations", StubAnnotation); ok && m.Defines() {
+			names = append(names, m.Name)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return []string{s.Errorf("setup", "their load reaches only API servers and etcd", "%d CRDs are stubs (no validation, no controllers): %s", len(names), strings.Join(names, ", ")).Error()}
 }

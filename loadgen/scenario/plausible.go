@@ -260,7 +260,7 @@ func (s *Scenario) unserved() []string {
 			switch of, ok := builtIns()[o.Resource]; {
 			case ok && !slices.ContainsFunc(of.versions, s.ControlPlane.Serves):
 				hint = fmt.Sprintf("set controlPlane.apiServer.flags.runtime-config: %s=true", of.versions[0])
-			case slices.Contains(early, o.Resource) || o.Resource == "" || o.Resource == WidgetResource || !custom(o.Resource):
+			case slices.Contains(early, o.Resource) || o.Resource == "" || o.Resource == WidgetResource || !IsCustom(o.Resource):
 				continue
 			case groupOf(o.Resource) == "metrics.k8s.io":
 				if s.ControlPlane.MetricsServer.Replicas > 0 {

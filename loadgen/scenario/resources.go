@@ -78,9 +78,9 @@ func groupOf(resource string) string {
 	return group
 }
 
-// custom reports whether the resource belongs to a group that is not one of Kubernetes' own. The names of such groups
+// IsCustom reports whether the resource belongs to a group that is not one of Kubernetes' own. The names of such groups
 // contain a dot. Only a cluster knows whether it serves the resource.
-func custom(resource string) bool {
+func IsCustom(resource string) bool {
 	if IsDocument(resource) || !strings.Contains(groupOf(resource), ".") {
 		return false
 	}
@@ -95,7 +95,7 @@ func custom(resource string) bool {
 func (v *validator) resource(path, name string, verbs ...string) {
 	of, ok := builtIns()[name]
 	if !ok {
-		if custom(name) {
+		if IsCustom(name) {
 			return
 		}
 		v.fail(path, resourceHint(name), "Kubernetes has no resource %q", name)

@@ -23,7 +23,7 @@ type schemaOf struct{ s *Scenario }
 func (x schemaOf) Resource(name string) error {
 	of, ok := builtIns()[name]
 	switch {
-	case !ok && custom(name):
+	case !ok && IsCustom(name):
 		return nil
 	case !ok:
 		return &condition.Error{Msg: fmt.Sprintf("Kubernetes has no resource %q", name), Hint: resourceHint(name)}
@@ -122,7 +122,7 @@ func (s *Scenario) unservedSets() (all []string) {
 	defined := s.DefinedLater()
 	for _, f := range s.followedAt() {
 		for _, set := range f.sets {
-			if !custom(set.Resource) || slices.Contains(defined, set.Resource) {
+			if !IsCustom(set.Resource) || slices.Contains(defined, set.Resource) {
 				continue
 			}
 			all = append(all, s.Errorf(f.path, "create its CustomResourceDefinition in setup, in objects or by an action, or run with --kubeconfig on a cluster that serves it",

@@ -87,7 +87,7 @@ func (s *Scenario) makes(resource string, phase int) (made, known bool) {
 		}
 		for _, k := range all.Kinds() {
 			of := ResourceOf(k.APIVersion, k.Kind)
-			if custom(of) {
+			if IsCustom(of) {
 				return false, false
 			}
 			made = made || of == resource

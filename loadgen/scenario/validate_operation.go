@@ -169,7 +169,7 @@ func (v *validator) body(path string, o *Operation) {
 		v.fail(path+".body", `for example body: [{op: replace, path: /data/payload, value: "{{.Turn}}"}]`, "a JSON patch requires a list of operations")
 	case o.Body != nil && list != (o.PatchType == "json"):
 		v.fail(path+".body", "a JSON patch is a list of operations, and any other body consists of fields", "the body does not match the verb and patchType")
-	case o.PatchType == "strategic" && (custom(o.Resource) || o.Resource == WidgetResource):
+	case o.PatchType == "strategic" && (IsCustom(o.Resource) || o.Resource == WidgetResource):
 		v.fail(path+".patchType", "write merge", "custom resources do not support strategic merge patches")
 	}
 	if o.Body != nil && !v.s.recorded {

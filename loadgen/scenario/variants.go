@@ -102,6 +102,7 @@ func (s *Scenario) Warnings() []string {
 		all = append(all, s.Errorf(s.linksFor, "to make this explicit, set controlPlane.networkFaults: on",
 			"networkFaults was turned on%s, so traffic between components passes through proxies, which can delay or cut it", s.linksOf).Error())
 	}
+	all = append(all, s.stubs()...)
 	all = append(all, s.sparse()...)
 	all = append(all, s.replayLengths()...)
 	return all

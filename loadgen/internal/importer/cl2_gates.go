@@ -134,7 +134,8 @@ type cl2Window struct {
 
 var percentV = regexp.MustCompile(`%v`)
 
-// queries adds a gate for each Prometheus query with a threshold, and a comparison row for each query without one.
+// queries adds a gate for each Prometheus query with a threshold that the test enforces, and a comparison row for each other
+// query.
 func (c *cl2) queries(m call) {
 	unit := m.text("unit", "")
 	scale, known := cl2Units()[unit]
@@ -144,6 +145,10 @@ func (c *cl2) queries(m call) {
 		g := newMapping()
 		first := g.set("name", unique(name, c.gateSet))
 		bounded, higher := q.has("threshold"), q.flag("lowerBound", false)
+		if bounded && !m.flag("enableViolations", false) {
+			bounded = false
+			addComment(first, fmt.Sprintf("ClusterLoader2 does not fail at its threshold %g, because enableViolations is off.", q.number("threshold", 0)))
+		}
 		most := "max"
 		if higher {
 			most = "min"

@@ -1,7 +1,6 @@
 package importer
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -121,7 +120,7 @@ func (c *cl2) measurement(method string, m call) (waits []string, within time.Du
 	case "WaitForRunningPods":
 		return c.counted(m, "pods", `status.phase == "Running"`, "desiredPodCount"), m.duration("timeout", time.Minute)
 	case "WaitForNodes":
-		return []string{fmt.Sprintf("nodes.size() >= %d", int(m.number("minDesiredNodeCount")))}, m.duration("timeout", 30*time.Minute)
+		return c.nodeCount(m), m.duration("timeout", 30*time.Minute)
 	case "WaitForGenericK8sObjects":
 		return c.generic(m), m.duration("timeout", 30*time.Minute)
 	case "WaitForBoundPVCs":
@@ -145,7 +144,11 @@ func (c *cl2) measurement(method string, m call) (waits []string, within time.Du
 			m.item.remark(nil, m.fields.at(""), "its parts EtcdMetrics and SchedulingMetrics become rows of compare, and the report shows the resource usage of components; profiles, and the restarts and memory of system pods, are not measured")
 		}
 	case "JobLifecycleLatency":
-		c.transition(flow("name", "job-complete"))
+		t := flow("name", "job-complete")
+		if of := c.selectorOf(m); len(of) > 0 {
+			t = flow("name", unique(m.id, c.gateSet), "resource", "jobs.batch", "selector", selector(of), "to", "complete")
+		}
+		c.transition(t)
 	case "GenericPrometheusQuery":
 		c.queries(m)
 	case "Sleep":

@@ -257,9 +257,9 @@ func (c *cl2) note(p *cl2Phase, key cl2Objects, m manifest) {
 		return
 	}
 	n := m.need()
-	switch {
-	case !known(m.apiVersion(), m.kind()):
-		once(at, "a bundled control plane has no %s of %s: run it with --kubeconfig on a cluster that has it", m.kind(), m.apiVersion())
+	switch why := c.unserved(m, p.where == ""); {
+	case why != "":
+		once(at, "%s", why)
 	case n.claims:
 		once(at, "a bundled control plane provisions no volumes: claims, and pods with them, stay Pending")
 	}

@@ -6,6 +6,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
+
+	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
 // selectorOf returns the labels for which the measurement's label selector requires one value. It ignores each other
@@ -89,6 +91,23 @@ func (c *cl2) counted(m call, resource, test, key string) []string {
 	return []string{fmt.Sprintf("count(%s where %s) >= %d", resource, test, want)}
 }
 
+// nodeCount returns the conditions for WaitForNodes: the number of nodes is in a range.
+func (c *cl2) nodeCount(m call) []string {
+	count, of := "nodes.size()", c.selectorOf(m)
+	var tests []string
+	for _, label := range sortedKeys(of) {
+		tests = append(tests, fmt.Sprintf(`metadata.labels[%q] == %q`, label, of[label]))
+	}
+	if len(tests) > 0 {
+		count = fmt.Sprintf("count(nodes where %s)", strings.Join(tests, " && "))
+	}
+	all := []string{fmt.Sprintf("%s >= %d", count, int(m.number("minDesiredNodeCount")))}
+	if m.param("maxDesiredNodeCount").has("maxDesiredNodeCount") {
+		all = append(all, fmt.Sprintf("%s <= %d", count, int(m.number("maxDesiredNodeCount"))))
+	}
+	return all
+}
+
 // generic returns the conditions for WaitForGenericK8sObjects: a minimum number of objects with any of the successful
 // or failed conditions, and a maximum number with a failed condition. Without such conditions, all objects count.
 func (c *cl2) generic(m call) []string {
@@ -107,8 +126,8 @@ func (c *cl2) generic(m call) []string {
 	case !celName.MatchString(resource):
 		c.notAwaited(m, "objectResource", "these objects: CEL cannot read the name %s", resource)
 		return nil
-	case isCustom(resource) && !c.options.OwnCluster:
-		c.notAwaited(m, "objectResource", "these objects: a bundled control plane has no %s", resource)
+	case scenario.IsCustom(resource) && !c.options.OwnCluster:
+		c.notAwaited(m, "objectResource", "these objects: a bundled control plane has no controller of %s", resource)
 		return nil
 	}
 	var succeeded, failed []string

@@ -15,13 +15,6 @@ import (
 // celName matches resource names that can be written in a CEL expression without quoting, such as deployments.apps.
 var celName = regexp.MustCompile(`^[a-z][a-z0-9]*(\.[a-z][a-z0-9]*)*$`)
 
-// isCustom reports whether a resource such as "jobs.batch" belongs to an API group that is not part of Kubernetes.
-func isCustom(resource string) bool {
-	_, group, _ := strings.Cut(resource, ".")
-	return strings.Contains(group, ".") && !strings.HasSuffix(group, ".k8s.io") || strings.HasSuffix(group, ".x-k8s.io") ||
-		group == "snapshot.storage.k8s.io" || group == "metrics.k8s.io"
-}
-
 // readyTest returns a CEL expression that is true if object o is ready, as kube-burner and ClusterLoader2 define it for
 // the kind. It returns "" if they do not wait for objects of this kind.
 func readyTest(kind string) string {

@@ -29,6 +29,8 @@ type Options struct {
 	// Templates is the directory of separate files for templates (Result.Files), relative to the scenario. Empty means that the
 	// scenario contains the templates.
 	Templates string
+	// StubCRDs defines each custom resource that a bundled control plane lacks, without a schema.
+	StubCRDs bool
 	// Alerts and Metrics are paths of additional kube-burner alert and metrics profiles.
 	Alerts, Metrics []string
 
@@ -92,7 +94,8 @@ type draft struct {
 	objects           []*mapping
 	phases, gates     []*mapping
 	compare           []*mapping
-	top               []string // comments before the phases
+	stubs             map[string]*stub // by resource
+	top               []string         // comments before the phases
 
 	names   map[string]bool // names of phases and loads
 	gateSet map[string]bool // names of gates, and of rows in the comparison table
@@ -109,7 +112,9 @@ func newDraft(o Options, file string) *draft {
 	if limits == nil {
 		limits = bounds.NewBounds()
 	}
-	return &draft{options: o, limits: limits, file: file, namespaceLabels: map[string]bool{}, names: map[string]bool{}, gateSet: map[string]bool{}}
+	return &draft{
+		options: o, limits: limits, file: file, namespaceLabels: map[string]bool{}, names: map[string]bool{}, gateSet: map[string]bool{}, stubs: map[string]*stub{},
+	}
 }
 
 // source returns a new source for a file of the configuration.
@@ -280,6 +285,9 @@ func (d *draft) write() ([]byte, error) {
 	}
 	if len(d.namespaces) > 0 {
 		m.set("namespaces", d.namespaces)
+	}
+	if len(d.stubs) > 0 {
+		addComment(m.set("setup", d.setup()), "These CustomResourceDefinitions are stubs: API servers accept any field, and no controller acts on the objects.")
 	}
 	if len(d.objects) > 0 {
 		m.set("objects", d.objects)

@@ -139,7 +139,7 @@ func (b *burner) patchJob(j *burnJob) {
 func (b *burner) patchWaits(j *burnJob) (waits []string) {
 	for _, o := range j.objects {
 		resource := resourceOf(o.apiVersion, o.kind)
-		if test := readyTest(o.kind); o.wait && test != "" && celName.MatchString(resource) {
+		if test := readyTest(o.kind); o.wait && test != "" && celName.MatchString(resource) && b.stubs[resource] == nil {
 			waits = append(waits, allOf(resource, nil, test, ownOf(o.kind)...))
 		}
 	}

@@ -41,8 +41,8 @@ func (b *burner) watchers(j *burnJob, first int) {
 		if len(b.phases) > first+1 || j.pause > 0 {
 			l.set("hold", true)
 		}
-		if isCustom(resourceOf(apiVersion, kind)) {
-			item.remark(l.Node, w.at("kind"), "a bundled control plane has no %s of %s", kind, apiVersion)
+		if why := b.unserved(manifest{"apiVersion": apiVersion, "kind": kind}, false); why != "" {
+			item.remark(l.Node, w.at("kind"), "%s", why)
 			continue
 		}
 		if j != b.jobs[len(b.jobs)-1] {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/stormglass/stormglass/internal/userfile"
+	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
 const definitionKind = "CustomResourceDefinition"
@@ -25,7 +26,7 @@ func (b *burner) customGroups() (groups []string) {
 				continue
 			}
 			for _, m := range objects {
-				if !known(m.apiVersion(), m.kind()) {
+				if scenario.IsCustom(resourceOf(m.apiVersion(), m.kind())) {
 					groups = append(groups, groupOf(m.apiVersion()))
 				}
 			}

@@ -23,9 +23,13 @@ func (b *burner) note(t *mapping, j *burnJob, o *burnObject, objects []manifest,
 		if b.options.OwnCluster {
 			continue
 		}
+		why := ""
+		if !b.defined(m) {
+			why = b.unserved(m, false)
+		}
 		switch {
-		case !known(m.apiVersion(), m.kind()) && !b.defined(m):
-			o.item.remark(t.Node, o.at("objectTemplate"), "a bundled control plane has no %s of %s: run it with --kubeconfig on a cluster that has it", m.kind(), m.apiVersion())
+		case why != "":
+			o.item.remark(t.Node, o.at("objectTemplate"), "%s", why)
 		case n.claims && !b.makes("PersistentVolume"):
 			o.item.remark(t.Node, o.at("objectTemplate"), "a bundled control plane provisions no volumes: claims, and pods with them, stay Pending")
 		}

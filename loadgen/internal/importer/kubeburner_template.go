@@ -112,7 +112,7 @@ func (b *burner) templateFailed(o *burnObject, err error) {
 		b.src.errs = append(b.src.errs, fmt.Errorf("%s", at))
 		return
 	}
-	o.item.remark(nil, at, "the template cannot be rendered, and the object is left out: %s", msg)
+	o.item.remark(nil, at, "the object is left out: %s", msg)
 }
 
 // knownFunction reports whether templates in scenarios can call the named function.
@@ -212,6 +212,8 @@ func (b *burner) waitFor(o *burnObject) (conditions []string) {
 		for _, test := range tests {
 			switch {
 			case test == "":
+			case b.stubs[resource] != nil:
+				o.item.remark(b.lastPhase(), o.at(""), "the run does not wait for %s: no controller sets the status of a stub", resource)
 			case !celName.MatchString(resource):
 				o.item.remark(b.lastPhase(), o.at("waitOptions"), "the run does not wait for these objects: CEL cannot read the name %s", resource)
 			default:

@@ -110,11 +110,11 @@ func (s *stage) match() *mapping {
 	if s.owner != "" {
 		m.set("owner", s.owner)
 	}
-	for key, of := range map[string]map[string]string{"labels": s.labels, "annotations": s.annotations} {
+	for i, of := range []map[string]string{s.labels, s.annotations} {
 		if len(of) > 0 {
 			node := toNode(of)
 			node.Style = yaml.FlowStyle
-			m.set(key, node)
+			m.set([]string{"labels", "annotations"}[i], node)
 		}
 	}
 	return m

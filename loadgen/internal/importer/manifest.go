@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"fmt"
 	"math"
 	"slices"
 
@@ -27,7 +28,11 @@ func render(limits *template.Bounds, text string, values map[string]any) ([]mani
 	}
 	var objects []manifest
 	for _, one := range all {
-		objects = append(objects, one)
+		m := manifest(one)
+		if hint := scenario.UnknownKind(m.apiVersion(), m.kind()); hint != "" && m.apiVersion() != "" {
+			return nil, fmt.Errorf("Kubernetes has no %s of %s (%s)", m.kind(), m.apiVersion(), hint)
+		}
+		objects = append(objects, m)
 	}
 	return objects, nil
 }
@@ -203,8 +208,3 @@ func clusterKinds() []string {
 }
 
 func namespaced(kind string) bool { return !slices.Contains(clusterKinds(), kind) }
-
-// known reports whether a bundled control plane serves a kind.
-func known(apiVersion, kind string) bool {
-	return !isCustom(scenario.ResourceOf(apiVersion, kind))
-}
