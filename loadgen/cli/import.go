@@ -4,14 +4,17 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"path/filepath"
 	"strings"
+	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/internal/terminal"
 	"github.com/stormglass/stormglass/internal/userfile"
 	"github.com/stormglass/stormglass/loadgen/internal/importer"
 )
@@ -25,8 +28,9 @@ scenario is written to standard output with its templates inline, or with --out 
 file with its templates in a directory next to it.
 
 The result is a valid scenario. A comment NOT CARRIED OVER replaces each part that
-could not be converted, and standard error lists these parts. Read the comments before
-you run the scenario.
+could not be converted, and standard error lists these parts. A table then compares the
+configuration with the scenario; --quiet hides it. Read the comments before you run the
+scenario.
 
 If a whole job, phase, measurement or Stage is left out, the last line names it and the
 exit code is 5. --partial accepts this.`,
@@ -93,6 +97,9 @@ func (f *importFlags) convert(cmd *cobra.Command, fractions bool, do func(import
 	for _, remark := range r.Remarks {
 		say("%s", remark)
 	}
+	if err := comparison(progressTo(cmd), r.Summary); err != nil {
+		return err
+	}
 	last := fmt.Sprintf("%s: %d of %d parts were imported completely, %s", cmp.Or(f.out, r.Name), r.Whole, r.Items, counted(len(r.Remarks), "remark"))
 	if len(r.Lost) > 0 {
 		last += "; left out: " + strings.Join(r.Lost, ", ")
@@ -102,6 +109,22 @@ func (f *importFlags) convert(cmd *cobra.Command, fractions bool, do func(import
 		return verdictError(exitcode.Partial)
 	}
 	return nil
+}
+
+// comparison writes the table that compares the configuration with the scenario.
+func comparison(w io.Writer, rows []importer.Row) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "PART\t\tORIGINAL\tSCENARIO")
+	for _, r := range rows {
+		if r.Scenario == r.Original {
+			r.Scenario = "same"
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", terminal.Clean(r.Part), r.What, terminal.Clean(r.Original), terminal.Clean(r.Scenario))
+	}
+	return t.Flush()
 }
 
 func counted(n int, what string) string {

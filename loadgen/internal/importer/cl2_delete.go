@@ -75,6 +75,7 @@ func (c *cl2) deletions(p *cl2Phase) (all []*mapping) {
 			continue
 		}
 		target := flow("resource", resourceOf(made.apiVersion, made.kind))
+		c.asked.actions = append(c.asked.actions, "delete "+resourceOf(made.apiVersion, made.kind))
 		a := newMapping()
 		a.set("kind", "delete")
 		a.set("target", target)

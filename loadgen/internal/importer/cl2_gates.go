@@ -36,9 +36,7 @@ func (c *cl2) podStartup(m call) {
 			g.set("quantile", q.quantile)
 		}
 		g.set("max", bound.String())
-		if c.since(g, m, false) {
-			c.gates = append(c.gates, g)
-		}
+		c.gate(m, g, false)
 	}
 }
 
@@ -59,15 +57,22 @@ func (c *cl2) responsiveness(m call) {
 			continue
 		}
 		g := flow("name", unique(one[0], c.gateSet), "objective", one[0], "max", one[1])
-		if c.since(g, m, true) {
-			c.gates = append(c.gates, g)
-		}
+		c.gate(m, g, true)
+	}
+}
+
+// gate adds a gate. It covers the phases that the measurement m covers, as since describes.
+func (c *cl2) gate(m call, g *mapping, window bool) {
+	c.all.gates[phaseName(g)] = true
+	if c.since(g, m, window) {
+		c.gates = append(c.gates, g)
 	}
 }
 
 // figure adds a row to the comparison table. The row covers the phases that the measurement m covers.
 func (c *cl2) figure(m call, row *mapping) {
 	row.set("name", unique(phaseName(row), c.gateSet))
+	c.all.figures[phaseName(row)] = true
 	if c.since(row, m, true) {
 		c.compare = append(c.compare, row)
 	}
@@ -91,9 +96,7 @@ func (c *cl2) throughput(m call) {
 	}
 	if bound := m.number("threshold"); bound > 0 && m.flag("enableViolations", true) {
 		g := flow("name", unique("scheduling-throughput", c.gateSet), "expr", expr, "min", fmt.Sprint(bound))
-		if c.since(g, m, true) {
-			c.gates = append(c.gates, g)
-		}
+		c.gate(m, g, true)
 		return
 	}
 	c.figure(m, flow("name", "scheduling-throughput", "expr", expr, "unit", "per second", "better", "higher"))
@@ -168,16 +171,21 @@ func (c *cl2) queries(m call) {
 			addComment(first, "Its unit is "+unit+".")
 		}
 		g.set("expr", expr)
+		asked := c.all.figures
+		if bounded {
+			asked = c.all.gates
+		}
+		asked[phaseName(g)] = true
 		if why := c.refused(g); why != "" {
 			m.item.remark(nil, q.at("query"), "gate or figure %s is left out: %s", name, why)
 			continue
 		}
-		if !c.since(g, m, true) {
-			continue
-		}
 		if bounded {
 			g.set(most, fmt.Sprintf("%g%s", q.number("threshold", 0), scale.suffix))
-			c.gates = append(c.gates, g)
+			c.gate(m, g, true)
+			continue
+		}
+		if !c.since(g, m, true) {
 			continue
 		}
 		if scale.unit != "" {

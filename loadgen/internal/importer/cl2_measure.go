@@ -213,6 +213,7 @@ func (c *cl2) unsupported(method string, m call) {
 			what += " (" + m.id + ")"
 		}
 		c.lose("measurement", what)
+		c.all.measurements = append(c.all.measurements, what)
 		m.item.remark(nil, m.fields.at(""), "%s is not measured", what)
 	}
 	m.leave()

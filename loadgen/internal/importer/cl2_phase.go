@@ -21,6 +21,7 @@ type cl2Phase struct {
 	objects    []*fields
 	want, have int
 	spread     int    // number of namespaces; 0 if the objects have no namespace
+	asked      int    // spread in the test, which may be greater
 	where      string // identifies the namespaces of the phase, such as "1-10test"
 	keys       []cl2Objects
 }
@@ -69,10 +70,12 @@ func (c *cl2) phasesOf(name string, all []*fields) {
 		switch {
 		case len(templates) == 0:
 		case p.want > p.have && pace.rate > 0:
+			c.asked.rates = append(c.asked.rates, rateText(pace.rate*float64(each), pace.burst*each, length(pace.every)))
 			loads = append(loads, c.creation(p, pace, templates, each))
 		case p.want > p.have:
 			actions, rates = append(actions, c.objectsAction("create", p, templates)), append(rates, 0)
 		case p.want == p.have:
+			c.asked.actions = append(c.asked.actions, "apply")
 			actions, rates = append(actions, c.objectsAction("apply", p, templates)), append(rates, pace.rate*float64(each))
 		default:
 			for _, a := range c.deletions(p) {
@@ -142,7 +145,7 @@ func (c *cl2) readPhase(f *fields) *cl2Phase {
 			p.item.remark(c.lastPhase(), o.at("listUnknownObjectOptions"), "objects that the test did not create stay until the end of the run")
 		}
 	}
-	if p.spread > maxNamespaces {
+	if p.asked = p.spread; p.spread > maxNamespaces {
 		p.item.remark(c.lastPhase(), r.at("max"), "%d namespaces are too many: a load has at most %d", p.spread, maxNamespaces)
 		p.spread = maxNamespaces
 	}
@@ -185,6 +188,7 @@ func (c *cl2) bundle(p *cl2Phase) (templates []*mapping, each int) {
 			p.src.fail(o.get("objectTemplatePath"), at.Field, "cannot read %s: no such file (paths are relative to the test's directory)", key.template)
 			continue
 		case err != nil:
+			c.creates(p, "of "+key.template)
 			p.item.remark(c.lastPhase(), at, "%s %s is left out: %v", key.basename, key.template, err)
 			continue
 		case strings.Contains(text, noValue):
@@ -243,6 +247,7 @@ const noValue = "<no value>"
 // does not support the object.
 func (c *cl2) note(p *cl2Phase, key cl2Objects, m manifest) {
 	c.made[key] = madeObjects{kind: m.kind(), apiVersion: m.apiVersion(), labels: m.labels(), pods: m.podLabels(), name: m.name()}
+	c.creates(p, m.kind())
 	if p.want > p.have && podSpec(m.kind()) != nil {
 		c.pods = append(c.pods, cl2Pods{len(c.phases) - 1, m.podLabels()})
 	}
@@ -267,6 +272,14 @@ func (c *cl2) note(p *cl2Phase, key cl2Objects, m manifest) {
 		return slices.ContainsFunc(slices.Collect(maps.Values(c.made)), func(o madeObjects) bool { return o.kind == kind && o.name == name })
 	}) {
 		once(at, "%s", problem)
+	}
+}
+
+// creates adds the objects of a kind that a phase creates to the current step.
+func (c *cl2) creates(p *cl2Phase, kind string) {
+	if p.want > p.have {
+		c.asked.objects[kind] += (p.want - p.have) * max(1, p.asked)
+		c.asked.namespaces = max(c.asked.namespaces, p.asked, 1)
 	}
 }
 

@@ -39,6 +39,7 @@ func (c *cl2) notAwaited(m call, key, what string, args ...any) {
 }
 
 func (c *cl2) conditionsOf(m call, resource, test string) []string {
+	c.asked.waits = append(c.asked.waits, resource)
 	return []string{allOf(resource, c.selectorOf(m), test)}
 }
 
@@ -52,6 +53,8 @@ func (c *cl2) controlled(m call) []string {
 	if kind == "Job" {
 		test = "(has(o.status.ready) ? o.status.ready : 0) + (has(o.status.succeeded) ? o.status.succeeded : 0) >= o.spec.parallelism"
 	}
+	wanted := len(c.asked.waits)
+	c.asked.waits = append(c.asked.waits, resource)
 	if test == "" || !celName.MatchString(resource) {
 		c.notAwaited(m, "kind", "the pods of a %s", kind)
 		return nil
@@ -68,9 +71,11 @@ func (c *cl2) controlled(m call) []string {
 	if left > 0 {
 		return []string{allOf(resource, of, test)}
 	}
+	c.asked.waits[wanted] = "no " + resource
 	gone := []string{noneOf(resource, of)}
 	for key, made := range c.made {
 		if made.kind == kind && c.replicas[key] == 0 && len(of) > 0 && selects(of, made.pods) {
+			c.asked.waits = append(c.asked.waits, "no pods")
 			return append(gone, noneOf("pods", of))
 		}
 	}
@@ -83,8 +88,10 @@ func (c *cl2) counted(m call, resource, test, key string) []string {
 	want := int(m.number(key))
 	of := c.selectorOf(m)
 	if want == 0 {
+		c.asked.waits = append(c.asked.waits, "no "+resource)
 		return []string{noneOf(resource, of)}
 	}
+	c.asked.waits = append(c.asked.waits, resource)
 	for _, label := range sortedKeys(of) {
 		test += fmt.Sprintf(` && metadata.labels[%q] == %q`, label, of[label])
 	}
@@ -93,6 +100,7 @@ func (c *cl2) counted(m call, resource, test, key string) []string {
 
 // nodeCount returns the conditions for WaitForNodes: the number of nodes is in a range.
 func (c *cl2) nodeCount(m call) []string {
+	c.asked.waits = append(c.asked.waits, "nodes")
 	count, of := "nodes.size()", c.selectorOf(m)
 	var tests []string
 	for _, label := range sortedKeys(of) {
@@ -122,6 +130,7 @@ func (c *cl2) generic(m call) []string {
 		m.item.remark(c.lastPhase(), m.at("namespaceRange"), "objects in all namespaces of the run count, not only those in namespaces %d to %d", from, to)
 	}
 	resource := strings.TrimSuffix(m.text("objectResource", "")+"."+m.text("objectGroup", ""), ".")
+	c.asked.waits = append(c.asked.waits, resource)
 	switch {
 	case !celName.MatchString(resource):
 		c.notAwaited(m, "objectResource", "these objects: CEL cannot read the name %s", resource)

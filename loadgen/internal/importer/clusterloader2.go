@@ -33,9 +33,10 @@ type cl2 struct {
 	told         map[string]bool // keys of remarks that were added and must not be repeated
 	pods         []cl2Pods
 	windows      []cl2Window
-	modules      int  // number of modules included so far
-	namespaces   int  // number of namespaces that the test creates
-	oneFamily    bool // whether all namespace ranges have the same basename and the same first number
+	asked        *part // the current step
+	modules      int   // number of modules included so far
+	namespaces   int   // number of namespaces that the test creates
+	oneFamily    bool  // whether all namespace ranges have the same basename and the same first number
 }
 
 // cl2Objects identifies the objects that a test creates from one template in one range of namespaces.
@@ -235,10 +236,12 @@ func (c *cl2) flatten(steps []*fields, depth int) (all []*fields, err error) {
 // step converts step number i, counted from 0: first its phases, then its measurements.
 func (c *cl2) step(i int, s *fields) {
 	name := s.text("name", fmt.Sprintf("step-%d", i+1))
+	c.asked = c.part("step " + name)
 	if phases := s.list("phases"); len(phases) > 0 {
 		c.phasesOf(name, phases)
 	}
 	c.measure(name, s.list("measurements"))
+	c.asked.to = len(c.phases)
 }
 
 func (c *cl2) lastPhase() *yaml.Node { return c.topOf(len(c.phases) - 1) }

@@ -48,6 +48,8 @@ type Result struct {
 	Remarks      []Remark // in the order of conversion
 	// Lost names the jobs, phases, measurements and Stages that were left out as a whole, such as "job density".
 	Lost []string
+	// Summary compares each part of the configuration with the scenario.
+	Summary []Row
 }
 
 // File is a template that the scenario refers to by name.
@@ -104,7 +106,10 @@ type draft struct {
 	items   []*item
 	remarks []Remark
 	lost    []string
-	quiet   bool // suppresses remarks while a part is converted repeatedly
+	parts   []*part
+	all     *part // measurements and gates
+	perJob  bool  // whether an expression can become a gate or a figure for each job
+	quiet   bool  // suppresses remarks while a part is converted repeatedly
 }
 
 func newDraft(o Options, file string) *draft {
@@ -114,6 +119,7 @@ func newDraft(o Options, file string) *draft {
 	}
 	return &draft{
 		options: o, limits: limits, file: file, namespaceLabels: map[string]bool{}, names: map[string]bool{}, gateSet: map[string]bool{}, stubs: map[string]*stub{},
+		all: newPart("all", 0),
 	}
 }
 
@@ -215,10 +221,12 @@ func (d *draft) finish() (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := scenario.Parse(d.name+".yaml", inline, nil); err != nil {
+	s, err := scenario.Parse(d.name+".yaml", inline, nil)
+	if err != nil {
 		return nil, d.invalid(err)
 	}
-	r := &Result{Name: d.name, Scenario: inline, Items: len(d.items), Remarks: d.remarks, Lost: d.lost}
+	d.parts = append(d.parts, d.all)
+	r := &Result{Name: d.name, Scenario: inline, Items: len(d.items), Remarks: d.remarks, Lost: d.lost, Summary: d.summary(s)}
 	for _, i := range d.items {
 		if i.remarks == 0 {
 			r.Whole++

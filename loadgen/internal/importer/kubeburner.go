@@ -65,7 +65,7 @@ func KubeBurner(path string, o Options) (*Result, error) {
 	}
 	o.Values = values
 	b := &burner{draft: newDraft(o, file), dir: filepath.Dir(file), timeout: defaultTimeout}
-	b.src = b.source(file)
+	b.src, b.perJob = b.source(file), true
 	text, err := renderConfig(b.limits, file, data, values)
 	if err != nil {
 		return nil, err
@@ -137,9 +137,11 @@ func (b *burner) convert(name string) (*Result, error) {
 	for _, j := range b.jobs {
 		b.job(j)
 	}
+	b.all.from = len(b.phases)
 	if b.wait {
 		b.waitPhase("all", b.waits, b.longest)
 	}
+	b.all.to = len(b.phases)
 	b.endpoints()
 	b.writeGroups()
 	if err := errors.Join(b.src.errs...); err != nil {

@@ -39,6 +39,11 @@ func (b *burner) alert(f *fields, item *item) {
 	if !judged && severity != "info" && severity != "warning" {
 		item.remark(nil, f.at("severity"), "kube-burner has no severity %q and treats it as info", severity)
 	}
+	asked := b.all.figures
+	if judged {
+		asked = b.all.gates
+	}
+	asked[text] = true
 	base := unique("alert-"+metricsOf(expr), b.gateSet)
 	count := fmt.Sprintf("(count(%s) or vector(0))", expr)
 	whole := fmt.Sprintf("max_over_time(%s[$window:5s]) or %s", count, count)
@@ -122,6 +127,7 @@ func (b *burner) metricProfile(src *source, root *yaml.Node) {
 func (b *burner) metric(f *fields, item *item) {
 	name := f.text("metricName", "")
 	expr, why := b.promQL(f.text("query", ""))
+	b.all.figures[f.text("query", "")] = true
 	instant := f.flag("instant", false)
 	base := unique(name, b.gateSet)
 	// An expression that uses the elapsed time of a job gets a row for each job, evaluated over all phases of the job. Any

@@ -117,6 +117,7 @@ func (b *burner) job(j *burnJob) {
 	// These fields only control how metrics are indexed, or settings that every run has anyway.
 	j.ignore("cleanup", "skipIndexing", "metricsAggregate", "metricsClosing", "preCreateNamespaces", "preLoadPeriod", "preLoadNodeLabels")
 	from, sets := len(b.phases), b.profilesOf(j)
+	asked := b.part("job " + j.name)
 	b.profilePhase(withSuffix(nameOf(j.name), "profile"), sets)
 	first := len(b.phases)
 	switch j.kind {
@@ -173,6 +174,8 @@ func (b *burner) job(j *burnJob) {
 	j.ignore("preLoadImages", "verifyObjects", "errorOnVerify", "gc", "churnConfig", "watchers", "incrementalLoad", "defaultMissingKeysWithZero",
 		"namespaceLabels", "namespaceAnnotations", "executionMode", "objectDelay", "objectWait", "namespace", "hooks")
 	b.spans = append(b.spans, burnSpan{j.name, from, len(b.phases)})
+	asked.from, asked.to = from, len(b.phases)
+	b.asks(j, asked)
 }
 
 // burnSpan is the range of phases of a job. from is the index of the first phase, and to the index after the last. job

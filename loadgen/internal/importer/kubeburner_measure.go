@@ -49,6 +49,7 @@ func burnTransitions(measurement string) (all []*mapping, byCondition map[string
 // measurement converts a measurement of a job or, if j is nil, of all jobs.
 func (b *burner) measurement(f *fields, j *burnJob) {
 	name := f.text("name", "")
+	b.all.measurements = append(b.all.measurements, name)
 	f.ignore("quantilesIndexer", "timeseriesIndexer")
 	if name == "pprof" {
 		if j == nil { // the phases of a job contain its own profiles
@@ -71,6 +72,7 @@ func (b *burner) measurement(f *fields, j *burnJob) {
 		b.transition(t)
 	}
 	for _, t := range f.list("thresholds") {
+		b.all.gates[t.at("").place()] = true
 		if transitions == nil {
 			t.leave()
 			continue
