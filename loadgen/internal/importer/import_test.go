@@ -245,7 +245,6 @@ func TestRefusedConfigurations(t *testing.T) {
 		{"kube-burner", "jobs:\n- {name: a, jobType: dance}\n", `config.yml:2: jobs[0].jobType: kube-burner has no jobs of type "dance" (create, delete, patch, read, kubevirt)`},
 		{"kube-burner", "jobs:\n- name: a\n  objects: [{objectTemplate: x.yml}]\n", "config.yml:3: jobs[0].objects[0].objectTemplate: cannot read x.yml: no such file or directory (paths are relative to the configuration's directory)"},
 		{"kube-burner", "jobs:\n-\n- {name: a, jobType: delete}\n", "config.yml:2: jobs[0]: it is empty (write its fields, or leave it out)"},
-		{"kube-burner", "jobs:\n- {name: a, jobPause: 5000h}\n", "config.yml:2: jobs[0].jobPause: 5000h is longer than any phase (at most 24h)"},
 		{"kube-burner", "jobs:\n- {name: a, churnConfig: {cycles: x}}\n", `config.yml:2: jobs[0].churnConfig.cycles: "x" is not a number (write digits, such as 50)`},
 		{"kube-burner", "jobs:\n- {name: a, jobType: delete}\n- {name: a, jobType: delete}\n", "config.yml:3: jobs[1].name: two jobs have the name a (names must be unique)"},
 		{"kube-burner", "jobs:\n- name: a\n  jobIterations: 20000000\n  objects: [{objectTemplate: x.yml}]\n", "config.yml:3: jobs[0].jobIterations: 20000000 iterations (a load makes at most 1000000 objects)"},

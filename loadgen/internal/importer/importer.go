@@ -126,6 +126,13 @@ func newDraft(o Options, file string) *draft {
 // source returns a new source for a file of the configuration.
 func (d *draft) source(file string) *source {
 	s := &source{file: file, uses: map[*yaml.Node]use{}}
+	told := map[*yaml.Node]bool{}
+	s.long = func(at Remark, n *yaml.Node) {
+		if !told[n] {
+			told[n] = true
+			d.item().remark(nil, at, "24h is used instead of %s: no phase is longer", n.Value)
+		}
+	}
 	d.sources = append(d.sources, s)
 	return s
 }

@@ -24,6 +24,8 @@ type source struct {
 	errs  []error // errors in the file's values; after maxErrors errors, one that says so
 	// bytes and values are the total sizes of the documents parsed so far, in this file and in earlier modules.
 	bytes, values int
+	// long reports a duration that is longer than a phase.
+	long func(at Remark, n *yaml.Node)
 	// fold makes keys case-insensitive.
 	fold bool
 
@@ -361,8 +363,8 @@ func (f *fields) duration(key string, otherwise time.Duration) time.Duration {
 		return otherwise
 	}
 	if v > maxLength && !strings.Contains(strings.ToLower(key), "timeout") {
-		f.src.fail(n, f.field(key), "%s is longer than any phase (at most 24h)", n.Value)
-		return otherwise
+		f.src.long(f.at(key), n)
+		return maxLength
 	}
 	return v
 }
