@@ -20,6 +20,8 @@ type Selection struct {
 	LabelSelector string `yaml:"labelSelector,omitempty"`
 	// Share: fraction of the matching objects to select, such as 10%; `seed` determines which; default all
 	Share *Bound `yaml:"share,omitempty"`
+	// Order: objects that `share` selects: "random" (the default) or "oldest" (by creationTimestamp)
+	Order string `yaml:"order,omitempty"`
 	// AtLeast: minimum number of matching objects, before `share` applies; fewer cause an error. Without it, no match
 	// causes only a warning
 	AtLeast int `yaml:"atLeast,omitempty"`
@@ -197,7 +199,7 @@ const minActionEvery = time.Second
 func (a *Action) Later() bool { return a.OnObjects() && (a.After > 0 || a.Every > 0) }
 
 func (s *Selection) set() bool {
-	return s.Resource != "" || len(s.Names) > 0 || s.NamespaceGroup != "" || s.LabelSelector != "" || s.Share != nil || s.AtLeast != 0
+	return s.Resource != "" || len(s.Names) > 0 || s.NamespaceGroup != "" || s.LabelSelector != "" || s.Share != nil || s.Order != "" || s.AtLeast != 0
 }
 
 func (v *validator) selection(path, kind string, s *Selection) {
@@ -218,6 +220,12 @@ func (v *validator) selection(path, kind string, s *Selection) {
 		v.fail(path+".share", "greater than 0% and at most 100%", "%s is not a valid share", s.Share)
 	}
 	v.namespaceGroup(path, s.NamespaceGroup)
+	if s.Order != "" {
+		v.oneOf(path+".order", s.Order, "random", "oldest")
+		if s.Share == nil {
+			v.fail(path+".order", "add share: 10%, or leave out this field", "this field requires a share")
+		}
+	}
 	v.between(path+".atLeast", float64(s.AtLeast), 0, maxBatch)
 	for i, name := range s.Names {
 		if name == "" || slices.Contains(s.Names[:i], name) {

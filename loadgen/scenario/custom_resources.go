@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -94,8 +95,12 @@ func (s *Scenario) stubs() []string {
 			names = append(names, m.Name)
 		}
 	}
-	if len(names) == 0 {
+	what := fmt.Sprintf("%d CRDs are stubs", len(names))
+	switch len(names) {
+	case 0:
 		return nil
+	case 1:
+		what = "1 CRD is a stub"
 	}
-	return []string{s.Errorf("setup", "their load reaches only API servers and etcd", "%d CRDs are stubs (no validation, no controllers): %s", len(names), strings.Join(names, ", ")).Error()}
+	return []string{s.Errorf("setup", "the load on them reaches only API servers and etcd", "%s (no validation, no controllers): %s", what, strings.Join(names, ", ")).Error()}
 }

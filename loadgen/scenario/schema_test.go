@@ -186,6 +186,7 @@ func questions() map[string]question {
 		"Action.patchType":           action("kind: patch, target: {resource: pods}, patch: {a: b}, patchType: ?"),
 		"Batch.placement":            action("kind: create, templates: [{text: x}], placement: ?"),
 		"Load.placement":             load("kind: objects, rate: 1/s, templates: [{text: x}], placement: ?"),
+		"Selection.order":            action("kind: delete, target: {resource: pods, share: 10%, order: ?}"),
 		"Operation.patchType":        load("kind: requests, rate: 1/s, verb: patch, patchType: ?"),
 		"Eviction.condition":         whole("nodes: {count: 1, podLives: [{name: l, evict: {after: 1s, condition: ?}}]}\n"),
 		"Fault.kind":                 {text: inScenario("phases: [{name: a, for: 30s, faults: [{kind: ?}]}]\n")},

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -272,5 +273,94 @@ func TestRefusedConfigurations(t *testing.T) {
 		if err != nil && strings.Count(err.Error(), "\n") > 0 {
 			t.Errorf("%s of %q: more than a line: %v", c.tool, c.config, err)
 		}
+	}
+}
+
+// An object of a kind or version that Kubernetes lacks does not keep the rest of a job from being imported.
+func TestKindsOfOtherClusters(t *testing.T) {
+	unpack(t, txtar.Parse([]byte(`-- kb.yml --
+jobs:
+- name: a
+  jobIterations: 2
+  qps: 10
+  burst: 10
+  jobPause: 1000h
+  objects: [{objectTemplate: dc.yml}, {objectTemplate: route.yml}, {objectTemplate: claim.yml}, {objectTemplate: vm.yml}]
+-- dc.yml --
+{apiVersion: v1, kind: DeploymentConfig, metadata: {name: "a-{{.Iteration}}"}}
+-- route.yml --
+{apiVersion: route.openshift.io/v1, kind: Route, metadata: {name: "a-{{.Iteration}}"}}
+-- claim.yml --
+{apiVersion: resource.k8s.io/v1beta1, kind: ResourceClaimTemplate, metadata: {name: "a-{{.Iteration}}"}}
+-- vm.yml --
+{apiVersion: kubevirt.io/v1, kind: VirtualMachine, metadata: {name: "a-{{.Iteration}}"}}
+`)))
+	left := []string{
+		"kb.yml:6: jobs[0].jobPause: 24h is used instead of 1000h: no phase is longer",
+		"dc.yml: the object is left out: Kubernetes has no DeploymentConfig of v1 (write it as `kubectl api-resources` lists it)",
+		"kb.yml:7: jobs[0].objects[2].objectTemplate: a bundled control plane does not serve ResourceClaimTemplate of resource.k8s.io/v1beta1 " +
+			"(write apiVersion: resource.k8s.io/v1, or set controlPlane.apiServer.flags.runtime-config: resource.k8s.io/v1beta1=true)",
+	}
+	const lacks = "a bundled control plane has no %s: import with --stub-crds to define it, or run with --kubeconfig on a cluster that has it"
+	for stubs, want := range map[bool][]string{
+		false: {left[0], left[1], "kb.yml:7: jobs[0].objects[1].objectTemplate: " + fmt.Sprintf(lacks, "Route of route.openshift.io/v1"), left[2],
+			"kb.yml:7: jobs[0].objects[3].objectTemplate: " + fmt.Sprintf(lacks, "VirtualMachine of kubevirt.io/v1")},
+		true: append(left[:3:3], "kb.yml:7: jobs[0].objects[3]: the run does not wait for virtualmachines.kubevirt.io: no controller sets the status of a stub"),
+	} {
+		r, err := KubeBurner("kb.yml", Options{StubCRDs: stubs})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, m := range r.Remarks {
+			if !strings.Contains(m.Text, "labels") { // which the templates in one line cannot get
+				got = append(got, m.String())
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("stubs %v:\n%s\nwant\n%s", stubs, strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+		s, err := scenario.Parse("imported.yaml", r.Scenario, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := r.Summary[0], (Row{"job a", "objects", "2 ResourceClaimTemplate, 2 Route, 2 VirtualMachine, 2 of dc.yml", "2 ResourceClaimTemplate, 2 Route, 2 VirtualMachine"}); got != want {
+			t.Errorf("%+v, want %+v", got, want)
+		}
+		var defined []string
+		for _, c := range s.CustomResources() {
+			defined = append(defined, c.Name)
+		}
+		if want := map[bool]string{false: "", true: "routes.route.openshift.io virtualmachines.kubevirt.io"}[stubs]; strings.Join(defined, " ") != want {
+			t.Errorf("the scenario defines %q, want %q", defined, want)
+		}
+	}
+}
+
+// The numbers of the table come from the scenario, so that a wrong number is visible.
+func TestSummary(t *testing.T) {
+	a, err := txtar.ParseFile("testdata/kube-burner-rollout.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	unpack(t, a)
+	r, err := KubeBurner("config.yml", Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range r.Summary {
+		if row.Original != row.Scenario {
+			t.Errorf("%+v", row)
+		}
+	}
+	d := newDraft(Options{}, "config.yml")
+	d.part("job shop").objects["ConfigMap"] = 7
+	d.parts[0].to = 1
+	s, err := scenario.Parse("imported.yaml", r.Scenario, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := d.summary(s)[0], (Row{"job shop", "objects", "7 ConfigMap", "6 ConfigMap, 12 Deployment"}); got != want {
+		t.Errorf("%+v, want %+v", got, want)
 	}
 }

@@ -235,8 +235,10 @@ func (b *burner) repeats(j *burnJob, c burnChurn, item *item) {
 				resource := resourceOf(object.apiVersion(), object.kind())
 				a := newMapping()
 				a.set("kind", "delete")
-				a.set("target", flow("resource", resource, "labelSelector", selector(of), "share", fmt.Sprintf("%d%%", min(100, max(1, c.percent)))))
+				target := flow("resource", resource, "labelSelector", selector(of), "share", fmt.Sprintf("%d%%", min(100, max(1, c.percent))))
+				a.set("target", target)
 				if c.objects {
+					target.set("order", "oldest")
 					a.set("propagation", "Foreground")
 				}
 				a.set("rate", perSecond(j.qps))
@@ -262,13 +264,15 @@ func (b *burner) repeats(j *burnJob, c burnChurn, item *item) {
 	}
 	p.set("for", length(max(lasts, after+every+time.Second)))
 	p.set("actions", append(deletions, creations...))
-	what := fmt.Sprintf("%d%% of the %s, chosen at random each time", min(100, max(1, c.percent)), strings.Join(slices.Compact(slices.Sorted(slices.Values(resources))), ", "))
-	how := "the oldest"
-	if !c.objects {
-		how = "whole namespaces"
+	what := fmt.Sprintf("%d%% of the %s", min(100, max(1, c.percent)), strings.Join(slices.Compact(slices.Sorted(slices.Values(resources))), ", "))
+	instead := ""
+	if c.objects {
+		what = "the oldest " + what
+	} else {
+		what, instead = what+", chosen at random,", " deletes whole namespaces,"
 	}
-	item.remark(p.Node, c.at(""), "every %s, %s are deleted, and the missing objects are recreated %s later; kube-burner deletes %s, and waits until they are gone and then until the new ones are ready",
-		scenario.Duration(every), what, scenario.Duration(after), how)
+	item.remark(p.Node, c.at(""), "every %s, %s are deleted, and the missing objects are recreated %s later; kube-burner%s waits until the old ones are gone and then until the new ones are ready",
+		scenario.Duration(every), what, scenario.Duration(after), instead)
 	end := b.phase(withSuffix(nameOf(j.name), "churn-end"))
 	creations = nil
 	for _, m := range j.made {

@@ -44,6 +44,7 @@ func (d Done) String() string {
 type one struct {
 	namespace, name string
 	index           int
+	created         time.Time
 }
 
 // Act performs an action on the objects that its target selects.
@@ -276,7 +277,7 @@ func (a *Objects) inNamespaces(ctx context.Context, r Resource, s scenario.Selec
 }
 
 // selected returns the objects that the selection matches. If the selection has a share, each call draws that share of the
-// objects at random.
+// objects at random, or takes the oldest ones.
 func (a *Objects) selected(ctx context.Context, r Resource, s scenario.Selection) ([]one, error) {
 	var all []one
 	err := meterOf(ctx).timed(func() (err error) {
@@ -290,8 +291,12 @@ func (a *Objects) selected(ctx context.Context, r Resource, s scenario.Selection
 		return nil, fmt.Errorf("the target selects only %d %s%s, but atLeast is %d", len(all), s.Resource, suchAs(s), s.AtLeast)
 	}
 	if s.Share != nil && len(all) > 0 {
-		random := rand.New(rand.NewPCG(uint64(a.options.Seed), uint64(a.draws.Add(1))))
-		random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+		if s.Order == "oldest" {
+			slices.SortStableFunc(all, func(a, b one) int { return a.created.Compare(b.created) })
+		} else {
+			random := rand.New(rand.NewPCG(uint64(a.options.Seed), uint64(a.draws.Add(1))))
+			random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+		}
 		all = all[:s.Of(len(all))]
 	}
 	for i := range all {
@@ -323,7 +328,7 @@ func (a *Objects) list(ctx context.Context, r Resource, namespace string, s scen
 		for i := range page.Items {
 			m := &page.Items[i]
 			if m.DeletionTimestamp == nil && (len(s.Names) == 0 || slices.Contains(s.Names, m.Name)) {
-				all = append(all, one{namespace: m.Namespace, name: m.Name})
+				all = append(all, one{namespace: m.Namespace, name: m.Name, created: m.CreationTimestamp.Time})
 			}
 		}
 		if options.Continue = page.Continue; options.Continue == "" {

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"path"
+	"slices"
 	"sync"
 	"testing"
 
@@ -86,5 +88,47 @@ func TestEvictionsOutlastAnElection(t *testing.T) {
 	}
 	if n := asked["/api/v1/namespaces/ns/pods/held/eviction"]; n != 1 {
 		t.Errorf("the refused eviction was requested %d times", n)
+	}
+}
+
+// A share of the oldest objects does not depend on the order of the list.
+func TestOldestShare(t *testing.T) {
+	reply := func(w http.ResponseWriter, body any) {
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(body)
+	}
+	var mu sync.Mutex
+	var deleted []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.Method == http.MethodDelete:
+			mu.Lock()
+			deleted = append(deleted, path.Base(r.URL.Path))
+			mu.Unlock()
+			reply(w, &metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: "Success"})
+		case r.URL.Path == "/api":
+			reply(w, &metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"}})
+		case r.URL.Path == "/apis":
+			reply(w, &metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}})
+		case r.URL.Path == "/api/v1":
+			reply(w, &metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList"}, GroupVersion: "v1", APIResources: []metav1.APIResource{{Name: "pods", Kind: "Pod", Namespaced: true}}})
+		default:
+			list := &metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{Kind: "PartialObjectMetadataList", APIVersion: "meta.k8s.io/v1"}}
+			for i, name := range []string{"new", "oldest", "newest", "old"} {
+				age := []int64{300, 100, 400, 200}[i]
+				list.Items = append(list.Items, metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns", CreationTimestamp: metav1.Unix(age, 0)}})
+			}
+			reply(w, list)
+		}
+	}))
+	defer server.Close()
+	a, err := New(&rest.Config{Host: server.URL}, Options{Namespaces: []string{"ns"}, Retry: func(_ context.Context, ask func() error) error { return ask() }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	half := scenario.Bound{Value: 0.5}
+	_, err = a.Act(t.Context(), scenario.Action{Kind: "delete", Rate: 100, Target: scenario.Selection{Resource: "pods", Share: &half, Order: "oldest"}})
+	if slices.Sort(deleted); err != nil || !slices.Equal(deleted, []string{"old", "oldest"}) {
+		t.Errorf("deleted %q, %v, want the two oldest", deleted, err)
 	}
 }
