@@ -92,22 +92,15 @@ func (c *cl2) counted(m call, resource, test, key string) []string {
 		return []string{noneOf(resource, of)}
 	}
 	c.asked.waits = append(c.asked.waits, resource)
-	for _, label := range sortedKeys(of) {
-		test += fmt.Sprintf(` && metadata.labels[%q] == %q`, label, of[label])
-	}
-	return []string{fmt.Sprintf("count(%s where %s) >= %d", resource, test, want)}
+	return []string{fmt.Sprintf("%s >= %d", countOf(resource, of, test), want)}
 }
 
 // nodeCount returns the conditions for WaitForNodes: the number of nodes is in a range.
 func (c *cl2) nodeCount(m call) []string {
 	c.asked.waits = append(c.asked.waits, "nodes")
 	count, of := "nodes.size()", c.selectorOf(m)
-	var tests []string
-	for _, label := range sortedKeys(of) {
-		tests = append(tests, fmt.Sprintf(`metadata.labels[%q] == %q`, label, of[label]))
-	}
-	if len(tests) > 0 {
-		count = fmt.Sprintf("count(nodes where %s)", strings.Join(tests, " && "))
+	if len(of) > 0 {
+		count = countOf("nodes", of)
 	}
 	all := []string{fmt.Sprintf("%s >= %d", count, int(m.number("minDesiredNodeCount")))}
 	if m.param("maxDesiredNodeCount").has("maxDesiredNodeCount") {
@@ -151,20 +144,12 @@ func (c *cl2) generic(m call) []string {
 			succeeded = append(succeeded, test)
 		}
 	}
-	labelled := ""
 	of := c.selectorOf(m)
-	for _, label := range sortedKeys(of) {
-		labelled += fmt.Sprintf(` && metadata.labels[%q] == %q`, label, of[label])
-	}
 	count := func(tests []string) string {
-		where := "(" + strings.Join(tests, " || ") + ")" + labelled
 		if len(tests) == 0 {
-			where = strings.TrimPrefix(labelled, " && ")
+			return countOf(resource, of)
 		}
-		if where == "" {
-			return fmt.Sprintf("count(%s)", resource)
-		}
-		return fmt.Sprintf("count(%s where %s)", resource, where)
+		return countOf(resource, of, "("+strings.Join(tests, " || ")+")")
 	}
 	waits := []string{fmt.Sprintf("%s >= %d", count(append(succeeded, failed...)), int(m.number("minDesiredObjectCount")))}
 	if len(failed) > 0 {

@@ -97,16 +97,27 @@ func allOf(resource string, labels map[string]string, test string, present ...st
 	return fmt.Sprintf("%s.all(o, %s)", resource, test)
 }
 
-// noneOf returns the condition that no object of a resource has the given labels.
-func noneOf(resource string, labels map[string]string) string {
-	var tests []string
-	for _, key := range slices.Sorted(maps.Keys(labels)) {
+// countOf returns the CEL expression for the number of objects of a resource that have the labels, and for which all tests are
+// true.
+func countOf(resource string, labels map[string]string, tests ...string) string {
+	tests = append(tests, labelTests(labels)...)
+	if len(tests) == 0 {
+		return fmt.Sprintf("count(%s)", resource)
+	}
+	return fmt.Sprintf("count(%s where %s)", resource, strings.Join(tests, " && "))
+}
+
+// labelTests returns a CEL expression for each label.
+func labelTests(labels map[string]string) (tests []string) {
+	for _, key := range sortedKeys(labels) {
 		tests = append(tests, fmt.Sprintf(`metadata.labels[%q] == %q`, key, labels[key]))
 	}
-	if len(tests) == 0 {
-		return fmt.Sprintf("count(%s) == 0", resource)
-	}
-	return fmt.Sprintf("count(%s where %s) == 0", resource, strings.Join(tests, " && "))
+	return tests
+}
+
+// noneOf returns the condition that no object of a resource has the given labels.
+func noneOf(resource string, labels map[string]string) string {
+	return countOf(resource, labels) + " == 0"
 }
 
 // selector formats labels as an equality-based label selector.

@@ -186,7 +186,7 @@ func (b *burner) global() error {
 // say adds the differences to kube-burner that apply to this import to the comment at the top of the scenario.
 func (b *burner) say() {
 	var more []string
-	if slices.ContainsFunc(b.phases, func(p *mapping) bool { return hasKey(p, "before") || hasKey(p, "after") }) {
+	if slices.ContainsFunc(b.phases, func(p *mapping) bool { return p.key("before") != nil || p.key("after") != nil }) {
 		more = append(more, "- a hook that fails ends the run; kube-burner continues and fails at its end")
 	}
 	if b.elapsed {
@@ -230,16 +230,15 @@ func (d *draft) phase(name string) *mapping {
 func phaseName(m *mapping) string { return m.Content[1].Value }
 
 // waitPhase adds a phase that waits until all conditions are true, for at most the time within. Without conditions, it
-// adds no phase and returns nil.
-func (d *draft) waitPhase(name string, conditions []string, within time.Duration) *mapping {
+// adds no phase.
+func (d *draft) waitPhase(name string, conditions []string, within time.Duration) {
 	conditions = slices.Compact(slices.Sorted(slices.Values(conditions)))
 	if len(conditions) == 0 {
-		return nil
+		return
 	}
 	m := d.phase(withSuffix(nameOf(name), "ready"))
 	m.set("until", strings.Join(conditions, " && "))
 	m.set("within", length(within))
-	return m
 }
 
 func (d *draft) pause(name string, pause time.Duration) {

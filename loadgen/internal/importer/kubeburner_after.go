@@ -50,13 +50,8 @@ func (b *burner) watchers(j *burnJob, first int) {
 		}
 		loads = append(loads, l)
 	}
-	if len(loads) > 0 {
-		phase := b.phases[first]
-		for i := 0; i < len(phase.Content); i += 2 {
-			if phase.Content[i].Value == "load" {
-				phase.Content[i+1].Content = append(toNode(loads).Content, phase.Content[i+1].Content...)
-			}
-		}
+	if list := b.phases[first].value("load"); list != nil {
+		list.Content = append(toNode(loads).Content, list.Content...)
 	}
 }
 

@@ -47,45 +47,48 @@ func (b *burner) alert(f *fields, item *item) {
 	base := unique("alert-"+metricsOf(expr), b.gateSet)
 	count := fmt.Sprintf("(count(%s) or vector(0))", expr)
 	whole := fmt.Sprintf("max_over_time(%s[$window:5s]) or %s", count, count)
-	// An expression that uses the elapsed time of a job gets a gate for each job, evaluated over all phases of the job.
-	// Any other expression gets one gate, evaluated over all phases.
-	spans := []burnSpan{{}}
-	if strings.Contains(expr, "$window") {
-		spans = b.jobSpans()
-	}
-	for n, span := range spans {
-		m := newMapping()
-		name := base
-		if n > 0 {
-			name = unique(withSuffix(base, span.job), b.gateSet)
-		}
-		first := m.set("name", name)
+	refused := b.forJobs(base, expr, whole, why, func(m *mapping) {
 		if description != "" {
-			addComment(first, fmt.Sprintf("%s, %s: %s", path.Base(f.src.file), severity, description))
+			addComment(m.key("name"), fmt.Sprintf("%s, %s: %s", path.Base(f.src.file), severity, description))
 		}
-		m.set("expr", whole)
-		if why == "" {
-			why = b.refused(m)
-		}
-		switch {
-		case why != "":
-			item.remark(nil, f.at("expr"), "no gate: %s: %s", why, text)
-			return
-		case judged:
+		if judged {
 			m.set("max", "0")
-			b.together(m, span)
 			b.gates = append(b.gates, m)
-		default:
-			m.set("unit", "count")
-			b.together(m, span)
-			b.compare = append(b.compare, m)
+			return
 		}
+		m.set("unit", "count")
+		b.compare = append(b.compare, m)
+	})
+	if refused != "" {
+		item.remark(nil, f.at("expr"), "no gate: %s: %s", refused, text)
 	}
 }
 
-// jobSpans returns the phase range of each job, without jobs that have no phases.
-func (b *burner) jobSpans() []burnSpan {
-	return slices.DeleteFunc(slices.Clone(b.spans), func(s burnSpan) bool { return s.to == s.from })
+// forJobs calls add with a new gate or comparison row, whose expression is value. If the profile's expression expr uses the
+// elapsed time of a job, there is a row for each job with phases, evaluated over all phases of the job. Otherwise there is
+// one, evaluated over all phases. forJobs returns why the expression cannot be used: why, or what b.refused returns.
+func (b *burner) forJobs(name, expr, value, why string, add func(*mapping)) string {
+	spans := []burnSpan{{}}
+	if strings.Contains(expr, "$window") {
+		spans = slices.DeleteFunc(slices.Clone(b.spans), func(s burnSpan) bool { return s.to == s.from })
+	}
+	for n, span := range spans {
+		m := newMapping()
+		m.set("name", name)
+		if n > 0 {
+			m.set("name", unique(withSuffix(name, span.job), b.gateSet))
+		}
+		m.set("expr", value)
+		if why == "" {
+			why = b.refused(m)
+		}
+		if why != "" {
+			return why
+		}
+		add(m)
+		b.together(m, span)
+	}
+	return ""
 }
 
 // together restricts a gate or a comparison row to a range of phases, which are evaluated together. If the range is
@@ -130,36 +133,15 @@ func (b *burner) metric(f *fields, item *item) {
 	b.all.figures[f.text("query", "")] = true
 	instant := f.flag("instant", false)
 	base := unique(name, b.gateSet)
-	// An expression that uses the elapsed time of a job gets a row for each job, evaluated over all phases of the job. Any
-	// other expression gets one row, evaluated over all phases.
-	spans := []burnSpan{{}}
-	if strings.Contains(expr, "$window") {
-		spans = b.jobSpans()
-	}
 	if instant && f.flag("captureStart", false) && why == "" {
 		item.remark(nil, f.at("captureStart"), "the figure %s is the value at the end of a phase; the value at its start is only in the run's archive", name)
 	}
-	for n, span := range spans {
-		m := newMapping()
-		of := base
-		if n > 0 {
-			of = unique(withSuffix(base, span.job), b.gateSet)
-		}
-		m.set("name", of)
-		if why == "" {
-			value := fmt.Sprintf("max(%s)", expr)
-			if !instant {
-				value = fmt.Sprintf("max_over_time(%s[$window:5s])", value)
-			}
-			m.set("expr", value)
-			why = b.refused(m)
-		}
-		if why != "" {
-			item.remark(nil, f.at("query"), "no figure %s: %s", name, why)
-			break
-		}
-		b.together(m, span)
-		b.compare = append(b.compare, m)
+	value := fmt.Sprintf("max(%s)", expr)
+	if !instant {
+		value = fmt.Sprintf("max_over_time(%s[$window:5s])", value)
+	}
+	if refused := b.forJobs(base, expr, value, why, func(m *mapping) { b.compare = append(b.compare, m) }); refused != "" {
+		item.remark(nil, f.at("query"), "no figure %s: %s", name, refused)
 	}
 	f.ignore("captureStart")
 }

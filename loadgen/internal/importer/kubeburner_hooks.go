@@ -127,11 +127,9 @@ func (b *burner) command(h *fields, item *item, phase *mapping) *mapping {
 
 // addHook appends a command to the hooks of a phase. side is "before" or "after".
 func (b *burner) addHook(phase *mapping, side string, command *mapping) {
-	for i := 0; i < len(phase.Content); i += 2 {
-		if phase.Content[i].Value == side {
-			phase.Content[i+1].Content = append(phase.Content[i+1].Content, command.Node)
-			return
-		}
+	if list := phase.value(side); list != nil {
+		list.Content = append(list.Content, command.Node)
+		return
 	}
 	phase.set(side, []*mapping{command})
 }

@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -167,7 +168,7 @@ func (b *burner) endpoints() {
 		indexer.ignore("metricsDirectory", "createTarball", "tarballName")
 		if kind := indexer.text("type", ""); f.has("indexer") && kind != "local" {
 			indexer.leave()
-			item.remark(nil, f.at("indexer"), "nothing is indexed in %s: metrics and results are in the run's directory", or(kind, "another system"))
+			item.remark(nil, f.at("indexer"), "nothing is indexed in %s: metrics and results are in the run's directory", cmp.Or(kind, "another system"))
 		}
 		if url := f.text("endpoint", ""); url != "" {
 			item.remark(nil, f.at("endpoint"), "the run scrapes its components itself; to judge by this Prometheus: loadgen run --kubeconfig FILE --prometheus %s", url)

@@ -62,10 +62,7 @@ func (r labelRange) text() string {
 
 // test formats the range as a CEL expression over an object's fields.
 func (r labelRange) test() string {
-	var parts []string
-	for _, key := range sortedKeys(r.labels) {
-		parts = append(parts, fmt.Sprintf("metadata.labels[%q] == %q", key, r.labels[key]))
-	}
+	parts := labelTests(r.labels)
 	between := func(label string, low, high int) {
 		if low == high {
 			parts = append(parts, fmt.Sprintf(`metadata.labels[%q] == "%d"`, label, low))

@@ -41,7 +41,7 @@ func (b *burner) creates(j *burnJob, o *burnObject, p *part) {
 		found = true
 		p.objects[m.kind] += m.count
 		p.namespaces = max(p.namespaces, 1)
-		if namespaced(m.kind) && j.inNamespaces && o.get("objectTemplate") != nil {
+		if namespaced(m.kind) && j.inNamespaces {
 			p.namespaces = max(p.namespaces, (j.iterations+j.perNamespace-1)/j.perNamespace)
 		}
 		resource := resourceOf(m.apiVersion, m.kind)

@@ -2,6 +2,7 @@ package importer
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -137,21 +138,12 @@ func (k *stages) rest() *mapping {
 
 // common adds the settings that apply to all pods to an entry of podLives.
 func (k *stages) common(l *mapping) {
-	if k.init.to > 0 && !hasKey(l, "init") {
+	if k.init.to > 0 && l.key("init") == nil {
 		l.set("init", flow("runFor", k.init.spread()))
 	}
-	if k.stop.to > 0 && !hasKey(l, "stopAfter") {
+	if k.stop.to > 0 && l.key("stopAfter") == nil {
 		l.set("stopAfter", k.stop.spread())
 	}
-}
-
-func hasKey(m *mapping, key string) bool {
-	for i := 0; i < len(m.Content); i += 2 {
-		if m.Content[i].Value == key {
-			return true
-		}
-	}
-	return false
 }
 
 // read reads the Stages in a file or a directory.
@@ -208,14 +200,7 @@ func (k *stages) readFile(file string, data []byte, others bool) error {
 		}
 		f.leave()
 		if kind := f.text("kind", ""); !others || kind != "Kustomization" {
-			k.item().remark(nil, f.at("kind"), "%s is not a Stage and is left out", or(kind, "a document without kind"))
+			k.item().remark(nil, f.at("kind"), "%s is not a Stage and is left out", cmp.Or(kind, "a document without kind"))
 		}
 	}
-}
-
-func or(text, otherwise string) string {
-	if text == "" {
-		return otherwise
-	}
-	return text
 }

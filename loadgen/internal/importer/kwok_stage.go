@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"regexp"
@@ -159,7 +160,7 @@ func (k *stages) stage(s *stage) {
 	node := k.nodes.Node
 	switch {
 	case s.kind != "Node" && s.kind != "Pod":
-		k.leaveOut(s, s.spec.at(""), "only nodes and pods are simulated, not %s", or(s.kind, "resource"))
+		k.leaveOut(s, s.spec.at(""), "only nodes and pods are simulated, not %s", cmp.Or(s.kind, "resource"))
 		return
 	case len(s.unselected) > 0:
 		at := s.unselected[0]

@@ -123,12 +123,7 @@ func foreign(expr string) string {
 // refused returns why the expression of a gate or a comparison row is invalid or cannot be evaluated. It returns "" if
 // the expression can be used.
 func (d *draft) refused(m *mapping) string {
-	expr := ""
-	for i := 0; i < len(m.Content); i += 2 {
-		if m.Content[i].Value == "expr" {
-			expr = m.Content[i+1].Value
-		}
-	}
+	expr := m.value("expr").Value
 	if why := foreign(expr); why != "" && !d.options.OwnCluster {
 		return why
 	}

@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -58,7 +59,7 @@ func (d *draft) summary(s *scenario.Scenario) (rows []Row) {
 		}
 		has := is.cells()
 		for i, cell := range p.cells() {
-			if r := (Row{p.name, cell[0], or(cell[1], "none"), or(has[i][1], "none")}); r.Original != r.Scenario || cell[1] != "" {
+			if r := (Row{p.name, cell[0], cmp.Or(cell[1], "none"), cmp.Or(has[i][1], "none")}); r.Original != r.Scenario || cell[1] != "" {
 				rows = append(rows, r)
 			}
 		}

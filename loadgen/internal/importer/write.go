@@ -54,6 +54,16 @@ func (m *mapping) key(name string) *yaml.Node {
 	return nil
 }
 
+// value returns the value of a field, or nil if the field is missing.
+func (m *mapping) value(name string) *yaml.Node {
+	for i := 0; i < len(m.Content); i += 2 {
+		if m.Content[i].Value == name {
+			return m.Content[i+1]
+		}
+	}
+	return nil
+}
+
 // replace replaces the field named key by the field named other, at the same position. It does nothing if there is no
 // such field.
 func (m *mapping) replace(key, other string, value any) {
