@@ -65,9 +65,6 @@ func TestKnownKeysAreNoticed(t *testing.T) {
 				typ, key, _ := strings.Cut(name, ".")
 				w.types[typ] = append(w.types[typ], schemaKey{name, key, of})
 			}
-			if w.before, err = w.result(); err != nil {
-				t.Fatal(err)
-			}
 			for _, f := range a.Files {
 				if typ := tables["files"][f.Name]; typ != "" {
 					w.walkFile(f, typ)
@@ -105,23 +102,37 @@ func (w *schemaWalk) walkFile(f txtar.File, typ string) {
 	if err := yaml.Unmarshal(f.Data, w.root); err != nil {
 		w.t.Fatal(err)
 	}
+	w.rebase()
+	w.walk(w.root.Content[0], typ)
+	write(w.t, f.Name, f.Data)
+}
+
+// rebase writes the configuration and stores its result, with which others are compared.
+func (w *schemaWalk) rebase() {
 	data, err := yaml.Marshal(w.root)
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	write(w.t, w.file, data)
-	if again, err := w.result(); again != w.before {
-		w.t.Fatalf("%s: the style of the YAML matters: %v\n%s\nwant\n%s", f.Name, err, again, w.before)
+	if w.before, err = w.result(); err != nil {
+		w.t.Fatal(err)
 	}
-	w.walk(w.root.Content[0], typ)
-	write(w.t, f.Name, f.Data)
 }
 
 // walk tries all keys of a type in the mapping n, or in each mapping of the list n, and in the mappings below.
 func (w *schemaWalk) walk(n *yaml.Node, typ string) {
 	if n.Kind == yaml.SequenceNode {
-		for _, one := range n.Content {
+		all := n.Content
+		for i, one := range all {
+			if typ == "Job" { // without later jobs, an import takes a fraction of the time
+				n.Content = all[:i+1]
+				w.rebase()
+			}
 			w.walk(one, typ)
+		}
+		if typ == "Job" {
+			n.Content = all[:1]
+			w.rebase()
 		}
 		return
 	}
