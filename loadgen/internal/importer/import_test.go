@@ -297,7 +297,7 @@ jobs:
 `)))
 	left := []string{
 		"kb.yml:6: jobs[0].jobPause: 24h is used instead of 1000h: no phase is longer",
-		"dc.yml: the object is left out: Kubernetes has no DeploymentConfig of v1 (write it as `kubectl api-resources` lists it)",
+		"dc.yml: the object is left out: DeploymentConfig of v1 is not a kind of Kubernetes (write it as `kubectl api-resources` lists it)",
 		"kb.yml:7: jobs[0].objects[2].objectTemplate: a bundled control plane does not serve ResourceClaimTemplate of resource.k8s.io/v1beta1 " +
 			"(write apiVersion: resource.k8s.io/v1, or set controlPlane.apiServer.flags.runtime-config: resource.k8s.io/v1beta1=true)",
 	}

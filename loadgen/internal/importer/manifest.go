@@ -12,8 +12,8 @@ import (
 // manifest is a Kubernetes object that was rendered from a template.
 type manifest map[string]any
 
-// render returns the objects to which a template renders. It fails with a *template.Error, for example if the time of
-// limits is over. Random functions return the same values in each call.
+// render returns the objects to which a template renders. It fails for a kind that Kubernetes lacks, and with a
+// *template.Error, for example if the time of limits is over. Random functions return the same values in each call.
 func render(limits *template.Bounds, text string, values map[string]any) ([]manifest, error) {
 	if err := limits.Late(); err != nil {
 		return nil, err
@@ -30,7 +30,7 @@ func render(limits *template.Bounds, text string, values map[string]any) ([]mani
 	for _, one := range all {
 		m := manifest(one)
 		if hint := scenario.UnknownKind(m.apiVersion(), m.kind()); hint != "" && m.apiVersion() != "" {
-			return nil, fmt.Errorf("Kubernetes has no %s of %s (%s)", m.kind(), m.apiVersion(), hint)
+			return nil, fmt.Errorf("%s of %s is not a kind of Kubernetes (%s)", m.kind(), m.apiVersion(), hint)
 		}
 		objects = append(objects, m)
 	}
