@@ -16,7 +16,7 @@ func (b *burner) asks(j *burnJob, p *part) {
 				p.waits = append(p.waits, resourceOf(o.apiVersion, o.kind))
 			}
 		case o.replicas > 0:
-			b.creates(j, o, p)
+			b.addCreated(j, o, p)
 		}
 	}
 	if j.kind == "create" && len(p.objects) > 0 || j.kind == "read" {
@@ -30,8 +30,8 @@ func (b *burner) asks(j *burnJob, p *part) {
 	}
 }
 
-// creates adds to p what a create job asks of one entry of its objects.
-func (b *burner) creates(j *burnJob, o *burnObject, p *part) {
+// addCreated adds to p what a create job asks of one entry of its objects.
+func (b *burner) addCreated(j *burnJob, o *burnObject, p *part) {
 	found := false
 	removes := j.flag("gc", false) || j.has("incrementalLoad") || o.sub("group").flag("gc", false)
 	for _, m := range b.made {
