@@ -31,7 +31,7 @@ const (
 
 // Read reads the rules in a file or, if path is a directory, in its *.yaml, *.yml and *.json files. Each file contains
 // Prometheus rules (groups:), PrometheusRule objects or Lists of them, in one or more documents. Read skips other
-// Kubernetes objects; note describes them, or is "" if there are none.
+// Kubernetes objects; note names their kinds. An empty note means that all objects were read.
 func Read(path string) (set Ruleset, note string, err error) {
 	files := []string{path}
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
