@@ -54,8 +54,8 @@ Prometheus rules for a production cluster or a run: load [alerts/](../../alerts)
 [Runbooks](runbooks.md) describes each alert. ` + "`loadgen alerts`" + ` lists the alerts with the run that [proves](../../loadgen/lab/records/proofs.md) each.
 
 The time of an alert's ` + "`for`" + ` starts when the range of its expression contains enough of the fault. The alert stays active after the fault, while the range
-still contains enough of it. For example, if a disk is slow for 18 s, EtcdWALFsyncSlow fires 72 s after the fault begins, for a
-minute. Gates on alerts say how far back the rule looked ([alert gates](objectives.md#alert-gates)).
+still contains enough of it. For example, if a disk is slow for 18 s, EtcdWALFsyncSlow fires 72 s later, for a
+minute. [Gates on alerts](objectives.md#alert-gates) say how far back the rule looked.
 
 | component | critical | warning |
 |---|---|---|
