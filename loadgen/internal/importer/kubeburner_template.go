@@ -7,6 +7,7 @@ import (
 	"path"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -18,7 +19,6 @@ import (
 // objectTemplate converts an entry in the objects of a job to a template of a load. It returns nil if that is
 // impossible.
 func (b *burner) objectTemplate(j *burnJob, o *burnObject) *burnTemplate {
-	iterations := o.times(j, j.iterations)
 	text, ok := b.readTemplate(o)
 	if !ok {
 		return nil
@@ -44,6 +44,8 @@ func (b *burner) objectTemplate(j *burnJob, o *burnObject) *burnTemplate {
 		o.item.remark(nil, o.at("objectTemplate"), "%s renders no object", o.template)
 		return nil
 	}
+	b.createOnce(t, j, o, text, values, objects)
+	iterations := o.times(j, j.iterations)
 	text, objects = b.fit(t, j, o, text, b.corners(values, iterations, o.replicas), objects)
 	if o.replicas > 1 {
 		t.set("replicas", o.replicas)
@@ -57,6 +59,28 @@ func (b *burner) objectTemplate(j *burnJob, o *burnObject) *burnTemplate {
 	made := b.template(t, path.Base(filepath.ToSlash(o.template)), text)
 	b.note(t, j, o, objects, iterations)
 	return &burnTemplate{object: o, at: t, text: made, objects: objects}
+}
+
+// createOnce limits the replicas and iterations of an entry whose objects all have one name. kube-burner logs that such an
+// object exists already, and creates the next one.
+func (b *burner) createOnce(t *mapping, j *burnJob, o *burnObject, text string, values map[string]any, first []manifest) {
+	same := func(iteration, replica int) bool {
+		of := maps.Clone(values)
+		of["Iteration"], of["Replica"] = iteration, replica
+		objects, err := render(b.limits, text, of)
+		return err == nil && slices.EqualFunc(first, objects, func(a, b manifest) bool {
+			return a.name() != "" && a.name() == b.name() && a.namespace() == b.namespace()
+		})
+	}
+	if o.replicas > 1 && same(0, 2) {
+		o.item.remark(t.Node, o.at("replicas"), "all replicas have the name %s, so each iteration creates only one, as in kube-burner", first[0].name())
+		o.replicas = 1
+	}
+	apart := j.inNamespaces && slices.ContainsFunc(first, func(m manifest) bool { return namespaced(m.kind()) && m.namespace() == "" })
+	if j.iterations > 1 && o.every(j.iterations) == 1 && !apart && same(1, 1) {
+		o.item.remark(t.Node, o.at("objectTemplate"), "all iterations have an object with the name %s, so only the first creates it, as in kube-burner", first[0].name())
+		o.runOnce = true
+	}
 }
 
 // burnTemplate is the converted template of an entry in a job's objects.

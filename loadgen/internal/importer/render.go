@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -46,6 +47,11 @@ func renderConfig(limits *bounds.Bounds, file string, text []byte, values map[st
 	}
 	var b bytes.Buffer
 	err = t.Execute(limits.Writer(&b), values)
+	for name := textValue(err, values); name != ""; name = textValue(err, values) {
+		values[name] = fmt.Sprint(values[name])
+		b.Reset()
+		err = t.Execute(limits.Writer(&b), values)
+	}
 	switch {
 	case err != nil && len(lack) > 0 && strings.Contains(err.Error(), "map has no entry"):
 		return "", fmt.Errorf("%s: it needs values: %s (add --set %s=..., or --set %s= for an empty one)", file, strings.Join(lack, ", "), lack[0], lack[0])
@@ -55,6 +61,9 @@ func renderConfig(limits *bounds.Bounds, file string, text []byte, values map[st
 	return b.String(), nil
 }
 
+// executing matches what text/template inserts after the line of an error: the column, the file again, and the function.
+var executing = regexp.MustCompile(`:\d+: executing "[^"]*" at (<.*?>): (?:error calling \w+: )?`)
+
 // templateError returns an error of text/template in one line. For a limit that was exceeded, it omits the name of the inserted
 // function that found it.
 func templateError(err error) error {
@@ -63,8 +72,33 @@ func templateError(err error) error {
 		where, _, _ := strings.Cut(text, ": executing ")
 		return fmt.Errorf("%s: %w", where, limit)
 	}
+	text = executing.ReplaceAllString(text, ": $1: ")
+	if strings.Contains(text, "incompatible types for comparison") || strings.Contains(text, "wrong type for value") {
+		text += " (check the values of --set)"
+	}
 	return errors.New(text)
 }
+
+// typeErrors are texts in errors of text/template about a value of another type.
+var typeErrors = regexp.MustCompile(`<([^>]*)>: .*(?:incompatible types for comparison|wrong type for value; expected string|len of type)`)
+
+// textValue returns the name of a number or bool that a template uses as text, according to an error. kube-burner reads values
+// as text from environment variables, and typed from files; --set does not tell which of them a configuration expects.
+func textValue(err error, values map[string]any) string {
+	if err == nil {
+		return ""
+	}
+	if m := typeErrors.FindStringSubmatch(err.Error()); m != nil {
+		for _, field := range fieldName.FindAllStringSubmatch(m[1], -1) {
+			if _, text := values[field[1]].(string); values[field[1]] != nil && !text {
+				return field[1]
+			}
+		}
+	}
+	return ""
+}
+
+var fieldName = regexp.MustCompile(`\.([A-Za-z_]\w*)`)
 
 // valueNames returns the names of the values that a template reads as .NAME, in order of first use.
 func valueNames(t *parse.Tree) (names []string) {

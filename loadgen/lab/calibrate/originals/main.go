@@ -89,11 +89,11 @@ func (l *lab) compare(ctx context.Context, w io.Writer, t test) (bool, error) {
 	if err := l.command(ctx, dir, "import", l.loadgen, imported...); err != nil {
 		return false, err
 	}
-	original, err := l.onPlane(ctx, dir, "original", true, func(ctx context.Context, kubeconfig string) error { return l.original(ctx, t, dir, kubeconfig) })
+	original, err := l.onPlane(ctx, dir, "original", t.tool, true, func(ctx context.Context, kubeconfig string) error { return l.original(ctx, t, dir, kubeconfig) })
 	if err != nil {
 		return false, err
 	}
-	ours, err := l.onPlane(ctx, dir, "imported", false, func(ctx context.Context, kubeconfig string) error {
+	ours, err := l.onPlane(ctx, dir, "imported", t.tool, false, func(ctx context.Context, kubeconfig string) error {
 		err := l.command(ctx, dir, "run", l.loadgen, "run", scenario, "--kubeconfig", kubeconfig, "--yes", "--out", filepath.Join(dir, "run"))
 		if exit, ok := errors.AsType[*exec.ExitError](err); ok && (exit.ExitCode() == 1 || exit.ExitCode() == 3) {
 			return nil // the run ended; its gates do not matter here
@@ -125,7 +125,7 @@ func (l *lab) original(ctx context.Context, t test, dir, kubeconfig string) erro
 }
 
 // onPlane calls do while it records the objects of a new control plane.
-func (l *lab) onPlane(ctx context.Context, dir, name string, nodes bool, do func(ctx context.Context, kubeconfig string) error) (_ map[object]int, err error) {
+func (l *lab) onPlane(ctx context.Context, dir, name, tool string, nodes bool, do func(ctx context.Context, kubeconfig string) error) (_ map[object]int, err error) {
 	at := filepath.Join(dir, name)
 	if err := os.RemoveAll(at); err != nil {
 		return nil, err
@@ -155,7 +155,7 @@ func (l *lab) onPlane(ctx context.Context, dir, name string, nodes bool, do func
 			return nil, err
 		}
 	}
-	seen, err := record(ctx, config)
+	seen, err := record(ctx, config, tool)
 	if err != nil {
 		return nil, err
 	}

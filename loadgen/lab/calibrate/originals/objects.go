@@ -33,6 +33,7 @@ type object struct {
 type recorder struct {
 	factory metadatainformer.SharedInformerFactory
 	known   *discovery.DiscoveryClient
+	tool    string
 	end     context.CancelFunc
 	done    chan struct{}
 
@@ -47,7 +48,7 @@ type recorder struct {
 var ignored = []string{"nodes", "events", "leases", "csinodes", "endpoints", "endpointslices", "componentstatuses", "certificatesigningrequests", "resourceslices",
 	"serviceaccounts", "controllerrevisions", "ipaddresses", "clusterroles", "clusterrolebindings", "clustertrustbundles"}
 
-func record(ctx context.Context, config *rest.Config) (*recorder, error) {
+func record(ctx context.Context, config *rest.Config, tool string) (*recorder, error) {
 	client, err := metadata.NewForConfig(config)
 	if err != nil {
 		return nil, err
@@ -58,7 +59,7 @@ func record(ctx context.Context, config *rest.Config) (*recorder, error) {
 	}
 	ctx, end := context.WithCancel(ctx)
 	r := &recorder{
-		factory: metadatainformer.NewSharedInformerFactory(client, 0), known: known, end: end, done: make(chan struct{}),
+		factory: metadatainformer.NewSharedInformerFactory(client, 0), known: known, tool: tool, end: end, done: make(chan struct{}),
 		uids: map[types.UID]bool{}, all: map[object]int{}, on: map[schema.GroupVersionResource]bool{},
 	}
 	if err := r.follow(ctx); err != nil {
@@ -123,8 +124,11 @@ func (r *recorder) add(gvr schema.GroupVersionResource, m *metav1.PartialObjectM
 		return
 	}
 	r.uids[m.UID] = true
-	if !r.live || m.Name == "kube-root-ca.crt" || m.Namespace == "kube-system" || strings.HasPrefix(m.Name, "preload-") || strings.HasPrefix(m.Namespace, "preload-") || strings.HasPrefix(m.Name, "stormglass") {
-		return // not part of the configuration: kube-burner loads images, and loadgen grants permissions
+	if !r.live || m.Name == "kube-root-ca.crt" || m.Namespace == "kube-system" || strings.HasPrefix(m.Name, "preload-") || strings.HasPrefix(m.Namespace, "preload-") || r.tool == "kube-burner" && strings.HasPrefix(m.Name, "stormglass") {
+		return // not part of the configuration: kube-burner loads images, and the run of its import has another namespace
+	}
+	if gvr.Group == "rbac.authorization.k8s.io" && strings.HasPrefix(m.Name, "stormglass") {
+		return // loadgen grants permissions to its loads
 	}
 	o := object{resource: gvr.GroupResource().String(), namespace: namespaceOf(m.Namespace), name: m.Name, labels: labelsOf(m.Labels)}
 	switch {
@@ -169,7 +173,7 @@ func labelsOf(all map[string]string) string {
 	maps.DeleteFunc(all, func(key, _ string) bool {
 		return strings.Contains(key, "stormglass") || slices.Contains([]string{
 			"kube-burner.io/uuid", "kube-burner.io/runid", "pod-template-hash", "controller-revision-hash", "controller-uid", "batch.kubernetes.io/controller-uid",
-			"app.kubernetes.io/managed-by", "app.kubernetes.io/part-of",
+			"app.kubernetes.io/managed-by", "app.kubernetes.io/part-of", "kubernetes.io/metadata.name",
 		}, key)
 	})
 	return labels.Set(all).String()

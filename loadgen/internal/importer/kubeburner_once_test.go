@@ -1,0 +1,51 @@
+package importer
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// kube-burner creates an object only if no object has its name in its namespace. It reads values as text or typed.
+func TestObjectsOfOneName(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write(t, "same.yml", []byte("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: same\n"))
+	write(t, "role.yml", []byte("apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata:\n  name: same\n"))
+	write(t, "replica.yml", []byte("apiVersion: v1\nkind: Secret\nmetadata:\n  name: s-{{.Replica}}\n"))
+	write(t, "kb.yml", []byte(`jobs:
+{{ if and (eq .EACH "true") (ne .COUNT 0) }}
+  - name: each
+    jobIterations: {{ .COUNT }}
+    objects: [{objectTemplate: same.yml, replicas: 2}, {objectTemplate: role.yml, replicas: 1}, {objectTemplate: replica.yml, replicas: 2}]
+    namespace: each
+{{ end }}
+  - name: one
+    jobIterations: {{ .COUNT }}
+    objects: [{objectTemplate: same.yml, replicas: 2}, {objectTemplate: replica.yml, replicas: 2}]
+    namespace: one
+    namespacedIterations: false
+`))
+	r, err := KubeBurner("kb.yml", Options{Values: map[string]any{"EACH": true, "COUNT": 3}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := scenario.Parse("imported.yaml", r.Scenario, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, b := range s.Batches() {
+		all, err := s.Expand(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, all.String())
+	}
+	if want := []string{"3 ConfigMap, 1 ClusterRole, 6 Secret", "1 ConfigMap, 2 Secret"}; !slices.Equal(got, want) {
+		t.Errorf("the scenario creates %q, want %q", got, want)
+	}
+	if len(r.Remarks) != 5 {
+		t.Errorf("remarks: %v, want one for each kind of object that is created less often", r.Remarks)
+	}
+}
