@@ -13,7 +13,7 @@ import (
 // with indexing turned off.
 func testValues() []string {
 	return []string{
-		"QPS=10", "BURST=10", "JOB_ITERATIONS=5", "JOB_NAME=stormglass", "NAMESPACE=stormglass", "REPLICAS=2", "GC=true", "JOBGC=false", "PRELOAD_IMAGES=false",
+		"QPS=10", "BURST=10", "JOB_ITERATIONS=5", "JOB_NAME=stormglass", "NAMESPACE=example", "REPLICAS=2", "GC=true", "JOBGC=false", "PRELOAD_IMAGES=false",
 		"CHURN_CYCLES=0", "CHURN_MODE=namespaces", "ES_INDEXING=", "LOCAL_INDEXING=", "TSDB_INDEXING=", "ALERTING=", "TIMESERIES_INDEXER=", "SVC_LATENCY=",
 		"CRD=", "INCREMENTAL_LOAD=", "LABEL_KEY=kube-burner", "LABEL_VALUE_START=start", "LABEL_VALUE_END=end", "STORAGE_CLASS_NAME=standard",
 		"VOLUME_SNAPSHOT_CLASS_NAME=standard", "HOOKS_IMAGE=pause", "METRICS_FOLDER=metrics", "deploymentLabelFromFile=file", "deploymentLabelFromEnv=env",
