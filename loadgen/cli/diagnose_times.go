@@ -259,7 +259,7 @@ func spanOfRun(text string, phases map[string]result.Phase, first time.Time) (re
 			names := slices.SortedFunc(maps.Keys(phases), func(a, b string) int { return phases[a].Start.Compare(phases[b].Start) })
 			has = "it has " + strings.Join(names, ", ")
 		}
-		return result.Span{}, fmt.Errorf("the run has no such phase: %s (or write FROM,TO%s)", has, spanHint(first))
+		return result.Span{}, fmt.Errorf("the run has no phase with this name: %s (name a phase, or write FROM,TO%s)", has, spanHint(first))
 	}
 	return parseSpan(text, first, time.Now())
 }

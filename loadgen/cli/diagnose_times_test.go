@@ -67,7 +67,7 @@ func TestTimesOutsideTheRun(t *testing.T) {
 		"slow":   "14:01:00 to 14:02:00",
 		"20s,9m": "14:00:20 to 14:02:00",
 		"3m,5m":  "no metrics were recorded in that time; the recording has only metrics from 2026-11-21 14:00:00 to 2026-11-21 14:02:00",
-		"stedy":  "the run has no such phase: it has steady, slow (or write FROM,TO",
+		"stedy":  "the run has no phase with this name: it has steady, slow (name a phase, or write FROM,TO",
 	} {
 		s, err := spanOfRun(text, phases, first)
 		if err == nil {

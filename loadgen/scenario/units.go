@@ -218,7 +218,7 @@ func (b *Bound) UnmarshalText(text []byte) error {
 		case !ok && near != "":
 			return fmt.Errorf("%q has the unknown unit %q; write %s", text, unit, near)
 		case !ok && longDuration.MatchString(s):
-			return fmt.Errorf("%q is out of bounds; write it as 1s or 5m", text)
+			return fmt.Errorf("%q is too long for a duration; write at most 2562047h", text)
 		case !ok:
 			return fmt.Errorf("%q has the unknown unit %q; write a bound as 1s, 5%%, 200MB, 1/h or a number", text, unit)
 		}

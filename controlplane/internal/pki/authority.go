@@ -218,8 +218,8 @@ func writeKey(path string, key *ecdsa.PrivateKey) error {
 	return atomicfile.Write(path, data)
 }
 
-// kubeconfigForm is the template of a kubeconfig. The kubeconfig contains the certificates and keys, but not a token,
-// so that it can be copied anywhere.
+// kubeconfigForm is the template of a kubeconfig. Certificates and keys are embedded, so that a kubeconfig with a client
+// certificate needs no other file. A token is not embedded: the kubeconfig contains the path of its file.
 const kubeconfigForm = `apiVersion: v1
 kind: Config
 clusters:

@@ -122,7 +122,7 @@ func ending(exit process.Exit, oomKills uint64) string {
 	if exit.Signal != "SIGKILL" || oomKills == 0 {
 		return exit.String()
 	}
-	return fmt.Sprintf("%s (the machine ran out of memory: its kernel has killed %d processes since this one was started)", exit, oomKills)
+	return fmt.Sprintf("%s (perhaps for lack of memory: the kernel has killed %d processes since this process started)", exit, oomKills)
 }
 
 // ErrPortTaken is wrapped by the error of a component whose port is used by another process.

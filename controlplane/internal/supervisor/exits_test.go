@@ -25,7 +25,7 @@ func TestExitOutOfMemory(t *testing.T) {
 		want     string
 	}{
 		{process.Exit{Code: -1, Signal: "SIGKILL"}, 0, "ended by SIGKILL"},
-		{process.Exit{Code: -1, Signal: "SIGKILL"}, 2, "ended by SIGKILL (the machine ran out of memory: its kernel has killed 2 processes since this one was started)"},
+		{process.Exit{Code: -1, Signal: "SIGKILL"}, 2, "ended by SIGKILL (perhaps for lack of memory: the kernel has killed 2 processes since this process started)"},
 		{process.Exit{Code: -1, Signal: "SIGTERM"}, 2, "ended by SIGTERM"},
 		{process.Exit{Code: 2}, 2, "exited with code 2"},
 	} {

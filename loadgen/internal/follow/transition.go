@@ -25,8 +25,8 @@ const longest = time.Hour
 type passage struct {
 	Transition
 	objects map[string]*object // by UID
-	// early holds the time at which endpoints of a Service became ready, if the Service was not seen yet. The key is
-	// namespace/name.
+	// early is for Services whose endpoints were seen before the Service itself. It maps namespace/name of the Service to
+	// the time at which an EndpointSlice with a ready endpoint was first seen.
 	early map[string]time.Time
 	// byName maps namespace/name to the UID of an object.
 	byName map[string]string

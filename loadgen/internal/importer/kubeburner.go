@@ -105,7 +105,7 @@ func burnFile(path string) (string, error) {
 	}
 	switch len(found) {
 	case 0:
-		return "", fmt.Errorf("%s: the directory contains no *.yml or *.yaml file with the field jobs: (name the file)", path)
+		return "", fmt.Errorf("%s: no *.yml or *.yaml file in this directory has the field `jobs` (name the configuration file instead)", path)
 	case 1:
 		return found[0], nil
 	}

@@ -181,7 +181,7 @@ func TestAlertsOfOtherProjects(t *testing.T) {
 	got, res := judged()
 	for name, want := range map[string]string{
 		"Many":        "fired: fired 0 s after the start of calm, and was still firing at the end of the run, 2m0s later",
-		"ManyForLong": "pending: active at the end of the run, for 2m0s, shorter than its for of 15m0s",
+		"ManyForLong": "pending: active for the last 2m0s of the run, shorter than the alert's `for: 15m0s`",
 		"TooMany":     "silent: did not fire",
 		"NoPods":      "no data: active, but perhaps only because of missing data: kube-state-metrics was not scraped",
 		"Elsewhere":   "no data: no series of process_open_fds has a label cluster",

@@ -34,7 +34,7 @@ func (o Options) checkCustom() error {
 	unused := maps.Clone(o.Actions)
 	for _, a := range o.Scenario.CustomActions() {
 		if o.Actions[a.Name] == nil {
-			errs = append(errs, exitcode.UsageError(o.Scenario.Errorf(a.Path, "run it from a Go program that sets it in loadgen.Options.Actions",
+			errs = append(errs, exitcode.UsageError(o.Scenario.Errorf(a.Path, "run the scenario from a Go program that sets this action in loadgen.Options.Actions",
 				"action %s has kind: custom, which only a Go program can run", a.Name)))
 		}
 		delete(unused, a.Name)
@@ -44,7 +44,7 @@ func (o Options) checkCustom() error {
 	}
 	for _, m := range o.Scenario.CustomMeasurements() {
 		if o.Measurements[m.Name] == nil {
-			errs = append(errs, exitcode.UsageError(o.Scenario.Errorf(m.Path, "run it from a Go program that sets it in loadgen.Options.Measurements",
+			errs = append(errs, exitcode.UsageError(o.Scenario.Errorf(m.Path, "run the scenario from a Go program that sets this measurement in loadgen.Options.Measurements",
 				"measurement %s has kind: custom, which only a Go program can make", m.Name)))
 		}
 	}

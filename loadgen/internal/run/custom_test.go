@@ -51,8 +51,8 @@ gates: [{name: g, objective: custom-figure, figure: reconcile/p99, max: 1s}]
 
 // Custom actions and measurements are compared with the program's before anything starts.
 func TestCustomCodeIsGivenForWhatTheScenarioNames(t *testing.T) {
-	const action = "mine.yaml:4: phases.p.actions.rotate: action rotate has kind: custom, which only a Go program can run (run it from a Go program that sets it in loadgen.Options.Actions)"
-	const measurement = "mine.yaml:5: gates.g.figure: measurement reconcile has kind: custom, which only a Go program can make (run it from a Go program that sets it in loadgen.Options.Measurements)"
+	const action = "mine.yaml:4: phases.p.actions.rotate: action rotate has kind: custom, which only a Go program can run (run the scenario from a Go program that sets this action in loadgen.Options.Actions)"
+	const measurement = "mine.yaml:5: gates.g.figure: measurement reconcile has kind: custom, which only a Go program can make (run the scenario from a Go program that sets this measurement in loadgen.Options.Measurements)"
 	var log []string
 	rotate, reconcile := map[string]Action{"rotate": own{log: &log}}, map[string]Measurement{"reconcile": own{log: &log}}
 	for want, o := range map[string]Options{

@@ -201,7 +201,7 @@ gates:
 func TestCustomLoadsNeedTheirCode(t *testing.T) {
 	s := parse(t, "phases: [{name: p, for: 1s, load: [{kind: custom, name: login, rate: 1/s}]}]")
 	for want, o := range map[string]Options{
-		"mine.yaml:4: phases.p.load.login: load login has kind: custom, which only a Go program can send (run it from a Go program that sets it in loadgen.Options.Loads)": {},
+		"mine.yaml:4: phases.p.load.login: load login has kind: custom, which only a Go program can send (run the scenario from a Go program that sets this load in loadgen.Options.Loads)": {},
 		`Options.Loads: scenario mine has no custom load "logout"`: {Loads: map[string]load.Caller{"login": &logins{}, "logout": &logins{}}},
 	} {
 		o.Scenario = s

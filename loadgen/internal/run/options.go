@@ -51,7 +51,7 @@ func (o Options) checkLoads() error {
 			continue
 		}
 		if o.Loads[l.Name] == nil {
-			return exitcode.UsageError(o.Scenario.Errorf(l.Path, "run it from a Go program that sets it in loadgen.Options.Loads",
+			return exitcode.UsageError(o.Scenario.Errorf(l.Path, "run the scenario from a Go program that sets this load in loadgen.Options.Loads",
 				"load %s has kind: custom, which only a Go program can send", l.Name))
 		}
 		delete(unused, l.Name)

@@ -45,7 +45,7 @@ type profiling struct {
 	done    sync.WaitGroup
 }
 
-// start begins to take the profiles of a phase in the background, each at its time after start.
+// start takes the profiles of phase p in the background. Each is due at the time start plus its After.
 func (pr *profiler) start(ctx context.Context, p *scenario.Phase, start time.Time) *profiling {
 	within, end := context.WithCancel(ctx)
 	ps := &profiling{profiler: pr, phase: p.Name, end: end, unwatch: func() {}}

@@ -80,9 +80,9 @@ type Webhook struct {
 // seen the removal yet must still get an answer.
 const linger = time.Second
 
-// ErrUncertain is wrapped by the error of Start if the registration may exist, or may appear later: the API server has
-// received the request but not answered it, or has not removed the registration again. Such a registration has no
-// server.
+// ErrUncertain is wrapped by the error of Start if a registration may exist, or may still appear, after Start has failed.
+// Either the API server did not answer the request to register, or Start could not remove the registration. Start has
+// stopped the webhook's server, so that calls of this webhook would fail.
 var ErrUncertain = errors.New("the registration may still succeed")
 
 // Start serves the webhook, registers it, and returns when the API server calls it. The user of config must be allowed

@@ -48,9 +48,9 @@ func (c Compiled) outcome(ctx context.Context, rec *rundir.Recorded, g result.Ga
 		}
 	case longest.Alert != "":
 		a.Outcome = result.AlertPending
-		a.Detail = fmt.Sprintf("active for %s, shorter than its for of %s", span(held), longest.For)
+		a.Detail = fmt.Sprintf("active for %s, shorter than the alert's `for: %s`", span(held), longest.For)
 		if longest.Resolved.IsZero() {
-			a.Detail = fmt.Sprintf("active at the end of the run, for %s, shorter than its for of %s", span(held), longest.For)
+			a.Detail = fmt.Sprintf("active for the last %s of the run, shorter than the alert's `for: %s`", span(held), longest.For)
 		}
 	case g.Verdict == result.Pass, g.TooShort && c.watched(h, rec.Phases()):
 		a.Outcome, a.Detail = result.AlertSilent, "did not fire"
