@@ -115,7 +115,8 @@ func nothing(answers []answer) string {
 	return cmp.Or(answers[0].panel.NoData(), "Nothing was recorded.")
 }
 
-// sample returns one value per grid point of the drawing. A grid point without a value is NaN.
+// sample returns one value per grid point of the drawing. A grid point without a value is NaN. The end of the span may be up
+// to a step after the last grid point, which then has the value of the end.
 func (a artist) sample(points []chart.Point) []float64 {
 	values := make([]float64, a.points)
 	for i := range values {
@@ -123,8 +124,8 @@ func (a artist) sample(points []chart.Point) []float64 {
 	}
 	for _, p := range points {
 		i := int(math.Round(float64(p.T.Sub(a.span.Start)) / float64(a.step)))
-		if i >= 0 && i < a.points && !math.IsInf(p.V, 0) {
-			values[i] = p.V
+		if i >= 0 && !p.T.After(a.span.End) && !math.IsInf(p.V, 0) {
+			values[min(i, a.points-1)] = p.V
 		}
 	}
 	return values

@@ -90,3 +90,15 @@ func TestRankIsByValueAtEachTime(t *testing.T) {
 		t.Errorf("all: %v, want %v", got, want)
 	}
 }
+
+// A table asks only at the end of the span, which can be up to a step after the last grid point.
+func TestValueAtTheEndIsDrawn(t *testing.T) {
+	for _, over := range []time.Duration{0, 4 * time.Second, 6 * time.Second, 9 * time.Second} {
+		span, step := Span{Start: began, End: began.Add(time.Minute + over), Scrape: time.Second}, 10*time.Second
+		a := artist{span: span, step: step, points: span.points(step)}
+		got := a.sample([]chart.Point{{T: span.End, V: 7}})
+		if last := got[len(got)-1]; last != 7 {
+			t.Errorf("%s after the last grid point: the last value is %v, want 7", over, last)
+		}
+	}
+}
