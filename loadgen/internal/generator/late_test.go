@@ -30,7 +30,7 @@ func TestLateRequestsHaveTheirTrueReason(t *testing.T) {
 			Requests: []result.Requests{{Load: "get", Verb: "get", Lag: result.Latency{Count: 200, P99: 0.5}}},
 		}
 		lines := LoadSaturation(p)
-		if len(lines) != 1 || !strings.Contains(lines[0], "(p99, maximum 100 ms), because "+c.want) {
+		if len(lines) != 1 || !strings.Contains(lines[0], "(p99; limit 100 ms), because "+c.want) {
 			t.Errorf("%s: %q", what, lines)
 		}
 		if what != "the rate" && strings.Contains(lines[0], "rate is too high") {

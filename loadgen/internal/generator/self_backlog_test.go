@@ -36,7 +36,7 @@ func TestUnreadBacklog(t *testing.T) {
 		_, _ = io.Copy(io.Discard, c) // to the end: the other side has closed
 	}
 	m.look()
-	if s := strings.Join(m.Results().Saturated, "\n"); !strings.Contains(s, "of received responses and events were unread (maximum 1.0 MB)") {
+	if s := strings.Join(m.Results().Saturated, "\n"); !strings.Contains(s, "of received responses and events were unread (limit 1.0 MB)") {
 		t.Errorf("after %d looks at unread data: %q", standingLooks, s)
 	}
 }

@@ -96,15 +96,15 @@ func passedBounds(g result.Generator, l Limits) []string {
 	var passed []string
 	add := func(format string, args ...any) { passed = append(passed, fmt.Sprintf(format, args...)) }
 	if lag := g.SchedulingLag; lag.Count > 0 && lag.P99 > MaxSchedulingLag.Seconds() {
-		add("loadgen's timers fired %.0f ms late (p99, maximum %d ms), so loadgen was suspended or had too little CPU",
+		add("loadgen's timers fired %.0f ms late (p99; limit %d ms), so loadgen was suspended or had too little CPU",
 			lag.P99*1000, MaxSchedulingLag.Milliseconds())
 	}
 	if limit := MaxMemoryShare * float64(l.MemoryBytes); limit > 0 && float64(g.MaxRSSBytes) > limit {
-		add("loadgen used %d MB of memory (maximum %.0f MB, which is %.0f%% of the available memory)",
+		add("loadgen used %d MB of memory (limit %.0f MB, which is %.0f%% of the available memory)",
 			g.MaxRSSBytes/1e6, limit/1e6, MaxMemoryShare*100)
 	}
 	if limit := MaxDescriptorShare * float64(l.Descriptors); limit > 0 && float64(g.MaxDescriptors) > limit {
-		add("loadgen had %d open file descriptors (maximum %.0f, which is %.0f%% of its limit)",
+		add("loadgen had %d open file descriptors (limit %.0f, which is %.0f%% of its limit)",
 			g.MaxDescriptors, limit, MaxDescriptorShare*100)
 	}
 	return passed
@@ -131,7 +131,7 @@ func (s *standing) passedBound() []string {
 		return nil
 	}
 	return []string{fmt.Sprintf(
-		"for %d s, at least %.1f MB of received responses and events were unread (maximum %.1f MB), so loadgen had too little CPU",
+		"for %d s, at least %.1f MB of received responses and events were unread (limit %.1f MB), so loadgen had too little CPU",
 		standingLooks, float64(s.most)/1e6, MaxStandingBacklog/1e6)}
 }
 
@@ -146,7 +146,7 @@ func LoadSaturation(p result.Phase) []string {
 				of = " as " + r.Tenant
 			}
 			passed = append(passed, fmt.Sprintf(
-				"generator saturated: load %s started its requests (%s %s%s) %.0f ms late in phase %s (p99, maximum %d ms), because %s",
+				"generator saturated: load %s started its requests (%s %s%s) %.0f ms late in phase %s (p99; limit %d ms), because %s",
 				r.Load, r.Verb, r.Resource, of, r.Lag.P99*1000, p.Name, MaxRequestLag.Milliseconds(), whyLate(p)))
 		}
 	}

@@ -80,7 +80,7 @@ func TestLoadSaturation(t *testing.T) {
 		Changes: []result.Changes{{Requests: late}},
 	}
 	got := LoadSaturation(p)
-	if len(got) != 3 || !strings.Contains(got[0], "load gets started its requests (get pods) 101 ms late in phase storm (p99, maximum 100 ms), because ") ||
+	if len(got) != 3 || !strings.Contains(got[0], "load gets started its requests (get pods) 101 ms late in phase storm (p99; limit 100 ms), because ") ||
 		!strings.Contains(got[1], "(get pods as blue)") {
 		t.Errorf("got %q", got)
 	}

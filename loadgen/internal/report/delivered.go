@@ -16,7 +16,7 @@ func deliveryTable(phases []result.Phase) tableView {
 	t := tableView{
 		Caption: "Work asked for and done",
 		Head:    heads("Phase", "Load or action", "Unit", ">Asked for", ">Done", ">Done, %", ">Required, %", "Limited by"),
-		Note:    "Asked for: the work that was due by the end of the phase. Work means requests that get an answer, watches that open, or the rounds (repetitions) of an action. If less than the required percentage was done, \"Limited by\" names the reason. If the reason is the cluster, the run fails. If the reason is the generator, the machine or the rate that was asked for, the run has no verdict (NO DATA).",
+		Note:    "Asked for: the work that was due by the end of the phase. Work means requests that get an answer, watches that open, or the rounds (repetitions) of an action. If less than the required percentage was done, \"Limited by\" names the reason. If the reason is the cluster, the run fails. If the reason is the generator, the machine or the scenario (for example, maxInFlight is too low for the rate), the run has no verdict (NO DATA).",
 	}
 	for _, p := range phases {
 		for _, d := range p.Deliveries {

@@ -20,8 +20,8 @@ func phaseTables(r result.Result) []tableView {
 	phases := r.Measurements.Phases
 	overview := tableView{
 		Caption: "Phases", Empty: "No phase was measured.",
-		Head: heads("Phase", ">Duration", "Ended by", ">Pods created", ">Pods Ready", ">Pods deleted", ">Startup p50", ">Startup p95", ">Startup p99", ">Scheduling p99", ">Start p99", ">Endpoint p99", ">NotReady after", ">Recovered after"),
-		Note: "All times of pods are measured by a watch. Startup: from the pod's first event until Ready. Scheduling: from the first event until the pod is bound to a node. Start: from the binding until Ready. Endpoint: from Ready until the pod is in an EndpointSlice (pods of a Service only). NotReady after: from the failure of nodes until all of them were seen NotReady. Recovered after: from the failure of nodes until every workload was complete again.",
+		Head: heads("Phase", ">Duration", "Ended by", ">Pods created", ">Pods Ready", ">Pods deleted", ">Startup p50", ">Startup p95", ">Startup p99", ">Scheduling p99", ">Bound to Ready p99", ">Endpoint p99", ">NotReady after", ">Recovered after"),
+		Note: "All times of pods are measured by a watch. Startup: from the pod's first event until Ready. Scheduling: from the first event until the pod is bound to a node. Bound to Ready: from the binding until Ready. Endpoint: from Ready until the pod is in an EndpointSlice (pods of a Service only). NotReady after: from the failure of nodes until all of them were seen NotReady. Recovered after: from the failure of nodes until every workload was complete again.",
 	}
 	requests := tableView{
 		Caption: "Requests",
@@ -147,7 +147,7 @@ func nodesTable(n *result.Nodes) tableView {
 	t.add("Writes of node and pod status", chart.Count(n.StatusWrites))
 	t.add("Pods started", chart.Count(n.PodsStarted))
 	t.add("Pods stopped", chart.Count(n.PodsStopped))
-	t.add("Most open watches", chart.Count(n.Watches))
+	t.add("Open watches, maximum", chart.Count(n.Watches))
 	t.add("Watches that resumed", chart.Count(n.Reconnects))
 	t.add("Watches that listed again", chart.Count(n.Relists))
 	for _, k := range sortedKeys(n.Errors) {

@@ -233,11 +233,11 @@ func (p *page) errorRateSection(slots []samples.Slot) (drawnSection, bool) {
 	}
 	add(errors, "No request failed.", chart.Subject{
 		Title: "Requests that failed", MovesWith: "any fault that affects requests",
-		Tells: "Failed and unsent requests of each load. Each point is the highest number in one second near this time.",
+		Tells: "Failed and unsent requests of each load. Each point is the highest count of any second that it covers.",
 	})
 	add(relists, "No watch broke, and no watch had to list again.", chart.Subject{
 		Title: "Relists and broken watches", MovesWith: "API server killed or restarted, partition",
-		Tells: "Watches that broke, and watches that had to list again (relists). Each point is the highest number in one second near this time.",
+		Tells: "Watches that broke, and watches that had to list again (relists). Each point is the highest count of any second that it covers.",
 	})
 	return d, len(slots) > 0
 }

@@ -75,7 +75,7 @@ func rolloutTable(all []rolled) tableView {
 		Head: heads("Phase", "Rollout", "Step", ">Objects", ">First object", ">Last object", ">Added time"),
 		Note: "Steps: api write (the API server answered the change), replicaset (created or scaled), pods (created), binding (pod bound to a node), ready (pod Ready), endpointslice (pod ready in an EndpointSlice). " +
 			"First object, Last object: the times when a watch saw the first and the last object reach the step. Time 0 is just before the change was sent. " +
-			"Added time: how much later the last object reached this step than the steps before it. The step with the longest added time is the bottleneck.",
+			"Added time: from when all earlier steps were complete until this step was complete. The step with the longest added time is the bottleneck.",
 	}
 	for _, r := range all {
 		for i, added := range addedBy(r.Hops) {
@@ -149,7 +149,7 @@ func waterfalls(all []rolled) (falls []chart.Waterfall, more int) {
 			})
 			if added != nil && *added > most {
 				most = *added
-				note = fmt.Sprintf("The step %s added the most time: %s.", name, chart.Format(scenario.Seconds, most))
+				note = fmt.Sprintf("Step %q added the most time: %s.", name, chart.Format(scenario.Seconds, most))
 			}
 		}
 		falls = append(falls, chart.NewWaterfall(r.slug, r.Name, "in phase "+r.Phase, note, hops))

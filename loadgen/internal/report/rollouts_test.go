@@ -80,7 +80,7 @@ func TestRolloutWaterfall(t *testing.T) {
 		t.Fatalf("%d waterfalls and %d more", len(falls), more)
 	}
 	web := falls[0]
-	if web.ID != "chart-rollout-fill-deploy-web" || web.Note != "The step pods added the most time: 26 s." || web.Ticks[len(web.Ticks)-1].Label != "30 s" {
+	if web.ID != "chart-rollout-fill-deploy-web" || web.Note != `Step "pods" added the most time: 26 s.` || web.Ticks[len(web.Ticks)-1].Label != "30 s" {
 		t.Errorf("%+v", web)
 	}
 	for i, want := range []string{"20 ms", "70 ms", "500, 120 ms to 26.1 s", "500, 200 ms to 26.4 s", "500, 1.1 s to 28.2 s", "500, 2.1 s to 28.1 s"} {

@@ -231,5 +231,5 @@ func TestPartsFitTheMean(t *testing.T) {
 	if least, _ := milliseconds(r, result.PartEtcd); math.Abs(least-8) > 1e-6 || r.Unexplained != 0 {
 		t.Errorf("etcd %v ms, unexplained %v s", least, r.Unexplained)
 	}
-	warns(t, r, famFilter, famAdmission, "the API server's parts add up to 12 ms, because their means include other requests; they are scaled down to 8 ms")
+	warns(t, r, famFilter, famAdmission, "the API server's parts add up to 12 ms, more than the 8 ms that the client's mean leaves for them, because their means include other requests")
 }

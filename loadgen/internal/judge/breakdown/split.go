@@ -132,7 +132,7 @@ func (b *row) fit() {
 	left = max(left, 0)
 	if server > left {
 		if server-left > noticeableShare*b.ClientMean {
-			b.warn("the API server's parts add up to %.3g ms, because their means include other requests; they are scaled down to %.3g ms, the rest of the client's mean", server*1e3, left*1e3)
+			b.warn("the API server's parts add up to %.3g ms, more than the %.3g ms that the client's mean leaves for them, because their means include other requests; they are scaled down", server*1e3, left*1e3)
 		}
 		for i := range b.Parts {
 			if !ours(b.Parts[i].Name) {

@@ -74,7 +74,7 @@ func (w work) limit(p result.Phase, least, during, late float64) (limit, why str
 	case w.late > 0 && w.missing-w.late <= (1-least)*asked:
 		return result.LimitGenerator, fmt.Sprintf("it started %.0f requests too late", w.late)
 	case stalled > 0 && late-stalled <= (1-least)*during:
-		return result.LimitGenerator, fmt.Sprintf("it was stopped, or got no processor, for %s", show(scenario.Seconds, p.StalledSeconds))
+		return result.LimitGenerator, fmt.Sprintf("it was stopped, or at least 10 ms late, for %s in total", show(scenario.Seconds, p.StalledSeconds))
 	case w.isSlow():
 		why = w.took()
 		if w.full != "" && (w.unsent > 0 || w.queues) {

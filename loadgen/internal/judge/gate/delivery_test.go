@@ -119,7 +119,7 @@ func TestWhatWasNotDeliveredDoesNotPass(t *testing.T) {
 		}, 3, "limited by the generator: it started 185 requests too late"},
 		"it stood still": {func(p *result.Phase) {
 			p.Requests, p.StalledSeconds = []result.Requests{steady("made", 100, 0, 0, 0.002)}, 4
-		}, 3, "limited by the generator: it was stopped, or got no processor, for 4 s"},
+		}, 3, "limited by the generator: it was stopped, or at least 10 ms late, for 4 s in total"},
 		"it stood still for too short a time": {func(p *result.Phase) {
 			p.Requests, p.StalledSeconds = []result.Requests{steady("made", 100, 0, 0, 2)}, 3
 		}, 1, "limited by the cluster"},
