@@ -69,7 +69,7 @@ func TestNamespaceGroups(t *testing.T) {
 
 	theirs, s := targetOf(ctx, t, "n2", groups)
 	created := func() (all []string) {
-		list, err := admin.CoreV1().Namespaces().List(ctx, metav1.ListOptions{LabelSelector: "stormglass.dev/run"})
+		list, err := admin.CoreV1().Namespaces().List(ctx, metav1.ListOptions{LabelSelector: "stormglass.dev/run=n2"})
 		must(t, err)
 		for _, n := range list.Items {
 			if n.DeletionTimestamp == nil {
