@@ -14,9 +14,10 @@ func (t *Target) Namespaces() []string { return t.namespaces }
 // whole cluster.
 func followNeeds(l *lookup, ns string) ([]need, error) {
 	var needs []need
+	own := l.scenario.BatchNamespaces(ns)
 	for _, set := range l.scenario.Followed() {
 		r, where := schema.ParseGroupResource(set.Resource), ns
-		if set.Namespace != "" && !slices.Contains(l.scenario.BatchNamespaces(ns), set.Namespace) {
+		if set.Namespace != "" && !slices.Contains(own, set.Namespace) {
 			where = ""
 		} else if namespaced, err := l.namespaced(r); err != nil {
 			return nil, err

@@ -143,17 +143,24 @@ func compare(t *testing.T, file string, a *txtar.Archive, got map[string]string)
 	}
 }
 
-// The scenario creates as many objects of each kind as the configuration: iterations times replicas.
-func TestImportedObjectsAreCounted(t *testing.T) {
+// rollout imports the configuration in kube-burner-rollout.txtar.
+func rollout(t *testing.T, o Options) *Result {
+	t.Helper()
 	a, err := txtar.ParseFile("testdata/kube-burner-rollout.txtar")
 	if err != nil {
 		t.Fatal(err)
 	}
 	unpack(t, a)
-	r, err := KubeBurner("config.yml", Options{})
+	r, err := KubeBurner("config.yml", o)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return r
+}
+
+// The scenario creates as many objects of each kind as the configuration: iterations times replicas.
+func TestImportedObjectsAreCounted(t *testing.T) {
+	r := rollout(t, Options{})
 	s, err := scenario.Parse("imported.yaml", r.Scenario, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -180,15 +187,7 @@ func TestImportedObjectsAreCounted(t *testing.T) {
 
 // Templates in separate files do not change the scenario.
 func TestTemplatesBesideTheScenario(t *testing.T) {
-	a, err := txtar.ParseFile("testdata/kube-burner-rollout.txtar")
-	if err != nil {
-		t.Fatal(err)
-	}
-	unpack(t, a)
-	r, err := KubeBurner("config.yml", Options{Templates: "mine-templates"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := rollout(t, Options{Templates: "mine-templates"})
 	if len(r.Files) != 2 || bytes.Contains(r.Scenario, []byte("text:")) {
 		t.Fatalf("%d files next to the scenario\n%s", len(r.Files), r.Scenario)
 	}
@@ -339,15 +338,7 @@ jobs:
 
 // The numbers of the table come from the scenario, so that a wrong number is visible.
 func TestSummary(t *testing.T) {
-	a, err := txtar.ParseFile("testdata/kube-burner-rollout.txtar")
-	if err != nil {
-		t.Fatal(err)
-	}
-	unpack(t, a)
-	r, err := KubeBurner("config.yml", Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := rollout(t, Options{})
 	for _, row := range r.Summary {
 		if row.Original != row.Scenario {
 			t.Errorf("%+v", row)

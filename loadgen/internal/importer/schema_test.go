@@ -180,7 +180,7 @@ func (w *schemaWalk) walk(n *yaml.Node, typ string) {
 	}
 }
 
-// exceptKey returns the keys and values of a mapping except those of one key.
+// exceptKey returns the keys and values of a mapping without the given key.
 func exceptKey(n *yaml.Node, key string) (all []*yaml.Node) {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		if n.Content[i].Value != key {

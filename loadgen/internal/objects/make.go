@@ -178,8 +178,8 @@ func each(ctx context.Context, n int, perSecond float64, f func(ctx context.Cont
 }
 
 // Try asks the API server to check, by dry run, the first object of each kind in a batch. It returns an error, which is a
-// usage error, only for an object that the API server can never accept. Other errors may only mean that something which the object needs does not
-// exist yet; Make reports them if they persist.
+// usage error, only for an object that the API server can never accept. Other errors may only mean that something which the
+// object needs does not exist yet; Make reports them if they persist.
 func (a *Objects) Try(ctx context.Context, all *scenario.Objects) error {
 	firsts, err := all.Firsts()
 	if err != nil {

@@ -116,12 +116,14 @@ func (l *lab) original(ctx context.Context, t test, dir, kubeconfig string) erro
 	if err != nil {
 		return err
 	}
-	l2 := *l
-	if l2.kubeBurner, err = filepath.Abs(l.kubeBurner); err != nil {
+	binary, err := exec.LookPath(l.kubeBurner) // kube-burner runs in the directory of its configuration
+	if err != nil {
 		return err
 	}
-	log := filepath.Join(dir, "original.log")
-	return run(ctx, filepath.Dir(config), log, l2.kubeBurner, "init", "-c", filepath.Base(config), "--kubeconfig", kubeconfig, "--skip-log-file")
+	if binary, err = filepath.Abs(binary); err != nil {
+		return err
+	}
+	return run(ctx, filepath.Dir(config), filepath.Join(dir, "original.log"), binary, "init", "-c", filepath.Base(config), "--kubeconfig", kubeconfig, "--skip-log-file")
 }
 
 // onPlane calls do while it records the objects of a new control plane.

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -160,8 +161,7 @@ func namespaceOf(name string) string {
 		return "test-" + m[1]
 	}
 	if m := runNamespace.FindStringSubmatch(name); m != nil {
-		n := 0
-		_, _ = fmt.Sscan(m[1], &n) // the first has no number
+		n, _ := strconv.Atoi(m[1]) // 0 for the first, which has no number
 		return fmt.Sprintf("test-%d", n+1)
 	}
 	return name
