@@ -237,9 +237,23 @@ func TestRunOnABundledPlane(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if string(before) != string(after) {
-		t.Error("the rebuilt result.json is another one")
+	if was, is := firstDifference(string(before), string(after)); was != is {
+		t.Errorf("the rebuilt result.json differs: it was\n%s\nand is now\n%s", was, is)
 	}
+}
+
+// firstDifference returns the lines from the one before the first difference to the one after it.
+func firstDifference(a, b string) (ofA, ofB string) {
+	as, bs := strings.Split(a, "\n"), strings.Split(b, "\n")
+	for i := range max(len(as), len(bs)) {
+		if i >= len(as) || i >= len(bs) || as[i] != bs[i] {
+			context := func(all []string) string {
+				return strings.Join(all[min(max(i-1, 0), len(all)):min(i+2, len(all))], "\n")
+			}
+			return context(as), context(bs)
+		}
+	}
+	return "", ""
 }
 
 func phaseNames(r result.Result) (names []string) {

@@ -138,7 +138,8 @@ func (s Ruleset) Replay(ctx context.Context, a *archive.Archive, o Options) (His
 	r.record(func(*Firing) bool { return true })
 	order := s.Alerts()
 	slices.SortStableFunc(r.h.Firings, func(x, y Firing) int {
-		return cmp.Or(cmp.Compare(slices.Index(order, x.Alert), slices.Index(order, y.Alert)), x.Pending.Compare(y.Pending))
+		return cmp.Or(cmp.Compare(slices.Index(order, x.Alert), slices.Index(order, y.Alert)), x.Pending.Compare(y.Pending),
+			labels.Compare(labels.FromMap(x.Labels), labels.FromMap(y.Labels)))
 	})
 	return r.h, nil
 }

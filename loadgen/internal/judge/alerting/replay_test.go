@@ -108,6 +108,21 @@ func TestReplay(t *testing.T) {
 	}
 }
 
+// Alerts that fired at the same time come in the order of their labels, so that a rebuilt report is the same.
+func TestFiringsAreSorted(t *testing.T) {
+	a, _ := recorded(t)
+	for range 10 {
+		h, err := mustParse(t, testRules).Replay(t.Context(), a, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		once := h.Of("Once")
+		if len(once) != 2 || once[0].Labels["instance"] != "etcd-0" || once[1].Labels["instance"] != "etcd-1" {
+			t.Fatalf("firings %+v", once)
+		}
+	}
+}
+
 // A template that may need much memory or time stays unexpanded.
 func TestTemplatesAreBounded(t *testing.T) {
 	a, _ := recorded(t)

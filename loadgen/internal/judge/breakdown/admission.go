@@ -86,10 +86,12 @@ func (w window) webhooks(operation string) bounds {
 	of := func(l map[string]string) bool { return l["operation"] == operation }
 	mutating := w.total(famWebhook, func(l map[string]string) bool { return of(l) && l["type"] == "admit" }).sum
 	var validating bounds
+	var each []float64
 	for _, t := range w.by(famWebhook, "name", func(l map[string]string) bool { return of(l) && l["type"] != "admit" }) {
 		validating.least = max(validating.least, t.sum)
-		validating.most += t.sum
+		each = append(each, t.sum)
 	}
+	validating.most = sum(each)
 	plugin := w.total(famController, func(l map[string]string) bool { return of(l) && l["name"] == "ValidatingAdmissionWebhook" })
 	if plugin.count > 0 {
 		validating.most = max(min(validating.most, plugin.sum), validating.least)
@@ -120,11 +122,21 @@ func (w window) excesses(c call) float64 {
 			}
 		}
 	}
-	sum := 0.0
+	var excess []float64
 	for k, t := range all {
-		sum += max(t.mean()-sli[k].mean(), 0) * t.count
+		excess = append(excess, max(t.mean()-sli[k].mean(), 0)*t.count)
 	}
-	return sum
+	return sum(excess)
+}
+
+// sum adds up values in ascending order: values from a map come in random order, which would change the last bits of
+// their sum.
+func sum(values []float64) (s float64) {
+	slices.Sort(values)
+	for _, v := range values {
+		s += v
+	}
+	return s
 }
 
 // plugins returns bounds for the time that a request of a call spent in admission plugins and policies, without
@@ -140,17 +152,17 @@ func (w window) plugins(c call) (b bounds, mean float64) {
 	}
 	all := w.total(famAdmission, func(l map[string]string) bool { return l["operation"] == c.operation }).sum
 	all = max(all-w.webhooks(c.operation).most, 0)
-	room := 0.0
 	others := map[call]float64{}
 	for _, s := range w.families[w.served()] {
 		if of(s.labels) && !c.sameResource(s.labels) {
 			others[call{group: s.labels["group"], resource: s.labels["resource"]}] += s.sum
 		}
 	}
-	for o, sum := range others {
-		room += max(sum-w.stored(o, c.operation), 0)
+	var rooms []float64
+	for o, served := range others {
+		rooms = append(rooms, max(served-w.stored(o, c.operation), 0))
 	}
-	b = bounds{max(all-room, 0) / same.count, all / same.count}
+	b = bounds{max(all-sum(rooms), 0) / same.count, all / same.count}
 	return b, max(all/w.ofOperation(c.operation), b.least)
 }
 

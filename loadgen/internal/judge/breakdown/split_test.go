@@ -2,6 +2,7 @@ package breakdown
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -295,4 +296,32 @@ func TestChangesAndSilentLoads(t *testing.T) {
 		t.Fatalf("rows: %+v", rows)
 	}
 	expect(t, rows[0], "lag 0", "connect 0", "wire 2", "filters 0.3", "fairness 2", "admission 0.5", "etcd 4", "unexplained 3.2")
+}
+
+// A rebuilt report has the same numbers to the last bit, although these sums run over maps.
+func TestSumsAreReproducible(t *testing.T) {
+	w := window{server: server{families: map[string][]series{}}}
+	for i := range 12 {
+		labels := map[string]string{"verb": "PUT", "resource": fmt.Sprint("other", i), "scope": "resource"}
+		seconds := 1.1 + float64(i)/7
+		w.families[famRequest] = append(w.families[famRequest], series{labels, total{7 * seconds, 7}})
+		w.families[famSLI] = append(w.families[famSLI], series{labels, total{seconds, 7}})
+		webhook := map[string]string{"operation": "UPDATE", "name": fmt.Sprint("policy", i), "type": "validating"}
+		w.families[famWebhook] = append(w.families[famWebhook], series{webhook, total{seconds / 3, 7}})
+	}
+	own := map[string]string{"verb": "PUT", "resource": "configmaps", "scope": "resource"}
+	w.families[famSLI] = append(w.families[famSLI], series{own, total{1, 1}})
+	w.families[famRequest] = append(w.families[famRequest], series{own, total{1, 1}})
+	w.families[famAdmission] = []series{{map[string]string{"operation": "UPDATE"}, total{1000, 85}}}
+	c := call{verb: "PUT", resource: "configmaps", operation: "UPDATE"}
+	sums := func() []float64 {
+		b, mean := w.plugins(c)
+		return []float64{w.excesses(c), w.webhooks(c.operation).most, b.least, mean}
+	}
+	first := sums()
+	for range 100 {
+		if again := sums(); !slices.Equal(first, again) {
+			t.Fatalf("the sums are %v, and then %v", first, again)
+		}
+	}
 }
