@@ -1,10 +1,9 @@
-// Package deploy generates the manifests in deploy/kubernetes that have a source elsewhere in the repository: a PrometheusRule
-// from each rule file, and a ConfigMap from each dashboard. The other files in deploy/ are written by hand: compose/ for a
-// control plane on this machine, github-actions/ for pull requests, and the scrape objects in kubernetes/ for a Prometheus
-// operator.
+// Package deploy generates a PrometheusRule from each rule file, and a ConfigMap from each dashboard. The other files in deploy/
+// are written by hand: compose/ for a control plane on this machine, github-actions/ for pull requests, and the scrape objects in
+// kubernetes/ for a Prometheus operator.
 //
-// The manifests are checked in, so that kubectl needs only a checkout. "go run ./deploy/generate" writes them, and a test
-// verifies that they match their sources.
+// The PrometheusRules of deploy/kubernetes are checked in, so that kubectl needs only a checkout. "go run ./deploy/generate"
+// writes them, and a test verifies that they match their sources. Kustomize makes the ConfigMaps (dashboards/kustomization.yaml).
 package deploy
 
 import (
@@ -29,7 +28,7 @@ const (
 	FolderAnnotation = "grafana_folder"
 )
 
-// The directories below deploy/kubernetes that hold only generated files.
+// The directories of the generated files. The one below deploy/kubernetes with the rules holds only generated files.
 const (
 	RulesDir      = "rules"
 	DashboardsDir = "dashboards"
@@ -38,44 +37,29 @@ const (
 // maxConfigMap is the maximum size of a ConfigMap's data in bytes. The API server refuses larger ConfigMaps.
 const maxConfigMap = 1 << 20
 
-// Manifests returns the generated manifests, by their paths below deploy/kubernetes. The sources are alerts/*.yaml and
-// dashboards/json/*.json in root, the root of the repository.
-//
-// It fails if there are no rule files or no dashboards, or if a rule file has no line "groups:". It also fails if a dashboard is
-// not a JSON object whose "uid" is the file's name, is too large for a ConfigMap, or contains tabs or carriage returns.
+// Manifests returns the generated manifests, by their paths below deploy/kubernetes. The sources are alerts/*.yaml in root, the
+// root of the repository. It fails if there are no rule files, or if a rule file has no line "groups:".
 func Manifests(root fs.FS) (map[string][]byte, error) {
-	rules, err := sources(root, "alerts/*.yaml")
+	all, err := sources(root, "alerts/*.yaml")
 	if err != nil {
 		return nil, err
 	}
-	dashboards, err := sources(root, "dashboards/json/*.json")
+	return rules("go run ./deploy/generate", all)
+}
+
+// Objects returns a PrometheusRule for each rule file and a ConfigMap for each dashboard, by their paths, and a kustomization for
+// each of the two directories. The arguments map file names such as "etcd.yaml" to their text. The first line of each generated
+// file names command as the command that has generated it.
+//
+// It fails if a rule file has no line "groups:", or if a dashboard is not a JSON object whose "uid" is the file's name, is too
+// large for a ConfigMap, or contains tabs or carriage returns.
+func Objects(command string, ruleFiles, dashboards map[string]string) (map[string][]byte, error) {
+	files, err := rules(command, named("rules", ruleFiles))
 	if err != nil {
 		return nil, err
 	}
-	return objects("go run ./deploy/generate", rules, dashboards)
-}
-
-// Objects returns the same files as Manifests, but generated from the given rule files and dashboards, which map file names such
-// as "etcd.yaml" to their text. The first line of each file names command as the command that has generated it.
-func Objects(command string, rules, dashboards map[string]string) (map[string][]byte, error) {
-	return objects(command, named("rules", rules), named("dashboards", dashboards))
-}
-
-func objects(command string, rules, dashboards []source) (map[string][]byte, error) {
-	files := map[string][]byte{}
 	var names []string
-	for _, s := range rules {
-		if !strings.Contains("\n"+s.text, "\ngroups:\n") {
-			return nil, fmt.Errorf("%s: there is no line \"groups:\"", s.file)
-		}
-		name := s.name + ".yaml"
-		names = append(names, name)
-		files[path.Join(RulesDir, name)] = prometheusRule(command, s)
-	}
-	files[path.Join(RulesDir, kustomizationFile)] = kustomization(command, "alerts", names)
-
-	names = nil
-	for _, s := range dashboards {
+	for _, s := range named("dashboards", dashboards) {
 		if err := checkDashboard(s); err != nil {
 			return nil, fmt.Errorf("%s: %w", s.file, err)
 		}
@@ -84,6 +68,21 @@ func objects(command string, rules, dashboards []source) (map[string][]byte, err
 		files[path.Join(DashboardsDir, name)] = configMap(command, s)
 	}
 	files[path.Join(DashboardsDir, kustomizationFile)] = kustomization(command, "dashboards/json", names)
+	return files, nil
+}
+
+func rules(command string, all []source) (map[string][]byte, error) {
+	files := map[string][]byte{}
+	var names []string
+	for _, s := range all {
+		if !strings.Contains("\n"+s.text, "\ngroups:\n") {
+			return nil, fmt.Errorf("%s: there is no line \"groups:\"", s.file)
+		}
+		name := s.name + ".yaml"
+		names = append(names, name)
+		files[path.Join(RulesDir, name)] = prometheusRule(command, s)
+	}
+	files[path.Join(RulesDir, kustomizationFile)] = kustomization(command, "alerts", names)
 	return files, nil
 }
 

@@ -2,7 +2,6 @@ package deploy_test
 
 import (
 	"bytes"
-	"io/fs"
 	"log/slog"
 	"os"
 	"path"
@@ -36,15 +35,13 @@ func generated(t *testing.T) map[string][]byte {
 func TestManifestsAreCurrent(t *testing.T) {
 	base := filepath.Join(deploytest.Root(t), "deploy", "kubernetes")
 	want := generated(t)
-	for _, dir := range []string{deploy.RulesDir, deploy.DashboardsDir} {
-		entries, err := os.ReadDir(filepath.Join(base, dir))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, e := range entries {
-			if want[path.Join(dir, e.Name())] == nil {
-				t.Errorf("deploy/kubernetes/%s/%s has no source: go run ./deploy/generate", dir, e.Name())
-			}
+	entries, err := os.ReadDir(filepath.Join(base, deploy.RulesDir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if want[path.Join(deploy.RulesDir, e.Name())] == nil {
+			t.Errorf("deploy/kubernetes/rules/%s has no source: go run ./deploy/generate", e.Name())
 		}
 	}
 	for name, text := range want {
@@ -109,56 +106,70 @@ func TestPrometheusRulesHoldTheRules(t *testing.T) {
 	}
 }
 
-// A ConfigMap has its dashboard byte for byte, under the sidecar's label.
+// Kustomize and Objects make a ConfigMap of each dashboard that holds it byte for byte, with the label that Grafana's sidecar
+// selects.
 func TestConfigMapsHoldTheDashboards(t *testing.T) {
-	files := generated(t)
 	boards, err := filepath.Glob(filepath.Join(deploytest.Root(t), "dashboards", "json", "*.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
+	texts := map[string]string{}
 	for _, file := range boards {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		name := filepath.Base(file)
-		o := decode(t, files["dashboards/"+strings.TrimSuffix(name, ".json")+".yaml"])
-		if o.Kind != "ConfigMap" || len(o.Data) != 1 || o.Data[name] != string(text) {
-			t.Errorf("the ConfigMap of %s does not hold it", name)
+		texts[filepath.Base(file)] = string(text)
+	}
+	files, err := deploy.Objects("test", nil, texts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	built := kustomize(t, "../../dashboards").Resources()
+	if len(built) != len(texts) {
+		t.Errorf("dashboards/kustomization.yaml lists %d of %d dashboards", len(built), len(texts))
+	}
+	objects := make([]object, 0, 2*len(texts))
+	for _, r := range built {
+		objects = append(objects, decode(t, []byte(r.MustYaml())))
+	}
+	for name := range texts {
+		objects = append(objects, decode(t, files["dashboards/"+strings.TrimSuffix(name, ".json")+".yaml"]))
+	}
+	for _, o := range objects {
+		file := strings.TrimSuffix(o.Metadata.Name, "-dashboard") + ".json"
+		if o.Kind != "ConfigMap" || len(o.Data) != 1 || o.Data[file] == "" || o.Data[file] != texts[file] {
+			t.Errorf("%s %s does not hold %s", o.Kind, o.Metadata.Name, file)
 		}
 		if o.Metadata.Labels["grafana_dashboard"] != "1" || o.Metadata.Annotations["grafana_folder"] != "Stormglass" {
-			t.Errorf("a sidecar does not find %s: %v %v", name, o.Metadata.Labels, o.Metadata.Annotations)
+			t.Errorf("a sidecar does not find %s: %v %v", o.Metadata.Name, o.Metadata.Labels, o.Metadata.Annotations)
 		}
 	}
 }
 
 // A source that cannot become a manifest is refused, by its name.
 func TestBadSources(t *testing.T) {
-	good := func() fstest.MapFS {
-		return fstest.MapFS{
-			"alerts/a_b.yaml":        {Data: []byte("# rules\ngroups:\n  - name: g\n")},
-			"dashboards/json/d.json": {Data: []byte("{\"uid\": \"d\"}\n")},
-		}
-	}
-	if _, err := deploy.Manifests(good()); err != nil {
-		t.Fatal(err)
-	}
-	for _, test := range []struct{ file, text, want string }{
-		{"alerts/a_b.yaml", "rules: []\n", `alerts/a_b.yaml: there is no line "groups:"`},
-		{"alerts/a_b.yaml", "", "alerts/*.yaml: there is no such file"},
-		{"dashboards/json/d.json", "", "dashboards/json/*.json: there is no such file"},
-		{"dashboards/json/d.json", "{", "dashboards/json/d.json: "},
-		{"dashboards/json/d.json", `{"uid": "other"}`, `its uid is "other"`},
-		{"dashboards/json/d.json", "{\n\t\"uid\": \"d\"\n}", "tabs"},
-		{"dashboards/json/d.json", `{"uid": "d", "x": "` + strings.Repeat("x", 1<<20) + `"}`, "do not fit into a ConfigMap"},
+	for _, test := range []struct{ name, text, want string }{
+		{"a_b.yaml", "groups:\n", ""},
+		{"a_b.yaml", "rules: []\n", `rules/a_b.yaml: there is no line "groups:"`},
+		{"d.json", `{"uid": "d"}`, ""},
+		{"d.json", "{", "dashboards/d.json: "},
+		{"d.json", `{"uid": "other"}`, `its uid is "other"`},
+		{"d.json", "{\n\t\"uid\": \"d\"\n}", "tabs"},
+		{"d.json", `{"uid": "d", "x": "` + strings.Repeat("x", 1<<20) + `"}`, "do not fit into a ConfigMap"},
 	} {
-		root := good()
-		if delete(root, test.file); test.text != "" {
-			root[test.file] = &fstest.MapFile{Data: []byte(test.text)}
+		rules, dashboards := map[string]string{}, map[string]string{}
+		if strings.HasSuffix(test.name, ".json") {
+			dashboards[test.name] = test.text
+		} else {
+			rules[test.name] = test.text
 		}
-		_, err := deploy.Manifests(fs.FS(root))
-		if err == nil || !strings.Contains(err.Error(), test.want) {
-			t.Errorf("%s as %.20q: %v, want %q", test.file, test.text, err, test.want)
+		_, err := deploy.Objects("test", rules, dashboards)
+		if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s as %.20q: %v, want %q", test.name, test.text, err, test.want)
 		}
+	}
+	if _, err := deploy.Manifests(fstest.MapFS{}); err == nil || err.Error() != "alerts/*.yaml: there is no such file" {
+		t.Errorf("no rules: %v", err)
 	}
 }

@@ -1,10 +1,9 @@
-// Generate writes the manifests in deploy/kubernetes that are generated from the rules and the dashboards. Run it in the root of
-// the repository:
+// Generate writes the manifests in deploy/kubernetes/rules, which are generated from the rule files. Run it in the root of the
+// repository:
 //
 //	go run ./deploy/generate
 //
-// The directories rules and dashboards of deploy/kubernetes hold only generated files; Generate removes all other *.yaml files
-// from them.
+// The directory holds only generated files; Generate removes all other *.yaml files from it.
 package main
 
 import (
@@ -33,22 +32,20 @@ func write(root string) error {
 		return err
 	}
 	base := filepath.Join(root, "deploy", "kubernetes")
-	for _, dir := range []string{deploy.RulesDir, deploy.DashboardsDir} {
-		old, err := filepath.Glob(filepath.Join(base, dir, "*.yaml"))
-		if err != nil {
+	old, err := filepath.Glob(filepath.Join(base, deploy.RulesDir, "*.yaml"))
+	if err != nil {
+		return err
+	}
+	for _, file := range old {
+		if files[deploy.RulesDir+"/"+filepath.Base(file)] != nil {
+			continue
+		}
+		if err := os.Remove(file); err != nil {
 			return err
 		}
-		for _, file := range old {
-			if files[dir+"/"+filepath.Base(file)] != nil {
-				continue
-			}
-			if err := os.Remove(file); err != nil {
-				return err
-			}
-		}
-		if err := os.MkdirAll(filepath.Join(base, dir), 0o755); err != nil {
-			return err
-		}
+	}
+	if err := os.MkdirAll(filepath.Join(base, deploy.RulesDir), 0o755); err != nil {
+		return err
 	}
 	for name, text := range files {
 		if err := os.WriteFile(filepath.Join(base, filepath.FromSlash(name)), text, 0o644); err != nil {

@@ -22,7 +22,6 @@ func TestRun(t *testing.T) {
 		return file
 	}
 	write("alerts/etcd.yaml", "groups:\n")
-	write("dashboards/json/overview.json", `{"uid": "overview"}`)
 	gone := write("deploy/kubernetes/rules/gone.yaml", "")
 	other := write("deploy/kubernetes/scrape/kept.yaml", "")
 	var stderr strings.Builder
@@ -32,20 +31,17 @@ func TestRun(t *testing.T) {
 	for file, want := range map[string]bool{
 		gone:  false,
 		other: true,
-		filepath.Join(root, "deploy/kubernetes/rules/etcd.yaml"):                  true,
-		filepath.Join(root, "deploy/kubernetes/rules/kustomization.yaml"):         true,
-		filepath.Join(root, "deploy/kubernetes/dashboards/overview.yaml"):         true,
-		filepath.Join(root, "deploy/kubernetes/dashboards/kustomization.yaml"):    true,
-		filepath.Join(root, "deploy/kubernetes/dashboards/overview-missing.yaml"): false,
+		filepath.Join(root, "deploy/kubernetes/rules/etcd.yaml"):          true,
+		filepath.Join(root, "deploy/kubernetes/rules/kustomization.yaml"): true,
 	} {
 		if _, err := os.Stat(file); (err == nil) != want {
 			t.Errorf("%s is there: %t", file, err == nil)
 		}
 	}
 
-	write("dashboards/json/overview.json", "{")
+	write("alerts/etcd.yaml", "{")
 	stale := write("deploy/kubernetes/rules/stale.yaml", "")
-	if code := run(root, &stderr); code != 1 || !strings.Contains(stderr.String(), "generate: dashboards/json/overview.json: ") {
+	if code := run(root, &stderr); code != 1 || !strings.Contains(stderr.String(), "generate: alerts/etcd.yaml: ") {
 		t.Errorf("exit %d: %s", code, stderr.String())
 	}
 	if _, err := os.Stat(stale); err != nil {
