@@ -79,7 +79,7 @@ func (f *Follower) discover(ctx context.Context, resource string) (root string, 
 }
 
 func (f *Follower) get(ctx context.Context, path, resource string, into any) error {
-	data, err := body(f.rest.Get().AbsPath(path).SetHeader("Accept", "application/json").Do(ctx))
+	data, err := apiclient.Body(f.rest.Get().AbsPath(path).SetHeader("Accept", "application/json").Do(ctx))
 	switch {
 	case apierrors.IsNotFound(err):
 		return missingError(resource)

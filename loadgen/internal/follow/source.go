@@ -3,36 +3,41 @@ package follow
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
-
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/json"
-	"k8s.io/client-go/rest"
 
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/listwatch"
 	"github.com/stormglass/stormglass/loadgen/internal/condition"
 )
 
-const (
-	// pageSize is the maximum number of objects in one page of a list, as in kubectl and client-go.
-	pageSize = "500"
-	maxRetry = 5 * time.Second
-)
+const maxRetry = 5 * time.Second
 
 // source is one API path of a set. The objects at this path are listed and then watched.
 type source struct {
-	set            *set
-	path, selector string
-	synced         bool            // whether the first list is complete
-	listed         map[string]bool // UIDs of the known objects
+	listwatch.Reflector
+	set    *set
+	synced bool            // whether the first list is complete
+	listed map[string]bool // UIDs of the known objects
+}
+
+func (f *Follower) newSource(s *set, path, selector string) *source {
+	x := &source{set: s, listed: map[string]bool{}}
+	x.Reflector = listwatch.Reflector{
+		Client: f.rest, Path: path, Selector: selector, Backoff: f.backoff(), Refused: refused,
+		List:        func(ctx context.Context) (string, error) { return f.list(ctx, x) },
+		Event:       func(event []byte, at time.Time) (string, error) { return f.event(x, event, at) },
+		Relisted:    func() { f.relisted(s) },
+		Reconnected: func() {},
+	}
+	return x
 }
 
 // synced reports whether all objects of the set were listed at least once.
@@ -48,45 +53,28 @@ func (f *Follower) follow(ctx context.Context, s *set) error {
 	}
 	var sources []*source
 	for _, path := range paths {
-		sources = append(sources, &source{set: s, path: path, selector: selector, listed: map[string]bool{}})
+		sources = append(sources, f.newSource(s, path, selector))
 	}
 	f.change(func() { s.sources = sources })
 	all, ctx := errgroup.WithContext(ctx)
 	for _, x := range sources {
-		all.Go(func() error { return f.followSource(ctx, x) })
+		all.Go(func() error {
+			if err := x.Run(ctx); err != nil {
+				return fmt.Errorf("list %s: %w", s.of.Resource, err)
+			}
+			return nil
+		})
 	}
 	return all.Wait()
 }
 
-func (f *Follower) followSource(ctx context.Context, s *source) error {
-	m := listwatch.Machine{Backoff: f.backoff(), State: listwatch.FreshList, Next: listwatch.FreshList}
-	version := ""
-	for first := true; ; {
-		var end listwatch.End
-		asked := m.Next
-		if asked == listwatch.Watch {
-			version, end = f.watch(ctx, s, version)
-		} else {
-			version, end.Err = f.list(ctx, s)
+// relisted counts a repeated list of a set's objects.
+func (f *Follower) relisted(s *set) {
+	f.change(func() {
+		for _, p := range s.passages {
+			p.phase.relists++
 		}
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		verdict, wait := m.Ended(end, 0)
-		switch {
-		case first && refused(end.Err):
-			return fmt.Errorf("list %s: %w", s.set.of.Resource, end.Err)
-		case verdict == listwatch.Listed && first:
-			first = false
-		case verdict == listwatch.Listed:
-			f.change(func() {
-				for _, p := range s.set.passages {
-					p.phase.relists++
-				}
-			})
-		}
-		apiclient.Pause(ctx, wait)
-	}
+	})
 }
 
 func (f *Follower) backoff() apiclient.Backoff {
@@ -99,7 +87,7 @@ func refused(err error) bool { return apierrors.IsUnauthorized(err) || apierrors
 // returns the resourceVersion of the list.
 func (f *Follower) list(ctx context.Context, s *source) (string, error) {
 	there := map[string]bool{}
-	version, err := f.pages(ctx, s.path, s.selector, func(items []condition.Object, at time.Time) {
+	version, err := s.pages(ctx, func(items []condition.Object, at time.Time) {
 		f.change(func() {
 			for _, o := range items {
 				there[uidOf(o)] = true
@@ -121,74 +109,21 @@ func (f *Follower) list(ctx context.Context, s *source) (string, error) {
 	return version, nil
 }
 
-// pages lists the objects at a path page by page and calls take for each page. It returns the resourceVersion of the
+// pages lists the objects of a source page by page and calls take for each page. It returns the resourceVersion of the
 // list.
-func (f *Follower) pages(ctx context.Context, path, selector string, take func(items []condition.Object, at time.Time)) (string, error) {
-	for continues := ""; ; {
-		data, err := body(f.rest.Get().AbsPath(path).
-			Param("labelSelector", selector).Param("limit", pageSize).Param("continue", continues).
-			SetHeader("Accept", "application/json").Do(ctx))
-		if err != nil {
-			return "", err
-		}
+func (s *source) pages(ctx context.Context, take func(items []condition.Object, at time.Time)) (string, error) {
+	return s.Pages(ctx, func(data []byte) (version, token string, err error) {
 		at := time.Now()
 		var page struct {
-			Metadata struct {
-				ResourceVersion string `json:"resourceVersion"`
-				Continue        string `json:"continue"`
-			} `json:"metadata"`
-			Items []condition.Object `json:"items"`
+			Metadata metav1.ListMeta    `json:"metadata"`
+			Items    []condition.Object `json:"items"`
 		}
 		if err := json.Unmarshal(data, &page); err != nil {
-			return "", fmt.Errorf("answer to GET %s: %w", path, err)
+			return "", "", fmt.Errorf("answer to GET %s: %w", s.Path, err)
 		}
 		take(page.Items, at)
-		if continues = page.Metadata.Continue; continues == "" {
-			return page.Metadata.ResourceVersion, nil
-		}
-	}
-}
-
-// body returns the body of a response, or the error in it. Result.Raw would lose the reason of an error status.
-func body(r rest.Result) ([]byte, error) {
-	if err := r.Error(); err != nil {
-		return nil, err
-	}
-	return r.Raw()
-}
-
-// watch watches a source from a resourceVersion and processes the events until the stream ends. It returns the last
-// resourceVersion.
-func (f *Follower) watch(ctx context.Context, s *source, version string) (string, listwatch.End) {
-	stream, err := f.rest.Get().AbsPath(s.path).
-		Param("labelSelector", s.selector).Param("watch", "true").
-		Param("allowWatchBookmarks", "true").Param("resourceVersion", version).
-		SetHeader("Accept", "application/json").Stream(ctx)
-	if err != nil {
-		return version, listwatch.End{Err: err}
-	}
-	defer stream.Close()
-	end, began := listwatch.End{Up: true}, time.Now()
-	frames := listwatch.Frames{Lines: true}
-	buf := make([]byte, 64<<10)
-	for end.Err == nil {
-		n, err := stream.Read(buf)
-		at := time.Now()
-		end.Err = frames.Feed(buf[:n], func(frame []byte) error {
-			reached, err := f.event(s, frame, at)
-			if err == nil {
-				end.Events++
-				version = reached
-			}
-			return err
-		})
-		if errors.Is(err, io.EOF) {
-			break // the server ends every watch after some time
-		}
-		end.Err = cmp.Or(end.Err, err)
-	}
-	end.Lived = time.Since(began)
-	return version, end
+		return page.Metadata.ResourceVersion, page.Metadata.Continue, nil
+	})
 }
 
 // event processes one watch event and returns its resourceVersion.

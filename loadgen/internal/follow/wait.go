@@ -167,7 +167,7 @@ func (f *Follower) recheck(ctx context.Context, a awaited) bool {
 			sources := p.set.sources
 			f.mu.Unlock()
 			for _, s := range sources {
-				_, err := f.pages(ctx, s.path, s.selector, func(items []condition.Object, _ time.Time) {
+				_, err := s.pages(ctx, func(items []condition.Object, _ time.Time) {
 					for _, o := range items {
 						f.mu.Lock() // tests are not safe for concurrent use
 						c.Put(uidOf(o), o)

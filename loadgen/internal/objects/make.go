@@ -342,11 +342,7 @@ func (a *Objects) undiscovered(ctx context.Context, d crd) (string, error) {
 }
 
 func (a *Objects) read(ctx context.Context, path string, into any) error {
-	answer := a.rest.Get().AbsPath(path).SetHeader("Accept", "application/json").Do(ctx)
-	if err := answer.Error(); err != nil { // Raw alone would lose the reason of a refusal
-		return err
-	}
-	body, err := answer.Raw()
+	body, err := apiclient.Body(a.rest.Get().AbsPath(path).SetHeader("Accept", "application/json").Do(ctx))
 	if err != nil {
 		return err
 	}

@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/protobuf"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -173,7 +174,7 @@ func (w *Workload) patch(ctx context.Context, kind, name string, how types.Patch
 		r = r.Param("force", "true")
 	}
 	var answer []byte
-	if err := w.Retry(ctx, func() (err error) { answer, err = body(r.Do(ctx)); return err }); err != nil {
+	if err := w.Retry(ctx, func() (err error) { answer, err = apiclient.Body(r.Do(ctx)); return err }); err != nil {
 		return fail(err)
 	}
 	msg, err := protobuf.Unwrap(answer)

@@ -2,8 +2,9 @@
 // next and how long to wait before it (Machine), the query of the request (AppendQuery), and the splitting of a body
 // into events (Frames). It follows client-go's reflector (client-go/tools/cache/reflector.go).
 //
-// The package starts no goroutine and sends nothing. Simulated nodes and the tens of thousands of watches of a load
-// call it on the read loops of their connections. Workloads and histories call it between requests.
+// These parts start no goroutine and send nothing. Simulated nodes and the tens of thousands of watches of a load call
+// them on the read loops of their connections, histories between requests. Reflector sends the requests itself, for
+// workloads and followed objects.
 package listwatch
 
 import (
