@@ -1,12 +1,10 @@
 package generator
 
 import (
-	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 
 	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
@@ -82,17 +80,13 @@ func treeSeconds(proc string, root int) (seconds float64, err error) {
 // processTicks reads the parent and the processor time of a process. The time includes the time of its ended children
 // (proc(5)).
 func processTicks(file string) (parent int, ticks float64, ok bool) {
-	data, err := os.ReadFile(file)
-	if err != nil {
-		return 0, 0, false
-	}
-	_, text, _ := strings.Cut(string(data[max(bytes.LastIndexByte(data, ')'), 0):]), " ") // skip the program's name, which may contain any character
-	fields := strings.Fields(text)
+	fields := statFields(file)
 	const ppid, utime, cstime = 1, 11, 14
 	if len(fields) <= cstime {
 		return 0, 0, false
 	}
-	if parent, err = strconv.Atoi(fields[ppid]); err != nil {
+	parent, err := strconv.Atoi(fields[ppid])
+	if err != nil {
 		return 0, 0, false
 	}
 	for _, f := range fields[utime : cstime+1] {

@@ -73,7 +73,7 @@ func TestRunDelayNeverStepsBack(t *testing.T) {
 	fakeThread(t, proc, 20, 20, 4e8)
 	d.Restarted("etcd-0", 20)
 	check("it was started again", map[string]float64{"etcd-0": 4})
-	if n := d.processes[0].sum.slices; n != 4*17 { // of four threads, one of them with a number that was used before
+	if n := d.processes[0].sum.RunTimeslices; n != 4*17 { // of four threads, one of them with a number that was used before
 		t.Errorf("%d time slices, want %d", n, 4*17)
 	}
 }
