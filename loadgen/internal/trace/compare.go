@@ -2,8 +2,6 @@ package trace
 
 import (
 	"cmp"
-	"errors"
-	"io"
 	"math"
 	"regexp"
 	"slices"
@@ -80,11 +78,11 @@ func Compare(path, recording string, o CompareOptions) (Comparison, error) {
 	}
 	c := Comparison{Requests: a.total * copies, Replayed: b.total, Setup: b.others}
 	seconds := int(a.last / 1e6)
-	c.Dispersion, c.ReplayedDispersion = dispersion(a.bins, seconds), dispersion(b.bins, seconds)
+	c.Dispersion, c.ReplayedDispersion = Dispersion(a.bins, seconds), Dispersion(b.bins, seconds)
 	if copies > 1 { // the copies are shifted at random, so the expected dispersion is unknown
 		c.Dispersion = c.ReplayedDispersion
 	}
-	c.DispersionError = math.Abs(c.ReplayedDispersion-c.Dispersion) / max(c.Dispersion, 1)
+	c.DispersionError = DispersionError(c.Dispersion, c.ReplayedDispersion)
 	for key, n := range b.groups {
 		if a.groups[key] == 0 {
 			c.Groups = append(c.Groups, GroupComparison{Verb: key.verb, Resource: key.resource, Actor: key.actor, Replayed: n, Error: 1})
@@ -150,12 +148,7 @@ func read(path string, speed float64) (*compared, error) {
 	c := &compared{groups: map[comparedKey]int64{}}
 	var renewals []renewal
 	first, length := Micros(-1), Micros(0)
-	for {
-		var next Request
-		err := r.Next(&next)
-		if errors.Is(err, io.EOF) {
-			break
-		}
+	for next, err := range r.Requests() {
 		if err != nil {
 			return nil, err
 		}

@@ -95,15 +95,7 @@ func LoadData(path string, data []byte) (*Trace, error) {
 // whole reads all requests and closes the trace.
 func (r *Reader) whole() (*Trace, error) {
 	defer r.Close()
-	t, err := Load(r.Header(), func(yield func(Request, error) bool) {
-		for {
-			var next Request
-			err := r.Next(&next)
-			if errors.Is(err, io.EOF) || !yield(next, err) || err != nil {
-				return
-			}
-		}
-	})
+	t, err := Load(r.Header(), r.Requests())
 	if errors.Is(err, ErrEmpty) {
 		err = exitcode.Usagef("trace %s: the trace has no requests (all events of the log were left out)", r.path)
 	}

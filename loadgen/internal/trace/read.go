@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"math"
 	"strings"
 
@@ -104,6 +105,19 @@ func (r *Reader) Next(into *Request) error {
 	r.last = into.At
 	r.read++
 	return nil
+}
+
+// Requests returns the remaining requests. An error ends the sequence.
+func (r *Reader) Requests() iter.Seq2[Request, error] {
+	return func(yield func(Request, error) bool) {
+		for {
+			var next Request
+			err := r.Next(&next)
+			if errors.Is(err, io.EOF) || !yield(next, err) || err != nil {
+				return
+			}
+		}
+	}
 }
 
 // Close closes the file.

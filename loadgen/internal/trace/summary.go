@@ -126,7 +126,7 @@ func (t *Tally) Add(r *Request, at Micros) {
 func (t *Tally) Summary(length Micros) Summary {
 	s := Summary{
 		Requests: t.total, Length: length, Rate: perSecond(t.total, length), Groups: make([]Group, 0, len(t.groups)),
-		Dispersion: dispersion(t.bins, int(length/t.bin)), Watches: lengths(t.watches),
+		Dispersion: Dispersion(t.bins, int(length/t.bin)), Watches: lengths(t.watches),
 	}
 	for key, n := range t.groups {
 		s.Groups = append(s.Groups, Group{
@@ -167,26 +167,4 @@ func lengths(counts map[Micros]int64) (l Lengths) {
 		below += counts[t]
 	}
 	return l
-}
-
-// dispersion returns the variance of the first n counts divided by their mean. If counts is shorter, the missing counts
-// are 0.
-func dispersion(counts []int32, n int) float64 {
-	if n < 2 {
-		return 0
-	}
-	counts = counts[:min(n, len(counts))]
-	sum := 0.0
-	for _, c := range counts {
-		sum += float64(c)
-	}
-	mean := sum / float64(n)
-	if mean == 0 {
-		return 0
-	}
-	squares := float64(n-len(counts)) * mean * mean
-	for _, c := range counts {
-		squares += (float64(c) - mean) * (float64(c) - mean)
-	}
-	return squares / float64(n-1) / mean
 }

@@ -37,7 +37,7 @@ type AuditOptions struct {
 
 // Audit records a trace from audit logs. It returns a usage error if a log is invalid.
 func Audit(ctx context.Context, o AuditOptions) (*Recording, error) {
-	a := &audit{recorder: newRecorder(o.Out, o.KeepNames), o: o, accounts: newAccounts()}
+	a := &audit{recorder: newRecorder(o.Out, o.KeepNames), o: o, accounts: &accounts{seen: map[accountUID]*sighting{}}}
 	a.from, a.to = o.From, o.To
 	for i, path := range o.Logs {
 		if err := a.readLog(ctx, i, path); err != nil {

@@ -239,19 +239,8 @@ func lastManager(object runtime.Object) (last metav1.ManagedFieldsEntry) {
 // managerSource returns the system component that made a change, or "" for another client. It uses the name of the
 // field manager. For a deletion, it uses the object and its controller.
 func managerSource(verb, manager string, object metav1.Object, resource schema.GroupResource) string {
-	switch manager {
-	case "kubelet":
-		return fromKubelets
-	case "kube-controller-manager":
-		return fromController
-	case "kube-scheduler":
-		return fromScheduler
-	case "kube-proxy":
-		return fromProxies
-	case "kube-apiserver":
-		return fromAPIServer
-	case "cloud-controller-manager":
-		return fromCloud
+	if source := systemManagers[manager]; source != "" {
+		return source
 	}
 	if verb == "delete" {
 		switch {
@@ -262,4 +251,10 @@ func managerSource(verb, manager string, object metav1.Object, resource schema.G
 		}
 	}
 	return ""
+}
+
+// systemManagers maps the field managers of system components to the components.
+var systemManagers = map[string]string{
+	"kubelet": fromKubelets, "kube-controller-manager": fromController, "kube-scheduler": fromScheduler, "kube-proxy": fromProxies,
+	"kube-apiserver": fromAPIServer, "cloud-controller-manager": fromCloud,
 }

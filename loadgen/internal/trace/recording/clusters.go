@@ -3,6 +3,7 @@ package recording
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -26,8 +27,6 @@ type sighting struct {
 	logs        []int // indexes of the logs, ascending
 	first, last int64 // microseconds since 1970
 }
-
-func newAccounts() *accounts { return &accounts{seen: map[accountUID]*sighting{}} }
 
 func (a *accounts) note(log int, user, uid uint32, at int64) {
 	key := accountUID{user, uid}
@@ -59,11 +58,7 @@ func (a *accounts) check(text func(uint32) string, logs []string) (compared bool
 	for key := range a.seen {
 		byUser[key.user] = append(byUser[key.user], key)
 	}
-	users := make([]uint32, 0, len(byUser))
-	for user := range byUser {
-		users = append(users, user)
-	}
-	slices.SortFunc(users, func(a, b uint32) int { return strings.Compare(text(a), text(b)) })
+	users := slices.SortedFunc(maps.Keys(byUser), func(a, b uint32) int { return strings.Compare(text(a), text(b)) })
 
 	shared := map[[2]int]*pairOfLogs{}
 	for _, user := range users {

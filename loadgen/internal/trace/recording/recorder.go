@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -41,7 +42,7 @@ type recorder struct {
 }
 
 func newRecorder(out string, keepNames bool) *recorder {
-	return &recorder{out: out, keepNames: keepNames, strings: newStringTable(), records: newRecords(), dropped: map[string]int64{}}
+	return &recorder{out: out, keepNames: keepNames, strings: newStringTable(), records: &records{numbers: map[shape]uint32{}}, dropped: map[string]int64{}}
 }
 
 func (rec *recorder) note(format string, args ...any) {
@@ -197,12 +198,8 @@ func count(yes bool) int64 {
 
 // actors assigns an index to each actor, in descending order of requests.
 func (rec *recorder) actors(requests map[actor]int64, names *names) (of map[actor]int, all []trace.Actor) {
-	keys := make([]actor, 0, len(requests))
-	for key := range requests {
-		keys = append(keys, key)
-	}
 	text := rec.strings.string
-	slices.SortFunc(keys, func(x, y actor) int {
+	keys := slices.SortedFunc(maps.Keys(requests), func(x, y actor) int {
 		return cmp.Or(cmp.Compare(requests[y], requests[x]), cmp.Compare(text(x.user), text(y.user)), cmp.Compare(text(x.agent), text(y.agent)), cmp.Compare(text(x.as), text(y.as)))
 	})
 	of = map[actor]int{}

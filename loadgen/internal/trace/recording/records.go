@@ -48,10 +48,6 @@ type records struct {
 	numbers map[shape]uint32
 }
 
-func newRecords() *records {
-	return &records{numbers: map[shape]uint32{}}
-}
-
 // idOf returns the FNV-1a hash of an auditID.
 func idOf(auditID []byte) uint64 {
 	h := uint64(14695981039346656037)
@@ -109,15 +105,9 @@ func (r *records) pair() (duplicates int64) {
 // merge returns the later of two events of a request. It adds the fields that only the earlier event has.
 func merge(earlier, later record) record {
 	later.at = earlier.at
-	if later.name == 0 {
-		later.name = earlier.name
-	}
-	if later.size == 0 {
-		later.size = earlier.size
-	}
-	if later.code == 0 {
-		later.code = earlier.code
-	}
+	later.name = cmp.Or(later.name, earlier.name)
+	later.size = cmp.Or(later.size, earlier.size)
+	later.code = cmp.Or(later.code, earlier.code)
 	return later
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -73,11 +74,10 @@ func (c *clusterRecording) snapshot(ctx context.Context, resources []schema.Grou
 func (c *clusterRecording) count(ctx context.Context, r schema.GroupVersionResource) (trace.ResourceCount, string, error) {
 	count := trace.ResourceCount{Group: r.Group, Version: r.Version, Resource: r.Resource}
 	namespaces := map[string]int64{}
-	o := metav1.ListOptions{Limit: page}
-	for pages := 1; ; pages++ {
+	revision, err := eachPage(metav1.ListOptions{}, func(o metav1.ListOptions) (metav1.ListInterface, error) {
 		list, err := c.client.Resource(r).List(ctx, o)
 		if err != nil {
-			return count, "", err
+			return nil, err
 		}
 		for i := range list.Items {
 			count.Objects++
@@ -85,33 +85,33 @@ func (c *clusterRecording) count(ctx context.Context, r schema.GroupVersionResou
 				namespaces[ns]++
 			}
 		}
-		if err := nextPage(&o, list, pages); err != nil {
-			return count, "", err
-		}
-		if o.Continue == "" {
-			count.Namespaces = int64(len(namespaces))
-			var each []int64
-			for _, n := range namespaces {
-				each = append(each, n)
-			}
-			count.PerNamespace = quantiles(each)
-			return count, list.ResourceVersion, nil
-		}
-	}
+		return list, nil
+	})
+	count.Namespaces = int64(len(namespaces))
+	count.PerNamespace = quantiles(slices.Collect(maps.Values(namespaces)))
+	return count, revision, err
 }
 
-// nextPage sets o to ask for the page after list, the last of the given number of pages. It fails if the list may never
-// end: if the token for the next page is the token of this page, or if there are too many pages.
-func nextPage(o *metav1.ListOptions, list metav1.ListInterface, pages int) error {
-	next := list.GetContinue()
-	switch {
-	case next != "" && next == o.Continue:
-		return fmt.Errorf("the list does not end, because page %d refers to itself as the next page (check the API server and any proxy in front of it)", pages)
-	case next != "" && pages == maxPages:
-		return fmt.Errorf("the list does not end: it has more than %d pages of %d objects", maxPages, page)
+// eachPage calls list for each page of a list, and returns the resourceVersion of the last page. It fails if the list
+// may never end: if the token for the next page is the token of this page, or if there are too many pages.
+func eachPage(o metav1.ListOptions, list func(metav1.ListOptions) (metav1.ListInterface, error)) (revision string, err error) {
+	o.Limit = page
+	for pages := 1; ; pages++ {
+		got, err := list(o)
+		if err != nil {
+			return "", err
+		}
+		switch next := got.GetContinue(); {
+		case next == "":
+			return got.GetResourceVersion(), nil
+		case next == o.Continue:
+			return "", fmt.Errorf("the list does not end, because page %d refers to itself as the next page (check the API server and any proxy in front of it)", pages)
+		case pages == maxPages:
+			return "", fmt.Errorf("the list does not end: it has more than %d pages of %d objects", maxPages, page)
+		default:
+			o.Continue = next
+		}
 	}
-	o.Continue = next
-	return nil
 }
 
 // sizes measures the sizes of the first objects in a list of a resource. It does not read Secrets.
@@ -142,29 +142,21 @@ func (c *clusterRecording) sizes(ctx context.Context, client rest.Interface, r s
 // podsPerNode returns quantiles of the number of pods per node, including nodes without pods.
 func podsPerNode(ctx context.Context, client kubernetes.Interface, nodes int64) (trace.Quantiles, error) {
 	on := map[string]int64{}
-	o := metav1.ListOptions{Limit: page, FieldSelector: "spec.nodeName!="}
-	for pages := 1; ; pages++ {
+	_, err := eachPage(metav1.ListOptions{FieldSelector: "spec.nodeName!="}, func(o metav1.ListOptions) (metav1.ListInterface, error) {
 		list, err := client.CoreV1().Pods(corev1.NamespaceAll).List(ctx, o)
 		if err != nil {
-			return trace.Quantiles{}, err
+			return nil, err
 		}
 		for i := range list.Items {
 			on[list.Items[i].Spec.NodeName]++
 		}
-		if err := nextPage(&o, list, pages); err != nil {
-			return trace.Quantiles{}, err
-		}
-		if o.Continue == "" {
-			break
-		}
+		return list, nil
+	})
+	if err != nil {
+		return trace.Quantiles{}, err
 	}
-	var each []int64
-	for _, n := range on {
-		each = append(each, n)
-	}
-	for int64(len(each)) < nodes {
-		each = append(each, 0)
-	}
+	each := slices.Collect(maps.Values(on))
+	each = append(each, make([]int64, max(nodes-int64(len(each)), 0))...) // nodes without pods
 	return quantiles(each), nil
 }
 

@@ -35,19 +35,8 @@ func systemSource(user, as, agent string) string {
 	if as == "" && ownAgent.MatchString(agent) {
 		return fromStormglass
 	}
-	switch user {
-	case "system:kube-controller-manager":
-		return fromController
-	case "system:kube-scheduler":
-		return fromScheduler
-	case "system:kube-proxy":
-		return fromProxies
-	case "system:apiserver", "system:kube-apiserver", "system:aggregator":
-		return fromAPIServer
-	case "system:cloud-controller-manager":
-		return fromCloud
-	case "system:bootstrap:" + control.BootstrapTokenID: // the load of a bundled control plane
-		return ""
+	if source, known := systemUsers[user]; known {
+		return source
 	}
 	switch {
 	case strings.HasPrefix(user, "system:node:"):
@@ -55,21 +44,23 @@ func systemSource(user, as, agent string) string {
 	case strings.HasPrefix(user, "system:bootstrap:"):
 		return fromBootstrap
 	}
-	account, ok := strings.CutPrefix(user, "system:serviceaccount:kube-system:")
-	if !ok {
-		return ""
-	}
-	switch {
-	case account == "kube-scheduler":
-		return fromScheduler
-	case account == "kube-proxy":
-		return fromProxies
-	case account == "cloud-controller-manager":
-		return fromCloud
-	case strings.HasPrefix(agent, "kube-controller-manager/"), isController(account):
+	account, ok := strings.CutPrefix(user, kubeSystem)
+	if ok && (strings.HasPrefix(agent, "kube-controller-manager/") || isController(account)) {
 		return fromController
 	}
 	return ""
+}
+
+// kubeSystem is the prefix of the users of service accounts in kube-system.
+const kubeSystem = "system:serviceaccount:kube-system:"
+
+// systemUsers maps users to the system components that they belong to.
+var systemUsers = map[string]string{
+	"system:kube-controller-manager": fromController, "system:kube-scheduler": fromScheduler, "system:kube-proxy": fromProxies,
+	"system:apiserver": fromAPIServer, "system:kube-apiserver": fromAPIServer, "system:aggregator": fromAPIServer,
+	"system:cloud-controller-manager": fromCloud,
+	kubeSystem + "kube-scheduler":     fromScheduler, kubeSystem + "kube-proxy": fromProxies, kubeSystem + "cloud-controller-manager": fromCloud,
+	"system:bootstrap:" + control.BootstrapTokenID: "", // the load of a bundled control plane
 }
 
 // isController reports whether a service account belongs to a controller of kube-controller-manager
