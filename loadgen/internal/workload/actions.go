@@ -145,19 +145,15 @@ func (w *Workload) become(ctx context.Context, a scenario.Action, replicas int64
 	return nil
 }
 
+// roots maps the kinds of objects that actions write to the API paths of their groups.
+var roots = map[string]string{
+	"service": "/api/v1", "deployment": "/apis/apps/v1", "statefulset": "/apis/apps/v1", "daemonset": "/apis/apps/v1",
+	"job": "/apis/batch/v1", "cronjob": "/apis/batch/v1", autoscalerKind: "/apis/autoscaling/v2",
+	podGroupKind: "/apis/" + scenario.PodGroupVersion, claimTemplateKind: "/apis/resource.k8s.io/v1",
+}
+
 func (w *Workload) path(kind, name string) string {
-	switch kind {
-	case podGroupKind:
-		return "/apis/" + scenario.PodGroupVersion + "/namespaces/" + w.options.Namespace + "/podgroups/" + name
-	case claimTemplateKind:
-		return "/apis/resource.k8s.io/v1/namespaces/" + w.options.Namespace + "/resourceclaimtemplates/" + name
-	case autoscalerKind:
-		return "/apis/autoscaling/v2/namespaces/" + w.options.Namespace + "/horizontalpodautoscalers/" + name
-	}
-	if k, ok := workloadOf(kind); ok {
-		return k.api() + "/namespaces/" + w.options.Namespace + "/" + k.String() + "/" + name
-	}
-	return "/api/v1/namespaces/" + w.options.Namespace + "/services/" + name
+	return roots[kind] + "/namespaces/" + w.options.Namespace + "/" + kind + "s/" + name
 }
 
 func (w *Workload) patch(ctx context.Context, kind, name string, how types.PatchType, patch any) (object, error) {
@@ -295,12 +291,10 @@ func strategy(a scenario.Action) appsv1.DeploymentStrategy {
 	}
 	r := &appsv1.RollingUpdateDeployment{}
 	if a.MaxSurge != "" {
-		v := intstr.Parse(a.MaxSurge)
-		r.MaxSurge = &v
+		r.MaxSurge = new(intstr.Parse(a.MaxSurge))
 	}
 	if a.MaxUnavailable != "" {
-		v := intstr.Parse(a.MaxUnavailable)
-		r.MaxUnavailable = &v
+		r.MaxUnavailable = new(intstr.Parse(a.MaxUnavailable))
 	}
 	return appsv1.DeploymentStrategy{Type: appsv1.RollingUpdateDeploymentStrategyType, RollingUpdate: r}
 }

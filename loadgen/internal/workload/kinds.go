@@ -2,7 +2,6 @@ package workload
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -19,30 +18,10 @@ const exitAfter = "stormglass.dev/exit-after"
 
 // kindOf returns the internal kind for the name of a workload's kind, such as scenario.Deployment.
 func kindOf(workload string) kind {
-	k, _ := workloadOf(workload)
-	return k
-}
-
-// workloadOf returns the internal kind for a name in upper or lower case. ok is false if name is not a kind of workload.
-func workloadOf(name string) (k kind, ok bool) {
-	switch {
-	case strings.EqualFold(name, scenario.StatefulSet):
-		return statefulSetKind, true
-	case strings.EqualFold(name, scenario.DaemonSet):
-		return daemonSetKind, true
-	case strings.EqualFold(name, scenario.Job):
-		return jobKind, true
-	case strings.EqualFold(name, scenario.CronJob):
-		return cronJobKind, true
-	}
-	return deploymentKind, strings.EqualFold(name, scenario.Deployment)
-}
-
-func (k kind) api() string {
-	if k == jobKind || k == cronJobKind {
-		return "/apis/batch/v1"
-	}
-	return "/apis/apps/v1"
+	return map[string]kind{
+		scenario.Deployment: deploymentKind, scenario.StatefulSet: statefulSetKind, scenario.DaemonSet: daemonSetKind,
+		scenario.Job: jobKind, scenario.CronJob: cronJobKind,
+	}[workload]
 }
 
 // served reports whether a deploy action creates a Service. A StatefulSet always has a (headless) Service.
@@ -88,8 +67,7 @@ func jobSpec(a scenario.Action, pod corev1.PodTemplateSpec) batchv1.JobSpec {
 	pod.Spec.RestartPolicy = corev1.RestartPolicyNever
 	spec := batchv1.JobSpec{Parallelism: &replicas, Completions: &replicas, Template: pod}
 	if a.BackoffLimit > 0 {
-		limit := int32(a.BackoffLimit)
-		spec.BackoffLimit = &limit
+		spec.BackoffLimit = new(int32(a.BackoffLimit))
 	}
 	return spec
 }

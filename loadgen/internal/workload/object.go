@@ -1,6 +1,8 @@
 package workload
 
 import (
+	"errors"
+
 	"google.golang.org/protobuf/encoding/protowire"
 	batchv1 "k8s.io/api/batch/v1"
 
@@ -56,6 +58,19 @@ const (
 
 func (k kind) String() string {
 	return [...]string{"pods", "nodes", "deployments", "replicasets", "endpointslices", "status", "namespaces", "statefulsets", "daemonsets", "jobs", "cronjobs"}[k]
+}
+
+// root returns the API path of the kind's group.
+func (k kind) root() string {
+	switch k {
+	case podKind, nodeKind, namespaceKind:
+		return "/api/v1"
+	case sliceKind:
+		return "/apis/discovery.k8s.io/v1"
+	case jobKind, cronJobKind:
+		return "/apis/batch/v1"
+	}
+	return "/apis/apps/v1"
 }
 
 // Field numbers of k8s.io/api/*/generated.proto and apimachinery's meta/v1.
@@ -195,35 +210,16 @@ func initialized(nodeSpec []byte) (bool, error) {
 // status decodes the status of a Deployment, StatefulSet or DaemonSet. The arguments are the field numbers of the kind.
 func (o *object) status(m protobuf.Object, observed, updated, available protowire.Number) error {
 	o.specReplicas = 1 // the API's default; the server always sends the value
-	if err := o.replicasWanted(m.Spec, specReplicas); err != nil {
-		return err
-	}
-	return protobuf.Fields(m.Status, func(num protowire.Number, _ []byte, v uint64) error {
-		switch num {
-		case observed:
-			o.observed = int64(v)
-		case deploymentStatusReplicas:
-			o.replicas = int64(v)
-		case updated:
-			o.updated = int64(v)
-		case available:
-			o.available = int64(v)
-		}
-		return nil
-	})
-}
-
-func (o *object) replicasWanted(spec []byte, field protowire.Number) error {
-	return protobuf.Fields(spec, func(num protowire.Number, _ []byte, v uint64) error {
-		if num == field {
-			o.specReplicas = int64(v)
-		}
-		return nil
-	})
+	return errors.Join(
+		protobuf.Ints(m.Spec, map[protowire.Number]*int64{specReplicas: &o.specReplicas}),
+		protobuf.Ints(m.Status, map[protowire.Number]*int64{
+			observed: &o.observed, deploymentStatusReplicas: &o.replicas, updated: &o.updated, available: &o.available,
+		}),
+	)
 }
 
 func (o *object) jobStatus(m protobuf.Object) error {
-	if err := o.replicasWanted(m.Spec, jobSpecCompletions); err != nil {
+	if err := protobuf.Ints(m.Spec, map[protowire.Number]*int64{jobSpecCompletions: &o.specReplicas}); err != nil {
 		return err
 	}
 	return protobuf.Fields(m.Status, func(num protowire.Number, b []byte, v uint64) error {
@@ -255,20 +251,19 @@ func (o *object) jobCondition(msg []byte) error {
 // replicaSet reads the revision from the pod template of a ReplicaSet. The ReplicaSet's own annotations do not contain it,
 // because they are copies of the Deployment's annotations.
 func (o *object) replicaSet(spec []byte) error {
-	return protobuf.Fields(spec, func(num protowire.Number, b []byte, v uint64) error {
-		switch num {
-		case specReplicas:
-			o.specReplicas = int64(v)
-		case replicaSetTemplate:
-			_, err := protobuf.ReadObject(b, func(key, value []byte) {
-				if string(key) == RevisionAnnotation {
-					o.revision = string(value)
-				}
-			})
-			return err
+	if err := protobuf.Ints(spec, map[protowire.Number]*int64{specReplicas: &o.specReplicas}); err != nil {
+		return err
+	}
+	template, err := protobuf.Field(spec, replicaSetTemplate)
+	if err != nil {
+		return err
+	}
+	_, err = protobuf.ReadObject(template, func(key, value []byte) {
+		if string(key) == RevisionAnnotation {
+			o.revision = string(value)
 		}
-		return nil
 	})
+	return err
 }
 
 // endpoint adds the pod of an endpoint if the endpoint is ready. The API defines an endpoint without the field ready as

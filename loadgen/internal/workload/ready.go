@@ -109,8 +109,8 @@ func (t *tracker) check(at time.Time) {
 
 // keepLargest stores d in *seconds, unless *seconds is larger, from an earlier failure in the phase.
 func keepLargest(seconds **float64, d time.Duration) {
-	if s := d.Seconds(); *seconds == nil || **seconds < s {
-		*seconds = &s
+	if *seconds == nil || **seconds < d.Seconds() {
+		*seconds = new(d.Seconds())
 	}
 }
 

@@ -150,8 +150,7 @@ func (r named) result() result.Rollout {
 		}
 		hop := result.Hop{Name: name, Count: s.count}
 		if s.count > 0 {
-			first, last := s.first.Sub(r.asked).Seconds(), s.last.Sub(r.asked).Seconds()
-			hop.First, hop.Last = &first, &last
+			hop.First, hop.Last = new(s.first.Sub(r.asked).Seconds()), new(s.last.Sub(r.asked).Seconds())
 		}
 		out.Hops = append(out.Hops, hop)
 	}

@@ -307,43 +307,46 @@ func (t *tracker) replace(k kind, objects []object, at time.Time) {
 	for _, o := range objects {
 		listed[o.key()] = true
 	}
-	switch k {
-	case podKind:
-		for uid := range t.pods {
-			if !listed[uid] {
-				t.gone(object{kind: k, uid: uid}, at)
-			}
-		}
-	case namespaceKind:
-		for uid := range t.terminating {
-			if !listed[uid] {
-				t.gone(object{kind: k, uid: uid}, at)
-			}
-		}
-	case nodeKind:
-		for name := range t.nodes {
-			if !listed[name] {
-				t.gone(object{kind: k, name: name}, at)
-			}
-		}
-	case deploymentKind, statefulSetKind, daemonSetKind, cronJobKind:
-		for name, d := range t.deployments {
-			if kindOf(d.workload()) == k && !listed[name] {
-				t.gone(object{kind: k, name: name, uid: d.status.uid}, at)
-			}
-		}
-	case jobKind:
-		for name, d := range t.deployments {
-			for of := range d.jobs {
-				if !listed[of] {
-					t.gone(object{kind: k, name: of, deployment: name, uid: d.jobs[of].uid}, at)
-				}
-			}
+	for _, o := range t.known(k) {
+		if !listed[o.key()] {
+			t.gone(o, at)
 		}
 	}
 	for _, o := range objects {
 		t.saw(o, at, true)
 	}
+}
+
+// known returns the known objects of a kind, with only the fields that gone needs. It returns nil for kinds whose
+// deletions do not matter.
+func (t *tracker) known(k kind) (all []object) {
+	switch k {
+	case podKind:
+		for uid := range t.pods {
+			all = append(all, object{kind: k, uid: uid})
+		}
+	case namespaceKind:
+		for uid := range t.terminating {
+			all = append(all, object{kind: k, uid: uid})
+		}
+	case nodeKind:
+		for name := range t.nodes {
+			all = append(all, object{kind: k, name: name})
+		}
+	case deploymentKind, statefulSetKind, daemonSetKind, cronJobKind:
+		for name, d := range t.deployments {
+			if kindOf(d.workload()) == k {
+				all = append(all, object{kind: k, name: name, uid: d.status.uid})
+			}
+		}
+	case jobKind:
+		for name, d := range t.deployments {
+			for of, j := range d.jobs {
+				all = append(all, object{kind: k, name: of, deployment: name, uid: j.uid})
+			}
+		}
+	}
+	return all
 }
 
 func (o object) key() string {

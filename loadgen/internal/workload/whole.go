@@ -124,16 +124,13 @@ func (t *tracker) states(now time.Time) []state {
 		}
 		s := state{name: name, kind: d.workload(), missing: t.missing(d), stuck: d.stuck}
 		if c := d.recovery; !c.since.IsZero() {
-			took := c.read(now)
-			s.recovery = &took
+			s.recovery = new(c.read(now))
 		}
 		if d.hasJobs() {
-			c := d.counts()
-			s.jobs = &c
+			s.jobs = new(d.counts())
 		}
 		if s.kind == scenario.CronJob {
-			n := d.runs.missed(now)
-			s.runsMissed = &n
+			s.runsMissed = new(d.runs.missed(now))
 		}
 		all = append(all, s)
 	}

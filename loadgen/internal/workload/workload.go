@@ -118,23 +118,24 @@ func (w *Workload) Run(ctx context.Context) error {
 	return err
 }
 
+// followed returns the paths of the watched collections.
 func (w *Workload) followed() map[kind]string {
-	ns := "/namespaces/" + w.options.Namespace
-	paths := map[kind]string{
-		podKind:        "/api/v1" + ns + "/pods",
-		nodeKind:       "/api/v1/nodes",
-		deploymentKind: "/apis/apps/v1" + ns + "/deployments",
-		replicaSetKind: "/apis/apps/v1" + ns + "/replicasets",
-		sliceKind:      "/apis/discovery.k8s.io/v1" + ns + "/endpointslices",
-	}
+	all := []kind{podKind, nodeKind, deploymentKind, replicaSetKind, sliceKind}
 	if w.options.Namespaces {
-		paths[namespaceKind] = "/api/v1/namespaces"
+		all = append(all, namespaceKind)
 	}
-	for _, kind := range w.options.Kinds {
-		k := kindOf(kind)
-		paths[k] = k.api() + ns + "/" + k.String()
+	for _, workload := range w.options.Kinds {
+		k := kindOf(workload)
+		all = append(all, k)
 		if k == cronJobKind {
-			paths[jobKind] = jobKind.api() + ns + "/" + jobKind.String()
+			all = append(all, jobKind)
+		}
+	}
+	paths := map[kind]string{}
+	for _, k := range all {
+		paths[k] = k.root() + "/" + k.String()
+		if k != nodeKind && k != namespaceKind {
+			paths[k] = k.root() + "/namespaces/" + w.options.Namespace + "/" + k.String()
 		}
 	}
 	return paths

@@ -79,6 +79,16 @@ func Field(msg []byte, number protowire.Number) (contents []byte, err error) {
 	return contents, err
 }
 
+// Ints stores the values of numeric fields: the value of the field with the number n in *to[n].
+func Ints(msg []byte, to map[protowire.Number]*int64) error {
+	return Fields(msg, func(num protowire.Number, _ []byte, v uint64) error {
+		if p := to[num]; p != nil {
+			*p = int64(v)
+		}
+		return nil
+	})
+}
+
 // Ready returns the status of the condition Ready in an object's status. The parameter conditions is the number of the
 // field that holds the conditions.
 func Ready(status []byte, conditions protowire.Number) (ready []byte, err error) {
