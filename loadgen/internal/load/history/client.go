@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/h2conn"
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 	"github.com/stormglass/stormglass/loadgen/internal/load/history/check"
@@ -123,17 +125,17 @@ func (c *client) exchange(ctx context.Context, o check.Operation) check.Operatio
 // readAnswer reads the state of the register from the body of a 2xx answer. If the answer to a write does not contain
 // the written state, the outcome becomes Unknown.
 func readAnswer(o *check.Operation, body []byte) {
-	var is object
+	var is corev1.ConfigMap
 	if err := json.Unmarshal(body, &is); err != nil {
 		o.Outcome = check.Unknown
 		return
 	}
-	version, err := is.version()
-	if err != nil || o.Kind == check.Write && is.value() != o.Value {
+	version, err := versionOf(&is)
+	if err != nil || o.Kind == check.Write && valueOf(&is) != o.Value {
 		o.Outcome = check.Unknown
 		return
 	}
-	o.Version, o.Value = version, is.value()
+	o.Version, o.Value = version, valueOf(&is)
 }
 
 // sample adds a request to the samples. took is the time since it was sent. good is true for 2xx answers and for

@@ -8,6 +8,9 @@ import (
 	"net/url"
 	"strconv"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 	"github.com/stormglass/stormglass/loadgen/internal/load/history/check"
 )
@@ -15,31 +18,18 @@ import (
 // valueKey is the key in the data of a ConfigMap under which the register's value is stored.
 const valueKey = "value"
 
-type object struct {
-	APIVersion string            `json:"apiVersion,omitempty"`
-	Kind       string            `json:"kind,omitempty"`
-	Metadata   metadata          `json:"metadata"`
-	Data       map[string]string `json:"data,omitempty"`
-}
-
-type metadata struct {
-	Name            string            `json:"name,omitempty"`
-	Namespace       string            `json:"namespace,omitempty"`
-	Labels          map[string]string `json:"labels,omitempty"`
-	ResourceVersion string            `json:"resourceVersion,omitempty"`
-}
-
-// version returns the resourceVersion as a number. Kubernetes guarantees that it is a number (KEP-5504).
-func (o *object) version() (uint64, error) {
-	v, err := strconv.ParseUint(o.Metadata.ResourceVersion, 10, 64)
+// versionOf returns the resourceVersion of an object or list as a number. Kubernetes guarantees that it is a number
+// (KEP-5504).
+func versionOf(o interface{ GetResourceVersion() string }) (uint64, error) {
+	v, err := strconv.ParseUint(o.GetResourceVersion(), 10, 64)
 	if err != nil || v == 0 {
-		return 0, fmt.Errorf("resourceVersion %q is not a number", o.Metadata.ResourceVersion)
+		return 0, fmt.Errorf("resourceVersion %q is not a number", o.GetResourceVersion())
 	}
 	return v, nil
 }
 
-// value returns the value of the register. It returns Foreign if the stored value is not a number.
-func (o *object) value() uint64 {
+// valueOf returns the value of a register. It returns Foreign if the stored value is not a number.
+func valueOf(o *corev1.ConfigMap) uint64 {
 	v, err := strconv.ParseUint(o.Data[valueKey], 10, 64)
 	if err != nil {
 		return check.Foreign
@@ -78,13 +68,13 @@ func (r *registers) path(i int) string { return r.collection + "/" + url.PathEsc
 // body returns the manifest of register i with the given value, for an update of the given version. Version 0 replaces
 // any version.
 func (r *registers) body(i int, value, version uint64) []byte {
-	o := object{
-		APIVersion: "v1", Kind: "ConfigMap",
-		Metadata: metadata{Name: r.names[i], Namespace: r.namespace, Labels: r.labels},
-		Data:     map[string]string{valueKey: strconv.FormatUint(value, 10)},
+	o := corev1.ConfigMap{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
+		ObjectMeta: metav1.ObjectMeta{Name: r.names[i], Namespace: r.namespace, Labels: r.labels},
+		Data:       map[string]string{valueKey: strconv.FormatUint(value, 10)},
 	}
 	if version > 0 {
-		o.Metadata.ResourceVersion = strconv.FormatUint(version, 10)
+		o.ResourceVersion = strconv.FormatUint(version, 10)
 	}
 	b, err := json.Marshal(o)
 	if err != nil {
@@ -101,19 +91,14 @@ func (r *registers) number(name string) int {
 	return -1
 }
 
-type list struct {
-	Metadata metadata `json:"metadata"`
-	Items    []object `json:"items"`
-}
-
 // readList returns the version of a list and the states of all registers. A register that is not in the list has
 // version 0.
 func (r *registers) readList(body []byte) (version uint64, states []check.Operation, err error) {
-	var l list
+	var l corev1.ConfigMapList
 	if err := json.Unmarshal(body, &l); err != nil {
 		return 0, nil, fmt.Errorf("a list that cannot be read: %w", err)
 	}
-	if version, err = (&object{Metadata: l.Metadata}).version(); err != nil {
+	if version, err = versionOf(&l); err != nil {
 		return 0, nil, fmt.Errorf("a list: %w", err)
 	}
 	states = make([]check.Operation, len(r.names))
@@ -121,11 +106,11 @@ func (r *registers) readList(body []byte) (version uint64, states []check.Operat
 		states[i] = check.Operation{Register: i, Kind: check.Read}
 	}
 	for _, o := range l.Items {
-		if i := r.number(o.Metadata.Name); i >= 0 {
-			if states[i].Version, err = o.version(); err != nil {
-				return 0, nil, fmt.Errorf("%s in a list: %w", o.Metadata.Name, err)
+		if i := r.number(o.Name); i >= 0 {
+			if states[i].Version, err = versionOf(&o); err != nil {
+				return 0, nil, fmt.Errorf("%s in a list: %w", o.Name, err)
 			}
-			states[i].Value = o.value()
+			states[i].Value = valueOf(&o)
 		}
 	}
 	return version, states, nil

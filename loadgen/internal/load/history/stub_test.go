@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/stormglass/stormglass/loadgen/internal/load"
@@ -23,8 +25,8 @@ type liar struct {
 
 	mu      sync.Mutex
 	version int
-	objects map[string]object
-	before  map[string]object // the state before the last write
+	objects map[string]corev1.ConfigMap
+	before  map[string]corev1.ConfigMap // the state before the last write
 	asked   int
 	lied    bool
 	after   int           // requests since the lie
@@ -42,7 +44,7 @@ const (
 )
 
 func newLiar(t *testing.T, f func(*http.Request, int) lie) *liar {
-	s := &liar{lie: f, version: 100, objects: map[string]object{}, before: map[string]object{}, seen: make(chan struct{})}
+	s := &liar{lie: f, version: 100, objects: map[string]corev1.ConfigMap{}, before: map[string]corev1.ConfigMap{}, seen: make(chan struct{})}
 	s.Server = httptest.NewUnstartedServer(http.HandlerFunc(s.serve))
 	s.EnableHTTP2 = true
 	s.StartTLS()
@@ -67,7 +69,7 @@ func (s *liar) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	_, name, one := strings.Cut(r.URL.Path, "/configmaps/")
 	is, known := s.objects[name]
-	var in object
+	var in corev1.ConfigMap
 	if r.Method != http.MethodGet {
 		if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
@@ -77,7 +79,7 @@ func (s *liar) serve(w http.ResponseWriter, r *http.Request) {
 	var tell lie
 	if r.Method != http.MethodPost && one && known && !s.lied {
 		// Only operations that would be executed get a wrong answer.
-		if r.Method == http.MethodGet && r.URL.RawQuery == "" && s.before[name].Metadata.Name != "" || in.Metadata.ResourceVersion == is.Metadata.ResourceVersion {
+		if r.Method == http.MethodGet && r.URL.RawQuery == "" && s.before[name].Name != "" || in.ResourceVersion == is.ResourceVersion {
 			tell = s.lie(r, s.asked)
 			s.asked++
 			s.lied = tell != truth
@@ -87,7 +89,7 @@ func (s *liar) serve(w http.ResponseWriter, r *http.Request) {
 	case r.Method == http.MethodPost:
 		s.put(w, in, truth)
 	case !one:
-		l := list{Metadata: metadata{ResourceVersion: strconv.Itoa(s.version)}}
+		l := corev1.ConfigMapList{ListMeta: metav1.ListMeta{ResourceVersion: strconv.Itoa(s.version)}}
 		for _, o := range s.objects {
 			l.Items = append(l.Items, o)
 		}
@@ -98,18 +100,18 @@ func (s *liar) serve(w http.ResponseWriter, r *http.Request) {
 		_ = json.NewEncoder(w).Encode(s.before[name])
 	case r.Method == http.MethodGet:
 		_ = json.NewEncoder(w).Encode(is)
-	case in.Metadata.ResourceVersion != is.Metadata.ResourceVersion:
+	case in.ResourceVersion != is.ResourceVersion:
 		w.WriteHeader(http.StatusConflict)
 	default:
 		s.put(w, in, tell)
 	}
 }
 
-func (s *liar) put(w http.ResponseWriter, o object, tell lie) {
+func (s *liar) put(w http.ResponseWriter, o corev1.ConfigMap, tell lie) {
 	s.version++
-	o.Metadata.ResourceVersion = fmt.Sprint(s.version)
+	o.ResourceVersion = fmt.Sprint(s.version)
 	if tell != forgotten {
-		s.before[o.Metadata.Name], s.objects[o.Metadata.Name] = s.objects[o.Metadata.Name], o
+		s.before[o.Name], s.objects[o.Name] = s.objects[o.Name], o
 	}
 	if tell == denied {
 		w.WriteHeader(http.StatusConflict)

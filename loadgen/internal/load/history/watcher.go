@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/h2conn"
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/listwatch"
@@ -210,7 +212,7 @@ func (w *watcher) take(line []byte, at time.Duration) error {
 	var e struct {
 		Type   string `json:"type"`
 		Object struct {
-			object
+			corev1.ConfigMap
 			Code int `json:"code"`
 		} `json:"object"`
 	}
@@ -220,7 +222,7 @@ func (w *watcher) take(line []byte, at time.Duration) error {
 	if e.Type == "ERROR" {
 		return &listwatch.Refusal{Status: e.Object.Code}
 	}
-	version, err := e.Object.version()
+	version, err := versionOf(&e.Object)
 	if err != nil {
 		return fmt.Errorf("%w: %w", listwatch.ErrMalformed, err)
 	}
@@ -232,7 +234,7 @@ func (w *watcher) take(line []byte, at time.Duration) error {
 		entry.Kind = check.Bookmark
 		w.bookmarks++
 	case "ADDED", "MODIFIED", "DELETED":
-		entry.Kind, entry.Register, entry.Value = check.Changed, w.load.registers.number(e.Object.Metadata.Name), e.Object.value()
+		entry.Kind, entry.Register, entry.Value = check.Changed, w.load.registers.number(e.Object.Name), valueOf(&e.Object.ConfigMap)
 		if e.Type == "DELETED" {
 			entry.Kind = check.Deleted
 		}

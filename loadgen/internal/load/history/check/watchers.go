@@ -2,6 +2,7 @@ package check
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/stormglass/stormglass/loadgen/result"
 )
@@ -49,7 +50,7 @@ func watched(s *states, number int, happened []observation) (wrong []result.Viol
 	for _, v := range happened {
 		switch {
 		case v.version <= w.Start || delivered[v.version]:
-		case within(jumped, v.version):
+		case slices.ContainsFunc(jumped, func(s span) bool { return s.from < v.version && v.version <= s.to }):
 			hidden++
 		case v.version > newest && !w.Live:
 			tail++
@@ -61,13 +62,4 @@ func watched(s *states, number int, happened []observation) (wrong []result.Viol
 		unjudged = append(unjudged, fmt.Sprintf("watcher %d was not connected at the end, so it is not known whether %d changes after version %d would have arrived", number, tail, newest))
 	}
 	return wrong, hidden, unjudged
-}
-
-func within(all []span, version uint64) bool {
-	for _, s := range all {
-		if s.from < version && version <= s.to {
-			return true
-		}
-	}
-	return false
 }
