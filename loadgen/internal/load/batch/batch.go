@@ -45,7 +45,7 @@ func (l *Load) Run(ctx context.Context) error {
 	if err := l.Requests.Run(ctx); err != nil {
 		return err
 	}
-	return l.op.failure()
+	return l.op.failed
 }
 
 // limited is a Pacer that has only the first n arrivals of another Pacer.
@@ -80,8 +80,7 @@ type operation struct {
 	step  int // number of workers: this worker renders every step-th object
 	slots []string
 
-	mu     sync.Mutex
-	failed error
+	failed error // error of Background; valid when Background has returned
 }
 
 func newOperation(t load.Target, all *scenario.Objects) (*operation, error) {
@@ -222,24 +221,10 @@ func (o *operation) Background(ctx context.Context) {
 	renewal.Go(func() { o.templates.Renew(ctx) })
 	for o.next < o.objects.Len() && o.ahead.awaitRoom(ctx) {
 		if err := o.ahead.fill(o.render); err != nil {
-			o.fail(err)
+			o.failed = err
 			return
 		}
 	}
-}
-
-func (o *operation) fail(err error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.failed == nil {
-		o.failed = err
-	}
-}
-
-func (o *operation) failure() error {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.failed
 }
 
 // Next fills in the request for object n. It returns false if the generator was too slow to render the object before
