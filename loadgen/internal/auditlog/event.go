@@ -4,6 +4,7 @@ package auditlog
 
 import (
 	"bytes"
+	"slices"
 	"time"
 )
 
@@ -19,17 +20,7 @@ const (
 )
 
 func stageOf(text []byte) Stage {
-	switch string(text) {
-	case "RequestReceived":
-		return RequestReceived
-	case "ResponseStarted":
-		return ResponseStarted
-	case "ResponseComplete":
-		return ResponseComplete
-	case "Panic":
-		return Panic
-	}
-	return 0
+	return Stage(1 + slices.Index([]string{"RequestReceived", "ResponseStarted", "ResponseComplete", "Panic"}, string(text)))
 }
 
 // Ended reports whether the request has ended at this stage.

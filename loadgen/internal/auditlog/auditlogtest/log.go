@@ -3,10 +3,11 @@ package auditlogtest
 
 import (
 	"bufio"
-	"container/heap"
+	"cmp"
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"slices"
 	"time"
 )
 
@@ -93,9 +94,7 @@ func clients(cluster int) []client {
 
 // Write writes a log and returns the Truth about its contents.
 func Write(to io.Writer, o Options) (Truth, error) {
-	if o.Rate == 0 {
-		o.Rate = 500
-	}
+	o.Rate = cmp.Or(o.Rate, 500)
 	w := &writer{
 		to: bufio.NewWriterSize(to, 1<<16), rand: rand.New(rand.NewPCG(o.Seed, 1)), clients: clients(o.Cluster), truth: Truth{Clients: map[string]int64{}},
 	}
@@ -113,27 +112,15 @@ type writer struct {
 	to      *bufio.Writer
 	rand    *rand.Rand
 	clients []client
-	open    watches
+	open    []event // open watches, ordered by their end
 	truth   Truth
 }
 
 // request writes a request of a random client. The probability of each client is its share.
 func (w *writer) request(at time.Time) {
 	at = at.Truncate(time.Microsecond)
-	c := &w.clients[len(w.clients)-1]
-	for x, i := w.rand.Float64(), 0; i < len(w.clients); i++ {
-		if x -= w.clients[i].share; x < 0 {
-			c = &w.clients[i]
-			break
-		}
-	}
-	d := &c.does[len(c.does)-1]
-	for x, i := w.rand.Float64(), 0; i < len(c.does); i++ {
-		if x -= c.does[i].share; x < 0 {
-			d = &c.does[i]
-			break
-		}
-	}
+	c := pick(w.rand, w.clients, func(c *client) float64 { return c.share })
+	d := pick(w.rand, c.does, func(d *deed) float64 { return d.share })
 	switch {
 	case c.noScope:
 		w.truth.NoResource++
@@ -147,17 +134,29 @@ func (w *writer) request(at time.Time) {
 	if d.verb == "watch" {
 		w.write(e, "ResponseStarted", at.Add(took))
 		e.end = at.Add(time.Duration(300+w.rand.IntN(300)) * time.Second)
-		heap.Push(&w.open, e)
+		i, _ := slices.BinarySearchFunc(w.open, e.end, func(o event, end time.Time) int { return o.end.Compare(end) })
+		w.open = slices.Insert(w.open, i, e)
 		return
 	}
 	w.write(e, "ResponseComplete", at.Add(took))
 }
 
+// pick returns a random element. The probability of each element is its share.
+func pick[T any](random *rand.Rand, all []T, share func(*T) float64) *T {
+	x := random.Float64()
+	for i := range all {
+		if x -= share(&all[i]); x < 0 {
+			return &all[i]
+		}
+	}
+	return &all[len(all)-1]
+}
+
 // endBefore writes the ends of open watches that end before now.
 func (w *writer) endBefore(now time.Time) {
 	for len(w.open) > 0 && w.open[0].end.Before(now) {
-		e := heap.Pop(&w.open).(event)
-		w.write(e, "ResponseComplete", e.end)
+		w.write(w.open[0], "ResponseComplete", w.open[0].end)
+		w.open = w.open[1:]
 	}
 }
 
@@ -220,18 +219,4 @@ func fill(text string, number int) string {
 		}
 	}
 	return text
-}
-
-// watches is a heap of open watches, ordered by their end.
-type watches []event
-
-func (w watches) Len() int           { return len(w) }
-func (w watches) Less(i, j int) bool { return w[i].end.Before(w[j].end) }
-func (w watches) Swap(i, j int)      { w[i], w[j] = w[j], w[i] }
-func (w *watches) Push(x any)        { *w = append(*w, x.(event)) }
-func (w *watches) Pop() any {
-	old := *w
-	last := old[len(old)-1]
-	*w = old[:len(old)-1]
-	return last
 }
