@@ -16,8 +16,9 @@ var (
 	errNotProtobuf = errors.New("the answer is not Kubernetes protobuf")
 )
 
-// answer checks the body of an answer as it arrives, and keeps the values that the load needs.
-type answer struct {
+// Answer checks the answers to requests as they arrive, one after another, and keeps the values that the load needs. The
+// zero value expects answers in JSON.
+type Answer struct {
 	action action
 	tenant int
 
@@ -38,14 +39,24 @@ type answer struct {
 // Metadata is the first field of an object or list.
 const longestHead = longestValue + 4<<10
 
-func (a *answer) begin() {
+// Begin prepares for the next answer. gzip means that the answer may be compressed.
+func (a *Answer) Begin(gzip bool) {
+	a.gzip = gzip
 	a.begun, a.compressed, a.found = false, false, false
 	a.json.reset()
 	a.head, a.value = a.head[:0], a.value[:0]
 }
 
-// write checks the next bytes of a 2xx answer.
-func (a *answer) write(p []byte) error {
+// Data reads the next bytes of a 2xx answer. An empty p marks the end of the answer. Data fails if the answer is not
+// complete, or is not in the expected encoding.
+func (a *Answer) Data(p []byte) error {
+	if len(p) == 0 {
+		return a.whole()
+	}
+	return a.write(p)
+}
+
+func (a *Answer) write(p []byte) error {
 	if !a.begun {
 		a.begun = true
 		// The first byte of gzip cannot be the first byte of JSON, protobuf or CBOR. The API server compresses answers
@@ -61,8 +72,8 @@ func (a *answer) write(p []byte) error {
 	return a.json.write(p)
 }
 
-// whole returns an error if a 2xx answer is incomplete. Call it at the end of the answer.
-func (a *answer) whole() error {
+// whole returns an error if a 2xx answer is incomplete.
+func (a *Answer) whole() error {
 	switch {
 	case !a.begun:
 		return errNoAnswer
@@ -77,7 +88,7 @@ func (a *answer) whole() error {
 	return a.json.whole()
 }
 
-func (a *answer) writeProtobuf(p []byte) error {
+func (a *Answer) writeProtobuf(p []byte) error {
 	if a.found || len(a.head) >= len(protobuf.Envelope) && a.find == noField {
 		return nil
 	}
@@ -96,25 +107,40 @@ func (a *answer) writeProtobuf(p []byte) error {
 	return nil
 }
 
-// token returns the continue token in the metadata of the answer. It is empty if there is no token.
-func (a *answer) token() []byte {
+// Token returns the continue token in the metadata of the answer. It is empty if there is no token.
+func (a *Answer) Token() []byte {
 	if a.protobuf {
 		return a.value
 	}
 	return a.json.token
 }
 
-// version returns the resourceVersion in the metadata of the answer. It returns 0 if that is missing or not a number.
-func (a *answer) version() uint64 {
+// Version returns the resourceVersion in the metadata of the answer. It returns 0 if that is missing or not a number.
+func (a *Answer) Version() uint64 {
 	text := a.json.version
 	if a.protobuf {
 		text = a.value
 	}
-	v, err := strconv.ParseUint(string(text), 10, 64)
+	return parseVersion(string(text))
+}
+
+// parseVersion parses a resourceVersion. It returns 0 if text is not a number.
+func parseVersion(text string) uint64 {
+	v, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {
 		return 0
 	}
 	return v
+}
+
+// versionIn returns the resourceVersion in the metadata of an object in JSON. It returns 0 if that is missing or not a
+// number.
+func versionIn(body []byte) uint64 {
+	var d document
+	if d.write(body) != nil {
+		return 0
+	}
+	return parseVersion(string(d.version))
 }
 
 var (

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 )
 
-func read(a *answer, body []byte, n int) error {
-	a.begin()
+func read(a *Answer, body []byte, n int) error {
+	a.Begin(a.gzip)
 	for len(body) > 0 {
 		k := min(n, len(body))
 		if err := a.write(body[:k]); err != nil {
@@ -54,13 +54,13 @@ func TestMetadataOfProtobuf(t *testing.T) {
 	}{{list, fieldContinue, "to/ken==", 0}, {last, fieldContinue, "", 0}, {one, fieldVersion, "", 123}} {
 		body := encoded(t, c.o)
 		for _, n := range []int{1, 2, 3, 7, 50, 16384, len(body)} {
-			a := &answer{protobuf: true, find: c.find}
+			a := &Answer{protobuf: true, find: c.find}
 			must(t, read(a, body, n))
-			if c.find == fieldContinue && string(a.token()) != c.token {
-				t.Errorf("token %q, want %q, in pieces of %d", a.token(), c.token, n)
+			if c.find == fieldContinue && string(a.Token()) != c.token {
+				t.Errorf("token %q, want %q, in pieces of %d", a.Token(), c.token, n)
 			}
-			if c.find == fieldVersion && a.version() != c.version {
-				t.Errorf("version %d, want %d, in pieces of %d", a.version(), c.version, n)
+			if c.find == fieldVersion && a.Version() != c.version {
+				t.Errorf("version %d, want %d, in pieces of %d", a.Version(), c.version, n)
 			}
 			if len(a.head) > longestHead {
 				t.Errorf("%d bytes are kept", len(a.head))
@@ -88,22 +88,22 @@ func TestAnswersThatAreNotWhatWasAskedFor(t *testing.T) {
 	must(t, w.Close())
 	for _, c := range []struct {
 		name string
-		a    answer
+		a    Answer
 		body string
 		ok   bool
 	}{
-		{"json", answer{}, `{"kind":"ConfigMap"}`, true},
-		{"half of it", answer{}, `{"kind":"Conf`, false},
-		{"nothing", answer{}, ``, false},
-		{"a page of a proxy", answer{}, `<html>Bad Gateway</html>`, false},
-		{"protobuf for json", answer{}, "k8s\x00\x0a", false},
-		{"protobuf", answer{protobuf: true}, "k8s\x00\x0a", true},
-		{"json for protobuf", answer{protobuf: true}, `{"kind":"ConfigMap"}`, false},
-		{"half a magic number", answer{protobuf: true}, `k8`, false},
-		{"nothing for protobuf", answer{protobuf: true}, ``, false},
-		{"gzip that was requested", answer{gzip: true}, zipped.String(), true},
-		{"gzip for protobuf", answer{gzip: true, protobuf: true}, zipped.String(), true},
-		{"gzip that was not", answer{}, zipped.String(), false},
+		{"json", Answer{}, `{"kind":"ConfigMap"}`, true},
+		{"half of it", Answer{}, `{"kind":"Conf`, false},
+		{"nothing", Answer{}, ``, false},
+		{"a page of a proxy", Answer{}, `<html>Bad Gateway</html>`, false},
+		{"protobuf for json", Answer{}, "k8s\x00\x0a", false},
+		{"protobuf", Answer{protobuf: true}, "k8s\x00\x0a", true},
+		{"json for protobuf", Answer{protobuf: true}, `{"kind":"ConfigMap"}`, false},
+		{"half a magic number", Answer{protobuf: true}, `k8`, false},
+		{"nothing for protobuf", Answer{protobuf: true}, ``, false},
+		{"gzip that was requested", Answer{gzip: true}, zipped.String(), true},
+		{"gzip for protobuf", Answer{gzip: true, protobuf: true}, zipped.String(), true},
+		{"gzip that was not", Answer{}, zipped.String(), false},
 	} {
 		for _, n := range []int{1, 4096} {
 			if err := read(&c.a, []byte(c.body), n); (err == nil) != c.ok {

@@ -4,14 +4,17 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/flowcontrol"
 
@@ -153,7 +156,32 @@ func (a *asker) once(ctx context.Context, q query) (reply, error) {
 	return r, nil
 }
 
-// failed returns a one-line error for an unsuccessful response. For some statuses it contains a hint.
-func failed(verb, object string, r reply) error {
-	return fmt.Errorf("%s %s: %w", verb, object, load.Refusal(verb, r.status, r.body))
+// failed returns a one-line error for a request that failed with err or, if err is nil, was refused. For some statuses
+// the error contains a hint. failed returns nil if the request succeeded or its answer has one of the allowed statuses.
+func failed(verb, object string, r reply, err error, allowed ...int) error {
+	if err == nil {
+		if r.success() || slices.Contains(allowed, r.status) {
+			return nil
+		}
+		err = load.Refusal(verb, r.status, r.body)
+	}
+	return fmt.Errorf("%s %s: %w", verb, object, err)
+}
+
+// metadataList is the media type of lists that contain only the metadata of objects.
+const metadataList = jsonType + ";as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"
+
+// readMetadata sends a query for a list with the function ask, and returns the metadata of the objects on the page.
+func readMetadata(ctx context.Context, ask func(context.Context, query) (reply, error), path, name string) (list metav1.PartialObjectMetadataList, err error) {
+	r, err := ask(ctx, query{method: http.MethodGet, path: path, accept: metadataList})
+	if err != nil {
+		return list, err
+	}
+	if err := failed("list", name, r, nil); err != nil {
+		return list, err
+	}
+	if err := json.Unmarshal(r.body, &list); err != nil {
+		return list, fmt.Errorf("list %s: %w", name, err)
+	}
+	return list, nil
 }

@@ -27,7 +27,7 @@ func unserved(t testing.TB, name string, m manifest, l scenario.Load) *Set {
 	s := newSet(nil, load.Target{Namespace: "storm", Labels: map[string]string{"stormglass.dev/run": "test"}, Seed: 1}, l, name)
 	must(t, s.own())
 	s.manifest = &m
-	s.resource = &resource{name: name, root: "/apis/x/v1", plural: "things", namespaced: true}
+	s.resource = &Resource{name: name, root: "/apis/x/v1", plural: "things", namespaced: true}
 	for _, ns := range s.namespaces {
 		s.paths = append(s.paths, s.resource.collection(ns))
 	}

@@ -40,18 +40,18 @@ func TestMetadataOfCBOR(t *testing.T) {
 	}{{list, "to/ken==", 77}, {&one, "", 123}} {
 		body := inCBOR(t, c.o)
 		for _, n := range []int{1, 2, 3, 7, 50, 16384, len(body)} {
-			a := &answer{}
+			a := &Answer{}
 			a.json.binary = true
 			must(t, read(a, body, n))
-			if string(a.token()) != c.token || a.version() != c.version {
-				t.Errorf("token %q, version %d in pieces of %d", a.token(), a.version(), n)
+			if string(a.Token()) != c.token || a.Version() != c.version {
+				t.Errorf("token %q, version %d in pieces of %d", a.Token(), a.Version(), n)
 			}
 			if err := read(a, body[:len(body)-1], n); err == nil {
 				t.Errorf("an answer that is cut is whole, in pieces of %d", n)
 			}
 			must(t, read(a, body, n)) // it is used again
 		}
-		a := &answer{}
+		a := &Answer{}
 		a.json.binary = true
 		if err := read(a, []byte(`{"kind":"RouteList"}`), 100); err == nil {
 			t.Error("JSON is taken for CBOR")

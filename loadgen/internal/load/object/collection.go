@@ -2,15 +2,11 @@ package object
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
 	"sync"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 	"github.com/stormglass/stormglass/loadgen/internal/load/request"
@@ -58,7 +54,7 @@ func ownedQuery(loadName, selector string) string {
 	return "?labelSelector=" + url.QueryEscape(own)
 }
 
-func (d *removeMany) next(_ int64, r *request.Request, a *answer) bool {
+func (d *removeMany) next(_ int64, r *request.Request, a *Answer) bool {
 	d.expect(a)
 	select {
 	case i := <-d.whole:
@@ -70,7 +66,7 @@ func (d *removeMany) next(_ int64, r *request.Request, a *answer) bool {
 	}
 }
 
-func (d *removeMany) done(r *request.Request, _ *answer, o load.Outcome) bool {
+func (d *removeMany) done(r *request.Request, _ *Answer, o load.Outcome) bool {
 	i := int(r.Key)
 	if o == http.StatusTooManyRequests { // nothing was deleted
 		d.whole <- i
@@ -120,18 +116,9 @@ func (s *Set) remakeIn(ctx context.Context, namespace int) {
 // numbersIn returns the numbers of those objects of the Set that exist in a namespace.
 func (s *Set) numbersIn(ctx context.Context, namespace int) (map[int]bool, error) {
 	there := map[int]bool{}
-	query := query{method: http.MethodGet, accept: jsonType + ";as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"}
 	path := s.paths[namespace] + ownedQuery(s.load.Name, "") + "&limit=" + strconv.Itoa(mostNames)
 	for more := ""; ; {
-		query.path = path + more
-		r, err := s.asker.once(ctx, query)
-		if err == nil && !r.success() {
-			err = errors.New(http.StatusText(r.status))
-		}
-		var list metav1.PartialObjectMetadataList
-		if err == nil {
-			err = json.Unmarshal(r.body, &list)
-		}
+		list, err := readMetadata(ctx, s.asker.once, path+more, s.name)
 		if err != nil {
 			return nil, err
 		}

@@ -2,10 +2,8 @@ package object
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 
-	"github.com/stormglass/stormglass/loadgen/internal/load"
 	"github.com/stormglass/stormglass/loadgen/internal/load/request"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -27,19 +25,11 @@ func (o *operation) document(ctx context.Context, x scenario.Operation) (*getDoc
 	}
 	d := &getDocument{call: o.callAs(http.MethodGet, x, media, ""), path: x.Resource}
 	r, err := o.asker.ask(ctx, query{method: http.MethodGet, path: x.Resource, accept: media})
-	if err != nil {
-		return nil, fmt.Errorf("get %s: %w", x.Resource, err)
-	}
-	if !r.success() && r.status != http.StatusNotFound { // the measured requests count a 404
-		return nil, failed("get", x.Resource, r)
-	}
-	return d, nil
+	return d, failed("get", x.Resource, r, err, http.StatusNotFound) // the measured requests count a 404
 }
 
-func (d *getDocument) next(_ int64, r *request.Request, a *answer) bool {
+func (d *getDocument) next(_ int64, r *request.Request, a *Answer) bool {
 	d.expect(a)
 	r.Path = append(r.Path, d.path...)
 	return true
 }
-
-func (d *getDocument) done(*request.Request, *answer, load.Outcome) bool { return false }

@@ -17,21 +17,14 @@ type version struct {
 
 // learn records the resourceVersion of object i, if the Set keeps versions and the given one is newer.
 func (s *Set) learn(i int, number uint64) {
-	if s.versions == nil {
-		return
-	}
-	v := &s.versions[i].number
-	for old := v.Load(); number > old && !v.CompareAndSwap(old, number); old = v.Load() {
+	if s.versions != nil {
+		load.Raise(&s.versions[i].number, number)
 	}
 }
 
 func (s *Set) learnFrom(i int, r reply) {
-	if s.versions == nil {
-		return
-	}
-	var d document
-	if d.write(r.body) == nil {
-		s.learn(i, (&answer{json: d}).version())
+	if s.versions != nil {
+		s.learn(i, versionIn(r.body))
 	}
 }
 

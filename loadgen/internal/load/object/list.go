@@ -76,7 +76,7 @@ func (o *operation) creates(resource string) bool {
 	})
 }
 
-func (l *list) next(n int64, r *request.Request, a *answer) bool {
+func (l *list) next(n int64, r *request.Request, a *Answer) bool {
 	i := l.draw.among(n, len(l.first))
 	r.Key = int64(i)
 	l.expect(a)
@@ -94,14 +94,14 @@ func (l *list) next(n int64, r *request.Request, a *answer) bool {
 
 // done requests the next page, if there is one. The query of a later page has no resourceVersion, because the continue
 // token contains it.
-func (l *list) done(r *request.Request, a *answer, o load.Outcome) bool {
+func (l *list) done(r *request.Request, a *Answer, o load.Outcome) bool {
 	if o == http.StatusGone && l.exact != nil {
 		l.exact.outdated()
 	}
 	if !l.pages || !o.Success() {
 		return false
 	}
-	token := a.token()
+	token := a.Token()
 	if len(token) == 0 {
 		return false
 	}
@@ -147,15 +147,14 @@ func (e *exactVersion) renew(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if !r.success() {
-		return failed("list", e.name, r)
+	if err := failed("list", e.name, r, nil); err != nil {
+		return err
 	}
 	var d document
 	if err := d.write(r.body); err != nil || len(d.version) == 0 {
 		return fmt.Errorf("list %s: the answer has no resourceVersion", e.name)
 	}
-	version := url.QueryEscape(string(d.version))
-	e.version.Store(&version)
+	e.version.Store(new(url.QueryEscape(string(d.version))))
 	return nil
 }
 

@@ -54,13 +54,7 @@ func (s *Set) makeNamespaces(ctx context.Context) error {
 			return err
 		}
 		r, err := s.asker.ask(ctx, query{method: http.MethodPost, path: "/api/v1/namespaces", typ: jsonType, body: body})
-		if err != nil {
-			return fmt.Errorf("create namespace %q: %w", name, err)
-		}
-		if !r.success() && r.status != http.StatusConflict && r.status != http.StatusForbidden {
-			return failed("create", fmt.Sprintf("namespace %q", name), r)
-		}
-		return nil
+		return failed("create", fmt.Sprintf("namespace %q", name), r, err, http.StatusConflict, http.StatusForbidden)
 	})
 }
 
@@ -79,11 +73,8 @@ func (s *Set) make(ctx context.Context, i int) error {
 			method: http.MethodPatch, path: string(s.AppendPath(nil, i)) + applyQuery, typ: applyPatchType, body: body,
 		})
 	}
-	switch {
-	case err != nil:
-		return fmt.Errorf("%s %s: %w", verb, s.what(i), err)
-	case !r.success():
-		return failed(verb, s.what(i), r)
+	if err := failed(verb, s.what(i), r, err); err != nil {
+		return err
 	}
 	s.learnFrom(i, r)
 	return nil
@@ -120,10 +111,7 @@ func (s *Set) awaitCreate(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("create %s: %w", s.name, err)
 		}
-		if !r.success() {
-			return failed("create", s.name+" in namespace "+s.namespaces[i], r)
-		}
-		return nil
+		return failed("create", s.name+" in namespace "+s.namespaces[i], r, nil)
 	})
 }
 
@@ -131,9 +119,9 @@ func (s *Set) awaitCreate(ctx context.Context) error {
 // custom resources require it, for example. If so, the Set keeps versions.
 func (s *Set) learnUpdates(ctx context.Context) error {
 	own := s.share.Index
-	r, err := s.asker.ask(ctx, query{
-		method: http.MethodPut, path: string(s.AppendPath(nil, own)) + "?dryRun=All", typ: jsonType, body: s.appendObject(nil, s.made, own, 1, 0),
-	})
+	dryRun := query{method: http.MethodPut, path: string(s.AppendPath(nil, own)) + "?dryRun=All", typ: jsonType}
+	dryRun.body = s.appendObject(nil, s.made, own, 1, 0)
+	r, err := s.asker.ask(ctx, dryRun)
 	if err != nil {
 		return fmt.Errorf("update %s: %w", s.what(own), err)
 	}
@@ -145,15 +133,7 @@ func (s *Set) learnUpdates(ctx context.Context) error {
 		return err
 	}
 	s.stale = make(chan int, s.count)
-	r, err = s.asker.ask(ctx, query{
-		method: http.MethodPut, path: string(s.AppendPath(nil, own)) + "?dryRun=All", typ: jsonType,
-		body: s.appendObject(nil, s.updated, own, 1, s.versions[own].number.Load()),
-	})
-	if err != nil {
-		return fmt.Errorf("update %s: %w", s.what(own), err)
-	}
-	if !r.success() && r.status != http.StatusConflict { // a conflict also shows that updates are allowed
-		return failed("update", s.what(own), r)
-	}
-	return nil
+	dryRun.body = s.appendObject(nil, s.updated, own, 1, s.versions[own].number.Load())
+	r, err = s.asker.ask(ctx, dryRun)
+	return failed("update", s.what(own), r, err, http.StatusConflict) // a conflict also shows that updates are allowed
 }

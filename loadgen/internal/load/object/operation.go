@@ -32,10 +32,10 @@ type operation struct {
 type action interface {
 	// next fills in the path and the body of the request for arrival n, and prepares a for the answer. It returns
 	// false if no object is free.
-	next(n int64, r *request.Request, a *answer) bool
+	next(n int64, r *request.Request, a *Answer) bool
 	// done is called at the end of a request. If it returns true, the engine sends r again with the contents that done
 	// has set.
-	done(r *request.Request, a *answer, o load.Outcome) bool
+	done(r *request.Request, a *Answer, o load.Outcome) bool
 	// background does work between requests, such as recreating deleted objects, until ctx ends.
 	background(ctx context.Context)
 	// template returns the request template for a tenant.
@@ -160,12 +160,12 @@ func (o *operation) Background(ctx context.Context) {
 func (o *operation) Next(n int64, r *request.Request) bool {
 	which, tenant := o.draw(n)
 	act := o.actions[which]
-	a, ok := r.State.(*answer)
+	a, ok := r.State.(*Answer)
 	if !ok {
-		a = &answer{}
+		a = &Answer{}
 		r.State = a
 	}
-	a.begin()
+	a.Begin(false)
 	a.action, a.tenant = act, tenant
 	r.Path = append(r.Path[:0], o.templates.Prefix()...)
 	r.Body = r.Body[:0]
@@ -181,25 +181,22 @@ func (o *operation) Data(r *request.Request, status int, p []byte) error {
 	if !load.Outcome(status).Success() {
 		return nil
 	}
-	a := r.State.(*answer)
-	if len(p) == 0 {
-		return a.whole()
-	}
-	return a.write(p)
+	return r.State.(*Answer).Data(p)
 }
 
 // Done passes the end of a request to the operation's action. It returns true to request the next page of a list.
 func (o *operation) Done(r *request.Request, outcome load.Outcome, _ time.Time) bool {
-	a := r.State.(*answer)
+	a := r.State.(*Answer)
 	if !a.action.done(r, a, outcome) {
 		return false
 	}
 	r.Template = a.action.template(a.tenant).Load()
-	a.begin()
+	a.Begin(a.gzip)
 	return true
 }
 
-// call contains the common fields of all actions: a request template for each tenant, and the encoding of answers.
+// call contains the common fields of all actions: a request template for each tenant, and the encoding of answers. Its
+// method done does nothing.
 type call struct {
 	templates []*request.Template
 	protobuf  bool
@@ -209,10 +206,12 @@ type call struct {
 
 func (c *call) template(tenant int) *request.Template { return c.templates[tenant] }
 
+func (c *call) done(*request.Request, *Answer, load.Outcome) bool { return false }
+
 func (c *call) background(context.Context) {}
 
 // expect prepares a for an answer in the encoding that the request accepts.
-func (c *call) expect(a *answer) {
+func (c *call) expect(a *Answer) {
 	a.protobuf, a.json.binary, a.gzip, a.find = c.protobuf, c.cbor, c.gzip, noField
 }
 

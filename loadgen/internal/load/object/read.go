@@ -2,8 +2,6 @@ package object
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -11,11 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/protobuf"
-	"github.com/stormglass/stormglass/loadgen/internal/load"
 	"github.com/stormglass/stormglass/loadgen/internal/load/request"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -84,13 +79,11 @@ type getOwn struct {
 	query string
 }
 
-func (g *getOwn) next(n int64, r *request.Request, a *answer) bool {
+func (g *getOwn) next(n int64, r *request.Request, a *Answer) bool {
 	g.expect(a)
 	r.Path = append(g.set.AppendPath(r.Path, g.draw.among(n, g.set.count)), g.query...)
 	return true
 }
-
-func (g *getOwn) done(*request.Request, *answer, load.Outcome) bool { return false }
 
 // Settings for reading the names of existing objects. renewNames is the time between two lists, or renewNoNames while
 // no object is known. mostNames is the maximum number of names.
@@ -118,19 +111,9 @@ func (g *getAny) prepare(ctx context.Context) error {
 
 // renew reads the names on the first page of a list. If the page is empty, the old names stay in use.
 func (g *getAny) renew(ctx context.Context) error {
-	r, err := g.set.asker.ask(ctx, query{
-		method: http.MethodGet, path: g.set.resource.collection(g.set.namespace) + "?limit=" + strconv.Itoa(mostNames),
-		accept: jsonType + ";as=PartialObjectMetadataList;v=v1;g=meta.k8s.io",
-	})
+	list, err := readMetadata(ctx, g.set.asker.ask, g.set.resource.collection(g.set.namespace)+"?limit="+strconv.Itoa(mostNames), g.set.name)
 	if err != nil {
 		return err
-	}
-	if !r.success() {
-		return failed("list", g.set.name, r)
-	}
-	var list metav1.PartialObjectMetadataList
-	if err := json.Unmarshal(r.body, &list); err != nil {
-		return fmt.Errorf("list %s: %w", g.set.name, err)
 	}
 	var paths []string
 	for _, item := range list.Items[:min(len(list.Items), mostNames)] {
@@ -156,11 +139,9 @@ func (g *getAny) background(ctx context.Context) {
 	}
 }
 
-func (g *getAny) next(n int64, r *request.Request, a *answer) bool {
+func (g *getAny) next(n int64, r *request.Request, a *Answer) bool {
 	g.expect(a)
 	known := *g.known.Load()
 	r.Path = append(r.Path, known[g.draw.among(n, len(known))]...)
 	return true
 }
-
-func (g *getAny) done(*request.Request, *answer, load.Outcome) bool { return false }

@@ -13,8 +13,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// resource describes a resource that discovery has found.
-type resource struct {
+// Resource is a resource that the API server serves.
+type Resource struct {
+	asker      *asker
 	name       string // plural with the group, such as deployments.apps
 	root       string // /api/v1 or /apis/apps/v1
 	plural     string
@@ -27,7 +28,7 @@ type resource struct {
 }
 
 // collection returns the path of the resource's objects in a namespace. "" means all namespaces.
-func (r *resource) collection(namespace string) string {
+func (r *Resource) collection(namespace string) string {
 	if namespace == "" || !r.namespaced {
 		return r.root + "/" + r.plural
 	}
@@ -36,7 +37,7 @@ func (r *resource) collection(namespace string) string {
 
 // can returns an error if the API server does not support the verb for the resource or, if subresource is not empty,
 // for the subresource.
-func (r *resource) can(verb, subresource string) error {
+func (r *Resource) can(verb, subresource string) error {
 	if verb == "apply" {
 		verb = "patch"
 	}
@@ -55,8 +56,8 @@ func (r *resource) can(verb, subresource string) error {
 
 // resolve finds a resource by its name, such as "pods" or "deployments.apps", in the given apiVersion. An empty
 // apiVersion means the group's preferred version.
-func resolve(ctx context.Context, a *asker, name, apiVersion string) (*resource, error) {
-	r := &resource{name: name, apiVersion: apiVersion}
+func resolve(ctx context.Context, a *asker, name, apiVersion string) (*Resource, error) {
+	r := &Resource{asker: a, name: name, apiVersion: apiVersion}
 	var group string
 	r.plural, group, _ = strings.Cut(name, ".")
 	if apiVersion == "" && group != "" {
@@ -94,13 +95,11 @@ func resolve(ctx context.Context, a *asker, name, apiVersion string) (*resource,
 
 func discover(ctx context.Context, a *asker, path, name string, into any) error {
 	r, err := a.ask(ctx, query{method: http.MethodGet, path: path})
-	switch {
-	case err != nil:
-		return fmt.Errorf("discover %s: %w", name, err)
-	case r.status == http.StatusNotFound:
+	if r.status == http.StatusNotFound {
 		return unknownResource(name)
-	case !r.success():
-		return failed("discover", name, r)
+	}
+	if err := failed("discover", name, r, err); err != nil {
+		return err
 	}
 	if err := json.Unmarshal(r.body, into); err != nil {
 		return fmt.Errorf("discover %s: answer of GET %s: %w", name, path, err)

@@ -35,7 +35,7 @@ type Set struct {
 	drawSize      stream
 	payload       payload
 
-	resource *resource
+	resource *Resource
 	manifest *manifest // nil if objects cannot be written
 	home     []uint16  // namespace of each object
 	paths    []string  // path of the collection, by namespace

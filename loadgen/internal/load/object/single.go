@@ -2,14 +2,11 @@ package object
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 )
 
@@ -29,63 +26,39 @@ func NewClient(config *rest.Config) (*Client, error) {
 // Close closes the connections that are not in use.
 func (c *Client) Close() { c.asker.close() }
 
-// Resource is a resource that the API server serves.
-type Resource struct {
-	found  *resource
-	client *Client
-}
-
 // Resource finds a resource by its name, such as "pods", "deployments.apps" or "deployments/scale.apps", in an
 // apiVersion such as "apps/v1" or "v1". An empty apiVersion means the group's preferred version. If the API server does
 // not serve the resource, the error is an *UnknownError.
 func (c *Client) Resource(ctx context.Context, name, apiVersion string) (*Resource, error) {
-	found, err := resolve(ctx, c.asker, name, apiVersion)
-	if err != nil {
-		return nil, err
-	}
-	return &Resource{found, c}, nil
+	return resolve(ctx, c.asker, name, apiVersion)
 }
 
 // Namespaced reports whether the resource is namespaced.
-func (r *Resource) Namespaced() bool { return r.found.namespaced }
-
-// Can reports whether the API server supports a verb for the resource.
-func (r *Resource) Can(verb string) bool { return r.found.can(verb, "") == nil }
+func (r *Resource) Namespaced() bool { return r.namespaced }
 
 // APIVersion returns the group and version in which the resource was found, such as "apps/v1".
-func (r *Resource) APIVersion() string { return r.found.apiVersion }
+func (r *Resource) APIVersion() string { return r.apiVersion }
 
 // AppendCollection appends the path of the resource's objects in a namespace. The namespace "" means all namespaces.
 func (r *Resource) AppendCollection(b []byte, namespace string) []byte {
-	b = append(b, r.found.root...)
-	if namespace != "" && r.found.namespaced {
+	b = append(b, r.root...)
+	if namespace != "" && r.namespaced {
 		b = append(append(b, "/namespaces/"...), namespace...)
 	}
-	return append(append(b, '/'), r.found.plural...)
+	return append(append(b, '/'), r.plural...)
 }
 
 // List returns the names of the objects in a namespace, limited to the number most, and the resourceVersion of the
 // list. The namespace "" means all namespaces.
 func (r *Resource) List(ctx context.Context, namespace string, most int) (names []string, version uint64, err error) {
-	answer, err := r.client.asker.ask(ctx, query{
-		method: http.MethodGet, path: r.found.collection(namespace) + "?limit=" + strconv.Itoa(most),
-		accept: jsonType + ";as=PartialObjectMetadataList;v=v1;g=meta.k8s.io",
-	})
+	list, err := readMetadata(ctx, r.asker.ask, r.collection(namespace)+"?limit="+strconv.Itoa(most), r.name)
 	if err != nil {
 		return nil, 0, err
-	}
-	if !answer.success() {
-		return nil, 0, failed("list", r.found.name, answer)
-	}
-	var list metav1.PartialObjectMetadataList
-	if err := json.Unmarshal(answer.body, &list); err != nil {
-		return nil, 0, fmt.Errorf("list %s: %w", r.found.name, err)
 	}
 	for _, item := range list.Items {
 		names = append(names, url.PathEscape(item.Name))
 	}
-	version, _ = strconv.ParseUint(list.ResourceVersion, 10, 64) // 0 if it is not a number
-	return names, version, nil
+	return names, parseVersion(list.ResourceVersion), nil
 }
 
 // Created is the answer to the creation of an object.
@@ -99,22 +72,17 @@ type Created struct {
 // Create tries to create an object in a namespace. It retries while the API server refuses a pod because its
 // ServiceAccount does not exist yet. It returns an error only if the API server does not answer.
 func (r *Resource) Create(ctx context.Context, namespace string, body []byte, dryRun bool) (Created, error) {
-	path := r.found.collection(namespace)
+	path := r.collection(namespace)
 	if dryRun {
 		path += "?dryRun=All"
 	}
-	reply, err := r.client.asker.create(ctx, query{method: http.MethodPost, path: path, typ: jsonType, body: body})
+	reply, err := r.asker.create(ctx, query{method: http.MethodPost, path: path, typ: jsonType, body: body})
 	if err != nil {
 		return Created{}, err
 	}
-	made := Created{Status: reply.status}
-	if !reply.success() {
-		made.Refusal = failed("create", r.found.name+" in namespace "+namespace, reply)
-		return made, nil
-	}
-	var d document
-	if d.write(reply.body) == nil {
-		made.Version = (&answer{json: d}).version()
+	made := Created{Status: reply.status, Refusal: failed("create", r.name+" in namespace "+namespace, reply, nil)}
+	if made.Refusal == nil {
+		made.Version = versionIn(reply.body)
 	}
 	return made, nil
 }
@@ -145,16 +113,16 @@ type Template struct {
 // Template returns a template for the resource's objects: the built-in manifest or, if the resource has no built-in
 // manifest, rest, which is a manifest without metadata. The objects get the given labels.
 func (r *Resource) Template(rest map[string]any, labels map[string]string, loadName string, text Payload) (*Template, error) {
-	m, ok := builtIn(r.found.name)
+	m, ok := builtIn(r.name)
 	if !ok {
-		m = manifest{r.found.apiVersion, r.found.kind, rest, inAnnotation}
+		m = manifest{r.apiVersion, r.kind, rest, inAnnotation}
 	}
 	t := &Template{manifest: m, payload: text}
 	var err error
-	if t.made, err = m.compile(maps.Clone(labels), loadName, r.found.namespaced, false); err != nil {
+	if t.made, err = m.compile(maps.Clone(labels), loadName, r.namespaced, false); err != nil {
 		return nil, err
 	}
-	t.versioned, err = m.compile(maps.Clone(labels), loadName, r.found.namespaced, true)
+	t.versioned, err = m.compile(maps.Clone(labels), loadName, r.namespaced, true)
 	return t, err
 }
 
@@ -205,27 +173,3 @@ func (t *Template) letters(size int) int {
 	}
 	return min(size, p.most(), len(t.payload.text)/2)
 }
-
-// Answer checks the answers to requests, one after another, and keeps the values that the load needs.
-type Answer struct{ is answer }
-
-// Begin prepares for the next answer. gzip means that the answer may be compressed.
-func (a *Answer) Begin(gzip bool) {
-	a.is.begin()
-	a.is.gzip = gzip
-}
-
-// Data reads the next bytes of a 2xx answer. An empty p marks the end of the answer. Data fails if the answer is not
-// one complete JSON document.
-func (a *Answer) Data(p []byte) error {
-	if len(p) == 0 {
-		return a.is.whole()
-	}
-	return a.is.write(p)
-}
-
-// Token returns the continue token of a list. It is empty if there is no token.
-func (a *Answer) Token() []byte { return a.is.token() }
-
-// Version returns the resourceVersion in the metadata of the answer. It returns 0 if that is missing or not a number.
-func (a *Answer) Version() uint64 { return a.is.version() }

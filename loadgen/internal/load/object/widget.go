@@ -77,20 +77,14 @@ func defineOnce(ctx context.Context, a *asker, what string, body []byte) (done b
 		return false, fmt.Errorf("get %s: %w", what, err)
 	case r.status == http.StatusForbidden:
 		if _, err := resolve(ctx, a, scenario.WidgetResource, widgetGroup+"/"+widgetVersion); err != nil {
-			return false, errors.Join(failed("get", what, r), err)
+			return false, errors.Join(failed("get", what, r, nil), err)
 		}
 		return true, nil
 	case r.status == http.StatusNotFound:
 		r, err = a.ask(ctx, query{method: http.MethodPost, path: definitions, typ: jsonType, body: body})
-		if err != nil {
-			return false, fmt.Errorf("create %s: %w", what, err)
-		}
-		if !r.success() && r.status != http.StatusConflict {
-			return false, failed("create", what, r)
-		}
-		return false, nil
+		return false, failed("create", what, r, err, http.StatusConflict)
 	case !r.success():
-		return false, failed("get", what, r)
+		return false, failed("get", what, r, nil)
 	}
 	var crd struct {
 		Metadata struct {

@@ -68,7 +68,7 @@ type writing struct {
 }
 
 // begin prepares a for the answer. If the Set keeps versions, it makes a keep the object's new resourceVersion.
-func (w *writing) begin(a *answer) {
+func (w *writing) begin(a *Answer) {
 	w.expect(a)
 	if w.set.versions != nil {
 		a.find = fieldVersion
@@ -77,16 +77,16 @@ func (w *writing) begin(a *answer) {
 
 func (w *writing) pick(n int64) int { return w.draw.among(n, w.set.count) }
 
-func (w *writing) done(r *request.Request, a *answer, o load.Outcome) bool {
+func (w *writing) done(r *request.Request, a *Answer, o load.Outcome) bool {
 	if o.Success() {
-		w.set.learn(int(r.Key), a.version())
+		w.set.learn(int(r.Key), a.Version())
 	}
 	return false
 }
 
 type create struct{ writing }
 
-func (c *create) next(n int64, r *request.Request, a *answer) bool {
+func (c *create) next(n int64, r *request.Request, a *Answer) bool {
 	c.expect(a)
 	s := c.set
 	namespace := 0
@@ -98,14 +98,14 @@ func (c *create) next(n int64, r *request.Request, a *answer) bool {
 	return true
 }
 
-func (c *create) done(*request.Request, *answer, load.Outcome) bool { return false }
+func (c *create) done(*request.Request, *Answer, load.Outcome) bool { return false }
 
 type update struct {
 	writing
 	below string // path of a subresource
 }
 
-func (u *update) next(n int64, r *request.Request, a *answer) bool {
+func (u *update) next(n int64, r *request.Request, a *Answer) bool {
 	u.begin(a)
 	s, i := u.set, u.pick(n)
 	var version uint64
@@ -122,7 +122,7 @@ func (u *update) next(n int64, r *request.Request, a *answer) bool {
 	return true
 }
 
-func (u *update) done(r *request.Request, a *answer, o load.Outcome) bool {
+func (u *update) done(r *request.Request, a *Answer, o load.Outcome) bool {
 	u.writing.done(r, a, o)
 	if u.set.versions != nil {
 		u.set.release(int(r.Key), o)
@@ -137,7 +137,7 @@ type change struct {
 	body  func(b []byte, i int, n int64) []byte // appends the body of arrival n for object i
 }
 
-func (c *change) next(n int64, r *request.Request, a *answer) bool {
+func (c *change) next(n int64, r *request.Request, a *Answer) bool {
 	c.begin(a)
 	i := c.pick(n)
 	r.Key = int64(i)
@@ -154,7 +154,7 @@ type remove struct {
 	body  func(b []byte, i int, n int64) []byte // appends the body of an eviction; nil for deletes
 }
 
-func (d *remove) next(n int64, r *request.Request, a *answer) bool {
+func (d *remove) next(n int64, r *request.Request, a *Answer) bool {
 	d.expect(a)
 	select {
 	case i := <-d.set.whole:
@@ -169,7 +169,7 @@ func (d *remove) next(n int64, r *request.Request, a *answer) bool {
 	}
 }
 
-func (d *remove) done(r *request.Request, _ *answer, o load.Outcome) bool {
+func (d *remove) done(r *request.Request, _ *Answer, o load.Outcome) bool {
 	i := int(r.Key)
 	if o == http.StatusTooManyRequests { // nothing was deleted
 		d.set.whole <- i

@@ -2,6 +2,7 @@ package replay
 
 import (
 	"math"
+	"sync"
 	"time"
 )
 
@@ -24,50 +25,31 @@ func rateError(groups []count) (worst float64, of int) {
 	return worst, of
 }
 
-// dispersion returns the variance of counts divided by their mean (Fano factor): 0 for an even process, 1 for a Poisson
-// process, more for bursts. It returns 0 if there are no arrivals or fewer than two counts.
-func dispersion(counts []int64) float64 {
-	if len(counts) < 2 {
-		return 0
-	}
-	var sum, squares float64
-	for _, c := range counts {
-		sum += float64(c)
-	}
-	mean := sum / float64(len(counts))
-	if mean == 0 {
-		return 0
-	}
-	for _, c := range counts {
-		d := float64(c) - mean
-		squares += d * d
-	}
-	return squares / float64(len(counts)-1) / mean
+// bins counts arrivals in each second since the load's start. It is safe for concurrent use.
+type bins struct {
+	mu     sync.Mutex
+	counts []int64
 }
-
-// dispersionError returns the difference between the dispersions of the sent and the due requests, as a fraction of the
-// dispersion of the due requests. It divides by at least 1, the dispersion of a Poisson process, because the dispersion
-// of an evenly spaced trace is 0.
-func dispersionError(due, sent float64) float64 { return math.Abs(sent-due) / max(due, 1) }
-
-// bins counts arrivals in each second since the load's start.
-type bins []int64
 
 func (b *bins) add(at time.Duration) {
 	i := int(at / time.Second)
 	if i < 0 {
 		return
 	}
-	for len(*b) <= i {
-		*b = append(*b, 0)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for len(b.counts) <= i {
+		b.counts = append(b.counts, 0)
 	}
-	(*b)[i]++
+	b.counts[i]++
 }
 
 // whole returns the counts for the given number of seconds from the load's start.
-func (b bins) whole(seconds int) []int64 {
+func (b *bins) whole(seconds int) []int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	counts := make([]int64, seconds)
-	copy(counts, b)
+	copy(counts, b.counts)
 	return counts
 }
 

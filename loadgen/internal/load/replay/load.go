@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/h2conn"
 	"github.com/stormglass/stormglass/loadgen/internal/latency"
 	"github.com/stormglass/stormglass/loadgen/internal/load"
@@ -52,10 +51,6 @@ func New(t load.Target, l scenario.Load) (*Load, error) {
 	if err != nil {
 		return nil, fmt.Errorf("load %s: %w", l.Name, err)
 	}
-	to, err := apiclient.New(t.Config, &apiclient.Roots{})
-	if err != nil {
-		return nil, fmt.Errorf("load %s: %w", l.Name, err)
-	}
 	o := OptionsOf(l, t.Seed)
 	p := newPlan(l.Recorded, o, l.NamespacesIn(t.Namespace)[1:])
 	r := &Load{load: l, target: t, client: client, pacer: &pacer{}}
@@ -66,8 +61,12 @@ func New(t load.Target, l scenario.Load) (*Load, error) {
 	if r.Requests, err = request.New(t, l, r.op, r.pacer); err != nil {
 		return nil, err
 	}
+	to := templates.Endpoint()
 	pool := h2conn.NewPool(to.Addr, h2conn.Options{TLS: to.TLS, DialContext: to.DialContext, ReadBuffer: watchBuffer, Ping: pingAfter}, l.Connections)
-	r.watches = &watches{op: r.op, pool: pool, timeout: l.Timeout.D(), open: map[*held]bool{}, opened: latency.New(2 * l.Timeout.D())}
+	r.watches = &watches{
+		op: r.op, pool: pool, timeout: l.Timeout.D(), open: map[*held]bool{}, opened: latency.New(2 * l.Timeout.D()),
+		counts: result.ReplayWatches{Codes: map[string]int64{}},
+	}
 	return r, nil
 }
 
@@ -110,8 +109,8 @@ func (r *Load) prepare(ctx context.Context) error {
 	o.newest.Store(p.newest)
 	var err error
 	r.made, err = p.make(ctx, func(object int32, copy int16, version uint64) {
-		raise(&o.versions[int(object)*o.options.Copies+int(copy)], version)
-		raise(&o.newest, version)
+		load.Raise(&o.versions[int(object)*o.options.Copies+int(copy)], version)
+		load.Raise(&o.newest, version)
 	})
 	if err != nil {
 		return err

@@ -2,6 +2,7 @@ package replay
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -33,9 +34,7 @@ func podTemplate(restart string) fields {
 func manifestOf(resource string) (fields, bool) {
 	workload := func(more fields) fields {
 		spec := fields{"replicas": 0, "selector": fields{"matchLabels": idle()}, "template": podTemplate("Always")}
-		for k, v := range more {
-			spec[k] = v
-		}
+		maps.Copy(spec, more)
 		return fields{"spec": spec}
 	}
 	switch resource {

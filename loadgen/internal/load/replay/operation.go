@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/url"
 	"strconv"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -22,11 +21,10 @@ type operation struct {
 	headers   []*request.Template // by actor, copy and class; nil if no request uses it
 	prepare   func(context.Context) error
 
-	versions []atomic.Uint64   // newest version seen, by object and copy, for updates that must contain a version
-	newest   atomic.Uint64     // newest version in any answer, at which watches begin
-	pages    map[pageKey]*page // for lists whose next pages are in the trace
-	mu       sync.Mutex
-	seconds  bins                 // number of requests sent; guarded by mu
+	versions []atomic.Uint64      // newest version seen, by object and copy, for updates that must contain a version
+	newest   atomic.Uint64        // newest version in any answer, at which watches begin
+	pages    map[pageKey]*page    // for lists whose next pages are in the trace
+	seconds  bins                 // number of requests sent
 	now      func() time.Duration // time since the load's start
 	await    func(ctx context.Context, at time.Duration) bool
 	unset    atomic.Int64 // number of requests that had an exact version in the trace and were sent without one
@@ -40,10 +38,7 @@ type pageKey struct {
 }
 
 // page stores the continue token for the next page of a list.
-type page struct {
-	mu    sync.Mutex
-	token []byte
-}
+type page struct{ token atomic.Pointer[string] }
 
 type state struct {
 	answer  object.Answer
@@ -88,31 +83,17 @@ func (o *operation) Next(n int64, r *request.Request) bool {
 	}
 	r.Body = o.appendBody(r.Body[:0], a, n, version)
 	r.Template = o.header(e, a, act).Load()
-	o.count(o.now())
+	o.seconds.add(o.now())
 	o.ledger.sent(act.kind, e, a)
 	return true
-}
-
-// count adds a request, sent at the given time since the load's start, to the counts by second.
-func (o *operation) count(at time.Duration) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.seconds.add(at)
-}
-
-// whole returns how many requests were sent in each second, for the given number of seconds from the load's start.
-func (o *operation) whole(seconds int) []int64 {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.seconds.whole(seconds)
 }
 
 // appendVersion appends the query parameter resourceVersion or, for the next page of a list, continue.
 func (o *operation) appendVersion(b []byte, queried bool, act *action, p *page) []byte {
 	s := &act.shape
 	if s.Paged {
-		if token := p.take(); len(token) > 0 {
-			return append(appendParameter(b, &queried, "continue="), url.QueryEscape(string(token))...)
+		if token := p.take(); token != "" {
+			return append(appendParameter(b, &queried, "continue="), url.QueryEscape(token)...)
 		}
 		o.restarts.Add(1)
 	}
@@ -129,13 +110,15 @@ func (o *operation) appendVersion(b []byte, queried bool, act *action, p *page) 
 	return b
 }
 
-func (p *page) take() []byte {
+// take returns the token. It returns "" if no token is stored or p is nil.
+func (p *page) take() string {
 	if p == nil {
-		return nil
+		return ""
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return append([]byte(nil), p.token...)
+	if token := p.token.Load(); token != nil {
+		return *token
+	}
+	return ""
 }
 
 // pageOf returns the page that stores the continue token of a list. It returns nil if the trace reads no further page
@@ -193,20 +176,12 @@ func (o *operation) Done(r *request.Request, outcome load.Outcome, _ time.Time) 
 		return false
 	}
 	version := st.answer.Version()
-	raise(&o.newest, version)
+	load.Raise(&o.newest, version)
 	if act.versioned && e.Object != trace.None && !act.shape.Collective() {
-		raise(&o.versions[o.object(e, a)], version)
+		load.Raise(&o.versions[o.object(e, a)], version)
 	}
 	if p := st.page; p != nil {
-		p.mu.Lock()
-		p.token = append(p.token[:0], st.answer.Token()...)
-		p.mu.Unlock()
+		p.token.Store(new(string(st.answer.Token())))
 	}
 	return false
-}
-
-// raise sets number to the value of to, unless number is already greater.
-func raise(number *atomic.Uint64, to uint64) {
-	for old := number.Load(); to > old && !number.CompareAndSwap(old, to); old = number.Load() {
-	}
 }

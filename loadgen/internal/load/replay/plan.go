@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -296,10 +297,7 @@ func (p *plan) appendBody(b []byte, a Arrival, n int64, version uint64) []byte {
 			return append(b, fixed...)
 		}
 	}
-	size := int(e.Size)
-	if size == 0 {
-		size = defaultSize
-	}
+	size := cmp.Or(int(e.Size), defaultSize)
 	refused := e.Code == http.StatusConflict // in the trace the version was too old, so send an old version here too
 	switch class := &p.classes[act.class]; {
 	case act.shape.Verb == "create":

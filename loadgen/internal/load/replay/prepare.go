@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -85,8 +86,7 @@ func (p *preparer) lacking() error {
 	if p.drop {
 		return nil
 	}
-	requests := map[string]int{}
-	sum := 0
+	requests, sum := map[string]int{}, 0
 	for _, e := range p.trace.Entries {
 		s := &p.trace.Shapes[e.Shape]
 		if p.resource(s.GroupResource(), apiVersion(*s)) == nil {
@@ -197,11 +197,7 @@ func (p *preparer) make(ctx context.Context, learn func(object int32, copy int16
 		e := &p.trace.Entries[first[m.Object]]
 		act := &p.actions[e.Shape]
 		name, template := p.name(Arrival{Entry: first[m.Object], Copy: m.Copy}, e, act, 0), act.template
-		size := int(m.Size)
-		if size == 0 {
-			size = defaultSize
-		}
-		answer, err := act.resource.Create(ctx, name.Namespace, template.Append(nil, name, size, 0, 0), false)
+		answer, err := act.resource.Create(ctx, name.Namespace, template.Append(nil, name, cmp.Or(int(m.Size), defaultSize), 0, 0), false)
 		switch {
 		case err != nil:
 			return fmt.Errorf("create %s: %w", act.shape.GroupResource(), err)

@@ -2,11 +2,13 @@ package replay
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
 	"time"
 
+	"github.com/stormglass/stormglass/loadgen/internal/trace"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -91,7 +93,7 @@ func (p *plan) tally(all ...[]Arrival) []result.ReplayKind {
 	return kinds
 }
 
-// disperse adds the dispersions (see dispersion) of the due and the sent requests per second to the result. It does
+// disperse adds the dispersions (see trace.Dispersion) of the due and the sent requests per second to the result. It does
 // nothing if the load ran for less than leastSeconds.
 func (r *Load) disperse(all *result.Replay, ran time.Duration, due ...[]Arrival) {
 	seconds := int(ran / time.Second)
@@ -104,13 +106,12 @@ func (r *Load) disperse(all *result.Replay, ran time.Duration, due ...[]Arrival)
 			intended.add(a.At)
 		}
 	}
-	sent := r.op.whole(seconds)
-	for i, n := range r.watches.seconds(seconds) {
+	sent := r.op.seconds.whole(seconds)
+	for i, n := range r.watches.bins.whole(seconds) {
 		sent[i] += n
 	}
-	all.DispersionDue, all.DispersionSent = dispersion(intended.whole(seconds)), dispersion(sent)
-	e := dispersionError(all.DispersionDue, all.DispersionSent)
-	all.DispersionError = &e
+	all.DispersionDue, all.DispersionSent = trace.Dispersion(intended.whole(seconds), seconds), trace.Dispersion(sent, seconds)
+	all.DispersionError = new(trace.DispersionError(all.DispersionDue, all.DispersionSent))
 }
 
 // result returns the results of the watches. ran is the time for which the load ran.
@@ -118,10 +119,7 @@ func (w *watches) result(ran time.Duration) result.ReplayWatches {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	c := w.counts
-	c.Codes = map[string]int64{}
-	for code, n := range w.counts.Codes {
-		c.Codes[code] = n
-	}
+	c.Codes = maps.Clone(c.Codes)
 	c.OpenLatency = w.opened.Latency()
 	for _, a := range w.op.watches[:c.Due] {
 		length := w.op.trace.Entries[a.Entry].Took.D()
@@ -131,11 +129,4 @@ func (w *watches) result(ran time.Duration) result.ReplayWatches {
 		c.DueSeconds += max(length, 0).Seconds()
 	}
 	return c
-}
-
-// seconds returns the number of watches that were started in each of the first n seconds.
-func (w *watches) seconds(n int) []int64 {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.bins.whole(n)
 }

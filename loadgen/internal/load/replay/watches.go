@@ -163,9 +163,6 @@ func (h *held) End(err error) {
 		h.timer.Stop()
 	}
 	c := &w.counts
-	if c.Codes == nil {
-		c.Codes = map[string]int64{}
-	}
 	c.Codes[outcome.String()]++
 	c.Events += h.events
 	c.Bytes += h.bytes

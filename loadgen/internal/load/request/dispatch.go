@@ -1,6 +1,7 @@
 package request
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -212,9 +213,7 @@ func (e *engine) connection() (conn *h2conn.Conn, err error) {
 
 // give ends a request that could not be sent. err is the reason.
 func (e *engine) give(f *flight, err error) {
-	if f.sent == 0 {
-		f.sent = e.now()
-	}
+	f.sent = cmp.Or(f.sent, e.now())
 	f.End(err)
 }
 

@@ -48,6 +48,9 @@ func NewTemplates(t load.Target) (*Templates, error) {
 // Prefix returns the prefix of all paths, for an API server behind a gateway. It is empty or does not end with a slash.
 func (s *Templates) Prefix() string { return s.to.Prefix }
 
+// Endpoint returns the address and the credentials of the identity.
+func (s *Templates) Endpoint() *apiclient.Endpoint { return s.to }
+
 // New returns a new template. If accept or contentType is empty, the header is omitted. Headers in extra replace
 // headers of the identity.
 func (s *Templates) New(method, accept, contentType string, extra http.Header) *Template {

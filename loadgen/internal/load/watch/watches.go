@@ -87,16 +87,12 @@ func New(t load.Target, l scenario.Load, pacer arrival.Pacer, objects Objects) (
 	if l.Count <= 0 {
 		return nil, fmt.Errorf("load %s: count of watches must be over 0", l.Name)
 	}
-	to, err := apiclient.New(t.Config, &apiclient.Roots{})
-	if err != nil {
-		return nil, fmt.Errorf("load %s: %w", l.Name, err)
-	}
 	all, err := request.NewTemplates(t)
 	if err != nil {
 		return nil, fmt.Errorf("load %s: %w", l.Name, err)
 	}
 	w := &Watches{
-		load: l, objects: objects, pacer: pacer, endpoint: to,
+		load: l, objects: objects, pacer: pacer, endpoint: all.Endpoint(),
 		roster: newRoster(l.Count), watchers: make([]watcher, l.Count),
 		phases: load.NewPhases(newWatchStats), base: time.Now(), exposed: newExposed(time.Now()),
 		samples: t.Samples.Streams(l.Name), stalls: t.Stalls, share: t.Share, pause: t.Pause,
@@ -340,11 +336,4 @@ func (w *Watches) AddTo(m *result.Measurements) {
 }
 
 // see sets newest to rv if that is newer. New watches start at newest.
-func (w *Watches) see(rv uint64) {
-	for {
-		known := w.newest.Load()
-		if rv <= known || w.newest.CompareAndSwap(known, rv) {
-			return
-		}
-	}
-}
+func (w *Watches) see(rv uint64) { load.Raise(&w.newest, rv) }
