@@ -61,12 +61,8 @@ func New(c *rest.Config, roots *Roots) (*Endpoint, error) {
 	if server.Scheme != "https" {
 		return nil, fmt.Errorf("the API server's address %q is not https (stormglass speaks HTTP/2 over TLS only)", c.Host)
 	}
-	port := server.Port()
-	if port == "" {
-		port = "443"
-	}
 	to := &Endpoint{
-		Addr: net.JoinHostPort(server.Hostname(), port), Prefix: strings.TrimSuffix(server.Path, "/"),
+		Addr: net.JoinHostPort(server.Hostname(), cmp.Or(server.Port(), "443")), Prefix: strings.TrimSuffix(server.Path, "/"),
 		Agent: cmp.Or(c.UserAgent, DefaultAgent),
 	}
 	if to.DialContext, err = Dialer(c); err != nil {

@@ -139,18 +139,10 @@ func (a *Objects) doing(r Resource, x scenario.Action) (func(context.Context, on
 }
 
 func propagation(x scenario.Action) string {
-	if x.Propagation == "" {
-		return string(metav1.DeletePropagationBackground)
-	}
-	return x.Propagation
+	return cmp.Or(x.Propagation, string(metav1.DeletePropagationBackground))
 }
 
-func patchType(x scenario.Action) string {
-	if x.PatchType == "" {
-		return "merge"
-	}
-	return x.PatchType
-}
+func patchType(x scenario.Action) string { return cmp.Or(x.PatchType, "merge") }
 
 func (a *Objects) patch(ctx context.Context, r Resource, o one, subresource string, how types.PatchType, body []byte) error {
 	request := a.rest.Patch(how).AbsPath(r.Path(o.namespace, o.name, subresource)).Param("fieldManager", fieldManager).Body(body)

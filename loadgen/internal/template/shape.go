@@ -134,7 +134,7 @@ func (t *Template) Values(s *Shape, values map[string]any, seed int64, turn uint
 	if t.quick != nil {
 		t.source.Seed(uint64(seed), turn)
 		if slots, ok := t.quick.values(slots, values); ok {
-			return slots, !slices.ContainsFunc(slots, notSimple), nil
+			return slots, !slices.ContainsFunc(slots, func(s string) bool { return !simple(s) }), nil
 		}
 	}
 	text, err := t.markedText(values, seed, turn)
@@ -160,8 +160,6 @@ func (t *Template) Values(s *Shape, values map[string]any, seed int64, turn uint
 	}
 	return slots, text == "", nil
 }
-
-func notSimple(text string) bool { return !simple(text) }
 
 // simple reports whether YAML and JSON read text literally: with or without quotes, and also next to any other text.
 func simple(text string) bool {

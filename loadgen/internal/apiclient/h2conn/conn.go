@@ -11,6 +11,7 @@ package h2conn
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -157,9 +158,7 @@ func connect(ctx context.Context, addr string, o Options, p *Pool) (*Conn, error
 	// With dynamic sizing, a connection first sends small records. This helps browsers, but here it only costs more
 	// system calls.
 	config.DynamicRecordSizingDisabled = true
-	if config.ServerName == "" {
-		config.ServerName = host
-	}
+	config.ServerName = cmp.Or(config.ServerName, host)
 	if o.DialContext == nil {
 		o.DialContext = (&net.Dialer{KeepAlive: 30 * time.Second}).DialContext
 	}
@@ -231,10 +230,7 @@ type buffered struct {
 func (b *buffered) Read(p []byte) (int, error) { return b.r.Read(p) }
 
 func newConn(nc, raw net.Conn, authority string, o Options) *Conn {
-	if o.StreamWindow == 0 {
-		o.StreamWindow = defaultStreamWindow
-	}
-	o.StreamWindow = min(o.StreamWindow, largestWindow)
+	o.StreamWindow = min(cmp.Or(o.StreamWindow, defaultStreamWindow), largestWindow)
 	c := &Conn{
 		nc: nc, raw: raw, options: o, born: time.Now(),
 		authority: appendNamed(nil, staticAuthority, authority),

@@ -105,19 +105,16 @@ func (c *Conn) Open(r *Request, h Handler) (*Stream, error) {
 
 // OpenFree is like Open, but does not wait. If the number of free streams is below least, it returns ErrBusy.
 func (c *Conn) OpenFree(r *Request, h Handler, least int) (*Stream, error) {
-	t := NewTemplate(*r)
+	s, t := &Stream{}, NewTemplate(*r)
 	c.mu.Lock()
+	defer c.unlock()
 	if err := c.usable(); err != nil {
-		c.mu.Unlock()
 		return nil, err
 	}
 	if c.maxStreams-len(c.streams) < least {
-		c.mu.Unlock()
 		return nil, ErrBusy
 	}
-	s := &Stream{}
 	open(c, s, t, r.Path, r.Body, h)
-	c.unlock()
 	return s, nil
 }
 
