@@ -31,7 +31,8 @@ type source struct {
 func (f *Follower) newSource(s *set, path, selector string) *source {
 	x := &source{set: s, listed: map[string]bool{}}
 	x.Reflector = listwatch.Reflector{
-		Client: f.rest, Path: path, Selector: selector, Backoff: f.backoff(), Refused: refused,
+		Client: f.rest, Path: path, Selector: selector, ListType: "application/json", WatchType: "application/json",
+		Backoff: f.backoff(), Refused: refused,
 		List:        func(ctx context.Context) (string, error) { return f.list(ctx, x) },
 		Event:       func(event []byte, at time.Time) (string, error) { return f.event(x, event, at) },
 		Relisted:    func() { f.relisted(s) },

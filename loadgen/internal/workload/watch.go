@@ -20,7 +20,8 @@ const maxRetry = 5 * time.Second
 // follow lists and watches the objects of kind k until ctx ends.
 func (w *Workload) follow(ctx context.Context, k kind, path string) error {
 	r := &listwatch.Reflector{
-		Client: w.rest, Path: path, Selector: w.selector, Protobuf: true, Backoff: w.backoff(), Refused: refused,
+		Client: w.rest, Path: path, Selector: w.selector, ListType: protobuf.ContentType, WatchType: protobuf.WatchType,
+		Backoff: w.backoff(), Refused: refused,
 		Event:       func(event []byte, at time.Time) (string, error) { return w.event(k, event, at) },
 		Relisted:    func() { w.change(func(t *tracker) { t.phase.relists++ }) },
 		Reconnected: func() { w.change(func(t *tracker) { t.phase.reconnects++ }) },

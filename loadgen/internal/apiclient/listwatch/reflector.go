@@ -21,8 +21,8 @@ type Reflector struct {
 	Client rest.Interface
 	// Path is the path of the collection. Selector is a label selector; empty selects all objects.
 	Path, Selector string
-	// Protobuf requests protobuf instead of JSON.
-	Protobuf bool
+	// ListType and WatchType are the media types of lists and watches: either both for JSON or both for protobuf.
+	ListType, WatchType string
 	// Backoff computes the waits after consecutive failures.
 	Backoff apiclient.Backoff
 	// List lists all objects, for example with Pages, and returns the resourceVersion of the list.
@@ -71,11 +71,10 @@ func (r *Reflector) Run(ctx context.Context) error {
 // Pages lists the objects page by page and returns the resourceVersion of the list. It calls read with the body of each
 // page; read returns the resourceVersion and the continue token in the page.
 func (r *Reflector) Pages(ctx context.Context, read func(page []byte) (version, token string, err error)) (version string, err error) {
-	accept, _ := r.accept()
 	for token := ""; ; {
 		data, err := apiclient.Body(r.Client.Get().AbsPath(r.Path).
 			Param("labelSelector", r.Selector).Param("limit", pageSize).Param("continue", token).
-			SetHeader("Accept", accept).Do(ctx))
+			SetHeader("Accept", r.ListType).Do(ctx))
 		if err != nil {
 			return "", err
 		}
@@ -90,17 +89,16 @@ func (r *Reflector) Pages(ctx context.Context, read func(page []byte) (version, 
 
 // watch processes the events after a resourceVersion until the stream ends. It returns the last resourceVersion.
 func (r *Reflector) watch(ctx context.Context, version string) (string, End) {
-	_, accept := r.accept()
 	stream, err := r.Client.Get().AbsPath(r.Path).
 		Param("labelSelector", r.Selector).Param("watch", "true").
 		Param("allowWatchBookmarks", "true").Param("resourceVersion", version).
-		SetHeader("Accept", accept).Stream(ctx)
+		SetHeader("Accept", r.WatchType).Stream(ctx)
 	if err != nil {
 		return version, End{Err: err}
 	}
 	defer stream.Close()
 	end, began := End{Up: true}, time.Now()
-	frames := Frames{Lines: !r.Protobuf}
+	frames := Frames{Lines: r.WatchType != protobuf.WatchType}
 	buf := make([]byte, 64<<10)
 	for end.Err == nil {
 		n, err := stream.Read(buf)
@@ -120,12 +118,4 @@ func (r *Reflector) watch(ctx context.Context, version string) (string, End) {
 	}
 	end.Lived = time.Since(began)
 	return version, end
-}
-
-// accept returns the Accept headers of lists and watches.
-func (r *Reflector) accept() (list, watch string) {
-	if r.Protobuf {
-		return protobuf.ContentType, protobuf.WatchType
-	}
-	return "application/json", "application/json"
 }
