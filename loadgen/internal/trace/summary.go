@@ -13,8 +13,8 @@ type Summary struct {
 	Length   Micros `json:"length"`
 	// Rate is the number of requests per second.
 	Rate float64 `json:"rate"`
-	// Dispersion is the variance of the number of requests per interval of fixed length, divided by the mean. It is about
-	// 1 for random (Poisson) arrivals, higher for bursts, and 0 for evenly spaced requests or fewer than two intervals.
+	// Dispersion is the variance of the number of requests per second, divided by the mean. It is about 1 for random
+	// (Poisson) arrivals, higher for bursts, and 0 for evenly spaced requests or a length below two seconds.
 	Dispersion float64 `json:"dispersion"`
 	// Groups holds the numbers of requests by verb, resource and actor, in descending order.
 	Groups []Group `json:"groups"`
@@ -86,9 +86,8 @@ func perSecond(n int64, length Micros) float64 {
 
 // Tally counts requests for a Summary, in any order. It is not safe for concurrent use.
 type Tally struct {
-	bin     Micros
 	groups  map[groupKey]int64
-	bins    []int32
+	bins    []int32          // number of requests in each second
 	watches map[Micros]int64 // number of watches by duration, rounded down to three digits
 	total   int64
 }
@@ -98,20 +97,18 @@ type groupKey struct {
 	actor                              int
 }
 
-// NewTally returns a Tally that computes the dispersion over intervals of length bin. 0 means one second.
-func NewTally(bin time.Duration) *Tally {
-	return &Tally{
-		bin:    Micros(cmp.Or(bin, time.Second) / time.Microsecond),
-		groups: map[groupKey]int64{}, watches: map[Micros]int64{},
-	}
-}
+// second is the length of the intervals of the dispersion.
+const second = Micros(time.Second / time.Microsecond)
+
+// NewTally returns an empty Tally.
+func NewTally() *Tally { return &Tally{groups: map[groupKey]int64{}, watches: map[Micros]int64{}} }
 
 // Add counts a request that was sent at the given time after the start.
 func (t *Tally) Add(r *Request, at Micros) {
 	t.total++
 	t.groups[groupKey{r.Verb, r.Group, r.Resource, r.Subresource, r.Actor}]++
 	if at >= 0 {
-		bin := int(at / t.bin)
+		bin := int(at / second)
 		if bin >= len(t.bins) {
 			t.bins = append(t.bins, make([]int32, bin+1-len(t.bins))...)
 		}
@@ -126,7 +123,7 @@ func (t *Tally) Add(r *Request, at Micros) {
 func (t *Tally) Summary(length Micros) Summary {
 	s := Summary{
 		Requests: t.total, Length: length, Rate: perSecond(t.total, length), Groups: make([]Group, 0, len(t.groups)),
-		Dispersion: Dispersion(t.bins, int(length/t.bin)), Watches: lengths(t.watches),
+		Dispersion: Dispersion(t.bins, int(length/second)), Watches: lengths(t.watches),
 	}
 	for key, n := range t.groups {
 		s.Groups = append(s.Groups, Group{

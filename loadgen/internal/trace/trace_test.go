@@ -160,7 +160,7 @@ func TestCutCompressedTraceIsRefused(t *testing.T) {
 }
 
 func TestSummaryCountsByVerbResourceAndActor(t *testing.T) {
-	tally := NewTally(0)
+	tally := NewTally()
 	for _, r := range requests() {
 		tally.Add(&r, r.At)
 	}
@@ -183,7 +183,7 @@ func TestSummaryCountsByVerbResourceAndActor(t *testing.T) {
 }
 
 func TestLengthsOfWatchesAreQuantiles(t *testing.T) {
-	tally := NewTally(0)
+	tally := NewTally()
 	for n := range Micros(200) {
 		tally.Add(&Request{Verb: "watch", Took: (200 - n) * 1e6}, 0)
 	}
@@ -210,7 +210,7 @@ func TestDispersionTellsBurstsFromEvenArrivals(t *testing.T) {
 		{"at random", func(int) Micros { return Micros(r.Float64() * seconds * 1e6) }, 0.9, 1.1},
 		{"all of ten seconds at once", func(i int) Micros { return Micros(i/(10*perSecond)) * 10e6 }, 440, 460},
 	} {
-		tally := NewTally(time.Second)
+		tally := NewTally()
 		for i := range seconds * perSecond {
 			tally.Add(&request, c.at(i))
 		}

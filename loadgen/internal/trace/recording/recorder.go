@@ -214,7 +214,7 @@ func (rec *recorder) actors(requests map[actor]int64, names *names) (of map[acto
 
 // writeRequests writes and summarizes the requests within the window.
 func (rec *recorder) writeRequests(ctx context.Context, h trace.Header, w window, actors map[actor]int, names *names) (trace.Summary, error) {
-	tally := trace.NewTally(0)
+	tally := trace.NewTally()
 	shapes := rec.described(actors, names)
 	n := 0
 	err := trace.Write(rec.out, h, func(write func(*trace.Request) error) error {
