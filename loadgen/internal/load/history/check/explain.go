@@ -22,8 +22,8 @@ const pictured = 60
 // be drawn. limit is the time limit of each search.
 func explain(parts []segment, limit time.Duration) (result.Violation, []byte) {
 	part := parts[len(parts)-1]
-	begin, all := part.begin, slices.Clone(part.all)
-	slices.SortStableFunc(all, func(a, b porcupine.Operation) int { return cmp.Compare(a.Return, b.Return) })
+	begin := part.begin
+	all := slices.SortedStableFunc(slices.Values(part.all), func(a, b porcupine.Operation) int { return cmp.Compare(a.Return, b.Return) })
 	undecided := false
 	n := sort.Search(len(all), func(n int) bool {
 		switch search(begin, until(all, n+1), limit) {

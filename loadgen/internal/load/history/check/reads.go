@@ -13,9 +13,8 @@ import (
 func backwards(s *states) (wrong []result.Violation, cachedOld int64) {
 	type pair struct{ client, register int }
 	known := map[pair]uint64{}
-	all := slices.Clone(s.h.Operations)
-	slices.SortStableFunc(all, func(a, b Operation) int { return cmp.Compare(a.Call, b.Call) })
-	for _, o := range all {
+	byCall := func(a, b Operation) int { return cmp.Compare(a.Call, b.Call) }
+	for _, o := range slices.SortedStableFunc(slices.Values(s.h.Operations), byCall) {
 		if o.Outcome != OK {
 			continue
 		}

@@ -58,7 +58,8 @@ func observedStates(h *History) (*states, []result.Violation) {
 		who.Detail = fmt.Sprintf("version %d with value %s was seen, and %s", v.version, valueText(v.value), why)
 		wrong = append(wrong, who)
 	}
-	for _, o := range byReturn(h.Operations) {
+	byReturn := func(a, b Operation) int { return cmp.Compare(a.Return, b.Return) }
+	for _, o := range slices.SortedStableFunc(slices.Values(h.Operations), byReturn) {
 		if o.Outcome == OK && o.Version > 0 {
 			see(observation{state{o.Version, o.Value}, o.Register, o.Return}, result.Violation{Client: &o.Client})
 		}
@@ -136,11 +137,11 @@ func (s *states) happened() []observation {
 // replaced returns the state that the write w replaced: the state with version w.Expected that was last observed before
 // w's call, or else first observed after it. ok is false if that version was never observed.
 func (s *states) replaced(w Operation) (is state, ok bool) {
-	all := slices.Clone(s.all[place{w.Register, w.Expected}])
+	byTime := func(a, b observation) int { return cmp.Compare(a.at, b.at) }
+	all := slices.SortedFunc(slices.Values(s.all[place{w.Register, w.Expected}]), byTime)
 	if len(all) == 0 {
 		return state{}, false
 	}
-	slices.SortFunc(all, func(a, b observation) int { return cmp.Compare(a.at, b.at) })
 	after := slices.IndexFunc(all, func(v observation) bool { return v.at > w.Call })
 	if after < 0 {
 		after = len(all)
@@ -181,10 +182,4 @@ func valueText(v uint64) string {
 		return "of an unknown writer"
 	}
 	return fmt.Sprint(v)
-}
-
-func byReturn(all []Operation) []Operation {
-	all = slices.Clone(all)
-	slices.SortStableFunc(all, func(a, b Operation) int { return cmp.Compare(a.Return, b.Return) })
-	return all
 }
