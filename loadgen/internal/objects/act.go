@@ -79,7 +79,7 @@ func (a *Objects) Act(ctx context.Context, x scenario.Action) (Done, error) {
 				return fmt.Errorf("%s %s %s: the API server does not serve its subresource %s", x.Kind, r.Kind, selected[i].name, of)
 			}
 			gone.Add(1)
-		case x.Kind == "evict" && tooMany(err):
+		case x.Kind == "evict" && apierrors.IsTooManyRequests(err):
 			refusals.Add(1)
 			meterOf(ctx).refuse()
 		default:
@@ -164,7 +164,7 @@ func (a *Objects) evict(r Resource) func(context.Context, one) error {
 		var refused error
 		err = a.options.Retry(ctx, func() error {
 			err := a.rest.Post().AbsPath(r.Path(o.namespace, o.name, "eviction")).SetHeader("Content-Type", "application/json").Body(body).Do(ctx).Error()
-			if refused = nil; tooMany(err) {
+			if refused = nil; apierrors.IsTooManyRequests(err) {
 				refused, err = err, nil
 			}
 			return err

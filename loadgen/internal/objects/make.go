@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -199,17 +198,18 @@ func (a *Objects) Try(ctx context.Context, all *scenario.Objects) error {
 	return nil
 }
 
+// refused adds the place, the verb and the object to an error. It returns nil if err is nil.
 func refused(verb string, o scenario.Object, err error) error {
+	if err == nil {
+		return nil
+	}
 	return fmt.Errorf("%s: %s %s: %w", o.Place, verb, &o, err)
 }
 
 func (a *Objects) make(ctx context.Context, r Resource, o scenario.Object, apply bool) error {
 	a.options.Complete(o, r.Namespaced)
 	if apply {
-		if err := a.apply(ctx, r, o); err != nil {
-			return refused("apply", o, err)
-		}
-		return nil
+		return refused("apply", o, a.apply(ctx, r, o))
 	}
 	attempts := 0
 	err := a.options.Retry(ctx, func() error {
@@ -219,10 +219,7 @@ func (a *Objects) make(ctx context.Context, r Resource, o scenario.Object, apply
 	if apierrors.IsAlreadyExists(err) && attempts > 1 && a.own(ctx, r, o) {
 		return nil // an earlier attempt created the object, but its answer was lost
 	}
-	if err != nil {
-		return refused("create", o, err)
-	}
-	return nil
+	return refused("create", o, err)
 }
 
 func (a *Objects) namespaceOf(o scenario.Object) string { return a.options.Namespaces[o.Namespace] }
@@ -350,9 +347,4 @@ func (a *Objects) read(ctx context.Context, path string, into any) error {
 		return fmt.Errorf("read the answer to GET %s: %w", path, err)
 	}
 	return nil
-}
-
-func tooMany(err error) bool {
-	status := apierrors.APIStatus(nil)
-	return errors.As(err, &status) && status.Status().Code == http.StatusTooManyRequests
 }

@@ -151,22 +151,20 @@ func (a *Objects) named(name string) (Resource, error) {
 // Path returns the URL path of the resource's collection in a namespace. rest is appended: an object's name and a
 // subresource.
 func (r Resource) Path(namespace string, rest ...string) string {
-	var b strings.Builder
+	parts := []string{"/apis", r.Group, r.Version}
 	if r.Group == "" {
-		b.WriteString("/api/" + r.Version)
-	} else {
-		b.WriteString("/apis/" + r.Group + "/" + r.Version)
+		parts = []string{"/api", r.Version}
 	}
 	if r.Namespaced {
-		b.WriteString("/namespaces/" + url.PathEscape(namespace))
+		parts = append(parts, "namespaces", url.PathEscape(namespace))
 	}
-	b.WriteString("/" + r.Resource)
+	parts = append(parts, r.Resource)
 	for _, part := range rest {
 		if part != "" {
-			b.WriteString("/" + url.PathEscape(part))
+			parts = append(parts, url.PathEscape(part))
 		}
 	}
-	return b.String()
+	return strings.Join(parts, "/")
 }
 
 var podSpecs = map[string][]string{
