@@ -26,3 +26,19 @@ func openDescriptors() int {
 
 // memoryLimit returns 0, because the limit is unknown on this operating system.
 func memoryLimit() int64 { return 0 }
+
+// readMachine returns an unknown usage.
+func readMachine() usage { return usage{} }
+
+type event struct{}
+
+var instructions event
+
+// counter does nothing, because hardware counters are not supported on this operating system.
+type counter struct{}
+
+func open(int, event) []*counter { return nil }
+
+func (*counter) read() (uint64, error) { return 0, nil }
+
+func (*counter) close() error { return nil }

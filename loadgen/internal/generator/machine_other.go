@@ -1,5 +1,0 @@
-//go:build !linux
-
-package generator
-
-func readMachine() usage { return usage{} }
