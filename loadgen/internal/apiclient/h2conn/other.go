@@ -1,0 +1,37 @@
+//go:build !linux
+
+package h2conn
+
+import (
+	"net"
+	"time"
+)
+
+// On this platform, connections are not optimized: the runtime polls them, and arrival times and the lengths of a
+// socket's queues are unknown.
+
+// Poller does nothing in this build.
+type Poller struct{}
+
+// NewPoller returns a poller that does nothing.
+func NewPoller(time.Duration) (*Poller, error) { return &Poller{}, nil }
+
+// Close does nothing.
+func (*Poller) Close() {}
+
+func (*Poller) add(nc net.Conn) (net.Conn, error) { return nc, nil }
+
+// queues is a socket's kernel queues, whose lengths are unknown.
+type queues struct{}
+
+func newQueues(net.Conn) *queues { return &queues{} }
+
+func (*queues) unsent() int64 { return -1 }
+
+func backlog(net.Conn) int64 { return 0 }
+
+func deferReads(nc net.Conn) (net.Conn, deferral, error) { return nc, nil, nil }
+
+func unscheduled(nc net.Conn) net.Conn { return nc }
+
+func stampArrivals(net.Conn) (waited *time.Duration) { return nil }
