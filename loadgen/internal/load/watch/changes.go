@@ -128,7 +128,7 @@ func (c *Changes) Next(n int64, r *request.Request) bool {
 	a, ok := c.answers.Get().(*answer)
 	if !ok {
 		a = &answer{}
-		a.scan = newJSONObjects(a)
+		a.scan = newJSON(a, levelObject)
 	}
 	a.scan.reset()
 	a.rv = 0

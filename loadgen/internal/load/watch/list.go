@@ -56,7 +56,7 @@ func (w *Watches) firstList(ctx context.Context) (uint64, error) {
 func (w *Watches) listOnce(ctx context.Context, p *shared, l *lister) error {
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
-	l.scan = w.requests.newList(l)
+	l.scan = w.requests.scanner(l, levelObject)
 	l.stream = &h2conn.Stream{}
 	path := w.requests.appendPath(nil, listwatch.FreshList, 0, 0)
 	if err := p.open(ctx, l.stream, w.templates.list.Load(), path, func(*connection) h2conn.Handler { return l }); err != nil {

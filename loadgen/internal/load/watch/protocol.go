@@ -28,24 +28,15 @@ type requests struct {
 	encoding  string // scenario.Load.Encoding
 }
 
-func (r *requests) newEvents(sink eventSink) scanner {
+// scanner returns a scanner for events (levelEvent), or for objects and lists (levelObject).
+func (r *requests) scanner(sink eventSink, root level) scanner {
 	switch r.encoding {
 	case "protobuf":
-		return newProtoEvents(sink)
+		return newProto(sink, root)
 	case "cbor":
-		return newCBOR(sink, levelEvent)
+		return newCBOR(sink, root)
 	}
-	return newJSONEvents(sink)
-}
-
-func (r *requests) newList(sink eventSink) scanner {
-	switch r.encoding {
-	case "protobuf":
-		return newProtoList(sink)
-	case "cbor":
-		return newCBOR(sink, levelObject)
-	}
-	return newJSONObjects(sink)
+	return newJSON(sink, root)
 }
 
 func newRequests(prefix string, w *Watches) requests {

@@ -50,7 +50,7 @@ func TestEventsInCBOR(t *testing.T) {
 			t.Fatal(err)
 		}
 		in := &seen{}
-		if err := newJSONEvents(in).feed([]byte(`{"type":"` + e.kind + `","object":` + string(text) + `}`)); err != nil {
+		if err := newJSON(in, levelEvent).feed([]byte(`{"type":"` + e.kind + `","object":` + string(text) + `}`)); err != nil {
 			t.Fatal(err)
 		}
 		json = append(json, in.lines...)

@@ -30,20 +30,15 @@ type jsonScanner struct {
 	field field // field of the last key
 }
 
-func newJSONEvents(sink eventSink) *jsonScanner { return newJSON(sink, levelEvent) }
-
-// newJSONObjects returns a scanner for plain objects and lists. It sets only the fields rv, code (of a Status) and
-// stamp of an event.
-func newJSONObjects(sink eventSink) *jsonScanner { return newJSON(sink, levelObject) }
-
+// newJSON returns a scanner for JSON. root selects what it reads: events (levelEvent), or objects and lists
+// (levelObject). For objects and lists, it sets only the fields rv, code (of a Status) and stamp of an event.
 func newJSON(sink eventSink, root level) *jsonScanner {
 	return &jsonScanner{sink: sink, root: root, text: &jsonscan.Scanner{
 		Stream: true, LongestKey: longestKey, LongestValue: longestValue,
 	}}
 }
 
-// newCBOR returns a scanner for CBOR. root selects what it reads: events (levelEvent), or objects and lists
-// (levelObject).
+// newCBOR is like newJSON, for CBOR.
 func newCBOR(sink eventSink, root level) *jsonScanner {
 	return &jsonScanner{sink: sink, root: root, text: &cborscan.Scanner{
 		Stream: true, LongestKey: longestKey, LongestValue: longestValue,

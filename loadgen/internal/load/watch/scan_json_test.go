@@ -121,7 +121,7 @@ func checkScan(t *testing.T, stream []byte, seed uint64) {
 	t.Helper()
 	want, valid := reference(stream)
 	var got seen
-	err := scanPieces(newJSONEvents(&got), stream, seed)
+	err := scanPieces(newJSON(&got, levelEvent), stream, seed)
 	if valid != (err == nil) {
 		t.Fatalf("error %v; encoding/json takes it: %v\n%q", err, valid, stream)
 	}
@@ -153,7 +153,7 @@ func TestNestingIsBoundedAsInEncodingJSON(t *testing.T) {
 		stream := []byte(`{"a":` + strings.Repeat("[", depth) + strings.Repeat("]", depth) + `}`)
 		_, valid := reference(stream)
 		var got seen
-		s := newJSONEvents(&got)
+		s := newJSON(&got, levelEvent)
 		if err := s.feed(stream); valid != (err == nil) {
 			t.Errorf("depth %d: error %v; encoding/json takes it: %v", depth, err, valid)
 		}
@@ -162,7 +162,7 @@ func TestNestingIsBoundedAsInEncodingJSON(t *testing.T) {
 
 func TestScannerRefusesEndlessValues(t *testing.T) {
 	var got seen
-	s := newJSONEvents(&got)
+	s := newJSON(&got, levelEvent)
 	stream := `{"type":"` + strings.Repeat("x", longestValue+1)
 	if err := s.feed([]byte(stream)); err == nil {
 		t.Error("a type of 4 KiB is accepted: a stream could fill the memory")
@@ -174,8 +174,8 @@ func TestScannersAllocateNothingPerEvent(t *testing.T) {
 		scanner
 		stream []byte
 	}{
-		"json":     {newJSONEvents(discard{}), []byte(configMapEvent)},
-		"protobuf": {newProtoEvents(discard{}), protoEventOf(t, "MODIFIED", testMeta())},
+		"json":     {newJSON(discard{}, levelEvent), []byte(configMapEvent)},
+		"protobuf": {newProto(discard{}, levelEvent), protoEventOf(t, "MODIFIED", testMeta())},
 	} {
 		half := len(c.stream) / 2
 		feed := func() {
@@ -198,7 +198,7 @@ func (discard) take(*event) error { return nil }
 
 func BenchmarkScanJSON(b *testing.B) {
 	payload := strings.Repeat("0123456789abcdef", 64)
-	benchmarkScan(b, newJSONEvents(discard{}), []byte(strings.Replace(configMapEvent, `} \" ] \\`, payload, 1)))
+	benchmarkScan(b, newJSON(discard{}, levelEvent), []byte(strings.Replace(configMapEvent, `} \" ] \\`, payload, 1)))
 }
 
 func benchmarkScan(b *testing.B, s scanner, stream []byte) {

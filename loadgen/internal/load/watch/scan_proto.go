@@ -51,16 +51,13 @@ const magic = "k8s\x00"
 // unbounded is the length of a message that extends to the end of the stream.
 const unbounded = 1 << 62
 
-func newProtoEvents(sink eventSink) *protoScanner {
+// newProto returns a scanner for events (levelEvent) or for one list (levelObject). For a list, it reports an event with
+// the list's version as soon as the version has been read.
+func newProto(sink eventSink, root level) *protoScanner {
 	s := &protoScanner{sink: sink, root: protoEvent}
-	s.reset()
-	return s
-}
-
-// newProtoList returns a scanner for one list. It reports an event with the list's version as soon as the version has
-// been read.
-func newProtoList(sink eventSink) *protoScanner {
-	s := &protoScanner{sink: sink, root: protoEnvelope}
+	if root == levelObject {
+		s.root = protoEnvelope
+	}
 	s.reset()
 	return s
 }

@@ -158,7 +158,7 @@ func TestProtobufIsReadAsTheAPIDoes(t *testing.T) {
 		}
 		if i == 0 {
 			var got seen
-			if err := newProtoEvents(&got).feed(stream); err != nil || len(got.lines) != 1 || !strings.Contains(got.lines[0], `2 rv=1234 code=0 ends=false`) || !strings.Contains(got.lines[0], `"run:17"`) {
+			if err := newProto(&got, levelEvent).feed(stream); err != nil || len(got.lines) != 1 || !strings.Contains(got.lines[0], `2 rv=1234 code=0 ends=false`) || !strings.Contains(got.lines[0], `"run:17"`) {
 				t.Errorf("%v %v", got.lines, err)
 			}
 		}
@@ -168,8 +168,8 @@ func TestProtobufIsReadAsTheAPIDoes(t *testing.T) {
 func checkProto(t *testing.T, stream []byte, seed uint64) {
 	t.Helper()
 	var got, whole protoSeen
-	err := scanPieces(newProtoEvents(&got), stream, seed)
-	s := newProtoEvents(&whole)
+	err := scanPieces(newProto(&got, levelEvent), stream, seed)
+	s := newProto(&whole, levelEvent)
 	wholeErr := s.feed(stream)
 	if wholeErr == nil && !s.idle() {
 		wholeErr = io.ErrUnexpectedEOF
@@ -277,14 +277,14 @@ func TestProtobufListsTellTheirVersion(t *testing.T) {
 		stream = enveloped(t, list)
 		for seed := range uint64(20) {
 			var got seen
-			if err := scanPieces(newProtoList(&got), stream, seed); err != nil || len(got.lines) != 1 || !strings.HasPrefix(got.lines[0], "0 rv=100 ") {
+			if err := scanPieces(newProto(&got, levelObject), stream, seed); err != nil || len(got.lines) != 1 || !strings.HasPrefix(got.lines[0], "0 rv=100 ") {
 				t.Fatalf("%d items: %v %v", len(list.Items), got.lines, err)
 			}
 		}
 		list.Items = append(list.Items, *testMeta())
 	}
 	var got seen
-	if err := scanPieces(newProtoList(&got), stream[:len(stream)-3], 1); err == nil {
+	if err := scanPieces(newProto(&got, levelObject), stream[:len(stream)-3], 1); err == nil {
 		t.Error("a list that is cut off is taken for whole")
 	}
 }
@@ -292,5 +292,5 @@ func TestProtobufListsTellTheirVersion(t *testing.T) {
 func BenchmarkScanProtobuf(b *testing.B) {
 	cm := testMeta()
 	cm.Annotations = map[string]string{StampAnnotation: "run:17"}
-	benchmarkScan(b, newProtoEvents(discard{}), protoEventOf(b, "MODIFIED", cm))
+	benchmarkScan(b, newProto(discard{}, levelEvent), protoEventOf(b, "MODIFIED", cm))
 }

@@ -65,10 +65,10 @@ func (v *watcher) attempt(ctx context.Context, o *opener) {
 	timeout := listwatch.Length(listwatch.ShortestWatch, w.random())
 	template := w.templates.watch
 	if v.asked >= listwatch.List {
-		v.scan, template = w.requests.newList(v), w.templates.list
+		v.scan, template = w.requests.scanner(v, levelObject), w.templates.list
 	} else {
 		if v.watching == nil {
-			v.watching = w.requests.newEvents(v)
+			v.watching = w.requests.scanner(v, levelEvent)
 		}
 		v.scan = v.watching
 		v.scan.reset()
