@@ -37,7 +37,8 @@ func unscheduled(nc net.Conn) net.Conn {
 		return nc // the connection is closed, which the first write reports
 	}
 	s := &socket{TCPConn: tcp, raw: raw}
-	s.in.step, s.out.step = s.read, s.out.write
+	s.in.call, s.in.step = s.read, s.in.try
+	s.out.call, s.out.step, s.out.whole = write, s.out.try, true
 	return s
 }
 
@@ -85,14 +86,17 @@ func (s *socket) failed(op string, err error) error {
 	return err // the runtime's error: deadline exceeded or connection closed
 }
 
+// transfer is the state of one read or write.
 type transfer struct {
 	p     []byte // remaining bytes
 	n     int    // number of bytes read or written
 	errno syscall.Errno
-	step  func(fd uintptr) bool // read or write; stored, to avoid a closure for each call
+	call  func(fd uintptr, p []byte) (uintptr, syscall.Errno) // performs one system call
+	step  func(fd uintptr) bool                               // the method try; stored, to avoid a closure for each call
+	whole bool                                                // all bytes must be transferred, with several calls if necessary
 }
 
-// run reads or writes p: it calls step each time the descriptor may be ready, until step returns true.
+// run transfers p: it calls step each time the descriptor may be ready, until step returns true.
 func (t *transfer) run(p []byte, ready func(func(fd uintptr) bool) error) (int, error) {
 	t.p, t.n, t.errno = p, 0, 0
 	err := ready(t.step)
@@ -103,29 +107,36 @@ func (t *transfer) run(p []byte, ready func(func(fd uintptr) bool) error) (int, 
 	return t.n, err
 }
 
-// read performs one read system call. It returns false if the descriptor is not ready, otherwise true.
-func (s *socket) read(fd uintptr) bool {
-	if !s.on {
-		return s.in.move(syscall.SYS_READ, fd)
-	}
-	return s.in.moved(func() (uintptr, syscall.Errno) { return s.receive(fd, s.in.p, most) })
-}
-
-// write writes the remaining bytes. It returns false if the descriptor is not ready, and true at the end or on an
-// error.
-func (t *transfer) write(fd uintptr) bool {
-	for len(t.p) > 0 && t.errno == 0 {
-		if !t.move(syscall.SYS_WRITE, fd) {
+// try performs system calls until the transfer has ended or failed. It returns false if the descriptor is not ready.
+func (t *transfer) try(fd uintptr) bool {
+	for len(t.p) > 0 {
+		n, errno := t.call(fd, t.p)
+		switch errno {
+		case 0:
+			t.n += int(n)
+			t.p = t.p[n:]
+			if !t.whole {
+				return true
+			}
+		case syscall.EAGAIN:
 			return false
+		case syscall.EINTR:
+		default:
+			t.errno = errno
+			return true
 		}
 	}
 	return true
 }
 
-// move performs one read or write system call. It returns false if the descriptor is not ready.
-func (t *transfer) move(call, fd uintptr) bool {
-	return t.moved(func() (uintptr, syscall.Errno) { return rawCall(call, fd, t.p) })
+func (s *socket) read(fd uintptr, p []byte) (uintptr, syscall.Errno) {
+	if s.on {
+		return s.receive(fd, p, most)
+	}
+	return rawCall(syscall.SYS_READ, fd, p)
 }
+
+func write(fd uintptr, p []byte) (uintptr, syscall.Errno) { return rawCall(syscall.SYS_WRITE, fd, p) }
 
 func rawCall(call, fd uintptr, p []byte) (uintptr, syscall.Errno) {
 	if call == syscall.SYS_WRITE {
@@ -136,22 +147,4 @@ func rawCall(call, fd uintptr, p []byte) (uintptr, syscall.Errno) {
 		rawRead()
 	}
 	return n, errno
-}
-
-func (t *transfer) moved(call func() (uintptr, syscall.Errno)) bool {
-	for {
-		n, errno := call()
-		switch errno {
-		case 0:
-			t.n += int(n)
-			t.p = t.p[n:]
-			return true
-		case syscall.EAGAIN:
-			return false
-		case syscall.EINTR:
-		default:
-			t.errno = errno
-			return true
-		}
-	}
 }
