@@ -149,11 +149,7 @@ func (k *kubelet) selects(life *life, p *pod, pod *corev1.Pod) bool {
 	}
 	node, failures := &corev1.Node{}, 0
 	if !k.until(life, p, func() time.Duration {
-		answer, err := k.link.do(life.ctx, call{verb: "get", resource: "nodes", path: nodes + "/" + k.name})
-		if err == nil {
-			err = decode(answer, node)
-		}
-		if err == nil {
+		if k.get(life.ctx, "nodes", nodes+"/"+k.name, node) == nil {
 			return 0
 		}
 		failures++
@@ -180,18 +176,14 @@ func (k *kubelet) refuse(p *pod, pod *corev1.Pod, reason, message string) {
 	k.dereference(p)
 	k.announceWarning(life, pod, reason, message)
 	at := metav1.NewTime(life.clock.Now())
-	k.write(life, func() {
-		k.writeRefusal(life, p, &corev1.PodStatus{
-			ObservedGeneration: pod.Generation, Phase: corev1.PodFailed, StartTime: &at, Reason: reason, Message: "Pod was rejected: " + message,
-		}, 0)
+	status := &corev1.PodStatus{
+		ObservedGeneration: pod.Generation, Phase: corev1.PodFailed, StartTime: &at, Reason: reason, Message: "Pod was rejected: " + message,
+	}
+	k.queue(life, func() error {
+		if !k.in(p, ended) {
+			return nil
+		}
+		_, err := k.patchPodStatus(life.ctx, p, status)
+		return err
 	})
-}
-
-func (k *kubelet) writeRefusal(life *life, p *pod, status *corev1.PodStatus, failures int) {
-	if !k.in(p, ended) {
-		return
-	}
-	if _, err := k.patchPodStatus(life.ctx, p, status); err != nil && !gone(err) {
-		k.retry(life, failures, func() { k.writeRefusal(life, p, status, failures+1) })
-	}
 }

@@ -126,15 +126,8 @@ func (k *kubelet) readClaims(ctx context.Context, pod *corev1.Pod) error {
 }
 
 func (k *kubelet) readClaim(ctx context.Context, namespace, name string) (*resourcev1.ResourceClaim, error) {
-	answer, err := k.link.do(ctx, call{verb: "get", resource: "resourceclaims", path: "/apis/" + resourceGroup + "/namespaces/" + namespace + "/resourceclaims/" + name})
-	if err != nil {
-		return nil, err
-	}
 	claim := &resourcev1.ResourceClaim{}
-	if err := decode(answer, claim); err != nil {
-		return nil, fmt.Errorf("read ResourceClaim %s: %w", name, err)
-	}
-	return claim, nil
+	return claim, k.get(ctx, "resourceclaims", "/apis/"+resourceGroup+"/namespaces/"+namespace+"/resourceclaims/"+name, claim)
 }
 
 // usable returns nil if a pod may use a claim on this node, and otherwise an error with the reason. If owned is true,

@@ -25,7 +25,7 @@ func (k *kubelet) startEphemeral(p *pod, pod *corev1.Pod) {
 	}
 	if len(events) > 0 {
 		k.announceEvents(life, pod, events)
-		k.write(life, func() { k.writeEphemeral(life, p, 0) })
+		k.queue(life, func() error { return k.writeEphemeral(life, p) })
 	}
 }
 
@@ -33,22 +33,20 @@ func (p *pod) isEphemeral(container string) bool {
 	return slices.ContainsFunc(p.ephemeral, func(s corev1.ContainerStatus) bool { return s.Name == container })
 }
 
-func (k *kubelet) writeEphemeral(life *life, p *pod, failures int) {
+func (k *kubelet) writeEphemeral(life *life, p *pod) error {
 	k.mu.Lock()
 	there, status := k.pods[p.uid] == p && p.state < stopping, map[string]any{
 		"observedGeneration": p.generation, "ephemeralContainerStatuses": slices.Clone(p.ephemeral),
 	}
 	k.mu.Unlock()
 	if !there {
-		return
+		return nil
 	}
 	body, err := statusPatch(p.uid, status)
 	if err == nil {
 		_, err = k.readAndPatch(life.ctx, p, body)
 	}
-	if err != nil && !gone(err) {
-		k.retry(life, failures, func() { k.writeEphemeral(life, p, failures+1) })
-	}
+	return err
 }
 
 // endEphemeral ends the ephemeral containers of a pod that has ended, and returns their statuses.

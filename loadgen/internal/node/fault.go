@@ -215,7 +215,7 @@ func (k *kubelet) shutdown() {
 		p.state = ended
 		k.dereference(p)
 		k.reports++
-		k.write(life, func() { k.writeShutdown(life, p, 0) })
+		k.queue(life, func() error { return k.writeShutdown(life, p) })
 	}
 	// After shutdownGrace the machine switches off. Reports that are still pending are never sent.
 	life.after(shutdownGrace, func() { k.leave(life) })
@@ -250,8 +250,9 @@ func (k *kubelet) reportShutdown(life *life, try int) {
 }
 
 // writeShutdown reads a pod of a node that is shutting down, and reports the pod as Failed.
-func (k *kubelet) writeShutdown(life *life, p *pod, failures int) {
-	spec, err := k.lookAtPod(life, p)
+func (k *kubelet) writeShutdown(life *life, p *pod) error {
+	spec := &corev1.Pod{}
+	err := k.get(life.ctx, "pods", p.path(), spec)
 	if err == nil && spec.UID == p.uid && !finished(spec.Status.Phase) {
 		k.announceEvents(life, spec, killingEvents(spec))
 		status := shutdownStatus(spec, life.clock.Now())
@@ -261,22 +262,10 @@ func (k *kubelet) writeShutdown(life *life, p *pod, failures int) {
 			_, err = k.patchStatusOf(life.ctx, p, body)
 		}
 	}
-	if err != nil && !gone(err) {
-		life.after(life.backoff(podBackoff, podBackoffMax, failures+1), func() {
-			k.write(life, func() { k.writeShutdown(life, p, failures+1) })
-		})
-		return
+	if err == nil || gone(err) {
+		k.reported(life)
 	}
-	k.reported(life)
-}
-
-func (k *kubelet) lookAtPod(life *life, p *pod) (*corev1.Pod, error) {
-	answer, err := k.link.do(life.ctx, call{verb: "get", resource: "pods", path: p.path()})
-	if err != nil {
-		return nil, err
-	}
-	spec := &corev1.Pod{}
-	return spec, decode(answer, spec)
+	return err
 }
 
 // reject rejects a pod that was bound to the node during the node's shutdown. The caller holds k.mu.

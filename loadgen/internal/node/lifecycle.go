@@ -1,7 +1,6 @@
 package node
 
 import (
-	"fmt"
 	"strconv"
 	"time"
 
@@ -152,14 +151,10 @@ func (l *lifecycle) launch(which ...int) {
 			l.ran = true
 			c.started = c.spec.StartupProbe == nil
 		}
-		present := fmt.Sprintf("Container image %q already present on machine and can be accessed by the pod", c.spec.Image)
-		if c.pulled {
-			present = fmt.Sprintf("Successfully pulled image %q", c.spec.Image)
-			c.pulled = false
+		for _, e := range startsOf(c.spec, c.field, c.pulled) {
+			l.announce(c, corev1.EventTypeNormal, e.reason, e.message)
 		}
-		l.announce(c, corev1.EventTypeNormal, "Pulled", present)
-		l.announce(c, corev1.EventTypeNormal, "Created", "Container created")
-		l.announce(c, corev1.EventTypeNormal, "Started", "Container started")
+		c.pulled = false
 	}
 	l.settle()
 	l.probe(which)

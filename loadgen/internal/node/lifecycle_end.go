@@ -88,7 +88,7 @@ func (l *lifecycle) finish() {
 		if l.ran {
 			status.Phase = corev1.PodRunning
 		}
-		l.k.write(l.life, func() { l.write(version, status, 0) })
+		l.write(version, status)
 	}
 	l.complete()
 }
@@ -101,7 +101,7 @@ func (l *lifecycle) complete() {
 	l.version++
 	final, pod := abandoned(l.model.pod, l.render()), l.model.pod
 	l.k.write(l.life, func() {
-		l.k.unmount(l.life, l.p, pod, func() { l.writeFinal(final, 0) })
+		l.k.unmount(l.life, l.p, pod, func() { l.writeFinal(final) })
 	})
 }
 
@@ -142,19 +142,22 @@ func (l *lifecycle) stopping(grace time.Duration) (takes time.Duration, code int
 }
 
 // writeFinal writes the final status of a pod, and retries after errors. The caller does not hold mu.
-func (l *lifecycle) writeFinal(final *corev1.PodStatus, failures int) {
-	k := l.k
-	if !k.in(l.p, ended) {
-		return
-	}
-	_, err := k.patchPodStatus(l.life.ctx, l.p, final)
-	if err != nil {
-		if !gone(err) {
-			k.retry(l.life, failures, func() { l.writeFinal(final, failures+1) })
+func (l *lifecycle) writeFinal(final *corev1.PodStatus) {
+	l.k.persist(l.life, func() error {
+		if !l.k.in(l.p, ended) {
+			return nil
 		}
-		return
-	}
-	_ = k.readPod(l.life.ctx, l.p) // a kubelet checks here whether the pod was deleted; errors are counted
+		if _, err := l.k.patchPodStatus(l.life.ctx, l.p, final); err != nil {
+			return err
+		}
+		_ = l.k.readPod(l.life.ctx, l.p) // a kubelet checks here whether the pod was deleted; errors are counted
+		l.wroteFinal()
+		return nil
+	})
+}
+
+func (l *lifecycle) wroteFinal() {
+	k := l.k
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.pods[l.p.uid] != l.p {
@@ -187,7 +190,7 @@ func (l *lifecycle) sawDeletion(object []byte) {
 
 func (l *lifecycle) remove() {
 	l.p.state = stopping
-	l.k.write(l.life, func() { l.k.remove(l.life, l.p, 0) })
+	l.k.write(l.life, func() { l.k.remove(l.life, l.p) })
 }
 
 // terminate stops the containers of a pod that is being deleted. They end after the stop time in the PodLife, or after
@@ -210,7 +213,7 @@ func (l *lifecycle) terminate(spec *corev1.Pod) {
 			l.model.stopped, l.model.noSandbox, l.p.room = true, true, nil
 			status := l.render()
 			k.mu.Unlock()
-			k.terminate(l.life, l.p, spec, status, 0)
+			k.terminate(l.life, l.p, spec, status)
 		})
 	}
 	if !over && takes > 0 {
@@ -228,7 +231,7 @@ func (l *lifecycle) terminate(spec *corev1.Pod) {
 	}
 	switch {
 	case over:
-		k.write(l.life, func() { k.remove(l.life, l.p, 0) })
+		k.write(l.life, func() { k.remove(l.life, l.p) })
 	case takes <= 0:
 		stop()
 	}

@@ -47,38 +47,43 @@ func (l *lifecycle) render() *corev1.PodStatus {
 // status is skipped if a newer status is queued behind it.
 func (l *lifecycle) report() {
 	l.version++
-	version, status := l.version, l.render()
-	l.k.write(l.life, func() { l.write(version, status, 0) })
+	l.write(l.version, l.render())
 }
 
-// write writes a status, unless a newer status replaces it (see report). The caller does not hold k.mu.
-func (l *lifecycle) write(version uint64, status *corev1.PodStatus, failures int) {
-	k := l.k
-	k.mu.Lock()
-	there := k.pods[l.p.uid] == l.p && (l.p.state < stopping || l.p.state == ended && l.ended)
-	old := version < l.version && (failures > 0 || !k.plan.everyRequest())
-	k.mu.Unlock()
-	if !there || old {
-		return
-	}
-	at, err := k.patchPodStatus(l.life.ctx, l.p, status)
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	switch {
-	case gone(err): // the watch delivers the deletion
-	case err != nil && version == l.version:
-		k.retry(l.life, failures, func() { l.write(version, status, failures+1) })
-	case err == nil:
-		l.p.version, l.acked = at, version
-		if l.ran && !l.p.counted {
-			l.p.counted = true
-			k.ledger.podsStarted.Add(1)
-			if l.p.state == starting {
-				l.settle()
-			}
+// write queues a write of a status. It is skipped if a newer status replaces the status (see report), and not repeated
+// after an error if there is a newer status.
+func (l *lifecycle) write(version uint64, status *corev1.PodStatus) {
+	k, failed := l.k, false
+	k.queue(l.life, func() error {
+		k.mu.Lock()
+		there := k.pods[l.p.uid] == l.p && (l.p.state < stopping || l.p.state == ended && l.ended)
+		old := version < l.version && (failed || !k.plan.everyRequest())
+		k.mu.Unlock()
+		if !there || old {
+			return nil
 		}
-		l.check()
+		at, err := k.patchPodStatus(l.life.ctx, l.p, status)
+		if failed = err != nil; failed {
+			return err // if the pod is gone, the watch delivers the deletion
+		}
+		l.wrote(version, at)
+		return nil
+	})
+}
+
+// wrote records that the API server acknowledged a status. at is the pod's resourceVersion after that.
+func (l *lifecycle) wrote(version, at uint64) {
+	l.k.mu.Lock()
+	defer l.k.mu.Unlock()
+	l.p.version, l.acked = at, version
+	if l.ran && !l.p.counted {
+		l.p.counted = true
+		l.k.ledger.podsStarted.Add(1)
+		if l.p.state == starting {
+			l.settle()
+		}
 	}
+	l.check()
 }
 
 // saw processes a watch event about the pod.

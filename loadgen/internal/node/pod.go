@@ -3,6 +3,7 @@ package node
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"net/netip"
 	"slices"
 	"time"
@@ -226,28 +227,16 @@ func (k *kubelet) until(life *life, p *pod, try func() time.Duration) bool {
 }
 
 // remove deletes a pod from the API server after the pod's containers have stopped.
-func (k *kubelet) remove(life *life, p *pod, failures int) {
-	if !k.in(p, stopping) {
-		return
-	}
-	err := k.readPod(life.ctx, p)
-	if err == nil {
-		err = k.deletePod(life.ctx, p)
-	}
-	k.removed(life, p, err, failures, func() { k.remove(life, p, failures+1) })
-}
-
-// removed processes the result of a pod's deletion: it counts the pod as stopped, or schedules another attempt.
-func (k *kubelet) removed(life *life, p *pod, err error, failures int, again func()) {
-	switch {
-	case err == nil:
-		k.ledger.podsStopped.Add(1)
-		k.mu.Lock()
-		k.ledger.held.saw(p.uid, k.pods[p.uid] == p, life.clock.Now())
-		k.mu.Unlock()
-	case !gone(err):
-		k.retry(life, failures, again)
-	}
+func (k *kubelet) remove(life *life, p *pod) {
+	k.persist(life, func() error {
+		if !k.in(p, stopping) {
+			return nil
+		}
+		if err := k.readPod(life.ctx, p); err != nil {
+			return err
+		}
+		return k.deletePod(life, p)
+	})
 }
 
 // unmount simulates the unmounting of a pod's volumes and then calls then. With fidelity "kubelet" and volumes, it
@@ -276,10 +265,15 @@ func (k *kubelet) unmount(life *life, p *pod, spec *corev1.Pod, then func()) {
 	})
 }
 
-// retry queues a write again after a back-off that grows with the number of failures.
-func (k *kubelet) retry(life *life, failures int, write func()) {
-	if !life.over() {
-		life.after(life.backoff(podBackoff, podBackoffMax, failures+1), func() { k.write(life, write) })
+// persist calls write, which writes a pod's status or deletes the pod. If write fails, persist queues it again after a
+// back-off that grows with the number of failures, until write succeeds, the pod is gone or the life is over.
+func (k *kubelet) persist(life *life, write func() error) { k.try(life, write, 1) }
+
+func (k *kubelet) try(life *life, write func() error, number int) {
+	if err := write(); err != nil && !gone(err) && !life.over() {
+		life.after(life.backoff(podBackoff, podBackoffMax, number), func() {
+			k.write(life, func() { k.try(life, write, number+1) })
+		})
 	}
 }
 
@@ -314,6 +308,11 @@ func (k *kubelet) write(life *life, job func()) {
 	k.late(life, func() { life.writes.add(job) })
 }
 
+// queue queues write, and persists it.
+func (k *kubelet) queue(life *life, write func() error) {
+	k.write(life, func() { k.persist(life, write) })
+}
+
 // patchPodStatus writes a pod's status and returns the pod's new resourceVersion.
 func (k *kubelet) patchPodStatus(ctx context.Context, p *pod, status *corev1.PodStatus) (uint64, error) {
 	if finished(status.Phase) {
@@ -333,6 +332,18 @@ func (k *kubelet) readAndPatch(ctx context.Context, p *pod, body []byte) (uint64
 		return 0, err
 	}
 	return k.patchStatusOf(ctx, p, body)
+}
+
+// get reads an object.
+func (k *kubelet) get(ctx context.Context, resource, path string, into unmarshaler) error {
+	answer, err := k.link.do(ctx, call{verb: "get", resource: resource, path: path})
+	if err != nil {
+		return err
+	}
+	if err := decode(answer, into); err != nil {
+		return fmt.Errorf("get %s: read the answer: %w", resource, err)
+	}
+	return nil
 }
 
 func (k *kubelet) readPod(ctx context.Context, p *pod) error {
@@ -359,14 +370,21 @@ func (k *kubelet) patchStatusOf(ctx context.Context, p *pod, body []byte) (uint6
 	return number(string(v.ResourceVersion)), err
 }
 
-// deletePod deletes a pod with a grace period of 0, as a kubelet does after the containers have stopped.
-func (k *kubelet) deletePod(ctx context.Context, p *pod) error {
+// deletePod deletes a pod with a grace period of 0, as a kubelet does after the containers have stopped, and counts the
+// pod as stopped.
+func (k *kubelet) deletePod(life *life, p *pod) error {
 	body, err := encode("v1", "DeleteOptions", &metav1.DeleteOptions{
 		GracePeriodSeconds: new(int64), Preconditions: metav1.NewUIDPreconditions(string(p.uid)),
 	})
 	if err != nil {
 		return err
 	}
-	_, err = k.link.do(ctx, call{verb: "delete", resource: "pods", path: p.path(), body: body})
-	return err
+	if _, err = k.link.do(life.ctx, call{verb: "delete", resource: "pods", path: p.path(), body: body}); err != nil {
+		return err
+	}
+	k.ledger.podsStopped.Add(1)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.ledger.held.saw(p.uid, k.pods[p.uid] == p, life.clock.Now())
+	return nil
 }

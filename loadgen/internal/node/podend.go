@@ -27,7 +27,7 @@ func (k *kubelet) stopDecoded(p *pod, spec *corev1.Pod) {
 		k.write(life, func() { k.writeStopping(life, p, spec.Generation) })
 	}
 	if finished(spec.Status.Phase) {
-		k.write(life, func() { k.remove(life, p, 0) })
+		k.write(life, func() { k.remove(life, p) })
 		return
 	}
 	k.write(life, func() {
@@ -38,7 +38,7 @@ func (k *kubelet) stopDecoded(p *pod, spec *corev1.Pod) {
 		if !started {
 			status = unstartedStatus(spec, k.hostIP, life.clock.Now())
 		}
-		k.terminate(life, p, spec, status, 0)
+		k.terminate(life, p, spec, status)
 	})
 }
 
@@ -59,35 +59,38 @@ func (k *kubelet) writeStopping(life *life, p *pod, generation int64) {
 
 // terminate reports that a pod's containers have stopped, and then removes the pod. A container whose end is unknown is
 // reported as terminated only after the pod's volumes are unmounted, as a kubelet does.
-func (k *kubelet) terminate(life *life, p *pod, spec *corev1.Pod, status *corev1.PodStatus, failures int) {
-	if !k.in(p, stopping) {
-		return
-	}
+func (k *kubelet) terminate(life *life, p *pod, spec *corev1.Pod, status *corev1.PodStatus) {
 	last := abandoned(spec, status)
 	if !k.plan.everyRequest() {
 		status = last
 	}
-	_, err := k.patchPodStatus(life.ctx, p, status)
-	switch {
-	case err == nil && status == last:
-		k.unmount(life, p, spec, func() { k.remove(life, p, 0) })
-	case err == nil:
-		k.unmount(life, p, spec, func() { k.abandon(life, p, last, 0) })
-	case !gone(err):
-		k.retry(life, failures, func() { k.terminate(life, p, spec, status, failures+1) })
-	}
+	k.persist(life, func() error {
+		if !k.in(p, stopping) {
+			return nil
+		}
+		if _, err := k.patchPodStatus(life.ctx, p, status); err != nil {
+			return err
+		}
+		if status == last {
+			k.unmount(life, p, spec, func() { k.remove(life, p) })
+		} else {
+			k.unmount(life, p, spec, func() { k.abandon(life, p, last) })
+		}
+		return nil
+	})
 }
 
 // abandon reports a pod's final status and deletes the pod, without a GET between the two requests.
-func (k *kubelet) abandon(life *life, p *pod, last *corev1.PodStatus, failures int) {
-	if !k.in(p, stopping) {
-		return
-	}
-	_, err := k.patchPodStatus(life.ctx, p, last)
-	if err == nil {
-		err = k.deletePod(life.ctx, p)
-	}
-	k.removed(life, p, err, failures, func() { k.abandon(life, p, last, failures+1) })
+func (k *kubelet) abandon(life *life, p *pod, last *corev1.PodStatus) {
+	k.persist(life, func() error {
+		if !k.in(p, stopping) {
+			return nil
+		}
+		if _, err := k.patchPodStatus(life.ctx, p, last); err != nil {
+			return err
+		}
+		return k.deletePod(life, p)
+	})
 }
 
 // hasStarted reports whether a container of a pod has run, according to its status.

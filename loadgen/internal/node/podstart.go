@@ -1,6 +1,7 @@
 package node
 
 import (
+	"errors"
 	"net/netip"
 	"time"
 
@@ -139,24 +140,20 @@ func (k *kubelet) address(p *pod) (ip netip.Addr, there bool) {
 	return p.ip, true
 }
 
-func (k *kubelet) writeRunning(life *life, p *pod, spec *corev1.Pod, failures int) {
+var errNoAddress = errors.New("no free IP address")
+
+func (k *kubelet) writeRunning(life *life, p *pod, spec *corev1.Pod) error {
 	ip, there := k.address(p)
 	if !there || k.in(p, ended) {
-		return
+		return nil
 	}
-	again := func() { k.retry(life, failures, func() { k.writeRunning(life, p, spec, failures+1) }) }
 	if !ip.IsValid() && !spec.Spec.HostNetwork {
 		k.plan.Log("node %s: no free IP address for pod %s/%s", k.name, p.namespace, p.name)
-		again()
-		return
+		return errNoAddress
 	}
 	version, err := k.patchPodStatus(life.ctx, p, runningStatus(spec, ip, k.hostIP, life.clock.Now()))
-	switch {
-	case gone(err):
-		return // the watch delivers the deletion
-	case err != nil:
-		again()
-		return
+	if err != nil {
+		return err // if the pod is gone, the watch delivers the deletion
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -174,6 +171,7 @@ func (k *kubelet) writeRunning(life *life, p *pod, spec *corev1.Pod, failures in
 	if v, err := scan(overtaken, podLayout()); err == nil && p.state == running && number(string(v.ResourceVersion)) > version {
 		k.repair(p, overtaken)
 	}
+	return nil
 }
 
 func (k *kubelet) repair(p *pod, object []byte) {
@@ -184,7 +182,7 @@ func (k *kubelet) repair(p *pod, object []byte) {
 }
 
 func (k *kubelet) report(life *life, p *pod, spec *corev1.Pod) {
-	k.write(life, func() { k.writeRunning(life, p, spec, 0) })
+	k.queue(life, func() error { return k.writeRunning(life, p, spec) })
 }
 
 // images holds the images of one node. Each image is pulled only once, and pulls run one after another

@@ -141,15 +141,9 @@ func (k *kubelet) unmountable(ctx context.Context, pod *corev1.Pod) (message str
 
 // readVolumeClaim reads a claim, and returns an error unless it is bound.
 func (k *kubelet) readVolumeClaim(ctx context.Context, namespace, name string) error {
-	answer, err := k.link.do(ctx, call{
-		verb: "get", resource: "persistentvolumeclaims", path: "/api/v1/namespaces/" + namespace + "/persistentvolumeclaims/" + name,
-	})
-	if err != nil {
-		return fmt.Errorf("failed to fetch PVC from API server: %w", err)
-	}
 	claim := &corev1.PersistentVolumeClaim{}
-	if err := decode(answer, claim); err != nil {
-		return err
+	if err := k.get(ctx, "persistentvolumeclaims", "/api/v1/namespaces/"+namespace+"/persistentvolumeclaims/"+name, claim); err != nil {
+		return fmt.Errorf("failed to fetch PVC from API server: %w", err)
 	}
 	if claim.Status.Phase != corev1.ClaimBound {
 		return errors.New("PVC is not bound")

@@ -15,7 +15,10 @@ import (
 // strategic is the content type of the patches that kubelets send for statuses.
 const strategic = "application/strategic-merge-patch+json"
 
-type marshaler interface{ Marshal() ([]byte, error) }
+type (
+	marshaler   interface{ Marshal() ([]byte, error) }
+	unmarshaler interface{ Unmarshal([]byte) error }
+)
 
 func encode(apiVersion, kind string, object marshaler) ([]byte, error) {
 	raw, err := object.Marshal()
@@ -51,7 +54,7 @@ func appendField(to []byte, n protowire.Number, v []byte, x uint64) []byte {
 	return protowire.AppendBytes(protowire.AppendTag(to, n, protowire.BytesType), v)
 }
 
-func decode(data []byte, into interface{ Unmarshal([]byte) error }) error {
+func decode(data []byte, into unmarshaler) error {
 	raw, err := protobuf.Unwrap(data)
 	if err != nil {
 		return err
