@@ -18,10 +18,8 @@ import (
 )
 
 const (
-	// accountTokenLife is the requested lifetime of a token; the API server may grant less or more.
+	// accountTokenLife is the requested lifetime of a token.
 	accountTokenLife = 24 * time.Hour
-	// accountRetry is the pause before a refused renewal is tried again.
-	accountRetry = 5 * time.Second
 	// accountTimeout is the time limit for one renewal of a token.
 	accountTimeout = 30 * time.Second
 	// proxyAccount is the ServiceAccount of all kube-proxies.
@@ -37,19 +35,18 @@ type ServiceAccounts struct {
 	namespace string
 	labels    map[string]string
 
-	stop context.CancelFunc
-	done chan struct{}
-	wake chan struct{} // tells keep that the next renewal is due earlier than planned
+	ctx      context.Context // ends with Close
+	stop     context.CancelFunc
+	keeping  sync.WaitGroup // one goroutine for each token
+	renewing sync.Mutex     // held during a renewal: tokens are renewed one after another
 
 	mu     sync.Mutex
 	tokens map[string]*accountToken
-	next   time.Time // time of the next renewal; zero: no renewal planned
 }
 
 type accountToken struct {
 	made  sync.Mutex // held while the account and its first token are created
 	value apiclient.Token
-	due   time.Time // time of its renewal; guarded by ServiceAccounts.mu
 }
 
 // NewServiceAccounts returns a ServiceAccounts that creates accounts and tokens with client, in a namespace that must
@@ -63,19 +60,17 @@ func NewServiceAccounts(admin *rest.Config, client kubernetes.Interface, namespa
 }
 
 func newServiceAccounts(base *rest.Config, client kubernetes.Interface, namespace string, labels map[string]string) *ServiceAccounts {
-	ctx, stop := context.WithCancel(context.Background())
-	s := &ServiceAccounts{
-		base: base, client: client, namespace: namespace, labels: labels,
-		stop: stop, done: make(chan struct{}), wake: make(chan struct{}, 1), tokens: map[string]*accountToken{},
-	}
-	go s.keep(ctx)
+	s := &ServiceAccounts{base: base, client: client, namespace: namespace, labels: labels, tokens: map[string]*accountToken{}}
+	s.ctx, s.stop = context.WithCancel(context.Background())
 	return s
 }
 
 // Close ends the renewal of tokens. It may be called repeatedly.
 func (s *ServiceAccounts) Close() {
-	s.stop()
-	<-s.done
+	s.mu.Lock()
+	s.stop() // no further goroutine starts
+	s.mu.Unlock()
+	s.keeping.Wait()
 }
 
 // For creates a ServiceAccount with the node's name and a token for it, and returns the client configuration.
@@ -122,84 +117,49 @@ func (s *ServiceAccounts) create(ctx context.Context, name string, t *accountTok
 	if err != nil && !apierrors.IsAlreadyExists(err) { // exists: an earlier attempt created it but got no token
 		return fmt.Errorf("create serviceaccount %s/%s: %w", s.namespace, name, err)
 	}
-	return s.renew(ctx, name, t)
-}
-
-// renew requests a new token, and plans its renewal after 80% of its life, as a kubelet does.
-func (s *ServiceAccounts) renew(ctx context.Context, name string, t *accountToken) error {
-	ctx, cancel := context.WithTimeout(ctx, accountTimeout)
-	defer cancel()
-	seconds, asked := int64(accountTokenLife.Seconds()), time.Now()
-	answer, err := s.client.CoreV1().ServiceAccounts(s.namespace).CreateToken(ctx, name,
-		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}, metav1.CreateOptions{})
+	life, err := s.renew(ctx, name, t)
 	if err != nil {
-		return fmt.Errorf("create token of serviceaccount %s/%s: %w", s.namespace, name, err)
+		return err
 	}
-	t.value.Set(answer.Status.Token)
-	s.plan(t, asked.Add(max(answer.Status.ExpirationTimestamp.Sub(asked)*8/10, accountRetry)))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ctx.Err() == nil {
+		s.keeping.Go(func() { s.keep(name, t, life) })
+	}
 	return nil
 }
 
-// plan sets the time of a token's renewal.
-func (s *ServiceAccounts) plan(t *accountToken, due time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	t.due = due
-	if s.next.IsZero() || due.Before(s.next) {
-		s.next = due
-		select {
-		case s.wake <- struct{}{}:
-		default:
-		}
+// renew requests a new token, and returns the time after which to renew it.
+func (s *ServiceAccounts) renew(ctx context.Context, name string, t *accountToken) (time.Duration, error) {
+	ctx, cancel := context.WithTimeout(ctx, accountTimeout)
+	defer cancel()
+	token, life, err := RequestToken(ctx, s.client, s.namespace, name, accountTokenLife)
+	if err == nil {
+		t.value.Set(token)
+	}
+	return life, err
+}
+
+// keep renews a token each time that it is due, until Close.
+func (s *ServiceAccounts) keep(name string, t *accountToken, life time.Duration) {
+	for apiclient.Pause(s.ctx, life) {
+		s.renewing.Lock()
+		life, _ = s.renew(s.ctx, name, t) // after an error, the old token is still valid for a fifth of its life
+		s.renewing.Unlock()
 	}
 }
 
-// keep renews tokens when they are due, one after another.
-func (s *ServiceAccounts) keep(ctx context.Context) {
-	defer close(s.done)
-	for {
-		s.mu.Lock()
-		next := s.next
-		s.mu.Unlock()
-		wait := time.Until(next)
-		if next.IsZero() {
-			wait = accountTokenLife
-		}
-		timer := time.NewTimer(wait)
-		select {
-		case <-ctx.Done():
-		case <-s.wake:
-		case <-timer.C:
-			s.renewDue(ctx)
-		}
-		timer.Stop()
-		if ctx.Err() != nil {
-			return
-		}
-	}
-}
+// TokenRetry is the pause before a refused renewal of a token is tried again.
+const TokenRetry = 5 * time.Second
 
-func (s *ServiceAccounts) renewDue(ctx context.Context) {
-	now := time.Now()
-	due := map[string]*accountToken{}
-	s.mu.Lock()
-	s.next = time.Time{}
-	for name, t := range s.tokens {
-		switch {
-		case !t.value.Known():
-		case !t.due.After(now):
-			due[name] = t
-		case s.next.IsZero() || t.due.Before(s.next):
-			s.next = t.due
-		}
+// RequestToken requests a token of a ServiceAccount with the lifetime life; the API server may grant less or more. It
+// returns the time after which to renew the token: 80% of its lifetime, as in a kubelet, or TokenRetry after an error.
+func RequestToken(ctx context.Context, client kubernetes.Interface, namespace, account string, life time.Duration) (token string, renewAfter time.Duration, err error) {
+	asked := time.Now()
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(life.Seconds()))}}
+	answer, err := client.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, account, request, metav1.CreateOptions{})
+	if err != nil {
+		return "", TokenRetry, fmt.Errorf("create token of serviceaccount %s/%s: %w", namespace, account, err)
 	}
-	s.mu.Unlock()
-	for name, t := range due {
-		if ctx.Err() != nil {
-			return
-		}
-		if s.renew(ctx, name, t) != nil {
-			s.plan(t, time.Now().Add(accountRetry)) // the token is still valid for a fifth of its life
-		}
-	}
+	return answer.Status.Token, max(answer.Status.ExpirationTimestamp.Sub(asked)*8/10, TokenRetry), nil
 }

@@ -67,7 +67,7 @@ func TestAccountTokensAreRenewed(t *testing.T) {
 		sends("kube-proxy-1", proxies)
 		time.Sleep(48*time.Minute - time.Minute + time.Second) // the first one's renewal is refused
 		sends("sg-0-1", one)
-		time.Sleep(accountRetry)
+		time.Sleep(TokenRetry)
 		sends("sg-0-2", one)
 		sends("sg-1-1", two)
 		time.Sleep(time.Minute)
