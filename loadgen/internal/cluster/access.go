@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
@@ -76,32 +75,4 @@ func mayI(ctx context.Context, client kubernetes.Interface, n need) (bool, error
 		return false, err
 	}
 	return answer.Status.Allowed, nil
-}
-
-// rules returns the RBAC rules for the permissions in needs that apply in namespace; "" stands for the whole cluster.
-func rules(needs []need, namespace string) []rbacv1.PolicyRule {
-	var out []rbacv1.PolicyRule
-	at := map[string]int{}
-	for _, n := range needs {
-		if n.namespace != namespace {
-			continue
-		}
-		key := n.url + " " + n.group + " " + n.resource + " " + n.name
-		i, ok := at[key]
-		if !ok {
-			rule := rbacv1.PolicyRule{APIGroups: []string{n.group}, Resources: []string{n.resource}}
-			if n.name != "" {
-				rule.ResourceNames = []string{n.name}
-			}
-			if n.url != "" {
-				rule = rbacv1.PolicyRule{NonResourceURLs: []string{n.url}}
-			}
-			i, at[key] = len(out), len(out)
-			out = append(out, rule)
-		}
-		if !slices.Contains(out[i].Verbs, n.verb) {
-			out[i].Verbs = append(out[i].Verbs, n.verb)
-		}
-	}
-	return out
 }

@@ -35,8 +35,8 @@ type collection[L runtime.Object] interface {
 }
 
 // listed lists a collection page by page. It returns the objects that match o and for which keep returns true; a nil keep
-// means all.
-func listed[L runtime.Object](ctx context.Context, from collection[L], o metav1.ListOptions, keep func(runtime.Object) bool) ([]item, error) {
+// means all. plural names the collection in errors.
+func listed[L runtime.Object](ctx context.Context, plural string, from collection[L], o metav1.ListOptions, keep func(runtime.Object) bool) ([]item, error) {
 	var items []item
 	pages := pager.New(func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return from.List(ctx, o) })
 	err := pages.EachListItem(ctx, o, func(object runtime.Object) error {
@@ -46,13 +46,16 @@ func listed[L runtime.Object](ctx context.Context, from collection[L], o metav1.
 		}
 		return err
 	})
-	return items, err
+	if err != nil {
+		return items, fmt.Errorf("list %s: %w", plural, err)
+	}
+	return items, nil
 }
 
 func removeListed[L runtime.Object](ctx context.Context, c *cleaner, kind, plural string, from collection[L], o metav1.ListOptions, keep func(runtime.Object) bool, removed *int) error {
-	items, err := listed(ctx, from, o, keep)
+	items, err := listed(ctx, plural, from, o, keep)
 	if err != nil {
-		return fmt.Errorf("list %s: %w", plural, err)
+		return err
 	}
 	return c.remove(ctx, kind, items, removed, byName(from))
 }
@@ -108,14 +111,10 @@ func (c *cleaner) namespaces(ctx context.Context) error {
 	var left []*corev1.Namespace
 	list := func() ([]item, error) {
 		left = nil
-		items, err := listed(ctx, client, c.owned, func(o runtime.Object) bool {
+		return listed(ctx, "namespaces", client, c.owned, func(o runtime.Object) bool {
 			left = append(left, o.(*corev1.Namespace))
 			return true
 		})
-		if err != nil {
-			err = fmt.Errorf("list namespaces: %w", err)
-		}
-		return items, err
 	}
 	items, err := list()
 	if err == nil {
@@ -195,7 +194,7 @@ func (c *cleaner) heldIn(ctx context.Context, left []*corev1.Namespace) (held []
 			resource := gv.WithResource(r.Name)
 			for _, ns := range left[:min(len(left), mostSearched)] {
 				of := metadataCollection{c.metadata.Resource(resource).Namespace(ns.Name)}
-				_, _ = listed(ctx, of, c.all(), func(o runtime.Object) bool {
+				_, _ = listed(ctx, r.Name, of, c.all(), func(o runtime.Object) bool {
 					if m, err := meta.Accessor(o); err == nil && m.GetDeletionTimestamp() != nil && len(m.GetFinalizers()) > 0 {
 						held = append(held, unhold(resource, m))
 					}
@@ -217,9 +216,9 @@ func namesOf(items []item) (names []string) {
 // forcePods deletes pods with a grace period of 0. This is safe for pods of simulated nodes, which run no containers.
 func (c *cleaner) forcePods(ctx context.Context, namespace string, which func(*corev1.Pod) bool) error {
 	keep := func(o runtime.Object) bool { return which(o.(*corev1.Pod)) }
-	items, err := listed(ctx, c.client.CoreV1().Pods(namespace), c.all(), keep)
+	items, err := listed(ctx, "pods", c.client.CoreV1().Pods(namespace), c.all(), keep)
 	if err != nil {
-		return fmt.Errorf("list pods: %w", err)
+		return err
 	}
 	return c.remove(ctx, "pod", items, &c.removed.Pods, func(ctx context.Context, p item, o metav1.DeleteOptions) error {
 		o.GracePeriodSeconds = new(int64)
@@ -230,9 +229,9 @@ func (c *cleaner) forcePods(ctx context.Context, namespace string, which func(*c
 // nodes deletes the simulated nodes, and records them in nodesSeen.
 func (c *cleaner) nodes(ctx context.Context) error {
 	client := c.client.CoreV1().Nodes()
-	items, err := listed(ctx, client, c.owned, nil)
+	items, err := listed(ctx, "nodes", client, c.owned, nil)
 	if err != nil {
-		return c.noteUnseen("nodes", fmt.Errorf("list nodes: %w", err))
+		return c.noteUnseen("nodes", err)
 	}
 	slices.SortFunc(items, func(a, b item) int { return strings.Compare(a.name, b.name) })
 	for _, node := range items {
@@ -274,9 +273,9 @@ func (c *cleaner) ofNodes(ctx context.Context) error {
 // nodeEvents removes the Events of the nodes in one request, because there are several for each node.
 func (c *cleaner) nodeEvents(ctx context.Context) error {
 	client := c.client.CoreV1().Events(metav1.NamespaceDefault)
-	items, err := listed(ctx, client, c.owned, nil)
+	items, err := listed(ctx, "events", client, c.owned, nil)
 	if err != nil {
-		return c.noteUnseen("events", fmt.Errorf("list events: %w", err))
+		return c.noteUnseen("events", err)
 	}
 	if len(items) == 0 {
 		return nil

@@ -12,8 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-
-	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
 )
 
 const (
@@ -32,26 +30,21 @@ type deadline struct {
 	client    kubernetes.Interface
 	namespace string
 	ahead     time.Duration // how far the API server's clock is ahead of this machine's clock
-	stop      func()
-	done      chan struct{}
+	moves     *background
 }
 
 func (d *deadline) text() string {
 	return time.Now().Add(d.ahead + deadlineAfter).UTC().Format(time.RFC3339)
 }
 
-// keep extends the deadline in the background. It continues while an interrupted run finishes its cleanup.
+// keep extends the deadline in the background.
 func (d *deadline) keep(ctx context.Context) {
-	background, stop := context.WithCancel(context.WithoutCancel(ctx))
-	d.stop, d.done = stop, make(chan struct{})
-	go func() {
-		defer close(d.done)
-		for pause := deadlineMove; apiclient.Pause(background, pause); {
-			if pause = deadlineMove; d.move(background) != nil {
-				pause = deadlineRetry
-			}
+	d.moves = repeat(ctx, deadlineMove, func(ctx context.Context) time.Duration {
+		if d.move(ctx) != nil {
+			return deadlineRetry
 		}
-	}()
+		return deadlineMove
+	})
 }
 
 func (d *deadline) move(ctx context.Context) error {
@@ -67,9 +60,8 @@ func (d *deadline) move(ctx context.Context) error {
 
 // end stops extending the deadline. It may be called again. On a nil deadline it does nothing.
 func (d *deadline) end() {
-	if d != nil && d.stop != nil {
-		d.stop()
-		<-d.done
+	if d != nil {
+		d.moves.end()
 	}
 }
 

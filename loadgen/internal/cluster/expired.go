@@ -125,9 +125,9 @@ func labelled(ctx context.Context, client kubernetes.Interface, all, alive map[s
 		}
 		return false
 	}
-	_, nodes := listed(ctx, client.CoreV1().Nodes(), o, note)
-	_, roles := listed(ctx, client.RbacV1().ClusterRoles(), o, note)
-	_, bindings := listed(ctx, client.RbacV1().ClusterRoleBindings(), o, note)
+	_, nodes := listed(ctx, "nodes", client.CoreV1().Nodes(), o, note)
+	_, roles := listed(ctx, "clusterroles", client.RbacV1().ClusterRoles(), o, note)
+	_, bindings := listed(ctx, "clusterrolebindings", client.RbacV1().ClusterRoleBindings(), o, note)
 	for _, err := range []error{nodes, roles, bindings, renewing(ctx, client, all, alive, now)} {
 		if err != nil && !apierrors.IsForbidden(err) {
 			return err

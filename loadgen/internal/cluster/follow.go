@@ -16,13 +16,12 @@ func followNeeds(l *lookup, ns string) ([]need, error) {
 	var needs []need
 	own := l.scenario.BatchNamespaces(ns)
 	for _, set := range l.scenario.Followed() {
-		r, where := schema.ParseGroupResource(set.Resource), ns
-		if set.Namespace != "" && !slices.Contains(own, set.Namespace) {
-			where = ""
-		} else if namespaced, err := l.namespaced(r); err != nil {
-			return nil, err
-		} else if !namespaced {
-			where = ""
+		r, where := schema.ParseGroupResource(set.Resource), ""
+		if set.Namespace == "" || slices.Contains(own, set.Namespace) {
+			var err error
+			if where, err = l.scope(r, ns); err != nil {
+				return nil, err
+			}
 		}
 		needs = append(needs, each("list watch", r.Group, r.Resource, where)...)
 	}

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"time"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -21,8 +20,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/stormglass/stormglass/internal/atomicfile"
-	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
 	"github.com/stormglass/stormglass/loadgen/internal/load"
+	"github.com/stormglass/stormglass/loadgen/internal/node"
 	"github.com/stormglass/stormglass/loadgen/internal/scratch"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -30,10 +29,8 @@ import (
 const (
 	// loadAccount is the name of the load's ServiceAccount in the run's namespace.
 	loadAccount = "stormglass-load"
-	// tokenLife is the requested lifetime of a token. The API server may grant a shorter or longer one.
+	// tokenLife is the requested lifetime of a token.
 	tokenLife = time.Hour
-	// tokenRetry is the pause before a refused renewal is tried again.
-	tokenRetry = 5 * time.Second
 	// settle is the shortest pause between two checks of a condition, such as whether an object exists.
 	settle = 50 * time.Millisecond
 )
@@ -114,9 +111,9 @@ func (t *Target) makeNamespaces(ctx context.Context, client kubernetes.Interface
 // just started needs about five seconds to create it. Setup waits for it only if objects or loads of the scenario need
 // it earlier.
 func (t *Target) AwaitServiceAccount(ctx context.Context) error {
-	client, err := kubernetes.NewForConfig(t.Admin)
+	client, err := t.client()
 	if err != nil {
-		return fmt.Errorf("create a client for cluster %s: %w", t.Cluster.Name, err)
+		return err
 	}
 	return t.awaitServiceAccount(ctx, client)
 }
@@ -192,8 +189,8 @@ func (t *Target) grant(ctx context.Context, client kubernetes.Interface, name st
 	ref := func(kind string) rbacv1.RoleRef {
 		return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: name}
 	}
-	rbac, opts := client.RbacV1(), metav1.CreateOptions{}
-	_, err := rbac.ClusterRoles().Create(ctx, &rbacv1.ClusterRole{ObjectMeta: t.clusterMeta(name), Rules: rules(needs, "")}, opts)
+	rules, rbac, opts := rulesOf(needs), client.RbacV1(), metav1.CreateOptions{}
+	_, err := rbac.ClusterRoles().Create(ctx, &rbacv1.ClusterRole{ObjectMeta: t.clusterMeta(name), Rules: rules[""]}, opts)
 	if err != nil {
 		return fmt.Errorf("create clusterrole %s: %w", name, err)
 	}
@@ -203,7 +200,7 @@ func (t *Target) grant(ctx context.Context, client kubernetes.Interface, name st
 	}
 	return load.Parallel(ctx, len(t.namespaces), func(ctx context.Context, i int) error {
 		ns := t.namespaces[i]
-		_, err := rbac.Roles(ns).Create(ctx, &rbacv1.Role{ObjectMeta: t.meta(name), Rules: rules(needs, t.Namespace)}, opts)
+		_, err := rbac.Roles(ns).Create(ctx, &rbacv1.Role{ObjectMeta: t.meta(name), Rules: rules[t.Namespace]}, opts)
 		if err != nil {
 			return fmt.Errorf("create role %s/%s: %w", ns, name, err)
 		}
@@ -259,8 +256,7 @@ func awaitRights(ctx context.Context, waiting func(string) func(), who string, c
 type identity struct {
 	scratch   *scratch.Dir
 	tokenFile string
-	stop      context.CancelFunc
-	done      chan struct{}
+	renewal   *background
 }
 
 func newIdentity(ctx context.Context, client kubernetes.Interface, namespace string) (*identity, error) {
@@ -268,47 +264,31 @@ func newIdentity(ctx context.Context, client kubernetes.Interface, namespace str
 	if err != nil {
 		return nil, fmt.Errorf("a directory for the token of %s: %w", loadAccount, err)
 	}
-	i := &identity{scratch: temp, tokenFile: filepath.Join(temp.Path, "token"), done: make(chan struct{})}
+	i := &identity{scratch: temp, tokenFile: filepath.Join(temp.Path, "token")}
 	life, err := i.renew(ctx, client, namespace)
 	if err != nil {
 		return nil, errors.Join(err, temp.Remove())
 	}
-	// The renewal continues while an interrupted run finishes its cleanup.
-	background, stop := context.WithCancel(context.WithoutCancel(ctx))
-	i.stop = stop
-	go i.keep(background, client, namespace, life)
+	i.renewal = repeat(ctx, life, func(ctx context.Context) time.Duration {
+		life, _ := i.renew(ctx, client, namespace) // after an error, the old token is still valid for a fifth of its life
+		return life
+	})
 	return i, nil
 }
 
-// renew writes a new token to the file. It returns the time after which to renew the token: 80% of its lifetime, as in
-// the kubelet.
+// renew writes a new token to the file. It returns the time after which to renew the token, also after an error.
 func (i *identity) renew(ctx context.Context, client kubernetes.Interface, namespace string) (time.Duration, error) {
-	seconds := int64(tokenLife.Seconds())
-	asked := time.Now()
-	answer, err := client.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, loadAccount,
-		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}, metav1.CreateOptions{})
-	if err != nil {
-		return 0, fmt.Errorf("create token of serviceaccount %s/%s: %w", namespace, loadAccount, err)
-	}
-	if err := atomicfile.Write(i.tokenFile, []byte(answer.Status.Token)); err != nil {
-		return 0, fmt.Errorf("write token: %w", err)
-	}
-	return max(answer.Status.ExpirationTimestamp.Sub(asked)*8/10, tokenRetry), nil
-}
-
-func (i *identity) keep(ctx context.Context, client kubernetes.Interface, namespace string, life time.Duration) {
-	defer close(i.done)
-	for apiclient.Pause(ctx, life) {
-		var err error
-		if life, err = i.renew(ctx, client, namespace); err != nil {
-			life = tokenRetry // the old token is still valid: renewal begins at 80% of its lifetime
+	token, life, err := node.RequestToken(ctx, client, namespace, loadAccount, tokenLife)
+	if err == nil {
+		if err = atomicfile.Write(i.tokenFile, []byte(token)); err != nil {
+			return node.TokenRetry, fmt.Errorf("write token: %w", err)
 		}
 	}
+	return life, err
 }
 
 // close ends the renewal of the token and removes the files. It may be called again.
 func (i *identity) close() error {
-	i.stop()
-	<-i.done
+	i.renewal.end()
 	return i.scratch.Remove()
 }

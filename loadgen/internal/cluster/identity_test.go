@@ -18,6 +18,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/loadgen/internal/node"
 )
 
 // tokens makes a cluster give out token-1, token-2, ... that are valid for an hour, or
@@ -63,7 +64,7 @@ func TestTokenIsRenewedBeforeExpiry(t *testing.T) {
 		<-given // refused: the old one is good for another 12 minutes
 		holds("token-1", 48*time.Minute)
 		<-given
-		holds("token-3", 48*time.Minute+tokenRetry)
+		holds("token-3", 48*time.Minute+node.TokenRetry)
 		if info, err := os.Stat(i.tokenFile); err != nil || info.Mode().Perm() != 0o600 {
 			t.Errorf("%v, %v: others may read the token", info.Mode(), err)
 		}

@@ -155,7 +155,7 @@ background:
 	if !slices.Equal(got, want) {
 		t.Errorf("\n got %q\nwant %q", got, want)
 	}
-	for _, rule := range rules(needs, "") {
+	for _, rule := range rulesOf(needs)[""] {
 		if slices.Contains(rule.Verbs, "impersonate") && len(rule.ResourceNames) != 1 {
 			t.Errorf("any user may be impersonated: %+v", rule)
 		}
@@ -167,14 +167,14 @@ func TestWritesAreGrantedOnlyInRunNamespace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, rule := range rules(needs, "") {
+	for _, rule := range rulesOf(needs)[""] {
 		for _, verb := range rule.Verbs {
 			if verb != "get" && verb != "list" && verb != "watch" {
 				t.Errorf("the cluster role may %s %v", verb, rule.Resources)
 			}
 		}
 	}
-	if len(rules(needs, "ns")) < 4 {
-		t.Errorf("the namespace's role grants %v", rules(needs, "ns"))
+	if len(rulesOf(needs)["ns"]) < 4 {
+		t.Errorf("the namespace's role grants %v", rulesOf(needs)["ns"])
 	}
 }

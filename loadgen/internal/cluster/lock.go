@@ -43,8 +43,7 @@ type Lock struct {
 	tell   func(string)
 	ahead  time.Duration // how far the API server's clock is ahead; only for the times in the Lease
 
-	stop func()
-	done chan struct{}
+	renewals *background
 
 	mu    sync.Mutex
 	taken string // describes the run that has taken over the lock; empty if none has
@@ -70,9 +69,9 @@ func (e *HeldError) Error() string {
 // Lock takes the cluster's lock for the run, or returns a HeldError if another run holds it. A lock that is not renewed
 // is taken over. Call Release on the returned Lock at the end.
 func (t *Target) Lock(ctx context.Context, o LockOptions) (*Lock, error) {
-	client, err := kubernetes.NewForConfig(t.Admin)
+	client, err := t.client()
 	if err != nil {
-		return nil, fmt.Errorf("create a client for cluster %s: %w", t.Cluster.Name, err)
+		return nil, err
 	}
 	l := newLock(client, t.runID, o)
 	l.ahead = serverAhead(ctx, t.Admin)
@@ -83,7 +82,7 @@ func (t *Target) Lock(ctx context.Context, o LockOptions) (*Lock, error) {
 }
 
 func newLock(client kubernetes.Interface, runID string, o LockOptions) *Lock {
-	l := &Lock{client: client.CoordinationV1().Leases(lockNamespace), tell: o.Tell, done: make(chan struct{})}
+	l := &Lock{client: client.CoordinationV1().Leases(lockNamespace), tell: o.Tell}
 	l.own = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
 		Name: lockName, Labels: Labels(runID), Annotations: map[string]string{holderAnnotation: holder(o.Scenario)},
 	}}
@@ -222,17 +221,13 @@ func lockError(err error) error {
 }
 
 func (l *Lock) keep(ctx context.Context) {
-	background, stop := context.WithCancel(context.WithoutCancel(ctx))
-	l.stop = stop
-	go func() {
-		defer close(l.done)
-		for apiclient.Pause(background, lockRenew) {
-			if by := l.renew(background); by != nil {
-				l.lose(by)
-				return
-			}
+	l.renewals = repeat(ctx, lockRenew, func(ctx context.Context) time.Duration {
+		if by := l.renew(ctx); by != nil {
+			l.lose(by)
+			return 0
 		}
-	}()
+		return lockRenew
+	})
 }
 
 func (l *Lock) lose(by *HeldError) {
@@ -285,8 +280,7 @@ func (l *Lock) Release(ctx context.Context) error {
 	if l == nil {
 		return nil
 	}
-	l.stop()
-	<-l.done
+	l.renewals.end()
 	if l.Taken() != "" {
 		return nil
 	}

@@ -111,8 +111,7 @@ func TestLockOfKilledRunExpires(t *testing.T) {
 		if err := first.acquire(t.Context(), "", waitsFor); err != nil {
 			t.Fatal(err)
 		}
-		first.stop()
-		<-first.done
+		first.renewals.end()
 		began := time.Now()
 		second := locked(t, client, "next")
 		if waited := time.Since(began); waited < lockLife || waited > lockLife+2*lockPoll {

@@ -94,6 +94,15 @@ func (l *lookup) namespaced(r schema.GroupResource) (bool, error) {
 	return found.Scope.Name() == meta.RESTScopeNameNamespace, nil
 }
 
+// scope returns the namespace in which a permission on a resource applies: ns, or "" if the resource is cluster-scoped.
+func (l *lookup) scope(r schema.GroupResource, ns string) (string, error) {
+	namespaced, err := l.namespaced(r)
+	if !namespaced {
+		return "", err
+	}
+	return ns, nil
+}
+
 // resourceOf finds the resource of a kind. ok is false if the cluster does not serve the kind; a later request for the kind
 // then fails.
 func (l *lookup) resourceOf(kind schema.GroupVersionKind) (r schema.GroupResource, namespaced, ok bool, err error) {

@@ -75,16 +75,11 @@ func waitOutLosses(ctx context.Context, p prober, say func(string)) {
 		}
 		say(fmt.Sprintf("cannot be reached: %v; the simulated nodes wait until the cluster answers again", why))
 		gone := time.Now()
-		tick := time.NewTicker(probeEvery)
 		for p.ask(ctx) != nil {
-			select {
-			case <-tick.C:
-			case <-ctx.Done():
-				tick.Stop()
+			if !apiclient.Pause(ctx, probeEvery) {
 				return
 			}
 		}
-		tick.Stop()
 		say(fmt.Sprintf("answers again, after %s", time.Since(gone).Round(time.Second)))
 	}
 }

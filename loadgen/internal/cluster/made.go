@@ -152,11 +152,11 @@ func (c *cleaner) relabel(ctx context.Context) error {
 	}
 	for r, ours := range lost {
 		client := c.metadata.Resource(r)
-		items, err := listed(ctx, metadataCollection{client}, c.all(), func(o runtime.Object) bool {
+		items, err := listed(ctx, r.Resource, metadataCollection{client}, c.all(), func(o runtime.Object) bool {
 			m, err := meta.Accessor(o)
 			return err == nil && ours(m) && m.GetLabels()[RunLabel] != c.runID
 		})
-		if err = c.noteUnseen(r.Resource, listError(r, err)); err != nil {
+		if err = c.noteUnseen(r.Resource, err); err != nil {
 			return err
 		}
 		if c.removed.DryRun {
@@ -218,7 +218,7 @@ func (c *cleaner) removeMade(ctx context.Context) error {
 
 // leftOf lists the recorded objects of a resource that still exist. held describes the objects that wait for finalizers.
 func (c *cleaner) leftOf(ctx context.Context, r schema.GroupVersionResource, k madeKind) (items []item, held []string, err error) {
-	items, err = listed(ctx, metadataCollection{c.metadata.Resource(r)}, c.all(), func(o runtime.Object) bool {
+	items, err = listed(ctx, r.Resource, metadataCollection{c.metadata.Resource(r)}, c.all(), func(o runtime.Object) bool {
 		m, err := meta.Accessor(o)
 		if err != nil || !k.uids[m.GetUID()] {
 			return false
@@ -237,14 +237,7 @@ func (c *cleaner) leftOf(ctx context.Context, r schema.GroupVersionResource, k m
 	if apierrors.IsNotFound(err) { // the resource's definition, and so all its objects, are gone
 		return nil, nil, nil
 	}
-	return items, held, c.noteUnseen(r.Resource, listError(r, err))
-}
-
-func listError(r schema.GroupVersionResource, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("list %s: %w", r.Resource, err)
+	return items, held, c.noteUnseen(r.Resource, err)
 }
 
 // definitionFinalizer is the finalizer of each custom resource definition that is being deleted. The API server deletes

@@ -274,12 +274,10 @@ func requestNeeds(look *lookup, ns string) ([]need, error) {
 			if n.Cluster {
 				where = ""
 			} else if r := (schema.GroupResource{Group: n.Group, Resource: withoutSubresource(n.Resource)}); !slices.Contains(scenario.Manifests, r.String()) {
-				namespaced, err := look.namespaced(r) // not for scenario.Manifests: these resources are namespaced, and may not exist yet
-				if err != nil {
+				// The resources in scenario.Manifests are namespaced, and may not exist yet.
+				var err error
+				if where, err = look.scope(r, ns); err != nil {
 					return nil, err
-				}
-				if !namespaced {
-					where = ""
 				}
 			}
 			if x := (need{verb: n.Verb, group: n.Group, resource: n.Resource, name: n.Name, namespace: where}); !slices.Contains(needs, x) {

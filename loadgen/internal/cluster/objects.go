@@ -76,13 +76,9 @@ func batchNeeds(l *lookup, ns string) ([]need, error) {
 	}
 	for _, a := range l.scenario.Selections() {
 		r := schema.ParseGroupResource(a.Target.Resource)
-		namespaced, err := l.namespaced(r)
+		where, err := l.scope(r, ns)
 		if err != nil {
 			continue // the create request will report the error
-		}
-		where := ns
-		if !namespaced {
-			where = ""
 		}
 		all = append(all, each(a.Verbs(), r.Group, r.Resource, where)...)
 	}

@@ -103,12 +103,18 @@ func (r Rules) Objects(name string, subjects []rbacv1.Subject, meta func(namespa
 	return all
 }
 
+// rulesOf returns the rules that grant the permissions in needs.
 func rulesOf(needs []need) Rules {
 	r := Rules{}
 	for _, n := range needs {
-		if r[n.namespace] == nil {
-			r[n.namespace] = rules(needs, n.namespace)
+		rule := rbacv1.PolicyRule{Verbs: []string{n.verb}, APIGroups: []string{n.group}, Resources: []string{n.resource}}
+		if n.name != "" {
+			rule.ResourceNames = []string{n.name}
 		}
+		if n.url != "" {
+			rule = rbacv1.PolicyRule{Verbs: []string{n.verb}, NonResourceURLs: []string{n.url}}
+		}
+		r.add(n.namespace, rule)
 	}
 	return r
 }

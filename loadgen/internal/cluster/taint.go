@@ -15,9 +15,9 @@ import (
 
 // OutOfService adds the taint node.kubernetes.io/out-of-service to a node, as the user, or removes it.
 func (t *Target) OutOfService(ctx context.Context, node string, out bool) error {
-	client, err := kubernetes.NewForConfig(t.Admin)
+	client, err := t.client()
 	if err != nil {
-		return fmt.Errorf("create a client for cluster %s: %w", t.Cluster.Name, err)
+		return err
 	}
 	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error { return taint(ctx, client, node, out) })
 	if err != nil {
@@ -28,9 +28,9 @@ func (t *Target) OutOfService(ctx context.Context, node string, out bool) error 
 
 // LabelNode sets labels of a node, as the user.
 func (t *Target) LabelNode(ctx context.Context, node string, labels map[string]string) error {
-	client, err := kubernetes.NewForConfig(t.Admin)
+	client, err := t.client()
 	if err != nil {
-		return fmt.Errorf("create a client for cluster %s: %w", t.Cluster.Name, err)
+		return err
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": labels}})
 	if err == nil {

@@ -270,7 +270,7 @@ func (t *Target) KubeletAPI(ctx context.Context) (*node.API, error) {
 	} else if !t.own {
 		return nil, nil
 	}
-	client, err := kubernetes.NewForConfig(t.Admin)
+	client, err := t.client()
 	if err != nil {
 		return nil, err
 	}
@@ -287,12 +287,21 @@ func (t *Target) KubeletAPI(ctx context.Context) (*node.API, error) {
 // Setup fails, Cleanup removes the objects that it has created.
 func (t *Target) Setup(ctx context.Context) error {
 	t.Admin = t.made.recorded(t.Admin)
-	client, err := kubernetes.NewForConfig(t.Admin)
+	client, err := t.client()
 	if err != nil {
-		return fmt.Errorf("create a client for cluster %s: %w", t.Cluster.Name, err)
+		return err
 	}
 	t.deadline = t.newDeadline(ctx, client)
 	return t.setup(ctx, client)
+}
+
+// client returns a client with the identity Admin.
+func (t *Target) client() (kubernetes.Interface, error) {
+	client, err := kubernetes.NewForConfig(t.Admin)
+	if err != nil {
+		return nil, fmt.Errorf("create a client for cluster %s: %w", t.Cluster.Name, err)
+	}
+	return client, nil
 }
 
 // waiting announces a wait, which lasts until done is called.
