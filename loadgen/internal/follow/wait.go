@@ -48,17 +48,14 @@ func (f *Follower) Wait(ctx context.Context, name string) error {
 		if f.isStale(w) && f.recheck(ctx, a) {
 			return nil
 		}
-		again := time.NewTimer(f.options.Recheck)
 		select {
 		case <-w.held:
-			again.Stop()
 			f.mu.Lock()
 			defer f.mu.Unlock()
 			return f.ended
 		case <-ctx.Done():
-			again.Stop()
 			return ctx.Err()
-		case <-again.C:
+		case <-time.After(f.options.Recheck):
 		}
 	}
 }

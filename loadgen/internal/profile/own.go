@@ -54,10 +54,8 @@ func takeOwn(ctx context.Context, kind string, length time.Duration, into io.Wri
 		return err
 	}
 	defer pprof.StopCPUProfile()
-	timer := time.NewTimer(length)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(length):
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
