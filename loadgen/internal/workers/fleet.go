@@ -250,6 +250,14 @@ func (f *Fleet) each(fn func(*member) error) error {
 	return nil
 }
 
+// callAll sends a call to all members and waits for their replies.
+func (f *Fleet) callAll(ctx context.Context, c call) error {
+	return f.each(func(m *member) error {
+		_, err := m.call(ctx, c)
+		return err
+	})
+}
+
 func (f *Fleet) joined() []*member {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -280,26 +288,34 @@ func (f *Fleet) uncertainty() (most time.Duration) {
 // renewEvery is the interval at which the coordinator checks whether tokens were renewed.
 const renewEvery = 5 * time.Second
 
-func (f *Fleet) renewToken(t load.Target) {
-	if t.Config.BearerTokenFile == "" {
-		return
+// renewTokens sends the workers the renewed tokens of the loads and of their nodes, until the run ends.
+func (f *Fleet) renewTokens(t load.Target) {
+	var nodeTokens renewedTokens // nil if the nodes have no tokens
+	if f.nodes != nil {
+		nodeTokens, _ = f.nodes.Identities.(renewedTokens)
 	}
 	tick := time.NewTicker(renewEvery)
 	defer tick.Stop()
-	last := ""
-	for {
+	for last := ""; ; {
 		select {
 		case <-tick.C:
 		case <-f.over():
 			return
 		}
-		token, err := tokenOf(t.Config)
-		if err != nil || token == last { // after an error, the next tick tries again
-			continue
+		if t.Config.BearerTokenFile != "" {
+			if token, err := tokenOf(t.Config); err == nil && token != last { // after an error, the next tick tries again
+				last = token
+				for _, m := range f.members {
+					m.post(message{Token: token})
+				}
+			}
 		}
-		last = token
-		for _, m := range f.members {
-			m.post(message{Token: token})
+		if nodeTokens != nil {
+			for _, m := range f.members {
+				if renewed := m.renewed(nodeTokens); len(renewed) > 0 {
+					m.post(message{NodeTokens: renewed})
+				}
+			}
 		}
 	}
 }

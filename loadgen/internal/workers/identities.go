@@ -111,31 +111,6 @@ func (m *member) owns(nodeName string) bool {
 	return ok && err == nil && digits == strconv.Itoa(number) && number >= 0 && number < nodes.Spec.Count && number%len(m.fleet.members) == m.index
 }
 
-// renewNodeTokens sends the workers the renewed tokens of their nodes, until the run ends.
-func (f *Fleet) renewNodeTokens() {
-	if f.nodes == nil {
-		return
-	}
-	t, ok := f.nodes.Identities.(renewedTokens)
-	if !ok {
-		return
-	}
-	tick := time.NewTicker(renewEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-		case <-f.over():
-			return
-		}
-		for _, m := range f.members {
-			if renewed := m.renewed(t); len(renewed) > 0 {
-				m.post(message{NodeTokens: renewed})
-			}
-		}
-	}
-}
-
 // renewed returns the tokens of the worker's nodes that were renewed since the coordinator last sent them.
 func (m *member) renewed(t renewedTokens) map[string]string {
 	m.mu.Lock()

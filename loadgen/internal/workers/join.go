@@ -196,15 +196,13 @@ func (f *Fleet) Join(ctx context.Context, s *scenario.Scenario, t load.Target, i
 	if err != nil {
 		return exitcode.EnvironmentError(err)
 	}
-	f.serving.Go(func() { f.renewToken(t) })
-	f.serving.Go(f.renewNodeTokens)
+	f.serving.Go(func() { f.renewTokens(t) })
 	f.step("%d workers joined; the offsets of their clocks are known to within %v", len(f.members), f.uncertainty().Round(time.Microsecond))
 	return nil
 }
 
 func (f *Fleet) awaitMembers(ctx context.Context) error {
-	deadline := time.NewTimer(f.options.Within)
-	defer deadline.Stop()
+	deadline := time.After(f.options.Within)
 	for {
 		f.mu.Lock()
 		missing, changed, last := f.missing(), f.changed, f.last
@@ -218,7 +216,7 @@ func (f *Fleet) awaitMembers(ctx context.Context) error {
 			return f.Failed()
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case <-deadline.C:
+		case <-deadline:
 			if last != "" {
 				last = "; " + last
 			}

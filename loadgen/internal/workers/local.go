@@ -81,12 +81,10 @@ func (l Local) Start(_ context.Context, i Invitation, ended func(index int, why 
 
 // awaitEnd waits until over is closed, but not longer than within. It reports whether over was closed.
 func awaitEnd(over <-chan struct{}, within time.Duration) bool {
-	timer := time.NewTimer(within)
-	defer timer.Stop()
 	select {
 	case <-over:
 		return true
-	case <-timer.C:
+	case <-time.After(within):
 		return false
 	}
 }

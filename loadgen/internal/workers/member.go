@@ -65,8 +65,9 @@ type member struct {
 func newMember(f *Fleet, l *link, h hello) *member {
 	m := &member{
 		fleet: f, index: h.Index, name: shown(h.Name), link: l, out: make(chan message, mostPosted), gone: make(chan struct{}),
-		calls: map[int64]chan reply{}, next: 1, ready: make(chan reply, 1), tokens: map[string]string{}, asks: map[string]int{},
+		next: 1, ready: make(chan reply, 1), tokens: map[string]string{}, asks: map[string]int{},
 	}
+	m.calls = map[int64]chan reply{0: m.ready}
 	m.ctx, m.end = context.WithCancel(context.Background())
 	return m
 }
@@ -210,13 +211,6 @@ func (m *member) take(got message, at time.Time) {
 
 func (m *member) takeReply(r reply) {
 	r.Error = shown(r.Error)
-	if r.ID == 0 {
-		select {
-		case m.ready <- r:
-		default:
-		}
-		return
-	}
 	if err := r.Results.checkTally(); err != nil {
 		m.lose("has failed: invalid durations of its nodes' Lease renewals: " + err.Error())
 		return
@@ -276,17 +270,8 @@ func (m *member) bounded() (context.Context, context.CancelFunc) {
 // welcome sends the worker its share (its part of the loads and nodes), and waits until the worker has created them.
 func (m *member) welcome(ctx context.Context, w welcome) error {
 	m.post(message{Welcome: &w})
-	select {
-	case r := <-m.ready:
-		if r.Error != "" {
-			return exitcode.Environmentf("worker %d (%s): %s", m.index, m.name, r.Error)
-		}
-		return nil
-	case <-m.gone:
-		return m.whyGone()
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	_, err := m.await(ctx, m.ready)
+	return err
 }
 
 // compareClock measures the offset of the worker's clock and sends it to the worker. It returns a LostError if the

@@ -23,10 +23,7 @@ func (f *Fleet) AddTo(m *result.Measurements) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), resultsWithin)
 	defer cancel()
-	_ = f.each(func(m *member) error { // on an error, the last report is used
-		_, err := m.call(ctx, call{Verb: verbResults})
-		return err
-	})
+	_ = f.callAll(ctx, call{Verb: verbResults}) // on an error, the last report is used
 	all := make([]results, len(f.members))
 	for i, w := range f.members {
 		w.mu.Lock()

@@ -40,10 +40,7 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	if len(all) < c.fleet.options.Count || c.fleet.recorder() == nil {
 		return
 	}
-	_ = c.fleet.each(func(m *member) error { // on an error, the last metrics are used
-		_, err := m.call(ctx, call{Verb: verbMetrics})
-		return err
-	})
+	_ = c.fleet.callAll(ctx, call{Verb: verbMetrics}) // on an error, the last metrics are used
 	var sets [][]*dto.MetricFamily
 	for _, m := range all {
 		m.mu.Lock()

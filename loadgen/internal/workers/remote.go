@@ -83,10 +83,7 @@ func (r *remote) opened(index int) {
 
 // Prepare makes all workers create the objects of their shares.
 func (r *remote) Prepare(ctx context.Context) error {
-	return r.fleet.each(func(m *member) error {
-		_, err := m.call(ctx, call{Verb: verbPrepare, Load: r.name})
-		return err
-	})
+	return r.fleet.callAll(ctx, call{Verb: verbPrepare, Load: r.name})
 }
 
 // Run makes all workers start their shares of the load at the same time. It stops them when ctx ends or one of them
@@ -141,10 +138,7 @@ func (r *remote) Over() <-chan struct{} { return r.over.done }
 
 // Settle waits until the watches of all workers have delivered the load's writes.
 func (r *remote) Settle(ctx context.Context) {
-	_ = r.fleet.each(func(m *member) error { // the results show missing deliveries
-		_, err := m.call(ctx, call{Verb: verbSettle, Load: r.name})
-		return err
-	})
+	_ = r.fleet.callAll(ctx, call{Verb: verbSettle, Load: r.name}) // the results show missing deliveries
 }
 
 // AddTo does nothing, because Fleet.AddTo adds the results of all loads.
