@@ -233,15 +233,13 @@ func (k *kubelet) Pods() []*corev1.Pod {
 // startOf returns when a container started and ended. start is zero if the container has not started; end is zero while
 // it runs.
 func startOf(pod *corev1.Pod, container string) (start, end time.Time) {
-	for _, all := range [][]corev1.ContainerStatus{pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses, pod.Status.EphemeralContainerStatuses} {
-		for _, c := range all {
-			switch {
-			case c.Name != container:
-			case c.State.Running != nil:
-				return c.State.Running.StartedAt.Time, time.Time{}
-			case c.State.Terminated != nil:
-				return c.State.Terminated.StartedAt.Time, c.State.Terminated.FinishedAt.Time
-			}
+	for _, c := range slices.Concat(pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses, pod.Status.EphemeralContainerStatuses) {
+		switch {
+		case c.Name != container:
+		case c.State.Running != nil:
+			return c.State.Running.StartedAt.Time, time.Time{}
+		case c.State.Terminated != nil:
+			return c.State.Terminated.StartedAt.Time, c.State.Terminated.FinishedAt.Time
 		}
 	}
 	return start, end

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"strconv"
 	"time"
 
@@ -104,11 +105,7 @@ func (l *lifecycle) begin(spec *corev1.Pod, pulled []bool) {
 		}
 		l.p.ip = ip
 	}
-	l.model.pod.Status.StartTime = spec.Status.StartTime
-	if l.model.pod.Status.StartTime == nil {
-		at := metav1.NewTime(l.now())
-		l.model.pod.Status.StartTime = &at
-	}
+	l.model.pod.Status.StartTime = cmp.Or(spec.Status.StartTime, new(metav1.NewTime(l.now())))
 	for i := range l.model.containers {
 		l.model.containers[i].pulled = pulled[i]
 	}

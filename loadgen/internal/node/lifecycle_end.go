@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"net/netip"
 	"slices"
 	"time"
@@ -200,9 +201,7 @@ func (l *lifecycle) terminate(spec *corev1.Pod) {
 	l.cancel()
 	start := l.model.pod.Status.StartTime
 	l.model.take(spec)
-	if start != nil {
-		l.model.pod.Status.StartTime = start
-	}
+	l.model.pod.Status.StartTime = cmp.Or(start, spec.Status.StartTime)
 	l.killing()
 	takes, code := l.stopping(graceOf(spec))
 	over := finished(spec.Status.Phase)

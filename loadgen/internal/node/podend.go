@@ -1,10 +1,7 @@
 package node
 
 import (
-	"cmp"
-	"net/netip"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -36,7 +33,7 @@ func (k *kubelet) stopDecoded(p *pod, spec *corev1.Pod) {
 		k.mu.Unlock()
 		status := terminatedStatus(spec, life.clock.Now())
 		if !started {
-			status = unstartedStatus(spec, k.hostIP, life.clock.Now())
+			status = creatingStatus(spec, k.hostIP, life.clock.Now())
 		}
 		k.terminate(life, p, spec, status)
 	})
@@ -95,18 +92,12 @@ func (k *kubelet) abandon(life *life, p *pod, last *corev1.PodStatus) {
 
 // hasStarted reports whether a container of a pod has run, according to its status.
 func hasStarted(pod *corev1.Pod) bool {
-	started := func(s corev1.ContainerStatus) bool {
-		return s.State.Waiting == nil || s.LastTerminationState.Terminated != nil
-	}
 	return pod.Status.Phase == corev1.PodRunning ||
-		slices.ContainsFunc(pod.Status.InitContainerStatuses, started) || slices.ContainsFunc(pod.Status.ContainerStatuses, started)
+		slices.ContainsFunc(pod.Status.InitContainerStatuses, hasRun) || slices.ContainsFunc(pod.Status.ContainerStatuses, hasRun)
 }
 
-// unstartedStatus returns the status of a pod that is deleted before its containers ran.
-func unstartedStatus(pod *corev1.Pod, host netip.Addr, now time.Time) *corev1.PodStatus {
-	s := creatingStatus(pod, host, now)
-	s.StartTime = cmp.Or(pod.Status.StartTime, s.StartTime)
-	return s
+func hasRun(c corev1.ContainerStatus) bool {
+	return c.State.Waiting == nil || c.LastTerminationState.Terminated != nil
 }
 
 // unknownEnd returns the terminated state of a container whose end the kubelet has not seen.
@@ -140,7 +131,7 @@ func abandoned(pod *corev1.Pod, s *corev1.PodStatus) *corev1.PodStatus {
 	// Only the init containers up to the last one that has run, and at least the first.
 	ran := 1
 	for i, c := range last.InitContainerStatuses {
-		if c.State.Waiting == nil || c.LastTerminationState.Terminated != nil {
+		if hasRun(c) {
 			ran = i + 1
 		}
 	}
@@ -161,12 +152,8 @@ func wasInitialized(pod *corev1.Pod, s *corev1.PodStatus) bool {
 	if len(inits) == 0 {
 		return true
 	}
-	for _, all := range [][]corev1.ContainerStatus{pod.Status.ContainerStatuses, s.ContainerStatuses} {
-		for _, c := range all {
-			if c.State.Waiting == nil || c.LastTerminationState.Terminated != nil {
-				return true
-			}
-		}
+	if slices.ContainsFunc(pod.Status.ContainerStatuses, hasRun) || slices.ContainsFunc(s.ContainerStatuses, hasRun) {
+		return true
 	}
 	name := inits[len(inits)-1].Name
 	i := slices.IndexFunc(pod.Status.InitContainerStatuses, func(c corev1.ContainerStatus) bool { return c.Name == name })

@@ -174,10 +174,7 @@ func (m *podModel) status(ip, host netip.Addr, now time.Time) *corev1.PodStatus 
 	at := metav1.NewTime(now)
 	s := &corev1.PodStatus{
 		ObservedGeneration: m.pod.Generation, Phase: m.phase(), HostIP: host.String(), HostIPs: []corev1.HostIP{{IP: host.String()}},
-		StartTime: m.pod.Status.StartTime,
-	}
-	if s.StartTime == nil {
-		s.StartTime = &at
+		StartTime: cmp.Or(m.pod.Status.StartTime, &at),
 	}
 	if m.pod.Spec.HostNetwork {
 		ip = host
@@ -237,10 +234,7 @@ func (m *podModel) status(ip, host netip.Addr, now time.Time) *corev1.PodStatus 
 		if s.Phase == corev1.PodFailed {
 			s.Reason, s.Message = evictedReason, m.evicted
 		}
-		s.Conditions = append(s.Conditions, corev1.PodCondition{
-			Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: corev1.PodReasonTerminationByKubelet, Message: m.evicted,
-			ObservedGeneration: m.pod.Generation, LastTransitionTime: at,
-		})
+		s.Conditions = append(s.Conditions, disruption(m.pod, m.evicted, at))
 	}
 	m.remember(s.Conditions)
 	return s

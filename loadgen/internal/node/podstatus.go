@@ -109,11 +109,7 @@ func creatingStatus(pod *corev1.Pod, host netip.Addr, now time.Time) *corev1.Pod
 // message of each such container, by container name.
 func unconfiguredStatus(pod *corev1.Pod, host netip.Addr, now time.Time, absent map[string]string) *corev1.PodStatus {
 	s := creatingStatus(pod, host, now)
-	for i := range s.Conditions {
-		if c := &s.Conditions[i]; c.Type == corev1.PodReadyToStartContainers {
-			c.Status, c.Reason, c.Message = corev1.ConditionTrue, "", ""
-		}
-	}
+	setConditions(s, corev1.ConditionTrue, "", corev1.PodReadyToStartContainers)
 	for _, containers := range [][]corev1.ContainerStatus{s.InitContainerStatuses, s.ContainerStatuses} {
 		for i := range containers {
 			if message := absent[containers[i].Name]; message != "" {
@@ -202,13 +198,10 @@ func initializingStatus(pod *corev1.Pod, ip, host netip.Addr, done int, running 
 			s.InitContainerStatuses[i].Ready = isSidecar(c)
 		}
 	}
+	setConditions(s, corev1.ConditionTrue, "", corev1.PodReadyToStartContainers)
 	last := len(pod.Spec.InitContainers) - 1
-	for i := range s.Conditions {
-		c := &s.Conditions[i]
-		if c.Type == corev1.PodReadyToStartContainers ||
-			c.Type == corev1.PodInitialized && (done > last || done == last && running && isSidecar(&pod.Spec.InitContainers[last])) {
-			c.Status, c.Reason, c.Message = corev1.ConditionTrue, "", ""
-		}
+	if done > last || done == last && running && isSidecar(&pod.Spec.InitContainers[last]) {
+		setConditions(s, corev1.ConditionTrue, "", corev1.PodInitialized)
 	}
 	return s
 }
@@ -223,12 +216,17 @@ func unprobedStatus(pod *corev1.Pod, ip, host netip.Addr, started bool, now time
 		s.ContainerStatuses[i].Started = &isStarted
 		s.ContainerStatuses[i].Ready = isStarted && c.ReadinessProbe == nil
 	}
+	setConditions(s, corev1.ConditionFalse, "ContainersNotReady", corev1.PodReady, corev1.ContainersReady)
+	return s
+}
+
+// setConditions sets the status and reason of conditions, and removes their messages.
+func setConditions(s *corev1.PodStatus, status corev1.ConditionStatus, reason string, types ...corev1.PodConditionType) {
 	for i := range s.Conditions {
-		if c := &s.Conditions[i]; c.Type == corev1.PodReady || c.Type == corev1.ContainersReady {
-			c.Status, c.Reason = corev1.ConditionFalse, "ContainersNotReady"
+		if c := &s.Conditions[i]; slices.Contains(types, c.Type) {
+			c.Status, c.Reason, c.Message = status, reason, ""
 		}
 	}
-	return s
 }
 
 // Reasons of the condition Ready of a pod whose containers have all ended.
@@ -251,13 +249,9 @@ func failed(s *corev1.PodStatus) *corev1.PodStatus {
 // terminatedStatus returns the status of a deleted pod whose containers have stopped with exit code 0.
 func terminatedStatus(pod *corev1.Pod, now time.Time) *corev1.PodStatus {
 	at := metav1.NewTime(now)
-	started := at
-	if pod.Status.StartTime != nil {
-		started = *pod.Status.StartTime
-	}
-	s := &corev1.PodStatus{ObservedGeneration: pod.Generation, Phase: corev1.PodSucceeded, StartTime: &started}
+	s := &corev1.PodStatus{ObservedGeneration: pod.Generation, Phase: corev1.PodSucceeded, StartTime: cmp.Or(pod.Status.StartTime, &at)}
 	setContainers(s, pod, func(c *corev1.Container, _ bool) corev1.ContainerStatus {
-		return terminatedContainer(pod, c, started, at)
+		return terminatedContainer(pod, c, *s.StartTime, at)
 	})
 	s.Conditions = conditions(pod, at, map[corev1.PodConditionType]corev1.PodCondition{
 		corev1.PodReadyToStartContainers: {Status: corev1.ConditionFalse, Reason: sandboxNotReady, Message: sandboxStopped},
@@ -298,11 +292,16 @@ func shutdownStatus(pod *corev1.Pod, now time.Time) *corev1.PodStatus {
 	const reason, message = "Terminated", "Pod was terminated in response to imminent node shutdown."
 	s := failed(terminatedStatus(pod, now))
 	s.Reason, s.Message = reason, message
-	s.Conditions = append(s.Conditions, corev1.PodCondition{
-		Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: corev1.PodReasonTerminationByKubelet, Message: message,
-		ObservedGeneration: pod.Generation, LastTransitionTime: metav1.NewTime(now),
-	})
+	s.Conditions = append(s.Conditions, disruption(pod, message, metav1.NewTime(now)))
 	return s
+}
+
+// disruption returns the condition of a pod that its kubelet terminates.
+func disruption(pod *corev1.Pod, message string, at metav1.Time) corev1.PodCondition {
+	return corev1.PodCondition{
+		Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: corev1.PodReasonTerminationByKubelet, Message: message,
+		ObservedGeneration: pod.Generation, LastTransitionTime: at,
+	}
 }
 
 // rejectedStatus returns the status of a pod that was rejected because its node is shutting down.
