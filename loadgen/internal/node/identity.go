@@ -14,7 +14,6 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"os"
 	"sync"
 	"time"
 
@@ -86,33 +85,21 @@ const clockSkew = 5 * time.Minute
 type signer struct {
 	base *rest.Config
 	ca   *x509.Certificate
-	key  crypto.Signer
+	key  crypto.PrivateKey
 }
 
 // NewSigner returns an Authority that signs certificates itself, with the key of ca. base provides the API server's
 // address and CA; its credentials are not used.
 func NewSigner(base *rest.Config, ca control.KeyPair) (Authority, error) {
-	certs, err := cert.CertsFromFile(ca.CertFile)
+	pair, err := tls.LoadX509KeyPair(ca.CertFile, ca.KeyFile)
 	if err != nil {
-		return nil, fmt.Errorf("read the nodes' CA: %w", err)
-	}
-	data, err := os.ReadFile(ca.KeyFile)
-	if err != nil {
-		return nil, fmt.Errorf("read the nodes' CA key: %w", err)
-	}
-	parsed, err := keyutil.ParsePrivateKeyPEM(data)
-	if err != nil {
-		return nil, fmt.Errorf("read the nodes' CA key %s: %w", ca.KeyFile, err)
-	}
-	key, ok := parsed.(crypto.Signer)
-	if !ok {
-		return nil, fmt.Errorf("the nodes' CA key %s cannot sign", ca.KeyFile)
+		return nil, fmt.Errorf("read the nodes' CA %s: %w", ca.CertFile, err)
 	}
 	anonymous, err := serverOnly(base)
 	if err != nil {
 		return nil, err
 	}
-	return &signer{base: anonymous, ca: certs[0], key: key}, nil
+	return &signer{base: anonymous, ca: pair.Leaf, key: pair.PrivateKey}, nil
 }
 
 // serverOnly returns a copy of c without credentials. It keeps the API server's address, and reads the server's CA into

@@ -57,8 +57,8 @@ func newLedger(r prometheus.Registerer, leaseRenew time.Duration) (*ledger, erro
 	if r == nil {
 		return l, nil
 	}
-	gauge := func(name, help string, v *atomic.Int64) prometheus.Collector {
-		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return float64(v.Load()) })
+	gauge := func(name, help string, value func() int64) prometheus.Collector {
+		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return float64(value()) })
 	}
 	counter := func(name, help, label, value string, v *atomic.Int64) prometheus.Collector {
 		o := prometheus.CounterOpts{Name: name, Help: help}
@@ -70,15 +70,11 @@ func newLedger(r prometheus.Registerer, leaseRenew time.Duration) (*ledger, erro
 	const missed, missedHelp = "stormglass_node_heartbeats_missed_total", "Lease renewals that were not acknowledged before the next was due, by cause."
 	const restarts, restartsHelp = "stormglass_node_watch_restarts_total", "Watches that resumed from a resourceVersion, or started again with a list."
 	for _, c := range []prometheus.Collector{
-		gauge("stormglass_nodes_ready", "Simulated nodes that are Ready.", &l.ready),
-		gauge("stormglass_node_pods_running", "Pods whose simulated containers run.", &l.podsRunning),
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "stormglass_node_pods_unready", Help: "Pods that have been on a simulated node for over 15 s and are not Ready.",
-		}, func() float64 { return float64(l.unready.count(time.Now())) }),
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "stormglass_node_pods_held", Help: "Pods that their simulated node removed over 15 s ago and that still exist because finalizers hold them.",
-		}, func() float64 { return float64(l.held.count(time.Now())) }),
-		gauge("stormglass_node_watches", "Watches held by the simulated nodes.", &l.watches),
+		gauge("stormglass_nodes_ready", "Simulated nodes that are Ready.", l.ready.Load),
+		gauge("stormglass_node_pods_running", "Pods whose simulated containers run.", l.podsRunning.Load),
+		gauge("stormglass_node_pods_unready", "Pods that have been on a simulated node for over 15 s and are not Ready.", l.unready.countNow),
+		gauge("stormglass_node_pods_held", "Pods that their simulated node removed over 15 s ago and that still exist because finalizers hold them.", l.held.countNow),
+		gauge("stormglass_node_watches", "Watches held by the simulated nodes.", l.watches.Load),
 		counter("stormglass_node_heartbeats_total", "Acknowledged lease renewals.", "", "", &l.heartbeats),
 		counter(missed, missedHelp, "cause", "generator", &l.missedHere),
 		counter(missed, missedHelp, "cause", "server", &l.missedThere),

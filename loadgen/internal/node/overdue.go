@@ -32,6 +32,8 @@ func (o *overdue) saw(pod types.UID, waits bool, now time.Time) {
 	}
 }
 
+func (o *overdue) countNow() int64 { return int64(o.count(time.Now())) }
+
 // count returns how many pods have waited for longer than overdueAfter.
 func (o *overdue) count(now time.Time) (n int) {
 	o.mu.Lock()

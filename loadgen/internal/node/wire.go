@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"google.golang.org/protobuf/encoding/protowire"
 
@@ -29,20 +30,12 @@ func encode(apiVersion, kind string, object marshaler) ([]byte, error) {
 }
 
 // wrap puts an encoded object into the protobuf envelope of Kubernetes request bodies: the magic number and a
-// runtime.Unknown {typeMeta = 1 {apiVersion = 1, kind = 2}, raw = 2, contentEncoding = 3, contentType = 4}.
+// runtime.Unknown.
 func wrap(apiVersion, kind string, raw []byte) []byte {
-	meta := 2 + len(apiVersion) + 2 + len(kind) // both are shorter than 128
-	out := make([]byte, 0, len(protobuf.Envelope)+2+meta+6+len(raw)+4)
-	out = append(out, protobuf.Envelope...)
-	out = protowire.AppendTag(out, 1, protowire.BytesType)
-	out = protowire.AppendVarint(out, uint64(meta))
-	out = protowire.AppendTag(out, 1, protowire.BytesType)
-	out = protowire.AppendString(out, apiVersion)
-	out = protowire.AppendTag(out, 2, protowire.BytesType)
-	out = protowire.AppendString(out, kind)
-	out = appendField(out, 2, raw, 0)
-	out = appendField(out, 3, []byte{}, 0) // present but empty, as generated encoders write it
-	return appendField(out, 4, []byte{}, 0)
+	object := runtime.Unknown{TypeMeta: runtime.TypeMeta{APIVersion: apiVersion, Kind: kind}, Raw: raw}
+	out := append(make([]byte, 0, len(protobuf.Envelope)+object.Size()), protobuf.Envelope...)
+	_, _ = object.MarshalTo(out[len(out):cap(out)]) // the buffer is large enough
+	return out[:cap(out)]
 }
 
 // appendField appends the protobuf field n. Its value is the bytes v, or the number x if v is nil, as protobuf.Fields
