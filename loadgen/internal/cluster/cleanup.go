@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"slices"
 	"strings"
 	"time"
@@ -263,8 +262,7 @@ func onlyRefused(err error) bool {
 
 // explainCleanup converts the error of a request that the cluster did not answer to a readable error.
 func explainCleanup(err error) error {
-	var timeout net.Error
-	if errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout() {
+	if timedOut(err) {
 		return fmt.Errorf("the cluster does not answer within %s", requestTimeout)
 	}
 	return fmt.Errorf("the cluster cannot be reached: %w", explain(err))

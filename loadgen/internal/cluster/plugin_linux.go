@@ -1,14 +1,13 @@
 package cluster
 
 import (
-	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
 	"syscall"
+
+	"github.com/prometheus/procfs"
 )
 
 // endPlugin kills an exec plugin that client-go has started in this process, and all descendants of the plugin. client-go
@@ -62,33 +61,20 @@ func descendants(all []process, pid int) (pids []int) {
 
 // allProcesses reads all processes from /proc. It skips processes that end meanwhile.
 func allProcesses() (all []process, err error) {
-	entries, err := os.ReadDir("/proc")
+	found, err := procfs.AllProcs()
 	if err != nil {
 		return nil, err
 	}
-	for _, e := range entries {
-		pid, err := strconv.Atoi(e.Name())
+	for _, p := range found {
+		stat, err := p.Stat()
 		if err != nil {
 			continue
 		}
-		dir := filepath.Join("/proc", e.Name())
-		stat, err := os.ReadFile(filepath.Join(dir, "stat"))
+		argv, err := p.CmdLine()
 		if err != nil {
 			continue
 		}
-		fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:])) // after the name, which may contain anything
-		if len(fields) < 2 {
-			continue
-		}
-		parent, err := strconv.Atoi(fields[1])
-		if err != nil {
-			continue
-		}
-		line, err := os.ReadFile(filepath.Join(dir, "cmdline"))
-		if err != nil {
-			continue
-		}
-		all = append(all, process{pid, parent, strings.Split(strings.TrimSuffix(string(line), "\x00"), "\x00")})
+		all = append(all, process{p.PID, stat.PPID, argv})
 	}
 	return all, nil
 }
