@@ -133,57 +133,48 @@ func (c *runJob) checkVersion() error {
 
 // create creates an object and registers its removal.
 func (c *runJob) create(ctx context.Context, o runtime.Object) (err error) {
-	core := c.client.CoreV1()
-	remove := metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationForeground)}
 	switch o := o.(type) {
 	case *corev1.Namespace:
-		_, err = core.Namespaces().Create(ctx, o, metav1.CreateOptions{})
-		c.remember(err, "namespace "+o.Name, func(ctx context.Context) error { return core.Namespaces().Delete(ctx, o.Name, remove) },
-			func(ctx context.Context) error {
-				_, err := core.Namespaces().Get(ctx, o.Name, metav1.GetOptions{})
-				return err
-			})
+		_, err = create(ctx, c, c.client.CoreV1().Namespaces(), o, "namespace "+o.Name, true)
 	case *corev1.ServiceAccount:
-		_, err = core.ServiceAccounts(o.Namespace).Create(ctx, o, metav1.CreateOptions{})
-		c.remember(err, "ServiceAccount "+o.Namespace+"/"+o.Name, func(ctx context.Context) error { return core.ServiceAccounts(o.Namespace).Delete(ctx, o.Name, remove) }, nil)
+		_, err = create(ctx, c, c.client.CoreV1().ServiceAccounts(o.Namespace), o, "ServiceAccount "+o.Namespace+"/"+o.Name, false)
 	case *batchv1.Job:
-		jobs := c.client.BatchV1().Jobs(o.Namespace)
 		var made *batchv1.Job
-		if made, err = jobs.Create(ctx, o, metav1.CreateOptions{}); err == nil {
+		if made, err = create(ctx, c, c.client.BatchV1().Jobs(o.Namespace), o, "job "+o.Namespace+"/"+o.Name, true); err == nil {
 			o.UID = made.UID // the Secret has the Job as its owner
 		}
-		c.remember(err, "job "+o.Namespace+"/"+o.Name, func(ctx context.Context) error { return jobs.Delete(ctx, o.Name, remove) },
-			func(ctx context.Context) error {
-				_, err := jobs.Get(ctx, o.Name, metav1.GetOptions{})
-				return err
-			})
 	}
 	return err
+}
+
+// objects is the client of one kind of object in one namespace.
+type objects[T metav1.Object] interface {
+	Create(context.Context, T, metav1.CreateOptions) (T, error)
+	Get(context.Context, string, metav1.GetOptions) (T, error)
+	Delete(context.Context, string, metav1.DeleteOptions) error
 }
 
 // removeWithin is the time limit for deleting one object. A namespace takes a few seconds longer than its last pod.
 const removeWithin = time.Minute
 
-// remember registers the deletion of an object if err, the result of its creation, is nil. The deletion calls remove,
-// and then waits until get returns NotFound. A nil get means no wait.
-func (c *runJob) remember(err error, what string, remove, get func(context.Context) error) {
-	if err != nil {
-		return
+// create creates an object and registers its removal. If awaited is true, the removal waits until the object is gone.
+func create[T metav1.Object](ctx context.Context, c *runJob, in objects[T], o T, what string, awaited bool) (made T, err error) {
+	if made, err = in.Create(ctx, o, metav1.CreateOptions{}); err != nil {
+		return made, err
 	}
+	foreground := metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationForeground)}
 	c.made = append(c.made, func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, removeWithin)
 		defer cancel()
 		err := wait.PollUntilContextCancel(ctx, 500*time.Millisecond, true, func(ctx context.Context) (bool, error) {
-			err := remove(ctx)
-			if apierrors.IsNotFound(err) || err == nil && get == nil {
+			err := in.Delete(ctx, o.GetName(), foreground)
+			if err == nil && awaited {
+				_, err = in.Get(ctx, o.GetName(), metav1.GetOptions{})
+			}
+			switch {
+			case apierrors.IsNotFound(err), err == nil && !awaited:
 				return true, nil
-			}
-			if err == nil {
-				if err = get(ctx); apierrors.IsNotFound(err) {
-					return true, nil
-				}
-			}
-			if apierrors.IsForbidden(err) {
+			case apierrors.IsForbidden(err):
 				return false, err
 			}
 			return false, nil // the API server is unavailable, or the object is being deleted
@@ -193,6 +184,7 @@ func (c *runJob) remember(err error, what string, remove, get func(context.Conte
 		}
 		return nil
 	})
+	return made, nil
 }
 
 // stop ends the pods that still run, and deletes the objects that were created.

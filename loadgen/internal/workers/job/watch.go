@@ -1,6 +1,7 @@
 package job
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -9,47 +10,52 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/client-go/informers"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 )
 
 // watchPods calls seePod for each change of the workers' pods until the Job is stopped. It also calls seePod regularly
 // for all pods, because no change reports that the kubelet of a pod is dead.
 func (c *runJob) watchPods() {
-	factory := c.informers(tellAfter, func(o *metav1.ListOptions) { o.LabelSelector = jobLabel + "=" + c.name })
-	see := func(object any) {
-		if p, ok := object.(*corev1.Pod); ok {
-			c.seePod(p)
-		}
-	}
-	c.follow(factory, factory.Core().V1().Pods().Informer(), see)
+	follow(c.ctx, c.client.CoreV1().Pods(c.namespace), metav1.ListOptions{LabelSelector: jobLabel + "=" + c.name}, &corev1.Pod{}, tellAfter, c.seePod)
 }
 
 // watchEvents calls seeRefusal for Events that explain why pods of the Job cannot be created, until the Job is stopped.
 func (c *runJob) watchEvents() {
-	factory := c.informers(0, func(o *metav1.ListOptions) {
-		o.FieldSelector = fields.Set{"involvedObject.kind": "Job", "involvedObject.name": c.name, "reason": "FailedCreate"}.String()
+	failures := fields.Set{"involvedObject.kind": "Job", "involvedObject.name": c.name, "reason": "FailedCreate"}.String()
+	follow(c.ctx, c.client.CoreV1().Events(c.namespace), metav1.ListOptions{FieldSelector: failures}, &corev1.Event{}, 0, func(e *corev1.Event) { c.seeRefusal(e.Message) })
+}
+
+type collection[L runtime.Object] interface {
+	List(context.Context, metav1.ListOptions) (L, error)
+	Watch(context.Context, metav1.ListOptions) (watch.Interface, error)
+}
+
+// follow calls see for each selected object that exists, is created or changes, until ctx ends. It also calls see for all
+// of them at the interval again; 0 means never.
+func follow[T, L runtime.Object](ctx context.Context, from collection[L], selected metav1.ListOptions, object T, again time.Duration, see func(T)) {
+	selects := func(o metav1.ListOptions) metav1.ListOptions {
+		o.LabelSelector, o.FieldSelector = selected.LabelSelector, selected.FieldSelector
+		return o
+	}
+	_, informer := cache.NewInformerWithOptions(cache.InformerOptions{
+		ListerWatcher: &cache.ListWatch{
+			ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+				return from.List(ctx, selects(o))
+			},
+			WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+				return from.Watch(ctx, selects(o))
+			},
+		},
+		ObjectType:   object,
+		ResyncPeriod: again,
+		Handler: cache.ResourceEventHandlerFuncs{
+			AddFunc:    func(added any) { see(added.(T)) },
+			UpdateFunc: func(_, now any) { see(now.(T)) },
+		},
 	})
-	see := func(object any) {
-		if e, ok := object.(*corev1.Event); ok {
-			c.seeRefusal(e.Message)
-		}
-	}
-	c.follow(factory, factory.Core().V1().Events().Informer(), see)
-}
-
-func (c *runJob) informers(again time.Duration, which func(*metav1.ListOptions)) informers.SharedInformerFactory {
-	return informers.NewSharedInformerFactoryWithOptions(c.client, again, informers.WithNamespace(c.namespace), informers.WithTweakListOptions(which))
-}
-
-func (c *runJob) follow(factory informers.SharedInformerFactory, of cache.SharedIndexInformer, see func(any)) {
-	handler := cache.ResourceEventHandlerFuncs{AddFunc: see, UpdateFunc: func(_, now any) { see(now) }}
-	if _, err := of.AddEventHandler(handler); err != nil {
-		panic(err) // only a stopped informer returns an error, and this one has not started
-	}
-	factory.Start(c.ctx.Done())
-	<-c.ctx.Done()
-	factory.Shutdown()
+	informer.RunWithContext(ctx)
 }
 
 // hopeless maps reasons why a container cannot start to remedies. Kubernetes does not resolve these reasons itself.
