@@ -1,6 +1,6 @@
 // Package metricnames holds the table of the metrics that the project reads. For each metric the table has the name, the type,
 // the labels, the component that exposes it, and the part of the project that reads it (Reader). The recorder stores the metrics
-// in the table. Tests of packages alerts and dashboards compare the table with the source of the components.
+// in the table. Tests compare the table with the source of the components, with the rules and with the dashboards.
 package metricnames
 
 import (

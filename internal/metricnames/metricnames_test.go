@@ -3,8 +3,6 @@ package metricnames
 import (
 	"slices"
 	"testing"
-
-	"github.com/stormglass/stormglass/internal/metricsource"
 )
 
 // TestDeclared holds the table against the source of the very modules that go.mod
@@ -16,7 +14,7 @@ func TestDeclared(t *testing.T) {
 	for _, m := range all {
 		files = append(files, m.Source)
 	}
-	sources := metricsource.Read(t, files...)
+	sources := readSources(t, files...)
 	for _, m := range all {
 		if m.Source == "" {
 			continue

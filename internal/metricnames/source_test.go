@@ -1,6 +1,4 @@
-// Package metricsource reads the declarations of metrics in the source of components. It parses files of the module
-// versions that go.mod pins, so that a test can compare a table of metrics with the source without running a component.
-package metricsource
+package metricnames
 
 import (
 	"go/ast"
@@ -15,8 +13,8 @@ import (
 	"github.com/stormglass/stormglass/internal/metricopts"
 )
 
-// Metric is the declaration of a metric.
-type Metric struct {
+// declaration is the declaration of a metric in the source of a component.
+type declaration struct {
 	Type   string    // counter, gauge or histogram
 	Labels []string  // in the order of the declaration
 	Edges  []float64 // upper bounds of a histogram's buckets
@@ -25,19 +23,19 @@ type Metric struct {
 	Deprecated string
 }
 
-// modules lists the modules whose files Read can read.
+// modules lists the modules whose files readSources can read. go.mod pins their versions.
 var modules = []string{
 	"k8s.io/apiextensions-apiserver", "k8s.io/apiserver", "k8s.io/cloud-provider", "k8s.io/component-base", "k8s.io/dynamic-resource-allocation", "k8s.io/endpointslice", "k8s.io/kubernetes",
 	"go.etcd.io/etcd/server/v3", "github.com/stormglass/stormglass",
 }
 
-// Read returns the metrics that each file declares, by file and by metric name. A file is given by the import path of
+// readSources returns the metrics that each file declares, by file and by metric name. A file is given by the import path of
 // its package ("k8s.io/apiserver/pkg/.../metrics.go"); empty names are skipped. The test fails if a file cannot be
 // parsed.
-func Read(t testing.TB, files ...string) map[string]map[string]Metric {
+func readSources(t *testing.T, files ...string) map[string]map[string]declaration {
 	t.Helper()
 	dirs := moduleDirs(t)
-	all := map[string]map[string]Metric{}
+	all := map[string]map[string]declaration{}
 	for _, file := range files {
 		if file == "" || all[file] != nil {
 			continue
@@ -54,7 +52,7 @@ func Read(t testing.TB, files ...string) map[string]map[string]Metric {
 	return all
 }
 
-func moduleDirs(t testing.TB) map[string]string {
+func moduleDirs(t *testing.T) map[string]string {
 	t.Helper()
 	out, err := exec.Command("go", append([]string{"list", "-m", "-f", "{{.Path}} {{.Dir}}"}, modules...)...).Output()
 	if err != nil {
@@ -72,7 +70,7 @@ func moduleDirs(t testing.TB) map[string]string {
 type source map[string]ast.Expr
 
 // declarations returns the metrics that a file declares by calls such as NewCounterVec(&CounterOpts{...}, []string{...}).
-func declarations(t testing.TB, file string) map[string]Metric {
+func declarations(t *testing.T, file string) map[string]declaration {
 	t.Helper()
 	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
 	if err != nil {
@@ -92,14 +90,14 @@ func declarations(t testing.TB, file string) map[string]Metric {
 		}
 		return true
 	})
-	all := map[string]Metric{}
+	all := map[string]declaration{}
 	ast.Inspect(parsed, func(n ast.Node) bool {
 		call, ok := n.(*ast.CallExpr)
 		if !ok || len(call.Args) == 0 {
 			return true
 		}
 		for _, kind := range []string{"Counter", "Gauge", "Histogram"} {
-			if !strings.HasPrefix(calleeName(call), "New"+kind) {
+			if !strings.HasPrefix(last(call.Fun), "New"+kind) {
 				continue
 			}
 			name, m := s.options(call.Args[0])
@@ -114,24 +112,14 @@ func declarations(t testing.TB, file string) map[string]Metric {
 	return all
 }
 
-func calleeName(call *ast.CallExpr) string {
-	switch f := call.Fun.(type) {
-	case *ast.SelectorExpr:
-		return f.Sel.Name
-	case *ast.Ident:
-		return f.Name
-	}
-	return ""
-}
-
-// options parses the options of a metric's declaration. It returns the full name of the metric and a Metric with the
+// options parses the options of a metric's declaration. It returns the full name of the metric and a declaration with the
 // fields that the options set.
-func (s source) options(e ast.Expr) (name string, m Metric) {
+func (s source) options(e ast.Expr) (name string, m declaration) {
 	if ref, ok := e.(*ast.UnaryExpr); ok {
 		e = ref.X
 	}
-	if call, ok := e.(*ast.CallExpr); ok && calleeName(call) == "Latency" {
-		return s.text(call.Args[0]), Metric{Edges: metricopts.Latency("", "").Buckets}
+	if call, ok := e.(*ast.CallExpr); ok && last(call.Fun) == "Latency" {
+		return s.text(call.Args[0]), declaration{Edges: metricopts.Latency("", "").Buckets}
 	}
 	literal, ok := e.(*ast.CompositeLit)
 	if !ok {
@@ -203,7 +191,7 @@ func (s source) edges(e ast.Expr) []float64 {
 			all = append(all, number(element))
 		}
 	case *ast.CallExpr:
-		if calleeName(e) != "ExponentialBuckets" {
+		if last(e.Fun) != "ExponentialBuckets" {
 			return nil
 		}
 		// Calculate edges as client_golang does, so that each edge is exactly the same float.
