@@ -134,8 +134,7 @@ func (s *server) operation(pattern, name string, answer func(*http.Request) (any
 			refuse(w, err)
 			return
 		}
-		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(out) // an error means that the client is gone
+		writeJSON(w, out)
 	})))
 }
 

@@ -3,7 +3,6 @@ package service
 import (
 	"context"
 	"crypto/ecdsa"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"path/filepath"
@@ -60,11 +59,6 @@ func serveIssuer(s *server) (func(context.Context) error, error) {
 		fmt.Fprint(w, token)
 	})))
 	return nil, nil
-}
-
-func writeJSON(w http.ResponseWriter, v any) {
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(v) // an error means that the client is gone
 }
 
 // issuer signs tokens with its newest key. A rotation creates a new key and drops the old one. API servers that have

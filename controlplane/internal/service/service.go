@@ -8,6 +8,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -233,6 +234,12 @@ func (s *server) open(operation string, answer http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		refuse(w, s.do(r.Context(), operation, func() error { answer(w, r); return nil }))
 	})
+}
+
+// writeJSON answers a request with v as JSON.
+func writeJSON(w http.ResponseWriter, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(v) // an error means that the client is gone
 }
 
 // refuse answers a request with an error. It does nothing if err is nil.

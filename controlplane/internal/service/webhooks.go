@@ -103,7 +103,6 @@ func asJSON[T any](answer func(*T) any) http.HandlerFunc {
 			http.Error(w, fmt.Sprintf("not a %T: %v", asked, err), http.StatusBadRequest)
 			return
 		}
-		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(answer(asked)) // an error means that the client is gone
+		writeJSON(w, answer(asked))
 	}
 }

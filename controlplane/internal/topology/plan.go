@@ -52,11 +52,6 @@ type Plan struct {
 	Deviations []control.Deviation
 }
 
-// In returns the processes that start in a stage.
-func (p Plan) In(stage control.Stage) []Process {
-	return slices.DeleteFunc(slices.Clone(p.Processes), func(proc Process) bool { return control.KindOf(proc.Kind).Stage != stage })
-}
-
 // Of returns the processes of the given kind.
 func (p Plan) Of(kind string) []Process {
 	return slices.DeleteFunc(slices.Clone(p.Processes), func(proc Process) bool { return proc.Kind != kind })

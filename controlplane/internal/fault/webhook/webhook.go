@@ -180,9 +180,6 @@ func newWebhook(client kubernetes.Interface, o Options) *Webhook {
 // current registration is removed.
 func (w *Webhook) Lost() bool { return w.lost }
 
-// Address returns the address at which the webhook listens, such as "127.0.0.1:12345".
-func (w *Webhook) Address() string { return w.address }
-
 // Clear ends the effect of the webhook and removes the registration. As soon as Clear is called, every review is allowed
 // immediately, including the reviews that wait. Clear returns when the API server no longer calls the webhook. After an
 // error, the registration may still exist, but it is harmless while the server runs; call Clear again.
