@@ -91,6 +91,13 @@ func (r *record) sent(k int64, kind string, rv uint64) {
 	}
 }
 
+// Counts returns the number of requests that were received so far, and the number of events that were sent.
+func (s *Server) Counts() (requests, events int64) {
+	s.record.mu.Lock()
+	defer s.record.mu.Unlock()
+	return s.record.requests, s.record.events
+}
+
 // Exchanges returns all exchanges so far, in the order in which their requests were received.
 func (s *Server) Exchanges() []Exchange {
 	s.record.mu.Lock()

@@ -78,14 +78,10 @@ func Start(o Options) (*Server, error) {
 // Addr returns the server's address as host:port.
 func (s *Server) Addr() string { return s.options.Listener.Addr().String() }
 
-// ca returns the certificate that clients must trust, as PEM.
-func (s *Server) ca() []byte {
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.http.Certificate().Raw})
-}
-
 // Config returns a client configuration for the server. If Options.Listener is a Pipes, the clients connect through it.
 func (s *Server) Config() *rest.Config {
-	c := &rest.Config{Host: "https://" + s.Addr(), TLSClientConfig: rest.TLSClientConfig{CAData: s.ca()}, QPS: -1}
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.http.Certificate().Raw})
+	c := &rest.Config{Host: "https://" + s.Addr(), TLSClientConfig: rest.TLSClientConfig{CAData: ca}, QPS: -1}
 	if p, ok := s.options.Listener.(*Pipes); ok {
 		c.Dial = p.DialContext
 	}

@@ -209,39 +209,6 @@ func TestTape(t *testing.T) {
 	}
 }
 
-// A child serves, and ends with its parent's pipe.
-func TestChild(t *testing.T) {
-	c, err := StartChild()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	if err := c.Fill(ChildFill{Namespace: "storm", Prefix: "x", N: 3, Size: 100}); err != nil {
-		t.Fatal(err)
-	}
-	k, err := kubernetes.NewForConfig(c.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
-	w, err := k.CoreV1().ConfigMaps("storm").Watch(t.Context(), metav1.ListOptions{ResourceVersion: "103"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer w.Stop()
-	if err := c.Storm(ChildStorm{Namespace: "storm", Prefix: "x", Objects: 3, Writes: 6, PerSecond: 1000}); err != nil {
-		t.Fatal(err)
-	}
-	for range 6 {
-		if e := <-w.ResultChan(); e.Type != "MODIFIED" {
-			t.Errorf("got %+v", e)
-		}
-	}
-	cost, err := c.Cost()
-	if err != nil || cost.Events != 6 || cost.Requests != 1 || cost.CPU <= 0 || cost.Watches != 1 {
-		t.Errorf("cost %+v, %v", cost, err)
-	}
-}
-
 // Faults do not keep the server from ending.
 func TestFaultsEnd(t *testing.T) {
 	s := start(t, Options{})

@@ -26,8 +26,6 @@ import (
 	"os"
 	"os/exec"
 	"testing"
-
-	"github.com/stormglass/stormglass/internal/stubapi"
 )
 
 var (
@@ -41,7 +39,7 @@ var (
 const runEnv = "STORMGLASS_BENCH_RUN"
 
 func TestMain(m *testing.M) {
-	stubapi.ChildMain()
+	ChildMain()
 	if text := os.Getenv(runEnv); text != "" {
 		if err := measure(context.Background(), text); err != nil {
 			fmt.Fprintln(os.Stderr, "bench:", err)
@@ -167,8 +165,8 @@ func compare(b *testing.B, sides []side) {
 	b.ReportMetric(0, "ns/op") // mostly the stub's pace
 }
 
-func startStub(fill stubapi.ChildFill) (*stubapi.Child, error) {
-	stub, err := stubapi.StartChild()
+func startStub(fill ChildFill) (*Child, error) {
+	stub, err := StartChild()
 	if err != nil {
 		return nil, err
 	}

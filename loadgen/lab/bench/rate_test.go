@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"testing"
 	"time"
-
-	"github.com/stormglass/stormglass/internal/stubapi"
 )
 
 // BenchmarkRate offers GETs of a ConfigMap of 1 KB at a rate a second, open loop, for 5 s.
@@ -28,7 +26,7 @@ func rateComparisons() []comparison {
 func rate(a asked) func(context.Context, job) ([]figure, error) {
 	const length = 5 * time.Second
 	return func(ctx context.Context, _ job) ([]figure, error) {
-		stub, err := startStub(stubapi.ChildFill{N: listed, Size: 1024})
+		stub, err := startStub(ChildFill{N: listed, Size: 1024})
 		if err != nil {
 			return nil, err
 		}

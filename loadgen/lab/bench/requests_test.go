@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
-	"github.com/stormglass/stormglass/internal/stubapi"
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 	"github.com/stormglass/stormglass/loadgen/internal/load/arrival"
@@ -67,12 +66,12 @@ func patch(b []byte, n int64) []byte {
 // requester prepares n requests of one side. What it returns makes them, and
 // says how many were sent: on a busy machine the open loop's time may be over
 // before the last.
-type requester func(ctx context.Context, a asked, stub *stubapi.Child, n int) (send func() (int64, error), err error)
+type requester func(ctx context.Context, a asked, stub *Child, n int) (send func() (int64, error), err error)
 
 // against runs one side of a request benchmark.
 func (a asked) against(side requester) func(context.Context, job) ([]figure, error) {
 	return func(ctx context.Context, j job) ([]figure, error) {
-		stub, err := startStub(stubapi.ChildFill{N: listed, Size: 1024})
+		stub, err := startStub(ChildFill{N: listed, Size: 1024})
 		if err != nil {
 			return nil, err
 		}
@@ -106,8 +105,8 @@ type calls map[string]func(ctx context.Context, n int64) error
 
 // theirs returns the side of a client-go client. Each call starts on schedule in a
 // new goroutine, the usual way to build an open loop with client-go.
-func theirs(client func(*stubapi.Child) (calls, error)) requester {
-	return func(ctx context.Context, a asked, stub *stubapi.Child, n int) (func() (int64, error), error) {
+func theirs(client func(*Child) (calls, error)) requester {
+	return func(ctx context.Context, a asked, stub *Child, n int) (func() (int64, error), error) {
 		c, err := client(stub)
 		if err != nil {
 			return nil, err
@@ -138,7 +137,7 @@ func (a asked) openLoop(ctx context.Context, n int, call func(context.Context, i
 	return ctx.Err()
 }
 
-func typedCalls(stub *stubapi.Child) (calls, error) {
+func typedCalls(stub *Child) (calls, error) {
 	c, err := typedClient(stub, jsonType)
 	if err != nil {
 		return nil, err
@@ -150,7 +149,7 @@ func typedCalls(stub *stubapi.Child) (calls, error) {
 	return callsOf(get, maps.Patch, maps.List), nil
 }
 
-func dynamicCalls(stub *stubapi.Child) (calls, error) {
+func dynamicCalls(stub *Child) (calls, error) {
 	c, err := dynamic.NewForConfig(stub.Config())
 	if err != nil {
 		return nil, err
@@ -184,7 +183,7 @@ func callsOf[Object, List any](
 	}
 }
 
-func ourRequests(ctx context.Context, a asked, stub *stubapi.Child, n int) (func() (int64, error), error) {
+func ourRequests(ctx context.Context, a asked, stub *Child, n int) (func() (int64, error), error) {
 	r, err := newLoad(ctx, a, stub)
 	if err != nil {
 		return nil, err
@@ -208,7 +207,7 @@ func ourRequests(ctx context.Context, a asked, stub *stubapi.Child, n int) (func
 	}, nil
 }
 
-func newLoad(ctx context.Context, a asked, stub *stubapi.Child) (*request.Requests, error) {
+func newLoad(ctx context.Context, a asked, stub *Child) (*request.Requests, error) {
 	target := load.Target{Config: stub.Config(), Namespace: namespace, Seed: 1}
 	op, err := newOperation(target, a.verb)
 	if err != nil {

@@ -8,7 +8,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/wait"
 
-	"github.com/stormglass/stormglass/internal/stubapi"
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 	"github.com/stormglass/stormglass/loadgen/internal/load/arrival"
 	"github.com/stormglass/stormglass/loadgen/internal/load/watch"
@@ -54,9 +53,9 @@ type drainer interface {
 	close()
 }
 
-func drain(start func(*stubapi.Child) (drainer, error)) func(context.Context, job) ([]figure, error) {
+func drain(start func(*Child) (drainer, error)) func(context.Context, job) ([]figure, error) {
 	return func(ctx context.Context, j job) ([]figure, error) {
-		fill := stubapi.ChildFill{N: 1, Size: eventSize, Labels: map[string]string{"stormglass.dev/load": object}}
+		fill := ChildFill{N: 1, Size: eventSize, Labels: map[string]string{"stormglass.dev/load": object}}
 		stub, err := startStub(fill)
 		if err != nil {
 			return nil, err
@@ -86,7 +85,7 @@ func drain(start func(*stubapi.Child) (drainer, error)) func(context.Context, jo
 		before := d.events()
 		round := func(writes int) error {
 			want := d.events() + int64(writes)*int64(j.Watches)
-			storm := stubapi.ChildStorm{Namespace: namespace, Prefix: object, Objects: 1, Writes: writes, PerSecond: perSecond}
+			storm := ChildStorm{Namespace: namespace, Prefix: object, Objects: 1, Writes: writes, PerSecond: perSecond}
 			if err := stub.Storm(storm); err != nil {
 				return err
 			}
@@ -141,8 +140,8 @@ type ours struct {
 	done     chan error
 }
 
-func ourWatches(encoding string) func(*stubapi.Child) (drainer, error) {
-	return func(stub *stubapi.Child) (drainer, error) {
+func ourWatches(encoding string) func(*Child) (drainer, error) {
+	return func(stub *Child) (drainer, error) {
 		t := load.Target{Config: stub.Config(), Namespace: namespace, Seed: 1}
 		return &ours{target: t, encoding: encoding, cancel: func() {}, done: make(chan error, 1)}, nil
 	}

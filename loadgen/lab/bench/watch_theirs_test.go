@@ -16,7 +16,6 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/stormglass/stormglass/internal/jsonscan"
-	"github.com/stormglass/stormglass/internal/stubapi"
 )
 
 const (
@@ -25,7 +24,7 @@ const (
 )
 
 // typedClient is client-go's, without its rate limit.
-func typedClient(stub *stubapi.Child, contentType string) (*kubernetes.Clientset, error) {
+func typedClient(stub *Child, contentType string) (*kubernetes.Clientset, error) {
 	config := stub.Config()
 	config.ContentType, config.AcceptContentTypes = contentType, contentType
 	return kubernetes.NewForConfig(config)
@@ -51,8 +50,8 @@ func (c *counted) events() int64 { return c.count.Load() }
 func (c *counted) close()        { c.cancel() }
 
 // typedWatch is client-go's typed watches: a goroutine reads each.
-func typedWatch(contentType string) func(*stubapi.Child) (drainer, error) {
-	return func(stub *stubapi.Child) (drainer, error) {
+func typedWatch(contentType string) func(*Child) (drainer, error) {
+	return func(stub *Child) (drainer, error) {
 		c, err := typedClient(stub, contentType)
 		return newCounted(func(ctx context.Context, n int, event func()) error {
 			maps := c.CoreV1().ConfigMaps(namespace)
@@ -79,7 +78,7 @@ func typedWatch(contentType string) func(*stubapi.Child) (drainer, error) {
 }
 
 // newInformers are client-go's informers, one for each watch, with a handler that counts.
-func newInformers(stub *stubapi.Child) (drainer, error) {
+func newInformers(stub *Child) (drainer, error) {
 	c, err := typedClient(stub, jsonType)
 	return newCounted(func(ctx context.Context, n int, event func()) error {
 		of := cache.NewListWatchFromClient(c.CoreV1().RESTClient(), "configmaps", namespace, fields.Everything())
@@ -101,7 +100,7 @@ type httpClient struct {
 	collection string
 }
 
-func newHTTPClient(stub *stubapi.Child) (*httpClient, error) {
+func newHTTPClient(stub *Child) (*httpClient, error) {
 	config := stub.Config()
 	c, err := rest.HTTPClientFor(config)
 	return &httpClient{c, config.Host + "/api/v1/namespaces/" + namespace + "/configmaps"}, err
@@ -139,7 +138,7 @@ func (c *httpClient) exchange(ctx context.Context, method, path string, body []b
 	return err
 }
 
-func httpCalls(stub *stubapi.Child) (calls, error) {
+func httpCalls(stub *Child) (calls, error) {
 	c, err := newHTTPClient(stub)
 	if err != nil {
 		return nil, err
@@ -158,7 +157,7 @@ func httpCalls(stub *stubapi.Child) (calls, error) {
 const future = "1000"
 
 // newHTTPWatches read each watch on a goroutine, by the engine's scanner.
-func newHTTPWatches(stub *stubapi.Child) (drainer, error) {
+func newHTTPWatches(stub *Child) (drainer, error) {
 	c, err := newHTTPClient(stub)
 	return newCounted(func(ctx context.Context, n int, event func()) error {
 		for range n {

@@ -1,4 +1,4 @@
-package stubapi
+package bench
 
 import (
 	"fmt"
@@ -9,9 +9,14 @@ import (
 	"os/exec"
 	"runtime"
 	"syscall"
+	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"github.com/stormglass/stormglass/internal/stubapi"
 )
 
 // childEnv is the environment variable that makes ChildMain run a stub.
@@ -25,8 +30,8 @@ type Child struct {
 	config *rest.Config
 }
 
-// ChildMain runs a stub and then exits if StartChild has started this process; otherwise it returns. A program or TestMain that
-// uses StartChild must call ChildMain first.
+// ChildMain runs a stub and then exits if StartChild has started this process; otherwise it returns. TestMain calls it
+// first.
 func ChildMain() {
 	if os.Getenv(childEnv) == "" {
 		return
@@ -130,8 +135,8 @@ type (
 
 // childStub serves the calls of Child. It runs in the child process.
 type childStub struct {
-	server  *Server
-	traffic Traffic
+	server  *stubapi.Server
+	traffic stubapi.Traffic
 }
 
 // Start starts the stub and returns its address.
@@ -140,8 +145,8 @@ func (s *childStub) Start(_ struct{}, at *ChildAddress) (err error) {
 	if err != nil {
 		return err
 	}
-	if s.server, err = Start(Options{NoRecord: true, Listener: s.traffic.Count(l)}); err == nil {
-		*at = ChildAddress{s.server.Addr(), s.server.ca()}
+	if s.server, err = stubapi.Start(stubapi.Options{NoRecord: true, Listener: s.traffic.Count(l)}); err == nil {
+		*at = ChildAddress{s.server.Addr(), s.server.Config().CAData}
 	}
 	return err
 }
@@ -168,12 +173,42 @@ func (s *childStub) Cost(_ struct{}, cost *ChildCost) error {
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
 		return err
 	}
-	r := &s.server.record
-	r.mu.Lock()
-	cost.Requests, cost.Events = r.requests, r.events
-	r.mu.Unlock()
+	cost.Requests, cost.Events = s.server.Counts()
 	cost.CPU = time.Duration(u.Utime.Nano() + u.Stime.Nano())
 	cost.Watches = s.server.OpenWatches()
 	cost.Received, cost.Sent = s.traffic.Received.Load(), s.traffic.Sent.Load()
 	return nil
+}
+
+// A child serves, and ends with its parent's pipe.
+func TestChild(t *testing.T) {
+	c, err := StartChild()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if err := c.Fill(ChildFill{Namespace: "storm", Prefix: "x", N: 3, Size: 100}); err != nil {
+		t.Fatal(err)
+	}
+	k, err := kubernetes.NewForConfig(c.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := k.CoreV1().ConfigMaps("storm").Watch(t.Context(), metav1.ListOptions{ResourceVersion: "103"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Stop()
+	if err := c.Storm(ChildStorm{Namespace: "storm", Prefix: "x", Objects: 3, Writes: 6, PerSecond: 1000}); err != nil {
+		t.Fatal(err)
+	}
+	for range 6 {
+		if e := <-w.ResultChan(); e.Type != "MODIFIED" {
+			t.Errorf("got %+v", e)
+		}
+	}
+	cost, err := c.Cost()
+	if err != nil || cost.Events != 6 || cost.Requests != 1 || cost.CPU <= 0 || cost.Watches != 1 {
+		t.Errorf("cost %+v, %v", cost, err)
+	}
 }
