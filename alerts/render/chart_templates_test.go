@@ -15,7 +15,8 @@ import (
 
 // Chart returns the generated templates of the Helm chart stormglass-monitoring, by their paths below templates. It generates
 // them from the rules, the dashboards, and scrape, which holds the files of deploy/kubernetes/scrape. With the same job names, Helm
-// renders the templates of rules and dashboards to the same content as Render.
+// renders the templates of rules and dashboards to the same content as Render. TestChartIsCurrent writes the templates, so that no
+// program links their generator.
 func Chart(scrape fs.FS) (map[string][]byte, error) {
 	c, err := newChart()
 	if err != nil {

@@ -1,11 +1,3 @@
-// Package source generates the dashboards as JSON for Grafana. It uses Grafana's SDK and the YAML files in this directory, which
-// package dashboards reads. No program imports package source. This command writes dashboards/json and
-// docs/reference/dashboards.md:
-//
-//	go test ./dashboards/source -update
-//
-// The SDK is pinned at v0.0.12. This is the newest version in which the schema that every Grafana imports and provisions from
-// files (v1) is not deprecated, and in which the strict decoder, which the tests use, reports errors correctly.
 package source
 
 import (
