@@ -1,32 +1,25 @@
 package report
 
 import (
-	"bytes"
-	"encoding/xml"
+	"cmp"
 	"fmt"
-	"html/template"
 	"io"
 	"maps"
 	"math"
-	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/stormglass/stormglass/internal/digits"
-	"github.com/stormglass/stormglass/internal/markdown"
 	"github.com/stormglass/stormglass/internal/terminal"
-	"github.com/stormglass/stormglass/internal/userfile"
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 	"github.com/stormglass/stormglass/loadgen/result"
-	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
 // WriteAB writes ab.html and junit.xml to dir.
 func WriteAB(dir string, c result.AB) error {
 	for name, write := range map[string]func(io.Writer, result.AB) error{result.ABHTMLFile: ABHTML, result.JUnitFile: ABJUnit} {
-		path := filepath.Join(dir, name)
-		if err := writeAtomic(path, func(w io.Writer) error { return write(w, c) }); err != nil {
-			return fmt.Errorf("write %s: %w (make the directory writable, and remove anything at this path that is not a file)", path, userfile.Cause(err))
+		if err := publish(dir, name, func(w io.Writer) error { return write(w, c) }); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -45,8 +38,7 @@ func answerVerdict(a result.Answer) result.Verdict {
 // AB writes an A/B comparison for a terminal.
 func AB(w io.Writer, c result.AB, o TerminalOptions) error {
 	t := newTerminal(o)
-	answer := strings.ToUpper(string(c.Answer))
-	t.line(t.paint(style(answerVerdict(c.Answer)), answer) + t.paint("head", terminal.Shorten("  "+terminal.Clean(c.Scenario)+"  "+abTally(c), t.width-terminal.TextWidth(answer))))
+	t.title(style(answerVerdict(c.Answer)), strings.ToUpper(string(c.Answer)), terminal.Clean(c.Scenario)+"  "+abTally(c))
 	t.line("")
 	for _, s := range []struct {
 		name string
@@ -55,36 +47,32 @@ func AB(w io.Writer, c result.AB, o TerminalOptions) error {
 		t.line(terminal.Shorten(s.name+"  "+terminal.Clean(sideText(s.side)), t.width))
 	}
 	if c.Sets != nil && len(c.Sets.Differences) > 0 {
-		tab := &table{align: "fll"}
-		tab.add(styled("head", "DIFFERS", "A", "B")...)
+		tab := newTable("~DIFFERS", "A", "B")
 		for _, d := range c.Sets.Differences {
-			tab.add(plain(terminal.Clean(d.Name), terminal.Clean(orNone(d.A)), terminal.Clean(orNone(d.B)))...)
+			tab.add(terminal.Clean(d.Name), terminal.Clean(cmp.Or(d.A, chart.None)), terminal.Clean(cmp.Or(d.B, chart.None)))
 		}
 		t.section(tab)
 	}
-	tab := &table{align: "frrrrrl"}
-	tab.add(styled("head", "METRIC", "A", "B", "CHANGE", "BOUNDS", "SPREAD", "ANSWER")...)
+	tab := newTable("~METRIC", ">A", ">B", ">CHANGE", ">BOUNDS", ">SPREAD", "ANSWER")
 	dim := false
 	figures, without := abFigures(c)
 	for _, f := range figures {
 		if !f.Gated && !dim {
 			dim = true
-			tab.add(styled("dim", "no effect on the answer:", "", "", "", "", "", "")...)
+			tab.add("no effect on the answer:")
+			tab.style("dim", 0)
 		}
-		cells := plain(terminal.Clean(f.Name), abValue(f, f.A), abValue(f, f.B), abPercent(f.Change), abBounds(f), spreadOf(f), string(f.Answer))
+		tab.add(terminal.Clean(f.Name), formatIn(f.Unit, f.A), formatIn(f.Unit, f.B), abPercent(f.Change), abBounds(f), spreadOf(f), string(f.Answer))
 		if f.Gated {
-			cells[6].style = style(answerVerdict(f.Answer))
+			tab.style(style(answerVerdict(f.Answer)), 6)
 		}
-		tab.add(cells...)
 	}
 	t.section(tab)
 	for _, line := range terminal.Wrap(abNote(c)+".", t.width) {
 		t.line(t.paint("dim", line))
 	}
 	for _, why := range slices.Concat(c.Reasons, c.Notes, without) { // in full: users copy commands from them
-		for _, line := range terminal.Wrap(terminal.Clean(why), t.width) {
-			t.line(line)
-		}
+		t.wrapped("", why)
 	}
 	for _, p := range c.Pairs {
 		if p.Thrown != "" && p.Number > 0 { // pair 0 warms up the machine and never counts
@@ -92,19 +80,9 @@ func AB(w io.Writer, c result.AB, o TerminalOptions) error {
 		}
 	}
 	if o.Dir != "" {
-		t.line("")
-		t.line("report  " + terminal.Clean(filepath.Join(o.Dir, result.ABHTMLFile)))
+		t.reportAt(o.Dir, result.ABHTMLFile)
 	}
-	_, err := io.WriteString(w, strings.Join(t.out, "\n")+"\n")
-	return err
-}
-
-// orNone returns text, or chart.None if text is empty.
-func orNone(text string) string {
-	if text == "" {
-		return chart.None
-	}
-	return text
+	return t.writeTo(w)
 }
 
 // abTally describes how many pairs or runs were compared, such as "9 pairs, 1 discarded".
@@ -192,13 +170,6 @@ func abStatistics(c result.AB) string {
 	return text
 }
 
-func abValue(f result.ABFigure, v *float64) string {
-	if v == nil {
-		return chart.None
-	}
-	return chart.Format(scenario.Unit(f.Unit), *v)
-}
-
 func abPercent(v *float64) string {
 	if v == nil {
 		return chart.None
@@ -223,15 +194,15 @@ func spreadOf(f result.ABFigure) string {
 // ABSummary writes an A/B comparison as Markdown, for a pull request.
 func ABSummary(w io.Writer, c result.AB) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "### %s: %s\n\n%s. A: %s. B: %s.\n", strings.ToUpper(string(c.Answer)), markdown.Cell(terminal.Clean(c.Scenario)), abTally(c),
-		markdown.Cell(terminal.Clean(sideText(c.A))), markdown.Cell(terminal.Clean(sideText(c.B))))
+	fmt.Fprintf(&b, "### %s: %s\n\n%s. A: %s. B: %s.\n", strings.ToUpper(string(c.Answer)), inMarkdown(c.Scenario), abTally(c), inMarkdown(sideText(c.A)), inMarkdown(sideText(c.B)))
 	if c.Sets != nil && len(c.Sets.Differences) > 0 {
-		b.WriteString("\n| differs | A | B |\n|---|---|---|\n")
+		tab := newTable("differs", "A", "B")
 		for _, d := range c.Sets.Differences {
-			fmt.Fprintf(&b, "| %s | %s | %s |\n", markdown.Cell(terminal.Clean(d.Name)), markdown.Cell(terminal.Clean(orNone(d.A))), markdown.Cell(terminal.Clean(orNone(d.B))))
+			tab.add(inMarkdown(d.Name), inMarkdown(cmp.Or(d.A, chart.None)), inMarkdown(cmp.Or(d.B, chart.None)))
 		}
+		tab.markdown(&b)
 	}
-	b.WriteString("\n| answer | metric | A | B | change | bounds of change | spread |\n|---|---|---:|---:|---:|---:|---:|\n")
+	tab := newTable("answer", "metric", ">A", ">B", ">change", ">bounds of change", ">spread")
 	figures, without := abFigures(c)
 	for _, f := range figures {
 		answer := string(f.Answer)
@@ -241,11 +212,12 @@ func ABSummary(w io.Writer, c result.AB) error {
 		case answerVerdict(f.Answer) != result.Pass:
 			answer = "**" + answer + "**"
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s | %s |\n", answer, markdown.Cell(terminal.Clean(f.Name)), abValue(f, f.A), abValue(f, f.B), abPercent(f.Change), abBounds(f), spreadOf(f))
+		tab.add(answer, inMarkdown(f.Name), formatIn(f.Unit, f.A), formatIn(f.Unit, f.B), abPercent(f.Change), abBounds(f), spreadOf(f))
 	}
-	fmt.Fprintf(&b, "\n%s.\n\n", markdown.Cell(abNote(c)))
+	tab.markdown(&b)
+	fmt.Fprintf(&b, "\n%s.\n\n", inMarkdown(abNote(c)))
 	for _, why := range slices.Concat(c.Reasons, c.Notes, without) {
-		fmt.Fprintf(&b, "- %s\n", markdown.Cell(terminal.Clean(why)))
+		fmt.Fprintf(&b, "- %s\n", inMarkdown(why))
 	}
 	_, err := io.WriteString(w, b.String()+"\n")
 	return err
@@ -286,51 +258,20 @@ func ABJUnit(w io.Writer, c result.AB) error {
 	return writeJUnit(w, s)
 }
 
-// writeJUnit counts the cases of a suite and writes the suite.
-func writeJUnit(w io.Writer, s junitSuite) error {
-	for _, c := range s.Cases {
-		s.Tests++
-		s.Failures += btoi(c.Failure != nil)
-		s.Errors += btoi(c.Error != nil)
-		s.Skipped += btoi(c.Skipped != nil)
-	}
-	root := junitSuites{Name: "stormglass", Tests: s.Tests, Failures: s.Failures, Errors: s.Errors, Time: s.Time, Suite: s}
-	if _, err := io.WriteString(w, xml.Header); err != nil {
-		return err
-	}
-	enc := xml.NewEncoder(w)
-	enc.Indent("", "  ")
-	if err := enc.Encode(root); err != nil {
-		return fmt.Errorf("encode JUnit: %w", err)
-	}
-	_, err := io.WriteString(w, "\n")
-	return err
-}
-
 // ABHTML writes ab.html, with a dot for each pair. The page needs neither network nor scripts.
 func ABHTML(w io.Writer, c result.AB) error {
-	style, _, tmpl, err := loadPage()
-	if err != nil {
-		return err
-	}
 	page := struct {
 		result.AB
-		Style                     template.CSS
 		Verdict                   result.Verdict
 		Tally, SideA, SideB, Note string
 		Rows                      []abRow
-	}{AB: c, Style: template.CSS(style), Verdict: answerVerdict(c.Answer), Tally: abTally(c), SideA: sideText(c.A), SideB: sideText(c.B), Note: abNote(c)}
+	}{AB: c, Verdict: answerVerdict(c.Answer), Tally: abTally(c), SideA: sideText(c.A), SideB: sideText(c.B), Note: abNote(c)}
 	figures, without := abFigures(c)
 	page.Notes = slices.Concat(c.Notes, without)
 	for _, f := range figures {
 		page.Rows = append(page.Rows, abRow{ABFigure: f, Verdict: answerVerdict(f.Answer), dots: newDots(c, f)})
 	}
-	var buf bytes.Buffer
-	if err := tmpl.ExecuteTemplate(&buf, "ab.tmpl", page); err != nil {
-		return fmt.Errorf("render the comparison: %w", err)
-	}
-	_, err = w.Write(buf.Bytes())
-	return err
+	return writePage(w, "ab.tmpl", page)
 }
 
 // abRow is the table row of a figure, with a drawing of the changes of its pairs.

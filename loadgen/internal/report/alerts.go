@@ -3,11 +3,9 @@ package report
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
-	"github.com/stormglass/stormglass/internal/markdown"
 	"github.com/stormglass/stormglass/internal/terminal"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
@@ -64,25 +62,26 @@ func (t *terminalWriter) alerts(r result.Result) {
 	if len(r.Alerts) == 0 {
 		return
 	}
-	rows, tab := alertRows(r), &table{align: "llf"}
+	rows, tab := alertRows(r), newTable("", "", "~")
 	for _, a := range rows {
-		row := plain(strings.ToUpper(a.Outcome), "", terminal.Clean(a.Name))
+		row := []string{strings.ToUpper(a.Outcome), "", terminal.Clean(a.Name)}
+		tab.add(row...)
 		for _, o := range outcomes {
 			if o.outcome == a.Outcome {
-				row[0].style = o.style
+				tab.style(o.style, 0)
 			}
 		}
 		for _, g := range r.Gates {
-			if a.Verdict != "" && g.Name == a.Name && gateWord(g) != row[0].text {
-				row[1] = cell{gateWord(g), gateStyle(g)}
+			if a.Verdict != "" && g.Name == a.Name && gateWord(g) != row[0] {
+				row[1] = gateWord(g)
+				tab.style(gateStyle(g), 1)
 			}
 		}
-		tab.add(row...)
 	}
 	t.line("")
 	t.line(t.paint("head", alertCounts(r)))
 	said := ""
-	for i, l := range tab.lines(0, t.width, t.paint) {
+	for i, l := range tab.lines(t.width, t.paint) {
 		t.line(l)
 		if detail := rows[i].Detail; detail != said && rows[i].Outcome != result.AlertSilent {
 			t.detail(terminal.Clean(detail), 3)
@@ -91,16 +90,18 @@ func (t *terminalWriter) alerts(r result.Result) {
 	}
 }
 
-func alertSummary(w io.Writer, r result.Result) {
+func alertSummary(b *strings.Builder, r result.Result) {
 	if len(r.Alerts) == 0 {
 		return
 	}
-	fmt.Fprintf(w, "\n%s\n\n| outcome | alert | detail |\n|---|---|---|\n", alertCounts(r))
+	fmt.Fprintf(b, "\n%s\n", alertCounts(r))
+	tab := newTable("outcome", "alert", "detail")
 	for _, a := range alertRows(r) {
 		outcome := a.Outcome
 		if a.Verdict != "" && string(a.Verdict) != outcome {
 			outcome += ", " + emphasis(a.Verdict)
 		}
-		fmt.Fprintf(w, "| %s | %s | %s |\n", outcome, markdown.Cell(terminal.Clean(a.Name)), markdown.Cell(terminal.Shorten(terminal.Clean(a.Detail), summaryDetail)))
+		tab.add(outcome, inMarkdown(a.Name), inMarkdown(terminal.Shorten(terminal.Clean(a.Detail), summaryDetail)))
 	}
+	tab.markdown(b)
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/stormglass/stormglass/internal/terminal"
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 	"github.com/stormglass/stormglass/loadgen/result"
-	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
 // mostSplits is the maximum number of latency bars on a page. The page shows the calls with the largest mean latencies.
@@ -93,14 +92,11 @@ func worstSplits(r result.Result, most int) []result.Breakdown {
 
 func newSplitView(b result.Breakdown) splitView {
 	v := splitView{
-		Call: callText(b.Verb, b.Resource, b.Variant, b.Tenant), Where: "phase " + terminal.Clean(b.Phase) + ", load " + terminal.Clean(b.Load), Mean: chart.Format(scenario.Seconds, b.ClientMean),
-		P99: chart.Format(scenario.Seconds, b.ClientP99), Server: chart.None,
+		Call: callText(b.Verb, b.Resource, b.Variant, b.Tenant), Where: "phase " + terminal.Clean(b.Phase) + ", load " + terminal.Clean(b.Load), Mean: seconds(b.ClientMean),
+		P99: seconds(b.ClientP99), Server: optional(b.ServerMean),
 	}
-	if b.ServerMean != nil {
-		v.Server = chart.Format(scenario.Seconds, *b.ServerMean)
-		if b.ServerSource == "audit" {
-			v.Server += " (from the audit log)"
-		}
+	if b.ServerMean != nil && b.ServerSource == "audit" {
+		v.Server += " (from the audit log)"
 	}
 	whole := max(b.Unexplained, 0)
 	for _, p := range b.Parts {
@@ -108,7 +104,7 @@ func newSplitView(b result.Breakdown) splitView {
 	}
 	x := 0.0
 	add := func(name, tells string, colour int, s float64) {
-		p := piece{Name: name, Value: chart.Format(scenario.Seconds, s), Tells: tells, Colour: colour, Share: shareText(s, b.ClientMean)}
+		p := piece{Name: name, Value: seconds(s), Tells: tells, Colour: colour, Share: shareText(s, b.ClientMean)}
 		if s > 0 && whole > 0 {
 			width := chart.PlotWidth * s / whole
 			p.X, p.Width = chart.Coordinate(x), chart.Coordinate(width)
@@ -125,7 +121,7 @@ func newSplitView(b result.Breakdown) splitView {
 		add(text.title, sentences(text.tells, "averaged over "+measuredOver(p.Of), terminal.Clean(p.Note)), text.colour, p.Seconds)
 		if p.Most != nil {
 			last := &v.Pieces[len(v.Pieces)-1]
-			last.Value, last.Share = upTo(last.Value, chart.Format(scenario.Seconds, *p.Most), p.Seconds), upTo(last.Share, shareText(*p.Most, b.ClientMean), p.Seconds)
+			last.Value, last.Share = upTo(last.Value, seconds(*p.Most), p.Seconds), upTo(last.Share, shareText(*p.Most, b.ClientMean), p.Seconds)
 		}
 	}
 	add("not attributed", sentences(terminal.Clean(b.UnexplainedNote)), -1, b.Unexplained)
@@ -175,10 +171,10 @@ func callText(verb, resource, variant, tenant string) string {
 
 // slowText describes the slow requests that the API server itself reported.
 func slowText(s result.SlowRequests) string {
-	text := fmt.Sprintf("The API server took over 500 ms for %s (mean %s)", plural(s.Count, "request"), chart.Format(scenario.Seconds, s.Mean))
+	text := fmt.Sprintf("The API server took over 500 ms for %s (mean %s)", plural(s.Count, "request"), seconds(s.Mean))
 	var layers []string
 	for _, name := range sortedKeys(s.Layers) {
-		layers = append(layers, terminal.Clean(name)+" "+chart.Format(scenario.Seconds, s.Layers[name]))
+		layers = append(layers, terminal.Clean(name)+" "+seconds(s.Layers[name]))
 	}
 	if len(layers) > 0 {
 		text += ". Mean time in each layer, according to the API server: " + strings.Join(layers, ", ")
@@ -231,8 +227,7 @@ func (t *terminalWriter) breakdown(r result.Result) {
 	if len(rows) == 0 {
 		return
 	}
-	tab := &table{align: "frrrrrrr"}
-	tab.add(styled("head", "WHERE THE TIME WENT, % of mean", "mean", "generator", "wire", "APF queue", "etcd", "server", "not attributed")...)
+	tab := newTable("~WHERE THE TIME WENT, % of mean", ">mean", ">generator", ">wire", ">APF queue", ">etcd", ">server", ">not attributed")
 	for _, b := range rows {
 		share := func(names ...string) string {
 			sum, most, found := 0.0, 0.0, false
@@ -253,9 +248,9 @@ func (t *terminalWriter) breakdown(r result.Result) {
 			}
 			return certain + " to " + upper
 		}
-		tab.add(plain(terminal.Clean(b.Phase)+" "+callText(b.Verb, b.Resource, b.Variant, b.Tenant), chart.Format(scenario.Seconds, b.ClientMean),
+		tab.add(terminal.Clean(b.Phase)+" "+callText(b.Verb, b.Resource, b.Variant, b.Tenant), seconds(b.ClientMean),
 			share(result.PartLag, result.PartConnect), share(result.PartWire), share(result.PartFairness), share(result.PartEtcd),
-			share(result.PartFilters, result.PartAdmission, result.PartAdmissionOrFairness, result.PartCache), shareText(b.Unexplained, b.ClientMean))...)
+			share(result.PartFilters, result.PartAdmission, result.PartAdmissionOrFairness, result.PartCache), shareText(b.Unexplained, b.ClientMean))
 	}
 	t.section(tab)
 }

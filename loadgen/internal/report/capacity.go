@@ -1,18 +1,15 @@
 package report
 
 import (
-	"bytes"
+	"cmp"
 	"fmt"
-	"html/template"
 	"io"
 	"maps"
 	"math"
-	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/stormglass/stormglass/internal/terminal"
-	"github.com/stormglass/stormglass/internal/userfile"
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
@@ -20,39 +17,30 @@ import (
 
 // WriteCapacity writes capacity.html to dir.
 func WriteCapacity(dir string, c result.Capacity) error {
-	path := filepath.Join(dir, result.CapacityHTMLFile)
-	if err := writeAtomic(path, func(w io.Writer) error { return CapacityHTML(w, c) }); err != nil {
-		return fmt.Errorf("write %s: %w (make the directory writable, and remove anything at this path that is not a file)", path, userfile.Cause(err))
-	}
-	return nil
+	return publish(dir, result.CapacityHTMLFile, func(w io.Writer) error { return CapacityHTML(w, c) })
 }
 
 // Capacity writes the result of a capacity search for a terminal.
 func Capacity(w io.Writer, c result.Capacity, o TerminalOptions) error {
 	t := newTerminal(o)
-	answer := strings.ToUpper(c.Answer)
-	t.line(t.paint(style(capacityVerdict(c)), answer) + t.paint("head", terminal.Shorten("  "+terminal.Clean(c.Scenario)+"  "+capacityHead(c), t.width-terminal.TextWidth(answer))))
+	t.title(style(capacityVerdict(c)), strings.ToUpper(c.Answer), terminal.Clean(c.Scenario)+"  "+capacityHead(c))
 	for _, line := range capacityFacts(c) {
 		t.line(terminal.Shorten(line, t.width))
 	}
-	tab := &table{align: "rrlrrrrf"}
-	tab.add(styled("head", "TRIAL", "LOAD", "RESULT", "OFFERED", "ACHIEVED", "P50", "P99", "CPU CORES IN USE; reason for the result")...)
+	tab := newTable(">TRIAL", ">LOAD", "RESULT", ">OFFERED", ">ACHIEVED", ">P50", ">P99", "~CPU CORES IN USE; reason for the result")
 	for _, x := range c.Trials {
 		row := rowOf(c, x)
-		cells := plain(chart.Count(x.Number), row.LoadText, x.Outcome, row.Offered, row.Achieved, row.P50, row.P99, coresText(x))
+		tab.add(chart.Count(x.Number), row.LoadText, x.Outcome, row.Offered, row.Achieved, row.P50, row.P99, coresText(x))
 		if x.Outcome == "bad" {
-			cells[2].style = "fail"
+			tab.style("fail", 2)
 		}
-		tab.add(cells...)
 	}
 	t.section(tab)
 	for _, note := range c.Notes { // in full: users copy commands from them
 		t.wrapped("", note)
 	}
-	t.line("")
-	t.line("report  " + terminal.Clean(filepath.Join(o.Dir, result.CapacityHTMLFile)))
-	_, err := io.WriteString(w, strings.Join(t.out, "\n")+"\n")
-	return err
+	t.reportAt(o.Dir, result.CapacityHTMLFile)
+	return t.writeTo(w)
 }
 
 func capacityVerdict(c result.Capacity) result.Verdict {
@@ -132,13 +120,7 @@ func loadText(c result.Capacity, v float64) string {
 // coresOf lists the three components that used the most processor time.
 func coresOf(t result.Trial) string {
 	names := slices.SortedFunc(maps.Keys(t.Cores), func(a, b string) int {
-		switch {
-		case t.Cores[a] > t.Cores[b]:
-			return -1
-		case t.Cores[a] < t.Cores[b]:
-			return 1
-		}
-		return strings.Compare(a, b)
+		return cmp.Or(cmp.Compare(t.Cores[b], t.Cores[a]), cmp.Compare(a, b))
 	})
 	var parts []string
 	for _, name := range names[:min(3, len(names))] {
@@ -160,7 +142,7 @@ func share(v float64) string { return fmt.Sprintf("%.1f%%", 100*v) }
 // CapacityComparison writes the results of two capacity searches side by side for a terminal.
 func CapacityComparison(w io.Writer, c result.CapacityComparison, o TerminalOptions) error {
 	t := newTerminal(o)
-	head := fmt.Sprintf("  %s  %s", terminal.Clean(c.Sides[0].Scenario), terminal.Clean(c.Sides[0].Field))
+	head := fmt.Sprintf("%s  %s", terminal.Clean(c.Sides[0].Scenario), terminal.Clean(c.Sides[0].Field))
 	if c.Why != "" {
 		head += ": " + terminal.Clean(c.Why)
 	} else {
@@ -173,8 +155,7 @@ func CapacityComparison(w io.Writer, c result.CapacityComparison, o TerminalOpti
 	case 1:
 		verdict = result.Fail
 	}
-	answer := strings.ToUpper(c.Answer)
-	t.line(t.paint(style(verdict), answer) + t.paint("head", terminal.Shorten(head, t.width-terminal.TextWidth(answer))))
+	t.title(style(verdict), strings.ToUpper(c.Answer), head)
 	for i, s := range c.Sides {
 		switch {
 		case c.Why != "":
@@ -199,43 +180,30 @@ func CapacityComparison(w io.Writer, c result.CapacityComparison, o TerminalOpti
 		}
 	}
 	if len(c.Differences) > 0 {
-		tab := &table{align: "lll"}
-		tab.add(styled("head", "DIFFERS", "A", "B")...)
+		tab := newTable("DIFFERS", "A", "B")
 		for _, d := range c.Differences {
-			tab.add(plain(d.Name, terminal.Clean(d.A), terminal.Clean(d.B))...)
+			tab.add(d.Name, terminal.Clean(d.A), terminal.Clean(d.B))
 		}
 		t.section(tab)
 	}
-	_, err := io.WriteString(w, strings.Join(t.out, "\n")+"\n")
-	return err
+	return t.writeTo(w)
 }
 
 // CapacityHTML writes capacity.html: charts of rates, latencies and CPU use against the load, with a dot for each trial,
 // and the confidence interval of the capacity. The page needs neither network nor scripts.
 func CapacityHTML(w io.Writer, c result.Capacity) error {
-	style, _, tmpl, err := loadPage()
-	if err != nil {
-		return err
-	}
 	page := struct {
 		result.Capacity
-		Style   template.CSS
 		Verdict result.Verdict
 		Head    string
 		Facts   []string
 		Rows    []capacityRow
 		Curves  []curve
-	}{Capacity: c, Style: template.CSS(style), Verdict: capacityVerdict(c), Head: capacityHead(c), Facts: capacityFacts(c)}
+	}{Capacity: c, Verdict: capacityVerdict(c), Head: capacityHead(c), Facts: capacityFacts(c), Curves: curves(c)}
 	for _, t := range c.Trials {
 		page.Rows = append(page.Rows, rowOf(c, t))
 	}
-	page.Curves = curves(c)
-	var buf bytes.Buffer
-	if err := tmpl.ExecuteTemplate(&buf, "capacity.tmpl", page); err != nil {
-		return fmt.Errorf("render the capacity: %w", err)
-	}
-	_, err = w.Write(buf.Bytes())
-	return err
+	return writePage(w, "capacity.tmpl", page)
 }
 
 // curves returns the curves that have values above 0: rates and latencies of requests, and CPU use per component.
@@ -249,13 +217,11 @@ func curves(c result.Capacity) (all []curve) {
 	add("Achieved", scenario.PerSec, func(t result.Trial) float64 { return t.Achieved })
 	add("p50", scenario.Seconds, func(t result.Trial) float64 { return t.P50 })
 	add("p99", scenario.Seconds, func(t result.Trial) float64 { return t.P99 })
-	components := map[string]bool{}
+	components := map[string]float64{}
 	for _, t := range c.Trials {
-		for name := range t.Cores {
-			components[name] = true
-		}
+		maps.Copy(components, t.Cores)
 	}
-	for _, name := range slices.Sorted(maps.Keys(components)) {
+	for _, name := range sortedKeys(components) {
 		add("CPU cores used by "+terminal.Clean(name), "", func(t result.Trial) float64 { return t.Cores[name] })
 	}
 	return all

@@ -1,16 +1,12 @@
 package report
 
 import (
-	"bytes"
 	"fmt"
-	"html/template"
 	"io"
 	"math"
-	"path/filepath"
 	"strings"
 
 	"github.com/stormglass/stormglass/internal/terminal"
-	"github.com/stormglass/stormglass/internal/userfile"
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
@@ -18,11 +14,7 @@ import (
 
 // WriteComparison writes comparison.html in dir, next to the variants' directories.
 func WriteComparison(dir string, c result.Comparison) error {
-	path := filepath.Join(dir, result.ComparisonHTMLFile)
-	if err := writeAtomic(path, func(w io.Writer) error { return ComparisonHTML(w, c) }); err != nil {
-		return fmt.Errorf("write %s: %w (make the directory writable, and remove anything at this path that is not a file)", path, userfile.Cause(err))
-	}
-	return nil
+	return publish(dir, result.ComparisonHTMLFile, func(w io.Writer) error { return ComparisonHTML(w, c) })
 }
 
 // Comparison writes a comparison of variants for a terminal: the outcome of each variant, and the compared figures
@@ -30,13 +22,11 @@ func WriteComparison(dir string, c result.Comparison) error {
 func Comparison(w io.Writer, c result.Comparison, o TerminalOptions) error {
 	t := newTerminal(o)
 	v := verdictOf(c)
-	t.line(t.paint(style(v), word(v)) + t.paint("head", terminal.Shorten("  "+terminal.Clean(c.Scenario)+"  "+ranOf(c), t.width-terminal.TextWidth(word(v)))))
+	t.title(style(v), word(v), terminal.Clean(c.Scenario)+"  "+ranOf(c))
 	t.variants(c)
 	t.compared(c)
-	t.line("")
-	t.line("report  " + terminal.Clean(filepath.Join(o.Dir, result.ComparisonHTMLFile)))
-	_, err := io.WriteString(w, strings.Join(t.out, "\n")+"\n")
-	return err
+	t.reportAt(o.Dir, result.ComparisonHTMLFile)
+	return t.writeTo(w)
 }
 
 // verdictOf returns the verdict of a comparison, which is pass only if every variant passed.
@@ -71,7 +61,7 @@ func when(c result.Comparison) string {
 	if c.Ended.IsZero() {
 		return text + ", did not finish"
 	}
-	return text + ", took " + chart.Format(scenario.Seconds, c.Ended.Sub(c.Started).Seconds())
+	return text + ", took " + seconds(c.Ended.Sub(c.Started).Seconds())
 }
 
 // ranOf returns a count such as "2 of 3 variants ran, 1 passed".
@@ -89,12 +79,10 @@ func ranOf(c result.Comparison) string {
 }
 
 func (t *terminalWriter) variants(c result.Comparison) {
-	tab := &table{align: "llf"}
-	tab.add(styled("head", "VARIANT", "VERDICT", "DESCRIPTION AND CHANGED FIELDS")...)
+	tab := newTable("VARIANT", "VERDICT", "~DESCRIPTION AND CHANGED FIELDS")
 	for _, v := range c.Variants {
-		cells := plain(terminal.Clean(v.Name), string(v.Verdict), terminal.Clean(whatItIs(v)))
-		cells[1].style = style(v.Verdict)
-		tab.add(cells...)
+		tab.add(terminal.Clean(v.Name), string(v.Verdict), terminal.Clean(whatItIs(v)))
+		tab.style(style(v.Verdict), 1)
 	}
 	t.section(tab)
 	for _, v := range c.Variants {
@@ -145,18 +133,16 @@ func (t *terminalWriter) compared(c result.Comparison) {
 // byFigure returns a table for few variants, with a row per figure. Each variant has two columns: the value and its
 // ratio.
 func byFigure(c result.Comparison) *table {
-	tab := &table{align: "f" + strings.Repeat("rr", len(c.Variants))}
-	head := []string{"METRIC"}
+	tab := newTable("~METRIC")
 	for _, v := range c.Variants {
-		head = append(head, terminal.Clean(v.Name), "")
+		tab.Head = append(tab.Head, head{Text: terminal.Clean(v.Name), Numeric: true}, head{Numeric: true})
 	}
-	tab.add(styled("head", head...)...)
 	for _, r := range c.Rows {
 		row := []string{terminal.Clean(r.Name)}
 		for _, v := range r.Values {
 			row = append(row, valueOf(r, v), ratioOf(v))
 		}
-		tab.add(plain(row...)...)
+		tab.add(row...)
 	}
 	return tab
 }
@@ -164,33 +150,37 @@ func byFigure(c result.Comparison) *table {
 // byVariant returns a table for many variants, with a row per variant and a column per figure. It breaks the names of
 // the figures into several lines.
 func byVariant(c result.Comparison) *table {
-	tab := &table{align: "l" + strings.Repeat("r", len(c.Rows))}
+	tab := newTable("")
 	names := make([][]string, len(c.Rows))
 	lines := 0
 	for i, r := range c.Rows {
+		tab.Head = append(tab.Head, head{Numeric: true})
 		names[i] = inLines(terminal.Clean(r.Name), 14)
 		lines = max(lines, len(names[i]))
 	}
 	for line := range lines {
-		head := []string{""}
+		row := []string{""}
 		if line == lines-1 {
-			head[0] = "VARIANT"
+			row[0] = "VARIANT"
 		}
 		for _, name := range names {
 			text := ""
 			if above := lines - len(name); line >= above {
 				text = name[line-above]
 			}
-			head = append(head, text)
+			row = append(row, text)
 		}
-		tab.add(styled("head", head...)...)
+		tab.add(row...)
+		for column := range row {
+			tab.style("head", column)
+		}
 	}
 	for i, v := range c.Variants {
 		row := []string{terminal.Clean(v.Name)}
 		for _, r := range c.Rows {
 			row = append(row, fmt.Sprintf("%s%7s", valueOf(r, r.Values[i]), ratioOf(r.Values[i])))
 		}
-		tab.add(plain(row...)...)
+		tab.add(row...)
 	}
 	return tab
 }
@@ -225,22 +215,11 @@ func ratioOf(v result.Value) string {
 // ComparisonHTML writes comparison.html. The page needs neither network nor scripts. It links to
 // the reports of the variants in its subdirectories.
 func ComparisonHTML(w io.Writer, c result.Comparison) error {
-	style, _, tmpl, err := loadPage()
-	if err != nil {
-		return err
-	}
-	var buf bytes.Buffer
-	page := struct {
+	return writePage(w, "comparison.tmpl", struct {
 		result.Comparison
-		Style            template.CSS
 		Verdict          result.Verdict
 		Tally, RatioNote string
-	}{c, template.CSS(style), verdictOf(c), ranOf(c) + "; " + when(c), ratioNote(c)}
-	if err := tmpl.ExecuteTemplate(&buf, "comparison.tmpl", page); err != nil {
-		return fmt.Errorf("render the comparison: %w", err)
-	}
-	_, err = w.Write(buf.Bytes())
-	return err
+	}{c, verdictOf(c), ranOf(c) + "; " + when(c), ratioNote(c)})
 }
 
 // barOf returns the length of the bar for v: its absolute value in percent of the largest absolute value in row r.

@@ -12,8 +12,8 @@ import (
 
 // deliveryTable returns a table that compares, for each phase, the work that the scenario demanded from loads and
 // actions with the work that was done.
-func deliveryTable(phases []result.Phase) tableView {
-	t := tableView{
+func deliveryTable(phases []result.Phase) table {
+	t := table{
 		Caption: "Work asked for and done",
 		Head:    heads("Phase", "Load or action", "Unit", ">Asked for", ">Done", ">Done, %", ">Required, %", "Limited by"),
 		Note:    "Asked for: the work that was due by the end of the phase. Work means requests that get an answer, watches that open, or the rounds (repetitions) of an action. If less than the required percentage was done, \"Limited by\" names the reason. If the reason is the cluster, the run fails. If the reason is the generator, the machine or the scenario (for example, maxInFlight is too low for the rate), the run has no verdict (NO DATA).",
@@ -67,16 +67,17 @@ func (t *terminalWriter) delivered(r result.Result) {
 	if len(all) > mostDelivered {
 		shown = slices.DeleteFunc(slices.Clone(all), func(r row) bool { return r.Share >= scenario.DefaultMinAchieved && r.Limit == "" })
 	}
-	tab := &table{align: "flrrrl"}
-	tab.add(styled("head", "WORK ASKED FOR AND DONE", "unit", "asked for", "done", "done, %", "limited by")...)
+	tab := newTable("~WORK ASKED FOR AND DONE", "unit", ">asked for", ">done", ">done, %", "limited by")
 	for _, d := range shown {
 		asked, done := deliveryTexts(d.Delivery)
-		cells := plain(terminal.Clean(d.phase+" "+d.Name), terminal.Clean(d.What), asked, done, chart.Format(scenario.Ratio, d.Share), terminal.Clean(d.Limit))
-		cells[5].style = map[string]string{"": "", result.LimitCluster: "fail"}[d.Limit]
-		if d.Limit != "" && d.Limit != result.LimitCluster {
-			cells[5].style = "nodata"
+		tab.add(terminal.Clean(d.phase+" "+d.Name), terminal.Clean(d.What), asked, done, chart.Format(scenario.Ratio, d.Share), terminal.Clean(d.Limit))
+		switch d.Limit {
+		case "":
+		case result.LimitCluster:
+			tab.style("fail", 5)
+		default:
+			tab.style("nodata", 5)
 		}
-		tab.add(cells...)
 	}
 	if len(shown) > 0 {
 		tab.dropEmpty()

@@ -31,7 +31,7 @@ func TestAskedAndDoneAreShown(t *testing.T) {
 			t.Errorf("%q is not in\n%s", want, got)
 		}
 	}
-	tables := map[string]tableView{}
+	tables := map[string]table{}
 	for _, table := range phaseTables(r) {
 		tables[table.Caption] = table
 	}

@@ -16,19 +16,19 @@ import (
 func detailView(_ context.Context, p *page) (any, error) { return phaseTables(p.result), nil }
 
 // phaseTables returns the tables with details of the phases, without tables for kinds of load that the run did not use.
-func phaseTables(r result.Result) []tableView {
+func phaseTables(r result.Result) []table {
 	phases := r.Measurements.Phases
-	overview := tableView{
+	overview := table{
 		Caption: "Phases", Empty: "No phase was measured.",
 		Head: heads("Phase", ">Duration", "Ended by", ">Pods created", ">Pods Ready", ">Pods deleted", ">Startup p50", ">Startup p95", ">Startup p99", ">Scheduling p99", ">Bound to Ready p99", ">Endpoint p99", ">NotReady after", ">Recovered after"),
 		Note: "All times of pods are measured by a watch. Startup: from the pod's first event until Ready. Scheduling: from the first event until the pod is bound to a node. Bound to Ready: from the binding until Ready. Endpoint: from Ready until the pod is in an EndpointSlice (pods of a Service only). NotReady after: from the failure of nodes until all of them were seen NotReady. Recovered after: from the failure of nodes until every workload was complete again.",
 	}
-	requests := tableView{
+	requests := table{
 		Caption: "Requests",
 		Head:    heads("Phase", "Load", "Call", ">Offered", ">Achieved", ">Sent", ">Unsent", ">Backlog", ">p50", ">p90", ">p95", ">p99", ">p99.9", ">Max", ">Service p99", ">Lag p99", ">External p99", "Answers by code"),
 		Note:    "Offered: the rate at which requests were due. Achieved: the number of 2xx answers that arrived in the phase, divided by the time in which requests were due. Unsent: requests that were skipped, because maxInFlight requests were in flight. Backlog: requests that were sent but not answered when the phase ended. The latencies p50 to Max count from the intended start of each request, and include failed requests. Service: latency from the actual send. Lag: delay from the intended start until the generator began to process the request. External: latency without the lag and without stalls of the generator.",
 	}
-	watches := tableView{
+	watches := table{
 		Caption: "Watches",
 		Head:    heads("Phase", "Load", "Resource", ">Open", ">Failed", ">Open p99", ">Expected", ">Delivered", ">Lost", ">Duplicated", ">Reordered", ">Delivery p50", ">p95", ">p99", ">p99.9", ">Max", ">Reconnects", ">Relists"),
 		Note:    "Expected: number of events that the watches should get: one for each acknowledged write and each watch that must see this write. Delivery: time from the acknowledgement of the write until the watch got the event (p50 to Max).",
@@ -42,20 +42,13 @@ func phaseTables(r result.Result) []tableView {
 			watches.add(watchRow(p, w)...)
 		}
 	}
-	out := []tableView{overview}
-	for _, t := range []tableView{deliveryTable(phases), transitionTable(phases), requests, watches} {
+	out := []table{overview}
+	for _, t := range []table{
+		deliveryTable(phases), transitionTable(phases), requests, watches, figuresTable(phases), nodesTable(r.Measurements.Nodes), workersTable(r.Measurements.Workers),
+	} {
 		if len(t.Rows) > 0 {
 			out = append(out, t)
 		}
-	}
-	if t := figuresTable(r.Measurements.Phases); len(t.Rows) > 0 {
-		out = append(out, t)
-	}
-	if t := nodesTable(r.Measurements.Nodes); len(t.Rows) > 0 {
-		out = append(out, t)
-	}
-	if t := workersTable(r.Measurements.Workers); len(t.Rows) > 0 {
-		out = append(out, t)
 	}
 	return append(out, costTable(r))
 }
@@ -72,14 +65,10 @@ func phaseRow(p result.Phase) []string {
 	case p.Until != "":
 		end = terminal.Clean(p.Until) + " not met"
 	}
-	row := []string{terminal.Clean(p.Name), chart.Format(scenario.Seconds, p.Seconds()), end}
 	w := cmp.Or(p.Workload, &result.Workload{})
-	row = append(row, chart.Count(w.PodsCreated), chart.Count(w.PodsReady), chart.Count(w.PodsDeleted))
+	row := []string{terminal.Clean(p.Name), seconds(p.Seconds()), end, chart.Count(w.PodsCreated), chart.Count(w.PodsReady), chart.Count(w.PodsDeleted)}
 	row = append(row, quantiles(w.Startup, w.Startup.P50, w.Startup.P95, w.Startup.P99)...)
-	row = append(row, quantiles(w.ToScheduled, w.ToScheduled.P99)...)
-	row = append(row, quantiles(w.ToReady, w.ToReady.P99)...)
-	row = append(row, quantiles(w.ToEndpoint, w.ToEndpoint.P99)...)
-	return append(row, optional(w.NotReadyAfter), optional(w.RecoveredAfter))
+	return append(row, p99Of(w.ToScheduled), p99Of(w.ToReady), p99Of(w.ToEndpoint), optional(w.NotReadyAfter), optional(w.RecoveredAfter))
 }
 
 // quantiles formats quantiles of a distribution. If the distribution is empty, it returns dashes,
@@ -89,20 +78,19 @@ func quantiles(l result.Latency, values ...float64) []string {
 	for i, v := range values {
 		out[i] = chart.None
 		if l.Count > 0 {
-			out[i] = chart.Format(scenario.Seconds, v)
+			out[i] = seconds(v)
 		}
 	}
 	return out
 }
 
+func p99Of(l result.Latency) string { return quantiles(l, l.P99)[0] }
+
 func requestRow(p result.Phase, l result.Requests) []string {
 	row := []string{terminal.Clean(p.Name), terminal.Clean(l.Load), callText(l.Verb, l.Resource, l.Variant, l.Tenant),
 		chart.Format(scenario.PerSec, l.OfferedRate), chart.Format(scenario.PerSec, l.AchievedRate), chart.Count(l.Sent), chart.Count(l.Unsent), chart.Count(l.Backlog)}
 	row = append(row, quantiles(l.Latency, l.Latency.P50, l.Latency.P90, l.Latency.P95, l.Latency.P99, l.Latency.P999, l.Latency.Max)...)
-	row = append(row, quantiles(l.Service, l.Service.P99)...)
-	row = append(row, quantiles(l.Lag, l.Lag.P99)...)
-	row = append(row, quantiles(l.External, l.External.P99)...)
-	return append(row, tally(l.Outcomes))
+	return append(row, p99Of(l.Service), p99Of(l.Lag), p99Of(l.External), tally(l.Outcomes))
 }
 
 func tally(m map[string]int64) string {
@@ -125,23 +113,22 @@ func watchRow(p result.Phase, w result.Watches) []string {
 		}
 		failed += " (" + kinds + ")"
 	}
-	row := []string{terminal.Clean(p.Name), terminal.Clean(w.Load), terminal.Clean(w.Resource), open, failed}
-	row = append(row, quantiles(w.OpenLatency, w.OpenLatency.P99)...)
-	row = append(row, chart.Count(w.Expected), chart.Count(w.Delivered), chart.Count(w.Lost), chart.Count(w.Duplicated), chart.Count(w.Reordered))
+	row := []string{terminal.Clean(p.Name), terminal.Clean(w.Load), terminal.Clean(w.Resource), open, failed, p99Of(w.OpenLatency),
+		chart.Count(w.Expected), chart.Count(w.Delivered), chart.Count(w.Lost), chart.Count(w.Duplicated), chart.Count(w.Reordered)}
 	row = append(row, quantiles(w.Delivery, w.Delivery.P50, w.Delivery.P95, w.Delivery.P99, w.Delivery.P999, w.Delivery.Max)...)
 	return append(row, chart.Count(w.Reconnects), chart.Count(w.Relists))
 }
 
-func nodesTable(n *result.Nodes) tableView {
-	t := tableView{Caption: "Simulated nodes", Head: heads("Measurement", "Value")}
+func nodesTable(n *result.Nodes) table {
+	t := table{Caption: "Simulated nodes", Head: heads("Measurement", "Value")}
 	if n == nil || n.Count == 0 {
 		return t
 	}
 	t.add("Nodes", chart.Count(n.Count))
 	t.add("Fidelity", terminal.Clean(n.Fidelity))
-	t.add("Time until all were Ready", chart.Format(scenario.Seconds, n.ReadySeconds))
+	t.add("Time until all were Ready", seconds(n.ReadySeconds))
 	t.add("Heartbeats acknowledged", chart.Count(n.Heartbeats))
-	t.add("Heartbeat latency, p99", quantiles(n.Heartbeat, n.Heartbeat.P99)[0])
+	t.add("Heartbeat latency, p99", p99Of(n.Heartbeat))
 	t.add("Heartbeats missed because of the generator", chart.Count(n.MissedByGenerator))
 	t.add("Heartbeats missed because of the API server", chart.Count(n.MissedByServer))
 	t.add("Writes of node and pod status", chart.Count(n.StatusWrites))
@@ -156,27 +143,22 @@ func nodesTable(n *result.Nodes) tableView {
 	return t
 }
 
-func costTable(r result.Result) tableView {
+func costTable(r result.Result) table {
 	g := r.Measurements.Generator
-	t := tableView{
+	t := table{
 		Caption: "Resource use over the whole run", Empty: "The process metrics of the components were not recorded.",
 		Head: heads("Process", ">CPU time", ">Of all CPU time", ">Peak memory", ">Peak file descriptors"),
 		Note: fmt.Sprintf("loadgen also measured itself: CPU time %s, peak memory %s, %s goroutines at most, p99 of garbage collection pauses %s, p99 of the delay of its timers %s.",
-			chart.Format(scenario.Seconds, g.CPUSeconds), chart.Format(scenario.Size, float64(g.MaxRSSBytes)), chart.Count(g.MaxGoroutines),
-			chart.Format(scenario.Seconds, g.GCPauseP99), chart.Format(scenario.Seconds, g.SchedulingLag.P99)),
+			seconds(g.CPUSeconds), chart.Format(scenario.Size, float64(g.MaxRSSBytes)), chart.Count(g.MaxGoroutines),
+			seconds(g.GCPauseP99), seconds(g.SchedulingLag.P99)),
 	}
 	if !measuredToTheEnd(r.Measurements) {
 		t.Note = "loadgen did not record its own resource use."
 	}
 	for _, c := range r.Components {
-		t.add(costRow(c)...)
+		t.add(terminal.Clean(c.Name), seconds(c.CPUSeconds), chart.Format(scenario.Ratio, c.CPUShare), chart.Format(scenario.Size, c.MaxRSSBytes), chart.Count(int64(c.MaxDescriptors)))
 	}
 	return t
-}
-
-func costRow(c result.ComponentCost) []string {
-	return []string{terminal.Clean(c.Name), chart.Format(scenario.Seconds, c.CPUSeconds), chart.Format(scenario.Ratio, c.CPUShare),
-		chart.Format(scenario.Size, c.MaxRSSBytes), chart.Count(int64(c.MaxDescriptors))}
 }
 
 // runSeconds returns the time in seconds from the start of the first phase to the end of the
@@ -188,29 +170,13 @@ func runSeconds(r result.Result) float64 {
 	return max(r.Run.Ended.Sub(r.Run.Started).Seconds(), 0)
 }
 
-// dropEmpty removes the headings of columns without values. lines then leaves out these columns.
-func (t *table) dropEmpty() {
-	for i := range t.align {
-		empty := true
-		for _, row := range t.rows[1:] {
-			empty = empty && row[i].text == ""
-		}
-		if empty {
-			t.rows[0][i].text = ""
-		}
-	}
-}
-
 func (t *terminalWriter) cost(r result.Result) {
 	if len(r.Components) == 0 {
 		return
 	}
-	tab := &table{align: "frrrr"}
-	tab.add(styled("head", "RESOURCE USE", "CPU time", "of all CPU time", "peak memory", "peak descriptors")...)
-	for _, c := range r.Components {
-		tab.add(plain(costRow(c)...)...)
-	}
-	t.section(tab)
+	tab := costTable(r)
+	tab.Head = heads("~RESOURCE USE", ">CPU time", ">of all CPU time", ">peak memory", ">peak descriptors")
+	t.section(&tab)
 	if n := r.Measurements.Nodes; n != nil && n.MissedByGenerator+n.MissedByServer > 0 {
 		t.line(terminal.Shorten(fmt.Sprintf("  heartbeats: %s acknowledged, %s missed because of the generator, %s because of the API server",
 			chart.Count(n.Heartbeats), chart.Count(n.MissedByGenerator), chart.Count(n.MissedByServer)), t.width))

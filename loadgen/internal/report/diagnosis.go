@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/stormglass/stormglass/internal/markdown"
 	"github.com/stormglass/stormglass/internal/terminal"
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 	"github.com/stormglass/stormglass/loadgen/result"
@@ -18,16 +17,12 @@ import (
 
 // Diagnosis writes a diagnosis for a terminal.
 func Diagnosis(w io.Writer, d result.Diagnosis, o TerminalOptions) error {
-	t := newTerminal(o)
+	t, v := newTerminal(o), newDiagnosisView(d)
 	t.line(t.paint(diagnosisStyle(d), strings.ToUpper(d.Answer)) + t.paint("head", "  "+spanText(d.Under)))
-	t.line(t.paint("dim", "compared with "+comparedText(d)))
-	t.diagnosis(d)
-	if lacked := lackedText(&d); lacked != "" {
-		t.line("")
-		t.wrapped("no data    ", lacked)
-	}
-	_, err := io.WriteString(w, strings.Join(t.out, "\n")+"\n")
-	return err
+	t.line(t.paint("dim", "compared with "+v.Compared))
+	t.diagnosis(v)
+	t.group("no data    ", v.Lacked...)
+	return t.writeTo(w)
 }
 
 func diagnosisStyle(d result.Diagnosis) string {
@@ -69,7 +64,7 @@ func (t *terminalWriter) diagnosed(r result.Result) {
 	if said := withoutCause(*r.Diagnosis); said != "" {
 		t.line(said)
 	}
-	t.diagnosis(*r.Diagnosis)
+	t.diagnosis(newDiagnosisView(*r.Diagnosis))
 }
 
 // withoutCause returns a sentence for a diagnosis that answers "healthy" or "cannot tell", and "" for other answers.
@@ -86,54 +81,43 @@ func withoutCause(d result.Diagnosis) string {
 // nothingMoved is the text for a run that did not pass although its diagnosis is healthy.
 const nothingMoved = "no symptom was found: none of the checked metrics changed"
 
-func (t *terminalWriter) diagnosis(d result.Diagnosis) {
-	for _, c := range d.Causes {
+func (t *terminalWriter) diagnosis(v diagnosisView) {
+	for i, c := range v.Causes {
 		t.line("")
-		t.cause(c, d.Under, "fail")
-	}
-	for i, c := range d.Limits {
-		t.line("")
-		if i == 0 {
+		if c.Limit && (i == 0 || !v.Causes[i-1].Limit) {
 			t.line("limits that were reached, but caused no symptom:")
 		}
-		t.cause(c, d.Under, "dim")
+		t.cause(c)
 	}
-	if len(d.Symptoms) > 0 {
-		t.line("")
-		for _, e := range d.Symptoms {
-			t.wrapped("symptom without a known cause: ", symptomText(e, d.Under))
-		}
-	}
-	if len(d.Doubts) > 0 {
-		t.line("")
-		for _, doubt := range d.Doubts {
-			t.wrapped("caveat: ", doubt)
-		}
-	}
-	if machine := machineText(d.Machine); machine != "" {
-		t.line("")
-		t.wrapped("machine    ", machine)
-	}
-	if len(d.Exits) > 0 {
-		t.line("")
-	}
-	for _, exit := range d.Exits {
-		t.wrapped("ended without a fault: ", exit)
-	}
-	for _, c := range d.Nearest {
-		t.wrapped("nearest cause: ", c.Title+", "+c.Sentence)
+	t.group("symptom without a known cause: ", v.Unexplained...)
+	t.group("caveat: ", v.Doubts...)
+	t.group("machine    ", v.Machine...)
+	t.group("ended without a fault: ", v.Exits...)
+	for _, c := range v.Nearest {
+		t.wrapped("nearest cause: ", c)
 	}
 }
 
-func (t *terminalWriter) cause(c result.Cause, under result.Span, style string) {
-	t.line(t.paint(style, c.Kind) + "  " + terminal.Shorten(terminal.Clean(c.Title+causeTimes(c, under)), t.width-terminal.TextWidth(c.Kind)-2))
-	t.wrapped("  seen       ", c.Sentence)
-	if len(c.Explains) > 0 {
-		t.wrapped("  effects    ", explainsText(c))
+func (t *terminalWriter) cause(c causeItem) {
+	style := map[bool]string{false: "fail", true: "dim"}[c.Limit]
+	t.line(t.paint(style, c.Kind) + "  " + terminal.Shorten(terminal.Clean(c.Title+", "+c.Times), t.width-terminal.TextWidth(c.Kind)-2))
+	t.wrapped("  seen       ", c.Seen)
+	if c.Explains != "" {
+		t.wrapped("  effects    ", c.Explains)
 	}
 	t.wrapped("  look at    ", c.Look)
 	if c.Page != "" {
 		t.wrapped("  similar    ", c.Page)
+	}
+}
+
+// group writes texts with the same label after an empty line.
+func (t *terminalWriter) group(label string, texts ...string) {
+	if len(texts) > 0 {
+		t.line("")
+	}
+	for _, text := range texts {
+		t.wrapped(label, text)
 	}
 }
 
@@ -147,13 +131,13 @@ func (t *terminalWriter) wrapped(label, text string) {
 	}
 }
 
-// causeTimes formats the times of a cause: ", 14:00:00 to 14:05:00", or ", since 14:00:00" if the cause has not ended.
+// causeTimes formats the times of a cause: "14:00:00 to 14:05:00", or "since 14:00:00" if the cause has not ended.
 func causeTimes(c result.Cause, under result.Span) string {
 	began := c.Began.UTC().Format(layoutWithin(under))
 	if c.Ended.IsZero() {
-		return ", since " + began
+		return "since " + began
 	}
-	return fmt.Sprintf(", %s to %s", began, c.Ended.UTC().Format(layoutWithin(result.Span{From: c.Began, To: c.Ended})))
+	return fmt.Sprintf("%s to %s", began, c.Ended.UTC().Format(layoutWithin(result.Span{From: c.Began, To: c.Ended})))
 }
 
 func explainsText(c result.Cause) string {
@@ -167,9 +151,6 @@ func explainsText(c result.Cause) string {
 	}
 	return strings.Join(all, "; ")
 }
-
-// lackedText lists the signals without data.
-func lackedText(d *result.Diagnosis) string { return strings.Join(d.Lacked, ", ") }
 
 // symptomText describes a symptom: "loadgen: mean time of heartbeats (10 ms -> 2 s) from 14:00:00".
 func symptomText(e result.Evidence, under result.Span) string {
@@ -216,80 +197,84 @@ func machineText(m *result.MachineUse) string {
 	return strings.Join(all, "; ")
 }
 
-// diagnosisPage holds the data of the diagnosis section of the page.
-type diagnosisPage struct {
+// diagnosisView holds the texts of a diagnosis that all reports show.
+type diagnosisView struct {
 	Compared string
-	Causes   []causeItem
+	Causes   []causeItem // the limits come last
 	// Unexplained lists the symptoms without a known cause. Nearest lists the causes that come closest to explaining
 	// them.
 	Unexplained, Nearest []string
 	// Doubts lists reasons why the diagnosis may be incomplete. Exits lists components that ended although no fault
 	// ended them.
 	Doubts, Exits   []string
-	Said            string // the answer, if there is no cause
-	Machine, Lacked string
+	Said            string   // the answer, if there is no cause
+	Machine, Lacked []string // at most one text each
 }
 
 // causeItem is one cause of the symptoms. If Limit is set, it is a limit that the growing load reached, not a cause.
 type causeItem struct {
-	Title, Times, Seen, Explains, Look, Page string
-	Limit                                    bool
+	Kind, Title, Times, Seen, Explains, Look, Page string
+	Limit                                          bool
 }
 
-func diagnosisView(_ context.Context, p *page) (any, error) {
-	d := p.result.Diagnosis
-	if d == nil {
-		return nil, nil
+func newDiagnosisView(d result.Diagnosis) diagnosisView {
+	v := diagnosisView{Compared: comparedText(d), Doubts: cleaned(d.Doubts), Exits: cleaned(d.Exits), Said: withoutCause(d)}
+	if machine := machineText(d.Machine); machine != "" {
+		v.Machine = []string{machine}
 	}
-	view := diagnosisPage{Compared: comparedText(*d), Doubts: cleaned(d.Doubts), Exits: cleaned(d.Exits), Machine: machineText(d.Machine), Lacked: lackedText(d)}
-	if len(d.Causes) == 0 {
-		view.Said = capitalize(cmp.Or(withoutCause(*d), "no cause was found"))
+	if len(d.Lacked) > 0 {
+		v.Lacked = []string{strings.Join(d.Lacked, ", ")}
 	}
 	for i, c := range slices.Concat(d.Causes, d.Limits) {
-		view.Causes = append(view.Causes, causeItem{
-			Title: terminal.Clean(capitalize(c.Title)), Times: strings.TrimPrefix(causeTimes(c, d.Under), ", "), Seen: terminal.Clean(c.Sentence), Explains: terminal.Clean(explainsText(c)),
+		v.Causes = append(v.Causes, causeItem{
+			Kind: c.Kind, Title: terminal.Clean(c.Title), Times: causeTimes(c, d.Under), Seen: terminal.Clean(c.Sentence), Explains: terminal.Clean(explainsText(c)),
 			Look: terminal.Clean(c.Look), Page: c.Page, Limit: i >= len(d.Causes),
 		})
 	}
 	for _, e := range d.Symptoms {
-		view.Unexplained = append(view.Unexplained, symptomText(e, d.Under))
+		v.Unexplained = append(v.Unexplained, symptomText(e, d.Under))
 	}
 	for _, c := range d.Nearest {
-		view.Nearest = append(view.Nearest, terminal.Clean(c.Title+", "+c.Sentence))
+		v.Nearest = append(v.Nearest, terminal.Clean(c.Title+", "+c.Sentence))
 	}
-	return view, nil
+	return v
+}
+
+func diagnosisSection(_ context.Context, p *page) (any, error) {
+	if p.result.Diagnosis == nil {
+		return nil, nil
+	}
+	v := newDiagnosisView(*p.result.Diagnosis)
+	if v.Said = cmp.Or(v.Said, "no cause was found"); len(p.result.Diagnosis.Causes) > 0 {
+		v.Said = ""
+	}
+	return v, nil
 }
 
 func capitalize(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
 
-// diagnosisSummary writes the causes, and the symptoms without a known cause, as a Markdown list.
+// diagnosisSummary writes a diagnosis as a Markdown list.
 func diagnosisSummary(b *strings.Builder, d *result.Diagnosis) {
 	if d == nil {
 		return
 	}
+	v := newDiagnosisView(*d)
 	b.WriteString("\nDiagnosis, from metrics only:\n\n")
-	if said := withoutCause(*d); said != "" {
-		fmt.Fprintf(b, "- %s\n", said)
+	if v.Said != "" {
+		fmt.Fprintf(b, "- %s\n", v.Said)
 	}
-	for _, c := range slices.Concat(d.Causes, d.Limits) {
-		fmt.Fprintf(b, "- **%s**: %s\n", markdown.Cell(terminal.Clean(c.Title)), markdown.Cell(terminal.Clean(c.Sentence)))
+	for _, c := range v.Causes {
+		fmt.Fprintf(b, "- **%s**: %s\n", inMarkdown(c.Title), inMarkdown(c.Seen))
 	}
-	for _, e := range d.Symptoms {
-		fmt.Fprintf(b, "- symptom without a known cause: %s\n", markdown.Cell(symptomText(e, d.Under)))
-	}
-	for _, doubt := range d.Doubts {
-		fmt.Fprintf(b, "- caveat: %s\n", markdown.Cell(terminal.Clean(doubt)))
-	}
-	if machine := machineText(d.Machine); machine != "" {
-		fmt.Fprintf(b, "- machine: %s\n", machine)
-	}
-	for _, exit := range d.Exits {
-		fmt.Fprintf(b, "- ended without a fault: %s\n", markdown.Cell(terminal.Clean(exit)))
-	}
-	for _, c := range d.Nearest {
-		fmt.Fprintf(b, "- nearest cause: %s\n", markdown.Cell(terminal.Clean(c.Title+", "+c.Sentence)))
-	}
-	if lacked := lackedText(d); lacked != "" {
-		fmt.Fprintf(b, "- signals without data: %s\n", lacked)
+	for _, group := range []struct {
+		label string
+		texts []string
+	}{
+		{"symptom without a known cause", v.Unexplained}, {"caveat", v.Doubts}, {"machine", v.Machine},
+		{"ended without a fault", v.Exits}, {"nearest cause", v.Nearest}, {"signals without data", v.Lacked},
+	} {
+		for _, text := range group.texts {
+			fmt.Fprintf(b, "- %s: %s\n", group.label, inMarkdown(text))
+		}
 	}
 }

@@ -13,9 +13,9 @@ import (
 
 // environment holds the versions and settings that are needed to repeat a run, for the page.
 type environment struct {
-	Tables                []tableView
+	Tables                []table
 	Command, ByFile, YAML string
-	Log                   tableView
+	Log                   table
 }
 
 func environmentView(_ context.Context, p *page) (any, error) {
@@ -25,8 +25,8 @@ func environmentView(_ context.Context, p *page) (any, error) {
 }
 
 // environmentTables returns the tables that a reader needs to check or repeat the measurements.
-func environmentTables(r result.Result) []tableView {
-	dev := tableView{
+func environmentTables(r result.Result) []table {
+	dev := table{
 		Caption: "Settings that differ from the upstream defaults",
 		Empty:   "None.",
 		Head:    heads("Component", "Setting", "Value", "Default", "Reason"),
@@ -41,7 +41,7 @@ func environmentTables(r result.Result) []tableView {
 		dev.Empty = "Not known, because Stormglass did not start the control plane."
 	}
 	v, h, c := r.Run.Versions, r.Run.Host, r.Run.Cluster
-	env := tableView{Caption: "Versions and machine", Head: heads("Fact", "Value")}
+	env := table{Caption: "Versions and machine", Head: heads("Fact", "Value")}
 	for _, row := range []fact{
 		{"Run", r.Run.ID}, {"Stormglass", v.Stormglass}, {"Kubernetes", kubernetesText(v)}, {"etcd", etcdText(v)}, {"Go", v.Go},
 		{"Generator's machine", h.OS + ", kernel " + h.Kernel},
@@ -56,9 +56,9 @@ func environmentTables(r result.Result) []tableView {
 		}
 	}
 	if c.ReadySeconds > 0 {
-		env.add("Control plane ready after", chart.Format(scenario.Seconds, c.ReadySeconds))
+		env.add("Control plane ready after", seconds(c.ReadySeconds))
 	}
-	return []tableView{dev, env}
+	return []table{dev, env}
 }
 
 func scrapes(m result.Measurements) string {

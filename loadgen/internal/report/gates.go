@@ -43,7 +43,7 @@ func usedUp(g result.Gate) string {
 }
 
 func (t *terminalWriter) gates(r result.Result) {
-	bad := &table{align: "lfrlll"}
+	bad := newTable("", "~", ">", "", "", "")
 	var good []result.Gate
 	var details []string // the text below each row of bad; empty means none
 	var most []int       // the maximum number of lines of each text
@@ -53,9 +53,8 @@ func (t *terminalWriter) gates(r result.Result) {
 			good = append(good, g)
 			continue
 		}
-		row := plain("", terminal.Clean(g.Name), gateValue(g), gateBound(g), margin(g), overText(g, len(r.Measurements.Phases)))
-		row[0], row[4].style = cell{gateWord(g), gateStyle(g)}, gateStyle(g)
-		bad.add(row...)
+		bad.add(gateWord(g), terminal.Clean(g.Name), gateValue(g), gateBound(g), margin(g), overText(g, len(r.Measurements.Phases)))
+		bad.style(gateStyle(g), 0, 4)
 		detail := terminal.Clean(strings.TrimPrefix(g.Detail, g.Name+": "))
 		// A gate that was judged needs no detail, except for an alert: its detail says when, for what and for how long
 		// it fired.
@@ -69,9 +68,9 @@ func (t *terminalWriter) gates(r result.Result) {
 			most[len(most)-1] = 3 // the last line of the detail is the range of the rule
 		}
 	}
-	if len(bad.rows) > 0 {
+	if len(bad.Rows) > 0 {
 		t.line("")
-		for i, l := range bad.lines(0, t.width, t.paint) {
+		for i, l := range bad.lines(t.width, t.paint) {
 			t.line(l)
 			t.detail(details[i], most[i])
 		}
@@ -147,13 +146,11 @@ func (t *terminalWriter) passing(good []result.Gate) {
 
 // passed formats each gate as a line of at most width columns.
 func passed(good []result.Gate, width int) []string {
-	tab := &table{align: "lfrl"}
+	tab := newTable("", "~", ">", "")
 	for _, g := range good {
-		row := plain("", terminal.Clean(g.Name), gateValue(g), gateBound(g))
-		row[0] = cell{word(g.Verdict), style(g.Verdict)}
-		tab.add(row...)
+		tab.add(word(g.Verdict), terminal.Clean(g.Name), gateValue(g), gateBound(g))
 	}
-	return tab.lines(0, width, noPaint)
+	return tab.lines(width, noPaint)
 }
 
 func widest(lines []string) (width int) {

@@ -6,11 +6,8 @@ import (
 	"path"
 	"strings"
 
-	"github.com/stormglass/stormglass/internal/markdown"
 	"github.com/stormglass/stormglass/internal/terminal"
-	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 	"github.com/stormglass/stormglass/loadgen/result"
-	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
 type hookRow struct {
@@ -24,7 +21,7 @@ func hooksView(_ context.Context, p *page) (any, error) {
 	}
 	var rows []hookRow
 	for _, h := range p.result.Run.Hooks {
-		row := hookRow{Phase: terminal.Clean(h.Phase), When: terminal.Clean(h.When), Command: terminal.Clean(h.Command), Took: chart.Format(scenario.Seconds, h.Seconds), Outcome: hookOutcome(h)}
+		row := hookRow{Phase: terminal.Clean(h.Phase), When: terminal.Clean(h.When), Command: terminal.Clean(h.Command), Took: seconds(h.Seconds), Outcome: hookOutcome(h)}
 		if file := terminal.Clean(h.Output); path.Dir(file) == result.HookDir {
 			row.Output = file
 		}
@@ -73,6 +70,6 @@ func hooksSummary(b *strings.Builder, all []result.Hook) {
 		if i == 0 {
 			b.WriteString("\n")
 		}
-		fmt.Fprintf(b, "- failed hook: %s\n", markdown.Cell(f))
+		fmt.Fprintf(b, "- failed hook: %s\n", inMarkdown(f))
 	}
 }

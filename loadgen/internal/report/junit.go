@@ -83,6 +83,27 @@ func JUnit(w io.Writer, r result.Result) error {
 	return writeJUnit(w, s)
 }
 
+// writeJUnit counts the cases of a suite and writes the suite.
+func writeJUnit(w io.Writer, s junitSuite) error {
+	for _, c := range s.Cases {
+		s.Tests++
+		s.Failures += btoi(c.Failure != nil)
+		s.Errors += btoi(c.Error != nil)
+		s.Skipped += btoi(c.Skipped != nil)
+	}
+	root := junitSuites{Name: "stormglass", Tests: s.Tests, Failures: s.Failures, Errors: s.Errors, Time: s.Time, Suite: s}
+	if _, err := io.WriteString(w, xml.Header); err != nil {
+		return err
+	}
+	enc := xml.NewEncoder(w)
+	enc.Indent("", "  ")
+	if err := enc.Encode(root); err != nil {
+		return fmt.Errorf("encode JUnit: %w", err)
+	}
+	_, err := io.WriteString(w, "\n")
+	return err
+}
+
 func junitTime(s float64) string { return fmt.Sprintf("%.3f", s) }
 
 // junitGate returns the test case of a gate. Its time attribute is the total length of the phases that the gate covers.

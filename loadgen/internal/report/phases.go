@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/stormglass/stormglass/internal/terminal"
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
@@ -83,10 +82,9 @@ func (t *terminalWriter) phases(r result.Result) {
 	if len(phases) == 0 {
 		return
 	}
-	tab := &table{align: "frrrrrrrrlrr"}
-	tab.add(styled("head", "PHASES", "took", "offered", "achieved", "unsent", "backlog", "p50", "p95", "p99", "slowest load", "pods ready", "watches")...)
+	tab := newTable("~PHASES", ">took", ">offered", ">achieved", ">unsent", ">backlog", ">p50", ">p95", ">p99", "slowest load", ">pods ready", ">watches")
 	for _, p := range phases {
-		tab.add(plain(phaseSummary(p)...)...)
+		tab.add(phaseSummary(p)...)
 	}
 	tab.dropEmpty()
 	var below []string
@@ -114,27 +112,10 @@ func (t *terminalWriter) phases(r result.Result) {
 	}
 }
 
-// takeColumn empties column i. It returns the cells of the column as text, such as "200 in rollout, update; 100 in settle".
-func (t *table) takeColumn(i int) string {
-	var text, last string
-	for at, row := range t.rows {
-		switch cell := row[i].text; {
-		case at == 0 || cell == "":
-		case cell == last:
-			text += ", " + row[0].text
-		default:
-			text += "; " + cell + " in " + row[0].text
-			last = cell
-		}
-		row[i].text = ""
-	}
-	return strings.TrimPrefix(text, "; ")
-}
-
 func phaseSummary(p result.Phase) []string {
 	s, requests := sums(p), rundir.Requests(p)
 	row := make([]string, phaseColumns)
-	row[0], row[1] = terminal.Clean(p.Name)+phaseNote(p), chart.Format(scenario.Seconds, p.Seconds())
+	row[0], row[1] = terminal.Clean(p.Name)+phaseNote(p), seconds(p.Seconds())
 	if len(requests) > 0 {
 		copy(row[phaseOffered:], []string{chart.Format(scenario.PerSec, s.offered), chart.Format(scenario.PerSec, s.achieved)})
 		for at, n := range map[int]int64{phaseUnsent: s.unsent, phaseBacklog: backlogOf(p)} {
@@ -207,7 +188,7 @@ func phaseNote(p result.Phase) string {
 	case p.EndedEarly:
 		return " (ended early)"
 	case p.PausedSeconds > 0:
-		return " (load paused for " + chart.Format(scenario.Seconds, p.PausedSeconds) + ")"
+		return " (load paused for " + seconds(p.PausedSeconds) + ")"
 	case p.Until != "" && !p.ConditionMet:
 		return " (" + terminal.Clean(p.Until) + " not met)"
 	}
@@ -217,10 +198,10 @@ func phaseNote(p result.Phase) string {
 func afterFailure(p result.Phase) []string {
 	var out []string
 	if w := p.Workload; w != nil && w.NotReadyAfter != nil {
-		out = append(out, "all failed nodes were seen NotReady after "+chart.Format(scenario.Seconds, *w.NotReadyAfter))
+		out = append(out, "all failed nodes were seen NotReady after "+seconds(*w.NotReadyAfter))
 	}
 	if w := p.Workload; w != nil && w.RecoveredAfter != nil {
-		out = append(out, "all workloads were complete again after "+chart.Format(scenario.Seconds, *w.RecoveredAfter))
+		out = append(out, "all workloads were complete again after "+seconds(*w.RecoveredAfter))
 	}
 	return out
 }

@@ -28,7 +28,7 @@ func profilesView(_ context.Context, p *page) (any, error) {
 	for _, pr := range p.result.Run.Profiles {
 		row := profileRow{Phase: terminal.Clean(pr.Phase), Component: terminal.Clean(pr.Component), Kind: terminal.Clean(pr.Kind), Lost: terminal.Clean(pr.Lost)}
 		if pr.Seconds > 0 {
-			row.Length = chart.Format(scenario.Seconds, pr.Seconds)
+			row.Length = seconds(pr.Seconds)
 		}
 		if file := profileFile(pr); file != "" {
 			row.File, row.Size, row.Command = file, chart.Format(scenario.Size, float64(pr.Bytes)), "go tool pprof -http=: "+shellQuote(file)
@@ -76,12 +76,13 @@ func profilesSummary(b *strings.Builder, all []result.Profile) {
 	if len(all) == 0 {
 		return
 	}
-	b.WriteString("\n| profile | component | phase | file |\n|---|---|---|---|\n")
+	tab := newTable("profile", "component", "phase", "file")
 	for _, p := range all {
 		what := markdown.Cell("lost: " + terminal.Clean(p.Lost))
 		if file := profileFile(p); file != "" {
-			what = "[" + markdown.Cell(path.Base(file)) + "](" + file + ")"
+			what = "[" + inMarkdown(path.Base(file)) + "](" + file + ")"
 		}
-		fmt.Fprintf(b, "| %s | %s | %s | %s |\n", markdown.Cell(terminal.Clean(p.Kind)), markdown.Cell(terminal.Clean(p.Component)), markdown.Cell(terminal.Clean(p.Phase)), what)
+		tab.add(inMarkdown(p.Kind), inMarkdown(p.Component), inMarkdown(p.Phase), what)
 	}
+	tab.markdown(b)
 }

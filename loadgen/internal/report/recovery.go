@@ -24,10 +24,10 @@ func recoveryView(_ context.Context, p *page) (any, error) {
 
 // recoveryTables returns tables on the effects of faults and on the signals, or nil if the run had neither. Times
 // count from the start of the page's axis.
-func recoveryTables(r result.Result, axis chart.Grid) []tableView {
-	var out []tableView
+func recoveryTables(r result.Result, axis chart.Grid) []table {
+	var out []table
 	if rec := r.Recovery; rec != nil {
-		for _, t := range []tableView{loadRecoveryTable(*rec), faultTable(*rec, axis), handoverTable(*rec, axis), restartTable(*rec, axis)} {
+		for _, t := range []table{loadRecoveryTable(*rec), faultTable(*rec, axis), handoverTable(*rec, axis), restartTable(*rec, axis)} {
 			if len(t.Rows) > 0 {
 				out = append(out, t)
 			}
@@ -55,26 +55,29 @@ func faultName(f result.FaultRecovery) string {
 }
 
 // optional formats a time in seconds. It returns chart.None for nil.
-func optional(v *float64) string {
+func optional(v *float64) string { return formatIn(string(scenario.Seconds), v) }
+
+// formatIn formats a value in a unit. It returns chart.None for nil.
+func formatIn(unit string, v *float64) string {
 	if v == nil {
 		return chart.None
 	}
-	return chart.Format(scenario.Seconds, *v)
+	return chart.Format(scenario.Unit(unit), *v)
 }
 
-func loadRecoveryTable(rec result.Recovery) tableView {
-	t := tableView{
+func loadRecoveryTable(rec result.Recovery) table {
+	t := table{
 		Caption: "Effects on the loads",
 		Head:    heads("Fault", "Load", ">Outside its bound for", "Because of", ">From", ">Until", ">First success", ">First success after the end", ">Back inside after", ">Failed", ">Unsent", ">Slowest request", "Note"),
 		Note: fmt.Sprintf("A load is outside its bound while its requests fail (errors), cannot be sent (unsent) or take longer than the bound (slow). Outside its bound for: the time from the first to the last such request. "+
 			"From, Until and First success count from the start of the fault. First success after the end counts from the end of the fault, and is negative if requests succeeded before the end. Back inside after: from the end of the fault until the load stayed inside its bound for %s. docs/reference/recovery.md has the definitions.",
-			chart.Format(scenario.Seconds, rec.StretchSeconds)),
+			seconds(rec.StretchSeconds)),
 	}
 	for _, f := range rec.Faults {
 		for _, l := range f.Loads {
 			slowest := chart.None
 			if l.Affected {
-				slowest = chart.Format(scenario.Seconds, l.Slowest)
+				slowest = seconds(l.Slowest)
 			}
 			t.add(faultName(f), terminal.Clean(l.Load), windowText(l), cmp.Or(outsideBy(l), chart.None), optional(l.From), optional(l.Until), optional(l.FirstSuccess), optional(l.FirstSuccessAfterEnd),
 				backText(l), chart.Count(l.Failed), chart.Count(l.Unsent), slowest, loadRecoveryNote(l))
@@ -91,7 +94,7 @@ func windowText(l result.LoadRecovery) string {
 	case !l.Affected:
 		return "none"
 	}
-	return least(l.Open, chart.Format(scenario.Seconds, l.ErrorWindow))
+	return least(l.Open, seconds(l.ErrorWindow))
 }
 
 // outsideBy names the reasons why a load was outside its latency bound: errors, unsent requests or slow answers.
@@ -116,13 +119,13 @@ func backText(l result.LoadRecovery) string {
 		return chart.None
 	}
 	if l.Back == nil && l.BackAtLeast != nil && *l.BackAtLeast > 0 {
-		return least(true, chart.Format(scenario.Seconds, *l.BackAtLeast))
+		return least(true, seconds(*l.BackAtLeast))
 	}
 	return optional(l.Back)
 }
 
 func loadRecoveryNote(l result.LoadRecovery) string {
-	parts := []string{"bound " + chart.Format(scenario.Seconds, l.Bound)}
+	parts := []string{"bound " + seconds(l.Bound)}
 	for _, o := range sortedKeys(l.Outcomes) {
 		parts = append(parts, terminal.Clean(o)+": "+chart.Count(l.Outcomes[o]))
 	}
@@ -146,8 +149,8 @@ func inAWord(by string) string {
 	return "all 3"
 }
 
-func faultTable(rec result.Recovery, axis chart.Grid) tableView {
-	t := tableView{
+func faultTable(rec result.Recovery, axis chart.Grid) table {
+	t := table{
 		Caption: "Faults",
 		Head:    heads("Fault", "Phase", ">Began", ">Duration", ">Relists", ">Most relists in 1 s", ">Last relist", ">Broken watches", ">Lease failover", ">etcd failover"),
 		Note:    "Relists and broken watches are counted for loads and simulated nodes, until 30 s after the end of the fault. Last relist counts from the start of the fault. Failover: from the loss of the old leader until a new leader was seen (the longest one).",
@@ -155,7 +158,7 @@ func faultTable(rec result.Recovery, axis chart.Grid) tableView {
 	for _, f := range rec.Faults {
 		lasted := "until the end"
 		if f.End != nil {
-			lasted = chart.Format(scenario.Seconds, f.End.Sub(f.Begin).Seconds())
+			lasted = seconds(f.End.Sub(f.Begin).Seconds())
 		}
 		s := f.Relists
 		t.add(faultName(f), cmp.Or(terminal.Clean(f.Phase), chart.None), chart.Clock(axis.At(f.Begin)), lasted, chart.Count(s.Relists), chart.Count(s.PeakPerSecond),
@@ -173,16 +176,16 @@ func failoverText(f result.FaultRecovery, longest *float64, ofEtcd bool) string 
 	return optional(longest)
 }
 
-func handoverTable(rec result.Recovery, axis chart.Grid) tableView {
-	t := tableView{Caption: "Leader changes", Head: heads("Lease or etcd", "Old leader", "New leader", ">Time", ">Failover", "Cause")}
+func handoverTable(rec result.Recovery, axis chart.Grid) table {
+	t := table{Caption: "Leader changes", Head: heads("Lease or etcd", "Old leader", "New leader", ">Time", ">Failover", "Cause")}
 	for _, h := range rec.Handovers {
 		t.add(terminal.Clean(h.Of), cmp.Or(terminal.Clean(h.From), chart.None), terminal.Clean(h.To), chart.Clock(axis.At(h.At)), optional(h.Failover), causeName(rec, h.Fault))
 	}
 	return t
 }
 
-func restartTable(rec result.Recovery, axis chart.Grid) tableView {
-	t := tableView{Caption: "Restarts", Head: heads("Component", ">Ended", ">Ready again", ">Downtime", "Cause")}
+func restartTable(rec result.Recovery, axis chart.Grid) table {
+	t := table{Caption: "Restarts", Head: heads("Component", ">Ended", ">Ready again", ">Downtime", "Cause")}
 	moment := func(at *time.Time) string {
 		if at == nil {
 			return chart.None
@@ -203,8 +206,8 @@ func causeName(rec result.Recovery, id string) string {
 	return faultName(rec.Faults[i])
 }
 
-func signalTable(signals []result.Signal) tableView {
-	t := tableView{
+func signalTable(signals []result.Signal) table {
+	t := table{
 		Caption: "Signals",
 		Head:    heads("Signal", ">Change", ">Mean before the fault", ">Noise", ">Mean during the fault", ">Mean at the end", "Returned", "Note"),
 		Note:    "A signal is a metric that the scenario names in `signals`. Noise: the standard deviation before the fault. Mean during the fault: the mean of the third of the samples that is farthest from the mean before the fault. Change: the difference between these two means, as a multiple of the noise. Mean at the end: the mean of the last third of the samples after the fault. Returned: whether it is near the mean before the fault.",
@@ -214,16 +217,12 @@ func signalTable(signals []result.Signal) tableView {
 			t.add(terminal.Clean(s.Name), "no data", chart.None, chart.None, chart.None, chart.None, chart.None, terminal.Clean(s.Detail))
 			continue
 		}
-		in := func(v float64) string { return chart.Format(scenario.Unit(s.Unit), v) }
+		in := func(v float64) string { return formatIn(s.Unit, &v) }
 		note := terminal.Clean(s.Detail)
 		if s.Floor {
 			note = strings.TrimPrefix(note+"; the metric was constant, so 1% of its largest value counts as noise", "; ")
 		}
-		last := chart.None
-		if s.Last != nil {
-			last = in(*s.Last)
-		}
-		t.add(terminal.Clean(s.Name), noises(s), in(s.Steady.Mean), in(s.Noise), in(s.Extreme), last, returned(s), note)
+		t.add(terminal.Clean(s.Name), noises(s), in(s.Steady.Mean), in(s.Noise), in(s.Extreme), formatIn(s.Unit, s.Last), returned(s), note)
 	}
 	return t
 }
@@ -246,13 +245,12 @@ const mostFaults = 5
 // recovery writes a line for each load under each fault, and one for each signal.
 func (t *terminalWriter) recovery(r result.Result) {
 	if rec := r.Recovery; rec != nil && len(rec.Faults) > 0 {
-		tab := &table{align: "flrlrrrr"}
-		tab.add(styled("head", "RECOVERY", "load", "outside", "by", "first success", "back inside", "relists", "failover")...)
+		tab := newTable("~RECOVERY", "load", ">outside", "by", ">first success", ">back inside", ">relists", ">failover")
 		rows := 0
 		for _, f := range rec.Faults {
 			for _, row := range recoveryRows(f) {
 				if rows++; rows <= mostFaults {
-					tab.add(plain(row...)...)
+					tab.add(row...)
 				}
 			}
 		}
@@ -269,21 +267,18 @@ func (t *terminalWriter) recovery(r result.Result) {
 			t.wrapped("  ", "outside: from the first to the last request that failed, was not sent or took longer than the load's bound. "+
 				"back inside: from the end of the fault until the load stayed inside its bound.")
 		}
-		if rows > mostFaults {
-			t.line("  " + plural(int64(rows-mostFaults), "more row") + " in the report")
-		}
+		t.more(rows-mostFaults, "row")
 	}
 	if len(r.Signals) == 0 {
 		return
 	}
-	tab := &table{align: "frrrl"}
-	tab.add(styled("head", "SIGNALS", "change", "before fault", "during fault", "returned")...)
+	tab := newTable("~SIGNALS", ">change", ">before fault", ">during fault", "returned")
 	for _, s := range r.Signals {
 		if s.Moved == nil {
-			tab.add(plain(terminal.Clean(s.Name), "NO DATA", "", "", "")...)
+			tab.add(terminal.Clean(s.Name), "NO DATA", "", "", "")
 			continue
 		}
-		tab.add(plain(terminal.Clean(s.Name), noises(s), chart.Format(scenario.Unit(s.Unit), s.Steady.Mean), chart.Format(scenario.Unit(s.Unit), s.Extreme), returned(s))...)
+		tab.add(terminal.Clean(s.Name), noises(s), chart.Format(scenario.Unit(s.Unit), s.Steady.Mean), chart.Format(scenario.Unit(s.Unit), s.Extreme), returned(s))
 	}
 	t.section(tab)
 	for _, s := range r.Signals {
@@ -318,7 +313,7 @@ func recoveryRows(f result.FaultRecovery) [][]string {
 			row[0], row[6], row[7] = "", "", ""
 		}
 		if l.FirstSuccess != nil {
-			row[4] = chart.Format(scenario.Seconds, *l.FirstSuccess)
+			row[4] = seconds(*l.FirstSuccess)
 		}
 		rows = append(rows, row)
 	}
@@ -336,7 +331,7 @@ func (p *page) layTracks(rec *result.Recovery) {
 		if f.End != nil {
 			end = *f.End
 		}
-		title := fmt.Sprintf("%s, from %s, for %s", faultName(f), chart.Clock(p.Grid.At(f.Begin)), chart.Format(scenario.Seconds, end.Sub(f.Begin).Seconds()))
+		title := fmt.Sprintf("%s, from %s, for %s", faultName(f), chart.Clock(p.Grid.At(f.Begin)), seconds(end.Sub(f.Begin).Seconds()))
 		p.AddBar(&faults, "fault", f.Begin, end, faultName(f), title)
 	}
 	all := []chart.Track{faults}

@@ -50,12 +50,12 @@ func Write(ctx context.Context, dir string, r result.Result, timeline []result.E
 		{result.HTMLFile, func(w io.Writer) error { return HTML(ctx, w, r, timeline, slots, scenarioYAML, src) }},
 	} {
 		path := filepath.Join(dir, f.name)
-		if err := writeAtomic(path, f.write); err != nil {
+		if err := atomicfile.PublishFunc(path, f.write); err != nil {
 			stays := ""
 			if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				stays = "; the existing file is from an earlier verdict"
 			}
-			errs = append(errs, fmt.Errorf("write %s: %w%s (make the directory writable, and remove anything at this path that is not a file)", path, userfile.Cause(err), stays))
+			errs = append(errs, writeError(path, err, stays))
 		}
 	}
 	return errors.Join(errs...)
@@ -69,12 +69,17 @@ func JSON(w io.Writer, v any) error {
 	return enc.Encode(v)
 }
 
-func writeAtomic(path string, render func(io.Writer) error) error {
-	var buf bytes.Buffer
-	if err := render(&buf); err != nil {
-		return err
+// publish writes the file name in dir, and replaces it atomically.
+func publish(dir, name string, write func(io.Writer) error) error {
+	path := filepath.Join(dir, name)
+	if err := atomicfile.PublishFunc(path, write); err != nil {
+		return writeError(path, err, "")
 	}
-	return atomicfile.Publish(path, buf.Bytes())
+	return nil
+}
+
+func writeError(path string, err error, more string) error {
+	return fmt.Errorf("write %s: %w%s (make the directory writable, and remove anything at this path that is not a file)", path, userfile.Cause(err), more)
 }
 
 //go:embed page uplot
@@ -92,7 +97,7 @@ func (p *page) write(ctx context.Context, w io.Writer, some []section) error {
 	if err := ctx.Err(); err != nil {
 		return err // some charts would be missing
 	}
-	style, script, tmpl, err := loadPage()
+	script, tmpl, err := loadPage()
 	if err != nil {
 		return err
 	}
@@ -111,7 +116,7 @@ func (p *page) write(ctx context.Context, w io.Writer, some []section) error {
 		return err
 	}
 	hash := sha256.Sum256(script)
-	p.Style = template.CSS(string(style) + panel.Style())
+	p.PanelStyle = template.CSS(panel.Style())
 	p.Script = template.JS(script)
 	p.Data = template.JS(data) // json.Marshal escapes <, > and &
 	p.ScriptHash = "sha256-" + base64.StdEncoding.EncodeToString(hash[:])
@@ -123,9 +128,23 @@ func (p *page) write(ctx context.Context, w io.Writer, some []section) error {
 	return err
 }
 
-// loadPage returns the page's style, script and templates. The script begins with the licence
-// of the chart library and the library itself.
-func loadPage() (style, script []byte, tmpl *template.Template, err error) {
+// writePage writes a page without scripts. name is the name of its template.
+func writePage(w io.Writer, name string, data any) error {
+	_, tmpl, err := loadPage()
+	if err != nil {
+		return err
+	}
+	var buf bytes.Buffer
+	if err := tmpl.ExecuteTemplate(&buf, name, data); err != nil {
+		return fmt.Errorf("render the page: %w", err)
+	}
+	_, err = w.Write(buf.Bytes())
+	return err
+}
+
+// loadPage returns the script and the templates of pages. The script begins with the licence of the chart library and
+// the library itself.
+func loadPage() (script []byte, tmpl *template.Template, err error) {
 	read := func(names ...string) (text []byte) {
 		for _, name := range names {
 			part, failed := pageFiles.ReadFile(name)
@@ -133,14 +152,16 @@ func loadPage() (style, script []byte, tmpl *template.Template, err error) {
 		}
 		return text
 	}
-	style = read("uplot/uPlot.min.css", "page/style.css")
+	style := template.CSS(read("uplot/uPlot.min.css", "page/style.css"))
 	licence := fmt.Appendf(nil, "/*!\n%s*/\n", read("uplot/LICENSE"))
 	script = append(licence, read("uplot/uPlot.iife.min.js", "page/script.js")...)
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, nil, err
 	}
-	tmpl, err = template.New("report.tmpl").Funcs(pageFuncs()).ParseFS(pageFiles, "page/*.tmpl")
-	return style, script, tmpl, err
+	funcs := pageFuncs()
+	funcs["stylesheet"] = func() template.CSS { return style }
+	tmpl, err = template.New("report.tmpl").Funcs(funcs).ParseFS(pageFiles, "page/*.tmpl")
+	return script, tmpl, err
 }
 
 // pageFuncs returns the functions that templates use to format a result.
@@ -149,7 +170,7 @@ func pageFuncs() template.FuncMap {
 		"clean": terminal.Clean, "style": style, "word": word, "gateWord": gateWord, "seconds": optional,
 		"gateValue": gateValue, "gateBound": gateBound, "margin": margin, "usedUp": usedUp, "withheld": withheld,
 		"what": whatItIs, "reasons": reasonsOf, "value": valueOf, "ratio": ratioOf, "bar": barOf,
-		"abValue": abValue, "percent": abPercent, "spread": spreadOf,
+		"in": formatIn, "percent": abPercent, "spread": spreadOf, "capitalize": capitalize,
 	}
 }
 
@@ -203,7 +224,7 @@ func sections() []section {
 	return []section{
 		{"gates", first, gatesView},
 		{"key", first, keyView},
-		{"diagnosis", middle, diagnosisView},
+		{"diagnosis", middle, diagnosisSection},
 		{"tracks", middle, whole},
 		{"recovery", middle, recoveryView},
 		{"rollouts", middle, rolloutsView},

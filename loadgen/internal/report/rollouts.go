@@ -8,7 +8,6 @@ import (
 	"github.com/stormglass/stormglass/internal/terminal"
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 	"github.com/stormglass/stormglass/loadgen/result"
-	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
 // rolled is a rollout with at least one hop (step of the change through the control plane). Name and slug are unique in
@@ -24,7 +23,7 @@ func rolloutsView(_ context.Context, p *page) (any, error) {
 	all := rolledOut(p.result.Measurements.Phases)
 	var v struct {
 		Waterfalls []chart.Waterfall
-		Table      tableView
+		Table      table
 	}
 	var more int
 	if v.Waterfalls, more = waterfalls(all); len(v.Waterfalls) == 0 {
@@ -69,8 +68,8 @@ func rolloutName(r result.Rollout) string {
 }
 
 // rolloutTable returns a table that shows, for each rollout, when the objects reached each hop.
-func rolloutTable(all []rolled) tableView {
-	t := tableView{
+func rolloutTable(all []rolled) table {
+	t := table{
 		Caption: "Steps of the rollouts", Merged: 2,
 		Head: heads("Phase", "Rollout", "Step", ">Objects", ">First object", ">Last object", ">Added time"),
 		Note: "Steps: api write (the API server answered the change), replicaset (created or scaled), pods (created), binding (pod bound to a node), ready (pod Ready), endpointslice (pod ready in an EndpointSlice). " +
@@ -108,28 +107,24 @@ const mostRollouts = 5
 // rollouts writes a line for each rollout, with the time at which its last object reached each hop.
 func (t *terminalWriter) rollouts(r result.Result) {
 	hopNames := []string{"api write", "replicaset", "pods", "binding", "ready", "endpointslice"}
-	tab := &table{align: "frrrrrr"}
-	tab.add(styled("head", "ROLLOUTS, each step done after", "API", "replicaset", "pods", "binding", "ready", "served")...)
+	tab := newTable("~ROLLOUTS, each step done after", ">API", ">replicaset", ">pods", ">binding", ">ready", ">served")
 	all := rolledOut(r.Measurements.Phases)
 	if len(all) == 0 {
 		return
 	}
-	more := len(all) - mostRollouts
 	for _, r := range all[:min(len(all), mostRollouts)] {
-		row := make([]string, len(tab.align))
+		row := make([]string, len(tab.Head))
 		row[0] = r.Name
 		for _, h := range r.Hops { // a workload without a ReplicaSet or a Service does not have all hops
 			if i := slices.Index(hopNames, h.Name); i >= 0 {
 				row[1+i] = optional(h.Last)
 			}
 		}
-		tab.add(plain(row...)...)
+		tab.add(row...)
 	}
 	tab.dropEmpty()
 	t.section(tab)
-	if more > 0 {
-		t.line("  " + plural(int64(more), "more rollout") + " in the report")
-	}
+	t.more(len(all)-mostRollouts, "rollout")
 }
 
 // mostFalls is the maximum number of rollouts that are drawn. The table has all rollouts.
@@ -149,7 +144,7 @@ func waterfalls(all []rolled) (falls []chart.Waterfall, more int) {
 			})
 			if added != nil && *added > most {
 				most = *added
-				note = fmt.Sprintf("Step %q added the most time: %s.", name, chart.Format(scenario.Seconds, most))
+				note = fmt.Sprintf("Step %q added the most time: %s.", name, seconds(most))
 			}
 		}
 		falls = append(falls, chart.NewWaterfall(r.slug, r.Name, "in phase "+r.Phase, note, hops))

@@ -25,11 +25,11 @@ func schedulingView(_ context.Context, p *page) (any, error) {
 	if len(p.result.Scheduling) == 0 {
 		return nil, nil
 	}
-	return []tableView{pointTable(p.result.Scheduling), pluginTable(p.result.Scheduling)}, nil
+	return []table{pointTable(p.result.Scheduling), pluginTable(p.result.Scheduling)}, nil
 }
 
-func pointTable(all []result.Scheduling) tableView {
-	t := tableView{
+func pointTable(all []result.Scheduling) table {
+	t := table{
 		Caption: "By extension point", Merged: 2,
 		Head: heads("Phase", ">Attempts", "Extension point", ">Runs", ">Mean per run", ">p99 per run", ">Total time", ">Mean per attempt"),
 		Note: "Attempts: attempts to place a pod. Total time: all runs of the extension point together. Mean per attempt: the total time divided by the number of attempts. PostFilter is preemption. PreBind and later extension points run while the scheduler already works on the next pod.",
@@ -47,8 +47,8 @@ func pointTable(all []result.Scheduling) tableView {
 	return t
 }
 
-func pluginTable(all []result.Scheduling) tableView {
-	t := tableView{
+func pluginTable(all []result.Scheduling) table {
+	t := table{
 		Caption: "By plugin", Merged: 1, Empty: "No scheduling cycle was measured.",
 		Head: heads("Phase", "Plugin", "Extension point", ">Executions", ">Of these measured", ">Mean", ">Total time, estimated", ">Of the total"),
 		Note: "The scheduler measures plugins only in a tenth of its cycles, at most 1,000 executions a second. Total time: the measured mean multiplied by the number of executions. The estimate is uncertain if few executions were measured. Filter and Score run once for each node, in parallel, so their total time may exceed the duration of the phase.",
@@ -82,8 +82,7 @@ func (t *terminalWriter) scheduling(r result.Result) {
 		return
 	}
 	slices.SortStableFunc(all, func(a, b result.Scheduling) int { return cmp.Compare(b.Attempts, a.Attempts) })
-	tab := &table{align: "lrrrf"}
-	tab.add(styled("head", "SCHEDULER", "attempts", "mean choosing", "mean binding", "slowest plugins when choosing a node")...)
+	tab := newTable("SCHEDULER", ">attempts", ">mean choosing", ">mean binding", "~slowest plugins when choosing a node")
 	for _, s := range all[:min(len(all), terminalSplits)] {
 		choosing, binding := 0.0, 0.0
 		for _, e := range s.Points {
@@ -94,7 +93,7 @@ func (t *terminalWriter) scheduling(r result.Result) {
 			}
 		}
 		n := float64(s.Attempts)
-		tab.add(plain(terminal.Clean(s.Phase), chart.Count(s.Attempts), seconds(choosing/n), seconds(binding/n), costliest(s.Plugins))...)
+		tab.add(terminal.Clean(s.Phase), chart.Count(s.Attempts), seconds(choosing/n), seconds(binding/n), costliest(s.Plugins))
 	}
 	t.section(tab)
 }

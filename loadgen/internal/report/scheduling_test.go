@@ -36,7 +36,7 @@ func schedulingRun() result.Result {
 func TestSchedulerIsReported(t *testing.T) {
 	points, plugins := pointTable(schedulingRun().Scheduling), pluginTable(schedulingRun().Scheduling)
 	for _, want := range []struct {
-		table tableView
+		table table
 		row   string
 	}{
 		{points, "fill | 500 | Filter | 500 | 4 ms | 9 ms | 2 s | 4 ms"},

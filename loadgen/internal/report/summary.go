@@ -19,9 +19,9 @@ const summaryDetail = 300
 // be concatenated.
 func Summary(w io.Writer, r result.Result) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "### %s: %s\n\n%s.\n", markdown.Cell(runWord(r)), markdown.Cell(runName(r)), markdown.Cell(headline(r)))
+	fmt.Fprintf(&b, "### %s: %s\n\n%s.\n", inMarkdown(runWord(r)), inMarkdown(runName(r)), inMarkdown(headline(r)))
 	if busy := busyMachine(r); busy != "" {
-		fmt.Fprintf(&b, "\n%s.\n", markdown.Cell(busy))
+		fmt.Fprintf(&b, "\n%s.\n", inMarkdown(busy))
 	}
 	if rest := otherReasons(r); len(rest) > 0 {
 		b.WriteString("\n")
@@ -30,18 +30,18 @@ func Summary(w io.Writer, r result.Result) error {
 		}
 	}
 	if gates := ownGates(r); len(gates) > 0 {
-		b.WriteString("\n| verdict | gate | value | bound | detail |\n|---|---|---|---|---|\n")
+		tab := newTable("verdict", "gate", "value", "bound", "detail")
 		for _, g := range gates {
-			fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", gateEmphasis(g), markdown.Cell(terminal.Clean(g.Name)), markdown.Cell(gateValue(g)), markdown.Cell(gateBound(g)),
-				markdown.Cell(terminal.Shorten(terminal.Clean(g.Detail), summaryDetail)))
+			tab.add(gateEmphasis(g), inMarkdown(g.Name), inMarkdown(gateValue(g)), inMarkdown(gateBound(g)), inMarkdown(terminal.Shorten(terminal.Clean(g.Detail), summaryDetail)))
 		}
+		tab.markdown(&b)
 	}
 	alertSummary(&b, r)
 	transitionSummary(&b, r.Measurements.Phases)
 	diagnosisSummary(&b, r.Diagnosis)
 	profilesSummary(&b, r.Run.Profiles)
 	hooksSummary(&b, r.Run.Hooks)
-	fmt.Fprintf(&b, "\n%s\n\n", markdown.Cell(terminal.Clean(strings.Join(summaryFacts(r.Run), ", "))))
+	fmt.Fprintf(&b, "\n%s\n\n", inMarkdown(strings.Join(summaryFacts(r.Run), ", ")))
 	_, err := io.WriteString(w, b.String())
 	return err
 }
@@ -49,26 +49,24 @@ func Summary(w io.Writer, r result.Result) error {
 // ComparisonSummary writes a comparison of variants as Markdown for a pull request.
 func ComparisonSummary(w io.Writer, c result.Comparison) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "### %s: %s\n\n%s.\n", word(verdictOf(c)), markdown.Cell(terminal.Clean(c.Scenario)), markdown.Cell(ranOf(c)))
-	b.WriteString("\n| verdict | variant | why |\n|---|---|---|\n")
+	fmt.Fprintf(&b, "### %s: %s\n\n%s.\n", word(verdictOf(c)), inMarkdown(c.Scenario), inMarkdown(ranOf(c)))
+	variants, figures := newTable("verdict", "variant", "why"), newTable("metric")
 	for _, v := range c.Variants {
-		fmt.Fprintf(&b, "| %s | %s | %s |\n", emphasis(v.Verdict), markdown.Cell(terminal.Clean(v.Name)), markdown.Cell(terminal.Shorten(terminal.Clean(strings.Join(reasonsOf(v), "; ")), summaryDetail)))
+		variants.add(emphasis(v.Verdict), inMarkdown(v.Name), inMarkdown(terminal.Shorten(terminal.Clean(strings.Join(reasonsOf(v), "; ")), summaryDetail)))
+		figures.Head = append(figures.Head, head{Text: inMarkdown(v.Name), Numeric: true})
 	}
+	variants.markdown(&b)
 	if len(c.Rows) > 0 {
-		b.WriteString("\n| metric |")
-		for _, v := range c.Variants {
-			fmt.Fprintf(&b, " %s |", markdown.Cell(terminal.Clean(v.Name)))
-		}
-		b.WriteString("\n|---|" + strings.Repeat("---:|", len(c.Variants)) + "\n")
 		for _, r := range c.Rows {
-			fmt.Fprintf(&b, "| %s |", markdown.Cell(terminal.Clean(r.Name)))
+			row := []string{inMarkdown(r.Name)}
 			for _, v := range r.Values {
-				fmt.Fprintf(&b, " %s |", strings.TrimSpace(valueOf(r, v)+" "+ratioOf(v)))
+				row = append(row, strings.TrimSpace(valueOf(r, v)+" "+ratioOf(v)))
 			}
-			b.WriteString("\n")
+			figures.add(row...)
 		}
+		figures.markdown(&b)
 		if note := ratioNote(c); note != "" {
-			fmt.Fprintf(&b, "\n%s\n", markdown.Cell(note))
+			fmt.Fprintf(&b, "\n%s\n", inMarkdown(note))
 		}
 	}
 	b.WriteString("\n")

@@ -4,43 +4,74 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stormglass/stormglass/internal/markdown"
 	"github.com/stormglass/stormglass/internal/terminal"
 )
 
-// table holds text in aligned columns. If the table is too wide, lines shortens the flexible column with an ellipsis.
+// table is a table of a report. lines formats it for a terminal, markdown for a pull request, and the template "table" for
+// the page.
 type table struct {
-	rows  [][]cell
-	align string // one letter per column: l (left), r (right), or f (flexible width, left)
+	Caption, Note, Empty string // only the page shows them
+	Head                 []head
+	Rows                 [][]string // the first column contains the names of the rows
+	// Merged is the number of leading columns in which the page hides a cell that repeats the cell above. Screen readers
+	// still read hidden cells.
+	Merged int
+	// styles holds the styles of cells in a terminal, by row and column.
+	styles map[[2]int]string
 }
 
-type cell struct{ text, style string }
+// head is the heading of a column.
+type head struct {
+	Text     string
+	Numeric  bool // the column is aligned right
+	flexible bool // lines shortens the cells of the column if the table is too wide for the terminal
+}
 
-const gap = 2 // spaces between columns
-
-func (t *table) add(cells ...cell) { t.rows = append(t.rows, cells) }
-
-func plain(texts ...string) []cell {
-	cells := make([]cell, len(texts))
-	for i, s := range texts {
-		cells[i].text = s
+// heads returns the headings of columns. A leading ">" marks a column of numbers, and a leading "~" a flexible column.
+func heads(texts ...string) []head {
+	out := make([]head, len(texts))
+	for i, t := range texts {
+		t, out[i].Numeric = strings.CutPrefix(t, ">")
+		out[i].Text, out[i].flexible = strings.CutPrefix(t, "~")
 	}
-	return cells
+	return out
 }
 
-func styled(style string, texts ...string) []cell {
-	cells := plain(texts...)
-	for i := range cells {
-		cells[i].style = style
+func newTable(headings ...string) *table { return &table{Head: heads(headings...)} }
+
+func (t *table) add(cells ...string) { t.Rows = append(t.Rows, cells) }
+
+// style sets the style of cells in the last row.
+func (t *table) style(style string, columns ...int) {
+	if t.styles == nil {
+		t.styles = map[[2]int]string{}
 	}
-	return cells
+	for _, c := range columns {
+		t.styles[[2]int{len(t.Rows) - 1, c}] = style
+	}
 }
 
-// widths returns the width of the widest cell of each column.
+// Again reports whether the page hides a cell: it and all cells to its left equal those in the row above.
+func (t table) Again(row, column int) bool {
+	return column < t.Merged && row > 0 && slices.Equal(t.Rows[row][:column+1], t.Rows[row-1][:column+1])
+}
+
+// titles returns the texts of the headings.
+func (t *table) titles() []string {
+	all := make([]string, len(t.Head))
+	for i, h := range t.Head {
+		all[i] = h.Text
+	}
+	return all
+}
+
+// widths returns the width of the widest cell of each column. lines leaves out a column of width 0.
 func (t *table) widths() []int {
-	widths := make([]int, len(t.align))
-	for _, row := range t.rows {
-		for i, c := range row {
-			widths[i] = max(widths[i], terminal.TextWidth(c.text))
+	widths := make([]int, len(t.Head))
+	for _, row := range append(t.Rows, t.titles()) {
+		for i, text := range row {
+			widths[i] = max(widths[i], terminal.TextWidth(text))
 		}
 	}
 	return widths
@@ -57,41 +88,89 @@ func (t *table) natural() int {
 	return total
 }
 
-// lines returns the rows of the table as lines of at most width columns, indented by indent
-// spaces.
-func (t *table) lines(indent, width int, paint painter) []string {
+const gap = 2 // spaces between columns
+
+// lines returns the headings, if any, and the rows as lines of at most width columns.
+func (t *table) lines(width int, paint painter) []string {
 	widths := t.widths()
-	total := indent + t.natural()
-	if flex := strings.IndexByte(t.align, 'f'); flex >= 0 && total > width {
+	if total, flex := t.natural(), slices.IndexFunc(t.Head, func(h head) bool { return h.flexible }); flex >= 0 && total > width {
 		widths[flex] = max(widths[flex]-(total-width), 4)
 	}
 	var out []string
-	for _, row := range t.rows {
-		var b strings.Builder
-		b.WriteString(strings.Repeat(" ", indent))
-		pending := 0 // spaces that are written only before further text, so that no line ends with spaces
-		for i, c := range row {
-			if widths[i] == 0 {
-				continue
-			}
-			text := terminal.Shorten(c.text, widths[i])
-			pad := widths[i] - terminal.TextWidth(text)
-			if t.align[i] == 'r' {
-				pending += pad
-			}
-			if text != "" {
-				b.WriteString(strings.Repeat(" ", pending) + paint(c.style, text))
-				pending = 0
-			}
-			if t.align[i] != 'r' {
-				pending += pad
-			}
-			pending += gap
-		}
-		out = append(out, strings.TrimRight(b.String(), " "))
+	if titles := t.titles(); strings.Join(titles, "") != "" {
+		out = append(out, t.rowLine(titles, widths, func(_ int, text string) string { return paint("head", text) }))
+	}
+	for i, row := range t.Rows {
+		out = append(out, t.rowLine(row, widths, func(column int, text string) string { return paint(t.styles[[2]int{i, column}], text) }))
 	}
 	return out
 }
+
+func (t *table) rowLine(row []string, widths []int, paint func(column int, text string) string) string {
+	var b strings.Builder
+	pending := 0 // spaces that are written only before further text, so that no line ends with spaces
+	for i, text := range row {
+		if widths[i] == 0 {
+			continue
+		}
+		text = terminal.Shorten(text, widths[i])
+		pad := widths[i] - terminal.TextWidth(text)
+		if t.Head[i].Numeric {
+			pending += pad
+		}
+		if text != "" {
+			b.WriteString(strings.Repeat(" ", pending) + paint(i, text))
+			pending = 0
+		}
+		if !t.Head[i].Numeric {
+			pending += pad
+		}
+		pending += gap
+	}
+	return strings.TrimRight(b.String(), " ")
+}
+
+// dropEmpty removes the headings of columns without values. lines then leaves out these columns.
+func (t *table) dropEmpty() {
+	for i := range t.Head {
+		if !slices.ContainsFunc(t.Rows, func(row []string) bool { return row[i] != "" }) {
+			t.Head[i].Text = ""
+		}
+	}
+}
+
+// takeColumn empties column i. It returns the cells of the column as text, such as "200 in rollout, update; 100 in settle".
+func (t *table) takeColumn(i int) string {
+	var text, last string
+	for _, row := range t.Rows {
+		switch cell := row[i]; {
+		case cell == "":
+		case cell == last:
+			text += ", " + row[0]
+		default:
+			text += "; " + cell + " in " + row[0]
+			last = cell
+		}
+		row[i] = ""
+	}
+	t.Head[i].Text = ""
+	return strings.TrimPrefix(text, "; ")
+}
+
+// markdown writes the table as Markdown after an empty line. All texts must already be Markdown.
+func (t *table) markdown(b *strings.Builder) {
+	b.WriteString("\n| " + strings.Join(t.titles(), " | ") + " |\n|")
+	for _, h := range t.Head {
+		b.WriteString(map[bool]string{false: "---|", true: "---:|"}[h.Numeric])
+	}
+	b.WriteString("\n")
+	for _, row := range t.Rows {
+		b.WriteString("| " + strings.Join(row, " | ") + " |\n")
+	}
+}
+
+// inMarkdown returns a text as one line of Markdown that shows all its characters literally.
+func inMarkdown(text string) string { return markdown.Cell(terminal.Clean(text)) }
 
 // painter adds terminal colours to a text, or returns it unchanged.
 type painter func(style, text string) string
@@ -107,35 +186,3 @@ func paintANSI(style, text string) string {
 	}
 	return "\x1b[" + code + "m" + text + "\x1b[0m"
 }
-
-// tableView is a table on the page. Its first column contains the names of the rows.
-type tableView struct {
-	Caption, Note, Empty string
-	Head                 []head
-	Rows                 [][]string
-	// Merged is the number of leading columns in which a cell that repeats the cell above is hidden. Screen readers
-	// still read hidden cells.
-	Merged int
-}
-
-// Again reports whether a cell is hidden: it and all cells to its left equal those in the row above.
-func (t tableView) Again(row, column int) bool {
-	return column < t.Merged && row > 0 && slices.Equal(t.Rows[row][:column+1], t.Rows[row-1][:column+1])
-}
-
-type head struct {
-	Text    string
-	Numeric bool
-}
-
-// heads returns the headings of columns. A leading ">" marks a column of numbers, which is
-// aligned right.
-func heads(texts ...string) []head {
-	out := make([]head, len(texts))
-	for i, t := range texts {
-		out[i].Text, out[i].Numeric = strings.CutPrefix(t, ">")
-	}
-	return out
-}
-
-func (t *tableView) add(cells ...string) { t.Rows = append(t.Rows, cells) }

@@ -43,8 +43,7 @@ func Terminal(w io.Writer, r result.Result, o TerminalOptions) error {
 		t.line("")
 		t.line(t.paint(style(r.Verdict), runWord(r)) + "  " + runName(r) + "  report  " + terminal.Clean(filepath.Join(o.Dir, result.HTMLFile)))
 	}
-	_, err := io.WriteString(w, strings.Join(t.out, "\n")+"\n")
-	return err
+	return t.writeTo(w)
 }
 
 type terminalWriter struct {
@@ -65,10 +64,33 @@ func newTerminal(o TerminalOptions) *terminalWriter {
 
 func (t *terminalWriter) line(s string) { t.out = append(t.out, s) }
 
-// section writes a table after an empty line. The first row of the table is the heading.
+// title writes a word in a style, and a text after it.
+func (t *terminalWriter) title(style, word, text string) {
+	t.line(t.paint(style, word) + t.paint("head", terminal.Shorten("  "+text, t.width-terminal.TextWidth(word))))
+}
+
+// section writes a table after an empty line.
 func (t *terminalWriter) section(tab *table) {
 	t.line("")
-	t.out = append(t.out, tab.lines(0, t.width, t.paint)...)
+	t.out = append(t.out, tab.lines(t.width, t.paint)...)
+}
+
+// more writes how many things the report has in addition to those above, if any.
+func (t *terminalWriter) more(n int, what string) {
+	if n > 0 {
+		t.line("  " + plural(int64(n), "more "+what) + " in the report")
+	}
+}
+
+// reportAt writes the path of a report.
+func (t *terminalWriter) reportAt(dir, file string) {
+	t.line("")
+	t.line("report  " + terminal.Clean(filepath.Join(dir, file)))
+}
+
+func (t *terminalWriter) writeTo(w io.Writer) error {
+	_, err := io.WriteString(w, strings.Join(t.out, "\n")+"\n")
+	return err
 }
 
 func style(v result.Verdict) string {
@@ -79,9 +101,7 @@ func (t *terminalWriter) header(r result.Result) {
 	for _, l := range terminal.Wrap(busyMachine(r), t.width) {
 		t.line(t.paint("nodata", l))
 	}
-	w := runWord(r)
-	rest := fmt.Sprintf("  %s  %s  %s", runName(r), chart.Seconds(runSeconds(r), 3), headline(r))
-	t.line(t.paint(style(r.Verdict), w) + t.paint("head", terminal.Shorten(rest, t.width-terminal.TextWidth(w))))
+	t.title(style(r.Verdict), runWord(r), fmt.Sprintf("%s  %s  %s", runName(r), chart.Seconds(runSeconds(r), 3), headline(r)))
 	t.line(t.paint("dim", terminal.Shorten(setting(r), t.width)))
 	for _, w := range cleaned(r.Run.Warnings) {
 		t.line(t.paint("nodata", terminal.Shorten("warning: "+w, t.width)))
@@ -132,7 +152,7 @@ func (t *terminalWriter) reasons(r result.Result) {
 	quoted := false
 	for i, reason := range reasons {
 		if i == most {
-			t.line("  " + plural(int64(len(reasons)-most), "more reason") + " in the report")
+			t.more(len(reasons)-most, "reason")
 			break
 		}
 		var lines []string

@@ -11,8 +11,8 @@ import (
 )
 
 // transitionTable returns a table with a row for each transition in each phase.
-func transitionTable(phases []result.Phase) tableView {
-	t := tableView{
+func transitionTable(phases []result.Phase) table {
+	t := table{
 		Caption: "Transitions",
 		Head:    heads("Phase", "Transition", "Resource", "From", "To", ">Objects", ">Open", ">Deleted before", ">p50", ">p90", ">p95", ">p99", ">p99.9", ">Max", ">External p99"),
 		Note: "The time of an object from the state From until the state To, as seen by a watch. Objects: number of objects that reached From in this phase. Open: objects that had not reached To when the run ended. " +
@@ -44,51 +44,37 @@ func openQuantiles(x result.Transition, l result.Latency) []string {
 // mostTransitions is the maximum number of transitions in a summary. The report has all transitions.
 const mostTransitions = 8
 
-type transitionRow struct {
-	name   string
-	values []string // began, open, p50, p95, p99, max
-}
-
-func transitionRows(phases []result.Phase) (rows []transitionRow, more int) {
+// fewTransitions returns a table of the first mostTransitions transitions, and the number of the others.
+func fewTransitions(phases []result.Phase, title string) (tab *table, more int) {
+	tab = newTable("~"+title, ">objects", ">open", ">p50", ">p95", ">p99", ">max")
 	for _, p := range phases {
 		for _, x := range p.Transitions {
 			q := openQuantiles(x, x.Latency)
-			rows = append(rows, transitionRow{
-				fmt.Sprintf("%s, %s", terminal.Clean(p.Name), terminal.Clean(x.Name)),
-				[]string{chart.Count(x.Began), chart.Count(x.Open), q[0], q[2], q[3], q[5]},
-			})
+			tab.add(terminal.Clean(p.Name)+", "+terminal.Clean(x.Name), chart.Count(x.Began), chart.Count(x.Open), q[0], q[2], q[3], q[5])
 		}
 	}
-	more = max(0, len(rows)-mostTransitions)
-	return rows[:len(rows)-more], more
+	more = max(0, len(tab.Rows)-mostTransitions)
+	tab.Rows = tab.Rows[:len(tab.Rows)-more]
+	return tab, more
 }
 
 // transitions writes a line for each transition in each phase.
 func (t *terminalWriter) transitions(r result.Result) {
-	rows, more := transitionRows(r.Measurements.Phases)
-	if len(rows) == 0 {
-		return
-	}
-	tab := &table{align: "frrrrrr"}
-	tab.add(styled("head", "TRANSITIONS", "objects", "open", "p50", "p95", "p99", "max")...)
-	for _, row := range rows {
-		tab.add(plain(append([]string{row.name}, row.values...)...)...)
-	}
-	t.section(tab)
-	if more > 0 {
-		t.line("  " + plural(int64(more), "more transition") + " in the report")
+	if tab, more := fewTransitions(r.Measurements.Phases, "TRANSITIONS"); len(tab.Rows) > 0 {
+		t.section(tab)
+		t.more(more, "transition")
 	}
 }
 
 func transitionSummary(b *strings.Builder, phases []result.Phase) {
-	rows, more := transitionRows(phases)
-	if len(rows) == 0 {
+	tab, more := fewTransitions(phases, "transition")
+	if len(tab.Rows) == 0 {
 		return
 	}
-	b.WriteString("\n| transition | objects | open | p50 | p95 | p99 | max |\n|---|---:|---:|---:|---:|---:|---:|\n")
-	for _, row := range rows {
-		fmt.Fprintf(b, "| %s | %s |\n", markdown.Cell(row.name), strings.Join(row.values, " | "))
+	for _, row := range tab.Rows {
+		row[0] = markdown.Cell(row[0])
 	}
+	tab.markdown(b)
 	if more > 0 {
 		fmt.Fprintf(b, "\n%s in the report\n", plural(int64(more), "more transition"))
 	}

@@ -1,18 +1,14 @@
 package report
 
 import (
-	"bytes"
 	"fmt"
-	"html/template"
 	"io"
 	"path/filepath"
-	"strings"
 
 	"github.com/stormglass/stormglass/internal/digits"
 	"github.com/stormglass/stormglass/internal/terminal"
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 	"github.com/stormglass/stormglass/loadgen/result"
-	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
 // Trend writes the history of a scenario's figures (metrics) for a terminal: a line for each figure, then a line for
@@ -20,21 +16,19 @@ import (
 func Trend(w io.Writer, r result.Trend, o TerminalOptions) error {
 	t := newTerminal(o)
 	t.line(t.paint("head", terminal.Shorten(terminal.Clean(r.Scenario)+"  "+trendSpan(r), t.width)))
-	tab := &table{align: "frrl"}
-	tab.add(styled("head", "METRIC", "FIRST VALUE", "LAST VALUE", "CHANGES")...)
+	tab := newTable("~METRIC", ">FIRST VALUE", ">LAST VALUE", "CHANGES")
 	for _, f := range r.Figures {
 		first, last := trendEnds(f)
-		tab.add(plain(terminal.Clean(f.Name), trendValue(f, first), trendValue(f, last), chart.Count(len(f.Changes)))...)
+		tab.add(terminal.Clean(f.Name), formatIn(f.Unit, first), formatIn(f.Unit, last), chart.Count(len(f.Changes)))
 		for _, c := range f.Changes {
-			tab.add(plain("  from "+trendRun(r, c), trendValue(f, &c.Before), trendValue(f, &c.After), changeText(c))...)
+			tab.add("  from "+trendRun(r, c), formatIn(f.Unit, &c.Before), formatIn(f.Unit, &c.After), changeText(c))
 		}
 	}
 	t.section(tab)
 	for _, note := range r.Notes {
 		t.wrapped("", note)
 	}
-	_, err := io.WriteString(w, strings.Join(t.out, "\n")+"\n")
-	return err
+	return t.writeTo(w)
 }
 
 func trendSpan(r result.Trend) string {
@@ -67,34 +61,17 @@ func trendEnds(f result.TrendFigure) (first, last *float64) {
 	return first, last
 }
 
-func trendValue(f result.TrendFigure, v *float64) string {
-	if v == nil {
-		return chart.None
-	}
-	return chart.Format(scenario.Unit(f.Unit), *v)
-}
-
 // TrendHTML writes the history as an HTML page, with a chart for each figure and a vertical line at each change.
 func TrendHTML(w io.Writer, r result.Trend) error {
-	style, _, tmpl, err := loadPage()
-	if err != nil {
-		return err
-	}
 	page := struct {
 		result.Trend
-		Style template.CSS
-		Span  string
-		Rows  []trendRow
-	}{Trend: r, Style: template.CSS(style), Span: trendSpan(r)}
+		Span string
+		Rows []trendRow
+	}{Trend: r, Span: trendSpan(r)}
 	for _, f := range r.Figures {
 		page.Rows = append(page.Rows, newTrendRow(r, f))
 	}
-	var buf bytes.Buffer
-	if err := tmpl.ExecuteTemplate(&buf, "trend.tmpl", page); err != nil {
-		return fmt.Errorf("render the trend: %w", err)
-	}
-	_, err = w.Write(buf.Bytes())
-	return err
+	return writePage(w, "trend.tmpl", page)
 }
 
 // trendRow is a figure with its chart. Positions are in percent of the chart's width and height.
@@ -109,14 +86,14 @@ type trendRow struct {
 func newTrendRow(r result.Trend, f result.TrendFigure) trendRow {
 	row := trendRow{TrendFigure: f}
 	first, last := trendEnds(f)
-	row.First, row.Last = trendValue(f, first), trendValue(f, last)
+	row.First, row.Last = formatIn(f.Unit, first), formatIn(f.Unit, last)
 	most := 0.0
 	for _, v := range f.Values {
 		if v != nil {
 			most = max(most, *v)
 		}
 	}
-	row.Most = trendValue(f, &most)
+	row.Most = formatIn(f.Unit, &most)
 	x := func(run float64) float64 { return 100 * (run + 0.5) / float64(len(r.Runs)) }
 	for i, v := range f.Values {
 		if v != nil && most > 0 {
@@ -125,7 +102,7 @@ func newTrendRow(r result.Trend, f result.TrendFigure) trendRow {
 	}
 	for _, c := range f.Changes {
 		row.Lines = append(row.Lines, x(float64(c.Run)-0.5))
-		row.Texts = append(row.Texts, "from "+trendRun(r, c)+": "+trendValue(f, &c.Before)+" to "+trendValue(f, &c.After)+", "+changeText(c))
+		row.Texts = append(row.Texts, "from "+trendRun(r, c)+": "+formatIn(f.Unit, &c.Before)+" to "+formatIn(f.Unit, &c.After)+", "+changeText(c))
 	}
 	return row
 }

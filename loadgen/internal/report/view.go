@@ -32,7 +32,7 @@ type page struct {
 	LookBack        string // range of rates and quantiles
 	Sections        []drawnSection
 
-	Style      template.CSS
+	PanelStyle template.CSS
 	Script     template.JS
 	Data       template.JS
 	ScriptHash string
@@ -228,8 +228,8 @@ func eventDetail(e result.Event) string {
 	return strings.TrimSuffix(terminal.Clean(first), ":")
 }
 
-func (p *page) eventLog(events []result.Event) tableView {
-	t := tableView{
+func (p *page) eventLog(events []result.Event) table {
+	t := table{
 		Caption: "Every event of the timeline",
 		Head:    heads("Time in the run", "UTC", "Kind", "Subject", "Detail"),
 	}

@@ -11,8 +11,8 @@ import (
 
 // workersTable returns a table of the work and the resource use of each worker. The table is empty if there is only
 // one generator.
-func workersTable(all []result.Worker) tableView {
-	t := tableView{
+func workersTable(all []result.Worker) table {
+	t := table{
 		Caption: "Workers",
 		Head: heads("Worker", "Process", ">Nodes", ">Sent", ">Watches", ">Delivered", ">Lag p99", ">CPU time", ">Peak memory", ">Peak file descriptors", ">Timer delay p99",
 			">Clock offset", "Lost"),
@@ -22,8 +22,8 @@ func workersTable(all []result.Worker) tableView {
 		g := w.Generator
 		clock := fmt.Sprintf("%.2f ± %.2f ms", w.ClockOffset*1000, w.ClockUncertainty*1000)
 		t.add(chart.Count(w.Index), terminal.Clean(w.Name), chart.Count(w.Nodes), chart.Count(w.Sent), chart.Count(w.Watches), chart.Count(w.Delivered),
-			chart.Format(scenario.Seconds, w.LagP99), chart.Format(scenario.Seconds, g.CPUSeconds), chart.Format(scenario.Size, float64(g.MaxRSSBytes)),
-			chart.Count(g.MaxDescriptors), chart.Format(scenario.Seconds, g.SchedulingLag.P99), clock, terminal.Clean(w.Lost))
+			seconds(w.LagP99), seconds(g.CPUSeconds), chart.Format(scenario.Size, float64(g.MaxRSSBytes)),
+			chart.Count(g.MaxDescriptors), seconds(g.SchedulingLag.P99), clock, terminal.Clean(w.Lost))
 	}
 	return t
 }
