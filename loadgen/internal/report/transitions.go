@@ -44,7 +44,7 @@ func openQuantiles(x result.Transition, l result.Latency) []string {
 // mostTransitions is the maximum number of transitions in a summary. The report has all transitions.
 const mostTransitions = 8
 
-// fewTransitions returns a table of the first mostTransitions transitions, and the number of the others.
+// fewTransitions returns a table of the first mostTransitions transitions, and how many more the report has.
 func fewTransitions(phases []result.Phase, title string) (tab *table, more int) {
 	tab = newTable("~"+title, ">objects", ">open", ">p50", ">p95", ">p99", ">max")
 	for _, p := range phases {

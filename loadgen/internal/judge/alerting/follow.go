@@ -4,8 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/prometheus/prometheus/promql"
-
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
 )
 
@@ -26,10 +24,7 @@ func (s Ruleset) Follow(a *archive.Archive) *Follower { return &Follower{set: s,
 func (f *Follower) Firing(ctx context.Context, at time.Time) (all []Firing, failed map[string]error, err error) {
 	if f.r == nil {
 		samples, engine := f.a.Storage()
-		f.r = &replay{
-			set: f.set, engine: engine, h: History{Failed: map[string]error{}},
-			store: &store{byLabels: map[string]*promql.Series{}, byName: map[string][]*promql.Series{}},
-		}
+		f.r = newReplay(f.set, engine, Options{})
 		if err := f.r.load(f.set, samples, at); err != nil {
 			return nil, nil, err
 		}

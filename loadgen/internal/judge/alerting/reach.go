@@ -79,29 +79,38 @@ func (h Hindsight) Whole() time.Duration { return h.For + h.Longest }
 // Hindsight returns how long before the firing of the given alert its cause may lie. If several alerts share the name,
 // it combines their longest times and their smallest range.
 func (s Ruleset) Hindsight(alert string) (h Hindsight) {
+	var reads span
 	spans := s.spans()
 	for _, g := range s.Only(alert) {
 		for _, x := range g.Rules {
-			if x.Alert != alert {
-				continue
-			}
-			reads := spans.of(x.Expr)
-			h.For, h.Longest = max(h.For, time.Duration(x.For)), max(h.Longest, offset(g)+reads.longest)
-			if r := reads.shortest; r > 0 && (h.Shortest == 0 || r < h.Shortest) {
-				h.Shortest = r
+			if x.Alert == alert {
+				h.For = max(h.For, time.Duration(x.For))
+				reads.include(spans.of(x.Expr), offset(g))
 			}
 		}
 	}
+	h.Longest, h.Shortest = reads.longest, reads.shortest
 	return h
 }
 
 // span describes the age of the data that an expression reads, directly and through recording rules.
 type span struct {
+	reads bool // the expression reads any data
 	// least is the smallest offset of the selectors. It includes the offsets of recording rules.
 	least time.Duration
 	// longest is the maximum age of data that ranges, subqueries and offsets select. shortest is the smallest range, or 0
 	// if the expression reads no range.
 	longest, shortest time.Duration
+}
+
+// include adds data that was read with an offset.
+func (s *span) include(data span, offset time.Duration) {
+	if youngest := max(offset+data.least, 0); !s.reads || youngest < s.least {
+		s.least = youngest
+	}
+	s.reads = true
+	s.longest = max(s.longest, offset+data.longest)
+	s.narrow(data.shortest)
 }
 
 func (s *span) narrow(r time.Duration) {
@@ -124,32 +133,25 @@ func (s spans) of(expr string) (all span) {
 	if err != nil {
 		return all // cannot happen: rules in a set have been parsed
 	}
-	least := time.Duration(-1)
 	parser.Inspect(parsed, func(n parser.Node, path []parser.Node) error {
 		v, ok := n.(*parser.VectorSelector)
 		if !ok {
 			return nil
 		}
-		record := s.record(MetricOf(v.LabelMatchers))
-		all.narrow(record.shortest)
-		offsets, ranges := v.OriginalOffset, time.Duration(0)
+		data, offset := s.record(MetricOf(v.LabelMatchers)), v.OriginalOffset
 		for _, p := range path {
 			switch p := p.(type) {
 			case *parser.MatrixSelector:
-				all.narrow(p.Range)
-				ranges += p.Range
+				data.narrow(p.Range)
+				data.longest += p.Range
 			case *parser.SubqueryExpr:
-				ranges += p.Range
-				offsets += p.OriginalOffset
+				data.longest += p.Range
+				offset += p.OriginalOffset
 			}
 		}
-		if youngest := offsets + record.least; least < 0 || youngest < least {
-			least = youngest
-		}
-		all.longest = max(all.longest, offsets+ranges+record.longest)
+		all.include(data, offset)
 		return nil
 	})
-	all.least = max(least, 0)
 	return all
 }
 
@@ -160,21 +162,13 @@ func (s spans) record(name string) (all span) {
 		return known
 	}
 	s.records[name] = all
-	least := time.Duration(-1)
 	for _, g := range s.rules {
 		for _, r := range g.Rules {
-			if r.Record != name {
-				continue
-			}
-			one := s.of(r.Expr)
-			all.narrow(one.shortest)
-			all.longest = max(all.longest, offset(g)+one.longest)
-			if youngest := offset(g) + one.least; least < 0 || youngest < least {
-				least = youngest
+			if r.Record == name {
+				all.include(s.of(r.Expr), offset(g))
 			}
 		}
 	}
-	all.least = max(least, 0)
 	s.records[name] = all
 	return all
 }

@@ -98,6 +98,11 @@ type replay struct {
 	h      History
 }
 
+func newReplay(s Ruleset, engine *promql.Engine, o Options) *replay {
+	written := &store{byLabels: map[string]*promql.Series{}, byName: map[string][]*promql.Series{}}
+	return &replay{set: s, engine: engine, opts: o, store: written, h: History{Failed: map[string]error{}, Written: written}}
+}
+
 type group struct {
 	*rules.Group
 	next   time.Time
@@ -113,12 +118,8 @@ func (s Ruleset) Replay(ctx context.Context, a *archive.Archive, o Options) (His
 		return History{}, err
 	}
 	archive, engine := a.Storage()
-	r := &replay{
-		set: s, engine: engine, opts: o,
-		store: &store{byLabels: map[string]*promql.Series{}, byName: map[string][]*promql.Series{}},
-		h:     History{Start: first, End: last, Failed: map[string]error{}},
-	}
-	r.h.Written = r.store
+	r := newReplay(s, engine, o)
+	r.h.Start, r.h.End = first, last
 	seen := archive
 	if len(o.Hidden) > 0 {
 		seen = view{inner: archive, hidden: o.Hidden, end: last.UnixMilli()}

@@ -163,8 +163,11 @@ func (s Ruleset) Reads(alert string) [][]*labels.Matcher {
 }
 
 // Metrics returns the names of the scraped metrics that the rules read.
-func (s Ruleset) Metrics() (names []string) {
-	for _, matchers := range s.selectors() {
+func (s Ruleset) Metrics() []string { return MetricsOf(s.selectors()) }
+
+// MetricsOf returns the sorted names of the metrics that the selectors require.
+func MetricsOf(selectors [][]*labels.Matcher) (names []string) {
+	for _, matchers := range selectors {
 		if name := MetricOf(matchers); name != "" {
 			names = append(names, name)
 		}

@@ -74,13 +74,8 @@ func (s server) total(family string, want func(l map[string]string) bool) total 
 // by adds up the histograms of a family for which want returns true, grouped by the values of a
 // label. It skips histograms without observations.
 func (s server) by(family, label string, want func(l map[string]string) bool) map[string]total {
-	all := map[string]total{}
-	for _, one := range s.families[family] {
-		if one.count > 0 && want(one.labels) {
-			all[one.labels[label]] = all[one.labels[label]].plus(one.total)
-		}
-	}
-	return all
+	wanted := slices.DeleteFunc(slices.Clone(s.families[family]), func(one series) bool { return !want(one.labels) })
+	return sumBy(wanted, func(l map[string]string) string { return l[label] })
 }
 
 // readServer reads the increases of the API servers' histograms in a phase: the exact differences

@@ -1,6 +1,7 @@
 package diagnosis
 
 import (
+	"slices"
 	"time"
 
 	"github.com/stormglass/stormglass/loadgen/result"
@@ -53,17 +54,8 @@ func (l *Live) Saw(d result.Diagnosis) {
 
 // lasts reports whether a cause, or a symptom without a known cause, has not ended.
 func lasts(d result.Diagnosis) bool {
-	for _, c := range d.Causes {
-		if c.Ended.IsZero() {
-			return true
-		}
-	}
-	for _, e := range d.Symptoms {
-		if e.Ended.IsZero() {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(d.Causes, func(c result.Cause) bool { return c.Ended.IsZero() }) ||
+		slices.ContainsFunc(d.Symptoms, func(e result.Evidence) bool { return e.Ended.IsZero() })
 }
 
 // CalmBefore returns the default comparison period of a diagnosis with a Prometheus server: the hour before the time from.

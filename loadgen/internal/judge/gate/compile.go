@@ -245,21 +245,15 @@ func running(s *scenario.Scenario, of scenario.LoadResult) []place {
 func Families(s *scenario.Scenario) []string {
 	gates, _ := Compile(s)
 	figures, _ := Figures(s)
-	var all []string
-	add := func(reads [][]*labels.Matcher) {
-		for _, r := range reads {
-			all = append(all, alerting.MetricOf(r))
-		}
-	}
+	var all [][]*labels.Matcher
 	for _, c := range append(gates, figures...) {
-		add(c.reads)
+		all = append(all, c.reads...)
 	}
 	for _, signal := range s.Signals {
 		reads, _ := selectors(signal.Expr)
-		add(reads)
+		all = append(all, reads...)
 	}
-	slices.Sort(all)
-	return slices.Compact(all)
+	return alerting.MetricsOf(all)
 }
 
 // Lacks returns the components whose metrics the gate needs and that are not in jobs. If there are any, the gate has no

@@ -218,22 +218,21 @@ func (e evidence) withholdGeneratorDelay(f finding) finding {
 		if r.nothing || r.missing != "" {
 			continue
 		}
-		if why := e.steered(r); why != "" {
+		if why := cmp.Or(e.steered(r), e.saturation(r), e.delayed(r)); why != "" {
 			f.readings[i].missing, f.readings[i].withheld = why, true
-			continue
 		}
-		if why := e.saturation(r); why != "" {
-			f.readings[i].missing, f.readings[i].withheld = why, true
-			continue
-		}
-		if e.boundless || r.failed || r.external == nil || e.holds(r.value) || !e.holds(*r.external) {
-			continue
-		}
-		u := e.objective.Unit
-		f.readings[i].missing, f.readings[i].withheld = fmt.Sprintf("%s: %s is %s %s, but only because of the generator's own delay: without it, the value would be %s",
-			r.of, show(u, r.value), side(e.op), show(u, e.bound), show(u, *r.external)), true
 	}
 	return f
+}
+
+// delayed returns a text if a value breaks the bound only because of the generator's own delay, otherwise "".
+func (e evidence) delayed(r reading) string {
+	if e.boundless || r.failed || r.external == nil || e.holds(r.value) || !e.holds(*r.external) {
+		return ""
+	}
+	u := e.objective.Unit
+	return fmt.Sprintf("%s: %s is %s %s, but only because of the generator's own delay: without it, the value would be %s",
+		r.of, show(u, r.value), side(e.op), show(u, e.bound), show(u, *r.external))
 }
 
 // saturation returns in which phase of a reading the generator was saturated, so that the value cannot be trusted, or

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/prometheus/model/labels"
+
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/alerting"
 	"github.com/stormglass/stormglass/loadgen/scenario"
@@ -132,18 +134,16 @@ func compileStop(s *scenario.Scenario, a *scenario.Abort, path string, b book, e
 }
 
 // StopFamilies returns the sorted names of the metrics that the conditions read.
-func StopFamilies(stops []*Stop) (all []string) {
+func StopFamilies(stops []*Stop) []string {
+	var all [][]*labels.Matcher
 	for _, s := range stops {
 		reads := s.compiled.reads
 		if s.limit != nil && s.limit.expr != "" {
 			reads, _ = selectors(s.limit.at(s.Every))
 		}
-		for _, r := range reads {
-			all = append(all, alerting.MetricOf(r))
-		}
+		all = append(all, reads...)
 	}
-	slices.Sort(all)
-	return slices.Compact(all)
+	return alerting.MetricsOf(all)
 }
 
 // Text returns the condition with its bound and duration, in the format of ParseAbort.
