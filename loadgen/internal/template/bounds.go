@@ -233,15 +233,12 @@ func within(v reflect.Value, text, elements int) bool {
 func (b *Bounds) Count(parsed *template.Template) {
 	for _, t := range parsed.Templates() {
 		if t.Tree != nil {
-			countAll(t.Tree, t.Root)
+			count(t.Tree)
 		}
 	}
 }
 
-func countAll(tree *parse.Tree, list *parse.ListNode) {
-	if list == nil {
-		return
-	}
+func count(tree *parse.Tree) {
 	piped := func(p *parse.PipeNode, name string, at parse.Pos) *parse.PipeNode {
 		f := parse.NewIdentifier(name).SetTree(tree).SetPos(at)
 		command := &parse.CommandNode{NodeType: parse.NodeCommand, Pos: at, Args: []parse.Node{f}}
@@ -251,27 +248,18 @@ func countAll(tree *parse.Tree, list *parse.ListNode) {
 		p.Cmds = append(p.Cmds, command)
 		return p
 	}
-	branch := func(n *parse.BranchNode) {
-		countAll(tree, n.List)
-		countAll(tree, n.ElseList)
-	}
-	for _, n := range list.Nodes {
+	Walk(tree.Root, func(n parse.Node) {
 		switch n := n.(type) {
 		case *parse.RangeNode:
 			n.Pipe = piped(n.Pipe, stepName, n.Pos)
-			branch(&n.BranchNode)
 			check := &parse.IfNode{BranchNode: parse.BranchNode{ // an action would also print its value
 				NodeType: parse.NodeIf, Pos: n.Pos, Pipe: piped(nil, lateName, n.Pos), List: &parse.ListNode{NodeType: parse.NodeList, Pos: n.Pos},
 			}}
 			n.List.Nodes = slices.Insert(n.List.Nodes, 0, parse.Node(check))
-		case *parse.IfNode:
-			branch(&n.BranchNode)
-		case *parse.WithNode:
-			branch(&n.BranchNode)
 		case *parse.TemplateNode:
 			n.Pipe = piped(n.Pipe, stepName, n.Pos)
 		}
-	}
+	})
 }
 
 // Writer returns a writer that appends to a buffer and limits its size.

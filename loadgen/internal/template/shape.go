@@ -214,7 +214,7 @@ func mark(parsed *template.Template) (*template.Template, error) {
 	for _, t := range marked.Templates() {
 		if t.Tree != nil {
 			tree := t.Tree.Copy()
-			markAll(tree.Root)
+			markAll(tree)
 			if _, err := marked.AddParseTree(t.Name(), tree); err != nil {
 				return nil, err
 			}
@@ -223,27 +223,12 @@ func mark(parsed *template.Template) (*template.Template, error) {
 	return marked, nil
 }
 
-func markAll(list *parse.ListNode) {
-	if list == nil {
-		return
-	}
-	for _, n := range list.Nodes {
-		switch n := n.(type) {
-		case *parse.ActionNode:
-			if len(n.Pipe.Decl) == 0 {
-				n.Pipe.Cmds = append(n.Pipe.Cmds, &parse.CommandNode{NodeType: parse.NodeCommand, Pos: n.Pos, Args: []parse.Node{parse.NewIdentifier("stormglassMark").SetPos(n.Pos)}})
-			}
-		case *parse.IfNode:
-			markAll(n.List)
-			markAll(n.ElseList)
-		case *parse.RangeNode:
-			markAll(n.List)
-			markAll(n.ElseList)
-		case *parse.WithNode:
-			markAll(n.List)
-			markAll(n.ElseList)
+func markAll(tree *parse.Tree) {
+	Walk(tree.Root, func(n parse.Node) {
+		if n, ok := n.(*parse.ActionNode); ok && len(n.Pipe.Decl) == 0 {
+			n.Pipe.Cmds = append(n.Pipe.Cmds, &parse.CommandNode{NodeType: parse.NodeCommand, Pos: n.Pos, Args: []parse.Node{parse.NewIdentifier("stormglassMark").SetPos(n.Pos)}})
 		}
-	}
+	})
 }
 
 // JSON is a document of a Shape as JSON text, split at its slots.
