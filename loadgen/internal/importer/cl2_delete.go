@@ -2,8 +2,7 @@ package importer
 
 import (
 	"fmt"
-
-	"go.yaml.in/yaml/v3"
+	"slices"
 
 	bounds "github.com/stormglass/stormglass/loadgen/internal/template"
 	"github.com/stormglass/stormglass/loadgen/scenario"
@@ -32,14 +31,19 @@ func (b *cl2Bundle) label(limits *bounds.Bounds) bool {
 	}
 	var values []map[string]any
 	for i := range min(b.replicas, maxIndexes) {
-		values = append(values, map[string]any{"Replica": i + 1, "Iteration": 0, "JobName": "import", "Namespace": scenario.NamespaceMark})
+		values = append(values, sampleValues(i+1))
 	}
-	values = append(values, map[string]any{"Replica": b.replicas, "Iteration": 0, "JobName": "import", "Namespace": scenario.NamespaceMark})
+	values = append(values, sampleValues(b.replicas))
 	b.text.text, b.labelled = addLabels(limits, b.text.text, values, false, func(document int) map[string]string {
 		basename := b.documents[min(document, len(b.documents)-1)]
 		return map[string]string{bundleLabel: nameOf(basename), bundleIndexLabel: "{{" + indexExpr(b.first) + "}}"}
 	})
 	return b.labelled
+}
+
+// sampleValues returns the values with which a load renders a template for one replica.
+func sampleValues(replica int) map[string]any {
+	return map[string]any{"Replica": replica, "Iteration": 0, "JobName": "import", "Namespace": scenario.NamespaceMark}
 }
 
 // fewNames and maxNamed are limits for deletions by name. A deletion of up to fewNames objects lists their names. A
@@ -67,19 +71,15 @@ func (c *cl2) labelled(key cl2Objects, from int) (labelSelector string, ok bool)
 // deletions returns the delete actions for a phase that lowers the number of replicas. Each action selects its objects
 // by name or by label.
 func (c *cl2) deletions(p *cl2Phase) (all []*mapping) {
-	for i := len(p.keys) - 1; i >= 0; i-- {
-		key := p.keys[i]
+	for i, key := range slices.Backward(p.keys) {
 		made, ok := c.made[key]
 		if !ok {
 			p.item.remark(c.lastPhase(), p.objects[i].at("objectTemplatePath"), "%s: no earlier step creates any, so there is nothing to delete", key.basename)
 			continue
 		}
-		target := flow("resource", resourceOf(made.apiVersion, made.kind))
-		c.asked.actions = append(c.asked.actions, "delete "+resourceOf(made.apiVersion, made.kind))
-		a := newMapping()
-		a.set("kind", "delete")
-		a.set("target", target)
-		all = append(all, a)
+		target := flow("resource", made.resource())
+		c.asked.actions = append(c.asked.actions, "delete "+made.resource())
+		all = append(all, block("kind", "delete", "target", target))
 		p.objects[i].ignore("templateFillMap")
 		if p.have-p.want > fewNames {
 			if selected, ok := c.labelled(key, p.want); ok {
@@ -90,9 +90,9 @@ func (c *cl2) deletions(p *cl2Phase) (all []*mapping) {
 		if n := p.have - p.want; n > maxNamed {
 			p.item.remark(c.lastPhase(), p.at("replicasPerNamespace"), "the first %d of %d objects %s are deleted", maxNamed, n, key.basename)
 		}
-		names := &yaml.Node{Kind: yaml.SequenceNode, Style: yaml.FlowStyle}
+		var names []string
 		for n := p.want; n < min(p.have, p.want+maxNamed); n++ {
-			names.Content = append(names.Content, toNode(fmt.Sprintf("%s-%d", key.basename, n)))
+			names = append(names, fmt.Sprintf("%s-%d", key.basename, n))
 		}
 		target.set("names", names)
 	}

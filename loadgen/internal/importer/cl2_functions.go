@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"cmp"
 	"fmt"
 	"io/fs"
 	"math"
@@ -20,8 +21,6 @@ type symbol struct {
 	value any
 	drawn bool // the load draws the value at random, so value is not set
 }
-
-func (s symbol) String() string { return "{{" + s.expr + "}}" }
 
 // Format writes the template expression for any formatting verb.
 func (s symbol) Format(f fmt.State, _ rune) { fmt.Fprint(f, "{{"+s.expr+"}}") }
@@ -58,14 +57,8 @@ func toFloat(v any) (float64, error) {
 			return 0, nil // a placeholder: only the expression is used
 		}
 		return toFloat(n.value)
-	case int:
-		return float64(n), nil
-	case int64:
-		return float64(n), nil
-	case float64:
-		return n, nil
-	case string:
-		if f, err := strconv.ParseFloat(n, 64); err == nil {
+	case int, int64, float64, string:
+		if f, err := strconv.ParseFloat(fmt.Sprint(n), 64); err == nil {
 			return f, nil
 		}
 	}
@@ -195,7 +188,7 @@ func cl2Functions(files fs.FS) template.FuncMap {
 		},
 		"concrete": concrete,
 	}
-	zeros := func(v any) ([]int, error) {
+	loop := func(v any) ([]int, error) {
 		c, err := concrete(v)
 		if err != nil {
 			return nil, err
@@ -204,16 +197,18 @@ func cl2Functions(files fs.FS) template.FuncMap {
 		if err != nil || n < 0 || n > 1e6 {
 			return nil, fmt.Errorf("cannot make a list with %v elements (from 0 to 1000000)", v)
 		}
-		return make([]int, int(n)), nil
-	}
-	all["Seq"], all["SliceOfZeros"] = zeros, zeros
-	all["Loop"] = func(v any) ([]int, error) {
-		list, err := zeros(v)
+		list := make([]int, int(n))
 		for i := range list {
 			list[i] = i
 		}
+		return list, nil
+	}
+	zeros := func(v any) ([]int, error) {
+		list, err := loop(v)
+		clear(list)
 		return list, err
 	}
+	all["Loop"], all["Seq"], all["SliceOfZeros"] = loop, zeros, zeros
 	random(all)
 	decisions(all)
 	return all
@@ -249,8 +244,15 @@ func random(all template.FuncMap) {
 // decisions replaces the comparison and logical functions of text/template with versions that accept arguments of type
 // symbol.
 func decisions(all template.FuncMap) {
-	compare := func(holds func(order int, equal bool) bool) func(a any, others ...any) (bool, error) {
-		return func(a any, others ...any) (bool, error) {
+	for name, holds := range map[string]func(order int) bool{
+		"eq": func(order int) bool { return order == 0 },
+		"ne": func(order int) bool { return order != 0 },
+		"lt": func(order int) bool { return order < 0 },
+		"le": func(order int) bool { return order <= 0 },
+		"gt": func(order int) bool { return order > 0 },
+		"ge": func(order int) bool { return order >= 0 },
+	} {
+		all[name] = func(a any, others ...any) (bool, error) {
 			x, err := concrete(a)
 			if err != nil {
 				return false, err
@@ -260,25 +262,19 @@ func decisions(all template.FuncMap) {
 				if err != nil {
 					return false, err
 				}
+				order := strings.Compare(fmt.Sprint(x), fmt.Sprint(y))
 				f, notX := toFloat(x)
 				g, notY := toFloat(y)
-				order, equal := strings.Compare(fmt.Sprint(x), fmt.Sprint(y)), fmt.Sprint(x) == fmt.Sprint(y)
 				if notX == nil && notY == nil {
-					order, equal = int(math.Copysign(1, f-g)), f == g
+					order = cmp.Compare(f, g)
 				}
-				if holds(order, equal) {
+				if holds(order) {
 					return true, nil
 				}
 			}
 			return false, nil
 		}
 	}
-	all["eq"] = compare(func(_ int, equal bool) bool { return equal })
-	all["ne"] = compare(func(_ int, equal bool) bool { return !equal })
-	all["lt"] = compare(func(order int, equal bool) bool { return order < 0 && !equal })
-	all["le"] = compare(func(order int, equal bool) bool { return order < 0 || equal })
-	all["gt"] = compare(func(order int, equal bool) bool { return order > 0 && !equal })
-	all["ge"] = compare(func(order int, equal bool) bool { return order > 0 || equal })
 	truth := func(v any) (bool, error) {
 		c, err := concrete(v)
 		is, _ := template.IsTrue(c)

@@ -14,14 +14,7 @@ import (
 // its duration.
 func (c *cl2) podStartup(m call) {
 	name := nameOf(m.id)
-	t := newMapping()
-	t.set("name", name)
-	t.set("resource", "pods")
-	if of := c.selectorOf(m); len(of) > 0 {
-		t.set("selector", selector(of))
-	}
-	t.set("to", "jsonpath={.status.phase}=Running")
-	c.transition(t)
+	c.transition(block("name", name, "resource", "pods", "selector", selector(c.selectorOf(m)), "to", "jsonpath={.status.phase}=Running"))
 	whole := m.duration("threshold", 5*time.Second)
 	for _, q := range []struct {
 		param    string
@@ -32,11 +25,26 @@ func (c *cl2) podStartup(m call) {
 			continue // implied by the threshold of the 99th percentile
 		}
 		g := flow("name", unique(fmt.Sprintf("%s-p%g", name, 100*q.quantile), c.gateSet), "objective", "transition-latency", "transition", name)
-		if q.quantile != 0.99 {
-			g.set("quantile", q.quantile)
-		}
-		g.set("max", bound.String())
-		c.gate(m, g, false)
+		c.gate(m, g.add("quantile", when(q.quantile != 0.99, q.quantile), "max", bound.String()), false)
+	}
+}
+
+// jobLatency adds a transition from the creation of a Job to its completion.
+func (c *cl2) jobLatency(m call) {
+	t := flow("name", "job-complete")
+	if of := c.selectorOf(m); len(of) > 0 {
+		t = flow("name", unique(m.id, c.gateSet), "resource", "jobs.batch", "selector", selector(of), "to", "complete")
+	}
+	c.transition(t)
+}
+
+// testMetrics adds the comparison rows for the parts of TestMetrics that a run measures.
+func (c *cl2) testMetrics(m call) {
+	c.figure(m, flow("name", "wal-fsync", "objective", "wal-fsync"))
+	c.figure(m, flow("name", "scheduling-latency", "objective", "scheduling-latency"))
+	m.leave()
+	if c.first("method TestMetrics") {
+		m.item.remark(nil, m.fields.at(""), "its parts EtcdMetrics and SchedulingMetrics become rows of compare, and the report shows the resource usage of components; profiles, and the restarts and memory of system pods, are not measured")
 	}
 }
 
@@ -56,26 +64,21 @@ func (c *cl2) responsiveness(m call) {
 			c.figure(m, flow("name", one[0], "objective", one[0]))
 			continue
 		}
-		g := flow("name", unique(one[0], c.gateSet), "objective", one[0], "max", one[1])
-		c.gate(m, g, true)
+		c.gate(m, flow("name", unique(one[0], c.gateSet), "objective", one[0], "max", one[1]), true)
 	}
 }
 
 // gate adds a gate. It covers the phases that the measurement m covers, as since describes.
 func (c *cl2) gate(m call, g *mapping, window bool) {
 	c.all.gates[phaseName(g)] = true
-	if c.since(g, m, window) {
-		c.gates = append(c.gates, g)
-	}
+	c.since(&c.gates, g, m, window)
 }
 
 // figure adds a row to the comparison table. The row covers the phases that the measurement m covers.
 func (c *cl2) figure(m call, row *mapping) {
 	row.set("name", unique(phaseName(row), c.gateSet))
 	c.all.figures[phaseName(row)] = true
-	if c.since(row, m, true) {
-		c.compare = append(c.compare, row)
-	}
+	c.since(&c.compare, row, m, true)
 }
 
 // scrapeEvery is the default interval at which a run records metrics.
@@ -95,8 +98,7 @@ func (c *cl2) throughput(m call) {
 		m.item.remark(c.lastPhase(), m.at("labelSelector"), "the gate also counts pods without %s that the test creates at the same time", selector(of))
 	}
 	if bound := m.number("threshold"); bound > 0 && m.flag("enableViolations", true) {
-		g := flow("name", unique("scheduling-throughput", c.gateSet), "expr", expr, "min", fmt.Sprint(bound))
-		c.gate(m, g, true)
+		c.gate(m, flow("name", unique("scheduling-throughput", c.gateSet), "expr", expr, "min", fmt.Sprint(bound)), true)
 		return
 	}
 	c.figure(m, flow("name", "scheduling-throughput", "expr", expr, "unit", "per second", "better", "higher"))
@@ -113,19 +115,15 @@ func (c *cl2) makesOthers(from int, of map[string]string) bool {
 	return slices.ContainsFunc(c.pods, func(p cl2Pods) bool { return p.phase >= from && !selects(of, p.labels) })
 }
 
-// since restricts a gate or a comparison row to the phases after its measurement was started. If window is set, these
-// phases are evaluated together, otherwise each separately. If there are no such phases, since adds a remark and
-// returns false.
-func (c *cl2) since(row *mapping, m call, window bool) bool {
-	if m.from >= len(c.phases) {
-		if id := "nothing " + m.id; !c.told[id] {
-			c.told[id] = true
-			m.item.remark(c.lastPhase(), m.fields.at(""), "%s is not measured: no phase runs between its actions start and gather", m.id)
-		}
-		return false
+// since adds a gate or a comparison row to a list, for the phases after its measurement was started. If window is set, these
+// phases are evaluated together, otherwise each separately. If there are no such phases, since adds a remark instead.
+func (c *cl2) since(list *[]*mapping, row *mapping, m call, window bool) {
+	if m.from < len(c.phases) {
+		c.windows = append(c.windows, cl2Window{row, burnSpan{from: m.from, to: len(c.phases)}, window})
+		*list = append(*list, row)
+	} else if c.first("nothing " + m.id) {
+		m.item.remark(c.lastPhase(), m.fields.at(""), "%s is not measured: no phase runs between its actions start and gather", m.id)
 	}
-	c.windows = append(c.windows, cl2Window{row, burnSpan{from: m.from, to: len(c.phases)}, window})
-	return true
 }
 
 // cl2Window is a gate or a comparison row with the phases that it covers.
@@ -152,10 +150,7 @@ func (c *cl2) queries(m call) {
 			bounded = false
 			addComment(first, fmt.Sprintf("ClusterLoader2 does not fail at its threshold %g, because enableViolations is off.", q.number("threshold", 0)))
 		}
-		most := "max"
-		if higher {
-			most = "min"
-		}
+		most := map[bool]string{false: "max", true: "min"}[higher]
 		expr := fmt.Sprintf("%s(%s)", most, query)
 		switch {
 		case scale.per > 1:
@@ -182,19 +177,10 @@ func (c *cl2) queries(m call) {
 		}
 		if bounded {
 			g.set(most, fmt.Sprintf("%g%s", q.number("threshold", 0), scale.suffix))
-			c.gate(m, g, true)
+			c.since(&c.gates, g, m, true)
 			continue
 		}
-		if !c.since(g, m, true) {
-			continue
-		}
-		if scale.unit != "" {
-			g.set("unit", string(scale.unit))
-		}
-		if higher {
-			g.set("better", "higher")
-		}
-		c.compare = append(c.compare, g)
+		c.since(&c.compare, g.add("unit", string(scale.unit), "better", when(higher, "higher")), m, true)
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 // cl2Measurement is a measurement that a step has started.
 type cl2Measurement struct {
 	item   *item
-	method string
 	params *fields
 	from   int // index of the first phase after the start of the measurement
 }
@@ -26,11 +25,16 @@ type call struct {
 	from    int // index of the first phase after the start
 }
 
+// params returns all parameters, the ones that override others first.
+func (m call) params() []*fields {
+	return slices.DeleteFunc([]*fields{m.own, m.fields, m.start}, func(f *fields) bool { return f == nil })
+}
+
 // param returns the parameters that contain key: own, else the step's parameters, else start. If none of them contains
 // key, it returns the step's parameters.
 func (m call) param(key string) *fields {
-	for _, f := range []*fields{m.own, m.fields, m.start} {
-		if f != nil && f.has(key) {
+	for _, f := range m.params() {
+		if f.has(key) {
 			return f
 		}
 	}
@@ -46,10 +50,14 @@ func (m call) flag(key string, otherwise bool) bool { return m.param(key).flag(k
 
 // leave marks all parameters as used.
 func (m call) leave() {
-	for _, f := range []*fields{m.own, m.fields, m.start} {
-		if f != nil {
-			f.leave()
-		}
+	for _, f := range m.params() {
+		f.leave()
+	}
+}
+
+func (m call) ignore(keys ...string) {
+	for _, f := range m.params() {
+		f.ignore(keys...)
 	}
 }
 
@@ -62,15 +70,15 @@ func (c *cl2) measure(step string, all []*fields) {
 	var within time.Duration
 	for _, f := range all {
 		method, params := f.text("method", ""), f.sub("params")
-		instances := f.list("instances")
-		if len(instances) == 0 {
-			instances = []*fields{nil}
+		id := f.text("identifier", method)
+		var calls []call
+		for _, instance := range f.list("instances") {
+			calls = append(calls, call{fields: params, own: instance.sub("params"), id: instance.text("identifier", method)})
 		}
-		for _, instance := range instances {
-			m := call{fields: params, id: f.text("identifier", method)}
-			if instance != nil {
-				m.own, m.id = instance.sub("params"), instance.text("identifier", method)
-			}
+		if len(calls) == 0 {
+			calls = []call{{fields: params, id: id}}
+		}
+		for _, m := range calls {
 			w, d := c.measurement(method, m)
 			waits = append(waits, w...)
 			within = max(within, d)
@@ -81,81 +89,84 @@ func (c *cl2) measure(step string, all []*fields) {
 
 // measurement converts one call. It returns the conditions that the call waits for, and the timeout of the wait.
 func (c *cl2) measurement(method string, m call) (waits []string, within time.Duration) {
+	of, supported := cl2Methods()[method]
+	params := m.fields
+	if m.own != nil {
+		params = m.fields.src.fieldsOf(merged(m.fields.node, m.own.node), m.own.path)
+	}
 	key := method + "/" + m.id
 	known := c.measurements[key]
 	if known == nil {
-		known = &cl2Measurement{item: c.item(), method: method, params: m.fields}
-		if m.own != nil {
-			known.params = m.fields.src.fieldsOf(merged(m.fields.node, m.own.node), m.own.path)
-		}
+		known = &cl2Measurement{item: c.item(), params: params}
 		c.measurements[key] = known
 	} else {
 		m.start = known.params
 	}
 	m.item, m.from = known.item, known.from
 	action := m.text("action", "gather")
-	if !slices.Contains([]string{"start", "gather", "reset", "stop"}, action) && c.supported(method) {
-		m.src.fail(m.param("action").get("action"), m.param("action").field("action"), "%s has no action %q (start or gather)", method, action)
+	if !slices.Contains([]string{"start", "gather", "reset", "stop"}, action) && supported {
+		m.param("action").fail("action", "%s has no action %q (start or gather)", method, action)
 	}
-	if action == "start" && !waitsAtOnce(method) {
-		known.params, known.from = m.fields, len(c.phases)
-		if m.own != nil {
-			known.params = m.fields.src.fieldsOf(merged(m.fields.node, m.own.node), m.own.path)
-		}
-		if !c.supported(method) {
-			c.unsupported(method, m)
-		}
-		return nil, 0
+	starts := action == "start" && !of.always
+	if starts {
+		known.params, known.from = params, len(c.phases)
 	}
-	if c.supported(method) && method != "TestMetrics" {
-		defer ignoreParams(m)
-	}
-	switch method {
-	case "WaitForControlledPodsRunning":
-		return c.controlled(m), m.duration("operationTimeout", 10*time.Minute)
-	case "WaitForFinishedJobs":
-		return c.conditionsOf(m, "jobs.batch", conditionTest("Complete", "True")+" || "+conditionTest("Failed", "True")), m.duration("timeout", 10*time.Minute)
-	case "WaitForRunningPods":
-		return c.counted(m, "pods", `status.phase == "Running"`, "desiredPodCount"), m.duration("timeout", time.Minute)
-	case "WaitForNodes":
-		return c.nodeCount(m), m.duration("timeout", 30*time.Minute)
-	case "WaitForGenericK8sObjects":
-		return c.generic(m), m.duration("timeout", 30*time.Minute)
-	case "WaitForBoundPVCs":
-		return c.counted(m, "persistentvolumeclaims", `status.phase == "Bound"`, "desiredPVCCount"), m.duration("timeout", 5*time.Minute)
-	case "PodStartupLatency":
-		c.podStartup(m)
-	case "APIResponsivenessPrometheus", "APIResponsiveness":
-		c.responsiveness(m)
-	case "SchedulingThroughput":
-		c.throughput(m)
-	case "SchedulingMetrics", "PrometheusSchedulingMetrics":
-		c.figure(m, flow("name", "scheduling-latency", "objective", "scheduling-latency"))
-	case "EtcdMetrics":
-		c.figure(m, flow("name", "wal-fsync", "objective", "wal-fsync"))
-	case "TestMetrics":
-		c.figure(m, flow("name", "wal-fsync", "objective", "wal-fsync"))
-		c.figure(m, flow("name", "scheduling-latency", "objective", "scheduling-latency"))
-		m.leave()
-		if id := "method " + method; !c.told[id] {
-			c.told[id] = true
-			m.item.remark(nil, m.fields.at(""), "its parts EtcdMetrics and SchedulingMetrics become rows of compare, and the report shows the resource usage of components; profiles, and the restarts and memory of system pods, are not measured")
-		}
-	case "JobLifecycleLatency":
-		t := flow("name", "job-complete")
-		if of := c.selectorOf(m); len(of) > 0 {
-			t = flow("name", unique(m.id, c.gateSet), "resource", "jobs.batch", "selector", selector(of), "to", "complete")
-		}
-		c.transition(t)
-	case "GenericPrometheusQuery":
-		c.queries(m)
-	case "Sleep":
-		c.pause(m.id, m.duration("duration", 0))
-	case "Timer": // a run measures the length of each phase anyway
-	default:
+	if !supported {
 		c.unsupported(method, m)
 	}
-	return nil, 0
+	if starts || !supported {
+		return nil, 0
+	}
+	if of.convert != nil {
+		of.convert(c, m)
+	}
+	if of.wait != nil {
+		waits, within = of.wait(c, m), m.duration(of.timeout, of.limit)
+	}
+	// These set how results are written or how often to poll, or other calls of the measurement read them.
+	m.ignore("action", "metricName", "metricVersion", "unit", "dimensions", "summaryName", "useSimpleLatencyQuery", "refreshInterval", "syncTimeout",
+		"checkIfPodsAreUpdated", "apiVersion", "kind", "labelSelector", "operationTimeout", "timeout", "threshold", "enableViolations", "label", "prometheusClient",
+		"measurmentInterval", "schedulerName", "allowedSlowCalls", "customThresholds", "singleResourceThreshold", "queries", "perc50Threshold", "perc90Threshold", "perc99Threshold")
+	return waits, within
+}
+
+// cl2Method describes how the measurements with one method are converted.
+type cl2Method struct {
+	convert func(*cl2, call)          // nil: nothing to convert
+	wait    func(*cl2, call) []string // returns the conditions that a call waits for; nil: it does not wait
+	timeout string                    // the parameter with the time limit of the wait
+	limit   time.Duration             // the default of this parameter
+	always  bool                      // calls with the action start wait, too
+}
+
+// cl2Methods returns the methods that are supported.
+func cl2Methods() map[string]cl2Method {
+	counted := func(resource, test, key string) func(*cl2, call) []string {
+		return func(c *cl2, m call) []string { return c.counted(m, resource, test, key) }
+	}
+	figure := func(name string) func(*cl2, call) {
+		return func(c *cl2, m call) { c.figure(m, flow("name", name, "objective", name)) }
+	}
+	return map[string]cl2Method{
+		"WaitForControlledPodsRunning": {wait: (*cl2).controlled, timeout: "operationTimeout", limit: 10 * time.Minute},
+		"WaitForFinishedJobs":          {wait: (*cl2).finishedJobs, timeout: "timeout", limit: 10 * time.Minute},
+		"WaitForRunningPods":           {wait: counted("pods", `status.phase == "Running"`, "desiredPodCount"), timeout: "timeout", limit: time.Minute, always: true},
+		"WaitForNodes":                 {wait: (*cl2).nodeCount, timeout: "timeout", limit: 30 * time.Minute, always: true},
+		"WaitForGenericK8sObjects":     {wait: (*cl2).generic, timeout: "timeout", limit: 30 * time.Minute, always: true},
+		"WaitForBoundPVCs":             {wait: counted("persistentvolumeclaims", `status.phase == "Bound"`, "desiredPVCCount"), timeout: "timeout", limit: 5 * time.Minute, always: true},
+		"PodStartupLatency":            {convert: (*cl2).podStartup},
+		"APIResponsivenessPrometheus":  {convert: (*cl2).responsiveness},
+		"APIResponsiveness":            {convert: (*cl2).responsiveness},
+		"SchedulingThroughput":         {convert: (*cl2).throughput},
+		"SchedulingMetrics":            {convert: figure("scheduling-latency")},
+		"PrometheusSchedulingMetrics":  {convert: figure("scheduling-latency")},
+		"EtcdMetrics":                  {convert: figure("wal-fsync")},
+		"TestMetrics":                  {convert: (*cl2).testMetrics},
+		"JobLifecycleLatency":          {convert: (*cl2).jobLatency},
+		"GenericPrometheusQuery":       {convert: (*cl2).queries},
+		"Sleep":                        {convert: func(c *cl2, m call) { c.pause(m.id, m.duration("duration", 0)) }},
+		"Timer":                        {}, // a run measures the length of each phase anyway
+	}
 }
 
 // merged returns a mapping with the fields of base and over. If both have a key, it takes the field of over.
@@ -170,42 +181,9 @@ func merged(base, over *yaml.Node) *yaml.Node {
 	return m
 }
 
-func (c *cl2) supported(method string) bool {
-	switch method {
-	case "WaitForControlledPodsRunning", "WaitForFinishedJobs", "WaitForRunningPods", "WaitForNodes", "WaitForBoundPVCs", "PodStartupLatency",
-		"APIResponsivenessPrometheus", "APIResponsiveness", "SchedulingThroughput", "SchedulingMetrics", "PrometheusSchedulingMetrics", "EtcdMetrics",
-		"JobLifecycleLatency", "GenericPrometheusQuery", "Sleep", "Timer", "WaitForGenericK8sObjects", "TestMetrics":
-		return true
-	}
-	return false
-}
-
-// waitsAtOnce reports whether a measurement with this method waits in every call, even if the action is start.
-func waitsAtOnce(method string) bool {
-	switch method {
-	case "WaitForRunningPods", "WaitForNodes", "WaitForBoundPVCs", "WaitForGenericK8sObjects":
-		return true
-	}
-	return false
-}
-
-// ignoreParams marks the parameters of a call that need no conversion: they set how results are written or how often to poll, or
-// other calls of the measurement read them.
-func ignoreParams(m call) {
-	for _, f := range []*fields{m.own, m.fields, m.start} {
-		if f == nil {
-			continue
-		}
-		f.ignore("action", "metricName", "metricVersion", "unit", "dimensions", "summaryName", "useSimpleLatencyQuery", "refreshInterval", "syncTimeout",
-			"checkIfPodsAreUpdated", "apiVersion", "kind", "labelSelector", "operationTimeout", "timeout", "threshold", "enableViolations", "label", "prometheusClient",
-			"measurmentInterval", "schedulerName", "allowedSlowCalls", "customThresholds", "singleResourceThreshold", "queries", "perc50Threshold", "perc90Threshold", "perc99Threshold")
-	}
-}
-
 // unsupported adds a remark that a measurement is not supported, once for each measurement identifier.
 func (c *cl2) unsupported(method string, m call) {
-	if id := "method " + method + m.id; !c.told[id] {
-		c.told[id] = true
+	if c.first("method " + method + m.id) {
 		what := method
 		if m.id != method {
 			what += " (" + m.id + ")"

@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -9,8 +10,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
 // cl2Phase is a phase of a ClusterLoader2 step. It creates or deletes object bundles until each namespace has `want`
@@ -29,13 +28,8 @@ type cl2Phase struct {
 // change returns the number of bundles that the phase creates or deletes. If the number of replicas stays the same, it
 // returns the number of bundles that the phase updates.
 func (p *cl2Phase) change() int {
-	switch {
-	case p.want == p.have:
-		return p.want * max(1, p.spread)
-	case p.want > p.have:
-		return (p.want - p.have) * max(1, p.spread)
-	}
-	return (p.have - p.want) * max(1, p.spread)
+	change := cmp.Or(p.want-p.have, p.want)
+	return max(change, -change) * max(1, p.spread)
 }
 
 // phasesOf merges the phases of a step, which run in parallel, into one phase of the scenario. Creations with a rate
@@ -71,12 +65,14 @@ func (c *cl2) phasesOf(name string, all []*fields) {
 		case len(templates) == 0:
 		case p.want > p.have && pace.rate > 0:
 			c.asked.rates = append(c.asked.rates, rateText(pace.rate*float64(each), pace.burst*each, length(pace.every)))
-			loads = append(loads, c.creation(p, pace, templates, each))
+			l := block("name", unique(p.keys[0].basename, c.names), "kind", "objects")
+			pace.into(l, each)
+			loads = append(loads, c.fill(l, p, templates))
 		case p.want > p.have:
-			actions, rates = append(actions, c.objectsAction("create", p, templates)), append(rates, 0)
+			actions, rates = append(actions, c.fill(block("kind", "create"), p, templates)), append(rates, 0)
 		case p.want == p.have:
 			c.asked.actions = append(c.asked.actions, "apply")
-			actions, rates = append(actions, c.objectsAction("apply", p, templates)), append(rates, pace.rate*float64(each))
+			actions, rates = append(actions, c.fill(block("kind", "apply"), p, templates)), append(rates, pace.rate*float64(each))
 		default:
 			for _, a := range c.deletions(p) {
 				actions, rates = append(actions, a), append(rates, pace.rate)
@@ -110,16 +106,12 @@ func (c *cl2) phasesOf(name string, all []*fields) {
 	if len(actions) > 1 {
 		addComment(phase.Node, "ClusterLoader2 runs these in parallel; here they run one after another, at the same total rate.")
 	}
-	if len(actions) > 0 {
-		phase.set("actions", actions)
-	}
+	phase.add("actions", actions)
 	if len(loads) == 0 {
 		phase.set("for", "1s")
 		return
 	}
-	phase.set("load", loads)
-	phase.set("until", "objectsMade")
-	phase.set("within", length(2*takes+10*time.Minute))
+	phase.add("load", loads, "until", "objectsMade", "within", length(2*takes+10*time.Minute))
 }
 
 // readPhase reads a phase. The number of replicas before the phase comes from the phases that were converted so far.
@@ -178,7 +170,7 @@ func (c *cl2) bundle(p *cl2Phase) (templates []*mapping, each int) {
 		}
 		var objects []manifest
 		if err == nil {
-			objects, err = render(c.limits, text, map[string]any{"Replica": 1, "Iteration": 0, "JobName": "import", "Namespace": scenario.NamespaceMark})
+			objects, err = render(c.limits, text, sampleValues(1))
 		}
 		switch {
 		case strings.Contains(key.template, noValue):
@@ -209,12 +201,8 @@ func (c *cl2) bundle(p *cl2Phase) (templates []*mapping, each int) {
 		}
 		return nil, 0
 	}
-	t := newMapping()
-	if n := p.want - p.have; n > 1 {
-		t.set("replicas", n)
-	} else if p.want == p.have && p.want > 1 {
-		t.set("replicas", p.want)
-	}
+	replicas := cmp.Or(p.want-p.have, p.want)
+	t := block("replicas", when(replicas > 1, replicas))
 	text := strings.Join(parts, "---\n")
 	if p.want == p.have {
 		c.updates++
@@ -246,32 +234,18 @@ const noValue = "<no value>"
 // note records the kind and the labels of an object of a phase. It adds remarks if a control plane started by loadgen
 // does not support the object.
 func (c *cl2) note(p *cl2Phase, key cl2Objects, m manifest) {
-	c.made[key] = madeObjects{kind: m.kind(), apiVersion: m.apiVersion(), labels: m.labels(), pods: m.podLabels(), name: m.name()}
+	c.made[key] = m.made()
 	c.creates(p, m.kind())
 	if p.want > p.have && podSpec(m.kind()) != nil {
 		c.pods = append(c.pods, cl2Pods{len(c.phases) - 1, m.podLabels()})
 	}
-	once := func(at Remark, format string, args ...any) {
-		if id := fmt.Sprintf(format, args...); !c.told[id] {
-			c.told[id] = true
-			p.item.remark(c.lastPhase(), at, format, args...)
-		}
-	}
-	at := p.at("objectBundle")
-	if c.options.OwnCluster {
-		return
-	}
-	n := m.need()
-	switch why := c.unserved(m, p.where == ""); {
-	case why != "":
-		once(at, "%s", why)
-	case n.claims:
-		once(at, "a bundled control plane provisions no volumes: claims, and pods with them, stay Pending")
-	}
-	for _, problem := range c.problems(m, n.times(p.change()), func(kind, name string) bool {
+	exists := func(kind, name string) bool {
 		return slices.ContainsFunc(slices.Collect(maps.Values(c.made)), func(o madeObjects) bool { return o.kind == kind && o.name == name })
-	}) {
-		once(at, "%s", problem)
+	}
+	for _, problem := range c.problems(m, m.need().times(float64(p.change())), c.unserved(m, p.where == ""), true, exists) {
+		if c.first(problem) {
+			p.item.remark(c.lastPhase(), p.at("objectBundle"), "%s", problem)
+		}
 	}
 }
 
@@ -283,33 +257,7 @@ func (c *cl2) creates(p *cl2Phase, kind string) {
 	}
 }
 
-// creation returns the load for a phase that creates objects.
-func (c *cl2) creation(p *cl2Phase, pace cl2Pace, templates []*mapping, each int) *mapping {
-	l := newMapping()
-	basename := p.keys[0].basename
-	l.set("name", unique(basename, c.names))
-	l.set("kind", "objects")
-	pace.into(l, each)
-	if p.spread > 1 {
-		l.set("namespaces", p.spread)
-	}
-	if c.options.OwnCluster {
-		l.set("placement", "none")
-	}
-	l.set("templates", templates)
-	return l
-}
-
-// objectsAction returns an action that creates or applies the objects of a phase.
-func (c *cl2) objectsAction(kind string, p *cl2Phase, templates []*mapping) *mapping {
-	a := newMapping()
-	a.set("kind", kind)
-	if p.spread > 1 {
-		a.set("namespaces", p.spread)
-	}
-	if c.options.OwnCluster {
-		a.set("placement", "none")
-	}
-	a.set("templates", templates)
-	return a
+// fill adds to a load or an action the templates of the objects of a phase, and where they go.
+func (c *cl2) fill(m *mapping, p *cl2Phase, templates []*mapping) *mapping {
+	return m.add("namespaces", when(p.spread > 1, p.spread), "placement", c.placement(), "templates", templates)
 }

@@ -53,13 +53,10 @@ func (t cl2Templates) render(file string, values map[string]any) (text, source s
 // symbols.
 func decideByValues(tree *parse.Tree) {
 	ask := func(p *parse.PipeNode) {
-		if p == nil {
-			return
-		}
 		f := parse.NewIdentifier("concrete").SetTree(tree).SetPos(p.Pos)
 		p.Cmds = append(p.Cmds, &parse.CommandNode{NodeType: parse.NodeCommand, Pos: p.Pos, Args: []parse.Node{f}})
 	}
-	walk(tree.Root, func(n parse.Node) {
+	bounds.Walk(tree.Root, func(n parse.Node) {
 		switch n := n.(type) {
 		case *parse.IfNode:
 			ask(n.Pipe)
@@ -127,25 +124,13 @@ func (t cl2Templates) object(file, basename string, first, replicas int, values 
 	slices.SortStableFunc(texts, func(a, b string) int { return len(indexes[a]) - len(indexes[b]) })
 	var b strings.Builder
 	fmt.Fprintf(&b, "{{- $i := int (%s) }}\n", indexExpr)
-	for n, text := range texts {
-		switch {
-		case n == len(texts)-1:
-			b.WriteString("{{- else }}\n")
-		default:
-			fmt.Fprintf(&b, "{{- %s has $i (list%s) }}\n", map[bool]string{true: "if", false: "else if"}[n == 0], numbers(indexes[text]))
-		}
-		b.WriteString(text)
+	branch := "if"
+	for _, text := range texts[:len(texts)-1] {
+		fmt.Fprintf(&b, "{{- %s has $i (list %s) }}\n%s", branch, strings.Trim(fmt.Sprint(indexes[text]), "[]"), text)
+		branch = "else if"
 	}
-	b.WriteString("{{- end }}\n")
+	fmt.Fprintf(&b, "{{- else }}\n%s{{- end }}\n", texts[len(texts)-1])
 	return b.String(), nil
-}
-
-func numbers(all []int) string {
-	var b strings.Builder
-	for _, n := range all {
-		fmt.Fprintf(&b, " %d", n)
-	}
-	return b.String()
 }
 
 var blockScalar = regexp.MustCompile(`(?m)[|>][-+0-9]*\s*$`)
@@ -153,20 +138,14 @@ var blockScalar = regexp.MustCompile(`(?m)[|>][-+0-9]*\s*$`)
 // tidy removes blank lines and comment lines. Text with a block scalar is only trimmed at both ends, because such lines
 // may be part of the scalar.
 func tidy(text string) string {
-	if strings.TrimSpace(text) == "" {
-		return ""
-	}
 	if blockScalar.MatchString(text) {
 		return strings.TrimSpace(text) + "\n"
 	}
-	var lines []string
-	for _, line := range strings.Split(text, "\n") {
+	var b strings.Builder
+	for line := range strings.SplitSeq(text, "\n") {
 		if t := strings.TrimSpace(line); t != "" && !strings.HasPrefix(t, "#") {
-			lines = append(lines, strings.TrimRight(line, " "))
+			b.WriteString(strings.TrimRight(line, " ") + "\n")
 		}
 	}
-	if len(lines) == 0 {
-		return ""
-	}
-	return strings.Join(lines, "\n") + "\n"
+	return b.String()
 }

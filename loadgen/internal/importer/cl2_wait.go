@@ -38,9 +38,10 @@ func (c *cl2) notAwaited(m call, key, what string, args ...any) {
 	m.item.remark(c.lastPhase(), m.at(key), "the run does not wait for %s", fmt.Sprintf(what, args...))
 }
 
-func (c *cl2) conditionsOf(m call, resource, test string) []string {
-	c.asked.waits = append(c.asked.waits, resource)
-	return []string{allOf(resource, c.selectorOf(m), test)}
+// finishedJobs returns the condition for WaitForFinishedJobs: all Jobs are complete or have failed.
+func (c *cl2) finishedJobs(m call) []string {
+	c.asked.waits = append(c.asked.waits, "jobs.batch")
+	return []string{allOf("jobs.batch", c.selectorOf(m), conditionTest("Complete", "True")+" || "+conditionTest("Failed", "True"))}
 }
 
 // controlled returns the conditions for WaitForControlledPodsRunning: the pods of all controllers of a kind are
@@ -112,11 +113,7 @@ func (c *cl2) nodeCount(m call) []string {
 // generic returns the conditions for WaitForGenericK8sObjects: a minimum number of objects with any of the successful
 // or failed conditions, and a maximum number with a failed condition. Without such conditions, all objects count.
 func (c *cl2) generic(m call) []string {
-	for _, f := range []*fields{m.own, m.fields, m.start} {
-		if f != nil {
-			f.ignore("objectGroup", "objectVersion", "objectResource", "successfulConditions", "failedConditions", "minDesiredObjectCount", "maxFailedObjectCount")
-		}
-	}
+	m.ignore("objectGroup", "objectVersion", "objectResource", "successfulConditions", "failedConditions", "minDesiredObjectCount", "maxFailedObjectCount")
 	r := m.param("namespaceRange").sub("namespaceRange")
 	from, to, own := r.integer("min", 1), r.integer("max", c.namespaces), r.has("basename")
 	if from > 1 || to < c.namespaces || own {
@@ -132,19 +129,14 @@ func (c *cl2) generic(m call) []string {
 		c.notAwaited(m, "objectResource", "these objects: a bundled control plane has no controller of %s", resource)
 		return nil
 	}
-	var succeeded, failed []string
-	for _, key := range []string{"successfulConditions", "failedConditions"} {
+	tests := func(key string) (all []string) {
 		for _, one := range m.param(key).texts(key) {
 			kind, status, _ := strings.Cut(one, "=")
-			test := strings.Replace(conditionTest(kind, status), "o.status", "status", 1)
-			if key == "failedConditions" {
-				failed = append(failed, test)
-				continue
-			}
-			succeeded = append(succeeded, test)
+			all = append(all, strings.Replace(conditionTest(kind, status), "o.status", "status", 1))
 		}
+		return all
 	}
-	of := c.selectorOf(m)
+	succeeded, failed, of := tests("successfulConditions"), tests("failedConditions"), c.selectorOf(m)
 	count := func(tests []string) string {
 		if len(tests) == 0 {
 			return countOf(resource, of)

@@ -122,9 +122,6 @@ func (c *cl2) convert(f *fields) (*Result, error) {
 		"- objects of a bundle arrive one by one, at the bundle's rate times the number of its objects, without an initial burst;",
 		"- a wait that exceeds its time limit ends the run.",
 	}
-	if !c.options.OwnCluster {
-		c.nodes = newMapping()
-	}
 	ns := f.sub("namespace")
 	c.namespaces = ns.integer("number", f.integer("automanagedNamespaces", 0))
 	ns.ignore("prefix", "deleteStaleNamespaces", "deleteAutomanagedNamespaces", "deleteNamespaceTimeout")
@@ -140,8 +137,7 @@ func (c *cl2) convert(f *fields) (*Result, error) {
 		c.item().remark(nil, d.at("method"), "%s is not set up: install it on your cluster, or add its manifests to objects:", d.text("method", ""))
 		d.ignore("name", "timeout", "params")
 	}
-	if f.sub("chaosMonkey").has("nodeFailure") {
-		n := f.sub("chaosMonkey").sub("nodeFailure")
+	if n := f.sub("chaosMonkey").sub("nodeFailure"); n.node != nil {
 		c.lose("chaosMonkey", "nodeFailure")
 		c.item().remark(nil, f.at("chaosMonkey"), "no node fails: add faults: [{kind: nodeFailure, fraction: %g}] to a phase", n.number("failureRate", 0))
 	}
@@ -165,17 +161,12 @@ func (c *cl2) convert(f *fields) (*Result, error) {
 		}
 	}
 	for _, w := range c.windows {
-		c.over(w.row, w.span)
-		if w.window && w.span.to-w.span.from > 1 {
-			w.row.set("together", true)
-		}
+		c.over(w.row, w.span, w.window)
 	}
 	if len(c.phases) == 0 {
 		return nil, c.nothing(c.src.file)
 	}
-	if c.nodes != nil {
-		c.addPools(c.options.Nodes)
-	}
+	c.addPools(c.options.Nodes)
 	return c.finish()
 }
 
@@ -244,8 +235,6 @@ func (c *cl2) step(i int, s *fields) {
 	c.asked.to = len(c.phases)
 }
 
-func (c *cl2) lastPhase() *yaml.Node { return c.topOf(len(c.phases) - 1) }
-
 // cl2Pace is the pace at which a phase of a step creates or deletes bundles.
 type cl2Pace struct {
 	rate    float64 // actions on bundles per second; 0 means as fast as responses arrive
@@ -267,14 +256,15 @@ func (c *cl2) pace(item *item, f *fields, n, each, together int) cl2Pace {
 		return cl2Pace{}
 	}
 	c.paced[t] = true
-	over := func(d time.Duration) float64 {
+	over := func(load string) float64 {
+		d := t.sub(load).duration("timeLimit", 0)
 		if d <= 0 {
 			return 0
 		}
 		return float64(n) / d.Seconds()
 	}
-	if t.duration("initialDelay", 0) > 0 {
-		item.remark(c.lastPhase(), t.at("initialDelay"), "objects are created immediately, not after %s", t.duration("initialDelay", 0))
+	if delay := t.duration("initialDelay", 0); delay > 0 {
+		item.remark(c.lastPhase(), t.at("initialDelay"), "objects are created immediately, not after %s", delay)
 	}
 	switch {
 	case t.has("qpsLoad"):
@@ -285,8 +275,7 @@ func (c *cl2) pace(item *item, f *fields, n, each, together int) cl2Pace {
 	case t.has("poissonLoad"):
 		return cl2Pace{rate: t.sub("poissonLoad").number("expectedActionsPerSecond", 0), arrival: "poisson"}
 	case t.has("randomizedLoad"):
-		if !c.told[name] {
-			c.told[name] = true
+		if c.first(name) {
 			item.remark(c.lastPhase(), t.at("randomizedLoad"), "arrivals are a Poisson process of the same rate; ClusterLoader2 draws the times between arrivals from a uniform distribution")
 		}
 		return cl2Pace{rate: t.sub("randomizedLoad").number("averageQps", 0), arrival: "poisson"}
@@ -295,13 +284,12 @@ func (c *cl2) pace(item *item, f *fields, n, each, together int) cl2Pace {
 		every := l.duration("stepDelay", time.Second)
 		return cl2Pace{rate: l.number("burstSize", 1) / every.Seconds(), burst: l.integer("burstSize", 1), every: every}
 	case t.has("timeLimitedLoad"):
-		return cl2Pace{rate: over(t.sub("timeLimitedLoad").duration("timeLimit", 0))}
+		return cl2Pace{rate: over("timeLimitedLoad")}
 	case t.has("randomizedTimeLimitedLoad"):
-		return cl2Pace{rate: over(t.sub("randomizedTimeLimitedLoad").duration("timeLimit", 0)), arrival: "poisson"}
+		return cl2Pace{rate: over("randomizedTimeLimitedLoad"), arrival: "poisson"}
 	case t.has("parallelismLimitedLoad"):
 		limit := t.sub("parallelismLimitedLoad").integer("parallelismLimit", 1)
-		if atOnce := each == 1 && together <= min(limit, actionsAtOnce); !atOnce && !c.told[name] {
-			c.told[name] = true
+		if atOnce := each == 1 && together <= min(limit, actionsAtOnce); !atOnce && c.first(name) {
 			item.remark(c.lastPhase(), t.at("parallelismLimitedLoad"), "%d requests are in flight at a time, not %d", actionsAtOnce, limit)
 		}
 		return cl2Pace{}
@@ -312,17 +300,11 @@ func (c *cl2) pace(item *item, f *fields, n, each, together int) cl2Pace {
 
 // into sets the arrival process of a load whose bundles contain `each` objects. The load counts objects, not bundles.
 func (p cl2Pace) into(load *mapping, each int) {
-	if p.burst > 0 {
-		load.set("shape", flow("kind", "burst", "burst", p.burst*each, "every", length(p.every)))
-		if p.burst*each > 1000 {
-			load.set("maxInFlight", p.burst*each)
-		}
+	if n := p.burst * each; n > 0 {
+		load.add("shape", flow("kind", "burst", "burst", n, "every", length(p.every)), "maxInFlight", when(n > 1000, n))
 		return
 	}
-	load.set("rate", perSecond(p.rate*float64(each)))
-	if p.arrival != "" {
-		load.set("arrival", p.arrival)
-	}
+	load.add("rate", perSecond(p.rate*float64(each)), "arrival", p.arrival)
 }
 
 // ReadOverrides parses a YAML file of template values by name, as used by ClusterLoader2's --testoverrides and
@@ -336,3 +318,10 @@ func ReadOverrides(file string, data []byte) (map[string]any, error) {
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+// first reports whether it is called with this key for the first time.
+func (c *cl2) first(key string) bool {
+	was := c.told[key]
+	c.told[key] = true
+	return !was
+}

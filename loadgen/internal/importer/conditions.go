@@ -2,7 +2,6 @@ package importer
 
 import (
 	"fmt"
-	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -85,7 +84,7 @@ func allOf(resource string, labels map[string]string, test string, present ...st
 	for _, key := range present {
 		others = append(others, fmt.Sprintf(`!(%q in o.metadata.labels)`, key))
 	}
-	for _, key := range slices.Sorted(maps.Keys(labels)) {
+	for _, key := range sortedKeys(labels) {
 		others = append(others, fmt.Sprintf(`!(%q in o.metadata.labels) || o.metadata.labels[%q] != %q`, key, key, labels[key]))
 	}
 	if len(others) > 0 {
@@ -100,11 +99,10 @@ func allOf(resource string, labels map[string]string, test string, present ...st
 // countOf returns the CEL expression for the number of objects of a resource that have the labels, and for which all tests are
 // true.
 func countOf(resource string, labels map[string]string, tests ...string) string {
-	tests = append(tests, labelTests(labels)...)
-	if len(tests) == 0 {
-		return fmt.Sprintf("count(%s)", resource)
+	if tests = append(tests, labelTests(labels)...); len(tests) > 0 {
+		resource += " where " + strings.Join(tests, " && ")
 	}
-	return fmt.Sprintf("count(%s where %s)", resource, strings.Join(tests, " && "))
+	return fmt.Sprintf("count(%s)", resource)
 }
 
 // labelTests returns a CEL expression for each label.
@@ -123,7 +121,7 @@ func noneOf(resource string, labels map[string]string) string {
 // selector formats labels as an equality-based label selector.
 func selector(labels map[string]string) string {
 	var parts []string
-	for _, key := range slices.Sorted(maps.Keys(labels)) {
+	for _, key := range sortedKeys(labels) {
 		parts = append(parts, key+"="+labels[key])
 	}
 	return strings.Join(parts, ",")
@@ -131,12 +129,7 @@ func selector(labels map[string]string) string {
 
 // selects reports whether labels contains every key and value of asked.
 func selects(asked, labels map[string]string) bool {
-	for key, value := range asked {
-		if labels[key] != value {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(sortedKeys(asked), func(key string) bool { return labels[key] != asked[key] })
 }
 
 func resourceOf(apiVersion, kind string) string { return scenario.ResourceOf(apiVersion, kind) }

@@ -1,7 +1,6 @@
 package importer
 
 import (
-	"maps"
 	"reflect"
 	"regexp"
 	"slices"
@@ -133,10 +132,9 @@ func addEntries(lines, path []string, entries map[string]string) []string {
 			return slices.Insert(slices.Clone(lines), from, missing(path[depth:], entries, child)...)
 		}
 		if flow := flowValue.FindString(lines[at]); flow != "" {
-			lines = slices.Clone(lines)
-			head := lines[at][:strings.LastIndexByte(flow, '{')+1]
-			lines[at] = head + intoFlow(lines[at][len(head):], path[depth+1:], entries)
-			return lines
+			n := strings.LastIndexByte(flow, '{') + 1
+			changed := lines[at][:n] + intoFlow(lines[at][n:], path[depth+1:], entries)
+			return slices.Replace(slices.Clone(lines), at, at+1, changed)
 		}
 		from, end, indent = at+1, blockEnd(lines, at), child
 	}
@@ -153,7 +151,7 @@ var flowValue = regexp.MustCompile(`^ *[^\s#:'"{\[-][^:#]*:\s+\{([^{]|$)`)
 // intoFlow adds entries to the mapping at a path inside a flow mapping. text is what follows the opening brace on the
 // line.
 func intoFlow(text string, path []string, entries map[string]string) string {
-	text = text[len(text)-len(strings.TrimLeft(text, " ")):]
+	text = strings.TrimLeft(text, " ")
 	var b strings.Builder
 	for i, key := range path {
 		inner := regexp.MustCompile(`(^|[,{]\s*)` + regexp.QuoteMeta(key) + `:\s*\{([^{]|$)`).FindStringIndex(text)
@@ -171,13 +169,7 @@ func intoFlow(text string, path []string, entries map[string]string) string {
 	return b.String() + inFlow(entries) + ", " + text
 }
 
-func inFlow(entries map[string]string) string {
-	var parts []string
-	for _, key := range slices.Sorted(maps.Keys(entries)) {
-		parts = append(parts, key+": "+entries[key])
-	}
-	return strings.Join(parts, ", ")
-}
+func inFlow(entries map[string]string) string { return strings.Join(missing(nil, entries, 0), ", ") }
 
 // missing returns the lines for a mapping that does not exist yet: the keys of its path, and the entries below them.
 // indent is the indentation of the first key.
@@ -186,7 +178,7 @@ func missing(path []string, entries map[string]string, indent int) (lines []stri
 		lines = append(lines, strings.Repeat(" ", indent)+key+":")
 		indent += 2
 	}
-	for _, key := range slices.Sorted(maps.Keys(entries)) {
+	for _, key := range sortedKeys(entries) {
 		lines = append(lines, strings.Repeat(" ", indent)+key+": "+entries[key])
 	}
 	return lines

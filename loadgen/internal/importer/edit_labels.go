@@ -36,7 +36,7 @@ func addLabels(limits *template.Bounds, text string, values []map[string]any, in
 		for n, path := range labelPaths(m) {
 			at := m
 			for _, key := range path {
-				if _, ok := asMap(at[key]); !ok {
+				if at.at(key) == nil {
 					at[key] = map[string]any{}
 				}
 				at = at.at(key)

@@ -6,6 +6,7 @@ package importer
 import (
 	"errors"
 	"fmt"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -188,6 +189,14 @@ func (d *draft) lose(kind, name string) {
 	}
 }
 
+// placement returns the value of the field placement of loads and actions, or "" for the default.
+func (d *draft) placement() string {
+	if d.options.OwnCluster {
+		return "none"
+	}
+	return ""
+}
+
 // comment formats the remark as a comment in the scenario. It shortens the file to its base name.
 func (r Remark) comment() string {
 	r.File = r.File[strings.LastIndexByte(r.File, '/')+1:]
@@ -200,11 +209,11 @@ func (d *draft) nothing(file string) error {
 	if len(d.remarks) == 0 {
 		return fmt.Errorf("%s: no part of the file can be converted to a scenario", file)
 	}
-	more := ""
+	err := fmt.Errorf("%s: no part of the file can be converted: %s", file, d.remarks[0])
 	if n := len(d.remarks) - 1; n > 0 {
-		more = fmt.Sprintf(" (and %d more)", n)
+		err = fmt.Errorf("%w (and %d more)", err, n)
 	}
-	return fmt.Errorf("%s: no part of the file can be converted: %s%s", file, d.remarks[0], more)
+	return err
 }
 
 // template registers text as the template of the mapping at. file is the base name of the file if the template gets its
@@ -239,7 +248,7 @@ func (d *draft) finish() (*Result, error) {
 			r.Whole++
 		}
 	}
-	if d.options.Templates == "" || len(d.texts) == 0 {
+	if d.options.Templates == "" {
 		return r, nil
 	}
 	written := map[string]string{} // names by text
@@ -269,10 +278,8 @@ func (d *draft) invalid(err error) error {
 }
 
 func uniqueFile(name string, taken map[string]bool) string {
-	stem, ext := name, ""
-	if dot := strings.LastIndexByte(name, '.'); dot > strings.LastIndexByte(name, '/') {
-		stem, ext = name[:dot], name[dot:]
-	}
+	ext := path.Ext(name)
+	stem := strings.TrimSuffix(name, ext)
 	for n := 2; taken[name]; n++ {
 		name = fmt.Sprintf("%s-%d%s", stem, n, ext)
 	}
@@ -281,44 +288,17 @@ func uniqueFile(name string, taken map[string]bool) string {
 }
 
 func (d *draft) write() ([]byte, error) {
-	m := newMapping()
-	first := m.set("apiVersion", scenario.APIVersion)
+	m := block("apiVersion", scenario.APIVersion, "kind", scenario.Kind, "name", d.name, "description", d.description,
+		"controlPlane", d.schedulerProfiles(), "nodes", d.nodes, "record", d.record, "namespaces", d.namespaces, "setup", d.setup(), "objects", d.objects,
+		"transitions", d.transitions, "phases", d.phases, "gates", d.gates, "compare", d.compare)
 	for _, line := range d.head {
-		addComment(first, line)
-	}
-	m.set("kind", scenario.Kind)
-	m.set("name", d.name)
-	m.set("description", d.description)
-	if len(d.schedulers) > 0 {
-		m.set("controlPlane", flow("scheduler", flow("config", d.schedulerProfiles())))
-	}
-	if d.nodes != nil {
-		m.set("nodes", d.nodes)
-	}
-	if d.record != nil {
-		m.set("record", d.record)
-	}
-	if len(d.namespaces) > 0 {
-		m.set("namespaces", d.namespaces)
+		addComment(m.key("apiVersion"), line)
 	}
 	if len(d.stubs) > 0 {
-		addComment(m.set("setup", d.setup()), "These CustomResourceDefinitions are stubs: API servers accept any field, and no controller acts on the objects.")
+		addComment(m.key("setup"), "These CustomResourceDefinitions are stubs: API servers accept any field, and no controller acts on the objects.")
 	}
-	if len(d.objects) > 0 {
-		m.set("objects", d.objects)
-	}
-	if len(d.transitions) > 0 {
-		m.set("transitions", d.transitions)
-	}
-	phases := m.set("phases", d.phases)
 	for _, line := range d.top {
-		addComment(phases, line)
-	}
-	if len(d.gates) > 0 {
-		m.set("gates", d.gates)
-	}
-	if len(d.compare) > 0 {
-		m.set("compare", d.compare)
+		addComment(m.key("phases"), line)
 	}
 	return m.bytes()
 }

@@ -1,8 +1,10 @@
 package importer
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -30,6 +32,7 @@ type burner struct {
 	demand    need            // what all pods need from nodes
 	spans     []burnSpan      // the range of phases of each job
 	profiles  []*burnProfiles // profiles of all jobs
+	read      map[string]bool // the alert and metrics profiles that were converted, by file
 	custom    []string        // API groups of custom resources that jobs create
 	elapsed   bool            // whether an expression uses the elapsed time of a job
 }
@@ -46,6 +49,8 @@ type madeObjects struct {
 	deleted          bool
 }
 
+func (m madeObjects) resource() string { return resourceOf(m.apiVersion, m.kind) }
+
 // defaultTimeout is kube-burner's default for global.timeout, which limits each wait and the whole run.
 const defaultTimeout = 4 * time.Hour
 
@@ -60,11 +65,9 @@ func KubeBurner(path string, o Options) (*Result, error) {
 		return nil, fmt.Errorf("%s: cannot read it: %w", file, err)
 	}
 	values := map[string]any{"UUID": importUUID}
-	for name, value := range o.Values {
-		values[name] = value
-	}
+	maps.Copy(values, o.Values)
 	o.Values = values
-	b := &burner{draft: newDraft(o, file), dir: filepath.Dir(file), timeout: defaultTimeout}
+	b := &burner{draft: newDraft(o, file), dir: filepath.Dir(file), timeout: defaultTimeout, read: map[string]bool{}}
 	b.src, b.perJob = b.source(file), true
 	text, err := renderConfig(b.limits, file, data, values)
 	if err != nil {
@@ -185,34 +188,25 @@ func (b *burner) global() error {
 
 // say adds the differences to kube-burner that apply to this import to the comment at the top of the scenario.
 func (b *burner) say() {
-	var more []string
+	more := func(line string) {
+		last := len(b.head) - 1
+		b.head[last] = strings.TrimSuffix(b.head[last], ".") + ";"
+		b.head = append(b.head, "- "+line+".")
+	}
 	if slices.ContainsFunc(b.phases, func(p *mapping) bool { return p.key("before") != nil || p.key("after") != nil }) {
-		more = append(more, "- a hook that fails ends the run; kube-burner continues and fails at its end")
+		more("a hook that fails ends the run; kube-burner continues and fails at its end")
 	}
 	if b.elapsed {
-		more = append(more, "- .elapsed becomes the length of a job's phases in gates, and of each phase in rows of compare")
-	}
-	last := len(b.head) - 1
-	for _, line := range more {
-		b.head[last] = strings.TrimSuffix(b.head[last], ".") + ";"
-		b.head = append(b.head, line+".")
-		last++
+		more(".elapsed becomes the length of a job's phases in gates, and of each phase in rows of compare")
 	}
 }
 
 // placeNodes sets the number of simulated nodes from the options. If that is 0, it is the number that the pods need.
 func (b *burner) placeNodes() {
-	if b.options.OwnCluster {
+	count := cmp.Or(b.options.Nodes, b.demand.nodeCount())
+	if b.options.OwnCluster || count == 0 {
 		return
 	}
-	count := b.options.Nodes
-	if count == 0 {
-		count = b.demand.nodeCount()
-	}
-	if count == 0 {
-		return
-	}
-	b.nodes = newMapping()
 	b.addPools(count)
 	addComment(b.nodes.key("count"), "kube-burner uses the nodes of the cluster; here as many nodes as the pods need are simulated")
 }
@@ -220,8 +214,7 @@ func (b *burner) placeNodes() {
 // phase adds a phase to the end of the scenario. If its name is taken by another phase or load, it gets a different
 // one.
 func (d *draft) phase(name string) *mapping {
-	m := newMapping()
-	m.set("name", unique(name, d.names))
+	m := block("name", unique(name, d.names))
 	d.phases = append(d.phases, m)
 	return m
 }
@@ -232,13 +225,19 @@ func phaseName(m *mapping) string { return m.Content[1].Value }
 // waitPhase adds a phase that waits until all conditions are true, for at most the time within. Without conditions, it
 // adds no phase.
 func (d *draft) waitPhase(name string, conditions []string, within time.Duration) {
-	conditions = slices.Compact(slices.Sorted(slices.Values(conditions)))
+	if len(conditions) > 0 {
+		until(d.phase(withSuffix(nameOf(name), "ready")), distinct(conditions), within)
+	}
+}
+
+// until sets the end of a phase: when all conditions are true, or after the time within. Without conditions, the phase ends after
+// a second.
+func until(phase *mapping, conditions []string, within time.Duration) {
 	if len(conditions) == 0 {
+		phase.set("for", "1s")
 		return
 	}
-	m := d.phase(withSuffix(nameOf(name), "ready"))
-	m.set("until", strings.Join(conditions, " && "))
-	m.set("within", length(within))
+	phase.add("until", strings.Join(conditions, " && "), "within", length(within))
 }
 
 func (d *draft) pause(name string, pause time.Duration) {

@@ -11,27 +11,15 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/stormglass/stormglass/internal/userfile"
+	"github.com/stormglass/stormglass/loadgen/internal/template"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// deletion returns an action that deletes objects by their labels.
-func deletion(resource string, labels map[string]string, rate float64) *mapping {
-	a := newMapping()
-	a.set("kind", "delete")
-	a.set("target", flow("resource", resource, "labelSelector", selector(labels)))
-	a.set("rate", perSecond(rate))
-	return a
-}
-
-// endOfDeletion sets the end of a phase that deletes objects: when all conditions in gone are true, or after the time
-// within. If wait is false or gone is empty, the phase ends after a second.
-func endOfDeletion(p *mapping, gone []string, wait bool, within time.Duration) {
-	if !wait || len(gone) == 0 {
-		p.set("for", "1s")
-		return
-	}
-	p.set("until", strings.Join(gone, " && "))
-	p.set("within", length(within))
+// deletion returns an action that deletes the objects that match a label selector. If foreground is set, an object stays until its
+// dependents are gone. more are additional fields of the action's target.
+func deletion(resource, labelSelector string, foreground bool, rate float64, more ...any) *mapping {
+	target := flow("resource", resource, "labelSelector", labelSelector).add(more...)
+	return block("kind", "delete", "target", target, "propagation", when(foreground, "Foreground"), "rate", perSecond(rate))
 }
 
 // deleteJob adds a phase for each kind of object that a job deletes.
@@ -39,47 +27,52 @@ func (b *burner) deleteJob(j *burnJob) {
 	j.ignore("jobIterations", "waitWhenFinished") // a delete job always has one iteration
 	for _, o := range j.objects {
 		node := b.lastPhase()
-		live, gone := b.matching(o)
+		live, deleted := b.matching(o)
 		resource := resourceOf(o.apiVersion, o.kind)
 		switch {
 		case o.kind == "Namespace":
 			o.item.remark(node, o.at("kind"), "job %s: the run deletes its namespaces when it ends", j.name)
 			continue
-		case len(live) == 0 && len(gone) == 0:
+		case len(live) == 0 && len(deleted) == 0:
 			o.item.remark(node, o.at("labelSelector"), "job %s: no earlier job creates a %s with labels %s, so there is nothing to delete", j.name, o.kind, selector(o.labels))
+			continue
+		case len(live) == 0 && !j.waitForDeletion:
+			o.item.remark(node, o.at("kind"), "job %s: the %ss are deleted with their owners, by an earlier job", j.name, o.kind)
 			continue
 		}
 		name := j.name
 		if len(j.objects) > 1 {
 			name = withSuffix(nameOf(j.name), strings.ToLower(o.kind))
 		}
-		if len(live) == 0 && !j.waitForDeletion {
-			o.item.remark(node, o.at("kind"), "job %s: the %ss are deleted with their owners, by an earlier job", j.name, o.kind)
-			continue
-		}
 		p := b.phase(name)
 		if len(live) == 0 {
 			o.item.remark(p.Node, o.at("kind"), "the %ss are deleted with their owners, by an earlier job; the run only waits until they are gone", o.kind)
 		} else {
-			p.set("actions", []*mapping{deletion(resource, o.labels, j.qps)})
+			p.set("actions", []*mapping{deletion(resource, selector(o.labels), false, j.qps)})
 		}
-		var none []string
-		if celName.MatchString(resource) {
-			none = append(none, noneOf(resource, o.labels))
-		} else if j.waitForDeletion {
+		var gone []string
+		switch {
+		case !j.waitForDeletion:
+		case celName.MatchString(resource):
+			gone = append(gone, noneOf(resource, o.labels))
+		default:
 			o.item.remark(p.Node, j.at("waitForDeletion"), "the run does not wait for these objects: CEL cannot read the name %s", resource)
 		}
-		count := 0
 		for _, m := range live {
 			m.deleted = m.deleted || m.kind == o.kind // controllers recreate pods, so only objects of this kind count as deleted
-			count += m.count
 		}
-		endOfDeletion(p, none, j.waitForDeletion, j.within+atRate(count, j.qps))
+		until(p, gone, j.within+atRate(total(live), j.qps))
 		b.pause(name, j.duration("objectDelay", 0))
 	}
-	if j.delay > 0 {
-		b.pause(j.name, j.delay)
+	b.pause(j.name, j.delay)
+}
+
+// total returns the number of objects.
+func total(all []*madeObjects) (count int) {
+	for _, m := range all {
+		count += m.count
 	}
+	return count
 }
 
 // maxPatches is the maximum number of patch actions into which a patch job is converted.
@@ -93,6 +86,9 @@ func (b *burner) patchJob(j *burnJob) {
 	var pending []*mapping
 	var takes time.Duration
 	waits := b.patchWaits(j)
+	if b.wait || sequential && !j.wait {
+		waits = nil
+	}
 	iterations := j.iterations
 	if most := max(1, maxPatches/max(1, len(j.objects))); iterations > most {
 		j.item.remark(b.lastPhase(), j.at("jobIterations"), "job %s: only the first %d of its %d iterations are imported", j.name, most, iterations)
@@ -104,16 +100,11 @@ func (b *burner) patchJob(j *burnJob) {
 		}
 		p := b.phase(name)
 		p.set("actions", pending)
-		within := j.within + takes
+		until(p, waits, j.within+takes)
 		pending, takes = nil, 0
-		if len(waits) == 0 || b.wait || sequential && !j.wait {
-			p.set("for", "1s")
-			return
-		}
-		p.set("until", strings.Join(waits, " && "))
-		p.set("within", length(within))
 	}
 	for i := range iterations {
+		name := withSuffix(nameOf(j.name), fmt.Sprint(i))
 		for _, o := range j.objects {
 			if a := b.patch(j, o, i); a != nil {
 				pending = append(pending, a)
@@ -123,13 +114,12 @@ func (b *burner) patchJob(j *burnJob) {
 				}
 			}
 			if apart {
-				name := withSuffix(nameOf(j.name), fmt.Sprint(i))
 				flush(name)
 				b.pause(name, j.duration("objectDelay", 0))
 			}
 		}
 		if apart {
-			b.pause(withSuffix(nameOf(j.name), fmt.Sprint(i)), j.delay)
+			b.pause(name, j.delay)
 		}
 	}
 	flush(j.name)
@@ -143,8 +133,7 @@ func (b *burner) patchWaits(j *burnJob) (waits []string) {
 			waits = append(waits, allOf(resource, nil, test, ownOf(o.kind)...))
 		}
 	}
-	slices.Sort(waits)
-	return slices.Compact(waits)
+	return distinct(waits)
 }
 
 // patch returns an action that patches the objects of the entry o in one iteration, or nil if the patch cannot be
@@ -164,13 +153,13 @@ func (b *burner) patch(j *burnJob, o *burnObject, iteration int) *mapping {
 	data, err := userfile.Read(file, userfile.Text)
 	if err != nil {
 		if iteration == 0 {
-			o.src.fail(o.get("objectTemplate"), o.field("objectTemplate"), "cannot read %s: %v (paths are relative to the configuration's directory)", o.template, err)
+			o.fail("objectTemplate", "cannot read %s: %v (paths are relative to the configuration's directory)", o.template, err)
 		}
 		return nil
 	}
 	values := b.values(j, o, iteration, 0)
 	if j.flag("defaultMissingKeysWithZero", false) {
-		for _, name := range namesIn(string(data)) {
+		for _, name := range template.Names(string(data)) {
 			if _, has := values[name]; !has {
 				values[name] = nil
 			}
@@ -179,7 +168,7 @@ func (b *burner) patch(j *burnJob, o *burnObject, iteration int) *mapping {
 	text, err := renderConfig(b.limits, file, append(data, b.functions...), values)
 	if _, lack, ok := strings.Cut(fmt.Sprint(err), "it needs values: "); ok {
 		if lack, _, _ = strings.Cut(lack, " ("); iteration == 0 {
-			o.src.fail(o.node, o.path, "%s reads missing values: %s (add them to inputVars)", o.template, lack)
+			o.fail("", "%s reads missing values: %s (add them to inputVars)", o.template, lack)
 		}
 		return nil
 	}
@@ -199,30 +188,21 @@ func (b *burner) patch(j *burnJob, o *burnObject, iteration int) *mapping {
 	if kind == "" {
 		return failed(o.at("patchType"), "unknown patch type %q", o.text("patchType", ""))
 	}
-	if fields, ok := patch.(map[string]any); ok {
-		o.relabel(live, fields)
+	if fields, ok := patch.(map[string]any); ok { // the selectors of later jobs may match the new labels
+		for _, m := range live {
+			m.labels = maps.Clone(m.labels)
+			maps.Copy(m.labels, manifest(fields).labels())
+		}
 	}
-	a := newMapping()
-	a.set("kind", "patch")
-	a.set("target", flow("resource", resourceOf(o.apiVersion, o.kind), "labelSelector", selector(o.labels)))
-	if kind != "merge" {
-		a.set("patchType", kind)
-	}
+	a := block("kind", "patch", "target", flow("resource", resourceOf(o.apiVersion, o.kind), "labelSelector", selector(o.labels)),
+		"patchType", when(kind != "merge", kind))
 	a.set("patch", patch)
 	a.set("rate", perSecond(j.qps))
-	if drawn, _ := unknownFunctions(string(data), func(name string) bool { return name != "randInt" && name != "env" }); len(drawn) > 0 && iteration == 0 {
-		o.item.remark(a.Node, Remark{File: file, Line: drawn[0].line}, "the import evaluated %s once; all objects have the same value", drawn[0].name)
+	calls, _ := template.Calls(string(data))
+	if at := slices.IndexFunc(calls, func(c template.Call) bool { return c.Function == "randInt" || c.Function == "env" }); at >= 0 && iteration == 0 {
+		o.item.remark(a.Node, Remark{File: file, Line: calls[at].Line}, "the import evaluated %s once; all objects have the same value", calls[at].Function)
 	}
 	return a
-}
-
-// relabel records the labels that a patch adds to the objects in live, because the selectors of later jobs may match
-// them.
-func (o *burnObject) relabel(live []*madeObjects, patch map[string]any) {
-	for _, m := range live {
-		m.labels = maps.Clone(m.labels)
-		maps.Copy(m.labels, manifest(patch).labels())
-	}
 }
 
 // readingJob converts a read job: for each entry in its objects, it adds a phase with a load of get requests.
@@ -230,25 +210,14 @@ func (b *burner) readingJob(j *burnJob) {
 	for _, o := range j.objects {
 		resource := resourceOf(o.apiVersion, o.kind)
 		live, _ := b.matching(o)
-		count := 0
-		for _, m := range live {
-			count += m.count
-		}
+		count := total(live)
 		if !slices.Contains(scenario.Manifests, resource) || resource == "pods" || count == 0 {
 			o.item.remark(b.lastPhase(), o.at("kind"), "job %s is not imported: no load can read %s", j.name, resource)
 			continue
 		}
-		rate := j.qps
 		p := b.phase(withSuffix(nameOf(j.name), strings.ToLower(o.kind)))
-		l := newMapping()
-		l.set("name", phaseName(p))
-		l.set("kind", "requests")
-		l.set("verb", "get")
-		l.set("resource", resource)
-		l.set("rate", perSecond(rate))
-		l.set("objects", min(count, 100_000))
-		p.set("for", length(time.Duration(float64(count*j.iterations)/rate*float64(time.Second))))
-		p.set("load", []*mapping{l})
+		l := block("name", phaseName(p), "kind", "requests", "verb", "get", "resource", resource, "rate", perSecond(j.qps), "objects", min(count, 100_000))
+		p.add("for", length(atRate(count*j.iterations, j.qps)), "load", []*mapping{l})
 		o.item.remark(l.Node, o.at("labelSelector"), "the load does not read the objects with these labels; it creates the same number of %s and reads them", resource)
 	}
 	j.ignore("jobIterationDelay")

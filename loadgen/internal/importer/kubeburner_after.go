@@ -28,19 +28,9 @@ func (b *burner) watchers(j *burnJob, first int) {
 	for i, w := range j.list("watchers") {
 		item := b.item()
 		kind, apiVersion := w.text("kind", ""), w.text("apiVersion", "v1")
-		l := newMapping()
-		l.set("name", unique(withSuffix(nameOf(j.name), fmt.Sprintf("watch-%d", i+1)), b.names))
-		l.set("kind", "watches")
-		l.set("resource", resourceOf(apiVersion, kind))
-		if labels := w.strings("labelSelector"); len(labels) > 0 {
-			l.set("labelSelector", selector(labels))
-		}
-		l.set("scope", "cluster")
-		l.set("count", max(1, w.integer("replicas", 1)))
-		l.set("rate", "100/s")
-		if len(b.phases) > first+1 || j.pause > 0 {
-			l.set("hold", true)
-		}
+		l := block("name", unique(withSuffix(nameOf(j.name), fmt.Sprintf("watch-%d", i+1)), b.names), "kind", "watches", "resource", resourceOf(apiVersion, kind),
+			"labelSelector", selector(w.strings("labelSelector")), "scope", "cluster", "count", max(1, w.integer("replicas", 1)), "rate", "100/s",
+			"hold", len(b.phases) > first+1 || j.pause > 0)
 		if why := b.unserved(manifest{"apiVersion": apiVersion, "kind": kind}, false); why != "" {
 			item.remark(l.Node, w.at("kind"), "%s", why)
 			continue
@@ -72,8 +62,8 @@ func (b *burner) removal(j *burnJob, labels map[string]string, name string) {
 			continue
 		}
 		done = append(done, resource)
-		actions = append(actions, deletion(resource, labels, j.qps))
-		if celName.MatchString(resource) {
+		actions = append(actions, deletion(resource, selector(labels), false, j.qps))
+		if j.waitForDeletion && celName.MatchString(resource) {
 			gone = append(gone, noneOf(resource, labels))
 		}
 	}
@@ -82,7 +72,7 @@ func (b *burner) removal(j *burnJob, labels map[string]string, name string) {
 	}
 	p := b.phase(withSuffix(nameOf(name), "removed"))
 	p.set("actions", actions)
-	endOfDeletion(p, gone, j.waitForDeletion, j.within+atRate(count, j.qps))
+	until(p, gone, j.within+atRate(count, j.qps))
 	if slices.ContainsFunc(b.made, func(m madeObjects) bool { return m.job == j && namespaced(m.kind) }) {
 		j.item.remark(p.Node, j.at(""), "job %s: its objects are deleted, and its namespaces stay until the end of the run", j.name)
 	}

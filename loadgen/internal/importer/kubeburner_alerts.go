@@ -1,36 +1,61 @@
 package importer
 
 import (
+	"errors"
 	"fmt"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/stormglass/stormglass/internal/userfile"
 )
 
-// alertProfile adds a gate for each alert that makes kube-burner fail, and a comparison row for each other alert. In
-// kube-burner, an alert fires if its expression returns a series at any time during a job
-// (pkg/alerting/alert_manager.go).
-func (b *burner) alertProfile(src *source, root *yaml.Node) {
-	b.profile(src, root, "alert profile", b.alert)
+// profileKind is a kind of kube-burner's profiles.
+type profileKind struct {
+	key, title string
+	convert    func(*fields, *item) // converts an entry of a profile
+	more       []string             // the profiles that the options name
 }
 
-// profile calls carry for each entry of an alert or metrics profile. If the profile is not a list, it adds a remark,
-// which names the profile by kind.
-func (b *burner) profile(src *source, root *yaml.Node, kind string, carry func(*fields, *item)) {
-	if root.Kind != yaml.SequenceNode {
-		src.use(root, whole)
-		b.item().remark(nil, Remark{File: src.file, Line: root.Line}, "the %s must be a list", kind)
+// profile converts the entries of a profile, unless an earlier call did so. at is the place that names the file.
+func (b *burner) profile(kind profileKind, at Remark, file string) {
+	if b.read[file] {
 		return
 	}
-	src.use(root, opened)
-	for i, n := range root.Content {
-		carry(src.fieldsOf(n, fmt.Sprintf("[%d]", i)), b.item())
+	b.read[file] = true
+	name := file
+	if !filepath.IsAbs(file) {
+		name = filepath.Join(b.dir, file)
 	}
-	b.src.errs = append(b.src.errs, src.errs...)
+	data, err := userfile.Read(name, userfile.Text)
+	if err != nil {
+		at.Text = fmt.Sprintf("cannot read %s: %v (paths are relative to the configuration's directory)", file, err)
+		b.src.errs = append(b.src.errs, errors.New(at.String()))
+		return
+	}
+	src := b.source(name)
+	root, err := src.parse(data)
+	switch {
+	case err != nil:
+		b.src.errs = append(b.src.errs, err)
+	case root == nil:
+	case root.Kind != yaml.SequenceNode:
+		src.use(root, whole)
+		b.item().remark(nil, Remark{File: name, Line: root.Line}, "the %s must be a list", kind.title)
+	default:
+		src.use(root, opened)
+		for i, n := range root.Content {
+			kind.convert(src.fieldsOf(n, fmt.Sprintf("[%d]", i)), b.item())
+		}
+		b.src.errs = append(b.src.errs, src.errs...)
+	}
 }
 
+// alert adds a gate for an alert that makes kube-burner fail, and a comparison row for any other alert. In kube-burner, an alert
+// fires if its expression returns a series at any time during a job (pkg/alerting/alert_manager.go).
 func (b *burner) alert(f *fields, item *item) {
 	text := f.text("expr", "")
 	expr, why := b.promQL(text)
@@ -52,12 +77,10 @@ func (b *burner) alert(f *fields, item *item) {
 			addComment(m.key("name"), fmt.Sprintf("%s, %s: %s", path.Base(f.src.file), severity, description))
 		}
 		if judged {
-			m.set("max", "0")
-			b.gates = append(b.gates, m)
+			b.gates = append(b.gates, m.add("max", "0"))
 			return
 		}
-		m.set("unit", "count")
-		b.compare = append(b.compare, m)
+		b.compare = append(b.compare, m.add("unit", "count"))
 	})
 	if refused != "" {
 		item.remark(nil, f.at("expr"), "no gate: %s: %s", refused, text)
@@ -73,12 +96,10 @@ func (b *burner) forJobs(name, expr, value, why string, add func(*mapping)) stri
 		spans = slices.DeleteFunc(slices.Clone(b.spans), func(s burnSpan) bool { return s.to == s.from })
 	}
 	for n, span := range spans {
-		m := newMapping()
-		m.set("name", name)
+		m := block("name", name, "expr", value)
 		if n > 0 {
 			m.set("name", unique(withSuffix(name, span.job), b.gateSet))
 		}
-		m.set("expr", value)
 		if why == "" {
 			why = b.refused(m)
 		}
@@ -86,30 +107,23 @@ func (b *burner) forJobs(name, expr, value, why string, add func(*mapping)) stri
 			return why
 		}
 		add(m)
-		b.together(m, span)
+		b.over(m, span, true)
 	}
 	return ""
 }
 
-// together restricts a gate or a comparison row to a range of phases, which are evaluated together. If the range is
+// over restricts a gate or a comparison row to a range of phases, which are evaluated together or each separately. If the range is
 // empty, all phases are evaluated, each separately.
-func (d *draft) together(gate *mapping, span burnSpan) {
-	d.over(gate, span)
-	if span.to-span.from > 1 {
-		gate.set("together", true)
+func (d *draft) over(row *mapping, span burnSpan, together bool) {
+	n := span.to - span.from
+	if n > 0 && n < len(d.phases) {
+		var over []string
+		for _, p := range d.phases[span.from:span.to] {
+			over = append(over, phaseName(p))
+		}
+		row.set("over", over)
 	}
-}
-
-// over restricts a gate or a comparison row to a range of phases. If the range is empty, there is no restriction.
-func (d *draft) over(row *mapping, span burnSpan) {
-	if n := span.to - span.from; n < 1 || n == len(d.phases) {
-		return
-	}
-	var over []string
-	for _, p := range d.phases[span.from:span.to] {
-		over = append(over, phaseName(p))
-	}
-	row.set("over", over)
+	row.add("together", together && n > 1)
 }
 
 // promQL converts an expression of a profile. why is the reason if that is impossible, and empty otherwise.
@@ -122,11 +136,7 @@ func (b *burner) promQL(text string) (expr, why string) {
 	return expr, why
 }
 
-// metricProfile adds a comparison row for each metric of a profile.
-func (b *burner) metricProfile(src *source, root *yaml.Node) {
-	b.profile(src, root, "metrics profile", b.metric)
-}
-
+// metric adds a comparison row for a metric of a profile.
 func (b *burner) metric(f *fields, item *item) {
 	name := f.text("metricName", "")
 	expr, why := b.promQL(f.text("query", ""))

@@ -65,19 +65,29 @@ func (b *burner) churn(j *burnJob) {
 	}
 }
 
-// again returns an action that recreates the deleted objects of a job.
-func (b *burner) again(j *burnJob, m burnMade) *mapping {
-	a := newMapping()
-	a.set("kind", "create")
-	a.set("onlyMissing", true)
-	a.set("rate", perSecond(j.qps))
-	b.spread(j, m, a)
-	a.set("vars", flow("JobName", j.name))
-	if b.options.OwnCluster {
-		a.set("placement", "none")
+// again returns the actions that recreate the deleted objects of a job. keep selects the batches.
+func (b *burner) again(j *burnJob, keep func(burnMade) bool) (all []*mapping) {
+	for _, m := range j.made {
+		if keep(m) {
+			a := block("kind", "create", "onlyMissing", true, "rate", perSecond(j.qps))
+			b.spread(j, m, a)
+			all = append(all, a.add("vars", flow("JobName", j.name), "placement", b.placement(), "templates", b.templatesOf(m)))
+		}
 	}
-	a.set("templates", b.templatesOf(m))
-	return a
+	return all
+}
+
+// churned returns the templates of a job whose objects churn replaces.
+func (c burnChurn) churned(j *burnJob) (all []*burnTemplate) {
+	for _, m := range j.made {
+		all = append(all, slices.DeleteFunc(slices.Clone(m.templates), func(t *burnTemplate) bool { return c.objects && !t.object.flag("churn", true) })...)
+	}
+	return all
+}
+
+// documentLabels returns labels that select the objects of one document of a template.
+func (t *burnTemplate) documentLabels(j *burnJob, document int) map[string]string {
+	return map[string]string{jobLabel: j.name, indexLabel: fmt.Sprint(t.object.index + document)}
 }
 
 // labelled selects objects to delete by their labels. count is the number of these objects.
@@ -89,16 +99,18 @@ type labelled struct {
 
 // cycles adds two phases for each churn cycle: one that deletes objects and one that recreates them.
 func (b *burner) cycles(j *burnJob, c burnChurn, item *item) {
-	first := len(b.phases)
+	first, templates := len(b.phases), c.churned(j)
 	random := rand.New(rand.NewPCG(1, uint64(len(b.spans))))
 	waits := j.waits
 	if !c.objects && (!j.wait || b.wait) {
 		waits = nil
 	}
 	for n := range c.cycles {
-		churned := j.oldest(c, n)
-		if !c.objects {
-			churned = j.ofNamespaces(c, random)
+		var churned []labelled
+		if c.objects {
+			churned = j.oldest(templates, c.percent, n)
+		} else {
+			churned = j.ofNamespaces(templates, c.percent, random)
 		}
 		name := withSuffix(nameOf(j.name), fmt.Sprintf("churn-%d", n+1))
 		p := b.phase(name)
@@ -106,14 +118,7 @@ func (b *burner) cycles(j *burnJob, c burnChurn, item *item) {
 		var gone []string
 		count := 0
 		for _, l := range churned {
-			a := newMapping()
-			a.set("kind", "delete")
-			a.set("target", flow("resource", l.resource, "labelSelector", l.selector.text()))
-			if c.objects {
-				a.set("propagation", "Foreground")
-			}
-			a.set("rate", perSecond(j.qps))
-			actions = append(actions, a)
+			actions = append(actions, deletion(l.resource, l.selector.text(), c.objects, j.qps))
 			count += l.count
 			if celName.MatchString(l.resource) {
 				gone = append(gone, fmt.Sprintf("count(%s where %s) == 0", l.resource, l.selector.test()))
@@ -122,20 +127,16 @@ func (b *burner) cycles(j *burnJob, c burnChurn, item *item) {
 			}
 		}
 		p.set("actions", actions)
-		if !c.objects && j.hasPods() {
+		if !c.objects && slices.ContainsFunc(templates, (*burnTemplate).hasPods) {
 			gone = append(gone, fmt.Sprintf("count(pods where %s) == 0", churned[0].selector.test()))
 		}
-		endOfDeletion(p, gone, true, b.timeout+atRate(count, j.qps))
+		until(p, gone, b.timeout+atRate(count, j.qps))
 		b.pause(name, c.deleteDelay)
 		p = b.phase(withSuffix(name, "again"))
-		actions = nil
-		for _, m := range j.made {
-			if slices.ContainsFunc(m.templates, func(t *burnTemplate) bool { return !c.objects || t.object.churns() }) {
-				actions = append(actions, b.again(j, m))
-			}
-		}
-		p.set("actions", actions)
-		endOfDeletion(p, slices.Compact(slices.Sorted(slices.Values(waits))), true, j.within+atRate(count, j.qps))
+		p.set("actions", b.again(j, func(m burnMade) bool {
+			return slices.ContainsFunc(m.templates, func(t *burnTemplate) bool { return slices.Contains(templates, t) })
+		}))
+		until(p, distinct(waits), j.within+atRate(count, j.qps))
 		b.pause(withSuffix(name, "delay"), c.delay)
 	}
 	j.churned = len(b.phases) - 1
@@ -148,30 +149,20 @@ func (b *burner) cycles(j *burnJob, c burnChurn, item *item) {
 	}
 }
 
-// churns reports whether churn may replace the objects of this entry.
-func (o *burnObject) churns() bool { return o.flag("churn", true) }
-
 // oldest returns the objects that a churn cycle deletes in mode objects: a percentage of the objects of each template,
 // the oldest first. cycle is the number of the cycle, from 0.
-func (j *burnJob) oldest(c burnChurn, cycle int) (all []labelled) {
-	for _, m := range j.made {
-		for _, t := range m.templates {
-			total := t.object.replicas * t.object.times(j, m.iterations)
-			n := min(total, max(1, c.percent*total/100))
-			if !t.object.churns() {
-				continue
-			}
-			for document, object := range t.objects {
-				of := map[string]string{jobLabel: j.name, indexLabel: fmt.Sprint(t.object.index + document)}
-				from := cycle * n % total
-				for left := n; left > 0; from = 0 {
-					part := min(left, total-from)
-					for _, r := range rangesOf(from, part, t.object.replicas, t.object.repeat) {
-						r.labels = of
-						all = append(all, labelled{resourceOf(object.apiVersion(), object.kind()), r, part})
-					}
-					left -= part
+func (j *burnJob) oldest(templates []*burnTemplate, percent, cycle int) (all []labelled) {
+	for _, t := range templates {
+		n := min(t.count, max(1, percent*t.count/100))
+		for document, object := range t.objects {
+			from := cycle * n % t.count
+			for left := n; left > 0; from = 0 {
+				part := min(left, t.count-from)
+				for _, r := range rangesOf(from, part, t.object.replicas, t.object.repeat) {
+					r.labels = t.documentLabels(j, document)
+					all = append(all, labelled{object.resource(), r, part})
 				}
+				left -= part
 			}
 		}
 	}
@@ -180,74 +171,49 @@ func (j *burnJob) oldest(c burnChurn, cycle int) (all []labelled) {
 
 // ofNamespaces returns the objects that a churn cycle deletes in mode namespaces. kube-burner deletes randomly chosen
 // namespaces. The run instead deletes the objects in such namespaces.
-func (j *burnJob) ofNamespaces(c burnChurn, random *rand.Rand) (all []labelled) {
+func (j *burnJob) ofNamespaces(templates []*burnTemplate, percent int, random *rand.Rand) (all []labelled) {
 	step := 1 // number of iterations that share an object and so are churned together
 	for _, o := range j.objects {
 		step = max(step, min(o.repeat, j.iterations))
 	}
-	n := max(1, c.percent*j.iterations/100)
+	n := max(1, percent*j.iterations/100)
 	n = min(j.iterations, (n+step-1)/step*step)
 	from := step * random.IntN((j.iterations-n)/step+1)
 	r := labelRange{labels: map[string]string{jobLabel: j.name}, from: from, to: from + n - 1}
-	for _, m := range j.made {
-		for _, t := range m.templates {
-			if t.object.runOnce && from > 0 { // only the first iteration has the object
-				continue
-			}
-			for _, object := range t.objects {
-				resource := resourceOf(object.apiVersion(), object.kind())
-				if !slices.ContainsFunc(all, func(l labelled) bool { return l.resource == resource }) {
-					all = append(all, labelled{resource, r, n * t.object.replicas})
-				}
+	for _, t := range templates {
+		if t.object.runOnce && from > 0 { // only the first iteration has the object
+			continue
+		}
+		for _, object := range t.objects {
+			if !slices.ContainsFunc(all, func(l labelled) bool { return l.resource == object.resource() }) {
+				all = append(all, labelled{object.resource(), r, n * t.object.replicas})
 			}
 		}
 	}
 	return all
 }
 
-// hasPods reports whether the job creates controllers whose pods have the labels of the controller.
-func (j *burnJob) hasPods() bool {
-	for _, m := range j.made {
-		for _, t := range m.templates {
-			if slices.ContainsFunc(t.objects, func(o manifest) bool { return len(labelPaths(o)) > 1 }) {
-				return true
-			}
-		}
-	}
-	return false
+// hasPods reports whether a template creates controllers whose pods have the labels of the controller.
+func (t *burnTemplate) hasPods() bool {
+	return slices.ContainsFunc(t.objects, func(o manifest) bool { return len(labelPaths(o)) > 1 })
 }
 
 // repeats adds a phase that deletes a random part of the objects and recreates them, at a regular interval.
 func (b *burner) repeats(j *burnJob, c burnChurn, item *item) {
 	count := 0
 	p := b.phase(withSuffix(nameOf(j.name), "churn"))
-	var deletions, creations []*mapping
+	var deletions []*mapping
 	var resources []string
-	for _, m := range j.made {
-		for _, t := range m.templates {
-			if c.objects && !t.object.churns() {
-				continue
-			}
-			total := t.object.replicas * t.object.times(j, m.iterations) * len(t.objects)
-			count += max(1, c.percent*total/100)
-			for document, object := range t.objects {
-				of := map[string]string{jobLabel: j.name, indexLabel: fmt.Sprint(t.object.index + document)}
-				resource := resourceOf(object.apiVersion(), object.kind())
-				a := newMapping()
-				a.set("kind", "delete")
-				target := flow("resource", resource, "labelSelector", selector(of), "share", fmt.Sprintf("%d%%", min(100, max(1, c.percent))))
-				a.set("target", target)
-				if c.objects {
-					target.set("order", "oldest")
-					a.set("propagation", "Foreground")
-				}
-				a.set("rate", perSecond(j.qps))
-				deletions = append(deletions, a)
-				resources = append(resources, resource)
-			}
+	share := fmt.Sprintf("%d%%", min(100, max(1, c.percent)))
+	for _, t := range c.churned(j) {
+		count += max(1, c.percent*t.count*len(t.objects)/100)
+		for document, object := range t.objects {
+			deletions = append(deletions, deletion(object.resource(), selector(t.documentLabels(j, document)), c.objects, j.qps, "share", share, "order", when(c.objects, "oldest")))
+			resources = append(resources, object.resource())
 		}
-		creations = append(creations, b.again(j, m))
 	}
+	all := func(burnMade) bool { return true }
+	creations := b.again(j, all)
 	takes := atRate(count, j.qps)
 	after := max(time.Second, takes+c.deleteDelay).Round(time.Second)
 	every := max(time.Second, after+takes+c.delay).Round(time.Second)
@@ -259,12 +225,10 @@ func (b *burner) repeats(j *burnJob, c burnChurn, item *item) {
 		a.set("every", scenario.Duration(every).String())
 	}
 	for _, a := range creations {
-		a.set("after", scenario.Duration(after).String())
-		a.set("every", scenario.Duration(every).String())
+		a.add("after", scenario.Duration(after).String(), "every", scenario.Duration(every).String())
 	}
-	p.set("for", length(max(lasts, after+every+time.Second)))
-	p.set("actions", append(deletions, creations...))
-	what := fmt.Sprintf("%d%% of the %s", min(100, max(1, c.percent)), strings.Join(slices.Compact(slices.Sorted(slices.Values(resources))), ", "))
+	p.add("for", length(max(lasts, after+every+time.Second)), "actions", append(deletions, creations...))
+	what := fmt.Sprintf("%s of the %s", share, strings.Join(distinct(resources), ", "))
 	instead := ""
 	if c.objects {
 		what = "the oldest " + what
@@ -274,11 +238,7 @@ func (b *burner) repeats(j *burnJob, c burnChurn, item *item) {
 	item.remark(p.Node, c.at(""), "every %s, %s are deleted, and the missing objects are recreated %s later; kube-burner%s waits until the old ones are gone and then until the new ones are ready",
 		scenario.Duration(every), what, scenario.Duration(after), instead)
 	end := b.phase(withSuffix(nameOf(j.name), "churn-end"))
-	creations = nil
-	for _, m := range j.made {
-		creations = append(creations, b.again(j, m))
-	}
-	end.set("actions", creations)
-	endOfDeletion(end, slices.Compact(slices.Sorted(slices.Values(j.waits))), true, j.within+takes)
+	end.set("actions", b.again(j, all))
+	until(end, distinct(j.waits), j.within+takes)
 	j.churned = len(b.phases) - 1
 }

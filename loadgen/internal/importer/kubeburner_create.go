@@ -2,6 +2,7 @@ package importer
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 )
@@ -15,22 +16,14 @@ type burnBatch struct {
 
 // batches returns the batches of a job in the order in which kube-burner creates them.
 func (b *burner) batches(j *burnJob) (all []burnBatch) {
-	var groups []int
+	groups := map[int][]*burnObject{}
 	for _, o := range j.objects {
-		if !slices.Contains(groups, o.group) {
-			groups = append(groups, o.group)
-		}
+		groups[o.group] = append(groups[o.group], o)
 	}
-	slices.Sort(groups)
-	for _, g := range groups {
-		batch := burnBatch{name: j.name, group: g}
+	for _, g := range slices.Sorted(maps.Keys(groups)) {
+		batch := burnBatch{j.name, g, slices.DeleteFunc(groups[g], func(o *burnObject) bool { return o.replicas < 1 })}
 		if len(groups) > 1 {
 			batch.name = withSuffix(nameOf(j.name), fmt.Sprintf("group-%d", g))
-		}
-		for _, o := range j.objects {
-			if o.group == g && o.replicas > 0 {
-				batch.objects = append(batch.objects, o)
-			}
 		}
 		if len(batch.objects) > 0 {
 			all = append(all, batch)
@@ -53,9 +46,9 @@ func (o *burnObject) every(iterations int) int {
 	return min(o.repeat, iterations)
 }
 
-// times returns how often the job creates the object in the given number of iterations.
-func (o *burnObject) times(j *burnJob, iterations int) int {
-	every := o.every(j.iterations)
+// times returns in how many iterations the job creates the object. iterations is the number of iterations of the job.
+func (o *burnObject) times(iterations int) int {
+	every := o.every(iterations)
 	return (iterations + every - 1) / every
 }
 
@@ -100,7 +93,7 @@ func (b *burner) createObjects(j *burnJob) {
 			b.pace(j, load, made)
 			p.set("within", length(max(b.timeout, 2*j.takes)))
 			b.pause(batch.name, j.delay)
-			waits = b.waitsOf(j, batch)
+			waits = b.waitsOf(batch)
 		}
 		if len(made.templates) > 0 {
 			j.made = append(j.made, made)
@@ -111,7 +104,7 @@ func (b *burner) createObjects(j *burnJob) {
 }
 
 // waitsOf returns the conditions that kube-burner waits for after it has created the objects of a batch.
-func (b *burner) waitsOf(j *burnJob, batch burnBatch) (waits []string) {
+func (b *burner) waitsOf(batch burnBatch) (waits []string) {
 	for _, o := range batch.objects {
 		waits = append(waits, b.waitFor(o)...)
 	}
@@ -121,21 +114,19 @@ func (b *burner) waitsOf(j *burnJob, batch burnBatch) (waits []string) {
 // madeOf converts the templates of a batch. It leaves out objects that the run must create before the first phase.
 func (b *burner) madeOf(j *burnJob, batch burnBatch) burnMade {
 	made := burnMade{iterations: j.iterations}
-	total := 0
 	for _, o := range batch.objects {
 		t := b.objectTemplate(j, o)
 		if t == nil || b.definition(j, t) {
 			continue
 		}
 		made.templates = append(made.templates, t)
-		total += o.replicas * len(t.objects) * o.times(j, j.iterations)
-		made.spread = made.spread || slices.ContainsFunc(t.objects, func(m manifest) bool { return namespaced(m.kind()) && m.namespace() == "" })
+		made.total += t.count * len(t.objects)
+		made.spread = made.spread || slices.ContainsFunc(t.objects, manifest.spread)
 	}
-	if total > maxObjects {
-		b.src.fail(j.get("jobIterations"), j.field("jobIterations"), "%d objects (a load makes at most %d)", total, maxObjects)
+	if made.total > maxObjects {
+		j.fail("jobIterations", "%d objects (a load makes at most %d)", made.total, maxObjects)
 		made.templates = nil
 	}
-	made.total = total
 	return made
 }
 
@@ -170,36 +161,16 @@ func (b *burner) afterCreation(j *burnJob, batch burnBatch, waits []string) {
 // the objects of all iterations.
 func (b *burner) createPhase(j *burnJob, title string, made burnMade, iteration *int) (phase, load *mapping) {
 	phase = b.phase(title)
-	load = newMapping()
 	name := phaseName(phase)
-	load.set("name", name)
-	load.set("kind", "objects")
-	load.set("rate", perSecond(j.qps))
+	load = block("name", name, "kind", "objects", "rate", perSecond(j.qps))
 	b.spread(j, made, load)
 	if iteration != nil {
-		if *iteration > 0 {
-			load.set("fromIteration", *iteration)
-		}
-		load.set("toIteration", *iteration+1)
+		load.add("fromIteration", *iteration, "toIteration", *iteration+1)
 	}
-	if name != j.name {
-		load.set("vars", flow("JobName", j.name))
-	}
-	if b.options.OwnCluster {
-		load.set("placement", "none")
-	}
-	load.set("templates", b.templatesOf(made))
-	phase.set("load", []*mapping{load})
-	phase.set("until", "objectsMade")
-	phase.set("within", length(b.timeout))
+	load.add("vars", when(name != j.name, flow("JobName", j.name)), "placement", b.placement(), "templates", b.templatesOf(made))
+	phase.add("load", []*mapping{load}, "until", "objectsMade", "within", length(b.timeout))
 	if j.flag("verifyObjects", true) && j.flag("errorOnVerify", true) {
-		g := newMapping()
-		g.set("name", unique(withSuffix(name, "made"), b.gateSet))
-		g.set("objective", "achieved")
-		g.set("load", name)
-		g.set("min", "100%")
-		g.set("over", []string{name})
-		b.gates = append(b.gates, g)
+		b.gates = append(b.gates, block("name", unique(withSuffix(name, "made"), b.gateSet), "objective", "achieved", "load", name, "min", "100%", "over", []string{name}))
 	}
 	return phase, load
 }
@@ -213,12 +184,7 @@ func (b *burner) templatesOf(made burnMade) (all []*mapping) {
 			all = append(all, t.at)
 			continue
 		}
-		n := newMapping()
-		for i := 0; i < len(t.at.Content); i += 2 {
-			if key := t.at.Content[i].Value; key == "replicas" || key == "everyIterations" || key == "vars" {
-				n.set(key, t.at.Content[i+1])
-			}
-		}
+		n := block("replicas", t.at.value("replicas"), "everyIterations", t.at.value("everyIterations"), "vars", t.at.value("vars"))
 		b.template(n, t.text.file, t.text.text)
 		all = append(all, n)
 	}
@@ -249,7 +215,7 @@ func (b *burner) pace(j *burnJob, load *mapping, made burnMade) {
 	// kube-burner's rate limiter, a token bucket, refills during the delay. kube-burner then creates one object per
 	// token immediately, and the remaining objects at the job's rate.
 	perIteration, irregular := made.perIteration()
-	rest := time.Duration(float64(max(0, perIteration-j.burst)) / j.qps * float64(time.Second))
+	rest := atRate(max(0, perIteration-j.burst), j.qps)
 	every := j.delay + rest
 	load.replace("rate", "shape", flow("kind", "burst", "burst", perIteration, "every", length(every)))
 	shape := load.key("shape")

@@ -45,13 +45,7 @@ func (b *burner) definition(j *burnJob, t *burnTemplate) bool {
 	if !slices.ContainsFunc(t.objects, needed) || slices.ContainsFunc(t.objects, func(m manifest) bool { return m.kind() != definitionKind }) {
 		return false
 	}
-	batch := newMapping()
-	if j.iterations > 1 {
-		batch.set("iterations", j.iterations)
-	}
-	batch.set("vars", flow("JobName", j.name))
-	batch.set("templates", []*mapping{t.at})
-	b.objects = append(b.objects, batch)
+	b.objects = append(b.objects, block("iterations", when(j.iterations > 1, j.iterations), "vars", flow("JobName", j.name), "templates", []*mapping{t.at}))
 	t.object.item.remark(t.at.Node, t.object.at("objectTemplate"), "this CustomResourceDefinition is created before the first phase, because a later job creates objects of its kind")
 	j.defines = true
 	return true

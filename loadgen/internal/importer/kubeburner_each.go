@@ -1,6 +1,9 @@
 package importer
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // maxEach is the maximum number of iterations that become separate phases.
 const maxEach = 20
@@ -11,11 +14,8 @@ func (b *burner) apart(j *burnJob) bool {
 	if j.kind != "create" || j.iterations < 2 || j.iterations > maxEach || j.has("incrementalLoad") {
 		return false
 	}
-	irregular := false
-	for _, o := range j.objects {
-		irregular = irregular || o.replicas > 0 && o.every(j.iterations) > 1
-	}
-	return b.waitsEach(j) || j.runsEach() || j.delay > 0 && irregular
+	irregular := func(o *burnObject) bool { return o.replicas > 0 && o.every(j.iterations) > 1 }
+	return b.waitsEach(j) || j.runsEach() || j.delay > 0 && slices.ContainsFunc(j.objects, irregular)
 }
 
 // waitsEach reports whether kube-burner waits for the objects of an iteration before it starts the next one.
@@ -23,12 +23,7 @@ func (b *burner) waitsEach(j *burnJob) bool { return j.podWait && !j.wait && !b.
 
 // runsEach reports whether a job has a hook that runs in each iteration.
 func (j *burnJob) runsEach() bool {
-	for _, h := range j.list("hooks") {
-		if h.text("when", "") == "onEachIteration" {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(j.list("hooks"), func(h *fields) bool { return h.text("when", "") == "onEachIteration" })
 }
 
 // createEach adds a phase for each iteration, with the waits and pauses between iterations. It returns the conditions
@@ -47,7 +42,7 @@ func (b *burner) createEach(j *burnJob, batch burnBatch, made burnMade) (waits [
 		}
 		j.each = append(j.each, len(b.phases)-1)
 		if i == 0 {
-			waits = b.waitsOf(j, batch)
+			waits = b.waitsOf(batch)
 		}
 		// kube-burner waits once in each namespace.
 		waited := j.inNamespaces && (i%j.perNamespace != 0 || !made.spread && i > 0)

@@ -70,15 +70,11 @@ func (b *burner) readJob(f *fields) *burnJob {
 		within: f.duration("maxWaitTimeout", b.timeout), delay: f.duration("jobIterationDelay", 0), pause: f.duration("jobPause", 0),
 		waitForDeletion: f.flag("waitForDeletion", true), item: b.item(), last: -1, churned: -1, churn: churns(f),
 	}
-	switch {
-	case j.name == "":
-		b.src.fail(f.node, f.path, "the job has no name (write name: ...)")
-	case slices.ContainsFunc(b.jobs, func(other *burnJob) bool { return other.name == j.name }):
-		b.src.fail(f.get("name"), f.field("name"), "two jobs have the name %s (names must be unique)", j.name)
-	}
-	if !slices.Contains([]string{"create", "delete", "patch", "read", "kubevirt"}, j.kind) {
-		b.src.fail(f.get("jobType"), f.field("jobType"), "kube-burner has no jobs of type %q (create, delete, patch, read, kubevirt)", j.kind)
-	}
+	used := slices.ContainsFunc(b.jobs, func(other *burnJob) bool { return other.name == j.name })
+	f.check(j.name != "", "", "the job has no name (write name: ...)")
+	f.check(j.name == "" || !used, "name", "two jobs have the name %s (names must be unique)", j.name)
+	known := slices.Contains([]string{"create", "delete", "patch", "read", "kubevirt"}, j.kind)
+	f.check(known, "jobType", "kube-burner has no jobs of type %q (create, delete, patch, read, kubevirt)", j.kind)
 	for _, of := range f.list("objects") {
 		o := &burnObject{
 			fields: of, template: of.text("objectTemplate", ""), replicas: of.integer("replicas", 1),
@@ -86,22 +82,14 @@ func (b *burner) readJob(f *fields) *burnJob {
 			wait: of.flag("wait", true), runOnce: of.flag("runOnce", false), repeat: max(1, of.integer("repeatEveryNIterations", 1)),
 			group: of.sub("group").integer("id", 0), item: b.item(),
 		}
-		if o.template == "" && (j.kind == "create" || j.kind == "patch") {
-			b.src.fail(of.node, of.path, "the object has no objectTemplate")
-		}
-		if o.replicas > maxObjects {
-			b.src.fail(of.get("replicas"), of.field("replicas"), "%d replicas (a load makes at most %d objects)", o.replicas, maxObjects)
-		}
+		of.check(o.template != "" || j.kind != "create" && j.kind != "patch", "", "the object has no objectTemplate")
+		of.check(o.replicas <= maxObjects, "replicas", "%d replicas (a load makes at most %d objects)", o.replicas, maxObjects)
 		j.objects = append(j.objects, o)
 	}
-	switch {
-	case j.iterations < 1:
-		b.src.fail(f.get("jobIterations"), f.field("jobIterations"), "%d iterations: kube-burner refuses the job", j.iterations)
-	case j.kind == "create" && j.iterations > maxObjects:
-		b.src.fail(f.get("jobIterations"), f.field("jobIterations"), "%d iterations (a load makes at most %d objects)", j.iterations, maxObjects)
-	}
+	f.check(j.iterations >= 1, "jobIterations", "%d iterations: kube-burner refuses the job", j.iterations)
+	f.check(j.kind != "create" || j.iterations <= maxObjects, "jobIterations", "%d iterations (a load makes at most %d objects)", j.iterations, maxObjects)
 	if j.qps > scenario.MaxRate {
-		b.src.fail(f.get("qps"), f.field("qps"), "%g requests a second (at most %d)", j.qps, scenario.MaxRate)
+		f.fail("qps", "%g requests a second (at most %d)", j.qps, scenario.MaxRate)
 	}
 	b.checkHooks(j)
 	if j.qps <= 0 {
@@ -155,8 +143,7 @@ func (b *burner) job(j *burnJob) {
 		if len(j.objects) > 0 {
 			b.lose("job", j.name)
 		}
-		b.phases = b.phases[:from]
-		first = from
+		b.phases, first = b.phases[:from], from
 	}
 	if b.options.OwnCluster && j.kind == "create" && j.flag("preLoadImages", true) {
 		j.item.remark(node, j.at("preLoadImages"), "images are not loaded onto the nodes beforehand")
@@ -196,6 +183,8 @@ func (d *draft) topOf(first int) (node *yaml.Node) {
 	}
 	return nil
 }
+
+func (d *draft) lastPhase() *yaml.Node { return d.topOf(len(d.phases) - 1) }
 
 // values returns the template values of an object for one iteration and replica.
 func (b *burner) values(j *burnJob, o *burnObject, iteration, replica int) map[string]any {

@@ -41,8 +41,8 @@ func (b *burner) ownLabels(j *burnJob, o *burnObject) func(document int) map[str
 		labels[iterationLabel] = fmt.Sprintf("{{mul .Iteration %d}}", o.repeat)
 	}
 	for _, asked := range b.selectors() {
-		for _, key := range []string{ownPrefix + "uuid", ownPrefix + "runid"} {
-			if _, ok := asked[key]; ok {
+		for key := range asked {
+			if key == ownPrefix+"uuid" || key == ownPrefix+"runid" {
 				labels[key] = importUUID
 			}
 		}
@@ -76,11 +76,10 @@ func (b *burner) number(j *burnJob) {
 			continue
 		}
 		documents := 0
-		if data, err := userfile.Read(filepath.Join(b.dir, o.template), userfile.Text); err == nil {
-			for _, part := range documentTexts(string(data)) {
-				if hasFields(strings.Split(part, "\n")) {
-					documents++
-				}
+		data, _ := userfile.Read(filepath.Join(b.dir, o.template), userfile.Text)
+		for _, part := range documentTexts(string(data)) {
+			if hasFields(strings.Split(part, "\n")) {
+				documents++
 			}
 		}
 		index += max(1, documents)
@@ -91,7 +90,8 @@ func (b *burner) number(j *burnJob) {
 // still exist, and gone those that were deleted.
 func (b *burner) matching(o *burnObject) (live, gone []*madeObjects) {
 	asked := maps.Clone(o.labels)
-	maps.DeleteFunc(asked, func(key, _ string) bool { return key == iterationLabel || key == replicaLabel }) // some object has each value
+	delete(asked, iterationLabel) // some object has each value
+	delete(asked, replicaLabel)
 	for i := range b.made {
 		m := &b.made[i]
 		labels := m.labels
@@ -101,12 +101,11 @@ func (b *burner) matching(o *burnObject) (live, gone []*madeObjects) {
 		case m.kind != o.kind || groupOf(m.apiVersion) != groupOf(o.apiVersion):
 			continue
 		}
-		if len(labels) == 0 || !selects(asked, labels) {
-			continue
-		}
-		if m.deleted {
+		switch {
+		case len(labels) == 0 || !selects(asked, labels):
+		case m.deleted:
 			gone = append(gone, m)
-		} else {
+		default:
 			live = append(live, m)
 		}
 	}

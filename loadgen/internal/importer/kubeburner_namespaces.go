@@ -70,13 +70,11 @@ func (g *burnGroup) clashes(o *burnGroup) bool {
 
 // owns reports whether a group has a namespace with this name, and marks that group as used.
 func (b *burner) owns(namespace string) bool {
-	for _, g := range b.groups {
-		if slices.Contains(g.Names(), namespace) {
-			g.used = true
-			return true
-		}
+	at := slices.IndexFunc(b.groups, func(g *burnGroup) bool { return slices.Contains(g.Names(), namespace) })
+	if at >= 0 {
+		b.groups[at].used = true
 	}
-	return false
+	return at >= 0
 }
 
 // labelGroup adds the labels and annotations of a job to its namespaces. kube-burner does not change the labels of existing
@@ -105,7 +103,7 @@ func (b *burner) labelGroup(j *burnJob, node *yaml.Node) {
 		j.group.Labels, j.group.Annotations = map[string]string{jobLabel: j.name}, map[string]string{}
 	}
 	merge := func(field string, into, from map[string]string) {
-		for _, key := range slices.Sorted(maps.Keys(from)) {
+		for _, key := range sortedKeys(from) {
 			if had, ok := into[key]; ok && had != from[key] {
 				j.item.remark(node, j.at(field), "%s of the namespaces keeps the value %q from an earlier job", key, had)
 				continue
@@ -120,30 +118,16 @@ func (b *burner) labelGroup(j *burnJob, node *yaml.Node) {
 // writeGroups adds the groups that the scenario uses.
 func (b *burner) writeGroups() {
 	for _, g := range b.groups {
-		if !g.used {
-			continue
+		if g.used {
+			b.namespaces = append(b.namespaces, block("name", g.Name, "count", g.Count, "labels", g.Labels, "annotations", g.Annotations))
 		}
-		m := newMapping()
-		m.set("name", g.Name)
-		if g.Count > 0 {
-			m.set("count", g.Count)
-		}
-		if len(g.Labels) > 0 {
-			m.set("labels", g.Labels)
-		}
-		if len(g.Annotations) > 0 {
-			m.set("annotations", g.Annotations)
-		}
-		b.namespaces = append(b.namespaces, m)
 	}
 }
 
 // spread sets the iterations of a load or an action, and the namespaces over which it distributes the objects.
 func (b *burner) spread(j *burnJob, made burnMade, m *mapping) {
 	grouped := made.spread && j.group != nil
-	if made.iterations > 1 || grouped && j.group.Count > 1 {
-		m.set("iterations", made.iterations)
-	}
+	m.add("iterations", when(made.iterations > 1 || grouped && j.group.Count > 1, made.iterations))
 	if grouped {
 		j.group.used = true
 		m.set("namespaceGroup", j.group.Name)

@@ -7,53 +7,41 @@ import (
 )
 
 // note records the objects that a template creates. It adds remarks about differences of these objects in a run.
-func (b *burner) note(t *mapping, j *burnJob, o *burnObject, objects []manifest, iterations int) {
-	count := o.replicas * iterations
-	for _, m := range objects {
-		made := madeObjects{kind: m.kind(), apiVersion: m.apiVersion(), labels: m.labels(), pods: m.podLabels(), count: count, job: j, object: o, name: m.name()}
+func (b *burner) note(j *burnJob, t *burnTemplate) {
+	say := func(format string, args ...any) {
+		t.object.item.remark(t.at.Node, t.object.at("objectTemplate"), format, args...)
+	}
+	for _, m := range t.objects {
+		made := m.made()
+		made.count, made.job, made.object = t.count, j, t.object
 		b.made = append(b.made, made)
-		n := m.need()
-		b.demand = b.demand.plus(n.times(count))
+		need := m.need().times(float64(t.count))
+		b.demand = b.demand.plus(need)
 		if ns := m.namespace(); ns != "" && !b.owns(ns) {
-			o.item.remark(t.Node, o.at("objectTemplate"), "%s %s goes into another namespace of the run: %s is not the namespace of a job", m.kind(), m.name(), ns)
+			say("%s %s goes into another namespace of the run: %s is not the namespace of a job", m.kind(), m.name(), ns)
 		}
 		if names := namespacesIn(map[string]any(m)); slices.ContainsFunc(b.jobs, func(o *burnJob) bool { return o.group == nil && namesOwn(names, o.namespace) }) {
-			o.item.remark(t.Node, o.at("objectTemplate"), "%s names the namespaces %s; the run's namespaces have other names", m.kind(), strings.Join(names, ", "))
+			say("%s names the namespaces %s; the run's namespaces have other names", m.kind(), strings.Join(names, ", "))
 		}
-		if b.options.OwnCluster {
-			continue
+		defined := b.creates(func(o madeObjects) bool {
+			return o.kind == definitionKind && strings.HasSuffix(o.name, "."+groupOf(m.apiVersion()))
+		})
+		volumes := b.creates(func(o madeObjects) bool { return o.kind == "PersistentVolume" })
+		exists := func(kind, name string) bool {
+			return b.creates(func(o madeObjects) bool { return o.kind == kind && o.name == name })
 		}
-		why := ""
-		if !b.defined(m) {
-			why = b.unserved(m, false)
+		unserved := ""
+		if !defined {
+			unserved = b.unserved(m, false)
 		}
-		switch {
-		case why != "":
-			o.item.remark(t.Node, o.at("objectTemplate"), "%s", why)
-		case n.claims && !b.makes("PersistentVolume"):
-			o.item.remark(t.Node, o.at("objectTemplate"), "a bundled control plane provisions no volumes: claims, and pods with them, stay Pending")
-		}
-		for _, problem := range b.problems(m, n.times(count), b.creates) {
-			o.item.remark(t.Node, o.at("objectTemplate"), "%s", problem)
+		for _, problem := range b.problems(m, need, unserved, !volumes, exists) {
+			say("%s", problem)
 		}
 	}
 }
 
-// defined reports whether an earlier job creates the definition of a custom resource.
-func (b *burner) defined(m manifest) bool {
-	return slices.ContainsFunc(b.made, func(o madeObjects) bool {
-		return o.kind == "CustomResourceDefinition" && strings.HasSuffix(o.name, "."+groupOf(m.apiVersion()))
-	})
-}
-
-// creates reports whether a job, so far, creates an object of a kind with a name.
-func (b *burner) creates(kind, name string) bool {
-	return slices.ContainsFunc(b.made, func(o madeObjects) bool { return o.kind == kind && o.name == name })
-}
-
-func (b *burner) makes(kind string) bool {
-	return slices.ContainsFunc(b.made, func(o madeObjects) bool { return o.kind == kind })
-}
+// creates reports whether a job, so far, creates objects that is accepts.
+func (b *burner) creates(is func(madeObjects) bool) bool { return slices.ContainsFunc(b.made, is) }
 
 // namespacesIn returns the names of namespaces that an object refers to outside of its metadata.
 func namespacesIn(v any) (names []string) {

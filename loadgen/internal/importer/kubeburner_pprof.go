@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"maps"
 	"net/url"
 	"path"
 	"slices"
@@ -32,11 +33,10 @@ func (b *burner) pprof(item *item, f *fields) *burnProfiles {
 	for _, t := range f.list("pprofTargets") {
 		one, why := profileOf(t)
 		t.ignore("name", "bearerToken", "certFile", "keyFile", "cert", "key", "unixSocketPath")
-		if why != "" {
+		switch {
+		case why != "":
 			item.remark(nil, t.at(""), "no profile %s: %s", t.text("name", ""), why)
-			continue
-		}
-		if !slices.Contains(p.all, one) {
+		case !slices.Contains(p.all, one):
 			p.all = append(p.all, one)
 		}
 	}
@@ -50,22 +50,18 @@ func profileOf(t *fields) (p burnProfile, why string) {
 	if err != nil {
 		return p, "its url cannot be read"
 	}
-	words := []string{t.text("namespace", "")}
-	for _, value := range t.strings("labelSelector") {
-		words = append(words, value)
-	}
+	words := slices.AppendSeq([]string{t.text("namespace", "")}, maps.Values(t.strings("labelSelector")))
 	if !t.has("labelSelector") {
 		return p, "simulated nodes have no kubelet or container runtime process"
 	}
-	for _, component := range []string{"kube-apiserver", "etcd", "kube-scheduler", "kube-controller-manager"} {
-		if slices.ContainsFunc(words, func(w string) bool { return strings.HasSuffix(w, component) }) {
-			p.component = component
-			break
-		}
-	}
-	if p.component == "" {
+	all := []string{"kube-apiserver", "etcd", "kube-scheduler", "kube-controller-manager"}
+	n := slices.IndexFunc(all, func(component string) bool {
+		return slices.ContainsFunc(words, func(w string) bool { return strings.HasSuffix(w, component) })
+	})
+	if n < 0 {
 		return p, "its pods are not a control plane component"
 	}
+	p.component = all[n]
 	_, name := path.Split(strings.TrimSuffix(at.Path, "/"))
 	p.kind = name
 	switch {
@@ -109,9 +105,7 @@ func (b *burner) profilePhase(name string, sets []*burnProfiles) {
 		}
 	}
 	if len(profiles) > 0 {
-		p := b.phase(name)
-		p.set("for", length(lasts+time.Second))
-		p.set("profiles", profiles)
+		b.phase(name).add("for", length(lasts+time.Second), "profiles", profiles)
 	}
 }
 
@@ -119,18 +113,12 @@ func (b *burner) profilePhase(name string, sets []*burnProfiles) {
 // takes only one CPU profile at a time, so another one may delay it. free has the time at which each component's latest
 // CPU profile ends.
 func (p burnProfile) at(after time.Duration, free map[string]time.Duration) *mapping {
-	m := flow("component", p.component, "kind", p.kind)
 	if p.lasts > 0 {
 		after = max(after, free[p.component])
 		free[p.component] = after + p.lasts + time.Second
 	}
-	if after > 0 {
-		m.set("after", scenario.Duration(after).String())
-	}
-	if p.lasts > 0 {
-		m.set("for", scenario.Duration(p.lasts).String())
-	}
-	return m
+	return flow("component", p.component, "kind", p.kind).add("after", when(after > 0, scenario.Duration(after).String()),
+		"for", when(p.lasts > 0, scenario.Duration(p.lasts).String()))
 }
 
 // profileEach adds profiles at a regular interval to the phase in which a job begins to create objects.
@@ -151,7 +139,5 @@ func (b *burner) profileEach(j *burnJob, sets []*burnProfiles, phase *mapping) {
 			set.item.remark(phase.Node, set.at, "profiles are taken every %s while objects are created, and before and after a job, but not while it waits", scenario.Duration(set.interval))
 		}
 	}
-	if len(profiles) > 0 {
-		phase.set("profiles", profiles)
-	}
+	phase.add("profiles", profiles)
 }

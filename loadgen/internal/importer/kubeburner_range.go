@@ -43,36 +43,36 @@ func rangesOf(from, n, replicas, step int) (all []labelRange) {
 // text formats the range as a label selector.
 func (r labelRange) text() string {
 	parts := []string{selector(r.labels)}
-	between := func(label string, low, high, least int) {
-		if low == high {
+	r.bounds(func(label string, low, high, least int) {
+		switch {
+		case low == high:
 			parts = append(parts, fmt.Sprintf("%s=%d", label, low))
 			return
-		}
-		if low > least {
+		case low > least:
 			parts = append(parts, fmt.Sprintf("%s>%d", label, low-1))
 		}
 		parts = append(parts, fmt.Sprintf("%s<%d", label, high+1))
-	}
-	between(iterationLabel, r.from, r.to, 0)
-	if r.low > 0 {
-		between(replicaLabel, r.low, r.high, 1)
-	}
+	})
 	return strings.Join(parts, ",")
 }
 
 // test formats the range as a CEL expression over an object's fields.
 func (r labelRange) test() string {
 	parts := labelTests(r.labels)
-	between := func(label string, low, high int) {
+	r.bounds(func(label string, low, high, _ int) {
 		if low == high {
 			parts = append(parts, fmt.Sprintf(`metadata.labels[%q] == "%d"`, label, low))
 			return
 		}
 		parts = append(parts, fmt.Sprintf("int(metadata.labels[%q]) >= %d", label, low), fmt.Sprintf("int(metadata.labels[%q]) <= %d", label, high))
-	}
-	between(iterationLabel, r.from, r.to)
-	if r.low > 0 {
-		between(replicaLabel, r.low, r.high)
-	}
+	})
 	return strings.Join(parts, " && ")
+}
+
+// bounds calls use for each label whose value is in a range. least is the least value that the label has.
+func (r labelRange) bounds(use func(label string, low, high, least int)) {
+	use(iterationLabel, r.from, r.to, 0)
+	if r.low > 0 {
+		use(replicaLabel, r.low, r.high, 1)
+	}
 }

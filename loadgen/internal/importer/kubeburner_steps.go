@@ -41,10 +41,7 @@ func (b *burner) healthCheck(j *burnJob, f *fields) {
 	case strings.Contains(script, "://"):
 		j.item.remark(b.lastPhase(), f.at("healthCheckScript"), "%s is not downloaded: save it locally, and name that file", script)
 	default:
-		m := newMapping()
-		m.set("run", append([]string{"sh"}, strings.Fields(script)...))
-		m.set("within", length(b.timeout))
-		b.addHook(b.phases[len(b.phases)-1], "after", m)
+		b.addHook(b.phases[len(b.phases)-1], "after", append([]string{"sh"}, strings.Fields(script)...))
 	}
 }
 
@@ -56,15 +53,13 @@ func (b *burner) stepEnds(j *burnJob, f *fields) []int {
 	}
 	total = max(total, start)
 	if total > maxObjects {
-		b.src.fail(f.get("totalIterations"), f.field("totalIterations"), "%d iterations (a load makes at most %d objects)", total, maxObjects)
+		f.fail("totalIterations", "%d iterations (a load makes at most %d objects)", total, maxObjects)
 		return nil
 	}
 	pattern := f.sub("pattern")
 	linear, exponential := pattern.sub("linear"), pattern.sub("exponential")
 	kind := pattern.text("type", "linear")
-	if kind != "linear" && kind != "exponential" {
-		b.src.fail(pattern.get("type"), pattern.field("type"), "kube-burner has no pattern %q (linear or exponential)", kind)
-	}
+	pattern.check(kind == "linear" || kind == "exponential", "type", "kube-burner has no pattern %q (linear or exponential)", kind)
 	if kind == "exponential" {
 		return exponentialEnds(start, total, exponential.number("base", 0), exponential.integer("maxIncrease", 0), exponential.integer("warmupSteps", 0))
 	}

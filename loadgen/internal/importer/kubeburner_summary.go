@@ -4,16 +4,16 @@ package importer
 func (b *burner) asks(j *burnJob, p *part) {
 	verb := map[string]string{"delete": "delete ", "patch": "patch ", "read": "get "}[j.kind]
 	for _, o := range j.objects {
-		switch {
+		switch resource := resourceOf(o.apiVersion, o.kind); {
 		case j.kind == "kubevirt":
 			p.actions = append(p.actions, o.text("kubeVirtOp", ""))
 		case verb != "":
-			p.actions = append(p.actions, verb+resourceOf(o.apiVersion, o.kind))
+			p.actions = append(p.actions, verb+resource)
 			if j.kind == "delete" && j.waitForDeletion {
-				p.waits = append(p.waits, "no "+resourceOf(o.apiVersion, o.kind))
+				p.waits = append(p.waits, "no "+resource)
 			}
 			if j.kind == "patch" && o.wait && !b.wait && readyTest(o.kind) != "" {
-				p.waits = append(p.waits, resourceOf(o.apiVersion, o.kind))
+				p.waits = append(p.waits, resource)
 			}
 		case o.replicas > 0:
 			b.addCreated(j, o, p)
@@ -44,8 +44,8 @@ func (b *burner) addCreated(j *burnJob, o *burnObject, p *part) {
 		if namespaced(m.kind) && j.inNamespaces {
 			p.namespaces = max(p.namespaces, (j.iterations+j.perNamespace-1)/j.perNamespace)
 		}
-		resource := resourceOf(m.apiVersion, m.kind)
-		churned := j.churn && (j.sub("churnConfig").text("mode", "") != "objects" || o.churns())
+		resource := m.resource()
+		churned := j.churn && (j.sub("churnConfig").text("mode", "") != "objects" || o.flag("churn", true))
 		if removes || churned {
 			p.actions = append(p.actions, "delete "+resource)
 		}
@@ -66,6 +66,6 @@ func (b *burner) addCreated(j *burnJob, o *burnObject, p *part) {
 		}
 	}
 	if !found {
-		p.objects["of "+o.template] += o.replicas * o.times(j, j.iterations)
+		p.objects["of "+o.template] += o.replicas * o.times(j.iterations)
 	}
 }

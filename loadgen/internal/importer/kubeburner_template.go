@@ -10,8 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
-
 	"github.com/stormglass/stormglass/internal/userfile"
 	"github.com/stormglass/stormglass/loadgen/internal/template"
 )
@@ -26,7 +24,7 @@ func (b *burner) objectTemplate(j *burnJob, o *burnObject) *burnTemplate {
 	t := newMapping()
 	vars := maps.Clone(o.vars)
 	values := b.values(j, o, 0, 1)
-	for _, name := range namesIn(text) {
+	for _, name := range template.Names(text) {
 		if _, has := values[name]; !has && j.flag("defaultMissingKeysWithZero", false) {
 			vars[name], values[name] = nil, nil
 		}
@@ -45,20 +43,12 @@ func (b *burner) objectTemplate(j *burnJob, o *burnObject) *burnTemplate {
 		return nil
 	}
 	b.createOnce(t, j, o, text, values, objects)
-	iterations := o.times(j, j.iterations)
+	every, iterations := o.every(j.iterations), o.times(j.iterations)
 	text, objects = b.fit(t, j, o, text, b.corners(values, iterations, o.replicas), objects)
-	if o.replicas > 1 {
-		t.set("replicas", o.replicas)
-	}
-	if every := o.every(j.iterations); every > 1 {
-		t.set("everyIterations", every)
-	}
-	if len(vars) > 0 {
-		t.set("vars", vars)
-	}
-	made := b.template(t, path.Base(filepath.ToSlash(o.template)), text)
-	b.note(t, j, o, objects, iterations)
-	return &burnTemplate{object: o, at: t, text: made, objects: objects}
+	t.add("replicas", when(o.replicas > 1, o.replicas), "everyIterations", when(every > 1, every), "vars", vars)
+	made := &burnTemplate{object: o, at: t, text: b.template(t, path.Base(filepath.ToSlash(o.template)), text), objects: objects, count: o.replicas * iterations}
+	b.note(j, made)
+	return made
 }
 
 // createOnce limits the replicas and iterations of an entry whose objects all have one name. kube-burner logs that such an
@@ -76,7 +66,7 @@ func (b *burner) createOnce(t *mapping, j *burnJob, o *burnObject, text string, 
 		o.item.remark(t.Node, o.at("replicas"), "all replicas have the name %s, so each iteration creates only one, as in kube-burner", first[0].name())
 		o.replicas = 1
 	}
-	apart := j.inNamespaces && slices.ContainsFunc(first, func(m manifest) bool { return namespaced(m.kind()) && m.namespace() == "" })
+	apart := j.inNamespaces && slices.ContainsFunc(first, manifest.spread)
 	if j.iterations > 1 && o.every(j.iterations) == 1 && !apart && same(1, 1) {
 		o.item.remark(t.Node, o.at("objectTemplate"), "all iterations have an object with the name %s, so only the first creates it, as in kube-burner", first[0].name())
 		o.runOnce = true
@@ -89,6 +79,7 @@ type burnTemplate struct {
 	at      *mapping
 	text    *templateText
 	objects []manifest // objects of the first iteration and replica
+	count   int        // how often all iterations and replicas create these objects
 	placed  bool       // whether a load or an action contains the node at
 }
 
@@ -102,17 +93,18 @@ func (b *burner) readTemplate(o *burnObject) (string, bool) {
 	}
 	data, err := userfile.Read(file, userfile.Text)
 	if err != nil {
-		o.src.fail(o.get("objectTemplate"), o.field("objectTemplate"), "cannot read %s: %v (paths are relative to the configuration's directory)", o.template, err)
+		o.fail("objectTemplate", "cannot read %s: %v (paths are relative to the configuration's directory)", o.template, err)
 		return "", false
 	}
 	text := string(data)
-	unknown, err := unknownFunctions(text, knownFunction)
+	unknown, err := template.Calls(text)
 	if err != nil {
 		b.src.errs = append(b.src.errs, fmt.Errorf("%s:%s (it is a Go template)", file, strings.ReplaceAll(strings.TrimPrefix(err.Error(), "template: t:"), "\n", " ")))
 		return "", false
 	}
-	for _, use := range unknown {
-		o.item.remark(nil, Remark{File: file, Line: use.line}, "templates have no function %s: the object is left out", use.name)
+	unknown = slices.DeleteFunc(unknown, func(call template.Call) bool { return template.Known(call.Function) })
+	for _, call := range unknown {
+		o.item.remark(nil, Remark{File: file, Line: call.Line}, "templates have no function %s: the object is left out", call.Function)
 	}
 	if len(unknown) > 0 {
 		return "", false
@@ -137,26 +129,6 @@ func (b *burner) templateFailed(o *burnObject, err error) {
 		return
 	}
 	o.item.remark(nil, at, "the object is left out: %s", msg)
-}
-
-// knownFunction reports whether templates in scenarios can call the named function.
-func knownFunction(name string) bool {
-	switch name {
-	case "and", "or", "not", "len", "index", "slice", "print", "printf", "println", "html", "js", "urlquery", "call", "eq", "ne", "lt", "le", "gt", "ge",
-		"break", "continue":
-		return true
-	}
-	_, err := template.Parse("{{if false}}{{" + name + "}}{{end}}")
-	return err == nil || !strings.Contains(err.Error(), "no function")
-}
-
-// namesIn returns the names of the values that a template reads.
-func namesIn(text string) []string {
-	tree, err := parseTree(text)
-	if err != nil {
-		return nil
-	}
-	return valueNames(tree)
 }
 
 // fit adds kube-burner's labels to a template. It returns the new text and its objects. values are the template values with which it verifies the change.
@@ -224,12 +196,10 @@ func (b *burner) waitFor(o *burnObject) (conditions []string) {
 		if paths := w.list("customStatusPaths"); len(paths) > 0 {
 			tests = nil
 			for _, p := range paths {
-				test := jqTest(p.text("key", ""), p.text("value", ""))
-				if test == "" {
+				tests = append(tests, jqTest(p.text("key", ""), p.text("value", "")))
+				if tests[len(tests)-1] == "" {
 					o.item.remark(b.lastPhase(), p.at("key"), "the run does not wait for these objects: the jq expression %s has no known equivalent in CEL", p.text("key", ""))
-					continue
 				}
-				tests = append(tests, test)
 			}
 		}
 		resource := resourceOf(apiVersion, kind)
@@ -256,5 +226,3 @@ func ownOf(kind string) []string {
 	}
 	return nil
 }
-
-func (b *burner) lastPhase() *yaml.Node { return b.topOf(len(b.phases) - 1) }

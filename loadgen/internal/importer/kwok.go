@@ -1,18 +1,14 @@
 package importer
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
-
-	"go.yaml.in/yaml/v3"
 
 	"github.com/stormglass/stormglass/internal/userfile"
 	"github.com/stormglass/stormglass/loadgen/scenario"
@@ -79,12 +75,7 @@ func Kwok(paths []string, o Options) (*Result, error) {
 		"- nodes behave as kubelets do, with their requests, Events and heartbeats; Stages only change their times and outcomes;",
 		"- a delay with a jitter is log-normal, with the median and 99th percentile of KWOK's uniform delay.",
 	}
-	k.nodes = newMapping()
-	count := o.Nodes
-	if count == 0 {
-		count = defaultNodes
-	}
-	k.nodes.set("count", count)
+	k.nodes = block("count", cmp.Or(o.Nodes, defaultNodes))
 	for _, s := range k.all {
 		k.stage(s)
 	}
@@ -102,47 +93,23 @@ func Kwok(paths []string, o Options) (*Result, error) {
 
 // fill writes the settings that all stages together require to the scenario.
 func (k *stages) fill() {
-	if k.report > 0 {
-		k.nodes.set("statusReport", scenario.Duration(k.report).String())
-	}
-	if k.start.to > 0 {
-		k.nodes.set("podStart", k.start.spread())
-	}
 	k.shares()
-	if rest := k.rest(); rest != nil {
-		k.lives = append(k.lives, rest)
+	if k.init.to > 0 || k.stop.to > 0 {
+		k.lives = append(k.lives, flow("name", "other-pods")) // the pods that no other entry selects
+		for _, l := range k.lives {
+			if l.key("init") == nil {
+				l.add("init", when(k.init.to > 0, flow("runFor", k.init.spread())))
+			}
+			if l.key("stopAfter") == nil {
+				l.add("stopAfter", when(k.stop.to > 0, k.stop.spread()))
+			}
+		}
 	}
-	if len(k.lives) > 0 {
-		k.nodes.set("podLives", k.lives)
-	}
+	k.nodes.add("statusReport", when(k.report > 0, scenario.Duration(k.report).String()), "podStart", when(k.start.to > 0, k.start.spread()), "podLives", k.lives)
 	p := k.phase("steady")
 	p.set("for", "1m")
 	if len(k.top) == 0 {
 		addComment(p.Node, "Add actions, load and faults here.")
-	}
-}
-
-// rest returns an entry of podLives for the pods that no other entry selects. It also adds the common settings to all
-// entries. Without common settings it returns nil.
-func (k *stages) rest() *mapping {
-	if k.init.to == 0 && k.stop.to == 0 {
-		return nil
-	}
-	for _, l := range k.lives {
-		k.common(l)
-	}
-	l := flow("name", "other-pods")
-	k.common(l)
-	return l
-}
-
-// common adds the settings that apply to all pods to an entry of podLives.
-func (k *stages) common(l *mapping) {
-	if k.init.to > 0 && l.key("init") == nil {
-		l.set("init", flow("runFor", k.init.spread()))
-	}
-	if k.stop.to > 0 && l.key("stopAfter") == nil {
-		l.set("stopAfter", k.stop.spread())
 	}
 }
 
@@ -178,16 +145,9 @@ func (k *stages) read(path string) error {
 // readFile reads the documents of a file, and adds a remark for each one that is not a Stage. If others is set, there
 // are more files, and a Kustomization gets no remark.
 func (k *stages) readFile(file string, data []byte, others bool) error {
-	for decoder := yaml.NewDecoder(bytes.NewReader(data)); ; {
-		var doc yaml.Node
-		err := decoder.Decode(&doc)
-		switch {
-		case err == io.EOF:
-			return nil
-		case err != nil:
-			return yamlError(file, data, err, nil)
-		case len(doc.Content) == 0:
-			continue
+	for doc, err := range documents(file, data, nil) {
+		if err != nil {
+			return err
 		}
 		src := k.source(file)
 		if err := src.check(doc.Content[0]); err != nil {
@@ -203,4 +163,5 @@ func (k *stages) readFile(file string, data []byte, others bool) error {
 			k.item().remark(nil, f.at("kind"), "%s is not a Stage and is left out", cmp.Or(kind, "a document without kind"))
 		}
 	}
+	return nil
 }

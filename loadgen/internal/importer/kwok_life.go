@@ -1,8 +1,9 @@
 package importer
 
 import (
+	"cmp"
 	"fmt"
-	"maps"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -11,80 +12,62 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
+var exitCode = regexp.MustCompile(`exitCode: *(\d+)`)
+
 // podStage converts a stage for pods to a setting for all pods, or to an entry of podLives for the pods that the stage
 // selects.
 func (k *stages) podStage(s *stage) {
 	phase := lastWord(s.template, "phase:")
 	inits := strings.Contains(s.template, "initContainerStatuses")
-	code, _ := strconv.Atoi(lastMatch(exitCode, s.template))
+	starts := phase == "Running" || phase == "Pending" && (!inits || strings.Contains(s.template, "podIP"))
 	narrow := s.narrowness() > 0
 	switch {
 	case s.deletes && s.deleting && narrow:
-		l := k.newLife(s, "stop")
-		l.set("stopAfter", s.delay.orAtOnce().spread())
-		return
+		k.newLife(s, "stop").set("stopAfter", s.delay.orAtOnce().spread())
 	case s.deletes && s.deleting:
 		k.stop = k.stop.plus(s.delay)
-		return
 	case s.deletes || s.deleting:
 		k.leaveOut(s, s.spec.at(""), "pods are deleted by requests, not by simulated nodes")
-		return
-	case phase == "Running" || phase == "Pending" && !inits || phase == "Pending" && strings.Contains(s.template, "podIP"):
-		switch {
-		case k.ready != nil && phase == "Running" && same(k.ready, s):
-			k.leaveOut(s, s.spec.at("weight"), "all pods start as in stage %s", k.ready.name)
-			return
-		case narrow:
-			k.leaveOut(s, s.spec.at("selector"), "all pods take the same time to start")
-			return
-		}
+	case phase == "Running" && k.ready != nil && same(k.ready, s):
+		k.leaveOut(s, s.spec.at("weight"), "all pods start as in stage %s", k.ready.name)
+	case starts && narrow:
+		k.leaveOut(s, s.spec.at("selector"), "all pods take the same time to start")
+	case starts:
 		if phase == "Running" {
 			k.ready = s
 		}
 		k.start = k.start.plus(s.delay)
-		return
 	case phase == "" && inits && narrow:
-		l := k.newLife(s, "init")
-		l.set("init", flow("runFor", s.delay.orAtOnce().spread()))
-		return
+		k.newLife(s, "init").set("init", flow("runFor", s.delay.orAtOnce().spread()))
 	case phase == "" && inits:
 		k.init = k.init.plus(s.delay)
-		return
 	case phase != "Succeeded" && phase != "Failed":
 		k.leaveOut(s, s.spec.at(""), "simulated nodes do not write its status")
-		return
+	default:
+		k.life(s, phase == "Failed")
 	}
-	if phase == "Failed" && code == 0 {
-		code = 1
-	}
-	k.life(s, code, phase == "Failed" && failsInit(s.template))
 }
 
-// failsInit reports whether a status template describes a pod whose init containers have failed while its other
-// containers still wait.
-func failsInit(template string) bool {
-	return strings.Contains(template, "initContainerStatuses") && strings.Contains(template, "PodInitializing")
-}
-
-// life adds an entry of podLives for the pods that a stage ends. code is the exit code. init means that an init
-// container ends with it, not a regular container.
-func (k *stages) life(s *stage, code int, init bool) {
+// life adds an entry of podLives for the pods that a stage ends. If the stage describes a pod whose init containers have failed while
+// its other containers still wait, the entry ends an init container.
+func (k *stages) life(s *stage, failed bool) {
+	code := 0
+	for _, m := range exitCode.FindAllStringSubmatch(s.template, -1) {
+		code, _ = strconv.Atoi(m[1])
+	}
+	if failed {
+		code = cmp.Or(code, 1)
+	}
 	l := k.newLife(s, "end")
 	if s.owner != "Job" || code != 0 {
 		s.item.remark(l.Node, s.templateAt, "stage %s: a pod's restartPolicy decides whether its containers start again; KWOK ends the pod", s.name)
 	}
 	run := l
-	if init {
+	if failed && strings.Contains(s.template, "initContainerStatuses") && strings.Contains(s.template, "PodInitializing") {
 		run = newMapping()
 		l.set("init", run)
 	}
-	run.set("runFor", s.delay.orAtOnce().spread())
-	if code != 0 {
-		run.set("exitCode", code)
-	}
-	if strings.Contains(s.template, "OOMKilled") {
-		run.set("reason", "OOMKilled")
-	}
+	run.add("runFor", s.delay.orAtOnce().spread(), "exitCode", code, "reason", when(strings.Contains(s.template, "OOMKilled"), "OOMKilled"))
 	if strings.Contains(s.template, "exitCode: {{") || strings.Contains(s.template, "reason: {{") {
 		s.item.remark(l.Node, s.templateAt, "stage %s: simulated nodes do not evaluate the template of exit code and reason", s.name)
 	}
@@ -94,35 +77,21 @@ func (k *stages) life(s *stage, code int, init bool) {
 // stage describes: "end", "stop" or "init".
 func (k *stages) newLife(s *stage, role string) *mapping {
 	s.role = role
-	l := newMapping()
-	l.set("name", unique(s.name, k.names))
-	if match := s.match(); len(match.Content) > 0 {
-		l.set("match", match)
+	match := flow().add("owner", s.owner)
+	for _, key := range []string{"labels", "annotations"} {
+		node := toNode(s.own[key])
+		node.Style = yaml.FlowStyle
+		match.add(key, when(len(s.own[key]) > 0, node))
 	}
+	l := block("name", unique(s.name, k.names), "match", when(len(match.Content) > 0, match))
 	k.lives = append(k.lives, l)
 	k.of[phaseName(l)] = s
 	return l
 }
 
-// match returns the stage's pod selector in the format of podLives.
-func (s *stage) match() *mapping {
-	m := flow()
-	if s.owner != "" {
-		m.set("owner", s.owner)
-	}
-	for i, of := range []map[string]string{s.labels, s.annotations} {
-		if len(of) > 0 {
-			node := toNode(of)
-			node.Style = yaml.FlowStyle
-			m.set([]string{"labels", "annotations"}[i], node)
-		}
-	}
-	return m
-}
-
 // same reports whether two stages select the same pods. KWOK then uses the weights of the stages to choose one.
 func same(a, b *stage) bool {
-	return a.owner == b.owner && maps.Equal(a.labels, b.labels) && maps.Equal(a.annotations, b.annotations) && a.deleting == b.deleting
+	return a.owner == b.owner && reflect.DeepEqual(a.own, b.own) && a.deleting == b.deleting
 }
 
 // shares converts the weights of stages to fractions of pods (shares) in podLives. It sorts the entries from narrow to
@@ -142,12 +111,9 @@ func (k *stages) shares() {
 				even = even && o.weight <= 0
 			}
 		}
-		share := 1.0
-		switch {
-		case even: // KWOK chooses each stage with equal probability
+		share := float64(max(0, own.weight)) / float64(total)
+		if even { // KWOK chooses each stage with equal probability
 			share = 1 / float64(rivals)
-		default:
-			share = float64(max(0, own.weight)) / float64(total)
 		}
 		switch {
 		case share == 0:
@@ -165,12 +131,13 @@ func (k *stages) shares() {
 
 // selectsAll reports whether a stage selects every pod that another stage selects.
 func (s *stage) selectsAll(other *stage) bool {
-	return s.deleting == other.deleting && (s.owner == "" || s.owner == other.owner) && selects(s.labels, other.labels) && selects(s.annotations, other.annotations)
+	return s.deleting == other.deleting && (s.owner == "" || s.owner == other.owner) && selects(s.own["labels"], other.own["labels"]) &&
+		selects(s.own["annotations"], other.own["annotations"])
 }
 
 // narrowness returns how narrow a stage's selector is: 2 for each label and annotation, and 1 for an owner.
 func (s *stage) narrowness() int {
-	n := 2 * (len(s.labels) + len(s.annotations))
+	n := 2 * (len(s.own["labels"]) + len(s.own["annotations"]))
 	if s.owner != "" {
 		n++
 	}
@@ -179,25 +146,12 @@ func (s *stage) narrowness() int {
 
 // lastWord returns the word after the last occurrence of key in text.
 func lastWord(text, key string) string {
-	at := strings.LastIndex(text, "\n"+key)
-	if at < 0 {
-		at = strings.LastIndex(text, key)
-		if at < 0 {
+	at := strings.LastIndex(text, "\n"+key) + 1
+	if at == 0 {
+		if at = strings.LastIndex(text, key); at < 0 {
 			return ""
 		}
-		at--
 	}
-	words := strings.Fields(text[at+1+len(key):])
-	if len(words) == 0 {
-		return ""
-	}
+	words := append(strings.Fields(text[at+len(key):]), "")
 	return strings.Trim(words[0], `"'`)
-}
-
-func lastMatch(form *regexp.Regexp, text string) string {
-	all := form.FindAllStringSubmatch(text, -1)
-	if len(all) == 0 {
-		return ""
-	}
-	return all[len(all)-1][1]
 }

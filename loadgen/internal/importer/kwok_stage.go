@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"go.yaml.in/yaml/v3"
 )
 
 type stage struct {
@@ -18,24 +16,23 @@ type stage struct {
 	name string
 	item *item
 
-	kind        string // kind of the resource
-	delay       span
-	weight      int
-	deletes     bool
-	template    string // template of the status that the stage writes
-	templateAt  Remark
-	labels      map[string]string
-	annotations map[string]string
-	owner       string   // required kind of the pods' owner; empty for any
-	deleting    bool     // whether the stage selects pods that are being deleted
-	unselected  []Remark // parts of the selector that scenarios do not support
-	role        string   // role passed to newLife
-	untilGrace  bool     // whether the delay can last until the grace period of a pod ends
+	kind       string // kind of the resource
+	delay      span
+	weight     int
+	deletes    bool
+	template   string // template of the status that the stage writes
+	templateAt Remark
+	own        map[string]map[string]string // required values of metadata: by "labels" and "annotations", and by key
+	owner      string                       // required kind of the pods' owner; empty for any
+	deleting   bool                         // whether the stage selects pods that are being deleted
+	unselected []Remark                     // parts of the selector that scenarios do not support
+	role       string                       // role passed to newLife
+	untilGrace bool                         // whether the delay can last until the grace period of a pod ends
 }
 
 func newStage(f *fields, item *item) *stage {
 	spec := f.sub("spec")
-	s := &stage{src: f.src, spec: spec, name: f.sub("metadata").text("name", "stage"), item: item, labels: map[string]string{}, annotations: map[string]string{}}
+	s := &stage{src: f.src, spec: spec, name: f.sub("metadata").text("name", "stage"), item: item, own: map[string]map[string]string{"labels": {}, "annotations": {}}}
 	ref := spec.sub("resourceRef")
 	s.kind = ref.text("kind", "")
 	if group := ref.text("apiGroup", "v1"); group != "v1" {
@@ -46,7 +43,7 @@ func newStage(f *fields, item *item) *stage {
 	milliseconds := func(key string) time.Duration {
 		v := d.number(key, 0)
 		if most := float64(maxLength / time.Millisecond); v < 0 || v > most {
-			f.src.fail(d.get(key), d.field(key), "%g is not a valid delay (from 0 to %.0f, which is 24h)", v, most)
+			d.fail(key, "%g is not a valid delay (from 0 to %.0f, which is 24h)", v, most)
 			return 0
 		}
 		return time.Duration(v * float64(time.Millisecond))
@@ -102,17 +99,16 @@ var (
 
 func (s *stage) selector() {
 	sel := s.spec.sub("selector")
-	maps.Copy(s.labels, sel.strings("matchLabels"))
-	maps.Copy(s.annotations, sel.strings("matchAnnotations"))
+	maps.Copy(s.own["labels"], sel.strings("matchLabels"))
+	maps.Copy(s.own["annotations"], sel.strings("matchAnnotations"))
 	for _, e := range sel.list("matchExpressions") {
 		jq := e
 		if e.has("jq") {
 			jq = e.sub("jq")
 		}
 		key, operator, values := jq.text("key", ""), jq.text("operator", ""), jq.texts("values")
-		if operators := []string{"", "In", "NotIn", "Exists", "DoesNotExist"}; !slices.Contains(operators, operator) {
-			s.src.fail(jq.get("operator"), jq.field("operator"), "KWOK has no operator %q (%s)", operator, strings.Join(operators[1:], ", "))
-		}
+		operators := []string{"", "In", "NotIn", "Exists", "DoesNotExist"}
+		jq.check(slices.Contains(operators, operator), "operator", "KWOK has no operator %q (%s)", operator, strings.Join(operators[1:], ", "))
 		own := jqOwn.FindStringSubmatch(key)
 		switch {
 		case e.has("cel"):
@@ -120,7 +116,7 @@ func (s *stage) selector() {
 				s.unselected = append(s.unselected, e.at("cel"))
 			}
 		case own != nil && operator == "In" && len(values) == 1:
-			map[string]map[string]string{"labels": s.labels, "annotations": s.annotations}[own[1]][own[2]] = values[0]
+			s.own[own[1]][own[2]] = values[0]
 		case jqOwner.MatchString(key) && operator == "In" && len(values) == 1:
 			s.owner = values[0]
 		case key == ".metadata.deletionTimestamp":
@@ -147,7 +143,7 @@ func (s *stage) celSelector(text string) bool {
 		s.deleting = true
 	case text == "!has(self.metadata.deletionTimestamp)", text == "!has(self.metadata.finalizers)", celStatus.MatchString(text):
 	case own != nil:
-		map[string]map[string]string{"labels": s.labels, "annotations": s.annotations}[own[1]][own[2]] = own[3]
+		s.own[own[1]][own[2]] = own[3]
 	default:
 		return false
 	}
@@ -157,7 +153,6 @@ func (s *stage) celSelector(text string) bool {
 // stage converts a stage to settings of the simulated nodes. It leaves out a stage if scenarios cannot express the
 // selector of the stage.
 func (k *stages) stage(s *stage) {
-	node := k.nodes.Node
 	switch {
 	case s.kind != "Node" && s.kind != "Pod":
 		k.leaveOut(s, s.spec.at(""), "only nodes and pods are simulated, not %s", cmp.Or(s.kind, "resource"))
@@ -167,11 +162,11 @@ func (k *stages) stage(s *stage) {
 		k.leaveOut(s, at, "the field %s of its selector has no equivalent", at.Field[strings.LastIndexByte(at.Field, '.')+1:])
 		return
 	case s.kind == "Node":
-		k.nodeStage(s, node)
+		k.nodeStage(s)
 	default:
 		k.podStage(s)
 	}
-	s.rest(nil)
+	s.rest()
 }
 
 // leaveOut records that a stage is left out, and why.
@@ -181,27 +176,27 @@ func (k *stages) leaveOut(s *stage, at Remark, why string, args ...any) {
 }
 
 // rest adds remarks about settings of a stage that simulated nodes and pods do not support.
-func (s *stage) rest(node *yaml.Node) {
+func (s *stage) rest() {
 	d := s.spec.sub("delay")
 	ownDelay := d.has("durationFrom") || d.has("jitterDurationFrom") && !s.untilGrace
 	ownWeight := s.spec.has("weightFrom")
 	switch {
 	case ownDelay && ownWeight:
-		s.item.remark(node, d.at(""), "stage %s: annotations do not set an object's delay or weight; all objects use the stage's values", s.name)
+		s.item.remark(nil, d.at(""), "stage %s: annotations do not set an object's delay or weight; all objects use the stage's values", s.name)
 	case ownDelay:
-		s.item.remark(node, d.at(""), "stage %s: annotations do not set an object's delay; all objects use the stage's delay", s.name)
+		s.item.remark(nil, d.at(""), "stage %s: annotations do not set an object's delay; all objects use the stage's delay", s.name)
 	case ownWeight:
-		s.item.remark(node, s.spec.at("weightFrom"), "stage %s: annotations do not set an object's weight", s.name)
+		s.item.remark(nil, s.spec.at("weightFrom"), "stage %s: annotations do not set an object's weight", s.name)
 	}
 	if s.untilGrace {
-		s.item.remark(node, d.at("jitterDurationFrom"), "stage %s: all pods are assumed to have a grace period of %s", s.name, gracePeriod)
+		s.item.remark(nil, d.at("jitterDurationFrom"), "stage %s: all pods are assumed to have a grace period of %s", s.name, gracePeriod)
 	}
 	d.ignore("durationFrom", "jitterDurationFrom")
 	s.spec.ignore("immediateNextStage", "weightFrom")
 }
 
 // nodeStage sets the interval of status reports to the delay of a stage for heartbeats.
-func (k *stages) nodeStage(s *stage, node *yaml.Node) {
+func (k *stages) nodeStage(s *stage) {
 	failing := strings.Contains(s.template, `status: "False"`)
 	switch {
 	case failing || s.narrowness() > 0:
@@ -209,9 +204,7 @@ func (k *stages) nodeStage(s *stage, node *yaml.Node) {
 	case s.delay.to >= time.Second:
 		k.report = (s.delay.from + s.delay.to) / 2
 		if s.delay.to < time.Minute {
-			s.item.remark(node, s.spec.at("delay"), "nodes also renew their Leases, as kubelets do, and do not only report their status")
+			s.item.remark(k.nodes.Node, s.spec.at("delay"), "nodes also renew their Leases, as kubelets do, and do not only report their status")
 		}
 	}
 }
-
-var exitCode = regexp.MustCompile(`exitCode: *(\d+)`)

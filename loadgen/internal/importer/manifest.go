@@ -62,6 +62,15 @@ func (m manifest) namespace() string  { return m.at("metadata").text("namespace"
 
 func (m manifest) labels() map[string]string { return textsOf(m.at("metadata", "labels")) }
 
+func (m manifest) resource() string { return resourceOf(m.apiVersion(), m.kind()) }
+
+func (m manifest) made() madeObjects {
+	return madeObjects{kind: m.kind(), apiVersion: m.apiVersion(), labels: m.labels(), pods: m.podLabels(), name: m.name()}
+}
+
+// spread reports whether an object goes into each of the namespaces of a job: it is namespaced, and names no namespace.
+func (m manifest) spread() bool { return namespaced(m.kind()) && m.namespace() == "" }
+
 func textsOf(m manifest) map[string]string {
 	all := map[string]string{}
 	for key, value := range m {
@@ -72,37 +81,25 @@ func textsOf(m manifest) map[string]string {
 	return all
 }
 
-// podTemplate returns the path of the pod template in objects of a kind, or nil if the kind has none.
-func podTemplate(kind string) []string {
-	switch kind {
-	case "Deployment", "ReplicaSet", "ReplicationController", "StatefulSet", "DaemonSet", "Job":
-		return []string{"spec", "template"}
-	case "CronJob":
-		return []string{"spec", "jobTemplate", "spec", "template"}
-	}
-	return nil
-}
-
 // podSpec returns the path of the pod spec in objects of a kind, or nil if the kind has none.
 func podSpec(kind string) []string {
-	if kind == "Pod" {
+	switch kind {
+	case "Pod":
 		return []string{"spec"}
-	}
-	if at := podTemplate(kind); at != nil {
-		return append(slices.Clone(at), "spec")
+	case "Deployment", "ReplicaSet", "ReplicationController", "StatefulSet", "DaemonSet", "Job":
+		return []string{"spec", "template", "spec"}
+	case "CronJob":
+		return []string{"spec", "jobTemplate", "spec", "template", "spec"}
 	}
 	return nil
 }
 
 func (m manifest) podLabels() map[string]string {
-	if m.kind() == "Pod" {
-		return m.labels()
-	}
-	at := podTemplate(m.kind())
+	at := podSpec(m.kind())
 	if at == nil {
 		return nil
 	}
-	return textsOf(m.at(append(at, "metadata", "labels")...))
+	return textsOf(m.at(append(at[:len(at)-1], "metadata", "labels")...))
 }
 
 // need holds the capacity and the features that pods need from nodes and from the cluster. cpus is in cores and memory
@@ -113,9 +110,8 @@ type need struct {
 	claims       bool // uses PersistentVolumeClaims
 }
 
-func (n need) times(count int) need {
-	f := float64(count)
-	return need{n.pods * f, n.onEach * f, n.cpus * f, n.memory * f, n.claims}
+func (n need) times(count float64) need {
+	return need{n.pods * count, n.onEach * count, n.cpus * count, n.memory * count, n.claims}
 }
 
 func (n need) plus(o need) need {
@@ -145,31 +141,28 @@ func (m manifest) need() need {
 		return n
 	}
 	spec := m.at(at...)
-	containers, _ := spec["containers"].([]any)
-	for _, c := range containers {
+	for _, c := range asList(spec["containers"]) {
 		one, _ := asMap(c)
 		requests := one.at("resources", "requests")
 		n.cpus += quantity(requests["cpu"])
 		n.memory += quantity(requests["memory"])
 	}
-	volumes, _ := spec["volumes"].([]any)
-	for _, v := range volumes {
+	for _, v := range asList(spec["volumes"]) {
 		one, _ := asMap(v)
 		n.claims = n.claims || one["persistentVolumeClaim"] != nil
 	}
 	replicas := 1.0
 	switch m.kind() {
 	case "DaemonSet":
-		n.onEach, n.cpus, n.memory = 1, 0, 0
-		return n
+		return need{onEach: 1, claims: n.claims}
 	case "Job":
 		replicas = numberOf(m.at("spec")["parallelism"])
 	case "Pod":
 	default:
 		replicas = numberOf(m.at("spec")["replicas"])
 	}
-	n.pods, n.cpus, n.memory = replicas, n.cpus*replicas, n.memory*replicas
-	return n
+	n.pods = 1
+	return n.times(replicas)
 }
 
 func numberOf(v any) float64 {
@@ -183,18 +176,17 @@ func numberOf(v any) float64 {
 }
 
 func quantity(v any) float64 {
-	text, ok := v.(string)
-	if !ok {
-		if v == nil {
+	switch v := v.(type) {
+	case nil:
+		return 0
+	case string:
+		q, err := scenario.ParseQuantity(v)
+		if err != nil {
 			return 0
 		}
-		return numberOf(v)
+		return q.AsApproximateFloat64()
 	}
-	q, err := scenario.ParseQuantity(text)
-	if err != nil {
-		return 0
-	}
-	return q.AsApproximateFloat64()
+	return numberOf(v)
 }
 
 // clusterKinds returns the cluster-scoped kinds of Kubernetes that workloads use.

@@ -87,8 +87,9 @@ func (p *nodePool) require(r requirement) bool {
 // nodeTerms returns what a pod spec requires of nodes. A node must meet all requirements of at least one term.
 func (m manifest) nodeTerms() (terms [][]requirement) {
 	var all []requirement
-	for _, key := range sortedKeys(m.at("nodeSelector")) {
-		all = append(all, requirement{key, "In", []string{fmt.Sprint(m.at("nodeSelector")[key])}})
+	selector := m.at("nodeSelector")
+	for _, key := range sortedKeys(selector) {
+		all = append(all, requirement{key, "In", []string{fmt.Sprint(selector[key])}})
 	}
 	required := m.at("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
 	for _, t := range asList(required["nodeSelectorTerms"]) {
@@ -162,6 +163,9 @@ func (d *draft) place(spec manifest, pods need) bool {
 // addPools writes the number of nodes and their pools. Each pool gets at least one node and, unless the options set the
 // number of nodes, as many as its pods need.
 func (d *draft) addPools(count int) {
+	if d.options.OwnCluster {
+		return
+	}
 	sum := 0
 	for _, p := range d.pools {
 		sum += max(1, p.need.nodeCount())
@@ -169,6 +173,7 @@ func (d *draft) addPools(count int) {
 	if count = max(count, len(d.pools)); d.options.Nodes == 0 {
 		count = max(count, sum)
 	}
+	d.nodes = newMapping()
 	d.nodes.set("count", count)
 	if len(d.pools) == 1 && len(d.pools[0].labels)+len(d.pools[0].resources) == 0 {
 		return
@@ -177,27 +182,17 @@ func (d *draft) addPools(count int) {
 	names := map[string]bool{}
 	for _, p := range d.pools {
 		weight := max(1, p.need.nodeCount())
-		m := newMapping()
-		m.set("name", unique(p.name(), names))
-		if len(d.pools) > 1 {
-			m.set("weight", weight)
-		}
+		m := block("name", unique(p.name(), names), "weight", when(len(d.pools) > 1, weight))
 		if zone := p.labels[corev1.LabelTopologyZone]; zone != "" {
 			m.set("zones", []string{zone})
 			delete(p.labels, corev1.LabelTopologyZone)
 		}
-		if len(p.labels) > 0 {
-			m.set("labels", p.labels)
+		each := map[string]string{}
+		for name, r := range p.resources {
+			nodes := max(1, float64(count*weight/sum))
+			each[name] = strconv.FormatFloat(r.largest*max(1, math.Ceil(r.total/max(r.largest, 1)/nodes)+1), 'f', -1, 64)
 		}
-		if len(p.resources) > 0 {
-			each := map[string]string{}
-			for name, r := range p.resources {
-				nodes := max(1, float64(count*weight/sum))
-				each[name] = strconv.FormatFloat(r.largest*max(1, math.Ceil(r.total/max(r.largest, 1)/nodes)+1), 'f', -1, 64)
-			}
-			m.set("resources", each)
-		}
-		all = append(all, m)
+		all = append(all, m.add("labels", p.labels, "resources", each))
 	}
 	if len(all) > 0 {
 		addComment(d.nodes.set("pools", all), "nodes as the node selectors, node affinity and extended resources of the pods require")
@@ -215,44 +210,43 @@ func (p *nodePool) name() string {
 	return nameOf(cmp.Or(strings.Trim(p.labels[key], "0123456789."), key[strings.LastIndexByte(key, '/')+1:]))
 }
 
-// problems adds the pods of an object to the pools, and returns a reason for each field that keeps these pods from
-// running, or that selects no namespace of the run. exists reports whether the run has created an object of a kind with a name.
-func (d *draft) problems(m manifest, pods need, exists func(kind, name string) bool) (all []string) {
-	say := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
-	for _, key := range namespaceLabels(map[string]any(m)) {
-		if !d.namespaceLabels[key] && key != corev1.LabelMetadataName {
-			say("namespaceSelector: the run's namespaces have no label %s", key)
+// problems adds the pods of an object to the pools, and returns what a bundled control plane does not support: unserved unless it is
+// empty, volumes if unbound is set, each field that keeps the pods from running, and each field that selects no namespace of the run.
+// exists reports whether the run has created an object of a kind with a name.
+func (d *draft) problems(m manifest, pods need, unserved string, unbound bool, exists func(kind, name string) bool) (all []string) {
+	if d.options.OwnCluster {
+		return nil
+	}
+	say := func(is bool, format string, args ...any) {
+		if is {
+			all = append(all, fmt.Sprintf(format, args...))
 		}
+	}
+	say(unserved != "", "%s", unserved)
+	say(unserved == "" && pods.claims && unbound, "a bundled control plane provisions no volumes: claims, and pods with them, stay Pending")
+	for _, key := range namespaceLabels(map[string]any(m)) {
+		say(!d.namespaceLabels[key] && key != corev1.LabelMetadataName, "namespaceSelector: the run's namespaces have no label %s", key)
 	}
 	at := podSpec(m.kind())
 	if at == nil {
 		return all
 	}
 	spec := m.at(at...)
-	if !d.place(spec, pods) {
-		say("no simulated node can match nodeSelector and nodeAffinity: its pods stay Pending")
+	node, scheduler, runtime, priority := spec.text("nodeName"), spec.text("schedulerName"), spec.text("runtimeClassName"), spec.text("priorityClassName")
+	own := scheduler != "" && scheduler != corev1.DefaultSchedulerName
+	if own && !slices.Contains(d.schedulers, scheduler) {
+		d.schedulers = append(d.schedulers, scheduler)
 	}
-	if name := spec.text("nodeName"); name != "" {
-		say("nodeName %s: no simulated node has this name, and its pods never start", name)
-	}
-	if name := spec.text("schedulerName"); name != "" && name != corev1.DefaultSchedulerName {
-		if !slices.Contains(d.schedulers, name) {
-			d.schedulers = append(d.schedulers, name)
-		}
-		say("schedulerName %s: kube-scheduler schedules its pods, by a profile of this name with the default plugins", name)
-	}
-	if len(asList(spec["resourceClaims"])) > 0 {
-		say("resourceClaims: simulated nodes have only devices of driver gpu.stormglass.dev: its pods stay Pending unless their DeviceClass selects these")
-	}
-	if len(asList(spec["schedulingGates"])) > 0 {
-		say("schedulingGates: no controller removes the gates: its pods stay Pending")
-	}
-	if name := spec.text("runtimeClassName"); name != "" && !exists("RuntimeClass", name) {
-		say("runtimeClassName %s: the API server refuses its pods, because no earlier object is this RuntimeClass", name)
-	}
-	if name := spec.text("priorityClassName"); name != "" && !strings.HasPrefix(name, "system-") && !exists("PriorityClass", name) {
-		say("priorityClassName %s: the API server refuses its pods, because no earlier object is this PriorityClass", name)
-	}
+	say(!d.place(spec, pods), "no simulated node can match nodeSelector and nodeAffinity: its pods stay Pending")
+	say(node != "", "nodeName %s: no simulated node has this name, and its pods never start", node)
+	say(own, "schedulerName %s: kube-scheduler schedules its pods, by a profile of this name with the default plugins", scheduler)
+	say(len(asList(spec["resourceClaims"])) > 0,
+		"resourceClaims: simulated nodes have only devices of driver gpu.stormglass.dev: its pods stay Pending unless their DeviceClass selects these")
+	say(len(asList(spec["schedulingGates"])) > 0, "schedulingGates: no controller removes the gates: its pods stay Pending")
+	say(runtime != "" && !exists("RuntimeClass", runtime),
+		"runtimeClassName %s: the API server refuses its pods, because no earlier object is this RuntimeClass", runtime)
+	say(priority != "" && !strings.HasPrefix(priority, "system-") && !exists("PriorityClass", priority),
+		"priorityClassName %s: the API server refuses its pods, because no earlier object is this PriorityClass", priority)
 	return all
 }
 
@@ -278,13 +272,15 @@ func namespaceLabels(v any) (keys []string) {
 	return keys
 }
 
-// schedulerProfiles returns the configuration of a scheduler that has a profile for each scheduler name of the pods.
+// schedulerProfiles returns the configuration of a scheduler that has a profile for each scheduler name of the pods, or nil if
+// all pods have the default scheduler.
 func (d *draft) schedulerProfiles() *mapping {
-	var profiles []*mapping
-	for _, name := range append([]string{corev1.DefaultSchedulerName}, d.schedulers...) {
+	if len(d.schedulers) == 0 {
+		return nil
+	}
+	profiles := []*mapping{flow("schedulerName", corev1.DefaultSchedulerName)}
+	for _, name := range d.schedulers {
 		profiles = append(profiles, flow("schedulerName", name))
 	}
-	m := newMapping()
-	m.set("profiles", profiles)
-	return m
+	return flow("scheduler", flow("config", block("profiles", profiles)))
 }

@@ -18,18 +18,20 @@ import (
 // otherValue matches a template action that reads a value, such as {{.name}}.
 var otherValue = regexp.MustCompile(`\{\{-?\s*\.(\w+)\s*-?\}\}`)
 
-var elapsed = regexp.MustCompile(`\{\{-?\s*\.elapsed\s*-?\}\}`)
-
 // promQL converts an expression of kube-burner: it inserts values, and replaces the elapsed time of a job by $window,
 // the length of the measured phases. why is the reason if that is impossible, and empty otherwise.
 func promQL(text string, values map[string]any) (expr, why string) {
 	text = otherValue.ReplaceAllStringFunc(text, func(action string) string {
-		if v, ok := values[otherValue.FindStringSubmatch(action)[1]]; ok {
+		name := otherValue.FindStringSubmatch(action)[1]
+		switch v, ok := values[name]; {
+		case ok:
 			return fmt.Sprint(v)
+		case name == "elapsed":
+			return "$window"
 		}
 		return action
 	})
-	expr = strings.Join(strings.Fields(elapsed.ReplaceAllString(text, "$$window")), " ")
+	expr = strings.Join(strings.Fields(text), " ")
 	switch {
 	case expr == "":
 		return "", "there is no expression"
@@ -127,13 +129,8 @@ func (d *draft) refused(m *mapping) string {
 	if why := foreign(expr); why != "" && !d.options.OwnCluster {
 		return why
 	}
-	one := newMapping()
-	one.set("apiVersion", scenario.APIVersion)
-	one.set("kind", scenario.Kind)
-	one.set("name", "one")
-	one.set("phases", []*mapping{flow("name", "one", "for", "1m")})
-	one.set("gates", []*mapping{flow("name", "one", "expr", expr, "max", "0")})
-	text, err := one.bytes()
+	text, err := block("apiVersion", scenario.APIVersion, "kind", scenario.Kind, "name", "one", "phases", []*mapping{flow("name", "one", "for", "1m")},
+		"gates", []*mapping{flow("name", "one", "expr", expr, "max", "0")}).bytes()
 	if err != nil {
 		return err.Error()
 	}
@@ -144,9 +141,9 @@ func (d *draft) refused(m *mapping) string {
 	if err == nil {
 		return ""
 	}
-	msg := err.Error()
-	if _, rest, ok := strings.Cut(msg, "expr: "); ok {
-		msg = rest
+	before, after, found := strings.Cut(err.Error(), "expr: ")
+	if !found {
+		after = before
 	}
-	return strings.ReplaceAll(msg, "\n", " ")
+	return strings.ReplaceAll(after, "\n", " ")
 }

@@ -6,11 +6,9 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"text/template"
-	"text/template/parse"
 
 	bounds "github.com/stormglass/stormglass/loadgen/internal/template"
 )
@@ -40,7 +38,7 @@ func renderConfig(limits *bounds.Bounds, file string, text []byte, values map[st
 	}
 	limits.Count(t)
 	var lack []string
-	for _, name := range valueNames(t.Tree) {
+	for _, name := range bounds.Names(string(text)) {
 		if _, ok := values[name]; !ok {
 			lack = append(lack, name)
 		}
@@ -99,114 +97,6 @@ func textValue(err error, values map[string]any) string {
 }
 
 var fieldName = regexp.MustCompile(`\.([A-Za-z_]\w*)`)
-
-// valueNames returns the names of the values that a template reads as .NAME, in order of first use.
-func valueNames(t *parse.Tree) (names []string) {
-	walk(t.Root, func(n parse.Node) {
-		var first string
-		switch n := n.(type) {
-		case *parse.FieldNode:
-			first = n.Ident[0]
-		case *parse.VariableNode:
-			if len(n.Ident) > 1 && n.Ident[0] == "$" {
-				first = n.Ident[1]
-			}
-		}
-		if first != "" && !slices.Contains(names, first) {
-			names = append(names, first)
-		}
-	})
-	return names
-}
-
-// functionUse is a call of a function in a template. line counts from 1.
-type functionUse struct {
-	name string
-	line int
-}
-
-// unknownFunctions returns the calls of functions that known does not accept, sorted by line.
-func unknownFunctions(text string, known func(string) bool) (all []functionUse, err error) {
-	t := parse.New("t")
-	t.Mode = parse.SkipFuncCheck
-	trees := map[string]*parse.Tree{}
-	if _, err := t.Parse(text, "", "", trees); err != nil {
-		return nil, err
-	}
-	trees["t"] = t
-	for _, tree := range trees {
-		if tree.Root == nil {
-			continue
-		}
-		walk(tree.Root, func(n parse.Node) {
-			id, ok := n.(*parse.IdentifierNode)
-			if !ok || known(id.Ident) {
-				return
-			}
-			use := functionUse{id.Ident, 1 + strings.Count(text[:min(int(id.Pos), len(text))], "\n")}
-			if !slices.Contains(all, use) {
-				all = append(all, use)
-			}
-		})
-	}
-	slices.SortFunc(all, func(a, b functionUse) int { return a.line - b.line })
-	return all, nil
-}
-
-// parseTree parses a template that may call unknown functions.
-func parseTree(text string) (*parse.Tree, error) {
-	t := parse.New("t")
-	t.Mode = parse.SkipFuncCheck
-	return t.Parse(text, "", "", map[string]*parse.Tree{})
-}
-
-// walk calls visit for each node of a template, children first.
-func walk(n parse.Node, visit func(parse.Node)) {
-	pipe := func(p *parse.PipeNode) {
-		if p == nil {
-			return
-		}
-		for _, c := range p.Cmds {
-			walk(c, visit)
-		}
-	}
-	branch := func(b *parse.BranchNode) {
-		pipe(b.Pipe)
-		walk(b.List, visit)
-		if b.ElseList != nil {
-			walk(b.ElseList, visit)
-		}
-	}
-	switch n := n.(type) {
-	case *parse.ListNode:
-		if n == nil {
-			return
-		}
-		for _, child := range n.Nodes {
-			walk(child, visit)
-		}
-		return
-	case *parse.ActionNode:
-		pipe(n.Pipe)
-	case *parse.TemplateNode:
-		pipe(n.Pipe)
-	case *parse.PipeNode:
-		pipe(n)
-	case *parse.IfNode:
-		branch(&n.BranchNode)
-	case *parse.RangeNode:
-		branch(&n.BranchNode)
-	case *parse.WithNode:
-		branch(&n.BranchNode)
-	case *parse.CommandNode:
-		for _, arg := range n.Args {
-			walk(arg, visit)
-		}
-	case *parse.ChainNode:
-		walk(n.Node, visit)
-	}
-	visit(n)
-}
 
 // ParseValues parses NAME=VALUE pairs of the flag --set. Whole numbers without leading zeros, true and false are typed, as helm does
 // it. Other numbers are typed only if fractions is set. All other values are strings.

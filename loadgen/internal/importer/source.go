@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -107,25 +108,38 @@ func (s *source) parse(text []byte) (*yaml.Node, error) {
 		return nil, fmt.Errorf("%s: the file and the modules before it have more than %d MiB (use smaller files)", s.file, userfile.Text>>20)
 	}
 	var doc *yaml.Node
-	for decoder := yaml.NewDecoder(bytes.NewReader(text)); ; {
-		var next yaml.Node
-		if err := decoder.Decode(&next); err == io.EOF {
-			break
-		} else if err != nil {
-			return nil, yamlError(s.file, text, err, s.lines)
+	for next, err := range documents(s.file, text, s.lines) {
+		switch {
+		case err != nil:
+			return nil, err
+		case doc == nil:
+			doc = next.Content[0]
+		case next.Content[0].Tag != "!!null": // not a --- with nothing after it
+			return nil, errors.New(Remark{File: s.file, Line: s.line(next), Text: "the file contains a second YAML document (keep one document per file)"}.String())
 		}
-		if len(next.Content) == 0 || doc != nil && next.Content[0].Tag == "!!null" {
-			continue // a --- with nothing after it
-		}
-		if doc != nil {
-			return nil, errors.New(Remark{File: s.file, Line: s.line(&next), Text: "the file contains a second YAML document (keep one document per file)"}.String())
-		}
-		doc = next.Content[0]
 	}
 	if doc == nil {
 		return nil, nil
 	}
 	return doc, s.check(doc)
+}
+
+// documents yields the YAML documents in text that are not empty. It stops after the first error.
+func documents(file string, text []byte, lines []int) iter.Seq2[*yaml.Node, error] {
+	return func(yield func(*yaml.Node, error) bool) {
+		for decoder := yaml.NewDecoder(bytes.NewReader(text)); ; {
+			var doc yaml.Node
+			switch err := decoder.Decode(&doc); {
+			case err == io.EOF:
+				return
+			case err != nil:
+				yield(nil, yamlError(file, text, err, lines))
+				return
+			case len(doc.Content) > 0 && !yield(&doc, nil):
+				return
+			}
+		}
+	}
 }
 
 // check returns an error if a document is too large, or if one of its mappings has a key twice.
@@ -204,11 +218,8 @@ const (
 func (s *source) checkSize(root *yaml.Node) error {
 	var fits func(n *yaml.Node) bool
 	fits = func(n *yaml.Node) bool {
-		if n.Kind == yaml.AliasNode {
-			n = n.Alias
-		}
 		s.values++
-		return s.values <= maxNodes && !slices.ContainsFunc(n.Content, func(child *yaml.Node) bool { return !fits(child) })
+		return s.values <= maxNodes && !slices.ContainsFunc(target(n).Content, func(child *yaml.Node) bool { return !fits(child) })
 	}
 	if !fits(root) {
 		return fmt.Errorf("%s: the file, its aliases and the modules before it have more than %d values (use fewer)", s.file, maxNodes)
@@ -263,6 +274,22 @@ func (s *source) fieldsOf(n *yaml.Node, path string) *fields {
 
 func (f *fields) field(key string) string { return join(f.path, key) }
 
+// fail records an error about the value of a key or, if key is empty, about the mapping.
+func (f *fields) fail(key, format string, args ...any) {
+	if key == "" {
+		f.src.fail(f.node, f.path, format, args...)
+		return
+	}
+	f.src.fail(f.get(key), f.field(key), format, args...)
+}
+
+// check records an error about the value of a key, as fail does, unless ok is true.
+func (f *fields) check(ok bool, key, format string, args ...any) {
+	if !ok {
+		f.fail(key, format, args...)
+	}
+}
+
 // get returns the value of a key, or nil if the key is missing or null.
 func (f *fields) get(key string) *yaml.Node {
 	if f.node == nil {
@@ -311,59 +338,57 @@ func (f *fields) text(key, otherwise string) string {
 	case n == nil:
 		return otherwise
 	case n.Kind != yaml.ScalarNode:
-		f.src.fail(n, f.field(key), "must be a single value, not a list or a mapping")
+		f.fail(key, "must be a single value, not a list or a mapping")
 		return otherwise
 	}
 	return n.Value
 }
 
-func (f *fields) number(key string, otherwise float64) float64 {
+// scalar parses the value of a key. It returns otherwise if the key is missing, or if the value is invalid. wrong describes an
+// invalid value.
+func scalar[T any](f *fields, key string, otherwise T, parse func(string) (T, error), wrong string) T {
 	n := f.get(key)
 	if n == nil {
 		return otherwise
 	}
-	v, err := strconv.ParseFloat(n.Value, 64)
+	v, err := parse(n.Value)
 	if err != nil || n.Kind != yaml.ScalarNode {
-		f.src.fail(n, f.field(key), "%q is not a number (write digits, such as 50)", n.Value)
+		f.fail(key, "%q is %s", n.Value, wrong)
 		return otherwise
 	}
 	return v
 }
 
+func (f *fields) number(key string, otherwise float64) float64 {
+	parse := func(text string) (float64, error) { return strconv.ParseFloat(text, 64) }
+	return scalar(f, key, otherwise, parse, "not a number (write digits, such as 50)")
+}
+
 func (f *fields) integer(key string, otherwise int) int {
 	v := f.number(key, float64(otherwise))
 	if v != float64(int(v)) {
-		f.src.fail(f.get(key), f.field(key), "%v is not a whole number (write digits, such as 50)", v)
+		f.fail(key, "%v is not a whole number (write digits, such as 50)", v)
 		return otherwise
 	}
 	return int(v)
 }
 
 func (f *fields) flag(key string, otherwise bool) bool {
-	n := f.get(key)
-	if n == nil {
-		return otherwise
-	}
-	v, err := strconv.ParseBool(strings.ToLower(n.Value))
-	if err != nil || n.Kind != yaml.ScalarNode {
-		f.src.fail(n, f.field(key), "%q is neither true nor false (write true or false)", n.Value)
-		return otherwise
-	}
-	return v
+	parse := func(text string) (bool, error) { return strconv.ParseBool(strings.ToLower(text)) }
+	return scalar(f, key, otherwise, parse, "neither true nor false (write true or false)")
 }
 
 func (f *fields) duration(key string, otherwise time.Duration) time.Duration {
-	n := f.get(key)
-	if n == nil {
-		return otherwise
+	parse := func(text string) (time.Duration, error) {
+		v, err := time.ParseDuration(text)
+		if v < 0 {
+			err = errors.New("negative")
+		}
+		return v, err
 	}
-	v, err := time.ParseDuration(n.Value)
-	if err != nil || n.Kind != yaml.ScalarNode || v < 0 {
-		f.src.fail(n, f.field(key), "%q is not a duration (write it as 30s or 5m)", n.Value)
-		return otherwise
-	}
-	if v > maxLength && !strings.Contains(strings.ToLower(key), "timeout") {
-		f.src.long(f.at(key), n)
+	v := scalar(f, key, otherwise, parse, "not a duration (write it as 30s or 5m)")
+	if v > maxLength && f.has(key) && !strings.Contains(strings.ToLower(key), "timeout") {
+		f.src.long(f.at(key), f.get(key))
 		return maxLength
 	}
 	return v
@@ -376,7 +401,7 @@ func (f *fields) items(key string) []*yaml.Node {
 		return nil
 	}
 	if n.Kind != yaml.SequenceNode {
-		f.src.fail(n, f.field(key), "must be a list (write lines that begin with -)")
+		f.fail(key, "must be a list (write lines that begin with -)")
 		return nil
 	}
 	f.src.use(n, opened)
@@ -428,7 +453,7 @@ func (f *fields) value(key string) any {
 	f.src.use(n, whole)
 	var v any
 	if err := n.Decode(&v); err != nil {
-		f.src.fail(n, f.field(key), "%v", err)
+		f.fail(key, "%v", err)
 	}
 	return v
 }

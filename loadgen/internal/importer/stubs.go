@@ -55,21 +55,11 @@ func (d *draft) setup() (all []*mapping) {
 			versions = append(versions, flow("name", version, "served", true, "storage", i == 0, "subresources", flow("status", flow()),
 				"schema", flow("openAPIV3Schema", flow("type", "object", "x-kubernetes-preserve-unknown-fields", true))))
 		}
-		spec := newMapping()
-		spec.set("group", s.group)
-		spec.set("scope", scope)
-		spec.set("names", flow("plural", s.plural, "kind", s.kind))
-		spec.set("versions", versions)
-		object := newMapping()
-		object.set("apiVersion", "apiextensions.k8s.io/v1")
-		object.set("kind", definitionKind)
-		// API servers require the second annotation for groups of Kubernetes, such as snapshot.storage.k8s.io.
-		object.set("metadata", flow("name", resource, "annotations", flow(scenario.StubAnnotation, "true", "api-approved.kubernetes.io", "unapproved, a stub")))
-		object.set("spec", spec)
-		action := newMapping()
-		action.set("kind", "create")
-		action.set("object", object)
-		all = append(all, action)
+		object := block("apiVersion", "apiextensions.k8s.io/v1", "kind", definitionKind,
+			// API servers require the second annotation for groups of Kubernetes, such as snapshot.storage.k8s.io.
+			"metadata", flow("name", resource, "annotations", flow(scenario.StubAnnotation, "true", "api-approved.kubernetes.io", "unapproved, a stub")),
+			"spec", block("group", s.group, "scope", scope, "names", flow("plural", s.plural, "kind", s.kind), "versions", versions))
+		all = append(all, block("kind", "create", "object", object))
 	}
 	return all
 }

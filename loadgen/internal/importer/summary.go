@@ -40,9 +40,7 @@ func (p *part) cells() [][2]string {
 	for _, kind := range sortedKeys(p.objects) {
 		objects = append(objects, fmt.Sprintf("%d %s", p.objects[kind], kind))
 	}
-	list := func(all []string) string {
-		return strings.Join(slices.Compact(slices.Sorted(slices.Values(all))), ", ")
-	}
+	list := func(all []string) string { return strings.Join(distinct(all), ", ") }
 	number := func(n int) string { return strings.TrimPrefix(fmt.Sprint(n), "0") }
 	return [][2]string{
 		{"objects", strings.Join(objects, ", ")}, {"namespaces", number(p.namespaces)}, {"rate", list(p.rates)}, {"waits for", list(p.waits)},

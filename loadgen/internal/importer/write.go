@@ -3,7 +3,7 @@ package importer
 import (
 	"bytes"
 	"fmt"
-	"maps"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -20,7 +20,10 @@ type mapping struct{ *yaml.Node }
 
 func newMapping() *mapping { return &mapping{&yaml.Node{Kind: yaml.MappingNode}} }
 
-// flow returns a YAML mapping in flow style, {a: 1, b: 2}. pairs are alternating names and values.
+// block returns a YAML mapping in block style. pairs are alternating names and values. It leaves out empty values, as add does.
+func block(pairs ...any) *mapping { return newMapping().add(pairs...) }
+
+// flow returns a YAML mapping in flow style, {a: 1, b: 2}. pairs are alternating names and values. Values may be empty.
 func flow(pairs ...any) *mapping {
 	m := newMapping()
 	m.Style = yaml.FlowStyle
@@ -30,18 +33,25 @@ func flow(pairs ...any) *mapping {
 	return m
 }
 
-// set adds a field or replaces its value. It returns the key's node, to which comments can be added.
-func (m *mapping) set(key string, value any) *yaml.Node {
-	node := toNode(value)
-	for i := 0; i < len(m.Content); i += 2 {
-		if m.Content[i].Value == key {
-			m.Content[i+1] = node
-			return m.Content[i]
+// add adds the fields in pairs, except those with an empty value: zero, nil, false, or a list or map without elements.
+func (m *mapping) add(pairs ...any) *mapping {
+	for i := 0; i < len(pairs); i += 2 {
+		v := reflect.ValueOf(pairs[i+1])
+		list := v.Kind() == reflect.Slice || v.Kind() == reflect.Map
+		if v.IsValid() && !v.IsZero() && !(list && v.Len() == 0) {
+			m.set(pairs[i].(string), pairs[i+1])
 		}
 	}
-	name := &yaml.Node{Kind: yaml.ScalarNode, Value: key}
-	m.Content = append(m.Content, name, node)
-	return name
+	return m
+}
+
+// set adds a field or replaces its value. It returns the key's node, to which comments can be added.
+func (m *mapping) set(key string, value any) *yaml.Node {
+	m.replace(key, key, value)
+	if m.key(key) == nil {
+		m.Content = append(m.Content, &yaml.Node{Kind: yaml.ScalarNode, Value: key}, toNode(value))
+	}
+	return m.key(key)
 }
 
 // key returns the node of a key, to which comments can be added, or nil if the field is missing.
@@ -56,10 +66,8 @@ func (m *mapping) key(name string) *yaml.Node {
 
 // value returns the value of a field, or nil if the field is missing.
 func (m *mapping) value(name string) *yaml.Node {
-	for i := 0; i < len(m.Content); i += 2 {
-		if m.Content[i].Value == name {
-			return m.Content[i+1]
-		}
+	if at := slices.Index(m.Content, m.key(name)); at >= 0 {
+		return m.Content[at+1]
 	}
 	return nil
 }
@@ -67,10 +75,8 @@ func (m *mapping) value(name string) *yaml.Node {
 // replace replaces the field named key by the field named other, at the same position. It does nothing if there is no
 // such field.
 func (m *mapping) replace(key, other string, value any) {
-	for i := 0; i < len(m.Content); i += 2 {
-		if m.Content[i].Value == key {
-			m.Content[i].Value, m.Content[i+1] = other, toNode(value)
-		}
+	if at := slices.Index(m.Content, m.key(key)); at >= 0 {
+		m.Content[at].Value, m.Content[at+1] = other, toNode(value)
 	}
 }
 
@@ -104,7 +110,7 @@ func toNode(value any) *yaml.Node {
 		return list
 	case map[string]string:
 		m := newMapping()
-		for _, key := range slices.Sorted(maps.Keys(v)) {
+		for _, key := range sortedKeys(v) {
 			m.set(key, v[key])
 		}
 		return m.Node
@@ -116,6 +122,17 @@ func toNode(value any) *yaml.Node {
 	}
 	return n
 }
+
+// when returns value if the condition holds, and nil otherwise, which block and add leave out.
+func when(condition bool, value any) any {
+	if condition {
+		return value
+	}
+	return nil
+}
+
+// distinct returns the sorted texts without duplicates.
+func distinct(texts []string) []string { return slices.Compact(slices.Sorted(slices.Values(texts))) }
 
 // commentWidth is the maximum width of comment lines.
 const commentWidth = 110
