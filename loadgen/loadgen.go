@@ -60,7 +60,6 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/compare"
 	"github.com/stormglass/stormglass/loadgen/internal/judge"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/gate"
-	"github.com/stormglass/stormglass/loadgen/internal/load"
 	"github.com/stormglass/stormglass/loadgen/internal/record/promimport"
 	"github.com/stormglass/stormglass/loadgen/internal/remotewrite"
 	"github.com/stormglass/stormglass/loadgen/internal/run"
@@ -128,30 +127,8 @@ type Options struct {
 	Fuse Fuse
 }
 
-// internal converts the options to the options of package run.
-func (o Options) internal() run.Options {
-	callers := map[string]load.Caller{}
-	for name, l := range o.Loads {
-		callers[name] = l
-	}
-	actions := map[string]run.Action{}
-	for name, a := range o.Actions {
-		actions[name] = a
-	}
-	measurements := map[string]run.Measurement{}
-	for name, m := range o.Measurements {
-		measurements[name] = m
-	}
-	return run.Options{
-		Scenario: o.Scenario, Overrides: o.Overrides, WithoutGates: o.WithoutGates, WithoutHooks: o.WithoutHooks, Out: o.Out,
-		Kubeconfig: o.Kubeconfig, Targets: o.Targets, ControlPlane: o.ControlPlane,
-		Plane: o.Plane, Loads: callers, Actions: actions, Measurements: measurements, Collectors: o.Collectors, Observe: o.Observe, ObservePublic: o.ObservePublic,
-		Prometheus: o.Prometheus, RemoteWrite: o.RemoteWrite, Workers: o.Workers, Confirm: o.Confirm, Progress: o.Progress, Control: o.Control, Hurry: o.Hurry, Fuse: o.Fuse,
-	}
-}
-
 // Load makes the requests of a load of kind "custom".
-type Load interface {
+type Load = interface {
 	// Prepare creates the objects that Do needs. The run calls it before the first phase. cfg authenticates as the
 	// load's identity on the target. namespace is the run's namespace. Prepare must set labels on every object that it
 	// creates, so that the run can remove the object. On a user's cluster, the identity has only the rights of the
@@ -164,14 +141,14 @@ type Load interface {
 }
 
 // Action performs an action of kind "custom".
-type Action interface {
+type Action = interface {
 	// Do performs the action and returns when the action is done. The phase's next action starts after that. The
 	// arguments are the same as in Load.Prepare. An error ends the run with exit code 4.
 	Do(ctx context.Context, cfg *rest.Config, namespace string, labels map[string]string) error
 }
 
 // Measurement measures custom figures in each phase.
-type Measurement interface {
+type Measurement = interface {
 	// Prepare starts the work that lasts for the whole run. The run calls it before the first phase. The arguments are
 	// the same as in Load.Prepare, but ctx ends after the last phase. An error ends the run with exit code 4.
 	Prepare(ctx context.Context, cfg *rest.Config, namespace string, labels map[string]string) error
@@ -187,7 +164,7 @@ type Measurement interface {
 type Figure = result.CustomFigure
 
 // Progress shows a run. Its methods are called from several goroutines.
-type Progress interface {
+type Progress = interface {
 	// Step reports, in one line, a step that was done or started.
 	Step(line string)
 	// Live reports the state of the run, once a second.
@@ -216,13 +193,13 @@ type (
 
 // Run runs a scenario and returns the run directory. If Run returns an error, there is nothing to judge. If the run is
 // interrupted or its environment fails, the error is nil and the directory records the reason.
-func Run(ctx context.Context, o Options) (dir string, err error) { return run.Run(ctx, o.internal()) }
+func Run(ctx context.Context, o Options) (dir string, err error) { return run.Run(ctx, run.Options(o)) }
 
 // RunVariants runs all variants of a scenario, one after another, and compares them. Each variant runs on a separate
 // control plane and in a directory with its name. If a variant cannot run, the remaining variants still run. After an
 // interrupt, RunVariants compares the variants that have run. If it returns an error, there is nothing to compare.
 func RunVariants(ctx context.Context, o Options) (c result.Comparison, dir string, err error) {
-	return compare.Run(ctx, o.internal())
+	return compare.Run(ctx, run.Options(o))
 }
 
 // Judge judges the run in dir by the gates of its scenario, and writes result.json, junit.xml and report.html. Gates

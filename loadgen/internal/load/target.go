@@ -50,7 +50,7 @@ type Target struct {
 }
 
 // Caller makes the requests of a load of kind "custom". Users implement it in Go.
-type Caller interface {
+type Caller = interface {
 	// Prepare creates everything that Do needs. The run calls it before the first phase.
 	Prepare(ctx context.Context, cfg *rest.Config, namespace string, labels map[string]string) error
 	// Do makes one request. The load calls it concurrently, once for each arrival.

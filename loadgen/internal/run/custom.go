@@ -16,12 +16,12 @@ import (
 )
 
 // Action is the code of an action of kind "custom". Package loadgen documents it.
-type Action interface {
+type Action = interface {
 	Do(ctx context.Context, cfg *rest.Config, namespace string, labels map[string]string) error
 }
 
 // Measurement measures custom figures (named values) in each phase. Package loadgen documents it.
-type Measurement interface {
+type Measurement = interface {
 	Prepare(ctx context.Context, cfg *rest.Config, namespace string, labels map[string]string) error
 	Start(ctx context.Context, phase string) error
 	Stop(ctx context.Context) ([]result.CustomFigure, error)

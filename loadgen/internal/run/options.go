@@ -18,7 +18,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Options are the options of a run. Package loadgen documents them.
+// Options are the options of a run. Package loadgen documents them, and converts its Options, which have the same
+// fields. Action, Measurement, Progress and load.Caller are aliases because the types of the fields must be identical.
 type Options struct {
 	Scenario                *scenario.Scenario
 	Overrides, WithoutGates []string

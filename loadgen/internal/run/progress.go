@@ -16,7 +16,7 @@ import (
 )
 
 // Progress shows the user what the run does. Its methods may be called concurrently.
-type Progress interface {
+type Progress = interface {
 	// Step shows one line about an action of the run.
 	Step(line string)
 	// Live shows the state of the run, once a second.
