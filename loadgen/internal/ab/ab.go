@@ -22,11 +22,11 @@ import (
 	"time"
 
 	"github.com/stormglass/stormglass/internal/exitcode"
-	"github.com/stormglass/stormglass/loadgen/internal/compare"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/paired"
 	"github.com/stormglass/stormglass/loadgen/internal/report"
 	"github.com/stormglass/stormglass/loadgen/internal/run"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
+	"github.com/stormglass/stormglass/loadgen/internal/series"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -51,66 +51,51 @@ type Options struct {
 // Run runs pairs until they give an answer, and returns the comparison and its directory. If Run fails, no pair was
 // judged; finished runs are kept, and the comparison can be resumed.
 func Run(ctx context.Context, o Options) (c result.AB, dir string, err error) {
-	return session{o: o, member: compare.RunWhole, otherGenerator: run.OtherGenerator}.run(ctx)
+	return session{o: o, Series: series.New()}.run(ctx)
 }
 
 // session is a comparison in progress.
 type session struct {
+	series.Series
 	o Options
-	// member makes one run in a directory. Tests replace it with a function that returns known results.
-	member func(ctx context.Context, o run.Options) (result.Result, error)
-	// otherGenerator reports whether earlier pairs ran on another machine or version. It is run.OtherGenerator.
-	otherGenerator func(host result.Host, version string) string
 
 	c      result.AB
 	was    result.AB  // the comparison to resume, as recorded
 	before []recorded // the runs of A, read from a baseline
-	dir    *run.Directory
 	// binaries are the controlplane binaries of A and B.
-	binaries [2]compare.Binary
+	binaries [2]series.Binary
 }
 
 func (s session) run(ctx context.Context) (result.AB, string, error) {
-	defer func() { s.dir.Unlock() }()
+	defer func() { s.Dir.Unlock() }()
 	if err := s.open(ctx); err != nil {
 		return s.c, "", err
 	}
 	if err := s.write(); err != nil {
-		return s.c, "", errors.Join(err, s.dir.Remove())
+		return s.c, "", errors.Join(err, s.Dir.Remove())
 	}
 	err := s.pairs(ctx)
 	if len(s.c.Pairs) == 0 && s.o.Resume == "" {
-		if err != nil && ctx.Err() == nil && s.hasRuns() {
-			return s.c, "", compare.WithNext(err, compare.GoOn(s.dir.Path, "")) // the error names the logs of the run
-		}
-		left := s.dir.Remove()
-		if err == nil || ctx.Err() != nil {
-			return s.c, "", run.Interrupted(left)
-		}
-		return s.c, "", errors.Join(err, left)
-	}
-	if err == nil && ctx.Err() == nil {
-		s.c.Ended = time.Now().UTC()
+		return s.c, "", s.Abandon(ctx, err, s.hasRuns()) // the error names the logs of the run
 	}
 	if why := unseen(s.c.Pairs); why != "" {
 		s.c.Notes = append(s.c.Notes, why)
 	}
-	switch {
-	case ctx.Err() != nil:
-		s.c.Notes = append(s.c.Notes, "interrupted; "+compare.GoOn(s.dir.Path, ""))
-	case err != nil:
-		s.c.Notes = append(s.c.Notes, compare.EndedEarly(err)+"; "+compare.GoOn(s.dir.Path, ""))
-		if s.c.Answer != result.Regressed {
-			s.c.ExitCode = exitcode.Of(err)
-		}
+	if why := s.Note(ctx, err); why != "" {
+		s.c.Notes = append(s.c.Notes, why)
+	} else {
+		s.c.Ended = time.Now().UTC()
 	}
-	return s.c, s.dir.Path, s.write()
+	if err != nil && ctx.Err() == nil && s.c.Answer != result.Regressed {
+		s.c.ExitCode = exitcode.Of(err)
+	}
+	return s.c, s.Dir.Path, s.write()
 }
 
 // hasRuns reports whether the directory of the comparison contains files of a run.
 func (s *session) hasRuns() bool {
 	for _, side := range []string{"a", "b"} {
-		if entries, err := os.ReadDir(filepath.Join(s.dir.Path, side)); err == nil && len(entries) > 0 {
+		if entries, err := os.ReadDir(filepath.Join(s.Dir.Path, side)); err == nil && len(entries) > 0 {
 			return true
 		}
 	}
@@ -118,11 +103,9 @@ func (s *session) hasRuns() bool {
 }
 
 // open creates the comparison and its directory, or reads the comparison to resume.
-func (s *session) open(ctx context.Context) (err error) {
-	if s.o.Resume != "" {
-		if s.dir, err = run.ResumeDirectory(s.o.Resume); err != nil {
-			return err
-		}
+func (s *session) open(ctx context.Context) error {
+	if err := s.Lock(s.o.Resume); err != nil {
+		return err
 	}
 	if err := s.plan(); err != nil {
 		return err
@@ -136,11 +119,11 @@ func (s *session) open(ctx context.Context) (err error) {
 		}
 		return s.builds(ctx)
 	}
-	if s.dir, err = run.MakeDirectory(s.o.Out, s.c.Scenario+"-ab", s.c.Started); err != nil {
+	if err := s.Create(s.o.Out, s.c.Scenario+"-ab", s.c.Started); err != nil {
 		return err
 	}
 	if err := s.builds(ctx); err != nil {
-		return errors.Join(err, s.dir.Remove())
+		return errors.Join(err, s.Dir.Remove())
 	}
 	return nil
 }
@@ -175,7 +158,7 @@ func (s *session) plan() (err error) {
 		of   Side
 		into *result.Side
 	}{{s.o.A, &s.c.A}, {s.o.B, &s.c.B}} {
-		if side.into.Digest, err = compare.ScenarioDigest(*side.of.Scenario); err != nil {
+		if side.into.Digest, err = series.ScenarioDigest(*side.of.Scenario); err != nil {
 			return err
 		}
 	}
@@ -197,17 +180,14 @@ func (s *session) builds(ctx context.Context) error {
 		if err := side.of.Build(ctx, s.o.Progress.Step); err != nil {
 			return err
 		}
-		binary, err := compare.ReadBinary(cmp.Or(side.of.ControlPlane, s.o.ControlPlane))
+		binary, changed, err := s.Binary(cmp.Or(side.of.ControlPlane, s.o.ControlPlane), &side.into.Build)
 		if err != nil {
 			return err
 		}
-		switch {
-		case s.o.Resume != "" && binary.Digest == "": // the first run reports that the binary is missing
-			continue
-		case s.o.Resume != "" && binary.Digest != side.into.Build:
-			return exitcode.Usagef("--resume %s: the controlplane binary of %s has changed since the first pairs (use the original build; name a revision by its commit)", s.dir.Path, side.name)
+		if changed {
+			return exitcode.Usagef("--resume %s: the controlplane binary of %s has changed since the first pairs (use the original build; name a revision by its commit)", s.Dir.Path, side.name)
 		}
-		side.into.Build, s.binaries[i] = binary.Digest, binary
+		s.binaries[i] = binary
 	}
 	return nil
 }
@@ -255,7 +235,7 @@ func (s *session) pairs(ctx context.Context) error {
 	plan := s.c.Plan
 	before := s.c.Thrown // pairs discarded before a resume do not count towards the limit, because the machine may be idle now
 	for ctx.Err() == nil {
-		counted := len(countedPairs(s.c.Pairs))
+		counted := len(Counted(s.c.Pairs))
 		if paired.IsLook(plan, counted) && decided(s.c) || counted >= plan.Most() {
 			return nil
 		}
@@ -295,7 +275,7 @@ func givenUp(c result.AB) string {
 
 // told returns the progress line after a pair: the outcome of the pair, or the state of the comparison.
 func told(c result.AB, p result.Pair) string {
-	counted := len(countedPairs(c.Pairs))
+	counted := len(Counted(c.Pairs))
 	switch {
 	case p.Number == warmUp:
 		return "the warm-up pair is complete"
@@ -351,15 +331,8 @@ func order(seed int64, pair int) string {
 
 // runSide makes one run with the seed of the pair and returns its results.
 func (s *session) runSide(ctx context.Context, side Side, number int, name string) (result.Member, error) {
-	o := s.of(side)
-	seeded := *side.Scenario
-	seeded.Seed += int64(number)
 	sub := memberDir(name, number)
-	o.Scenario, o.Out = &seeded, filepath.Join(s.dir.Path, sub)
-	if err := os.RemoveAll(o.Out); err != nil { // left by an interrupted run
-		return result.Member{}, exitcode.EnvironmentError(err)
-	}
-	res, err := s.member(ctx, o)
+	res, err := s.Make(ctx, s.of(side), sub, number)
 	if err != nil {
 		return result.Member{}, fmt.Errorf("pair %d, run of %s: %w", number, name, err)
 	}
@@ -367,14 +340,14 @@ func (s *session) runSide(ctx context.Context, side Side, number int, name strin
 		return result.Member{}, context.Cause(ctx)
 	}
 	if res.Run.Aborted != "" {
-		return result.Member{}, compare.EndedEarlyError(fmt.Sprintf("pair %d: the run of %s was ended early by %s, so its metrics do not cover a whole run", number, name, res.Run.Aborted))
+		return result.Member{}, series.EndedEarlyError(fmt.Sprintf("pair %d: the run of %s was ended early by %s, so its metrics do not cover a whole run", number, name, res.Run.Aborted))
 	}
 	if s.c.Host.CPUs == 0 {
 		s.c.Host = res.Run.Host
 	}
 	nameUnits(&s.c, res)
 	if s.before != nil && len(s.c.Sets.Differences) == 0 {
-		s.c.Sets.Differences = differences([2][]recorded{s.before, {{result: res, scenario: &seeded}}})
+		s.c.Sets.Differences = differences([2][]recorded{s.before, {{result: res, scenario: side.Scenario}}})
 	}
 	return memberOf(sub, res), nil
 }
@@ -397,16 +370,13 @@ func (s *session) versions(side rune, m result.Member) {
 	}
 }
 
-func (s *session) write() error { return write(s.dir.Path, s.c) }
+func (s *session) write() error { return write(s.Dir.Path, s.c) }
 
 func write(dir string, c result.AB) error {
 	if err := rundir.WriteJSON(dir, result.ABFile, c); err != nil {
 		return err
 	}
-	if err := report.WriteAB(dir, c); err != nil {
-		return exitcode.Environmentf("%w", err)
-	}
-	return nil
+	return exitcode.EnvironmentError(report.WriteAB(dir, c))
 }
 
 // Read reads the comparison in dir.

@@ -16,6 +16,7 @@ import (
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/paired"
 	"github.com/stormglass/stormglass/loadgen/internal/run"
+	"github.com/stormglass/stormglass/loadgen/internal/series"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -126,7 +127,7 @@ func options(t *testing.T, p *plane) session {
 	}
 	o := Options{A: Side{Scenario: s}, B: Side{Scenario: s}, Plan: paired.Default()}
 	o.Out, o.Progress = filepath.Join(t.TempDir(), "ab"), quiet{t}
-	return session{o: o, member: p.member, otherGenerator: func(result.Host, string) string { return "" }}
+	return session{o: o, Series: series.Series{Member: p.member, OtherGenerator: func(result.Host, string) string { return "" }}}
 }
 
 func TestAnswersOfKnownPlanes(t *testing.T) {

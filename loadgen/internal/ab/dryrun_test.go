@@ -15,8 +15,8 @@ func TestRunThatAConditionEndsEndsTheComparison(t *testing.T) {
 	p := plane{spread: 0.01}
 	s := options(t, &p)
 	s.o.Fuse.AbortOn = []string{"errors=50%"}
-	whole, cut := s.member, 7 // B's run of pair 3
-	s.member = func(ctx context.Context, o run.Options) (result.Result, error) {
+	whole, cut := s.Member, 7 // B's run of pair 3
+	s.Member = func(ctx context.Context, o run.Options) (result.Result, error) {
 		if len(o.Fuse.AbortOn) != 1 {
 			t.Errorf("a run without the condition: %+v", o.Fuse)
 		}
@@ -40,7 +40,7 @@ func TestRunThatAConditionEndsEndsTheComparison(t *testing.T) {
 	cut = 0
 	s = options(t, &p)
 	p.runs = nil
-	s.member = func(ctx context.Context, o run.Options) (result.Result, error) {
+	s.Member = func(ctx context.Context, o run.Options) (result.Result, error) {
 		res, err := whole(ctx, o)
 		res.Run.Aborted = "abortOn: errors"
 		return res, err

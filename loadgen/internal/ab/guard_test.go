@@ -28,7 +28,7 @@ func TestResumeRefusesChanges(t *testing.T) {
 		"a new binary": {func(s *session) { s.o.ControlPlane = os.Args[0] }, "the controlplane binary of A has changed"},
 		"another plan": {func(s *session) { s.o.Plan.Looks = []result.Look{{Pairs: 3, Alpha: 0.01}} }, "statistical settings cannot be changed"},
 		"a new machine": {func(s *session) {
-			s.otherGenerator = func(h result.Host, _ string) string {
+			s.OtherGenerator = func(h result.Host, _ string) string {
 				return fmt.Sprintf("on another machine with %d processors", h.CPUs)
 			}
 		}, "the earlier pairs ran on another machine with 2 processors"},
@@ -230,7 +230,7 @@ func TestUnfitRunsAreLeftOut(t *testing.T) {
 // If the plane of the first pair dies, the logs that the error names are kept.
 func TestDeadPlaneKeepsItsLogs(t *testing.T) {
 	s := options(t, &plane{})
-	s.member = func(_ context.Context, o run.Options) (result.Result, error) {
+	s.Member = func(_ context.Context, o run.Options) (result.Result, error) {
 		if err := os.MkdirAll(filepath.Join(o.Out, "plane", "logs"), 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -361,7 +361,7 @@ func TestNothingIsAnsweredBetweenLooks(t *testing.T) {
 // If the plane of the first pair dies, the error is one line. The component's log lines stay in the log.
 func TestFirstPairThatDiedIsOneLine(t *testing.T) {
 	s := options(t, &plane{})
-	s.member = func(_ context.Context, o run.Options) (result.Result, error) {
+	s.Member = func(_ context.Context, o run.Options) (result.Result, error) {
 		if err := os.MkdirAll(o.Out, 0o700); err != nil {
 			t.Fatal(err)
 		}

@@ -15,7 +15,7 @@ import (
 
 // judgePairs judges the pairs in c and sets the results in c.
 func judgePairs(c *result.AB) {
-	counted := countedPairs(c.Pairs)
+	counted := Counted(c.Pairs)
 	c.Thrown = 0
 	for _, p := range c.Pairs {
 		if p.Thrown != "" && p.Number != warmUp {
@@ -102,8 +102,8 @@ func checkVerdicts(c *result.AB, a, b []result.Member) {
 	c.Reasons = append(c.Reasons, reason)
 }
 
-// countedPairs returns the pairs that count: all except the warm-up pair and the pairs that were discarded.
-func countedPairs(all []result.Pair) []result.Pair {
+// Counted returns the pairs that count: all except the warm-up pair and the pairs that were discarded.
+func Counted(all []result.Pair) []result.Pair {
 	return slices.DeleteFunc(slices.Clone(all), func(p result.Pair) bool { return p.Number == warmUp || p.Thrown != "" })
 }
 
@@ -248,7 +248,7 @@ func fill(f *result.ABFigure, j paired.Judged) {
 }
 
 func between(j paired.Judged) string {
-	return fmt.Sprintf("the change lies between %s and %s", percent(j.Low), percent(j.High))
+	return fmt.Sprintf("the change lies between %s and %s", digits.Change(j.Low), digits.Change(j.High))
 }
 
 // known returns a pointer to v, or nil if JSON cannot represent v.
@@ -258,9 +258,6 @@ func known(v float64) *float64 {
 	}
 	return &v
 }
-
-// percent formats a change, such as "+4.8%".
-func percent(change float64) string { return digits.Change(change) }
 
 // conclude derives the answer from the gated (deciding) metrics.
 func conclude(c *result.AB, pairs int) {
@@ -280,7 +277,7 @@ func conclude(c *result.AB, pairs int) {
 				say("%s: %s", f.Name, f.Detail)
 				continue
 			}
-			say("%s: %s (from %s to %s, with %.0f%% confidence in each bound)", f.Name, percent(*f.Change), bound(f.Low), bound(f.High), 100*c.Plan.Confidence)
+			say("%s: %s (from %s to %s, with %.0f%% confidence in each bound)", f.Name, digits.Change(*f.Change), bound(f.Low), bound(f.High), 100*c.Plan.Confidence)
 		case result.CouldNotTell:
 			unknown++
 			say("%s: could not tell: %s", f.Name, f.Detail)
@@ -307,7 +304,7 @@ func bound(v *float64) string {
 	if v == nil {
 		return "unknown"
 	}
-	return percent(*v)
+	return digits.Change(*v)
 }
 
 // decided reports whether the comparison needs no further pairs: a gated (deciding) metric regressed, or all of them
@@ -320,7 +317,7 @@ func Replay(c result.AB, pairs []result.Pair) result.AB {
 	c.Figures, c.Pairs = slices.Clone(c.Figures), nil
 	for _, p := range pairs {
 		c.Pairs = append(c.Pairs, p)
-		if !paired.IsLook(c.Plan, len(countedPairs(c.Pairs))) {
+		if !paired.IsLook(c.Plan, len(Counted(c.Pairs))) {
 			continue
 		}
 		if judgePairs(&c); decided(c) {

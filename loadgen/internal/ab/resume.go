@@ -16,15 +16,15 @@ func (s *session) resume() error {
 	same := sameSide(before.A, s.c.A) && sameSide(before.B, s.c.B) // a git branch that has moved can be given by its commit
 	switch {
 	case before.Scenario != s.c.Scenario:
-		return exitcode.Usagef("--resume %s: the comparison in this directory used scenario %s (name the same scenario)", s.dir.Path, before.Scenario)
+		return exitcode.Usagef("--resume %s: the comparison in this directory used scenario %s (name the same scenario)", s.Dir.Path, before.Scenario)
 	case !same && !(slices.Equal(before.A.Spec, s.c.A.Spec) && slices.Equal(before.B.Spec, s.c.B.Spec)):
-		return exitcode.Usagef("--resume %s: the comparison in this directory compared %s with %s (use the same --a and --b)", s.dir.Path, specText(before.A), specText(before.B))
+		return exitcode.Usagef("--resume %s: the comparison in this directory compared %s with %s (use the same --a and --b)", s.Dir.Path, specText(before.A), specText(before.B))
 	case !same:
-		return exitcode.Usagef("--resume %s: the scenario, settings or revision of A or B have changed since the first pairs (use the same file and --set; name a revision by its commit)", s.dir.Path)
+		return exitcode.Usagef("--resume %s: the scenario, settings or revision of A or B have changed since the first pairs (use the same file and --set; name a revision by its commit)", s.Dir.Path)
 	case !reflect.DeepEqual(s.c.Plan, before.Plan):
-		return exitcode.Usagef("--resume %s: --looks, --alpha and the other statistical settings cannot be changed after the first pairs (leave them out)", s.dir.Path)
+		return exitcode.Usagef("--resume %s: --looks, --alpha and the other statistical settings cannot be changed after the first pairs (leave them out)", s.Dir.Path)
 	case len(s.o.Gated) > 0 && !slices.Equal(gatedOf(s.c.Figures), gatedOf(before.Figures)):
-		return exitcode.Usagef("--resume %s: the metrics that decide the answer cannot be changed after the first pairs (leave out --metric)", s.dir.Path)
+		return exitcode.Usagef("--resume %s: the metrics that decide the answer cannot be changed after the first pairs (leave out --metric)", s.Dir.Path)
 	}
 	if len(before.Pairs) > 0 {
 		first := before.Pairs[0].B
@@ -32,8 +32,8 @@ func (s *session) resume() error {
 		if host.CPUs == 0 { // the host was not recorded
 			host.CPUs = first.CPUs
 		}
-		if other := s.otherGenerator(host, first.Versions.Stormglass); other != "" {
-			return exitcode.Usagef("--resume %s: the earlier pairs ran %s (resume on the same machine with the same loadgen, or start a new comparison)", s.dir.Path, other)
+		if err := s.CheckGenerator(host, first.Versions.Stormglass, "pairs", "comparison"); err != nil {
+			return err
 		}
 	}
 	for i, p := range before.Pairs { // an interrupted pair is run again

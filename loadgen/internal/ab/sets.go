@@ -300,7 +300,7 @@ func uncountedIn(dir string) (names []string, err error) {
 		return nil, exitcode.Usagef("%s: %w", dir, userfile.Cause(err))
 	}
 	for _, e := range entries { // an interrupted run does not belong to a pair
-		counts := slices.ContainsFunc(countedPairs(c.Pairs), func(p result.Pair) bool { return filepath.Base(memberDir("", p.Number)) == e.Name() })
+		counts := slices.ContainsFunc(Counted(c.Pairs), func(p result.Pair) bool { return filepath.Base(memberDir("", p.Number)) == e.Name() })
 		if !counts {
 			names = append(names, e.Name())
 		}

@@ -76,7 +76,7 @@ func bottleneck(trials []result.Trial) *result.Bottleneck {
 	found := map[resourceKey]*result.Bottleneck{}
 	var best *result.Bottleneck
 	for _, t := range trials {
-		if t.Outcome != nameOf(Bad) {
+		if t.Outcome != string(Bad) {
 			continue
 		}
 		u, ok := limiting(t.Uses, light)
@@ -136,7 +136,7 @@ func limiting(uses []result.Use, light map[resourceKey]float64) (most result.Use
 func usesWhenLight(trials []result.Trial) map[resourceKey]float64 {
 	var lightest result.Trial
 	for _, t := range trials {
-		if t.Outcome == nameOf(Good) && (lightest.Load == 0 || t.Load < lightest.Load) {
+		if t.Outcome == string(Good) && (lightest.Load == 0 || t.Load < lightest.Load) {
 			lightest = t
 		}
 	}

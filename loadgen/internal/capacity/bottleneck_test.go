@@ -29,7 +29,7 @@ func TestCoresOfThePhase(t *testing.T) {
 
 // trial returns a trial in which controllers always wait for their own rate limit.
 func trial(outcome Outcome, load, machine float64) result.Trial {
-	return result.Trial{Load: load, Outcome: nameOf(outcome), Uses: []result.Use{
+	return result.Trial{Load: load, Outcome: string(outcome), Uses: []result.Use{
 		{Resource: "client-limit", Component: "kube-controller-manager", Share: 1},
 		{Resource: "machine", Share: machine},
 	}}

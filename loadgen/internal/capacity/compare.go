@@ -77,7 +77,7 @@ func replay(c result.Capacity) (*Search, error) {
 		return nil, err
 	}
 	for _, t := range c.Trials {
-		if outcome := outcomes[t.Outcome]; outcome == Good || outcome == Bad {
+		if outcome := Outcome(t.Outcome); outcome.counts() {
 			s.update(t.Load, outcome)
 		}
 	}
@@ -110,7 +110,7 @@ func generators(a, b result.Capacity) (d result.Difference, differ bool) {
 	highest := 0.0
 	for _, x := range a.Trials {
 		for _, y := range b.Trials {
-			held := x.Outcome == nameOf(Good) && y.Outcome == nameOf(Good) && x.Load == y.Load && x.Achieved > 0 && y.Achieved > 0
+			held := x.Outcome == string(Good) && y.Outcome == string(Good) && x.Load == y.Load && x.Achieved > 0 && y.Achieved > 0
 			if !held || x.Load <= highest || cost(x) == 0 || cost(y) == 0 {
 				continue
 			}

@@ -1,14 +1,12 @@
 package capacity
 
 import (
-	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
-	"github.com/stormglass/stormglass/loadgen/internal/compare"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -41,13 +39,8 @@ func rangeOf(c result.Capacity) string { return fmt.Sprintf("%s from %v to %v", 
 // stays reports whether to keep the directory of a search without a trial. The directory stays if the search was
 // resumed, if it contains the logs of a first trial, or if it records a load that ended a control plane.
 func (s *session) stays() bool {
-	_, absent := os.Stat(filepath.Join(s.dir.Path, trialDir(1)))
+	_, absent := os.Stat(filepath.Join(s.Dir.Path, trialDir(1)))
 	return s.o.Resume != "" || absent == nil || len(s.c.EndedAt) > 0
-}
-
-// resumed returns the hint on how to resume the search with additional flags.
-func (s *session) resumed(flags string) string {
-	return compare.GoOn(cmp.Or(s.whole, s.dir.Path), flags)
 }
 
 // nextStep returns a hint on how to continue after a search that found no capacity, or "" if there is nothing to do.
@@ -66,11 +59,11 @@ func (s *session) nextStep() string {
 	case Unconfirmed:
 		return fmt.Sprintf("at the lower end of the interval, the gates did not hold in repeated trials; start a new search with `--set capacity.from=%s`, and with longer phases or on an idle machine", s.text(max(least, e.Low/2)))
 	case Unfinished:
-		return s.resumed(fmt.Sprintf("--trials %d ", max(s.o.Most, e.Trials)*3/2))
+		return s.ResumeHint(fmt.Sprintf("--trials %d ", max(s.o.Most, e.Trials)*3/2))
 	case GeneratorFirst:
-		return "give the generator more CPU; then " + s.resumed("")
+		return "give the generator more CPU; then " + s.ResumeHint("")
 	case Unjudged:
-		return s.resumed("")
+		return s.ResumeHint("")
 	}
 	return ""
 }

@@ -10,12 +10,13 @@ import (
 
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/internal/run"
+	"github.com/stormglass/stormglass/loadgen/internal/series"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
 // again returns a session that resumes s.
 func again(s session, dir string) session {
-	next := session{o: s.o, trial: s.trial, uses: s.uses, otherGenerator: s.otherGenerator}
+	next := session{o: s.o, Series: series.Series{Member: s.Member, OtherGenerator: s.OtherGenerator}, uses: s.uses}
 	next.o.Resume = dir
 	return next
 }
@@ -38,11 +39,11 @@ func TestResume(t *testing.T) {
 	if err != nil || again.Answer != string(Found) || len(p.loads) != len(again.Trials)+1 || len(again.Notes) > 0 {
 		t.Errorf("%s, %d trials of %d, %v: %v", again.Answer, len(again.Trials), len(p.loads), again.Notes, err)
 	}
-	s.otherGenerator = func(result.Host, string) string { return "on another machine" }
+	s.OtherGenerator = func(result.Host, string) string { return "on another machine" }
 	if _, _, err := s.run(t.Context()); exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), "the earlier trials ran on another machine") {
 		t.Errorf("resumed elsewhere: %v", err)
 	}
-	s.otherGenerator = func(result.Host, string) string { return "" }
+	s.OtherGenerator = func(result.Host, string) string { return "" }
 	s.o.Overrides = []string{"nodes.count=5"}
 	if _, _, err := s.run(t.Context()); exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), "did not have the setting nodes.count=5 (leave it out)") {
 		t.Errorf("resumed with other settings: %v", err)
@@ -235,7 +236,7 @@ func TestResumeOfWhatHasEnded(t *testing.T) {
 // If the plane of the first trial dies, the logs that the error names are kept, and the search can be resumed.
 func TestDeadPlaneKeepsItsLogs(t *testing.T) {
 	s := newSession(t, &plane{})
-	s.trial = func(_ context.Context, o run.Options) (result.Result, error) {
+	s.Member = func(_ context.Context, o run.Options) (result.Result, error) {
 		if err := os.MkdirAll(filepath.Join(o.Out, "plane", "logs"), 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -263,7 +264,7 @@ func TestInterruptedResumeKeepsAll(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	next := again(s, dir)
-	next.trial = func(context.Context, run.Options) (result.Result, error) {
+	next.Member = func(context.Context, run.Options) (result.Result, error) {
 		cancel()
 		return result.Result{}, ctx.Err()
 	}

@@ -15,11 +15,11 @@ import (
 	"time"
 
 	"github.com/stormglass/stormglass/internal/exitcode"
-	"github.com/stormglass/stormglass/loadgen/internal/compare"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/gate"
 	"github.com/stormglass/stormglass/loadgen/internal/report"
 	"github.com/stormglass/stormglass/loadgen/internal/run"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
+	"github.com/stormglass/stormglass/loadgen/internal/series"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -46,42 +46,37 @@ func Run(ctx context.Context, o RunOptions) (result.Capacity, string, error) {
 
 // onPlanes returns a session whose trials run on real control planes.
 func onPlanes(o RunOptions) session {
-	return session{o: o, trial: compare.RunWhole, uses: usesOf, otherGenerator: run.OtherGenerator}
+	return session{o: o, Series: series.New(), uses: usesOf}
 }
 
 // session is a search in progress, with its options and its directory.
 type session struct {
+	series.Series
 	o RunOptions
-	// trial makes one run. Tests replace it with a function that simulates a control plane of known capacity.
-	trial func(ctx context.Context, o run.Options) (result.Result, error)
 	// uses returns the resources with the highest utilisation in a phase of a run, and the number of processors that
 	// each component used.
 	uses func(ctx context.Context, dir string, p result.Phase) (most []result.Use, cores map[string]float64, err error)
-	// otherGenerator reports whether earlier trials ran on another machine or version. It is run.OtherGenerator.
-	otherGenerator func(host result.Host, version string) string
-	// name, whole, turn and further are set only if two searches alternate. name is the prefix of progress lines. whole
-	// is the directory of both searches, for the hint on --resume. turn waits for the turn of this search and returns a
-	// function that ends the turn, or nil if the other search failed. further reports whether the other search still
-	// has no answer.
-	name, whole string
-	turn        func() (end func(failed bool))
-	further     func() bool
+	// name, turn and further are set only if two searches alternate. name is the prefix of progress lines. turn waits for
+	// the turn of this search and returns a function that ends the turn, or nil if the other search failed. further
+	// reports whether the other search still has no answer.
+	name    string
+	turn    func() (end func(failed bool))
+	further func() bool
 
 	c      result.Capacity
-	dir    *run.Directory
-	binary compare.Binary
+	binary series.Binary
 	search *Search
 	// before is the recorded search to resume.
 	before result.Capacity
 }
 
 func (s *session) run(ctx context.Context) (result.Capacity, string, error) {
-	defer func() { s.dir.Unlock() }()
+	defer func() { s.Dir.Unlock() }()
 	if err := s.open(ctx); err != nil {
 		return s.c, "", err
 	}
 	if err := s.build(ctx); err != nil {
-		return s.c, "", errors.Join(err, s.dir.Remove())
+		return s.c, "", errors.Join(err, s.Dir.Remove())
 	}
 	s.c.InTurns = false
 	return s.goOn(ctx)
@@ -91,46 +86,37 @@ func (s *session) run(ctx context.Context) (result.Capacity, string, error) {
 func (s *session) goOn(ctx context.Context) (result.Capacity, string, error) {
 	if s.o.Resume == "" { // the file of a resumed search is not rewritten before the first new trial
 		if err := s.write(); err != nil {
-			return s.c, "", errors.Join(err, s.dir.Remove())
+			return s.c, "", errors.Join(err, s.Dir.Remove())
 		}
 	}
 	err := s.trials(ctx)
-	goOn := s.resumed("")
 	if len(s.c.Trials) == 0 {
-		switch {
-		case ctx.Err() != nil && s.o.Resume != "":
-			return s.c, "", compare.EndedEarlyError("interrupted before the first trial was complete; " + goOn)
-		case err != nil && ctx.Err() == nil && s.stays():
-			return s.c, "", compare.WithNext(err, goOn)
+		if ctx.Err() != nil && s.o.Resume != "" {
+			return s.c, "", series.EndedEarlyError("interrupted before the first trial was complete; " + s.ResumeHint(""))
 		}
-		left := s.dir.Remove()
-		if err == nil || ctx.Err() != nil {
-			return s.c, "", run.Interrupted(left)
-		}
-		return s.c, "", errors.Join(err, left)
+		return s.c, "", s.Abandon(ctx, err, s.stays())
 	}
-	switch {
-	case ctx.Err() != nil:
-		s.c.Notes = append(s.c.Notes, "interrupted; "+goOn)
-	case err != nil:
-		s.c.Notes = append(s.c.Notes, compare.EndedEarly(err)+"; "+goOn)
+	if err != nil && ctx.Err() == nil {
 		s.c.ExitCode = exitcode.Of(err)
+	}
+	next := s.nextStep()
+	switch why := s.Note(ctx, err); {
+	case why != "":
+		next = why
 	case len(s.c.Trials) == len(s.before.Trials) && !s.before.Ended.IsZero(): // the search had ended before the resume
 		s.c.Ended = s.before.Ended
 	default:
 		s.c.Ended = time.Now().UTC()
 	}
-	if next := s.nextStep(); err == nil && ctx.Err() == nil && next != "" {
+	if next != "" {
 		s.c.Notes = append(s.c.Notes, next)
 	}
-	return s.c, s.dir.Path, s.write()
+	return s.c, s.Dir.Path, s.write()
 }
 
-func (s *session) open(ctx context.Context) (err error) {
-	if s.o.Resume != "" {
-		if s.dir, err = run.ResumeDirectory(s.o.Resume); err != nil {
-			return err
-		}
+func (s *session) open(ctx context.Context) error {
+	if err := s.Lock(s.o.Resume); err != nil {
+		return err
 	}
 	if err := s.plan(); err != nil {
 		return err
@@ -144,8 +130,7 @@ func (s *session) open(ctx context.Context) (err error) {
 	if s.o.Resume != "" {
 		return s.resume()
 	}
-	s.dir, err = run.MakeDirectory(s.o.Out, s.c.Scenario, s.c.Started)
-	return err
+	return s.Create(s.o.Out, s.c.Scenario, s.c.Started)
 }
 
 // plan checks the scenario's capacity field and its range, and creates the search.
@@ -201,32 +186,27 @@ func (s *session) digests(sc scenario.Scenario) (err error) {
 		plane.Phases = append(plane.Phases, scenario.Phase{Name: p.Name, Faults: p.Faults})
 		sc.Phases[i].Faults = nil
 	}
-	if s.c.Digest, err = compare.ScenarioDigest(sc); err != nil {
+	if s.c.Digest, err = series.ScenarioDigest(sc); err != nil {
 		return err
 	}
-	s.c.PlaneDigest, err = compare.ScenarioDigest(plane)
+	s.c.PlaneDigest, err = series.ScenarioDigest(plane)
 	return err
 }
 
 // build builds the binary if necessary, and reads its digest. A resumed search needs the same binary as its earlier
 // trials.
-func (s *session) build(ctx context.Context) (err error) {
+func (s *session) build(ctx context.Context) error {
 	if s.o.Build != nil {
 		if err := s.o.Build(ctx); err != nil {
 			return err
 		}
 	}
-	if s.binary, err = compare.ReadBinary(s.o.ControlPlane); err != nil {
-		return err
+	binary, changed, err := s.Binary(s.o.ControlPlane, &s.c.Build)
+	if changed {
+		return exitcode.Usagef("--resume %s: the earlier trials used a different controlplane binary (name it with --controlplane, or start a new search)", s.Dir.Path)
 	}
-	switch {
-	case s.o.Resume != "" && s.binary.Digest == "": // the binary is missing: the first trial reports that
-		return nil
-	case s.o.Resume != "" && s.binary.Digest != s.c.Build:
-		return exitcode.Usagef("--resume %s: the earlier trials used a different controlplane binary (name it with --controlplane, or start a new search)", s.dir.Path)
-	}
-	s.c.Build = s.binary.Digest
-	return nil
+	s.binary = binary
+	return err
 }
 
 func (s *session) resume() error {
@@ -239,18 +219,18 @@ func (s *session) resume() error {
 	}
 	s.before = before
 	if why := s.otherSearch(before); why != "" {
-		return exitcode.Usagef("--resume %s: %s", s.dir.Path, why)
+		return exitcode.Usagef("--resume %s: %s", s.Dir.Path, why)
 	}
 	if !slices.Equal(before.AbortOn, s.c.AbortOn) {
-		return exitcode.Usagef("--resume %s: the earlier trials had different abort conditions: %s (use the same --abort-on and --abort-rules)", s.dir.Path, cmp.Or(strings.Join(before.AbortOn, " "), "none"))
+		return exitcode.Usagef("--resume %s: the earlier trials had different abort conditions: %s (use the same --abort-on and --abort-rules)", s.Dir.Path, cmp.Or(strings.Join(before.AbortOn, " "), "none"))
 	}
 	if before.Digest != s.c.Digest || before.PlaneDigest != s.c.PlaneDigest {
-		return exitcode.Usagef("--resume %s: the scenario has changed since the first trial (restore it from %s, or start a new search)", s.dir.Path, filepath.Join(trialDir(1), result.ScenarioFile))
+		return exitcode.Usagef("--resume %s: the scenario has changed since the first trial (restore it from %s, or start a new search)", s.Dir.Path, filepath.Join(trialDir(1), result.ScenarioFile))
 	}
-	if other := s.otherGenerator(before.Host, before.Versions.Stormglass); other != "" {
-		return exitcode.Usagef("--resume %s: the earlier trials ran %s (resume on the same machine with the same loadgen, or start a new search)", s.dir.Path, other)
+	if err := s.CheckGenerator(before.Host, before.Versions.Stormglass, "trials", "search"); err != nil {
+		return err
 	}
-	for n := len(before.Trials); n > 0 && outcomes[before.Trials[n-1].Outcome] != Good && outcomes[before.Trials[n-1].Outcome] != Bad; n-- {
+	for n := len(before.Trials); n > 0 && !Outcome(before.Trials[n-1].Outcome).counts(); n-- {
 		before.Trials = before.Trials[:n-1] // repeat the last trials if they had no result
 	}
 	if len(before.Trials) < len(s.before.Trials) {
@@ -259,7 +239,7 @@ func (s *session) resume() error {
 	before.Ended, before.Notes, before.Width = time.Time{}, nil, s.c.Width
 	s.c = before
 	for _, t := range s.c.Trials {
-		if outcome := outcomes[t.Outcome]; outcome == Good || outcome == Bad {
+		if outcome := Outcome(t.Outcome); outcome.counts() {
 			s.search.Saw(t.Load, outcome)
 		} else { // the generator may manage more now
 			s.search.trials++
@@ -269,19 +249,7 @@ func (s *session) resume() error {
 	return nil
 }
 
-// outcomes maps the names in capacity.json to outcomes.
-var outcomes = map[string]Outcome{"good": Good, "bad": Bad, "invalid": Invalid, "no data": NoData}
-
 func trialDir(number int) string { return fmt.Sprintf("trial-%02d", number) }
-
-func nameOf(o Outcome) string {
-	for name, of := range outcomes {
-		if of == o {
-			return name
-		}
-	}
-	return ""
-}
 
 // stateGrowth is the factor by which nodes, pods, objects and watches grow from trial to trial. It is small because a
 // load far above the capacity takes minutes to create and overloads the machine.
@@ -354,7 +322,7 @@ func (s *session) next(ctx context.Context) (more bool, err error) {
 		return false, err
 	}
 	s.c.Trials = append(s.c.Trials, t)
-	s.search.Saw(load, outcomes[t.Outcome])
+	s.search.Saw(load, Outcome(t.Outcome))
 	s.conclude()
 	if err := s.write(); err != nil {
 		return false, err
@@ -405,7 +373,7 @@ func (s *session) conclude() {
 	times := map[string]int{}
 	first, lowest := []string{}, math.Inf(1) // the gates that failed in the bad trial with the lowest load
 	for _, t := range s.c.Trials {
-		if t.Outcome == nameOf(Bad) {
+		if t.Outcome == string(Bad) {
 			if t.Load < lowest {
 				first, lowest = wrong(t), t.Load
 			}
@@ -452,13 +420,10 @@ func busyTrials(trials []result.Trial) string {
 }
 
 func (s *session) write() error {
-	if err := rundir.WriteJSON(s.dir.Path, result.CapacityFile, s.c); err != nil {
+	if err := rundir.WriteJSON(s.Dir.Path, result.CapacityFile, s.c); err != nil {
 		return err
 	}
-	if err := report.WriteCapacity(s.dir.Path, s.c); err != nil {
-		return exitcode.Environmentf("%w", err)
-	}
-	return nil
+	return exitcode.EnvironmentError(report.WriteCapacity(s.Dir.Path, s.c))
 }
 
 func isSearch(dir string) bool {

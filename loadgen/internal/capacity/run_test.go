@@ -13,6 +13,7 @@ import (
 
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/internal/run"
+	"github.com/stormglass/stormglass/loadgen/internal/series"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -82,13 +83,13 @@ func newSession(t *testing.T, p *plane) session {
 	uses := func(context.Context, string, result.Phase) ([]result.Use, map[string]float64, error) {
 		return []result.Use{{Resource: "machine", Share: 0.97}}, map[string]float64{"kube-apiserver-0": 1}, nil
 	}
-	return session{o: o, trial: p.trial, uses: uses, otherGenerator: func(result.Host, string) string { return "" }}
+	return session{o: o, Series: series.Series{Member: p.trial, OtherGenerator: func(result.Host, string) string { return "" }}, uses: uses}
 }
 
 // failsOver makes the trials of a session fail above 300 requests a second. change modifies their results.
 func failsOver(s *session, change func(*result.Result), err error) {
-	plane := s.trial
-	s.trial = func(ctx context.Context, o run.Options) (result.Result, error) {
+	plane := s.Member
+	s.Member = func(ctx context.Context, o run.Options) (result.Result, error) {
 		res, failed := plane(ctx, o)
 		if o.Scenario.Loads()[0].Rate > 300 {
 			change(&res)
@@ -306,7 +307,7 @@ func TestPlaneEndsByTheLoad(t *testing.T) {
 // are still recorded.
 func TestPlaneEndsByTheFirstLoad(t *testing.T) {
 	s := newSession(t, &plane{})
-	s.trial = func(context.Context, run.Options) (r result.Result, err error) {
+	s.Member = func(context.Context, run.Options) (r result.Result, err error) {
 		r.Run.UnexpectedExits, r.Run.Versions.Kubernetes, r.Run.Host.CPUs = []string{"etcd-0"}, "v1.37.1", 2
 		return r, exitcode.Environmentf("etcd-0 ended")
 	}

@@ -79,17 +79,20 @@ const (
 // a trial may be good or bad.
 func spreads() []float64 { return []float64{0.02, 0.04, 0.08, 0.16} }
 
-// Outcome is the result of a trial.
-type Outcome int
+// Outcome is the result of a trial, as in capacity.json.
+type Outcome string
 
 // The outcomes of a trial. Invalid means that the generator was the limit, and NoData that the trial could not be
 // judged. These two outcomes say nothing about the capacity.
 const (
-	Good Outcome = iota
-	Bad
-	Invalid
-	NoData
+	Good    Outcome = "good"
+	Bad     Outcome = "bad"
+	Invalid Outcome = "invalid"
+	NoData  Outcome = "no data"
 )
+
+// counts reports whether the outcome says something about the capacity.
+func (o Outcome) counts() bool { return o == Good || o == Bad }
 
 // Answer is the result of a search.
 type Answer string
@@ -206,7 +209,7 @@ func (s *Search) Further() (load float64, found bool) { return s.likely(), s.ans
 
 // Saw records the outcome of a trial. Trials after the search has found a capacity only refine the estimate.
 func (s *Search) Saw(load float64, outcome Outcome) {
-	if s.answer == Found && (outcome == Good || outcome == Bad) {
+	if s.answer == Found && outcome.counts() {
 		s.next++
 		s.update(load, outcome)
 	}
@@ -214,7 +217,7 @@ func (s *Search) Saw(load float64, outcome Outcome) {
 		return
 	}
 	s.trials++
-	if outcome == Invalid || outcome == NoData {
+	if !outcome.counts() {
 		s.sawNothing(load, outcome)
 		return
 	}

@@ -101,7 +101,7 @@ func against(t *testing.T, offered, rate float64) Outcome {
 		}
 		take(&trial, res)
 	})
-	return outcomes[trial.Outcome]
+	return Outcome(trial.Outcome)
 }
 
 // TestStubOfKnownCapacity searches with the real load engine against a server with a known capacity that varies by a

@@ -6,12 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
-	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/internal/run"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/result"
@@ -26,14 +24,9 @@ func (s *session) try(ctx context.Context, number int, load float64) (t result.T
 	if err != nil {
 		return t, err
 	}
-	o.Scenario.Seed += int64(number)
 	t = result.Trial{Number: number, Load: load, Dir: trialDir(number), Gates: []result.Gate{}, Cores: map[string]float64{}}
-	o.Out = filepath.Join(s.dir.Path, t.Dir)
 	o.Overrides = append(slices.Clone(s.o.Overrides), s.c.Field+"="+s.text(load))
-	if err := os.RemoveAll(o.Out); err != nil { // left by an interrupted trial
-		return t, exitcode.EnvironmentError(err)
-	}
-	res, err := s.trial(ctx, o)
+	res, err := s.Make(ctx, o, t.Dir, number)
 	if s.c.Versions.Kubernetes == "" {
 		s.c.Versions, s.c.Host = res.Run.Versions, res.Run.Host
 	}
@@ -41,7 +34,7 @@ func (s *session) try(ctx context.Context, number int, load float64) (t result.T
 	again := slices.Contains(s.c.EndedAt, load)
 	switch {
 	case err != nil && ctx.Err() == nil && ended != "" && again: // the same load ended a run twice, so it is the cause
-		t.Outcome, t.Why = nameOf(Bad), ended
+		t.Outcome, t.Why = string(Bad), ended
 		return t, nil
 	case err != nil && ctx.Err() == nil && ended != "":
 		s.c.EndedAt = append(s.c.EndedAt, load)
@@ -54,7 +47,7 @@ func (s *session) try(ctx context.Context, number int, load float64) (t result.T
 	}
 	held := take(&t, res)
 	var cores map[string]float64
-	t.Uses, cores, err = s.uses(ctx, o.Out, held)
+	t.Uses, cores, err = s.uses(ctx, filepath.Join(s.Dir.Path, t.Dir), held)
 	maps.Copy(t.Cores, cores)
 	return t, err
 }
@@ -97,19 +90,19 @@ func take(t *result.Trial, res result.Result) (held result.Phase) {
 	t.Gates, t.Machine = res.Gates, res.BusyMachine
 	switch {
 	case len(res.Measurements.Generator.Saturated) > 0:
-		t.Outcome, t.Why = nameOf(Invalid), res.Measurements.Generator.Saturated[0]
+		t.Outcome, t.Why = string(Invalid), res.Measurements.Generator.Saturated[0]
 	case res.Measurements.Nodes != nil && res.Measurements.Nodes.MissedByGenerator > 0:
-		t.Outcome, t.Why = nameOf(Invalid), "the generator sent heartbeats too late"
+		t.Outcome, t.Why = string(Invalid), "the generator sent heartbeats too late"
 	case res.Verdict == result.Pass:
-		t.Outcome = nameOf(Good)
+		t.Outcome = string(Good)
 	case res.Run.Aborted != "":
-		t.Outcome, t.Why = nameOf(Bad), res.Run.Aborted
+		t.Outcome, t.Why = string(Bad), res.Run.Aborted
 	case res.Verdict == result.Fail:
-		t.Outcome, t.Why = nameOf(Bad), cmp.Or(strings.Join(failed(res.Gates), ", "), unmet(res.Measurements.Phases), strings.Join(res.Reasons, "; "))
+		t.Outcome, t.Why = string(Bad), cmp.Or(strings.Join(failed(res.Gates), ", "), unmet(res.Measurements.Phases), strings.Join(res.Reasons, "; "))
 	case unmet(res.Measurements.Phases) != "":
-		t.Outcome, t.Why = nameOf(Bad), unmet(res.Measurements.Phases)
+		t.Outcome, t.Why = string(Bad), unmet(res.Measurements.Phases)
 	default:
-		t.Outcome, t.Why = nameOf(NoData), strings.Join(res.Reasons, "; ")
+		t.Outcome, t.Why = string(NoData), strings.Join(res.Reasons, "; ")
 	}
 	if n := len(res.Measurements.Phases); n > 0 {
 		held = res.Measurements.Phases[n-1]

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/stormglass/stormglass/internal/exitcode"
-	"github.com/stormglass/stormglass/loadgen/internal/compare"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
+	"github.com/stormglass/stormglass/loadgen/internal/series"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -43,7 +43,7 @@ var (
 func (p *pair) run(ctx context.Context) (c result.CapacityComparison, dir string, err error) {
 	defer func() {
 		for i := range p.sides {
-			p.sides[i].dir.Unlock()
+			p.sides[i].Dir.Unlock()
 		}
 	}()
 	dir, made := p.resume, []string(nil)
@@ -54,7 +54,7 @@ func (p *pair) run(ctx context.Context) (c result.CapacityComparison, dir string
 	}
 	if err := p.open(ctx, dir); err != nil {
 		for _, s := range p.sides {
-			err = errors.Join(err, s.dir.Remove())
+			err = errors.Join(err, s.Dir.Remove())
 		}
 		rundir.RemoveMade(made)
 		return c, "", err
@@ -78,7 +78,7 @@ func (p *pair) compared(dir string, untried [2]error) result.CapacityComparison 
 		side := result.CapacitySide{Dir: filepath.Join(dir, sideDirs[i]), Capacity: s.c}
 		if err := untried[i]; err != nil {
 			side.Answer, side.ExitCode = string(Unfinished), exitcode.Of(err)
-			side.Notes = append(side.Notes, compare.EndedEarly(err))
+			side.Notes = append(side.Notes, series.EndedEarly(err))
 		}
 		c.Sides[i] = side
 	}
@@ -101,7 +101,7 @@ func (p *pair) open(ctx context.Context, dir string) error {
 	}
 	for i := range p.sides {
 		s, of := &p.sides[i], filepath.Join(dir, sideDirs[i])
-		s.name, s.whole = sideNames[i]+": ", dir
+		s.name, s.Whole = sideNames[i]+": ", dir
 		s.o.Out, s.o.Resume = of, ""
 		if entries, _ := os.ReadDir(of); p.resume != "" && len(entries) > 0 { // missing if the first control plane did not start
 			s.o.Out, s.o.Resume = "", of

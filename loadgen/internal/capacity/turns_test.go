@@ -20,8 +20,8 @@ func inPair(t *testing.T, a, b plane) (p *pair, order *[]string) {
 	p, order = &pair{out: filepath.Join(t.TempDir(), "both")}, new([]string)
 	for i, of := range []*plane{&a, &b} {
 		s := newSession(t, of)
-		one := s.trial
-		s.trial = func(ctx context.Context, o run.Options) (result.Result, error) {
+		one := s.Member
+		s.Member = func(ctx context.Context, o run.Options) (result.Result, error) {
 			*order = append(*order, filepath.Base(filepath.Dir(o.Out)))
 			return one(ctx, o)
 		}
@@ -35,8 +35,8 @@ func TestInTurns(t *testing.T) {
 	p, order := inPair(t, plane{capacity: 700, spread: 0.03}, plane{capacity: 350, spread: 0.03})
 	slower := 1.0
 	for i := range p.sides {
-		one := p.sides[i].trial
-		p.sides[i].trial = func(ctx context.Context, o run.Options) (result.Result, error) {
+		one := p.sides[i].Member
+		p.sides[i].Member = func(ctx context.Context, o run.Options) (result.Result, error) {
 			slower *= 0.998
 			loads := o.Scenario.Background
 			loads[0].Rate = scenario.Rate(float64(loads[0].Rate) / slower)
@@ -94,7 +94,7 @@ func TestInTurnsResumed(t *testing.T) {
 // TestInTurnsFirstPlane: a side whose plane never starts is reported as failed, and its logs are kept.
 func TestInTurnsFirstPlane(t *testing.T) {
 	p, _ := inPair(t, plane{capacity: 700}, plane{})
-	p.sides[1].trial = func(_ context.Context, o run.Options) (result.Result, error) {
+	p.sides[1].Member = func(_ context.Context, o run.Options) (result.Result, error) {
 		if err := os.MkdirAll(filepath.Join(o.Out, "plane", "logs"), 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -108,7 +108,7 @@ func TestInTurnsFirstPlane(t *testing.T) {
 		t.Error(err)
 	}
 	p, _ = inPair(t, plane{}, plane{capacity: 700})
-	p.sides[0].trial = func(context.Context, run.Options) (result.Result, error) {
+	p.sides[0].Member = func(context.Context, run.Options) (result.Result, error) {
 		return result.Result{}, exitcode.Environmentf("etcd-0 did not start")
 	}
 	if _, _, err := p.run(t.Context()); exitcode.Of(err) != exitcode.Environment || !strings.Contains(err.Error(), "etcd-0 did not start") {

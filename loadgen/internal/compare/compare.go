@@ -1,5 +1,5 @@
 // Package compare runs the variants of a scenario one after another and compares their
-// results. It also has helpers for other packages that make series of runs.
+// results.
 package compare
 
 import (
@@ -17,13 +17,13 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/stormglass/stormglass/internal/exitcode"
-	"github.com/stormglass/stormglass/internal/shell"
 	"github.com/stormglass/stormglass/internal/userfile"
 	"github.com/stormglass/stormglass/loadgen/internal/cluster"
 	"github.com/stormglass/stormglass/loadgen/internal/judge"
 	"github.com/stormglass/stormglass/loadgen/internal/report"
 	"github.com/stormglass/stormglass/loadgen/internal/run"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
+	"github.com/stormglass/stormglass/loadgen/internal/series"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -176,10 +176,7 @@ func writeComparison(dir string, c result.Comparison) error {
 	if err := rundir.WriteJSON(dir, result.ComparisonFile, c); err != nil {
 		return err
 	}
-	if err := report.WriteComparison(dir, c); err != nil {
-		return exitcode.Environmentf("%w", err)
-	}
-	return nil
+	return exitcode.EnvironmentError(report.WriteComparison(dir, c))
 }
 
 // Run runs all variants of a scenario one after another and compares them. Each variant has
@@ -222,7 +219,9 @@ func Run(ctx context.Context, o run.Options) (c result.Comparison, dir string, e
 			continue
 		}
 		o.Progress.Step(fmt.Sprintf("variant %s, %d of %d", v.Variant, i+1, len(variants)))
-		res, err := runVariant(ctx, o, v, filepath.Join(dir, v.Variant))
+		of := o
+		of.Scenario, of.Out = v, filepath.Join(dir, v.Variant)
+		res, err := series.RunJudged(ctx, of)
 		if err != nil {
 			failed = append(failed, fmt.Errorf("variant %s: %w", v.Variant, err))
 			c.Variants[i].Left = run.Left(err)
@@ -247,68 +246,6 @@ func Run(ctx context.Context, o run.Options) (c result.Comparison, dir string, e
 	fill(&c, results)
 	return c, dir, writeComparison(dir, c)
 }
-
-func runVariant(ctx context.Context, o run.Options, v *scenario.Scenario, out string) (result.Result, error) {
-	o.Scenario, o.Out = v, out
-	return runJudged(ctx, o)
-}
-
-// RunWhole makes a run and judges it. It also returns an error if the environment of the
-// run failed.
-func RunWhole(ctx context.Context, o run.Options) (result.Result, error) {
-	res, err := runJudged(ctx, o)
-	if err == nil && res.ExitCode == exitcode.Environment {
-		err = exitcode.Environmentf("%s", strings.Join(res.Reasons, "; "))
-	}
-	return res, err
-}
-
-func runJudged(ctx context.Context, o run.Options) (result.Result, error) {
-	dir, err := run.Run(ctx, o)
-	if dir == "" {
-		return result.Result{}, err
-	}
-	// Judge an interrupted run too.
-	res, judgeErr := judge.Judge(context.WithoutCancel(ctx), dir)
-	return res, errors.Join(err, judgeErr)
-}
-
-// GoOn returns a hint on how to resume the comparison or search in dir, with additional
-// flags.
-func GoOn(dir, flags string) string {
-	return fmt.Sprintf("to continue, run the same command with `%s--resume %s` instead of --out", flags, shell.Quote(dir))
-}
-
-// EndedEarly returns a one-line note on an error that ended a series of runs. The note has
-// only the first line of the error, because the log of a component may follow.
-func EndedEarly(err error) string {
-	first, _, _ := strings.Cut(err.Error(), "\n")
-	return "ended early: " + strings.TrimSuffix(first, ":")
-}
-
-// WithNext wraps an error that ended a series of runs before there was anything to compare.
-// The message is one line: the first line of the error, and goOn, the hint on how to
-// resume. The exit code stays the same.
-func WithNext(err error, goOn string) error {
-	return endedFirst{EndedEarly(err) + "; " + goOn, err}
-}
-
-type endedFirst struct {
-	text  string
-	cause error
-}
-
-func (e endedFirst) Error() string { return e.text }
-func (e endedFirst) Unwrap() error { return e.cause }
-
-// EndedEarlyError is the error of a series of runs that ended because of an interrupt, or because the results of a run
-// were unusable.
-type EndedEarlyError string
-
-func (e EndedEarlyError) Error() string { return string(e) }
-
-// Unjudged marks the error as missing data, because there is nothing to compare.
-func (e EndedEarlyError) Unjudged() bool { return true }
 
 // CheckVariant returns an error if a variant sets fields of the control plane but the run
 // uses a user's cluster, because these fields would have no effect.

@@ -136,9 +136,3 @@ func parseVariants(t *testing.T, body string) *scenario.Scenario {
 
 // The last log lines of a component, which an error has on separate lines, are not part
 // of a note.
-func TestEndedEarlyIsOneLine(t *testing.T) {
-	err := errors.New("pair 1, side B: etcd-0 died; from its log, a/etcd-0.log:\n{\"level\":\"info\"}\n{\"level\":\"fatal\"}")
-	if got, want := EndedEarly(err), "ended early: pair 1, side B: etcd-0 died; from its log, a/etcd-0.log"; got != want {
-		t.Errorf("%q, want %q", got, want)
-	}
-}

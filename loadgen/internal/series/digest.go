@@ -1,4 +1,4 @@
-package compare
+package series
 
 import (
 	"crypto/sha256"
@@ -34,9 +34,9 @@ type Binary struct {
 // largestBinary is the maximum size of a controlplane binary, in bytes. It is several times the usual size.
 const largestBinary = 2 << 30
 
-// ReadBinary reads the binary at path. If path is empty, it searches for the binary. A missing binary is not an
+// readBinary reads the binary at path. If path is empty, it searches for the binary. A missing binary is not an
 // error; its Digest is empty.
-func ReadBinary(path string) (b Binary, err error) {
+func readBinary(path string) (b Binary, err error) {
 	if path == "" {
 		if path, err = run.FindControlPlane(); err != nil {
 			return b, nil
@@ -65,7 +65,7 @@ func (b *Binary) Same() error {
 	if err != nil || now.Size() == b.was.Size() && now.ModTime().Equal(b.was.ModTime()) {
 		return nil // the run reports a missing binary
 	}
-	again, err := ReadBinary(b.path)
+	again, err := readBinary(b.path)
 	if err != nil {
 		return err
 	}
