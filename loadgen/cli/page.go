@@ -88,9 +88,9 @@ func (m *pageModel) frame(columns, rows int, now time.Time) []string {
 
 func (m *pageModel) title(columns int, now time.Time) line {
 	s := m.snapshot
-	does := "running " + clock(now.Sub(m.began))
+	does := "running " + run.Clock(now.Sub(m.began))
 	if s.Paused > 0 {
-		does = "LOAD PAUSED for " + clock(s.Paused) + " (p resumes)"
+		does = "LOAD PAUSED for " + run.Clock(s.Paused) + " (p resumes)"
 	}
 	text := " loadgen run " + clean(s.Scenario) + " · " + does
 	if room := columns - len([]rune(text)); room > 0 {
@@ -109,14 +109,14 @@ func (m *pageModel) phases(columns int) line {
 		switch {
 		case p.Now:
 			present = i
-			text := fmt.Sprintf("▶ %s %s/%s", name, clock(m.snapshot.Elapsed), clock(p.Length))
+			text := fmt.Sprintf("▶ %s %s/%s", name, run.Clock(m.snapshot.Elapsed), run.Clock(p.Length))
 			if p.Until != "" {
 				text += " until " + clean(p.Until)
 			}
 			all = append(all, span{text, bold})
 		case p.Took > 0:
 			present = i
-			text := fmt.Sprintf("✓ %s %s", name, clock(p.Took))
+			text := fmt.Sprintf("✓ %s %s", name, run.Clock(p.Took))
 			switch {
 			case p.EndedEarly:
 				text += " ended early"
@@ -229,7 +229,7 @@ func (m *pageModel) charts(columns, rows int) []line {
 			out = append(out, row)
 		}
 	}
-	caption := fmt.Sprintf("the last %s, %d s per column", clock(time.Duration(len(m.points))*time.Second), step)
+	caption := fmt.Sprintf("the last %s, %d s per column", run.Clock(time.Duration(len(m.points))*time.Second), step)
 	if m.url != "" {
 		caption += " · " + m.url
 	}

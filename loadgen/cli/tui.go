@@ -53,7 +53,7 @@ func (t *tui) Step(line string) {
 	if t.quiet {
 		return
 	}
-	line = fmt.Sprintf("%s  %s", clock(time.Since(t.began)), terminal.CleanLines(line))
+	line = fmt.Sprintf("%s  %s", run.Clock(time.Since(t.began)), terminal.CleanLines(line))
 	if t.page.step(line) {
 		return
 	}
@@ -92,11 +92,11 @@ func (t *tui) Live(s run.Snapshot) {
 	if !t.terminal {
 		if now := time.Now(); now.Sub(t.plain) >= plainEvery {
 			t.plain = now
-			fmt.Fprintf(t.w, "%s  %s\n", clock(time.Since(t.began)), state)
+			fmt.Fprintf(t.w, "%s  %s\n", run.Clock(time.Since(t.began)), state)
 		}
 		return
 	}
-	line := fmt.Sprintf("%s  %s", clock(time.Since(t.began)), state)
+	line := fmt.Sprintf("%s  %s", run.Clock(time.Since(t.began)), state)
 	if r := []rune(line); len(r) >= t.columns {
 		line = string(r[:t.columns-1])
 	}
@@ -126,11 +126,6 @@ func (t *tui) done() {
 	for _, line := range steps {
 		fmt.Fprintln(t.w, line)
 	}
-}
-
-func clock(d time.Duration) string {
-	s := int(d / time.Second)
-	return fmt.Sprintf("%02d:%02d", s/60, s%60)
 }
 
 func (t *tui) confirm(ctx context.Context, in io.Reader, plan string, yes bool) (bool, error) {

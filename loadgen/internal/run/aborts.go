@@ -114,32 +114,17 @@ func (a *aborts) watch(ctx context.Context, r *recording, end context.CancelCaus
 		looking.Go(func() { a.watchScrapes(ctx, scrapes, end) })
 	case r.theirs != nil:
 		looking.Go(func() {
-			a.every(ctx, askEvery, func() bool { return a.look(ctx, r.theirs, end) })
+			every(ctx, askEvery, func() bool { return a.look(ctx, r.theirs, end) })
 		})
 	}
 	<-ctx.Done()
 	return nil
 }
 
-func (a *aborts) every(ctx context.Context, interval time.Duration, look func() (goOn bool)) {
-	tick := time.NewTicker(interval)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		if !look() {
-			return
-		}
-	}
-}
-
 func (a *aborts) watchScrapes(ctx context.Context, scrapes *record.Recorder, end context.CancelCauseFunc) {
 	recorded := archive.Evaluating(scrapes.Live())
 	seen, in := int64(-1), ""
-	a.every(ctx, newsEvery, func() bool {
+	every(ctx, newsEvery, func() bool {
 		done := scrapes.Scrapes().Done
 		phase, _ := a.current()
 		if phase == "" || done == seen && phase == in {

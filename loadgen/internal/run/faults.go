@@ -122,11 +122,7 @@ func (ps *phases) startFaults(ctx context.Context, p *scenario.Phase, start time
 // fault might last into the next phase.
 func (s *schedule) at(ctx, waiting context.Context, due time.Time, p *scenario.Phase, f *scenario.Fault) {
 	kind, _ := control.FaultKindOf(f.Kind)
-	timer := time.NewTimer(time.Until(due.Add(-kind.Lead)))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-waiting.Done():
+	if !apiclient.Pause(waiting, time.Until(due.Add(-kind.Lead))) {
 		s.miss(due, p, f)
 		return
 	}

@@ -112,9 +112,10 @@ func (n *nodes) show(ctx context.Context, t *target, c console) error {
 	if class := t.DeviceClass(); class != "" {
 		c.step("to claim devices of these nodes, set deviceClassName: %s", class)
 	}
-	everySecond(ctx, func(time.Time) {
+	every(ctx, time.Second, func() bool {
 		count, ready := n.live()
 		c.Live(Snapshot{Phase: "nodes", Elapsed: time.Since(began), Nodes: count, NodesReady: ready})
+		return true
 	})
 	return context.Cause(ctx)
 }

@@ -142,10 +142,6 @@ func (p *bundledPlane) awaitLoss(ctx context.Context) error {
 	}
 }
 
-func (p *bundledPlane) lossError(loss error) error {
-	return exitcode.Environmentf("%w: %w", ErrPlaneEnded, loss)
-}
-
 func planeEnded(p *control.Supervisor) error {
 	if err := p.Err(); err != nil {
 		return err

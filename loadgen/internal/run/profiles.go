@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/stormglass/stormglass/internal/userfile"
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
 	"github.com/stormglass/stormglass/loadgen/internal/profile"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/result"
@@ -103,11 +104,7 @@ func (pr *profiler) unknown() error {
 
 // at takes a profile from the process `of` at the time due, unless within ends first.
 func (ps *profiling) at(ctx, within context.Context, due time.Time, asked *scenario.Profile, of profile.Source) {
-	timer := time.NewTimer(time.Until(due))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-within.Done():
+	if !apiclient.Pause(within, time.Until(due)) {
 		ps.lose(asked, of.Component, due, errors.New("the phase ended before the profile began"))
 		return
 	}

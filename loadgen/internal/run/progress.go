@@ -70,12 +70,12 @@ func (s Snapshot) String() string {
 	case s.Phase == "":
 		fmt.Fprint(&b, "getting ready")
 	case s.Length == 0:
-		fmt.Fprintf(&b, "%s %s", s.Phase, clock(s.Elapsed))
+		fmt.Fprintf(&b, "%s %s", s.Phase, Clock(s.Elapsed))
 	default:
-		fmt.Fprintf(&b, "%s %s/%s", s.Phase, clock(s.Elapsed), clock(s.Length))
+		fmt.Fprintf(&b, "%s %s/%s", s.Phase, Clock(s.Elapsed), Clock(s.Length))
 	}
 	if s.Paused > 0 {
-		fmt.Fprintf(&b, " | load paused for %s", clock(s.Paused))
+		fmt.Fprintf(&b, " | load paused for %s", Clock(s.Paused))
 	}
 	if s.Offered > 0 {
 		fmt.Fprintf(&b, " | %.0f/s offered, %.0f/s achieved, p99 %s", s.Offered, s.Achieved, s.P99.Round(100*time.Microsecond))
@@ -92,7 +92,8 @@ func (s Snapshot) String() string {
 	return b.String()
 }
 
-func clock(d time.Duration) string {
+// Clock formats a duration as minutes and seconds, such as "02:05".
+func Clock(d time.Duration) string {
 	s := int(d / time.Second)
 	return fmt.Sprintf("%02d:%02d", s/60, s%60)
 }
@@ -225,15 +226,18 @@ func (d *display) run(ctx context.Context) error {
 	}
 }
 
-func everySecond(ctx context.Context, f func(now time.Time)) {
-	tick := time.NewTicker(time.Second)
+// every calls f at each interval until f returns false or ctx ends.
+func every(ctx context.Context, interval time.Duration, f func() (goOn bool)) {
+	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case now := <-tick.C:
-			f(now)
+		case <-tick.C:
+		}
+		if !f() {
+			return
 		}
 	}
 }

@@ -18,6 +18,14 @@ type placedRelease struct {
 	path string
 }
 
+// addRelease appends r to all, unless all contains that release already.
+func addRelease(all []placedRelease, r placedRelease) []placedRelease {
+	if slices.ContainsFunc(all, func(p placedRelease) bool { return p.Release == r.Release }) {
+		return all
+	}
+	return append(all, r)
+}
+
 // releasesOfMoves returns the releases of the upgrades and downgrades in a scenario, without duplicates.
 func releasesOfMoves(s *scenario.Scenario) (all []placedRelease) {
 	for _, f := range s.Faults() {
@@ -26,9 +34,7 @@ func releasesOfMoves(s *scenario.Scenario) (all []placedRelease) {
 		if !asked.Moves() || !known {
 			continue
 		}
-		if !slices.ContainsFunc(all, func(p placedRelease) bool { return p.Release == to }) {
-			all = append(all, placedRelease{to, s, f.Path + ".to"})
-		}
+		all = addRelease(all, placedRelease{to, s, f.Path + ".to"})
 	}
 	return all
 }
@@ -37,9 +43,7 @@ func releasesOfMoves(s *scenario.Scenario) (all []placedRelease) {
 func releasesAtStart(s *scenario.Scenario) (all []placedRelease) {
 	for _, kind := range control.VersionedKinds() {
 		for _, r := range s.ControlPlane.ReleasesOf(kind) {
-			if !slices.ContainsFunc(all, func(p placedRelease) bool { return p.Release == r }) {
-				all = append(all, placedRelease{r, s, "controlPlane"})
-			}
+			all = addRelease(all, placedRelease{r, s, "controlPlane"})
 		}
 	}
 	return all
@@ -91,9 +95,7 @@ func MissingReleases(ctx context.Context, s *scenario.Scenario, controlplane str
 	var releases []placedRelease
 	for _, of := range append([]*scenario.Scenario{s}, s.AllVariants()...) {
 		for _, r := range append(releasesAtStart(of), releasesOfMoves(of)...) {
-			if !slices.ContainsFunc(releases, func(p placedRelease) bool { return p.Release == r.Release }) {
-				releases = append(releases, r)
-			}
+			releases = addRelease(releases, r)
 		}
 	}
 	missing, why := without(ctx, controlplane, releases)

@@ -140,10 +140,6 @@ func (p *sharedPlane) awaitLoss(ctx context.Context) error {
 	return why
 }
 
-func (p *sharedPlane) lossError(loss error) error {
-	return exitcode.Environmentf("%w: %w", ErrPlaneEnded, loss)
-}
-
 func (p *sharedPlane) close(lost bool, _ []result.Phase) error { return p.discard(lost) }
 
 // discard removes the run's objects from the control plane. If the control plane has ended, nothing is left to

@@ -41,8 +41,6 @@ type target struct {
 type provider interface {
 	// awaitLoss waits until the target is lost and returns the reason, or returns nil when ctx ends.
 	awaitLoss(ctx context.Context) error
-	// lossError returns the error to show to the user if the target is lost with the reason loss.
-	lossError(loss error) error
 	// close stops the run's control plane, or removes the run's objects from another target.
 	close(lost bool, phases []result.Phase) error
 	// discard is used instead of close for a run that leaves no report.
@@ -98,6 +96,14 @@ func (t *target) watch(parent context.Context) context.Context {
 		cancel(nil)
 	}
 	return ctx
+}
+
+// lossError returns the error to show to the user if the target is lost with the reason loss.
+func (t *target) lossError(loss error) error {
+	if t.supervisor == nil {
+		return exitcode.EnvironmentError(loss)
+	}
+	return exitcode.Environmentf("%w: %w", ErrPlaneEnded, loss)
 }
 
 func (t *target) isLost() bool { return t.lost.Err() != nil }

@@ -140,8 +140,6 @@ func (u *userCluster) awaitLoss(ctx context.Context) error {
 	return u.cluster.AwaitLoss(ctx)
 }
 
-func (u *userCluster) lossError(loss error) error { return exitcode.EnvironmentError(loss) }
-
 // unlock releases the cluster's lock. It may be called more than once.
 func (u *userCluster) unlock() error {
 	ctx, cancel := u.windUp(unlockTimeout)
