@@ -2,7 +2,6 @@ package cli
 
 import (
 	"errors"
-	"io"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -106,7 +105,7 @@ Exit codes:
 			if err != nil {
 				return err
 			}
-			return after(sum, showAB(cmd.OutOrStdout(), dir, c, output), c, report.ABSummary)
+			return after(sum, showReport(cmd.OutOrStdout(), output, c.ExitCode, c, report.AB, dir), c, report.ABSummary)
 		},
 	}
 	flags := cmd.Flags()
@@ -155,12 +154,6 @@ func looks(p *result.Plan, pairs, alphas []string) error {
 		p.Looks = append(p.Looks, result.Look{Pairs: n, Alpha: float64(alpha)})
 	}
 	return nil
-}
-
-func showAB(w io.Writer, dir string, c result.AB, output *commandline.Output) error {
-	return showAs(w, output, c.ExitCode, c, func() error {
-		return report.AB(w, c, textOptions(w, dir))
-	})
 }
 
 // discardFlags adds the flags that limit the work of other programs on the machine during a run. does describes, for the

@@ -97,7 +97,7 @@ Exit codes:
 				if err != nil {
 					return err
 				}
-				return after(sum, showCapacityComparison(cmd.OutOrStdout(), c, output), c, writeCapacityComparisonMarkdown)
+				return after(sum, showReport(cmd.OutOrStdout(), output, c.ExitCode, c, report.CapacityComparison, ""), c, fenced(report.CapacityComparison))
 			}
 			if o.Scenario, err = o.Read(o.Overrides); err != nil {
 				return err
@@ -108,7 +108,7 @@ Exit codes:
 			if err != nil {
 				return err
 			}
-			return after(sum, showCapacity(cmd.OutOrStdout(), dir, c, output), c, writeCapacityMarkdown)
+			return after(sum, showReport(cmd.OutOrStdout(), output, c.ExitCode, c, report.Capacity, dir), c, fenced(report.Capacity))
 		},
 	}
 	flags := cmd.Flags()
@@ -172,12 +172,6 @@ func capacitySides(ctx context.Context, o capacity.RunOptions, specs ...[]string
 	return c, err
 }
 
-func showCapacityComparison(w io.Writer, c result.CapacityComparison, output *commandline.Output) error {
-	return showAs(w, output, c.ExitCode, c, func() error {
-		return report.CapacityComparison(w, c, textOptions(w, ""))
-	})
-}
-
 func newCapacityCompare() *cobra.Command {
 	var output *commandline.Output
 	var sum summary
@@ -202,7 +196,7 @@ Exit codes:
 			if err != nil {
 				return err
 			}
-			return after(sum, showCapacityComparison(cmd.OutOrStdout(), c, output), c, writeCapacityComparisonMarkdown)
+			return after(sum, showReport(cmd.OutOrStdout(), output, c.ExitCode, c, report.CapacityComparison, ""), c, fenced(report.CapacityComparison))
 		},
 	}
 	sum.flag(cmd)
@@ -210,30 +204,16 @@ Exit codes:
 	return cmd
 }
 
-func showCapacity(w io.Writer, dir string, c result.Capacity, output *commandline.Output) error {
-	return showAs(w, output, c.ExitCode, c, func() error {
-		return report.Capacity(w, c, textOptions(w, dir))
-	})
-}
-
-func writeCapacityMarkdown(w io.Writer, c result.Capacity) error {
-	return fenced(w, func(w io.Writer) error { return report.Capacity(w, c, report.TerminalOptions{Width: 120}) })
-}
-
-func writeCapacityComparisonMarkdown(w io.Writer, c result.CapacityComparison) error {
-	return fenced(w, func(w io.Writer) error {
-		return report.CapacityComparison(w, c, report.TerminalOptions{Width: 120})
-	})
-}
-
-// fenced writes text for a terminal as a Markdown code block.
-func fenced(w io.Writer, write func(io.Writer) error) error {
-	if _, err := fmt.Fprint(w, "```\n"); err != nil {
+// fenced returns a function that writes a result as a Markdown code block, in which text writes it as for a terminal.
+func fenced[T any](text func(io.Writer, T, report.TerminalOptions) error) func(io.Writer, T) error {
+	return func(w io.Writer, v T) error {
+		if _, err := fmt.Fprint(w, "```\n"); err != nil {
+			return err
+		}
+		if err := text(w, v, report.TerminalOptions{Width: 120}); err != nil {
+			return err
+		}
+		_, err := fmt.Fprint(w, "```\n\n")
 		return err
 	}
-	if err := write(w); err != nil {
-		return err
-	}
-	_, err := fmt.Fprint(w, "```\n\n")
-	return err
 }

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -64,12 +63,10 @@ func (c *chart) run(cmd *cobra.Command, dir string, output *commandline.Output) 
 		_, err := cmd.OutOrStdout().Write(svg)
 		return err
 	}
-	f, err := openOutput("--svg", c.file, os.O_CREATE|os.O_TRUNC)
-	if err != nil {
+	return writeOutput("--svg", c.file, os.O_TRUNC, func(w io.Writer) error {
+		_, err := w.Write(svg)
 		return err
-	}
-	_, err = f.Write(svg)
-	return errors.Join(err, f.Close())
+	})
 }
 
 func listCharts(w io.Writer, all []report.Picture) error {

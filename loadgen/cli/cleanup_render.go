@@ -26,14 +26,7 @@ level "restricted".`,
 			if once {
 				o.Schedule = ""
 			}
-			if err := o.Check(); err != nil {
-				return exitcode.UsageError(err)
-			}
-			text, err := o.YAML()
-			if err == nil {
-				_, err = cmd.OutOrStdout().Write(text)
-			}
-			return err
+			return printManifests(cmd.OutOrStdout(), &o)
 		},
 	}
 	flags := cmd.Flags()

@@ -49,7 +49,7 @@ Exit codes:
 					return err
 				}
 			}
-			return after(sum, showAB(cmd.OutOrStdout(), dir, c, output), c, report.ABSummary)
+			return after(sum, showReport(cmd.OutOrStdout(), output, c.ExitCode, c, report.AB, dir), c, report.ABSummary)
 		},
 	}
 	cmd.Flags().StringArrayVar(&gated, "metric", nil, "`name` of a metric in the scenario's section compare that decides the answer (repeatable; default: the metrics that vary least)")

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -91,7 +90,7 @@ Exit codes:
 			}
 			if live {
 				show := func(d result.Diagnosis) error {
-					return output.WriteEach(cmd.OutOrStdout(), d, func() error { return writeDiagnosis(cmd.OutOrStdout(), d) })
+					return output.WriteEach(cmd.OutOrStdout(), d, func() error { return report.Diagnosis(cmd.OutOrStdout(), d, textOptions(cmd.OutOrStdout(), "")) })
 				}
 				return follow(cmd.Context(), liveEvery, diagnose, show, func(err error) {
 					fmt.Fprintf(cmd.ErrOrStderr(), "loadgen: %s; trying again every %s\n", terminal.Clean(err.Error()), liveEvery)
@@ -101,7 +100,7 @@ Exit codes:
 			if err != nil {
 				return err
 			}
-			return showAs(cmd.OutOrStdout(), output, exitOf[d.Answer], d, func() error { return writeDiagnosis(cmd.OutOrStdout(), d) })
+			return showReport(cmd.OutOrStdout(), output, exitOf[d.Answer], d, report.Diagnosis, "")
 		},
 	}
 	flags := cmd.Flags()
@@ -145,10 +144,6 @@ func diagnoseObserved(address func() (string, error), p promimport.Config, o dia
 const leastStep, mostStep = 100 * time.Millisecond, time.Hour
 
 var exitOf = map[string]int{result.Healthy: exitcode.Pass, result.Diagnosed: exitcode.Fail, result.Unknown: exitcode.NoData, result.CannotTell: exitcode.NoData}
-
-func writeDiagnosis(w io.Writer, d result.Diagnosis) error {
-	return report.Diagnosis(w, d, textOptions(w, ""))
-}
 
 // liveEvery is the interval between two diagnoses in a live diagnosis.
 const liveEvery = 15 * time.Second

@@ -16,7 +16,6 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/judge"
 	"github.com/stormglass/stormglass/loadgen/internal/report"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
-	"github.com/stormglass/stormglass/loadgen/result"
 )
 
 func newGate() *cobra.Command {
@@ -71,10 +70,10 @@ does not pass.`,
 			if err != nil {
 				return err
 			}
-			if err := writeJUnit(junit, res); err != nil {
+			if err := writeOutput("--junit", junit, os.O_TRUNC, func(w io.Writer) error { return report.JUnit(w, res) }); err != nil {
 				return err
 			}
-			return after(sum, show(cmd.OutOrStdout(), "", res, output), res, report.Summary)
+			return after(sum, showReport(cmd.OutOrStdout(), output, res.ExitCode, res, report.Terminal, ""), res, report.Summary)
 		},
 	}
 	cmd.Flags().StringArrayVar(&criteria.Files, "rules", nil, "`file` of gates, or file or directory of Prometheus rules (repeatable)")
@@ -103,13 +102,9 @@ func checkWritable(flag, file, mark string) error {
 			return exitcode.Usagef("%s: %s exists, and loadgen did not write it with this flag (choose another file, or remove it)", flag, file)
 		}
 	}
-	f, err := openOutput(flag, file, os.O_CREATE)
-	if err != nil {
-		return err
-	}
-	err = f.Close()
-	if errors.Is(missing, fs.ErrNotExist) {
-		err = errors.Join(err, os.Remove(file))
+	err := writeOutput(flag, file, 0, func(io.Writer) error { return nil })
+	if err == nil && errors.Is(missing, fs.ErrNotExist) {
+		err = os.Remove(file)
 	}
 	return err
 }
@@ -121,6 +116,19 @@ func firstKilobyte(file string) ([]byte, error) {
 	}
 	defer f.Close()
 	return io.ReadAll(io.LimitReader(f, 1<<10))
+}
+
+// writeOutput calls write with the file of a flag, which it creates if necessary. It does nothing if file is empty: the
+// flag is not set.
+func writeOutput(flag, file string, mode int, write func(io.Writer) error) error {
+	if file == "" {
+		return nil
+	}
+	f, err := openOutput(flag, file, mode|os.O_CREATE)
+	if err != nil {
+		return err
+	}
+	return errors.Join(write(f), f.Close())
 }
 
 // openOutput opens the file of a flag for writing. If the file is a pipe without a reader, it returns an error instead of
@@ -139,17 +147,6 @@ func openOutput(flag, file string, mode int) (*os.File, error) {
 		return nil, exitcode.Usagef("%s: %w (name a file that can be written)", flag, err)
 	}
 	return f, nil
-}
-
-func writeJUnit(file string, res result.Result) error {
-	if file == "" {
-		return nil
-	}
-	f, err := openOutput("--junit", file, os.O_CREATE|os.O_TRUNC)
-	if err != nil {
-		return err
-	}
-	return errors.Join(report.JUnit(f, res), f.Close())
 }
 
 // summary is the file of --summary, to which Markdown is appended; empty means no file.
@@ -172,12 +169,5 @@ func after[T any](s summary, shown error, v T, write func(io.Writer, T) error) e
 }
 
 func (s summary) write(write func(io.Writer) error) error {
-	if s.file == "" {
-		return nil
-	}
-	f, err := openOutput("--summary", s.file, os.O_APPEND|os.O_CREATE)
-	if err != nil {
-		return err
-	}
-	return errors.Join(write(f), f.Close())
+	return writeOutput("--summary", s.file, os.O_APPEND, write)
 }

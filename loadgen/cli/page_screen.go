@@ -196,14 +196,7 @@ func (p *page) quit() string {
 
 // close closes the page and returns the steps that the page has shown.
 func (p *page) close() []string {
-	if p == nil {
-		return nil
-	}
-	p.mu.Lock()
-	shown := p.terminal != nil && !p.over
-	p.over = true
-	p.mu.Unlock()
-	if !shown {
+	if p == nil || !p.end() {
 		return nil
 	}
 	close(p.closing)
@@ -212,16 +205,21 @@ func (p *page) close() []string {
 	return p.steps
 }
 
+// end ends the updates of the page. It returns false if the terminal shows no page.
+func (p *page) end() (shown bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	shown = p.terminal != nil && !p.over
+	p.over = true
+	return shown
+}
+
 // abandonWithin is the time limit of abandon, because the terminal may no longer accept output.
 const abandonWithin = time.Second
 
 // abandon closes the page of a program that is about to end. Unlike close, it returns after abandonWithin at the latest.
 func (p *page) abandon() {
-	p.mu.Lock()
-	shown := p.terminal != nil && !p.over
-	p.over = true
-	p.mu.Unlock()
-	if !shown {
+	if !p.end() {
 		return
 	}
 	left := make(chan struct{})

@@ -41,13 +41,13 @@ directory contains the runs of variants, the command checks and compares them al
 				if err != nil {
 					return err
 				}
-				return after(sum, showComparison(cmd.OutOrStdout(), args[0], c, output), c, report.ComparisonSummary)
+				return after(sum, showReport(cmd.OutOrStdout(), output, c.ExitCode, c, report.Comparison, args[0]), c, report.ComparisonSummary)
 			}
 			res, err := judge.Judge(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
-			return after(sum, show(cmd.OutOrStdout(), args[0], res, output), res, report.Summary)
+			return after(sum, showReport(cmd.OutOrStdout(), output, res.ExitCode, res, report.Terminal, args[0]), res, report.Summary)
 		},
 	}
 	sum.flag(cmd)

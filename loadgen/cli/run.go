@@ -18,7 +18,6 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/judge"
 	"github.com/stormglass/stormglass/loadgen/internal/report"
 	"github.com/stormglass/stormglass/loadgen/internal/run"
-	"github.com/stormglass/stormglass/loadgen/result"
 )
 
 func newRun(signals *interrupts) *cobra.Command {
@@ -130,7 +129,7 @@ remaining ones. A third signal, at least 5 s later, ends the program immediately
 				if err != nil {
 					return err
 				}
-				err = after(sum, showComparison(cmd.OutOrStdout(), dir, c, output), c, report.ComparisonSummary)
+				err = after(sum, showReport(cmd.OutOrStdout(), output, c.ExitCode, c, report.Comparison, dir), c, report.ComparisonSummary)
 				for _, v := range c.Variants {
 					printLeftovers(cmd.ErrOrStderr(), v.Left)
 				}
@@ -164,7 +163,7 @@ remaining ones. A third signal, at least 5 s later, ends the program immediately
 				return err
 			}
 			signals.prints()
-			err = after(sum, show(cmd.OutOrStdout(), dir, res, output), res, report.Summary)
+			err = after(sum, showReport(cmd.OutOrStdout(), output, res.ExitCode, res, report.Terminal, dir), res, report.Summary)
 			printLeftovers(cmd.ErrOrStderr(), res.Run.Left)
 			return errors.Join(err, live.finish(dir, o.Hurry))
 		},
@@ -224,11 +223,10 @@ func printLeftovers(w io.Writer, left string) {
 	}
 }
 
-// show prints a result. It returns the exit code of the verdict as an error. If dir is empty, there is no report to name.
-func show(w io.Writer, dir string, res result.Result, output *commandline.Output) error {
-	return showAs(w, output, res.ExitCode, res, func() error {
-		return report.Terminal(w, res, textOptions(w, dir))
-	})
+// showReport prints the result v, with text if the output is text. It returns exitCode as an error, or nil for
+// exitcode.Pass. If dir is empty, there is no report to name.
+func showReport[T any](w io.Writer, output *commandline.Output, exitCode int, v T, text func(io.Writer, T, report.TerminalOptions) error, dir string) error {
+	return showAs(w, output, exitCode, v, func() error { return text(w, v, textOptions(w, dir)) })
 }
 
 // showAs prints the result v, with asText if the output is text. It returns exitCode as an error, or nil for ExitPass.
@@ -244,12 +242,6 @@ func textOptions(w io.Writer, dir string) report.TerminalOptions {
 		dir = short(dir)
 	}
 	return report.TerminalOptions{Color: colours(w), Width: terminal.Columns(w), Dir: dir}
-}
-
-func showComparison(w io.Writer, dir string, c result.Comparison, output *commandline.Output) error {
-	return showAs(w, output, c.ExitCode, c, func() error {
-		return report.Comparison(w, c, textOptions(w, dir))
-	})
 }
 
 // short returns path relative to the current directory if path is below it. Otherwise it returns path.

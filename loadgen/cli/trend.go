@@ -1,7 +1,7 @@
 package cli
 
 import (
-	"errors"
+	"io"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -35,19 +35,10 @@ The method is change-point detection ("E-divisive with means") with a t-test (p 
 			if err != nil {
 				return err
 			}
-			if html != "" {
-				f, err := openOutput("--html", html, os.O_CREATE|os.O_TRUNC)
-				if err != nil {
-					return err
-				}
-				if err := errors.Join(report.TrendHTML(f, t), f.Close()); err != nil {
-					return err
-				}
+			if err := writeOutput("--html", html, os.O_TRUNC, func(w io.Writer) error { return report.TrendHTML(w, t) }); err != nil {
+				return err
 			}
-			w := cmd.OutOrStdout()
-			return showAs(w, output, exitcode.Pass, t, func() error {
-				return report.Trend(w, t, textOptions(w, ""))
-			})
+			return showReport(cmd.OutOrStdout(), output, exitcode.Pass, t, report.Trend, "")
 		},
 	}
 	cmd.Flags().StringVar(&html, "html", "", "HTML `file` with a chart of each metric; replaces an existing file only if this command wrote it")

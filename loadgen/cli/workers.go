@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strconv"
@@ -239,14 +240,7 @@ writes when it starts:
 		Example: `  loadgen workers render --workers 4 --image registry.example.com/loadgen:v1 --coordinator 10.0.0.5:7443 | kubectl apply -f -`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := m.Check(); err != nil {
-				return exitcode.UsageError(err)
-			}
-			text, err := m.YAML()
-			if err == nil {
-				_, err = cmd.OutOrStdout().Write(text)
-			}
-			return err
+			return printManifests(cmd.OutOrStdout(), &m)
 		},
 	}
 	flags := cmd.Flags()
@@ -254,4 +248,19 @@ writes when it starts:
 	flags.StringVar(&m.Coordinator, "coordinator", "", "`address` of the coordinator (HOST:PORT)")
 	addJobFlags(flags, &m.Options)
 	return cmd
+}
+
+// printManifests checks the options of a render command and prints its manifests.
+func printManifests(w io.Writer, o interface {
+	Check() error
+	YAML() ([]byte, error)
+}) error {
+	if err := o.Check(); err != nil {
+		return exitcode.UsageError(err)
+	}
+	text, err := o.YAML()
+	if err == nil {
+		_, err = w.Write(text)
+	}
+	return err
 }
