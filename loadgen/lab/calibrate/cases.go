@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
 )
 
 // podCase is a kind of pod whose lifecycle is compared between a real and a simulated node.
@@ -110,10 +112,8 @@ func paced(ctx context.Context, n int, every time.Duration, rng *rand.Rand, do f
 		if err := do(i); err != nil {
 			return err
 		}
-		select {
-		case <-ctx.Done():
+		if !apiclient.Pause(ctx, time.Duration((0.5+rng.Float64())*float64(every))) {
 			return context.Cause(ctx)
-		case <-time.After(time.Duration((0.5 + rng.Float64()) * float64(every))):
 		}
 	}
 	return nil

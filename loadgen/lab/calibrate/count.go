@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"maps"
 	"math"
 	"net/http"
 	"os"
@@ -133,15 +132,8 @@ func (r row) within() bool { return math.Abs(r.Simulated-r.Real) <= tolerance*r.
 
 // compare returns the rows of a stage. It divides all counts by n, the number of pods or nodes.
 func compare(stage string, real, simulated counts, n int) (rows []row) {
-	keys := slices.Sorted(maps.Keys(real))
-	for key := range simulated {
-		if _, both := real[key]; !both {
-			keys = append(keys, key)
-		}
-	}
-	slices.Sort(keys)
 	by := float64(n)
-	for _, key := range keys {
+	for _, key := range union(real, simulated) {
 		rows = append(rows, row{stage, key, float64(real[key]) / by, float64(simulated[key]) / by})
 	}
 	return append(rows, row{stage, "all", float64(real.total()) / by, float64(simulated.total()) / by})

@@ -16,11 +16,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/loadgen/internal/node"
 	"github.com/stormglass/stormglass/loadgen/internal/realnode"
+	"github.com/stormglass/stormglass/loadgen/lab/calibrate/runner"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
@@ -89,15 +89,10 @@ func (l *lab) startPlane(ctx context.Context, binary, level string) error {
 		return err
 	}
 	l.undo = append(l.undo, func() { _ = l.plane.Stop(context.Background()) })
-	cluster := l.plane.Cluster()
-	if l.config, err = clientcmd.BuildConfigFromFlags("", cluster.Kubeconfigs["admin"]); err != nil {
+	if l.config, l.client, err = runner.Client(l.plane); err != nil {
 		return err
 	}
-	l.config.QPS = -1
-	if l.client, err = kubernetes.NewForConfig(l.config); err != nil {
-		return err
-	}
-	if l.identities, err = node.NewSigner(l.config, cluster.NodeCA); err != nil {
+	if l.identities, err = node.NewSigner(l.config, l.plane.Cluster().NodeCA); err != nil {
 		return err
 	}
 	_, err = l.client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})

@@ -27,6 +27,7 @@ import (
 	"time"
 
 	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
 	"github.com/stormglass/stormglass/loadgen/internal/realnode"
 )
 
@@ -219,10 +220,8 @@ func (l *lab) count(ctx context.Context, log *reader, c map[string]counts, do fu
 		if added > 0 {
 			last = time.Now()
 		}
-		select {
-		case <-ctx.Done():
+		if !apiclient.Pause(ctx, 200*time.Millisecond) {
 			return context.Cause(ctx)
-		case <-time.After(200 * time.Millisecond):
 		}
 	}
 	return nil
@@ -233,10 +232,8 @@ func (l *lab) countFor(ctx context.Context, log *reader, d time.Duration) (map[s
 	if _, err := log.read(both()); err != nil {
 		return nil, err
 	}
-	select {
-	case <-ctx.Done():
+	if !apiclient.Pause(ctx, d) {
 		return nil, context.Cause(ctx)
-	case <-time.After(d):
 	}
 	c := both()
 	_, err := log.read(c)

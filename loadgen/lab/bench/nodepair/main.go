@@ -31,10 +31,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
+	"github.com/stormglass/stormglass/loadgen/lab/calibrate/runner"
 )
 
 type options struct {
@@ -125,33 +126,27 @@ func measure(ctx context.Context, o options, s side) (f figures, err error) {
 		return f, err
 	}
 	defer func() { _ = plane.Stop(context.Background()) }()
-	kubeconfig := plane.Cluster().Kubeconfigs["admin"]
-	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	_, client, err := runner.Client(plane)
 	if err != nil {
 		return f, err
 	}
-	config.QPS = -1
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return f, err
-	}
-	program, err := s.start(ctx, o, dir, kubeconfig, client)
+	program, err := s.start(ctx, o, dir, plane.Cluster().Kubeconfigs["admin"], client)
 	if err != nil {
 		return f, err
 	}
 	defer stop(program)
-	if err := awaitNodes(ctx, client, o.nodes); err != nil {
+	if err := runner.AwaitNodes(ctx, client, o.nodes); err != nil {
 		return f, err
 	}
-	if err := pause(ctx, 20*time.Second); err != nil { // wait until the first lease renewals are over
-		return f, err
+	if !apiclient.Pause(ctx, 20*time.Second) { // wait until the first lease renewals are over
+		return f, context.Cause(ctx)
 	}
 	before, err := stat(program)
 	if err != nil {
 		return f, err
 	}
-	if err := pause(ctx, o.idle); err != nil {
-		return f, err
+	if !apiclient.Pause(ctx, o.idle) {
+		return f, context.Cause(ctx)
 	}
 	after, err := stat(program)
 	if err != nil {
@@ -187,33 +182,6 @@ func stat(program *exec.Cmd) (procfs.ProcStat, error) {
 		return procfs.ProcStat{}, err
 	}
 	return p.Stat()
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-time.After(d):
-		return nil
-	}
-}
-
-func awaitNodes(ctx context.Context, client kubernetes.Interface, want int) error {
-	return wait.PollUntilContextTimeout(ctx, time.Second, 3*time.Minute, true, func(ctx context.Context) (bool, error) {
-		list, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{ResourceVersion: "0"})
-		if err != nil {
-			return false, err
-		}
-		ready := 0
-		for _, n := range list.Items {
-			if slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
-				return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
-			}) {
-				ready++
-			}
-		}
-		return ready >= want, nil
-	})
 }
 
 // startPods creates a Deployment and returns when all its pods are Ready.

@@ -1,16 +1,12 @@
 package main
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
-	"os"
-	"path/filepath"
 	"strconv"
 	"time"
 
+	"github.com/stormglass/stormglass/loadgen/internal/timeline"
 	"github.com/stormglass/stormglass/loadgen/lab/calibrate/runner"
-	"github.com/stormglass/stormglass/loadgen/result"
 )
 
 // neighbours follows the timeline of a run until ctx ends. It runs busy processes during the phases for which the plan
@@ -37,7 +33,12 @@ func (p plan) neighbours(ctx context.Context, dir string) {
 			return
 		case <-tick.C:
 		}
-		for _, e := range eventsFrom(filepath.Join(dir, "timeline.jsonl"), &read) {
+		events, err := timeline.Read(dir)
+		if err != nil {
+			continue // the next read may succeed
+		}
+		for ; read < len(events); read++ {
+			e := events[read]
 			switch {
 			case e.Kind == "phase-start" && loops[e.Name] > 0:
 				stop = runner.Busy(ctx, loops[e.Name])
@@ -47,27 +48,4 @@ func (p plan) neighbours(ctx context.Context, dir string) {
 			}
 		}
 	}
-}
-
-// eventsFrom returns the events of a timeline after the first *read events, and adds their number to *read.
-func eventsFrom(file string, read *int) (events []result.Event) {
-	f, err := os.Open(file)
-	if err != nil {
-		return nil // the run has not begun
-	}
-	defer f.Close()
-	lines := bufio.NewScanner(f)
-	for n := 0; lines.Scan(); n++ {
-		var e result.Event
-		if n < *read {
-			continue
-		}
-		if json.Unmarshal(lines.Bytes(), &e) != nil {
-			return events // the line has not been written completely yet
-		}
-		*read++
-		events = append(events, e)
-	}
-	_ = lines.Err() // the next call reads the rest
-	return events
 }

@@ -13,13 +13,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/loadgen/lab/calibrate/runner"
@@ -94,11 +91,8 @@ func (l *lab) compare(ctx context.Context, w io.Writer, t test) (bool, error) {
 		return false, err
 	}
 	ours, err := l.onPlane(ctx, dir, "imported", t.tool, false, func(ctx context.Context, kubeconfig string) error {
-		err := l.command(ctx, dir, "run", l.loadgen, "run", scenario, "--kubeconfig", kubeconfig, "--yes", "--out", filepath.Join(dir, "run"))
-		if exit, ok := errors.AsType[*exec.ExitError](err); ok && (exit.ExitCode() == 1 || exit.ExitCode() == 3) {
-			return nil // the run ended; its gates do not matter here
-		}
-		return err
+		// The gates of the run do not matter here.
+		return runner.Verdict(l.command(ctx, dir, "run", l.loadgen, "run", scenario, "--kubeconfig", kubeconfig, "--yes", "--out", filepath.Join(dir, "run")))
 	})
 	if err != nil {
 		return false, err
@@ -123,7 +117,7 @@ func (l *lab) original(ctx context.Context, t test, dir, kubeconfig string) erro
 	if binary, err = filepath.Abs(binary); err != nil {
 		return err
 	}
-	return run(ctx, filepath.Dir(config), filepath.Join(dir, "original.log"), binary, "init", "-c", filepath.Base(config), "--kubeconfig", kubeconfig, "--skip-log-file")
+	return runner.Run(ctx, filepath.Dir(config), filepath.Join(dir, "original.log"), binary, "init", "-c", filepath.Base(config), "--kubeconfig", kubeconfig, "--skip-log-file")
 }
 
 // onPlane calls do while it records the objects of a new control plane.
@@ -138,21 +132,16 @@ func (l *lab) onPlane(ctx context.Context, dir, name, tool string, nodes bool, d
 	}
 	defer func() { err = errors.Join(err, plane.Stop(context.WithoutCancel(ctx))) }()
 	kubeconfig := plane.Cluster().Kubeconfigs["admin"]
-	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	config, client, err := runner.Client(plane)
 	if err != nil {
 		return nil, err
 	}
-	config.QPS = -1
 	if nodes {
 		stop, err := l.startNodes(ctx, dir, kubeconfig)
 		if err != nil {
 			return nil, err
 		}
 		defer stop()
-		client, err := kubernetes.NewForConfig(config)
-		if err != nil {
-			return nil, err
-		}
 		if err := awaitNodes(ctx, client, l.nodes); err != nil {
 			return nil, err
 		}
@@ -187,11 +176,7 @@ func (l *lab) startNodes(ctx context.Context, dir, kubeconfig string) (stop func
 
 // awaitNodes waits until the simulated nodes are Ready, and labels all nodes as workers, as OpenShift does.
 func awaitNodes(ctx context.Context, client kubernetes.Interface, count int) error {
-	err := wait.PollUntilContextTimeout(ctx, 500*time.Millisecond, 5*time.Minute, true, func(ctx context.Context) (bool, error) {
-		ready, err := readyNodes(ctx, client)
-		return ready >= count, err
-	})
-	if err != nil {
+	if err := runner.AwaitNodes(ctx, client, count); err != nil {
 		return err
 	}
 	list, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
@@ -208,21 +193,5 @@ func awaitNodes(ctx context.Context, client kubernetes.Interface, count int) err
 }
 
 func (l *lab) command(ctx context.Context, dir, name, binary string, args ...string) error {
-	return run(ctx, "", filepath.Join(dir, name+".log"), binary, args...)
-}
-
-// run runs a program in a directory, with its output in a file.
-func run(ctx context.Context, in, log, binary string, args ...string) error {
-	f, err := os.Create(log)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	cmd := exec.CommandContext(ctx, binary, args...)
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
-	cmd.Dir, cmd.Stdout, cmd.Stderr = in, f, f
-	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("%s: %w (%s)", filepath.Base(binary), err, log)
-	}
-	return nil
+	return runner.Run(ctx, "", filepath.Join(dir, name+".log"), binary, args...)
 }

@@ -12,13 +12,11 @@ import (
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/rest"
@@ -177,22 +175,6 @@ func labelsOf(all map[string]string) string {
 		}, key)
 	})
 	return labels.Set(all).String()
-}
-
-func readyNodes(ctx context.Context, client kubernetes.Interface) (int, error) {
-	list, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return 0, err
-	}
-	ready := 0
-	for i := range list.Items {
-		for _, c := range list.Items[i].Status.Conditions {
-			if c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue {
-				ready++
-			}
-		}
-	}
-	return ready, nil
 }
 
 // report prints the number of objects of each resource on both sides, and the objects that only one side has. It returns

@@ -36,13 +36,3 @@ func (o options) compare(ctx context.Context, name string, args ...string) (resu
 	}
 	return ab.Read(dir)
 }
-
-// counted returns the pairs that count: all except the warm-up pair and the pairs that were discarded.
-func counted(c result.AB) (pairs []result.Pair) {
-	for _, p := range c.Pairs {
-		if p.Number > 0 && p.Thrown == "" {
-			pairs = append(pairs, p)
-		}
-	}
-	return pairs
-}

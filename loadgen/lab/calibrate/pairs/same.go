@@ -34,7 +34,7 @@ func (o options) oneConfiguration(ctx context.Context) error {
 		}
 		answers[one.Answer]++
 		n, planes, thrown = n+1, planes+2*len(one.Pairs), thrown+one.Thrown
-		c, pairs = one, append(pairs, counted(one)...)
+		c, pairs = one, append(pairs, ab.Counted(one.Pairs)...)
 	}
 	fmt.Printf("\n## A configuration compared with itself\n\n%d comparisons of %s from end to end, %d pairs on %d planes, %d pairs discarded: %s. Alarms: %s.\n",
 		n, o.scenario, len(pairs), planes, thrown, countsOf(answers), runner.Share(answers[result.Regressed], n))

@@ -42,25 +42,35 @@ func (r Runner) Do(ctx context.Context, name string, args ...string) error {
 	if err := os.MkdirAll(r.Dir, 0o755); err != nil {
 		return err
 	}
-	log, err := os.Create(filepath.Join(r.Dir, name+".log"))
-	if err != nil {
-		return err
-	}
-	defer log.Close()
-	cmd := exec.CommandContext(ctx, r.Loadgen, args...)
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
-	cmd.Stdout, cmd.Stderr = log, log
-	err = cmd.Run()
+	err := Verdict(Run(ctx, "", filepath.Join(r.Dir, name+".log"), r.Loadgen, args...))
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
+	return err
+}
+
+// Run runs a program in the directory dir, and writes its output to the file log.
+func Run(ctx context.Context, dir, log, binary string, args ...string) error {
+	f, err := os.Create(log)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	cmd := exec.CommandContext(ctx, binary, args...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, f, f
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("%s: %w (%s)", filepath.Base(binary), err, log)
+	}
+	return nil
+}
+
+// Verdict returns nil if err is an exit code of loadgen that is a verdict: 1 or 3. Otherwise it returns err.
+func Verdict(err error) error {
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok && (exit.ExitCode() == 1 || exit.ExitCode() == 3) {
 		return nil
 	}
-	if err != nil {
-		return fmt.Errorf("%w (%s)", err, log.Name())
-	}
-	return nil
+	return err
 }
 
 // Busy starts n processes that each keep a processor busy, and returns a function that ends them.
