@@ -63,7 +63,7 @@ func (s *source) left(report func(n *yaml.Node, path string)) {
 		}
 	}
 	walk = func(n *yaml.Node, path string) {
-		if n = target(n); n.Kind == yaml.ScalarNode {
+		if n.Kind == yaml.ScalarNode {
 			return
 		}
 		switch s.uses[n] {
@@ -85,14 +85,6 @@ func (s *source) left(report func(n *yaml.Node, path string)) {
 	for _, root := range s.roots {
 		walk(root, "")
 	}
-}
-
-// target returns the node to which an alias refers, or n itself.
-func target(n *yaml.Node) *yaml.Node {
-	for n != nil && n.Kind == yaml.AliasNode {
-		n = n.Alias
-	}
-	return n
 }
 
 func join(path, key string) string {
@@ -154,11 +146,14 @@ func (s *source) check(root *yaml.Node) error {
 	return errors.Join(s.errs[before:]...)
 }
 
-// merge replaces each merge key (<<) by the fields that it merges. The mapping's own fields win, then those of the first merged
-// mapping.
+// merge replaces each alias by the value of its anchor, and each merge key (<<) by the fields that it merges. The mapping's own
+// fields win, then those of the first merged mapping.
 func (s *source) merge(n *yaml.Node) {
-	for _, child := range n.Content {
-		s.merge(child)
+	for i, child := range n.Content {
+		if child.Kind == yaml.AliasNode {
+			n.Content[i] = child.Alias
+		}
+		s.merge(n.Content[i])
 	}
 	if n.Kind != yaml.MappingNode {
 		return
@@ -166,7 +161,7 @@ func (s *source) merge(n *yaml.Node) {
 	var own, merged []*yaml.Node
 	known := map[string]bool{}
 	for i := 0; i+1 < len(n.Content); i += 2 {
-		key, value := n.Content[i], target(n.Content[i+1])
+		key, value := n.Content[i], n.Content[i+1]
 		if key.Tag != "!!merge" {
 			own = append(own, n.Content[i:i+2]...)
 			known[key.Value] = true
@@ -177,7 +172,7 @@ func (s *source) merge(n *yaml.Node) {
 			all = value.Content
 		}
 		for _, one := range all {
-			if one = target(one); one.Kind != yaml.MappingNode {
+			if one.Kind != yaml.MappingNode {
 				s.fail(key, key.Value, "must be a mapping or a list of mappings")
 				continue
 			}
@@ -261,7 +256,6 @@ type fields struct {
 // fieldsOf returns the fields of a mapping node. A nil or null node has no fields. For any other kind of node, fieldsOf
 // records an error.
 func (s *source) fieldsOf(n *yaml.Node, path string) *fields {
-	n = target(n)
 	if n != nil && n.Kind != yaml.MappingNode {
 		if n.Tag != "!!null" {
 			s.fail(n, path, "must be a mapping (write NAME: VALUE lines)")
@@ -301,7 +295,7 @@ func (f *fields) get(key string) *yaml.Node {
 			continue
 		}
 		f.src.use(f.node.Content[i], whole)
-		value := target(f.node.Content[i+1])
+		value := f.node.Content[i+1]
 		if value.Tag == "!!null" {
 			return nil
 		}

@@ -170,6 +170,34 @@ func TestMergedFields(t *testing.T) {
 	}
 }
 
+// TestAliases checks that an alias in a list, in labels and in the values of templates stands for the value of its anchor.
+func TestAliases(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write(t, "map.yml", []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: 'm{{.Iteration}}-{{.Replica}}'}\ndata: {of: '{{.of}}'}\n"))
+	write(t, "up.yml", []byte("- {expr: up < 1, severity: error}\n"))
+	write(t, "config.yml", []byte(`metricsEndpoints: [{indexer: {type: &file up.yml}, alerts: [*file]}]
+jobs:
+- name: &job one
+  qps: 7
+  hooks: [{when: beforeJobExecution, cmd: [echo, *job]}]
+  namespace: n
+  namespaceLabels: {team: *job}
+  objects: [{objectTemplate: map.yml, inputVars: {of: *job}}]
+- name: two
+  jobType: delete
+  objects: [{kind: ConfigMap, labelSelector: {kube-burner.io/job: *job}}]
+`))
+	r, err := KubeBurner("config.yml", Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"run: [echo, one]", "team: one", "of: one", "labelSelector: kube-burner.io/job=one", "name: alert-up"} {
+		if !strings.Contains(string(r.Scenario), want) {
+			t.Errorf("the scenario does not contain %s:\n%s", want, r.Scenario)
+		}
+	}
+}
+
 func TestMergedScalar(t *testing.T) {
 	t.Chdir(t.TempDir())
 	write(t, "config.yml", []byte("jobs:\n- name: one\n  <<: 5\n"))
