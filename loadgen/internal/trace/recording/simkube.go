@@ -9,8 +9,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -43,7 +46,7 @@ func SimKube(ctx context.Context, o SimKubeOptions) (*Recording, error) {
 		return nil, exitcode.Usagef("SimKube trace %s: %w", o.File, err)
 	}
 	defer f.Close()
-	s := &simKube{recorder: newRecorder(o.Out, o.KeepNames), known: map[uint64]bool{}}
+	s := &simKube{recorder: newRecorder(o.Out, o.KeepNames), known: map[uint64]bool{}, fields: map[string]int{}}
 	from := bufio.NewReaderSize(f, 256<<10)
 	if start, _ := from.Peek(64); bytes.HasPrefix(bytes.TrimSpace(start), []byte("{")) {
 		err = s.readJSON(from)
@@ -62,7 +65,14 @@ func SimKube(ctx context.Context, o SimKubeOptions) (*Recording, error) {
 	}
 	s.note("SimKube's times are whole seconds, so all requests of a second are placed at the start of that second")
 	s.note("the names of resources are guessed from the kinds of the objects")
-	s.note("the lifecycles of pods are not imported (a scenario defines how long pods live)")
+	s.note("the lifecycles of pods are not imported (a scenario defines how long pods live): %d", s.lifecycles)
+	var dropped []string
+	for _, name := range slices.Sorted(maps.Keys(s.fields)) {
+		dropped = append(dropped, fmt.Sprintf("%s (%d)", name, s.fields[name]))
+	}
+	if len(dropped) > 0 {
+		s.note("dropped fields of the trace: %s", strings.Join(dropped, ", "))
+	}
 	s.from, s.to = time.Unix(s.first, 0), time.Unix(s.last, 0)
 	return s.write(ctx, trace.Header{Source: fmt.Sprintf("SimKube trace, %d events", s.events)})
 }
@@ -71,6 +81,33 @@ type simKube struct {
 	*recorder
 	known       map[uint64]bool // existing objects, by hash
 	first, last int64           // seconds since 1970
+	lifecycles  int             // lifecycles of pods in the trace
+	fields      map[string]int  // how often each field was dropped
+}
+
+// drop counts a field, other than version and events, of the whole trace.
+func (s *simKube) drop(key string, value any) {
+	switch key {
+	case "version":
+	case "pod_lifecycles":
+		s.lifecycles += leaves(value)
+	default:
+		s.fields[key]++
+	}
+}
+
+// leaves counts the elements of the lists in nested maps.
+func leaves(value any) (n int) {
+	switch v := value.(type) {
+	case map[string]any:
+		for _, of := range v {
+			n += leaves(of)
+		}
+		return n
+	case []any:
+		return len(v)
+	}
+	return 1
 }
 
 // checkVersion returns an error if the version of the trace is not supported.
@@ -89,10 +126,7 @@ const longestJSON = 64 << 20
 
 // readJSON reads a JSON file with the same structure as read.
 func (s *simKube) readJSON(from io.Reader) error {
-	var file struct {
-		Version json.Number
-		Events  []any
-	}
+	var file map[string]any
 	limited := &io.LimitedReader{R: from, N: longestJSON}
 	decoder := json.NewDecoder(limited)
 	decoder.UseNumber()
@@ -102,13 +136,21 @@ func (s *simKube) readJSON(from io.Reader) error {
 		}
 		return err
 	}
-	if err := checkVersion(file.Version); err != nil {
+	if err := checkVersion(file["version"]); err != nil {
 		return err
 	}
-	for _, event := range file.Events {
+	events, ok := file["events"].([]any)
+	if !ok && file["events"] != nil {
+		return errors.New("events must be a list")
+	}
+	delete(file, "events")
+	for _, event := range events {
 		if err := s.event(event); err != nil {
 			return err
 		}
+	}
+	for key, value := range file {
+		s.drop(key, value)
 	}
 	return nil
 }
@@ -142,12 +184,15 @@ func (s *simKube) read(ctx context.Context, in *unpacker) error {
 			switch {
 			case err != nil:
 				return err
-			case key == "version":
-				version = value
 			case key == "events":
 				if err := s.event(value); err != nil {
 					return err
 				}
+			default:
+				if key == "version" {
+					version = value
+				}
+				s.drop(fmt.Sprint(key), value)
 			}
 		}
 	}
@@ -169,6 +214,11 @@ func (s *simKube) event(value any) error {
 	applied, _ := event["applied_objs"].([]any)
 	for _, object := range applied {
 		s.add(at, object, false)
+	}
+	for key := range event {
+		if !slices.Contains([]string{"ts", "applied_objs", "deleted_objs"}, key) {
+			s.fields["events[]."+key]++
+		}
 	}
 	deleted, _ := event["deleted_objs"].([]any)
 	for _, object := range deleted {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -154,7 +155,7 @@ func TestBadSimKubeTraceIsRefused(t *testing.T) {
 		"version last":        {pack(nil, swapped), "the version is missing or not the first field"},
 		"cut JSON":            {asJSON(t, simKubeTrace())[:900], "the data is incomplete (the file is truncated)"},
 		"JSON with a mistake": {[]byte(`{"version":2,"events":[}`), "invalid character '}'"},
-		"other JSON":          {[]byte(`{"version":2,"events":{}}`), "cannot unmarshal object"},
+		"other JSON":          {[]byte(`{"version":2,"events":{}}`), "events must be a list"},
 		"no time":             {events(map[string]any{"ts": 1.5}), "event 1 has no valid ts"},
 		"a time too late":     {events(map[string]any{"ts": int64(1) << 60}), "event 1 has no valid ts"},
 		"another version":     {pack(nil, other), "the version is 3 (loadgen reads version 2, as .sktrace or JSON)"},
@@ -183,5 +184,49 @@ func TestBadSimKubeTraceIsRefused(t *testing.T) {
 	}
 	if _, err := SimKube(t.Context(), o); exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), "it is larger than 4096 MiB") {
 		t.Errorf("a large file: %v", err)
+	}
+}
+
+// Each field of a trace changes the requests or the notes, and a note counts each unknown field.
+func TestSimKubeFieldsAreNoticed(t *testing.T) {
+	base := func() map[string]any {
+		pod := map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": "a", "namespace": "b", "labels": map[string]any{"c": "d"}}, "spec": map[string]any{"x": "y"}}
+		return map[string]any{
+			"version": 2, "config": map[string]any{"trackedObjects": map[string]any{}}, "index": map[string]any{"v1.Pod": map[string]any{"b/a": 1}},
+			"events":         []any{map[string]any{"ts": 10, "applied_objs": []any{pod}, "deleted_objs": []any{map[string]any{"kind": "Pod"}}}, map[string]any{"ts": 20, "applied_objs": []any{}, "deleted_objs": []any{pod}}},
+			"pod_lifecycles": map[string]any{"b/a": map[string]any{"5": []any{map[string]any{"Running": 7}}}},
+		}
+	}
+	result := func(file map[string]any) string {
+		r, err := SimKube(t.Context(), simKubeFile(t, asJSON(t, file)))
+		if err != nil {
+			return err.Error()
+		}
+		return fmt.Sprintf("%+v %q %v", readBack(t, r), r.Header.Notes, r.Header.Dropped)
+	}
+	before := result(base())
+	part := func(file map[string]any, i int) map[string]any {
+		event := file["events"].([]any)[0].(map[string]any)
+		object := event["applied_objs"].([]any)[0].(map[string]any)
+		return []map[string]any{file, event, object, object["metadata"].(map[string]any), object["spec"].(map[string]any)}[i]
+	}
+	for i, place := range []string{"zz", "events[].zz"} {
+		file := base()
+		part(file, i)["zz"] = 1
+		if got := result(file); !strings.Contains(got, place+" (1)") {
+			t.Errorf("%s: %s", place, got)
+		}
+	}
+	for i := range 5 {
+		for key := range part(base(), i) {
+			file := base()
+			delete(part(file, i), key)
+			if result(file) == before {
+				t.Errorf("nothing differs without %s of part %d", key, i)
+			}
+		}
+	}
+	if !strings.Contains(before, "how long pods live): 1") {
+		t.Errorf("the lifecycles are not counted: %s", before)
 	}
 }
