@@ -41,6 +41,24 @@ type NodeTaint struct {
 	Effect string `yaml:"effect"`          // "NoSchedule", "PreferNoSchedule" or "NoExecute"
 }
 
+// Text describes how the nodes of a pool differ from other nodes: their labels, taints, zones and resources.
+func (p *NodePool) Text() string {
+	var parts []string
+	for _, key := range slices.Sorted(maps.Keys(p.Labels)) {
+		parts = append(parts, "label "+key+"="+p.Labels[key])
+	}
+	for _, t := range p.Taints {
+		parts = append(parts, "taint "+t.Key+"="+t.Value+":"+t.Effect)
+	}
+	if len(p.Zones) > 0 {
+		parts = append(parts, "zones "+strings.Join(p.Zones, " "))
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.Resources)) {
+		parts = append(parts, p.Resources[name]+" "+name)
+	}
+	return strings.Join(append([]string{"pool " + p.Name}, parts...), ", ")
+}
+
 func (p *NodePool) setDefaults(n *Nodes) {
 	orDefault(&p.CPU, n.CPU)
 	orDefault(&p.Memory, n.Memory)

@@ -118,7 +118,13 @@ func (f forecast) nodes(plan Plan) {
 	if n == 0 {
 		return
 	}
-	f.creates("Node", n, scenario.Exact, inCluster, "simulated nodes, "+plan.Fidelity)
+	for _, p := range spec.AllPools() {
+		what := "simulated nodes, " + plan.Fidelity
+		if p.Name != "" {
+			what += ", " + p.Text()
+		}
+		f.creates("Node", p.Count, scenario.Exact, inCluster, what)
+	}
 	f.creates("Lease", n, scenario.Exact, leaseNamespace, "heartbeats of simulated nodes")
 	f.creates("CSINode", n, scenario.Exact, inCluster, "simulated nodes")
 	if plan.Fidelity != node.Shared && !f.t.Cluster.Bundled && !f.t.credentials.tokens {

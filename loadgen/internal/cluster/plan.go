@@ -20,7 +20,8 @@ type Plan struct {
 	// Groups lists the names of the namespaces of each group.
 	Groups                   [][]string
 	Nodes                    int
-	Identity                 string // how each node authenticates
+	Pools                    []string // groups of nodes that differ, each with its number of nodes
+	Identity                 string   // how each node authenticates
 	Fidelity, KubeletAddress string
 	DeviceClass              string // empty if the nodes have no devices
 	Pods, Watches            int    // maximum number at one time
@@ -62,6 +63,13 @@ func (t *Target) Plan(s *scenario.Scenario) Plan {
 		Cluster: t.Cluster.Name, Server: t.Cluster.Server, Version: t.KubernetesVersion,
 		Namespace: t.Namespace, MoreNamespaces: len(t.namespaces) - 1, Nodes: s.Nodes.Count, Fidelity: s.Nodes.Fidelity, KubeletAddress: s.Nodes.KubeletAddress, DeviceClass: t.DeviceClass(),
 		Created: s.Manifests(), Notes: t.Notes, Tainted: len(t.Taints()) > 0,
+	}
+	if len(s.Nodes.Pools) > 0 {
+		for _, pool := range s.Nodes.AllPools() {
+			if pool.Name != "" {
+				p.Pools = append(p.Pools, fmt.Sprintf("%s of these nodes in %s", number(float64(pool.Count)), pool.Text()))
+			}
+		}
 	}
 	for i := range s.Namespaces {
 		p.Groups = append(p.Groups, s.Namespaces[i].Names())
@@ -132,6 +140,9 @@ func (p Plan) String() string {
 		if p.KubeletAddress != "" {
 			line("", "a kubelet API for each node on this machine, on %s and the following ports; it answers callers that your cluster authorizes, and executes nothing", p.KubeletAddress)
 		}
+	}
+	for _, pool := range p.Pools {
+		line("", "%s", pool)
 	}
 	if p.DeviceClass != "" {
 		line("", "a ResourceSlice of simulated devices for each node, and DeviceClass %s for these devices", p.DeviceClass)

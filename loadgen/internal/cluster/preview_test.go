@@ -249,3 +249,21 @@ func TestPreviewAgreesWithPlan(t *testing.T) {
 		}
 	}
 }
+
+// The dry run and the plan list the pools of nodes.
+func TestPoolsAreListed(t *testing.T) {
+	s := parsed(t, "nodes: {count: 5, pools: [{name: gpu, count: 2, labels: {tier: gpu}, taints: [{key: gpu, value: only, effect: NoSchedule}], zones: [a, b], resources: {example.com/gpu: 8}}]}\nphases: [{name: a, for: 5s}]\n")
+	const gpu = "pool gpu, label tier=gpu, taint gpu=only:NoSchedule, zones a b, 8 example.com/gpu"
+	counts := map[string]int{}
+	for _, x := range PreviewOf(s, PreviewOptions{}).Creates {
+		if x.Kind == "Node" {
+			counts[x.For] = x.Count
+		}
+	}
+	if want := map[string]int{"simulated nodes, kubelet": 3, "simulated nodes, kubelet, " + gpu: 2}; !maps.Equal(counts, want) {
+		t.Errorf("%v, want %v", counts, want)
+	}
+	if text := newTarget("RUN", s).Plan(s).String(); !strings.Contains(text, "2 of these nodes in "+gpu+"\n") {
+		t.Errorf("%s", text)
+	}
+}
