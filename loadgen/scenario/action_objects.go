@@ -219,7 +219,9 @@ func (v *validator) selection(path, kind string, s *Selection) {
 	if s.Share != nil && (!s.Share.Fits(Ratio) || s.Share.Value <= 0 || s.Share.Value > 1) {
 		v.fail(path+".share", "greater than 0% and at most 100%", "%s is not a valid share", s.Share)
 	}
-	v.namespaceGroup(path, s.NamespaceGroup)
+	if v.namespaceGroup(path, s.NamespaceGroup) != nil && v.clusterScoped(s.Resource) {
+		v.fail(path+".namespaceGroup", "leave it out", "%s have no namespace", s.Resource)
+	}
 	if s.Order != "" {
 		v.oneOf(path+".order", s.Order, "random", "oldest")
 		if s.Share == nil {

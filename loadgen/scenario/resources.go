@@ -22,13 +22,14 @@ type builtIn struct {
 	kind     string
 	versions []string // such as apps/v1, the preferred version first
 	verbs    []string
+	cluster  bool // its objects have no namespace
 }
 
 // builtIns maps names, such as "pods" or "deployments.apps", to resources.
 var builtIns = sync.OnceValue(func() map[string]builtIn {
 	all := map[string]builtIn{}
 	for name, words := range rows(resourceTable) {
-		all[name] = builtIn{words[0], strings.Split(words[1], ","), strings.Split(words[2], ",")}
+		all[name] = builtIn{words[0], strings.Split(words[1], ","), strings.Split(words[2], ","), len(words) > 3}
 	}
 	return all
 })
@@ -110,6 +111,14 @@ func (v *validator) resource(path, name string, verbs ...string) {
 			return
 		}
 	}
+}
+
+// clusterScoped reports whether the objects of a resource of Kubernetes, or of a definition in the scenario, have no namespace.
+func (v *validator) clusterScoped(name string) bool {
+	if len(v.errs) > 0 || !IsCustom(name) { // invalid definitions cannot be read
+		return builtIns()[name].cluster
+	}
+	return slices.ContainsFunc(v.s.CustomResources(), func(c CustomResource) bool { return c.Name == name && !c.Namespaced })
 }
 
 func resourceHint(name string) string {

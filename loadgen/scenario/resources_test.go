@@ -29,25 +29,27 @@ func TestResourcesMatchKubernetes(t *testing.T) {
 		}
 	}
 	all := map[string]builtIn{}
-	add := func(name, kind, version string, verbs []string) {
+	add := func(name, kind, version string, verbs []string, cluster bool) {
 		r := all[name]
 		if r.kind == "" {
 			r.kind = kind
 		}
 		r.versions = append(r.versions, version)
 		r.verbs = append(r.verbs, verbs...)
+		r.cluster = cluster
 		all[name] = r
 	}
 	var core struct {
 		Resources []struct {
 			Name, Kind string
+			Namespaced bool
 			Verbs      []string
 		}
 	}
 	read("api__v1.json", &core)
 	for _, r := range core.Resources {
 		if !strings.Contains(r.Name, "/") {
-			add(r.Name, r.Kind, "v1", r.Verbs)
+			add(r.Name, r.Kind, "v1", r.Verbs, !r.Namespaced)
 		}
 	}
 	var groups struct {
@@ -56,9 +58,9 @@ func TestResourcesMatchKubernetes(t *testing.T) {
 			Versions []struct {
 				Version   string
 				Resources []struct {
-					Resource     string
-					ResponseKind struct{ Kind string }
-					Verbs        []string
+					Resource, Scope string
+					ResponseKind    struct{ Kind string }
+					Verbs           []string
 				}
 			}
 		}
@@ -67,15 +69,19 @@ func TestResourcesMatchKubernetes(t *testing.T) {
 	for _, g := range groups.Items {
 		for _, v := range g.Versions {
 			for _, r := range v.Resources {
-				add(r.Resource+"."+g.Metadata.Name, r.ResponseKind.Kind, g.Metadata.Name+"/"+v.Version, r.Verbs)
+				add(r.Resource+"."+g.Metadata.Name, r.ResponseKind.Kind, g.Metadata.Name+"/"+v.Version, r.Verbs, r.Scope == "Cluster")
 			}
 		}
 	}
-	text := "# Resources of Kubernetes: name, kind, versions, verbs. go test ./loadgen/scenario -run Resources -update\n"
+	text := "# Resources of Kubernetes: name, kind, versions, verbs, scope if Cluster. go test ./loadgen/scenario -run Resources -update\n"
 	var lines []string
 	for name, r := range all {
 		slices.Sort(r.verbs)
-		lines = append(lines, fmt.Sprintf("%s %s %s %s\n", name, r.kind, strings.Join(r.versions, ","), strings.Join(slices.Compact(r.verbs), ",")))
+		line := fmt.Sprintf("%s %s %s %s", name, r.kind, strings.Join(r.versions, ","), strings.Join(slices.Compact(r.verbs), ","))
+		if r.cluster {
+			line += " Cluster"
+		}
+		lines = append(lines, line+"\n")
 	}
 	slices.Sort(lines)
 	text += strings.Join(lines, "")
