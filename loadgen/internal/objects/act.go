@@ -173,18 +173,20 @@ func (a *Objects) evict(r Resource) func(context.Context, one) error {
 	}
 }
 
-// patches returns a function that renders the patch of an action for one object.
+// patches returns a function that renders the patch of an action for one object. Random values differ in each call of patches:
+// otherwise, a repeated action would change nothing.
 func (a *Objects) patches(r Resource, x scenario.Action) (func(one) ([]byte, error), error) {
 	t, err := template.ParseValue(x.Patch)
 	if err != nil {
 		return nil, fmt.Errorf("the patch: %w", err)
 	}
+	turn := uint64(a.patched.Add(1)-1) << 32
 	var mu sync.Mutex // guards the template, which is not safe for concurrent use
 	return func(o one) ([]byte, error) {
 		values := map[string]any{"Name": o.name, "Namespace": o.namespace, "Index": o.index}
 		maps.Copy(values, x.Vars)
 		mu.Lock()
-		patch, err := t.Value(values, a.options.Seed, uint64(o.index))
+		patch, err := t.Value(values, a.options.Seed, turn+uint64(o.index))
 		mu.Unlock()
 		if err != nil {
 			return nil, fmt.Errorf("the patch: %w", err)

@@ -132,3 +132,25 @@ func TestOldestShare(t *testing.T) {
 		t.Errorf("deleted %q, %v, want the two oldest", deleted, err)
 	}
 }
+
+// A random value of a patch differs between objects, and between repetitions of an action.
+func TestPatchesDrawAgain(t *testing.T) {
+	a, err := New(&rest.Config{Host: "localhost"}, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for range 2 {
+		render, err := a.patches(Resource{}, scenario.Action{Kind: "patch", Patch: map[string]any{"data": map[string]any{"noise": "{{randAlphaNum 20}}"}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 2 {
+			text, err := render(one{index: i})
+			if err != nil || slices.Contains(all, string(text)) {
+				t.Errorf("%s, %v, after %q", text, err, all)
+			}
+			all = append(all, string(text))
+		}
+	}
+}

@@ -61,6 +61,7 @@ type Objects struct {
 	metadata metadata.Interface
 	mapper   *restmapper.DeferredDiscoveryRESTMapper
 	draws    atomic.Int64 // number of random choices so far
+	patched  atomic.Int64 // number of patch actions so far, each repetition included
 }
 
 // New makes Objects. It sends nothing yet.
