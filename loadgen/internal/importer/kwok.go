@@ -88,7 +88,31 @@ func Kwok(paths []string, o Options) (*Result, error) {
 		return nil, err
 	}
 	k.fill()
-	return k.finish()
+	r, err := k.finish()
+	if err == nil {
+		r.Summary = append(r.Summary, k.table()...)
+	}
+	return r, err
+}
+
+// table compares each Stage with the part of the scenario that has its delay.
+func (k *stages) table() (rows []Row) {
+	for _, s := range k.all {
+		row := Row{"Stage " + s.name, strings.ToLower(s.kind) + "s", "after " + s.delay.spread(), "none"}
+		if phase := lastWord(s.template, "phase:"); phase != "" {
+			row.Original = phase + " " + row.Original
+		} else if s.deletes {
+			row.Original = "gone " + row.Original
+		}
+		if s.weight > 0 {
+			row.Original += fmt.Sprintf(", weight %d", s.weight)
+		}
+		if s.into != nil {
+			row.Scenario = s.into()
+		}
+		rows = append(rows, row)
+	}
+	return rows
 }
 
 // fill writes the settings that all stages together require to the scenario.

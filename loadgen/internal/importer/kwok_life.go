@@ -26,6 +26,7 @@ func (k *stages) podStage(s *stage) {
 		k.newLife(s, "stop").set("stopAfter", s.delay.orAtOnce().spread())
 	case s.deletes && s.deleting:
 		k.stop = k.stop.plus(s.delay)
+		s.into = func() string { return "stopAfter " + k.stop.spread() }
 	case s.deletes || s.deleting:
 		k.leaveOut(s, s.spec.at(""), "pods are deleted by requests, not by simulated nodes")
 	case phase == "Running" && k.ready != nil && same(k.ready, s):
@@ -37,10 +38,12 @@ func (k *stages) podStage(s *stage) {
 			k.ready = s
 		}
 		k.start = k.start.plus(s.delay)
+		s.into = func() string { return "podStart " + k.start.spread() }
 	case phase == "" && inits && narrow:
 		k.newLife(s, "init").set("init", flow("runFor", s.delay.orAtOnce().spread()))
 	case phase == "" && inits:
 		k.init = k.init.plus(s.delay)
+		s.into = func() string { return "init runFor " + k.init.spread() }
 	case phase != "Succeeded" && phase != "Failed":
 		k.leaveOut(s, s.spec.at(""), "simulated nodes do not write its status")
 	default:
@@ -86,7 +89,23 @@ func (k *stages) newLife(s *stage, role string) *mapping {
 	l := block("name", unique(s.name, k.names), "match", when(len(match.Content) > 0, match))
 	k.lives = append(k.lives, l)
 	k.of[phaseName(l)] = s
+	s.into = func() string { return "podLives " + fieldsText(l.Node) }
 	return l
+}
+
+// fieldsText returns the fields of a mapping without the selector, such as "name a, runFor 5s".
+func fieldsText(n *yaml.Node) string {
+	var parts []string
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		switch key, value := n.Content[i].Value, n.Content[i+1]; {
+		case key == "match":
+		case value.Kind == yaml.MappingNode:
+			parts = append(parts, key+" "+fieldsText(value))
+		default:
+			parts = append(parts, key+" "+value.Value)
+		}
+	}
+	return strings.Join(parts, ", ")
 }
 
 // same reports whether two stages select the same pods. KWOK then uses the weights of the stages to choose one.

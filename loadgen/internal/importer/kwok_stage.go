@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
 type stage struct {
@@ -28,6 +30,8 @@ type stage struct {
 	unselected []Remark                     // parts of the selector that scenarios do not support
 	role       string                       // role passed to newLife
 	untilGrace bool                         // whether the delay can last until the grace period of a pod ends
+	lost       []Remark                     // parts of its effects that simulated nodes do not have
+	into       func() string                // describes the part of the scenario that has the delay; may be nil
 }
 
 func newStage(f *fields, item *item) *stage {
@@ -82,13 +86,26 @@ func (s *stage) effects() {
 		if step.has("patch") {
 			steps = append(steps, step.sub("patch"))
 		}
-		step.ignore("event")
+		s.event(step)
 	}
 	for _, patch := range steps {
 		template(patch, "template")
 		patch.ignore("subresource", "root", "type")
 	}
-	next.ignore("event", "statusSubresource", "patches")
+	next.ignore("patches")
+	s.event(next)
+	if of := next.text("statusSubresource", "status"); of != "status" {
+		s.lost = append(s.lost, next.at("statusSubresource"))
+	}
+}
+
+// event reads the Event of a stage or step. Simulated nodes post the Events of a kubelet.
+func (s *stage) event(f *fields) {
+	e := f.sub("event")
+	e.ignore("type", "message")
+	if reason := e.text("reason", "Created"); !slices.Contains([]string{"Pulling", "Pulled", "Created", "Started", "Killing"}, reason) {
+		s.lost = append(s.lost, e.at("reason"))
+	}
 }
 
 // jq expressions in the selectors of Stages.
@@ -191,6 +208,9 @@ func (s *stage) rest() {
 	if s.untilGrace {
 		s.item.remark(nil, d.at("jitterDurationFrom"), "stage %s: all pods are assumed to have a grace period of %s", s.name, gracePeriod)
 	}
+	for _, at := range s.lost {
+		s.item.remark(nil, at, "stage %s: simulated nodes write the status and the Events of a kubelet, and nothing else", s.name)
+	}
 	d.ignore("durationFrom", "jitterDurationFrom")
 	s.spec.ignore("immediateNextStage", "weightFrom")
 }
@@ -203,6 +223,7 @@ func (k *stages) nodeStage(s *stage) {
 		s.item.remark(nil, s.spec.at(""), "stage %s: to make nodes fail, add a fault to a phase: faults: [{kind: nodeFailure, fraction: 0.1}]", s.name)
 	case s.delay.to >= time.Second:
 		k.report = (s.delay.from + s.delay.to) / 2
+		s.into = func() string { return "statusReport " + scenario.Duration(k.report).String() }
 		if s.delay.to < time.Minute {
 			s.item.remark(k.nodes.Node, s.spec.at("delay"), "nodes also renew their Leases, as kubelets do, and do not only report their status")
 		}

@@ -213,8 +213,11 @@ const (
 func (s *source) checkSize(root *yaml.Node) error {
 	var fits func(n *yaml.Node) bool
 	fits = func(n *yaml.Node) bool {
+		if n.Kind == yaml.AliasNode {
+			n = n.Alias
+		}
 		s.values++
-		return s.values <= maxNodes && !slices.ContainsFunc(target(n).Content, func(child *yaml.Node) bool { return !fits(child) })
+		return s.values <= maxNodes && !slices.ContainsFunc(n.Content, func(child *yaml.Node) bool { return !fits(child) })
 	}
 	if !fits(root) {
 		return fmt.Errorf("%s: the file, its aliases and the modules before it have more than %d values (use fewer)", s.file, maxNodes)
