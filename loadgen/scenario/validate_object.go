@@ -141,6 +141,49 @@ func (v *validator) objectMembers(path string, value any, want reflect.Type) {
 	}
 }
 
+// UnknownFields returns the paths of the fields that the Go type of an object lacks, such as [spec portalIP]. API servers drop
+// these fields, but with strict validation they refuse the object.
+func UnknownFields(object map[string]any) (paths [][]string) {
+	apiVersion, _ := object["apiVersion"].(string)
+	kind, _ := object["kind"].(string)
+	typed, err := scheme.Scheme.New(schema.FromAPIVersionAndKind(apiVersion, kind))
+	if err != nil {
+		return nil
+	}
+	var look func(value any, of reflect.Type, path []string)
+	look = func(value any, of reflect.Type, path []string) {
+		for of.Kind() == reflect.Pointer {
+			of = of.Elem()
+		}
+		if reflect.PointerTo(of).Implements(reflect.TypeFor[json.Unmarshaler]()) {
+			return
+		}
+		items, _ := value.([]any)
+		for i, item := range items {
+			if of.Kind() == reflect.Slice {
+				look(item, of.Elem(), append(slices.Clip(path), fmt.Sprintf("[%d]", i)))
+			}
+		}
+		members, _ := value.(map[string]any)
+		known := map[string]reflect.Type{}
+		if of.Kind() == reflect.Struct {
+			jsonFields(of, known)
+		}
+		for _, key := range slices.Sorted(maps.Keys(members)) {
+			switch at := append(slices.Clip(path), key); {
+			case of.Kind() == reflect.Map:
+				look(members[key], of.Elem(), at)
+			case of.Kind() == reflect.Struct && known[key] == nil:
+				paths = append(paths, at)
+			case of.Kind() == reflect.Struct:
+				look(members[key], known[key], at)
+			}
+		}
+	}
+	look(object, reflect.TypeOf(typed), nil)
+	return paths
+}
+
 func jsonFields(of reflect.Type, known map[string]reflect.Type) {
 	for i := range of.NumField() {
 		f := of.Field(i)

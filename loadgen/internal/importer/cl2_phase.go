@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
 // cl2Phase is a phase of a ClusterLoader2 step. It creates or deletes object bundles until each namespace has `want`
@@ -238,6 +240,12 @@ func (c *cl2) note(p *cl2Phase, key cl2Objects, m manifest) {
 	c.creates(p, m.kind())
 	if p.want > p.have && podSpec(m.kind()) != nil {
 		c.pods = append(c.pods, cl2Pods{len(c.phases) - 1, m.podLabels()})
+	}
+	for _, path := range scenario.UnknownFields(m) {
+		problem := fmt.Sprintf("%s: the run refuses objects with fields that Kubernetes lacks (remove from the template: %s)", m.kind(), strings.Join(path, "."))
+		if c.first(problem) {
+			p.item.remark(c.lastPhase(), p.at("objectBundle"), "%s", problem)
+		}
 	}
 	exists := func(kind, name string) bool {
 		return slices.ContainsFunc(slices.Collect(maps.Values(c.made)), func(o madeObjects) bool { return o.kind == kind && o.name == name })

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/stormglass/stormglass/loadgen/internal/template"
+	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
 // edit changes a template with inText, which edits the lines of one document. To verify this, edit renders the changed
@@ -99,6 +100,40 @@ func find(lines []string, from, end, parentIndent int, key string) (at, childInd
 		}
 	}
 	return -1, childIndent
+}
+
+// dropUnknown removes the fields that API servers do not know from a template, as API servers remove them from objects. It
+// returns the names of these fields, and false if it cannot remove all of them.
+func dropUnknown(limits *template.Bounds, text string, values []map[string]any, objects []manifest) (changed string, names []string, ok bool) {
+	for _, m := range objects {
+		for _, path := range scenario.UnknownFields(m) {
+			names = append(names, strings.Join(path, "."))
+		}
+	}
+	if len(names) == 0 {
+		return text, nil, true
+	}
+	changed, ok = edit(limits, text, values, func(lines []string, m manifest, _ int) []string {
+		for _, path := range scenario.UnknownFields(m) {
+			from, end, indent := 0, len(lines), -1
+			for depth, key := range path {
+				at, child := find(lines, from, end, indent, key)
+				if at < 0 {
+					break
+				}
+				from, end, indent = at+1, blockEnd(lines, at), child
+				if depth == len(path)-1 {
+					lines = slices.Delete(slices.Clone(lines), at, end)
+				}
+			}
+		}
+		return lines
+	}, func(m manifest, _ int, _ map[string]any) {
+		for _, path := range scenario.UnknownFields(m) {
+			delete(m.at(path[:len(path)-1]...), path[len(path)-1])
+		}
+	})
+	return changed, names, ok && !strings.Contains(strings.Join(names, ""), "[")
 }
 
 // blockEnd returns the index of the line after the block below a key. at is the index of the line with the key.

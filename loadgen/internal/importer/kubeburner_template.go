@@ -133,6 +133,13 @@ func (b *burner) templateFailed(o *burnObject, err error) {
 
 // fit adds kube-burner's labels to a template. It returns the new text and its objects. values are the template values with which it verifies the change.
 func (b *burner) fit(t *mapping, j *burnJob, o *burnObject, text string, values []map[string]any, objects []manifest) (string, []manifest) {
+	text, unknown, dropped := dropUnknown(b.limits, text, values, objects)
+	switch {
+	case !dropped:
+		o.item.remark(t.Node, o.at("objectTemplate"), "the run refuses objects with fields that Kubernetes lacks (remove from the template: %s)", strings.Join(unknown, ", "))
+	case len(unknown) > 0:
+		o.item.remark(t.Node, o.at("objectTemplate"), "the template loses fields that Kubernetes lacks, as the API server would drop them: %s", strings.Join(unknown, ", "))
+	}
 	changed, ok := addLabels(b.limits, text, values, true, b.ownLabels(j, o))
 	switch {
 	case !ok && b.selected(j, o):
