@@ -1,8 +1,10 @@
 package importer
 
 import (
+	"fmt"
 	"reflect"
 	"strconv"
+	"strings"
 	"testing"
 	"testing/fstest"
 
@@ -55,5 +57,30 @@ func TestDrawsOfClusterLoader(t *testing.T) {
 	}
 	if _, err := templates.object("decides.yaml", "a", 0, 2, nil); err == nil {
 		t.Error("a decision by a draw is carried over")
+	}
+}
+
+// A wait for updated pods does not end before the controller has seen the change and has replaced the pods.
+func TestWaitsForUpdatedPods(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write(t, "d.yaml", []byte("apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: {{.Name}}, labels: {group: g}}\n"))
+	for _, updated := range []bool{true, false} {
+		write(t, "config.yaml", fmt.Appendf(nil, `name: x
+namespace: {number: 1}
+tuningSets: [{name: q, qpsLoad: {qps: 10}}]
+steps:
+- measurements: [{Identifier: W, Method: WaitForControlledPodsRunning, Params: {action: start, checkIfPodsAreUpdated: %v, apiVersion: apps/v1, kind: Deployment, labelSelector: group = g}}]
+- phases: [{namespaceRange: {min: 1, max: 1}, replicasPerNamespace: 1, tuningSet: q, objectBundle: [{basename: d, objectTemplatePath: d.yaml}]}]
+- measurements: [{Identifier: W, Method: WaitForControlledPodsRunning, Params: {action: gather}}]
+`, updated))
+		r, err := ClusterLoader2("config.yaml", Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, part := range []string{"o.status.observedGeneration == o.metadata.generation", "o.status.updatedReplicas == o.spec.replicas"} {
+			if strings.Contains(string(r.Scenario), part) != updated {
+				t.Errorf("checkIfPodsAreUpdated %v: %s in\n%s", updated, part, r.Scenario)
+			}
+		}
 	}
 }

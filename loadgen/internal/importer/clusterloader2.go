@@ -124,7 +124,11 @@ func (c *cl2) convert(f *fields) (*Result, error) {
 	}
 	ns := f.sub("namespace")
 	c.namespaces = ns.integer("number", f.integer("automanagedNamespaces", 0))
-	ns.ignore("prefix", "deleteStaleNamespaces", "deleteAutomanagedNamespaces", "deleteNamespaceTimeout")
+	if prefix := ns.text("prefix", ""); prefix != "" {
+		c.lose("namespace prefix", prefix)
+		c.item().remark(nil, ns.at("prefix"), "the run's namespaces are not named %s-1, %s-2, ...", prefix, prefix)
+	}
+	ns.ignore("deleteStaleNamespaces", "deleteAutomanagedNamespaces", "deleteNamespaceTimeout")
 	f.ignore("automanagedNamespaces")
 	if ns.flag("enableExistingNamespaces", false) {
 		c.item().remark(nil, ns.at("enableExistingNamespaces"), "the run creates its own namespaces")

@@ -355,3 +355,89 @@ func TestSummary(t *testing.T) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 }
+
+// The run draws the random texts of a patch for each object and iteration, as kube-burner does. A number is drawn once, with a
+// remark, because a patch of a scenario has templates only in texts.
+func TestPatchesDrawAgain(t *testing.T) {
+	unpack(t, txtar.Parse([]byte(`-- kb.yml --
+jobs:
+- {name: made, jobIterations: 2, qps: 20, namespace: p, objects: [{objectTemplate: cm.yml}]}
+- {name: patched, jobType: patch, jobIterations: 3, qps: 20, objects: [{kind: ConfigMap, apiVersion: v1, labelSelector: {x: y}, patchType: application/merge-patch+json, objectTemplate: patch.yml}]}
+-- cm.yml --
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: "cm-{{.Iteration}}", labels: {x: y}}
+-- patch.yml --
+metadata:
+  annotations: {noise: "{{randAlphaNum 64}}", turn: "{{.Iteration}}", id: {{ uuidv4 }}, few: "{{randInt 1 9}}"}
+`)))
+	r, err := KubeBurner("kb.yml", Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"noise: '{{randAlphaNum 64}}'", "id: '{{uuidv4}}'", `turn: "2"`} {
+		if !strings.Contains(string(r.Scenario), want) {
+			t.Errorf("the scenario does not contain %s:\n%s", want, r.Scenario)
+		}
+	}
+	if want := "patch.yml:2: the import evaluated randInt once; all objects have the same value"; len(r.Remarks) != 1 || r.Remarks[0].String() != want {
+		t.Errorf("%v, want %s", r.Remarks, want)
+	}
+}
+
+// A field that API servers drop does not keep the run from creating the object.
+func TestUnknownFieldsOfObjects(t *testing.T) {
+	unpack(t, txtar.Parse([]byte(`-- kb.yml --
+jobs:
+- {name: made, qps: 20, namespace: p, objects: [{objectTemplate: block.yml}, {objectTemplate: flow.yml}]}
+-- block.yml --
+apiVersion: v1
+kind: Service
+metadata:
+  name: a
+spec:
+  portalIP: ''
+  ports:
+  - port: 5432
+-- flow.yml --
+apiVersion: v1
+kind: Service
+metadata:
+  name: b
+spec: {ports: [{port: 5432, x: y}]}
+`)))
+	r, err := KubeBurner("kb.yml", Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var remarks []string
+	for _, m := range r.Remarks {
+		remarks = append(remarks, m.String())
+	}
+	if want := []string{
+		"kb.yml:2: jobs[0].objects[0].objectTemplate: the template loses fields that Kubernetes lacks, as the API server would drop them: spec.portalIP",
+		"kb.yml:2: jobs[0].objects[1].objectTemplate: the run refuses objects with fields that Kubernetes lacks (remove from the template: spec.ports.[0].x)",
+	}; !slices.Equal(remarks, want) {
+		t.Errorf("%q, want %q", remarks, want)
+	}
+	if bytes.Contains(r.Scenario, []byte("portalIP:")) {
+		t.Errorf("the field is still there:\n%s", r.Scenario)
+	}
+}
+
+// Churn in the fields of kube-burner 1 is not lost in silence.
+func TestChurnOfKubeBurner1(t *testing.T) {
+	unpack(t, txtar.Parse([]byte(`-- kb.yml --
+jobs:
+- {name: made, qps: 20, jobIterations: 4, namespace: p, churn: true, churnCycles: 2, churnPercent: 50, churnDelay: 5s, objects: [{objectTemplate: cm.yml}]}
+-- cm.yml --
+{apiVersion: v1, kind: ConfigMap, metadata: {name: "a-{{.Iteration}}"}}
+`)))
+	r, err := KubeBurner("kb.yml", Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"churn of job made"}; !slices.Equal(r.Lost, want) || !strings.Contains(fmt.Sprint(r.Remarks), "kb.yml:2: jobs[0].churn: no churn: since version 2, kube-burner reads churnConfig") {
+		t.Errorf("lost %q, remarks %v", r.Lost, r.Remarks)
+	}
+}

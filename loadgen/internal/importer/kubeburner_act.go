@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -32,6 +33,7 @@ func (b *burner) deleteJob(j *burnJob) {
 		switch {
 		case o.kind == "Namespace":
 			o.item.remark(node, o.at("kind"), "job %s: the run deletes its namespaces when it ends", j.name)
+			b.lose("deletion of namespaces by job", j.name)
 			continue
 		case len(live) == 0 && len(deleted) == 0:
 			o.item.remark(node, o.at("labelSelector"), "job %s: no earlier job creates a %s with labels %s, so there is nothing to delete", j.name, o.kind, selector(o.labels))
@@ -165,6 +167,7 @@ func (b *burner) patch(j *burnJob, o *burnObject, iteration int) *mapping {
 			}
 		}
 	}
+	data = randomText.ReplaceAll(data, []byte("random($1)"))
 	text, err := renderConfig(b.limits, file, append(data, b.functions...), values)
 	if _, lack, ok := strings.Cut(fmt.Sprint(err), "it needs values: "); ok {
 		if lack, _, _ = strings.Cut(lack, " ("); iteration == 0 {
@@ -197,12 +200,31 @@ func (b *burner) patch(j *burnJob, o *burnObject, iteration int) *mapping {
 	a := block("kind", "patch", "target", flow("resource", resourceOf(o.apiVersion, o.kind), "labelSelector", selector(o.labels)),
 		"patchType", when(kind != "merge", kind))
 	a.set("patch", patch)
+	drawAgain(a.value("patch"))
 	a.set("rate", perSecond(j.qps))
+	once := []string{"randInt", "randAlphaNum", "randAlpha", "randNumeric", "randAscii", "randBytes", "shuffle", "uuidv4", "env"}
 	calls, _ := template.Calls(string(data))
-	if at := slices.IndexFunc(calls, func(c template.Call) bool { return c.Function == "randInt" || c.Function == "env" }); at >= 0 && iteration == 0 {
+	if at := slices.IndexFunc(calls, func(c template.Call) bool { return slices.Contains(once, c.Function) }); at >= 0 && iteration == 0 {
 		o.item.remark(a.Node, Remark{File: file, Line: calls[at].Line}, "the import evaluated %s once; all objects have the same value", calls[at].Function)
 	}
 	return a
+}
+
+// Random texts in the template of a patch. The import renders the template, but the run draws these texts for each object, as
+// kube-burner does. randomCall matches what replaces them while the template is rendered.
+var (
+	randomText = regexp.MustCompile(`\{\{\s*(uuidv4|rand(?:AlphaNum|Alpha|Bytes)\s+\d+)\s*\}\}`)
+	randomCall = regexp.MustCompile(`random\((uuidv4|rand[A-Za-z]+\s+\d+)\)`)
+)
+
+// drawAgain puts the calls of random functions into the values of a patch.
+func drawAgain(n *yaml.Node) {
+	if randomCall.MatchString(n.Value) {
+		n.Value, n.Style = randomCall.ReplaceAllString(n.Value, "{{$1}}"), yaml.SingleQuotedStyle
+	}
+	for _, child := range n.Content {
+		drawAgain(child)
+	}
 }
 
 // readingJob converts a read job: for each entry in its objects, it adds a phase with a load of get requests.

@@ -37,6 +37,11 @@ const maxCycles = 10
 // kube-burner replaces the oldest objects of each template. In mode namespaces, it replaces all objects in some
 // namespaces.
 func (b *burner) churn(j *burnJob) {
+	if j.flag("churn", false) {
+		b.lose("churn of job", j.name)
+		j.item.remark(b.lastPhase(), j.at("churn"), "no churn: since version 2, kube-burner reads churnConfig (write churnConfig: {cycles: ..., percent: ..., delay: ...})")
+		j.ignore("churnCycles", "churnDuration", "churnPercent", "churnDelay", "churnDeletionStrategy")
+	}
 	if !j.churn {
 		return
 	}
@@ -57,6 +62,7 @@ func (b *burner) churn(j *burnJob) {
 	case !c.objects && !spread && j.inNamespaces:
 		addComment(last, "kube-burner skips the churn: the job has no namespaces.")
 	case !c.objects && (!j.inNamespaces || j.perNamespace > 1):
+		b.lose("churn of job", j.name)
 		item.remark(last, c.at("mode"), "no churn: kube-burner deletes namespaces of several iterations here, and recreates different objects in them")
 	case c.cycles > 0 && c.cycles <= maxCycles:
 		b.cycles(j, c, item)
@@ -101,6 +107,9 @@ type labelled struct {
 func (b *burner) cycles(j *burnJob, c burnChurn, item *item) {
 	first, templates := len(b.phases), c.churned(j)
 	random := rand.New(rand.NewPCG(1, uint64(len(b.spans))))
+	if !c.objects {
+		b.lose("deletion of namespaces by the churn of job", j.name)
+	}
 	waits := j.waits
 	if !c.objects && (!j.wait || b.wait) {
 		waits = nil
@@ -234,6 +243,7 @@ func (b *burner) repeats(j *burnJob, c burnChurn, item *item) {
 		what = "the oldest " + what
 	} else {
 		what, instead = what+", chosen at random,", " deletes whole namespaces,"
+		b.lose("deletion of namespaces by the churn of job", j.name)
 	}
 	item.remark(p.Node, c.at(""), "every %s, %s are deleted, and the missing objects are recreated %s later; kube-burner%s waits until the old ones are gone and then until the new ones are ready",
 		scenario.Duration(every), what, scenario.Duration(after), instead)
