@@ -1,8 +1,10 @@
 package alerting
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -108,4 +110,47 @@ func FuzzParse(f *testing.F) {
 			}
 		}
 	})
+}
+
+// Each key that the schema of prometheus-operator's PrometheusRule defines has an effect, and an unknown one is an error.
+func TestKeysOfPrometheusRulesAreNoticed(t *testing.T) {
+	const text = `apiVersion: monitoring.coreos.com/v1
+kind: PrometheusRule
+spec:
+  groups:
+    - name: a
+      labels: {b: c}
+      interval: 20s
+      limit: 3
+      query_offset: 7s
+      rules:
+        - alert: Up
+          expr: up == 0
+          for: 11s
+          keep_firing_for: 13s
+          labels: {d: e}
+          annotations: {f: g}
+        - record: h
+          expr: up
+`
+	result := func(text string) string {
+		set, err := Parse("r.yaml", []byte(text))
+		return fmt.Sprintf("%+v %v", set, err)
+	}
+	lines, before := strings.Split(text, "\n"), result(text)
+	for i, line := range lines[:len(lines)-1] {
+		key, _, _ := strings.Cut(strings.TrimLeft(line, " -"), ":")
+		other := slices.Clone(lines)
+		other[i] = strings.Replace(line, key+":", "zz:", 1)
+		if got := result(strings.Join(other, "\n")); got == before {
+			t.Errorf("nothing differs without %s", key)
+		}
+		if strings.Contains(line, "{") {
+			continue // labels and annotations
+		}
+		other[i] = strings.Replace(line, key+":", "zz: 1\n"+strings.Repeat(" ", len(line)-len(strings.TrimLeft(line, " -")))+key+":", 1)
+		if _, err := Parse("r.yaml", []byte(strings.Join(other, "\n"))); err == nil || !strings.Contains(err.Error(), "zz") {
+			t.Errorf("an unknown key before %s: %v", key, err)
+		}
+	}
 }
