@@ -12,7 +12,7 @@ import (
 
 // fuseFlags are the flags that end a run early, limit what a run sends, and protect the cluster under test.
 type fuseFlags struct {
-	abortOn                    []string
+	abortOn, maps              []string
 	rules, maxRate, takeLock   string
 	noLock, cleanupJob, dryRun bool
 }
@@ -29,6 +29,7 @@ func (f *fuseFlags) addOnClusters(flags *pflag.FlagSet) {
 func (f *fuseFlags) addOnPlanes(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&f.abortOn, "abort-on", nil, "end a run early if this `condition` holds, for example throttled=20%,for=5s or alert=NAME (repeatable; docs/reference/fuse.md lists conditions)")
 	flags.StringVar(&f.rules, "abort-rules", "", "`file` or directory of Prometheus rules with alerts for --abort-on alert=NAME; the run also records the metrics that they read")
+	flags.StringArrayVar(&f.maps, "map", nil, "replace a `label=from:to` in the rules of --abort-rules (repeatable)")
 	flags.StringVar(&f.maxRate, "max-rate", "", "refuse a scenario whose loads together send more than this `rate`, for example 500/s")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "show what would be created and sent, without creating anything")
 }
@@ -36,7 +37,7 @@ func (f *fuseFlags) addOnPlanes(flags *pflag.FlagSet) {
 // into copies the flags to fuse. image is the image of the Job that cleans up in the cluster. others is true if other flags
 // use image too.
 func (f *fuseFlags) into(fuse *run.Fuse, image string, others bool) error {
-	*fuse = run.Fuse{AbortOn: f.abortOn, Rules: f.rules, NoLock: f.noLock, TakeLock: f.takeLock}
+	*fuse = run.Fuse{AbortOn: f.abortOn, Rules: f.rules, Map: f.maps, NoLock: f.noLock, TakeLock: f.takeLock}
 	var errs []error
 	if f.maxRate != "" {
 		if err := fuse.MaxRate.UnmarshalText([]byte(f.maxRate)); err != nil {

@@ -314,20 +314,9 @@ func (c Criteria) read(ctx context.Context, rec *rundir.Recorded) (all []gate.Co
 
 // mapped replaces label values in the rules: those in c.Map, and those that the recording shows.
 func (c Criteria) mapped(ctx context.Context, rec *rundir.Recorded, rules alerting.Ruleset, notes *[]string) (alerting.Ruleset, error) {
-	var given []alerting.Mapping
-	for _, text := range c.Map {
-		m, err := alerting.ParseMapping(text)
-		if err != nil {
-			return nil, fmt.Errorf("--map %w", err)
-		}
-		given = append(given, m)
-	}
-	rules, err := rules.Map(given)
-	if err != nil {
-		return nil, fmt.Errorf("--map %w", err)
-	}
-	if rec.Archive == nil {
-		return rules, nil
+	rules, given, err := rules.MapFlags(c.Map)
+	if err != nil || rec.Archive == nil {
+		return rules, err
 	}
 	derived, more, err := rules.Derive(ctx, rec.Archive, given)
 	if err != nil { // the archive is damaged, which judging reports

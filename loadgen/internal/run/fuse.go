@@ -30,6 +30,8 @@ type Fuse struct {
 	AbortOn []string
 	// Rules is a file or directory of Prometheus rules (see alerting.Read). AbortOn may name their alerts. Empty means the built-in rules.
 	Rules string
+	// Map replaces label values in Rules (see alerting.ParseMapping).
+	Map []string
 	// MaxRate is the highest total rate of all loads that the scenario may have; 0 means unlimited.
 	MaxRate scenario.Rate
 	// NoLock runs on a user's cluster without taking its lock. TakeLock is the ID of a run whose lock is taken over
@@ -44,6 +46,9 @@ func (f Fuse) rules() (alerting.Ruleset, error) {
 	set, _, err := alerting.Read(f.Rules)
 	if len(strictyaml.Errors(err)) == 0 && err != nil {
 		return nil, exitcode.Usagef("--abort-rules %w", err)
+	}
+	if err == nil {
+		set, _, err = set.MapFlags(f.Map)
 	}
 	return set, exitcode.UsageError(err)
 }
@@ -73,6 +78,9 @@ func (o Options) aborts() (*aborts, error) {
 	}
 	f := o.Fuse
 	options := gate.StopOptions{Elsewhere: o.Prometheus != nil && f.Rules == ""}
+	if len(f.Map) > 0 && f.Rules == "" {
+		return nil, exitcode.Usagef("--map requires --abort-rules FILE (add it, or leave out --map)")
+	}
 	if f.Rules != "" {
 		if o.Prometheus != nil {
 			return nil, exitcode.Usagef("--abort-rules and --prometheus exclude each other: with --prometheus, alerts come from that Prometheus (leave out one of them)")

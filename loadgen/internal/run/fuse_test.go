@@ -99,7 +99,7 @@ func TestUsualConditions(t *testing.T) {
 
 func TestFuseOfAlertsOfTheirs(t *testing.T) {
 	rules := filepath.Join(t.TempDir(), "rules.yaml")
-	if err := os.WriteFile(rules, []byte("groups: [{name: g, rules: [{alert: TheirPager, expr: max(up) > 5}]}]\n"), 0o600); err != nil {
+	if err := os.WriteFile(rules, []byte("groups: [{name: g, rules: [{alert: TheirPager, expr: 'max(up{job=\"theirs\"}) > 5'}]}]\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	s := parse(t, calm)
@@ -118,6 +118,9 @@ func TestFuseOfAlertsOfTheirs(t *testing.T) {
 	pager.Rules = rules
 	if _, err := (Options{Scenario: s, Fuse: pager}).aborts(); err != nil {
 		t.Error(err)
+	}
+	if set, err := (Fuse{Rules: rules, Map: []string{"job=theirs:ours"}}).rules(); err != nil || set[0].Rules[0].Expr != `max(up{job="ours"}) > 5` {
+		t.Errorf("mapped rules: %v, %v", set, err)
 	}
 	if _, err := (Options{Scenario: s, Fuse: pager, Prometheus: &promimport.Config{}}).aborts(); exitcode.Of(err) != exitcode.Usage {
 		t.Errorf("rules of a file beside a Prometheus: %v", err)

@@ -34,6 +34,21 @@ func ParseMapping(text string) (Mapping, error) {
 
 func (m Mapping) String() string { return m.Label + "=" + m.From + ":" + m.To }
 
+// MapFlags returns the rules with the replacements of the values of a flag --map, and these replacements.
+func (s Ruleset) MapFlags(values []string) (mapped Ruleset, given []Mapping, err error) {
+	for _, text := range values {
+		m, err := ParseMapping(text)
+		if err != nil {
+			return nil, nil, fmt.Errorf("--map %w", err)
+		}
+		given = append(given, m)
+	}
+	if mapped, err = s.Map(given); err != nil {
+		return nil, nil, fmt.Errorf("--map %w", err)
+	}
+	return mapped, given, nil
+}
+
 // Map returns the rules with replaced values. It fails if two mappings have the same value, or no rule has the value of a
 // mapping.
 func (s Ruleset) Map(all []Mapping) (Ruleset, error) {
