@@ -20,7 +20,7 @@ import (
 
 func newGate() *cobra.Command {
 	var criteria judge.Criteria
-	var junit string
+	var junit, page string
 	var output *commandline.Output
 	var sum summary
 	cmd := &cobra.Command{
@@ -57,7 +57,7 @@ does not pass.`,
   loadgen gate runs/20261121-101500-rollout-500 --rules kube-prometheus.yaml --rules gates.yaml`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := errors.Join(sum.check(), checkWritable("--junit", junit, `<testsuites name="stormglass"`)); err != nil {
+			if err := errors.Join(sum.check(), checkWritable("--junit", junit, `<testsuites name="stormglass"`), checkWritable("--html", page, `content="Stormglass"`)); err != nil {
 				return err
 			}
 			if len(criteria.Files) == 0 {
@@ -66,11 +66,18 @@ does not pass.`,
 			if rundir.IsComparison(args[0]) {
 				return exitcode.Usagef("%s contains the runs of several variants (name the subdirectory of one variant)", args[0])
 			}
+			var html bytes.Buffer
+			if page != "" {
+				criteria.HTML = &html
+			}
 			res, err := criteria.Judge(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
-			if err := writeOutput("--junit", junit, os.O_TRUNC, func(w io.Writer) error { return report.JUnit(w, res) }); err != nil {
+			err = errors.Join(
+				writeOutput("--junit", junit, os.O_TRUNC, func(w io.Writer) error { return report.JUnit(w, res) }),
+				writeOutput("--html", page, os.O_TRUNC, func(w io.Writer) error { _, err := html.WriteTo(w); return err }))
+			if err != nil {
 				return err
 			}
 			return after(sum, showReport(cmd.OutOrStdout(), output, res.ExitCode, res, report.Terminal, ""), res, report.Summary)
@@ -80,6 +87,7 @@ does not pass.`,
 	cmd.Flags().StringArrayVar(&criteria.Map, "map", nil, "replace a `label=from:to` in the rules (repeatable)")
 	cmd.Flags().StringArrayVar(&criteria.AllowNoData, "allow-no-data", nil, "`rule` or gate that may have no data (repeatable)")
 	cmd.Flags().StringVar(&junit, "junit", "", "write the result as JUnit to this `file`; replaces an existing file only if this command wrote it")
+	cmd.Flags().StringVar(&page, "html", "", "write the report with this result and a table of the alerts to this `file`; replaces an existing file only if this command wrote it")
 	sum.flag(cmd)
 	output = commandline.AddOutput(cmd)
 	return cmd

@@ -216,6 +216,8 @@ type Criteria struct {
 	Map []string
 	// AllowNoData names gates and alerts whose missing data is ignored, unless every gate lacks data.
 	AllowNoData []string
+	// HTML receives the report with the result. If it is nil, Judge writes no report.
+	HTML io.Writer
 }
 
 // By calls Criteria.Judge.
@@ -248,6 +250,9 @@ func (c Criteria) Judge(ctx context.Context, dir string) (res result.Result, err
 	}
 	res, err = judge(ctx, rec, gates)
 	res.Notes = append(notes, res.Notes...)
+	if err == nil && c.HTML != nil {
+		err = report.HTML(ctx, c.HTML, res, rec.Timeline, rec.Slots, rec.ScenarioText, source(rec))
+	}
 	return res, err
 }
 

@@ -2,6 +2,7 @@ package report
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -56,6 +57,17 @@ func alertCounts(r result.Result) string {
 		}
 	}
 	return fmt.Sprintf("%d alerts: %s", len(r.Alerts), strings.Join(parts, ", "))
+}
+
+// alertsView returns the table of alerts of `loadgen gate --html`.
+func alertsView(_ context.Context, p *page) (any, error) {
+	if len(p.result.Alerts) == 0 {
+		return nil, nil
+	}
+	return struct {
+		Caption string
+		Rows    []result.Alert
+	}{alertCounts(p.result), alertRows(p.result)}, nil
 }
 
 func (t *terminalWriter) alerts(r result.Result) {

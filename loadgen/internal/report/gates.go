@@ -15,7 +15,7 @@ import (
 func gatesView(_ context.Context, p *page) (any, error) {
 	var rows []gateRow
 	said := ""
-	for _, g := range byUrgency(p.result.Gates) {
+	for _, g := range ownGates(p.result) {
 		row := gateRow{g, overText(g, len(p.result.Measurements.Phases)), terminal.Clean(g.Detail), g.Verdict != result.Pass && g.Detail+g.Expr != ""}
 		if row.Detail == said { // several gates may lack data for the same reason
 			row.Detail, row.More = "", row.More && row.Expr != ""
@@ -23,6 +23,9 @@ func gatesView(_ context.Context, p *page) (any, error) {
 			said = row.Detail
 		}
 		rows = append(rows, row)
+	}
+	if len(rows) == 0 && len(p.result.Alerts) > 0 {
+		return nil, nil // the table of alerts shows all gates
 	}
 	return rows, nil
 }

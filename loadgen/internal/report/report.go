@@ -223,6 +223,7 @@ func sections() []section {
 	whole := func(_ context.Context, p *page) (any, error) { return p, nil }
 	return []section{
 		{"gates", first, gatesView},
+		{"alerts", first, alertsView},
 		{"key", first, keyView},
 		{"diagnosis", middle, diagnosisSection},
 		{"tracks", middle, whole},
