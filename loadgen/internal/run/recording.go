@@ -85,7 +85,7 @@ func openRecording(o recordingOptions) (*recording, error) {
 		if err != nil {
 			return nil, exitcode.EnvironmentError(err)
 		}
-		r := &recording{recorder: copies, closers: []func() error{copies.Close}, hurry: o.hurry, theirs: o.source.Live()}
+		r := &recording{recorder: copies, closers: []func() error{copies.Close}, hurry: o.hurry, theirs: o.source}
 		if o.receiver != nil {
 			r.sender = newSender(o.receiver, copies.Own(), o.name, o.step, ownSeries())
 		}

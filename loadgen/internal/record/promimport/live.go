@@ -15,30 +15,21 @@ import (
 // liveTimeout is the timeout of a query during a run.
 const liveTimeout = 5 * time.Second
 
-// Live queries the Prometheus during a run, to evaluate conditions that end the run. Gates use only the archive.
-type Live struct{ source *Source }
-
-// Live returns a Live for the source.
-func (s *Source) Live() Live { return Live{s} }
-
-// Instant evaluates a PromQL expression on the series of the cluster. The expression uses our job names. The result has
-// the labels of the Prometheus.
-func (l Live) Instant(ctx context.Context, expr string, at time.Time) ([]archive.Sample, error) {
-	theirs := expr
-	if !l.source.ours {
-		var err error
-		if theirs, err = l.source.translate(expr); err != nil {
-			return nil, err
-		}
+// Instant evaluates a PromQL expression on the series of the cluster, for a condition that ends a run. (Gates use only
+// the archive.) The expression uses our job names. The result has the labels of the Prometheus.
+func (s *Source) Instant(ctx context.Context, expr string, at time.Time) ([]archive.Sample, error) {
+	theirs, err := s.translate(expr)
+	if err != nil {
+		return nil, err
 	}
-	return l.ask(ctx, theirs, at)
+	return s.ask(ctx, theirs, at)
 }
 
 // Firing reports whether an alert of the Prometheus' own rules fires for the cluster. summary contains the alert's
 // severity, if known.
-func (l Live) Firing(ctx context.Context, alert string, at time.Time) (fires bool, summary string, err error) {
-	series := l.source.selector(archive.Equal(model.MetricNameLabel, "ALERTS"), archive.Equal("alertname", alert), archive.Equal("alertstate", "firing"))
-	found, err := l.ask(ctx, series, at)
+func (s *Source) Firing(ctx context.Context, alert string, at time.Time) (fires bool, summary string, err error) {
+	series := s.selector(archive.Equal(model.MetricNameLabel, "ALERTS"), archive.Equal("alertname", alert), archive.Equal("alertstate", "firing"))
+	found, err := s.ask(ctx, series, at)
 	if err != nil || len(found) == 0 {
 		return false, "", err
 	}
@@ -48,22 +39,18 @@ func (l Live) Firing(ctx context.Context, alert string, at time.Time) (fires boo
 	return true, summary, nil
 }
 
-func (l Live) ask(ctx context.Context, expr string, at time.Time) ([]archive.Sample, error) {
+func (s *Source) ask(ctx context.Context, expr string, at time.Time) ([]archive.Sample, error) {
 	ctx, cancel := context.WithTimeout(ctx, liveTimeout)
 	defer cancel()
-	v, _, err := l.source.api.Query(ctx, expr, at.Add(l.source.Ahead()))
+	v, _, err := s.api.Query(ctx, expr, at.Add(s.Ahead()))
 	if err != nil {
-		return nil, fmt.Errorf("%s: %s", l.source.url, oneLine(err))
+		return nil, fmt.Errorf("%s: %s", s.url, oneLine(err))
 	}
 	switch v := v.(type) {
 	case model.Vector:
 		var all []archive.Sample
-		for _, s := range v {
-			named := map[string]string{}
-			for name, value := range s.Metric {
-				named[string(name)] = string(value)
-			}
-			all = append(all, archive.Sample{Labels: named, V: float64(s.Value)})
+		for _, one := range v {
+			all = append(all, archive.Sample{Labels: labelsOf(one.Metric), V: float64(one.Value)})
 		}
 		return all, nil
 	case *model.Scalar:

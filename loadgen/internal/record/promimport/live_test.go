@@ -35,7 +35,7 @@ func TestConditionsAreAskedInTheirWords(t *testing.T) {
 
 func TestLiveValueIsTheLatest(t *testing.T) {
 	l := newLab(t)
-	live := l.found(t, Config{}).Live()
+	live := l.found(t, Config{})
 	l.Parts[etcdHere].Add("etcd_server_leader_changes_seen_total", 3)
 	l.Boundary(l.every)
 	got, err := live.Instant(t.Context(), `max(etcd_server_leader_changes_seen_total{job="etcd"})`, l.ours())
@@ -74,7 +74,7 @@ func TestAlertThatFiresThere(t *testing.T) {
 		t.Fatal(err)
 	}
 	for alert, want := range map[string]bool{"TheirPager": true, "Other": false} {
-		fires, summary, err := s.Live().Firing(t.Context(), alert, time.Now())
+		fires, summary, err := s.Firing(t.Context(), alert, time.Now())
 		if err != nil || fires != want || fires && summary != "severity critical" {
 			t.Errorf("%s: %v, %q, %v", alert, fires, summary, err)
 		}

@@ -2,7 +2,6 @@ package promimport
 
 import (
 	"context"
-	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -20,12 +19,9 @@ import (
 // Range evaluates a PromQL expression on the series of the cluster at start, start+step, ... end. Expression and result
 // use our job names.
 func (s *Source) Range(ctx context.Context, expr string, start, end time.Time, step time.Duration) ([]archive.Series, error) {
-	theirs := expr
-	if !s.ours {
-		var err error
-		if theirs, err = s.translate(expr); err != nil {
-			return nil, err
-		}
+	theirs, err := s.translate(expr)
+	if err != nil {
+		return nil, err
 	}
 	var all []archive.Series
 	of := map[model.Fingerprint]int{} // index of a series in all
@@ -85,14 +81,7 @@ func (s *Source) matrix(ctx context.Context, expr string, r v1.Range) (model.Mat
 	if err != nil {
 		return nil, explain(err, rangeTimeout)
 	}
-	if err := checkComplete(warnings); err != nil {
-		return nil, err
-	}
-	matrix, ok := value.(model.Matrix)
-	if !ok {
-		return nil, fmt.Errorf("the query returned a %s, not a matrix", value.Type())
-	}
-	return withValues(matrix), nil
+	return matrixOf(value, warnings)
 }
 
 // mostPoints is the maximum number of points of a series in one query. Prometheus refuses more than 11,000.
@@ -106,16 +95,21 @@ func (s *Source) add(all []archive.Series, of map[model.Fingerprint]int, matrix 
 			all[at].Points = appendPoints(all[at].Points, stream.Values)
 			continue
 		}
-		one := archive.Series{Labels: map[string]string{}}
-		for name, v := range stream.Metric {
-			one.Labels[string(name)] = string(v)
-		}
+		one := archive.Series{Labels: labelsOf(stream.Metric)}
 		if ours, ok := s.jobs[one.Labels[model.JobLabel]]; ok && !s.ours {
 			one.Labels[model.JobLabel] = ours
 		}
 		one.Points = appendPoints(nil, stream.Values)
 		of[id] = len(all)
 		all = append(all, one)
+	}
+	return all
+}
+
+func labelsOf(m model.Metric) map[string]string {
+	all := make(map[string]string, len(m))
+	for name, v := range m {
+		all[string(name)] = string(v)
 	}
 	return all
 }
@@ -128,8 +122,11 @@ func appendPoints(all []archive.Point, values []model.SamplePair) []archive.Poin
 }
 
 // translate replaces our job names in an expression by the job names in the Prometheus, and adds the matchers that
-// select the cluster to each selector.
+// select the cluster to each selector. If the Prometheus uses our job names, it returns the expression unchanged.
 func (s *Source) translate(expr string) (string, error) {
+	if s.ours {
+		return expr, nil
+	}
 	root, err := archive.NewParser().ParseExpr(expr)
 	if err != nil {
 		return "", err

@@ -171,22 +171,23 @@ func (s *Source) samples(ctx context.Context, to time.Time, window time.Duration
 	defer cancel()
 	expr := fmt.Sprintf("%s[%s]", s.selector(matchers...), model.Duration(window))
 	v, warnings, err := s.api.Query(ctx, expr, to)
-	if err == nil {
-		err = checkComplete(warnings)
-	}
 	if err != nil {
+		return nil, err
+	}
+	return matrixOf(v, warnings)
+}
+
+// matrixOf returns the series in the answer to a query. It removes series without float values: native histograms, and
+// empty series that some servers return.
+func matrixOf(v model.Value, warnings v1.Warnings) (model.Matrix, error) {
+	if err := checkComplete(warnings); err != nil {
 		return nil, err
 	}
 	matrix, ok := v.(model.Matrix)
 	if !ok {
 		return nil, fmt.Errorf("the query returned a %s, not a matrix", v.Type())
 	}
-	return withValues(matrix), nil
-}
-
-// withValues removes series without float values: native histograms, and empty series that some servers return.
-func withValues(matrix model.Matrix) model.Matrix {
-	return slices.DeleteFunc(matrix, func(s *model.SampleStream) bool { return s == nil || len(s.Values) == 0 })
+	return slices.DeleteFunc(matrix, func(s *model.SampleStream) bool { return s == nil || len(s.Values) == 0 }), nil
 }
 
 // incomplete is the error for a response that lacks data, such as a response of Thanos while a store is down. Its text
