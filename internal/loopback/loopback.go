@@ -4,12 +4,23 @@ package loopback
 import (
 	"fmt"
 	"net"
+	"strings"
 )
 
 // Is reports whether host is a loopback address or the name localhost. It does not resolve names.
 func Is(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// IsHost reports whether the Host header of a request names a loopback address or localhost. A server that refuses other
+// names cannot be reached by DNS rebinding.
+func IsHost(header string) bool {
+	host, _, err := net.SplitHostPort(header)
+	if err != nil {
+		host = strings.Trim(header, "[]")
+	}
+	return Is(host)
 }
 
 // Check returns an error if addr is not HOST:PORT. Unless public is true, it also returns an error if other machines can reach

@@ -27,3 +27,15 @@ func TestCheck(t *testing.T) {
 		t.Error("an invalid address was accepted")
 	}
 }
+
+// TestIsHost checks that only names of this machine are accepted in a Host header, with or without a port.
+func TestIsHost(t *testing.T) {
+	for header, ok := range map[string]bool{
+		"127.0.0.1:9090": true, "127.0.0.1": true, "localhost:1": true, "localhost": true, "[::1]:9090": true, "[::1]": true,
+		"example.org": false, "example.org:9090": false, "10.0.0.1:9090": false, "": false,
+	} {
+		if IsHost(header) != ok {
+			t.Errorf("%q: %v, want %v", header, !ok, ok)
+		}
+	}
+}

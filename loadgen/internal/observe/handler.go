@@ -5,9 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
-	"strings"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/prometheus/prometheus/promql"
@@ -83,11 +81,7 @@ func (s *Server) handler() http.Handler {
 		return mux
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		host, _, err := net.SplitHostPort(r.Host)
-		if err != nil {
-			host = strings.Trim(r.Host, "[]")
-		}
-		if !loopback.Is(host) {
+		if !loopback.IsHost(r.Host) {
 			http.Error(w, "this server answers only requests from this machine: use the address 127.0.0.1", http.StatusForbidden)
 			return
 		}
