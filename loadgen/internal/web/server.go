@@ -132,13 +132,9 @@ func (s *Server) change(f func(*Server)) {
 func (s *Server) guard(h http.Handler) http.Handler {
 	origins := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		host, _, err := net.SplitHostPort(r.Host)
-		if err != nil {
-			host = strings.Trim(r.Host, "[]")
-		}
 		token, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 		switch {
-		case !loopback.Is(host):
+		case !loopback.IsHost(r.Host):
 			http.Error(w, "this server answers only requests from this machine: use the address 127.0.0.1", http.StatusForbidden)
 			return
 		case subtle.ConstantTimeCompare([]byte(token), []byte(s.token)) != 1:
