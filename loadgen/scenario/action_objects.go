@@ -207,12 +207,7 @@ func (v *validator) selection(path, kind string, s *Selection) {
 		v.fail(path+".resource", "for example deployments.apps", "%s requires a resource", kind)
 		return
 	}
-	verbs := map[string]string{"delete": "delete", "evict": "get", "scale": "get", "exec": "get"}
-	verb := verbs[kind]
-	if verb == "" {
-		verb = "patch"
-	}
-	v.resource(path+".resource", s.Resource, "list", verb)
+	v.resource(path+".resource", s.Resource, strings.Fields((&Action{Kind: kind}).Verbs())...)
 	if _, err := labels.Parse(s.LabelSelector); err != nil {
 		v.fail(path+".labelSelector", "for example app=web,tier!=cache", "%q is not a label selector", s.LabelSelector)
 	}

@@ -9,8 +9,7 @@ import (
 // The objects of hooks, templates and loads of kind "objects" are not known in advance. They may define any resource of
 // a group that is not built into Kubernetes.
 func (s *Scenario) MayDefine(resource string) bool {
-	_, group, _ := strings.Cut(resource, ".")
-	if !strings.Contains(group, ".") {
+	if !strings.Contains(groupOf(resource), ".") {
 		return false // custom resources are never in such a group
 	}
 	hidden := slices.ContainsFunc(s.Background, func(l Load) bool { return l.Kind == "objects" })
@@ -25,15 +24,5 @@ func (s *Scenario) MayDefine(resource string) bool {
 			slices.ContainsFunc(p.Actions, func(a Action) bool { return a.Has() || a.Kind == "custom" }) ||
 			slices.ContainsFunc(p.Load, func(l Load) bool { return l.Kind == "objects" })
 	}
-	return hidden && !ownGroup(group)
-}
-
-// ownGroup reports whether a group belongs to Kubernetes itself.
-func ownGroup(group string) bool {
-	for name := range builtIns() {
-		if _, of, _ := strings.Cut(name, "."); of == group {
-			return true
-		}
-	}
-	return false
+	return hidden && IsCustom(resource)
 }

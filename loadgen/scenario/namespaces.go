@@ -174,10 +174,7 @@ func (v *validator) namespaceGroups() {
 func (v *validator) namespaceGroup(path, name string) *NamespaceGroup {
 	g := v.s.NamespaceGroup(name)
 	if name != "" && g == nil {
-		var known []string
-		for i := range v.s.Namespaces {
-			known = append(known, v.s.Namespaces[i].Name)
-		}
+		known := namesOf(v.s.Namespaces, func(g NamespaceGroup) string { return g.Name })
 		v.fail(path+".namespaceGroup", strictyaml.Hint(name, known, "add it to namespaces: at the top of the scenario"), "unknown group of namespaces %q", name)
 	}
 	return g

@@ -50,16 +50,10 @@ func (c *forecast) controllers() {
 
 // longest returns the maximum time for which a load runs: the length of its phase, or of all phases.
 func (s *Scenario) longest(l PlacedLoad) time.Duration {
-	var all time.Duration
-	for i := range s.Phases {
-		p := &s.Phases[i]
-		length := max(p.For, p.Within).D()
-		if p.Name == l.Phase {
-			return length
-		}
-		all += length
+	if p := s.Phase(l.Phase); p != nil {
+		return LongestOf(*p)
 	}
-	return all
+	return s.Longest()
 }
 
 // FixedLength returns the time for which a load runs. It returns 0 if a condition ends one of the load's phases.

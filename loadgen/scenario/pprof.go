@@ -134,10 +134,7 @@ func (v *validator) profiled(path string, p *Profile) {
 }
 
 func (v *validator) profileTimes(path string, phase *Phase, p *Profile) {
-	length, what := phase.For.D(), "the phase lasts"
-	if !phase.Until.IsZero() {
-		length, what = phase.Within.D(), "the phase lasts at most"
-	}
+	length, what := phase.lasts()
 	end := p.After.D() + p.For.D()
 	if length <= 0 || p.After.D() < length && end <= length {
 		return

@@ -280,6 +280,14 @@ func (v *validator) phaseEnd(path string, p *Phase) {
 	}
 }
 
+// lasts returns the length of the phase or, if a condition ends it, its time limit. what introduces this time in a message.
+func (p *Phase) lasts() (length time.Duration, what string) {
+	if p.Until.IsZero() {
+		return p.For.D(), "the phase lasts"
+	}
+	return p.Within.D(), "the phase lasts at most"
+}
+
 // awaited checks the names of the workloads for which a phase waits.
 func (v *validator) awaited(path string, p *Phase, deployed map[string]*Action) {
 	if len(p.Of) > 0 && !p.Until.Is("podsReady") {

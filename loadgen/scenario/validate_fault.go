@@ -202,10 +202,7 @@ func (v *validator) faultTimes(path string, p *Phase, f *Fault) {
 	case f.Repeat > 1 && !f.Momentary() && f.For >= f.Every:
 		v.fail(path+".for", "set for: to less than every:", "the fault lasts %s, but the next one begins after %s", f.For, f.Every)
 	}
-	length, what := p.For.D(), "the phase lasts"
-	if !p.Until.IsZero() {
-		length, what = p.Within.D(), "the phase lasts at most"
-	}
+	length, what := p.lasts()
 	span, times := f.Span(), f.Times()
 	last := times[len(times)-1]
 	if length <= 0 || last < length && span <= length {
