@@ -2,7 +2,6 @@ package containers
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -10,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/stormglass/stormglass/deploy/deploytest"
 )
@@ -103,13 +104,15 @@ func (c containerd) close() error {
 		return err
 	}
 	// The kernel kills containerd when unshare ends. Wait until containerd has ended.
-	for range 100 {
+	err := wait.PollUntilContextTimeout(context.Background(), 20*time.Millisecond, 2*time.Second, true, func(context.Context) (bool, error) {
 		conn, err := net.Dial("unix", c.socket)
 		if err != nil {
-			return nil
+			return true, nil
 		}
-		conn.Close()
-		time.Sleep(20 * time.Millisecond)
+		return false, conn.Close()
+	})
+	if err != nil {
+		return fmt.Errorf("containerd has not ended: %w", err)
 	}
-	return errors.New("containerd has not ended")
+	return nil
 }

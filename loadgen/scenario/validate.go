@@ -41,6 +41,8 @@ type validator struct {
 	errs []error
 	// plane is the control plane after all upgrades and downgrades checked so far; nil before the first.
 	plane *control.Config
+	// unknownField is called for each field that an object's type lacks. It may be nil.
+	unknownField func(path string)
 }
 
 func (v *validator) fail(path, hint, format string, args ...any) {

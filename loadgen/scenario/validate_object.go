@@ -131,6 +131,9 @@ func (v *validator) objectMembers(path string, value any, want reflect.Type) {
 		switch want.Kind() {
 		case reflect.Struct:
 			if of = known[key]; of == nil {
+				if v.unknownField != nil {
+					v.unknownField(at)
+				}
 				v.fail(at, fieldHint(key, slices.Sorted(maps.Keys(known))), "unknown field %q", key)
 				continue
 			}
@@ -144,43 +147,11 @@ func (v *validator) objectMembers(path string, value any, want reflect.Type) {
 // UnknownFields returns the paths of the fields that the Go type of an object lacks, such as [spec portalIP]. API servers drop
 // these fields, but with strict validation they refuse the object.
 func UnknownFields(object map[string]any) (paths [][]string) {
-	apiVersion, _ := object["apiVersion"].(string)
-	kind, _ := object["kind"].(string)
-	typed, err := scheme.Scheme.New(schema.FromAPIVersionAndKind(apiVersion, kind))
-	if err != nil {
-		return nil
-	}
-	var look func(value any, of reflect.Type, path []string)
-	look = func(value any, of reflect.Type, path []string) {
-		for of.Kind() == reflect.Pointer {
-			of = of.Elem()
-		}
-		if reflect.PointerTo(of).Implements(reflect.TypeFor[json.Unmarshaler]()) {
-			return
-		}
-		items, _ := value.([]any)
-		for i, item := range items {
-			if of.Kind() == reflect.Slice {
-				look(item, of.Elem(), append(slices.Clip(path), fmt.Sprintf("[%d]", i)))
-			}
-		}
-		members, _ := value.(map[string]any)
-		known := map[string]reflect.Type{}
-		if of.Kind() == reflect.Struct {
-			jsonFields(of, known)
-		}
-		for _, key := range slices.Sorted(maps.Keys(members)) {
-			switch at := append(slices.Clip(path), key); {
-			case of.Kind() == reflect.Map:
-				look(members[key], of.Elem(), at)
-			case of.Kind() == reflect.Struct && known[key] == nil:
-				paths = append(paths, at)
-			case of.Kind() == reflect.Struct:
-				look(members[key], known[key], at)
-			}
-		}
-	}
-	look(object, reflect.TypeOf(typed), nil)
+	v := validator{s: &Scenario{}, unknownField: func(path string) {
+		elements := strings.ReplaceAll(strings.TrimPrefix(path, "."), "[", ".[") // an index is an element too
+		paths = append(paths, strings.Split(elements, "."))
+	}}
+	v.objectFields("", object)
 	return paths
 }
 

@@ -241,16 +241,15 @@ func (c *cl2) note(p *cl2Phase, key cl2Objects, m manifest) {
 	if p.want > p.have && podSpec(m.kind()) != nil {
 		c.pods = append(c.pods, cl2Pods{len(c.phases) - 1, m.podLabels()})
 	}
+	var problems []string
 	for _, path := range scenario.UnknownFields(m) {
-		problem := fmt.Sprintf("%s: the run refuses objects with fields that Kubernetes lacks (remove from the template: %s)", m.kind(), strings.Join(path, "."))
-		if c.first(problem) {
-			p.item.remark(c.lastPhase(), p.at("objectBundle"), "%s", problem)
-		}
+		problems = append(problems, fmt.Sprintf("%s: the run refuses objects with fields that Kubernetes lacks (remove from the template: %s)", m.kind(), strings.Join(path, ".")))
 	}
 	exists := func(kind, name string) bool {
 		return slices.ContainsFunc(slices.Collect(maps.Values(c.made)), func(o madeObjects) bool { return o.kind == kind && o.name == name })
 	}
-	for _, problem := range c.problems(m, m.need().times(float64(p.change())), c.unserved(m, p.where == ""), true, exists) {
+	problems = append(problems, c.problems(m, m.need().times(float64(p.change())), c.unserved(m, p.where == ""), true, exists)...)
+	for _, problem := range problems {
 		if c.first(problem) {
 			p.item.remark(c.lastPhase(), p.at("objectBundle"), "%s", problem)
 		}

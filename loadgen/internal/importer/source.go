@@ -147,7 +147,7 @@ func (s *source) check(root *yaml.Node) error {
 }
 
 // merge replaces each alias by the value of its anchor, and each merge key (<<) by the fields that it merges. The mapping's own
-// fields win, then those of the first merged mapping.
+// fields win, then the fields of the first merged mapping.
 func (s *source) merge(n *yaml.Node) {
 	for i, child := range n.Content {
 		if child.Kind == yaml.AliasNode {
