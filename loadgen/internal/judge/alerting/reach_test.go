@@ -26,6 +26,7 @@ groups:
       - {alert: Compared, expr: 'rate(x_total[5m]) > 2 * rate(x_total[5m] offset 1h)'}
       - {alert: Inner, expr: 'max_over_time((x_total offset 1m)[5m:] offset 2m) > 0'}
       - {alert: Always, expr: 'vector(1)'}
+      - {alert: Ahead, expr: 'x_total offset -1m > x_total offset 5m'}
       - {alert: Round, expr: 'itself > 0'}
   - name: unsaid
     rules:
@@ -39,6 +40,7 @@ groups:
 		"Compared": {Every: 15 * time.Second},
 		"Inner":    {Every: 15 * time.Second, Back: 3 * time.Minute},
 		"Always":   {Every: 15 * time.Second},
+		"Ahead":    {Every: 15 * time.Second},
 		"Round":    {Every: 30 * time.Second, Back: 10 * time.Second},
 	} {
 		if got := s.Reach(alert); got != want {
