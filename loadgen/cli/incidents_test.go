@@ -32,7 +32,7 @@ func incidents() map[string]small {
 			second, "nodes.count=5", "phases.steady.for=6s", "phases.rollout.for=24s", "phases.after.for=6s", // 12 s were too few on a busy machine
 			"phases.rollout.load.agents.count=1000", "phases.rollout.load.agents.rate=200/s", "phases.rollout.actions.web.replicas=20",
 		}},
-		"stacked-etcd": {"stacked", []string{second, "phases.steady.for=6s", "phases.contention.for=8s", "phases.contention.faults.0.writers=48", "phases.after.for=8s"}},
+		"stacked-etcd": {"stacked", []string{second, "phases.steady.for=6s", "phases.contention.for=8s", "phases.contention.faults.0.writers=48", "phases.after.for=16s"}},
 		"slow-fsync":   {"100ms", []string{second, "phases.steady.for=8s", "phases.slow.for=8s", "phases.after.for=8s"}},
 		"scheduler-scale": {"percent-10", []string{
 			second, "nodes.count=50", "controlPlane.controllerManager.qps=20", "controlPlane.controllerManager.burst=30",

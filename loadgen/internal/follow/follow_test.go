@@ -12,11 +12,12 @@ import (
 
 const podsPath = "/api/v1/namespaces/ns/pods"
 
-// waiting calls Wait in a goroutine.
+// waiting calls Wait in a goroutine. It returns when the wait has begun.
 func waiting(t *testing.T, f *Follower, name string) <-chan error {
 	t.Helper()
 	ended := make(chan error, 1)
 	go func() { ended <- f.Wait(t.Context(), name) }()
+	await(t, f, func() bool { return len(f.waits) == 1 })
 	return ended
 }
 
@@ -52,7 +53,6 @@ func TestConditionThatHoldsForOneEvent(t *testing.T) {
 	f := s.running(Options{Conditions: conditions(t, `pods.size() == 1`)})
 	w := s.watch()
 	held := waiting(t, f, "p0")
-	await(t, f, func() bool { return len(f.waits) == 1 })
 	w.Events <- event("ADDED", podOf("a", "11", "")) + event("ADDED", podOf("b", "12", ""))
 	if err := <-held; err != nil {
 		t.Error(err)
