@@ -71,7 +71,7 @@ var rules = []rule{
 	{
 		why:  "a verdict depends on no network",
 		from: "loadgen/internal/judge/gate", direct: true,
-		never: []string{"net/http", "k8s.io/client-go", module + "loadgen/internal/record/promimport", module + "loadgen/internal/observe"},
+		never: []string{"net/http", "k8s.io/client-go", module + "loadgen/internal/scrape/promimport", module + "loadgen/internal/observe"},
 	},
 	{
 		why:  "statistics are arithmetic on numbers",
@@ -91,7 +91,7 @@ var rules = []rule{
 	{
 		why:   "a timeline depends on its events only",
 		from:  "loadgen/internal/timeline",
-		never: []string{module + "loadgen/internal/archive", module + "loadgen/internal/record", module + "loadgen/internal/rundir", module + "loadgen/internal/judge"},
+		never: []string{module + "loadgen/internal/archive", module + "loadgen/internal/scrape", module + "loadgen/internal/rundir", module + "loadgen/internal/judge"},
 	},
 	{
 		why:   "manifests are generated from files, without load generator or control plane",
@@ -137,7 +137,7 @@ var rules = []rule{
 		why:  "an observer depends neither on the target nor on judging",
 		from: "loadgen/internal/observe",
 		never: []string{
-			module + "loadgen/internal/judge/gate", module + "loadgen/internal/cluster", module + "loadgen/scenario", module + "loadgen/internal/record/promimport", module + "alerts",
+			module + "loadgen/internal/judge/gate", module + "loadgen/internal/cluster", module + "loadgen/scenario", module + "loadgen/internal/scrape/promimport", module + "alerts",
 		},
 	},
 	{
@@ -178,9 +178,9 @@ var making = []string{
 // themselves.
 var layers = []string{
 	"cmd", "loadgen/cli", "loadgen/testplane", "loadgen/lab/calibrate/pairs", "loadgen",
-	"loadgen/internal/web", "loadgen/internal/ab", "loadgen/internal/capacity", "loadgen/internal/compare", "loadgen/internal/series", "loadgen/internal/run", "loadgen/internal/recordings", "loadgen/internal/importer", "loadgen/lab/bench", "loadgen/lab/calibrate", "loadgen/lab/calibrate/diagnosis", "loadgen/lab/calibrate/imports", "loadgen/internal/realplane",
+	"loadgen/internal/web", "loadgen/internal/ab", "loadgen/internal/capacity", "loadgen/internal/compare", "loadgen/internal/series", "loadgen/internal/run", "loadgen/internal/runmetrics", "loadgen/internal/importer", "loadgen/lab/bench", "loadgen/lab/calibrate", "loadgen/lab/calibrate/diagnosis", "loadgen/lab/calibrate/imports", "loadgen/internal/realplane",
 	"loadgen/internal/workers/job",
-	"loadgen/internal/observe", "loadgen/internal/remotewrite", "loadgen/internal/cluster", "loadgen/lab/calibrate/runner", "loadgen/internal/trace/recording", "loadgen/internal/realnode", "loadgen/internal/realnode/container",
+	"loadgen/internal/observe", "loadgen/internal/remotewrite", "loadgen/internal/cluster", "loadgen/lab/calibrate/runner", "loadgen/internal/recording/capture", "loadgen/internal/realnode", "loadgen/internal/realnode/container",
 	"loadgen/internal/workers",
 	"loadgen/internal/workload", "loadgen/internal/node", "loadgen/internal/follow",
 	"loadgen/internal/load/kind", "loadgen/internal/load/podstream", "loadgen/internal/load/replay", "loadgen/internal/load/history", "loadgen/internal/load/watch", "loadgen/internal/load/object", "loadgen/internal/load/batch", "loadgen/internal/load/request", "loadgen/internal/objects", "loadgen/internal/load",
@@ -189,9 +189,9 @@ var layers = []string{
 	"loadgen/internal/judge/diagnosis", "loadgen/internal/judge/gate", "loadgen/internal/judge/breakdown", "loadgen/internal/judge/alerting", "loadgen/internal/judge/recovery",
 	"loadgen/internal/report", "loadgen/internal/report/panel", "loadgen/internal/report/chart",
 	"loadgen/internal/archivetest", "loadgen/internal/rundir",
-	"loadgen/internal/profile", "loadgen/internal/record/promimport", "loadgen/internal/record", "loadgen/internal/generator",
-	"loadgen/internal/timeline", "loadgen/internal/archive", "loadgen/internal/audit", "loadgen/internal/auditlog", "loadgen/internal/samples", "loadgen/internal/stall", "loadgen/internal/wakeup", "loadgen/internal/machine", "loadgen/internal/scratch",
-	"loadgen/scenario", "loadgen/internal/condition", "loadgen/internal/manifest", "loadgen/internal/template", "loadgen/internal/trace", "loadgen/internal/latency", "loadgen/internal/load/arrival", "loadgen/result",
+	"loadgen/internal/profile", "loadgen/internal/scrape/promimport", "loadgen/internal/scrape", "loadgen/internal/generator",
+	"loadgen/internal/timeline", "loadgen/internal/archive", "loadgen/internal/auditsummary", "loadgen/internal/auditlog", "loadgen/internal/samples", "loadgen/internal/stall", "loadgen/internal/wakeup", "loadgen/internal/machine", "loadgen/internal/scratch",
+	"loadgen/scenario", "loadgen/internal/condition", "loadgen/internal/manifest", "loadgen/internal/template", "loadgen/internal/recording", "loadgen/internal/latency", "loadgen/internal/load/arrival", "loadgen/result",
 	"dashboards", "alerts", "controlplane/control", "internal",
 }
 

@@ -98,7 +98,7 @@ func (c *decoder) fields(n *yaml.Node, v reflect.Value, path string) {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
 		at := join(path, key.Value)
-		if now := renamed(v.Type(), key.Value); now != "" {
+		if now := renamed(known, key.Value); now != "" {
 			c.doc.Deprecated = append(c.doc.Deprecated, c.doc.Errorf(at, "rename it to "+now, "the field %s is deprecated", key.Value))
 			key.Value, at = now, join(path, now)
 		}
@@ -124,11 +124,10 @@ func (c *decoder) fields(n *yaml.Node, v reflect.Value, path string) {
 	}
 }
 
-// renamed returns the current name of a field with a tag `was:"NAME"`, or "" if no field had the name.
-func renamed(t reflect.Type, name string) string {
-	for f := range t.Fields() {
-		if f.Tag.Get("was") == name {
-			now, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
+// renamed returns the current name of a field with a former name, or "" if no field had the name.
+func renamed(known map[string]knownField, name string) string {
+	for now, field := range known {
+		if name != "" && field.was == name {
 			return now
 		}
 	}
@@ -182,10 +181,10 @@ func (c *decoder) noKeyTwice(n *yaml.Node, path string) bool {
 }
 
 // knownField is a field of a struct. The tag `zero:"5s; HINT"` names the default that the program uses for zero. If a
-// field has this tag, Decode refuses a zero that is written in the document.
+// field has this tag, Decode refuses a zero that is written in the document. The tag `was:"NAME"` is a former name.
 type knownField struct {
-	value reflect.Value
-	zero  string
+	value     reflect.Value
+	zero, was string // the values of the tags
 }
 
 // knownFields adds the fields of a struct to known, by name. It includes fields of embedded structs (`yaml:",inline"`).
@@ -197,7 +196,7 @@ func knownFields(v reflect.Value, known map[string]knownField) {
 		case option == "inline":
 			knownFields(v.Field(i), known)
 		case name != "" && name != "-":
-			known[name] = knownField{v.Field(i), tag.Get("zero")}
+			known[name] = knownField{v.Field(i), tag.Get("zero"), tag.Get("was")}
 		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/stormglass/stormglass/internal/exitcode"
-	"github.com/stormglass/stormglass/loadgen/internal/record/promimport"
+	"github.com/stormglass/stormglass/loadgen/internal/scrape/promimport"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stormglass/stormglass/internal/exitcode"
-	"github.com/stormglass/stormglass/loadgen/internal/recordings"
+	"github.com/stormglass/stormglass/loadgen/internal/runmetrics"
 )
 
 func newExport() *cobra.Command {
@@ -49,9 +49,9 @@ the format has no staleness markers. The run's directory is not changed.`,
 				return err
 			}
 			switch {
-			case o.Format == recordings.Blocks:
+			case o.Format == runmetrics.Blocks:
 				say("%d samples in %d blocks in %s", done.Samples, done.Blocks, out)
-			case o.Format == recordings.RemoteWrite:
+			case o.Format == runmetrics.RemoteWrite:
 				say("%d samples sent", done.Samples)
 			case out != "":
 				say("%d samples in %s", done.Samples, out)
@@ -76,8 +76,8 @@ the format has no staleness markers. The run's directory is not changed.`,
 const exportAttempts = 15
 
 // exportTo exports to the file out, or to the destination in o. If the export fails, it removes the incomplete file.
-func exportTo(cmd *cobra.Command, dir string, o exportOptions, out string) (done recordings.Exported, err error) {
-	if o.Format != recordings.OpenMetrics || out == "" {
+func exportTo(cmd *cobra.Command, dir string, o exportOptions, out string) (done runmetrics.Exported, err error) {
+	if o.Format != runmetrics.OpenMetrics || out == "" {
 		return exportRun(cmd.Context(), dir, o)
 	}
 	if info, err := os.Stat(out); err == nil && info.Mode().IsRegular() && info.Size() > 0 {
@@ -102,11 +102,11 @@ func checkExport(o exportOptions, out, url string) error {
 	switch o.Format {
 	case "":
 		return exitcode.Usagef("--format is missing (openmetrics, blocks or remote-write)")
-	case recordings.OpenMetrics, recordings.Blocks, recordings.RemoteWrite:
+	case runmetrics.OpenMetrics, runmetrics.Blocks, runmetrics.RemoteWrite:
 	default:
 		return exitcode.Usagef("--format %q is unknown (openmetrics, blocks or remote-write)", o.Format)
 	}
-	remote := o.Format == recordings.RemoteWrite
+	remote := o.Format == runmetrics.RemoteWrite
 	switch {
 	case remote && url == "":
 		return exitcode.Usagef("--format remote-write requires a receiver (add --remote-write URL)")
@@ -114,7 +114,7 @@ func checkExport(o exportOptions, out, url string) error {
 		return exitcode.Usagef("--out does not apply to --format remote-write, which sends to a URL (leave out --out)")
 	case !remote && url != "":
 		return exitcode.Usagef("--remote-write does not apply to --format %s, which writes files (leave out one of them)", o.Format)
-	case o.Format == recordings.Blocks && out == "":
+	case o.Format == runmetrics.Blocks && out == "":
 		return exitcode.Usagef("--format blocks requires a directory (add --out DIR)")
 	}
 	return nil

@@ -102,7 +102,7 @@ func TestOnlyRegularFilesAreRead(t *testing.T) {
 		"import kube-burner jobs.yaml --alert-profile special": usage, "import kube-burner jobs.yaml --metrics-profile special": usage,
 		"import kwok special": usage,
 
-		"record audit special --out x.trace": usage, "record simkube special --out x.trace": usage, "record compare special special": usage,
+		"record audit special --out x.recording": usage, "record simkube special --out x.recording": usage, "record compare special special": usage,
 
 		"report special": usage, "diagnose special": usage, "gate special --rules k.yaml": usage, "gate RUN --rules special": usage, "compare special special": usage,
 		"trend special": usage, "alerts prove special": usage, "query special up": usage, "serve special": usage, "export special --format openmetrics": usage,

@@ -20,8 +20,8 @@ import (
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/internal/loopback"
 	"github.com/stormglass/stormglass/internal/scrapeconfig"
-	"github.com/stormglass/stormglass/loadgen/internal/record/promimport"
 	"github.com/stormglass/stormglass/loadgen/internal/run"
+	"github.com/stormglass/stormglass/loadgen/internal/scrape/promimport"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 

@@ -15,7 +15,7 @@ import (
 	"github.com/stormglass/stormglass/deploy/deploytest"
 	"github.com/stormglass/stormglass/internal/planetest"
 	"github.com/stormglass/stormglass/internal/scrapeconfig"
-	"github.com/stormglass/stormglass/loadgen/internal/record/promimport"
+	"github.com/stormglass/stormglass/loadgen/internal/scrape/promimport"
 )
 
 // series returns the number of series that a Prometheus returns for an expression.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stormglass/stormglass/internal/commandline"
 	"github.com/stormglass/stormglass/internal/exitcode"
-	"github.com/stormglass/stormglass/loadgen/internal/recordings"
+	"github.com/stormglass/stormglass/loadgen/internal/runmetrics"
 )
 
 func newQuery() *cobra.Command {
@@ -36,7 +36,7 @@ An expression without a value prints nothing, and the exit code is 0.`,
 				return err
 			}
 			o.Expr = args[1]
-			return queryRun(cmd.Context(), args[0], o, func(a recordings.Answer) error {
+			return queryRun(cmd.Context(), args[0], o, func(a runmetrics.Answer) error {
 				w := cmd.OutOrStdout()
 				if a.Empty() {
 					fmt.Fprintln(cmd.ErrOrStderr(), "loadgen: the expression has no value at that time")

@@ -11,17 +11,17 @@ import (
 
 	"github.com/stormglass/stormglass/internal/commandline"
 	"github.com/stormglass/stormglass/internal/exitcode"
-	"github.com/stormglass/stormglass/loadgen/internal/trace/recording"
+	"github.com/stormglass/stormglass/loadgen/internal/recording/capture"
 )
 
 func newRecord() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "record",
-		Short: "Record the requests to a cluster as a trace, to replay it as load",
-		Long: `Make a trace: a file of the requests that clients sent to a cluster. A load of kind
+		Short: "Record the requests to a cluster, to replay them as load",
+		Long: `Make a recording: a file of the requests that clients sent to a cluster. A load of kind
 "replay" sends these requests again, to any control plane.
 
-docs/reference/traces.md describes the format and the omitted requests.`,
+docs/reference/recordings.md describes the format and the omitted requests.`,
 	}
 	cmd.AddCommand(newRecordAudit(), newRecordCluster(), newRecordSimKube(), newRecordCompare())
 	return cmd
@@ -34,14 +34,14 @@ type recordFlags struct {
 }
 
 func (f *recordFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.out, "out", "", "new `file` for the trace; compressed if the name ends in .gz")
+	cmd.Flags().StringVar(&f.out, "out", "", "new `file` for the recording; compressed if the name ends in .gz")
 	cmd.Flags().BoolVar(&f.keepNames, "keep-names", false, "keep the names of users, namespaces and objects instead of hashes")
 	f.output = commandline.AddOutput(cmd)
 }
 
 func (f *recordFlags) check() error {
 	if f.out == "" {
-		return exitcode.Usagef("--out is missing (name the trace's file, for example --out storm.trace.gz)")
+		return exitcode.Usagef("--out is missing (name the recording's file, for example --out storm.recording.gz)")
 	}
 	if err := commandline.NewFile(f.out); err != nil {
 		return exitcode.Usagef("--out %w", err)
@@ -49,32 +49,32 @@ func (f *recordFlags) check() error {
 	return nil
 }
 
-func (f *recordFlags) show(w io.Writer, r *recording.Recording) error {
+func (f *recordFlags) show(w io.Writer, r *capture.Result) error {
 	return showAs(w, f.output, exitcode.Pass, r, func() error {
-		return recording.WriteText(w, r)
+		return capture.WriteText(w, r)
 	})
 }
 
 func newRecordAudit() *cobra.Command {
-	var o recording.AuditOptions
+	var o capture.AuditOptions
 	var f recordFlags
 	var from, to string
 	cmd := &cobra.Command{
 		Use:   "audit LOG...",
-		Short: "Make a trace from audit logs",
-		Long: `Make a trace from audit logs: events of audit.k8s.io/v1 (or v1beta1) as JSON, one per
-line, plain or gzip; - is standard input. Level Metadata is enough. The command merges
-rotated logs and the logs of several API servers of one cluster.
+		Short: "Make a recording from audit logs",
+		Long: `Make a recording from audit logs: events of audit.k8s.io/v1 (or v1beta1) as JSON, one
+per line, plain or gzip; - is standard input. Level Metadata is enough. The command
+merges rotated logs and the logs of several API servers of one cluster.
 
-The trace omits the requests of kubelets, kube-scheduler, kube-controller-manager,
+The recording omits the requests of kubelets, kube-scheduler, kube-controller-manager,
 kube-proxy and API servers, because these programs or the simulated nodes also send
 requests during a replay. The command prints the percentage of omitted requests.
 
-The trace contains no request bodies. Hashes with a random key replace the names of
+The recording contains no request bodies. Hashes with a random key replace the names of
 users, namespaces and objects, and the values in selectors. The key is not stored.
 Equal names have equal hashes.`,
-		Example: `  loadgen record audit node-a/*.log.gz node-b/*.log.gz --out tuesday.trace.gz
-  zcat audit.log.gz | loadgen record audit - --out ten-minutes.trace.gz --from 2026-11-24T10:00:00Z --to 2026-11-24T10:10:00Z`,
+		Example: `  loadgen record audit node-a/*.log.gz node-b/*.log.gz --out tuesday.recording.gz
+  zcat audit.log.gz | loadgen record audit - --out ten-minutes.recording.gz --from 2026-11-24T10:00:00Z --to 2026-11-24T10:10:00Z`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if err := errors.Join(f.check(), timeFlag("--from", from, &o.From), timeFlag("--to", to, &o.To), checkOrder(&o)); err != nil {
@@ -84,7 +84,7 @@ Equal names have equal hashes.`,
 				debug.SetGCPercent(auditGCPercent)
 			}
 			o.Logs, o.Stdin, o.Out, o.KeepNames = args, cmd.InOrStdin(), f.out, f.keepNames
-			r, err := recording.Audit(cmd.Context(), o)
+			r, err := capture.Audit(cmd.Context(), o)
 			if err != nil {
 				return err
 			}
@@ -92,8 +92,8 @@ Equal names have equal hashes.`,
 		},
 	}
 	f.add(cmd)
-	cmd.Flags().StringVar(&from, "from", "", "`time` at which the trace begins, for example 2026-11-24T10:00:00Z (default: the beginning of the logs)")
-	cmd.Flags().StringVar(&to, "to", "", "`time` at which the trace ends (default: the end of the logs)")
+	cmd.Flags().StringVar(&from, "from", "", "`time` at which the recording begins, for example 2026-11-24T10:00:00Z (default: the beginning of the logs)")
+	cmd.Flags().StringVar(&to, "to", "", "`time` at which the recording ends (default: the end of the logs)")
 	cmd.Flags().BoolVar(&o.KeepSystem, "keep-system", false, "keep the requests of kubelets and control plane components")
 	return cmd
 }
@@ -114,7 +114,7 @@ func timeFlag(flag, text string, into *time.Time) error {
 	return nil
 }
 
-func checkOrder(o *recording.AuditOptions) error {
+func checkOrder(o *capture.AuditOptions) error {
 	if !o.From.IsZero() && !o.To.IsZero() && !o.From.Before(o.To) {
 		return exitcode.Usagef("--from is not before --to")
 	}

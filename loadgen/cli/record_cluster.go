@@ -9,7 +9,7 @@ import (
 
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/internal/cluster"
-	"github.com/stormglass/stormglass/loadgen/internal/trace/recording"
+	"github.com/stormglass/stormglass/loadgen/internal/recording/capture"
 )
 
 // Limits of the time for which a cluster is recorded.
@@ -19,21 +19,21 @@ const (
 )
 
 func newRecordCluster() *cobra.Command {
-	var o recording.ClusterOptions
+	var o capture.ClusterOptions
 	var f recordFlags
 	var kubeconfig kubeconfigFlags
 	var at cluster.Kubeconfig
 	cmd := &cobra.Command{
 		Use:   "cluster",
-		Short: "Make a trace of the writes to a cluster, without audit logs",
-		Long: `Make a trace of the writes to a cluster whose audit log is not available. The command
-counts objects by resource and namespace, and the pods of each node. Then it watches
-which objects are created, changed and deleted. The trace contains no reads. It
-identifies clients only by the program name in the managedFields of objects.
+		Short: "Make a recording of the writes to a cluster, without audit logs",
+		Long: `Make a recording of the writes to a cluster whose audit log is not available. The
+command counts objects by resource and namespace, and the pods of each node. Then it
+watches which objects are created, changed and deleted. The recording contains no
+reads. It identifies clients only by the program name in the managedFields of objects.
 
 The command changes nothing in the cluster. It lists and watches only metadata. To
 learn the sizes, it reads 50 objects of each resource except Secrets.`,
-		Example: `  loadgen record cluster --kubeconfig ~/.kube/config --for 10m --out cluster.trace.gz`,
+		Example: `  loadgen record cluster --kubeconfig ~/.kube/config --for 10m --out cluster.recording.gz`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			err := f.check()
@@ -55,7 +55,7 @@ learn the sizes, it reads 50 objects of each resource except Secrets.`,
 			}
 			ui.Step(fmt.Sprintf("cluster %s (%s)", name, cfg.Host))
 			o.Out, o.KeepNames, o.Step = f.out, f.keepNames, ui.Step
-			r, err := recording.Cluster(cmd.Context(), cfg, o)
+			r, err := capture.Cluster(cmd.Context(), cfg, o)
 			ui.done()
 			if err != nil {
 				return err
@@ -72,22 +72,22 @@ learn the sizes, it reads 50 objects of each resource except Secrets.`,
 }
 
 func newRecordSimKube() *cobra.Command {
-	var o recording.SimKubeOptions
+	var o capture.SimKubeOptions
 	var f recordFlags
 	cmd := &cobra.Command{
 		Use:   "simkube FILE",
 		Short: "Convert a trace of SimKube",
-		Long: `Make a trace from a trace of SimKube, version 2, as .sktrace or JSON. The first apply of
-an object becomes a create, and later applies become updates. Times are whole seconds.
-The trace contains only the sizes of bodies, and no lifecycles of pods.`,
-		Example: `  loadgen record simkube cronjob.sktrace --out cronjob.trace.gz`,
+		Long: `Make a recording from a SimKube trace of version 2, as .sktrace or JSON. The first apply
+of an object becomes a create, and later applies become updates. Times are whole
+seconds. The recording contains only the sizes of bodies, and no lifecycles of pods.`,
+		Example: `  loadgen record simkube cronjob.sktrace --out cronjob.recording.gz`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := f.check(); err != nil {
 				return err
 			}
 			o.File, o.Out, o.KeepNames = args[0], f.out, f.keepNames
-			r, err := recording.SimKube(cmd.Context(), o)
+			r, err := capture.SimKube(cmd.Context(), o)
 			if err != nil {
 				return err
 			}

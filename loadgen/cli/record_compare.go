@@ -7,38 +7,38 @@ import (
 
 	"github.com/stormglass/stormglass/internal/commandline"
 	"github.com/stormglass/stormglass/internal/exitcode"
-	"github.com/stormglass/stormglass/loadgen/internal/trace"
+	"github.com/stormglass/stormglass/loadgen/internal/recording"
 )
 
 // mostCompared is the maximum number of copies of a replay to compare. It prevents overflows of the numbers of requests.
 const mostCompared = 1_000_000
 
-// Default limits for the differences between a trace and a replay that counts as faithful.
+// Default limits for the differences between a recording and a replay that counts as faithful.
 const (
 	mostRateError       = 0.01
 	mostDispersionError = 0.10
 )
 
 func newRecordCompare() *cobra.Command {
-	var o trace.CompareOptions
+	var o recording.CompareOptions
 	rate, dispersion := mostRateError, mostDispersionError
 	var output *commandline.Output
 	cmd := &cobra.Command{
-		Use:   "compare TRACE RECORDING",
-		Short: "Compare a trace with a recording of its replay",
-		Long: `Compare a trace with a recording of its replay: the number of requests by verb,
+		Use:   "compare RECORDING REPLAY",
+		Short: "Compare a recording with a recording of its replay",
+		Long: `Compare a recording with a recording of its replay: the number of requests by verb,
 resource and actor (user and User-Agent), and their dispersion. The dispersion is the
 variance of the requests per second divided by their mean.
 
-Make the recording with 'loadgen record audit --keep-names', because the comparison
-needs the names of users. If the recording contains users as which a replay sends
-requests, only their requests count.
+Make REPLAY with 'loadgen record audit --keep-names', because the comparison needs the
+names of users. If REPLAY contains users that a replay impersonates, only their requests
+count.
 
 Exit codes:
   0  the differences are within --rate and --dispersion
   1  a difference is larger`,
-		Example: `  loadgen record audit again.log --keep-names --out again.trace.gz
-  loadgen record compare tuesday.trace.gz again.trace.gz`,
+		Example: `  loadgen record audit again.log --keep-names --out again.recording.gz
+  loadgen record compare tuesday.recording.gz again.recording.gz`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var err error
@@ -51,7 +51,7 @@ Exit codes:
 			if err != nil {
 				return err
 			}
-			c, err := trace.Compare(args[0], args[1], o)
+			c, err := recording.Compare(args[0], args[1], o)
 			if err != nil {
 				return err
 			}

@@ -12,10 +12,10 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/stormglass/stormglass/internal/exitcode"
-	"github.com/stormglass/stormglass/loadgen/internal/trace/recording"
+	"github.com/stormglass/stormglass/loadgen/internal/recording/capture"
 )
 
-// TestRecordClusterSeesWrites: writes during the recording of a cluster are in the trace,
+// TestRecordClusterSeesWrites: writes during the recording of a cluster are in the recording,
 // with the program that wrote, and the cluster's objects are counted.
 func TestRecordClusterSeesWrites(t *testing.T) {
 	useSharedPlane(t)
@@ -28,7 +28,7 @@ func TestRecordClusterSeesWrites(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := newLoadgen(t, "record", "cluster", "--kubeconfig", kubeconfig, "--for", "8s", "--out", filepath.Join(t.TempDir(), "cluster.trace.gz"), "-o", "json")
+	p := newLoadgen(t, "record", "cluster", "--kubeconfig", kubeconfig, "--for", "8s", "--out", filepath.Join(t.TempDir(), "cluster.recording.gz"), "-o", "json")
 	var stdout bytes.Buffer
 	p.cmd.Stdout = &stdout
 	p.start()
@@ -43,7 +43,7 @@ func TestRecordClusterSeesWrites(t *testing.T) {
 	if code := p.wait(); code != exitcode.Pass {
 		t.Fatalf("exit code %d\n%q", code, p.said)
 	}
-	var r recording.Recording
+	var r capture.Result
 	if err := json.Unmarshal(stdout.Bytes(), &r); err != nil {
 		t.Fatal(err)
 	}

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/stormglass/stormglass/internal/exitcode"
-	"github.com/stormglass/stormglass/loadgen/internal/recordings"
 	"github.com/stormglass/stormglass/loadgen/internal/remotewrite"
+	"github.com/stormglass/stormglass/loadgen/internal/runmetrics"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -28,13 +28,13 @@ type queryOptions struct {
 
 // queryRun evaluates PromQL over the recorded run in dir and calls show with the answer. The answer is valid until show
 // returns. queryRun does not change the directory.
-func queryRun(ctx context.Context, dir string, o queryOptions, show func(recordings.Answer) error) (err error) {
-	r, err := recordings.Open(ctx, dir)
+func queryRun(ctx context.Context, dir string, o queryOptions, show func(runmetrics.Answer) error) (err error) {
+	r, err := runmetrics.Open(ctx, dir)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
-	q := recordings.Query{Expr: o.Expr, From: r.Start, To: r.End, Range: o.Range, Step: o.Step}
+	q := runmetrics.Query{Expr: o.Expr, From: r.Start, To: r.End, Range: o.Range, Step: o.Step}
 	if o.Phase != "" {
 		p, err := r.Phase(o.Phase)
 		if err != nil {
@@ -84,13 +84,13 @@ type exportOptions struct {
 }
 
 // exportRun copies the metrics of the recorded run in dir to the destination in o. It does not change the directory.
-func exportRun(ctx context.Context, dir string, o exportOptions) (done recordings.Exported, err error) {
-	r, err := recordings.Open(ctx, dir)
+func exportRun(ctx context.Context, dir string, o exportOptions) (done runmetrics.Exported, err error) {
+	r, err := runmetrics.Open(ctx, dir)
 	if err != nil {
 		return done, err
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
-	e := recordings.Export{Labels: runLabels(r.Name(), o.Labels), Rules: o.Rules}
+	e := runmetrics.Export{Labels: runLabels(r.Name(), o.Labels), Rules: o.Rules}
 	for _, bound := range []struct {
 		flag, text string
 		into       *time.Time
@@ -105,9 +105,9 @@ func exportRun(ctx context.Context, dir string, o exportOptions) (done recording
 		return done, exitcode.Usagef("--start %s --end %s: the end is before the start", o.Start, o.End)
 	}
 	switch o.Format {
-	case recordings.OpenMetrics:
+	case runmetrics.OpenMetrics:
 		return r.WriteOpenMetrics(ctx, o.Writer, e)
-	case recordings.Blocks:
+	case runmetrics.Blocks:
 		return r.WriteBlocks(ctx, o.Dir, e)
 	}
 	client, err := remotewrite.New(o.Receiver)
@@ -116,11 +116,11 @@ func exportRun(ctx context.Context, dir string, o exportOptions) (done recording
 	}
 	var sent result.RemoteWrite
 	sent, err = r.Send(ctx, client, e, o.Log)
-	return recordings.Exported{Samples: int(sent.Sent)}, err
+	return runmetrics.Exported{Samples: int(sent.Sent)}, err
 }
 
 func runLabels(name string, more map[string]string) map[string]string {
-	all := map[string]string{recordings.RunLabel: name}
+	all := map[string]string{runmetrics.RunLabel: name}
 	for label, v := range more {
 		if all[label] = v; v == "" {
 			delete(all, label)

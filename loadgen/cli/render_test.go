@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/stormglass/stormglass/alerts/render"
-	"github.com/stormglass/stormglass/loadgen/internal/record/promimport"
+	"github.com/stormglass/stormglass/loadgen/internal/scrape/promimport"
 )
 
 // `run --prometheus` and `alerts render` expect the same names of kube-prometheus-stack.

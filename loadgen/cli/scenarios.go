@@ -45,12 +45,12 @@ docs/sizing.md has CPU times and the sources of these numbers.`,
 	output = commandline.AddOutput(cmd)
 	cmd.AddCommand(&cobra.Command{
 		Use:               "show NAME",
-		Short:             "Print a built-in scenario or its trace",
-		Example:           "  loadgen scenarios show rollout-500 > mine.yaml\n  loadgen scenarios show replay-demo.trace.gz > replay-demo.trace.gz",
+		Short:             "Print a built-in scenario or its recording",
+		Example:           "  loadgen scenarios show rollout-500 > mine.yaml\n  loadgen scenarios show replay-demo.recording.gz > replay-demo.recording.gz",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeScenario,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			text, err := scenario.TraceSource(args[0])
+			text, err := scenario.RecordingSource(args[0])
 			if err != nil {
 				text, err = scenario.Source(args[0])
 			}

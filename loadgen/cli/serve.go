@@ -10,12 +10,12 @@ import (
 
 	"github.com/stormglass/stormglass/internal/commandline"
 	"github.com/stormglass/stormglass/internal/terminal"
-	"github.com/stormglass/stormglass/loadgen/internal/recordings"
 	"github.com/stormglass/stormglass/loadgen/internal/run"
+	"github.com/stormglass/stormglass/loadgen/internal/runmetrics"
 )
 
 func newServe() *cobra.Command {
-	var o recordings.ServeOptions
+	var o runmetrics.ServeOptions
 	var output *commandline.Output
 	cmd := &cobra.Command{
 		Use:   "serve DIR...",
@@ -42,10 +42,10 @@ you set --observe-public.`,
 			defer release()
 			o.Dirs, o.Version = args, run.Version()
 			var printing error
-			o.Ready = func(url string, runs []recordings.Served) {
+			o.Ready = func(url string, runs []runmetrics.Served) {
 				printing = output.Write(cmd.OutOrStdout(), map[string]any{"url": url, "runs": runs}, func() error { return printServed(cmd.OutOrStdout(), url, runs) })
 			}
-			if err := recordings.Serve(ctx, o); err != nil {
+			if err := runmetrics.Serve(ctx, o); err != nil {
 				return err
 			}
 			return printing
@@ -58,7 +58,7 @@ you set --observe-public.`,
 	return cmd
 }
 
-func printServed(w io.Writer, url string, runs []recordings.Served) error {
+func printServed(w io.Writer, url string, runs []runmetrics.Served) error {
 	fmt.Fprintf(w, "Prometheus' query API is at %s\n\n", url)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "RUN\tFROM\tTO\tGRAFANA'S TIME RANGE")

@@ -49,7 +49,7 @@ func TestFirstSignalEndsCommands(t *testing.T) {
 		"validate -": exitcode.NoData, "run -": exitcode.NoData, "record audit - --out OUT": exitcode.NoData, "schema": exitcode.NoData, "serve RUN": exitcode.Pass,
 	} {
 		t.Run(command, func(t *testing.T) {
-			p := newLoadgen(t, strings.Fields(strings.NewReplacer("RUN", run, "OUT", filepath.Join(t.TempDir(), "x.trace")).Replace(command))...)
+			p := newLoadgen(t, strings.Fields(strings.NewReplacer("RUN", run, "OUT", filepath.Join(t.TempDir(), "x.recording")).Replace(command))...)
 			stdin, err := p.cmd.StdinPipe()
 			if err != nil {
 				t.Fatal(err)
@@ -94,7 +94,7 @@ func TestFirstSignalEndsClients(t *testing.T) {
 		"nodes --count 1 --kubeconfig k.yaml --server https://ADDRESS --yes":            exitcode.Pass,
 		"cleanup --kubeconfig k.yaml --server https://ADDRESS --yes":                    exitcode.NoData,
 		"cleanup --expired --kubeconfig k.yaml --server https://ADDRESS --yes":          exitcode.NoData,
-		"record cluster --kubeconfig k.yaml --server https://ADDRESS --out x.trace":     exitcode.NoData,
+		"record cluster --kubeconfig k.yaml --server https://ADDRESS --out x.recording": exitcode.NoData,
 		"worker --coordinator ADDRESS --ca ca.pem --token token --index 0":              exitcode.NoData,
 		"diagnose --prometheus http://ADDRESS --period 10:00:00,10:05:00":               exitcode.NoData,
 	} {

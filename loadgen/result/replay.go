@@ -15,9 +15,9 @@ type Replay struct {
 	Load    string  `json:"load"`
 	Speed   float64 `json:"speed"`
 	Copies  int     `json:"copies"`
-	Actors  int     `json:"actors"`  // users that send requests: each user of the trace, once per copy
+	Actors  int     `json:"actors"`  // users that send requests: each user of the recording, once per copy
 	Seconds float64 `json:"seconds"` // how long the load ran
-	// Scheduled: requests and watches in all copies of the trace, at the replay's speed
+	// Scheduled: requests and watches in all copies of the recording, at the replay's speed
 	Scheduled int64 `json:"scheduled"`
 	Due       int64 `json:"due"`  // part of scheduled that was due while the load ran
 	Sent      int64 `json:"sent"` // part of due that was sent
@@ -36,14 +36,14 @@ type Replay struct {
 	Kinds           []ReplayKind  `json:"kinds"`
 	Watches         ReplayWatches `json:"watches"`
 	Made            int64         `json:"made"` // objects created before the replay
-	// LeftOut: requests of the trace that are not replayed, by reason
+	// LeftOut: requests of the recording that are not replayed, by reason
 	LeftOut map[string]int64 `json:"leftOut,omitempty"`
-	// Mapped: writes of the trace that go to ConfigMaps instead, by their resource
+	// Mapped: writes of the recording that go to ConfigMaps instead, by their resource
 	Mapped  map[string]int64 `json:"mapped,omitempty"`
 	Refused []string         `json:"refused,omitempty"` // why these resources were mapped
-	// Cut: requests whose body in the trace is too large for the API server, by the number of bytes sent
+	// Cut: requests whose body in the recording is too large for the API server, by the number of bytes sent
 	Cut map[string]int64 `json:"cut,omitempty"`
-	// VersionsUnset: reads with an exact resourceVersion in the trace that were sent without it
+	// VersionsUnset: reads with an exact resourceVersion in the recording that were sent without it
 	VersionsUnset int64 `json:"versionsUnset,omitempty"`
 	// PagesRestarted: requests for a further page of a list that read the first page instead, because the continue
 	// token was unknown
@@ -52,18 +52,18 @@ type Replay struct {
 
 // ReplayKind counts requests of one verb and resource.
 type ReplayKind struct {
-	Verb       string           `json:"verb"`
-	Resource   string           `json:"resource"` // resource with its subresource, such as pods/status
-	Due        int64            `json:"due"`      // requests that were due
-	Sent       int64            `json:"sent"`
-	Codes      map[string]int64 `json:"codes"`      // answers by status, and failures by kind as in [Requests](#requests)
-	TraceCodes map[string]int64 `json:"traceCodes"` // answers in the trace, by status
+	Verb          string           `json:"verb"`
+	Resource      string           `json:"resource"` // resource with its subresource, such as pods/status
+	Due           int64            `json:"due"`      // requests that were due
+	Sent          int64            `json:"sent"`
+	Codes         map[string]int64 `json:"codes"`      // answers by status, and failures by kind as in [Requests](#requests)
+	RecordedCodes map[string]int64 `json:"traceCodes"` // answers in the recording, by status
 }
 
-// ReplayShare is the fraction of answers with a status code, 0 to 1, in the trace and in its replay.
+// ReplayShare is the fraction of answers with a status code, 0 to 1, in the recording and in its replay.
 type ReplayShare struct {
-	Trace  float64 `json:"trace"`
-	Replay float64 `json:"replay"`
+	Recording float64 `json:"trace"`
+	Replay    float64 `json:"replay"`
 }
 
 // ReplayWatches counts the watches of a replay.
@@ -73,22 +73,22 @@ type ReplayWatches struct {
 	Codes       map[string]int64 `json:"codes"`
 	Open        int64            `json:"open,omitempty"` // watches currently open; 0 after the run
 	OpenMax     int64            `json:"openMax"`        // most watches open at the same time
-	EndedEarly  int64            `json:"endedEarly"`     // watches that the API server ended earlier than in the trace
+	EndedEarly  int64            `json:"endedEarly"`     // watches that the API server ended earlier than in the recording
 	HeldSeconds float64          `json:"heldSeconds"`    // sum of the times that watches were open
-	DueSeconds  float64          `json:"dueHeldSeconds"` // the same in the trace
+	DueSeconds  float64          `json:"dueHeldSeconds"` // the same in the recording
 	OpenLatency Latency          `json:"openLatency"`
 	Events      int64            `json:"events"`
 	Bytes       int64            `json:"bytes"` // size of all events
 }
 
-// ShareOf returns the fraction of responses that have the status code, in the trace and in its replay. It ignores requests
-// without a response, and requests whose response is not in the trace.
+// ShareOf returns the fraction of responses that have the status code, in the recording and in its replay. It ignores requests
+// without a response, and requests whose response is not in the recording.
 func ShareOf(kinds []ReplayKind, code int) ReplayShare {
-	var traced, tracedAll, seen, seenAll int64
+	var recorded, recordedAll, seen, seenAll int64
 	for _, k := range kinds {
-		for c, n := range k.TraceCodes {
-			if tracedAll += n; c == strconv.Itoa(code) {
-				traced += n
+		for c, n := range k.RecordedCodes {
+			if recordedAll += n; c == strconv.Itoa(code) {
+				recorded += n
 			}
 		}
 		for c, n := range k.Codes {
@@ -100,24 +100,24 @@ func ShareOf(kinds []ReplayKind, code int) ReplayShare {
 			}
 		}
 	}
-	return ReplayShare{Trace: float64(traced) / float64(max(tracedAll, 1)), Replay: float64(seen) / float64(max(seenAll, 1))}
+	return ReplayShare{Recording: float64(recorded) / float64(max(recordedAll, 1)), Replay: float64(seen) / float64(max(seenAll, 1))}
 }
 
 const mostDifferences = 5
 
-// Notes returns one line for each way in which the replay differs from the trace: requests that were not sent as in the
-// trace, and verbs and resources whose fraction of 404 or 409 responses differs by over a percentage point. The latter are
+// Notes returns one line for each way in which the replay differs from the recording: requests that were not sent as in the
+// recording, and verbs and resources whose fraction of 404 or 409 responses differs by over a percentage point. The latter are
 // sorted by the number of affected requests, largest first.
 func (r Replay) Notes() []string {
 	var notes []string
 	for _, why := range slices.Sorted(maps.Keys(r.LeftOut)) {
-		notes = append(notes, fmt.Sprintf("replay %s: %d requests of the trace are left out: %s", r.Load, r.LeftOut[why], why))
+		notes = append(notes, fmt.Sprintf("replay %s: %d requests of the recording are left out: %s", r.Load, r.LeftOut[why], why))
 	}
 	for _, resource := range slices.Sorted(maps.Keys(r.Mapped)) {
-		notes = append(notes, fmt.Sprintf("replay %s: %d writes of %s in the trace go to ConfigMaps", r.Load, r.Mapped[resource], resource))
+		notes = append(notes, fmt.Sprintf("replay %s: %d writes of %s in the recording go to ConfigMaps", r.Load, r.Mapped[resource], resource))
 	}
 	for _, size := range slices.Sorted(maps.Keys(r.Cut)) {
-		notes = append(notes, fmt.Sprintf("replay %s: the bodies of %d requests of the trace are cut to %s bytes, the most that the API server accepts", r.Load, r.Cut[size], size))
+		notes = append(notes, fmt.Sprintf("replay %s: the bodies of %d requests of the recording are cut to %s bytes, the most that the API server accepts", r.Load, r.Cut[size], size))
 	}
 	differences := r.differences()
 	notes = append(notes, differences[:min(len(differences), mostDifferences)]...)
@@ -136,9 +136,9 @@ func (r Replay) differences() (lines []string) {
 	for _, k := range r.Kinds {
 		for _, code := range []int{http.StatusNotFound, http.StatusConflict} {
 			s := ShareOf([]ReplayKind{k}, code)
-			if by := math.Abs(s.Replay - s.Trace); by > 0.01 && len(k.Codes) > 0 && len(k.TraceCodes) > 0 {
-				all = append(all, difference{by * float64(k.Due), fmt.Sprintf("replay %s: %.3g%% of %s %s were answered with %d, %.3g%% in the trace",
-					r.Load, 100*s.Replay, k.Verb, k.Resource, code, 100*s.Trace)})
+			if by := math.Abs(s.Replay - s.Recording); by > 0.01 && len(k.Codes) > 0 && len(k.RecordedCodes) > 0 {
+				all = append(all, difference{by * float64(k.Due), fmt.Sprintf("replay %s: %.3g%% of %s %s were answered with %d, %.3g%% in the recording",
+					r.Load, 100*s.Replay, k.Verb, k.Resource, code, 100*s.Recording)})
 			}
 		}
 	}

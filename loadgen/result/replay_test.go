@@ -7,23 +7,23 @@ import (
 
 func TestSharesOf404And409AreCompared(t *testing.T) {
 	kinds := []ReplayKind{
-		{Verb: "get", Resource: "pods", Due: 100, TraceCodes: map[string]int64{"200": 90, "404": 10}, Codes: map[string]int64{"200": 50, "404": 50, "timeout": 3}},
-		{Verb: "update", Resource: "leases.coordination.k8s.io", Due: 100, TraceCodes: map[string]int64{"200": 100}, Codes: map[string]int64{"200": 99, "409": 1}},
+		{Verb: "get", Resource: "pods", Due: 100, RecordedCodes: map[string]int64{"200": 90, "404": 10}, Codes: map[string]int64{"200": 50, "404": 50, "timeout": 3}},
+		{Verb: "update", Resource: "leases.coordination.k8s.io", Due: 100, RecordedCodes: map[string]int64{"200": 100}, Codes: map[string]int64{"200": 99, "409": 1}},
 	}
-	if s := ShareOf(kinds, 404); s.Trace != 0.05 || s.Replay != 0.25 {
+	if s := ShareOf(kinds, 404); s.Recording != 0.05 || s.Replay != 0.25 {
 		t.Errorf("404: %+v, want 5%% and 25%%", s)
 	}
 	got := Replay{Load: "tuesday", Kinds: kinds}.Notes()
-	if len(got) != 1 || got[0] != "replay tuesday: 50% of get pods were answered with 404, 10% in the trace" {
+	if len(got) != 1 || got[0] != "replay tuesday: 50% of get pods were answered with 404, 10% in the recording" {
 		t.Errorf("%q", got)
 	}
 }
 
-func TestNotesTellWhatIsNotSentAsInTheTrace(t *testing.T) {
+func TestNotesTellWhatIsNotSentAsInTheRecording(t *testing.T) {
 	r := Replay{Load: "tuesday", LeftOut: map[string]int64{"streams of pods": 3}, Mapped: map[string]int64{"nodes/status": 7}}
 	want := []string{
-		"replay tuesday: 3 requests of the trace are left out: streams of pods",
-		"replay tuesday: 7 writes of nodes/status in the trace go to ConfigMaps",
+		"replay tuesday: 3 requests of the recording are left out: streams of pods",
+		"replay tuesday: 7 writes of nodes/status in the recording go to ConfigMaps",
 	}
 	if got := r.Notes(); !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)

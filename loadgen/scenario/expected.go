@@ -75,7 +75,7 @@ func (s *Scenario) Arrivals(l PlacedLoad) (int64, Certainty) {
 	phases := s.PhasesOf(l)
 	length, how, most, end := LongestOf(phases...), Ending(phases...), int64(math.MaxInt64), ""
 	switch {
-	case l.kind().traced:
+	case l.kind().recorded:
 		return 0, Unknown
 	case l.kind().unpaced:
 		return int64(float64(l.Rate) * length.Seconds()), how
@@ -125,7 +125,7 @@ func (s *Scenario) Shares(l PlacedLoad) (all []Share) {
 		x.Part += o.Part
 	}
 	switch {
-	case l.kind().traced:
+	case l.kind().recorded:
 	case l.Kind == "history":
 		own := l.Operations()[0].Resource
 		return []Share{{Verb: "update", Resource: own, Part: HistoryWrites}, {Verb: "get", Resource: own, Part: 1 - HistoryWrites*HistoryBlind}}

@@ -47,11 +47,11 @@ func Source(name string) ([]byte, error) {
 	return data, nil
 }
 
-const traceEnding = ".trace.gz"
+const recordingEnding = ".recording.gz"
 
-// TraceSource returns a trace of the catalogue by its file name, for built-in replays.
-func TraceSource(file string) ([]byte, error) {
-	if !strings.HasSuffix(file, traceEnding) {
+// RecordingSource returns a recording of the catalogue by its file name, for built-in replays.
+func RecordingSource(file string) ([]byte, error) {
+	if !strings.HasSuffix(file, recordingEnding) {
 		return nil, fs.ErrNotExist
 	}
 	return catalogue.ReadFile("catalogue/" + file)

@@ -15,8 +15,8 @@ type loadKind struct {
 	watches bool
 	// unpaced is true if Arrival and Shape do not determine the arrivals.
 	unpaced bool
-	// traced is true if the load sends the requests of a trace at their recorded times.
-	traced bool
+	// recorded is true if the load sends the requests of a recording at their recorded times.
+	recorded bool
 
 	// objects is the default number of objects that the load creates to work on; 0 if it creates none.
 	objects int

@@ -8,23 +8,23 @@ import (
 	"time"
 
 	"github.com/stormglass/stormglass/internal/userfile"
-	"github.com/stormglass/stormglass/loadgen/internal/trace"
+	"github.com/stormglass/stormglass/loadgen/internal/recording"
 )
 
 // Replayed contains the fields of a load of kind "replay".
 type Replayed struct {
-	// Trace: trace file of a replay, as written by `loadgen record`; relative to the scenario file, or absolute
-	Trace string `yaml:"trace,omitempty"`
+	// Recording: file of requests to replay, as written by `loadgen record`; relative to the scenario file, or absolute
+	Recording string `yaml:"recording,omitempty" was:"trace"`
 	// Speed: speed of a replay, default 1; 2 halves the times of all requests except lease renewals
 	Speed float64 `yaml:"speed,omitempty" zero:"1"`
-	// Copies: for a replay, the number of copies of each client in the trace, shifted in time; default 1
+	// Copies: for a replay, the number of copies of each client in the recording, shifted in time; default 1
 	Copies int `yaml:"copies,omitempty" zero:"1"`
 	// OnMissing: what a replay does with requests for resources that the API server lacks: "fail" (the default) or
 	// "drop" (count them, but do not send them)
 	OnMissing string `yaml:"onMissing,omitempty"`
 
-	// Recorded is the trace as read from Trace; nil if only the scenario's text was read.
-	Recorded *trace.Trace `yaml:"-"`
+	// Recorded is the recording as read from Recording; nil if only the scenario's text was read.
+	Recorded *recording.Recording `yaml:"-"`
 
 	data []byte // content of the file
 }
@@ -39,12 +39,12 @@ const (
 
 func replayKind() loadKind {
 	return loadKind{
-		name: "replay", example: "[{kind: replay, trace: tuesday.trace.gz}]", results: []LoadResult{RequestResults, ReplayResults},
-		unpaced: true, traced: true,
-		fixed: &refusal{"leave out verb, resource and similar fields", "a replay sends the requests of its trace"},
+		name: "replay", example: "[{kind: replay, recording: tuesday.recording.gz}]", results: []LoadResult{RequestResults, ReplayResults},
+		unpaced: true, recorded: true,
+		fixed: &refusal{"leave out verb, resource and similar fields", "a replay sends the requests of its recording"},
 		fields: func(l *Load) []field {
 			return []field{
-				{name: "trace", set: l.Trace != ""}, {name: "speed", set: l.Speed != 0},
+				{name: "recording", set: l.Recording != ""}, {name: "speed", set: l.Speed != 0},
 				{name: "copies", set: l.Copies != 0}, {name: "onMissing", set: l.OnMissing != ""},
 			}
 		},
@@ -58,72 +58,72 @@ func replayKind() loadKind {
 }
 
 func (v *validator) replay(path string, l *Load) {
-	if l.Trace == "" {
-		v.fail(path+".trace", "write trace: FILE, which `loadgen record audit` writes", "the replay has no trace")
+	if l.Recording == "" {
+		v.fail(path+".recording", "write recording: FILE, which `loadgen record audit` writes", "the replay has no recording")
 	}
 	v.between(path+".speed", l.Speed, minSpeed, maxSpeed)
 	v.between(path+".copies", float64(l.Copies), 1, maxCopies)
 	v.oneOf(path+".onMissing", l.OnMissing, "fail", "drop")
 }
 
-// readTrace reads the trace of a replay. A relative path is relative to dir. If dir is "", the scenario is built in and
+// readRecording reads the recording of a replay. A relative path is relative to dir. If dir is "", the scenario is built in and
 // the path is relative to the catalogue.
-func (s *Scenario) readTrace(l PlacedLoad, dir string) error {
-	file := l.Trace
-	data, err := TraceSource(file)
+func (s *Scenario) readRecording(l PlacedLoad, dir string) error {
+	file := l.Recording
+	data, err := RecordingSource(file)
 	if dir != "" || err != nil {
 		if !filepath.IsAbs(file) {
 			file = filepath.Join(dir, file)
 		}
 		if data, err = userfile.Read(file, userfile.Replay); err != nil {
-			return s.Errorf(l.Path+".trace", "a relative path is relative to the directory of the scenario file", "cannot read %s: %v", file, err)
+			return s.Errorf(l.Path+".recording", "a relative path is relative to the directory of the scenario file", "cannot read %s: %v", file, err)
 		}
 	}
-	t, err := trace.LoadData(file, data)
+	t, err := recording.LoadData(file, data)
 	if err != nil {
-		return s.Errorf(l.Path+".trace", "", "%v", err)
+		return s.Errorf(l.Path+".recording", "", "%v", err)
 	}
 	return s.replays(l, t, data)
 }
 
-// replays makes the load replay the trace t, or returns an error if t is too large.
-func (s *Scenario) replays(l PlacedLoad, t *trace.Trace, data []byte) error {
+// replays makes the load replay the recording t, or returns an error if t is too large.
+func (s *Scenario) replays(l PlacedLoad, t *recording.Recording, data []byte) error {
 	fail := func(field, hint, format string, args ...any) error {
 		return s.Errorf(l.Path+"."+field, hint, format, args...)
 	}
 	requests, actors, namespaces := len(t.Entries)*l.Copies, len(t.Actors)*l.Copies, len(t.Namespaces)*l.Copies+1
 	hint := func(most, each int) string {
 		if most < each {
-			return "use a smaller trace"
+			return "use a smaller recording"
 		}
 		return fmt.Sprintf("at most %d", most/each)
 	}
 	switch {
 	case requests > maxReplay:
-		return fail("copies", hint(maxReplay, len(t.Entries)), "%d copies of a trace with %d requests exceed the maximum of %d requests in a replay", l.Copies, len(t.Entries), maxReplay)
+		return fail("copies", hint(maxReplay, len(t.Entries)), "%d copies of a recording with %d requests exceed the maximum of %d requests in a replay", l.Copies, len(t.Entries), maxReplay)
 	case actors > maxActors:
-		return fail("copies", hint(maxActors, len(t.Actors)), "%d copies of a trace with %d clients exceed the maximum of %d clients in a replay", l.Copies, len(t.Actors), maxActors)
+		return fail("copies", hint(maxActors, len(t.Actors)), "%d copies of a recording with %d clients exceed the maximum of %d clients in a replay", l.Copies, len(t.Actors), maxActors)
 	case namespaces > maxNamespaces:
-		return fail("copies", hint(maxNamespaces-1, len(t.Namespaces)), "%d copies of a trace with %d namespaces exceed the maximum of %d namespaces in a replay", l.Copies, len(t.Namespaces), maxNamespaces)
+		return fail("copies", hint(maxNamespaces-1, len(t.Namespaces)), "%d copies of a recording with %d namespaces exceed the maximum of %d namespaces in a replay", l.Copies, len(t.Namespaces), maxNamespaces)
 	}
 	l.Recorded, l.data = t, data
 	return nil
 }
 
-func (l *Load) bundleTrace(files map[string][]byte) {
+func (l *Load) bundleRecording(files map[string][]byte) {
 	if l.Recorded == nil {
 		return
 	}
-	name := bundleName("trace-", l.Name, l.data) + ".jsonl"
+	name := bundleName("recording-", l.Name, l.data) + ".jsonl"
 	if strings.HasPrefix(string(l.data), "\x1f\x8b") {
 		name += ".gz"
 	}
-	l.Trace, files[name] = name, l.data
+	l.Recording, files[name] = name, l.data
 }
 
-// traceNamespaces returns the number of namespaces that a replay uses in addition to the run's namespace: one for each
-// namespace of the trace in each copy, and one for objects without a namespace.
-func (l *Load) traceNamespaces() int {
+// recordingNamespaces returns the number of namespaces that a replay uses in addition to the run's namespace: one for each
+// namespace of the recording in each copy, and one for objects without a namespace.
+func (l *Load) recordingNamespaces() int {
 	if l.Recorded == nil {
 		return 0
 	}
@@ -131,11 +131,11 @@ func (l *Load) traceNamespaces() int {
 }
 
 // Impersonates reports whether the load impersonates users.
-func (l *Load) Impersonates() bool { return len(l.Tenants) > 0 || l.kind().traced }
+func (l *Load) Impersonates() bool { return len(l.Tenants) > 0 || l.kind().recorded }
 
-// ActorUser returns the user name with which the load replays the requests of an actor (a client in the trace). copy is the
-// number of the copy of the trace.
-func (l *Load) ActorUser(a trace.Actor, copy int) string {
+// ActorUser returns the user name with which the load replays the requests of an actor (a client in the recording). copy is the
+// number of the copy of the recording.
+func (l *Load) ActorUser(a recording.Actor, copy int) string {
 	name := a.Name
 	if a.As != "" {
 		name = a.As
@@ -176,7 +176,7 @@ func (s *Scenario) addReplayGates() {
 		return
 	}
 	for _, l := range s.Loads() {
-		if !l.kind().traced {
+		if !l.kind().recorded {
 			continue
 		}
 		for _, own := range []struct{ objective, most string }{{replayRate, mostRate}, {replayDispersion, mostDispersion}} {
@@ -197,7 +197,7 @@ func (s *Scenario) addReplayGates() {
 	}
 }
 
-// replayLengths returns a warning for each replay that is longer or shorter than its trace.
+// replayLengths returns a warning for each replay that is longer or shorter than its recording.
 func (s *Scenario) replayLengths() []string {
 	var all []string
 	for _, l := range s.Loads() {
@@ -208,11 +208,11 @@ func (s *Scenario) replayLengths() []string {
 		whole := time.Duration(float64(l.Recorded.Last().D()) / l.Speed)
 		switch {
 		case whole > length:
-			all = append(all, s.Errorf(l.Path+".trace", fmt.Sprintf("to replay the whole trace, make the phase %s long", Duration(whole.Round(time.Second)+time.Second)),
-				"only the first %.3g%% of the trace is replayed, because the load ends after %s", 100*length.Seconds()/whole.Seconds(), Duration(length)).Error())
+			all = append(all, s.Errorf(l.Path+".recording", fmt.Sprintf("to replay the whole recording, make the phase %s long", Duration(whole.Round(time.Second)+time.Second)),
+				"only the first %.3g%% of the recording is replayed, because the load ends after %s", 100*length.Seconds()/whole.Seconds(), Duration(length)).Error())
 		case length > whole+max(whole/10, time.Second):
-			all = append(all, s.Errorf(l.Path+".trace", "make the phase shorter",
-				"the trace ends after %s, but the load ends only after %s", Duration(whole.Round(time.Second)), Duration(length)).Error())
+			all = append(all, s.Errorf(l.Path+".recording", "make the phase shorter",
+				"the recording ends after %s, but the load ends only after %s", Duration(whole.Round(time.Second)), Duration(length)).Error())
 		}
 	}
 	return all

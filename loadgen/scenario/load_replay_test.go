@@ -9,31 +9,31 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stormglass/stormglass/loadgen/internal/trace"
+	"github.com/stormglass/stormglass/loadgen/internal/recording"
 )
 
-const replayedTrace = `
+const replayedRecording = `
 apiVersion: stormglass/v1alpha1
 kind: Scenario
 name: again
 phases:
   - name: a
     for: 10s
-    load: [{name: tuesday, kind: replay, trace: %s}]
+    load: [{name: tuesday, kind: replay, recording: %s}]
 gates: [{name: errors, objective: request-errors, max: 5%%}]
 `
 
-// writeTrace writes a trace with one request a second, each by a different actor and in a different namespace.
-func writeTrace(t *testing.T, file string, requests int) {
+// writeRecording writes a recording with one request a second, each by a different actor and in a different namespace.
+func writeRecording(t *testing.T, file string, requests int) {
 	t.Helper()
-	h := trace.Header{Start: time.Unix(1e9, 0), Length: trace.Micros(requests) * 1e6, Requests: int64(requests), Source: "a test"}
+	h := recording.Header{Start: time.Unix(1e9, 0), Length: recording.Micros(requests) * 1e6, Requests: int64(requests), Source: "a test"}
 	for i := range requests {
-		h.Actors = append(h.Actors, trace.Actor{Name: fmt.Sprint("client-", i)})
+		h.Actors = append(h.Actors, recording.Actor{Name: fmt.Sprint("client-", i)})
 	}
-	err := trace.Write(file, h, func(write func(*trace.Request) error) error {
+	err := recording.Write(file, h, func(write func(*recording.Request) error) error {
 		for i := range requests {
-			err := write(&trace.Request{
-				At: trace.Micros(i) * 1e6, Actor: i, Verb: "get", Version: "v1", Resource: "configmaps", Namespace: fmt.Sprint("ns-", i), Name: "x", Code: 200,
+			err := write(&recording.Request{
+				At: recording.Micros(i) * 1e6, Actor: i, Verb: "get", Version: "v1", Resource: "configmaps", Namespace: fmt.Sprint("ns-", i), Name: "x", Code: 200,
 			})
 			if err != nil {
 				return err
@@ -46,11 +46,11 @@ func writeTrace(t *testing.T, file string, requests int) {
 	}
 }
 
-func TestTraceIsReadBesideTheScenarioAndCarriedWithIt(t *testing.T) {
-	for _, name := range []string{"tuesday.trace", "tuesday.trace.gz"} {
+func TestRecordingIsReadBesideTheScenarioAndCarriedWithIt(t *testing.T) {
+	for _, name := range []string{"tuesday.recording", "tuesday.recording.gz"} {
 		dir := t.TempDir()
-		writeTrace(t, filepath.Join(dir, name), 5)
-		write(t, filepath.Join(dir, "again.yaml"), fmt.Sprintf(replayedTrace, name))
+		writeRecording(t, filepath.Join(dir, name), 5)
+		write(t, filepath.Join(dir, "again.yaml"), fmt.Sprintf(replayedRecording, name))
 		s, err := Read(filepath.Join(dir, "again.yaml"), nil)
 		if err != nil {
 			t.Fatal(err)
@@ -60,7 +60,7 @@ func TestTraceIsReadBesideTheScenarioAndCarriedWithIt(t *testing.T) {
 			t.Errorf("%+v", l.Replayed)
 		}
 		if got := l.NamespacesIn("run"); len(got) != 7 || got[0] != "run" || got[6] != "run-tuesday-6" {
-			t.Errorf("namespaces %v: the run's, one of each of the trace, and one for objects in none", got)
+			t.Errorf("namespaces %v: the run's, one of each of the recording, and one for objects in none", got)
 		}
 		if !l.Impersonates() || len(l.Users()) != 5 || l.Users()[0] != "stormglass:tenant:tuesday-0:client-0" {
 			t.Errorf("users %v", l.Users())
@@ -105,7 +105,7 @@ func TestEveryReplayIsGatedByItsFidelity(t *testing.T) {
 		}
 		return names
 	}
-	text := fmt.Sprintf(replayedTrace, "x")
+	text := fmt.Sprintf(replayedRecording, "x")
 	want := []string{"errors request-errors 5%", "tuesday-rate-error replay-rate-error 1%", "tuesday-dispersion-error replay-dispersion-error 10%"}
 	if got := gates(text); !slices.Equal(got, want) {
 		t.Errorf("gates %q, want %q", got, want)
@@ -119,26 +119,26 @@ func TestEveryReplayIsGatedByItsFidelity(t *testing.T) {
 
 func TestReplaysThatCannotBe(t *testing.T) {
 	dir := t.TempDir()
-	writeTrace(t, filepath.Join(dir, "ok.trace"), 50)
-	write(t, filepath.Join(dir, "empty.trace"), "")
-	write(t, filepath.Join(dir, "old.trace"), `{"trace":99,"start":"2026-01-01T00:00:00Z","length":1,"requests":0,"actors":[],"source":"x","hashed":false}`)
-	write(t, filepath.Join(dir, "none.trace"), `{"trace":1,"start":"2026-01-01T00:00:00Z","length":1,"requests":0,"actors":[],"source":"x","hashed":false}`)
+	writeRecording(t, filepath.Join(dir, "ok.recording"), 50)
+	write(t, filepath.Join(dir, "empty.recording"), "")
+	write(t, filepath.Join(dir, "old.recording"), `{"recording":99,"start":"2026-01-01T00:00:00Z","length":1,"requests":0,"actors":[],"source":"x","hashed":false}`)
+	write(t, filepath.Join(dir, "none.recording"), `{"recording":1,"start":"2026-01-01T00:00:00Z","length":1,"requests":0,"actors":[],"source":"x","hashed":false}`)
 	for fields, want := range map[string]string{
-		"trace: missing.trace":               "again.yaml:8: phases.a.load.tuesday.trace: cannot read",
-		"trace: empty.trace":                 "it is empty",
-		"trace: old.trace":                   "format 99 is unknown",
-		"trace: none.trace":                  "the trace has no requests",
-		"speed: 2":                           "again.yaml:8: phases.a.load.tuesday.trace: the replay has no trace (write trace: FILE, which `loadgen record audit` writes)",
-		"trace: ok.trace, speed: 1000":       "again.yaml:8: phases.a.load.tuesday.speed: 1000 is out of bounds (from 0.01 to 100)",
-		"trace: ok.trace, speed: 0":          "again.yaml:8: phases.a.load.tuesday.speed: 0 would mean the default: 1 (write a value greater than 0)",
-		"trace: ok.trace, copies: 0":         "again.yaml:8: phases.a.load.tuesday.copies: 0 would mean the default: 1 (write a value greater than 0)",
-		"trace: ok.trace, copies: 101":       "again.yaml:8: phases.a.load.tuesday.copies: 101 is out of bounds (from 1 to 100)",
-		"trace: ok.trace, copies: 50":        "again.yaml:8: phases.a.load.tuesday.copies: 50 copies of a trace with 50 clients exceed the maximum of 2000 clients in a replay (at most 40)",
-		"trace: ok.trace, copies: 20":        "again.yaml:8: phases.a.load.tuesday.copies: 20 copies of a trace with 50 namespaces exceed the maximum of 1000 namespaces in a replay (at most 19)",
-		"trace: ok.trace, onMissing: ignore": `again.yaml:8: phases.a.load.tuesday.onMissing: unknown value "ignore" (one of fail, drop)`,
-		"trace: ok.trace, rate: 5/s":         "again.yaml:8: phases.a.load.tuesday: a replay has the rate of its trace (leave out rate and shape)",
+		"recording: missing.recording":               "again.yaml:8: phases.a.load.tuesday.recording: cannot read",
+		"recording: empty.recording":                 "it is empty",
+		"recording: old.recording":                   "format 99 is unknown",
+		"recording: none.recording":                  "the recording has no requests",
+		"speed: 2":                                   "again.yaml:8: phases.a.load.tuesday.recording: the replay has no recording (write recording: FILE, which `loadgen record audit` writes)",
+		"recording: ok.recording, speed: 1000":       "again.yaml:8: phases.a.load.tuesday.speed: 1000 is out of bounds (from 0.01 to 100)",
+		"recording: ok.recording, speed: 0":          "again.yaml:8: phases.a.load.tuesday.speed: 0 would mean the default: 1 (write a value greater than 0)",
+		"recording: ok.recording, copies: 0":         "again.yaml:8: phases.a.load.tuesday.copies: 0 would mean the default: 1 (write a value greater than 0)",
+		"recording: ok.recording, copies: 101":       "again.yaml:8: phases.a.load.tuesday.copies: 101 is out of bounds (from 1 to 100)",
+		"recording: ok.recording, copies: 50":        "again.yaml:8: phases.a.load.tuesday.copies: 50 copies of a recording with 50 clients exceed the maximum of 2000 clients in a replay (at most 40)",
+		"recording: ok.recording, copies: 20":        "again.yaml:8: phases.a.load.tuesday.copies: 20 copies of a recording with 50 namespaces exceed the maximum of 1000 namespaces in a replay (at most 19)",
+		"recording: ok.recording, onMissing: ignore": `again.yaml:8: phases.a.load.tuesday.onMissing: unknown value "ignore" (one of fail, drop)`,
+		"recording: ok.recording, rate: 5/s":         "again.yaml:8: phases.a.load.tuesday: a replay has the rate of its recording (leave out rate and shape)",
 	} {
-		text := strings.Replace(replayedTrace, "trace: %s", fields, 1)
+		text := strings.Replace(replayedRecording, "recording: %s", fields, 1)
 		write(t, filepath.Join(dir, "again.yaml"), strings.ReplaceAll(text, "%%", "%"))
 		_, err := Read(filepath.Join(dir, "again.yaml"), nil)
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
@@ -147,15 +147,30 @@ func TestReplaysThatCannotBe(t *testing.T) {
 	}
 }
 
-func TestReplayOfAnotherLengthThanItsTraceIsWarnedOf(t *testing.T) {
+// Scenarios of earlier releases call the recording a trace.
+func TestTraceIsTheFormerNameOfRecording(t *testing.T) {
 	dir := t.TempDir()
-	writeTrace(t, filepath.Join(dir, "x.trace"), 21)
+	writeRecording(t, filepath.Join(dir, "x.trace.gz"), 5)
+	write(t, filepath.Join(dir, "again.yaml"), strings.Replace(fmt.Sprintf(replayedRecording, "x.trace.gz"), "recording:", "trace:", 1))
+	s, err := Read(filepath.Join(dir, "again.yaml"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = "again.yaml:8: phases.a.load.tuesday.trace: the field trace is deprecated (rename it to recording)"
+	if got := strings.Join(s.Warnings(), "\n"); !strings.Contains(got, want) {
+		t.Errorf("warnings %q, want %q", got, want)
+	}
+}
+
+func TestReplayOfAnotherLengthThanItsRecordingIsWarnedOf(t *testing.T) {
+	dir := t.TempDir()
+	writeRecording(t, filepath.Join(dir, "x.recording"), 21)
 	for set, want := range map[string]string{
 		"phases.a.for=20s": "",
-		"phases.a.for=10s": "only the first 50% of the trace is replayed, because the load ends after 10s (to replay the whole trace, make the phase 21s long)",
-		"phases.a.for=60s": "the trace ends after 20s, but the load ends only after 1m (make the phase shorter)",
+		"phases.a.for=10s": "only the first 50% of the recording is replayed, because the load ends after 10s (to replay the whole recording, make the phase 21s long)",
+		"phases.a.for=60s": "the recording ends after 20s, but the load ends only after 1m (make the phase shorter)",
 	} {
-		write(t, filepath.Join(dir, "again.yaml"), fmt.Sprintf(replayedTrace, "x.trace"))
+		write(t, filepath.Join(dir, "again.yaml"), fmt.Sprintf(replayedRecording, "x.recording"))
 		s, err := Read(filepath.Join(dir, "again.yaml"), []string{set})
 		if err != nil {
 			t.Fatal(err)

@@ -22,8 +22,8 @@ const maxReplay = 10_000_000
 func (s *Scenario) readReplays(dir string) error {
 	var errs []error
 	for _, l := range s.Loads() {
-		if l.Trace != "" {
-			errs = append(errs, s.readTrace(l, dir))
+		if l.Recording != "" {
+			errs = append(errs, s.readRecording(l, dir))
 		}
 		if l.Shape.Kind != "replay" {
 			continue
@@ -94,12 +94,12 @@ func ParseReplay(file string, data []byte) ([]float64, error) {
 	return times, nil
 }
 
-// Bundle returns the files that must be copied together with the scenario, by name: the arrival times and traces of
+// Bundle returns the files that must be copied together with the scenario, by name: the arrival times and recordings of
 // replays. It changes the scenario to refer to these names. Files with different contents have different names.
 func (s *Scenario) Bundle() map[string][]byte {
 	files := map[string][]byte{}
 	for _, l := range s.Loads() {
-		l.bundleTrace(files)
+		l.bundleRecording(files)
 		if l.Shape.Kind != "replay" || len(l.Shape.Times) == 0 { // the replay's file was not read
 			continue
 		}

@@ -40,7 +40,7 @@ var ofDeploys = []string{
 }
 
 // targets reports an error for an action whose target matches no objects, because the scenario creates no objects of the
-// resource before the action. It checks nothing if hooks, the Go program or a trace may create objects.
+// resource before the action. It checks nothing if hooks, the Go program or a recording may create objects.
 func (v *validator) targets() {
 	s := v.s
 	if s.recorded || len(s.Hooks()) > 0 || len(s.CustomActions()) > 0 || slices.ContainsFunc(s.Loads(), func(l PlacedLoad) bool { return l.Kind == "custom" || l.Kind == "replay" }) {

@@ -193,7 +193,7 @@ func (l *Load) NamespacesIn(run string) []string {
 	if l.Batch().Has() {
 		return all
 	}
-	for i := 1; i < max(l.Namespaces, l.traceNamespaces()+1); i++ {
+	for i := 1; i < max(l.Namespaces, l.recordingNamespaces()+1); i++ {
 		all = append(all, fmt.Sprintf("%s-%s-%d", run, l.Name, i))
 	}
 	return all

@@ -151,9 +151,9 @@ func (v *validator) foreignFields(path string, l *Load) {
 
 func (v *validator) rate(path string, l *Load) {
 	switch {
-	case l.kind().traced && (l.Rate != 0 || l.Shape.Kind != ""):
-		v.fail(path, "leave out rate and shape", "a replay has the rate of its trace")
-	case l.kind().traced:
+	case l.kind().recorded && (l.Rate != 0 || l.Shape.Kind != ""):
+		v.fail(path, "leave out rate and shape", "a replay has the rate of its recording")
+	case l.kind().recorded:
 	case l.Shape.Kind == "replay" && l.Rate != 0:
 		v.fail(path+".rate", "leave it out", "a replay has the rate of its file")
 	case l.Shape.Kind == "replay", l.Shape.Kind == "burst", l.Shape.Kind == "ramp", l.Shape.Kind == "step":

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/stormglass/stormglass/loadgen/internal/archivetest"
-	"github.com/stormglass/stormglass/loadgen/internal/record"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
+	"github.com/stormglass/stormglass/loadgen/internal/scrape"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -32,7 +32,7 @@ func judged(t *testing.T, p Proof, in *rundir.Recorded) Judged {
 
 // slowPath is a run in which the disk is slow from `after` on in its phase, and the link
 // is slow in all of its phase.
-func slowPath(t *testing.T, after time.Duration, o record.Options, more func(l *archivetest.Lab, phase string, at time.Duration)) *rundir.Recorded {
+func slowPath(t *testing.T, after time.Duration, o scrape.Options, more func(l *archivetest.Lab, phase string, at time.Duration)) *rundir.Recorded {
 	t.Helper()
 	return recordRun(t, byName(t, "slow-path"), o, func(l *archivetest.Lab, phase string, at time.Duration) {
 		disk, link := 0.002, 0.01
@@ -52,7 +52,7 @@ func slowPath(t *testing.T, after time.Duration, o record.Options, more func(l *
 
 // A rule that fires in time and resolves is proven; all others were silent.
 func TestProven(t *testing.T) {
-	in := slowPath(t, 0, record.Options{}, nil)
+	in := slowPath(t, 0, scrape.Options{}, nil)
 	j := judged(t, byName(t, "slow-path"), in)
 	if j.Verdict != result.Pass || len(j.Reasons) > 0 {
 		t.Fatalf("%s: %q", j.Verdict, j.Reasons)
@@ -90,17 +90,17 @@ func TestFails(t *testing.T) {
 	}
 	t.Run("late", func(t *testing.T) {
 		t.Parallel()
-		j := judged(t, p, slowPath(t, 85*time.Second, record.Options{}, nil))
+		j := judged(t, p, slowPath(t, 85*time.Second, scrape.Options{}, nil))
 		fails(t, j, "EtcdWALFsyncSlow", "fired 2m42s after its cause, which is more than 1.5 times its shortest possible latency of 1m32s")
 	})
 	t.Run("never", func(t *testing.T) {
 		t.Parallel()
-		j := judged(t, p, slowPath(t, time.Hour, record.Options{}, nil))
+		j := judged(t, p, slowPath(t, time.Hour, scrape.Options{}, nil))
 		fails(t, j, "EtcdWALFsyncSlow", "did not fire, and was never over its threshold")
 	})
 	t.Run("before its cause", func(t *testing.T) {
 		t.Parallel()
-		in := slowPath(t, 0, record.Options{}, nil)
+		in := slowPath(t, 0, scrape.Options{}, nil)
 		for i := range in.Timeline {
 			if in.Timeline[i].Name == "slowFsync" {
 				in.Timeline[i].Time = in.Timeline[i].Time.Add(100 * time.Second)
@@ -110,7 +110,7 @@ func TestFails(t *testing.T) {
 	})
 	t.Run("pending before its cause", func(t *testing.T) {
 		t.Parallel()
-		in := slowPath(t, 0, record.Options{}, nil)
+		in := slowPath(t, 0, scrape.Options{}, nil)
 		for i := range in.Timeline {
 			if in.Timeline[i].Name == "slowFsync" {
 				in.Timeline[i].Time = in.Timeline[i].Time.Add(50 * time.Second)
@@ -120,7 +120,7 @@ func TestFails(t *testing.T) {
 	})
 	t.Run("unrelated", func(t *testing.T) {
 		t.Parallel()
-		j := judged(t, p, slowPath(t, 0, record.Options{}, func(l *archivetest.Lab, phase string, at time.Duration) {
+		j := judged(t, p, slowPath(t, 0, scrape.Options{}, func(l *archivetest.Lab, phase string, at time.Duration) {
 			if phase == "after" && at == scraped {
 				l.Parts["etcd-0"].Add("process_max_fds", -955) // of 1,000; 42 are open
 			}
@@ -139,7 +139,7 @@ func TestFails(t *testing.T) {
 // A rule that follows from the fault may fire, and the outcome gives the reason.
 func TestAllowed(t *testing.T) {
 	p := byName(t, "slow-disk")
-	in := recordRun(t, p, record.Options{}, func(l *archivetest.Lab, phase string, _ time.Duration) {
+	in := recordRun(t, p, scrape.Options{}, func(l *archivetest.Lab, phase string, _ time.Duration) {
 		v := 0.002
 		if phase == "slow" {
 			v = 0.05
@@ -158,7 +158,7 @@ func TestAllowed(t *testing.T) {
 // An incomplete run proves nothing, and neither does silence without data.
 func TestInconclusiveProofs(t *testing.T) {
 	p := byName(t, "slow-path")
-	sound := slowPath(t, 0, record.Options{}, nil)
+	sound := slowPath(t, 0, scrape.Options{}, nil)
 	for why, change := range map[string]func(*rundir.Recorded){
 		"the run was interrupted":      func(in *rundir.Recorded) { in.Run.Interrupted = true },
 		"the environment failed: gone": func(in *rundir.Recorded) { in.Run.Failure = "gone" },
@@ -183,7 +183,7 @@ func TestInconclusiveProofs(t *testing.T) {
 		}
 	}
 	drop := []string{"etcd_request_duration_seconds"}
-	j := judged(t, p, slowPath(t, 0, record.Options{Drop: drop}, nil))
+	j := judged(t, p, slowPath(t, 0, scrape.Options{Drop: drop}, nil))
 	if o := j.Outcome("APIServerEtcdSlow"); j.Verdict != result.NoData || o.Verdict != result.NoData || !strings.Contains(o.Why, "etcd_request_duration_seconds_bucket was not recorded") {
 		t.Errorf("%s %q: %+v", j.Verdict, j.Reasons, o)
 	}
@@ -193,7 +193,7 @@ func TestInconclusiveProofs(t *testing.T) {
 // faults is its cause.
 func TestResolvesInCalm(t *testing.T) {
 	p := byName(t, "peers")
-	in := recordRun(t, p, record.Options{}, func(l *archivetest.Lab, phase string, at time.Duration) {
+	in := recordRun(t, p, scrape.Options{}, func(l *archivetest.Lab, phase string, at time.Duration) {
 		fsync(l, 0.002)
 		rtt := 0.001
 		if phase == "links" {
@@ -223,7 +223,7 @@ func TestResolvesInCalm(t *testing.T) {
 // What is taken out of the recorded data fires the rules about the monitoring,
 // and the same run without changes fires nothing.
 func TestMonitoring(t *testing.T) {
-	in := recordRun(t, byName(t, "monitoring"), record.Options{}, func(l *archivetest.Lab, _ string, _ time.Duration) { fsync(l, 0.002) })
+	in := recordRun(t, byName(t, "monitoring"), scrape.Options{}, func(l *archivetest.Lab, _ string, _ time.Duration) { fsync(l, 0.002) })
 	j := judged(t, byName(t, "monitoring"), in)
 	if j.Verdict != result.Pass {
 		t.Errorf("monitoring: %s %q", j.Verdict, j.Reasons)
@@ -248,7 +248,7 @@ func TestMonitoring(t *testing.T) {
 // Latency counts from the time at which the rule's data shows the cause.
 func TestSince(t *testing.T) {
 	p := byName(t, "nodes")
-	in := recordRun(t, p, record.Options{}, func(l *archivetest.Lab, phase string, at time.Duration) {
+	in := recordRun(t, p, scrape.Options{}, func(l *archivetest.Lab, phase string, at time.Duration) {
 		fsync(l, 0.002)
 		kcm, unhealthy := l.Parts["kube-controller-manager-0"], 0.0
 		switch {

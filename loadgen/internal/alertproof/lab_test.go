@@ -8,8 +8,8 @@ import (
 
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/loadgen/internal/archivetest"
-	"github.com/stormglass/stormglass/loadgen/internal/record"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
+	"github.com/stormglass/stormglass/loadgen/internal/scrape"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -25,7 +25,7 @@ const scraped = 5 * time.Second
 // recordRun runs through the phases of a scenario. It calls each for the 5 s before a
 // scrape, with the time since the phase's start. A phase with a condition lasts
 // 10 s.
-func recordRun(t *testing.T, p Proof, o record.Options, each func(l *archivetest.Lab, phase string, at time.Duration)) *rundir.Recorded {
+func recordRun(t *testing.T, p Proof, o scrape.Options, each func(l *archivetest.Lab, phase string, at time.Duration)) *rundir.Recorded {
 	t.Helper()
 	s, err := p.Read()
 	if err != nil {

@@ -6,13 +6,13 @@ import (
 	"time"
 
 	"github.com/stormglass/stormglass/loadgen/internal/archivetest"
-	"github.com/stormglass/stormglass/loadgen/internal/record"
+	"github.com/stormglass/stormglass/loadgen/internal/scrape"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
 // A run without the phases of its proof proves nothing.
 func TestProveRunWithoutPhasesOfProof(t *testing.T) {
-	l := archivetest.New(t, record.Options{}, "etcd-0")
+	l := archivetest.New(t, scrape.Options{}, "etcd-0")
 	p := result.Phase{Name: "calm", Start: l.Boundary(time.Second)}
 	for range 24 {
 		p.End = l.Boundary(5 * time.Second)

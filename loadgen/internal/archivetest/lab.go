@@ -17,8 +17,8 @@ import (
 
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
-	"github.com/stormglass/stormglass/loadgen/internal/record"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
+	"github.com/stormglass/stormglass/loadgen/internal/scrape"
 	"github.com/stormglass/stormglass/loadgen/internal/timeline"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
@@ -30,7 +30,7 @@ type Lab struct {
 
 	t        testing.TB
 	dir      string
-	recorder *record.Recorder
+	recorder *scrape.Recorder
 
 	mu  sync.Mutex
 	now time.Time
@@ -38,7 +38,7 @@ type Lab struct {
 
 // New starts components with the given names, and creates a recorder that scrapes them. The job of a component is its
 // name without a trailing number, such as "etcd" for "etcd-0".
-func New(t testing.TB, o record.Options, names ...string) *Lab {
+func New(t testing.TB, o scrape.Options, names ...string) *Lab {
 	t.Helper()
 	l := &Lab{t: t, dir: t.TempDir(), Parts: map[string]*Component{}, now: time.UnixMilli(1_800_000_000_000)}
 	var targets []control.ScrapeTarget
@@ -51,7 +51,7 @@ func New(t testing.TB, o record.Options, names ...string) *Lab {
 	}
 	o.Now = l.Now
 	var err error
-	if l.recorder, err = record.Open(l.dir, targets, o); err != nil {
+	if l.recorder, err = scrape.Open(l.dir, targets, o); err != nil {
 		t.Fatal(err)
 	}
 	return l
@@ -94,7 +94,7 @@ func (l *Lab) Now() time.Time {
 func (l *Lab) Dir() string { return l.dir }
 
 // Recorder returns the recorder, which is open until Archive or RunDir is called.
-func (l *Lab) Recorder() *record.Recorder { return l.recorder }
+func (l *Lab) Recorder() *scrape.Recorder { return l.recorder }
 
 // Archive ends the recording and returns the archive, which is closed when the test ends.
 func (l *Lab) Archive() *archive.Archive {

@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stormglass/stormglass/loadgen/internal/audit"
-	"github.com/stormglass/stormglass/loadgen/internal/record"
+	"github.com/stormglass/stormglass/loadgen/internal/auditsummary"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/internal/samples"
+	"github.com/stormglass/stormglass/loadgen/internal/scrape"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -43,7 +43,7 @@ func SoundRun(t testing.TB) string {
 // SoundVariant is like SoundRun, but sets the variant of the run.
 func SoundVariant(t testing.TB, variant string) string {
 	t.Helper()
-	l := New(t, record.Options{}, "etcd-0", "kube-apiserver-0")
+	l := New(t, scrape.Options{}, "etcd-0", "kube-apiserver-0")
 	var phases []result.Phase
 	for _, name := range []string{"calm", "storm"} {
 		p := l.Phase(name, nil)
@@ -76,7 +76,7 @@ func SoundVariant(t testing.TB, variant string) string {
 	if err := os.WriteFile(filepath.Join(l.Dir(), result.PulseFile), lines, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	log := audit.Audit{Files: 1, Events: 300, Classes: []audit.Class{{Phase: "calm", Verb: "get", Resource: "configmaps", Server: phases[0].Requests[0].Latency}}}
+	log := auditsummary.Audit{Files: 1, Events: 300, Classes: []auditsummary.Class{{Phase: "calm", Verb: "get", Resource: "configmaps", Server: phases[0].Requests[0].Latency}}}
 	if err := rundir.WriteJSON(l.Dir(), result.AuditFile, log); err != nil {
 		t.Fatal(err)
 	}

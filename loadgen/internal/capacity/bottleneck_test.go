@@ -6,13 +6,13 @@ import (
 	"time"
 
 	"github.com/stormglass/stormglass/loadgen/internal/archivetest"
-	"github.com/stormglass/stormglass/loadgen/internal/record"
+	"github.com/stormglass/stormglass/loadgen/internal/scrape"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
 // Processor time used before the phase, such as for registering nodes, does not count.
 func TestCoresOfThePhase(t *testing.T) {
-	l := archivetest.New(t, record.Options{}, "kube-apiserver-0")
+	l := archivetest.New(t, scrape.Options{}, "kube-apiserver-0")
 	scrape := func(used float64, after time.Duration) time.Time {
 		l.Parts["kube-apiserver-0"].Add("process_cpu_seconds_total", used)
 		return l.Boundary(after)

@@ -256,7 +256,7 @@ func (f forecast) createdBy(l scenario.PlacedLoad, r PreviewRequests) {
 	f.creates(f.s.KindOf(resource), n, how, f.where(resource), "load "+l.Name+again)
 }
 
-// replay adds the requests that a replay of a trace sends to this cluster, and a note on the requests that it leaves
+// replay adds the requests that a replay of a recording sends to this cluster, and a note on the requests that it leaves
 // out.
 func (f forecast) replay(l scenario.PlacedLoad, peak float64) {
 	namespaced, err := namespacedBy(f.look.discovery)
@@ -298,9 +298,9 @@ func (f forecast) replay(l scenario.PlacedLoad, peak float64) {
 		f.creates(f.s.KindOf(resource), x.Created[resource], how.Or(scenario.About), inRun, "load "+l.Name+", by its requests")
 	}
 	for _, why := range slices.Sorted(maps.Keys(x.LeftOut)) {
-		f.Notes = append(f.Notes, fmt.Sprintf("load %s does not send %s of the trace: %s", l.Name, count(int(x.LeftOut[why]), "request"), why))
+		f.Notes = append(f.Notes, fmt.Sprintf("load %s does not send %s of the recording: %s", l.Name, count(int(x.LeftOut[why]), "request"), why))
 	}
 	for _, size := range slices.Sorted(maps.Keys(x.Cut)) {
-		f.Notes = append(f.Notes, fmt.Sprintf("load %s cuts the bodies of %s of the trace to %s bytes, the most that the API server accepts", l.Name, count(int(x.Cut[size]), "request"), size))
+		f.Notes = append(f.Notes, fmt.Sprintf("load %s cuts the bodies of %s of the recording to %s bytes, the most that the API server accepts", l.Name, count(int(x.Cut[size]), "request"), size))
 	}
 }

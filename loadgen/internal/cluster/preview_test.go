@@ -241,7 +241,7 @@ func TestPreviewAgreesWithPlan(t *testing.T) {
 				pods += x.Count
 			}
 		}
-		if name == "replay-demo" { // a plan does not count the watches in traces
+		if name == "replay-demo" { // a plan does not count the watches in recordings
 			plan.Watches = 25
 		}
 		if p.Watches != plan.Watches || pods != plan.ByControllers["Pod"] || pods < plan.Pods && !s.Autoscales() || p.PeakPerSecond < plan.Rate {

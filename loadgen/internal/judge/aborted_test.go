@@ -8,7 +8,7 @@ import (
 
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/internal/archivetest"
-	"github.com/stormglass/stormglass/loadgen/internal/record"
+	"github.com/stormglass/stormglass/loadgen/internal/scrape"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -24,7 +24,7 @@ gates:
   - {name: open, expr: 'max(process_open_fds{job="kube-apiserver"})', max: 42, over: [calm]}
   - {name: later, expr: 'max(process_open_fds{job="kube-apiserver"})', max: 42, over: [storm]}
 `
-	l := archivetest.New(t, record.Options{}, "kube-apiserver-0")
+	l := archivetest.New(t, scrape.Options{}, "kube-apiserver-0")
 	phases := []result.Phase{l.Phase("calm", nil), l.Phase("storm", nil)}
 	phases[1].Interrupted = true
 	var events []result.Event

@@ -11,7 +11,7 @@ import (
 
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/internal/archivetest"
-	"github.com/stormglass/stormglass/loadgen/internal/record"
+	"github.com/stormglass/stormglass/loadgen/internal/scrape"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -27,7 +27,7 @@ phases:
 // descriptors, and returns its directory.
 func judgedDir(t *testing.T) string {
 	t.Helper()
-	l := archivetest.New(t, record.Options{}, "etcd-0")
+	l := archivetest.New(t, scrape.Options{}, "etcd-0")
 	p := result.Phase{Name: "calm", Start: l.Boundary(time.Second)}
 	for range 24 {
 		p.End = l.Boundary(5 * time.Second)
@@ -63,7 +63,7 @@ func TestMissingDiagnosisIsNoted(t *testing.T) {
 // The diagnosis of a run states as a fact that a component ended without a fault and was restarted. A fault explains
 // the exit of its component.
 func TestDiagnosisStatesUnexpectedExits(t *testing.T) {
-	l := archivetest.New(t, record.Options{}, "kube-apiserver-0", "kube-scheduler-0")
+	l := archivetest.New(t, scrape.Options{}, "kube-apiserver-0", "kube-scheduler-0")
 	p := result.Phase{Name: "calm", Start: l.Boundary(time.Second)}
 	for range 24 {
 		p.End = l.Boundary(5 * time.Second)

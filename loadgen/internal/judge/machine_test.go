@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/stormglass/stormglass/loadgen/internal/archivetest"
-	"github.com/stormglass/stormglass/loadgen/internal/record"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
+	"github.com/stormglass/stormglass/loadgen/internal/scrape"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -26,7 +26,7 @@ func TestOtherClientsAreToldFromOtherPrograms(t *testing.T) {
 		"a client of a user's cluster": {foreign: 12000, counted: true, noClients: true},
 	} {
 		t.Run(what, func(t *testing.T) {
-			lab := archivetest.New(t, record.Options{}, "kube-apiserver-0", "kube-scheduler-0", "loadgen")
+			lab := archivetest.New(t, scrape.Options{}, "kube-apiserver-0", "kube-scheduler-0", "loadgen")
 			api, scheduler, own := lab.Parts["kube-apiserver-0"], lab.Parts["kube-scheduler-0"], lab.Parts["loadgen"]
 			lab.Boundary(0)
 			phase := lab.Phase("under", func() {

@@ -13,7 +13,7 @@ import (
 
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/internal/archivetest"
-	"github.com/stormglass/stormglass/loadgen/internal/record"
+	"github.com/stormglass/stormglass/loadgen/internal/scrape"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -212,7 +212,7 @@ func TestForeignScenarioDoesNotPass(t *testing.T) {
 // must not count as zero. A run that was killed while it came up has no run.json.
 func TestKilledRunNamesMissingRecords(t *testing.T) {
 	t.Parallel()
-	l := archivetest.New(t, record.Options{}, "etcd-0")
+	l := archivetest.New(t, scrape.Options{}, "etcd-0")
 	l.Boundary(time.Second)
 	l.Boundary(time.Second)
 	young := archivetest.CopyDir(t, l.Dir()) // with a write-ahead log

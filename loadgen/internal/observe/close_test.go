@@ -12,7 +12,7 @@ import (
 	"github.com/prometheus/prometheus/storage"
 
 	"github.com/stormglass/stormglass/loadgen/internal/observe"
-	"github.com/stormglass/stormglass/loadgen/internal/record"
+	"github.com/stormglass/stormglass/loadgen/internal/scrape"
 )
 
 // endless is a recorder whose storage is read until the query is cancelled, and a
@@ -23,7 +23,7 @@ type endless struct {
 	read    atomic.Bool
 }
 
-func (e *endless) Live() record.Storage { return e }
+func (e *endless) Live() scrape.Storage { return e }
 
 func (e *endless) Querier(int64, int64) (storage.Querier, error) {
 	return endlessQuerier{storage.NoopQuerier(), e}, nil

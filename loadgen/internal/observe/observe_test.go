@@ -18,14 +18,14 @@ import (
 
 	"github.com/stormglass/stormglass/loadgen/internal/archivetest"
 	"github.com/stormglass/stormglass/loadgen/internal/observe"
-	"github.com/stormglass/stormglass/loadgen/internal/record"
+	"github.com/stormglass/stormglass/loadgen/internal/scrape"
 )
 
 // storm records an etcd member and an API server for a minute: 30 leader
 // changes in its second half, and the API server away at its end.
 func storm(t *testing.T) (lab *archivetest.Lab, end time.Time) {
 	t.Helper()
-	lab = archivetest.New(t, record.Options{}, "etcd-0", "kube-apiserver-0")
+	lab = archivetest.New(t, scrape.Options{}, "etcd-0", "kube-apiserver-0")
 	lab.Parts["etcd-0"].Add("etcd_server_leader_changes_seen_total", 1)
 	lab.Parts["kube-apiserver-0"].Add(`apiserver_request_total{code="200"}`, 10)
 	lab.Boundary(0)

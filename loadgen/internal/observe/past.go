@@ -5,7 +5,7 @@ import (
 
 	"github.com/prometheus/common/model"
 
-	"github.com/stormglass/stormglass/loadgen/internal/record"
+	"github.com/stormglass/stormglass/loadgen/internal/scrape"
 )
 
 // Past is a Recorder for finished runs. It has no targets. With Past, Config.Samples must be set to the samples of the
@@ -18,10 +18,10 @@ type Past struct {
 }
 
 // Live implements Recorder.
-func (Past) Live() record.Storage { return nil }
+func (Past) Live() scrape.Storage { return nil }
 
 // Targets implements Recorder.
-func (Past) Targets() []record.TargetState { return nil }
+func (Past) Targets() []scrape.TargetState { return nil }
 
 // Types implements Recorder.
 func (p Past) Types() map[string]model.MetricType { return p.Kinds }

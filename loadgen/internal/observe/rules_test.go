@@ -16,12 +16,12 @@ import (
 	"github.com/stormglass/stormglass/alerts"
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
 	"github.com/stormglass/stormglass/loadgen/internal/observe"
-	"github.com/stormglass/stormglass/loadgen/internal/record"
+	"github.com/stormglass/stormglass/loadgen/internal/scrape"
 )
 
 // down is a recorder in which one of two members has been down for a while, and
 // stays down: rules are evaluated by the wall clock.
-type down struct{ record.Storage }
+type down struct{ scrape.Storage }
 
 func newDown(t *testing.T) down {
 	t.Helper()
@@ -50,8 +50,8 @@ func newDown(t *testing.T) down {
 	return down{db}
 }
 
-func (d down) Live() record.Storage               { return d.Storage }
-func (d down) Targets() []record.TargetState      { return nil }
+func (d down) Live() scrape.Storage               { return d.Storage }
+func (d down) Targets() []scrape.TargetState      { return nil }
 func (d down) Types() map[string]model.MetricType { return nil }
 func (d down) Interval() time.Duration            { return 5 * time.Second }
 

@@ -33,7 +33,7 @@ import (
 
 	"github.com/stormglass/stormglass/internal/loopback"
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
-	"github.com/stormglass/stormglass/loadgen/internal/record"
+	"github.com/stormglass/stormglass/loadgen/internal/scrape"
 )
 
 const (
@@ -46,10 +46,10 @@ const (
 	lastAnswers = 2 * time.Second
 )
 
-// Recorder is the part of record.Recorder that a Server uses.
+// Recorder is the part of scrape.Recorder that a Server uses.
 type Recorder interface {
-	Live() record.Storage
-	Targets() []record.TargetState
+	Live() scrape.Storage
+	Targets() []scrape.TargetState
 	Types() map[string]model.MetricType
 	Interval() time.Duration
 }

@@ -14,7 +14,7 @@ import (
 	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
 	"github.com/prometheus/common/model"
 
-	"github.com/stormglass/stormglass/loadgen/internal/record"
+	"github.com/stormglass/stormglass/loadgen/internal/scrape"
 )
 
 // prometheusVersion returns the version of the linked Prometheus module. Grafana derives from it which requests the
@@ -130,7 +130,7 @@ func (s *Server) targets(r *http.Request) (answer, error) {
 	return answer{data: out}, nil
 }
 
-func (s *Server) target(t record.TargetState) apiTarget {
+func (s *Server) target(t scrape.TargetState) apiTarget {
 	health := "up"
 	switch {
 	case t.Scraped.IsZero():
@@ -142,7 +142,7 @@ func (s *Server) target(t record.TargetState) apiTarget {
 	return apiTarget{
 		DiscoveredLabels: shown, Labels: shown, ScrapePool: t.Job, ScrapeURL: t.URL, GlobalURL: t.URL,
 		LastError: t.Failed, LastScrape: t.Scraped.UTC(), LastScrapeDuration: t.Took.Seconds(), Health: health,
-		ScrapeInterval: model.Duration(s.c.Recorder.Interval()).String(), ScrapeTimeout: model.Duration(record.ScrapeTimeout).String(),
+		ScrapeInterval: model.Duration(s.c.Recorder.Interval()).String(), ScrapeTimeout: model.Duration(scrape.ScrapeTimeout).String(),
 	}
 }
 

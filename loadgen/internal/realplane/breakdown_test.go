@@ -21,11 +21,11 @@ import (
 
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
-	"github.com/stormglass/stormglass/loadgen/internal/audit"
+	"github.com/stormglass/stormglass/loadgen/internal/auditsummary"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/breakdown"
 	"github.com/stormglass/stormglass/loadgen/internal/latency"
-	"github.com/stormglass/stormglass/loadgen/internal/record"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
+	"github.com/stormglass/stormglass/loadgen/internal/scrape"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -50,7 +50,7 @@ func TestAuditAgreesWithMetrics(t *testing.T) {
 	for _, c := range plane.Components {
 		targets = append(targets, c.Scrape)
 	}
-	recorder, err := record.Open(dir, targets, record.Options{})
+	recorder, err := scrape.Open(dir, targets, scrape.Options{})
 	must(t, err)
 	phase := result.Phase{Name: "calls"}
 	phase.Start, err = recorder.ScrapeNow(ctx)
@@ -60,7 +60,7 @@ func TestAuditAgreesWithMetrics(t *testing.T) {
 	must(t, err)
 	must(t, recorder.Close())
 
-	log, err := audit.ReadLog(ctx, filepath.Join(plane.Dir, control.AuditLogs), control.LoadUser, []result.Phase{phase})
+	log, err := auditsummary.ReadLog(ctx, filepath.Join(plane.Dir, control.AuditLogs), control.LoadUser, []result.Phase{phase})
 	must(t, err)
 	if log.Foreign != 0 || log.Malformed != 0 || log.Backwards != 0 || log.Events != each*int64(len(phase.Requests)) {
 		t.Errorf("the log: %+v", log)
@@ -103,24 +103,24 @@ func nested(t *testing.T, r result.Requests, metrics, audit result.Breakdown) {
 		t.Errorf("%s: %v s by the audit log, the client waited %v s", what, *audit.ServerMean, r.Service.Mean)
 	}
 	parts := map[string]float64{}
-	for _, p := range audit.Parts {
+	for _, p := range auditsummary.Parts {
 		parts[p.Name] = p.Seconds
 	}
 	if parts[result.PartFilters] <= 0 {
-		t.Errorf("%s: no time in filters: %+v", what, audit.Parts)
+		t.Errorf("%s: no time in filters: %+v", what, auditsummary.Parts)
 	}
 	// Upstream's calls to etcd; the histogram only has their sum.
 	calls := map[string]string{
 		"create": "1.00 calls of create", "get": "1.00 calls of get",
 		"update": "1.00 calls of update", "patch": "1.00 calls of update", "delete": "1.00 calls of delete per request, 1.00 calls of get",
 	}[r.Verb]
-	if !others && !slices.ContainsFunc(audit.Parts, func(p result.BreakdownPart) bool {
+	if !others && !slices.ContainsFunc(auditsummary.Parts, func(p result.BreakdownPart) bool {
 		return p.Name == result.PartEtcd && p.Seconds > 0 && strings.HasPrefix(p.Note, calls)
 	}) {
-		t.Errorf("%s: not %q at etcd: %+v", what, calls, audit.Parts)
+		t.Errorf("%s: not %q at etcd: %+v", what, calls, auditsummary.Parts)
 	}
 	if _, found := parts[result.PartFairness]; !found {
-		t.Errorf("%s: fairness is not known: %v", what, audit.Warnings)
+		t.Errorf("%s: fairness is not known: %v", what, auditsummary.Warnings)
 	}
 	// A busy machine leaves no metric from which to tell admission from fairness.
 	admission, admitted := parts[result.PartAdmission]

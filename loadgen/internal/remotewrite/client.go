@@ -25,7 +25,7 @@ import (
 	"golang.org/x/net/http/httpguts"
 
 	"github.com/stormglass/stormglass/internal/userfile"
-	"github.com/stormglass/stormglass/loadgen/internal/record/promimport"
+	"github.com/stormglass/stormglass/loadgen/internal/scrape/promimport"
 )
 
 const (

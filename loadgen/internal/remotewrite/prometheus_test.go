@@ -11,8 +11,8 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/deploy/deploytest"
 	"github.com/stormglass/stormglass/loadgen/internal/archivetest"
-	"github.com/stormglass/stormglass/loadgen/internal/record"
 	"github.com/stormglass/stormglass/loadgen/internal/remotewrite"
+	"github.com/stormglass/stormglass/loadgen/internal/scrape"
 )
 
 // A real Prometheus with its receiver enabled has the recorded samples, and answers queries about them.
@@ -25,7 +25,7 @@ func TestPrometheusReceives(t *testing.T) {
 	etcd := archivetest.NewComponent()
 	server := httptest.NewServer(etcd)
 	t.Cleanup(server.Close)
-	recorder, err := record.Open(t.TempDir(), []control.ScrapeTarget{{Job: "etcd", Instance: "etcd-0", URL: server.URL}}, record.Options{})
+	recorder, err := scrape.Open(t.TempDir(), []control.ScrapeTarget{{Job: "etcd", Instance: "etcd-0", URL: server.URL}}, scrape.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

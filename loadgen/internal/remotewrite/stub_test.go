@@ -19,7 +19,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
 	"github.com/stormglass/stormglass/loadgen/internal/archivetest"
-	"github.com/stormglass/stormglass/loadgen/internal/record"
+	"github.com/stormglass/stormglass/loadgen/internal/scrape"
 )
 
 // receiver is a stub of a receiver that keeps what it takes.
@@ -107,7 +107,7 @@ func (r *receiver) await(series string, at int64) {
 
 // recording is a recorder of one component, by a clock that the test moves.
 type recording struct {
-	*record.Recorder
+	*scrape.Recorder
 	t    *testing.T
 	etcd *archivetest.Component
 	now  atomic.Int64 // ms
@@ -120,7 +120,7 @@ func record1(t *testing.T) *recording {
 	server := httptest.NewServer(r.etcd)
 	t.Cleanup(server.Close)
 	var err error
-	r.Recorder, err = record.Open(t.TempDir(), []control.ScrapeTarget{{Job: "etcd", Instance: "etcd-0", URL: server.URL}}, record.Options{
+	r.Recorder, err = scrape.Open(t.TempDir(), []control.ScrapeTarget{{Job: "etcd", Instance: "etcd-0", URL: server.URL}}, scrape.Options{
 		Now: func() time.Time { return time.UnixMilli(r.now.Load()) },
 	})
 	if err != nil {

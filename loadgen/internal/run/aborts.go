@@ -9,8 +9,8 @@ import (
 
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/gate"
-	"github.com/stormglass/stormglass/loadgen/internal/record"
 	"github.com/stormglass/stormglass/loadgen/internal/samples"
+	"github.com/stormglass/stormglass/loadgen/internal/scrape"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -108,7 +108,7 @@ func (a *aborts) watch(ctx context.Context, r *recording, end context.CancelCaus
 	if a.slots != nil {
 		looking.Go(func() { a.watchClient(ctx, end) })
 	}
-	switch scrapes, live := r.recorder.(*record.Recorder); {
+	switch scrapes, live := r.recorder.(*scrape.Recorder); {
 	case len(a.all(false)) == 0:
 	case live:
 		looking.Go(func() { a.watchScrapes(ctx, scrapes, end) })
@@ -121,7 +121,7 @@ func (a *aborts) watch(ctx context.Context, r *recording, end context.CancelCaus
 	return nil
 }
 
-func (a *aborts) watchScrapes(ctx context.Context, scrapes *record.Recorder, end context.CancelCauseFunc) {
+func (a *aborts) watchScrapes(ctx context.Context, scrapes *scrape.Recorder, end context.CancelCauseFunc) {
 	recorded := archive.Evaluating(scrapes.Live())
 	seen, in := int64(-1), ""
 	every(ctx, newsEvery, func() bool {

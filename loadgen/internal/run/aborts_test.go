@@ -10,7 +10,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/loadgen/internal/archivetest"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/gate"
-	"github.com/stormglass/stormglass/loadgen/internal/record"
+	"github.com/stormglass/stormglass/loadgen/internal/scrape"
 )
 
 // A condition that holds ends the phase, and the run has a name for it.
@@ -24,7 +24,7 @@ abortOn: [{expr: max(etcd_server_slow_apply_total), min: 5}, {expr: max(etcd_ser
 	server := httptest.NewServer(etcd)
 	defer server.Close()
 	r := underway(t, s)
-	scrapes, err := record.Open(t.TempDir(), []control.ScrapeTarget{{Job: "etcd", Instance: "etcd-0", URL: server.URL}}, record.Options{})
+	scrapes, err := scrape.Open(t.TempDir(), []control.ScrapeTarget{{Job: "etcd", Instance: "etcd-0", URL: server.URL}}, scrape.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/stormglass/stormglass/internal/strictyaml"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/alerting"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/gate"
-	"github.com/stormglass/stormglass/loadgen/internal/record/promimport"
+	"github.com/stormglass/stormglass/loadgen/internal/scrape/promimport"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 

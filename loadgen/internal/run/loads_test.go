@@ -61,7 +61,7 @@ phases:
     templates: [{replicas: 20, object: {apiVersion: v1, kind: ConfigMap, metadata: {name: "c-{{.Replica}}"}}}]
 `)
 	for _, name := range scenario.LoadKinds() {
-		if name == "replay" { // it replays a trace from a file; package accuracy tests it
+		if name == "replay" { // it replays a recording from a file; package accuracy tests it
 			continue
 		}
 		if !slices.ContainsFunc(s.Loads(), func(l scenario.PlacedLoad) bool { return l.Kind == name }) {

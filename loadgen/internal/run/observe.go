@@ -23,9 +23,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/diagnosis"
 	"github.com/stormglass/stormglass/loadgen/internal/observe"
-	"github.com/stormglass/stormglass/loadgen/internal/record"
 	"github.com/stormglass/stormglass/loadgen/internal/remotewrite"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
+	"github.com/stormglass/stormglass/loadgen/internal/scrape"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -78,7 +78,7 @@ func Observe(ctx context.Context, o ObserveOptions) (err error) {
 	for _, c := range cluster.Components {
 		targets = append(targets, c.Scrape)
 	}
-	recorder, err := record.Open(dir, targets, record.Options{Interval: o.Interval, Retention: o.Retention, Log: o.Log})
+	recorder, err := scrape.Open(dir, targets, scrape.Options{Interval: o.Interval, Retention: o.Retention, Log: o.Log})
 	if err != nil {
 		return exitcode.EnvironmentError(errors.Join(err, listener.Close()))
 	}
@@ -154,7 +154,7 @@ func ObserverURL(dir string) (string, error) {
 const diagnoseEvery = 3
 
 // diagnose diagnoses the current state every diagnoseEvery scrapes and logs changes, until ctx ends.
-func diagnose(ctx context.Context, recorder *record.Recorder, log func(format string, args ...any)) {
+func diagnose(ctx context.Context, recorder *scrape.Recorder, log func(format string, args ...any)) {
 	present := presentLog{live: diagnosis.Live{Since: time.Now(), Step: recorder.Interval()}, log: log}
 	samples := archive.Evaluating(recorder.Live())
 	_ = wait.PollUntilContextCancel(ctx, diagnoseEvery*recorder.Interval(), false, func(ctx context.Context) (bool, error) {

@@ -14,7 +14,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/internal/commandline"
 	"github.com/stormglass/stormglass/internal/exitcode"
-	"github.com/stormglass/stormglass/loadgen/internal/audit"
+	"github.com/stormglass/stormglass/loadgen/internal/auditsummary"
 	"github.com/stormglass/stormglass/loadgen/internal/cluster"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/result"
@@ -209,7 +209,7 @@ func (p *bundledPlane) summariseAudit(phases []result.Phase) error {
 	ctx, cancel := p.windUp(windUpTimeout)
 	defer cancel()
 	logs := filepath.Join(p.dir, control.AuditLogs)
-	summary, err := audit.ReadLog(ctx, logs, p.loadUser, phases)
+	summary, err := auditsummary.ReadLog(ctx, logs, p.loadUser, phases)
 	if err == nil {
 		err = rundir.WriteJSON(filepath.Dir(p.dir), result.AuditFile, summary)
 	}

@@ -18,10 +18,10 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/gate"
 	"github.com/stormglass/stormglass/loadgen/internal/observe"
-	"github.com/stormglass/stormglass/loadgen/internal/record"
-	"github.com/stormglass/stormglass/loadgen/internal/record/promimport"
 	"github.com/stormglass/stormglass/loadgen/internal/remotewrite"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
+	"github.com/stormglass/stormglass/loadgen/internal/scrape"
+	"github.com/stormglass/stormglass/loadgen/internal/scrape/promimport"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -76,7 +76,7 @@ type recordingOptions struct {
 }
 
 func openRecording(o recordingOptions) (*recording, error) {
-	options := record.Options{
+	options := scrape.Options{
 		Interval: o.scenario.Record.Interval.D(), Drop: o.scenario.Record.Drop,
 		Extra: append(gate.Families(o.scenario), o.extra...), Registry: o.registry, Log: o.step,
 	}
@@ -91,7 +91,7 @@ func openRecording(o recordingOptions) (*recording, error) {
 		}
 		return r, nil
 	}
-	scrapes, err := record.Open(o.dir, o.targets, options)
+	scrapes, err := scrape.Open(o.dir, o.targets, options)
 	if err != nil {
 		return nil, exitcode.EnvironmentError(err)
 	}
@@ -110,7 +110,7 @@ func openRecording(o recordingOptions) (*recording, error) {
 
 // serve starts the query API, and writes a configuration with which the user's own Prometheus can scrape the same
 // targets.
-func (r *recording) serve(o recordingOptions, scrapes *record.Recorder) error {
+func (r *recording) serve(o recordingOptions, scrapes *scrape.Recorder) error {
 	server, err := observe.Start(o.listener, observe.Config{
 		Public: o.public, Recorder: scrapes, Metrics: o.registry, Rules: alerts.Files(), Version: Version(),
 	})
@@ -140,7 +140,7 @@ func (r *recording) serve(o recordingOptions, scrapes *record.Recorder) error {
 
 // live returns the metrics that the run has scraped so far, or nil if it copies metrics from a Prometheus.
 func (r *recording) live() *archive.Archive {
-	if scrapes, ok := r.recorder.(*record.Recorder); ok {
+	if scrapes, ok := r.recorder.(*scrape.Recorder); ok {
 		return archive.Evaluating(scrapes.Live())
 	}
 	return nil

@@ -15,8 +15,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/archivetest"
 	"github.com/stormglass/stormglass/loadgen/internal/cluster"
 	"github.com/stormglass/stormglass/loadgen/internal/observe"
-	"github.com/stormglass/stormglass/loadgen/internal/record"
-	"github.com/stormglass/stormglass/loadgen/internal/record/promimport"
+	"github.com/stormglass/stormglass/loadgen/internal/scrape"
+	"github.com/stormglass/stormglass/loadgen/internal/scrape/promimport"
 )
 
 // quiet discards all output.
@@ -74,7 +74,7 @@ func TestRunObserved(t *testing.T) {
 // TestRunReadsPrometheus: with a Prometheus nothing is scraped, the run uses its
 // interval, and the notes before the start say what a person has to know.
 func TestRunReadsPrometheus(t *testing.T) {
-	lab := archivetest.New(t, record.Options{}, "apiserver-0", "kube-etcd-0")
+	lab := archivetest.New(t, scrape.Options{}, "apiserver-0", "kube-etcd-0")
 	for range 5 {
 		lab.Boundary(30 * time.Second)
 	}

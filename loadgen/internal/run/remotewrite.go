@@ -8,8 +8,8 @@ import (
 
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
-	"github.com/stormglass/stormglass/loadgen/internal/record"
 	"github.com/stormglass/stormglass/loadgen/internal/remotewrite"
+	"github.com/stormglass/stormglass/loadgen/internal/scrape"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -30,7 +30,7 @@ func receiver(c remotewrite.Config) (*remotewrite.Client, error) {
 
 // newSender returns a sender of a recorder's samples. name is the value of the label run of the sent samples. Matchers
 // select series; without matchers, the sender sends all series.
-func newSender(client *remotewrite.Client, recorder *record.Recorder, name string, log func(string, ...any), matchers ...*labels.Matcher) *remotewrite.Sender {
+func newSender(client *remotewrite.Client, recorder *scrape.Recorder, name string, log func(string, ...any), matchers ...*labels.Matcher) *remotewrite.Sender {
 	return remotewrite.NewSender(client, remotewrite.Options{
 		Samples: recorder.Live(), Settled: recorder.Settled, From: time.Now(), Every: recorder.Interval(),
 		Labels: map[string]string{runLabel: name}, Matchers: matchers, Log: log,

@@ -18,9 +18,9 @@ import (
 
 	"github.com/stormglass/stormglass/loadgen/internal/archivetest"
 	"github.com/stormglass/stormglass/loadgen/internal/observe"
-	"github.com/stormglass/stormglass/loadgen/internal/record"
-	"github.com/stormglass/stormglass/loadgen/internal/record/promimport"
 	"github.com/stormglass/stormglass/loadgen/internal/remotewrite"
+	"github.com/stormglass/stormglass/loadgen/internal/scrape"
+	"github.com/stormglass/stormglass/loadgen/internal/scrape/promimport"
 )
 
 // taker is a receiver of remote write.
@@ -111,7 +111,7 @@ func TestRunSends(t *testing.T) {
 
 // A run that copies from a Prometheus sends only the generator's metrics.
 func TestRunOnPrometheusSendsItsOwn(t *testing.T) {
-	lab := archivetest.New(t, record.Options{}, "apiserver-0", "kube-etcd-0")
+	lab := archivetest.New(t, scrape.Options{}, "apiserver-0", "kube-etcd-0")
 	for range 5 {
 		lab.Boundary(30 * time.Second)
 	}

@@ -17,7 +17,7 @@ import (
 
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
-	"github.com/stormglass/stormglass/loadgen/internal/audit"
+	"github.com/stormglass/stormglass/loadgen/internal/auditsummary"
 	"github.com/stormglass/stormglass/loadgen/internal/samples"
 	"github.com/stormglass/stormglass/loadgen/internal/timeline"
 	"github.com/stormglass/stormglass/loadgen/result"
@@ -34,7 +34,7 @@ type Recorded struct {
 	Scenario     *scenario.Scenario // nil if it cannot be read
 	ScenarioText []byte
 	Slots        []samples.Slot
-	Audit        *audit.Audit
+	Audit        *auditsummary.Audit
 	Archive      *archive.Archive // nil if it cannot be read
 	// Foreign is an error if the scenario in the directory differs from the scenario that was run. It is nil if the two are
 	// the same, or if that is unknown.
@@ -76,7 +76,7 @@ func Open(dir string) (*Recorded, error) {
 	take(rec, &rec.Measurements, changed[result.MeasurementsFile], rec.readMeasurements)
 	take(rec, &rec.Timeline, changed[result.TimelineFile], timeline.Read)
 	take(rec, &rec.Slots, changed[result.PulseFile], samples.Read)
-	take(rec, &rec.Audit, changed[result.AuditFile], audit.Load)
+	take(rec, &rec.Audit, changed[result.AuditFile], auditsummary.Load)
 	take(rec, &rec.Archive, changed[result.TSDBDir], func(dir string) (*archive.Archive, error) {
 		if changed[result.TSDBDir] != nil { // Prometheus' TSDB does not validate the files that it opens
 			return nil, changed[result.TSDBDir]

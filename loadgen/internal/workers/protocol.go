@@ -29,7 +29,7 @@ const (
 	// Decoded JSON takes several times as much memory.
 	largestOfWorker = 64 << 20
 	// largestMessage is the maximum size of a message from the coordinator, in bytes. Messages may contain a scenario
-	// with its traces.
+	// with its recordings.
 	largestMessage = 512 << 20
 	// longestShown is the maximum length in bytes of text from a peer in a line for the user.
 	longestShown = 1000

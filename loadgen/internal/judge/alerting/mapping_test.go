@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/stormglass/stormglass/loadgen/internal/archivetest"
-	"github.com/stormglass/stormglass/loadgen/internal/record"
+	"github.com/stormglass/stormglass/loadgen/internal/scrape"
 )
 
 // A mapping replaces values of all kinds of matchers, and nothing else.
@@ -38,7 +38,7 @@ func TestMap(t *testing.T) {
 
 // A job is mapped only if the recording leaves no choice.
 func TestDerive(t *testing.T) {
-	l := archivetest.New(t, record.Options{}, "etcd-0", "kube-apiserver-0", "kube-scheduler-0")
+	l := archivetest.New(t, scrape.Options{}, "etcd-0", "kube-apiserver-0", "kube-scheduler-0")
 	l.Parts["etcd-0"].Add("etcd_server_has_leader", 1)
 	l.Parts["kube-apiserver-0"].Add("apiserver_request_total", 1)
 	l.Boundary(time.Second)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
 	"github.com/stormglass/stormglass/loadgen/internal/archivetest"
-	"github.com/stormglass/stormglass/loadgen/internal/record"
+	"github.com/stormglass/stormglass/loadgen/internal/scrape"
 )
 
 const testRules = `
@@ -49,7 +49,7 @@ func mustParse(t *testing.T, text string) Ruleset {
 // count only slow requests.
 func recorded(t *testing.T) (*archive.Archive, time.Time) {
 	t.Helper()
-	l := archivetest.New(t, record.Options{Extra: []string{"slow_total", "all_total"}}, "etcd-0", "etcd-1")
+	l := archivetest.New(t, scrape.Options{Extra: []string{"slow_total", "all_total"}}, "etcd-0", "etcd-1")
 	var start time.Time
 	for i := range 40 {
 		for _, c := range l.Parts {

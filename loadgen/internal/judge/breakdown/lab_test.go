@@ -9,9 +9,9 @@ import (
 	"testing"
 
 	"github.com/stormglass/stormglass/loadgen/internal/archivetest"
-	"github.com/stormglass/stormglass/loadgen/internal/audit"
-	"github.com/stormglass/stormglass/loadgen/internal/record"
+	"github.com/stormglass/stormglass/loadgen/internal/auditsummary"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
+	"github.com/stormglass/stormglass/loadgen/internal/scrape"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -24,7 +24,7 @@ type lab struct {
 
 func newLab(t *testing.T) *lab {
 	t.Helper()
-	l := archivetest.New(t, record.Options{}, "kube-apiserver-0")
+	l := archivetest.New(t, scrape.Options{}, "kube-apiserver-0")
 	return &lab{l, t, l.Parts["kube-apiserver-0"]}
 }
 
@@ -41,7 +41,7 @@ func (l *lab) phase(name string, storm func(), loads ...result.Requests) result.
 	return p
 }
 
-func (l *lab) split(audit *audit.Audit, phases ...result.Phase) []result.Breakdown {
+func (l *lab) split(audit *auditsummary.Audit, phases ...result.Phase) []result.Breakdown {
 	l.t.Helper()
 	a := l.Archive()
 	rows, err := Split(context.Background(), &rundir.Recorded{Measurements: result.Measurements{Phases: phases}, Archive: a, Audit: audit})

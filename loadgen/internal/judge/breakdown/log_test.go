@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stormglass/stormglass/loadgen/internal/audit"
+	"github.com/stormglass/stormglass/loadgen/internal/auditsummary"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
@@ -51,9 +51,9 @@ func write(t *testing.T, files map[string]string) string {
 	return dir
 }
 
-func read(t *testing.T, path string) *audit.Audit {
+func read(t *testing.T, path string) *auditsummary.Audit {
 	t.Helper()
-	a, err := audit.ReadLog(context.Background(), path, us, twoPhases())
+	a, err := auditsummary.ReadLog(context.Background(), path, us, twoPhases())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,18 +94,18 @@ func TestLogIsSortedIntoClasses(t *testing.T) {
 		t.Errorf("tenant: %+v", tenant)
 	}
 	a.Classes = nil
-	if want := (&audit.Audit{Files: 3, Events: 7, Foreign: 1, Other: 2, Outside: 1, Malformed: 3, Torn: 1, Backwards: 1}); !reflect.DeepEqual(a, want) {
+	if want := (&auditsummary.Audit{Files: 3, Events: 7, Foreign: 1, Other: 2, Outside: 1, Malformed: 3, Torn: 1, Backwards: 1}); !reflect.DeepEqual(a, want) {
 		t.Errorf("counts: %+v, want %+v", a, want)
 	}
 }
 
 func TestUnreadableAuditLog(t *testing.T) {
-	if _, err := audit.ReadLog(context.Background(), filepath.Join(t.TempDir(), "audit"), us, nil); err == nil || !strings.Contains(err.Error(), "find the audit log") {
+	if _, err := auditsummary.ReadLog(context.Background(), filepath.Join(t.TempDir(), "audit"), us, nil); err == nil || !strings.Contains(err.Error(), "find the audit log") {
 		t.Errorf("no log: %v", err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := audit.ReadLog(ctx, write(t, map[string]string{"audit.log": line(us, "get", configMaps, 0, 1, "")}), us, nil); err == nil {
+	if _, err := auditsummary.ReadLog(ctx, write(t, map[string]string{"audit.log": line(us, "get", configMaps, 0, 1, "")}), us, nil); err == nil {
 		t.Error("a cancelled read succeeded")
 	}
 	if a := read(t, write(t, map[string]string{"audit.log": ""})); a.Events != 0 || len(a.Classes) != 0 {
@@ -115,28 +115,28 @@ func TestUnreadableAuditLog(t *testing.T) {
 
 func TestSummaryIsKept(t *testing.T) {
 	dir := t.TempDir()
-	if a, err := audit.Load(dir); a != nil || err != nil {
+	if a, err := auditsummary.Load(dir); a != nil || err != nil {
 		t.Fatal(a, err)
 	}
 	saved := read(t, write(t, map[string]string{"audit.log": line(us, "get", configMaps, 0, time.Second, `,"annotations":{"apiserver.latency.k8s.io/etcd":"1s"}`)}))
 	if err := rundir.WriteJSON(dir, result.AuditFile, saved); err != nil {
 		t.Fatal(err)
 	}
-	loaded, err := audit.Load(dir)
+	loaded, err := auditsummary.Load(dir)
 	if err != nil || !reflect.DeepEqual(saved, loaded) {
 		t.Errorf("%v: saved %+v, loaded %+v", err, saved, loaded)
 	}
 	if err := os.WriteFile(filepath.Join(dir, result.AuditFile), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := audit.Load(dir); err == nil || !strings.Contains(err.Error(), "damaged") {
+	if _, err := auditsummary.Load(dir); err == nil || !strings.Contains(err.Error(), "damaged") {
 		t.Errorf("a damaged file: %v", err)
 	}
 }
 
 // auditOf returns a summary of n requests of a class in phase p.
-func auditOf(n int64, verb, resource, tenant string, ms float64) *audit.Audit {
-	return &audit.Audit{Classes: []audit.Class{{
+func auditOf(n int64, verb, resource, tenant string, ms float64) *auditsummary.Audit {
+	return &auditsummary.Audit{Classes: []auditsummary.Class{{
 		Phase: "p", Verb: verb, Resource: resource, Tenant: tenant,
 		Server: result.Latency{Count: n, Mean: ms / 1e3, P99: ms / 1e2}, Slow: &result.SlowRequests{Count: 1, Mean: .6},
 	}}}
@@ -146,7 +146,7 @@ func auditOf(n int64, verb, resource, tenant string, ms float64) *audit.Audit {
 func TestAuditSeparatesOwnRequests(t *testing.T) {
 	ours := load("w", "patch", "configmaps", 100, 1, 0, 12)
 	for name, c := range map[string]struct {
-		audit  *audit.Audit
+		audit  *auditsummary.Audit
 		others float64
 		source string
 		want   []string

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/stormglass/stormglass/loadgen/internal/archivetest"
-	"github.com/stormglass/stormglass/loadgen/internal/record"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
+	"github.com/stormglass/stormglass/loadgen/internal/scrape"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -34,7 +34,7 @@ func placing(c *archivetest.Component, n float64) {
 }
 
 func TestSchedulerIsSplitByPointAndPlugin(t *testing.T) {
-	lab := archivetest.New(t, record.Options{}, "kube-scheduler-0", "kube-scheduler-1")
+	lab := archivetest.New(t, scrape.Options{}, "kube-scheduler-0", "kube-scheduler-1")
 	leader, standby := lab.Parts["kube-scheduler-0"], lab.Parts["kube-scheduler-1"]
 	placing(leader, 1000) // before the phases: must not count
 	phases := []result.Phase{
@@ -78,7 +78,7 @@ func TestSchedulerIsSplitByPointAndPlugin(t *testing.T) {
 }
 
 func TestSchedulerThatWasNotScraped(t *testing.T) {
-	lab := archivetest.New(t, record.Options{}, "kube-apiserver-0")
+	lab := archivetest.New(t, scrape.Options{}, "kube-apiserver-0")
 	p := lab.Phase("storm", nil)
 	all, err := Scheduler(context.Background(), &rundir.Recorded{Measurements: result.Measurements{Phases: []result.Phase{p}}, Archive: lab.Archive()})
 	if err != nil || all != nil {

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/stormglass/stormglass/loadgen/internal/audit"
+	"github.com/stormglass/stormglass/loadgen/internal/auditsummary"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/internal/timeline"
 	"github.com/stormglass/stormglass/loadgen/result"
@@ -52,10 +52,10 @@ type window struct {
 	phase result.Phase
 	loads []result.Requests
 	server
-	audit *audit.Audit
+	audit *auditsummary.Audit
 }
 
-func splitPhase(p result.Phase, s server, audit *audit.Audit) []result.Breakdown {
+func splitPhase(p result.Phase, s server, audit *auditsummary.Audit) []result.Breakdown {
 	w := window{phase: p, loads: rundir.Requests(p), server: s, audit: audit}
 	var rows []result.Breakdown
 	for _, r := range w.loads {

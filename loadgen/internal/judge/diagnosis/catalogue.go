@@ -13,7 +13,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/stormglass/stormglass/loadgen/internal/machine"
-	"github.com/stormglass/stormglass/loadgen/internal/record"
+	"github.com/stormglass/stormglass/loadgen/internal/scrape"
 )
 
 //go:embed catalogue.yaml
@@ -131,7 +131,7 @@ func (s *signal) hold() int {
 }
 
 // anyJob matches the jobs of all components.
-var anyJob = fmt.Sprintf("job=~%q", strings.Join(record.Jobs(), "|"))
+var anyJob = fmt.Sprintf("job=~%q", strings.Join(scrape.Jobs(), "|"))
 
 // query returns the PromQL of the signal with its variables replaced. window is the range of rates.
 func (s *signal) query(window time.Duration) string {

@@ -7,14 +7,14 @@ import (
 
 	"github.com/stormglass/stormglass/loadgen/internal/archivetest"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/alerting"
-	"github.com/stormglass/stormglass/loadgen/internal/record"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
+	"github.com/stormglass/stormglass/loadgen/internal/scrape"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
 // diskRun records a run in which etcd-1 is slow in the storm: 1 minute of calm, 2 of storm and 4 of
 // recovery, with a scrape every 5 s.
-func diskRun(t *testing.T, o record.Options, storm func(l *archivetest.Lab)) (*archivetest.Lab, result.Measurements) {
+func diskRun(t *testing.T, o scrape.Options, storm func(l *archivetest.Lab)) (*archivetest.Lab, result.Measurements) {
 	t.Helper()
 	l := newLab(t, o)
 	phase := func(name string, length, slow time.Duration, meanwhile func(l *archivetest.Lab)) result.Phase {
@@ -39,7 +39,7 @@ func diskRun(t *testing.T, o record.Options, storm func(l *archivetest.Lab)) (*a
 
 // A gate on an alert says when the alert fired and for how long.
 func TestAlertGates(t *testing.T) {
-	l, m := diskRun(t, record.Options{}, nil)
+	l, m := diskRun(t, scrape.Options{}, nil)
 	a := l.Archive()
 	for _, c := range []gateCase{
 		{"alert: EtcdWALFsyncSlow, fires: true, over: [storm]", result.Pass, 1, "EtcdWALFsyncSlow: fired 73 s after the start of storm, for 2m45s: WAL fsync of etcd-1 is slow"},
@@ -63,7 +63,7 @@ func TestAlertGates(t *testing.T) {
 func TestSilentAlertsWithoutData(t *testing.T) {
 	quiet := func(alert string) string { return "{name: g, alert: " + alert + ", fires: false, over: [storm]}" }
 	t.Run("metrics", func(t *testing.T) {
-		l, m := diskRun(t, record.Options{}, nil)
+		l, m := diskRun(t, scrape.Options{}, nil)
 		a := l.Archive()
 		expect(t, "no archive", judged(t, quiet("EtcdWALFsyncVerySlow"), nil, m), result.NoData, 0, "no archive")
 		// A counter that does not exist yet had nothing to count.
@@ -77,7 +77,7 @@ func TestSilentAlertsWithoutData(t *testing.T) {
 			result.NoData, 0, "EtcdWALFsyncVerySlow cannot fire within 31 s: its for field is 60 s")
 	})
 	t.Run("dropped", func(t *testing.T) {
-		l, m := diskRun(t, record.Options{Drop: []string{"etcd_disk_wal_fsync_duration_seconds"}}, nil)
+		l, m := diskRun(t, scrape.Options{Drop: []string{"etcd_disk_wal_fsync_duration_seconds"}}, nil)
 		s := parse(t, quiet("EtcdWALFsyncVerySlow"))
 		s.Record.Drop = []string{"etcd_disk_wal_fsync_duration_seconds"}
 		gates, err := Compile(s)
@@ -91,7 +91,7 @@ func TestSilentAlertsWithoutData(t *testing.T) {
 		expect(t, "dropped", res.Gates[0], result.NoData, 0, "etcd_disk_wal_fsync_duration_seconds_bucket was not recorded")
 	})
 	t.Run("two lost scrapes in a row", func(t *testing.T) {
-		l, m := diskRun(t, record.Options{}, lose(2))
+		l, m := diskRun(t, scrape.Options{}, lose(2))
 		expect(t, "lost scrapes", judged(t, quiet("EtcdWALFsyncVerySlow"), l.Archive(), m), result.NoData, 0, "a scrape of etcd-1 was lost in storm")
 	})
 }
@@ -110,7 +110,7 @@ func lose(n int) func(*archivetest.Lab) {
 // One lost scrape is one sample less: alerts are judged as Prometheus evaluates them, unless the
 // lost scrape may have kept an alert silent.
 func TestOneLostScrapeLeavesAlertsJudged(t *testing.T) {
-	l, m := diskRun(t, record.Options{}, lose(1))
+	l, m := diskRun(t, scrape.Options{}, lose(1))
 	a := l.Archive()
 	for _, alert := range []string{"EtcdWALFsyncVerySlow", "EtcdLeaderChanges", "EtcdNoLeader"} {
 		g := judged(t, "{name: g, alert: "+alert+", fires: false, over: [storm]}", a, m)
@@ -150,7 +150,7 @@ groups:
 // The end of a phase is also a scrape: if it was lost, it is adjacent to the first scrape of the
 // next phase.
 func TestLostScrapesOnBothSidesOfABoundary(t *testing.T) {
-	l := newLab(t, record.Options{})
+	l := newLab(t, scrape.Options{})
 	work := func(n int) (end time.Time) {
 		for range n {
 			l.Parts["etcd-1"].Observe("etcd_disk_wal_fsync_duration_seconds", "", fsyncEdges, 0.002, 50)
@@ -175,7 +175,7 @@ func TestLostScrapesOnBothSidesOfABoundary(t *testing.T) {
 
 // An alert that fires after its cause says how far it looks back, and into which phase.
 func TestAlertTellsHowFarItLooksBack(t *testing.T) {
-	l, m := diskRun(t, record.Options{}, nil)
+	l, m := diskRun(t, scrape.Options{}, nil)
 	a := l.Archive()
 	g := judged(t, "{name: g, alert: EtcdWALFsyncSlow, fires: false, over: [recovery]}", a, m)
 	fired := m.Phases[1].Start.Add(73 * time.Second).UTC()
@@ -213,7 +213,7 @@ groups:
       - {alert: Elsewhere, expr: 'process_open_fds{job="apiserver"} > 40'}
       - {alert: Impossible, expr: 'process_open_fds{job="etcd"} + on (job) process_open_fds{job="etcd"} > 1'}
 `)
-	l, m := diskRun(t, record.Options{}, nil)
+	l, m := diskRun(t, scrape.Options{}, nil)
 	gates, err := Quiet(parse(t, "{name: g, objective: unsent, max: 0%}"), &rules, false)
 	if err != nil {
 		t.Fatal(err)
@@ -260,7 +260,7 @@ groups:
     rules:
       - {alert: Behind, expr: 'process_open_fds{job="etcd"} > 40'}
 `)
-	l, m := diskRun(t, record.Options{}, nil)
+	l, m := diskRun(t, scrape.Options{}, nil)
 	a := l.Archive()
 	for _, c := range []struct {
 		alert, over string
@@ -312,7 +312,7 @@ func TestInvalidAlertGates(t *testing.T) {
 // A disk that is slow for 18 s makes EtcdWALFsyncSlow fire a minute after it is fast again, because
 // of the rule's range.
 func TestAlertAfterItsCause(t *testing.T) {
-	l := newLab(t, record.Options{})
+	l := newLab(t, scrape.Options{})
 	phase := func(name string, length, slow time.Duration) result.Phase {
 		p := result.Phase{Name: name, Start: l.Boundary(time.Second), ConditionMet: true}
 		for at := time.Duration(0); at < length; at += 2 * time.Second {

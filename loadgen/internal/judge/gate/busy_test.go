@@ -7,8 +7,8 @@ import (
 
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
-	"github.com/stormglass/stormglass/loadgen/internal/record"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
+	"github.com/stormglass/stormglass/loadgen/internal/scrape"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -72,7 +72,7 @@ func TestBusyMachineBreaksNoMeasuredTime(t *testing.T) {
 // Times that components measured are withheld too where they ran on the same machine; an expression gives a time by the unit of
 // its bound, or by the metrics that it reads.
 func TestBusyMachineBreaksNoScrapedTime(t *testing.T) {
-	lab, m := stormy(t, record.Options{})
+	lab, m := stormy(t, scrape.Options{})
 	a := lab.Archive()
 	const median = `histogram_quantile(0.5, sum by (le) (increase(etcd_disk_wal_fsync_duration_seconds_bucket[$window])))`
 	const mean = `sum(increase(apiserver_request_sli_duration_seconds_sum[$window])) / sum(increase(apiserver_request_sli_duration_seconds_count[$window]))`

@@ -61,9 +61,9 @@ func (d delivering) least(phase, load string) float64 {
 	return least
 }
 
-// traced returns the share of requests with each status code in the trace of a replay. ok is false if the load is not a
+// recorded returns the share of requests with each status code in the recording of a replay. ok is false if the load is not a
 // replay.
-func (d delivering) traced(load string) (shares map[string]float64, ok bool) {
+func (d delivering) recorded(load string) (shares map[string]float64, ok bool) {
 	i := slices.IndexFunc(d.m.Replays, func(r result.Replay) bool { return r.Load == load })
 	if i < 0 {
 		return nil, false
@@ -71,7 +71,7 @@ func (d delivering) traced(load string) (shares map[string]float64, ok bool) {
 	total := 0.0
 	shares = map[string]float64{}
 	for _, kind := range d.m.Replays[i].Kinds {
-		for code, n := range kind.TraceCodes {
+		for code, n := range kind.RecordedCodes {
 			shares[code] += float64(n)
 			total += float64(n)
 		}
@@ -83,7 +83,7 @@ func (d delivering) traced(load string) (shares map[string]float64, ok bool) {
 }
 
 // answeredAsTraced returns how many refused requests of a replay count as answered. All 404, 409 and 410 count, because
-// they depend on the state of objects. Other 4xx count up to their share in the trace. A 429 never counts.
+// they depend on the state of objects. Other 4xx count up to their share in the recording. A 429 never counts.
 func answeredAsTraced(outcomes map[string]int64, shares map[string]float64) (n int64) {
 	total := int64(0)
 	for _, count := range outcomes {
@@ -125,7 +125,7 @@ func (d delivering) requests(p result.Phase) (all []result.Delivery) {
 	for _, name := range names {
 		out := result.Delivery{Name: name, What: "requests", Least: d.least(p.Name, name)}
 		w := work{outcomes: map[string]int64{}, load: true}
-		shares, replayed := d.traced(name)
+		shares, replayed := d.recorded(name)
 		due := 0.0
 		for _, r := range rows {
 			if r.Load != name || r.DueSeconds == 0 { // if no time was due, there is no rate
@@ -271,7 +271,7 @@ func (d delivering) overall(i int) (all []result.Delivery) {
 	for _, r := range d.m.Replays {
 		w := work{outcomes: r.Watches.Codes, backlog: float64(r.Watches.Due - r.Watches.Opened)}
 		w.add(r.Watches.OpenLatency)
-		shares, _ := d.traced(r.Load)
+		shares, _ := d.recorded(r.Load)
 		done := min(r.Watches.Opened+answeredAsTraced(r.Watches.Codes, shares), r.Watches.Due)
 		all = appendJudged(all, result.Delivery{Name: r.Load, What: "watches", Asked: r.Watches.Due, Done: done, Least: d.least(p.Name, r.Load)}, w, p)
 	}

@@ -191,7 +191,7 @@ func TestOverdueAnswersAreMissing(t *testing.T) {
 	}
 }
 
-// A replay's trace may have answers of 404 and 409; 429 and 5xx count as not delivered.
+// A replay's recording may have answers of 404 and 409; 429 and 5xx count as not delivered.
 func TestRefusalsOfAReplayAreDelivered(t *testing.T) {
 	m := askedPhase(func(p *result.Phase) { p.Requests = []result.Requests{steady("made", 0, 100, 0, 0.002)} })
 	m.Replays = []result.Replay{{Load: "made"}}
@@ -203,10 +203,10 @@ func TestRefusalsOfAReplayAreDelivered(t *testing.T) {
 		t.Errorf("404: exit %d, %q; want 0", res.ExitCode, res.Reasons)
 	}
 	m.Phases[0].Requests[0].Outcomes = map[string]int64{"201": 300, "403": 100}
-	for share, want := range map[int64]int{0: 1, 30: 0} { // of 100 traced requests
-		m.Replays[0].Kinds = []result.ReplayKind{{TraceCodes: map[string]int64{"201": 100 - share, "403": share}}}
+	for share, want := range map[int64]int{0: 1, 30: 0} { // of 100 recorded requests
+		m.Replays[0].Kinds = []result.ReplayKind{{RecordedCodes: map[string]int64{"201": 100 - share, "403": share}}}
 		if res := judgedAs(t, asking, m); res.ExitCode != want {
-			t.Errorf("403, %d%% of the trace: exit %d, %q; want %d", share, res.ExitCode, res.Reasons, want)
+			t.Errorf("403, %d%% of the recording: exit %d, %q; want %d", share, res.ExitCode, res.Reasons, want)
 		}
 	}
 	m.Phases[0].Requests[0].Outcomes = map[string]int64{"201": 300, "404": 100}

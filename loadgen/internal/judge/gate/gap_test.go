@@ -9,8 +9,8 @@ import (
 
 	"github.com/stormglass/stormglass/loadgen/internal/archivetest"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/alerting"
-	"github.com/stormglass/stormglass/loadgen/internal/record"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
+	"github.com/stormglass/stormglass/loadgen/internal/scrape"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -107,7 +107,7 @@ groups:
 // are away from the scrape at 20 s to the scrape at until, because of a fault of the given kind.
 func awayLab(t *testing.T, kind string, until int, names ...string) *rundir.Recorded {
 	t.Helper()
-	l := archivetest.New(t, record.Options{}, "etcd-0", "etcd-1", "kube-apiserver-0", "kube-apiserver-1", "kube-scheduler-0", "kube-controller-manager-0", "loadgen")
+	l := archivetest.New(t, scrape.Options{}, "etcd-0", "etcd-1", "kube-apiserver-0", "kube-apiserver-1", "kube-scheduler-0", "kube-controller-manager-0", "loadgen")
 	work := func() {
 		for name, c := range l.Parts {
 			c.Add("process_cpu_seconds_total", 1)

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/stormglass/stormglass/internal/exitcode"
-	"github.com/stormglass/stormglass/loadgen/internal/record"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
+	"github.com/stormglass/stormglass/loadgen/internal/scrape"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -163,7 +163,7 @@ func TestGeneratorsOwnDelayBreaksNoBound(t *testing.T) {
 // A saturated generator does not fail a run by its own measurements, or by a condition
 // that it may have kept from being met. Server-side metrics still can.
 func TestSaturatedGeneratorFailsNoRunByItself(t *testing.T) {
-	l := newLab(t, record.Options{})
+	l := newLab(t, scrape.Options{})
 	api := l.Parts["kube-apiserver-0"]
 	l.Boundary(time.Second)
 	var phases []result.Phase

@@ -7,15 +7,15 @@ import (
 
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
 	"github.com/stormglass/stormglass/loadgen/internal/archivetest"
-	"github.com/stormglass/stormglass/loadgen/internal/record"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
+	"github.com/stormglass/stormglass/loadgen/internal/scrape"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
 // newLab starts one component of each kind, a second etcd member, and one
 // that plays the generator.
-func newLab(t *testing.T, o record.Options) *archivetest.Lab {
+func newLab(t *testing.T, o scrape.Options) *archivetest.Lab {
 	t.Helper()
 	l := archivetest.New(t, o, "etcd-0", "etcd-1", "kube-apiserver-0", "kube-scheduler-0", "kube-controller-manager-0", "loadgen")
 	l.Boundary(0)

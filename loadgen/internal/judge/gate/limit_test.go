@@ -10,8 +10,8 @@ import (
 
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
 	"github.com/stormglass/stormglass/loadgen/internal/archivetest"
-	"github.com/stormglass/stormglass/loadgen/internal/record"
 	"github.com/stormglass/stormglass/loadgen/internal/samples"
+	"github.com/stormglass/stormglass/loadgen/internal/scrape"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
@@ -179,7 +179,7 @@ func TestServerLimitTrips(t *testing.T) {
 		"etcd-quota=90%":          "100% is over 90%",
 	} {
 		stop := clientStop(t, text)
-		l := archivetest.New(t, record.Options{}, "etcd-0", "kube-apiserver-0")
+		l := archivetest.New(t, scrape.Options{}, "etcd-0", "kube-apiserver-0")
 		live := archive.Evaluating(l.Recorder().Live())
 		etcd, server := l.Parts["etcd-0"], l.Parts["kube-apiserver-0"]
 		etcd.Add("etcd_server_quota_backend_bytes", 2e9)

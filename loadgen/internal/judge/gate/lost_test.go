@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stormglass/stormglass/loadgen/internal/record"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
+	"github.com/stormglass/stormglass/loadgen/internal/scrape"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -91,7 +91,7 @@ func TestOneLostScrapeIsOneSample(t *testing.T) {
 		"at its start": {0, "the counts of etcd-1 cover 50 s of 60 s (lost scrape)"},
 		"at its end":   {6, "the counts of etcd-1 cover 50 s of 60 s (lost scrape)"},
 	} {
-		l := newLab(t, record.Options{})
+		l := newLab(t, scrape.Options{})
 		scrape := func(i int) time.Time {
 			l.Parts["etcd-1"].Observe("etcd_disk_wal_fsync_duration_seconds", "", fsyncEdges, 0.001, 10)
 			l.Parts["etcd-1"].SetDown(i == c.lost)

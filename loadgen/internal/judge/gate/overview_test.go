@@ -4,15 +4,15 @@ import (
 	"context"
 	"testing"
 
-	"github.com/stormglass/stormglass/loadgen/internal/record"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
+	"github.com/stormglass/stormglass/loadgen/internal/scrape"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
 // The first screen: all four key metrics, from the first scrape to the last,
 // and what each process cost.
 func TestKeyMetricsAndCosts(t *testing.T) {
-	l := newLab(t, record.Options{})
+	l := newLab(t, scrape.Options{})
 	api := l.Parts["kube-apiserver-0"]
 	l.Parts["etcd-1"].Add("etcd_server_leader_changes_seen_total", 3) // born after the first scrape
 	l.Parts["etcd-0"].Observe("etcd_disk_wal_fsync_duration_seconds", "", fsyncEdges, 0.003, 100)

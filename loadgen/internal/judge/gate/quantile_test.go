@@ -6,7 +6,7 @@ import (
 
 	"github.com/stormglass/stormglass/loadgen/internal/archivetest"
 	"github.com/stormglass/stormglass/loadgen/internal/latency"
-	"github.com/stormglass/stormglass/loadgen/internal/record"
+	"github.com/stormglass/stormglass/loadgen/internal/scrape"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -66,7 +66,7 @@ func TestScrapedQuantilesOfFewObservations(t *testing.T) {
 		{99, "13ms", result.NoData, "too few observations for the quantile (a p99 needs 100)"},
 		{101, "13ms", result.Pass, "101 observations, interpolated between"},
 	} {
-		l := newLab(t, record.Options{})
+		l := newLab(t, scrape.Options{})
 		for _, name := range []string{"etcd-0", "etcd-1"} {
 			l.Parts[name].Observe(metric, "", fsyncEdges, 0.001, 10)
 		}

@@ -9,13 +9,13 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// replayed returns the functions for the objectives on how closely a replay follows its trace, by the name of the
+// replayed returns the functions for the objectives on how closely a replay follows its recording, by the name of the
 // objective.
 func replayed() map[string]func(evidence) finding {
 	return map[string]func(evidence) finding{
 		"replay-rate-error": perReplay(func(r result.Replay) reading {
 			if r.RateError == nil {
-				return reading{missing: fmt.Sprintf("no request in the trace of replay %s was due during the run", r.Load)}
+				return reading{missing: fmt.Sprintf("no request in the recording of replay %s was due during the run", r.Load)}
 			}
 			return reading{value: *r.RateError, detail: fmt.Sprintf("%s; in total, %d of %d requests were sent", r.RateErrorOf, r.Sent, r.Due)}
 		}),
@@ -23,34 +23,34 @@ func replayed() map[string]func(evidence) finding {
 			if r.DispersionError == nil {
 				return reading{missing: fmt.Sprintf("replay %s ran for %s; its dispersion (burstiness) is compared only from 5 s on", r.Load, show("seconds", r.Seconds))}
 			}
-			return reading{value: *r.DispersionError, detail: fmt.Sprintf("dispersion (burstiness) %.3g as sent, %.3g in the trace", r.DispersionSent, r.DispersionDue)}
+			return reading{value: *r.DispersionError, detail: fmt.Sprintf("dispersion (burstiness) %.3g as sent, %.3g in the recording", r.DispersionSent, r.DispersionDue)}
 		}),
 		"replay-not-found-error": shareError(notFound),
 		"replay-conflict-error":  shareError(conflict),
 	}
 }
 
-// These status codes mean that an object is missing or in conflict. If a replay has more of them than the trace, its
-// objects differ from the objects in the trace.
+// These status codes mean that an object is missing or in conflict. If a replay has more of them than the recording, its
+// objects differ from the objects in the recording.
 const (
 	notFound = 404
 	conflict = 409
 )
 
 // shareError returns a function that reads how much the share of a status code in the answers differs from its share in
-// the trace (absolute difference).
+// the recording (absolute difference).
 func shareError(code int) func(evidence) finding {
 	return perReplay(func(r result.Replay) reading {
-		traced := slices.ContainsFunc(r.Kinds, func(k result.ReplayKind) bool { return len(k.TraceCodes) > 0 })
+		recorded := slices.ContainsFunc(r.Kinds, func(k result.ReplayKind) bool { return len(k.RecordedCodes) > 0 })
 		answered := slices.ContainsFunc(r.Kinds, func(k result.ReplayKind) bool { return len(k.Codes) > 0 })
 		switch {
-		case !traced:
-			return reading{missing: fmt.Sprintf("the trace of %s has no status codes", r.Load)}
+		case !recorded:
+			return reading{missing: fmt.Sprintf("the recording of %s has no status codes", r.Load)}
 		case !answered:
 			return reading{missing: fmt.Sprintf("no request of %s was answered", r.Load)}
 		}
 		s := result.ShareOf(r.Kinds, code)
-		return reading{value: math.Abs(s.Replay - s.Trace), detail: fmt.Sprintf("%s of the replay's answers, %s in the trace", show(scenario.Ratio, s.Replay), show(scenario.Ratio, s.Trace))}
+		return reading{value: math.Abs(s.Replay - s.Recording), detail: fmt.Sprintf("%s of the replay's answers, %s in the recording", show(scenario.Ratio, s.Replay), show(scenario.Ratio, s.Recording))}
 	})
 }
 

@@ -15,7 +15,7 @@ kind: Scenario
 name: again
 phases:
   - {name: calm, for: 30s}
-  - {name: storm, for: 30s, load: [{name: tuesday, kind: replay, trace: tuesday.trace}]}
+  - {name: storm, for: 30s, load: [{name: tuesday, kind: replay, recording: tuesday.recording}]}
 `
 
 // The gates that every replay has judge its fidelity; without a measurement they have no data.
@@ -79,20 +79,20 @@ gates:
 		return map[string]int64{"200": ok, "404": missing, "409": conflicts}
 	}
 	for name, c := range map[string]struct {
-		traced, seen       map[string]int64
+		recorded, seen     map[string]int64
 		missing, conflicts result.Verdict
 		detail             string
 	}{
-		"as traced":        {codes(960, 30, 10), codes(961, 29, 10), result.Pass, result.Pass, "2.9% of the replay's answers, 3% in the trace"},
-		"more missing":     {codes(960, 30, 10), codes(940, 50, 10), result.Fail, result.Pass, "5% of the replay's answers, 3% in the trace"},
-		"fewer conflicts":  {codes(900, 50, 50), codes(950, 50, 0), result.Pass, result.Fail, "5% of the replay's answers, 5% in the trace"},
-		"failures":         {codes(970, 30, 0), map[string]int64{"200": 485, "404": 15, "reset": 500}, result.Pass, result.Pass, "3% of the replay's answers, 3% in the trace"},
-		"no codes traced":  {nil, codes(1, 0, 0), result.NoData, result.NoData, ""},
-		"nothing answered": {codes(1, 0, 0), nil, result.NoData, result.NoData, ""},
+		"as recorded":       {codes(960, 30, 10), codes(961, 29, 10), result.Pass, result.Pass, "2.9% of the replay's answers, 3% in the recording"},
+		"more missing":      {codes(960, 30, 10), codes(940, 50, 10), result.Fail, result.Pass, "5% of the replay's answers, 3% in the recording"},
+		"fewer conflicts":   {codes(900, 50, 50), codes(950, 50, 0), result.Pass, result.Fail, "5% of the replay's answers, 5% in the recording"},
+		"failures":          {codes(970, 30, 0), map[string]int64{"200": 485, "404": 15, "reset": 500}, result.Pass, result.Pass, "3% of the replay's answers, 3% in the recording"},
+		"no codes recorded": {nil, codes(1, 0, 0), result.NoData, result.NoData, ""},
+		"nothing answered":  {codes(1, 0, 0), nil, result.NoData, result.NoData, ""},
 	} {
 		m := result.Measurements{
 			Phases:  []result.Phase{{Name: "calm"}, {Name: "storm"}},
-			Replays: []result.Replay{{Load: "tuesday", Kinds: []result.ReplayKind{{Verb: "get", Resource: "configmaps", Codes: c.seen, TraceCodes: c.traced}}}},
+			Replays: []result.Replay{{Load: "tuesday", Kinds: []result.ReplayKind{{Verb: "get", Resource: "configmaps", Codes: c.seen, RecordedCodes: c.recorded}}}},
 		}
 		for _, g := range gates {
 			want := map[string]result.Verdict{"replay-not-found-error": c.missing, "replay-conflict-error": c.conflicts}[g.objective.Name]

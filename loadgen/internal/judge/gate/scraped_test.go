@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/stormglass/stormglass/loadgen/internal/archivetest"
-	"github.com/stormglass/stormglass/loadgen/internal/record"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
+	"github.com/stormglass/stormglass/loadgen/internal/scrape"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -21,7 +21,7 @@ var (
 
 // stormy records three phases: a few requests in calm, the storm described below, and
 // half of it in recovery.
-func stormy(t *testing.T, o record.Options) (*archivetest.Lab, result.Measurements) {
+func stormy(t *testing.T, o scrape.Options) (*archivetest.Lab, result.Measurements) {
 	t.Helper()
 	l := newLab(t, o)
 	api, etcd0, etcd1 := l.Parts["kube-apiserver-0"], l.Parts["etcd-0"], l.Parts["etcd-1"]
@@ -78,7 +78,7 @@ func stormy(t *testing.T, o record.Options) (*archivetest.Lab, result.Measuremen
 
 // Every objective on scraped metrics is checked against values computed by hand.
 func TestScrapedObjectives(t *testing.T) {
-	l, m := stormy(t, record.Options{})
+	l, m := stormy(t, scrape.Options{})
 	a := l.Archive()
 	for _, c := range []gateCase{
 		// The worst pair is POST pods: not the better PATCH nodes, not the 50 s of a
@@ -119,7 +119,7 @@ func TestScrapedObjectives(t *testing.T) {
 
 // The value of a quantile equals Prometheus' result for the PromQL shown.
 func TestShownExpressionGivesTheValue(t *testing.T) {
-	l, m := stormy(t, record.Options{})
+	l, m := stormy(t, scrape.Options{})
 	a := l.Archive()
 	g := judged(t, "{name: g, objective: mutating-latency, max: 1s, over: [storm]}", a, m)
 	samples, err := a.Instant(t.Context(), "max("+g.Expr+")", m.Phases[1].End)
@@ -130,7 +130,7 @@ func TestShownExpressionGivesTheValue(t *testing.T) {
 
 // A pass has an empty list of reasons and not null, because programs iterate over it.
 func TestPassHasNoReasons(t *testing.T) {
-	l, m := stormy(t, record.Options{})
+	l, m := stormy(t, scrape.Options{})
 	res, err := Judge(t.Context(), compiled(t, "{name: g, expr: 'max(process_open_fds)', max: 42}"), &rundir.Recorded{Archive: l.Archive(), Measurements: m})
 	if err != nil || res.Verdict != result.Pass || res.Reasons == nil || len(res.Reasons) != 0 {
 		t.Errorf("%s, reasons %#v (%v)", res.Verdict, res.Reasons, err)
@@ -139,7 +139,7 @@ func TestPassHasNoReasons(t *testing.T) {
 
 // The value of an expression is shown in the unit of its bound.
 func TestUnitOfAnExpression(t *testing.T) {
-	l, m := stormy(t, record.Options{})
+	l, m := stormy(t, scrape.Options{})
 	a := l.Archive()
 	for bound, want := range map[string]string{"50ms": "seconds", "5%": "ratio", "100MB": "bytes", "2/h": "per hour", "50/s": "per second", "5": "", "0": ""} {
 		if g := judged(t, "{name: g, expr: 'max(process_open_fds)', max: "+bound+"}", a, m); g.Unit != want {
@@ -153,7 +153,7 @@ func TestNoDataOfScrapedObjectives(t *testing.T) {
 	const mutating, fsync = "{name: g, objective: mutating-latency, max: 1h, over: [storm]}", "{name: g, objective: wal-fsync, max: 1h, over: [storm]}"
 	expr := func(e string) string { return "{name: g, expr: '" + e + "', max: 1e9, over: [storm]}" }
 	t.Run("healthy run", func(t *testing.T) {
-		l, m := stormy(t, record.Options{})
+		l, m := stormy(t, scrape.Options{})
 		a := l.Archive()
 		for what, c := range map[string]struct{ gate, why string }{
 			"NaN":                          {expr("0 / (0 * max(process_open_fds))"), "the expression returns no number"},
@@ -198,12 +198,12 @@ func TestNoDataOfScrapedObjectives(t *testing.T) {
 		expect(t, "breach before the end", seen, result.Fail, 0.78, "storm")
 	})
 	t.Run("dropped metric", func(t *testing.T) {
-		l, m := stormy(t, record.Options{Drop: []string{"apiserver_request_sli_duration_seconds"}})
+		l, m := stormy(t, scrape.Options{Drop: []string{"apiserver_request_sli_duration_seconds"}})
 		expect(t, "dropped", judged(t, mutating, l.Archive(), m), result.NoData, 0, "apiserver_request_sli_duration_seconds_bucket was not recorded")
 	})
 	during := func(name string, do func(l *archivetest.Lab), why string, gates ...string) {
 		t.Run(name, func(t *testing.T) {
-			l := newLab(t, record.Options{})
+			l := newLab(t, scrape.Options{})
 			for _, c := range []string{"etcd-0", "etcd-1"} {
 				l.Parts[c].Observe("etcd_disk_wal_fsync_duration_seconds", "", fsyncEdges, 0.001, 10)
 			}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
 	"github.com/stormglass/stormglass/loadgen/internal/archivetest"
-	"github.com/stormglass/stormglass/loadgen/internal/record"
+	"github.com/stormglass/stormglass/loadgen/internal/scrape"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
@@ -31,7 +31,7 @@ func stopping(t *testing.T, conditions string) []*Stop {
 func slowDisk(t *testing.T, conditions string) (after time.Duration, why string) {
 	t.Helper()
 	stop := stopping(t, conditions)[0]
-	l := newLab(t, record.Options{})
+	l := newLab(t, scrape.Options{})
 	live := archive.Evaluating(l.Recorder().Live())
 	phase := func(name string, length time.Duration, slow float64) bool {
 		start := l.Boundary(time.Second)
@@ -91,7 +91,7 @@ func TestAlertEndsARunWhenItFires(t *testing.T) {
 // A condition without data says so, and does not hold.
 func TestConditionWithoutDataIsBlind(t *testing.T) {
 	stop := stopping(t, "[{expr: 'max(no_such_metric_at_all)', max: 1}, {expr: 'max(up)', max: 5}]")
-	l := archivetest.New(t, record.Options{}, "etcd-0")
+	l := archivetest.New(t, scrape.Options{}, "etcd-0")
 	start := l.Boundary(0)
 	for i, want := range []string{"the expression returns no value", ""} {
 		why, err := stop[i].Holds(t.Context(), archive.Evaluating(l.Recorder().Live()), "storm", start, l.Boundary(5*time.Second))

@@ -12,23 +12,23 @@ import (
 	"github.com/stormglass/stormglass/internal/stubapi"
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 	"github.com/stormglass/stormglass/loadgen/internal/load/replay"
-	"github.com/stormglass/stormglass/loadgen/internal/trace"
+	"github.com/stormglass/stormglass/loadgen/internal/recording"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// storm is a trace of 20 s: four clients at random times, a burst every 5 s, and ten watches of 7 s.
-func storm(t *testing.T, seed uint64) *trace.Trace {
+// storm is a recording of 20 s: four clients at random times, a burst every 5 s, and ten watches of 7 s.
+func storm(t *testing.T, seed uint64) *recording.Recording {
 	t.Helper()
 	draw := rand.New(rand.NewPCG(seed, 0))
-	h := trace.Header{}
+	h := recording.Header{}
 	for i := range 4 {
-		h.Actors = append(h.Actors, trace.Actor{Name: fmt.Sprint("client-", i), UserAgent: "test"})
+		h.Actors = append(h.Actors, recording.Actor{Name: fmt.Sprint("client-", i), UserAgent: "test"})
 	}
-	tr, err := trace.Load(h, func(yield func(trace.Request, error) bool) {
-		burst := trace.Micros(5e6)
-		for at := trace.Micros(0); at < 20e6; at += trace.Micros(1 + draw.Int64N(20_000)) {
-			r := trace.Request{At: at, Actor: draw.IntN(4), Version: "v1", Resource: "configmaps", Namespace: "prod", Code: 200}
+	tr, err := recording.Load(h, func(yield func(recording.Request, error) bool) {
+		burst := recording.Micros(5e6)
+		for at := recording.Micros(0); at < 20e6; at += recording.Micros(1 + draw.Int64N(20_000)) {
+			r := recording.Request{At: at, Actor: draw.IntN(4), Version: "v1", Resource: "configmaps", Namespace: "prod", Code: 200}
 			switch n := draw.IntN(10); {
 			case n < 6:
 				r.Verb, r.Name = "get", fmt.Sprint("c-", draw.IntN(20))
@@ -56,9 +56,9 @@ func storm(t *testing.T, seed uint64) *trace.Trace {
 	return tr
 }
 
-// The API server receives exactly the trace: each request at its time, the same counts and dispersion by second, and
-// each watch for its traced duration, at any speed and in any number of copies.
-func TestReplayIsItsTrace(t *testing.T) {
+// The API server receives exactly the recording: each request at its time, the same counts and dispersion by second, and
+// each watch for its recorded duration, at any speed and in any number of copies.
+func TestReplayIsItsRecording(t *testing.T) {
 	for _, c := range []struct {
 		speed  float64
 		copies int
@@ -116,7 +116,7 @@ func faithful(t *testing.T, got result.Replay, due int64) {
 		t.Errorf("dispersion %g of %g due", got.DispersionSent, got.DispersionDue)
 	}
 	if got.NotFound.Replay != 0 || got.Conflicts.Replay != 0 {
-		t.Errorf("404: %+v, 409: %+v, of a trace without any", got.NotFound, got.Conflicts)
+		t.Errorf("404: %+v, 409: %+v, of a recording without any", got.NotFound, got.Conflicts)
 	}
 	w := got.Watches
 	if w.Due == 0 || w.Opened != w.Due || w.EndedEarly != 0 || math.Abs(w.HeldSeconds-w.DueSeconds) > 0.002*float64(w.Due) {

@@ -10,7 +10,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Client creates single objects. Its requests are not measured, and it retries them. Replays of traces use it instead
+// Client creates single objects. Its requests are not measured, and it retries them. Replays of recordings use it instead
 // of a Set, because each of their objects has its own name and resource.
 type Client struct{ asker *asker }
 

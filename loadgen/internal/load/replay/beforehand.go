@@ -1,30 +1,30 @@
 package replay
 
-import "github.com/stormglass/stormglass/loadgen/internal/trace"
+import "github.com/stormglass/stormglass/loadgen/internal/recording"
 
 // Made is an object that the load creates before the replay, because a request needs it.
 type Made struct {
 	Object int32
 	Copy   int16
-	Size   int32 // body size of the first request with a body in the trace, in bytes; 0 if unknown
+	Size   int32 // body size of the first request with a body in the recording, in bytes; 0 if unknown
 }
 
 // Beforehand returns the objects that must exist when a schedule begins, in the order of their first requests. These
-// are the objects that were read, updated, patched or deleted in the trace before they were created. The first
-// conclusive answer in the trace decides (see presence). For example, a 404 or a successful create shows that the
+// are the objects that were read, updated, patched or deleted in the recording before they were created. The first
+// conclusive answer in the recording decides (see presence). For example, a 404 or a successful create shows that the
 // object did not exist; a successful read shows that it existed. Entries for which counts returns false are ignored.
-func Beforehand(t *trace.Trace, all []Arrival, copies int, counts func(entry int32) bool) []Made {
+func Beforehand(t *recording.Recording, all []Arrival, copies int, counts func(entry int32) bool) []Made {
 	decided := make([]bool, len(t.Objects)*copies)
 	sizes := make([]int32, len(t.Objects))
 	for _, e := range t.Entries {
-		if e.Object != trace.None && sizes[e.Object] == 0 {
+		if e.Object != recording.None && sizes[e.Object] == 0 {
 			sizes[e.Object] = e.Size
 		}
 	}
 	var made []Made
 	for _, a := range all {
 		e := &t.Entries[a.Entry]
-		if e.Object == trace.None {
+		if e.Object == recording.None {
 			continue
 		}
 		i := int(e.Object)*copies + int(a.Copy)
@@ -51,8 +51,8 @@ const (
 )
 
 // presence infers from the answer to a request whether the object existed when the request arrived. A code of 0 means
-// that the trace has no codes, and counts as success.
-func presence(s *trace.Shape, code int16) existence {
+// that the recording has no codes, and counts as success.
+func presence(s *recording.Shape, code int16) existence {
 	if s.Collective() || s.DryRun {
 		return unknown
 	}

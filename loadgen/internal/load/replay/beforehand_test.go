@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/stormglass/stormglass/loadgen/internal/trace"
+	"github.com/stormglass/stormglass/loadgen/internal/recording"
 )
 
 func TestObjectsThatAreMadeBeforehand(t *testing.T) {
@@ -33,11 +33,11 @@ func TestObjectsThatAreMadeBeforehand(t *testing.T) {
 		"watched":                           {[]step{{"watch", "", 200}}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var all []trace.Request
+			var all []recording.Request
 			for i, s := range c.steps {
-				all = append(all, trace.Request{At: trace.Micros(i), Verb: s.verb, Subresource: s.sub, Resource: "configmaps", Namespace: "x", Name: "o", Code: s.code})
+				all = append(all, recording.Request{At: recording.Micros(i), Verb: s.verb, Subresource: s.sub, Resource: "configmaps", Namespace: "x", Name: "o", Code: s.code})
 			}
-			tr := traceOf(t, all...)
+			tr := recordingOf(t, all...)
 			if got := Beforehand(tr, Schedule(tr, Options{Speed: 1, Copies: 1}, nil), 1, nil); (len(got) == 1) != c.want {
 				t.Errorf("made beforehand: %v, want %v", got, c.want)
 			}
@@ -45,13 +45,13 @@ func TestObjectsThatAreMadeBeforehand(t *testing.T) {
 	}
 }
 
-// If the shift moves a copy's delete past the end of the trace, it comes at the beginning, so the object must exist beforehand.
+// If the shift moves a copy's delete past the end of the recording, it comes at the beginning, so the object must exist beforehand.
 func TestMadeBeforehandFollowsTheShiftOfACopy(t *testing.T) {
 	create := get(100*ms, 0, "o")
 	create.Verb, create.Code, create.Size = "create", 201, 77
 	remove := get(900*ms, 0, "o")
 	remove.Verb = "delete"
-	tr := traceOf(t, create, remove, get(1000*ms, 1, "else"))
+	tr := recordingOf(t, create, remove, get(1000*ms, 1, "else"))
 	for seed := range int64(20) {
 		all := Schedule(tr, Options{Name: "x", Seed: seed, Speed: 1, Copies: 2}, nil)
 		i := slices.IndexFunc(all, func(a Arrival) bool { return a.Copy == 1 && a.Entry < 2 })

@@ -1,7 +1,7 @@
-// Package replay sends the requests of a recorded trace again, at the times in the trace. Each client in the trace
+// Package replay sends the requests of a recording again, at their recorded times. Each client in the recording
 // becomes a separate user. The objects that the requests need are created before the replay.
 //
 // Pure functions compute the schedule, the objects to create, and the fidelity of the replay (how close the sent
-// requests are to the trace). The open-loop engine of package request sends the requests. Watches use separate
+// requests are to the recording). The open-loop engine of package request sends the requests. Watches use separate
 // connections and stay open.
 package replay

@@ -5,12 +5,12 @@ import (
 	"slices"
 	"time"
 
-	"github.com/stormglass/stormglass/loadgen/internal/trace"
+	"github.com/stormglass/stormglass/loadgen/internal/recording"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
 // Expected is a forecast for a replay of a certain length: the requests that it sends and the objects that it creates.
-// The forecast assumes that the API server accepts the objects and answers as in the trace.
+// The forecast assumes that the API server accepts the objects and answers as in the recording.
 type Expected struct {
 	Requests []ExpectedRequests // in the order of Load's results
 	LeftOut  map[string]int64   // number of requests that are not sent, by reason
@@ -32,7 +32,7 @@ type ExpectedRequests struct {
 }
 
 // Expect returns the forecast for a replay of the given length. namespaced has the same meaning as for Needs.
-func Expect(t *trace.Trace, o Options, namespaced map[string]bool, length time.Duration) Expected {
+func Expect(t *recording.Recording, o Options, namespaced map[string]bool, length time.Duration) Expected {
 	p := newPlan(t, o, make([]string, Namespaces(t, o.Copies)))
 	for i := range p.actions {
 		in, known := namespaced[p.actions[i].shape.GroupResource()]
@@ -88,8 +88,8 @@ func (act *action) target() string {
 	return act.shape.GroupResource()
 }
 
-// creates reports whether a request of the trace with the given status code created an object.
-func creates(s trace.Shape, code int16) bool {
+// creates reports whether a request of the recording with the given status code created an object.
+func creates(s recording.Shape, code int16) bool {
 	if s.Subresource != "" || s.DryRun || scenario.IsReview(s.GroupResource()) {
 		return false
 	}

@@ -5,22 +5,22 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stormglass/stormglass/loadgen/internal/trace"
+	"github.com/stormglass/stormglass/loadgen/internal/recording"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
 // A replay sends, maps, leaves out and creates what Expect returns.
 func TestExpectedIsWhatIsSent(t *testing.T) {
-	var all []trace.Request
-	add := func(verb, resource, name string, code int, change func(*trace.Request)) {
+	var all []recording.Request
+	add := func(verb, resource, name string, code int, change func(*recording.Request)) {
 		r := one(verb, resource, name, code)
-		r.At = trace.Micros(1000 * len(all))
+		r.At = recording.Micros(1000 * len(all))
 		if change != nil {
 			change(&r)
 		}
 		all = append(all, r)
 	}
-	clusterScoped := func(r *trace.Request) { r.Namespace = "" }
+	clusterScoped := func(r *recording.Request) { r.Namespace = "" }
 	add("get", "configmaps", "settings", 200, nil)
 	add("create", "pods", "web", 201, nil)
 	add("create", "pods", "web", 409, nil)
@@ -28,10 +28,10 @@ func TestExpectedIsWhatIsSent(t *testing.T) {
 	add("create", "nodes", "n", 201, clusterScoped)
 	add("get", "nodes", "n", 200, clusterScoped)
 	add("list", "pods", "", 200, nil)
-	add("get", "pods", "web", 200, func(r *trace.Request) { r.Subresource = "log" })
-	add("create", "pods", "web", 201, func(r *trace.Request) { r.Subresource = "binding" })
+	add("get", "pods", "web", 200, func(r *recording.Request) { r.Subresource = "log" })
+	add("create", "pods", "web", 201, func(r *recording.Request) { r.Subresource = "binding" })
 	add("delete", "configmaps", "settings", 200, nil)
-	tr := traceOf(t, all...)
+	tr := recordingOf(t, all...)
 	const copies = 2
 	_, r := replayed(t, newStub(t), tr, func(l *scenario.Load) { l.Copies = copies })
 	namespaced := map[string]bool{"pods": true, "nodes": false, "configmaps": true}
@@ -54,7 +54,7 @@ func TestExpectedIsWhatIsSent(t *testing.T) {
 		t.Errorf("expected to leave out %v, left out %v", x.LeftOut, r.LeftOut)
 	}
 	if mapped != copies*r.Mapped["nodes"] || mapped != copies {
-		t.Errorf("%d are expected to be mapped, %v of the trace were", mapped, r.Mapped)
+		t.Errorf("%d are expected to be mapped, %v of the recording were", mapped, r.Mapped)
 	}
 	if want := map[string]int{"pods": copies, "configmaps": copies}; !maps.Equal(x.Created, want) {
 		t.Errorf("created %v, want %v", x.Created, want)
@@ -65,12 +65,12 @@ func TestExpectedIsWhatIsSent(t *testing.T) {
 }
 
 func TestExpectedWatchesAreThoseOpenAtOneTime(t *testing.T) {
-	watch := func(at, took trace.Micros) trace.Request {
+	watch := func(at, took recording.Micros) recording.Request {
 		r := one("watch", "pods", "", 200)
 		r.At, r.Took = at*1e6, took*1e6
 		return r
 	}
-	tr := traceOf(t, watch(0, 10), watch(5, 10), watch(10, 10), watch(30, 0), watch(31, 1), watch(40, 1))
+	tr := recordingOf(t, watch(0, 10), watch(5, 10), watch(10, 10), watch(30, 0), watch(31, 1), watch(40, 1))
 	namespaced := map[string]bool{"pods": true}
 	for length, want := range map[time.Duration]int{time.Second: 1, time.Minute: 2} {
 		if got := Expect(tr, Options{Speed: 1, Copies: 1}, namespaced, length).Watches; got != want {

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/stormglass/stormglass/loadgen/internal/load/object"
-	"github.com/stormglass/stormglass/loadgen/internal/trace"
+	"github.com/stormglass/stormglass/loadgen/internal/recording"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
@@ -12,7 +12,7 @@ import (
 type fate uint8
 
 const (
-	asTraced    fate = iota
+	asRecorded  fate = iota
 	asConfigMap      // a write that is sent to a ConfigMap instead
 	leftOut
 )
@@ -43,7 +43,7 @@ func (act *action) decide(f facts) {
 //
 // The replay writes no cluster-scoped objects, because it could not distinguish its own objects from existing ones. It
 // sends such a write to a ConfigMap of the same name instead, which costs the API server and etcd about the same.
-func fateOf(s trace.Shape, f facts) (fate, string) {
+func fateOf(s recording.Shape, f facts) (fate, string) {
 	switch {
 	case slices.Contains([]string{"exec", "attach", "portforward", "log", "proxy"}, s.Subresource):
 		return leftOut, reasonStream
@@ -52,7 +52,7 @@ func fateOf(s trace.Shape, f facts) (fate, string) {
 	case f.lacking:
 		return leftOut, reasonLacking
 	case !s.Writes(), scenario.IsReview(s.GroupResource()):
-		return asTraced, ""
+		return asRecorded, ""
 	case s.Verb == "deletecollection" && (!f.namespaced || f.refuses):
 		return leftOut, reasonCollection
 	case (!f.namespaced || f.refuses) && s.Verb == "create" && s.Subresource != "":
@@ -60,5 +60,5 @@ func fateOf(s trace.Shape, f facts) (fate, string) {
 	case !f.namespaced, f.refuses:
 		return asConfigMap, ""
 	}
-	return asTraced, ""
+	return asRecorded, ""
 }

@@ -4,7 +4,7 @@ import (
 	"sync/atomic"
 
 	"github.com/stormglass/stormglass/loadgen/internal/load"
-	"github.com/stormglass/stormglass/loadgen/internal/trace"
+	"github.com/stormglass/stormglass/loadgen/internal/recording"
 )
 
 // ledger counts the sent requests by group. A group has one kind of request, one actor and one copy. It is safe for
@@ -23,12 +23,12 @@ func (l *ledger) group(i int) (kind, actor, copy int) {
 	return i / l.copies / l.actors, i / l.copies % l.actors, i % l.copies
 }
 
-func (l *ledger) sent(kind int, e *trace.Entry, a Arrival) {
+func (l *ledger) sent(kind int, e *recording.Entry, a Arrival) {
 	l.counts[l.index(kind, e.Actor, a.Copy)].Add(1)
 }
 
 // ended removes a request from the count if its outcome shows that it never reached the API server.
-func (l *ledger) ended(kind int, e *trace.Entry, a Arrival, o load.Outcome) {
+func (l *ledger) ended(kind int, e *recording.Entry, a Arrival, o load.Outcome) {
 	if o == load.Refused || o == load.GoAway || o == load.Other {
 		l.counts[l.index(kind, e.Actor, a.Copy)].Add(-1)
 	}

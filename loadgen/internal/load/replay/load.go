@@ -15,7 +15,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 	"github.com/stormglass/stormglass/loadgen/internal/load/object"
 	"github.com/stormglass/stormglass/loadgen/internal/load/request"
-	"github.com/stormglass/stormglass/loadgen/internal/trace"
+	"github.com/stormglass/stormglass/loadgen/internal/recording"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -41,7 +41,7 @@ var _ load.Load = (*Load)(nil)
 // New returns a load of kind "replay". It sends nothing yet.
 func New(t load.Target, l scenario.Load) (*Load, error) {
 	if l.Recorded == nil {
-		return nil, fmt.Errorf("the trace of load %s was not read (read the scenario with scenario.Read)", l.Name)
+		return nil, fmt.Errorf("the recording of load %s was not read (read the scenario with scenario.Read)", l.Name)
 	}
 	client, err := object.NewClient(t.Config)
 	if err != nil {
@@ -56,7 +56,7 @@ func New(t load.Target, l scenario.Load) (*Load, error) {
 	r := &Load{load: l, target: t, client: client, pacer: &pacer{}}
 	r.op = &operation{
 		plan: p, templates: templates, prepare: r.prepare, now: r.now, await: r.await,
-		ledger: &ledger{len(p.trace.Actors), o.Copies, make([]atomic.Int64, len(p.kinds)*len(p.trace.Actors)*o.Copies)},
+		ledger: &ledger{len(p.recording.Actors), o.Copies, make([]atomic.Int64, len(p.kinds)*len(p.recording.Actors)*o.Copies)},
 	}
 	if r.Requests, err = request.New(t, l, r.op, r.pacer); err != nil {
 		return nil, err
@@ -103,9 +103,9 @@ func (r *Load) prepare(ctx context.Context) error {
 	o := r.op
 	if len(o.all) == 0 {
 		notes := result.Replay{Load: r.load.Name, LeftOut: o.leftOut}.Notes()
-		return fmt.Errorf("no request of the trace can be replayed on this cluster: %s", strings.Join(notes, "; "))
+		return fmt.Errorf("no request of the recording can be replayed on this cluster: %s", strings.Join(notes, "; "))
 	}
-	o.versions = make([]atomic.Uint64, len(o.trace.Objects)*o.options.Copies)
+	o.versions = make([]atomic.Uint64, len(o.recording.Objects)*o.options.Copies)
 	o.newest.Store(p.newest)
 	var err error
 	r.made, err = p.make(ctx, func(object int32, copy int16, version uint64) {
@@ -121,8 +121,8 @@ func (r *Load) prepare(ctx context.Context) error {
 	return nil
 }
 
-// largest returns the size of the largest body in the trace, in bytes, up to the largest payload of any resource.
-func largest(t *trace.Trace) int {
+// largest returns the size of the largest body in the recording, in bytes, up to the largest payload of any resource.
+func largest(t *recording.Recording) int {
 	most := defaultSize
 	for _, e := range t.Entries {
 		most = max(most, int(e.Size))
@@ -132,15 +132,15 @@ func largest(t *trace.Trace) int {
 
 func (r *Load) makeHeaders() {
 	o := r.op
-	o.headers = make([]*request.Template, len(o.trace.Actors)*o.options.Copies*len(o.classes))
+	o.headers = make([]*request.Template, len(o.recording.Actors)*o.options.Copies*len(o.classes))
 	for _, a := range o.all {
-		e := &o.trace.Entries[a.Entry]
+		e := &o.recording.Entries[a.Entry]
 		act := &o.actions[e.Shape]
 		i := o.headerIndex(e, a, act)
 		if o.headers[i] != nil {
 			continue
 		}
-		actor, class := o.trace.Actors[e.Actor], o.classes[act.class]
+		actor, class := o.recording.Actors[e.Actor], o.classes[act.class]
 		extra := http.Header{"Impersonate-Group": {scenario.TenantsGroup}}
 		extra.Set("Impersonate-User", r.load.ActorUser(actor, int(a.Copy)))
 		if class.gzip {
@@ -150,7 +150,7 @@ func (r *Load) makeHeaders() {
 	}
 }
 
-// Run replays the trace until ctx ends. It returns when all requests have ended.
+// Run replays the recording until ctx ends. It returns when all requests have ended.
 func (r *Load) Run(ctx context.Context) error {
 	r.start.Store(time.Now().UnixNano())
 	var watching sync.WaitGroup

@@ -8,21 +8,21 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stormglass/stormglass/loadgen/internal/trace"
+	"github.com/stormglass/stormglass/loadgen/internal/recording"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-func one(verb, resource, name string, code int) trace.Request {
-	return trace.Request{Verb: verb, Resource: resource, Namespace: "prod", Name: name, Code: code}
+func one(verb, resource, name string, code int) recording.Request {
+	return recording.Request{Verb: verb, Resource: resource, Namespace: "prod", Name: name, Code: code}
 }
 
-// replayed runs a trace to its end. It returns the requests that the API server received, and the load's result.
-func replayed(t *testing.T, s *stub, tr *trace.Trace, change func(*scenario.Load)) ([]seen, result.Replay) {
+// replayed runs a recording to its end. It returns the requests that the API server received, and the load's result.
+func replayed(t *testing.T, s *stub, tr *recording.Recording, change func(*scenario.Load)) ([]seen, result.Replay) {
 	t.Helper()
 	r := newLoad(t, s, tr, change)
 	after := prepared(t, s, r)
-	replayUntil(t, r, "end of the trace", func() bool { return len(after()) == len(r.op.all) && r.watches.live() == 0 })
+	replayUntil(t, r, "end of the recording", func() bool { return len(after()) == len(r.op.all) && r.watches.live() == 0 })
 	return after(), r.Replay()
 }
 
@@ -47,8 +47,8 @@ func TestEachRequestIsSentAsItsActorToItsRenamedObject(t *testing.T) {
 	all.At, all.Namespace, all.ResourceVersion, all.FieldSelector = 2, "", "4711", "spec.nodeName=n"
 	node := one("get", "nodes", "worker-7", 200)
 	node.At, node.Namespace = 3, ""
-	tr := traceOf(t, get, list, all, node)
-	tr.Actors[0] = trace.Actor{Name: "system:serviceaccount:prod:web", UserAgent: "web/1.0"}
+	tr := recordingOf(t, get, list, all, node)
+	tr.Actors[0] = recording.Actor{Name: "system:serviceaccount:prod:web", UserAgent: "web/1.0"}
 	got, r := replayed(t, s, tr, nil)
 	want := []string{
 		"GET /api/v1/namespaces/storm-tuesday-1/configmaps/o0",
@@ -69,31 +69,31 @@ func TestEachRequestIsSentAsItsActorToItsRenamedObject(t *testing.T) {
 
 func TestWritesHaveABodyOfTheirResource(t *testing.T) {
 	s := newStub(t)
-	var all []trace.Request
-	add := func(verb, resource, name string, code int, change func(*trace.Request)) {
+	var all []recording.Request
+	add := func(verb, resource, name string, code int, change func(*recording.Request)) {
 		r := one(verb, resource, name, code)
-		r.At = trace.Micros(len(all))
+		r.At = recording.Micros(len(all))
 		if change != nil {
 			change(&r)
 		}
 		all = append(all, r)
 	}
-	deployment := func(r *trace.Request) { r.Group, r.Resource = "apps", "deployments" }
-	add("create", "pods", "web-1", 201, func(r *trace.Request) { r.Size = 3000 })
+	deployment := func(r *recording.Request) { r.Group, r.Resource = "apps", "deployments" }
+	add("create", "pods", "web-1", 201, func(r *recording.Request) { r.Size = 3000 })
 	add("create", "pods", "", 201, nil) // of a generated name
 	add("update", "configmaps", "settings", 200, nil)
 	add("update", "configmaps", "settings", 409, nil)
-	add("patch", "", "web", 200, func(r *trace.Request) {
+	add("patch", "", "web", 200, func(r *recording.Request) {
 		deployment(r)
 		r.PatchType = "application/strategic-merge-patch+json"
 	})
-	add("update", "", "web", 200, func(r *trace.Request) {
+	add("update", "", "web", 200, func(r *recording.Request) {
 		deployment(r)
 		r.Subresource = "scale"
 	})
-	add("create", "pods", "web-1", 201, func(r *trace.Request) { r.Subresource = "eviction" })
+	add("create", "pods", "web-1", 201, func(r *recording.Request) { r.Subresource = "eviction" })
 	add("delete", "configmaps", "old", 200, nil)
-	got, r := replayed(t, s, traceOf(t, all...), nil)
+	got, r := replayed(t, s, recordingOf(t, all...), nil)
 	const ns = "/namespaces/storm-tuesday-1/"
 	for _, want := range []struct{ ask, body string }{
 		{"POST /api/v1" + ns + "pods", `"name":"o0"`},
@@ -114,12 +114,12 @@ func TestWritesHaveABodyOfTheirResource(t *testing.T) {
 	if patch := find(t, got, "PATCH /apis/apps/v1"+ns+"deployments/o2", ""); patch.contentType != "application/strategic-merge-patch+json" {
 		t.Errorf("a strategic patch is sent as %s", patch.contentType)
 	}
-	if r.Conflicts.Trace != r.Conflicts.Replay || r.Conflicts.Trace != 1.0/8 {
+	if r.Conflicts.Recording != r.Conflicts.Replay || r.Conflicts.Recording != 1.0/8 {
 		t.Errorf("conflicts: %+v, want 1 of 8 in both", r.Conflicts)
 	}
 }
 
-// Bodies have the size in the trace, up to the limits of the API server: 1 MiB of data, 256 KiB of annotations.
+// Bodies have the size in the recording, up to the limits of the API server: 1 MiB of data, 256 KiB of annotations.
 func TestLargeBodiesAreSentInTheirSizeOrTold(t *testing.T) {
 	for _, c := range []struct {
 		resource        string
@@ -130,7 +130,7 @@ func TestLargeBodiesAreSentInTheirSizeOrTold(t *testing.T) {
 	} {
 		large := one("create", c.resource, "large", 201)
 		large.Size = c.size
-		tr := traceOf(t, large)
+		tr := recordingOf(t, large)
 		got, r := replayed(t, newStub(t), tr, nil)
 		if n := len(got[0].body); n < c.sent || n > c.sent+3000 {
 			t.Errorf("%s of %d bytes: the body has %d bytes, want about %d", c.resource, c.size, n, c.sent)
@@ -141,7 +141,7 @@ func TestLargeBodiesAreSentInTheirSizeOrTold(t *testing.T) {
 		}
 		var want []string
 		if c.cut > 0 {
-			want = []string{fmt.Sprintf("replay tuesday: the bodies of 1 requests of the trace are cut to %d bytes, the most that the API server accepts", c.cut)}
+			want = []string{fmt.Sprintf("replay tuesday: the bodies of 1 requests of the recording are cut to %d bytes, the most that the API server accepts", c.cut)}
 		}
 		if notes := r.Notes(); !slices.Equal(notes, want) {
 			t.Errorf("%s of %d bytes: notes %q, want %q", c.resource, c.size, notes, want)
@@ -149,17 +149,17 @@ func TestLargeBodiesAreSentInTheirSizeOrTold(t *testing.T) {
 	}
 }
 
-func TestObjectsAreThereAsInTheTrace(t *testing.T) {
+func TestObjectsAreThereAsInTheRecording(t *testing.T) {
 	s := newStub(t)
 	missing := one("get", "configmaps", "missing", 404)
 	missing.At = 1
 	created := one("create", "configmaps", "new", 201)
 	created.At = 2
-	got, r := replayed(t, s, traceOf(t, one("get", "configmaps", "old", 200), missing, created), nil)
+	got, r := replayed(t, s, recordingOf(t, one("get", "configmaps", "old", 200), missing, created), nil)
 	if r.Made != 1 || len(got) != 3 || r.Conflicts.Replay != 0 {
 		t.Errorf("%d objects made, %d requests, conflicts %+v", r.Made, len(got), r.Conflicts)
 	}
-	if r.NotFound.Trace != 1.0/3 || r.NotFound.Replay != 1.0/3 {
+	if r.NotFound.Recording != 1.0/3 || r.NotFound.Replay != 1.0/3 {
 		t.Errorf("404: %+v, want a third in both", r.NotFound)
 	}
 	if lines := r.Notes(); len(lines) != 0 {
@@ -167,14 +167,14 @@ func TestObjectsAreThereAsInTheTrace(t *testing.T) {
 	}
 }
 
-// In the trace, an unrecorded client deleted the object, so a later get was answered 404. The result reports the
+// In the recording, an unrecorded client deleted the object, so a later get was answered 404. The result reports the
 // difference.
-func TestOtherCodesThanInTheTraceAreTold(t *testing.T) {
+func TestOtherCodesThanInTheRecordingAreTold(t *testing.T) {
 	s := newStub(t)
 	later := one("get", "configmaps", "old", 404)
 	later.At = 1
-	_, r := replayed(t, s, traceOf(t, one("get", "configmaps", "old", 200), later), nil)
-	want := []string{"replay tuesday: 0% of get configmaps were answered with 404, 50% in the trace"}
+	_, r := replayed(t, s, recordingOf(t, one("get", "configmaps", "old", 200), later), nil)
+	want := []string{"replay tuesday: 0% of get configmaps were answered with 404, 50% in the recording"}
 	if got := r.Notes(); !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
@@ -182,9 +182,9 @@ func TestOtherCodesThanInTheTraceAreTold(t *testing.T) {
 
 func TestWatchesAreHeldForTheirTimeAtAnySpeed(t *testing.T) {
 	s := newStub(t)
-	short := trace.Request{Verb: "watch", Resource: "pods", Code: 200, Took: 200 * ms, ResourceVersion: "55"}
-	named := trace.Request{At: ms, Verb: "watch", Resource: "configmaps", Namespace: "prod", FieldSelector: "metadata.name=a", Code: 200, Took: 200 * ms, InitialEvents: true}
-	l := newLoad(t, s, traceOf(t, short, named), func(l *scenario.Load) { l.Speed = 100 })
+	short := recording.Request{Verb: "watch", Resource: "pods", Code: 200, Took: 200 * ms, ResourceVersion: "55"}
+	named := recording.Request{At: ms, Verb: "watch", Resource: "configmaps", Namespace: "prod", FieldSelector: "metadata.name=a", Code: 200, Took: 200 * ms, InitialEvents: true}
+	l := newLoad(t, s, recordingOf(t, short, named), func(l *scenario.Load) { l.Speed = 100 })
 	after := prepared(t, s, l)
 	replayUntil(t, l, "end of the watches", func() bool { return len(after()) == 2 && l.watches.live() == 0 && l.Replay().Watches.Opened == 2 })
 	for _, want := range []string{
@@ -208,10 +208,10 @@ func TestWatchesAreHeldForTheirTimeAtAnySpeed(t *testing.T) {
 	}
 }
 
-// A watch whose length is not in the trace stays open until the end of the load, which then ends it.
+// A watch whose length is not in the recording stays open until the end of the load, which then ends it.
 func TestWatchesEndWithTheLoad(t *testing.T) {
 	s := newStub(t)
-	l := newLoad(t, s, traceOf(t, trace.Request{Verb: "watch", Resource: "pods", Code: 200}), nil)
+	l := newLoad(t, s, recordingOf(t, recording.Request{Verb: "watch", Resource: "pods", Code: 200}), nil)
 	prepared(t, s, l)
 	replayUntil(t, l, "watch", func() bool { return l.watches.live() == 1 })
 	if w := l.Replay().Watches; w.Open != 0 || w.OpenMax != 1 || w.EndedEarly != 0 {
@@ -223,7 +223,7 @@ func TestCopiesAreUsersWithObjectsOfTheirOwn(t *testing.T) {
 	s := newStub(t)
 	second := one("get", "configmaps", "settings", 200)
 	second.At = 5 * ms
-	got, r := replayed(t, s, traceOf(t, one("get", "configmaps", "settings", 200), second), func(l *scenario.Load) { l.Copies = 3 })
+	got, r := replayed(t, s, recordingOf(t, one("get", "configmaps", "settings", 200), second), func(l *scenario.Load) { l.Copies = 3 })
 	asked := map[string]int{}
 	for _, g := range got {
 		asked[g.user+" "+g.path]++
@@ -243,7 +243,7 @@ func TestNextPagesFollowTheAnswerBefore(t *testing.T) {
 	s := newStub(t)
 	first, next := one("list", "pods", "", 200), one("list", "pods", "", 200)
 	first.Limit, next.Limit, next.Paged, next.At = 10, 10, true, 100*ms
-	got, r := replayed(t, s, traceOf(t, first, next), nil)
+	got, r := replayed(t, s, recordingOf(t, first, next), nil)
 	if !strings.Contains(got[1].path, "&continue=token") && r.PagesRestarted != 1 { // the answer took over 100 ms
 		t.Errorf("the request for the second page is %s", got[1])
 	}
@@ -252,8 +252,8 @@ func TestNextPagesFollowTheAnswerBefore(t *testing.T) {
 // A write of a cluster-scoped object goes to a ConfigMap.
 func TestClusterScopedWritesGoToConfigMaps(t *testing.T) {
 	s := newStub(t)
-	patch := trace.Request{Verb: "patch", Resource: "nodes", Name: "worker-7", Code: 200}
-	got, r := replayed(t, s, traceOf(t, patch), nil)
+	patch := recording.Request{Verb: "patch", Resource: "nodes", Name: "worker-7", Code: 200}
+	got, r := replayed(t, s, recordingOf(t, patch), nil)
 	if got[0].String() != "PATCH /api/v1/namespaces/storm-tuesday-1/configmaps/c0-o0" || r.Mapped["nodes"] != 1 || r.Made != 1 {
 		t.Errorf("%s, mapped %v, %d made", got[0], r.Mapped, r.Made)
 	}
@@ -262,8 +262,8 @@ func TestClusterScopedWritesGoToConfigMaps(t *testing.T) {
 // Writes of a custom resource that refuses an empty spec go to a ConfigMap, too.
 func TestWritesOfUnknownShapeGoToConfigMaps(t *testing.T) {
 	s := newStub(t)
-	update := trace.Request{Verb: "update", Group: "example.com", Resource: "widgets", Namespace: "prod", Name: "w", Code: 200}
-	got, r := replayed(t, s, traceOf(t, update), nil)
+	update := recording.Request{Verb: "update", Group: "example.com", Resource: "widgets", Namespace: "prod", Name: "w", Code: 200}
+	got, r := replayed(t, s, recordingOf(t, update), nil)
 	if got[0].String() != "PUT /api/v1/namespaces/storm-tuesday-1/configmaps/o0" || r.Mapped["widgets.example.com"] != 1 || len(r.Refused) != 1 {
 		t.Errorf("%s, mapped %v, refused %q", got[0], r.Mapped, r.Refused)
 	}
@@ -271,10 +271,10 @@ func TestWritesOfUnknownShapeGoToConfigMaps(t *testing.T) {
 
 func TestResourcesThatTheAPIServerLacks(t *testing.T) {
 	s := newStub(t)
-	alien := trace.Request{Verb: "list", Group: "nosuch.io", Resource: "gadgets", Code: 200}
-	tr := traceOf(t, alien, one("get", "configmaps", "a", 200), one("get", "configmaps", "a", 200), one("get", "configmaps", "a", 200))
+	alien := recording.Request{Verb: "list", Group: "nosuch.io", Resource: "gadgets", Code: 200}
+	tr := recordingOf(t, alien, one("get", "configmaps", "a", 200), one("get", "configmaps", "a", 200), one("get", "configmaps", "a", 200))
 	err := newLoad(t, s, tr, nil).Prepare(t.Context())
-	const want = "the API server does not have these resources of the trace: gadgets.nosuch.io (1 requests) (to leave out their requests, which are 25% of the trace, set onMissing: drop)"
+	const want = "the API server does not have these resources of the recording: gadgets.nosuch.io (1 requests) (to leave out their requests, which are 25% of the recording, set onMissing: drop)"
 	if err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
@@ -290,13 +290,13 @@ func TestStreamsAndBindingsAreLeftOut(t *testing.T) {
 	logs.Subresource = "log"
 	bind := one("create", "pods", "web-1", 201)
 	bind.Subresource = "binding"
-	_, r := replayed(t, s, traceOf(t, logs, bind, one("get", "configmaps", "a", 200)), nil)
+	_, r := replayed(t, s, recordingOf(t, logs, bind, one("get", "configmaps", "a", 200)), nil)
 	if r.LeftOut[reasonStream] != 1 || r.LeftOut[reasonBinding] != 1 || r.Sent != 1 {
 		t.Errorf("left out %v, %d sent", r.LeftOut, r.Sent)
 	}
-	err := newLoad(t, s, traceOf(t, logs), nil).Prepare(t.Context())
-	if err == nil || !strings.Contains(err.Error(), "no request of the trace can be replayed on this cluster: replay ") {
-		t.Errorf("of a trace of streams alone: %v", err)
+	err := newLoad(t, s, recordingOf(t, logs), nil).Prepare(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "no request of the recording can be replayed on this cluster: replay ") {
+		t.Errorf("of a recording of streams alone: %v", err)
 	}
 }
 
@@ -304,7 +304,7 @@ func TestStreamsAndBindingsAreLeftOut(t *testing.T) {
 func TestUpdatesOfLeasesNameTheirVersion(t *testing.T) {
 	s := newStub(t)
 	first, second := renew(0), renew(500*ms)
-	got, _ := replayed(t, s, traceOf(t, first, second), nil)
+	got, _ := replayed(t, s, recordingOf(t, first, second), nil)
 	for i, g := range got {
 		if !strings.Contains(g.body, `"resourceVersion":"1`) {
 			t.Errorf("update %d names no version: %s", i, g.body)
@@ -315,12 +315,12 @@ func TestUpdatesOfLeasesNameTheirVersion(t *testing.T) {
 	}
 }
 
-// If the load ends before the trace, only the requests that were due by then are compared.
-func TestReplayThatEndsBeforeItsTraceIsComparedWithWhatWasDue(t *testing.T) {
+// If the load ends before the recording, only the requests that were due by then are compared.
+func TestReplayThatEndsBeforeItsRecordingIsComparedWithWhatWasDue(t *testing.T) {
 	s := newStub(t)
 	hour := one("get", "configmaps", "a", 200)
-	hour.At = trace.Micros(time.Hour / time.Microsecond)
-	l := newLoad(t, s, traceOf(t, one("get", "configmaps", "a", 200), hour), nil)
+	hour.At = recording.Micros(time.Hour / time.Microsecond)
+	l := newLoad(t, s, recordingOf(t, one("get", "configmaps", "a", 200), hour), nil)
 	after := prepared(t, s, l)
 	replayUntil(t, l, "first request", func() bool { return len(after()) == 1 })
 	if r := l.Replay(); r.Scheduled != 2 || r.Due != 1 || r.Sent != 1 || *r.RateError != 0 || r.DispersionError != nil {

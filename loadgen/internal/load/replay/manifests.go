@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/stormglass/stormglass/loadgen/internal/load/object"
-	"github.com/stormglass/stormglass/loadgen/internal/trace"
+	"github.com/stormglass/stormglass/loadgen/internal/recording"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
@@ -106,7 +106,7 @@ func versioned(resource string) bool {
 
 // fixedBody returns the body of a request that does not send the object's manifest, such as an eviction or a review. It
 // returns "" for all other requests.
-func fixedBody(s trace.Shape, apiVersion, namespace, name string) string {
+func fixedBody(s recording.Shape, apiVersion, namespace, name string) string {
 	switch resource := s.GroupResource(); {
 	case s.Subresource == "eviction" && s.Verb == "create":
 		return fmt.Sprintf(`{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":%q,"namespace":%q}}`, name, namespace)

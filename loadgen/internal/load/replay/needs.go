@@ -4,14 +4,14 @@ import (
 	"slices"
 
 	"github.com/stormglass/stormglass/loadgen/internal/load/object"
-	"github.com/stormglass/stormglass/loadgen/internal/trace"
+	"github.com/stormglass/stormglass/loadgen/internal/recording"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Needs returns the RBAC permissions that the replay of a trace needs: for its users, and for the load itself, which
+// Needs returns the RBAC permissions that the replay of a recording needs: for its users, and for the load itself, which
 // creates objects and lists existing ones. The keys of namespaced are the resources that the cluster serves, such as
 // "deployments.apps". The values tell whether they are namespaced.
-func Needs(t *trace.Trace, namespaced map[string]bool) []object.Need {
+func Needs(t *recording.Recording, namespaced map[string]bool) []object.Need {
 	var all []object.Need
 	seen := map[object.Need]bool{}
 	add := func(n object.Need) {
@@ -25,12 +25,12 @@ func Needs(t *trace.Trace, namespaced map[string]bool) []object.Need {
 	}
 	across := make([]bool, len(t.Shapes)) // by shape: at least one request covers all namespaces
 	for _, e := range t.Entries {
-		across[e.Shape] = across[e.Shape] || e.Namespace == trace.None
+		across[e.Shape] = across[e.Shape] || e.Namespace == recording.None
 	}
 	for i, s := range t.Shapes {
 		in, known := namespaced[s.GroupResource()]
 		fate, _ := fateOf(s, facts{lacking: !known, namespaced: in})
-		if fate != asTraced {
+		if fate != asRecorded {
 			continue
 		}
 		cluster := across[i] || !in

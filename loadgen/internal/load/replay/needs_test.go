@@ -5,17 +5,17 @@ import (
 	"testing"
 
 	"github.com/stormglass/stormglass/loadgen/internal/load/object"
-	"github.com/stormglass/stormglass/loadgen/internal/trace"
+	"github.com/stormglass/stormglass/loadgen/internal/recording"
 )
 
 func TestNeedsAreThoseOfWhatIsSent(t *testing.T) {
-	tr := traceOf(t,
+	tr := recordingOf(t,
 		one("get", "pods", "a", 200),
-		trace.Request{Verb: "list", Resource: "pods", Code: 200},
-		trace.Request{Verb: "get", Resource: "nodes", Name: "n", Code: 200},
-		trace.Request{Verb: "patch", Resource: "nodes", Subresource: "status", Name: "n", Code: 200},
-		trace.Request{Verb: "update", Group: "apps", Resource: "deployments", Subresource: "scale", Namespace: "prod", Name: "d", Code: 200},
-		trace.Request{Verb: "list", Group: "nosuch.io", Resource: "gadgets", Code: 200},
+		recording.Request{Verb: "list", Resource: "pods", Code: 200},
+		recording.Request{Verb: "get", Resource: "nodes", Name: "n", Code: 200},
+		recording.Request{Verb: "patch", Resource: "nodes", Subresource: "status", Name: "n", Code: 200},
+		recording.Request{Verb: "update", Group: "apps", Resource: "deployments", Subresource: "scale", Namespace: "prod", Name: "d", Code: 200},
+		recording.Request{Verb: "list", Group: "nosuch.io", Resource: "gadgets", Code: 200},
 	)
 	got := Needs(tr, map[string]bool{"pods": true, "nodes": false, "deployments.apps": true, "configmaps": true})
 	for _, want := range []object.Need{

@@ -10,7 +10,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 	"github.com/stormglass/stormglass/loadgen/internal/load/object"
 	"github.com/stormglass/stormglass/loadgen/internal/load/request"
-	"github.com/stormglass/stormglass/loadgen/internal/trace"
+	"github.com/stormglass/stormglass/loadgen/internal/recording"
 )
 
 // operation is the request.Operation that sends the requests of a plan.
@@ -23,11 +23,11 @@ type operation struct {
 
 	versions []atomic.Uint64      // newest version seen, by object and copy, for updates that must contain a version
 	newest   atomic.Uint64        // newest version in any answer, at which watches begin
-	pages    map[pageKey]*page    // for lists whose next pages are in the trace
+	pages    map[pageKey]*page    // for lists whose next pages are in the recording
 	seconds  bins                 // number of requests sent
 	now      func() time.Duration // time since the load's start
 	await    func(ctx context.Context, at time.Duration) bool
-	unset    atomic.Int64 // number of requests that had an exact version in the trace and were sent without one
+	unset    atomic.Int64 // number of requests that had an exact version in the recording and were sent without one
 	restarts atomic.Int64 // number of requests for a next page that requested the first page, because there was no token
 }
 
@@ -48,7 +48,7 @@ type state struct {
 
 var _ request.Operation = (*operation)(nil)
 
-// Kinds returns one kind for each pair of verb and resource in the trace, except watches.
+// Kinds returns one kind for each pair of verb and resource in the recording, except watches.
 func (o *operation) Kinds() []request.Kind { return o.kinds[:o.requests] }
 
 // Prepare finds out which resources the cluster serves, and creates the objects.
@@ -59,7 +59,7 @@ func (o *operation) Background(ctx context.Context) { o.templates.Renew(ctx) }
 
 // KindOf returns the index in Kinds for arrival n.
 func (o *operation) KindOf(n int64) int {
-	return o.actions[o.trace.Entries[o.sent[n].Entry].Shape].kind
+	return o.actions[o.recording.Entries[o.sent[n].Entry].Shape].kind
 }
 
 // Next fills in the request of arrival n.
@@ -70,7 +70,7 @@ func (o *operation) Next(n int64, r *request.Request) bool {
 		r.State = st
 	}
 	a := o.sent[n]
-	e := &o.trace.Entries[a.Entry]
+	e := &o.recording.Entries[a.Entry]
 	act := &o.actions[e.Shape]
 	st.arrival, st.page = a, o.pageOf(act, e, a)
 	st.answer.Begin(o.classes[act.class].gzip)
@@ -78,7 +78,7 @@ func (o *operation) Next(n int64, r *request.Request) bool {
 	r.Path, queried = o.appendPath(append(r.Path[:0], o.templates.Prefix()...), a, n)
 	r.Path = o.appendVersion(r.Path, queried, act, st.page)
 	var version uint64
-	if act.versioned && e.Object != trace.None {
+	if act.versioned && e.Object != recording.None {
 		version = o.versions[o.object(e, a)].Load()
 	}
 	r.Body = o.appendBody(r.Body[:0], a, n, version)
@@ -100,11 +100,11 @@ func (o *operation) appendVersion(b []byte, queried bool, act *action, p *page) 
 	switch {
 	case s.ResourceVersion == "0" && !s.Writes():
 		b = appendParameter(b, &queried, "resourceVersion=0")
-	case s.ResourceVersion == trace.Exact && s.Verb == "watch":
+	case s.ResourceVersion == recording.Exact && s.Verb == "watch":
 		if newest := o.newest.Load(); newest > 0 && !s.InitialEvents {
 			b = strconv.AppendUint(appendParameter(b, &queried, "resourceVersion="), newest, 10)
 		}
-	case s.ResourceVersion == trace.Exact:
+	case s.ResourceVersion == recording.Exact:
 		o.unset.Add(1)
 	}
 	return b
@@ -121,20 +121,20 @@ func (p *page) take() string {
 	return ""
 }
 
-// pageOf returns the page that stores the continue token of a list. It returns nil if the trace reads no further page
+// pageOf returns the page that stores the continue token of a list. It returns nil if the recording reads no further page
 // of the list.
-func (o *operation) pageOf(act *action, e *trace.Entry, a Arrival) *page {
+func (o *operation) pageOf(act *action, e *recording.Entry, a Arrival) *page {
 	if act.shape.Verb != "list" || act.shape.Limit == 0 && !act.shape.Paged {
 		return nil
 	}
 	return o.pages[pageKey{act.chain, e.Actor, e.Namespace, e.Object, a.Copy}]
 }
 
-// keepPages creates a page for each list whose next pages are in the trace.
+// keepPages creates a page for each list whose next pages are in the recording.
 func (o *operation) keepPages() {
 	o.pages = map[pageKey]*page{}
 	for _, a := range o.sent {
-		e := &o.trace.Entries[a.Entry]
+		e := &o.recording.Entries[a.Entry]
 		if act := &o.actions[e.Shape]; act.shape.Paged {
 			key := pageKey{act.chain, e.Actor, e.Namespace, e.Object, a.Copy}
 			if o.pages[key] == nil {
@@ -145,15 +145,15 @@ func (o *operation) keepPages() {
 }
 
 // object returns the index in versions for the object of an entry.
-func (o *operation) object(e *trace.Entry, a Arrival) int {
+func (o *operation) object(e *recording.Entry, a Arrival) int {
 	return int(e.Object)*o.options.Copies + int(a.Copy)
 }
 
-func (o *operation) header(e *trace.Entry, a Arrival, act *action) *request.Template {
+func (o *operation) header(e *recording.Entry, a Arrival, act *action) *request.Template {
 	return o.headers[o.headerIndex(e, a, act)]
 }
 
-func (o *operation) headerIndex(e *trace.Entry, a Arrival, act *action) int {
+func (o *operation) headerIndex(e *recording.Entry, a Arrival, act *action) int {
 	return (int(e.Actor)*o.options.Copies+int(a.Copy))*len(o.classes) + act.class
 }
 
@@ -169,7 +169,7 @@ func (o *operation) Data(r *request.Request, status int, p []byte) error {
 func (o *operation) Done(r *request.Request, outcome load.Outcome, _ time.Time) bool {
 	st := r.State.(*state)
 	a := st.arrival
-	e := &o.trace.Entries[a.Entry]
+	e := &o.recording.Entries[a.Entry]
 	act := &o.actions[e.Shape]
 	o.ledger.ended(act.kind, e, a, outcome)
 	if !outcome.Success() {
@@ -177,7 +177,7 @@ func (o *operation) Done(r *request.Request, outcome load.Outcome, _ time.Time) 
 	}
 	version := st.answer.Version()
 	load.Raise(&o.newest, version)
-	if act.versioned && e.Object != trace.None && !act.shape.Collective() {
+	if act.versioned && e.Object != recording.None && !act.shape.Collective() {
 		load.Raise(&o.versions[o.object(e, a)], version)
 	}
 	if p := st.page; p != nil {

@@ -11,12 +11,12 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/listwatch"
 	"github.com/stormglass/stormglass/loadgen/internal/load/object"
 	"github.com/stormglass/stormglass/loadgen/internal/load/request"
-	"github.com/stormglass/stormglass/loadgen/internal/trace"
+	"github.com/stormglass/stormglass/loadgen/internal/recording"
 )
 
 // action describes how the replay sends the requests of one shape, or why it does not send them.
 type action struct {
-	shape trace.Shape
+	shape recording.Shape
 	fate  fate
 	why   string // reason for not sending the requests; "" if they are sent
 	kind  int    // index in plan.kinds
@@ -48,7 +48,7 @@ const (
 	strategic = "application/strategic-merge-patch+json"
 )
 
-func classOf(s trace.Shape, custom bool) class {
+func classOf(s recording.Shape, custom bool) class {
 	switch s.Verb {
 	case "create":
 		return class{method: http.MethodPost, contentType: jsonType}
@@ -64,15 +64,15 @@ func classOf(s trace.Shape, custom bool) class {
 	return class{method: http.MethodGet, gzip: s.Verb == "list" && s.Limit == 0 && !s.Paged}
 }
 
-// patchType returns the content type of a patch: the type in the trace, in its JSON form. A merge patch replaces an
+// patchType returns the content type of a patch: the type in the recording, in its JSON form. A merge patch replaces an
 // unknown type and, for custom resources, a strategic merge patch.
-func patchType(traced string, custom bool) string {
+func patchType(recorded string, custom bool) string {
 	switch {
-	case strings.Contains(traced, "apply-patch"):
+	case strings.Contains(recorded, "apply-patch"):
 		return applyType
-	case strings.Contains(traced, "json-patch"):
+	case strings.Contains(recorded, "json-patch"):
 		return jsonPatch
-	case strings.Contains(traced, "strategic") && !custom:
+	case strings.Contains(recorded, "strategic") && !custom:
 		return strategic
 	}
 	return mergeType
@@ -80,7 +80,7 @@ func patchType(traced string, custom bool) string {
 
 // queryOf returns the part of the query that is the same for all requests of a shape, without names, versions and
 // tokens.
-func queryOf(s trace.Shape) string {
+func queryOf(s recording.Shape) string {
 	var parts []string
 	if s.Limit > 0 {
 		parts = append(parts, "limit="+strconv.FormatInt(s.Limit, 10))
@@ -105,8 +105,8 @@ func queryOf(s trace.Shape) string {
 
 // chains returns an index for each shape: the index of the first shape that has the same fields, ignoring Paged and
 // ResourceVersion. Lists whose shapes have the same index may be pages of the same list.
-func chains(shapes []trace.Shape) []int32 {
-	of := map[trace.Shape]int32{}
+func chains(shapes []recording.Shape) []int32 {
+	of := map[recording.Shape]int32{}
 	all := make([]int32, len(shapes))
 	for i, s := range shapes {
 		s.Paged, s.ResourceVersion = false, ""
@@ -121,27 +121,27 @@ func chains(shapes []trace.Shape) []int32 {
 
 // plan is a prepared replay: an action for each shape, and the schedules of requests and watches.
 type plan struct {
-	trace    *trace.Trace
-	options  Options
-	actions  []action
-	kinds    []request.Kind // kinds of requests, followed by kinds of watches
-	requests int            // number of kinds of requests
-	classes  []class
+	recording *recording.Recording
+	options   Options
+	actions   []action
+	kinds     []request.Kind // kinds of requests, followed by kinds of watches
+	requests  int            // number of kinds of requests
+	classes   []class
 
-	namespaces []string // by copy and namespace of the trace; the last is for cluster-scoped objects
+	namespaces []string // by copy and namespace of the recording; the last is for cluster-scoped objects
 	all        []Arrival
 	sent       []Arrival // all requests except watches
 	watches    []Arrival
 
-	leftOut map[string]int64 // number of requests of the trace that are not sent, by reason
+	leftOut map[string]int64 // number of requests of the recording that are not sent, by reason
 	mapped  map[string]int64 // number of requests that are sent to ConfigMaps instead, by resource
-	cut     map[string]int64 // number of requests of the trace whose bodies are cut, by the size that is sent
+	cut     map[string]int64 // number of requests of the recording whose bodies are cut, by the size that is sent
 	refused []string         // errors of the API server for the replay's objects
 }
 
 // newPlan returns a plan with all fields that do not depend on the cluster.
-func newPlan(t *trace.Trace, o Options, namespaces []string) *plan {
-	p := &plan{trace: t, options: o, namespaces: namespaces, leftOut: map[string]int64{}, mapped: map[string]int64{}, cut: map[string]int64{}}
+func newPlan(t *recording.Recording, o Options, namespaces []string) *plan {
+	p := &plan{recording: t, options: o, namespaces: namespaces, leftOut: map[string]int64{}, mapped: map[string]int64{}, cut: map[string]int64{}}
 	known := map[request.Kind]int{}
 	for _, watches := range []bool{false, true} {
 		for _, s := range t.Shapes {
@@ -166,7 +166,7 @@ func newPlan(t *trace.Trace, o Options, namespaces []string) *plan {
 
 // schedule computes the arrivals of all requests that are sent.
 func (p *plan) schedule() {
-	for _, e := range p.trace.Entries {
+	for _, e := range p.recording.Entries {
 		act := &p.actions[e.Shape]
 		if act.fate != leftOut && int(e.Size) > act.most {
 			p.cut[strconv.Itoa(act.most)]++
@@ -178,9 +178,9 @@ func (p *plan) schedule() {
 			p.mapped[act.shape.Kind()]++
 		}
 	}
-	p.all = Schedule(p.trace, p.options, func(i int) bool { return p.actions[p.trace.Entries[i].Shape].fate != leftOut })
+	p.all = Schedule(p.recording, p.options, func(i int) bool { return p.actions[p.recording.Entries[i].Shape].fate != leftOut })
 	for _, a := range p.all {
-		if p.trace.Shapes[p.trace.Entries[a.Entry].Shape].Verb == "watch" {
+		if p.recording.Shapes[p.recording.Entries[a.Entry].Shape].Verb == "watch" {
 			p.watches = append(p.watches, a)
 		} else {
 			p.sent = append(p.sent, a)
@@ -189,36 +189,36 @@ func (p *plan) schedule() {
 }
 
 // beforehand returns the objects that must exist before the replay. first maps each of these objects to the first entry
-// of the trace that uses it.
+// of the recording that uses it.
 func (p *plan) beforehand() (made []Made, first map[int32]int32) {
-	touches := func(entry int32) bool { return p.actions[p.trace.Entries[entry].Shape].touches }
+	touches := func(entry int32) bool { return p.actions[p.recording.Entries[entry].Shape].touches }
 	first = map[int32]int32{}
-	for i, e := range p.trace.Entries {
-		if _, ok := first[e.Object]; !ok && e.Object != trace.None && touches(int32(i)) {
+	for i, e := range p.recording.Entries {
+		if _, ok := first[e.Object]; !ok && e.Object != recording.None && touches(int32(i)) {
 			first[e.Object] = int32(i)
 		}
 	}
-	return Beforehand(p.trace, p.all, p.options.Copies, touches), first
+	return Beforehand(p.recording, p.all, p.options.Copies, touches), first
 }
 
-// Namespaces returns the number of namespaces that a replay uses: one for each namespace of the trace and copy, and
+// Namespaces returns the number of namespaces that a replay uses: one for each namespace of the recording and copy, and
 // one for cluster-scoped objects.
-func Namespaces(t *trace.Trace, copies int) int { return len(t.Namespaces)*copies + 1 }
+func Namespaces(t *recording.Recording, copies int) int { return len(t.Namespaces)*copies + 1 }
 
-// namespace returns the run's namespace that replaces a namespace of the trace, for the given copy. For trace.None it
+// namespace returns the run's namespace that replaces a namespace of the recording, for the given copy. For recording.None it
 // returns "".
 func (p *plan) namespace(of int32, copy int16) string {
-	if of == trace.None {
+	if of == recording.None {
 		return ""
 	}
-	return p.namespaces[int(copy)*len(p.trace.Namespaces)+int(of)]
+	return p.namespaces[int(copy)*len(p.recording.Namespaces)+int(of)]
 }
 
 // name returns the name of the object of an entry. An entry without a known object gets a new name from n, the number
 // of the arrival.
-func (p *plan) name(a Arrival, e *trace.Entry, act *action, n int64) object.Name {
+func (p *plan) name(a Arrival, e *recording.Entry, act *action, n int64) object.Name {
 	name := object.Name{Namespace: p.namespace(e.Namespace, a.Copy), Stem: "o", Number: int64(e.Object)}
-	if e.Object == trace.None {
+	if e.Object == recording.None {
 		name.Stem, name.Number = "n", n
 	}
 	if act.fate == asConfigMap && name.Namespace == "" {
@@ -234,24 +234,24 @@ const absentName = "stormglass-none"
 // appendPath appends the path of arrival n, with the query but without versions and tokens. queried reports whether
 // there is a query.
 func (p *plan) appendPath(b []byte, a Arrival, n int64) (path []byte, queried bool) {
-	e := &p.trace.Entries[a.Entry]
+	e := &p.recording.Entries[a.Entry]
 	act := &p.actions[e.Shape]
 	s := &act.shape
 	b = act.resource.AppendCollection(b, p.name(a, e, act, n).Namespace)
-	named := e.Object != trace.None && s.Verb != "create" || s.Verb == "create" && s.Subresource != ""
+	named := e.Object != recording.None && s.Verb != "create" || s.Verb == "create" && s.Subresource != ""
 	collective := s.Collective()
 	if named && !collective {
 		b = p.appendName(append(b, '/'), a, e, act, n)
-		if s.Subresource != "" && act.fate == asTraced {
+		if s.Subresource != "" && act.fate == asRecorded {
 			b = append(append(b, '/'), s.Subresource...)
 		}
 	}
 	if act.query != "" {
 		b, queried = append(append(b, '?'), act.query...), true
 	}
-	if selector := s.FieldSelector; collective && (selector != "" || e.Object != trace.None) {
+	if selector := s.FieldSelector; collective && (selector != "" || e.Object != recording.None) {
 		b = appendParameter(b, &queried, "fieldSelector=")
-		if e.Object != trace.None {
+		if e.Object != recording.None {
 			b = p.appendName(append(b, "metadata.name%3D"...), a, e, act, n)
 			if selector != "" {
 				b = append(b, "%2C"...)
@@ -264,8 +264,8 @@ func (p *plan) appendPath(b []byte, a Arrival, n int64) (path []byte, queried bo
 
 // appendName appends the name of the object of an entry. Reads of cluster-scoped resources use the names of existing
 // objects.
-func (p *plan) appendName(b []byte, a Arrival, e *trace.Entry, act *action, n int64) []byte {
-	if act.fate == asTraced && !act.resource.Namespaced() {
+func (p *plan) appendName(b []byte, a Arrival, e *recording.Entry, act *action, n int64) []byte {
+	if act.fate == asRecorded && !act.resource.Namespaced() {
 		if e.Code == http.StatusNotFound || len(act.names) == 0 {
 			return append(b, absentName...)
 		}
@@ -286,19 +286,19 @@ func appendParameter(b []byte, queried *bool, parameter string) []byte {
 
 // appendBody appends the body of a write, which may be empty.
 func (p *plan) appendBody(b []byte, a Arrival, n int64, version uint64) []byte {
-	e := &p.trace.Entries[a.Entry]
+	e := &p.recording.Entries[a.Entry]
 	act := &p.actions[e.Shape]
 	if act.template == nil && !act.shape.Writes() || act.shape.Verb == "delete" || act.shape.Verb == "deletecollection" {
 		return b
 	}
 	name := p.name(a, e, act, n)
-	if act.fate == asTraced {
+	if act.fate == asRecorded {
 		if fixed := fixedBody(act.shape, act.resource.APIVersion(), name.Namespace, name.Stem+strconv.FormatInt(name.Number, 10)); fixed != "" {
 			return append(b, fixed...)
 		}
 	}
 	size := cmp.Or(int(e.Size), defaultSize)
-	refused := e.Code == http.StatusConflict // in the trace the version was too old, so send an old version here too
+	refused := e.Code == http.StatusConflict // in the recording the version was too old, so send an old version here too
 	switch class := &p.classes[act.class]; {
 	case act.shape.Verb == "create":
 		return act.template.Append(b, name, size, n+1, 0)
@@ -316,7 +316,7 @@ func (p *plan) appendBody(b []byte, a Arrival, n int64, version uint64) []byte {
 	return act.template.AppendMergePatch(b, size, n+1)
 }
 
-// defaultSize is the payload size, in bytes, for bodies whose size is not in the trace.
+// defaultSize is the payload size, in bytes, for bodies whose size is not in the recording.
 const defaultSize = 1 << 10
 
 // watchTimeout returns the timeoutSeconds for a watch that the load keeps open for the given number of seconds. It is

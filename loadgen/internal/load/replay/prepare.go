@@ -12,7 +12,7 @@ import (
 
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 	"github.com/stormglass/stormglass/loadgen/internal/load/object"
-	"github.com/stormglass/stormglass/loadgen/internal/trace"
+	"github.com/stormglass/stormglass/loadgen/internal/recording"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
@@ -34,7 +34,7 @@ type preparer struct {
 }
 
 func (p *preparer) prepare(ctx context.Context) error {
-	for _, s := range p.trace.Shapes {
+	for _, s := range p.recording.Shapes {
 		if err := p.find(ctx, s.GroupResource(), apiVersion(s)); err != nil {
 			return err
 		}
@@ -45,7 +45,7 @@ func (p *preparer) prepare(ctx context.Context) error {
 	if err := p.lacking(); err != nil {
 		return err
 	}
-	named := namedShapes(p.trace)
+	named := namedShapes(p.recording)
 	for i := range p.actions {
 		if err := p.action(ctx, &p.actions[i], named[i]); err != nil {
 			return err
@@ -57,9 +57,9 @@ func (p *preparer) prepare(ctx context.Context) error {
 	return err
 }
 
-func apiVersion(s trace.Shape) string { return strings.TrimPrefix(s.Group+"/"+s.Version, "/") }
+func apiVersion(s recording.Shape) string { return strings.TrimPrefix(s.Group+"/"+s.Version, "/") }
 
-// find looks up a resource in the API version that the trace names. If the API server does not serve that version, find
+// find looks up a resource in the API version that the recording names. If the API server does not serve that version, find
 // uses the version that the server prefers.
 func (p *preparer) find(ctx context.Context, name, version string) error {
 	key := name + " " + version
@@ -81,14 +81,14 @@ func (p *preparer) resource(name, version string) *object.Resource {
 	return p.resources[name+" "+version]
 }
 
-// lacking returns an error if the trace uses resources that the API server does not serve, unless p.drop is set.
+// lacking returns an error if the recording uses resources that the API server does not serve, unless p.drop is set.
 func (p *preparer) lacking() error {
 	if p.drop {
 		return nil
 	}
 	requests, sum := map[string]int{}, 0
-	for _, e := range p.trace.Entries {
-		s := &p.trace.Shapes[e.Shape]
+	for _, e := range p.recording.Entries {
+		s := &p.recording.Shapes[e.Shape]
 		if p.resource(s.GroupResource(), apiVersion(*s)) == nil {
 			requests[s.GroupResource()]++
 			sum++
@@ -101,8 +101,8 @@ func (p *preparer) lacking() error {
 	for _, name := range slices.Sorted(maps.Keys(requests)) {
 		names = append(names, fmt.Sprintf("%s (%d requests)", name, requests[name]))
 	}
-	return fmt.Errorf("the API server does not have these resources of the trace: %s (to leave out their requests, which are %.3g%% of the trace, set onMissing: drop)",
-		strings.Join(names, ", "), 100*float64(sum)/float64(len(p.trace.Entries)))
+	return fmt.Errorf("the API server does not have these resources of the recording: %s (to leave out their requests, which are %.3g%% of the recording, set onMissing: drop)",
+		strings.Join(names, ", "), 100*float64(sum)/float64(len(p.recording.Entries)))
 }
 
 // action decides how the requests of a shape are sent. named means that at least one of these requests contains the
@@ -116,7 +116,7 @@ func (p *preparer) action(ctx context.Context, act *action, named bool) error {
 		f.namespaced = act.resource.Namespaced()
 	}
 	act.decide(f)
-	if act.fate == asTraced && act.resource.Namespaced() && !scenario.IsReview(name) && (s.Writes() || named) {
+	if act.fate == asRecorded && act.resource.Namespaced() && !scenario.IsReview(name) && (s.Writes() || named) {
 		refusal, err := p.try(ctx, name, version)
 		if err != nil {
 			return err
@@ -139,7 +139,7 @@ func (p *preparer) action(ctx context.Context, act *action, named bool) error {
 		act.class = len(p.classes)
 		p.classes = append(p.classes, class)
 	}
-	if act.fate == asTraced && !s.Writes() && !act.resource.Namespaced() && named {
+	if act.fate == asRecorded && !s.Writes() && !act.resource.Namespaced() && named {
 		var err error
 		act.names, _, err = act.resource.List(ctx, "", mostNames)
 		return err
@@ -150,11 +150,11 @@ func (p *preparer) action(ctx context.Context, act *action, named bool) error {
 // mostNames is the maximum number of names of existing cluster-scoped objects that the reads of one shape use.
 const mostNames = 500
 
-// namedShapes reports, for each shape of the trace, whether any of its requests contains the name of an object.
-func namedShapes(t *trace.Trace) []bool {
+// namedShapes reports, for each shape of the recording, whether any of its requests contains the name of an object.
+func namedShapes(t *recording.Recording) []bool {
 	named := make([]bool, len(t.Shapes))
 	for _, e := range t.Entries {
-		named[e.Shape] = named[e.Shape] || e.Object != trace.None
+		named[e.Shape] = named[e.Shape] || e.Object != recording.None
 	}
 	return named
 }
@@ -194,7 +194,7 @@ func (p *preparer) make(ctx context.Context, learn func(object int32, copy int16
 	}
 	return len(made), load.Parallel(ctx, len(made), func(ctx context.Context, i int) error {
 		m := made[i]
-		e := &p.trace.Entries[first[m.Object]]
+		e := &p.recording.Entries[first[m.Object]]
 		act := &p.actions[e.Shape]
 		name, template := p.name(Arrival{Entry: first[m.Object], Copy: m.Copy}, e, act, 0), act.template
 		answer, err := act.resource.Create(ctx, name.Namespace, template.Append(nil, name, cmp.Or(int(m.Size), defaultSize), 0, 0), false)

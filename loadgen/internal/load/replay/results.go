@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/stormglass/stormglass/loadgen/internal/trace"
+	"github.com/stormglass/stormglass/loadgen/internal/recording"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -40,7 +40,7 @@ func (r *Load) Replay() result.Replay {
 	dueWatches := o.watches[:min(watches.Due, int64(len(o.watches)))]
 
 	all := result.Replay{
-		Load: r.load.Name, Speed: o.options.Speed, Copies: o.options.Copies, Actors: len(o.trace.Actors) * o.options.Copies,
+		Load: r.load.Name, Speed: o.options.Speed, Copies: o.options.Copies, Actors: len(o.recording.Actors) * o.options.Copies,
 		Seconds: ran.Seconds(), Scheduled: int64(len(o.all)), Watches: watches, Made: int64(r.made),
 		LeftOut: o.leftOut, Mapped: o.mapped, Cut: o.cut, Refused: o.refused, VersionsUnset: o.unset.Load(), PagesRestarted: o.restarts.Load(),
 	}
@@ -48,7 +48,7 @@ func (r *Load) Replay() result.Replay {
 	groups := make([]count, len(o.ledger.counts))
 	for _, some := range [][]Arrival{due, dueWatches} {
 		for _, a := range some {
-			e := &o.trace.Entries[a.Entry]
+			e := &o.recording.Entries[a.Entry]
 			groups[o.ledger.index(o.actions[e.Shape].kind, e.Actor, a.Copy)].due++
 		}
 	}
@@ -61,7 +61,7 @@ func (r *Load) Replay() result.Replay {
 	if worst, of := rateError(groups); of >= 0 {
 		kind, actor, copy := o.ledger.group(of)
 		all.RateError = &worst
-		all.RateErrorOf = fmt.Sprintf("%s %s by %s", o.kinds[kind].Verb, o.kinds[kind].Resource, r.load.ActorUser(o.trace.Actors[actor], copy))
+		all.RateErrorOf = fmt.Sprintf("%s %s by %s", o.kinds[kind].Verb, o.kinds[kind].Resource, r.load.ActorUser(o.recording.Actors[actor], copy))
 	}
 	for i, k := range o.kinds {
 		if kinds[i].Codes = codes[[2]string{k.Verb, k.Resource}]; kinds[i].Codes == nil { // watches have their codes in Watches
@@ -74,26 +74,26 @@ func (r *Load) Replay() result.Replay {
 	return all
 }
 
-// tally returns how many of the given arrivals belong to each kind of request, with their status codes in the trace.
+// tally returns how many of the given arrivals belong to each kind of request, with their status codes in the recording.
 func (p *plan) tally(all ...[]Arrival) []result.ReplayKind {
 	kinds := make([]result.ReplayKind, len(p.kinds))
 	for i, k := range p.kinds {
-		kinds[i] = result.ReplayKind{Verb: k.Verb, Resource: k.Resource, TraceCodes: map[string]int64{}}
+		kinds[i] = result.ReplayKind{Verb: k.Verb, Resource: k.Resource, RecordedCodes: map[string]int64{}}
 	}
 	for _, some := range all {
 		for _, a := range some {
-			e := &p.trace.Entries[a.Entry]
+			e := &p.recording.Entries[a.Entry]
 			k := &kinds[p.actions[e.Shape].kind]
 			k.Due++
 			if e.Code != 0 {
-				k.TraceCodes[strconv.Itoa(int(e.Code))]++
+				k.RecordedCodes[strconv.Itoa(int(e.Code))]++
 			}
 		}
 	}
 	return kinds
 }
 
-// disperse adds the dispersions (see trace.Dispersion) of the due and the sent requests per second to the result. It does
+// disperse adds the dispersions (see recording.Dispersion) of the due and the sent requests per second to the result. It does
 // nothing if the load ran for less than leastSeconds.
 func (r *Load) disperse(all *result.Replay, ran time.Duration, due ...[]Arrival) {
 	seconds := int(ran / time.Second)
@@ -110,8 +110,8 @@ func (r *Load) disperse(all *result.Replay, ran time.Duration, due ...[]Arrival)
 	for i, n := range r.watches.bins.whole(seconds) {
 		sent[i] += n
 	}
-	all.DispersionDue, all.DispersionSent = trace.Dispersion(intended.whole(seconds), seconds), trace.Dispersion(sent, seconds)
-	all.DispersionError = new(trace.DispersionError(all.DispersionDue, all.DispersionSent))
+	all.DispersionDue, all.DispersionSent = recording.Dispersion(intended.whole(seconds), seconds), recording.Dispersion(sent, seconds)
+	all.DispersionError = new(recording.DispersionError(all.DispersionDue, all.DispersionSent))
 }
 
 // result returns the results of the watches. ran is the time for which the load ran.
@@ -122,7 +122,7 @@ func (w *watches) result(ran time.Duration) result.ReplayWatches {
 	c.Codes = maps.Clone(c.Codes)
 	c.OpenLatency = w.opened.Latency()
 	for _, a := range w.op.watches[:c.Due] {
-		length := w.op.trace.Entries[a.Entry].Took.D()
+		length := w.op.recording.Entries[a.Entry].Took.D()
 		if left := ran - a.At; length == 0 || length > left {
 			length = left
 		}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/stormglass/stormglass/loadgen/internal/load/arrival"
-	"github.com/stormglass/stormglass/loadgen/internal/trace"
+	"github.com/stormglass/stormglass/loadgen/internal/recording"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
@@ -39,13 +39,13 @@ type Arrival struct {
 // Schedule returns the arrivals of a replay in the order of their times. Entries for which keep returns false are not
 // included.
 //
-// The time of a request is its time in the trace divided by the speed. The times of lease renewals are not divided,
+// The time of a request is its time in the recording divided by the speed. The times of lease renewals are not divided,
 // because clients renew leases at fixed intervals. A faster replay omits the renewals after its end. A slower replay
-// repeats them from the beginning. Copy 0 of an actor follows the trace. Each further copy is shifted by a random time,
+// repeats them from the beginning. Copy 0 of an actor follows the recording. Each further copy is shifted by a random time,
 // uniform over the length of the replay. Requests that this shifts past the end are sent at the beginning. Actors that
 // use the same object have the same shift if any of them writes the object, so that the object exists when another
 // actor reads it.
-func Schedule(t *trace.Trace, o Options, keep func(entry int) bool) []Arrival {
+func Schedule(t *recording.Recording, o Options, keep func(entry int) bool) []Arrival {
 	period := compress(t.Last()+1, o.Speed)
 	shifts := drawShifts(together(t), o, period)
 	var all []Arrival
@@ -70,15 +70,15 @@ func Schedule(t *trace.Trace, o Options, keep func(entry int) bool) []Arrival {
 	return all
 }
 
-// compress converts a time of the trace to a time of the replay: it divides the time by the speed.
-func compress(at trace.Micros, speed float64) time.Duration {
+// compress converts a time of the recording to a time of the replay: it divides the time by the speed.
+func compress(at recording.Micros, speed float64) time.Duration {
 	return time.Duration(float64(at.D()) / speed)
 }
 
 // timesOf returns the times at which the replay sends an entry: exactly one, except for a lease renewal.
-func timesOf(t *trace.Trace, e *trace.Entry, speed float64, period time.Duration) func(func(time.Duration) bool) {
+func timesOf(t *recording.Recording, e *recording.Entry, speed float64, period time.Duration) func(func(time.Duration) bool) {
 	return func(yield func(time.Duration) bool) {
-		if s := &t.Shapes[e.Shape]; !trace.RenewsLease(s.Verb, s.Group, s.Resource) {
+		if s := &t.Shapes[e.Shape]; !recording.RenewsLease(s.Verb, s.Group, s.Resource) {
 			yield(compress(e.At, speed))
 			return
 		}
@@ -111,7 +111,7 @@ func drawShifts(groups []int, o Options, period time.Duration) [][]time.Duration
 
 // together returns the number of each actor's group. Actors that use the same object are in the same group if any actor
 // writes the object.
-func together(t *trace.Trace) []int {
+func together(t *recording.Recording) []int {
 	parent := make([]int, len(t.Actors))
 	for i := range parent {
 		parent[i] = i
@@ -125,13 +125,13 @@ func together(t *trace.Trace) []int {
 	}
 	written := make([]bool, len(t.Objects))
 	for _, e := range t.Entries {
-		if s := &t.Shapes[e.Shape]; e.Object != trace.None && s.Writes() {
+		if s := &t.Shapes[e.Shape]; e.Object != recording.None && s.Writes() {
 			written[e.Object] = true
 		}
 	}
 	first := make([]int32, len(t.Objects)) // first actor that uses the object, plus 1
 	for _, e := range t.Entries {
-		if e.Object == trace.None || !written[e.Object] {
+		if e.Object == recording.None || !written[e.Object] {
 			continue
 		}
 		if first[e.Object] == 0 {

@@ -5,19 +5,19 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stormglass/stormglass/loadgen/internal/trace"
+	"github.com/stormglass/stormglass/loadgen/internal/recording"
 )
 
-// traceOf returns a trace of requests, with as many actors as they name.
-func traceOf(t *testing.T, all ...trace.Request) *trace.Trace {
+// recordingOf returns a recording of requests, with as many actors as they name.
+func recordingOf(t *testing.T, all ...recording.Request) *recording.Recording {
 	t.Helper()
-	var h trace.Header
+	var h recording.Header
 	for _, r := range all {
 		for len(h.Actors) <= r.Actor {
-			h.Actors = append(h.Actors, trace.Actor{Name: string(rune('a' + len(h.Actors)))})
+			h.Actors = append(h.Actors, recording.Actor{Name: string(rune('a' + len(h.Actors)))})
 		}
 	}
-	got, err := trace.Load(h, func(yield func(trace.Request, error) bool) {
+	got, err := recording.Load(h, func(yield func(recording.Request, error) bool) {
 		for _, r := range all {
 			if r.Version == "" {
 				r.Version = "v1"
@@ -33,14 +33,14 @@ func traceOf(t *testing.T, all ...trace.Request) *trace.Trace {
 	return got
 }
 
-const ms = trace.Micros(1000)
+const ms = recording.Micros(1000)
 
-func get(at trace.Micros, actor int, name string) trace.Request {
-	return trace.Request{At: at, Actor: actor, Verb: "get", Resource: "configmaps", Namespace: "x", Name: name, Code: 200}
+func get(at recording.Micros, actor int, name string) recording.Request {
+	return recording.Request{At: at, Actor: actor, Verb: "get", Resource: "configmaps", Namespace: "x", Name: name, Code: 200}
 }
 
-func renew(at trace.Micros) trace.Request {
-	return trace.Request{At: at, Verb: "update", Group: "coordination.k8s.io", Resource: "leases", Namespace: "x", Name: "l", Code: 200}
+func renew(at recording.Micros) recording.Request {
+	return recording.Request{At: at, Verb: "update", Group: "coordination.k8s.io", Resource: "leases", Namespace: "x", Name: "l", Code: 200}
 }
 
 func times(all []Arrival, of func(Arrival) bool) []time.Duration {
@@ -56,7 +56,7 @@ func times(all []Arrival, of func(Arrival) bool) []time.Duration {
 func anyArrival(Arrival) bool { return true }
 
 func TestRequestsComeAtTheirTimesDividedByTheSpeed(t *testing.T) {
-	tr := traceOf(t, get(0, 0, "a"), get(3*ms, 1, "b"), get(3*ms, 0, "a"), get(10*ms, 1, "b"))
+	tr := recordingOf(t, get(0, 0, "a"), get(3*ms, 1, "b"), get(3*ms, 0, "a"), get(10*ms, 1, "b"))
 	for speed, want := range map[float64][]time.Duration{
 		1:   {0, 3 * time.Millisecond, 3 * time.Millisecond, 10 * time.Millisecond},
 		2:   {0, 1500 * time.Microsecond, 1500 * time.Microsecond, 5 * time.Millisecond},
@@ -74,7 +74,7 @@ func TestRequestsComeAtTheirTimesDividedByTheSpeed(t *testing.T) {
 
 // A lease that is renewed every 2 s is renewed every 2 s at any speed.
 func TestRenewalsOfLeasesKeepTheirInterval(t *testing.T) {
-	tr := traceOf(t, get(0, 0, "a"), renew(1000*ms), renew(3000*ms), renew(5000*ms), renew(7000*ms), get(8000*ms-1, 0, "a"))
+	tr := recordingOf(t, get(0, 0, "a"), renew(1000*ms), renew(3000*ms), renew(5000*ms), renew(7000*ms), get(8000*ms-1, 0, "a"))
 	isLease := func(a Arrival) bool { return tr.Shapes[tr.Entries[a.Entry].Shape].Resource == "leases" }
 	for speed, want := range map[float64][]time.Duration{
 		2:   {time.Second, 3 * time.Second},
@@ -86,12 +86,12 @@ func TestRenewalsOfLeasesKeepTheirInterval(t *testing.T) {
 	}
 }
 
-func TestCopiesAreShiftedWithinTheTrace(t *testing.T) {
-	var all []trace.Request
-	for i := range trace.Micros(100) {
+func TestCopiesAreShiftedWithinTheRecording(t *testing.T) {
+	var all []recording.Request
+	for i := range recording.Micros(100) {
 		all = append(all, get(i*10*ms, int(i)%4, "o"+string(rune('0'+i%4))))
 	}
-	tr := traceOf(t, all...)
+	tr := recordingOf(t, all...)
 	period := time.Duration(tr.Last()+1) * time.Microsecond
 	for seed := range int64(5) {
 		t.Logf("seed %d", seed)
@@ -133,14 +133,14 @@ func TestCopiesAreShiftedWithinTheTrace(t *testing.T) {
 func TestActorsOfOneObjectAreShiftedTogether(t *testing.T) {
 	create := get(5*ms, 0, "o")
 	create.Verb, create.Code = "create", 201
-	tr := traceOf(t, get(0, 2, "other"), create, get(6*ms, 1, "o"), get(1000*ms, 2, "other"))
+	tr := recordingOf(t, get(0, 2, "other"), create, get(6*ms, 1, "o"), get(1000*ms, 2, "other"))
 	if groups := together(tr); groups[0] != groups[1] || groups[0] == groups[2] {
 		t.Errorf("groups of the three actors: %v", groups)
 	}
 }
 
 func TestPacerCountsWhatIsDue(t *testing.T) {
-	p := &pacer{Schedule(traceOf(t, get(0, 0, "a"), get(3*ms, 0, "a"), get(3*ms, 0, "a"), get(9*ms, 0, "a")), Options{Speed: 1, Copies: 1}, nil)}
+	p := &pacer{Schedule(recordingOf(t, get(0, 0, "a"), get(3*ms, 0, "a"), get(3*ms, 0, "a"), get(9*ms, 0, "a")), Options{Speed: 1, Copies: 1}, nil)}
 	for at, want := range map[time.Duration]int64{0: 1, 2 * time.Millisecond: 1, 3 * time.Millisecond: 3, time.Hour: 4} {
 		if got := p.Due(at); got != want {
 			t.Errorf("%d due at %s, want %d", got, at, want)

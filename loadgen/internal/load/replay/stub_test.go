@@ -15,7 +15,7 @@ import (
 	"github.com/stormglass/stormglass/internal/stubapi"
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
 	"github.com/stormglass/stormglass/loadgen/internal/load"
-	"github.com/stormglass/stormglass/loadgen/internal/trace"
+	"github.com/stormglass/stormglass/loadgen/internal/recording"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
@@ -158,8 +158,8 @@ func (s *stub) target() load.Target {
 	}
 }
 
-// newLoad is a load of a trace with the defaults that a scenario's loader sets.
-func newLoad(t *testing.T, s *stub, tr *trace.Trace, change func(*scenario.Load)) *Load {
+// newLoad is a load of a recording with the defaults that a scenario's loader sets.
+func newLoad(t *testing.T, s *stub, tr *recording.Recording, change func(*scenario.Load)) *Load {
 	t.Helper()
 	l := scenario.Load{
 		Name: "tuesday", Kind: "replay", MaxInFlight: 1000, Connections: 1, Timeout: scenario.Duration(30 * time.Second), Namespaces: 1,

@@ -15,10 +15,10 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// errHeld is the error with which the load ends a watch that has been open as long as in the trace.
+// errHeld is the error with which the load ends a watch that has been open as long as in the recording.
 var errHeld = errors.New("held to its end")
 
-// watches opens the watches of the trace at their times and keeps each open as long as in the trace. The speed does not
+// watches opens the watches of the recording at their times and keeps each open as long as in the recording. The speed does not
 // shorten this time, because the client chose it. A watch whose duration is unknown stays open until the end of the
 // load.
 type watches struct {
@@ -63,7 +63,7 @@ func (w *watches) run(ctx context.Context) {
 
 // start opens a watch in a separate goroutine, which ends when the request has been sent or has failed.
 func (w *watches) start(ctx context.Context, n int64, a Arrival) {
-	e := &w.op.trace.Entries[a.Entry]
+	e := &w.op.recording.Entries[a.Entry]
 	act := &w.op.actions[e.Shape]
 	h := &held{set: w, arrival: a, length: e.Took.D()}
 	w.mu.Lock()
@@ -150,7 +150,7 @@ func (h *held) End(err error) {
 	if h.status != http.StatusOK && err != nil {
 		outcome = load.OutcomeOf(err)
 	}
-	e := &w.op.trace.Entries[h.arrival.Entry]
+	e := &w.op.recording.Entries[h.arrival.Entry]
 	w.op.ledger.ended(w.op.actions[e.Shape].kind, e, h.arrival, outcome)
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -1,0 +1,3 @@
+// Package capture makes recordings from audit logs, from the changes in a cluster, and from
+// SimKube traces.
+package capture

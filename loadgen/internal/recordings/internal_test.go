@@ -1,4 +1,0 @@
-package recordings
-
-// Seconds exports seconds for the tests.
-func Seconds(ms int64) float64 { return seconds(ms) }
