@@ -85,7 +85,7 @@ func (p *Plane) serveRestore(w http.ResponseWriter, r *http.Request) {
 	reply(w, http.StatusOK, restored)
 }
 
-// restoreEtcd restores etcd from a snapshot. It fails while faults are in force. No fault can begin before restoreEtcd
+// restoreEtcd restores etcd from a snapshot. It fails while faults are active. No fault can begin before restoreEtcd
 // returns.
 func (p *Plane) restoreEtcd(ctx context.Context, file string) (control.Restored, error) {
 	allow, err := p.faults.Exclude("etcd is being restored")

@@ -74,8 +74,8 @@ func TestFaults(t *testing.T) {
 			t.Fatal(b.fault(t, "events"))
 		}
 	}
-	if left := b.fault(t, "clear"); left != "no faults were in force\n" {
-		t.Errorf("left in force: %s", left)
+	if left := b.fault(t, "clear"); left != "no faults were active\n" {
+		t.Errorf("left active: %s", left)
 	}
 }
 
@@ -231,7 +231,7 @@ func (b *broken) webhook(t *testing.T) {
 
 func (b *broken) neighbour(t *testing.T) {
 	b.fault(t, "disk-contention", "--writers", "1", "--size", "4KiB")
-	if list := b.fault(t, "list"); !strings.Contains(list, "in force until it is cleared") {
+	if list := b.fault(t, "list"); !strings.Contains(list, "active until it is cleared") {
 		t.Errorf("list:\n%s", list)
 	}
 	b.fault(t, "clear")

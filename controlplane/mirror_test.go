@@ -37,7 +37,7 @@ func podReady(p *corev1.Pod) bool {
 	})
 }
 
-// followLog follows a component's log from its last line on.
+// followLog follows a component's log, starting with its last line.
 func followLog(t *testing.T, dir, pod string) *bufio.Scanner {
 	t.Helper()
 	return readKubectl(t, nil, dir, "logs", "--follow", "--tail=1", pod)

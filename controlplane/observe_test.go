@@ -64,7 +64,7 @@ func TestUpObserve(t *testing.T) {
 	if err := json.Unmarshal([]byte(ok(t, "up", "--detach", "--dir", dir, "--output", "json", "--loadgen", binary, "--observe")), &c); err != nil {
 		t.Fatal(err)
 	}
-	// count returns the number of series of an expression; -1 without an answer.
+	// count returns the number of series of an expression; -1 without a response.
 	count := func(expr string) int {
 		resp, err := http.Get(c.Observe + "/api/v1/query?query=" + url.QueryEscape(expr))
 		if err != nil {

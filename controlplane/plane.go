@@ -7,7 +7,7 @@
 //
 // A Plane manages its directory, its state and the order of these steps. Packages below internal do the other work:
 // supervisor manages the processes, readiness and leadership determine which components are ready and which lead,
-// restore manages etcd's data while it changes, and fault manages the faults in force.
+// restore manages etcd's data while it changes, and fault manages the active faults.
 package controlplane
 
 import (

@@ -94,7 +94,7 @@ func (h *faultHost) Move(name string, to control.Release) error {
 			return err
 		}
 		p.mu.Lock()
-		p.opts.Config = cfg // one move is in force at a time
+		p.opts.Config = cfg // one move is active at a time
 		p.mu.Unlock()
 		return errors.Join(writeJSON(p.layout.Config(), cfg), p.publishChanged(func(c *control.Cluster) { c.Deviations = plan.Deviations }))
 	}

@@ -157,7 +157,7 @@ func problemsOf(section control.FlagSection, checked control.Checked) []control.
 	var problems []control.Problem
 	slices.Sort(checked.Unknown)
 	for _, name := range checked.Unknown {
-		hint := strictyaml.Hint(name, checked.Known, "its flags are listed by: "+section.Kind+" --help")
+		hint := strictyaml.Hint(name, checked.Known, section.Kind+" --help lists its flags")
 		problems = append(problems, control.Problem{Path: section.Path + "." + name, Msg: section.Kind + " has no such flag", Hint: hint})
 	}
 	for _, name := range slices.Sorted(maps.Keys(checked.Wrong)) {

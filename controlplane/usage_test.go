@@ -42,7 +42,7 @@ func TestMistypedCommandsGetOneLineWithAHint(t *testing.T) {
 		{[]string{"kubectl", "--dir=", "get", "ns"}, 2, "--dir is empty"},
 		{[]string{"etcdctl", "get", "--member"}, 2, "--member needs a value (write --member MEMBER)"},
 		{[]string{"etcd", "snapshot", "/nowhere/\x1b[2J\u202ex"}, 2, "controlplane: /nowhere/[2Jx: no such file or directory"},
-		{[]string{"etcd", "snapshot", "/nowhere/etcd.db"}, 2, "/nowhere/etcd.db: no such file or directory (name a file that can be written)"},
+		{[]string{"etcd", "snapshot", "/nowhere/etcd.db"}, 2, "/nowhere/etcd.db: no such file or directory (name a writable file)"},
 		{[]string{"etcd", "restore", "/dev/zero"}, 2, "/dev/zero: it is a device or socket, not a regular file (pass a file that `controlplane etcd snapshot` has written)"},
 		{[]string{"up", "--dir", loadgen}, 2, loadgen + ": not a directory (choose another --dir)"},
 		{[]string{"status", "--dir", loadgen}, 4, loadgen + ": no control plane runs in this directory (this directory does not belong to a control plane; choose another --dir)"},
@@ -184,6 +184,6 @@ func TestHintsNameThePlane(t *testing.T) {
 		t.Fatal(err)
 	}
 	if status, err := client.Status(t.Context()); err != nil || len(status.Faults) > 0 {
-		t.Errorf("still in force: %+v, %v", status.Faults, err)
+		t.Errorf("still active: %+v, %v", status.Faults, err)
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/stormglass/stormglass/deploy/deploytest"
 )
 
-// runner is a folder of a job of the action, with the files that GitHub's runner gives its steps.
+// runner simulates a job that uses the action: its directory, and the environment that GitHub's runner gives to steps.
 type runner struct {
 	t   *testing.T
 	dir string

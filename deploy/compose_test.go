@@ -59,7 +59,7 @@ func TestComposeFile(t *testing.T) {
 		t.Errorf("services: %v", names)
 	}
 	if user := p.Services["prometheus"].User; user != "1000:1000" {
-		t.Errorf("Prometheus runs as %q and cannot read the plane's keys", user)
+		t.Errorf("Prometheus runs as %q and cannot read the plane's credentials", user)
 	}
 }
 

@@ -99,13 +99,13 @@ func faultStage(s control.FaultStatus, now time.Time) string {
 	case s.Active.IsZero():
 		return "beginning"
 	case s.Momentary():
-		return "in force " + s.CourseEnds()
+		return "active " + s.CourseEnds()
 	case s.Ends.IsZero():
-		return "in force until it is cleared"
+		return "active until it is cleared"
 	case s.Ends.Before(now):
 		return "being undone"
 	}
-	return fmt.Sprintf("in force for another %s", s.Ends.Sub(now).Round(time.Second/10))
+	return fmt.Sprintf("active for another %s", s.Ends.Sub(now).Round(time.Second/10))
 }
 
 func faultClearCommand() *cobra.Command {
@@ -133,7 +133,7 @@ earlier attempt to undo a fault failed, the command tries again.`,
 				fmt.Fprintf(q.stdout, "fault %s: %s, %s\n", s.ID, faultName(s), faultState(s, time.Now()))
 			}
 			if len(ended) == 0 {
-				fmt.Fprintln(q.stdout, "no faults were in force")
+				fmt.Fprintln(q.stdout, "no faults were active")
 			}
 			return nil
 		})

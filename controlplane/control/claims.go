@@ -2,7 +2,7 @@ package control
 
 import "slices"
 
-// Claim records that a fault uses a part of the plane while the fault is in force. A part is a process, a link, or a part
+// Claim records that a fault uses a part of the plane while the fault is active. A part is a process, a link, or a part
 // that the FaultKind names. Two faults with the same part clash if at least one claims it exclusively.
 type Claim struct {
 	Part  string // name of the part, also for messages: "the process of etcd-0"

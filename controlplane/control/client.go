@@ -111,7 +111,7 @@ func (c *Client) WaitGone(ctx context.Context) error {
 	}
 }
 
-// call sends a request with the JSON body "in" (nil means no body) and returns the decoded answer.
+// call sends a request with the JSON body "in" (nil means no body) and returns the decoded response.
 func call[T any](ctx context.Context, c *Client, method, path string, in any) (out T, err error) {
 	err = c.call(ctx, method, path, in, &out)
 	return out, err
@@ -157,7 +157,7 @@ func (c *Client) call(ctx context.Context, method, path string, in, out any) err
 func refusal(status string, answer []byte) error {
 	var r FaultRefusal
 	if err := json.Unmarshal(answer, &r); err != nil || r.Error == "" {
-		return fmt.Errorf("the supervisor answered %s: %s", status, bytes.TrimSpace(answer))
+		return fmt.Errorf("the supervisor responded with %s: %s", status, bytes.TrimSpace(answer))
 	}
 	if len(r.Problems) > 0 {
 		return &InvalidFault{Problems: r.Problems}
@@ -165,8 +165,8 @@ func refusal(status string, answer []byte) error {
 	return errors.New(r.Error)
 }
 
-// FaultRefusal is the body of the control socket's answer if a fault was not begun or not undone. The HTTP status is then
-// 400 or more.
+// FaultRefusal is the body of the control socket's response if a fault was not begun or not undone. The HTTP status is
+// then 400 or more.
 type FaultRefusal struct {
 	// Error is the reason for the refusal.
 	Error string `json:"error"`
@@ -174,8 +174,8 @@ type FaultRefusal struct {
 	Problems []Problem `json:"problems,omitempty"`
 }
 
-// Begin begins a fault and returns when the fault is in force. The supervisor ends the fault after the time f.For. If ctx
-// ends before the fault is in force, the supervisor undoes the fault and does not record it. The error is an
+// Begin begins a fault and returns when the fault is active. The supervisor ends the fault after the time f.For. If ctx
+// ends before the fault is active, the supervisor undoes the fault and does not record it. The error is an
 // *InvalidFault if the fault is never possible on this plane.
 func (c *Client) Begin(ctx context.Context, f Fault) (FaultStatus, error) {
 	return call[FaultStatus](ctx, c, http.MethodPost, "/v1/faults", f)
@@ -197,7 +197,7 @@ func (c *Client) ClearAll(ctx context.Context) ([]FaultStatus, error) {
 	return call[[]FaultStatus](ctx, c, http.MethodDelete, "/v1/faults", nil)
 }
 
-// Faults lists the plane's faults in the order of their requests: all faults in force, and the most recent faults that
+// Faults lists the plane's faults in the order of their requests: all active faults, and the most recent faults that
 // have ended.
 func (c *Client) Faults(ctx context.Context) ([]FaultStatus, error) {
 	return call[[]FaultStatus](ctx, c, http.MethodGet, "/v1/faults", nil)

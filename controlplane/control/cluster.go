@@ -152,7 +152,7 @@ type Status struct {
 	Cause         string            `json:"cause,omitempty"`
 	SupervisorPID int               `json:"supervisorPID"`
 	Components    []ComponentStatus `json:"components"`
-	// Faults are the faults in force.
+	// Faults are the active faults.
 	Faults []FaultStatus `json:"faults,omitempty"`
 	// Cluster describes the plane once it is ready.
 	Cluster *Cluster `json:"cluster,omitempty"`

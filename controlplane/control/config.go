@@ -125,7 +125,7 @@ type CloudControllerManager struct {
 
 // Cloud configures the simulated cloud. By default it answers without delay and refuses nothing.
 type Cloud struct {
-	Delay  Duration `yaml:"delay,omitempty" json:"delay,omitempty"`   // delay of each answer
+	Delay  Duration `yaml:"delay,omitempty" json:"delay,omitempty"`   // delay of each response
 	Jitter Duration `yaml:"jitter,omitempty" json:"jitter,omitempty"` // maximum random deviation from `delay`
 	// Throttle: maximum requests per second, with bursts of the same size; further requests get status 429; default
 	// unlimited
@@ -345,7 +345,7 @@ func (c Config) Warnings() []Problem {
 	}
 	return []Problem{{
 		Path: "etcd.members",
-		Msg:  fmt.Sprintf("%d members have a quorum of %d and survive the loss of %d, no more than %d would", n, n/2+1, (n-1)/2, n-1),
+		Msg:  fmt.Sprintf("%d members have a quorum of %d and survive the loss of %d; %d members survive as many", n, n/2+1, (n-1)/2, n-1),
 		Hint: fmt.Sprintf("use %d or %d members; %d survive the loss of %d", n-1, n+1, n+1, n/2),
 	}}
 }

@@ -96,7 +96,7 @@ func TestProblems(t *testing.T) {
 		"gates":           {control.Config{FeatureGates: map[string]bool{"GenericWorkload": true, "FastLeaseKeepAlive": false, "AllAlpha": false}}, ""},
 		"gate unknown":    {control.Config{FeatureGates: map[string]bool{"GenericWorkloads": true}}, `featureGates.GenericWorkloads: did you mean "GenericWorkload"?`},
 		"gate locked":     {control.Config{FeatureGates: map[string]bool{"DynamicResourceAllocation": false}}, "featureGates.DynamicResourceAllocation: leave it out"},
-		"gate of nothing": {control.Config{FeatureGates: map[string]bool{"Zzzzzzzzz": true}}, "featureGates.Zzzzzzzzz: they are listed by: kube-apiserver --help"},
+		"gate of nothing": {control.Config{FeatureGates: map[string]bool{"Zzzzzzzzz": true}}, "featureGates.Zzzzzzzzz: kube-apiserver --help lists them"},
 		"a cloud":         {cloud(control.Cloud{Delay: ms(50), Jitter: ms(50), Throttle: 0.5, LoadBalancers: 1, Routes: 1}), ""},
 		"a cloud without its controller manager": {control.Config{CloudControllerManager: control.CloudControllerManager{Cloud: control.Cloud{Throttle: 5}}},
 			"cloudControllerManager.replicas: write replicas: 1"},
@@ -133,9 +133,9 @@ func TestProblems(t *testing.T) {
 func TestWarnings(t *testing.T) {
 	for members, want := range map[int]string{
 		0: "", 1: "", 3: "", 5: "", 7: "",
-		6: "6 members have a quorum of 4 and survive the loss of 2, no more than 5 would (use 5 or 7 members; 7 survive the loss of 3)",
-		2: "2 members have a quorum of 2 and survive the loss of 0, no more than 1 would (use 1 or 3 members; 3 survive the loss of 1)",
-		4: "4 members have a quorum of 3 and survive the loss of 1, no more than 3 would (use 3 or 5 members; 5 survive the loss of 2)",
+		6: "6 members have a quorum of 4 and survive the loss of 2; 5 members survive as many (use 5 or 7 members; 7 survive the loss of 3)",
+		2: "2 members have a quorum of 2 and survive the loss of 0; 1 members survive as many (use 1 or 3 members; 3 survive the loss of 1)",
+		4: "4 members have a quorum of 3 and survive the loss of 1; 3 members survive as many (use 3 or 5 members; 5 survive the loss of 2)",
 	} {
 		var got string
 		for _, w := range (control.Config{Etcd: control.Etcd{Members: members}}).Warnings() {

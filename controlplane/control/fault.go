@@ -19,7 +19,7 @@ type Fault struct {
 	For time.Duration `json:"forNanoseconds,omitempty"`
 	// Throttle is the number of requests per second that a service accepts. Zero means unlimited.
 	Throttle float64 `json:"throttle,omitempty"`
-	// Delay is the delay of an fsync, of data in each direction of a link, or of an answer of a webhook or service.
+	// Delay is the delay of an fsync, of data in each direction of a link, or of a response of a webhook or service.
 	Delay time.Duration `json:"delayNanoseconds,omitempty"`
 	// Jitter is the maximum random change of Delay, up or down, with a uniform distribution.
 	Jitter time.Duration `json:"jitterNanoseconds,omitempty"`
@@ -40,9 +40,9 @@ type Fault struct {
 	Fails          bool   `json:"fails,omitempty"`
 	Ignore         bool   `json:"ignore,omitempty"`
 	TimeoutSeconds int    `json:"timeoutSeconds,omitempty"`
-	// Webhooks is the number of webhooks, all with the same answers. Zero means one. Mutates makes them
-	// mutating: the API server calls them one after another, and each adds an annotation. Reinvoke sets
-	// reinvocationPolicy IfNeeded: a webhook is called again if a later one has changed the object.
+	// Webhooks is the number of webhooks, all with the same responses. Zero means one. Mutates makes them mutating: the
+	// API server calls them one after another, and each adds an annotation. Reinvoke sets reinvocationPolicy IfNeeded:
+	// the API server calls a webhook again if a later one has changed the object.
 	Webhooks int  `json:"webhooks,omitempty"`
 	Mutates  bool `json:"mutates,omitempty"`
 	Reinvoke bool `json:"reinvoke,omitempty"`
@@ -88,7 +88,7 @@ type FaultStatus struct {
 	Fault
 	// On are the names of the components that the fault affects. Roles are resolved to names.
 	On []string `json:"on,omitempty"`
-	// Asked is the time of the request, and Active the time from which the fault was in force. Ends is the time at which the
+	// Asked is the time of the request, and Active the time at which it took effect. Ends is the time at which the
 	// fault is due to end; zero means that it lasts until it is cleared. Ended is the time at which it was completely
 	// undone; zero means not yet. If Error is set and Ended is zero, undoing failed: clear the fault to try again.
 	Asked  time.Time `json:"asked"`
@@ -97,7 +97,7 @@ type FaultStatus struct {
 	Ended  time.Time `json:"ended,omitzero"`
 	// Error is the reason why the fault could not be undone.
 	Error string `json:"error,omitempty"`
-	// Lost is the reason why the fault was not in force on all components for its whole length. For example, the process
+	// Lost is the reason why the fault was not active on all components for its whole length. For example, the process
 	// that writes for a diskContention exited, or a component's new process could not be slowed or limited like the previous
 	// one.
 	Lost string `json:"lost,omitempty"`
@@ -175,10 +175,10 @@ type FaultKind struct {
 	Part       func(Fault) string
 	// Links is true if the fault uses each link of its components exclusively.
 	Links bool
-	// Whole is true if the fault needs the whole plane: no other fault may be in force.
+	// Whole is true if the fault needs the whole plane: no other fault may be active.
 	Whole bool
 
-	// Silences is true if the affected components do not answer scrapes while the fault is in force.
+	// Silences is true if the affected components do not answer scrapes while the fault is active.
 	Silences bool
 	// Isolates is true if schedulers and controller managers may also stop answering scrapes, because they authenticate the
 	// client through an API server.

@@ -111,9 +111,9 @@ func ReadHolder(dir string) (Holder, error) {
 }
 
 // IsPlaneDir reports whether a supervisor created the content of dir. That is the case if the lock file names a holder,
-// if dir contains a plane's description, or if dir contains only an empty lock file and the control socket, as after a
-// supervisor that was killed before it wrote its holder. Another file that happens to have the name "lock" is not
-// sufficient.
+// if dir contains a plane's description, or if dir contains only an empty lock file and the control socket, which a
+// supervisor leaves if it is killed before it writes its holder. Another file that happens to have the name "lock" is
+// not sufficient.
 func IsPlaneDir(dir string) bool {
 	if holder, err := ReadHolder(dir); err == nil && holder.PID > 0 {
 		return true

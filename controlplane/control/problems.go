@@ -183,7 +183,7 @@ func (c Config) serviceProblems() (all []Problem) {
 	return all
 }
 
-// maxCloudDelay is the maximum delay of an answer of the simulated cloud, and maxLoadBalancerTime the maximum time to
+// maxCloudDelay is the maximum delay of a response of the simulated cloud, and maxLoadBalancerTime the maximum time to
 // create a load balancer.
 const (
 	maxCloudDelay       = time.Minute

@@ -145,8 +145,8 @@ func (s *Supervisor) Done() <-chan struct{} { return s.done }
 // Err returns the reason why the supervisor ended, or nil if Stop ended it. Call Err only after Done is closed.
 func (s *Supervisor) Err() error { return s.err }
 
-// The time limits of Stop and StopNow. A graceful stop takes up to 44 s: 8 s to undo faults, 5 s more for a webhook that is
-// being registered, 30 s for the processes and 1 s for the last answers. After StopNow, the supervisor kills without waiting.
+// The time limits of Stop and StopNow. A graceful stop takes up to 44 s: 8 s to undo faults, 5 s more if a webhook is
+// being registered, 30 s for the processes and 1 s for the last responses. After StopNow, the supervisor kills at once.
 var stopWithin, stopNowWithin = 50 * time.Second, 10 * time.Second
 
 // Stop stops the plane gracefully and waits until it has ended. If ctx ends first, or the supervisor takes longer than

@@ -20,9 +20,8 @@ import (
 	"github.com/stormglass/stormglass/internal/scrapeconfig"
 )
 
-// The compose file's Prometheus, started with its own arguments on its own files, scrapes each
-// component of a plane with the plane's keys, and evaluates every rule; no rule about missing
-// targets fires.
+// The compose file's Prometheus, started with its own arguments on its own files, scrapes each component of a plane
+// with the plane's credentials, and evaluates every rule; no rule about missing targets fires.
 func TestPrometheusWatchesAPlane(t *testing.T) {
 	cluster := plane.Cluster()
 	var targets []control.ScrapeTarget

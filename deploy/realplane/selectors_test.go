@@ -125,8 +125,8 @@ func excuse(selector string) string {
 	return ""
 }
 
-// startTheirs starts a Prometheus that scrapes the plane under their names and evaluates the
-// bundle's rules.
+// startTheirs starts a Prometheus server that scrapes the plane under the job names in jobs and evaluates the bundle's
+// rules.
 func startTheirs(t *testing.T, jobs map[string]string, bundle render.Bundle) promv1.API {
 	t.Helper()
 	var targets []control.ScrapeTarget

@@ -61,8 +61,8 @@ const (
 // integer.
 func (s *Scanner) Keep() { s.want = content }
 
-// Enter is called after Next has returned a key. If the value of that key is a map, the following calls of Next return the
-// members of that map.
+// Enter requests the members of the value of the key that Next returned last: if that value is a map, the following
+// calls of Next return its members.
 func (s *Scanner) Enter() { s.want = members }
 
 // Text returns the text of the last token. It is valid until the next call of Next, and only while the chunk p that was
@@ -305,7 +305,7 @@ func (s *Scanner) close() {
 	s.ended()
 }
 
-// ended is called after each item. It closes the arrays and maps that end with the item.
+// ended records that an item has ended. It closes the arrays and maps that end with the item.
 func (s *Scanner) ended() {
 	top := s.top()
 	if top == nil {

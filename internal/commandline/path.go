@@ -54,7 +54,7 @@ func NewFile(path string) error {
 	}
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
-		return fmt.Errorf("%s: %w (name a file that can be written)", path, userfile.Cause(err))
+		return fmt.Errorf("%s: %w (name a writable file)", path, userfile.Cause(err))
 	}
 	return errors.Join(f.Close(), os.Remove(path))
 }
@@ -86,7 +86,7 @@ func CheckDir(path string) error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("%s: %w (name a directory that can be written)", path, userfile.Cause(err))
+		return fmt.Errorf("%s: %w (name a writable directory)", path, userfile.Cause(err))
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-// Package httplimit limits the size of HTTP answers.
+// Package httplimit limits the size of HTTP responses.
 package httplimit
 
 import (
@@ -8,18 +8,18 @@ import (
 	"strings"
 )
 
-// Maximum sizes of an answer in bytes, after decompression. A client that reads a whole answer into a growing buffer needs
-// several times as much memory.
+// Maximum sizes of a response in bytes, after decompression. A client that reads a whole response into a growing buffer
+// needs several times as much memory.
 const (
 	mostAnswer  = 256 << 20
 	mostQueried = 64 << 20
 )
 
-// Answers returns a RoundTripper that limits an answer to 256 MiB: reading more of its body fails. The bodies of watches
-// and of followed logs are streams, and have no limit.
+// Answers returns a RoundTripper that limits a response to 256 MiB: reading more of its body fails. The bodies of
+// watches and of followed logs are streams, and have no limit.
 func Answers(next http.RoundTripper) http.RoundTripper { return bounding{next, mostAnswer} }
 
-// Queries is like Answers, but limits an answer to 64 MiB. It is for queries of a Prometheus.
+// Queries is like Answers, but limits a response to 64 MiB. It is for queries of a Prometheus.
 func Queries(next http.RoundTripper) http.RoundTripper { return bounding{next, mostQueried} }
 
 type bounding struct {
@@ -48,7 +48,7 @@ type boundedBody struct {
 func (b *boundedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p[:min(int64(len(p)), b.left+1)])
 	if b.left -= int64(n); b.left < 0 {
-		return 0, fmt.Errorf("the answer is larger than %d bytes", b.most)
+		return 0, fmt.Errorf("the response is larger than %d bytes", b.most)
 	}
 	return n, err
 }

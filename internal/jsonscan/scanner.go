@@ -1,6 +1,6 @@
-// Package jsonscan reads JSON in chunks that may end anywhere, without holding the whole text. A Scanner returns only the
-// keys and values that the caller requests, and skips the rest without allocations. It accepts and refuses exactly the
-// same texts as encoding/json; a fuzz test verifies that.
+// Package jsonscan reads JSON in chunks that may end anywhere, without holding the whole text. A Scanner returns only
+// the keys and values that the caller requests, and skips the rest without allocations. It accepts and refuses exactly
+// the same inputs as encoding/json; a fuzz test verifies that.
 package jsonscan
 
 import (

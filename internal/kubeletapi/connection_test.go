@@ -65,7 +65,7 @@ func TestOpenConnectionsOfANodeThatIsNotReached(t *testing.T) {
 	}
 }
 
-// unreached is a node that is reached until it is lost.
+// unreached is a node that is reachable until the test stores a channel in until.
 type unreached struct {
 	one
 	until atomic.Pointer[chan struct{}]
@@ -78,7 +78,7 @@ func (l *unreached) Unreachable() <-chan struct{} {
 	return nil
 }
 
-// Close returns although a node is not reached, and TLS cannot say goodbye on its connections.
+// Close returns although a node is not reachable, and TLS cannot send close_notify on its connections.
 func TestCloseWithANodeThatIsNotReached(t *testing.T) {
 	certified := httptest.NewTLSServer(nil)
 	defer certified.Close()

@@ -37,7 +37,7 @@ func serveLog(w http.ResponseWriter, r *http.Request, n Node) {
 	}
 }
 
-// refusal is the answer to an invalid query.
+// refusal is the response to an invalid query.
 type refusal struct {
 	code int
 	text string

@@ -107,7 +107,7 @@ type nowhere struct{}
 func (nowhere) Write(p []byte) (int, error) { return len(p), nil }
 func (nowhere) Close() error                { return nil }
 
-// output attaches clients to the output of a container. A client receives the output from the time of its request on.
+// output attaches clients to the output of a container. A client receives the output that follows its request.
 type output struct {
 	node Node
 	pod  *corev1.Pod

@@ -16,8 +16,8 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// BinaryEnv and LoadgenEnv are the environment variables with the paths of the built programs controlplane and loadgen. If a
-// variable is not set, Build or Loadgen builds the program, which takes up to a minute. `make test` sets both variables.
+// BinaryEnv and LoadgenEnv are the environment variables with the paths of the built programs controlplane and loadgen.
+// If a variable is not set, Build or Loadgen builds the program within a minute. `make test` sets both variables.
 const (
 	BinaryEnv  = "STORMGLASS_CONTROLPLANE"
 	LoadgenEnv = "STORMGLASS_LOADGEN"
@@ -65,8 +65,8 @@ type Plane struct {
 	Binary string
 	// Config is the plane's configuration; nil means the defaults.
 	Config *control.Config
-	// Ready, if not nil, is called when the plane is ready, before the first test. If it returns an error, Main runs no tests and
-	// fails.
+	// Main calls Ready, if not nil, when the plane is ready, before the first test. If it returns an error, Main runs
+	// no tests and fails.
 	Ready func(*Plane) error
 }
 

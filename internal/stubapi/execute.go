@@ -195,7 +195,7 @@ func locate(path string) (place, bool) {
 	return place{}, false
 }
 
-// discover returns the answer to a discovery request of client-go. It returns false if path is not a discovery path.
+// discover returns the response to a discovery request of client-go. It returns false if path is not a discovery path.
 func discover(path string) ([]byte, bool) {
 	switch path {
 	case "/api":

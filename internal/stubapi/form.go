@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// form is the encoding of an answer: JSON or protobuf, of whole objects or of their metadata.
+// form is the encoding of a response: JSON or protobuf, of whole objects or of their metadata.
 type form struct {
 	protobuf bool
 	metadata bool // only the metadata: PartialObjectMetadata

@@ -17,23 +17,23 @@ type Request struct {
 
 // Answer says how a request is answered. The zero value executes the request and answers it immediately, as an API server does.
 type Answer struct {
-	// After is the time from the receipt of the request to its execution. Ack is the time from the execution to the answer. The
-	// events of a write are sent at the execution, before Ack begins.
+	// After is the time from the receipt of the request to its execution. Ack is the time from the execution to the
+	// response. The events of a write are sent at the execution, before Ack begins.
 	After, Ack time.Duration
-	// Status, if not 0, is the status of the answer; the request is then not executed. RetryAfter, if positive, is sent with the
-	// status, in whole seconds.
+	// Status, if not 0, is the status of the response; the request is then not executed. RetryAfter, if positive, is
+	// sent with the status, in whole seconds.
 	Status     int
 	RetryAfter time.Duration
-	// Fault is the failure to inject. If the fault changes the answer (Truncated, Cut, Garbled), the request is executed first.
-	// With any other fault, the request is executed only if Commits is set.
+	// Fault is the failure to inject. If the fault changes the response (Truncated, Cut, Garbled), the request is
+	// executed first. With any other fault, the request is executed only if Commits is set.
 	Fault   Fault
 	Commits bool
 }
 
-// Fault is a failure that the stub injects into the answer to a request.
+// Fault is a failure that the stub injects into the response to a request.
 type Fault uint8
 
-// The faults that the stub can inject into an answer.
+// The faults that the stub can inject into a response.
 const (
 	None Fault = iota
 	// Reset resets the stream with INTERNAL_ERROR.
@@ -43,7 +43,7 @@ const (
 	GoAway
 	// Hangup closes the TCP connection without an HTTP/2 frame.
 	Hangup
-	// Silence sends no answer.
+	// Silence sends no response.
 	Silence
 	// Truncated ends the stream after half of the bytes that its content-length announces.
 	Truncated
@@ -102,5 +102,5 @@ func Stall(base time.Duration, begin, end time.Time) Policy {
 	}
 }
 
-// Always returns a policy that gives all requests the answer a.
+// Always returns a policy that gives all requests the response a.
 func Always(a Answer) Policy { return func(Request) Answer { return a } }

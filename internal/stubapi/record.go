@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// Exchange is the record of one request and its answer.
+// Exchange is the record of one request and its response.
 type Exchange struct {
 	Request
-	// Answered is the time just before the answer was passed to the connection. It is zero if there was no answer, or
-	// if a fault replaced the answer.
+	// Answered is the time just before the response was passed to the connection. It is zero if there was no response,
+	// or if a fault replaced the response.
 	Answered time.Time
 	Status   int
 	Fault    Fault
 }
 
-// Latency returns the time from the receipt of the request to its answer.
+// Latency returns the time from the receipt of the request to its response.
 func (e Exchange) Latency() time.Duration { return e.Answered.Sub(e.At) }
 
 // Watch is the record of one watch.

@@ -36,7 +36,7 @@ func (c *conn) encoded(fields ...hpack.HeaderField) []byte {
 	return c.block.Bytes()
 }
 
-// head sends the headers of an answer: content-length if length is not negative, and Retry-After if retryAfter is not
+// head sends the headers of a response: content-length if length is not negative, and Retry-After if retryAfter is not
 // zero. retryAfter is a number of seconds, not a duration.
 func (c *conn) head(st *stream, status int, contentType string, length int, retryAfter time.Duration) {
 	defer c.wakeWriter()
@@ -55,8 +55,8 @@ func (c *conn) head(st *stream, status int, contentType string, length int, retr
 	c.must(c.frames.WriteHeaders(http2.HeadersFrameParam{StreamID: st.id, BlockFragment: c.encoded(fields...), EndHeaders: true}))
 }
 
-// body sends a part of an answer's body, or keeps it until the client's flow-control windows allow sending it. If last is
-// true, the stream ends after this part. body returns false if the stream has already ended.
+// body sends a part of a response's body, or keeps it until the client's flow-control windows allow sending it. If last
+// is true, the stream ends after this part. body returns false if the stream has already ended.
 func (c *conn) body(st *stream, p []byte, last bool) bool {
 	c.mu.Lock()
 	if c.streams[st.id] != st || st.last {
@@ -174,7 +174,7 @@ func (c *conn) badFrame() {
 	c.queue(func() error { return c.frames.WriteData(0, false, []byte("DATA")) })
 }
 
-// flood begins an answer whose headers never end.
+// flood begins a response whose headers never end.
 func (c *conn) flood(st *stream) {
 	c.queue(func() error {
 		c.flooding = st.id

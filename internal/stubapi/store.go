@@ -70,7 +70,7 @@ type collection struct {
 	sorted  []*object // cached result of the method all; nil after a change
 	history []*event
 	watches map[*watch]struct{}
-	// lists caches the answers to list requests at version listsAt, by request.
+	// lists caches the responses to list requests at version listsAt, by request.
 	lists   map[string][]byte
 	listsAt uint64
 }

@@ -204,7 +204,7 @@ func moduleCache(t *testing.T) string {
 			case open[path]:
 				link(path)
 			case path == filepath.Join("cache/download", modulePath), strings.HasPrefix(path, filepath.FromSlash(modulePath)+"@"):
-				// another tree of this module
+				// skip other versions of this module
 			case path != filepath.Join("cache", "lock"):
 				if err := os.Symlink(filepath.Join(from, path), filepath.Join(cache, path)); err != nil {
 					t.Fatal(err)

@@ -1,6 +1,6 @@
 // Package adminclient makes all calls of a plane to its own components, as their administrator. It accepts answers only
-// from servers with a certificate of the plane's certificate authority, so it rejects answers of another process on the
-// same port.
+// from servers with a certificate of the plane's certificate authority, so it rejects responses of another process on
+// the same port.
 package adminclient
 
 import (
@@ -41,8 +41,8 @@ type Client struct {
 	etcd, components *http.Client
 }
 
-// New returns a client that authenticates with the keys of a plane. server is the URL of the plane's API server or load
-// balancer.
+// New returns a client that authenticates with the credentials of a plane. server is the URL of the plane's API server
+// or load balancer.
 func New(keys pki.Dir, server string) (*Client, error) {
 	etcd, err := httpsClient(keys.Cert(pki.EtcdCA), keys.Pair(pki.EtcdClient))
 	if err != nil {
@@ -109,7 +109,7 @@ func (c *Client) Get(ctx context.Context, proc topology.Process, path string) er
 	return err
 }
 
-// expect sends a request and returns the first 4 KiB of the answer. It returns an error for a status other than 2xx.
+// expect sends a request and returns the first 4 KiB of the response. It returns an error for a status other than 2xx.
 func (c *Client) expect(ctx context.Context, proc topology.Process, method, path string, body io.Reader) ([]byte, error) {
 	resp, err := c.do(ctx, proc, method, path, body)
 	if err != nil {
@@ -139,7 +139,7 @@ func (c *Client) HoldsLease(ctx context.Context, proc topology.Process) (bool, e
 }
 
 // masterStatus returns the value of leader_election_master_status for a lease. It returns false if the metric is
-// missing, as before the component's first election.
+// missing, for example before the component's first election.
 func masterStatus(metrics io.Reader, lease string) (leads bool, err error) {
 	series := fmt.Sprintf("leader_election_master_status{name=%q} ", lease)
 	lines := bufio.NewScanner(metrics)
@@ -183,7 +183,7 @@ func (c *Client) UpdatePeerURL(ctx context.Context, members []topology.Process) 
 	return nil
 }
 
-// EtcdStatus is a member's answer to /v3/maintenance/status. The gateway encodes 64-bit numbers as strings.
+// EtcdStatus is a member's response to /v3/maintenance/status. The gateway encodes 64-bit numbers as strings.
 type EtcdStatus struct {
 	Header struct {
 		MemberID string `json:"member_id"`
@@ -281,7 +281,7 @@ func (c *Client) Token(ctx context.Context, issuer topology.Process) ([]byte, er
 	return c.expect(ctx, issuer, http.MethodPost, service.TokenPath, nil)
 }
 
-// SetBehaviour sets the delays and failures of a service's answers.
+// SetBehaviour sets the delays and failures of a service's responses.
 func (c *Client) SetBehaviour(ctx context.Context, proc topology.Process, b service.Behaviour) error {
 	body, err := json.Marshal(b)
 	if err != nil {

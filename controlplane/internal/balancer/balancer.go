@@ -6,8 +6,8 @@
 // has not answered several checks in a row) loses its existing connections too; otherwise their clients would hang
 // until their own timeouts.
 //
-// A connection uses two descriptors and two goroutines, but no buffer while it is idle. Package balancer avoids io.Copy,
-// because io.Copy uses splice(2): splice keeps two pipes open for each connection, which would then use six descriptors.
+// A connection uses two descriptors and two goroutines, but no buffer while it is idle. Package balancer avoids
+// io.Copy, because io.Copy uses splice(2), which keeps two pipes open: a connection would use six descriptors.
 package balancer
 
 import (

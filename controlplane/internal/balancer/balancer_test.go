@@ -211,7 +211,7 @@ func TestBalancerForwardsAllBytes(t *testing.T) {
 	}
 }
 
-// TestHalfClose: a client that has said all still hears the answer.
+// TestHalfClose: a client that has said all still hears the response.
 func TestHalfClose(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -244,7 +244,7 @@ func TestHalfClose(t *testing.T) {
 	}
 }
 
-// unreachable is a client whose checks get no answer.
+// unreachable is a client whose checks get no response.
 func unreachable() *http.Client { return &http.Client{Transport: refuse{}} }
 
 type refuse struct{}

@@ -17,8 +17,7 @@ import (
 	"k8s.io/cloud-provider/api"
 )
 
-// answering returns a provider whose cloud gives the same answer to all requests, and the list of these
-// requests.
+// answering returns a provider whose cloud gives the same response to all requests, and the list of these requests.
 func answering(t *testing.T, status int, answer string) (p *Provider, asked *[]string) {
 	t.Helper()
 	asked = new([]string)

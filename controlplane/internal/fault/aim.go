@@ -134,7 +134,7 @@ func (m *Manager) follower(f control.Fault, kind, leader string) string {
 	return others[max(free, 0)]
 }
 
-// BusyError reports that a fault cannot begin, because another fault that is in force or about to begin affects the same
+// BusyError reports that a fault cannot begin, because another fault that is active or about to begin affects the same
 // part of the plane.
 type BusyError struct {
 	// Kind is the kind of the refused fault, and Part the part of the plane that both faults need. At is the time of the

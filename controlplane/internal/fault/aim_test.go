@@ -221,7 +221,7 @@ func TestQuota(t *testing.T) {
 		h.breaks("etcd-0 /v3/kv/compaction", errors.New("etcdserver: mvcc: required revision has been compacted"))
 		s := begin(t, m, control.Fault{Kind: control.FaultQuota, Quota: 16 << 20, For: time.Minute})
 		if after := s.Active.Sub(s.Asked); after != 6*time.Second {
-			t.Errorf("in force after %v", after)
+			t.Errorf("active after %v", after)
 		}
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()

@@ -23,7 +23,7 @@ type mechanism struct {
 	// lacks returns an error if the plane or this machine does not support one particular fault, for example because a
 	// program is missing. Nil means that there is nothing to check.
 	lacks func(*Manager, context.Context, control.Fault) error
-	// begin puts a fault in force. If begin fails, the returned effect undoes the changes made so far.
+	// begin makes a fault active. If begin fails, the returned effect undoes the changes made so far.
 	begin func(m *Manager, ctx context.Context, id string, f control.Fault, t target) (effect, error)
 	// undoWithin is the time limit for undoing the fault; zero means 30 s.
 	undoWithin time.Duration

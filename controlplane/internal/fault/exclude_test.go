@@ -11,7 +11,7 @@ func TestRestoreExcludesFaults(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, h := fixture(t)
 		begin(t, m, pauseOf("etcd-0", 0))
-		const inForce = "faults are in force: pause of etcd-0 (fault 1) (end them first: controlplane fault clear)"
+		const inForce = "faults are active: pause of etcd-0 (fault 1) (end them first: controlplane fault clear)"
 		if _, err := m.Exclude("etcd is being restored"); err == nil || err.Error() != inForce {
 			t.Errorf("a restore under a fault: %v", err)
 		}

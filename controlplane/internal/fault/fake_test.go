@@ -312,7 +312,7 @@ func fixture(t *testing.T) (*Manager, *fakeHost) {
 	m.webhooks = func(string) (webhooks, error) { return fakeWebhook{h}, nil }
 	t.Cleanup(func() {
 		ctx, cancel := context.WithCancel(context.Background())
-		cancel() // faults that a test leaves in force end here
+		cancel() // faults that a test leaves active end here
 		_ = m.Close(ctx)
 	})
 	return m, h

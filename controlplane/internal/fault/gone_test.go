@@ -69,7 +69,7 @@ func TestDescriptorLimitMustLowerCurrent(t *testing.T) {
 			t.Errorf("begin: %v", err)
 		}
 		if len(inForce(m)) > 0 {
-			t.Errorf("in force: %v", inForce(m))
+			t.Errorf("active: %v", inForce(m))
 		}
 		same(t, "what was done", h.lines(), "0s limit etcd-0 65536", "0s limit etcd-0 65536")
 	})

@@ -1,7 +1,7 @@
 // Package fault applies a control.Fault to a running control plane and undoes the fault when its duration is over, and at
 // the latest when the plane ends. A timer ends the fault, so the client that began it need not stay connected.
 //
-// The Manager implements each kind of fault, and decides which faults can be in force together and when they end. The Host is
+// The Manager implements each kind of fault, and decides which faults can be active together and when they end. The Host is
 // the plane itself. The subpackages slow fsync, cut links and serve webhooks.
 package fault
 
@@ -65,7 +65,7 @@ type Host interface {
 	SetLimit(name string, of Rlimit, soft uint64) (was uint64, err error)
 	// Fsync returns the fsync agent in the current process of an etcd member.
 	Fsync(name string) (Fsync, error)
-	// SetBehaviour sets the delays and failures of a service's answers.
+	// SetBehaviour sets the delays and failures of a service's responses.
 	SetBehaviour(ctx context.Context, name string, b service.Behaviour) error
 	// RotateKey gives the services of a kind a new key.
 	RotateKey(ctx context.Context, kind string) error
@@ -90,7 +90,7 @@ type Fsync interface {
 }
 
 // Link is the interface of network.Link. A link carries the data that one component exchanges with another, over any number of
-// connections. When a method returns, its change is in force for open and new connections.
+// connections. When a method returns, its change is active for open and new connections.
 type Link interface {
 	// From returns the component that opens the connections. To returns the component that accepts them.
 	From() string

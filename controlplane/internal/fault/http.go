@@ -18,7 +18,7 @@ const maxFaultBytes = 1 << 16
 
 // Handle adds to mux the paths of the control socket that control.Client uses for faults and events:
 //
-//	POST   /v1/faults            begins a fault; answers when it is in force
+//	POST   /v1/faults            begins a fault; answers when it is active
 //	POST   /v1/faults/check      reports whether a fault would begin
 //	GET    /v1/faults            lists the faults
 //	DELETE /v1/faults            ends all faults; answers when they are undone

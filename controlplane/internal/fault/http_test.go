@@ -99,9 +99,9 @@ func TestClientReturnsNewEvents(t *testing.T) {
 		}
 		heard <- events
 	}()
-	m.events.Append(control.Event{Kind: control.EventLease, Component: "kube-scheduler-1"}) // before or after the question: it is heard
+	m.events.Append(control.Event{Kind: control.EventLease, Component: "kube-scheduler-1"})
 	if events := <-heard; len(events) != 1 || events[0].Component != "kube-scheduler-1" {
-		t.Errorf("heard: %+v", events)
+		t.Errorf("events = %+v, want one of kube-scheduler-1", events)
 	}
 }
 

@@ -73,12 +73,12 @@ func (m *Manager) keep(a *active, ends time.Time) {
 	}
 }
 
-// Renew applies the faults in force on a component to its new process, after a restart.
+// Renew applies the active faults of a component to its new process, after a restart.
 func (m *Manager) Renew(ctx context.Context, name string) {
 	m.mu.Lock()
 	var lost []*active
 	for _, a := range m.faults {
-		// Check the effect last, because it is incomplete until the fault is in force.
+		// Check the effect last, because it is incomplete until the fault is active.
 		if !a.status.Active.IsZero() && a.status.Ended.IsZero() && slices.Contains(a.status.On, name) && a.effect.renew != nil {
 			lost = append(lost, a)
 		}
@@ -106,8 +106,8 @@ func (m *Manager) renew(ctx context.Context, a *active, name string) {
 	m.publish(control.EventFaultBegin, time.Now(), a.status, describe(a.status)+", applied again to the new process of "+name)
 }
 
-// markLost records and publishes that a fault is no longer in force on all its components, although its time is not over.
-// If it is called several times, the first reason is kept.
+// markLost records and publishes that a fault is no longer active on all its components, although its time is not over.
+// It keeps the first reason of several calls.
 func (m *Manager) markLost(id string, why error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -33,7 +33,7 @@ type Manager struct {
 	faults   []*active // in the order of their requests
 	lastID   int64
 	excluded string         // why no fault may begin for now, or ""
-	running  sync.WaitGroup // the faults that are beginning or in force, and goroutines that they have started
+	running  sync.WaitGroup // the faults that are beginning or active, and goroutines that they have started
 }
 
 // ErrNotFound is the error for an unknown fault ID.
@@ -69,7 +69,7 @@ func (m *Manager) Check(ctx context.Context, f control.Fault) error {
 	return err
 }
 
-// Begin begins a fault and returns when the fault is in force. The fault ends by itself when its duration is over. A
+// Begin begins a fault and returns when the fault is active. The fault ends by itself when its duration is over. A
 // fault on a leader first waits for an election in progress. If ctx ends, or a step fails, Begin undoes its changes and
 // the fault does not begin. The error is a *control.InvalidFault if the plane does not support the fault, and a
 // *BusyError if the fault clashes with another fault.
@@ -134,7 +134,7 @@ func (m *Manager) dropOldest() {
 	}
 }
 
-// List returns the faults in the order of their requests: all faults that are beginning or in force, and the most
+// List returns the faults in the order of their requests: all faults that are beginning or active, and the most
 // recent faults that have ended. Beyond a thousand faults, the oldest ended faults are dropped.
 func (m *Manager) List() []control.FaultStatus {
 	m.mu.Lock()
@@ -195,7 +195,7 @@ func (m *Manager) endAll(ctx context.Context, cause error) ([]control.FaultStatu
 }
 
 // Exclude refuses new faults until release is called. It protects operations that no fault may disturb. why is the error
-// text of the refused faults. Exclude fails if faults are in force.
+// text of the refused faults. Exclude fails if faults are active.
 func (m *Manager) Exclude(why string) (release func(), err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -207,7 +207,7 @@ func (m *Manager) Exclude(why string) (release func(), err error) {
 	}
 	switch {
 	case len(open) > 0:
-		return nil, fmt.Errorf("faults are in force: %s (end them first: controlplane fault clear)", strings.Join(open, ", "))
+		return nil, fmt.Errorf("faults are active: %s (end them first: controlplane fault clear)", strings.Join(open, ", "))
 	case m.excluded != "":
 		return nil, errors.New(m.excluded)
 	}

@@ -145,7 +145,7 @@ func TestShutdownUndoesAll(t *testing.T) {
 			t.Errorf("a fault after the end: %v", err)
 		}
 		if left := inForce(m); len(left) > 0 {
-			t.Errorf("left in force: %v", left)
+			t.Errorf("left active: %v", left)
 		}
 	})
 }
@@ -175,12 +175,12 @@ func TestShutdownCancelsBegin(t *testing.T) {
 			t.Errorf("begin: %v", err)
 		}
 		if left := inForce(m); len(left) > 0 {
-			t.Errorf("left in force: %v", left)
+			t.Errorf("left active: %v", left)
 		}
 	})
 }
 
-// A fault in force applies again to a component that ended by itself and was restarted.
+// An active fault applies again to a component that ended by itself and was restarted.
 func TestFaultIsRenewedInNewProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, h := fixture(t)
@@ -192,7 +192,7 @@ func TestFaultIsRenewedInNewProcess(t *testing.T) {
 		m.Renew(t.Context(), "etcd-1")
 		time.Sleep(time.Hour)
 		synctest.Wait()
-		m.Renew(t.Context(), "etcd-0") // nothing is in force any more
+		m.Renew(t.Context(), "etcd-0") // no fault is active any more
 		same(t, "what was done", h.lines(),
 			"0s limit etcd-0 100", "0s slow etcd-0 25ms", "0s slow etcd-1 25ms", "0s slow etcd-2 25ms",
 			"10s limit etcd-0 100", "10s slow etcd-0 25ms",

@@ -84,8 +84,8 @@ func notMoved(names []string, to control.Release) error {
 }
 
 // moveOne restarts a component with the program of another release. If the component then does not serve, moveOne
-// restarts it with the old program. If the old program does not serve either, as with etcd on data of a newer storage
-// version, moveOne starts the new program again.
+// restarts it with the old program. If the old program does not serve either, for example etcd on data of a newer
+// storage version, moveOne starts the new program again.
 func (m *Manager) moveOne(name string, to control.Release) error {
 	kind, from := control.ComponentKind(name), m.host.Config().ReleaseOf(name)
 	err := m.serveAs(name, to)

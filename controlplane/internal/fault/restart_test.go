@@ -16,7 +16,7 @@ func TestRestartEndsWhenProcessIsReady(t *testing.T) {
 		h.stopping = 3 * time.Second
 		s := begin(t, m, control.Fault{Kind: control.FaultRestart, Components: []string{"kube-apiserver-1"}})
 		if !s.Active.Equal(s.Asked) {
-			t.Error("it is not in force at once")
+			t.Error("the fault is not active immediately")
 		}
 		time.Sleep(time.Second)
 		if _, err := m.Begin(t.Context(), pauseOf("kube-apiserver-1", time.Second)); err == nil {

@@ -23,7 +23,7 @@ func TestServiceBehavesAgain(t *testing.T) {
 	})
 }
 
-// The plugins of several API servers have their keys in common.
+// The KMS plugins of all API servers share their keys.
 func TestKeysAreRotatedByKind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, h := fixture(t)

@@ -26,7 +26,7 @@ const webhookNames = "stormglass-fault-"
 // clearEvery is the interval at which the manager retries to remove a registration while the API server does not serve.
 const clearEvery = 100 * time.Millisecond
 
-// A request to register a webhook may still take effect after it got no answer. For example, a paused etcd member may
+// A request to register a webhook may still take effect after it got no response. For example, a paused etcd member may
 // hold the request and commit it when it continues. For lateWithin after such a failure, the Manager looks for the
 // registration every lateEvery and removes it.
 const (
@@ -37,7 +37,7 @@ const (
 type webhooks interface {
 	// serves reports whether objects of a resource can be created.
 	serves(ctx context.Context, resource string) (bool, error)
-	// start registers a webhook and returns when the webhook is in force. On an error, start undoes what it can.
+	// start registers a webhook and returns when the webhook is active. On an error, start undoes what it can.
 	start(ctx context.Context, o webhook.Options) (registered, error)
 	// remove removes a registration and reports whether the registration existed.
 	remove(ctx context.Context, name string) (bool, error)
@@ -201,8 +201,8 @@ func (a admin) serves(ctx context.Context, resource string) (bool, error) {
 	return false, nil
 }
 
-// discover decodes the answer to a request for a path of the API server's discovery. found is false if the path does not
-// exist.
+// discover decodes the response to a request for a path of the API server's discovery. found is false if the path does
+// not exist.
 func (a admin) discover(ctx context.Context, path string, into any) (found bool, err error) {
 	data, err := a.client.Discovery().RESTClient().Get().AbsPath(path).DoRaw(ctx)
 	if apierrors.IsNotFound(err) {

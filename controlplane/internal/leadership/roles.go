@@ -13,7 +13,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/topology"
 )
 
-// askWithin is the time limit for the answers of all components. A paused component never answers.
+// askWithin is the time limit for the responses of all components. A paused component never answers.
 const askWithin = time.Second
 
 // Roles calls the components of a plane to find their roles and the leader of each kind. It remembers the member names
@@ -117,7 +117,7 @@ func (r *Roles) leaseHolder(ctx context.Context, kind string, running []topology
 		}
 		if leads {
 			holders = append(holders, proc.Name)
-			cancel() // there is only one leader: the other answers are not needed
+			cancel() // there is only one leader: the other responses are not needed
 		}
 	})
 	switch {
@@ -191,7 +191,7 @@ func (r *Roles) fill(ctx context.Context, c *control.ComponentStatus) {
 	}
 }
 
-// Votes determines etcd's leader from the answers of the members.
+// Votes determines etcd's leader from the responses of the members.
 type Votes struct {
 	// Members is the number of all members, including members that are not running.
 	Members int
@@ -206,9 +206,9 @@ type vote struct {
 	term   int64
 }
 
-// Add counts one member's answer: the leader that the member knows, or "" if it knows none, and the term. settled is
-// true if a quorum has given the same answer. Then the other answers do not matter, because a leader of a newer term
-// would have needed the vote of a member of that quorum.
+// Add counts one member's response: the leader that the member knows, or "" if it knows none, and the term. settled is
+// true if a quorum has given the same response. Then the other responses do not matter, because a leader of a newer
+// term would have needed the vote of a member of that quorum.
 func (v *Votes) Add(leader string, term int64) (settled bool) {
 	if leader == "" {
 		return false
@@ -224,5 +224,5 @@ func (v *Votes) Add(leader string, term int64) (settled bool) {
 	return v.said[said] > v.Members/2
 }
 
-// Leader returns the leader in the answer with the newest term, or "" if no answer has named a leader.
+// Leader returns the leader in the response with the newest term, or "" if no response has named a leader.
 func (v *Votes) Leader() string { return v.leader }

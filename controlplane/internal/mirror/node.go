@@ -50,7 +50,7 @@ func index(component string) int {
 	return i
 }
 
-// node maintains one Node and its pods. Only the goroutine of run uses the fields from registered on.
+// node maintains one Node and its pods. Only the goroutine of run uses registered and the fields below it.
 type node struct {
 	cfg     *Config
 	name    string

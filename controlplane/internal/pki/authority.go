@@ -1,5 +1,5 @@
-// Package pki makes a plane's keys: one certificate authority per trust domain, one or more ECDSA P-256 identities per
-// component, the service accounts' signing key, and kubeconfigs.
+// Package pki creates a plane's credentials: one certificate authority per trust domain, one or more ECDSA P-256 keys
+// and certificates per component, the signing key for ServiceAccount tokens, and kubeconfigs.
 //
 // The authorities must be separate for two reasons. etcd admits every client with a certificate of its authority, so a
 // kubelet's certificate must come from another authority. And a client with a certificate of the request-header

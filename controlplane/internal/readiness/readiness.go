@@ -1,4 +1,4 @@
-// Package readiness checks whether a component is ready, and waits until it is. A component is ready if its answers,
+// Package readiness checks whether a component is ready, and waits until it is. A component is ready if its responses,
 // verified by adminclient, show that it does its work in the plane.
 package readiness
 

@@ -48,12 +48,12 @@ type Restorer struct {
 //
 //  1. For each member, the snapshot is written as the data of a new cluster, next to the data in use. A bad snapshot is
 //     found before a component stops.
-//  2. All components are stopped, as at the plane's end.
-//  3. The new data replaces the data in use, and all components are started, as at the plane's start.
+//  2. The supervisor stops all components, in the order of the plane's end.
+//  3. The new data replaces the data in use, and the supervisor starts all components.
 //  4. When all components are ready, the change is final and the old data is removed. If a step fails before, the old
 //     data is restored.
 //
-// Restore must not be called while a fault is in force.
+// Restore must not be called while a fault is active.
 func (r *Restorer) Restore(ctx context.Context, file string) (control.Restored, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -254,8 +254,8 @@ func (m Members) PutBack() error {
 	return nil
 }
 
-// Recover completes the work of a supervisor that was killed. It removes the old data after a final change, and undoes
-// a change that was not final. Call it before the members start.
+// Recover finishes a restore whose supervisor was killed. If the Swap was committed, it removes the old data; otherwise
+// it undoes the Swap. It also removes new data that is not in use. Call it before the members start.
 func (m Members) Recover() error {
 	finish := m.PutBack
 	if _, err := os.Stat(m.marker()); err == nil {

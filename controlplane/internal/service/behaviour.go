@@ -16,8 +16,8 @@ import (
 
 // Behaviour says how a service answers requests. The zero value answers immediately.
 type Behaviour struct {
-	// Delay is the delay of each answer. Jitter is the maximum random change of Delay, up or down. Seed is the seed of the
-	// random changes.
+	// Delay is the delay of each response. Jitter is the maximum random change of Delay, up or down. Seed is the seed
+	// of the random changes.
 	Delay  time.Duration `json:"delayNanoseconds,omitempty"`
 	Jitter time.Duration `json:"jitterNanoseconds,omitempty"`
 	Seed   int64         `json:"seed,omitempty"`
@@ -76,7 +76,7 @@ type throttledError struct {
 }
 
 func (e *throttledError) Error() string {
-	return fmt.Sprintf("too many requests: the next is answered in %s", e.after.Round(time.Millisecond))
+	return fmt.Sprintf("too many requests: retry after %s", e.after.Round(time.Millisecond))
 }
 
 // admit returns a throttledError if the request exceeds the rate limit.

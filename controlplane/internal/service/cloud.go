@@ -52,7 +52,7 @@ type refusal struct {
 func (r *refusal) Error() string { return r.msg }
 
 // balancer is a LoadBalancer as the cloud stores it. It has an address from the beginning, but clients get the address
-// only from the time Ready on.
+// only after the time Ready.
 type balancer struct {
 	LoadBalancer
 	Ready time.Time `json:"ready"`
@@ -123,7 +123,7 @@ func (s *server) operation(pattern, name string, answer func(*http.Request) (any
 		err := s.do(r.Context(), name, func() (err error) {
 			out, err = answer(r)
 			if errors.As(err, &refused) && refused.status == http.StatusNotFound {
-				return nil // "not found" is a regular answer, not a failure
+				return nil // "not found" is a regular response, not a failure
 			}
 			return err
 		})

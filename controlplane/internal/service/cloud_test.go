@@ -127,7 +127,7 @@ func TestServiceThrottles(t *testing.T) {
 			return answered, wait
 		}
 		s.conduct.set(Behaviour{Throttle: 0.5, Delay: time.Second})
-		if n, wait := count(); n != 1 || wait != "1" { // the answer took the first of two seconds
+		if n, wait := count(); n != 1 || wait != "1" { // the response took the first of two seconds
 			t.Errorf("%d answers, then wait %q s", n, wait)
 		}
 		s.conduct.set(Behaviour{})

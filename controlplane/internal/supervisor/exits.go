@@ -52,7 +52,7 @@ func (s *Supervisor) watch(c *component, i *instance) {
 	case handover:
 		how, why = how+", its lease handed over", ": its lease was handed over"
 	case !expected && leftByFullDatabase(c.process.Kind, i.child.Exit(), i.child.Output()):
-		how, why = how+", as etcd's database is full", ": its lease could not be renewed, as etcd's database is full"
+		how, why = how+", because etcd's database is full", ": its lease could not be renewed, as etcd's database is full"
 	case !expected:
 		quoted = s.quoteLog(i)
 	}
@@ -64,8 +64,8 @@ func (s *Supervisor) watch(c *component, i *instance) {
 	}
 }
 
-// restart waits for the back-off and restarts a component that has ended unexpectedly. The texts why and quoted complete
-// the message about the exit.
+// restart waits for the back-off and restarts a component that has ended unexpectedly. The strings why and quoted
+// complete the message about the exit.
 func (s *Supervisor) restart(c *component, i *instance, why, quoted string) {
 	exit := i.child.Exit()
 	s.mu.Lock()

@@ -96,8 +96,8 @@ func TestHandoverIsStartedAgain(t *testing.T) {
 	}
 }
 
-// A scheduler that loses its lease with no API server having marked it has crashed, and is started again. The event quotes
-// its log.
+// If a scheduler loses a lease that no API server has marked, it has crashed. The supervisor restarts it. The event
+// quotes its log.
 func TestLostLeaseWithoutHandover(t *testing.T) {
 	p, handOver := handingOver(t, func() string { return "nothing" })
 	handOver()
@@ -107,7 +107,7 @@ func TestLostLeaseWithoutHandover(t *testing.T) {
 	p.eventsOf(t, scheduler, control.EventStart, 1)
 }
 
-// A scheduler that cannot renew its lease, as etcd's database is full, is started again: the load may have filled it.
+// The supervisor restarts a scheduler that cannot renew its lease because etcd's database is full.
 func TestFullDatabaseDoesNotEndThePlane(t *testing.T) {
 	dir := t.TempDir()
 	if err := syscall.Mkfifo(filepath.Join(dir, "go"), 0o600); err != nil {
@@ -119,7 +119,7 @@ func TestFullDatabaseDoesNotEndThePlane(t *testing.T) {
 		t.Fatal(err)
 	}
 	exit := p.eventsOf(t, scheduler, control.EventExit, 1)[0]
-	if exit.Expected || exit.Handover || exit.Detail != "exited with code 1, as etcd's database is full" {
+	if exit.Expected || exit.Handover || exit.Detail != "exited with code 1, because etcd's database is full" {
 		t.Errorf("exit: %+v", exit)
 	}
 	p.eventsOf(t, scheduler, control.EventStart, 1)

@@ -41,7 +41,7 @@ type Plane struct {
 	// InService reports whether a component receives connections. An API server behind a load balancer receives them
 	// only from the load balancer.
 	InService func(name string) bool
-	// Restarted is called after the start of a new process for a component.
+	// The Supervisor calls Restarted after it starts a new process for a component.
 	Restarted func()
 	// Fail ends the plane because of an error of a component.
 	Fail func(error)
@@ -52,8 +52,8 @@ type Supervisor struct {
 	plane   Plane
 	spawner *process.Spawner
 
-	// mu guards the fields below and the components' fields. It is never held during a wait for a process or while a
-	// file is written.
+	// mu guards the fields below and the components' fields. Do not hold it while you wait for a process or write a
+	// file.
 	mu         sync.Mutex
 	components []*component // in the order of starting
 	// settled is true while the plane is ready, until its processes are stopped. Only then may components be started again.

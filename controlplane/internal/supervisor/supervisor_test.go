@@ -187,8 +187,8 @@ func TestExitBySignalUnderFault(t *testing.T) {
 	}
 }
 
-// A component of any kind that crashes is started again as by its kubelet, and the status counts it: the plane does not
-// end. After the next crash in succession, it is started only after the back-off.
+// The supervisor restarts a component of any kind that crashes, as its kubelet would, and the status counts it: the
+// plane does not end. After the next crash in succession, it is started only after the back-off.
 func TestExitBySignalWithoutFault(t *testing.T) {
 	all := []string{"etcd-0", "kube-apiserver-0", scheduler, manager}
 	p := supervise(t, lasting, lasting, all[:2]...)

@@ -35,7 +35,7 @@ func peerHost(member string) string {
 //
 // If the connections between members go through proxies, the URL contains a name that cannot be resolved, because
 // net/http bypasses the proxy for loopback addresses. etcd's peer transport takes its proxy from the environment. etcd
-// first compares peer URLs as text, and does not resolve the names if the texts are equal.
+// first compares peer URLs as text, and does not resolve the names if the strings are equal.
 func peerURL(cfg control.Config, p Ports, member string) string {
 	if throughProxies(cfg) {
 		return "https://" + peerHost(member)

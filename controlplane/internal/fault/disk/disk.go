@@ -54,8 +54,8 @@ type Options struct {
 	// Size is the number of bytes that a writer writes before each fsync. After the fsync the writer truncates the file
 	// and starts again. Zero means DefaultSize.
 	Size int64
-	// Ready is called once, when all writers have written for the first time and are about to fsync, so that the load
-	// on the disk has begun. It does not wait for the first fsync, whose duration depends on the disk.
+	// Writers call Ready once, when every writer has written its first data and is about to fsync: the load on the disk
+	// has begun. It does not wait for the first fsync, whose duration depends on the disk.
 	Ready func()
 }
 

@@ -95,7 +95,7 @@ type Agent struct {
 // the process has started; otherwise the supervisor does not notice when the child ends. A restarted child needs a new
 // Agent.
 func NewAgent() (agent *Agent, child *os.File, err error) {
-	// The socket keeps packet boundaries, so that a late answer is not mixed up with the next answer.
+	// The socket keeps packet boundaries, so that a late response is not mixed up with the next response.
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, nil, fmt.Errorf("socketpair of an fsync agent: %w", err)
@@ -119,7 +119,7 @@ func socket(f *os.File) (net.Conn, error) {
 }
 
 // Set delays the child's fsync calls, and replaces an earlier delay. The delay applies to every call that begins after
-// Set has returned. ctx limits the wait for the child's answer and should have a deadline: a stopped child does not
+// Set has returned. ctx limits the wait for the child's response and should have a deadline: a stopped child does not
 // answer, and applies the request when it continues.
 func (a *Agent) Set(ctx context.Context, d Delay) error {
 	_, err := a.request(ctx, question{Set: &d})
@@ -191,7 +191,7 @@ func (a *Agent) exchange(ctx context.Context, q question) (reply, error) {
 		if err := json.Unmarshal(buf[:n], &got); err != nil {
 			return reply{}, err
 		}
-		if got.Seq == q.Seq { // otherwise it is the late answer to an earlier question
+		if got.Seq == q.Seq { // otherwise it is the late response to an earlier question
 			return got, nil
 		}
 	}

@@ -85,7 +85,7 @@ func install(filter []unix.SockFilter, flags uintptr) (listener int, err error) 
 		case errno == unix.EINVAL && more != 0:
 			continue
 		case errno == unix.EBUSY:
-			return -1, errors.New("another seccomp filter with a listener is installed, as in some container sandboxes; the kernel allows only one")
+			return -1, errors.New("another seccomp filter with a listener is installed, for example by a container sandbox; the kernel allows only one")
 		case errno == unix.ESRCH: // TSYNC failed; without TSYNC_ESRCH the kernel would return a thread's ID
 			return -1, errors.New("the threads of this process have different seccomp filters, so the kernel cannot add a filter to all of them")
 		case errno == unix.ENOSYS || errno == unix.EINVAL:

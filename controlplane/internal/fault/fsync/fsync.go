@@ -10,8 +10,8 @@
 // The delay comes before the call and adds to the time that the disk takes.
 //
 // Limits:
-//   - It needs Linux 5.7 or later on amd64 or arm64. There must be no other seccomp filter with a listener, as in some
-//     container sandboxes, because the kernel allows only one. Available checks these requirements.
+//   - It needs Linux 5.7 or later on amd64 or arm64. There must be no other seccomp filter with a listener (some
+//     container sandboxes have one), because the kernel allows only one. Available checks these requirements.
 //   - A filter cannot be removed. After Clear, each call still makes a round trip to the agent, about ten microseconds,
 //     until the child ends.
 //   - Only fsync and fdatasync are slow. Writes, and syncs by other means (msync, O_DSYNC, io_uring), are not slow.

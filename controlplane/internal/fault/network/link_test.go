@@ -230,7 +230,7 @@ func TestReceiverWithoutReads(t *testing.T) {
 	defer c.Close()
 	var writing sync.WaitGroup
 	var reads atomic.Int64
-	writing.Go(func() { // until all queues are full, and the link is closed
+	writing.Go(func() { // blocks when all queues are full; returns when the link is closed
 		_, _ = io.Copy(c, endless{&reads})
 	})
 	sent, still := int64(0), 0

@@ -8,15 +8,15 @@
 // A cut link drops packets silently, as a partition does: open connections hang rather than fail, new ones hang too,
 // and neither side notices that the other has closed. If a client gives up a new connection, the proxy drops the
 // connection, and the other side never sees it. The components detect a cut by their own keepalives, heartbeats and
-// timeouts. When the link is restored, the bytes sent meanwhile arrive, as with TCP retransmissions.
+// timeouts. When the link is restored, the bytes sent meanwhile arrive, as if TCP retransmitted them.
 //
 // Limits:
 //   - A dial through a cut link succeeds, because the kernel accepts the TCP connection before this process does. Then
-//     the TLS handshake or the answer to CONNECT hangs. In production the dial itself would hang.
+//     the TLS handshake or the response to CONNECT hangs. In production the dial itself would hang.
 //   - Packet loss can be simulated only as delay, which is how it appears to users of TCP. A link has no bandwidth
 //     limit.
 //   - A delay applies in each direction, so a round trip takes twice as long. It is inaccurate by about 100
-//     microseconds, as timers are. Opening a connection takes one round trip, as for SYN and SYN-ACK.
+//     microseconds, as timers are. Opening a connection takes one round trip, like SYN and SYN-ACK.
 //   - A link that is neither slow nor cut adds about 20 microseconds to each exchange (median of 1000-byte echoes: 35
 //     over the link, 15 directly).
 //   - In each direction, up to 1024 reads of up to 32 KiB may be queued. Further data waits at the sender.
@@ -93,9 +93,9 @@ func (l *Link) Restore() {
 	l.change(func(c *Condition) { *c = Condition{} })
 }
 
-// change changes the condition of the link. When it returns, the new condition applies to all data that is sent from
-// then on, on open connections too. In each direction, the one chunk that was being delayed or passed on arrives
-// immediately. On a connection whose receiver does not read, the new condition applies once the receiver reads again.
+// change changes the condition of the link. When it returns, the new condition applies to all data sent afterwards, on
+// open connections too. In each direction, the one chunk that was being delayed or passed on arrives immediately. On a
+// connection whose receiver does not read, the new condition applies once the receiver reads again.
 func (l *Link) change(edit func(*Condition)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -95,7 +95,7 @@ func (p *Proxy) serve(c *net.TCPConn) {
 	link.carry(c, from, func(err error) error { return answer(c, err) })
 }
 
-// refusal is the error of a refused request, with the HTTP status of the answer.
+// refusal is the error of a refused request, with the HTTP status of the response.
 type refusal struct {
 	status int
 	why    string

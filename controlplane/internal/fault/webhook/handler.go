@@ -112,7 +112,7 @@ func (w *Webhook) fails(ctx context.Context) bool {
 	}
 }
 
-// probe answers the reviews with which Start and Clear detect whether the registration is in force.
+// probe answers the reviews with which Start and Clear detect whether the registration is active.
 func (w *Webhook) probe(out http.ResponseWriter, r *http.Request) {
 	review, ok := decode(out, r)
 	if !ok {
@@ -143,7 +143,7 @@ func decode(out http.ResponseWriter, r *http.Request) (*admission.AdmissionRevie
 	return &review, true
 }
 
-// allow answers a review with permission. If patch is not nil, the answer contains this JSON patch of the object.
+// allow responds with allowed: true. If patch is not nil, the response contains this JSON patch of the object.
 func allow(out http.ResponseWriter, review *admission.AdmissionReview, patch []byte) {
 	answer := admission.AdmissionReview{
 		Response: &admission.AdmissionResponse{UID: review.Request.UID, Allowed: true},

@@ -23,7 +23,7 @@ const probeLabel = "stormglass.dev/webhook-probe"
 const probeEvery = 10 * time.Millisecond
 
 // hooks returns the webhooks that are slow or fail, and an additional webhook that is never slow and matches only the
-// probe. All of them come into force at the same time, so a call for the probe shows that all are in force.
+// probe. All of them become active at the same time, so a call for the probe shows that all are active.
 func (w *Webhook) hooks(bundle []byte) []admissionregistration.ValidatingWebhook {
 	o := w.options
 	resource, group, _ := strings.Cut(o.Resource, ".")
@@ -166,7 +166,7 @@ func (w *Webhook) awaitProbe(ctx context.Context, asked bool) error {
 	})
 	switch {
 	case failure != nil:
-		return fmt.Errorf("check whether the registration %s is in force: %w", w.options.Name, failure)
+		return fmt.Errorf("check whether the registration %s is active: %w", w.options.Name, failure)
 	case err != nil:
 		return fmt.Errorf("the API server has not applied a change to the registration %s yet: %w", w.options.Name, context.Cause(ctx))
 	}

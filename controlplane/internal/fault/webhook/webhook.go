@@ -11,7 +11,7 @@
 //   - API servers learn of a registration by a watch. Start and Clear wait until the API server that the client calls
 //     has applied the change. Other API servers may apply it some milliseconds later.
 //   - An API server stops waiting after the timeout of the registration. A longer delay has the same effect as no
-//     answer.
+//     response.
 package webhook
 
 import (
@@ -38,13 +38,13 @@ type Options struct {
 	// Resource is the resource whose creation calls the webhook, by plural name and group: "pods" or
 	// "deployments.apps".
 	Resource string
-	// Delay is the delay before each answer. Zero means no delay.
+	// Delay is the delay before each response. Zero means no delay.
 	Delay time.Duration
 	// Jitter is the maximum random change of Delay, up or down, with a uniform distribution. It is at most Delay.
 	Jitter time.Duration
 	// Fails makes the webhook answer each request with status 500, after the delay.
 	Fails bool
-	// Ignore sets failurePolicy to Ignore: the API server allows a request without an answer. Otherwise failurePolicy
+	// Ignore sets failurePolicy to Ignore: the API server allows a request without a response. Otherwise failurePolicy
 	// is Fail.
 	Ignore bool
 	// TimeoutSeconds is the API server's timeout, 1 to 30. Zero means upstream's default of 10.
@@ -68,7 +68,7 @@ type Webhook struct {
 
 	served   chan error
 	probed   chan struct{} // receives a value when a probe was reviewed
-	cleared  chan struct{} // closed by Clear; from then on all requests are allowed immediately
+	cleared  chan struct{} // closed by Clear; afterwards, all requests are allowed immediately
 	clearing sync.Once
 
 	mu     sync.Mutex
@@ -77,7 +77,7 @@ type Webhook struct {
 }
 
 // linger is the time for which the server keeps running after its registration was removed. An API server that has not
-// seen the removal yet must still get an answer.
+// seen the removal yet must still get a response.
 const linger = time.Second
 
 // ErrUncertain is wrapped by the error of Start if a registration may exist, or may still appear, after Start has failed.
@@ -176,13 +176,13 @@ func newWebhook(client kubernetes.Interface, o Options) *Webhook {
 	}
 }
 
-// Lost reports whether an earlier request to register got no answer. That request may still take effect once the
+// Lost reports whether an earlier request to register got no response. That request may still take effect once the
 // current registration is removed.
 func (w *Webhook) Lost() bool { return w.lost }
 
-// Clear ends the effect of the webhook and removes the registration. As soon as Clear is called, every review is allowed
-// immediately, including the reviews that wait. Clear returns when the API server no longer calls the webhook. After an
-// error, the registration may still exist, but it is harmless while the server runs; call Clear again.
+// Clear ends the effect of the webhook and removes the registration. From the call of Clear, the webhook allows every
+// review immediately, including the reviews that wait. Clear returns when the API server no longer calls the webhook.
+// After an error, the registration may still exist, but it is harmless while the server runs; call Clear again.
 func (w *Webhook) Clear(ctx context.Context) error {
 	w.clearing.Do(func() { close(w.cleared) })
 	w.mu.Lock()
@@ -204,7 +204,7 @@ func (w *Webhook) Clear(ctx context.Context) error {
 }
 
 // Close calls Clear if the fault is not cleared yet, and stops the server. The server keeps running until one second
-// after the removal of the registration, so that API servers that have not seen the removal yet still get an answer.
+// after the removal of the registration, so that API servers that have not seen the removal yet still get a response.
 func (w *Webhook) Close(ctx context.Context) error {
 	err := w.Clear(ctx)
 	w.mu.Lock()

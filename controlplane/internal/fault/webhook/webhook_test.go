@@ -108,7 +108,7 @@ func (s *apiServer) current() *admissionregistration.ValidatingWebhookConfigurat
 	return s.registered
 }
 
-// probe returns the registration in force.
+// probe returns the active registration.
 func (s *apiServer) probe() *admissionregistration.ValidatingWebhookConfiguration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -184,7 +184,7 @@ func TestWebhookLifecycle(t *testing.T) {
 		t.Error("the registration is there after Clear")
 	}
 
-	// Another API server that has not heard of it yet gets its answer.
+	// Another API server that has not heard of it yet gets its response.
 	if code, err := ask(t.Context(), *hook.ClientConfig.URL, registered); err != nil || code != http.StatusOK {
 		t.Errorf("a late review: %d, %v", code, err)
 	}

@@ -28,10 +28,10 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{/* Refuses values that contradict each other. */}}
 {{- define "stormglass.check" -}}
 {{- with .Values.scenario -}}
-{{- if and .name .text -}}{{- fail "scenario.name and scenario.text exclude each other (leave out one of them)" -}}{{- end -}}
+{{- if and .name .text -}}{{- fail "scenario.name and scenario.text cannot be used together (remove one of them)" -}}{{- end -}}
 {{- if not (or .name .text) -}}{{- fail "scenario is missing (set scenario.name to a built-in scenario, or set scenario.text)" -}}{{- end -}}
 {{- end -}}
-{{- if and .Values.results.claim .Values.results.size -}}{{- fail "results.claim and results.size exclude each other (leave out one of them)" -}}{{- end -}}
+{{- if and .Values.results.claim .Values.results.size -}}{{- fail "results.claim and results.size cannot be used together (remove one of them)" -}}{{- end -}}
 {{- if and .Values.remoteWrite.secret (not .Values.remoteWrite.url) -}}{{- fail "remoteWrite.secret needs remoteWrite.url" -}}{{- end -}}
 {{- end -}}
 
