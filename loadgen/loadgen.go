@@ -69,7 +69,7 @@ import (
 )
 
 // Options are the options of a run. Scenario and Progress are required. Confirm is required with Kubeconfig. Kubeconfig
-// and Plane exclude each other.
+// and Plane cannot be used together.
 type Options struct {
 	Scenario *scenario.Scenario
 	// Overrides are the path=value settings that were applied to Scenario. WithoutGates are the names of the gates that
@@ -112,7 +112,7 @@ type Options struct {
 	// Workers divide the loads and nodes among several generators. The zero value means that this process is the only
 	// generator.
 	Workers Workers
-	// Confirm is called before the run creates anything in a user's cluster.
+	// Run calls Confirm before it creates anything in a user's cluster.
 	Confirm func(context.Context, Plan) (bool, error)
 	// Progress shows the run.
 	Progress Progress
@@ -163,7 +163,7 @@ type Measurement = interface {
 // Figure is a named value of 0 or more, with one of the units of result.CustomFigure.
 type Figure = result.CustomFigure
 
-// Progress shows a run. Its methods are called from several goroutines.
+// Progress shows a run. Run calls its methods from several goroutines.
 type Progress = interface {
 	// Step reports, in one line, a step that was done or started.
 	Step(line string)

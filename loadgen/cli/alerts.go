@@ -140,7 +140,7 @@ func (p proveOptions) judge(cmd *cobra.Command, dirs []string) error {
 	known := map[string]string{}
 	for _, dir := range dirs {
 		if twice := known[same(dir)]; twice != "" {
-			return exitcode.Usagef("%s and %s are the same run (leave out one of them)", twice, dir)
+			return exitcode.Usagef("%s and %s are the same run (remove one of them)", twice, dir)
 		}
 		known[same(dir)] = dir
 		judged, err := alertproof.Prove(cmd.Context(), dir)

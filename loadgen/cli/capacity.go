@@ -204,7 +204,8 @@ Exit codes:
 	return cmd
 }
 
-// fenced returns a function that writes a result as a Markdown code block, in which text writes it as for a terminal.
+// fenced returns a function that writes a result as a Markdown code block, in the format that text writes to a
+// terminal.
 func fenced[T any](text func(io.Writer, T, report.TerminalOptions) error) func(io.Writer, T) error {
 	return func(w io.Writer, v T) error {
 		if _, err := fmt.Fprint(w, "```\n"); err != nil {

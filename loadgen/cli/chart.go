@@ -29,7 +29,7 @@ func (c *chart) flags(cmd *cobra.Command) {
 func (c *chart) check(cmd *cobra.Command) error {
 	switch {
 	case c.list && c.name != "":
-		return exitcode.Usagef("--charts and --chart exclude each other (--charts lists the names for --chart)")
+		return exitcode.Usagef("--charts and --chart cannot be used together (--charts lists the names for --chart)")
 	case c.file != "" && c.name == "":
 		return exitcode.Usagef("--svg %s requires a chart (add --chart NAME; --charts lists them)", c.file)
 	case c.requested() && cmd.Flags().Changed("summary"):

@@ -100,7 +100,7 @@ func (c *cleanup) check() error {
 		errs = append(errs, exitcode.Usagef("--wait requires --expired and --run (add --expired --run ID)"))
 	}
 	if c.wait && c.dryRun {
-		errs = append(errs, exitcode.Usagef("--wait and --dry-run exclude each other (leave out one of them)"))
+		errs = append(errs, exitcode.Usagef("--wait and --dry-run cannot be used together (remove one of them)"))
 	}
 	return errors.Join(errs...)
 }
@@ -112,7 +112,7 @@ func (c *cleanup) read(args []string) (err error) {
 	case len(args) == 0:
 		return nil
 	case c.expired:
-		return exitcode.Usagef("--expired and a run directory exclude each other (leave out one of them)")
+		return exitcode.Usagef("--expired and a run directory cannot be used together (remove one of them)")
 	}
 	if c.left, err = cluster.ReadLeftovers(args[0]); err != nil {
 		return exitcode.Usagef("%v", err) // not wrapped: an error about a damaged run directory would set exit code 3
@@ -130,7 +130,7 @@ func (c *cleanup) agree(question string) error {
 	}
 	ok, err := c.ui.confirm(c.cmd.Context(), c.cmd.InOrStdin(), question, c.yes)
 	if err == nil && !ok {
-		err = exitcode.Usagef("not confirmed, so nothing was removed")
+		err = exitcode.Usagef("you did not confirm, so loadgen removed nothing")
 	}
 	return err
 }

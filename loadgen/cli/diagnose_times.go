@@ -99,9 +99,9 @@ func diagnoseRun(ctx context.Context, dir string, o diagnoseOptions) (d result.D
 	return d, err
 }
 
-// prometheusDiagnosis returns a function that diagnoses the metrics of a Prometheus, in the time set in o or up to the time
-// of the call. While a problem lasts, later calls compare with the same comparison period before the problem, as long as the
-// Prometheus has data for it.
+// prometheusDiagnosis returns a function that diagnoses the metrics of a Prometheus, in the time set in o or up to the
+// time of the call. While a problem lasts, later calls compare with the same comparison period before the problem, as
+// long as the Prometheus server has data for it.
 func prometheusDiagnosis(p promimport.Config, o diagnoseOptions) func(context.Context) (result.Diagnosis, error) {
 	var live diagnosis.Live
 	return func(ctx context.Context) (result.Diagnosis, error) {
@@ -178,8 +178,8 @@ func diagnosePrometheus(ctx context.Context, p promimport.Config, o diagnoseOpti
 	return d, ofPrometheus(ctx, source, err)
 }
 
-// ofPrometheus adds the URL of the Prometheus to an error. If the Prometheus does not scrape an API server or any
-// component, ofPrometheus also adds the names of its jobs.
+// ofPrometheus adds the URL of the Prometheus server to an error. If the Prometheus server does not scrape an API
+// server or any component, ofPrometheus also adds the names of its jobs.
 func ofPrometheus(ctx context.Context, source *promimport.Source, err error) error {
 	if errors.Is(err, diagnosis.NoAPIServer) || errors.Is(err, diagnosis.Nothing) && !source.Scrapes(ctx) {
 		err = fmt.Errorf("%w: %w", err, source.FoundNone(ctx))

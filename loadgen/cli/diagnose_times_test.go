@@ -209,7 +209,7 @@ func TestInterruptedDiagnosis(t *testing.T) {
 	}
 }
 
-// A run without metrics cannot be judged, which is not a usage error.
+// A run without metrics cannot be judged; that is not a usage error.
 func TestDiagnosisOfADamagedRun(t *testing.T) {
 	dir := archivetest.SoundRun(t)
 	if err := os.RemoveAll(filepath.Join(dir, result.TSDBDir)); err != nil {

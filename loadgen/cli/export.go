@@ -113,7 +113,7 @@ func checkExport(o exportOptions, out, url string) error {
 	case remote && out != "":
 		return exitcode.Usagef("--out does not apply to --format remote-write, which sends to a URL (leave out --out)")
 	case !remote && url != "":
-		return exitcode.Usagef("--remote-write does not apply to --format %s, which writes files (leave out one of them)", o.Format)
+		return exitcode.Usagef("--remote-write does not apply to --format %s, which writes files (remove one of them)", o.Format)
 	case o.Format == runmetrics.Blocks && out == "":
 		return exitcode.Usagef("--format blocks requires a directory (add --out DIR)")
 	}

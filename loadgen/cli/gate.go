@@ -104,7 +104,7 @@ func checkWritable(flag, file, mark string) error {
 	if missing == nil && info.Mode().IsRegular() && info.Size() > 0 {
 		head, err := firstKilobyte(file)
 		if err != nil {
-			return exitcode.Usagef("%s: %w (name a file that can be written)", flag, err)
+			return exitcode.Usagef("%s: %w (name a writable file)", flag, err)
 		}
 		if !bytes.Contains(head, []byte(mark)) {
 			return exitcode.Usagef("%s: %s exists, and loadgen did not write it with this flag (choose another file, or remove it)", flag, file)
@@ -152,7 +152,7 @@ func openOutput(flag, file string, mode int) (*os.File, error) {
 		err = fmt.Errorf("no process reads from the pipe %s", file)
 	}
 	if err != nil {
-		return nil, exitcode.Usagef("%s: %w (name a file that can be written)", flag, err)
+		return nil, exitcode.Usagef("%s: %w (name a writable file)", flag, err)
 	}
 	return f, nil
 }

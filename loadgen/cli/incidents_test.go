@@ -15,15 +15,15 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// small is a small version of an incident, with few nodes and short phases: of the variant that shows the failure, or of the
-// variant for which more can go wrong.
+// small is an incident scenario with few nodes and short phases. variant is the variant that shows the failure, or the
+// one in which more can go wrong.
 type small struct {
 	variant string
 	set     []string
 }
 
-// incidents are the scenarios with variants, or with more than one fault, in
-// their small versions. `make incidents` runs the full ones.
+// incidents returns small versions of the scenarios with variants or with more than one fault. `make incidents` runs
+// the full ones.
 func incidents() map[string]small {
 	second := "record.interval=1s" // a signal needs three samples in each phase
 	patches, registers := "background.patch-configmap.rate=10/s", "background.registers.rate=10/s"

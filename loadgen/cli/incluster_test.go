@@ -289,7 +289,7 @@ func TestRunAsTheRenderedServiceAccount(t *testing.T) {
 		of   authorizationv1.ResourceAttributes
 		want string
 	}{
-		{authorizationv1.ResourceAttributes{Namespace: "default", Verb: "create", Group: "coordination.k8s.io", Resource: "leases"}, "its lock cannot be taken"},
+		{authorizationv1.ResourceAttributes{Namespace: "default", Verb: "create", Group: "coordination.k8s.io", Resource: "leases"}, "cannot take its lock"},
 		{authorizationv1.ResourceAttributes{Verb: "approve", Group: "certificates.k8s.io", Resource: "signers", Name: "kubernetes.io/kube-apiserver-client-kubelet"},
 			"approve signers.certificates.k8s.io kubernetes.io/kube-apiserver-client-kubelet"},
 		{authorizationv1.ResourceAttributes{Verb: "create", Resource: "serviceaccounts", Subresource: "token"}, "lacks permission to create serviceaccounts/token in namespace stormglass-"},

@@ -52,7 +52,7 @@ func (f *kubeconfigFlags) add(flags *pflag.FlagSet, into *cluster.Kubeconfig) {
 func (f *kubeconfigFlags) into(cmd *cobra.Command, k *cluster.Kubeconfig) error {
 	if f.current {
 		if k.Files != "" {
-			return exitcode.Usagef("--current-cluster and --kubeconfig exclude each other (leave out one of them)")
+			return exitcode.Usagef("--current-cluster and --kubeconfig cannot be used together (remove one of them)")
 		}
 		var err error
 		if k.Files, err = cluster.CurrentKubeconfig(); err != nil {

@@ -173,9 +173,9 @@ func (p *prometheusFlags) into(o *run.Options) error {
 	case o.Kubeconfig.Files == "":
 		return exitcode.Usagef("--prometheus requires your own cluster, because a run on a bundled control plane scrapes it itself (add --kubeconfig FILE)")
 	case o.Targets != "":
-		return exitcode.Usagef("--targets and --prometheus exclude each other: with --prometheus, the run scrapes nothing (leave out one of them)")
+		return exitcode.Usagef("--targets and --prometheus cannot be used together: with --prometheus, the run scrapes nothing (remove one of them)")
 	case o.Observe != "":
-		return exitcode.Usagef("--observe and --prometheus exclude each other: your own Prometheus already serves the metrics (leave out one of them)")
+		return exitcode.Usagef("--observe and --prometheus cannot be used together: your Prometheus server already serves the metrics (remove one of them)")
 	}
 	if err := p.alone(); err != nil { // the run checks the same later
 		return err

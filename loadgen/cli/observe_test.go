@@ -82,7 +82,7 @@ func TestRunReadsPrometheus(t *testing.T) {
 		select {
 		case <-tick.C:
 		case <-deadline:
-			t.Fatal("the Prometheus does not scrape all components")
+			t.Fatal("the Prometheus server does not scrape all components")
 		}
 	}
 

@@ -152,7 +152,7 @@ func joined(all line) (out line) {
 
 func (m *pageModel) faults() line {
 	if len(m.snapshot.Faults) == 0 {
-		return line{{"faults      none in force", dim}}
+		return line{{"faults      none active", dim}}
 	}
 	return line{{"faults      ", ""}, {clean(strings.Join(m.snapshot.Faults, " · ")), bold}}
 }

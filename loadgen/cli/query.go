@@ -62,9 +62,9 @@ An expression without a value prints nothing, and the exit code is 0.`,
 func checkQuery(cmd *cobra.Command, o queryOptions) error {
 	switch {
 	case o.At != "" && o.Phase != "":
-		return exitcode.Usagef("--at and --phase exclude each other (--phase evaluates at the end of the phase)")
+		return exitcode.Usagef("--at and --phase cannot be used together (--phase evaluates at the end of the phase)")
 	case o.At != "" && o.Range:
-		return exitcode.Usagef("--at and --range exclude each other (--range evaluates over the whole run, or over --phase)")
+		return exitcode.Usagef("--at and --range cannot be used together (--range evaluates over the whole run, or over --phase)")
 	case cmd.Flags().Changed("step") && !o.Range:
 		return exitcode.Usagef("--step applies only to --range (add --range)")
 	case cmd.Flags().Changed("step") && o.Step < time.Millisecond:

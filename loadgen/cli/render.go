@@ -102,7 +102,7 @@ func writeBundle(dir string, b render.Bundle) error {
 			err = os.WriteFile(path, b.Files[name], 0o644)
 		}
 		if err != nil {
-			return exitcode.Usagef("--out: %w (name a directory that can be written)", err)
+			return exitcode.Usagef("--out: %w (name a writable directory)", err)
 		}
 	}
 	return nil

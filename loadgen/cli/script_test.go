@@ -54,7 +54,7 @@ func useSharedPlane(t *testing.T) {
 	sharedTurns.take(t)
 }
 
-// Run lets tests be parallel that only wait for their turn.
+// Run makes tests parallel that only wait for their turn.
 func (w withPlane) Run() int {
 	if err := flag.Set("test.parallel", "64"); err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -82,7 +82,7 @@ func (i *interrupts) endBrief() {
 	os.Exit(exitcode.NoData)
 }
 
-// atEnd sets the function that is called before a third signal ends the program.
+// atEnd sets the function to call before a third signal ends the program.
 func (i *interrupts) atEnd(do func()) { i.before.Store(&do) }
 
 // second returns a channel that is closed on the second signal. After this call, the second signal does not end the

@@ -188,16 +188,16 @@ func workerEnvironment(flags *pflag.FlagSet, w *workers.Worker, getenv func(stri
 	}
 	switch {
 	case w.Coordinator == "" && w.Listen == "":
-		return fmt.Errorf("--coordinator or --listen is needed (or %s or %s in the environment)", coordinatorEnv, listenEnv)
+		return fmt.Errorf("set --coordinator or --listen (or %s or %s in the environment)", coordinatorEnv, listenEnv)
 	case w.Coordinator != "" && w.Listen != "":
-		return errors.New("--coordinator and --listen exclude each other (leave out one of them)")
+		return errors.New("--coordinator and --listen cannot be used together (remove one of them)")
 	}
 	for _, v := range []struct {
 		to        *string
 		flag, env string
 	}{{&w.CAFile, "ca", caEnv}, {&w.TokenFile, "token", tokenEnv}} {
 		if *v.to = cmp.Or(*v.to, getenv(v.env)); *v.to == "" {
-			return fmt.Errorf("--%s is needed (or %s in the environment)", v.flag, v.env)
+			return fmt.Errorf("set --%s (or %s in the environment)", v.flag, v.env)
 		}
 	}
 	if flags.Changed("index") {
@@ -205,7 +205,7 @@ func workerEnvironment(flags *pflag.FlagSet, w *workers.Worker, getenv func(stri
 	}
 	text := getenv(indexEnv)
 	if text == "" {
-		return fmt.Errorf("--index is needed (or %s in the environment)", indexEnv)
+		return fmt.Errorf("set --index (or %s in the environment)", indexEnv)
 	}
 	index, err := strconv.Atoi(text)
 	if err != nil {

@@ -197,8 +197,8 @@ func TestWorkerTakesTheEnvironmentForFlags(t *testing.T) {
 	all := map[string]string{coordinatorEnv: "10.0.0.1:7443", caEnv: "ca.pem", tokenEnv: "token", indexEnv: "3"}
 	for name, c := range map[string]struct{ without, with, want string }{
 		"all":            {},
-		"no coordinator": {without: coordinatorEnv, want: "--coordinator or --listen is needed (or STORMGLASS_COORDINATOR"},
-		"no index":       {without: indexEnv, want: "--index is needed (or JOB_COMPLETION_INDEX"},
+		"no coordinator": {without: coordinatorEnv, want: "set --coordinator or --listen (or STORMGLASS_COORDINATOR"},
+		"no index":       {without: indexEnv, want: "set --index (or JOB_COMPLETION_INDEX"},
 		"no number":      {with: "many", want: "is not a number"},
 	} {
 		cmd := newWorker()

@@ -54,7 +54,7 @@ func (v *validator) abort(path string, a *Abort) {
 	case len(set) == 0:
 		v.fail(path, "name a limit, a gate or an alert, or write an expr", "this item has no condition")
 	case len(set) > 1:
-		v.fail(path, "write a separate item for each of them", "limit, gate, alert and expr exclude each other")
+		v.fail(path, "write a separate item for each of them", "limit, gate, alert and expr cannot be used together")
 	case !bounded && bounds:
 		v.fail(path, "leave out max and min", "%s takes no bound", a)
 	case a.Limit != "" && a.Min != nil:
@@ -62,7 +62,7 @@ func (v *validator) abort(path string, a *Abort) {
 	case bounded && !bounds:
 		v.fail(path, "add max: or min:", "%s has no bound", a)
 	case a.Max != nil && a.Min != nil:
-		v.fail(path+".min", "write two items", "max and min exclude each other")
+		v.fail(path+".min", "write two items", "max and min cannot be used together")
 	}
 	if a.Gate != "" {
 		v.known(path+".gate", "gate", a.Gate, namesOf(v.s.Gates, func(g Gate) string { return g.Name }))

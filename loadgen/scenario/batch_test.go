@@ -63,7 +63,7 @@ func TestObjectsOfABatchInOrder(t *testing.T) {
 	}
 	l := Load{Kind: "objects", Name: "fill", Namespaces: 5, Templates: s.Batches()[0].Templates}
 	if got := l.NamespacesIn("run"); len(got) != 1 { // BatchNamespaces returns the namespaces of batches
-		t.Errorf("a load of objects has separate namespaces: %v", got)
+		t.Errorf("NamespacesIn of an objects load = %v, want one namespace", got)
 	}
 	all, err := s.Expand(s.Batches()[0])
 	if err != nil {

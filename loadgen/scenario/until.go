@@ -189,7 +189,7 @@ func (v *validator) untilFields(path string, u *Until) bool {
 	case len(tests) == 0:
 		v.fail(path, "add condition: Ready, jsonpath: '{.status.phase}=Running' or cel: object.status.replicas > 3", "the condition is missing")
 	case len(tests) > 1:
-		v.fail(path+"."+tests[1], "keep one of them, or test both with cel", "%s and %s exclude each other", tests[0], tests[1])
+		v.fail(path+"."+tests[1], "keep one of them, or test both with cel", "%s and %s cannot be used together", tests[0], tests[1])
 	case len(v.errs) == before:
 		if _, err := condition.ParseTest(u.Resource, u.test(), schemaOf{v.s}); err != nil {
 			v.failCondition(path+"."+tests[0], err)

@@ -41,7 +41,7 @@ type validator struct {
 	errs []error
 	// plane is the control plane after all upgrades and downgrades checked so far; nil before the first.
 	plane *control.Config
-	// unknownField is called for each field that an object's type lacks. It may be nil.
+	// unknownField receives each field that an object's type lacks. It may be nil.
 	unknownField func(path string)
 }
 
@@ -109,8 +109,9 @@ func plain(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
 
 var hugeExponent = regexp.MustCompile(`[eE][-+]?[0-9]{3}`)
 
-// hugeQuantity reports whether a quantity is too long or has too large an exponent. Package resource computes powers of ten
-// exactly, which takes too long for 1e-2147483648 (when it parses the text) and 1e2147483647 (when it compares quantities).
+// hugeQuantity reports whether a quantity is too long or has too large an exponent. Package resource computes exact
+// powers of ten. That takes too long for 1e-2147483648 (when it parses the text) and 1e2147483647 (when it compares
+// quantities).
 func hugeQuantity(text string) bool { return len(text) > 100 || hugeExponent.MatchString(text) }
 
 // ParseQuantity parses a Kubernetes quantity whose exponent has at most two digits.

@@ -95,7 +95,7 @@ func (v *validator) planeFault(path string, f *Fault) {
 	named := len(v.errs) == before
 	v.foreignToFault(path, f)
 	if f.Component != "" && len(f.Components) > 0 {
-		v.fail(path+".components", "keep one of them", "component and components exclude each other")
+		v.fail(path+".components", "keep one of them", "component and components cannot be used together")
 	}
 	if f.Timeout.D()%time.Second != 0 {
 		v.fail(path+".timeout", "whole seconds from 1s to 30s", "the API server does not accept a timeout of %s", f.Timeout)

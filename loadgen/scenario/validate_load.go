@@ -81,7 +81,7 @@ func (v *validator) objects(path string, l *Load) {
 		v.weight(fmt.Sprintf("%s.sizes[%d].weight", path, i), s.Weight)
 	}
 	if len(l.Sizes) > 0 && l.Size != 0 && !v.s.recorded { // an earlier version of Stormglass wrote both
-		v.fail(path+".size", "keep one of them", "size and sizes exclude each other")
+		v.fail(path+".size", "remove one of them", "size and sizes cannot be used together")
 	}
 	if !l.kind().manifests {
 		return

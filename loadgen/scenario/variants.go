@@ -34,8 +34,8 @@ func (s *Scenario) parseVariants(file string, data []byte, overrides []string) e
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	// If a fault in one variant needs networkFaults, turn networkFaults on in all variants. Otherwise only some variants would
-	// have proxies in their links, which would distort the comparison.
+	// If a fault in one variant needs networkFaults, turn networkFaults on in all variants. Otherwise only some
+	// variants would have proxies in their links, and this would distort the comparison.
 	for _, from := range s.variants {
 		if !from.linksOn {
 			continue
