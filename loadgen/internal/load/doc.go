@@ -5,10 +5,10 @@
 //
 // To add a kind of load: describe its fields in a file load_KIND.go of package scenario; add the kind to the table in
 // load_kinds.go and to the function makers of package kind; and name the kind in the comment of scenario.Load.Kind,
-// from which the reference is generated.
+// which the reference copies.
 //
 // All loads are open loops, measured by the client. Arrivals follow the schedule of package arrival, independently of
-// earlier requests. Latency is the time from the intended start of a request to the last byte of the answer. It
+// earlier requests. Latency is the time from the intended start of a request to the last byte of the response. It
 // includes delays by a stalled server and by a late generator; lag, connect time and service time show what caused a
-// delay. Requests that could not be sent are counted. No request is sent twice, and there is no rate limiter.
+// delay. Loads count requests that they could not send. They send no request twice, and have no rate limiter.
 package load

@@ -12,20 +12,20 @@ import (
 type Load interface {
 	// Prepare creates the load's objects and opens connections. Its errors contain the verb, the object and a hint.
 	Prepare(ctx context.Context) error
-	// Run generates the load until ctx ends. It returns when all requests have ended, which is at most one request
-	// timeout later.
+	// Run generates the load until ctx ends. It returns when all requests have ended, at most one request timeout
+	// later.
 	Run(ctx context.Context) error
 	// BeginPhase begins a phase at the given time. Requests and events after that time belong to the phase. Call it
 	// before the first arrival of the phase.
 	BeginPhase(name string, at time.Time)
-	// AllOpen returns a channel that is closed when all watches of the load have been established, for phases that
-	// wait for this. It returns nil if the load has no watches for which phases wait.
+	// AllOpen returns a channel that is closed when all watches of the load are established, for phases that wait for
+	// this. It returns nil if the load has no such watches.
 	AllOpen() <-chan struct{}
 	// Settle waits until the watches have delivered all measured writes, or until it gives up and counts missing
 	// deliveries as lost. Call it after Run.
 	Settle(ctx context.Context)
-	// Finish completes the load. It is called after Run, when all loads and faults have ended. It calls step to report
-	// work that takes time.
+	// Finish completes the load. Call it after Run, when all loads and faults have ended. It calls step to report work
+	// that takes time.
 	Finish(ctx context.Context, step func(format string, args ...any)) error
 	// AddTo adds the load's results to m. The results are final after Finish.
 	AddTo(m *result.Measurements)

@@ -19,17 +19,17 @@ type Outcome int16
 const (
 	// Other is any other failure, such as an invalid certificate.
 	Other Outcome = -iota - 1
-	// TimedOut means that no complete answer arrived within the load's timeout.
+	// TimedOut means that no complete response arrived within the load's timeout.
 	TimedOut
-	// Reset means that the connection or stream was lost before the answer was complete.
+	// Reset means that the connection or stream was lost before the response was complete.
 	Reset
 	// Refused means that the server refused the connection.
 	Refused
-	// Truncated means that the server ended the stream before the answer was complete, without an HTTP/2 error.
+	// Truncated means that the server ended the stream before the response was complete, without an HTTP/2 error.
 	Truncated
 	// Canceled means that the client gave up because the run ended.
 	Canceled
-	// Malformed means that the answer was complete but its body does not match the request.
+	// Malformed means that the response was complete but its body does not match the request.
 	Malformed
 	// GoAway means that the server closed the connection with GOAWAY and did not accept the request.
 	GoAway
@@ -46,14 +46,14 @@ func (o Outcome) String() string {
 	return names[-o-1]
 }
 
-// Success reports whether the answer was 2xx.
+// Success reports whether the response was 2xx.
 func (o Outcome) Success() bool { return 200 <= o && o < 300 }
 
-// ErrTimeout is the error of a request that had no complete answer within its timeout.
+// ErrTimeout is the error of a request that had no complete response within its timeout.
 var ErrTimeout = errors.New("timeout")
 
-// ErrMalformed is the error of a request whose answer is complete but does not match the request.
-var ErrMalformed = errors.New("malformed answer")
+// ErrMalformed is the error of a request whose response is complete but does not match the request.
+var ErrMalformed = errors.New("malformed response")
 
 // OutcomeOf returns the outcome for an error of package h2conn or of a Caller.
 func OutcomeOf(err error) Outcome {

@@ -116,8 +116,8 @@ func (s *PauseState) Elapsed(start, now time.Time) time.Duration {
 	return elapsed
 }
 
-// Await waits until an arrival is due. Without pauses, the arrival is due at the time start plus at. Await returns the
-// time at which it was due. ok is false if ctx ended first.
+// Await waits until an arrival is due: without pauses, at the time start+at. It returns the time at which the arrival
+// was due. ok is false if ctx ended first.
 func (p *Pause) Await(ctx context.Context, start time.Time, at time.Duration) (due time.Time, ok bool) {
 	for ctx.Err() == nil {
 		s := p.State()
@@ -133,8 +133,8 @@ func (p *Pause) Await(ctx context.Context, start time.Time, at time.Duration) (d
 	return due, false
 }
 
-// awaitChange waits until the state changes or ctx ends. If s is not paused, it also ends after the time wait. It
-// returns false if ctx has ended.
+// awaitChange waits until the state changes or ctx ends, or for the duration wait if s is not paused. It returns false
+// if ctx has ended.
 func awaitChange(ctx context.Context, s *PauseState, wait time.Duration) bool {
 	var over <-chan time.Time
 	if !s.Paused() {

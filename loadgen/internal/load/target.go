@@ -42,7 +42,7 @@ type Target struct {
 	Share Share
 	// Pause pauses arrivals. If it is nil, arrivals never pause.
 	Pause *Pause
-	// Acknowledged is called for each acknowledged measured write, to notify the other workers. It may be nil.
+	// The load calls Acknowledged for each acknowledged measured write, to notify the other workers. It may be nil.
 	Acknowledged func(Ack)
 	// Stalls reports the times at which the generator process itself did not run. If it is nil, these times are
 	// unknown.
@@ -57,10 +57,10 @@ type Caller = interface {
 	Do(ctx context.Context) error
 }
 
-// Opener is a Caller for calls that continue after their answer has begun, such as streams. Their latency ends when the
-// answer begins.
+// Opener is a Caller for calls that continue after their response has begun, such as streams. Their latency ends when
+// the response begins.
 type Opener interface {
 	Caller
-	// Open replaces Do for such a call. It makes one request. When the answer begins, it calls begun, at most once.
+	// Open replaces Do for such a call. It makes one request. When the response begins, it calls begun, at most once.
 	Open(ctx context.Context, begun func()) error
 }

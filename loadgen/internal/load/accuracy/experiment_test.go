@@ -49,7 +49,7 @@ func (o *gets) Next(n int64, r *request.Request) bool {
 	return true
 }
 
-// Data accepts a 200 answer if it begins like the stub's object.
+// Data accepts a 200 response if it begins like the stub's object.
 func (o *gets) Data(r *request.Request, status int, p []byte) error {
 	if status == 200 && len(r.Scratch) == 0 && !strings.HasPrefix(string(p), `{"apiVersion"`) {
 		return fmt.Errorf("no object: %q", p)
@@ -66,7 +66,7 @@ type experiment struct {
 	length   time.Duration
 	inFlight int           // default 10,000
 	timeout  time.Duration // default a minute
-	// policy is called when the load begins.
+	// policy returns the policy when the load begins.
 	policy func(begin time.Time) stubapi.Policy
 	pipes  bool
 

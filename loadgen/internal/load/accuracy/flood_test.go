@@ -184,7 +184,7 @@ func told(r result.Watches) account {
 	return account{r.Expected, r.Delivered, r.Lost, r.Duplicated, r.Reordered, int64(r.Lossy), r.WorstLost}
 }
 
-// latencies returns the true latencies of all deliveries, from the answers to their writes.
+// latencies returns the true latencies of all deliveries, from the responses to their writes.
 func (f *flood) latencies() []time.Duration {
 	var all []time.Duration
 	for _, w := range f.sent {

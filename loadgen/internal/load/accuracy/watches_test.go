@@ -129,7 +129,7 @@ func TestDeliveryLatency(t *testing.T) {
 	}
 }
 
-// Events that arrive before their write's answer are counted and have no latency.
+// Events that arrive before their write's response are counted and have no latency.
 func TestBeforeTheAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		writes := func(r stubapi.Request) bool { return r.Method == http.MethodPatch }

@@ -32,8 +32,8 @@ type Pacer interface {
 // The processes are:
 //
 //   - "constant": arrival n is due n/rate seconds after the start.
-//   - "poisson": the gaps are independent and exponentially distributed, as with
-//     many independent clients; seed determines them.
+//   - "poisson": the gaps are independent and exponentially distributed, like arrivals from many independent clients;
+//     seed determines them.
 func New(arrival string, rate float64, seed int64) (Pacer, error) {
 	return NewShaped(arrival, rate, Shape{}, seed)
 }

@@ -17,8 +17,8 @@ type Shape struct {
 	Over time.Duration
 	// Steps is the number of equal steps from the rate at the start to To.
 	Steps int
-	// Every is the length of a step, the period of a sine, or the interval between bursts, which is also the time
-	// before the first burst.
+	// Every is the length of a step, the period of a sine, or the interval between bursts (also before the first
+	// burst).
 	Every time.Duration
 	// Burst is the number of arrivals in a burst. They are all due at the same time.
 	Burst int
@@ -86,9 +86,9 @@ func linear(u, rate float64) float64 {
 	return u / rate
 }
 
-// inverseRamp returns the time at which u arrivals are expected. The rate changes linearly, from the parameter from to
-// the parameter to, within the time over. During the ramp it solves from*t + slope*t*t/2 = u, with a formula that does
-// not subtract nearly equal numbers.
+// inverseRamp returns the time at which u arrivals are expected. The rate changes linearly from `from` to `to` within
+// the time `over`. During the ramp it solves from*t + slope*t*t/2 = u, with a formula that does not subtract nearly
+// equal numbers.
 func inverseRamp(u, from, to, over float64) float64 {
 	if full := (from + to) / 2 * over; u >= full {
 		return over + linear(u-full, to)

@@ -27,7 +27,7 @@ type Load struct {
 	op *operation
 }
 
-// New returns a load of kind "objects". It sends nothing yet.
+// New returns a load of kind "objects". It sends no request.
 func New(t load.Target, l scenario.Load, all *scenario.Objects, pacer arrival.Pacer) (*Load, error) {
 	op, err := newOperation(t, all)
 	if err != nil {
@@ -245,7 +245,7 @@ func (o *operation) Next(n int64, r *request.Request) bool {
 	return true
 }
 
-// Data ignores the body of the answer.
+// Data ignores the body of the response.
 func (o *operation) Data(*request.Request, int, []byte) error { return nil }
 
 // Unhurried implements request.Unhurried.

@@ -16,7 +16,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/load/history/check"
 )
 
-// silence is the time without data after which the client checks a watch's connection with an HTTP/2 PING. Other
+// silence is how long a watch's connection may receive no data before the client checks it with an HTTP/2 PING. Other
 // connections need no check, because all their requests have a timeout.
 const silence = 5 * time.Second
 
@@ -32,8 +32,8 @@ func newRequest(to *apiclient.Endpoint, method, path string, body []byte) (*h2co
 	return r, nil
 }
 
-// connection is a client's connection to the API server. A lost connection is replaced by a new one. It is not safe
-// for concurrent use.
+// connection is a client's connection to the API server. It replaces a lost connection. It is not safe for concurrent
+// use.
 type connection struct {
 	apiclient.Connection
 	to   *apiclient.Endpoint
@@ -92,7 +92,7 @@ func outcome(kind check.Kind, answer *h2conn.Response, err error) check.Outcome 
 	return check.Unknown
 }
 
-// isAbsent reports whether the body of a 404 answer says that a ConfigMap does not exist. It returns false if the
+// isAbsent reports whether the body of a 404 response says that a ConfigMap does not exist. It returns false if the
 // namespace or the path does not exist.
 func isAbsent(body []byte) bool {
 	var status metav1.Status

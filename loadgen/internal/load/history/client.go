@@ -31,8 +31,8 @@ func newClient(l *Load, number int) *client {
 	}
 }
 
-// run handles the client's arrivals until ctx ends. If several arrivals become due during an operation, only the last
-// of them is handled, after the operation.
+// run handles the client's arrivals until ctx ends. If several arrivals become due during an operation, it handles only
+// the last of them, after the operation.
 func (c *client) run(ctx context.Context) {
 	defer c.conn.close()
 	clients := float64(c.load.config.Clients)
@@ -122,8 +122,8 @@ func (c *client) exchange(ctx context.Context, o check.Operation) check.Operatio
 	return o
 }
 
-// readAnswer reads the state of the register from the body of a 2xx answer. If the answer to a write does not contain
-// the written state, the outcome becomes Unknown.
+// readAnswer reads the state of the register from the body of a 2xx response. If the response to a write does not
+// contain the written state, the outcome becomes Unknown.
 func readAnswer(o *check.Operation, body []byte) {
 	var is corev1.ConfigMap
 	if err := json.Unmarshal(body, &is); err != nil {
@@ -138,7 +138,7 @@ func readAnswer(o *check.Operation, body []byte) {
 	o.Version, o.Value = version, valueOf(&is)
 }
 
-// sample adds a request to the samples. took is the time since it was sent. good is true for 2xx answers and for
+// sample adds a request to the samples. took is the time since it was sent. good is true for 2xx responses and for
 // conflicts, which clients cause on purpose.
 func (l *Load) sample(answer *h2conn.Response, err error, good bool, took time.Duration) {
 	own := min(l.stalls.Late(time.Now()), took)

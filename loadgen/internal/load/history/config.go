@@ -8,8 +8,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Limits of a history. All of it is kept in memory: up to about 10 MB of operations and 60 MB of watch events. A
-// history that exceeds a limit does not pass.
+// Limits of a history. A load keeps it in memory: up to about 10 MB of operations and 60 MB of watch events. A history
+// that exceeds a limit does not pass.
 const (
 	MaxOperations = scenario.MaxHistory
 	MaxEvents     = 1_000_000
@@ -32,10 +32,9 @@ type Config struct {
 	// Watchers is the number of watchers [3]. Each watches all registers, on its own connection. A negative number
 	// means no watchers.
 	Watchers int
-	// Length is the length of the run. A run that would exceed MaxOperations is rejected. Zero means that the length
-	// is unknown.
+	// Length is the length of the run. A run that would exceed MaxOperations is rejected. Zero means unknown.
 	Length time.Duration
-	// Timeout is the time limit of an operation [5s]. After it, the outcome of the operation is unknown.
+	// Timeout is the time limit of an operation [5s]. Afterwards, the outcome of the operation is unknown.
 	Timeout time.Duration
 	// Quiet is the wait before the final reads [2s]. It gives the API server time to execute writes that are still in
 	// flight.
@@ -45,7 +44,7 @@ type Config struct {
 	Drain time.Duration
 	// JudgeWithin is the time limit for the searches for a linear order, for all registers together [60s].
 	JudgeWithin time.Duration
-	// Dir is the run directory, to which evidence of violations is written. If it is empty, no evidence is written.
+	// Dir is the run directory, in which the load writes evidence of violations. Empty means that it writes none.
 	Dir string
 }
 

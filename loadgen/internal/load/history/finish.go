@@ -62,7 +62,7 @@ func (l *Load) finish(ctx context.Context) error {
 		r.Unjudged = append(r.Unjudged, fmt.Sprintf("list the registers at the end: %v", err))
 	}
 	if l.record.full {
-		r.Unjudged = append(r.Unjudged, fmt.Sprintf("the clients stopped after %d operations, the maximum that a history can record", MaxOperations))
+		r.Unjudged = append(r.Unjudged, fmt.Sprintf("the clients stopped after %d operations, because a history cannot record more", MaxOperations))
 	}
 	if slices.ContainsFunc(watchers, func(w *watcher) bool { return w.full }) {
 		r.Unjudged = append(r.Unjudged, fmt.Sprintf("the history contains only the first %d watch events", MaxEvents))

@@ -47,7 +47,7 @@ type Load struct {
 
 var _ load.Load = (*Load)(nil)
 
-// New returns a load of kind "history". It sends nothing yet.
+// New returns a load of kind "history". It sends no request.
 func New(t load.Target, c Config) (*Load, error) {
 	c, err := c.withDefaults()
 	if err != nil {
@@ -96,7 +96,7 @@ func (l *Load) Prepare(ctx context.Context) error {
 			return failed(verb, what, answer)
 		}
 		if readAnswer(&made, answer.Body); made.Outcome != check.OK {
-			return fmt.Errorf("%s %s: the answer is not a ConfigMap with a numeric resourceVersion", verb, what)
+			return fmt.Errorf("%s %s: the response is not a ConfigMap with a numeric resourceVersion", verb, what)
 		}
 		l.first = append(l.first, check.Register{Name: name, Version: made.Version, Value: made.Value})
 	}

@@ -172,7 +172,7 @@ func TestNoEnd(t *testing.T) {
 	})
 }
 
-// One wrong answer of the store is found, and the evidence is written.
+// One wrong response of the store is found, and the evidence is written.
 func TestLies(t *testing.T) {
 	for name, c := range map[string]struct {
 		tell   lie

@@ -96,7 +96,7 @@ func (r *registers) number(name string) int {
 func (r *registers) readList(body []byte) (version uint64, states []check.Operation, err error) {
 	var l corev1.ConfigMapList
 	if err := json.Unmarshal(body, &l); err != nil {
-		return 0, nil, fmt.Errorf("a list that cannot be read: %w", err)
+		return 0, nil, fmt.Errorf("unreadable list: %w", err)
 	}
 	if version, err = versionOf(&l); err != nil {
 		return 0, nil, fmt.Errorf("a list: %w", err)

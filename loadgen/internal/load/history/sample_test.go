@@ -11,9 +11,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/samples"
 )
 
-// The samples record a fault's effects on a history's clients and watchers:
-// outcomes as for all loads, with conflicts among the successes, and watches that
-// broke or had to list again. They record nothing after the load.
+// The samples record a fault's effects on a history's clients and watchers: the outcomes of its requests, with
+// conflicts among the successes, and watches that broke or had to list again. They record nothing after the load.
 func TestHistoryOutcomesAreSampled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()

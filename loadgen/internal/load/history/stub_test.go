@@ -18,7 +18,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 )
 
-// liar is a store of ConfigMaps without watches. All its answers are correct except one.
+// liar is a store of ConfigMaps without watches. All its responses are correct except one.
 type liar struct {
 	*httptest.Server
 	lie func(r *http.Request, n int) lie // n counts the requests since Prepare
@@ -33,7 +33,7 @@ type liar struct {
 	seen    chan struct{} // closed after enough requests to reveal the lie
 }
 
-// lie is a wrong answer.
+// lie is a wrong response.
 type lie uint8
 
 const (
@@ -78,7 +78,7 @@ func (s *liar) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	var tell lie
 	if r.Method != http.MethodPost && one && known && !s.lied {
-		// Only operations that would be executed get a wrong answer.
+		// Only operations that would be executed get a wrong response.
 		if r.Method == http.MethodGet && r.URL.RawQuery == "" && s.before[name].Name != "" || in.ResourceVersion == is.ResourceVersion {
 			tell = s.lie(r, s.asked)
 			s.asked++

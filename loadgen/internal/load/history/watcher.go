@@ -23,7 +23,7 @@ import (
 const (
 	firstBackoff   = 100 * time.Millisecond
 	longestBackoff = 2 * time.Second
-	// answerTimeout is the time limit for the response headers of a watch, and for a whole list.
+	// answerTimeout is the time limit for the response headers of a watch and for a complete list.
 	answerTimeout = 30 * time.Second
 )
 
@@ -145,8 +145,8 @@ func (w *watcher) add(e check.Entry) {
 	w.newest = max(w.newest, e.Version)
 }
 
-// established reports whether the watch has been open for at least the time enough, and no event was dropped because
-// the history was full.
+// established reports whether the watch has been open for at least the duration `enough`, and no event was dropped
+// because the history was full.
 func (w *watcher) established(enough time.Duration) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

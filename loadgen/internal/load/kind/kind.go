@@ -54,14 +54,14 @@ type making struct {
 	made     map[string]load.Load // by name
 }
 
-// Make builds the loads of a scenario, in the order of Scenario.Loads. They send nothing yet. dir is the directory
+// Make builds the loads of a scenario, in the order of Scenario.Loads. They send no requests yet. dir is the directory
 // for the evidence of violations in histories. Errors begin with the load's path in the scenario file.
 func Make(s *scenario.Scenario, target load.Target, dir string) ([]load.Load, error) {
 	return MakeSome(s, target, dir, func(string) bool { return true })
 }
 
-// MakeSome is like Make, but builds only the loads for whose kind some returns true. The entries of the other loads are
-// nil.
+// MakeSome is like Make, but builds only the loads for whose kind the function some returns true. The entries of the
+// other loads are nil.
 func MakeSome(s *scenario.Scenario, target load.Target, dir string, some func(kind string) bool) ([]load.Load, error) {
 	m := &making{scenario: s, target: target, dir: dir, made: map[string]load.Load{}}
 	places := s.Loads()

@@ -26,7 +26,7 @@ var cycles = map[string]func(*scenario.Load){
 	},
 }
 
-// cycle is one request and its answer, in pieces.
+// cycle is one request and its response, in pieces.
 func cycle(t testing.TB, op request.Operation, r *request.Request, n int64, pieces [][]byte) {
 	r.N, r.Path, r.Body = n, r.Path[:0], r.Body[:0]
 	if !op.Next(n, r) {

@@ -12,34 +12,34 @@ import (
 )
 
 var (
-	errNoAnswer    = errors.New("the answer is empty")
-	errNotProtobuf = errors.New("the answer is not Kubernetes protobuf")
+	errNoAnswer    = errors.New("the response is empty")
+	errNotProtobuf = errors.New("the response is not Kubernetes protobuf")
 )
 
-// Answer checks the answers to requests as they arrive, one after another, and keeps the values that the load needs. The
-// zero value expects answers in JSON.
+// Answer checks the responses to requests as they arrive, one after another, and keeps the values that the load needs.
+// The zero value expects answers in JSON.
 type Answer struct {
 	action action
 	tenant int
 
 	// call.expect sets these fields: the encodings that the request accepts, and the field that the load needs.
 	protobuf bool
-	gzip     bool  // the answer may be compressed
+	gzip     bool  // the response may be compressed
 	find     field // the field to find in protobuf; in JSON and CBOR both fields are always kept
 
 	begun      bool
-	compressed bool // the answer is compressed and not checked
+	compressed bool // the response is compressed and not checked
 	json       document
-	head       []byte // beginning of a protobuf answer: the magic number and, if a field must be found, the metadata
+	head       []byte // beginning of a protobuf response: the magic number and, if a field must be found, the metadata
 	found      bool
 	value      []byte // value of the field to find
 }
 
-// longestHead is the number of bytes at the beginning of a protobuf answer that are searched for a metadata field.
+// longestHead is the number of bytes at the beginning of a protobuf response that are searched for a metadata field.
 // Metadata is the first field of an object or list.
 const longestHead = longestValue + 4<<10
 
-// Begin prepares for the next answer. gzip means that the answer may be compressed.
+// Begin prepares for the next response. gzip means that the response may be compressed.
 func (a *Answer) Begin(gzip bool) {
 	a.gzip = gzip
 	a.begun, a.compressed, a.found = false, false, false
@@ -47,8 +47,8 @@ func (a *Answer) Begin(gzip bool) {
 	a.head, a.value = a.head[:0], a.value[:0]
 }
 
-// Data reads the next bytes of a 2xx answer. An empty p marks the end of the answer. Data fails if the answer is not
-// complete, or is not in the expected encoding.
+// Data reads the next bytes of a 2xx response. An empty p marks the end of the response. Data fails if the response is
+// not complete, or is not in the expected encoding.
 func (a *Answer) Data(p []byte) error {
 	if len(p) == 0 {
 		return a.whole()
@@ -72,7 +72,7 @@ func (a *Answer) write(p []byte) error {
 	return a.json.write(p)
 }
 
-// whole returns an error if a 2xx answer is incomplete.
+// whole returns an error if a 2xx response is incomplete.
 func (a *Answer) whole() error {
 	switch {
 	case !a.begun:
@@ -107,7 +107,7 @@ func (a *Answer) writeProtobuf(p []byte) error {
 	return nil
 }
 
-// Token returns the continue token in the metadata of the answer. It is empty if there is no token.
+// Token returns the continue token in the metadata of the response. It is empty if there is no token.
 func (a *Answer) Token() []byte {
 	if a.protobuf {
 		return a.value
@@ -115,7 +115,7 @@ func (a *Answer) Token() []byte {
 	return a.json.token
 }
 
-// Version returns the resourceVersion in the metadata of the answer. It returns 0 if that is missing or not a number.
+// Version returns the resourceVersion in the metadata of the response. It returns 0 if that is missing or not a number.
 func (a *Answer) Version() uint64 {
 	text := a.json.version
 	if a.protobuf {
@@ -144,22 +144,22 @@ func versionIn(body []byte) uint64 {
 }
 
 var (
-	errNotJSON   = errors.New("the answer is not JSON")
-	errNotCBOR   = errors.New("the answer is not CBOR")
-	errTruncated = errors.New("the answer is incomplete")
-	errLongValue = errors.New("the answer's continue token or resourceVersion is too long")
+	errNotJSON   = errors.New("the response is not JSON")
+	errNotCBOR   = errors.New("the response is not CBOR")
+	errTruncated = errors.New("the response is incomplete")
+	errLongValue = errors.New("the response's continue token or resourceVersion is too long")
 )
 
 const (
-	// longestKey is the maximum length of an object key that is read, in bytes. It is long enough for the needed keys
-	// even if each letter is written as a \u escape.
+	// longestKey is the maximum length of an object key that document reads, in bytes. It is long enough for the needed
+	// keys even if each letter is a \u escape.
 	longestKey = 128
-	// longestValue is the maximum length of a value that is kept, in bytes. Continue tokens of etcd have a few hundred
-	// bytes.
+	// longestValue is the maximum length of a value that document keeps, in bytes. Continue tokens of etcd have a few
+	// hundred bytes.
 	longestValue = 16 << 10
 )
 
-// tokens is implemented by jsonscan.Scanner and cborscan.Scanner.
+// tokens is the interface of jsonscan.Scanner and cborscan.Scanner.
 type tokens interface {
 	Next(p []byte) (n int, t jsonscan.Token, err error)
 	Keep()
@@ -294,7 +294,7 @@ func metadata(head []byte, f field) (value []byte, known bool) {
 	return value, true
 }
 
-// mostBefore is the maximum number of fields of a message that member looks at. It limits the work for an answer.
+// mostBefore is the maximum number of fields of a message that member looks at. It limits the work for a response.
 const mostBefore = 8
 
 // member finds a field in the beginning of a protobuf message. It returns the bytes of the field's contents that have

@@ -33,7 +33,7 @@ func encoded(t *testing.T, o runtime.Object) []byte {
 	return b.Bytes()
 }
 
-// Token and version of protobuf answers are found in pieces of any size.
+// Token and version of protobuf responses are found in pieces of any size.
 func TestMetadataOfProtobuf(t *testing.T) {
 	list := &corev1.ConfigMapList{ListMeta: metav1.ListMeta{ResourceVersion: "77", Continue: "to/ken=="}}
 	for range 20 {
@@ -80,7 +80,7 @@ func FuzzProtobufMetadata(f *testing.F) {
 	})
 }
 
-// An answer that does not match the request is malformed.
+// A response that does not match the request is malformed.
 func TestAnswersThatAreNotWhatWasAskedFor(t *testing.T) {
 	var zipped bytes.Buffer
 	w := gzip.NewWriter(&zipped)

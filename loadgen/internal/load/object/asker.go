@@ -26,7 +26,7 @@ const (
 	jsonType       = "application/json"
 	cborType       = "application/cbor"
 	applyPatchType = "application/apply-patch+yaml"
-	// applyQuery makes a server-side apply take over fields that other field managers own.
+	// applyQuery makes a server-side apply force ownership of fields that other field managers own.
 	applyQuery = "?fieldManager=stormglass&force=true"
 )
 
@@ -46,7 +46,7 @@ const (
 )
 
 // asker sends the requests of a load that are not measured, for example to create its objects. It uses client-go's
-// authentication, its own connections, and net/http. net/http may send a request twice, which does no harm here.
+// authentication, its own connections, and net/http. net/http may send a request twice; here this does no harm.
 type asker struct {
 	transport *http.Transport
 	client    http.RoundTripper
@@ -157,7 +157,7 @@ func (a *asker) once(ctx context.Context, q query) (reply, error) {
 }
 
 // failed returns a one-line error for a request that failed with err or, if err is nil, was refused. For some statuses
-// the error contains a hint. failed returns nil if the request succeeded or its answer has one of the allowed statuses.
+// the error contains a hint. failed returns nil if the request succeeded or its status is allowed.
 func failed(verb, object string, r reply, err error, allowed ...int) error {
 	if err == nil {
 		if r.success() || slices.Contains(allowed, r.status) {

@@ -77,7 +77,7 @@ func (b body) append(dst []byte, v *values) []byte {
 const letters = "abcdefghijklmnopqrstuvwxyz0123456789"
 
 // payload is random text for objects. It differs for each turn (the number of the update), because the API server does
-// not write an update without changes. Its characters need no escaping in JSON and are valid base64.
+// not write an update without changes. Its characters are valid base64 and need no escaping in JSON.
 type payload struct {
 	text []byte // twice the largest size
 }

@@ -20,7 +20,7 @@ func inCBOR(t *testing.T, o runtime.Object) []byte {
 	return b.Bytes()
 }
 
-// Token and version of CBOR answers are found in pieces of any size, and incomplete answers are rejected.
+// Token and version of CBOR responses are found in pieces of any size, and incomplete responses are rejected.
 func TestMetadataOfCBOR(t *testing.T) {
 	one := unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "features.example.com/v1", "kind": "Route",

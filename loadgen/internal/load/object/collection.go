@@ -14,14 +14,12 @@ import (
 )
 
 // removeMany is the action for the verb deletecollection. One request deletes the load's objects in one namespace, or
-// those that a selector and a limit choose. Before the next request to that namespace, requests that are not measured
-// recreate the objects.
+// those that a selector and a limit select. Before the next request to that namespace, an asker recreates the objects.
 type removeMany struct {
 	call
 	set   *Set
 	paths []string // paths of the requests, by namespace
-	// whole queues the namespaces in which all objects exist. emptied queues the namespaces whose objects must be
-	// recreated.
+	// whole queues the namespaces in which all objects exist, emptied those whose objects must be recreated.
 	whole, emptied chan int
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 )
 
-// version is the resourceVersion with which the next update of an object is sent.
+// version is the resourceVersion that the next update of an object sends.
 type version struct {
 	number atomic.Uint64 // the newest resourceVersion seen
 	busy   atomic.Bool   // an update of the object is in flight, or the version must be read again
@@ -50,8 +50,8 @@ func (s *Set) reserve(i int) (int, bool) {
 	return 0, false
 }
 
-// release makes an object available for the next update. If the update failed, the object's version must be read first,
-// because it may have changed, except after a 429.
+// release makes an object available for the next update. After a failure other than a 429, keep first reads the
+// object's version again, because it may have changed.
 func (s *Set) release(i int, o load.Outcome) {
 	if o.Success() || o == http.StatusTooManyRequests {
 		s.versions[i].busy.Store(false)

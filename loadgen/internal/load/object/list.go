@@ -152,7 +152,7 @@ func (e *exactVersion) renew(ctx context.Context) error {
 	}
 	var d document
 	if err := d.write(r.body); err != nil || len(d.version) == 0 {
-		return fmt.Errorf("list %s: the answer has no resourceVersion", e.name)
+		return fmt.Errorf("list %s: the response has no resourceVersion", e.name)
 	}
 	e.version.Store(new(url.QueryEscape(string(d.version))))
 	return nil

@@ -66,7 +66,7 @@ func (s *Set) make(ctx context.Context, i int) error {
 	r, err := s.create(ctx, s.home[i], "", body)
 	verb := "create"
 	if err == nil && r.status == http.StatusConflict {
-		// An earlier run, or a request whose answer was lost, has created the object. Apply it, which needs no
+		// An earlier run, or a request whose response was lost, has created the object. Apply it: an apply needs no
 		// resourceVersion.
 		verb = "apply"
 		r, err = s.asker.ask(ctx, query{

@@ -10,10 +10,10 @@ import (
 // Need is an RBAC permission that a load needs.
 type Need struct {
 	Verb, Group, Resource string
-	// Name is the name of the only object for which the permission is needed. Empty means all objects.
+	// Name is the name of the only object that needs the permission. Empty means all objects.
 	Name string
-	// Cluster means that the permission is needed in all namespaces, or that the resource is cluster-scoped. If false,
-	// it is needed only in the namespaces that scenario.Load.NamespacesIn returns.
+	// Cluster means that the load needs the permission in all namespaces, or that the resource is cluster-scoped. If
+	// false, it needs the permission only in the namespaces that scenario.Load.NamespacesIn returns.
 	Cluster bool
 }
 
@@ -91,7 +91,7 @@ func verbsOf(l scenario.Load, x scenario.Operation, own bool) []string {
 		verbs = []string{x.Verb}
 	}
 	if own {
-		// Objects are created, applied if they exist already, and recreated after a delete.
+		// The load creates objects, applies existing ones, and recreates deleted ones.
 		verbs = append(verbs, "create", "patch")
 	}
 	return verbs

@@ -30,11 +30,11 @@ type operation struct {
 
 // action creates the requests of one operation of a mix, such as "list pods".
 type action interface {
-	// next fills in the path and the body of the request for arrival n, and prepares a for the answer. It returns
-	// false if no object is free.
+	// next fills in the path and the body of the request for arrival n, and prepares the Answer for the response. It
+	// returns false if no object is free.
 	next(n int64, r *request.Request, a *Answer) bool
-	// done is called at the end of a request. If it returns true, the engine sends r again with the contents that done
-	// has set.
+	// The engine calls done at the end of a request. If done returns true, the engine sends r again with the contents
+	// that done has set.
 	done(r *request.Request, a *Answer, o load.Outcome) bool
 	// background does work between requests, such as recreating deleted objects, until ctx ends.
 	background(ctx context.Context)
@@ -176,7 +176,7 @@ func (o *operation) Next(n int64, r *request.Request) bool {
 	return true
 }
 
-// Data checks the next bytes of a 2xx answer. An empty p marks the end of the answer.
+// Data checks the next bytes of a 2xx response. An empty p marks the end of the response.
 func (o *operation) Data(r *request.Request, status int, p []byte) error {
 	if !load.Outcome(status).Success() {
 		return nil
@@ -195,8 +195,8 @@ func (o *operation) Done(r *request.Request, outcome load.Outcome, _ time.Time) 
 	return true
 }
 
-// call contains the common fields of all actions: a request template for each tenant, and the encoding of answers. Its
-// method done does nothing.
+// call contains the common fields of all actions: a request template for each tenant, and the encoding of responses.
+// Its method done does nothing.
 type call struct {
 	templates []*request.Template
 	protobuf  bool
@@ -210,7 +210,7 @@ func (c *call) done(*request.Request, *Answer, load.Outcome) bool { return false
 
 func (c *call) background(context.Context) {}
 
-// expect prepares a for an answer in the encoding that the request accepts.
+// expect prepares the Answer for a response in the encoding that the request accepts.
 func (c *call) expect(a *Answer) {
 	a.protobuf, a.json.binary, a.gzip, a.find = c.protobuf, c.cbor, c.gzip, noField
 }
@@ -222,8 +222,8 @@ func (o *operation) call(method string, x scenario.Operation, contentType string
 // callAs returns a call whose requests accept answers of the given media type.
 func (o *operation) callAs(method string, x scenario.Operation, media, contentType string) call {
 	c := call{protobuf: x.Encoding == "protobuf", cbor: x.Encoding == "cbor"}
-	// The API server does not compress answers to writes. A load that reads all pages of a list cannot accept
-	// compressed answers, because it must read their tokens.
+	// The API server does not compress responses to writes. A load that reads all pages of a list cannot accept
+	// compressed responses, because it must read their tokens.
 	c.gzip = o.gzip && method == http.MethodGet && !x.AllPages
 	for _, t := range o.tenants {
 		extra := http.Header{}

@@ -15,8 +15,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// accept returns the Accept header of an operation. It names only one encoding, so that the server cannot answer in
-// another one.
+// accept returns the Accept header of an operation. It names only one encoding, so the server cannot use another one.
 func accept(o scenario.Operation) string {
 	media := jsonType
 	switch o.Encoding {
@@ -86,7 +85,7 @@ func (g *getOwn) next(n int64, r *request.Request, a *Answer) bool {
 }
 
 // Settings for reading the names of existing objects. renewNames is the time between two lists, or renewNoNames while
-// no object is known. mostNames is the maximum number of names.
+// the list is empty. mostNames is the maximum number of names.
 const (
 	renewNames   = 10 * time.Second
 	renewNoNames = time.Second

@@ -102,7 +102,7 @@ func discover(ctx context.Context, a *asker, path, name string, into any) error 
 		return err
 	}
 	if err := json.Unmarshal(r.body, into); err != nil {
-		return fmt.Errorf("discover %s: answer of GET %s: %w", name, path, err)
+		return fmt.Errorf("discover %s: response to GET %s: %w", name, path, err)
 	}
 	return nil
 }

@@ -61,7 +61,7 @@ func (r *Resource) List(ctx context.Context, namespace string, most int) (names 
 	return names, parseVersion(list.ResourceVersion), nil
 }
 
-// Created is the answer to the creation of an object.
+// Created is the response to the creation of an object.
 type Created struct {
 	Status  int
 	Version uint64 // the object's version; 0 if unknown
@@ -110,8 +110,8 @@ type Template struct {
 	made, versioned body
 }
 
-// Template returns a template for the resource's objects: the built-in manifest or, if the resource has no built-in
-// manifest, rest, which is a manifest without metadata. The objects get the given labels.
+// Template returns a template for the resource's objects with the given labels: the built-in manifest or, if the
+// resource has none, the manifest rest, which has no metadata.
 func (r *Resource) Template(rest map[string]any, labels map[string]string, loadName string, text Payload) (*Template, error) {
 	m, ok := builtIn(r.name)
 	if !ok {

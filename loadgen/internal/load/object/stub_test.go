@@ -23,7 +23,7 @@ import (
 // stub is an API server with a few resources that accepts all requests. A test answers the requests that it is about itself.
 type stub struct {
 	config *rest.Config
-	// answer is called first. If it returns false, the stub answers.
+	// The stub calls answer first. If it returns false, the stub itself answers.
 	answer func(w http.ResponseWriter, r *http.Request, body []byte) bool
 
 	mu    sync.Mutex

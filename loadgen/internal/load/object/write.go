@@ -67,7 +67,7 @@ type writing struct {
 	draw stream
 }
 
-// begin prepares a for the answer. If the Set keeps versions, it makes a keep the object's new resourceVersion.
+// begin prepares the Answer for a response. If the Set keeps versions, the Answer keeps the new resourceVersion.
 func (w *writing) begin(a *Answer) {
 	w.expect(a)
 	if w.set.versions != nil {
@@ -146,8 +146,7 @@ func (c *change) next(n int64, r *request.Request, a *Answer) bool {
 	return true
 }
 
-// remove is the action that deletes or evicts the object that was created the longest time ago. Afterwards a request
-// that is not measured recreates the object.
+// remove is the action that deletes or evicts the oldest object. Afterwards an unmeasured request recreates the object.
 type remove struct {
 	writing
 	below string

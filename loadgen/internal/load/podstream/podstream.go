@@ -203,7 +203,7 @@ func (c *Caller) attach(ctx context.Context, pod types.NamespacedName, to io.Wri
 	return c.stream(ctx, request.URL(), remotecommand.StreamOptions{Stdout: to})
 }
 
-// payload is the data that is sent to commands and ports, which must echo it.
+// payload is the data that a Caller sends to commands and ports; they must echo it.
 var payload = bytes.Repeat([]byte("stormglass"), 100)
 
 func echoed(got []byte) error {

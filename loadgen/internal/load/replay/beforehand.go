@@ -50,7 +50,7 @@ const (
 	absent
 )
 
-// presence infers from the answer to a request whether the object existed when the request arrived. A code of 0 means
+// presence infers from the response to a request whether the object existed when the request arrived. A code of 0 means
 // that the recording has no codes, and counts as success.
 func presence(s *recording.Shape, code int16) existence {
 	if s.Collective() || s.DryRun {

@@ -13,7 +13,7 @@ import (
 // The forecast assumes that the API server accepts the objects and answers as in the recording.
 type Expected struct {
 	Requests []ExpectedRequests // in the order of Load's results
-	LeftOut  map[string]int64   // number of requests that are not sent, by reason
+	LeftOut  map[string]int64   // number of unsent requests, by reason
 	Cut      map[string]int64   // number of requests whose bodies are cut, by the size that is sent
 	// Made is the number of objects that are created before the replay, Created the number of objects that requests
 	// create. Both are by resource.

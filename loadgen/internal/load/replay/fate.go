@@ -39,10 +39,10 @@ func (act *action) decide(f facts) {
 	act.touches = act.fate != leftOut && (act.shape.Writes() || f.namespaced && !f.refuses)
 }
 
-// fateOf returns how the requests of a shape are sent. If they are not sent, it also returns the reason.
+// fateOf returns how the replay sends the requests of a shape, or why it does not send them.
 //
 // The replay writes no cluster-scoped objects, because it could not distinguish its own objects from existing ones. It
-// sends such a write to a ConfigMap of the same name instead, which costs the API server and etcd about the same.
+// sends such a write to a ConfigMap of the same name instead. The API server and etcd have about the same cost.
 func fateOf(s recording.Shape, f facts) (fate, string) {
 	switch {
 	case slices.Contains([]string{"exec", "attach", "portforward", "log", "proxy"}, s.Subresource):

@@ -25,7 +25,7 @@ func rateError(groups []count) (worst float64, of int) {
 	return worst, of
 }
 
-// bins counts arrivals in each second since the load's start. It is safe for concurrent use.
+// bins counts the arrivals of each second since the load's start. It is safe for concurrent use.
 type bins struct {
 	mu     sync.Mutex
 	counts []int64

@@ -38,7 +38,7 @@ type Load struct {
 
 var _ load.Load = (*Load)(nil)
 
-// New returns a load of kind "replay". It sends nothing yet.
+// New returns a load of kind "replay". It sends no request.
 func New(t load.Target, l scenario.Load) (*Load, error) {
 	if l.Recorded == nil {
 		return nil, fmt.Errorf("the recording of load %s was not read (read the scenario with scenario.Read)", l.Name)
@@ -81,15 +81,14 @@ func (r *Load) now() time.Duration {
 	return r.target.Pause.State().Elapsed(time.Unix(0, r.start.Load()), time.Now())
 }
 
-// await waits until the time at has passed since the load's start, not counting pauses. It returns false if ctx ends
-// first.
+// await waits until the duration `at` has passed since the load's start, not counting pauses. It returns false if ctx
+// ends first.
 func (r *Load) await(ctx context.Context, at time.Duration) bool {
 	_, due := r.target.Pause.Await(ctx, time.Unix(0, r.start.Load()), at)
 	return due
 }
 
-// prepare finds out which resources the cluster serves, creates the objects, and creates the request templates of all
-// users.
+// prepare discovers the cluster's resources, and creates the objects and the request templates of all users.
 func (r *Load) prepare(ctx context.Context) error {
 	defer r.client.Close()
 	p := &preparer{
@@ -178,7 +177,7 @@ func (r *Load) Live() load.Live {
 	return live
 }
 
-// Backlog returns the number of bytes of answers and events that were received but not read yet.
+// Backlog returns the number of bytes of responses and events that were received but not read yet.
 func (r *Load) Backlog() int64 { return r.Requests.Backlog() + r.watches.pool.Backlog() }
 
 // AddTo adds the results of the requests to the phases of m, and the result of the replay to m.

@@ -199,7 +199,7 @@ func TestWatchesAreHeldForTheirTimeAtAnySpeed(t *testing.T) {
 	if w := r.Watches; w.Due != 2 || w.Codes["200"] != 2 || w.EndedEarly != 0 || w.DueSeconds != 0.4 {
 		t.Errorf("%+v", w)
 	}
-	// From the intended start to 200 ms after it, less the time to the answer.
+	// From the intended start to 200 ms after it, less the time to the response.
 	if held, slow := r.Watches.HeldSeconds, r.Watches.OpenLatency.Max; held < 0.4-2*slow-0.001 {
 		t.Errorf("held for %g s of 0.4, opened within %g s", held, slow)
 	}
@@ -244,7 +244,7 @@ func TestNextPagesFollowTheAnswerBefore(t *testing.T) {
 	first, next := one("list", "pods", "", 200), one("list", "pods", "", 200)
 	first.Limit, next.Limit, next.Paged, next.At = 10, 10, true, 100*ms
 	got, r := replayed(t, s, recordingOf(t, first, next), nil)
-	if !strings.Contains(got[1].path, "&continue=token") && r.PagesRestarted != 1 { // the answer took over 100 ms
+	if !strings.Contains(got[1].path, "&continue=token") && r.PagesRestarted != 1 { // the response took over 100 ms
 		t.Errorf("the request for the second page is %s", got[1])
 	}
 }

@@ -22,13 +22,13 @@ type operation struct {
 	prepare   func(context.Context) error
 
 	versions []atomic.Uint64      // newest version seen, by object and copy, for updates that must contain a version
-	newest   atomic.Uint64        // newest version in any answer, at which watches begin
+	newest   atomic.Uint64        // newest version in any response, at which watches begin
 	pages    map[pageKey]*page    // for lists whose next pages are in the recording
 	seconds  bins                 // number of requests sent
 	now      func() time.Duration // time since the load's start
 	await    func(ctx context.Context, at time.Duration) bool
 	unset    atomic.Int64 // number of requests that had an exact version in the recording and were sent without one
-	restarts atomic.Int64 // number of requests for a next page that requested the first page, because there was no token
+	restarts atomic.Int64 // number of requests for a next page that read the first page, for lack of a token
 }
 
 // pageKey identifies a list that is read in pages. Requests with the same key are pages of the same list.
@@ -51,7 +51,7 @@ var _ request.Operation = (*operation)(nil)
 // Kinds returns one kind for each pair of verb and resource in the recording, except watches.
 func (o *operation) Kinds() []request.Kind { return o.kinds[:o.requests] }
 
-// Prepare finds out which resources the cluster serves, and creates the objects.
+// Prepare discovers the cluster's resources and creates the objects.
 func (o *operation) Prepare(ctx context.Context) error { return o.prepare(ctx) }
 
 // Background renews the bearer token until ctx ends.
@@ -157,7 +157,7 @@ func (o *operation) headerIndex(e *recording.Entry, a Arrival, act *action) int 
 	return (int(e.Actor)*o.options.Copies+int(a.Copy))*len(o.classes) + act.class
 }
 
-// Data reads the next bytes of a 2xx answer.
+// Data reads the next bytes of a 2xx response.
 func (o *operation) Data(r *request.Request, status int, p []byte) error {
 	if !load.Outcome(status).Success() {
 		return nil
@@ -165,7 +165,7 @@ func (o *operation) Data(r *request.Request, status int, p []byte) error {
 	return r.State.(*state).answer.Data(p)
 }
 
-// Done stores the resourceVersion and the continue token of the answer for later requests.
+// Done stores the resourceVersion and the continue token of the response for later requests.
 func (o *operation) Done(r *request.Request, outcome load.Outcome, _ time.Time) bool {
 	st := r.State.(*state)
 	a := st.arrival

@@ -105,8 +105,7 @@ func (p *preparer) lacking() error {
 		strings.Join(names, ", "), 100*float64(sum)/float64(len(p.recording.Entries)))
 }
 
-// action decides how the requests of a shape are sent. named means that at least one of these requests contains the
-// name of an object.
+// action decides how to send the requests of a shape. named means that at least one of them contains an object's name.
 func (p *preparer) action(ctx context.Context, act *action, named bool) error {
 	s := act.shape
 	name, version := s.GroupResource(), apiVersion(s)
@@ -185,8 +184,8 @@ func (p *preparer) try(ctx context.Context, name, version string) (refusal, err 
 	return made.Refusal, nil
 }
 
-// make creates the objects that must exist before the replay, and returns their number. It calls learn with the
-// version of each object.
+// make creates the objects that must exist before the replay, and returns their number. It passes each version to
+// learn.
 func (p *preparer) make(ctx context.Context, learn func(object int32, copy int16, version uint64)) (int, error) {
 	made, first := p.beforehand()
 	if err := p.tryPods(ctx); err != nil {
@@ -201,7 +200,7 @@ func (p *preparer) make(ctx context.Context, learn func(object int32, copy int16
 		switch {
 		case err != nil:
 			return fmt.Errorf("create %s: %w", act.shape.GroupResource(), err)
-		case answer.Refusal != nil && answer.Status != http.StatusConflict: // a conflict: the answer to the create was lost
+		case answer.Refusal != nil && answer.Status != http.StatusConflict: // conflict: the create's response was lost
 			return answer.Refusal
 		}
 		learn(m.Object, m.Copy, answer.Version)

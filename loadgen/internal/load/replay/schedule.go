@@ -36,12 +36,12 @@ type Arrival struct {
 	Copy  int16
 }
 
-// Schedule returns the arrivals of a replay in the order of their times. Entries for which keep returns false are not
-// included.
+// Schedule returns the arrivals of a replay in the order of their times. It omits entries for which the function keep
+// returns false.
 //
-// The time of a request is its time in the recording divided by the speed. The times of lease renewals are not divided,
-// because clients renew leases at fixed intervals. A faster replay omits the renewals after its end. A slower replay
-// repeats them from the beginning. Copy 0 of an actor follows the recording. Each further copy is shifted by a random time,
+// The time of a request is its time in the recording divided by the speed. Lease renewals keep their intervals, because
+// clients renew leases at fixed intervals. A faster replay omits the renewals after its end. A slower replay repeats
+// them from the beginning. Copy 0 of an actor follows the recording. Each further copy is shifted by a random time,
 // uniform over the length of the replay. Requests that this shifts past the end are sent at the beginning. Actors that
 // use the same object have the same shift if any of them writes the object, so that the object exists when another
 // actor reads it.
@@ -87,8 +87,8 @@ func timesOf(t *recording.Recording, e *recording.Entry, speed float64, period t
 	}
 }
 
-// drawShifts returns the random time by which each actor is shifted, by copy and actor. It is 0 for copy 0, and equal
-// for all actors of a group.
+// drawShifts returns the random shift of each actor, by copy and actor. It is 0 for copy 0, and equal for all actors of
+// a group.
 func drawShifts(groups []int, o Options, period time.Duration) [][]time.Duration {
 	h := fnv.New64a()
 	h.Write([]byte("shift of " + o.Name)) // never fails

@@ -41,10 +41,10 @@ type held struct {
 	arrival  Arrival
 	length   time.Duration // 0 means until the end of the load
 	stream   h2conn.Stream
-	timer    *time.Timer // timeout of the answer, and then the end of the watch
+	timer    *time.Timer // timeout of the response, and then the end of the watch
 	status   int
 	up       bool          // the watch was answered with 200; guarded by set.mu
-	answered time.Duration // time of the answer, since the load's start
+	answered time.Duration // time of the response, since the load's start
 	events   int64
 	bytes    int64
 }

@@ -6,12 +6,12 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Reading answers late saves CPU: waking the process for an answer costs several times as much CPU as reading it, and
-// an API server sends each answer in two packets. A load that sends nothing in reaction to answers can therefore read
-// them when the dispatcher wakes up for the next arrival. The kernel reports when each answer arrived, and this time
-// ends the request.
+// Reading responses late saves CPU: waking the process for a response costs several times as much CPU as reading it,
+// and an API server sends each response in two packets. A load that sends nothing in reaction to responses can
+// therefore read them when the dispatcher wakes up for the next arrival. The kernel reports when each response arrived,
+// and this time ends the request.
 const (
-	// readWithin is the longest time for which the engine intentionally leaves an answer unread.
+	// readWithin is the longest time for which the engine intentionally leaves a response unread.
 	readWithin = 5 * time.Millisecond
 	// idleRead is the interval at which the engine reads connections without requests in flight, to notice if the
 	// server has closed them.
@@ -19,20 +19,20 @@ const (
 	// If a connection was last read longer than goneWithin ago, the engine reads it before it sends a request on it,
 	// because the server may have closed it.
 	goneWithin = 50 * time.Millisecond
-	// A load may read its answers late only up to this rate and number of connections, so that two answers rarely
-	// arrive on one connection between two reads. Otherwise both requests end when the second answer arrives, because
+	// A load may read its responses late only up to this rate and number of connections, so that two responses rarely
+	// arrive on one connection between two reads. Otherwise both requests end when the second response arrives, because
 	// the kernel reports only the time of the last byte.
 	deferredRate        = 1000 // per second
 	deferredConnections = 8
 )
 
-// defersAnswers reports whether a load may defer reading its answers.
+// defersAnswers reports whether a load may defer reading its responses.
 func defersAnswers(l scenario.Load, op Operation, connections int) bool {
 	_, unhurried := op.(Unhurried)
 	return unhurried && l.Rate <= deferredRate && l.Shape.Kind == "" && connections <= deferredConnections
 }
 
-// receive reads the answers that have arrived and were not read yet.
+// receive reads the responses that have arrived and were not read yet.
 func (e *engine) receive() {
 	if !e.deferred {
 		return
@@ -53,8 +53,8 @@ func (e *engine) nextRead() time.Duration {
 	return e.now() + idleRead
 }
 
-// came returns the time at which an answer arrived, and the part of waited that is a stall of the generator. end is the
-// time at which the answer was read; waited is the time from its arrival to end.
+// came returns the time at which a response arrived, and the part of waited that is a stall of the generator. end is
+// the time at which the response was read; waited is the time from its arrival to end.
 func (f *flight) came(end, waited time.Duration) (at, stalled time.Duration) {
 	if !f.stream.Deferred() {
 		return end, waited
@@ -62,8 +62,8 @@ func (f *flight) came(end, waited time.Duration) (at, stalled time.Duration) {
 	return deferredEnd(end, waited, f.sent)
 }
 
-// deferredEnd is like came, for an answer that was read late on purpose. The part of waited up to readWithin was
-// intended and is not part of the latency. The rest of waited is a stall, and is part of the latency.
+// deferredEnd is like came, for a response that the engine intentionally read late. The part of waited up to readWithin
+// was intended and is not part of the latency. The rest is a stall, and is part of the latency.
 func deferredEnd(end, waited, sent time.Duration) (at, stalled time.Duration) {
 	meant := min(waited, readWithin)
 	return max(end-meant, sent), waited - meant

@@ -15,7 +15,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// unhurried is an operation of gets whose answers may be read late.
+// unhurried is an operation of gets whose responses may be read late.
 type unhurried struct{ *gets }
 
 func (unhurried) Unhurried() {}
@@ -49,7 +49,7 @@ func TestDeferredAnswersAreAllCounted(t *testing.T) {
 	}
 }
 
-// The load ends with its last answer, although no further arrival wakes the dispatcher.
+// The load ends with its last response, although no further arrival wakes the dispatcher.
 func TestDeferredLoadIsOverWithItsLastAnswer(t *testing.T) {
 	s := hold(t)
 	r := newDeferred(t, target(s.Server), schedule{3, 0}, nil)
@@ -69,7 +69,7 @@ func TestDeferredLoadIsOverWithItsLastAnswer(t *testing.T) {
 	}
 }
 
-// Failures of a deferred connection are noticed, as on other connections.
+// A load notices failures of deferred connections like other failures.
 func TestDeferredFailures(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer  func(*h2test.Peer, uint32)

@@ -57,7 +57,7 @@ func (e *engine) dispatch(ctx context.Context) {
 		e.unsent(e.op.KindOf(e.n), true)
 	}
 	e.stop(end)
-	// The remaining requests end with their answers or by their timeout.
+	// The remaining requests end with their responses or by their timeout.
 	for e.inFlight.Load() > 0 {
 		e.receive()
 		e.pump()
@@ -291,8 +291,7 @@ type sleep struct {
 	last   time.Duration // when the previous wake-up was due; a late wake-up must not lengthen the interval
 }
 
-// until sleeps until the time t or until there is other work, but at least until the minimum time between two wake-ups
-// has passed.
+// until sleeps until the time t or until other work arrives, and at least for the minimum time between two wake-ups.
 func (s *sleep) until(e *engine, t time.Duration) {
 	if e.queue.len() > 0 {
 		t = min(t, e.queue.head().deadline)

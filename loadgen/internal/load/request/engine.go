@@ -24,9 +24,9 @@ const together = 8
 const batch = 64
 
 // engine sends a request at each arrival of a schedule, independently of earlier requests (an open loop). One
-// dispatcher goroutine sleeps until the next arrival is due, has the operation fill in the request, and opens a
-// stream on a connection of the pool. It never waits for the network. The read loops of the connections record the
-// answers. A sweeper goroutine cancels requests that have exceeded their timeout.
+// dispatcher goroutine sleeps until the next arrival is due, has the operation fill in the request, and opens a stream
+// on a connection of the pool. It never waits for the network. The read loops of the connections record the responses.
+// A sweeper goroutine cancels requests that have exceeded their timeout.
 //
 // If no stream is free, the request waits in the dispatcher's queue; this wait is its connect time. If maxInFlight
 // requests are in flight or waiting, the arrival counts as unsent, and its request is never sent.
@@ -41,7 +41,7 @@ type engine struct {
 	kinds       []Kind
 	op          Operation              // nil in Calls
 	pool        *h2conn.Pool           // nil in Calls
-	deferred    bool                   // the dispatcher, not the read loops, reads the answers
+	deferred    bool                   // the dispatcher, not the read loops, reads the responses
 	phases      *load.Phases[[]*stats] // by kind
 	metrics     []*metrics             // by kind
 	window      window
@@ -125,8 +125,8 @@ func (e *engine) begin(ctx context.Context) {
 	e.begun = e.start
 }
 
-// finish records the end of the time in which arrivals were due. Rates are computed over that time. If finish is called
-// several times, the earliest end applies.
+// finish records the end of the time in which arrivals were due, over which rates are computed. The earliest end of
+// several calls applies.
 func (e *engine) finish(end time.Duration) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -135,14 +135,14 @@ func (e *engine) finish(end time.Duration) {
 	}
 }
 
-// stop records the end of the load. Answers that arrive later are not counted in any phase.
+// stop records the end of the load. Responses that arrive later do not count in any phase.
 func (e *engine) stop(end time.Duration) {
 	e.last.Store(int64(max(end, 1)))
 	e.finish(end)
 }
 
 // runDry records that the schedule has no further arrivals. The time over which rates are computed ends one mean gap
-// after the last arrival, so that it contains n gaps for n arrivals. It does not include the wait for the last answers.
+// after the last arrival, so it contains n gaps for n arrivals. It excludes the wait for the last responses.
 func (e *engine) runDry() {
 	if n := (e.n - e.share.First()) / e.share.Step(); n > 1 {
 		end := e.before + (e.before-e.first)/time.Duration(n-1)

@@ -23,7 +23,7 @@ type flight struct {
 	again                 int64         // number of requests sent after the first
 	bytes                 int64
 
-	// The read loop stores the state of the answer in these fields.
+	// The read loop stores the state of the response in these fields.
 	status    int
 	malformed bool
 
@@ -217,7 +217,7 @@ func (l *flights) collect(spare, again []*flight) (s, a []*flight) {
 // ownDelay is the part of a request's latency that the generator itself may have caused.
 type ownDelay struct {
 	lag     time.Duration // from the intended start until the dispatcher handled the arrival
-	stalled time.Duration // after lag: a stall at the end of the request, or the wait until its answer was read
+	stalled time.Duration // after lag: a stall at the end of the request, or the wait until its response was read
 	burst   bool          // the stall was long enough to cause a burst of arrivals
 }
 
@@ -237,7 +237,7 @@ func (d ownDelay) failed(o load.Outcome, latency time.Duration) bool {
 }
 
 // ownDelay returns how long the generator itself delayed a flight that ended at the time end. waited is the time from
-// the arrival of the answer until it was read.
+// the arrival of the response until it was read.
 func (e *engine) ownDelay(f *flight, end, waited time.Duration) ownDelay {
 	late := e.stalls.Late(e.start.Add(end))
 	return ownDelay{
@@ -247,8 +247,8 @@ func (e *engine) ownDelay(f *flight, end, waited time.Duration) ownDelay {
 	}
 }
 
-// ownBacklog reports whether maxInFlight requests may be in flight because the generator stalled. It is called if an
-// arrival cannot be sent for that reason.
+// ownBacklog reports whether maxInFlight requests may be in flight because the generator stalled. Call it if an arrival
+// cannot be sent for that reason.
 func (e *engine) ownBacklog(now time.Duration) bool {
 	return now-e.due >= stall.Long || e.stalls.Late(e.start.Add(now)) >= stall.Long
 }

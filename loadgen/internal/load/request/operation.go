@@ -26,8 +26,8 @@ type Operation interface {
 	// object is free; the arrival then counts as unsent. The engine calls Next in the order of n, except for arrivals
 	// over the limit of requests in flight. Next must not block.
 	Next(n int64, r *Request) bool
-	// Data receives the body of an answer as it arrives, on the read loop. An empty p marks the end of the body. If
-	// Data returns an error, the answer counts as malformed.
+	// Data receives the body of a response as it arrives, on the read loop. An empty p marks the end of the body. If
+	// Data returns an error, the response counts as malformed.
 	Data(r *Request, status int, p []byte) error
 	// Done handles the end of each request, usually on the read loop. Done must not block. If it returns true, the
 	// engine sends r again with the fields that Done has set, for the next page of a list. The latency then includes
@@ -57,8 +57,8 @@ type Request struct {
 	State any
 }
 
-// Unhurried is an Operation that sends nothing in reaction to an answer: Done always returns false, and later requests
-// do not depend on earlier answers. The engine may therefore read the answers a little after they arrive.
+// Unhurried is an Operation that sends nothing in reaction to a response: Done always returns false, and later requests
+// do not depend on earlier responses. The engine may therefore read the responses a little after they arrive.
 type Unhurried interface {
 	Operation
 	Unhurried()

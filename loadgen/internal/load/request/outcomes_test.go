@@ -20,14 +20,14 @@ func headers(w *http2.Framer, id uint32, status, length int) {
 	_ = w.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: h2test.Block(status, length), EndHeaders: true})
 }
 
-// Every failure of an answer has its outcome, and no request is retried: the server receives as many requests as were sent.
+// Every failure of a response has its outcome, and the load retries no request: the server receives each request once.
 func TestOutcomesByKind(t *testing.T) {
 	for name, c := range map[string]struct {
 		want    string
 		answer  func(p *h2test.Peer, id uint32)
 		timeout time.Duration
-		// ends means that the connection ends with the answer, so that some requests are lost, perhaps before the server has
-		// read them.
+		// ends means that the connection ends with the response, so that some requests are lost, perhaps before the
+		// server has read them.
 		ends bool
 	}{
 		"429": {want: "429", answer: h2test.Respond(429, []byte(`{"kind":"Status"}`))},

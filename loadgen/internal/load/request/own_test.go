@@ -117,8 +117,8 @@ func TestRatesLeaveOutTheDrain(t *testing.T) {
 	}
 }
 
-// The arrivals of a finished schedule were due for as many gaps as there are arrivals, not until the last answer. So the
-// offered rate equals the scenario's rate.
+// The arrivals of a finished schedule were due for as many gaps as there are arrivals, not until the last response. So
+// the offered rate equals the scenario's rate.
 func TestRateOfAScheduleThatIsOver(t *testing.T) {
 	s := hold(t)
 	r := newLoad(t, target(s.Server), schedule{10, time.Millisecond}, nil)
@@ -177,7 +177,7 @@ func TestAnswersAfterTheScheduleAreOverdue(t *testing.T) {
 	}
 }
 
-// A failure that comes late is missing as a failure, and not once more as an overdue answer.
+// A failure that comes late is missing as a failure, and not once more as an overdue response.
 func TestLateFailuresAreNotOverdue(t *testing.T) {
 	var s stats
 	s.came(503, true)

@@ -82,7 +82,7 @@ func (r *Requests) Run(ctx context.Context) error {
 // Over returns a channel that is closed when the schedule has no further arrivals and all requests have ended.
 func (r *Requests) Over() <-chan struct{} { return r.engine.over }
 
-// Backlog returns the number of bytes of answers that the kernel has received and this process has not read yet.
+// Backlog returns the number of bytes of responses that the kernel has received and this process has not read yet.
 func (r *Requests) Backlog() int64 { return r.pool.Backlog() }
 
 // measured implements the methods of load.Load for phases and results.

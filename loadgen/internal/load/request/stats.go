@@ -28,9 +28,9 @@ type stats struct {
 	pages      int64
 	outcomes   []outcomeCount
 	// ended counts the requests that ended in the phase, even if they were sent in an earlier phase. answered counts
-	// the ended requests with a 2xx answer.
+	// the ended requests with a 2xx response.
 	ended, answered int64
-	// overdue counts the requests in answered whose answer arrived after the end of the schedule.
+	// overdue counts the requests in answered whose response arrived after the end of the schedule.
 	overdue int64
 }
 
@@ -175,14 +175,14 @@ func newMetrics(reg prometheus.Registerer, loadName string, kinds []Kind) ([]*me
 	}, labels)
 	flying := prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "stormglass_requests_in_flight",
-		Help: "Requests that are due and have no answer yet.",
+		Help: "Requests that are due and have no response yet.",
 	}, labels)
 	bytes := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "stormglass_request_answer_bytes_total",
 		Help: "Bytes of response bodies, as transferred.",
 	}, labels)
 	seconds := prometheus.NewHistogramVec(metricopts.Latency("stormglass_request_seconds",
-		"Latency of requests from their intended start to the last byte of the answer."), labels)
+		"Latency of requests from their intended start to the last byte of the response."), labels)
 	lag := prometheus.NewHistogramVec(metricopts.Latency("stormglass_request_lag_seconds",
 		"Time from the intended start of a request until the generator began to process it: the generator's own delay."), []string{"load"})
 	err := errors.Join(load.Register(reg, &total), load.Register(reg, &unsent), load.Register(reg, &flying), load.Register(reg, &bytes), load.Register(reg, &seconds), load.Register(reg, &lag))

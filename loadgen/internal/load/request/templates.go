@@ -82,7 +82,7 @@ func (t *Template) remake(identity http.Header) {
 }
 
 // Renew regularly renews the headers of the identity until ctx ends. If a renewal fails, the old headers stay in use,
-// so that 401 answers are measured.
+// so that 401 responses are measured.
 func (s *Templates) Renew(ctx context.Context) {
 	for apiclient.Pause(ctx, apiclient.RenewEvery) {
 		_ = s.renew()

@@ -136,7 +136,7 @@ func (c *Changes) Next(n int64, r *request.Request) bool {
 	return true
 }
 
-// answer reads the resourceVersion from the answer to a write, piece by piece.
+// answer reads the resourceVersion from the response to a write, piece by piece.
 type answer struct {
 	scan *jsonScanner
 	rv   uint64
@@ -144,12 +144,12 @@ type answer struct {
 
 func (a *answer) take(e *event) error {
 	if a.rv = e.rv; a.rv == 0 {
-		return malformed("the answer to a write has no resourceVersion")
+		return malformed("the response to a write has no resourceVersion")
 	}
 	return nil
 }
 
-// Data reads a piece of the answer, which is the written object.
+// Data reads a piece of the response, which is the written object.
 func (c *Changes) Data(r *request.Request, status int, p []byte) error {
 	if !load.Outcome(status).Success() {
 		return nil
@@ -157,7 +157,7 @@ func (c *Changes) Data(r *request.Request, status int, p []byte) error {
 	return r.State.(*answer).scan.feed(p)
 }
 
-// Done records the write as acknowledged if the answer is a complete 2xx with a resourceVersion, otherwise as failed.
+// Done records the write as acknowledged if the response is a complete 2xx with a resourceVersion, otherwise as failed.
 func (c *Changes) Done(r *request.Request, o load.Outcome, end time.Time) bool {
 	w, a := c.watches, r.State.(*answer)
 	defer c.answers.Put(a)

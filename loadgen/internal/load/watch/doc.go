@@ -26,14 +26,14 @@
 // Watches follow the protocol of client-go's reflector: bookmarks, a random timeout of 5 to 10 minutes, and resumption
 // from the newest version seen. With start "list", all watches start from the version of one list, a consistent read.
 // With "watchList", each watch requests the initial events itself. If the server refuses such a request (400, 422), all
-// watches send lists from then on.
+// watches send lists afterwards.
 //
 // After a 410 (an HTTP status or an ERROR event), a watch waits and then reads the state again. It uses initial events
 // if it started with them, and otherwise a list that must not be older than the known version. A stream that ends or is
 // lost is resumed immediately. A watch also waits after a failed attempt, after a malformed stream, and after a stream
 // that ended within a second without an event. The first wait is 0.8 s. It doubles up to 30 s. Each wait is multiplied
 // by a random factor of up to 2, or replaced by Retry-After if that is longer. The watch gives up an attempt after a
-// minute without an answer, and a stream a minute after its timeout; client-go would wait forever.
+// minute without a response, and a stream a minute after its timeout; client-go would wait forever.
 //
 // # What is counted
 //

@@ -88,8 +88,8 @@ func startStorm(t *testing.T, s *stub, target load.Target, change func(*scenario
 	return st
 }
 
-// flood runs a storm until testWrites more writes are acknowledged, and returns the results and the number of acknowledged
-// writes. It calls during when some writes have been acknowledged.
+// flood runs a storm until testWrites more writes are acknowledged, and returns the results and the number of
+// acknowledged writes. It calls `during` after the first writes are acknowledged.
 func flood(t *testing.T, s *stub, change func(*scenario.Load), during func(*storm)) (result.Watches, int64) {
 	t.Helper()
 	st := startStorm(t, s, s.target(), change)

@@ -39,7 +39,7 @@ func (w *Watches) firstList(ctx context.Context) (uint64, error) {
 			return l.rv, nil
 		}
 		if err == nil {
-			err = errors.New("the answer has no resourceVersion")
+			err = errors.New("the response has no resourceVersion")
 		}
 		again := l.status == 0 || l.status == http.StatusTooManyRequests || l.status >= 500
 		if !again || attempt == listAttempts || ctx.Err() != nil {
@@ -111,7 +111,7 @@ func (l *lister) End(err error) {
 	case l.status != 0 && l.status != http.StatusOK:
 		err = load.Refusal("list", l.status, l.refused)
 	case err == nil && !l.scan.idle():
-		err = malformed("a list that ends too early")
+		err = malformed("the list ends too early")
 	}
 	l.done <- err
 }

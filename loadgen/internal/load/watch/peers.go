@@ -83,7 +83,7 @@ func (l *ledger) find(seq int64) *write {
 	return w
 }
 
-// learn records that write seq of another worker was acknowledged at the time at, with an error of at most uncertain.
+// learn records that write seq of another worker was acknowledged at the time `at`, with an error of at most uncertain.
 // early contains the latencies of the deliveries to normal watches that arrived before the notice. slow is the number
 // of such deliveries to slow watches, whose latencies are not measured.
 func (l *ledger) learn(seq int64, rv uint64, at, late, uncertain time.Duration) (early []time.Duration, slow int64) {

@@ -137,8 +137,8 @@ func TestSilentServerIsGivenUp(t *testing.T) {
 	await(t, "all watches again", func() bool { return w.Results()["storm"].Reconnects == testWatches && w.Open() == testWatches })
 }
 
-// A storage that is recreated, as after a change of a CRD, refuses requests with 429. The watch waits for the given time and
-// continues. The refusal is counted with the server's reason.
+// A storage that is being recreated, for example after a change of its CRD, refuses requests with 429. The watch waits
+// for the given time and continues. The refusal is counted with the server's reason.
 func TestRefusalsHaveTheServersReason(t *testing.T) {
 	t.Parallel()
 	var refused atomic.Int64

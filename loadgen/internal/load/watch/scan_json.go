@@ -7,7 +7,7 @@ import (
 	"github.com/stormglass/stormglass/internal/jsonscan"
 )
 
-// tokens is implemented by jsonscan.Scanner and cborscan.Scanner.
+// tokens is the interface of jsonscan.Scanner and cborscan.Scanner.
 type tokens interface {
 	Next(p []byte) (n int, t jsonscan.Token, err error)
 	Keep()

@@ -85,7 +85,7 @@ func (s *protoScanner) feed(p []byte) error {
 			err = s.length(p[0])
 		case inMagic:
 			if p[0] != magic[s.count] {
-				return malformed("an object that does not begin with %q", magic)
+				return malformed("an object does not begin with %q", magic)
 			}
 			s.left[s.level]--
 			if s.count++; s.count == uint8(len(magic)) {
@@ -131,17 +131,17 @@ func (s *protoScanner) length(c byte) error {
 // number reads one byte of a varint, which is a tag, a length or the value of a field.
 func (s *protoScanner) number(c byte) error {
 	if s.left[s.level] == 0 {
-		return malformed("a message that ends within a field")
+		return malformed("a message ends within a field")
 	}
 	s.left[s.level]--
 	s.value |= uint64(c&0x7f) << (7 * s.count)
 	s.count++
 	if c >= 0x80 {
 		if s.count == 10 {
-			return malformed("a number of more than 64 bits")
+			return malformed("a number has more than 64 bits")
 		}
 		if s.left[s.level] == 0 {
-			return malformed("a message that ends within a field")
+			return malformed("a message ends within a field")
 		}
 		return nil
 	}
@@ -185,7 +185,7 @@ func (s *protoScanner) tag(v uint64) error {
 		return malformed("wire type %d", wire)
 	}
 	if s.left[s.level] == 0 {
-		return malformed("a message that ends within a field")
+		return malformed("a message ends within a field")
 	}
 	return nil
 }
@@ -193,7 +193,7 @@ func (s *protoScanner) tag(v uint64) error {
 // content begins to read the content of a field. The content is n bytes long.
 func (s *protoScanner) content(n uint64) error {
 	if n > s.left[s.level] {
-		return malformed("a field of %d bytes where %d are left", n, s.left[s.level])
+		return malformed("a field has %d bytes, but only %d are left", n, s.left[s.level])
 	}
 	s.left[s.level] -= n
 	switch s.field {
@@ -202,7 +202,7 @@ func (s *protoScanner) content(n uint64) error {
 	case fieldDescend:
 		s.level++
 		if s.had[s.level] && s.level != protoEntry {
-			return malformed("a message given twice")
+			return malformed("a message occurs twice")
 		}
 		s.had[s.level] = true
 		s.left[s.level] = n
@@ -272,7 +272,7 @@ func (s *protoScanner) ended() error {
 			continue
 		}
 		if !s.had[protoEnvelope] {
-			return malformed("an event without an object")
+			return malformed("an event has no object")
 		}
 		s.state = inLength
 		return s.sink.take(&s.ev)

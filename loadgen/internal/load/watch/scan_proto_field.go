@@ -49,7 +49,7 @@ func (s *protoScanner) keep(token []byte) error {
 		s.ev.set(s.entry, nil)
 	case fieldValue:
 		if !s.named {
-			return malformed("an annotation's value before its key")
+			return malformed("an annotation's value precedes its key")
 		}
 		s.ev.set(s.entry, token)
 	default:

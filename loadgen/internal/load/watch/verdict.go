@@ -30,7 +30,7 @@ func (v *watcher) End(err error) {
 	} else if v.refusal != nil {
 		err = v.refusal
 	} else if err == nil && !v.scan.idle() {
-		err = malformed("a stream that ends within an event")
+		err = malformed("the stream ends within an event")
 	}
 	delay := v.verdict(err, up)
 	if delay == 0 {

@@ -164,9 +164,9 @@ func (v *watcher) take(e *event) error {
 	case e.kind == errorEvent:
 		return &listwatch.Refusal{Status: e.code}
 	case e.kind == unknownEvent:
-		return malformed("an event of an unknown type")
+		return malformed("an event has an unknown type")
 	case e.rv == 0:
-		return malformed("an object without a resourceVersion")
+		return malformed("an object has no resourceVersion")
 	}
 	v.events++
 	switch {

@@ -220,7 +220,7 @@ func TestForeignEventsKeepTheirOrder(t *testing.T) {
 	}
 }
 
-// Delivery of writes that were rejected, or whose answer was lost, is not expected. If they happened anyway, their
+// Delivery of writes that were rejected, or whose response was lost, is not expected. If they happened anyway, their
 // delivery is not a fault.
 func TestWritesWithoutAcknowledgementAreNotExpected(t *testing.T) {
 	t.Parallel()
@@ -234,7 +234,7 @@ func TestWritesWithoutAcknowledgementAreNotExpected(t *testing.T) {
 		case 0: // rejected
 			refuse(w, http.StatusTooManyRequests, "slow down")
 			return true
-		case 1: // done, and the answer lost
+		case 1: // done, and the response lost
 			s.serveUnanswered(t, r)
 			panic(http.ErrAbortHandler)
 		case 2: // done, and answered with an error

@@ -15,14 +15,14 @@ func TestSound(t *testing.T) {
 			final(12, 2).watcher(event(11, 1), event(12, 2)),
 		"a read during a write sees either":   one().write(0, 1, 9, 10, 1, 11).read(1, 2, 3, 10, 0).read(2, 4, 5, 11, 1).read(1, 6, 7, 11, 1).final(11, 1),
 		"of two writes over one version, one": one().write(0, 1, 9, 10, 1, 11).tried(1, 2, 8, 10, 2, Conflict).final(11, 1),
-		"a write without an answer happened":  one().tried(0, 1, 5, 10, 1, Unknown).read(1, 6, 7, 11, 1).final(11, 1).watcher(event(11, 1)),
-		"a write without an answer happens after its client gave up": one().tried(0, 1, 5, 10, 1, Unknown).read(0, 6, 7, 10, 0).
+		"a write without a response happened": one().tried(0, 1, 5, 10, 1, Unknown).read(1, 6, 7, 11, 1).final(11, 1).watcher(event(11, 1)),
+		"a write without a response happens after its client gave up": one().tried(0, 1, 5, 10, 1, Unknown).read(0, 6, 7, 10, 0).
 			read(0, 8, 9, 11, 1).final(11, 1),
-		"a write without an answer never happened": one().tried(0, 1, 5, 10, 1, Unknown).write(1, 6, 7, 10, 2, 11).final(11, 2).watcher(event(11, 2)),
-		"many writes without an answer, then a conflict": one().tried(0, 1, 5, 10, 1, Unknown).tried(1, 1, 5, 10, 2, Unknown).
+		"a write without a response never happened": one().tried(0, 1, 5, 10, 1, Unknown).write(1, 6, 7, 10, 2, 11).final(11, 2).watcher(event(11, 2)),
+		"many writes without a response, then a conflict": one().tried(0, 1, 5, 10, 1, Unknown).tried(1, 1, 5, 10, 2, Unknown).
 			tried(2, 1, 5, 10, 3, Unknown).tried(3, 20, 21, 10, 4, Conflict),
 		"a cached read may be old":                   one().write(0, 1, 2, 10, 1, 11).cached(0, 3, 4, 10, 0).final(11, 1),
-		"reads without an answer":                    one().op(Operation{Kind: Read, Outcome: Unknown}, 1, 2).final(10, 0),
+		"reads without a response":                   one().op(Operation{Kind: Read, Outcome: Unknown}, 1, 2).final(10, 0),
 		"a refused write did not happen":             one().tried(0, 1, 2, 10, 1, Refused).final(10, 0).watcher(),
 		"the event comes before the acknowledgement": one().write(0, 1, 60_000, 10, 1, 11).final(11, 1).watcher(event(11, 1)),
 		"a bookmark, then newer":                     one().write(0, 1, 2, 10, 1, 14).final(14, 1).watcher(Entry{Kind: Bookmark, Version: 13}, event(14, 1)),

@@ -1,13 +1,12 @@
 // Package check judges a history: the operations of clients and the events of watchers on a few registers during
-// faults. A register is an object that is written only by compare-and-set: each write names the version that it
+// faults. A register is an object that clients write only by compare-and-set: each write names the version that it
 // replaces and writes a unique value. So every observed state shows which write made it, and the writes of a register
 // form a chain.
 //
 // The package checks the following, each by a pure function:
 //
-//   - linear.go: a register's operations have an order that agrees with their times
-//     and explains every answer (Herlihy and Wing 1990); the search uses porcupine
-//     (Wing and Gong 1993, Lowe 2017);
+//   - linear.go: a register's operations have an order that agrees with their times and explains every response
+//     (Herlihy and Wing 1990); the search uses porcupine (Wing and Gong 1993, Lowe 2017);
 //   - lost.go: every acknowledged write is in the chain that leads to the
 //     final state;
 //   - reads.go: a client never reads an older state after a newer one;

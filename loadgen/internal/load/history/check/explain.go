@@ -34,7 +34,7 @@ func explain(parts []segment, limit time.Duration) (result.Violation, []byte) {
 		}
 		return false
 	})
-	wrong := result.Violation{Kind: result.NotLinearizable, Detail: fmt.Sprintf("its %d operations from %.3f s on have no order that agrees with their times and answers", len(all), time.Duration(part.all[0].Call).Seconds())}
+	wrong := result.Violation{Kind: result.NotLinearizable, Detail: fmt.Sprintf("its %d operations after %.3f s have no order that agrees with their times and responses", len(all), time.Duration(part.all[0].Call).Seconds())}
 	if undecided || n == len(all) {
 		return wrong, nil
 	}

@@ -74,7 +74,7 @@ type Operation struct {
 	Outcome  Outcome
 	// Final marks a read after all writes, which returns the final state.
 	Final bool
-	// Call is the time just before the request was sent. Return is the time just after the answer arrived.
+	// Call is the time just before the request was sent. Return is the time just after the response arrived.
 	Call, Return time.Duration
 	// Expected is the version that a write replaces.
 	Expected uint64

@@ -12,7 +12,7 @@ type step struct {
 	kind     stepKind
 	expected uint64
 	made     state // the state that a write makes or a read returns
-	// perhaps marks a write that may not have been executed. In an order in which the register does not have the
+	// perhaps marks a write that the server may not have executed. In an order in which the register does not have the
 	// expected version at that point, the write has no effect.
 	perhaps bool
 }

@@ -50,7 +50,7 @@ func (r *Report) order(s *states, limit time.Duration) {
 }
 
 // judge returns the verdict on all parts of a register's history, and the index of the first part without a linear
-// order, or -1. If the time does not suffice for one part, judge still judges the later parts.
+// order, or -1. If one part takes too long, judge still judges the later parts.
 func judge(parts []segment, limit time.Duration) (verdict porcupine.CheckResult, bad int) {
 	end := time.Now().Add(limit)
 	verdict = porcupine.Ok
@@ -70,8 +70,8 @@ func judge(parts []segment, limit time.Duration) (verdict porcupine.CheckResult,
 	return verdict, -1
 }
 
-// search searches for a linear order of operations. It raises limit to at least 1 ns, because porcupine takes 0 as no
-// limit.
+// search searches for a linear order of operations. It raises limit to at least 1 ns, because 0 means no limit to
+// porcupine.
 func search(begin register, all []porcupine.Operation, limit time.Duration) porcupine.CheckResult {
 	return porcupine.CheckOperationsTimeout(model(begin), slices.Clone(all), max(limit, 1))
 }

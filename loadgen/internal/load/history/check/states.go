@@ -17,7 +17,7 @@ type observation struct {
 	at       time.Duration
 }
 
-// states contains all states of registers that were observed in the answer to a write or read, or in a watch event.
+// states contains all states of registers that were observed in the response to a write or read, or in a watch event.
 type states struct {
 	h *History
 	// writes maps each written value to the index of the operation that wrote it.

@@ -10,18 +10,17 @@ import (
 
 // steps returns a register's operations for the search, in the order of their calls. These rules apply:
 //
-//   - A write whose value was observed ended before that first observation,
-//     regardless of the answer to its client. This gives a write of unknown outcome an end.
-//   - If the value of a write of unknown outcome was never observed, no write can
-//     follow it, because no client knows its version. So if it happened, it was the
-//     last write, after the last answer that shows a state. All such writes count
-//     as one write that perhaps happened.
-//   - Cached reads, reads without an answer, and operations with the outcome
-//     Refused are left out, because they do not restrict the order.
+//   - A write whose value was observed ended before that first observation, regardless of the response to its client.
+//     This gives a write of unknown outcome an end.
+//   - If the value of a write of unknown outcome was never observed, no write can follow it, because no client knows
+//     its version. So if it happened, it was the last write, after the last response that shows a state. All such
+//     writes count as one write that perhaps happened.
+//   - Cached reads, reads without a response, and operations with the outcome Refused are left out, because they do not
+//     restrict the order.
 func steps(s *states, operations []Operation, newest uint64) []porcupine.Operation {
 	var all []porcupine.Operation
 	var unseen *porcupine.Operation
-	var told time.Duration // the time at which the last operation that observed a state was called
+	var told time.Duration // the call time of the last operation that observed a state
 	add := func(o Operation, do step, end time.Duration) {
 		all = append(all, porcupine.Operation{
 			ClientId: max(o.Client, 0), Input: do, Call: int64(o.Call), Return: int64(max(end, o.Call)),

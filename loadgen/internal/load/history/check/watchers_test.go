@@ -41,7 +41,7 @@ func TestWatchers(t *testing.T) {
 	}
 }
 
-// For a watcher that could not reconnect, changes after its last event are unjudged, which is not a pass.
+// For a watcher that could not reconnect, changes after its last event are unjudged, so the history does not pass.
 func TestWatcherGone(t *testing.T) {
 	h := three().watcher(event(11, 1))
 	h.Watchers[0].Live = false
