@@ -69,9 +69,9 @@ func (k *kubelet) fits(p *pod, pod *corev1.Pod) bool {
 	return true
 }
 
-// misfit returns the reason and message with which a kubelet rejects a pod that does not fit on the node, or an empty
-// reason if the pod fits (pkg/kubelet/lifecycle/predicate.go). If the node is full, a real kubelet evicts pods to admit
-// a critical pod; misfit admits the critical pod without evictions.
+// misfit returns the reason and message with which a kubelet rejects a pod that does not fit on the node
+// (pkg/kubelet/lifecycle/predicate.go). The reason is empty if the pod fits. On a full node, a real kubelet evicts pods
+// to admit a critical pod; misfit admits the critical pod without evictions.
 func (k *kubelet) misfit(pod *corev1.Pod, asks *room) (reason, message string) {
 	os, labelled := pod.Labels[corev1.LabelOSStable]
 	switch {

@@ -81,7 +81,7 @@ type Config struct {
 	// nodes. The nodes of a part serve no kubelet API, and the coordinating process launches their instances in the
 	// Cloud.
 	Part load.Share
-	// Log is called with a line for each noteworthy event. May be nil.
+	// Log receives a line for each noteworthy event. May be nil.
 	Log func(format string, args ...any)
 
 	clock clock.WithDelayedExecution // nil: the real clock; tests set another

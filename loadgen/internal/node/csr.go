@@ -73,8 +73,8 @@ func (s *csrSigner) client(ctx context.Context, name string, subject pkix.Name, 
 }
 
 // TryCertificates returns a one-line error unless the cluster signs client certificates for nodes and its API server
-// accepts them. If proxies is true, it also checks this for kube-proxies. It requests a certificate for the named node,
-// which must not exist, and deletes the request.
+// accepts them. If proxies is true, it also tries certificates for kube-proxies. It requests a certificate for the
+// named node, which must not exist, and deletes the request.
 func TryCertificates(ctx context.Context, admin *rest.Config, labels map[string]string, node string, proxies bool) error {
 	signer := NewCSRSigner(admin, labels, shortestLife)
 	config, err := signer.For(ctx, node)
@@ -133,11 +133,11 @@ func (s *csrSigner) request(ctx context.Context, name string, subject pkix.Name,
 		return nil, nil, fmt.Errorf("sign a certificate for %s: %w", name, err)
 	}
 	if key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
-		return nil, nil, fmt.Errorf("make a key for %s: %w", name, err)
+		return nil, nil, fmt.Errorf("generate a key for %s: %w", name, err)
 	}
 	request, err := cert.MakeCSR(key, &subject, nil, netIPs(addresses))
 	if err != nil {
-		return nil, nil, fmt.Errorf("make a certificate request for %s: %w", name, err)
+		return nil, nil, fmt.Errorf("create a certificate request for %s: %w", name, err)
 	}
 	certificate, err = s.sign(ctx, client, name, signer, usage, request)
 	return key, certificate, err
@@ -157,12 +157,12 @@ func (s *csrSigner) sign(ctx context.Context, client kubernetes.Interface, name,
 		return nil, fmt.Errorf("create certificatesigningrequests for %s: %w", name, err)
 	}
 	defer func() {
-		// Delete also when the run was interrupted: none of our requests may stay behind.
+		// Delete it even if the run was interrupted: no request may stay behind.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 		defer cancel()
 		_ = requests.Delete(ctx, made.Name, metav1.DeleteOptions{}) // a later cleanup finds it by its label
 	}()
-	// The cluster's own approver also updates a new request, possibly before us.
+	// The cluster's own approver also updates a new request, possibly earlier.
 	newest := made
 	err = retry.RetryOnConflict(retry.DefaultBackoff, func() (err error) {
 		if newest == nil {
@@ -175,7 +175,7 @@ func (s *csrSigner) sign(ctx context.Context, client kubernetes.Interface, name,
 		}
 		if i := slices.IndexFunc(newest.Status.Conditions, isDenial); i >= 0 {
 			c := newest.Status.Conditions[i]
-			return fmt.Errorf("an approver of the cluster has denied it: %s", strings.TrimSpace(c.Reason+" "+c.Message))
+			return fmt.Errorf("an approver of the cluster has denied the request: %s", strings.TrimSpace(c.Reason+" "+c.Message))
 		}
 		newest.Status.Conditions = append(newest.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
 			Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue,

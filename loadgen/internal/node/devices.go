@@ -25,8 +25,8 @@ const (
 )
 
 // publishDevices creates the node's ResourceSlice, as the kubelet plugin of a DRA driver does
-// (k8s.io/dynamic-resource-allocation/resourceslice). It first waits until wiped is closed, which means that the slices
-// from before the kubelet's restart are deleted. On a node without devices it does nothing.
+// (k8s.io/dynamic-resource-allocation/resourceslice). It first waits until wiped is closed: the slices from before the
+// kubelet's restart are then deleted. On a node without devices it does nothing.
 func (k *kubelet) publishDevices(life *life, owner metav1.OwnerReference, wiped <-chan struct{}) error {
 	count := k.plan.poolOf(k.index).Devices
 	if count == 0 {
@@ -49,7 +49,7 @@ func (k *kubelet) publishDevices(life *life, owner metav1.OwnerReference, wiped 
 	return err
 }
 
-// newSlice makes the ResourceSlice of a node's devices. Its name ends with a part of the Node's UID, so that a
+// newSlice returns the ResourceSlice of a node's devices. Its name ends with a part of the Node's UID, so that a
 // recreated Node gets a slice with a new name. The garbage collector deletes the old slice. A real driver uses a random
 // suffix.
 func newSlice(owner metav1.OwnerReference, labels map[string]string, count int) *resourcev1.ResourceSlice {

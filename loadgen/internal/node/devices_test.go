@@ -116,7 +116,7 @@ func TestRequestsOfAClaim(t *testing.T) {
 		s.withDevices(map[string]*resourcev1.ResourceSlice{}, claimed(scenario.DeviceDriver))
 		f := s.fleet(1, func(c *Config) { c.Spec.Fidelity, c.Spec.Events, c.Spec.Devices = fidelity, false, 1 })
 		must(t, f.Start(t.Context()))
-		// A starting kubelet does not wait for the answers to some requests.
+		// A starting kubelet does not wait for the responses to some requests.
 		s.await("the driver watches its slices", func() bool { return len(s.open("resourceslices")) == 1 })
 		if fidelity == Kubelet {
 			s.awaitRequests("registration", 0, "1 create csinodes, 6 create events, 1 create leases, 1 create nodes, 1 create resourceslices, "+

@@ -54,7 +54,7 @@ func Divide(cfg Config, parts []Part) (*Divided, error) {
 	return &Divided{newChooser(p, parts, func(i int) netip.Addr { return hostIP(i) })}, nil
 }
 
-// Start registers the nodes of all parts, as Fleet.Start does. If one part fails, Start cancels the other parts.
+// Start registers the nodes of all parts, like Fleet.Start. If one part fails, Start cancels the other parts.
 func (d *Divided) Start(ctx context.Context) error {
 	if err := d.chooser.launch(0, d.chooser.plan.early()); err != nil {
 		return err
@@ -70,7 +70,7 @@ func (d *Divided) Start(ctx context.Context) error {
 	return err
 }
 
-// Begin starts a fault and returns the names of the nodes that it hits, as Fleet.Begin does.
+// Begin is like Fleet.Begin.
 func (d *Divided) Begin(fault Fault) ([]string, error) { return d.chooser.begin(fault) }
 
 // Names returns the names of all nodes in order. It leaves out nodes that a NodeScaleUp has yet to add.
@@ -80,7 +80,7 @@ func (d *Divided) Names() []string {
 	return d.chooser.names(0, d.chooser.count())
 }
 
-// Live returns the current state of all nodes: the sum of what the parts last reported.
+// Live returns the sum of the states that the parts last reported.
 func (d *Divided) Live() (sum Live) {
 	for _, p := range d.chooser.parts {
 		l := p.Live()

@@ -25,19 +25,19 @@
 //	10 s of a change
 //	POST serviceaccounts/token for each token a      the same
 //	pod mounts, again after 80% of its life
-//	GET pod, PATCH pods/status as it begins, with    the same
-//	its sandbox, after each init container, as
-//	probes succeed, and as the containers run
-//	GET, PATCH as its deletion is seen and as its    the same
-//	containers have stopped, then GET, DELETE with
-//	gracePeriodSeconds 0
-//	GET, PATCH as containers end by themselves,      the same
+//	GET pod, PATCH pods/status when the pod and its  the same
+//	sandbox start, after each init container, when
+//	probes succeed, and when the containers run
+//	GET pod, PATCH pods/status when it sees the      the same
+//	deletion, and when the containers have stopped;
+//	then GET, DELETE with gracePeriodSeconds 0
+//	GET, PATCH when containers end by themselves,    the same
 //	restart, back off, or fail a probe
 //	POST events: (Pulling,) Pulled, Created,         the same; several Events in parallel
 //	Started, Killing for each container
 //	POST and PATCH events of its Node                the same, with the run's labels
-//	DELETE its ResourceSlices, GET its Node and      the same; the answers are not used
-//	CSINode as it starts
+//	DELETE its ResourceSlices, GET its Node and      the same; it ignores the responses
+//	CSINode when it starts
 //	from a device driver: GET its Node, POST a       the same, over the kubelet's connection
 //	ResourceSlice, watch its own slices
 //	GET each ResourceClaim of a pod before its       the same, and again after 10 to 15 s where it
@@ -66,27 +66,28 @@
 // watches for all nodes, the same writes per node as with "lean", and 4 requests per pod. Each ResourceClaim costs one
 // more GET, or two with fidelity "kubelet".
 //
-// Containers start after spec.podStart, and after their images were pulled (spec.imagePull), which happens once per
-// node and image, one image after another. The seed determines the start time of each pod and the pull time of each
-// image on each node. Containers keep running, and stop immediately when their pod is deleted. Probes succeed, and
-// readiness gates are honoured. If a pod has a PodLife (spec.podLives, docs/reference/pod-lives.md), a lifecycle ends
-// and restarts its containers, fails its probes and image pulls, and evicts it. Other pods with restartPolicy Never or
-// OnFailure complete after 10 s. A pod that is deleted before its containers ran ends as Failed,
-// ContainerStatusUnknown. Ephemeral containers run until their pod ends.
+// Containers start after spec.podStart and after the node has pulled their images (spec.imagePull). A node pulls each
+// image once, one after another. The seed determines the start time of each pod and the pull time of each image on each
+// node. Containers keep running, and stop immediately when their pod is deleted. Probes succeed, and readiness gates
+// are honoured. If a pod has a PodLife (spec.podLives, docs/reference/pod-lives.md), a lifecycle ends and restarts its
+// containers, fails its probes and image pulls, and evicts it. Other pods with restartPolicy Never or OnFailure
+// complete after 10 s. A pod that is deleted before its containers ran ends as Failed, ContainerStatusUnknown.
+// Ephemeral containers run until their pod ends.
 //
 // A node rejects a pod that does not fit, does not tolerate its NoExecute taints or is for another operating system.
 // Like a real kubelet, it ignores extended resources that its Node lacks. Unlike one, it does not check hugepages and
-// supplementalGroupsPolicy, and does not evict other pods for a critical pod. A pod waits for the
-// ConfigMaps, Secrets and claims of its volumes, and for the ConfigMaps and Secrets of its environment variables. It
-// does not wait if its node is restricted (Config.Restricted) or has fidelity "shared". Nodes do not check the keys.
+// supplementalGroupsPolicy, and does not evict other pods for a critical pod. A pod waits for the ConfigMaps, Secrets
+// and claims of its volumes, and for the ConfigMaps and Secrets of its environment variables. It does not wait if its
+// node is restricted (Config.Restricted) or has fidelity "shared". Nodes do not check the keys in ConfigMaps and
+// Secrets.
 //
 // With fidelity "shared", one watch of pods and one of nodes serve all nodes, over a few connections with one identity.
 // This puts far less load on the API server's watches than real nodes would.
 //
-// The fault NodeFailure simulates the failure of a machine: the node's connection is reset, its requests are abandoned,
-// and it sends nothing more. NodeShutdown simulates an orderly shutdown, and SlowKubelet a slow kubelet. After
-// NodeRecovery a node behaves like a restarted kubelet: it registers again, reports Ready, and reads its pods. Their
-// containers are still running.
+// The fault NodeFailure simulates the failure of a machine: the node resets its connection, abandons its requests and
+// sends nothing more. NodeShutdown simulates an orderly shutdown, and SlowKubelet a slow kubelet. After NodeRecovery a
+// node behaves like a restarted kubelet: it registers again, reports Ready, and reads its pods. Their containers are
+// still running.
 //
 // loadgen/lab/records/performance.md compares the cost of nodes of each fidelity with the cost of KWOK's nodes.
 package node

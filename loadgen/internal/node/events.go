@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Number of attempts to post an Event if the API server does not answer, and the wait between attempts. The values are
-// from client-go's record.EventBroadcaster.
+// eventTries is the number of attempts to post an Event if the API server does not respond, and eventSleep the wait
+// between them (client-go's record.EventBroadcaster).
 const (
 	eventTries = 12
 	eventSleep = 10 * time.Second
@@ -124,7 +124,7 @@ func (k *kubelet) queueEvents(life *life, namespace string, bodies [][]byte) {
 	}
 }
 
-// newEvent encodes an Event from a component about an object. It returns the Event's name, which contains the time now.
+// newEvent encodes an Event from a component about an object. It returns the Event's name, which contains now.
 func (k *kubelet) newEvent(component string, of corev1.ObjectReference, now time.Time, kind, reason, message string) (name string, body []byte, err error) {
 	at := metav1.NewTime(now)
 	e := &corev1.Event{
@@ -168,7 +168,7 @@ func (k *kubelet) announce(life *life, by *link, component, kind, reason, messag
 	})
 }
 
-// postEvents posts Events in parallel and returns when all requests have ended. Events that got no answer are posted
+// postEvents posts Events in parallel and returns when all requests have ended. It posts Events that got no response
 // again later.
 func (k *kubelet) postEvents(life *life, namespace string, bodies [][]byte, try int) {
 	var all sync.WaitGroup

@@ -69,7 +69,7 @@ func TestNodesShutDownInOrder(t *testing.T) {
 	})
 }
 
-// held makes the stub hold back the answers to a node's status patches until the channel is closed.
+// held makes the stub hold back the responses to a node's status patches until the channel is closed.
 func (s *stub) held() chan struct{} {
 	release := make(chan struct{})
 	s.update(func() {

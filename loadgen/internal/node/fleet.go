@@ -52,7 +52,7 @@ type Fleet struct {
 	shared     *watcher // the pod watch with fidelity "shared"; otherwise nil
 }
 
-// New checks the configuration and makes a Fleet. It sends nothing yet.
+// New checks the configuration and returns a Fleet. It sends no request.
 func New(cfg Config) (*Fleet, error) {
 	p, err := cfg.validate()
 	if err != nil {
@@ -103,9 +103,9 @@ func (f *Fleet) newLink(roots *apiclient.Roots, identity func(context.Context) (
 	}
 }
 
-// pollEvery is the interval at which connections are polled while answers arrive. Polling delays a node's next request
-// by 2.5 ms on average. A real kubelet takes 50 ms or more, so this delay is small. Polling saves a quarter of the CPU
-// time.
+// pollEvery is the interval at which connections are polled while responses arrive. Polling delays a node's next
+// request by 2.5 ms on average. A real kubelet takes 50 ms or more, so this delay is small. Polling saves a quarter of
+// the CPU time.
 const pollEvery = 5 * time.Millisecond
 
 // Start registers all nodes except the last Spec.Later, at Spec.RegisterRate per second. It returns nil when the API

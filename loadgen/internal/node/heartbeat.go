@@ -22,9 +22,9 @@ const lateGap = 1.05
 // heartbeat renews one node's Lease at fixed times: first, first+interval, first+2·interval, ... It attributes each
 // missed renewal to the load generator (this process) or to the server:
 //
-//   - The generator missed a renewal that starts more than an interval late: the renewal is not sent, because the next
-//     one is due. Each renewal has its own timer, does not queue behind other nodes, and no goroutine waits for its
-//     answer. So a late start means that this process did not run or the machine was too slow.
+//   - The generator missed a renewal that starts more than an interval late. It does not send this renewal, because the
+//     next one is due. Each renewal has its own timer, does not queue behind other nodes, and no goroutine waits for
+//     its response. So a late start means that this process did not run or the machine was too slow.
 //   - The server missed a renewal that started in time but is not acknowledged when the next one is due. The heartbeat
 //     then gives up the old renewal, so a node has at most one renewal in flight, however long a server stalls.
 //     Exception: the generator missed the renewal if the renewal or this check started more than half an interval late.
@@ -48,7 +48,7 @@ type heartbeat struct {
 	// time.
 	slot   time.Duration
 	origin time.Time
-	// broken is called after two missed renewals in a row. A kubelet then opens a new connection.
+	// The heartbeat calls broken after two missed renewals in a row. A kubelet then opens a new connection.
 	broken func()
 
 	mu      sync.Mutex
@@ -158,8 +158,8 @@ func (h *heartbeat) tick() {
 	h.attempt(r, 1)
 }
 
-// expire cancels the renewal in flight and counts it as missed. It is called when the next renewal is due. If no
-// renewal is in flight it does nothing. The caller holds mu.
+// expire cancels the renewal in flight and counts it as missed. Call it when the next renewal is due. Without a renewal
+// in flight it does nothing. The caller holds mu.
 func (h *heartbeat) expire(now time.Time) {
 	r := h.current
 	if r == nil {

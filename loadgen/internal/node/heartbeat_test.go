@@ -29,7 +29,7 @@ type beats struct {
 	clock     fakeClock
 	ledger    *ledger
 	heartbeat *heartbeat
-	asked     chan chan error // a renewal began; send its answer
+	asked     chan chan error // a renewal began; send its response
 	dropped   chan struct{}   // a renewal was given up
 	broken    chan struct{}
 }
@@ -154,7 +154,7 @@ func TestFrozenGeneratorDoesNotBlameTheServer(t *testing.T) {
 	b := newBeats(t)
 	b.until(0)
 	b.begun()                // begun in time; then the process is stopped,
-	b.until(7 * time.Second) // and the answer is read long after it was due
+	b.until(7 * time.Second) // and the response is read long after it was due
 	b.begun() <- nil
 	b.expect(1, 1, 0)
 }
@@ -198,8 +198,7 @@ func TestLeaseIsRenewedFromWhatWasLastSeen(t *testing.T) {
 		due := renewals.due
 		renewals.mu.Unlock()
 		clock.SetTime(due)
-		// The stub records a request before it executes it: look at its state only
-		// after the answer.
+		// The stub records a request before it executes it: look at its state only after the response.
 		eventually(t, "it is renewed", func() bool { return f.Results().Heartbeats == int64(i+1) })
 		s.locked(func() {
 			l := s.leases["sg-0"]

@@ -79,7 +79,7 @@ func (o *once) get(ctx context.Context) (*rest.Config, error) {
 // certLife is the maximum lifetime of a certificate.
 const certLife = 7 * 24 * time.Hour
 
-// clockSkew is how far the API server's clock may be behind ours. A new certificate is valid from clockSkew before now.
+// clockSkew is how far the API server's clock may lag behind. A new certificate is valid from clockSkew before now.
 const clockSkew = 5 * time.Minute
 
 type signer struct {
@@ -139,10 +139,10 @@ func (s *signer) Serve(_ context.Context, node string, addresses []netip.Addr) (
 	return pair(key, certificate)
 }
 
-// sign makes a key, completes the template, and signs a certificate for the key.
+// sign generates a key, completes the template, and signs a certificate for the key.
 func (s *signer) sign(template *x509.Certificate) (key *ecdsa.PrivateKey, certificate []byte, err error) {
 	if key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
-		return nil, nil, fmt.Errorf("make a key for %s: %w", template.Subject.CommonName, err)
+		return nil, nil, fmt.Errorf("generate a key for %s: %w", template.Subject.CommonName, err)
 	}
 	now := time.Now()
 	template.NotBefore, template.NotAfter = now.Add(-clockSkew), now.Add(certLife)

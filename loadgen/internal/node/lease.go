@@ -65,7 +65,7 @@ func (k *leaseKeeper) post(ctx context.Context) error {
 }
 
 // renew updates the Lease, based on the version last seen. If another client has changed the Lease, it reads the Lease
-// again first. If the Lease is gone, it creates a new one. done is called with the result, normally on the goroutine
+// again first. If the Lease is gone, it creates a new one. It calls done with the result, normally on the goroutine
 // that reads the connection.
 func (k *leaseKeeper) renew(ctx context.Context, done func(error)) {
 	c, err := k.put()

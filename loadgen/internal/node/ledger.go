@@ -48,7 +48,7 @@ func newLedger(r prometheus.Registerer, leaseRenew time.Duration) (*ledger, erro
 			NativeHistogramBucketFactor: 1.1, NativeHistogramMaxBucketNumber: 160,
 		}),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "stormglass_node_requests_total", Help: "Requests of the simulated nodes, by answer.",
+			Name: "stormglass_node_requests_total", Help: "Requests of the simulated nodes, by status of the response.",
 		}, []string{"verb", "resource", "code"}),
 		lives: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "stormglass_node_pod_life_events_total", Help: "Events in the lifecycle of pods with a PodLife (nodes.podLives), by PodLife and event.",
@@ -90,7 +90,7 @@ func newLedger(r prometheus.Registerer, leaseRenew time.Duration) (*ledger, erro
 	return l, nil
 }
 
-// request counts one request. code is the HTTP status of the answer, or the kind of failure if there was no answer.
+// request counts one request. code is the HTTP status of the response, or the kind of failure without a response.
 func (l *ledger) request(verb, resource, code string) {
 	l.requests.WithLabelValues(verb, resource, code).Inc()
 	// 404 is a success for a deletion, and a valid answer to a read.

@@ -50,7 +50,7 @@ type lifecycle struct {
 	// unposted holds the encoded Events that the next post sends together.
 	unposted [][]byte
 
-	looks          int    // number of times that missing images were looked for
+	looks          int    // number of syncs that looked for missing images
 	version, acked uint64 // number of the newest status, and of the newest acknowledged status
 	ready          bool   // condition Ready in the last rendered status
 	seenVersion    uint64 // resourceVersion of the last watch event about the pod
@@ -113,7 +113,7 @@ func (l *lifecycle) begin(spec *corev1.Pod, pulled []bool) {
 	l.initialize(0)
 }
 
-// initialize runs the init containers from index i onwards, one after another, and then the regular containers.
+// initialize runs the init containers, starting at index i, one after another, and then the regular containers.
 func (l *lifecycle) initialize(i int) {
 	if i == len(l.model.pod.Spec.InitContainers) {
 		l.pull()
@@ -189,7 +189,7 @@ func (l *lifecycle) arm(i int, ran time.Duration) {
 	}
 }
 
-// healed reports whether a container has failed as often as its PodLife demands (Failures). It then stops failing.
+// healed reports whether a container has failed as often as its PodLife says (Failures). It then stops failing.
 func (l *lifecycle) healed(c *containerState) bool {
 	return l.of.Failures > 0 && c.failures >= l.of.Failures
 }
@@ -204,7 +204,7 @@ func (l *lifecycle) outcome(c *containerState, run scenario.ContainerRun) (code 
 }
 
 // drawn returns a random duration from the distribution s for the current run of container i, or for the pod if i is
-// -1. The seed and what, the purpose of the duration, determine it. For the zero Spread it is 0.
+// -1. It depends on the seed and on the purpose what. For the zero Spread it is 0.
 func (l *lifecycle) drawn(s scenario.Spread, i int, what string) time.Duration {
 	if s == (scenario.Spread{}) {
 		return 0

@@ -69,8 +69,8 @@ func (l *lifecycle) awaitReady(i int, ran time.Duration) {
 	l.after(timerKey{i, becomesReady}, left, func() { l.becomeReady(i) })
 }
 
-// probeSucceeds returns the time from a container's start until its readiness probe succeeds. The container answers
-// from the time after onwards. A kubelet tries the probe once per period (pkg/kubelet/prober).
+// probeSucceeds returns the time from a container's start until its readiness probe succeeds. The container passes the
+// probe once it has run for `after`. A kubelet tries the probe once per period (pkg/kubelet/prober).
 func probeSucceeds(p *corev1.Probe, after time.Duration) time.Duration {
 	period := periodOf(p)
 	after = max(after, time.Duration(p.InitialDelaySeconds)*time.Second)
@@ -93,8 +93,8 @@ func (l *lifecycle) armReadiness(i int) {
 	}
 }
 
-// failProbe makes a probe fail failureThreshold times, once per period, and then calls then. The last failure comes at
-// the time after from now. If probe is nil, or the nodes post no Events, only the last failure is simulated.
+// failProbe makes a probe fail failureThreshold times, once per period, and then calls the function `then`. The last
+// failure comes after `after`. If probe is nil, or the nodes post no Events, it simulates only that one.
 func (l *lifecycle) failProbe(i int, key stage, probe *corev1.Probe, after time.Duration, then func()) {
 	before, period := 0, time.Duration(0)
 	if probe != nil && l.k.plan.postsEvents() {
@@ -113,8 +113,8 @@ func (l *lifecycle) failProbe(i int, key stage, probe *corev1.Probe, after time.
 	l.after(timerKey{i, key}, first, func() { failure(before) })
 }
 
-// keepFailing makes the readiness probe of container i fail once per period, until the time until. If until is zero,
-// the probe fails until the container is Ready.
+// keepFailing makes the readiness probe of container i fail once per period until the time `until`, or until the
+// container is Ready if that is zero.
 func (l *lifecycle) keepFailing(i int, until time.Time) {
 	probe := l.model.containers[i].spec.ReadinessProbe
 	if probe == nil || !l.k.plan.postsEvents() {

@@ -50,8 +50,8 @@ func (l *lifecycle) report() {
 	l.write(l.version, l.render())
 }
 
-// write queues a write of a status. It is skipped if a newer status replaces the status (see report), and not repeated
-// after an error if there is a newer status.
+// write queues a write of a status. It skips the write if a newer status replaces the status (see report), and does not
+// repeat it after an error if there is a newer status.
 func (l *lifecycle) write(version uint64, status *corev1.PodStatus) {
 	k, failed := l.k, false
 	k.queue(l.life, func() error {
@@ -71,7 +71,7 @@ func (l *lifecycle) write(version uint64, status *corev1.PodStatus) {
 	})
 }
 
-// wrote records that the API server acknowledged a status. at is the pod's resourceVersion after that.
+// wrote records that the API server acknowledged a status. `at` is the pod's resourceVersion afterwards.
 func (l *lifecycle) wrote(version, at uint64) {
 	l.k.mu.Lock()
 	defer l.k.mu.Unlock()

@@ -23,7 +23,7 @@ import (
 // link is a node's connection to the API server, or one of the shared connections. It counts the requests.
 type link struct {
 	fleet *Fleet
-	// identity returns the client configuration. It is called at the first dial, after an error, and to renew the
+	// identity returns the client configuration. The link calls it at the first dial, after an error, and to renew the
 	// client certificate.
 	identity func(context.Context) (*rest.Config, error)
 	roots    *apiclient.Roots
@@ -101,10 +101,10 @@ type call struct {
 	path           string
 	body           []byte // a strategic merge patch, or protobuf
 	urgent         bool
-	blind          bool // the caller ignores the answer's content
+	blind          bool // the caller ignores the response's content
 }
 
-// do sends a call, waits for the answer and counts the call. If the server refused the call, the error wraps an
+// do sends a call, waits for the response and counts the call. If the server refused the call, the error wraps an
 // *apierrors.StatusError.
 func (l *link) do(ctx context.Context, c call) ([]byte, error) {
 	answer, err := l.roundTrip(ctx, c)
@@ -126,7 +126,7 @@ func (l *link) roundTrip(ctx context.Context, c call) (*h2conn.Response, error) 
 	return conn.RoundTrip(ctx, r)
 }
 
-// request builds the HTTP request of a call. Call it only after the first connection was opened.
+// request builds the HTTP request of a call. Call it only after the first dial.
 func (l *link) request(c call) (*h2conn.Request, error) {
 	method, contentType := http.MethodGet, protobuf.ContentType
 	switch c.verb {
@@ -150,7 +150,7 @@ func (l *link) request(c call) (*h2conn.Request, error) {
 	return r, nil
 }
 
-// outcome returns the metric label for a request that got no answer: the cause of err.
+// outcome returns the metric label for a request that got no response: the cause of err.
 func outcome(err error) string {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
@@ -168,7 +168,7 @@ func statusError(h h2conn.Header, body []byte) *apierrors.StatusError {
 	if decode(body, &s) != nil && json.Unmarshal(body, &s) != nil || s.Code == 0 {
 		text := strings.TrimSpace(string(body[:min(len(body), 200)]))
 		s = metav1.Status{
-			Status: metav1.StatusFailure, Code: int32(h.Status), Message: fmt.Sprintf("the server answered %d %s", h.Status, text),
+			Status: metav1.StatusFailure, Code: int32(h.Status), Message: fmt.Sprintf("the server responded with %d %s", h.Status, text),
 		}
 		switch h.Status {
 		case http.StatusUnauthorized:
@@ -188,11 +188,10 @@ func statusError(h h2conn.Header, body []byte) *apierrors.StatusError {
 	return &apierrors.StatusError{ErrStatus: s}
 }
 
-// maxAnswer is the largest answer that an exchange accepts, in bytes.
+// maxAnswer is the largest response that an exchange accepts, in bytes.
 const maxAnswer = 1 << 20
 
-// exchange is a request in flight. No goroutine waits for its answer, because a waiting goroutine would cost a stack
-// and a wake-up.
+// exchange is a request in flight. No goroutine waits for the response, because that would cost a stack and a wake-up.
 type exchange struct {
 	link   *link
 	call   call
@@ -205,7 +204,7 @@ type exchange struct {
 	body   []byte
 }
 
-// start sends a call without waiting for the answer; it waits only for a connection with a free stream. It calls done
+// start sends a call without waiting for the response; it waits only for a connection with a free stream. It calls done
 // once, with the result that do would return. done must not block. done runs on the connection's read loop, on the
 // caller's goroutine if nothing was sent, or on a new goroutine if ctx has ended.
 func (l *link) start(ctx context.Context, c call, done func(answer []byte, err error)) {
@@ -236,13 +235,13 @@ func (e *exchange) cancel() {
 	if s := e.stream.Load(); s != nil {
 		s.Cancel()
 	}
-	e.finish(h2conn.Header{}, nil, e.ctx.Err()) // the read loop may be storing the answer
+	e.finish(h2conn.Header{}, nil, e.ctx.Err()) // the read loop may be storing the response
 }
 
-// Header stores the answer's header. Header, Data and End implement h2conn.Handler.
+// Header stores the response's header. Header, Data and End implement h2conn.Handler.
 func (e *exchange) Header(h h2conn.Header) { e.header = h }
 
-// Data appends p to the body of the answer.
+// Data appends p to the body of the response.
 func (e *exchange) Data(p []byte) {
 	if e.call.blind && e.header.Status/100 == 2 {
 		return
@@ -252,23 +251,23 @@ func (e *exchange) Data(p []byte) {
 	}
 }
 
-// End processes the end of the answer.
+// End processes the end of the response.
 func (e *exchange) End(err error) {
 	e.unhook()
 	if err == nil && len(e.body) > maxAnswer {
-		err = fmt.Errorf("the answer is larger than %d bytes", maxAnswer)
+		err = fmt.Errorf("the response is larger than %d bytes", maxAnswer)
 	}
 	e.finish(e.header, e.body, err)
 }
 
-// finish calls done with the answer, or with the error if err is not nil. Only its first call has an effect.
+// finish calls done with the response, or with the error if err is not nil. Only its first call has an effect.
 func (e *exchange) finish(h h2conn.Header, body []byte, err error) {
 	if e.over.CompareAndSwap(false, true) {
 		e.done(e.link.settle(e.ctx, e.call, h, body, err))
 	}
 }
 
-// settle counts a call. It returns the answer or the error that do returns.
+// settle counts a call. It returns the response or the error that do returns.
 func (l *link) settle(ctx context.Context, c call, h h2conn.Header, body []byte, err error) ([]byte, error) {
 	if err != nil {
 		if ctx.Err() == nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/h2conn"
 )
 
-// A context can end while the read loop stores the answer. The race detector checks that the two share no data.
+// A context can end while the read loop stores the response. The race detector checks that the two share no data.
 func TestCallIsCancelledDuringItsAnswer(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -16,8 +16,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/protobuf"
 )
 
-// podBackoff and podBackoffMax are a kubelet's first and longest wait between attempts. They apply to requests for a
-// pod's token and to writes of a pod's status.
+// podBackoff and podBackoffMax are a kubelet's first and longest wait between attempts to request a pod's token or to
+// write a pod's status.
 const (
 	podBackoff    = 500 * time.Millisecond
 	podBackoffMax = 10 * time.Second
@@ -211,8 +211,8 @@ func (k *kubelet) stop(p *pod, object []byte) {
 	}
 }
 
-// until calls try repeatedly while a pod is starting. try returns 0 on success, otherwise the wait before the next
-// call. until returns false if the pod is no longer starting or the life ends before try succeeds.
+// until calls the function try repeatedly while a pod is starting. try returns 0 on success, otherwise the wait before
+// the next call. until returns false if the pod is no longer starting or the life ends before try succeeds.
 func (k *kubelet) until(life *life, p *pod, try func() time.Duration) bool {
 	for k.in(p, starting) {
 		wait := try()
@@ -239,8 +239,8 @@ func (k *kubelet) remove(life *life, p *pod) {
 	})
 }
 
-// unmount simulates the unmounting of a pod's volumes and then calls then. With fidelity "kubelet" and volumes, it
-// waits for unmountMin to unmountMax, and then for earlier status writes. Otherwise it calls then immediately.
+// unmount unmounts a pod's simulated volumes and then calls the function `then`. With fidelity "kubelet" and volumes,
+// it waits for unmountMin to unmountMax, and for earlier status writes. Otherwise it calls `then` immediately.
 func (k *kubelet) unmount(life *life, p *pod, spec *corev1.Pod, then func()) {
 	unmounted := func() {
 		k.mu.Lock()
@@ -341,7 +341,7 @@ func (k *kubelet) get(ctx context.Context, resource, path string, into unmarshal
 		return err
 	}
 	if err := decode(answer, into); err != nil {
-		return fmt.Errorf("get %s: read the answer: %w", resource, err)
+		return fmt.Errorf("get %s: decode the response: %w", resource, err)
 	}
 	return nil
 }

@@ -54,8 +54,8 @@ func (k *kubelet) writeStopping(life *life, p *pod, generation int64) {
 	}
 }
 
-// terminate reports that a pod's containers have stopped, and then removes the pod. A container whose end is unknown is
-// reported as terminated only after the pod's volumes are unmounted, as a kubelet does.
+// terminate reports that a pod's containers have stopped, and then removes the pod. Like a kubelet, it reports a
+// container whose end is unknown as terminated only after it has unmounted the pod's volumes.
 func (k *kubelet) terminate(life *life, p *pod, spec *corev1.Pod, status *corev1.PodStatus) {
 	last := abandoned(spec, status)
 	if !k.plan.everyRequest() {

@@ -10,8 +10,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Annotations that make the containers of a pod end by themselves: exitAfter is how long each container runs, such as
-// "3s", and exitCode its exit code, 0 by default. They take precedence over the pod's PodLife.
+// exitAfter and exitCode are annotations that make a pod's containers end by themselves: how long each runs, such as
+// "3s", and its exit code, 0 by default. They take precedence over the pod's PodLife.
 const (
 	exitAfter = "stormglass.dev/exit-after"
 	exitCode  = "stormglass.dev/exit-code"
@@ -138,7 +138,7 @@ type backOff struct {
 	updated time.Time
 }
 
-// remaining returns how long a container must wait before its next start, counted from ended, the end of its last run.
+// remaining returns how long a container whose last run ended at `ended` must wait before its next start.
 func (b *backOff) remaining(ended time.Time) time.Duration {
 	if ended.Sub(b.updated) > backOffReset {
 		return 0
@@ -146,8 +146,8 @@ func (b *backOff) remaining(ended time.Time) time.Duration {
 	return b.delay
 }
 
-// next sets the delay before the next attempt, after an attempt at the time now. ended is when the previous run ended.
-// The delay doubles, up to most. It starts at backOffFirst again if the run lasted more than backOffReset.
+// next sets the delay before the next attempt, after an attempt at the time `now`. ended is when the previous run
+// ended. The delay doubles, up to most. It starts at backOffFirst again if the run lasted more than backOffReset.
 func (b *backOff) next(ended, now time.Time, most time.Duration) {
 	switch {
 	case b.delay == 0 || ended.Sub(b.updated) > backOffReset:

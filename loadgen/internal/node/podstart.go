@@ -39,8 +39,8 @@ func (k *kubelet) begins(p *pod, spec *corev1.Pod) {
 }
 
 // startPod simulates the start of a pod: it fetches tokens, mounts volumes, prepares claims, pulls images and reads the
-// objects of environment variables. The containers start at the time starts or now, whichever is later, plus the
-// duration of the image pulls.
+// objects of environment variables. The containers start at the later of `starts` and now, plus the duration of the
+// image pulls.
 func (k *kubelet) startPod(life *life, p *pod, spec *corev1.Pod, tokens []token, starts time.Time) {
 	for _, t := range tokens {
 		if !k.fetchToken(life, p, t) {
@@ -71,8 +71,8 @@ func (k *kubelet) startPod(life *life, p *pod, spec *corev1.Pod, tokens []token,
 	})
 }
 
-// starts reports whether the steps of a pod's start must still be reported. That is so while the pod is starting, and
-// after its containers have ended by themselves.
+// starts reports whether to report further steps of a pod's start: while it starts, and after its containers have ended
+// by themselves.
 func (k *kubelet) starts(p *pod) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -118,17 +118,17 @@ func (k *kubelet) writeSteps(life *life, p *pod, steps []step) {
 	}
 	for _, s := range steps {
 		k.write(life, func() {
-			ip, there := k.address(p)
-			if there {
+			ip, ok := k.address(p)
+			if ok {
 				_, _ = k.patchPodStatus(life.ctx, p, s(ip, k.hostIP, life.clock.Now())) // errors are counted
 			}
 		})
 	}
 }
 
-// address returns a pod's IP address, and assigns one if the pod has none. The address is invalid if none is free, or
-// with hostNetwork. If the pod is gone, there is false.
-func (k *kubelet) address(p *pod) (ip netip.Addr, there bool) {
+// address returns a pod's IP address, and assigns one if the pod has none. The address is invalid if none is free or if
+// the pod uses the host network. ok is false if the pod is gone.
+func (k *kubelet) address(p *pod) (ip netip.Addr, ok bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.pods[p.uid] != p || p.state > running && p.state != ended {
@@ -143,8 +143,8 @@ func (k *kubelet) address(p *pod) (ip netip.Addr, there bool) {
 var errNoAddress = errors.New("no free IP address")
 
 func (k *kubelet) writeRunning(life *life, p *pod, spec *corev1.Pod) error {
-	ip, there := k.address(p)
-	if !there || k.in(p, ended) {
+	ip, ok := k.address(p)
+	if !ok || k.in(p, ended) {
 		return nil
 	}
 	if !ip.IsValid() && !spec.Spec.HostNetwork {
@@ -192,8 +192,8 @@ type images struct {
 	free  time.Time // when the last requested pull ends
 }
 
-// need returns the time from which an image is on the node. pulling is true if that is after now. If the image is
-// unknown, need starts a pull and gets the duration of the pull from takes.
+// need returns the time at which an image is on the node. pulling is true if that is in the future. If the image is
+// unknown, need starts a pull, whose duration the function takes returns.
 func (s *images) need(image string, now time.Time, takes func() time.Duration) (at time.Time, pulling bool) {
 	at, known := s.ready[image]
 	if !known {
@@ -210,7 +210,7 @@ func (s *images) need(image string, now time.Time, takes func() time.Duration) (
 	return at, at.After(now)
 }
 
-// add records that an image is on the node from a time.
+// add records the time at which an image is on the node.
 func (s *images) add(image string, at time.Time) {
 	if s.ready == nil {
 		s.ready = map[string]time.Time{}

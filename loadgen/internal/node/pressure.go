@@ -25,7 +25,7 @@ type pressure struct {
 	reported bool
 }
 
-// pressureTexts are the texts that a kubelet reports for a pressure condition (pkg/kubelet/nodestatus,
+// pressureTexts are the strings that a kubelet reports for a pressure condition (pkg/kubelet/nodestatus,
 // pkg/kubelet/eviction).
 type pressureTexts struct {
 	resource, reason, event, message string // while under pressure
@@ -72,7 +72,7 @@ func (l *lifecycle) evict() {
 	})
 }
 
-// press starts a pressure condition of the node, or extends it. It lasts for the time in the PodLife of. The caller
+// press starts a pressure condition of the node, or extends it. The PodLife `of` says how long it lasts. The caller
 // holds k.mu.
 func (k *kubelet) press(life *life, condition corev1.NodeConditionType, of *scenario.PodLife) {
 	until := life.clock.Now().Add(of.Evict.For.D())

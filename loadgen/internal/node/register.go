@@ -68,8 +68,8 @@ func (e *strangerError) Error() string {
 	return fmt.Sprintf("create nodes: %q already exists, but without this run's labels (choose a different name prefix)", e.node)
 }
 
-// introduce sends the requests that a starting kubelet sends before it creates its Node. The simulation does not need
-// the answers. The channel wiped is closed when the node's old ResourceSlices are deleted.
+// introduce sends the requests that a starting kubelet sends before it creates its Node. It ignores the responses. The
+// channel wiped is closed when the node's old ResourceSlices are deleted.
 func (k *kubelet) introduce(life *life) (wiped <-chan struct{}) {
 	done := make(chan struct{})
 	if !k.plan.everyRequest() {
@@ -97,8 +97,8 @@ func (k *kubelet) introduce(life *life) (wiped <-chan struct{}) {
 	return done
 }
 
-// order returns a number that differs for each start of a kubelet: its index plus its number of starts. If lateEvery or
-// informedEvery divides it, the start behaves as described there.
+// order returns a number that differs for each start of a kubelet: its index plus its number of starts. lateEvery and
+// informedEvery select starts by it.
 func (k *kubelet) order() int { return k.index + k.lives }
 
 func statusIsNow(node, reason string) string { return "Node " + node + " status is now: " + reason }
@@ -183,7 +183,7 @@ func (k *kubelet) createNode(life *life) (types.UID, error) {
 	}
 	var n corev1.Node
 	if err := decode(answer, &n); err != nil {
-		return "", fmt.Errorf("create nodes: read the answer: %w", err)
+		return "", fmt.Errorf("create nodes: decode the response: %w", err)
 	}
 	if existed {
 		for key, value := range k.plan.Labels {
@@ -195,7 +195,7 @@ func (k *kubelet) createNode(life *life) (types.UID, error) {
 	return n.UID, nil
 }
 
-// look sends a GET that a starting kubelet sends. The simulation does not need the answer.
+// look sends a GET that a starting kubelet sends. It ignores the response.
 func (k *kubelet) look(life *life, resource, path string) {
 	if k.plan.own() {
 		k.link.start(life.ctx, call{verb: "get", resource: resource, path: path, urgent: true, blind: true},

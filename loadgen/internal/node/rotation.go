@@ -79,7 +79,7 @@ func (l *link) rotate() {
 	}
 	r.failures++
 	if f.ctx.Err() == nil && !f.unrotated.Swap(true) { // one line for all nodes
-		f.plan.Log("renew a node's client certificate, valid until %s: %v (each node tries again)", r.expires.UTC().Format(time.RFC3339), err)
+		f.plan.Log("renew a node's client certificate, valid until %s: %v (each node will retry)", r.expires.UTC().Format(time.RFC3339), err)
 	}
 	wait := apiclient.Backoff{First: rotateBackoff, Most: rotateBackoffMax}.Wait(r.failures, r.jitter)
 	r.due.Store(f.plan.clock.Now().Add(wait).UnixNano())

@@ -10,7 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// A kubelet requests a new token after 80% of the old token's lifetime, but at the latest after a day. It subtracts a
+// A kubelet requests a new token after 80% of the old one's lifetime or after a day, whichever is earlier, less a
 // random jitter (pkg/kubelet/token).
 const (
 	tokenMaxAge = 24 * time.Hour

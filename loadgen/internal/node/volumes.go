@@ -39,8 +39,8 @@ func (k *kubelet) mountVolumes(life *life, p *pod, pod *corev1.Pod) bool {
 	})
 }
 
-// configure waits until each ConfigMap and Secret that the pod's environment variables need exists. Meanwhile,
-// containers that need a missing one report CreateContainerConfigError. It returns false if the pod ended first. On a
+// configure waits until each ConfigMap and Secret that the pod's environment variables need exists. Meanwhile, it
+// reports CreateContainerConfigError for the containers that lack one. It returns false if the pod ended first. On a
 // restricted node it returns true without a check. Unlike a kubelet, it does not check keys, and starts no container
 // before all objects exist.
 func (k *kubelet) configure(life *life, p *pod, pod *corev1.Pod) bool {
@@ -91,9 +91,9 @@ func (k *kubelet) unconfigured(pod *corev1.Pod) (absent map[string]string, known
 	return absent, known
 }
 
-// isThere reports whether an object exists or is optional. known is false while the API server has not answered. The
-// ConfigMap clusterCA is not checked, because that would delay the start of nearly every pod: the first watch of a pod's
-// objects is often refused (see firstLook) and is opened again only after a second.
+// isThere reports whether an object exists or is optional. known is false while the API server has not responded.
+// isThere does not check the ConfigMap clusterCA, because that would delay the start of nearly every pod: the first
+// watch of a pod's objects is often refused (see firstLook) and is opened again only after a second.
 func (k *kubelet) isThere(ref objectRef, optional *bool) (there, known bool) {
 	if ref.name == clusterCA || optional != nil && *optional {
 		return true, true

@@ -28,7 +28,7 @@ type sink struct {
 // noSink returns a sink that ignores all events. It is for watches that need only the resourceVersions.
 func noSink() sink { return sink{func() {}, func(string, []byte, view) {}, func() {}} }
 
-// maxErrorBody is the maximum number of bytes of an error response that are kept.
+// maxErrorBody is the maximum number of bytes that a watchStream keeps of an error response.
 const maxErrorBody = 64 << 10
 
 // watcher keeps one watch open and opens it again when it ends, by the rules of package listwatch. It has no goroutine
@@ -44,9 +44,9 @@ type watcher struct {
 	// optional ends the watcher if the server does not have the resource (404). refusable ends it if the server forbids
 	// access (403). Other errors are retried.
 	optional, refusable bool
-	// timeout is the minimum timeoutSeconds that is requested; the maximum is twice as long.
+	// timeout is the smallest timeoutSeconds that the watcher requests; the largest is twice as long.
 	timeout time.Duration
-	// listFirst is shared by all watchers. It becomes true when a server turns out not to support WatchList.
+	// listFirst is shared by all watchers. A watcher sets it to true when the server does not support WatchList.
 	listFirst *atomic.Bool
 
 	mu      sync.Mutex
@@ -185,7 +185,7 @@ func (s *watchStream) advance(version uint64) {
 	}
 }
 
-// Header receives the answer to the watch request.
+// Header receives the header of the response to the watch request.
 func (s *watchStream) Header(h h2conn.Header) {
 	s.header = h
 	w := s.w
@@ -279,8 +279,8 @@ func (s *watchStream) finish(err error) {
 	}
 }
 
-// verdict counts the outcome of an attempt. It returns whether to try again, and the wait before the next attempt. held
-// says whether the watch was open. The caller holds w.mu.
+// verdict counts the outcome of an attempt. It returns whether to try again, and after which wait. held says whether
+// the watch was open. The caller holds w.mu.
 func (s *watchStream) verdict(err error, held bool) (delay time.Duration, again bool) {
 	w := s.w
 	if w.life.over() || w.optional && apierrors.IsNotFound(err) || w.refusable && apierrors.IsForbidden(err) {

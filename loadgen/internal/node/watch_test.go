@@ -84,11 +84,9 @@ func TestExpiredWatchRelistsAndFindsWhatIsGone(t *testing.T) {
 
 func TestBrokenConnectionIsReplaced(t *testing.T) {
 	s, f := started(t, nil)
-	// Wait until the node itself sees all watches: the stub holds a watch before
-	// the node has read the answer, and a watch that breaks unanswered cannot be
-	// resumed. The pod comes after that, so that its event is read after the
-	// listing's end: a watch that breaks earlier starts over, and finds what it
-	// missed by itself.
+	// Wait until the node itself sees all watches: the stub holds a watch before the node has read the response, and a
+	// watch that breaks unanswered cannot be resumed. The pod comes after that, so that its event is read after the
+	// listing's end: a watch that breaks earlier starts over, and finds what it missed by itself.
 	eventually(t, "all is watched", func() bool { return f.Live().Watches == 6 })
 	s.bind("sg-0", "a", nil)
 	eventually(t, "it runs", func() bool { return f.Live().PodsRunning == 1 })
@@ -107,8 +105,7 @@ func TestBrokenConnectionIsReplaced(t *testing.T) {
 	}
 }
 
-// A lost connection breaks its watches. An expired version makes a watch list
-// again, which also counts as a break.
+// A lost connection breaks its watches. An expired version makes a watch list again; that also counts as a break.
 func TestSamplesCountBreaksAndRelists(t *testing.T) {
 	dir := t.TempDir()
 	recorder, err := samples.Open(dir, nil)

@@ -61,7 +61,7 @@ func FuzzScan(f *testing.F) {
 func TestRefusalsAreReadInAnyForm(t *testing.T) {
 	for body, want := range map[string]string{
 		`{"kind":"Status","status":"Failure","reason":"Forbidden","message":"no","code":403}`: "no",
-		"<html>gateway</html>": "the server answered 403 <html>gateway</html>",
+		"<html>gateway</html>": "the server responded with 403 <html>gateway</html>",
 	} {
 		if got := statusError(h2conn.Header{Status: 403}, []byte(body)).Error(); !strings.Contains(got, want) {
 			t.Errorf("%q became %q", body, got)
