@@ -29,7 +29,7 @@ type Capacity struct {
 	Ended     time.Time `json:"ended,omitzero"` // absent: the search did not finish
 	Overrides []string  `json:"overrides,omitempty"`
 	// AbortOn: values of `--abort-on`, and a digest of the file of `--abort-rules`; a trial that such a condition ends
-	// is bad
+	// fails
 	AbortOn  []string `json:"abortOn,omitempty"`
 	InTurns  bool     `json:"inTurns,omitempty"` // trials alternated with trials of another search
 	Versions Versions `json:"versions,omitzero"` // versions of the first trial
@@ -41,11 +41,11 @@ type Capacity struct {
 	Low       *float64   `json:"low"`       // lower end of the 90% interval of the capacity
 	Median    *float64   `json:"median"`    // median of the capacity
 	High      *float64   `json:"high"`      // upper end of this interval
-	Held      *float64   `json:"held"`      // highest load of a good trial
+	Held      *float64   `json:"held"`      // highest load at which a trial passed
 	Confirmed *Confirmed `json:"confirmed"` // null: none yet
-	// GaveWay: gates and other reasons for bad trials, sorted by lowest load, then by number of trials
+	// GaveWay: failed gates and other reasons why trials failed, sorted by lowest load, then by number of trials
 	GaveWay []GaveWay `json:"gaveWay"`
-	// Bottleneck: resource that limited the most bad trials; null: no resource was near its limit
+	// Bottleneck: resource that limited the most failed trials; null: no resource was near its limit
 	Bottleneck *Bottleneck `json:"bottleneck"`
 	Notes      []string    `json:"notes,omitempty"`
 	Trials     []Trial     `json:"trials"` // in order
@@ -56,11 +56,11 @@ type Capacity struct {
 	// Build: SHA-256 of the controlplane binary
 	Build string `json:"build,omitempty"`
 	// EndedAt: loads at which a trial did not begin or finish because the control plane exited, a load's objects were
-	// not created, or the first phase did not begin. If this happens again at the same load, the trial is bad
+	// not created, or the first phase did not begin. If this happens again at the same load, the trial fails
 	EndedAt []float64 `json:"endedAt,omitempty"`
 }
 
-// GaveWay is a reason for bad trials, such as a failed gate, and the number of these trials.
+// GaveWay is a reason why trials failed, such as a failed gate, and the number of these trials.
 type GaveWay struct {
 	Gate   string `json:"gate"`
 	Trials int    `json:"trials"`
@@ -74,18 +74,18 @@ type Use struct {
 	Share     float64 `json:"share"`               // 1: fully used
 }
 
-// Confirmed is the load that the search repeated at its end, with the number of these trials and of the good ones.
+// Confirmed is the load that the search repeated at its end, with the number of these trials and of those that passed.
 type Confirmed struct {
 	Load   float64 `json:"load"`
 	Good   int     `json:"good"`
 	Trials int     `json:"trials"`
 }
 
-// Bottleneck is a resource and the number of bad trials that it limited.
+// Bottleneck is a resource and the number of failed trials that it limited.
 type Bottleneck struct {
 	Use
 	Trials        int  `json:"trials"`
-	FullWhenLight bool `json:"fullWhenLight,omitempty"` // the resource was just as full in the good trial with the lowest load
+	FullWhenLight bool `json:"fullWhenLight,omitempty"` // just as full in the passed trial with the lowest load
 }
 
 // Trial is one run of a search, at one load.

@@ -96,7 +96,7 @@ func (p Phase) check() error {
 		}
 		once[kind+" "+name] = true
 		if len(once) > mostLoads {
-			return fmt.Errorf("it has more than %d loads, the maximum", mostLoads)
+			return fmt.Errorf("it has more loads than the maximum of %d", mostLoads)
 		}
 		return nil
 	}
@@ -112,7 +112,7 @@ func (p Phase) check() error {
 		case r.Sent+r.Unsent != r.Offered:
 			return fmt.Errorf("load %s: %d sent and %d unsent requests do not add up to %d offered", r.Load, r.Sent, r.Unsent, r.Offered)
 		case max(answered, r.Succeeded, r.Latency.Count) > r.Sent:
-			return fmt.Errorf("load %s: it has more answers than the %d requests that were sent", r.Load, r.Sent)
+			return fmt.Errorf("load %s: it has more responses than the %d requests that were sent", r.Load, r.Sent)
 		}
 		return nil
 	}

@@ -71,10 +71,10 @@ func ReadJSON(dir, name string, v Checked) error {
 	return Decode(name, data, v)
 }
 
-// Decode is like ReadJSON, but reads data, the content of the file name.
+// Decode is like ReadJSON, but decodes data instead of reading a file. It uses name only in errors.
 func Decode(name string, data []byte, v Checked) error {
 	if bytes.Count(data, []byte("{"))+bytes.Count(data, []byte("[")) > mostObjects {
-		return &Damaged{name, fmt.Errorf("it has more than %d objects and lists, the maximum", mostObjects)}
+		return &Damaged{name, fmt.Errorf("it has more objects and lists than the maximum of %d", mostObjects)}
 	}
 	err := json.Unmarshal(data, v)
 	if err != nil {

@@ -9,8 +9,8 @@ const PulseFile = "pulse.jsonl"
 type Recovery struct {
 	// SlotSeconds: length of a slot, the resolution of times derived from requests
 	SlotSeconds float64 `json:"slotSeconds"`
-	// StretchSeconds: time that a load must stay within its bound to count as recovered, which also ends its error
-	// window
+	// StretchSeconds: how long a load must stay within its bound before its error window ends and it counts as
+	// recovered
 	StretchSeconds float64         `json:"stretchSeconds"`
 	Faults         []FaultRecovery `json:"faults,omitempty"`
 	Handovers      []Handover      `json:"handovers,omitempty"` // sorted by time

@@ -41,7 +41,7 @@ type Replay struct {
 	// Mapped: writes of the recording that go to ConfigMaps instead, by their resource
 	Mapped  map[string]int64 `json:"mapped,omitempty"`
 	Refused []string         `json:"refused,omitempty"` // why these resources were mapped
-	// Cut: requests whose body in the recording is too large for the API server, by the number of bytes sent
+	// Cut: requests whose body was truncated, because the API server accepts no larger one, by the size sent in bytes
 	Cut map[string]int64 `json:"cut,omitempty"`
 	// VersionsUnset: reads with an exact resourceVersion in the recording that were sent without it
 	VersionsUnset int64 `json:"versionsUnset,omitempty"`

@@ -69,8 +69,8 @@ type resourceKey struct{ resource, component string }
 
 func keyOf(u result.Use) resourceKey { return resourceKey{u.Resource, u.Component} }
 
-// bottleneck returns the resource that was the limit in the most bad trials, or nil if no resource was full in any
-// bad trial.
+// bottleneck returns the resource that was the limit in the most failed trials, or nil if no resource was full in any
+// of them.
 func bottleneck(trials []result.Trial) *result.Bottleneck {
 	light := usesWhenLight(trials)
 	found := map[resourceKey]*result.Bottleneck{}
@@ -99,8 +99,8 @@ func bottleneck(trials []result.Trial) *result.Bottleneck {
 	return best
 }
 
-// relation compares the utilisation of a full resource with its utilisation at the lightest good load (whose gates
-// passed). The smaller the value, the more likely it is that the load filled the resource.
+// relation compares the utilisation of a full resource with its utilisation at the lightest load whose gates passed.
+// The smaller the value, the more likely it is that the load filled the resource.
 type relation int
 
 const (

@@ -29,8 +29,8 @@ func (s *Search) sawNothing(load float64, outcome Outcome) {
 }
 
 // belowCeiling returns the upper end of the loads to try: the ceiling (the lowest load at which the generator was the
-// limit twice in a row) or the lowest bad load, whichever is lower. It ignores the lowest bad load if a higher load was
-// good and is not near the ceiling.
+// limit twice in a row) or the lowest load at which a trial failed, whichever is lower. It ignores the latter if a
+// trial with a higher load passed and that load is not near the ceiling.
 func (s *Search) belowCeiling() float64 {
 	if s.held < s.lowestBad || s.near(s.held, s.ceiling) {
 		return min(s.ceiling, s.lowestBad)
@@ -46,7 +46,7 @@ func (s *Search) stuck() bool {
 }
 
 // tryAbove removes the ceiling (see belowCeiling) once, so that the search tries higher loads again. It does so only if
-// a load was bad: the generator managed that load, so other processes may have caused the invalid trials. Otherwise the
+// a trial failed: the generator managed its load, so other processes may have caused the invalid trials. Otherwise the
 // search ends with the generator as the limit.
 func (s *Search) tryAbove() {
 	if s.bad == 0 || s.forgotten {

@@ -102,9 +102,8 @@ func differences(a, b result.Capacity) []result.Difference {
 // sameCost is the ratio of two costs per request up to which they count as equal.
 const sameCost = 1.1
 
-// generators compares the generator's CPU time per request between the two searches, at the highest load that was good
-// in both. The generator does the same work in each, so a difference means that the machine was faster during one
-// search.
+// generators compares the generator's CPU time per request between the two searches, at the highest load that passed in
+// both. The generator does the same work in each, so a difference means that the machine was faster during one search.
 func generators(a, b result.Capacity) (d result.Difference, differ bool) {
 	cost := func(t result.Trial) float64 { return t.Cores["loadgen"] / t.Achieved }
 	highest := 0.0
@@ -159,7 +158,7 @@ func ratio(a, b []share) (low, median, high float64) {
 }
 
 // median returns the median capacity of a search. If the capacity may exceed the tested loads, the median is at most
-// the highest good load.
+// the highest load that passed.
 func (s *Search) median(of result.CapacitySide) float64 {
 	if of.MayBeHigher() {
 		return min(s.quantile(0.5), *of.Held)
@@ -168,7 +167,7 @@ func (s *Search) median(of result.CapacitySide) float64 {
 }
 
 // shown returns the posterior of the capacity of a search. If the capacity may exceed the tested loads, all weight
-// above the highest good load moves to that load.
+// above the highest load that passed moves to that load.
 func (s *Search) shown(of result.CapacitySide) []share {
 	most := math.Inf(1)
 	if of.MayBeHigher() {

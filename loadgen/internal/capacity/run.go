@@ -82,7 +82,7 @@ func (s *session) run(ctx context.Context) (result.Capacity, string, error) {
 	return s.goOn(ctx)
 }
 
-// goOn makes trials until the opened search has an answer or fails.
+// goOn runs trials until the opened search has an answer or fails.
 func (s *session) goOn(ctx context.Context) (result.Capacity, string, error) {
 	if s.o.Resume == "" { // the file of a resumed search is not rewritten before the first new trial
 		if err := s.write(); err != nil {
@@ -295,7 +295,7 @@ func (s *session) trials(ctx context.Context) error {
 	return nil
 }
 
-// next makes the next trial, and reports whether more may follow.
+// next runs the next trial and reports whether more may follow.
 func (s *session) next(ctx context.Context) (more bool, err error) {
 	if s.turn != nil {
 		end := s.turn()
@@ -371,7 +371,7 @@ func (s *session) conclude() {
 		s.c.ExitCode = exitcode.Pass
 	}
 	times := map[string]int{}
-	first, lowest := []string{}, math.Inf(1) // the gates that failed in the bad trial with the lowest load
+	first, lowest := []string{}, math.Inf(1) // the gates that failed in the failed trial with the lowest load
 	for _, t := range s.c.Trials {
 		if t.Outcome == string(Bad) {
 			if t.Load < lowest {

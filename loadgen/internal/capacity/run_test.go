@@ -86,7 +86,7 @@ func newSession(t *testing.T, p *plane) session {
 	return session{o: o, Series: series.Series{Member: p.trial, OtherGenerator: func(result.Host, string) string { return "" }}, uses: uses}
 }
 
-// failsOver makes the trials of a session fail above 300 requests a second. change modifies their results.
+// failsOver fails the trials of a session above 300 requests a second. change modifies their results.
 func failsOver(s *session, change func(*result.Result), err error) {
 	plane := s.Member
 	s.Member = func(ctx context.Context, o run.Options) (result.Result, error) {
@@ -137,7 +137,7 @@ func TestSearchOnKnownPlanes(t *testing.T) {
 	}
 }
 
-// A trial is bad if a phase does not meet its condition in time, with or without gates.
+// A trial fails if a phase does not meet its condition in time, with or without gates.
 func TestUnmetConditionIsBad(t *testing.T) {
 	var trial result.Trial
 	take(&trial, result.Result{Verdict: result.NoData, Measurements: result.Measurements{Phases: []result.Phase{{Name: "open", Until: "watchesOpen"}}}})
@@ -202,7 +202,7 @@ func TestInterrupt(t *testing.T) {
 	s := newSession(t, &p)
 	c, _, err := s.run(ctx)
 	if c.Median != nil {
-		t.Errorf("before any trial was bad the capacity is said to be %v", *c.Median)
+		t.Errorf("median = %v before any trial failed, want none", *c.Median)
 	}
 	if err != nil || len(c.Trials) != 2 || c.Answer != string(Unfinished) || c.ExitCode != exitcode.NoData {
 		t.Errorf("%d trials, %s, exit %d: %v", len(c.Trials), c.Answer, c.ExitCode, err)
@@ -267,7 +267,7 @@ func TestEnvironmentIsNoLoad(t *testing.T) {
 }
 
 // TestPlaneEndsByTheLoad: the first control plane that ends by itself, or does not get ready for its load, ends the
-// search. The second one under the same load is a bad trial, and is reported as what gave way.
+// search. The second one under the same load fails the trial, and the report names it as what gave way.
 func TestPlaneEndsByTheLoad(t *testing.T) {
 	ended := exitcode.Environmentf("kube-apiserver-0 ended")
 	noRun := func(r *result.Result) { *r = result.Result{} }

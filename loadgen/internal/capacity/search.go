@@ -1,11 +1,11 @@
 // Package capacity searches for the highest load that a control plane can hold. Each trial is a run with one load; the
-// trial is good if all gates pass. The type Search chooses the loads and evaluates the outcomes. It is pure: it accesses
-// neither control planes nor clocks.
+// trial passes (Good) if all gates pass, and otherwise fails (Bad). The type Search chooses the loads and evaluates the
+// outcomes. It is pure: it accesses neither control planes nor clocks.
 //
-// The load grows until a trial is bad; a rate doubles each time. From then on, the search estimates a psychometric curve:
-// a trial is bad with probability lapse/2 + (1-lapse) Φ(ln(load/capacity)/spread). Each trial updates the posterior over
-// capacity and spread, which is kept on a grid. Trials use the 50, 35 and 65% quantiles of the capacity in turn, until the
-// 90% interval of the capacity is narrow.
+// The load grows until a trial fails; a rate doubles each time. Then the search estimates a psychometric curve: a trial
+// fails with probability lapse/2 + (1-lapse) Φ(ln(load/capacity)/spread). Each trial updates the posterior over
+// capacity and spread, which is kept on a grid. Trials use the 50, 35 and 65% quantiles of the capacity in turn, until
+// the 90% interval of the capacity is narrow.
 package capacity
 
 import (
@@ -19,7 +19,7 @@ import (
 type Options struct {
 	// From is the first load to try. Least and To bound the loads of the search.
 	Least, From, To float64
-	// Growth is the factor by which the load grows until a trial is bad. 2 doubles the load.
+	// Growth is the factor by which the load grows until a trial fails. 2 doubles the load.
 	Growth float64
 	// Width is the width of the interval at which the search ends: the upper end divided by the lower end, minus 1.
 	Width float64
@@ -66,7 +66,7 @@ const (
 	confidence = 0.90 // probability that the interval contains the capacity
 	gridStep   = 0.005
 	confirmOf  = 5 // maximum number of confirming trials
-	confirmed  = 3 // number of confirming trials that must be good
+	confirmed  = 3 // number of confirming trials that must pass
 	// mostWide is the maximum width of an interval that is accepted when all trials are used up, as a multiple of the
 	// requested width.
 	mostWide = 2
@@ -75,8 +75,8 @@ const (
 	invalidInRow = 2
 )
 
-// spreads returns the possible spreads in the posterior. A spread is the relative width of the band of loads in which
-// a trial may be good or bad.
+// spreads returns the possible spreads in the posterior. A spread is the relative width of the band of loads in which a
+// trial may pass or fail.
 func spreads() []float64 { return []float64{0.02, 0.04, 0.08, 0.16} }
 
 // Outcome is the result of a trial, as in capacity.json.
@@ -112,11 +112,11 @@ const (
 type Estimate struct {
 	Answer            Answer
 	Low, Median, High float64 // 90% interval
-	Held              float64 // the highest load of a good trial; 0 without one
+	Held              float64 // the highest load at which a trial passed; 0 if none did
 	Trials            int
 	// ConfirmLoad is the load of the confirming trials: the lower end of the interval once the interval is narrow, or
 	// the upper end of the range if the capacity may lie above the range. Confirms is the number of these trials, and
-	// ConfirmGood the number of good ones.
+	// ConfirmGood the number that passed.
 	ConfirmLoad           float64
 	ConfirmGood, Confirms int
 }
@@ -167,9 +167,9 @@ func (s *Search) Next() (load float64, more bool) {
 		return 0, false
 	case s.confirming:
 		return s.confirmLoad, true
-	case s.bad == 0 && !math.IsInf(s.ceiling, 1): // try between the highest good load and the generator's limit
+	case s.bad == 0 && !math.IsInf(s.ceiling, 1): // try between held and the generator's limit
 		return math.Sqrt(s.held * s.ceiling), true
-	case !s.began(): // do not raise the load before a trial was good
+	case !s.began(): // do not raise the load before a trial has passed
 		return s.o.From, true
 	case s.bad == 0:
 		return min(s.grown(s.held), s.o.To), true
@@ -181,7 +181,7 @@ func (s *Search) Next() (load float64, more bool) {
 	return load, true
 }
 
-// began reports whether a load was good, or two trials were bad.
+// began reports whether the search may leave Options.From: one trial has passed, or two have failed.
 func (s *Search) began() bool { return s.good > 0 || s.bad > 1 }
 
 // grown returns the load `held` multiplied by Options.Growth. Whole numbers grow by at least 1.

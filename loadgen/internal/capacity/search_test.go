@@ -183,7 +183,7 @@ func TestWholeLoads(t *testing.T) {
 	}
 }
 
-// A single stray bad trial in a range that holds is not a capacity.
+// A single failed trial in a range that holds does not set the capacity.
 func TestStrayBadTrial(t *testing.T) {
 	n := 0
 	e := search(t, capacity.Default(50, 400), func(float64) capacity.Outcome {
@@ -212,7 +212,7 @@ func TestKneeNearTheEnd(t *testing.T) {
 	}
 }
 
-// A search that never has a bad trial also ends with its trials.
+// A search in which no trial fails also ends when its trials are used up.
 func TestTrialsBoundGrowth(t *testing.T) {
 	o := capacity.Default(50, 20_000)
 	o.Growth, o.Trials = 1.2, 5
@@ -238,8 +238,8 @@ func TestWholeLoadsGrow(t *testing.T) {
 	}
 }
 
-// If the generator is the limit below a bad load, higher loads are tried once more: other processes may have used the
-// machine.
+// If the generator is the limit below a load that failed, the search tries higher loads once more: other processes may
+// have used the machine.
 func TestGeneratorsLimitBelowABadLoad(t *testing.T) {
 	for name, c := range map[string]struct {
 		limits func(load float64, invalid int) bool
@@ -283,7 +283,7 @@ func TestGeneratorsLimitAtTheEnd(t *testing.T) {
 	}
 }
 
-// The number of alternating invalid trials and trials without data is bounded, also while the lower end is confirmed.
+// The search ends after a limited number of alternating invalid trials and trials without data, even at the lower end.
 func TestUselessTrialsInTurns(t *testing.T) {
 	for _, useful := range []int{0, 12} {
 		n := 0
@@ -302,7 +302,7 @@ func TestUselessTrialsInTurns(t *testing.T) {
 	}
 }
 
-// After a bad first load no higher load is tried, and one trial does not prove that the capacity lies below it.
+// After the first load fails, no higher load is tried, and one trial does not prove that the capacity lies below it.
 func TestFirstTrialIsBad(t *testing.T) {
 	for _, to := range []float64{60, 20_000} {
 		var loads []float64

@@ -15,7 +15,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// try makes one trial. Each trial has its own seed.
+// try runs one trial. Each trial has its own seed.
 func (s *session) try(ctx context.Context, number int, load float64) (t result.Trial, err error) {
 	if err := s.binary.Same(); err != nil {
 		return t, fmt.Errorf("trial %d: %w", number, err)
@@ -83,9 +83,9 @@ func usesOf(ctx context.Context, dir string, p result.Phase) (all []result.Use, 
 	return all, cores, err
 }
 
-// take sets the outcome and the measurements of a trial. Its outcome is invalid if the generator was the limit, and
-// good if every gate passed. It is bad if a gate failed, the run was ended early, or a phase did not meet its condition
-// in time. take returns the longest phase with requests, or the last phase if no phase has requests.
+// take sets the outcome and the measurements of a trial. The outcome is Invalid if the generator was the limit, and
+// Good if every gate passed. It is Bad if a gate failed, if the run ended early, or if a phase did not meet its
+// condition in time. take returns the longest phase with requests, or the last phase if no phase has requests.
 func take(t *result.Trial, res result.Result) (held result.Phase) {
 	t.Gates, t.Machine = res.Gates, res.BusyMachine
 	switch {
@@ -137,8 +137,8 @@ func unmet(phases []result.Phase) string {
 	return ""
 }
 
-// wrong returns the gates that failed in a bad trial. If a condition ended the trial early, it returns only the
-// condition. If no gate failed, it returns only the reason why the trial is bad.
+// wrong returns the gates that failed in a failed trial. If a condition ended the trial early, it returns only the
+// condition. If no gate failed, it returns only the reason why the trial failed.
 func wrong(t result.Trial) []string {
 	if condition, _, _ := strings.Cut(t.Why, " in phase "); strings.HasPrefix(condition, "abortOn: ") {
 		return []string{condition}

@@ -15,10 +15,10 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// RunInTurns searches for the capacities of two configurations. Trials of A and B alternate until both searches have
-// an answer, so that changes on the machine affect both. out is the directory in which to create the directory of
-// both searches. resume is a directory of two searches to resume; empty means new searches. If RunInTurns fails,
-// neither search has a trial.
+// RunInTurns searches for the capacities of two configurations. Trials of A and B alternate until both searches have an
+// answer, so that changes on the machine affect both. RunInTurns creates the directory of the searches in out. resume
+// is a directory of two searches to resume; empty means new searches. If RunInTurns fails, neither search has run a
+// trial.
 func RunInTurns(ctx context.Context, sides [2]RunOptions, out, resume string) (result.CapacityComparison, string, error) {
 	p := pair{out: out, resume: resume}
 	for i, o := range sides {
@@ -122,7 +122,7 @@ func (p *pair) open(ctx context.Context, dir string) error {
 	return nil
 }
 
-// search makes the trials of both searches. It returns the error of each search that has no trial. If one search ends
+// search runs the trials of both searches. It returns the error of each search that ran no trial. If one search ends
 // early, the other one ends too, so that both can be resumed together.
 func (p *pair) search(ctx context.Context) (untried [2]error) {
 	order := &turns{changed: sync.NewCond(&sync.Mutex{})}
@@ -151,8 +151,8 @@ func (otherFailed) Error() string { return "the other search failed" }
 // Unjudged marks the error as missing data. It is not a failure of the environment.
 func (otherFailed) Unjudged() bool { return true }
 
-// turns lets two searches make trials alternately. After one search has ended, the other one continues without waiting.
-// After a failure, neither search makes another trial.
+// turns makes two searches run trials alternately. After one search has ended, the other one continues without waiting.
+// After a failure, neither search runs another trial.
 type turns struct {
 	changed *sync.Cond
 	next    int
