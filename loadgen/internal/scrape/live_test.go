@@ -68,10 +68,10 @@ func TestRetention(t *testing.T) {
 		return samples[0].Points
 	}
 	if always := points("etcd_server_always_total"); at.Sub(always[0].T) < keeps || at.Sub(always[0].T) > 2*keeps {
-		t.Errorf("of four hours %v are kept, want %v and not much more", at.Sub(always[0].T), keeps)
+		t.Errorf("the archive keeps %v of four hours, want %v and not much more", at.Sub(always[0].T), keeps)
 	}
 	if seldom := points("etcd_server_seldom_total"); len(seldom) != 1 || seldom[0].V != 239 {
-		t.Errorf("the series that came back reads %v", seldom)
+		t.Errorf("samples of the series that returned = %v, want one sample with the value 239", seldom)
 	}
 	if err := b.Close(); err != nil {
 		t.Error(err)

@@ -163,7 +163,7 @@ func TestAbsenceIsLoggedOnce(t *testing.T) {
 	}
 }
 
-// A failed scrape records the component's answer: an HTTP status is not a refused connection.
+// A failed scrape records the component's response: an HTTP status is not a refused connection.
 func TestFailedScrapeHasItsReason(t *testing.T) {
 	s := newStub(t)
 	b := newBench(t, Options{}, s.target(etcd))

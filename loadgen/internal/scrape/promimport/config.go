@@ -1,10 +1,10 @@
-// Package promimport records metrics from a Prometheus that already scrapes the cluster, so that a run need not scrape
-// the cluster a second time. At the end of a run, it copies the samples into the run's archive. Samples that could not
-// be copied count as missing data.
+// Package promimport records metrics from a Prometheus server that already scrapes the cluster, so that a run need not
+// scrape the cluster a second time. At the end of a run, it copies the samples into the run's archive. Samples that
+// could not be copied count as missing data.
 //
 // # Boundaries
 //
-// At a phase boundary, the run pauses the phase's load until the Prometheus has scraped every target once more. These
+// At a phase boundary, the run pauses the phase's load until the server has scraped every target once more. These
 // scrapes are copied a second time with the timestamp of the boundary, so that all targets have samples at the same
 // time, as in package scrape. Requests that other clients send between a scrape and the boundary therefore count as
 // sent after the boundary.
@@ -52,11 +52,11 @@ type Config struct {
 	// HTTPConfig is a file with credentials and TLS settings, in the format of promtool's --http.config.file. Empty
 	// means no credentials.
 	HTTPConfig string
-	// Jobs maps the job names of this program to values of the label job in the Prometheus, such as {"kube-apiserver":
-	// "apiserver"}. The default is the name in KubePrometheusStack, or this program's job name if the Prometheus has
-	// only that. An empty value leaves the job out.
+	// Jobs maps the job names of Stormglass to values of the label job in the server, such as {"kube-apiserver":
+	// "apiserver"}. The default is the name in KubePrometheusStack, or Stormglass's job name if the server has only
+	// that. An empty value leaves the job out.
 	Jobs map[string]string
-	// Ours means that the Prometheus uses this program's job names, as it does with `loadgen observe` and `loadgen run
+	// Ours means that the server uses Stormglass's job names, as it does with `loadgen observe` and `loadgen run
 	// --observe`.
 	Ours bool
 	// Match is a list of PromQL matchers that select the series of the cluster, such as `cluster="prod",
@@ -77,20 +77,20 @@ func KubePrometheusStack() map[string]string {
 	}
 }
 
-// Source is a Prometheus to record from.
+// Source is a Prometheus server to record from.
 type Source struct {
 	api   v1.API
 	url   string            // without a password, for messages
-	jobs  map[string]string // our job names, by job name in the Prometheus
-	named map[string]string // job names in the Prometheus, as given by the user, by our job name
-	ours  bool              // whether the Prometheus uses our job names
+	jobs  map[string]string // Stormglass's job names, by job name in the server
+	named map[string]string // job names in the server, as given by the user, by Stormglass's job name
+	ours  bool              // whether the server uses Stormglass's job names
 	match []*labels.Matcher
-	clock func() time.Time // our clock
+	clock func() time.Time // the generator's clock
 	// ingestion is the maximum time from a scrape until queries return its samples. It is long with remote write.
 	ingestion time.Duration
 
 	targets []Target
-	ahead   int64 // how far the Prometheus' clock is ahead of our clock, in ms
+	ahead   int64 // how far the server's clock is ahead of the generator's clock, in ms
 }
 
 // New returns the Source for a Config. It sends no request. Every error is one that the user can fix.
@@ -101,7 +101,7 @@ func New(c Config) (*Source, error) {
 		if strings.Contains(c.URL, "@") { // the URL may contain a password
 			shown = "the given text"
 		}
-		return nil, fmt.Errorf("%s is not the URL of a Prometheus (write http://HOST:9090)", shown)
+		return nil, fmt.Errorf("%s is not the URL of a Prometheus server (write http://HOST:9090)", shown)
 	}
 	s := &Source{url: u.Redacted(), clock: c.Now, ingestion: 30 * time.Second}
 	if s.clock == nil {
@@ -190,8 +190,8 @@ func checkNamed(n *yaml.Node, dir string) error {
 	return nil
 }
 
-// theirJobs maps job names in the Prometheus to our job names. It uses the names in named, and the defaults for other
-// jobs.
+// theirJobs maps job names in the server to Stormglass's job names. It uses the names in named, and the defaults for
+// other jobs.
 func theirJobs(named map[string]string) (map[string]string, error) {
 	jobs := KubePrometheusStack()
 	for ours, theirs := range named {

@@ -36,7 +36,7 @@ func (r *Recorder) copy(ctx context.Context) error {
 	window := time.Duration(last-boundaries[0].at)*time.Millisecond + time.Duration(patience*float64(r.source.Interval())) + 2*time.Second
 	found, err := r.source.ups(ctx, to, window)
 	if err != nil {
-		r.o.Log("metrics cannot be copied from %s: %s", r.source.url, oneLine(err))
+		r.o.Log("cannot copy metrics from %s: %s", r.source.url, oneLine(err))
 	}
 	types, err := r.source.types(ctx)
 	if err != nil {
@@ -108,7 +108,7 @@ type copier struct {
 	types   map[string]model.MetricType
 	moments []moment
 
-	series map[string]*copied // by labels in the Prometheus
+	series map[string]*copied // by labels in the server
 	before before
 }
 
@@ -209,7 +209,7 @@ func (c *copier) store(ctx context.Context, part []moment, matrix model.Matrix, 
 
 // each calls add with the samples of each series in a part.
 func (c *copier) each(part []moment, matrix model.Matrix, dropped func(string) bool, round int, add func(labels.Labels, []point) error) error {
-	seconds := map[int64]float64{} // durations of the scrapes, by their time in the Prometheus
+	seconds := map[int64]float64{} // durations of the scrapes, by their time in the server
 	for _, s := range matrix {
 		if s.Metric[model.MetricNameLabel] == scrapeDuration {
 			for _, p := range s.Values {
@@ -286,7 +286,7 @@ func started(part []moment, matrix model.Matrix) []float64 {
 	return all
 }
 
-// archived returns the labels of a series in the archive: as in the Prometheus, but with our job and instance names.
+// archived returns the labels of a series in the archive: the server's labels with Stormglass's job and instance names.
 func (c *copier) archived(m model.Metric) labels.Labels {
 	b := labels.NewScratchBuilder(len(m))
 	for name, v := range m {

@@ -42,8 +42,8 @@ const (
 	rejected      = `{name: rejected, objective: too-many-requests, max: 5}`
 )
 
-// TestGatesReadTheCopy: gates read exactly what happened in a phase, although the Prometheus does not know the phase,
-// uses other names for the jobs, and has another clock.
+// TestGatesReadTheCopy: gates read exactly what happened in a phase, although the server does not know the phase, uses
+// other names for the jobs, and has another clock.
 func TestGatesReadTheCopy(t *testing.T) {
 	l := newLab(t)
 	s := l.found(t, Config{})
@@ -178,8 +178,8 @@ func TestSettings(t *testing.T) {
 	}
 	const here = "http://127.0.0.1:9090"
 	for want, c := range map[string]Config{
-		`"127.0.0.1:9090" is not the URL of a Prometheus (write http://HOST:9090)`:                                    {URL: "127.0.0.1:9090"},
-		`"ftp://x" is not the URL of a Prometheus (write http://HOST:9090)`:                                           {URL: "ftp://x"},
+		`"127.0.0.1:9090" is not the URL of a Prometheus server (write http://HOST:9090)`:                             {URL: "127.0.0.1:9090"},
+		`"ftp://x" is not the URL of a Prometheus server (write http://HOST:9090)`:                                    {URL: "ftp://x"},
 		`the given text is not the URL`:                                                                               {URL: "ftp://me:secret@x"},
 		`job "kubelet" is not a component (use one of etcd, kube-apiserver, kube-controller-manager, kube-scheduler)`: {URL: here, Jobs: map[string]string{"kubelet": "kubelet"}},
 		`job "apiserver" is given as the job of etcd and of kube-apiserver`:                                           {URL: here, Jobs: map[string]string{"etcd": "apiserver"}},
@@ -199,7 +199,7 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// TestNotFound: a Prometheus that is missing, or has nothing of the cluster, is reported before anything starts.
+// TestNotFound: a Prometheus server that is missing, or has nothing of the cluster, is reported before anything starts.
 func TestNotFound(t *testing.T) {
 	l := newLab(t)
 	login := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// Queries use the Prometheus' names for the jobs, and select the configured
-// cluster.
+// Queries use the server's names for the jobs, and select the configured cluster.
 func TestConditionsAreAskedInTheirWords(t *testing.T) {
 	s, err := New(Config{URL: "http://127.0.0.1:1", Match: `cluster="prod"`, Jobs: map[string]string{"kube-scheduler": "sched", "kube-controller-manager": ""}})
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 )
 
 // Range evaluates a PromQL expression on the series of the cluster at start, start+step, ... end. Expression and result
-// use our job names.
+// use Stormglass's job names.
 func (s *Source) Range(ctx context.Context, expr string, start, end time.Time, step time.Duration) ([]archive.Series, error) {
 	theirs, err := s.translate(expr)
 	if err != nil {
@@ -121,8 +121,8 @@ func appendPoints(all []archive.Point, values []model.SamplePair) []archive.Poin
 	return all
 }
 
-// translate replaces our job names in an expression by the job names in the Prometheus, and adds the matchers that
-// select the cluster to each selector. If the Prometheus uses our job names, it returns the expression unchanged.
+// translate replaces Stormglass's job names in an expression by the job names in the server, and adds the matchers that
+// select the cluster to each selector. If the server uses Stormglass's job names, it returns the expression unchanged.
 func (s *Source) translate(expr string) (string, error) {
 	if s.ours {
 		return expr, nil
@@ -147,8 +147,8 @@ func (s *Source) translate(expr string) (string, error) {
 	return root.String(), nil
 }
 
-// theirJob converts a matcher for our job names to a matcher for the job names in the Prometheus. If the user left out
-// the component's job, the result matches nothing. Jobs that are not components have the same name in the Prometheus.
+// theirJob converts a matcher for Stormglass's job names to a matcher for the job names in the server. If Config.Jobs
+// leaves the component out, the result matches nothing. Jobs that are not components have the same name in the server.
 func (s *Source) theirJob(ours *labels.Matcher) *labels.Matcher {
 	var names []string
 	for theirs, name := range s.jobs {
@@ -165,7 +165,7 @@ func (s *Source) theirJob(ours *labels.Matcher) *labels.Matcher {
 		}
 		return ours
 	}
-	for _, job := range scrape.Jobs() { // other jobs keep their names, as with `loadgen observe`
+	for _, job := range scrape.Jobs() { // other jobs keep their names; see `loadgen observe`
 		if _, theirs := usual[job]; !theirs && ours.Matches(job) {
 			names = append(names, regexp.QuoteMeta(job))
 		}

@@ -55,7 +55,7 @@ func TestLongRange(t *testing.T) {
 	}
 }
 
-// An answer that lacks a store's data is an error; Prometheus' remarks on the PromQL are not.
+// A response that lacks a store's data is an error; Prometheus' remarks on the PromQL are not.
 func TestWarningIsAnError(t *testing.T) {
 	for warning, want := range map[string]string{
 		"receive series from Addr: 10.0.0.7:10901:\nunavailable": "the response is incomplete: receive series from Addr: 10.0.0.7:10901: unavailable (repair the store",
@@ -156,7 +156,7 @@ func TestJobsOfOtherKinds(t *testing.T) {
 	}
 }
 
-// A small compressed answer may be large in memory.
+// A small compressed response may be large in memory.
 func TestLargeAnswerIsRefused(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Encoding", "gzip")
@@ -174,7 +174,7 @@ func TestLargeAnswerIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	start := time.Date(2026, 11, 25, 0, 0, 0, 0, time.UTC)
-	if _, err := s.Range(t.Context(), "up", start, start.Add(time.Minute), time.Second); err == nil || !strings.Contains(err.Error(), "the answer is larger than 67108864 bytes") {
+	if _, err := s.Range(t.Context(), "up", start, start.Add(time.Minute), time.Second); err == nil || !strings.Contains(err.Error(), "the response is larger than 67108864 bytes") {
 		t.Errorf("an answer of 70 MiB: %v", err)
 	}
 }

@@ -31,7 +31,7 @@ const (
 	usualInterval = time.Minute
 )
 
-// Target is a target that the Prometheus scrapes.
+// Target is a target that the server scrapes.
 type Target struct {
 	// Job is the kind of the component. Instance is the instance label in our archive; it is unique among the targets.
 	Job, Instance string
@@ -41,10 +41,10 @@ type Target struct {
 	key key
 }
 
-// key identifies a target by its labels in the Prometheus.
+// key identifies a target by its labels in the server.
 type key struct{ job, instance string }
 
-// tick is one scrape: its time in ms by the Prometheus' clock, and whether the target answered.
+// tick is one scrape: its time in ms by the server's clock, and whether the target answered.
 type tick struct {
 	at int64
 	up bool
@@ -80,7 +80,7 @@ func (s *Source) Find(ctx context.Context) error {
 }
 
 // Ambiguous returns a text that asks the user to select one of several clusters, or "" if the targets belong to one
-// cluster. It considers the targets that the Prometheus scraped in the 10 minutes before at.
+// cluster. It considers the targets that the server scraped in the 10 minutes before at.
 func (s *Source) Ambiguous(ctx context.Context, at time.Time) (clusters string, err error) {
 	if s.ours {
 		return "", nil
@@ -95,7 +95,7 @@ func (s *Source) Ambiguous(ctx context.Context, at time.Time) (clusters string, 
 	return "", nil
 }
 
-// URL returns the URL of the Prometheus without password.
+// URL returns the URL of the server without password.
 func (s *Source) URL() string { return s.url }
 
 // Targets returns the targets, sorted by job and instance.
@@ -119,10 +119,10 @@ func (s *Source) Interval() time.Duration {
 	return longest
 }
 
-// Ahead returns how far the Prometheus' clock is ahead of our clock.
+// Ahead returns how far the server's clock is ahead of the generator's clock.
 func (s *Source) Ahead() time.Duration { return time.Duration(s.ahead) * time.Millisecond }
 
-// now returns the current time by the Prometheus' clock.
+// now returns the current time by the server's clock.
 func (s *Source) now(ctx context.Context) (time.Time, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -177,8 +177,8 @@ func (s *Source) samples(ctx context.Context, to time.Time, window time.Duration
 	return matrixOf(v, warnings)
 }
 
-// matrixOf returns the series in the answer to a query. It removes series without float values: native histograms, and
-// empty series that some servers return.
+// matrixOf returns the series in the response to a query. It removes series without float values: native histograms,
+// and empty series that some servers return.
 func matrixOf(v model.Value, warnings v1.Warnings) (model.Matrix, error) {
 	if err := checkComplete(warnings); err != nil {
 		return nil, err
@@ -255,7 +255,7 @@ func oneCluster(found map[key][]history) error {
 	if len(all) < 2 {
 		return nil
 	}
-	return fmt.Errorf("this Prometheus has %d clusters: %s (select one with --prometheus-match)", len(all), strings.Join(slices.Sorted(maps.Keys(all)), ", "))
+	return fmt.Errorf("this Prometheus server has %d clusters: %s (select one with --prometheus-match)", len(all), strings.Join(slices.Sorted(maps.Keys(all)), ", "))
 }
 
 // differences returns the labels in which two sets differ, such as `cluster="a" and cluster="b"`.
@@ -310,7 +310,7 @@ func interval(ticks []tick) time.Duration {
 	return time.Duration(gaps[len(gaps)/2]) * time.Millisecond
 }
 
-// theirs returns the job names that the Prometheus uses for the cluster.
+// theirs returns the job names that the server uses for the cluster.
 func (s *Source) theirs(ctx context.Context) (names []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -321,9 +321,9 @@ func (s *Source) theirs(ctx context.Context) (names []string, err error) {
 	return names, err
 }
 
-// NameJobs decides which job names the Prometheus uses. By default, these are the names of kube-prometheus-stack. Our
-// name for a job replaces the default if the Prometheus has only our name, as with `loadgen observe`. Names that the
-// user gave do not change. NameJobs returns an error if the Prometheus does not answer in time.
+// NameJobs decides which job names the server uses. By default, these are the names of kube-prometheus-stack.
+// Stormglass's name for a job replaces the default if the server has only Stormglass's name, as with `loadgen observe`.
+// Names that the user gave do not change. NameJobs returns an error if the server does not answer in time.
 func (s *Source) NameJobs(ctx context.Context) error {
 	if s.ours {
 		return nil
@@ -341,13 +341,13 @@ func (s *Source) NameJobs(ctx context.Context) error {
 	return nil
 }
 
-// Scrapes reports whether the Prometheus scrapes at least one of the jobs.
+// Scrapes reports whether the server scrapes at least one of the jobs.
 func (s *Source) Scrapes(ctx context.Context) bool {
-	names, _ := s.theirs(ctx) // the caller has an error of the Prometheus already
+	names, _ := s.theirs(ctx) // the caller has an error of the server already
 	return slices.ContainsFunc(names, func(name string) bool { _, ours := s.jobs[name]; return ours })
 }
 
-// FoundNone returns the error for a Prometheus without matching targets. The error lists the jobs of the Prometheus.
+// FoundNone returns the error for a Prometheus server without matching targets. The error lists the jobs of the server.
 func (s *Source) FoundNone(ctx context.Context) error {
 	has := "it has no matching jobs"
 	if names, _ := s.theirs(ctx); len(names) > 0 {
@@ -362,7 +362,7 @@ func explain(err error, limit time.Duration) error {
 	var lacks incomplete
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("no answer within %s (does a firewall or VPN block the connection?)", limit)
+		return fmt.Errorf("no response within %s (does a firewall or VPN block the connection?)", limit)
 	case errors.As(err, &lacks):
 		return lacks
 	}

@@ -24,8 +24,8 @@ func scraped(now time.Time, ago time.Duration, more model.Metric) history {
 	return h
 }
 
-// TestCurrent: a target that is gone does not count. If a target exists twice, as from two replicas of a Prometheus,
-// the user must choose one.
+// TestCurrent: a target that is gone does not count. If a target exists twice, for example in two replicas of a
+// Prometheus server, the user must choose one.
 func TestCurrent(t *testing.T) {
 	now := time.UnixMilli(1_800_000_000_000)
 	k := key{"kube-etcd", "a"}
@@ -74,7 +74,7 @@ func TestOneCluster(t *testing.T) {
 		t.Error(err)
 	}
 	err := oneCluster(map[key][]history{{"kube-etcd", "a"}: of("prod-2"), {"kube-etcd", "b"}: of("prod-1")})
-	if want := `this Prometheus has 2 clusters: cluster="prod-1", cluster="prod-2" (select one with --prometheus-match)`; err == nil || err.Error() != want {
+	if want := `this Prometheus server has 2 clusters: cluster="prod-1", cluster="prod-2" (select one with --prometheus-match)`; err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}
 }
@@ -117,7 +117,7 @@ func TestJobsWithOurNames(t *testing.T) {
 	}
 }
 
-// A Prometheus that does not answer is asked once.
+// a Prometheus server that does not answer is asked once.
 func TestNamesOfASilentPrometheus(t *testing.T) {
 	silent := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-silent }))
@@ -129,7 +129,7 @@ func TestNamesOfASilentPrometheus(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
-	if err := s.NameJobs(ctx); err == nil || !strings.HasPrefix(err.Error(), "no answer within") {
+	if err := s.NameJobs(ctx); err == nil || !strings.HasPrefix(err.Error(), "no response within") {
 		t.Errorf("error %v", err)
 	}
 }
