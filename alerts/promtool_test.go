@@ -90,7 +90,7 @@ func TestUnitTests(t *testing.T) {
 	}
 }
 
-// TestPromtoolVersion: promtool is built from the Prometheus that is linked here.
+// TestPromtoolVersion: promtool is built from the Prometheus server that is linked here.
 func TestPromtoolVersion(t *testing.T) {
 	version := func(file string) string {
 		text, err := os.ReadFile(file)

@@ -37,7 +37,7 @@ type Row struct {
 type Process struct {
 	// Waits reports whether the component exports how long its goroutines wait. etcd does not export it.
 	Waits bool
-	// Moves lists the faults and loads that must move the panel of open file descriptors, as in Panel.Moves.
+	// Moves lists the faults and loads that must visibly change the panel of open file descriptors. See Panel.Moves.
 	Moves []string
 }
 
@@ -99,7 +99,7 @@ type Reason struct {
 	Unless string
 }
 
-// Step is a threshold: values from Value on have the colour. A nil Value means the lowest possible value.
+// Step is a threshold: values of at least Value have the colour. A nil Value means the lowest possible value.
 type Step struct {
 	Value *float64
 	Color string
@@ -108,8 +108,8 @@ type Step struct {
 // faint is the colour of the state "off" in a state timeline.
 const faint = "rgba(128, 128, 128, 0.15)"
 
-// Steps returns the thresholds from low to high: green, then orange from Warn on, and red from Bad on. With Falls, values are
-// red, and green from Warn on. A state timeline has the states off and on; on is red if Bad is set, and blue otherwise.
+// Steps returns the thresholds from low to high: green, orange from Warn, and red from Bad. With Falls, values are red,
+// and green from Warn. A state timeline has the states off and on; on is red if Bad is set, and blue otherwise.
 func (p Panel) Steps() []Step {
 	steps := []Step{{Color: "green"}}
 	add := func(at float64, colour string) {

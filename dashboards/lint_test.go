@@ -124,19 +124,19 @@ func TestReasons(t *testing.T) {
 		for _, q := range p.Queries {
 			delete(unused, q.Empty)
 			if (q.Reason != nil) != (q.Empty != "") {
-				t.Errorf("%s %s: it may be empty as %q, and its reason is %v", name, q.RefID, q.Empty, q.Reason)
+				t.Errorf("%s %s: empty = %q, but the reason is %v", name, q.RefID, q.Empty, q.Reason)
 			}
 			if r := q.Reason; r != nil && (r.Text == "" || r.Unless == "" || r.Text != reasons[q.Empty].Text) {
-				t.Errorf("%s %s: a reason says why, and what would refute it: %+v", name, q.RefID, r)
+				t.Errorf("%s %s: the reason has no text or no unless, or its text differs from reasons.yaml: %+v", name, q.RefID, r)
 			}
 		}
 		all := !slices.ContainsFunc(p.Queries, func(q Query) bool { return q.Reason == nil })
 		if all != (p.NoData() != "") {
-			t.Errorf("%s: may be empty: %v, and says then %q", name, all, p.NoData())
+			t.Errorf("%s: all queries may be empty: %v, but NoData() = %q", name, all, p.NoData())
 		}
 	})
 	for name := range unused {
-		t.Errorf("no query is empty as %s", name)
+		t.Errorf("no query uses the reason %s", name)
 	}
 }
 

@@ -35,8 +35,8 @@ type Options struct {
 	Selector string
 	// RunbookBase is the URL of the folder docs, the prefix of each runbook_url. Empty means alerts.Pages.
 	RunbookBase string
-	// Namespace is the namespace of the Kubernetes objects; empty means "monitoring". Release is the value of the objects' label
-	// "release", by which the Prometheus of the operator finds rules; empty means "kube-prometheus-stack".
+	// Namespace is the namespace of the Kubernetes objects; empty means "monitoring". Release is the value of the
+	// objects' label "release", by which the operator's Prometheus finds rules; empty means "kube-prometheus-stack".
 	Namespace, Release string
 }
 

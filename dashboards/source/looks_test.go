@@ -26,8 +26,7 @@ type asBuilder func() (dashboard.Panel, error)
 
 func (f asBuilder) Build() (dashboard.Panel, error) { return f() }
 
-// builder returns a builder for the panel. The built panel has the panel's kind and the fields that all kinds have in
-// common.
+// builder returns a builder for the panel. The built panel has the panel's kind and the fields that all kinds share.
 func (p panel) builder(id uint32) cog.Builder[dashboard.Panel] {
 	return asBuilder(func() (dashboard.Panel, error) {
 		built, err := p.withoutData()

@@ -260,7 +260,7 @@ func (c Criteria) Judge(ctx context.Context, dir string) (res result.Result, err
 func (c Criteria) read(ctx context.Context, rec *rundir.Recorded) (all []gate.Compiled, notes []string, err error) {
 	s := rec.Scenario
 	var rules alerting.Ruleset
-	texts := map[string][]byte{} // file names and texts of the files with gates
+	texts := map[string][]byte{} // the contents of the files with gates, by name
 	var errs []error
 	for _, file := range c.Files {
 		text, err := userfile.Read(file, userfile.Text)

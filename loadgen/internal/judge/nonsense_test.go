@@ -58,7 +58,7 @@ func TestImpossibleMeasurementsDoNotPass(t *testing.T) {
 			archivetest.At(m, "phases", 0).(map[string]any)["requests"] = []any{reads(m, 0), reads(m, 0)}
 		}, "load reads get configmaps appears twice"},
 		"sums that do not add up":    {func(m map[string]any) { reads(m, 0)["unsent"] = 7 }, "300 sent and 7 unsent requests do not add up to 300 offered"},
-		"more answers than requests": {func(m map[string]any) { reads(m, 0)["succeeded"] = 301 }, "more answers than the 300 requests"},
+		"more answers than requests": {func(m map[string]any) { reads(m, 0)["succeeded"] = 301 }, "more responses than the 300 requests"},
 		"an interrupted phase":       {func(m map[string]any) { archivetest.At(m, "phases", 1).(map[string]any)["interrupted"] = true }, "storm is interrupted or does not match the scenario"},
 		"an undeclared condition":    {func(m map[string]any) { archivetest.At(m, "phases", 1).(map[string]any)["until"] = "podsReady" }, "storm is interrupted or does not match the scenario"},
 	} {

@@ -64,7 +64,7 @@ func offset(g alerts.Group) time.Duration {
 	return time.Duration(*g.QueryOffset)
 }
 
-// Hindsight describes how long before the firing of an alert its cause may lie.
+// Hindsight describes how long before an alert fires its cause can have occurred.
 type Hindsight struct {
 	// Longest is the maximum age of the data that the condition reads: the largest sum of ranges and offsets, including
 	// recording rules. For is the time for which the condition must hold before the alert fires.
@@ -76,8 +76,8 @@ type Hindsight struct {
 // Whole returns the maximum time from the cause of an alert to its firing.
 func (h Hindsight) Whole() time.Duration { return h.For + h.Longest }
 
-// Hindsight returns how long before the firing of the given alert its cause may lie. If several alerts share the name,
-// it combines their longest times and their smallest range.
+// Hindsight returns how long before the given alert fires its cause can have occurred. If several alerts share the
+// name, it combines their longest times and their smallest range.
 func (s Ruleset) Hindsight(alert string) (h Hindsight) {
 	var reads span
 	spans := s.spans()

@@ -146,7 +146,7 @@ func (s Ruleset) Replay(ctx context.Context, a *archive.Archive, o Options) (His
 }
 
 // load replaces the rule groups with the groups of s. A group that already exists keeps its state and the time of its
-// next evaluation. The first evaluation of a new group is at the time from.
+// next evaluation. The first evaluation of a new group is at `from`.
 func (r *replay) load(s Ruleset, scraped storage.Queryable, from time.Time) error {
 	seen := archive.Merge(scraped, r.store)
 	opts := &rules.ManagerOptions{

@@ -76,9 +76,9 @@ func (w window) waits() float64 {
 	}).sum
 }
 
-// webhooks returns bounds for the time that all requests of an operation waited for webhooks. Mutating webhooks are called
-// one after another. Validating webhooks are called in parallel: together they take at least as long as the slowest one,
-// and at most as long as the admission plugin that calls them.
+// webhooks returns bounds for the time that all requests of an operation waited for webhooks. API servers call mutating
+// webhooks one after another, and validating webhooks in parallel: together they take at least as long as the slowest
+// one, and at most as long as the admission plugin that calls them.
 func (w window) webhooks(operation string) bounds {
 	if operation == "" {
 		return bounds{}
@@ -129,7 +129,7 @@ func (w window) excesses(c call) float64 {
 	return sum(excess)
 }
 
-// sum adds up values in ascending order: values from a map come in random order, which would change the last bits of
+// sum adds up values in ascending order: values from a map come in random order, and this would change the last bits of
 // their sum.
 func sum(values []float64) (s float64) {
 	slices.Sort(values)
@@ -175,7 +175,7 @@ func (w window) served() string {
 	return famRequest
 }
 
-// stored returns the time that writes of an operation to a resource spent in calls to etcd, which is not part of
+// stored returns the time that writes of an operation to a resource spent in calls to etcd. It is not part of
 // admission. A graceful deletion is an update in etcd, so the time of updates is unknown if there were deletions too.
 // stored then returns 0.
 func (w window) stored(o call, operation string) float64 {
@@ -190,8 +190,8 @@ func (w window) stored(o call, operation string) float64 {
 // client's mean latency.
 const noticeableShare = 0.01
 
-// The time in plugins and policies is uncertain, because the metrics do not name the resource. If the uncertainty is at
-// most smallShare of the client's mean latency, the mean over all requests of the operation is used.
+// smallShare is the largest uncertainty of the time in plugins and policies, as a fraction of the client's mean
+// latency, at which admission reports the mean over all resources. The metrics do not name the resource.
 const smallShare = 0.10
 
 // queues adds to a row a part for priority and fairness, and a part for admission. Time that may belong to either of

@@ -158,7 +158,7 @@ func TestAuditSeparatesOwnRequests(t *testing.T) {
 			[]string{"lag 1", "connect 0", "wire 1", "unexplained 11"}, []string{"the API server's time is not split: only 10% of 1000 such requests came from loadgen"}},
 		"incomplete": {auditOf(40, "patch", "configmaps", "", 11), 0, "metrics",
 			[]string{"lag 1", "connect 0", "wire 2", "filters 0.3", "fairness 2", "admission 0.5", "etcd 4", "unexplained 3.2"},
-			[]string{"the audit log has 40 requests, but loadgen received 100 answers, so the log is not used"}},
+			[]string{"the audit log has 40 requests, but loadgen received 100 responses, so the log is not used"}},
 		"of a tenant only": {auditOf(100, "patch", "configmaps", "green", 11), 0, "metrics",
 			[]string{"lag 1", "connect 0", "wire 2", "filters 0.3", "fairness 2", "admission 0.5", "etcd 4", "unexplained 3.2"},
 			[]string{"the audit log contains no such request of this run"}},

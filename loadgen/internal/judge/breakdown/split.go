@@ -75,7 +75,7 @@ func (b *row) part(name string, seconds float64, of, source, note string) {
 	if seconds < noticeable {
 		switch name {
 		case result.PartWire:
-			b.warn("the computed wire time is negative and shown as 0: the server's mean includes other, slower requests, or handlers continued after the answer")
+			b.warn("the computed wire time is negative and shown as 0: the server's mean includes other, slower requests, or handlers continued after the response")
 		default:
 			b.warn("the computed time of %s is negative and shown as 0, because clocks or counters were not read at the same time", name)
 		}
@@ -179,7 +179,7 @@ func (w window) splitService(b *row, r result.Requests) {
 		b.warn("the API server's time is not split: %s", refused)
 		return
 	}
-	b.UnexplainedNote = "in the API server: decoding, validation, conversion, encoding, writing the answer, and waiting for CPU"
+	b.UnexplainedNote = "in the API server: decoding, validation, conversion, encoding, writing the response, and waiting for CPU"
 	w.serverParts(b, c, all, perSent(r, handled(r)))
 }
 
@@ -211,10 +211,10 @@ func (w window) audited(b *row, r result.Requests, c call) (mean, perRequest flo
 	share := float64(class.Server.Count) / float64(max(ours, 1))
 	switch {
 	case share < leastShare || share > mostShare:
-		b.warn("the audit log has %d requests, but loadgen received %d answers, so the log is not used", class.Server.Count, ours)
+		b.warn("the audit log has %d requests, but loadgen received %d responses, so the log is not used", class.Server.Count, ours)
 		return 0, 0, false
 	case share < 1-mentionShare || share > 1+mentionShare:
-		b.warn("the audit log has %d requests, but loadgen received %d answers", class.Server.Count, ours)
+		b.warn("the audit log has %d requests, but loadgen received %d responses", class.Server.Count, ours)
 	}
 	if rows > 1 {
 		b.warn("the audit log cannot separate %d loads or variants, so the times include all of them", rows)
@@ -277,8 +277,8 @@ func handled(r result.Requests) int64 {
 	return max(answered(r)-r.Outcomes["401"]-r.Outcomes["403"]-r.Outcomes["429"], 0)
 }
 
-// perSent returns the number of requests at the server per sent request. The number at the server is the parameter at
-// or, if larger, the pages of lists. It is less than 1 if some requests never arrived, and more than 1 if lists have
+// perSent returns the number of requests at the server per sent request. The number at the server is `at` or, if
+// larger, the number of list pages. It is less than 1 if some requests never arrived, and more than 1 if lists have
 // several pages.
 func perSent(r result.Requests, at int64) float64 {
 	return float64(max(at, r.Pages)) / float64(r.Latency.Count)

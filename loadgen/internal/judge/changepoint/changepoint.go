@@ -16,7 +16,7 @@ import (
 type Options struct {
 	Alpha  float64 // maximum two-sided p-value of a change
 	Change float64 // minimum change of the mean: 0.05 is 5%
-	Window int     // maximum number of values on each side of a change that the test uses
+	Window int     // maximum number of values that the test uses on each side of a change
 }
 
 // Default returns Otava's options, with a minimum change of 5%.

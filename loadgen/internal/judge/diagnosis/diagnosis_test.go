@@ -395,7 +395,7 @@ func TestReplacedProcessesAreNotComparable(t *testing.T) {
 	}
 }
 
-// from keeps the scrapes from a given time on.
+// from keeps the scrapes at or after a given time.
 func from(then time.Time) func(string, time.Time) bool {
 	return func(_ string, at time.Time) bool { return !at.Before(then) }
 }

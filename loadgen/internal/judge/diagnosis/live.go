@@ -26,7 +26,7 @@ type Live struct {
 	calm  result.Span   // comparison period before the disturbance that lasts; zero if none lasts
 }
 
-// Options returns the options of a diagnosis at the time now.
+// Options returns the options of a diagnosis at the time `now`.
 func (l *Live) Options(now time.Time) Options {
 	under := result.Span{From: now.Add(-max(liveUnder, liveScrapes*l.Step)), To: now}
 	calm := CalmBefore(under.From)
@@ -58,7 +58,7 @@ func lasts(d result.Diagnosis) bool {
 		slices.ContainsFunc(d.Symptoms, func(e result.Evidence) bool { return e.Ended.IsZero() })
 }
 
-// CalmBefore returns the default comparison period of a diagnosis with a Prometheus server: the hour before the time from.
+// CalmBefore returns the default comparison period of a diagnosis with a Prometheus server: the hour before `from`.
 func CalmBefore(from time.Time) result.Span {
 	return result.Span{From: from.Add(-liveCalm), To: from}
 }

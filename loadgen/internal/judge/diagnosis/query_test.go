@@ -19,7 +19,7 @@ func evaluate(t *testing.T, text string) {
 	promqltest.RunTest(t, text, promqltest.NewTestEngine(t, false, 0, 10_000))
 }
 
-// A counter that appears with its first count has a rate from then on, unless its process was not scraped before.
+// A counter that appears with its first count has a rate from that scrape, unless its process was not scraped before.
 func TestRateOfANewCounter(t *testing.T) {
 	s := known.signal("webhook-open")
 	evaluate(t, `
@@ -81,7 +81,7 @@ eval instant at 200s sum_over_time((`+s.query(window)+` > bool 0)[200s:5s])
 `)
 }
 
-// A 429 by priority and fairness also counts as a rejection. Only other 429s count as throttled otherwise.
+// The signal "throttled" counts only 429s that priority and fairness did not cause; those count as rejections.
 func TestThrottledOtherwise(t *testing.T) {
 	const answers = `
 load 5s

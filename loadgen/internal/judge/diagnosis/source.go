@@ -80,9 +80,9 @@ func (r referenced) Range(ctx context.Context, expr string, start, end time.Time
 // intervals are the usual scrape intervals, as numbers of seconds.
 var intervals = []time.Duration{1, 2, 5, 10, 15, 20, 30, 60, 120, 300}
 
-// Interval returns the longest scrape interval of any job before the time at, rounded to a usual interval. The interval
-// of a job is the median of the gaps between its scrapes, weighted by their lengths. The mean would be wrong, because
-// extra scrapes (such as at phase boundaries) split some gaps, and lost scrapes merge some.
+// Interval returns the longest scrape interval of any job before `at`, rounded to a usual interval. The interval of a
+// job is the median of the gaps between its scrapes, weighted by their lengths. The mean would be wrong, because extra
+// scrapes (such as at phase boundaries) split some gaps, and lost scrapes merge some.
 func Interval(ctx context.Context, source Source, at time.Time) (longest time.Duration, err error) {
 	known := map[string]bool{} // by job
 	none := true

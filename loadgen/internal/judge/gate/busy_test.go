@@ -98,7 +98,7 @@ func TestBusyMachineBreaksNoScrapedTime(t *testing.T) {
 	}
 }
 
-// A condition that was not met in time on a busy machine is neither a failure nor a pass, as with a saturated generator.
+// A condition that was not met in time on a busy machine is neither a failure nor a pass.
 func TestConditionOnABusyMachine(t *testing.T) {
 	m := told()
 	m.Phases[1].ConditionMet = false

@@ -148,7 +148,7 @@ func compile(s *scenario.Scenario, g scenario.Gate, path string, b book) (Compil
 		c.objective.Unit = unitOf(bound)
 	}
 	if g.Signal != "" && c.objective.Requires != "signals" {
-		return fail("signal", "leave it out", "objective %s is not about a signal", c.objective.Name)
+		return fail("signal", "leave it out", "objective %s does not apply to signals", c.objective.Name)
 	}
 	if err := c.checkTransition(s, path); err != nil {
 		return c, err
@@ -189,7 +189,7 @@ func unitOf(b *scenario.Bound) scenario.Unit {
 func (c *Compiled) placeLoads(s *scenario.Scenario, path string) error {
 	if c.objective.Results == "" {
 		if c.Load != "" {
-			return s.Errorf(path+".load", "leave it out", "objective %s is not about a load", c.objective.Name)
+			return s.Errorf(path+".load", "leave it out", "objective %s does not apply to loads", c.objective.Name)
 		}
 		return nil
 	}

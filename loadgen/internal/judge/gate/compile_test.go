@@ -40,7 +40,7 @@ func TestCompileErrors(t *testing.T) {
 		"objective: watch-lost, max: 0.5":                                               `max: 0.5 is not a whole number, and watch-lost is a count (write 0 or 1)`,
 		"expr: 'max(a) / 0', max: 1":                                                    "expr: it divides by 0 (leave the division out)",
 		"objective: request-latency, together: true, max: 1s":                           "together: objective request-latency is always measured for each phase separately (leave it out)",
-		"objective: wal-fsync, load: patch, max: 1s":                                    "load: objective wal-fsync is not about a load",
+		"objective: wal-fsync, load: patch, max: 1s":                                    "load: objective wal-fsync does not apply to loads",
 	} {
 		_, err := Compile(parse(t, "{name: g, "+gate+"}"))
 		if err == nil || !strings.HasPrefix(err.Error(), at+want) || strings.Contains(err.Error(), "\n") {

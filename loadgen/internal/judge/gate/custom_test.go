@@ -46,7 +46,7 @@ func TestCustomFigureErrors(t *testing.T) {
 		"objective: custom-figure, figure: p99, max: 1s":                       `gates.g.figure: "p99" is not a figure (write MEASUREMENT/FIGURE`,
 		"objective: wal-fsync, figure: reconcile/p99, max: 1s":                 "gates.g.figure: only objective custom-figure has this field (leave it out, or write objective: custom-figure)",
 		"alert: etcdNoLeader, fires: false, figure: reconcile/p99":             "gates.g.figure: only objective custom-figure has this field",
-		"objective: custom-figure, figure: reconcile/p99, load: patch, max: 1": "gates.g.load: objective custom-figure is not about a load",
+		"objective: custom-figure, figure: reconcile/p99, load: patch, max: 1": "gates.g.load: objective custom-figure does not apply to loads",
 	} {
 		s, err := scenario.Parse("lab.yaml", []byte(base+"  - {name: g, "+gate+"}\n"), nil)
 		if err == nil {

@@ -132,7 +132,7 @@ func (w work) rest() (text string) {
 		text += fmt.Sprintf("; %.0f requests failed%s", w.errors, w.worst())
 	}
 	if w.backlog > 0 {
-		text += fmt.Sprintf("; %.0f requests still had no answer at the end of the load", w.backlog)
+		text += fmt.Sprintf("; %.0f requests still had no response at the end of the load", w.backlog)
 	}
 	return text
 }

@@ -111,7 +111,7 @@ func TestWhatWasNotDeliveredDoesNotPass(t *testing.T) {
 		}, 1, "limited by the cluster: 100 requests failed"},
 		"fast answers, and it is low": {requests(steady("made", 200, 0, 0, 0.2)), 3, "maxInFlight 5 is too low for this rate; 200 requests were not sent"},
 		"refused":                     {requests(steady("made", 0, 100, 0, 0.002)), 1, "100 requests failed, most with 429"},
-		"unanswered":                  {requests(steady("made", 0, 0, 120, 0.6)), 1, "108 requests still had no answer at the end of the load"},
+		"unanswered":                  {requests(steady("made", 0, 0, 120, 0.6)), 1, "108 requests still had no response at the end of the load"},
 		"its own delay": {func(p *result.Phase) {
 			r := steady("made", 200, 0, 0, 0.002)
 			r.UnsentLate = 185
@@ -185,7 +185,7 @@ func TestOverdueAnswersAreMissing(t *testing.T) {
 			made.Overdue = overdue
 			p.Requests = []result.Requests{made}
 		})
-		if res := judgedAs(t, asking, m); res.ExitCode != want || want == 1 && !strings.Contains(res.Reasons[0], "had no answer at the end of the load") {
+		if res := judgedAs(t, asking, m); res.ExitCode != want || want == 1 && !strings.Contains(res.Reasons[0], "had no response at the end of the load") {
 			t.Errorf("%d overdue: exit %d, %q; want %d", overdue, res.ExitCode, res.Reasons, want)
 		}
 	}

@@ -185,8 +185,8 @@ func withFault(s *scenario.Scenario) []string {
 // longest is the largest possible value of an objective in seconds: the maximum length of a phase.
 const longest = 24 * 3600
 
-// impossible returns the reason why a gate with the bound b can never fail or never pass, and a hint. Both are empty if
-// the bound is useful. op is "<=" for max and ">=" for min. impossible does not check the objective "expr".
+// impossible returns in wrong why a gate with the bound b can never fail or never pass, and a hint how to mend it. op
+// is "<=" for max and ">=" for min. impossible does not check the objective "expr".
 func (o Objective) impossible(b *scenario.Bound, op string) (hint, wrong string) {
 	if o.Name == "expr" {
 		return "", ""
@@ -290,7 +290,7 @@ func (c *Compiled) unattainable(s *scenario.Scenario, path string) error {
 		} else if c.objective.Name == "phase-duration" && c.op == ">=" && p.Until.IsZero() && p.For.D().Seconds() < c.bound {
 			return s.Errorf(path+".min", fmt.Sprintf("at most %s, or a longer phase", p.For), "phase %q lasts %s", name, p.For)
 		} else if c.objective.Name == "phase-duration" && c.op == ">=" && !p.Until.IsZero() && p.Within.D().Seconds() < c.bound {
-			return s.Errorf(path+".min", fmt.Sprintf("at most %s, or a longer within", p.Within), "phase %q ends after %s, whether or not its condition is met", name, p.Within)
+			return s.Errorf(path+".min", fmt.Sprintf("at most %s, or increase within:", p.Within), "phase %q ends after %s, whether or not its condition is met", name, p.Within)
 		}
 	}
 	for _, signal := range s.Signals {

@@ -21,7 +21,7 @@ func replayed() map[string]func(evidence) finding {
 		}),
 		"replay-dispersion-error": perReplay(func(r result.Replay) reading {
 			if r.DispersionError == nil {
-				return reading{missing: fmt.Sprintf("replay %s ran for %s; its dispersion (burstiness) is compared only from 5 s on", r.Load, show("seconds", r.Seconds))}
+				return reading{missing: fmt.Sprintf("replay %s ran for %s; its dispersion (burstiness) is compared only after 5 s or more", r.Load, show("seconds", r.Seconds))}
 			}
 			return reading{value: *r.DispersionError, detail: fmt.Sprintf("dispersion (burstiness) %.3g as sent, %.3g in the recording", r.DispersionSent, r.DispersionDue)}
 		}),
@@ -50,7 +50,7 @@ func shareError(code int) func(evidence) finding {
 			return reading{missing: fmt.Sprintf("no request of %s was answered", r.Load)}
 		}
 		s := result.ShareOf(r.Kinds, code)
-		return reading{value: math.Abs(s.Replay - s.Recording), detail: fmt.Sprintf("%s of the replay's answers, %s in the recording", show(scenario.Ratio, s.Replay), show(scenario.Ratio, s.Recording))}
+		return reading{value: math.Abs(s.Replay - s.Recording), detail: fmt.Sprintf("%s of the replay's responses, %s in the recording", show(scenario.Ratio, s.Replay), show(scenario.Ratio, s.Recording))}
 	})
 }
 

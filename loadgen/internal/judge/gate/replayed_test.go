@@ -83,10 +83,10 @@ gates:
 		missing, conflicts result.Verdict
 		detail             string
 	}{
-		"as recorded":       {codes(960, 30, 10), codes(961, 29, 10), result.Pass, result.Pass, "2.9% of the replay's answers, 3% in the recording"},
-		"more missing":      {codes(960, 30, 10), codes(940, 50, 10), result.Fail, result.Pass, "5% of the replay's answers, 3% in the recording"},
-		"fewer conflicts":   {codes(900, 50, 50), codes(950, 50, 0), result.Pass, result.Fail, "5% of the replay's answers, 5% in the recording"},
-		"failures":          {codes(970, 30, 0), map[string]int64{"200": 485, "404": 15, "reset": 500}, result.Pass, result.Pass, "3% of the replay's answers, 3% in the recording"},
+		"as recorded":       {codes(960, 30, 10), codes(961, 29, 10), result.Pass, result.Pass, "2.9% of the replay's responses, 3% in the recording"},
+		"more missing":      {codes(960, 30, 10), codes(940, 50, 10), result.Fail, result.Pass, "5% of the replay's responses, 3% in the recording"},
+		"fewer conflicts":   {codes(900, 50, 50), codes(950, 50, 0), result.Pass, result.Fail, "5% of the replay's responses, 5% in the recording"},
+		"failures":          {codes(970, 30, 0), map[string]int64{"200": 485, "404": 15, "reset": 500}, result.Pass, result.Pass, "3% of the replay's responses, 3% in the recording"},
 		"no codes recorded": {nil, codes(1, 0, 0), result.NoData, result.NoData, ""},
 		"nothing answered":  {codes(1, 0, 0), nil, result.NoData, result.NoData, ""},
 	} {

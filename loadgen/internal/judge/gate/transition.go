@@ -35,7 +35,7 @@ func (c Compiled) checkTransition(s *scenario.Scenario, path string) error {
 	all := strings.Join(known, ", ")
 	switch {
 	case c.objective.Requires != "transitions" && c.Transition != "":
-		return s.Errorf(path+".transition", "leave it out", "objective %s is not about a transition", c.objective.Name)
+		return s.Errorf(path+".transition", "leave it out", "objective %s does not apply to transitions", c.objective.Name)
 	case c.objective.Name != "transition-latency" && c.Quantile != 0:
 		return s.Errorf(path+".quantile", "leave it out; it belongs to transition-latency", "objective %s takes no quantile", cmp.Or(c.objective.Name, "expr"))
 	case c.objective.Requires != "transitions" || len(known) == 0: // lacks reports that

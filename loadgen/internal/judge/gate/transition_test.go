@@ -80,7 +80,7 @@ func TestTransitionGatesRefused(t *testing.T) {
 		"objective: transition-latency, transition: pod-redy, max: 5s":                  `transition: no transition "pod-redy" (did you mean "pod-ready"?)`,
 		"objective: transition-latency, transition: pod-ready, quantile: 0.75, max: 5s": "quantile: 0.75 is not a recorded quantile (one of 0.5, 0.9, 0.95, 0.99, 0.999, 1)",
 		"objective: transition-open, transition: pod-ready, quantile: 0.5, max: 5":      "quantile: objective transition-open takes no quantile",
-		"objective: pod-startup, transition: pod-ready, max: 5s":                        "transition: objective pod-startup is not about a transition (leave it out)",
+		"objective: pod-startup, transition: pod-ready, max: 5s":                        "transition: objective pod-startup does not apply to transitions (leave it out)",
 	} {
 		_, err := Compile(withTransitions(t, gate))
 		if err == nil || !strings.Contains(err.Error(), want) {

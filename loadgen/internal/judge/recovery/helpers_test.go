@@ -15,9 +15,8 @@ var start = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 // sec returns the time s seconds after the start.
 func sec(s float64) time.Time { return start.Add(time.Duration(s * float64(time.Second))) }
 
-// slotsOf returns slots of a load from the start on, one for each letter: "." all
-// requests succeed, "x" one fails, "m" one fails and one succeeds, "s" one takes 3 s,
-// "u" one is unsent, "c" one is canceled. In a blank no request ends.
+// slotsOf returns slots of a load from its start, one for each letter: "." all requests succeed, "x" one fails, "m" one
+// fails and one succeeds, "s" one takes 3 s, "u" one is unsent, "c" one is canceled. In a blank no request ends.
 func slotsOf(load, letters string) []samples.Slot {
 	var slots []samples.Slot
 	for i, l := range letters {

@@ -197,7 +197,7 @@ func (w *watch) notBack() string {
 		return "the load was outside its bound until the end"
 	}
 	held := w.last.Sub(later(w.good, *w.fault.End))
-	return fmt.Sprintf("the load had been within its bound for only %.1f s when %s; %.0f s are needed", held.Seconds(), next, stretch.Seconds())
+	return fmt.Sprintf("the load had been within its bound for only %.1f s when %s; recovery requires %.0f s", held.Seconds(), next, stretch.Seconds())
 }
 
 func relists(slots []samples.Slot, f span) result.RelistStorm {

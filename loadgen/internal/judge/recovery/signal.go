@@ -40,7 +40,7 @@ func judge(s scenario.Signal, steady, under, after []result.SignalPoint) result.
 		n    int
 	}{{"steady", len(steady)}, {"under", len(under)}} {
 		if w.n < leastSamples {
-			r.Detail = fmt.Sprintf("%d samples in the %s phases; %d are needed", w.n, w.name, leastSamples)
+			r.Detail = fmt.Sprintf("only %d samples in the %s phases; at least %d are required", w.n, w.name, leastSamples)
 			return r
 		}
 	}
