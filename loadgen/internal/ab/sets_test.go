@@ -200,7 +200,7 @@ func TestCopiesOfARunCountOnce(t *testing.T) {
 	if _, err := SaveBaseline(t.Context(), kept, []string{runs, runs}); err != nil {
 		t.Fatal(err)
 	}
-	if tr, err := Trend(t.Context(), []string{kept, runs}); err != nil || len(tr.Runs) != 3 || !slices.Contains(tr.Notes, "3 runs: at least 6 are needed to find a change") {
+	if tr, err := Trend(t.Context(), []string{kept, runs}); err != nil || len(tr.Runs) != 3 || !slices.Contains(tr.Notes, "3 runs: a trend needs at least 6 to find a change") {
 		t.Errorf("%d runs, %q: %v", len(tr.Runs), tr.Notes, err)
 	}
 	if set, err := readSet(t.Context(), dir); err != nil || len(set) != 3 {

@@ -58,7 +58,7 @@ func Trend(ctx context.Context, dirs []string) (t result.Trend, err error) {
 		}
 	}
 	if n := len(all); n < changepoint.LeastValues {
-		t.Notes = append(t.Notes, fmt.Sprintf("%d runs: at least %d are needed to find a change", n, changepoint.LeastValues))
+		t.Notes = append(t.Notes, fmt.Sprintf("%d runs: a trend needs at least %d to find a change", n, changepoint.LeastValues))
 	}
 	for i := range t.Figures {
 		follow(&t.Figures[i], members)

@@ -71,6 +71,6 @@ func TestRunThatGoesOnIsNotCompared(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, result.ResultFile)); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("it was judged: %v", err)
+		t.Errorf("Trend judged a run that is still active: Stat(%s) = %v", result.ResultFile, err)
 	}
 }

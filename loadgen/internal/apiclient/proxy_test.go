@@ -190,7 +190,7 @@ func TestProxyErrors(t *testing.T) {
 	}
 }
 
-// A client certificate that is replaced in its file is used for connections from then on.
+// After a client certificate is replaced in its file, new connections use it.
 func TestCertificateFilesAreReadAgain(t *testing.T) {
 	noProxy(t)
 	dir := t.TempDir()

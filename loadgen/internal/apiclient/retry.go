@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// RefusedBudget is how long clients retry a request while the answer is 401 or 403. An API server that has just started
-// may give these answers until it has read its RBAC rules.
+// RefusedBudget is how long clients retry a request while the response is 401 or 403. An API server that has just
+// started may give these responses until it has read its RBAC rules.
 const RefusedBudget = 15 * time.Second
 
 // Backoff computes waits that double with each consecutive failure, from First up to Most.

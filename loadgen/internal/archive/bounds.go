@@ -103,7 +103,7 @@ func (c cost) check(n parser.Node) error {
 	case *parser.Call:
 		factor, added := growthOf(n)
 		if c.added += c.growth * added; c.added > maxAdded {
-			return fmt.Errorf("the texts in calls of %s add over %d bytes to a label (use shorter texts)", n.Func.Name, maxAdded)
+			return fmt.Errorf("the string arguments of %s add over %d bytes to a label (use shorter strings)", n.Func.Name, maxAdded)
 		}
 		if c.growth *= factor; c.growth > maxGrowth {
 			return fmt.Errorf("nested calls of %s make labels over %d times as long (nest fewer calls)", n.Func.Name, maxGrowth)

@@ -31,8 +31,8 @@ func TestExpressionsAreBounded(t *testing.T) {
 		doubled:                                                  "nested calls of label_join make labels over 1000 times as long",
 		"up + " + strings.Repeat("0", maxExpr):                   "the expression has 16389 bytes",
 		`label_replace(up, "a", "` + long + `", "", "")`:         "",
-		`label_replace(label_replace(up, "a", "` + long + `", "", ""), "b", "` + strings.Repeat("$1", 999) + `", "a", "(.*)")`: "the texts in calls of label_replace add over 10000 bytes",
-		`label_join(up, "a", ("` + long + `"), "b", "c", "d")`:                                                                 "the texts in calls of label_join add over 10000 bytes",
+		`label_replace(label_replace(up, "a", "` + long + `", "", ""), "b", "` + strings.Repeat("$1", 999) + `", "a", "(.*)")`: "the string arguments of label_replace add over 10000 bytes",
+		`label_join(up, "a", ("` + long + `"), "b", "c", "d")`:                                                                 "the string arguments of label_join add over 10000 bytes",
 		`label_replace(up, "a", "` + strings.Repeat("$1", 2000) + `", "b", "(.*)")`:                                            "nested calls of label_replace",
 	} {
 		_, err := NewParser().ParseExpr(expr)

@@ -102,7 +102,7 @@ func SameProcess(a, b float64) bool {
 }
 
 // recover replays the write-ahead log in a copy of the archive, because the TSDB repairs a log that ends within a
-// record, which would change the original.
+// record: that would change the original.
 func (a *Archive) recover(dir string, files []string) error {
 	copied, err := os.MkdirTemp("", "stormglass-archive-")
 	if err != nil {

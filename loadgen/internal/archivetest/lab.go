@@ -57,7 +57,7 @@ func New(t testing.TB, o scrape.Options, names ...string) *Lab {
 	return l
 }
 
-// Boundary moves the clock forward by the duration after, scrapes all components, and returns the time of the scrape.
+// Boundary moves the clock forward by `after`, scrapes all components, and returns the time of the scrape.
 func (l *Lab) Boundary(after time.Duration) time.Time {
 	l.t.Helper()
 	l.mu.Lock()

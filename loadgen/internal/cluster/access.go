@@ -42,9 +42,9 @@ func missingAccess(ctx context.Context, client kubernetes.Interface, needs []nee
 	return missing, nil
 }
 
-// askAccess asks the API server for each permission in needs whether the user has it. The answers have the order of needs.
+// askAccess asks the API server for each permission in needs whether the user has it. It keeps the order of needs.
 func askAccess(ctx context.Context, client kubernetes.Interface, needs []need) ([]bool, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, requestTimeout, fmt.Errorf("no answer within %s", requestTimeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, requestTimeout, fmt.Errorf("no response within %s", requestTimeout))
 	defer cancel()
 	allowed := make([]bool, len(needs))
 	err := load.Parallel(ctx, len(needs), func(ctx context.Context, i int) (err error) {

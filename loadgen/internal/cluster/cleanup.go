@@ -65,8 +65,8 @@ func (r Removed) String() string {
 }
 
 const (
-	// CleanupBudget is the time limit of a cleanup. It allows for a restart of the API servers, which takes up to a
-	// minute, and for a slow namespace controller.
+	// CleanupBudget is the time limit of a cleanup. It allows for a restart of the API servers (up to a minute) and for
+	// a slow namespace controller.
 	CleanupBudget = 5 * time.Minute
 	// namespaceWait is the time for which one attempt waits for namespaces to disappear. If some still exist, the
 	// attempt continues with the other objects.
@@ -168,12 +168,12 @@ type cleaner struct {
 	client      kubernetes.Interface
 	metadata    metadata.Interface   // for kinds without a typed client
 	created     []scenario.Creatable // cluster-scoped kinds that actions create
-	definitions bool                 // custom resource definitions are removed too
-	devices     bool                 // ResourceSlices and DeviceClasses are removed too
-	locks       bool                 // locks of the cluster are removed too
-	jobs        bool                 // the Jobs that clean up after runs are removed too, last of all
+	definitions bool                 // also remove custom resource definitions
+	devices     bool                 // also remove ResourceSlices and DeviceClasses
+	locks       bool                 // also remove locks of the cluster
+	jobs        bool                 // also remove the cleanup Jobs of runs, after everything else
 	ofJobs      metav1.ListOptions
-	discovery   discovery.DiscoveryInterface // if set, all other cluster-scoped resources are searched for objects to remove
+	discovery   discovery.DiscoveryInterface // if set, also remove objects of all other cluster-scoped resources
 	owned       metav1.ListOptions
 	runID       string       // "" for all runs
 	keep        []string     // IDs of runs whose objects are kept

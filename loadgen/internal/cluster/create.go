@@ -200,7 +200,7 @@ func (t *Target) createIn(ctx context.Context, of dynamic.ResourceInterface, o *
 	if apierrors.IsAlreadyExists(err) {
 		there, getErr := of.Get(ctx, o.GetName(), metav1.GetOptions{})
 		if getErr == nil && there.GetLabels()[RunLabel] == t.Labels[RunLabel] {
-			return nil // an earlier attempt created the object, but its answer was lost
+			return nil // an earlier attempt created the object, but its response was lost
 		}
 	}
 	return err

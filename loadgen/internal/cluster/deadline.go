@@ -113,7 +113,7 @@ func serverTime(ctx context.Context, cfg *rest.Config) (time.Time, error) {
 	_ = resp.Body.Close()
 	at, err := http.ParseTime(resp.Header.Get("Date"))
 	if err != nil {
-		return time.Time{}, fmt.Errorf("the API server's answer has no valid Date header: %w", err)
+		return time.Time{}, fmt.Errorf("the API server's response has no valid Date header: %w", err)
 	}
 	return at, nil
 }

@@ -51,13 +51,13 @@ func saidBy(status apierrors.APIStatus) string {
 	if text = strings.Join(strings.Fields(text), " "); len(text) > maxSaid {
 		text = strings.ToValidUTF8(text[:maxSaid], "") + "..."
 	}
-	if text == "unknown" { // client-go's text for an unreadable answer
+	if text == "unknown" { // client-go's text for an unreadable response
 		return ""
 	}
 	return text
 }
 
-// maxSaid is the maximum length of the part of a server's answer that an error quotes. The answer may be a whole web page.
+// maxSaid is the maximum length of the part of a server's response that an error quotes. It may be a whole web page.
 const maxSaid = 120
 
 func explainStatus(code int, text string) error {
@@ -126,9 +126,9 @@ func explainNetwork(err error) error {
 	case errors.Is(err, h2conn.ErrNoHTTP2):
 		return errors.New("it does not offer HTTP/2, which loads and simulated nodes use (does a gateway or proxy terminate TLS?)")
 	case closed(err):
-		return errors.New("it closed the connection without an answer (is this the port of an API server?)")
+		return errors.New("it closed the connection without a response (is this the port of an API server?)")
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &netErr) && netErr.Timeout():
-		return fmt.Errorf("no answer within %s (does a firewall or VPN block the connection?)", reachTimeout)
+		return fmt.Errorf("no response within %s (does a firewall or VPN block the connection?)", reachTimeout)
 	case strings.Contains(err.Error(), "unsupported protocol scheme"):
 		return errors.New("its address is not an https:// URL (write https:// in server)")
 	case errors.Is(err, context.Canceled), errors.Is(err, errNotKubernetes):
@@ -146,7 +146,7 @@ func ofProxy(err error) error {
 	return nil
 }
 
-// closed reports whether a connection was closed without an answer. It also recognizes the text of client-go's errors,
+// closed reports whether a connection was closed without a response. It also recognizes the text of client-go's errors,
 // which do not wrap the cause.
 func closed(err error) bool {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) {

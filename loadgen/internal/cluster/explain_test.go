@@ -19,7 +19,7 @@ import (
 	"github.com/stormglass/stormglass/internal/proxytest"
 )
 
-// Each wrong or missing answer of a cluster is reported in one line, with a hint that fits.
+// Each wrong or missing response of a cluster is reported in one line, with a hint that fits.
 func TestAnswersInPlaceOfACluster(t *testing.T) {
 	status := func(code int, text string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
@@ -97,7 +97,7 @@ func TestAnswersInPlaceOfACluster(t *testing.T) {
 		{"an empty authority", kubeconfigOf(t, fmt.Sprintf("server: %q, certificate-authority: %s", good.URL, empty), "token: good"), empty + ": the file is empty (name a file"},
 		{"an authority of no certificate", kubeconfigOf(t, fmt.Sprintf("server: %q, certificate-authority: %s", good.URL, text), "token: good"), "certificate-authority holds no certificate in PEM form (`kubectl --kubeconfig"},
 		{"an empty token file", kubeconfigOf(t, insecure, "tokenFile: "+empty), empty + ": the file is empty (name a file"},
-		{"a certificate of another key", kubeconfigOf(t, insecure, fmt.Sprintf("client-certificate: %s, client-key: %s", file(t, "crt", string(certificate)), file(t, "key", string(foreignKey)))), "the client certificate cannot be used: tls: private key does not match public key (`kubectl"},
+		{"a certificate of another key", kubeconfigOf(t, insecure, fmt.Sprintf("client-certificate: %s, client-key: %s", file(t, "crt", string(certificate)), file(t, "key", string(foreignKey)))), "cannot use the client certificate: tls: private key does not match public key (`kubectl"},
 		{"a certificate without key", kubeconfigOf(t, insecure, "client-certificate: "+file(t, "crt", string(certificate))), "client-key must be specified"},
 		{"credentials that are no longer built in", kubeconfigOf(t, insecure, "auth-provider: {name: gcp}"), `no Auth Provider found for name "gcp" (` + "`kubectl"},
 	} {
@@ -145,7 +145,7 @@ func TestHangingPluginTimesOut(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	err = bounded(t.Context(), "", time.Hour, time.Millisecond, hangs)
-	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(explain(err).Error(), "no answer within 10s (does a firewall") {
+	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(explain(err).Error(), "no response within 10s (does a firewall") {
 		t.Errorf("%v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -163,7 +163,7 @@ func TestServerClosingEachConnection(t *testing.T) {
 			before,
 			errors.Join(fmt.Errorf("context canceled - error from a previous attempt: %s", before), context.DeadlineExceeded),
 		} {
-			if told := explain(err); !strings.Contains(told.Error(), "it closed the connection without an answer (is this the port") {
+			if told := explain(err); !strings.Contains(told.Error(), "it closed the connection without a response (is this the port") {
 				t.Errorf("%v: %v", err, told)
 			}
 		}

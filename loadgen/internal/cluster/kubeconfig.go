@@ -222,7 +222,7 @@ func checkKeys(cfg *rest.Config) error {
 	}
 	if len(loaded.CertData) > 0 {
 		if _, err := tls.X509KeyPair(loaded.CertData, loaded.KeyData); err != nil {
-			return fmt.Errorf("the client certificate cannot be used: %w", err)
+			return fmt.Errorf("cannot use the client certificate: %w", err)
 		}
 	}
 	return nil
@@ -241,7 +241,7 @@ func checkFiles(cluster *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo) erro
 	for _, field := range slices.Sorted(maps.Keys(files)) {
 		if name := files[field]; name != "" {
 			if _, err := readText(name); err != nil {
-				return fmt.Errorf("%s %s: %w (name a file that can be read)", field, name, err)
+				return fmt.Errorf("%s %s: %w (name a readable file)", field, name, err)
 			}
 		}
 	}

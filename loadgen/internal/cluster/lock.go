@@ -55,7 +55,7 @@ type LockOptions struct {
 	Scenario string
 	// Over is the ID of a run whose lock may be taken even if that run still renews it. Empty means no run.
 	Over string
-	// Tell is called with a line when the lock is lost.
+	// Tell receives a line when the lock is lost.
 	Tell func(string)
 }
 
@@ -215,9 +215,9 @@ func (l *Lock) replace(ctx context.Context, there *coordinationv1.Lease) error {
 // lockError returns an error that says why the lock cannot be taken, with a hint if permissions are missing.
 func lockError(err error) error {
 	if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
-		return fmt.Errorf("its lock cannot be taken: %w (grant create, get, update and delete of leases.coordination.k8s.io in namespace %s, or add --no-lock)", err, lockNamespace)
+		return fmt.Errorf("cannot take its lock: %w (grant create, get, update and delete of leases.coordination.k8s.io in namespace %s, or add --no-lock)", err, lockNamespace)
 	}
-	return fmt.Errorf("its lock, lease %s in namespace %s, cannot be taken: %w", lockName, lockNamespace, err)
+	return fmt.Errorf("cannot take its lock, lease %s in namespace %s: %w", lockName, lockNamespace, err)
 }
 
 func (l *Lock) keep(ctx context.Context) {
@@ -271,7 +271,7 @@ func (l *Lock) renew(ctx context.Context) *HeldError {
 	if by := heldBy(there); by.Run != *l.own.Spec.HolderIdentity {
 		return by
 	}
-	l.own = there // the answer to an earlier renewal was lost, or a user has edited the Lease
+	l.own = there // the response to an earlier renewal was lost, or a user has edited the Lease
 	return nil
 }
 

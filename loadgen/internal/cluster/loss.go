@@ -17,8 +17,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
 )
 
-// The probe requests /livez of a user's cluster once a second, on a separate connection without credentials. Any answer
-// shows that the cluster is there, even 401, 429, 503 or a late answer: slow API servers are measured, not given up.
+// The probe requests /livez of a user's cluster once a second, on a separate connection without credentials. Any
+// response, even a late one or a 401, 429 or 503, shows that the cluster is there: a slow API server does not end a
+// run.
 const (
 	probeEvery = time.Second
 	// unreachableFor is how long connections must fail before the cluster counts as gone.
@@ -26,7 +27,7 @@ const (
 	// timeoutsFor replaces unreachableFor for connections that time out. It is longer, because a connection also times
 	// out if this machine is too busy to establish it.
 	timeoutsFor = 15 * time.Second
-	// silentFor is how long a reachable server may leave a request without an answer. kube-apiserver itself ends
+	// silentFor is how long a reachable server may leave a request without a response. kube-apiserver itself ends
 	// requests after a minute.
 	silentFor = time.Minute
 	// dialWithin is the time limit for making a connection.
@@ -85,14 +86,14 @@ func waitOutLosses(ctx context.Context, p prober, say func(string)) {
 }
 
 type prober interface {
-	// ask sends a request. It returns nil if any answer arrives, even an error status.
+	// ask sends a request. It returns nil if any response arrives, even an error status.
 	ask(context.Context) error
 	// dial returns nil if a connection can be made.
 	dial(context.Context) error
 }
 
-// awaitLoss sends requests until the cluster is gone or ctx ends. While a request has no
-// answer it checks each second whether the server is still reachable.
+// awaitLoss sends requests until the cluster is gone or ctx ends. While a request has no response it checks each second
+// whether the server is still reachable.
 func awaitLoss(ctx context.Context, p prober) error {
 	tick := time.NewTicker(probeEvery)
 	defer tick.Stop()
@@ -164,7 +165,7 @@ func plainly(err error) string {
 	case timedOut(err):
 		return "no connection can be made"
 	}
-	return "connections are closed without an answer"
+	return "the cluster closes connections without a response"
 }
 
 type probe struct {
@@ -195,7 +196,7 @@ func newProbe(cfg *rest.Config) (*probe, error) {
 	p.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	p.client.Transport = &http.Transport{
 		DialContext: p.network, MaxIdleConns: 1, DisableCompression: true,
-		// no credentials are sent, and any answer counts
+		// no credentials are sent, and any response counts
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true, ServerName: cfg.ServerName},
 	}
 	return p, nil
@@ -211,14 +212,14 @@ func (p *probe) ask(ctx context.Context) error {
 		if unanswered(err) {
 			return err
 		}
-		return nil // the answer is not HTTP over TLS, but it is an answer
+		return nil // the response is not HTTP over TLS, but it is a response
 	}
 	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 1<<16)) // so that the connection can be reused
 	return resp.Body.Close()
 }
 
 // unanswered reports whether err means that no connection was made, or that the connection was closed before the server
-// sent an answer.
+// sent a response.
 func unanswered(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || ofProxy(err) != nil ||
 		errors.As(err, new(*net.DNSError)) || errors.As(err, new(syscall.Errno)) || timedOut(err)

@@ -37,7 +37,7 @@ func (a acted) dial(ctx context.Context) error {
 		return nil
 	}
 	err := a.dials(time.Since(a.began))
-	if err != nil && !strings.Contains(err.Error(), "refused") { // a connection to nowhere gets no answer
+	if err != nil && !strings.Contains(err.Error(), "refused") { // a connection to nowhere gets no response
 		time.Sleep(dialWithin)
 	}
 	return err
@@ -136,7 +136,7 @@ func TestNodesWaitOutLosses(t *testing.T) {
 	})
 }
 
-// Any answer of an API server shows that it is there.
+// Any response of an API server shows that it is there.
 func TestAnyAnswerIsASignOfLife(t *testing.T) {
 	for name, answer := range map[string]http.HandlerFunc{
 		"unauthorized": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) },

@@ -48,7 +48,7 @@ func (t *Target) reachFrom(ctx context.Context, k Kubeconfig, tell func(string))
 }
 
 // Time limits of the first requests to a cluster: pluginTimeout for an exec plugin of the kubeconfig, which may wait
-// for a user or a cloud API, and reachTimeout for the answers.
+// for a user or a cloud API, and reachTimeout for the responses.
 const (
 	pluginTimeout = 30 * time.Second
 	reachTimeout  = 10 * time.Second
@@ -98,9 +98,9 @@ func (t *Target) reachBounded(ctx context.Context, cfg *rest.Config, client kube
 	return "", err
 }
 
-// bounded calls f, which sends requests. It gives up if the exec plugin takes longer than pluginWithin, or if the answers
-// take longer than answerWithin. The plugin runs before the first request and ignores contexts, so f may still be running
-// when bounded returns.
+// bounded calls f, which sends requests. It gives up if the exec plugin takes longer than pluginWithin, or if the
+// responses take longer than answerWithin. The plugin runs before the first request and ignores contexts, so f may
+// still be running when bounded returns.
 func bounded(ctx context.Context, plugin string, pluginWithin, answerWithin time.Duration, f func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

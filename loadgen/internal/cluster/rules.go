@@ -125,7 +125,7 @@ type RulesOptions struct {
 	// Kubeconfig names a cluster whose resources are read. Without it, only the built-in resources of Kubernetes are
 	// known.
 	Kubeconfig Kubeconfig
-	// Tell is called with a line of text when RunRules waits for long.
+	// Tell receives a line of text when RunRules waits for long.
 	Tell func(string)
 }
 

@@ -95,7 +95,7 @@ func TestRulesOfNodes(t *testing.T) {
 			t.Errorf("%s: %v", identity, granted)
 		}
 		if granted[lockNamespace] != nil && slices.ContainsFunc(granted[lockNamespace], func(r rbacv1.PolicyRule) bool { return slices.Contains(r.Resources, "leases") }) {
-			t.Errorf("%s: a lock that is not taken: %v", identity, granted)
+			t.Errorf("%s: NoLock is set, but the rules allow access to leases: %v", identity, granted)
 		}
 	}
 }

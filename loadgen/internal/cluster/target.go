@@ -53,8 +53,8 @@ type Target struct {
 	// Notes describes peculiarities of this target, one line each. They appear in the confirmation before the start and
 	// in the report.
 	Notes []string
-	// Waiting, if not nil, is called when Setup begins to wait. what is the awaited condition. Setup calls done at the end of
-	// the wait.
+	// Setup calls Waiting, if not nil, when it begins to wait for the condition what, and then done at the end of the
+	// wait.
 	Waiting func(what string) (done func())
 	// NodesAlone means that the run only simulates nodes here and sends no load.
 	NodesAlone bool
@@ -304,7 +304,7 @@ func (t *Target) client() (kubernetes.Interface, error) {
 	return client, nil
 }
 
-// waiting announces a wait, which lasts until done is called.
+// waiting announces a wait, which ends with the call of done.
 func (t *Target) waiting(what string) (done func()) {
 	if t.Waiting == nil {
 		return func() {}

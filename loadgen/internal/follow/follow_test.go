@@ -225,7 +225,7 @@ func TestNamespaceOfAResourceWithout(t *testing.T) {
 	s := newStub(t)
 	c := condition.OfObjects("nodes", condition.Count{Set: condition.Set{Resource: "nodes", Namespace: "kube-system"}}, condition.All)
 	f := s.follower(Options{Conditions: map[string]*condition.Condition{"p": c}})
-	if err := f.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "nodes are not namespaced (remove namespace: kube-system") {
+	if err := f.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "nodes are cluster-scoped (remove namespace: kube-system") {
 		t.Error(err)
 	}
 }

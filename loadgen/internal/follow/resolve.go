@@ -33,7 +33,7 @@ func (f *Follower) resolve(ctx context.Context, of condition.Set) (paths []strin
 		case !slices.Contains(r.Verbs, "watch"):
 			return nil, "", fmt.Errorf("%s cannot be watched (the API server offers %s)", of.Resource, strings.Join(r.Verbs, ", "))
 		case !r.Namespaced && of.Namespace != "":
-			return nil, "", fmt.Errorf("%s are not namespaced (remove namespace: %s; without this field, the run's own objects are watched)", of.Resource, of.Namespace)
+			return nil, "", fmt.Errorf("%s are cluster-scoped (remove namespace: %s; the run then watches only the objects that it created)", of.Resource, of.Namespace)
 		case !r.Namespaced:
 			return []string{root + "/" + plural}, f.options.Selector, nil
 		}
@@ -87,7 +87,7 @@ func (f *Follower) get(ctx context.Context, path, resource string, into any) err
 		return fmt.Errorf("discover %s: %w", resource, err)
 	}
 	if err := json.Unmarshal(data, into); err != nil {
-		return fmt.Errorf("discover %s: answer to GET %s: %w", resource, path, err)
+		return fmt.Errorf("discover %s: response to GET %s: %w", resource, path, err)
 	}
 	return nil
 }

@@ -120,7 +120,7 @@ func (s *source) pages(ctx context.Context, take func(items []condition.Object, 
 			Items    []condition.Object `json:"items"`
 		}
 		if err := json.Unmarshal(data, &page); err != nil {
-			return "", "", fmt.Errorf("answer to GET %s: %w", s.Path, err)
+			return "", "", fmt.Errorf("response to GET %s: %w", s.Path, err)
 		}
 		take(page.Items, at)
 		return page.Metadata.ResourceVersion, page.Metadata.Continue, nil

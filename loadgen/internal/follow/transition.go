@@ -72,7 +72,7 @@ func (p *passage) beginPhase(name string) {
 	p.phase = now
 }
 
-// saw processes an object that arrived at the time at. If listed is true, the object came from a list, so it may have
+// saw processes an object that arrived at the time `at`. If listed is true, the object came from a list, so it may have
 // been in its state for a long time.
 func (p *passage) saw(uid string, o condition.Object, at time.Time, listed bool) {
 	if !condition.Selects("", p.Selector, o) {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The processor time of a process and its descendants counts, under any name; other processes do not count.
+// TreeSeconds counts a process and its descendants under any process name, and no other processes.
 func TestTreeSecondsCountsDescendants(t *testing.T) {
 	proc := t.TempDir()
 	for pid, stat := range map[string]string{

@@ -50,7 +50,7 @@ func measureRunDelay(proc string, registry prometheus.Registerer, processes []Pr
 		ran: prometheus.NewDesc("stormglass_process_run_seconds_total", "Seconds that threads of a process ran on a processor.", labels, nil),
 		total: prometheus.NewDesc("stormglass_process_run_delay_seconds_total",
 			"Seconds that threads of a process were runnable and waited for a processor.", labels, nil),
-		slices:  prometheus.NewDesc("stormglass_process_timeslices_total", "Times that threads of a process were given a processor.", labels, nil),
+		slices:  prometheus.NewDesc("stormglass_process_timeslices_total", "Times that the kernel scheduled threads of a process on a processor.", labels, nil),
 		stopped: prometheus.NewDesc("stormglass_process_stopped", "1 if the process was stopped (state T) at the time of the scrape, otherwise 0.", labels, nil),
 	}
 	for _, p := range processes {

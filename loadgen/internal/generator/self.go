@@ -101,9 +101,9 @@ func (m *SelfMeter) Run(ctx context.Context) error {
 	return nil
 }
 
-// ticked records the lag of a tick of the timer that was due at the time next and came at the time now. It also records
-// the ticks that were missed in between, each with the lag from its own due time: to count only the late tick would be
-// coordinated omission. ticked returns the time at which the next tick is due.
+// ticked records the lag of a timer's tick that was due at `next` and came at `now`. It also records the ticks that
+// were missed in between, each with the lag from its own due time: to count only the late tick would be coordinated
+// omission. ticked returns the time at which the next tick is due.
 func (m *SelfMeter) ticked(next, now time.Time) time.Time {
 	due, phase := next, m.phase()
 	m.observe(phase, now.Sub(next))

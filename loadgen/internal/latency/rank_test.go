@@ -24,7 +24,7 @@ func TestRankIsTheCeiling(t *testing.T) {
 	}
 }
 
-// A quantile leaves out a value from this number of values on.
+// A quantile of this number of values or more leaves out a value.
 func TestNeedsIsTheLeastNumberThatLeavesOneOut(t *testing.T) {
 	for q, want := range map[float64]int64{0.5: 2, 0.9: 10, 0.95: 20, 0.99: 100, 0.999: 1000, 0.9999: 10000} {
 		if got := Needs(q); got != want || Rank(q, got) == got || Rank(q, got-1) != got-1 {

@@ -13,15 +13,14 @@ import (
 // Limits above which a machine is busy, as fractions.
 const (
 	// MuchOther is the limit for the share of all processor time that other programs use; 0.20 is 0.4 processors on a
-	// machine with two. Above the limit, the Linux scheduler lets the processes of the run wait for milliseconds at a
-	// time.
+	// machine with two. Above the limit, processes of the run wait for a processor for milliseconds at a time.
 	MuchOther = 0.20
-	// SomeOther is the limit for other programs' share on a Full machine, which has no idle time for them. `ab
-	// --discard-other` uses this limit on any machine and discards pairs above it, because a comparison looks for changes
-	// of 5%.
+	// SomeOther is the limit for other programs' share on a machine above Full, which has no idle time for them. `ab
+	// --discard-other` uses this limit on any machine and discards pairs above it, because a comparison looks for
+	// changes of 5%.
 	SomeOther = 0.05
-	// Full is the share of all processor time in use, including stolen time, from which a machine counts as full:
-	// threads that are ready to run begin to wait.
+	// Full is the limit for the share of all processor time in use, including stolen time. Above the limit, threads
+	// that are ready to run begin to wait.
 	Full = 0.90
 	// Steal is the limit for the share of all processor time that the hypervisor takes. The hypervisor may take a
 	// processor in the middle of a request.
@@ -49,9 +48,9 @@ type Facts struct {
 	Memory, IO *float64
 }
 
-// Of computes Facts from measurements over the given number of seconds. ours is true if the generator started the
-// whole control plane. processors is the number of processors to use if m does not contain it, as in old runs. ok is
-// false if nothing is known.
+// Of computes Facts from measurements over the given number of seconds. ours is true if the generator started the whole
+// control plane. processors is the number of processors to use if m does not contain it (old runs). ok is false if
+// nothing is known.
 func Of(m *result.Machine, seconds float64, processors int, ours bool) (f Facts, ok bool) {
 	if m == nil || seconds <= 0 {
 		return f, false

@@ -217,7 +217,7 @@ func (a *Objects) make(ctx context.Context, r Resource, o scenario.Object, apply
 		return a.create(ctx, r, o, "")
 	})
 	if apierrors.IsAlreadyExists(err) && attempts > 1 && a.own(ctx, r, o) {
-		return nil // an earlier attempt created the object, but its answer was lost
+		return nil // an earlier attempt created the object, but its response was lost
 	}
 	return refused("create", o, err)
 }
@@ -344,7 +344,7 @@ func (a *Objects) read(ctx context.Context, path string, into any) error {
 		return err
 	}
 	if err := json.Unmarshal(body, into); err != nil {
-		return fmt.Errorf("read the answer to GET %s: %w", path, err)
+		return fmt.Errorf("read the response to GET %s: %w", path, err)
 	}
 	return nil
 }

@@ -79,7 +79,7 @@ func must[T any](t *testing.T) func(T, v1.Warnings, error) T {
 	}
 }
 
-// TestQueries: Prometheus' own client decodes the answers, and they are right.
+// TestQueries: Prometheus' own client decodes the responses, and they are right.
 func TestQueries(t *testing.T) {
 	lab, end := storm(t)
 	ask, ctx := client(t, start(t, observe.Config{Recorder: lab.Recorder()})), t.Context()
@@ -244,7 +244,7 @@ func do(t *testing.T, req *http.Request) (code, text string) {
 func TestThisMachineOnly(t *testing.T) {
 	if l, err := observe.Listen("0.0.0.0:0", false); err == nil {
 		l.Close()
-		t.Error("it listens to the network")
+		t.Error("Listen(\"0.0.0.0:0\", false) succeeds, want an error")
 	}
 	lab, _ := storm(t)
 	s := start(t, observe.Config{Recorder: lab.Recorder()})
@@ -252,7 +252,7 @@ func TestThisMachineOnly(t *testing.T) {
 		req := httptest.NewRequest(http.MethodGet, s.URL()+"/api/v1/query?query=up", nil)
 		req.RequestURI, req.Host = "", host
 		if code, text := do(t, req); code != want {
-			t.Errorf("asked as %s: %s %s", host, code, text)
+			t.Errorf("Host %q: status %s, want %s: %s", host, code, want, text)
 		}
 	}
 }

@@ -93,7 +93,7 @@ GET metadata limit_per_metric=few
 GET metadata limit=0
 `
 
-// reply is an answer in comparable form.
+// reply is a response in comparable form.
 type reply struct {
 	code int
 	body any
@@ -134,8 +134,7 @@ func ask(t *testing.T, base, line, begin, end string) reply {
 	return r
 }
 
-// sortResults sorts the series of an answer: storage returns them in its own
-// order.
+// sortResults sorts the series of a response: storage returns them in its own order.
 func sortResults(body any) {
 	data, _ := body.(map[string]any)["data"].(map[string]any)
 	list, _ := data["result"].([]any)
@@ -144,8 +143,8 @@ func sortResults(body any) {
 	}
 }
 
-// TestLikePrometheus: a real Prometheus server on the same data gives the same
-// answers to the same requests, errors included.
+// TestLikePrometheus: a real Prometheus server on the same data gives the same responses to the same requests, errors
+// included.
 func TestLikePrometheus(t *testing.T) {
 	lab, at := storm(t)
 	begin, end := fmt.Sprint(at.Unix()-60), fmt.Sprint(at.Unix())

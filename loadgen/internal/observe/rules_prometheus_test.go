@@ -56,8 +56,7 @@ func TestRulesLikePrometheus(t *testing.T) {
 	}
 }
 
-// timeless reads an answer without what differs between servers: times, and paths of
-// files.
+// timeless reads a response without what differs between servers: times, and paths of files.
 func timeless(t *testing.T, url string) any {
 	t.Helper()
 	resp, err := http.Get(url)

@@ -64,8 +64,8 @@ func (s *Server) labelValues(r *http.Request) (answer, error) {
 	})
 }
 
-// search parses the parameters that the endpoints for series, label names and label values have in common. It then
-// calls find with a querier.
+// search parses the parameters that the endpoints for series, label names and label values share. It then calls find
+// with a querier.
 func (s *Server) search(r *http.Request, find func(ctx context.Context, q storage.Querier, sets [][]*labels.Matcher, start, end int64, limit int) (answer, error)) (a answer, err error) {
 	limit, err := limitOf(r)
 	if err != nil {
@@ -102,7 +102,7 @@ func union(sets [][]*labels.Matcher, limit int, find func([]*labels.Matcher) ([]
 			return a, err
 		}
 		for _, x := range some {
-			found[strings.Clone(x)] = true // x may point into a file that is closed before the answer is written
+			found[strings.Clone(x)] = true // x may point into a file that is closed before the response is written
 		}
 	}
 	return limited(a, slices.Sorted(maps.Keys(found)), limit), nil

@@ -53,7 +53,7 @@ func (s Source) Take(ctx context.Context, kind string, length time.Duration) ([]
 	if kind != cpu {
 		length = 0
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, length+transferWithin, fmt.Errorf("no answer within %s", length+transferWithin))
+	ctx, cancel := context.WithTimeoutCause(ctx, length+transferWithin, fmt.Errorf("no response within %s", length+transferWithin))
 	defer cancel()
 	var into bytes.Buffer
 	if err := s.take(ctx, kind, length, &into); err != nil {
@@ -65,7 +65,7 @@ func (s Source) Take(ctx context.Context, kind string, length time.Duration) ([]
 	n, err := samples(into.Bytes())
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("the answer of %s is not a profile: %w", s.Component, err)
+		return nil, fmt.Errorf("the response of %s is not a profile: %w", s.Component, err)
 	case n == 0:
 		return nil, errors.New(emptiness(s.Component, kind))
 	}

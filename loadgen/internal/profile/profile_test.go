@@ -64,9 +64,9 @@ func TestRefusalsSayWhy(t *testing.T) {
 		"401 Unauthorized: the user is not permitted to get the URL /debug/pprof/mutex": status(401, "no"),
 		"404 Not Found: it serves no profiles":                                          status(404, "no"),
 		"500 Internal Server Error: could not enable CPU profiling":                     status(500, "could not enable CPU profiling\nmore"),
-		"the answer of etcd-0 is not a profile: gzip: invalid header":                   func(w http.ResponseWriter) { fmt.Fprint(w, "<!doctype html>") },
+		"the response of etcd-0 is not a profile: gzip: invalid header":                 func(w http.ResponseWriter) { fmt.Fprint(w, "<!doctype html>") },
 		"etcd-0 sampled no mutex events":                                                func(w http.ResponseWriter) { _, _ = w.Write(empty.Bytes()) },
-		"the answer of etcd-0 is not a profile: EOF":                                    func(http.ResponseWriter) {},
+		"the response of etcd-0 is not a profile: EOF":                                  func(http.ResponseWriter) {},
 	} {
 		source, _ := served(t, answer)
 		if _, err := source.Take(t.Context(), "mutex", 0); err == nil || err.Error() != want {

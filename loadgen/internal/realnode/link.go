@@ -51,7 +51,7 @@ func connect(ctx context.Context, s *namespaces, service netip.Addr) (link, erro
 		}
 		return l, l.configure(ctx, s, service)
 	}
-	return link{}, fmt.Errorf("%d nodes run on this machine already", mostNodes)
+	return link{}, fmt.Errorf("this machine already runs the maximum of %d nodes", mostNodes)
 }
 
 func (l link) configure(ctx context.Context, s *namespaces, service netip.Addr) error {

@@ -172,8 +172,8 @@ func (n *Node) Run(program string, args ...string) (stop func(), err error) {
 	return n.spaces.start(filepath.Join(n.dir, filepath.Base(program)+".log"), path, args...)
 }
 
-// Stop kills all processes of the node, and removes its network and cgroups. The Node object in the API stays, as for a
-// machine that was switched off.
+// Stop kills all processes of the node, and removes its network and cgroups. The Node object in the API stays, as if
+// the machine was switched off.
 func (n *Node) Stop() error {
 	if n.dir == "" {
 		return nil

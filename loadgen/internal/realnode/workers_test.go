@@ -334,7 +334,7 @@ func TestWorkersThatDoNotStart(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "one"}, Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("1")}},
 	}, metav1.CreateOptions{})
 	must(t, err)
-	poll(t, s.ctx, "the quota is in force", func() bool {
+	poll(t, s.ctx, "the quota is active", func() bool {
 		q, err := s.a.client.CoreV1().ResourceQuotas(quota).Get(s.ctx, "one", metav1.GetOptions{})
 		must(t, err)
 		return len(q.Status.Hard) > 0

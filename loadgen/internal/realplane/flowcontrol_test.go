@@ -67,7 +67,7 @@ func TestCreatedFlowSchemaTakesTheTenant(t *testing.T) {
 	must(t, theirs.Setup(ctx))
 	for _, m := range s.Manifests() {
 		must(t, theirs.Create(ctx, m))
-		must(t, theirs.Create(ctx, m)) // as after a lost answer
+		must(t, theirs.Create(ctx, m)) // as if the first response was lost
 	}
 	admin, err := kubernetes.NewForConfig(theirs.Admin)
 	must(t, err)

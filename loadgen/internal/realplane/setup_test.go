@@ -164,9 +164,9 @@ func TestSetupJudgesTheRunsNamespaces(t *testing.T) {
 		must(t, err)
 		return made.Annotations["owner"] == "policy"
 	}
-	for create(theirs.Namespace) == nil || !mutated(theirs.Namespace) { // policies come into force by a watch
+	for create(theirs.Namespace) == nil || !mutated(theirs.Namespace) { // policies become active by a watch
 		if ctx.Err() != nil {
-			t.Fatal("the policies are not in force")
+			t.Fatal("the policies are not active")
 		}
 	}
 	wantRefused(t, create(theirs.Namespace), "no owner")

@@ -90,7 +90,7 @@ func TestCompareRefusesEndlessReplays(t *testing.T) {
 	}
 }
 
-// A recording may have been changed: its text is printed without escape sequences.
+// Anyone may have edited a recording, so WriteText removes escape sequences from its text.
 func TestComparisonIsPrintedClean(t *testing.T) {
 	var text strings.Builder
 	c := Comparison{Groups: []GroupComparison{{Verb: "get", Resource: "pods/\u202ex", Actor: "\x1b]0;x\ablue"}}}

@@ -41,7 +41,7 @@ const None = -1
 // Exact is the value of Shape.ResourceVersion for requests with a version other than "" and "0".
 const Exact = "exact"
 
-// Shape holds the properties of a request that many requests of a recording have in common.
+// Shape holds the properties that many requests of a recording share.
 type Shape struct {
 	Verb, Group, Version, Resource, Subresource string
 	LabelSelector, FieldSelector                string

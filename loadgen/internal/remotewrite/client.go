@@ -6,7 +6,7 @@
 // limited, and no sample is lost while the receiver is slow or unavailable. A run waits for the Sender only at its end,
 // for a limited time.
 //
-// Requests, their retries and Retry-After are handled by client_golang's exp/api/remote.
+// client_golang's exp/api/remote sends the requests, retries them and honours Retry-After.
 package remotewrite
 
 import (
@@ -175,7 +175,7 @@ func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, answerAtMost))
 	if err != nil {
-		return nil, fmt.Errorf("read its answer: %w", err)
+		return nil, fmt.Errorf("read its response: %w", err)
 	}
 	resp.Body = io.NopCloser(bytes.NewReader(body))
 	return resp, nil

@@ -37,7 +37,7 @@ type Options struct {
 	From time.Time
 	// Every is the interval at which samples are sent; zero means 5 s.
 	Every time.Duration
-	// Labels are added to each series, as by archive.WithLabels.
+	// Labels are added to each series, like archive.WithLabels does.
 	Labels map[string]string
 	// Matchers select the series to send. No matchers means all series.
 	Matchers []*labels.Matcher
@@ -126,8 +126,8 @@ func (s *Sender) Run(ctx context.Context, hurry <-chan struct{}) {
 	}
 }
 
-// Send sends all samples in o.Samples up to the time to, for example the samples of an old run. It returns an error if
-// ctx ended, the archive could not be read, or the receiver did not answer. The counts are correct in any case.
+// Send sends all samples in o.Samples up to the time `to`, for example the samples of an old run. It returns an error
+// if ctx ended, the archive could not be read, or the receiver did not answer. The counts are correct in any case.
 func Send(ctx context.Context, c *Client, o Options, to time.Time) (result.RemoteWrite, error) {
 	s := NewSender(c, o)
 	err := s.flush(ctx, to.UnixMilli())
@@ -137,8 +137,8 @@ func Send(ctx context.Context, c *Client, o Options, to time.Time) (result.Remot
 	return s.Stats(), err
 }
 
-// flush sends all samples up to the time to, window by window. It returns an error if ctx ended, the archive could not
-// be read, or the receiver could not be reached.
+// flush sends all samples up to the time `to`, window by window. It returns an error if ctx ended, the archive could
+// not be read, or the receiver could not be reached.
 func (s *Sender) flush(ctx context.Context, to int64) error {
 	for {
 		if err := s.sendQueue(ctx); err != nil {
@@ -236,7 +236,7 @@ func (s *Sender) failed(err error) {
 	}
 }
 
-// countUnsent counts the unsent samples up to the time to, in the queue and in the archive.
+// countUnsent counts the unsent samples up to the time `to`, in the queue and in the archive.
 func (s *Sender) countUnsent(ctx context.Context, to int64) {
 	var left int64
 	first := to

@@ -88,10 +88,10 @@ func TestABWithoutData(t *testing.T) {
 			t.Fatal(err)
 		}
 		if n := strings.Count(b.String(), "rate"); n != 1 && name != "HTML" {
-			t.Errorf("%s: a figure that decides is shown %d times without data", name, n)
+			t.Errorf("%s: the report shows a deciding metric without data %d times, want once", name, n)
 		}
 		if !strings.Contains(b.String(), "metrics without data in any run: p99") {
-			t.Errorf("%s: nothing about advice without data:\n%s", name, b.String())
+			t.Errorf("%s: the report does not list the advisory metric p99 as a metric without data:\n%s", name, b.String())
 		}
 	}
 }

@@ -104,7 +104,7 @@ func undelivered(phases []result.Phase) (n int) {
 	return n
 }
 
-// backlogOf counts the requests that had no answer at the end of a phase.
+// backlogOf counts the requests that had no response at the end of a phase.
 func backlogOf(p result.Phase) (n int64) {
 	for _, r := range rundir.Requests(p) {
 		n += r.Backlog

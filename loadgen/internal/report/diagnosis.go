@@ -197,7 +197,7 @@ func machineText(m *result.MachineUse) string {
 	return strings.Join(all, "; ")
 }
 
-// diagnosisView holds the texts of a diagnosis that all reports show.
+// diagnosisView holds the strings that all reports show of a diagnosis.
 type diagnosisView struct {
 	Compared string
 	Causes   []causeItem // the limits come last

@@ -286,7 +286,7 @@ func runName(r result.Result) string {
 	return terminal.Clean(r.Run.Scenario + ", variant " + r.Run.Variant)
 }
 
-// cleaned removes control characters from texts, so that they are safe to show.
+// cleaned removes control characters from strings, so that they are safe to show.
 func cleaned(texts []string) []string {
 	all := make([]string, len(texts))
 	for i, text := range texts {

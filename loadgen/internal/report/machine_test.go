@@ -17,7 +17,7 @@ func TestBusyMachineIsToldFirst(t *testing.T) {
 	const want = "The machine was busy, so latencies may be too high: other programs used 1.0 of 2 processors in phase under. Stop these programs, or use an idle machine"
 	text := summary(t, r, TerminalOptions{Width: 120})
 	if joined := strings.ReplaceAll(text, "\n", " "); !strings.HasPrefix(joined, want) || !strings.Contains(text, "(384 ms)") {
-		t.Errorf("it begins with %.200q", text)
+		t.Errorf("the summary begins with %.200q, want the warning about the busy machine", text)
 	}
 	page := render(t, r, nil)
 	if at := strings.Index(page, want); at < 0 || at > strings.Index(page, `class="timeline"`) {

@@ -60,7 +60,7 @@ func (w *watched) event(ev any) {
 }
 
 func TestPageInBrowser(t *testing.T) {
-	shots := os.Getenv("STORMGLASS_SCREENSHOTS") // where pictures are kept, if at all
+	shots := os.Getenv("STORMGLASS_SCREENSHOTS") // directory for screenshots; empty: take none
 	ctx := browsertest.Start(t)
 	seen := &watched{}
 	if err := chromedp.Listen(ctx, seen.event); err != nil {

@@ -35,7 +35,7 @@ func failoverRun() result.Result {
 		{Name: "fsync", Expr: "x", Steady: result.SignalWindow{Phases: []string{"calm"}, Samples: 9, Mean: .0029, StdDev: .0007}, Under: result.SignalWindow{Samples: 8},
 			Noise: .0007, Extreme: .0321, Moved: &moved, Returned: &yes, Last: &last},
 		{Name: "leader-changes", Steady: result.SignalWindow{Samples: 9}, Noise: .01, Floor: true, Extreme: 1, Moved: ptr(100), Returned: &no, Last: ptr(1)},
-		{Name: "webhook", Detail: "0 samples in the steady phases; 3 are needed (the expression returned no number in these phases)"},
+		{Name: "webhook", Detail: "only 0 samples in the steady phases; at least 3 are required (the expression returned no number in these phases)"},
 	}
 	return r
 }

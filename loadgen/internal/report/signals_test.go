@@ -31,7 +31,7 @@ func TestSignalsAreDrawn(t *testing.T) {
 	page := b.String()
 	for _, want := range []string{
 		`id="chart-signal-fsync"`, "etcd_disk_wal_fsync_duration_seconds_bucket", "mean before the fault", "Change during the fault: 41.7× noise. Returned after the fault: yes.", "Peak 32.1 ms",
-		"0 samples in the steady phases; 3 are needed",
+		"only 0 samples in the steady phases; at least 3 are required",
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("%q is not on the page", want)

@@ -60,8 +60,8 @@ func TestSummaryFitsItsWidth(t *testing.T) {
 	}
 }
 
-// A summary without a report, as after a judgement by other gates, is complete: why a gate has
-// no data, when which alert fired, and the whole name of every gate.
+// A summary without a report, for example after `judge` with other gates, is complete: why a gate has no data, when
+// which alert fired, and the whole name of every gate.
 func TestSummaryWithoutReportIsComplete(t *testing.T) {
 	long := strings.Repeat("a reason that has to be read to its end, ", 5) + "and this is it"
 	fired := 1.0

@@ -218,7 +218,7 @@ func (a *aborts) states() (all []StopState) {
 	return all
 }
 
-// blind returns a line for each condition of the user that never had data, and so could not have ended the run.
+// blind returns a line for each of the user's abort conditions that never had data, and so could not end the run.
 func (a *aborts) blind() (lines []string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -116,8 +116,8 @@ func removeBut(dir, keep string) error {
 	return errors.Join(errs...)
 }
 
-// sweep removes what killed processes left: files in the temporary directory of the system and, if dir is not empty, the
-// keys of control planes in run directories that have the same parent as dir.
+// sweep removes what killed processes left: files in the temporary directory of the system and, if dir is not empty,
+// the credentials of control planes in run directories that have the same parent as dir.
 func (c console) sweep(dir string) {
 	for _, path := range scratch.Sweep() {
 		c.step("removed %s, which a killed loadgen left behind", path)
@@ -128,13 +128,13 @@ func (c console) sweep(dir string) {
 	beside, _ := filepath.Glob(filepath.Join(filepath.Dir(dir), "*", planeDir, keyParts()[0]))
 	for _, keys := range beside {
 		if plane := filepath.Dir(keys); sweepKeys(plane) {
-			c.step("removed the keys in %s, which a killed run left behind", plane)
+			c.step("removed the credentials in %s, which a killed run left behind", plane)
 		}
 	}
 }
 
-// sweepKeys removes the keys of a run's control plane, whose directory is plane, unless a process still uses the run or the
-// control plane. It reports whether it removed keys.
+// sweepKeys removes the credentials of a run's control plane, whose directory is plane, unless a process still uses the
+// run or the control plane. It reports whether it removed any.
 func sweepKeys(plane string) bool {
 	dir := filepath.Dir(plane)
 	if _, err := os.Lstat(filepath.Join(dir, result.RunFile)); err != nil {

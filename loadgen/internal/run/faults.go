@@ -231,7 +231,7 @@ func (s *schedule) miss(due time.Time, p *scenario.Phase, f *scenario.Fault) {
 		f.Kind, due.Sub(s.start).Round(time.Millisecond), p.Name))
 }
 
-// end cancels the faults that have not begun, undoes the faults that are still in force, and waits until they are
+// end cancels the faults that have not begun, undoes the faults that are still active, and waits until they are
 // undone. It also works if ctx has ended already.
 func (s *schedule) end(ctx context.Context) error {
 	s.stop()

@@ -20,7 +20,7 @@ import (
 // stage is a supervisor that does what is requested and records when.
 type stage struct {
 	refuse map[string]error // by kind, for Check and Begin
-	takes  time.Duration    // from the request of a fault until it is in force
+	takes  time.Duration    // from the request of a fault until it is active
 
 	mu     sync.Mutex
 	start  time.Time
@@ -175,7 +175,7 @@ func TestBeginningFaultDoesNotOutlivePhase(t *testing.T) {
 }
 
 // A fault that cannot begin ends the phase and the run. A fault for which its phase was
-// too short is noted, so that no gate passes as if it had been in force.
+// too short is noted, so that no gate passes as if it had been active.
 func TestUnbegunFaultsAreReported(t *testing.T) {
 	r := underway(t, parse(t, "phases: [{name: p, for: 1h, faults: [{kind: pause, component: etcd-0, after: 3s}, {kind: kill, component: kube-scheduler-0, after: 1m}]}]"))
 	synctest.Test(t, func(t *testing.T) {
@@ -261,7 +261,7 @@ func TestLostFaultIsReported(t *testing.T) {
 	s := control.FaultStatus{ID: "3", Fault: control.Fault{Kind: control.FaultSlowFsync}, Active: time.Now()}
 	f.fault(s)
 	if len(f.lost) != 0 {
-		t.Errorf("a fault in force is lost: %q", f.lost)
+		t.Errorf("an active fault is lost: %q", f.lost)
 	}
 	s.Lost = "cannot apply the fault to the new process of etcd-0: no agent"
 	f.fault(s)

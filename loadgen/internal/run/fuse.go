@@ -83,7 +83,7 @@ func (o Options) aborts() (*aborts, error) {
 	}
 	if f.Rules != "" {
 		if o.Prometheus != nil {
-			return nil, exitcode.Usagef("--abort-rules and --prometheus exclude each other: with --prometheus, alerts come from that Prometheus (leave out one of them)")
+			return nil, exitcode.Usagef("--abort-rules and --prometheus cannot be used together: with --prometheus, alerts come from that Prometheus server (remove one of them)")
 		}
 		if options.Rules, err = f.rules(); err != nil {
 			return nil, err
@@ -154,7 +154,7 @@ func (o Options) checkFuse() error {
 		}
 	}
 	if f.NoLock && f.TakeLock != "" {
-		return exitcode.Usagef("--take-lock and --no-lock exclude each other (leave out one of them)")
+		return exitcode.Usagef("--take-lock and --no-lock cannot be used together (remove one of them)")
 	}
 	return nil
 }

@@ -188,7 +188,7 @@ func TestMeasurementsAreWrittenAsPhasesEnd(t *testing.T) {
 }
 
 // The next run removes the keys of a killed run's plane in a directory next to its
-// own; it keeps the keys of a live run.
+// own; it keeps the credentials of a live run.
 func TestKeysOfKilledRunsAreSwept(t *testing.T) {
 	for name, lives := range map[string]bool{"killed": false, "alive": true} {
 		t.Run(name, func(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// ofThings is a load whose resource is served from some time on.
+// ofThings is a load on a resource that the API server serves only after the time `from`.
 type ofThings struct {
 	load.Plain
 	from time.Time

@@ -28,7 +28,7 @@ import (
 )
 
 // etcdOnly returns the directory of a plane with one component, which lives until stop
-// is called. While away is true, the component closes each connection without an answer.
+// is called. While away is true, the component closes each connection without a response.
 func etcdOnly(t *testing.T) (dir string, away *atomic.Bool, stop func()) {
 	t.Helper()
 	away = new(atomic.Bool)

@@ -121,7 +121,7 @@ func (l *lines) Step(line string) {
 	l.steps = append(l.steps, line)
 }
 
-// An interrupted run reports the faults still in force.
+// An interrupted run reports the active faults.
 func TestInterruptReportsRemainingFaults(t *testing.T) {
 	said := &lines{}
 	r := underwayOf(t, parse(t, "phases: [{name: p, for: 1m, faults: [{kind: pause, component: etcd-0}]}]"), console{Progress: said})

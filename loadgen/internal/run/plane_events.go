@@ -28,7 +28,7 @@ type follower struct {
 	supervisor supervisor      // nil: no events
 	after      int64           // number of the last event recorded
 	told       map[string]bool // recorded events of faults; the key is the fault's ID, a space and the kind of event
-	lost       []string        // messages about faults that were not in force for their whole time
+	lost       []string        // messages about faults that were not active for their whole time
 	moves      moves
 	restarted  func(instance string, pid int) // called when a component starts; nil: not called
 }

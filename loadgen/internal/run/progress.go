@@ -47,7 +47,7 @@ type Snapshot struct {
 	Phases []PhaseState
 	// Paused is how long the current pause of the load has lasted in this phase; 0 means not paused.
 	Paused time.Duration
-	// Faults describes the faults that are in force.
+	// Faults describes the active faults.
 	Faults []string
 	// Stops are the conditions that end the run early. Gates is the number of gates, which are judged after the run.
 	Stops []StopState

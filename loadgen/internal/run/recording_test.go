@@ -103,7 +103,7 @@ func TestRunReadsPrometheus(t *testing.T) {
 		t.Errorf("recorded of the cluster: %+v", c)
 	}
 	notes := strings.Join(target.Notes, "\n")
-	for _, want := range []string{"this run reads the metrics of etcd, kube-apiserver from " + server.URL(), "every 30s", "the clock of Prometheus is "} {
+	for _, want := range []string{"this run reads the metrics of etcd, kube-apiserver from " + server.URL(), "every 30s", "the Prometheus server's clock is "} {
 		if !strings.Contains(notes, want) {
 			t.Errorf("the notes do not say %q:\n%s", want, notes)
 		}

@@ -23,7 +23,7 @@ type sharedPlane struct {
 // checkTarget returns an error if the options name both a control plane and a user's cluster.
 func (o Options) checkTarget() error {
 	if o.Plane != "" && o.Kubeconfig.Files != "" {
-		return exitcode.Usagef("Options.Plane and Options.Kubeconfig exclude each other: a run has one target")
+		return exitcode.Usagef("Options.Plane and Options.Kubeconfig cannot be used together: a run has one target")
 	}
 	return nil
 }

@@ -23,7 +23,7 @@ type secretsAPI struct {
 	mu      sync.Mutex
 	there   []string
 	deleted []string
-	// onDelete is called before a deletion is answered; nil: no call.
+	// onDelete, if not nil, is the stub's first step of a deletion.
 	onDelete func()
 }
 

@@ -25,10 +25,10 @@ type userCluster struct {
 	lock    *cluster.Lock // nil: the run holds no lock
 }
 
-// askForCluster checks a user's cluster, and asks the user to confirm the run before it creates anything. If metrics come
-// from a Prometheus, it also checks the Prometheus. A scrape interval of the Prometheus that is longer than the scenario's
-// then replaces it. Finally it takes the cluster's lock, unless Options.Fuse says not to. A plan without aborts is for nodes
-// only, which take no lock.
+// askForCluster checks a user's cluster, and asks the user to confirm the run before it creates anything. If metrics
+// come from a Prometheus, it also checks the Prometheus server. A scrape interval of the Prometheus server that is
+// longer than the scenario's then replaces it. Finally it takes the cluster's lock, unless Options.Fuse says not to. A
+// plan without aborts is for nodes only, which take no lock.
 func askForCluster(ctx context.Context, p plan, runID string, c console) (*target, *promimport.Source, error) {
 	o, ends := p.o, p.aborts
 	if err := refuseFaults(o.Scenario); err != nil {
@@ -69,7 +69,7 @@ func askForCluster(ctx context.Context, p plan, runID string, c console) (*targe
 		return nil, nil, err
 	}
 	if !ok {
-		return nil, nil, exitcode.Usagef("not confirmed, so the run was not started; nothing was created in the cluster")
+		return nil, nil, exitcode.Usagef("you did not confirm the run, so loadgen created nothing in the cluster")
 	}
 	u := &userCluster{console: c, cluster: t, cleanup: cleanupCommand(o, runID)}
 	if ends != nil && !o.Fuse.NoLock {
@@ -87,8 +87,8 @@ func cleanupCommand(o Options, runID string) string {
 // clockNote is the smallest difference between two clocks that is reported in a note.
 const clockNote = 5 * time.Second
 
-// findPrometheus looks for the cluster's targets in the Prometheus that config names. It returns nil if config is
-// nil.
+// findPrometheus looks for the cluster's targets in the Prometheus server that config names. It returns nil if config
+// is nil.
 func findPrometheus(ctx context.Context, config *promimport.Config, t *cluster.Target, s *scenario.Scenario) (*promimport.Source, error) {
 	if config == nil {
 		return nil, nil
@@ -111,7 +111,7 @@ func findPrometheus(ctx context.Context, config *promimport.Config, t *cluster.T
 		"this run reads the metrics of %s from %s, which scrapes them every %s; before and after each phase, the run waits for one of these scrapes",
 		strings.Join(source.Jobs(), ", "), source.URL(), every))
 	if ahead := source.Ahead(); ahead.Abs() > clockNote {
-		t.Notes = append(t.Notes, fmt.Sprintf("the clock of Prometheus is %s ahead of this machine's clock; the run corrects for this difference", ahead.Round(time.Second)))
+		t.Notes = append(t.Notes, fmt.Sprintf("the Prometheus server's clock is %s ahead of this machine's clock; the run corrects for this difference", ahead.Round(time.Second)))
 	}
 	return source, nil
 }

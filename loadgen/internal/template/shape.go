@@ -25,9 +25,9 @@ const (
 // ownMarks matches marks in the text of a template, either as characters or as escapes in YAML strings.
 var ownMarks = regexp.MustCompile(`[` + marks + `]|\\(u|U0000)[eE]00[0-3]`)
 
-// Shape holds the YAML documents that all renderings of a template have in common. Placeholders (slots) stand for the
-// values of template actions. With a Shape, a rendering only computes these values. It need not parse YAML, which takes
-// five times as long as everything else.
+// Shape holds the YAML documents that all renderings of a template share. Placeholders (slots) stand for the values of
+// template actions. With a Shape, a rendering only computes these values. It need not parse YAML; that would take five
+// times as long as everything else.
 type Shape struct {
 	// Documents are the documents, with slots in their strings. Slot returns the text of a slot.
 	Documents []map[string]any

@@ -111,7 +111,7 @@ func (m *marks) add(e result.Event) {
 
 var (
 	phaseDesc = prometheus.NewDesc("stormglass_phase_active", "1 while the phase is running, 0 after it.", []string{"phase"}, nil)
-	faultDesc = prometheus.NewDesc("stormglass_fault_active", "1 while a fault of this kind is in force on these components, 0 after it.", []string{"fault", "on"}, nil)
+	faultDesc = prometheus.NewDesc("stormglass_fault_active", "1 while a fault of this kind is active on these components, 0 after it.", []string{"fault", "on"}, nil)
 	beginDesc = prometheus.NewDesc("stormglass_fault_begin_timestamp_seconds", "When the last fault of this kind on these components began, in Unix time.", []string{"fault", "on"}, nil)
 )
 

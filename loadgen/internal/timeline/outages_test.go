@@ -67,7 +67,7 @@ func TestOutagesOfComponents(t *testing.T) {
 		},
 		"pause":               {[]result.Event{begin(10, "pause", "etcd-0"), end(20)}, []look{{"etcd-0", 15, "pause"}, {"etcd-0", 34, "pause"}, {"etcd-0", 36, ""}, {"etcd-1", 15, ""}}},
 		"too few descriptors": {[]result.Event{begin(10, "descriptorLimit", "kube-apiserver-0"), end(20)}, []look{{"kube-apiserver-0", 15, "descriptorLimit"}, {"etcd-0", 15, ""}}},
-		// The members are restarted one after another before the quota is in force.
+		// The members are restarted one after another before the quota is active.
 		"etcdQuota": {
 			[]result.Event{asked(2, "etcd-0"), event(4, "ready", "etcd-0"), asked(4, "etcd-1"), begin(9, "etcdQuota", "etcd-0", "etcd-1"), end(20)},
 			[]look{{"etcd-0", 3, "etcdQuota"}, {"etcd-1", 6, "etcdQuota"}, {"kube-scheduler-0", 3, ""}},

@@ -68,7 +68,7 @@ func phaseOf(n run.Snapshot) string {
 // serveEvents sends the state of the run to a browser, at each change, as server-sent events.
 func (s *Server) serveEvents(w http.ResponseWriter, r *http.Request) {
 	if !s.join() {
-		http.Error(w, fmt.Sprintf("%d browsers are already connected, the maximum", mostStreams), http.StatusServiceUnavailable)
+		http.Error(w, fmt.Sprintf("%d browsers, the maximum, are already connected", mostStreams), http.StatusServiceUnavailable)
 		return
 	}
 	defer s.leave()

@@ -2,7 +2,7 @@
 // buttons to control the run.
 //
 // The page is for browsers on this machine only. The server listens on a loopback address, and refuses requests for
-// other host names, which prevents DNS rebinding. All paths begin with a random token. The server refuses commands from
+// other host names to prevent DNS rebinding. All paths begin with a random token. The server refuses commands from
 // pages of other origins.
 package web
 

@@ -320,7 +320,7 @@ func (f *Fleet) renewTokens(t load.Target) {
 	}
 }
 
-// over returns a channel that is closed when member 0 is gone, which means that the run has ended.
+// over returns a channel that is closed when member 0 is gone: the run has then ended.
 func (f *Fleet) over() <-chan struct{} { return f.members[0].gone }
 
 // lead is the time from the decision to start a load until the load starts. All workers must receive the start time
@@ -341,7 +341,7 @@ func (f *Fleet) startTime() time.Time {
 	return f.begin
 }
 
-// BeginPhase tells the workers that a phase began at the time at. It also compares clocks again.
+// BeginPhase tells the workers that a phase began at the time `at`. It also compares clocks again.
 func (f *Fleet) BeginPhase(name string, at time.Time) {
 	if f == nil {
 		return
@@ -383,7 +383,7 @@ func (f *Fleet) Failed() error {
 	return f.failed
 }
 
-// endWithin is the time limit for the last answers of the workers at the end of a run.
+// endWithin is the time limit for the last responses of the workers at the end of a run.
 const endWithin = 15 * time.Second
 
 // End collects the last results of the workers and tells the workers to end.

@@ -55,7 +55,7 @@ type member struct {
 	live    map[string]load.Live
 	nodes   node.Live
 	tokens  map[string]string // the tokens of nodes as last sent to the worker
-	asks    map[string]int    // number of requests for credentials by node, counted from the time since
+	asks    map[string]int    // number of requests for credentials by node after `since`
 	since   time.Time         // start of the current hour for asks; at most an hour ago
 	results results
 	metrics [][]byte
@@ -165,7 +165,7 @@ func (m *member) whyGone() error {
 	return fmt.Errorf("worker %d has left", m.index)
 }
 
-// take processes a message from the worker, which arrived at the time at.
+// take processes a message that arrived from the worker at the time `at`.
 func (m *member) take(got message, at time.Time) {
 	switch {
 	case got.Reply != nil:

@@ -7,8 +7,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// The answers that workers got in a phase, and the requests unanswered at its end, are added up. A worker that did not
-// record them leaves the sum unknown.
+// The responses that workers got in a phase, and the requests unanswered at its end, are added up. A worker that did
+// not record them leaves the sum unknown.
 func TestAnswersOfWorkersAreAdded(t *testing.T) {
 	part := func(answered *int64, backlog int64) load.RequestsPart {
 		return load.RequestsPart{Sums: result.Requests{Offered: 100, Sent: 100, Succeeded: 100, DueSeconds: 10, Answered: answered, Backlog: backlog}}

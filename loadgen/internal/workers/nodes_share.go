@@ -85,7 +85,7 @@ func (s *session) tell(format string, args ...any) {
 }
 
 // mostLate is the maximum delay with which a start time may reach a worker. If the delay is shorter, the worker sends
-// the overdue requests late, as after a stall.
+// the overdue requests late, like after a stall.
 const mostLate = 5 * time.Second
 
 // startsAt converts the start time in a call to this machine's clock. If that time passed more than mostLate ago, it

@@ -198,7 +198,7 @@ func shown(text string) string {
 	return terminal.Clean(text)
 }
 
-// receive reads a message of at most `most` bytes. It fails if no data arrives for the time within.
+// receive reads a message of at most `most` bytes. It fails if no data arrives for the duration `within`.
 func (l *link) receive(most uint32, within time.Duration) (m message, err error) {
 	l.within = within
 	var size [4]byte

@@ -32,7 +32,7 @@ type Worker struct {
 	Build string
 	// Within is the time limit for connecting to the coordinator. 0 means five minutes.
 	Within time.Duration
-	// Step is called with progress messages of one line each.
+	// Step receives progress messages of one line each.
 	Step func(format string, args ...any)
 
 	now func() time.Time // for tests; nil means time.Now

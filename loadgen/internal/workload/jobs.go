@@ -69,8 +69,8 @@ func (d *deployment) eachOpen(f func(*job)) {
 	}
 }
 
-// wantJobs adds the Job of a deploy action. If the workload has no replicas, wantJobs removes its Jobs. Call it before the
-// request is sent, so that the Job's pods count as missing from then on.
+// wantJobs adds the Job of a deploy action. If the workload has no replicas, wantJobs removes its Jobs. Call it before
+// the request is sent, so that the Job's pods count as missing immediately.
 func (t *tracker) wantJobs(name string, d *deployment) {
 	switch {
 	case d.replicas == 0:

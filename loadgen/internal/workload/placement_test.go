@@ -25,7 +25,7 @@ func TestPodsKeepApartAsAsked(t *testing.T) {
 		}
 		for _, term := range anti.RequiredDuringSchedulingIgnoredDuringExecution {
 			if term.TopologyKey != "kubernetes.io/hostname" || term.LabelSelector.MatchLabels[DeploymentLabel] != "web" {
-				t.Errorf("the term is not about the Deployment's own pods on a node: %+v", term)
+				t.Errorf("the term does not select the Deployment's own pods by node: %+v", term)
 			}
 		}
 	}

@@ -25,9 +25,9 @@ type stub struct {
 	server *httptest.Server
 
 	mu sync.Mutex
-	// pods are the answers to LISTs of pods, in order; the last one stays.
+	// pods are the responses to LISTs of pods, in order; the last one stays.
 	pods []answer
-	// patched is the answer to every PATCH after the answers in trouble.
+	// patched is the response to every PATCH after the responses in trouble.
 	patched answer
 	trouble []answer
 	seen    []request

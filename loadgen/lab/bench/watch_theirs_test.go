@@ -127,7 +127,7 @@ func (c *httpClient) send(ctx context.Context, method, path string, body []byte)
 	return answer.Body, nil
 }
 
-// exchange sends a request and reads its answer, which is not looked at, as by ours.
+// exchange sends a request and discards the response.
 func (c *httpClient) exchange(ctx context.Context, method, path string, body []byte) error {
 	answer, err := c.send(ctx, method, path, body)
 	if err != nil {

@@ -55,8 +55,8 @@ type Options struct {
 	TLS *tls.Config
 	// DialContext opens the TCP connection. Nil means net.Dialer.
 	DialContext func(ctx context.Context, network, address string) (net.Conn, error)
-	// ReadBuffer is the size in bytes of a read buffer between TCP and TLS, which saves system calls. Zero means no
-	// buffer, which saves memory if many connections are silent.
+	// ReadBuffer is the size in bytes of a read buffer between TCP and TLS. The buffer saves system calls. Zero means
+	// no buffer, to save memory if many connections are silent.
 	ReadBuffer int
 	// Poller wakes the reader of this connection together with the readers of other connections. Use it for many mostly
 	// silent connections for which a delay of a few milliseconds does not matter. Nil means that the runtime wakes the
@@ -65,7 +65,7 @@ type Options struct {
 	// StampArrivals enables Stream.Waited. The timestamps cost a few hundred nanoseconds per read.
 	StampArrivals bool
 	// Deferred means that the connection leaves received bytes unread until the Pool or the owner calls Receive. Use it
-	// for a client that wakes up often anyway. With StampArrivals, the arrival time of an answer is still known.
+	// for a client that wakes up often anyway. With StampArrivals, the arrival time of a response is still known.
 	// Deferred has an effect only for TCP connections on Linux.
 	Deferred bool
 	// StreamWindow is the flow-control window of a stream in bytes. Zero means 4 MiB, as in Go's client.
@@ -74,9 +74,9 @@ type Options struct {
 	// network. Without Queued, the goroutine that sends a frame also writes it, with the frames that other goroutines
 	// queue in the meantime.
 	Queued bool
-	// Ping is the time without received data after which the client sends a PING. If no answer arrives within 15 s, the
-	// connection counts as lost. Zero means no PINGs; a dead connection then looks like a silent one. client-go uses 30
-	// s.
+	// Ping is the time without received data after which the client sends a PING. If no response arrives within 15 s,
+	// the connection counts as lost. Zero means no PINGs; a dead connection then looks like a silent one. client-go
+	// uses 30 s.
 	Ping time.Duration
 	// Urgent is the number of streams that Open keeps free for urgent requests, so that a node with a hundred starting
 	// pods can still renew its Lease. TryOpen does not keep them free.

@@ -13,8 +13,7 @@ import (
 )
 
 // unwatched is a TCP connection that Go's runtime does not poll, so incoming data wakes no goroutine. A read waits for
-// data until deferReads is called, because the handshake requires this. Afterwards a read without data fails with
-// errNothing.
+// data until deferReads, because the handshake requires this. Afterwards a read without data fails with errNothing.
 type unwatched struct {
 	descriptor
 	deferred atomic.Bool

@@ -23,8 +23,8 @@ var ErrBusy = errors.New("no free stream")
 // errNoPong means that the server did not answer a PING in time, see Options.Ping.
 var errNoPong = errors.New("the server did not answer a PING for 15 s")
 
-// ErrTruncated means that an answer ended with fewer bytes than its content-length.
-var ErrTruncated = errors.New("the answer ended before its content-length")
+// ErrTruncated means that a response ended with fewer bytes than its content-length.
+var ErrTruncated = errors.New("the response ended before its content-length")
 
 // DialError means that a connection could not be established. If the server refused the connection, it wraps
 // syscall.ECONNREFUSED.

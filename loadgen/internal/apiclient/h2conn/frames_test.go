@@ -164,7 +164,7 @@ func seeds() [][]byte {
 	_ = w.WriteRawFrame(0xaa, 3, 5, []byte("unknown"))
 	return [][]byte{
 		b.Bytes(),
-		// From here on: bad.
+		// The frames below are invalid.
 		appendNumber(nil, http2.FrameWindowUpdate, 3, 0),
 		appendNumber(nil, http2.FrameWindowUpdate, 0, 0),
 		appendNumber(nil, http2.FrameRSTStream, 0, 0),
@@ -256,8 +256,7 @@ func FuzzFields(f *testing.F) {
 	})
 }
 
-// BenchmarkFrames compares the cost of an answer's two frames, with 1 KB of
-// body, with the standard decoder.
+// BenchmarkFrames compares the cost of a response's two frames, with 1 KB of body, with the standard decoder.
 func BenchmarkFrames(b *testing.B) {
 	const answers = 100
 	var p []byte

@@ -57,19 +57,19 @@ func (c *Conn) header(id uint32, block []byte, ended bool) error {
 	case s.headed && h.pseudo:
 		h.invalid = "pseudo-header field in trailers"
 	case s.headed && !ended:
-		h.invalid = "trailers that do not end the answer"
+		h.invalid = "trailers that do not end the response"
 	case !s.headed && h.Status == 0:
-		h.invalid = "an answer without :status"
+		h.invalid = "a response without :status"
 	case h.Status == http.StatusSwitchingProtocols:
 		h.invalid = "status 101"
 	case h.Status != 0 && h.Status < 200 && ended:
-		h.invalid = "an informational answer that ends"
+		h.invalid = "an informational response that ends the stream"
 	}
 	if h.invalid != "" {
 		c.finish(s, false)
 		return malformed(id, h.invalid)
 	}
-	if !s.headed && h.Status >= 200 { // neither an informational answer nor trailers
+	if !s.headed && h.Status >= 200 { // neither an informational response nor trailers
 		s.headed, s.length = true, h.length
 		if s.head || h.Status == http.StatusNotModified {
 			s.length = -1

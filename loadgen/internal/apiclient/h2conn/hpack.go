@@ -9,8 +9,8 @@ import (
 )
 
 // Neither client nor server uses a dynamic table (SETTINGS_HEADER_TABLE_SIZE is 0). This adds a few hundred bytes to
-// each answer, but saves 8 KB of memory per connection. The client also needs no state from earlier header blocks, and
-// can skip unneeded fields.
+// each response, but saves 8 KB of memory per connection. The client also needs no state from earlier header blocks,
+// and can skip unneeded fields.
 
 // Indexes of the static table (RFC 7541, appendix A).
 const (
@@ -198,7 +198,7 @@ type literalName struct {
 const colon = 0x5c
 
 // indexOf returns the index in the static table of a name that was sent as a literal. It returns 0 for a field that is
-// not needed, and -1 for a pseudo-header field that is not allowed in an answer.
+// not needed, and -1 for a pseudo-header field that is not allowed in a response.
 func indexOf(name coded) int {
 	for _, n := range literalNames {
 		if name.huff && bytes.Equal(name.bytes, n.huff) || !name.huff && bytes.Equal(name.bytes, n.plain) {

@@ -13,9 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Poller wakes the readers of many connections together. Go's own poller wakes an idle process for each answer, which
-// costs more than reading the answer. While data keeps arriving, a Poller checks for it only once per interval. When no
-// data arrives, the Poller waits until there is some.
+// Poller wakes the readers of many connections together. Go's own poller wakes an idle process for each response; that
+// costs more than reading the response. While data keeps arriving, a Poller checks for it only once per interval. When
+// no data arrives, the Poller waits until there is some.
 //
 // The sockets are in an epoll set that the runtime does not watch. This set is in a second epoll set, which the runtime
 // watches. The second set reports the first one only once each time it is armed (EPOLLONESHOT).

@@ -201,8 +201,8 @@ func (c *Conn) begin(id uint32) *Stream {
 	return c.current
 }
 
-// finish ends the stream if the answer is complete or the stream was cancelled. Call it after each call of a handler's
-// method.
+// finish ends the stream if the response is complete or the stream was cancelled. Call it after each call of a
+// handler's method.
 func (c *Conn) finish(s *Stream, ended bool) {
 	c.mu.Lock()
 	c.current = nil

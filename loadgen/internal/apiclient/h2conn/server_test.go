@@ -45,7 +45,7 @@ func (c *collector) End(err error) {
 	}
 }
 
-// holder holds its stream's window from the answer's headers on.
+// holder holds its stream's window once the response's headers have arrived.
 type holder struct {
 	*collector
 	stream *Stream
@@ -201,7 +201,7 @@ func TestPingsAndSettingsAreAcknowledged(t *testing.T) {
 	}
 }
 
-// A silent server is pinged, and its connection closed without an answer.
+// A silent server is pinged, and its connection closed without a response.
 func TestSilentServerIsPinged(t *testing.T) {
 	pings := make(chan bool, 100)
 	s := h2test.Serve(t, h2test.Options{Frame: func(p *h2test.Peer, f http2.Frame) {
@@ -221,7 +221,7 @@ func TestSilentServerIsPinged(t *testing.T) {
 	}
 }
 
-// A server that sends requests for answers and never reads does not use up the client's memory.
+// A server that sends requests for responses and never reads does not use up the client's memory.
 func TestFloodOfPingsEndsTheConnection(t *testing.T) {
 	s := h2test.Serve(t, h2test.Options{Answer: func(p *h2test.Peer, _ uint32) {
 		for range 1_000_000 { // never reads meanwhile; ends with the connection

@@ -40,8 +40,8 @@ type Handler interface {
 	Header(Header)
 	// Data receives the next bytes of the body. They are valid only during the call.
 	Data([]byte)
-	// End is the last method that is called. Its argument is nil if the response is complete. Otherwise it is a
-	// *ResetError, *GoAwayError, *LostError, *ProtocolError, ErrTruncated, ErrClosed, or the argument of CancelWith.
+	// End is the last call. Its argument is nil if the response is complete. Otherwise it is a *ResetError,
+	// *GoAwayError, *LostError, *ProtocolError, ErrTruncated, ErrClosed, or the argument of CancelWith.
 	End(error)
 }
 

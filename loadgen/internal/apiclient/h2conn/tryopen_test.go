@@ -40,8 +40,7 @@ func TestCancelWithEndsOnce(t *testing.T) {
 	}
 }
 
-// Opening streams and reading whole answers allocates nothing, except in
-// crypto/tls.
+// Opening streams and reading whole responses allocates nothing, except in crypto/tls.
 func TestTryOpenDoesNotAllocate(t *testing.T) {
 	s := h2test.Serve(t, h2test.Options{})
 	c := to(t, s, Options{Queued: true})

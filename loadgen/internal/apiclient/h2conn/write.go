@@ -13,7 +13,7 @@ const writeTimeout = 15 * time.Second
 const pingTimeout = 15 * time.Second
 
 // maxReplies is the maximum number of queued frames that answer frames of the server, as in Go's server. It limits the
-// client's memory if the server does not read the answers.
+// client's memory if the server does not read the responses.
 const maxReplies = 10_000
 
 // Flush writes to the socket itself if at most handedOver bytes are queued and unacknowledged. Such a write cannot
@@ -122,7 +122,7 @@ func (c *Conn) transmit(b []byte) error {
 // caller holds mu.
 func (c *Conn) reply() {
 	if c.replies++; c.replies > maxReplies {
-		c.failLocked(&ProtocolError{Code: http2.ErrCodeEnhanceYourCalm, Reason: "the server sends frames that need answers, but does not read the answers"})
+		c.failLocked(&ProtocolError{Code: http2.ErrCodeEnhanceYourCalm, Reason: "the server sends frames that require replies, but does not read the replies"})
 	}
 }
 
@@ -142,7 +142,7 @@ func appendPing(b []byte, flags http2.Flags, data []byte) []byte {
 // alive sends a PING to a silent server, or ends the connection if the server did not answer the last PING. The ping
 // timer calls it.
 func (c *Conn) alive() {
-	c.Receive() // on a deferred connection, the answer may be unread
+	c.Receive() // on a deferred connection, the response may be unread
 	c.mu.Lock()
 	defer c.unlock()
 	if c.err != nil {

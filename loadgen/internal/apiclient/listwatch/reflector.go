@@ -31,9 +31,9 @@ type Reflector struct {
 	Event func(event []byte, at time.Time) (version string, err error)
 	// Refused reports whether the error of a list is permanent. Such an error of the first list ends Run.
 	Refused func(err error) bool
-	// Relisted is called after each list except the first.
+	// The Reflector calls Relisted after each list except the first.
 	Relisted func()
-	// Reconnected is called after each watch that ended without a 410.
+	// It calls Reconnected after each watch that ended without a 410.
 	Reconnected func()
 }
 

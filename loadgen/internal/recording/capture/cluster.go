@@ -29,7 +29,7 @@ type ClusterOptions struct {
 	Out string
 	// KeepNames and KeepSystem have the same meaning as in AuditOptions.
 	KeepNames, KeepSystem bool
-	// Step is called with progress messages. It may be nil.
+	// Step receives progress messages. It may be nil.
 	Step func(string)
 }
 

@@ -102,7 +102,7 @@ func TestRecordingOutlastsAnOutage(t *testing.T) {
 		said []string
 	}{
 		"refused": {interrupted{away: 15 * time.Second, err: refused}, []string{"the cluster cannot be reached: dial tcp: connection refused; the recording waits until the cluster answers again", back}},
-		"reset":   {interrupted{away: 15 * time.Second, watch: watch.NewEmptyWatch()}, []string{"the cluster cannot be reached: connections end without an answer; the recording waits until the cluster answers again", back}},
+		"reset":   {interrupted{away: 15 * time.Second, watch: watch.NewEmptyWatch()}, []string{"the cluster cannot be reached: the cluster closes connections without a response; the recording waits until the cluster answers again", back}},
 		"a blink": {interrupted{away: 2 * time.Second, err: refused}, nil},
 	} {
 		synctest.Test(t, func(t *testing.T) {

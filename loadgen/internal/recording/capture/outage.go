@@ -63,7 +63,7 @@ func unreachable(w watch.Interface, err error) error {
 	var op *net.OpError
 	switch {
 	case err == nil && reflect.TypeOf(w) == reflect.TypeOf(watch.NewEmptyWatch()):
-		return errors.New("connections end without an answer")
+		return errors.New("the cluster closes connections without a response")
 	case err == nil, errors.As(err, new(apierrors.APIStatus)):
 		return nil
 	case errors.As(err, &op): // the OpError does not contain the URL

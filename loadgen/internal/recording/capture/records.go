@@ -22,7 +22,7 @@ type record struct {
 	oneTime               bool // the event has only one time, so at equals end unless pair has merged records
 }
 
-// shape holds the fields that many requests have in common. Texts are indexes into the string table.
+// shape holds the fields that many requests share. Strings are indexes into the string table.
 type shape struct {
 	// dropped is the reason why the requests are left out, or "". If it is set, all other fields except longRunning are
 	// empty.

@@ -24,7 +24,7 @@ type Subject struct {
 	Key       string        `json:"-"`                  // the name of the key metric that the chart shows, or ""
 	Unit      scenario.Unit `json:"unit"`
 	Log       bool          `json:"log,omitempty"`                // a logarithmic axis: latencies span five decades
-	Dips      bool          `json:"-"`                            // low values matter, as for Ready nodes; else high ones
+	Dips      bool          `json:"-"`                            // low values matter (Ready nodes); else high ones
 	Level     float64       `json:"level,omitempty" yaml:"guide"` // a reference value, drawn as a line; 0 means none
 	LevelText string        `json:"-" yaml:"guideText"`
 }

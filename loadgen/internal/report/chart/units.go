@@ -85,7 +85,7 @@ func minus(below bool) string {
 }
 
 // Scaled formats v with one of the units, so that the number is below 1,000 if possible. Each unit is 1,000 times the
-// previous one, as for sizes in a scenario file.
+// previous one, like sizes in a scenario file.
 func Scaled(v float64, n int, units []string) string {
 	i := 0
 	for ; math.Abs(v) >= 999.5 && i < len(units)-1; i++ {

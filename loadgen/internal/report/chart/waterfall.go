@@ -69,7 +69,7 @@ type Hop struct {
 	Short       bool     // not all objects arrived
 }
 
-// NewWaterfall returns the waterfall of hops. Its ID is made from name; title, where and note are texts to show.
+// NewWaterfall returns the waterfall of hops. Its ID is made from name; title, where and note are shown.
 func NewWaterfall(name, title, where, note string, hops []Hop) Waterfall {
 	w := Waterfall{ID: ID(name), Name: name, Title: title, Where: where, Note: note}
 	longest := 0.0

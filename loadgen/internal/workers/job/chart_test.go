@@ -283,14 +283,14 @@ func TestChartRefusesValues(t *testing.T) {
 	for values, want := range map[string]string{
 		"scenario: {name: api-mix}": "image: name an image that has loadgen as its entry point",
 		image:                       "scenario is missing",
-		image + "scenario: {name: api-mix, text: x}":                           "exclude each other",
+		image + "scenario: {name: api-mix, text: x}":                           "cannot be used together",
 		image + "scenario: {name: slow-fsync}":                                 `scenario.name "slow-fsync" is not a built-in scenario for an existing cluster`,
 		image + "scenario: {name: api-mix, sets: [a=b]}":                       "sets",
 		image + "scenario: {name: api-mix, set: [a]}":                          "does not match pattern",
 		image + "scenario: {name: api-mix}\nworkers: 4":                        "workers",
 		image + "scenario: {name: api-mix}\nschedule: daily":                   "does not match pattern",
 		image + "scenario: {name: api-mix}\nextraArgs: [-f]":                   "does not match pattern",
-		image + "scenario: {name: api-mix}\nresults: {claim: a, size: 1Gi}":    "results.claim and results.size exclude each other",
+		image + "scenario: {name: api-mix}\nresults: {claim: a, size: 1Gi}":    "results.claim and results.size cannot be used together",
 		image + "scenario: {name: api-mix}\nremoteWrite: {secret: a}":          "remoteWrite.secret needs remoteWrite.url",
 		image + "scenario: {name: api-mix}\ntolerations: [{operator: Exists}]": "key",
 	} {

@@ -134,7 +134,7 @@ func (p *Peer) serve() {
 		if ended && p.server.options.Answer != nil {
 			p.server.options.Answer(p, f.Header().StreamID)
 		}
-		if in.Buffered() == 0 { // send all answers in one write when no more requests have arrived
+		if in.Buffered() == 0 { // send all responses in one write when no more requests have arrived
 			p.Send(func(*http2.Framer) {})
 		}
 	}
@@ -158,8 +158,8 @@ func (p *Peer) Send(write func(*http2.Framer)) {
 // Hang closes the TCP connection abruptly.
 func (p *Peer) Hang() { p.nc.Close() }
 
-// Block returns the header block of an answer with the given status and content-length. If length is negative, there is
-// no content-length.
+// Block returns the header block of a response with the given status and content-length. If length is negative, there
+// is no content-length.
 func Block(status, length int) []byte {
 	var b bytes.Buffer
 	e := hpack.NewEncoder(&b)
