@@ -31,7 +31,7 @@ func TestDoc(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(got, want) {
-		t.Error("docs/reference/alerts.md is not what the rules say: go test ./alerts -update")
+		t.Error("docs/reference/alerts.md differs from the rules: run go test ./alerts -update")
 	}
 }
 

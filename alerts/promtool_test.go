@@ -101,7 +101,7 @@ func TestPromtoolVersion(t *testing.T) {
 		return strings.Fields(after)[0]
 	}
 	if ours, tools := version("../go.mod"), version("../tools/go.mod"); ours != tools {
-		t.Errorf("tools has Prometheus v%s, the harness v%s", tools, ours)
+		t.Errorf("tools has Prometheus v%s, but the harness has v%s", tools, ours)
 	}
 }
 
@@ -125,7 +125,7 @@ func (u unitTests) rules(t *testing.T, loaded []Group) []rule {
 	var all []rule
 	for _, name := range u.GroupEvalOrder {
 		if groups[name] == nil {
-			t.Fatalf("%s: no group %s", u.file, name)
+			t.Fatalf("%s: the group %s is missing", u.file, name)
 		}
 		all = append(all, groups[name]...)
 	}

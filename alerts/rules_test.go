@@ -80,10 +80,10 @@ func TestTable(t *testing.T) {
 	for _, a := range mustRules(t) {
 		incidents[a.Incident] = true
 		if a.How == "" {
-			t.Errorf("%s: nothing says how it is fired", a.Alert)
+			t.Errorf("%s: the table does not say how to fire it", a.Alert)
 		}
 		if a.Fault != "" && !slices.Contains(faults, a.Fault) {
-			t.Errorf("%s: no fault is called %q", a.Alert, a.Fault)
+			t.Errorf("%s: fault %q does not exist", a.Alert, a.Fault)
 		}
 		if a.Run == "" || a.Smallest == "" {
 			t.Errorf("%s: proven by %q, smallest fault %q", a.Alert, a.Run, a.Smallest)
@@ -91,12 +91,12 @@ func TestTable(t *testing.T) {
 		// A fault is not felt before its first sample, or before the component has
 		// seen it; the range then has to fill.
 		if all := ranges(t, a.Rule, records); a.Window > time.Minute && (len(all) == 0 || a.Window > slices.Max(all)+10*time.Second) {
-			t.Errorf("%s: a window of %v, and its ranges are %v", a.Alert, a.Window, all)
+			t.Errorf("%s: window %v, but the rule's ranges are %v", a.Alert, a.Window, all)
 		}
 	}
 	for i := 1; i <= 11; i++ {
 		if !incidents[fmt.Sprintf("I%d", i)] {
-			t.Errorf("no alert is about incident I%d", i)
+			t.Errorf("no alert names incident I%d", i)
 		}
 	}
 }

@@ -24,7 +24,7 @@ func TestRunbooksPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(got, want) {
-		t.Error("docs/reference/runbooks.md is not what the rules say: go test ./alerts -update")
+		t.Error("docs/reference/runbooks.md differs from the rules: run go test ./alerts -update")
 	}
 }
 

@@ -171,11 +171,11 @@ func (b *broken) descriptors(t *testing.T) {
 	before := limit()
 	b.fault(t, "descriptor-limit", "--component", "kube-scheduler", "--limit", "111")
 	if got := limit(); got != "111" {
-		t.Errorf("the limit is %s", got)
+		t.Errorf("limit during the fault = %s", got)
 	}
 	b.fault(t, "clear")
 	if got := limit(); got != before {
-		t.Errorf("the limit is %s afterwards, and was %s", got, before)
+		t.Errorf("limit after the fault = %s, want %s", got, before)
 	}
 }
 
@@ -202,7 +202,7 @@ func (b *broken) slowFsync(t *testing.T) {
 	}
 	// One that was under way when the fault began may be fast.
 	if allNow, fastNow := b.fsyncs(t); allNow == all || fastNow > fast+1 {
-		t.Errorf("of %d fsyncs %d took up to 16 ms", allNow-all, fastNow-fast)
+		t.Errorf("of %d fsyncs, %d took up to 16 ms", allNow-all, fastNow-fast)
 	}
 	b.fault(t, "clear")
 }
@@ -210,7 +210,7 @@ func (b *broken) slowFsync(t *testing.T) {
 func (b *broken) partition(t *testing.T) {
 	b.fault(t, "partition", "--component", "etcd-0")
 	if err := b.write("cut", 1, time.Second); err == nil {
-		t.Error("a write came through a partition")
+		t.Error("a write succeeded during a partition")
 	}
 	b.fault(t, "clear")
 	if err := b.write("whole", 1, patience); err != nil {
@@ -246,7 +246,7 @@ func (b *broken) kill(t *testing.T) {
 	followed := followLog(t, b.dir, schedulerPod)
 	b.fault(t, "kill", "--component", "kube-scheduler-0")
 	if alive(before) {
-		t.Error("the scheduler lives")
+		t.Error("the scheduler still runs")
 	}
 	controlPlanePod(t, b.kube, schedulerPod, "is terminated", func(p *corev1.Pod) bool {
 		end := p.Status.ContainerStatuses[0].State.Terminated
@@ -254,7 +254,7 @@ func (b *broken) kill(t *testing.T) {
 	})
 	b.fault(t, "clear")
 	if now := b.pid(t, "kube-scheduler-0"); now == before || !alive(now) {
-		t.Errorf("the scheduler is process %d, and was %d", now, before)
+		t.Errorf("the scheduler has process %d, want another one than %d", now, before)
 	}
 	eventually(t, 30*time.Second, "the scheduler is ready again", func() bool {
 		return strings.Contains(b.fault(t, "events"), "ready        kube-scheduler-0")
@@ -266,10 +266,10 @@ func (b *broken) kill(t *testing.T) {
 	for followed.Scan() && !strings.Contains(followed.Text(), first) {
 	}
 	if !strings.Contains(followed.Text(), first) {
-		t.Error("a followed log lacks the start of the next process")
+		t.Error("the followed log lacks the start of the next process")
 	}
 	if last := ok(t, "kubectl", "--dir", b.dir, "-n", "kube-system", "logs", "--previous", schedulerPod); strings.Count(last, first) != 1 {
-		t.Errorf("the log of the process before:\n%s", last)
+		t.Errorf("log of the previous process:\n%s", last)
 	}
 }
 
@@ -290,7 +290,7 @@ func (b *broken) restartWatched(t *testing.T) {
 		return strings.Contains(events, "ready        kube-apiserver-0")
 	})
 	if !regexp.MustCompile(`exit +kube-apiserver-0 .*exited with code 0`).MatchString(events) {
-		t.Errorf("it did not end in order:\n%s", events)
+		t.Errorf("kube-apiserver did not exit with code 0:\n%s", events)
 	}
 }
 

@@ -125,7 +125,7 @@ func (p *haPlane) elected(t *testing.T, after int64, fault control.FaultStatus) 
 			return false
 		}
 		if e.Component == lost && e.Time.After(fault.Active) {
-			t.Errorf("%s was elected at %v and lost from %v on", lost, e.Time, fault.Active)
+			t.Errorf("%s became leader at %v, but the fault began at %v", lost, e.Time, fault.Active)
 		}
 		return e.Component != lost
 	})

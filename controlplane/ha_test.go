@@ -87,7 +87,7 @@ func (p *haPlane) roles(t *testing.T) {
 	ok(t, "etcdctl", "--dir", p.dir, "--member", "etcd-1", "snapshot", "save", filepath.Join(dir, "first.db"))
 	ok(t, "etcdctl", "--dir", p.dir, "snapshot", "save", filepath.Join(dir, "last.db"), "--member=etcd-2")
 	if status := ok(t, "etcdctl", "--dir", p.dir, "endpoint", "status", "--member", "etcd-1"); strings.Count(status, "\n") != 1 {
-		t.Errorf("of one member:\n%s", status)
+		t.Errorf("etcd status with one member:\n%s", status)
 	}
 }
 
@@ -109,7 +109,7 @@ func (p *haPlane) loseEtcdLeader(t *testing.T) {
 	p.reload() // cluster.json has its new process
 	i := slices.IndexFunc(p.cluster.Components, func(c control.Component) bool { return c.Name == lost })
 	if pid := p.cluster.Components[i].PID; !alive(pid) || pid != p.status(t)[lost].PID {
-		t.Errorf("%s has the process %d", lost, pid)
+		t.Errorf("%s: process %d has ended or was replaced", lost, pid)
 	}
 }
 
@@ -188,7 +188,7 @@ func (p *haPlane) restore(t *testing.T) {
 		t.Errorf("a damaged snapshot: %d %s", code, stderr)
 	}
 	if slices.ContainsFunc(pids, func(pid int) bool { return !alive(pid) }) {
-		t.Error("something was stopped for a snapshot that is damaged")
+		t.Error("restoring a damaged snapshot stopped components")
 	}
 	if out := ok(t, "etcd", "restore", "--dir", p.dir, file); !strings.Contains(out, "etcd-0, etcd-1, etcd-2 restored") {
 		t.Error(out)

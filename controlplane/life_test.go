@@ -73,7 +73,7 @@ func TestLife(t *testing.T) {
 	t.Cleanup(func() { run(t, "down", "--dir", dir) })
 	t.Run("two planes side by side", func(t *testing.T) {
 		if first.Server == shared.Cluster().Server {
-			t.Error("both planes are at", first.Server)
+			t.Error("both planes have the address", first.Server)
 		}
 		kube := client(t, first, "admin")
 		cm := kubeConfigMap("kept")
@@ -81,7 +81,7 @@ func TestLife(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := client(t, shared.Cluster(), "admin").CoreV1().ConfigMaps("default").Get(t.Context(), "kept", metav1.GetOptions{}); err == nil {
-			t.Error("an object created in one plane exists in the other")
+			t.Error("the second plane has an object of the first")
 		}
 	})
 	controlPlanePod(t, client(t, first, "admin"), "etcd-control-plane", "is Ready", podReady)
@@ -120,7 +120,7 @@ func TestLife(t *testing.T) {
 			t.Errorf("lost: %v", err)
 		}
 		if squatters[first.Server] != nil && second.Server == first.Server {
-			t.Error("it claims a port that another process has")
+			t.Error("the plane claims a port that another process has")
 		}
 		controlPlanePod(t, client(t, second, "admin"), "etcd-control-plane", "shows the new process", func(p *corev1.Pod) bool {
 			return podReady(p) && !p.Status.ContainerStatuses[0].State.Running.StartedAt.Time.Before(second.StartedAt.Truncate(time.Second))
@@ -132,7 +132,7 @@ func TestLife(t *testing.T) {
 				t.Fatal(err)
 			}
 			if created := lease.CreationTimestamp.Time; created.Before(second.StartedAt.Truncate(time.Second)) {
-				t.Errorf("the Lease %s of %v is older than the plane's start at %v: its leader waited for a dead one", kind, created, second.StartedAt)
+				t.Errorf("the Lease %s of %v is older than the plane's start at %v: the leader waited for the lease of a dead one", kind, created, second.StartedAt)
 			}
 		}
 	})
@@ -173,12 +173,12 @@ func TestLife(t *testing.T) {
 			// Another test may have taken it meanwhile.
 			if l, err := net.Listen("tcp", strings.TrimPrefix(second.Server, "https://")); err == nil {
 				l.Close()
-				t.Errorf("its port was free and it changed from %s to %s", second.Server, third.Server)
+				t.Errorf("the port was free, but it changed from %s to %s", second.Server, third.Server)
 			}
 		}
 		ok(t, "down", "--dir", dir)
 		if !gone(t, third) {
-			t.Error("down returned while a process lived")
+			t.Error("down returned while a process was running")
 		}
 		var status control.Status
 		stdout, _, code := run(t, "status", "--dir", dir, "--output", "json")
@@ -269,7 +269,7 @@ func TestDeviations(t *testing.T) {
 	status := ok(t, "status", "--dir", c.Dir)
 	for _, d := range c.Deviations {
 		if !strings.Contains(status, d.Setting) || !strings.Contains(status, d.Reason) {
-			t.Errorf("status does not tell of %+v", d)
+			t.Errorf("status does not show %+v", d)
 		}
 		name, isFlag := strings.CutPrefix(d.Setting, "--")
 		if !isFlag {
@@ -289,7 +289,7 @@ func TestDeviations(t *testing.T) {
 			upstream = "10.0.0.0/24"
 		}
 		if upstream != strings.Replace(d.Default, "(unset)", "", 1) && upstream != "<nil>" {
-			t.Errorf("%s %s: upstream's default is %q, not %q", d.Component, d.Setting, upstream, d.Default)
+			t.Errorf("%s %s: upstream's default is %q, but the table says %q", d.Component, d.Setting, upstream, d.Default)
 		}
 	}
 }

@@ -35,7 +35,7 @@ func TestMetricsServer(t *testing.T) {
 
 	c := up("metricsServer: {replicas: 1, flags: {metric-resolution: 10s, kubelet-request-timeout: 5s}}\nnetworkFaults: on\n")
 	if !served() {
-		t.Error("a plane that is ready does not serve metrics.k8s.io")
+		t.Error("a ready plane does not serve metrics.k8s.io")
 	}
 	pod := controlPlanePod(t, client(t, c, "admin"), "metrics-server-control-plane", "is Ready", podReady)
 	if got, want := pod.Spec.Containers[0].Image, "registry.k8s.io/metrics-server/metrics-server:"+controlplane.MetricsServerVersion; got != want {
@@ -46,7 +46,7 @@ func TestMetricsServer(t *testing.T) {
 		return strings.Contains(out, "control-plane ")
 	})
 	if !strings.Contains(ok(t, "kubectl", "--dir", dir, "top", "pods", "-n", "kube-system"), "etcd-control-plane ") {
-		t.Error("kubectl top shows no etcd")
+		t.Error("kubectl top does not show etcd")
 	}
 	ok(t, "fault", "network-delay", "--dir", dir, "--component", "metrics-server", "--delay", "500ms")
 	if began := time.Now(); !served() || time.Since(began) < time.Second {
@@ -55,7 +55,7 @@ func TestMetricsServer(t *testing.T) {
 	ok(t, "fault", "clear", "--dir", dir, "1")
 	ok(t, "fault", "kill", "--dir", dir, "--component", "metrics-server-0")
 	if served() {
-		t.Error("metrics.k8s.io is served without metrics-server")
+		t.Error("the plane serves metrics.k8s.io without metrics-server")
 	}
 	ok(t, "fault", "clear", "--dir", dir, "2")
 	eventually(t, 2*time.Minute, "metrics.k8s.io is served again", served)
@@ -63,7 +63,7 @@ func TestMetricsServer(t *testing.T) {
 
 	up("")
 	if out := ok(t, "kubectl", "--dir", dir, "get", "apiservices"); strings.Contains(out, "metrics") {
-		t.Errorf("an API without a server stays:\n%s", out)
+		t.Errorf("the APIService of metrics-server still exists:\n%s", out)
 	}
 }
 

@@ -62,7 +62,7 @@ func readKubectl(t *testing.T, stderr io.Writer, dir string, args ...string) *bu
 	})
 	lines := bufio.NewScanner(out)
 	if !lines.Scan() {
-		t.Errorf("kubectl %s: no output", strings.Join(args, " "))
+		t.Errorf("kubectl %s prints nothing", strings.Join(args, " "))
 	}
 	return lines
 }
@@ -75,7 +75,7 @@ func TestControlPlanePods(t *testing.T) {
 		pod := controlPlanePod(t, kube, component.Kind+"-control-plane", "is Ready", podReady)
 		container := pod.Spec.Containers[0]
 		if !slices.Equal(container.Command, append([]string{component.Kind}, component.Args...)) {
-			t.Errorf("%s runs %q, not %q", pod.Name, container.Command, component.Args)
+			t.Errorf("%s runs %q, want %q", pod.Name, container.Command, component.Args)
 		}
 		// A component that loses its lease on a busy machine is restarted: cluster.json has its newest start.
 		controlPlanePod(t, kube, pod.Name, "has run since the component's start", func(p *corev1.Pod) bool {
@@ -112,7 +112,7 @@ func forward(t *testing.T, stderr io.Writer, dir, pod, port string) string {
 	address, ok := strings.CutPrefix(line, "Forwarding from ")
 	address, _, arrow := strings.Cut(address, " -> ")
 	if !ok || !arrow {
-		t.Fatalf("kubectl port-forward pod/%s :%s says %q", pod, port, line)
+		t.Fatalf("kubectl port-forward pod/%s :%s prints %q", pod, port, line)
 	}
 	return address
 }
@@ -150,7 +150,7 @@ func TestPortForward(t *testing.T) {
 	}
 	const reason = "kube-scheduler-0 does not listen on port 10251 (forward port 10259)"
 	if said := bufio.NewScanner(r); !said.Scan() || !strings.Contains(said.Text(), reason) {
-		t.Errorf("%q does not say %q", said.Text(), reason)
+		t.Errorf("%q does not contain %q", said.Text(), reason)
 	}
 }
 

@@ -54,10 +54,10 @@ func TestUpObserve(t *testing.T) {
 	_, stderr, code := run(t, "up", "--detach", "--dir", dir, "--loadgen", binary, "--observe="+taken.Addr().String())
 	taken.Close()
 	if code != 4 || !strings.Contains(stderr, "--observe: listen tcp "+taken.Addr().String()+": bind: address already in use (use port 0 for a free port)") || strings.Contains(stderr, "ready after") {
-		t.Errorf("the address is taken: exit %d\n%s", code, stderr)
+		t.Errorf("with the address in use: exit %d\n%s", code, stderr)
 	}
 	if up, err := control.InUse(dir); err != nil || up {
-		t.Errorf("a plane that was not observed as was asked still runs: %v", err)
+		t.Errorf("a plane whose observer failed to start still runs: %v", err)
 	}
 
 	var c control.Cluster
@@ -82,7 +82,7 @@ func TestUpObserve(t *testing.T) {
 	eventually(t, 30*time.Second, "all components are scraped", func() bool { return count("up == 1") == len(c.Components) })
 	eventually(t, 60*time.Second, "the rules are evaluated", func() bool { return count("instance:process_open_fds:limit_ratio") == len(c.Components) })
 	if stored, err := control.Load(dir); err != nil || stored.Observe != c.Observe {
-		t.Errorf("cluster.json says it is at %q, not %q (%v)", stored.Observe, c.Observe, err)
+		t.Errorf("address in cluster.json = %q, want %q (%v)", stored.Observe, c.Observe, err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "prometheus", "prometheus.yml")); err != nil {
 		t.Error(err)

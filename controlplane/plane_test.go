@@ -185,7 +185,7 @@ func TestStockTools(t *testing.T) {
 		stdout, stderr, code := run(t, append([]string{words[0], "--dir", dir}, words[1:]...)...)
 		denied := strings.Contains(c.command, "nobody")
 		if denied != (code == 1) || !denied && code != 0 || !strings.Contains(stdout+stderr, c.want) {
-			t.Errorf("%s: exit %d, no %q in\n%s%s", c.command, code, c.want, stdout, stderr)
+			t.Errorf("%s: exit %d, want %q in\n%s%s", c.command, code, c.want, stdout, stderr)
 		}
 	}
 	// The directory from the environment, and the links in bin.

@@ -143,7 +143,7 @@ func TestLoadgenIsNotInSystemMasters(t *testing.T) {
 	resp.Body.Close()
 	exempt := strings.TrimSpace(ok(t, "kubectl", "--dir", c.Dir, "get", "prioritylevelconfiguration", "exempt", "-o", "jsonpath={.metadata.uid}"))
 	if got := resp.Header.Get("X-Kubernetes-PF-PriorityLevel-UID"); got == "" || got == exempt {
-		t.Errorf("loadgen's priority level is %q, exempt is %q", got, exempt)
+		t.Errorf("priority level of loadgen = %q, of exempt requests = %q", got, exempt)
 	}
 }
 

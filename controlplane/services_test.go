@@ -81,7 +81,7 @@ func TestServices(t *testing.T) {
 	load, admin := client(t, c, "loadgen"), client(t, c, "admin")
 	ok(t, "fault", "service", "--dir", dir, "--component", "authorization-webhook", "--fails")
 	if _, err := load.CoreV1().ConfigMaps("default").Create(t.Context(), kubeConfigMap("denied"), metav1.CreateOptions{}); err == nil {
-		t.Error("the load is let in without its webhook")
+		t.Error("the API server admits the load without its webhook")
 	}
 	if _, err := admin.CoreV1().ConfigMaps("default").Create(t.Context(), kubeConfigMap("administrator"), metav1.CreateOptions{}); err != nil {
 		t.Errorf("an administrator is denied: %v", err)
@@ -111,7 +111,7 @@ func TestServices(t *testing.T) {
 		t.Errorf("etcd has %.60q, want what kms-plugin encrypted", kept)
 	}
 	if asked := serviceRequests(t, c, control.KindAuditWebhook); asked == 0 {
-		t.Error("audit-webhook got no event of a load that is audited")
+		t.Error("audit-webhook received no event of an audited load")
 	}
 	ok(t, "fault", "key-rotation", "--dir", dir, "--component", "kms-plugin", "--component", "oidc-issuer")
 	eventually(t, time.Minute, "the new token is taken", func() bool {
@@ -186,7 +186,7 @@ func TestSchedulerExtender(t *testing.T) {
 	})
 	eventually(t, time.Minute, "a pod is placed", placed("first"))
 	if asked := serviceRequests(t, c, control.KindSchedulerExtender); asked == 0 {
-		t.Error("the extender was not asked")
+		t.Error("the scheduler sent no request to the extender")
 	}
 	ok(t, "fault", "service", "--dir", dir, "--component", control.KindSchedulerExtender, "--fails")
 	second := placed("second")
@@ -205,7 +205,7 @@ func TestSchedulerExtender(t *testing.T) {
 		t.Errorf("down --delete left %v: %v", entries, err)
 	}
 	if slices.ContainsFunc(pids(c), alive) {
-		t.Error("down --delete returned while a process lived")
+		t.Error("down --delete returned while a process was running")
 	}
 }
 

@@ -64,7 +64,7 @@ func TestPanels(t *testing.T) {
 	titles := map[string]bool{}
 	each(t, func(d Dashboard, name string, p Panel) {
 		if titles[name] {
-			t.Errorf("%s: the title is not the only one", name)
+			t.Errorf("%s: two panels have this title", name)
 		}
 		titles[name] = true
 		if !slices.Contains([]string{"timeseries", "stat", "table", "heatmap", "state-timeline"}, p.Kind) {
@@ -75,7 +75,7 @@ func TestPanels(t *testing.T) {
 			t.Errorf("%s: the description does not say what is shown and what to do: %q", name, p.description())
 		}
 		if strings.HasSuffix(do, ".") != true || strings.HasSuffix(tells, ".") != true {
-			t.Errorf("%s: the description is not in sentences", name)
+			t.Errorf("%s: the description is not in complete sentences", name)
 		}
 		if p.Unit == "" {
 			t.Errorf("%s has no unit", name)
@@ -86,14 +86,14 @@ func TestPanels(t *testing.T) {
 		}
 		for i := 2; i < len(steps); i++ {
 			if *steps[i].Value <= *steps[i-1].Value {
-				t.Errorf("%s: the thresholds do not rise", name)
+				t.Errorf("%s: the thresholds do not increase", name)
 			}
 		}
 		if p.DrawsSteps() != (p.Kind == "timeseries" && len(steps) > 1) {
 			t.Errorf("%s: its thresholds are drawn: %v", name, p.DrawsSteps())
 		}
 		if len(p.Queries) == 0 {
-			t.Errorf("%s asks nothing", name)
+			t.Errorf("%s has no queries", name)
 		}
 		for _, x := range p.Queries {
 			if x.Legend == "" && p.Kind != "table" {
@@ -103,12 +103,12 @@ func TestPanels(t *testing.T) {
 		for _, m := range p.Moves {
 			cause, what, qualified := strings.Cut(m, " ")
 			if !slices.Contains(causes, cause) || qualified && !slices.Contains(of, what) {
-				t.Errorf("%s: no fault and no load is %q", name, m)
+				t.Errorf("%s: %q is neither a fault nor a load", name, m)
 			}
 		}
 	})
 	if len(titles) < 80 {
-		t.Errorf("only %d panels", len(titles))
+		t.Errorf("the dashboards have only %d panels", len(titles))
 	}
 }
 
@@ -162,7 +162,7 @@ func TestGrid(t *testing.T) {
 			for y := p.Y; y < p.Y+p.H; y++ {
 				cell := fmt.Sprint(d.UID, x, "/", y)
 				if other := taken[cell]; other != "" {
-					t.Fatalf("%s is on top of %s", name, other)
+					t.Fatalf("%s overlaps %s", name, other)
 				}
 				taken[cell] = name
 			}
@@ -317,7 +317,7 @@ func TestJSON(t *testing.T) {
 				}
 				for _, q := range written.Targets {
 					if q.Instant != (want.Kind == "table") {
-						t.Errorf("%s: %s asks for one moment: %v", uid, want.Title, q.Instant)
+						t.Errorf("%s: %s: instant = %v", uid, want.Title, q.Instant)
 					}
 				}
 				if !reflect.DeepEqual(steps, want.Steps()) || drawn != want.DrawsSteps() || softMax != want.SoftMax() || noData != want.NoData() {
@@ -424,7 +424,7 @@ func TestVariablesAndLinks(t *testing.T) {
 		}
 		for _, a := range d.Annotations.List {
 			if a.Datasource != chosen || a.TitleFormat == "" {
-				t.Errorf("%s: annotation %s reads %+v and is called %q", uid, a.Name, a.Datasource, a.TitleFormat)
+				t.Errorf("%s: annotation %s = %+v with the name %q", uid, a.Name, a.Datasource, a.TitleFormat)
 			}
 		}
 	})

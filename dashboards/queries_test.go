@@ -131,7 +131,7 @@ func TestQueries(t *testing.T) {
 				switch n := n.(type) {
 				case *parser.Call:
 					if f.Type == "gauge" && slices.Contains([]string{"rate", "increase"}, n.Func.Name) && !slices.Contains(growing, f.Name) {
-						t.Errorf("%s takes the %s of %s, a gauge", name, n.Func.Name, f.Name)
+						t.Errorf("%s takes the %s of the gauge %s", name, n.Func.Name, f.Name)
 					}
 				case *parser.AggregateExpr:
 					for _, label := range n.Grouping {

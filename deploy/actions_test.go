@@ -92,7 +92,7 @@ func TestGateExample(t *testing.T) {
 		t.Errorf("a pull request does not start it: %v", w.On)
 	}
 	if len(w.Permissions) != 1 || w.Permissions["contents"] != "read" {
-		t.Errorf("its token may %v; reading is enough", w.Permissions)
+		t.Errorf("the workflow's token has the permissions %v; it needs only read", w.Permissions)
 	}
 	used, kept := false, false
 	for _, s := range w.Jobs["gate"].Steps {

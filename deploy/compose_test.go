@@ -44,7 +44,7 @@ func TestComposeFile(t *testing.T) {
 			t.Errorf("%s: in network %q it does not reach the loopback, where the plane listens", name, s.NetworkMode)
 		}
 		if address := listens(s); !strings.HasPrefix(address, "127.0.0.1") {
-			t.Errorf("%s listens on %q: others reach it", name, address)
+			t.Errorf("%s listens on %q: other machines reach it", name, address)
 		}
 		for _, v := range s.Volumes {
 			if _, err := os.Stat(v.Source); err != nil {
@@ -110,7 +110,7 @@ func TestImagesMatchTestedVersions(t *testing.T) {
 		"alertmanager": "prom/alertmanager:v" + version("github.com/prometheus/alertmanager"),
 	} {
 		if got := services[service].Image; got != want {
-			t.Errorf("%s runs %s; what the tests run is %s", service, got, want)
+			t.Errorf("%s runs %s; the tests run %s", service, got, want)
 		}
 	}
 }

@@ -65,10 +65,10 @@ func TestJobs(t *testing.T) {
 	// The load generator's address is unknown; its rules stay silent.
 	delete(want, "loadgen")
 	if got := monitorJobs(t, "."); !maps.Equal(got, want) {
-		t.Errorf("the monitors give the jobs %v, the rules look for %v", slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(want)))
+		t.Errorf("the monitors select the jobs %v, but the rules the jobs %v", slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(want)))
 	}
 	if got := monitorJobs(t, "external-etcd"); !maps.Equal(got, map[string]bool{"etcd": true}) {
-		t.Errorf("external-etcd gives the jobs %v", got)
+		t.Errorf("external-etcd selects the jobs %v", got)
 	}
 }
 

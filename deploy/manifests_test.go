@@ -41,7 +41,7 @@ func TestManifestsAreCurrent(t *testing.T) {
 	}
 	for _, e := range entries {
 		if want[path.Join(deploy.RulesDir, e.Name())] == nil {
-			t.Errorf("deploy/kubernetes/rules/%s has no source: go run ./deploy/generate", e.Name())
+			t.Errorf("deploy/kubernetes/rules/%s has no source: run go run ./deploy/generate", e.Name())
 		}
 	}
 	for name, text := range want {
@@ -49,7 +49,7 @@ func TestManifestsAreCurrent(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		} else if !bytes.Equal(got, text) {
-			t.Errorf("deploy/kubernetes/%s is not what its source says: go run ./deploy/generate", name)
+			t.Errorf("deploy/kubernetes/%s differs from its source: run go run ./deploy/generate", name)
 		}
 	}
 }
@@ -139,7 +139,7 @@ func TestConfigMapsHoldTheDashboards(t *testing.T) {
 	for _, o := range objects {
 		file := strings.TrimSuffix(o.Metadata.Name, "-dashboard") + ".json"
 		if o.Kind != "ConfigMap" || len(o.Data) != 1 || o.Data[file] == "" || o.Data[file] != texts[file] {
-			t.Errorf("%s %s does not hold %s", o.Kind, o.Metadata.Name, file)
+			t.Errorf("%s %s does not contain %s", o.Kind, o.Metadata.Name, file)
 		}
 		if o.Metadata.Labels["grafana_dashboard"] != "1" || o.Metadata.Annotations["grafana_folder"] != "Stormglass" {
 			t.Errorf("a sidecar does not find %s: %v %v", o.Metadata.Name, o.Metadata.Labels, o.Metadata.Annotations)

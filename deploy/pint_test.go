@@ -58,7 +58,7 @@ func TestPintAcceptsTheRules(t *testing.T) {
 	for _, dir := range []string{"alerts", "deploy/kubernetes/rules"} {
 		read, found := pint(t, ruleFiles(t, dir)...)
 		if want := fmt.Sprint(rules); read != want {
-			t.Errorf("pint has read %s rules in %s, of %s", read, dir, want)
+			t.Errorf("pint read %s rules in %s, want %s", read, dir, want)
 		}
 		for _, f := range found {
 			t.Errorf("%s:%d: %s: %s\n%s", f.Path, f.Lines[0], f.Check, f.Problem, f.Details)
@@ -118,10 +118,10 @@ func TestPintSuppressionsHaveReasons(t *testing.T) {
 				continue
 			}
 			if comment[1] != "disable" {
-				t.Errorf("%s:%d: pint %s reaches further than one check of one rule", name, i+1, comment[1])
+				t.Errorf("%s:%d: pint %s applies to more than one check of one rule", name, i+1, comment[1])
 			}
 			if i == 0 || !strings.HasPrefix(strings.TrimSpace(lines[i-1]), "# ") || suppression.MatchString(lines[i-1]) {
-				t.Errorf("%s:%d: no reason above", name, i+1)
+				t.Errorf("%s:%d: the comment above gives no reason", name, i+1)
 			}
 			want = append(want, filepath.Base(name)+" "+comment[2])
 		}
@@ -134,7 +134,7 @@ func TestPintSuppressionsHaveReasons(t *testing.T) {
 	slices.Sort(want)
 	_, found := pint(t, files...)
 	if got := checks(found); !slices.Equal(got, want) {
-		t.Errorf("without its suppressions pint finds\n%q, and suppressed is\n%q", got, want)
+		t.Errorf("without its suppressions pint finds\n%q, but the comments suppress\n%q", got, want)
 	}
 }
 

@@ -73,7 +73,7 @@ func TestPromtoolAcceptsTheConfiguration(t *testing.T) {
 	}
 	for _, g := range rules {
 		if !strings.Contains(out, "/rules/"+g.File) {
-			t.Errorf("the rules of %s are not loaded:\n%s", g.File, out)
+			t.Errorf("Prometheus did not load the rules of %s:\n%s", g.File, out)
 		}
 	}
 	// If promtool reads the plane's own file, it fails when a file named there is
@@ -121,7 +121,7 @@ func TestAmtoolAcceptsTheConfiguration(t *testing.T) {
 			_, value, _ := strings.Cut(matcher, "=")
 			for name := range strings.SplitSeq(strings.Trim(value, `~ "`), "|") {
 				if !slices.ContainsFunc(rules, func(a alerts.Alert) bool { return a.Alert == name }) {
-					t.Errorf("the matcher %s: there is no alert %q", matcher, name)
+					t.Errorf("the matcher %s names the alert %q, which does not exist", matcher, name)
 				}
 			}
 		}

@@ -48,7 +48,7 @@ func TestChartIsCurrent(t *testing.T) {
 		}
 		for _, e := range entries {
 			if want[folder+"/"+e.Name()] == nil {
-				t.Errorf("%s/%s has no source: go test ./alerts/render -update", folder, e.Name())
+				t.Errorf("%s/%s has no source: run go test ./alerts/render -update", folder, e.Name())
 			}
 		}
 	}
@@ -63,7 +63,7 @@ func TestChartIsCurrent(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		} else if !bytes.Equal(got, text) {
-			t.Errorf("%s is not what its source says: go test ./alerts/render -update", name)
+			t.Errorf("%s differs from its source: run go test ./alerts/render -update", name)
 		}
 	}
 }
@@ -278,7 +278,7 @@ func TestChartValues(t *testing.T) {
 	}
 	for name := range got {
 		if strings.Contains(name, "etcd") {
-			t.Errorf("%s is there without etcd", name)
+			t.Errorf("%s is rendered although etcd is left out", name)
 		}
 	}
 }

@@ -25,7 +25,7 @@ func TestCondition(t *testing.T) {
 		}
 	}
 	if !always().isAlways() || !a.or(always()).isAlways() || a.isAlways() || condition(nil).isAlways() {
-		t.Error("what is always there")
+		t.Error("isAlways is wrong for one of the conditions")
 	}
 	if never := a.and(nil); len(never) != 0 {
 		t.Errorf("with nothing that is there: %v", never)

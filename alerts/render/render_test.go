@@ -99,7 +99,7 @@ func renamedTests(t *testing.T, dir string, o render.Options) []string {
 		name := filepath.Base(file)
 		if _, err := os.Stat(filepath.Join(dir, "rules", name)); err != nil {
 			if name != "loadgen.yaml" {
-				t.Errorf("%s: no rules of it are left", name)
+				t.Errorf("%s: the bundle has no rules of this file", name)
 			}
 			continue
 		}
@@ -146,12 +146,12 @@ func TestLeftOut(t *testing.T) {
 	all := string(slices.Concat(slices.Collect(maps.Values(b.Files))...))
 	for _, gone := range []string{`job="loadgen`, `job=\"loadgen`, `|loadgen`, "stormglass_", "GeneratorSaturated", "/d/stormglass-loadgen", "/d/stormglass-run", `job=\"etcd\"`, `"kube-apiserver"`} {
 		if strings.Contains(all, gone) {
-			t.Errorf("%s is still there", gone)
+			t.Errorf("the bundle still has %s", gone)
 		}
 	}
 	for _, want := range []string{"alert GeneratorSaturated", "dashboard stormglass-loadgen"} {
 		if name := strings.Fields(want)[1]; !slices.ContainsFunc(b.LeftOut, func(s string) bool { return strings.HasSuffix(s, name) }) {
-			t.Errorf("it is not said that %s is left out: %q", want, b.LeftOut)
+			t.Errorf("LeftOut does not contain %s: %q", want, b.LeftOut)
 		}
 	}
 	targets := string(b.Files["rules/targets.yaml"])
@@ -219,7 +219,7 @@ func TestRunbooks(t *testing.T) {
 		}
 	}
 	if n < 40 {
-		t.Errorf("only %d alerts are left", n)
+		t.Errorf("the bundle has only %d alerts", n)
 	}
 }
 
@@ -291,7 +291,7 @@ func TestDashboards(t *testing.T) {
 		}
 	}
 	if n < 5 {
-		t.Errorf("only %d dashboards are left", n)
+		t.Errorf("the bundle has only %d dashboards", n)
 	}
 }
 

@@ -39,11 +39,11 @@ func TestFiles(t *testing.T) {
 	}
 	for _, file := range found {
 		if uid := filepath.Base(file[:len(file)-len(filepath.Ext(file))]); boards[uid] == nil {
-			t.Errorf("%s is written by no dashboard", file)
+			t.Errorf("no dashboard writes %s", file)
 		}
 	}
 	if all := allBoards(t); len(boards) != len(all) {
-		t.Errorf("%d dashboards, %d in their order", len(boards), len(all))
+		t.Errorf("%d dashboards, but the order lists %d", len(boards), len(all))
 	}
 }
 
@@ -59,7 +59,7 @@ func equal(t *testing.T, file string, want []byte) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(got, want) {
-		t.Errorf("%s is not what is written here: go test ./dashboards/source -update", file)
+		t.Errorf("%s differs from its source: run go test ./dashboards/source -update", file)
 	}
 }
 
@@ -121,6 +121,6 @@ func TestStrict(t *testing.T) {
 	// The decoder does tell: without this the above proves nothing.
 	var d dashboard.Dashboard
 	if err := d.UnmarshalJSONStrict([]byte(`{"schemaVersion": 42, "templating": {}, "annotations": {}, "panles": []}`)); err == nil {
-		t.Error("the decoder takes a field that does not exist")
+		t.Error("the decoder accepts an unknown field")
 	}
 }

@@ -82,6 +82,6 @@ func (c *Container) end(s syscall.Signal) error {
 	case <-time.After(stopsWithin):
 		_ = c.cmd.Process.Kill() // an error means that it has just ended
 		<-c.done
-		return fmt.Errorf("still running %v after %v: killed", stopsWithin, s)
+		return fmt.Errorf("the container was still running %v after %v; killed it", stopsWithin, s)
 	}
 }

@@ -45,7 +45,7 @@ func ModuleOf(image string) (Module, error) {
 	case "prom/alertmanager":
 		return Module{"github.com/prometheus/alertmanager", "v" + release, "alertmanager", release}, nil
 	}
-	return Module{}, fmt.Errorf("image %s: it is not built from a known Go module (only prom/prometheus, prom/alertmanager)", image)
+	return Module{}, fmt.Errorf("image %s: not built from a known Go module (only prom/prometheus, prom/alertmanager)", image)
 }
 
 // Build builds the static program of an image in dir and returns the image. The image has the content of the upstream image, but

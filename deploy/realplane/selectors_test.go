@@ -163,7 +163,7 @@ func startTheirs(t *testing.T, jobs map[string]string, bundle render.Bundle) pro
 		must(t, os.WriteFile(file, text, 0o600))
 	}
 	if len(files) == 0 {
-		t.Fatalf("no targets in %s", dir)
+		t.Fatalf("%s has no targets", dir)
 	}
 	client, err := api.NewClient(api.Config{Address: deploytest.StartPrometheus(t, filepath.Join(dir, scrapeconfig.ServerFile), t.TempDir())})
 	must(t, err)
@@ -215,7 +215,7 @@ func ruleSelectors(t *testing.T, b render.Bundle) []string {
 		}
 	}
 	if len(all) < 50 {
-		t.Fatalf("only %d selectors", len(all))
+		t.Fatalf("the rules have only %d selectors", len(all))
 	}
 	return slices.Sorted(maps.Keys(all))
 }
@@ -258,7 +258,7 @@ func panelSelectors(t *testing.T, b render.Bundle) []string {
 		}
 	}
 	if len(all) < 50 {
-		t.Fatalf("only %d selectors", len(all))
+		t.Fatalf("the dashboards have only %d selectors", len(all))
 	}
 	return slices.Sorted(maps.Keys(all))
 }

@@ -211,12 +211,12 @@ func TestLayers(t *testing.T) {
 			continue
 		}
 		if from < 0 || layers[from] == "loadgen" && p.ImportPath != module+"loadgen" || layers[from] == "internal" {
-			t.Errorf("%s is in no layer", p.ImportPath)
+			t.Errorf("%s belongs to no layer", p.ImportPath)
 		}
 		for _, imp := range p.Imports {
 			to := layer(imp)
 			if below(imp, module[:len(module)-1]) && to < from && !below(imp, p.ImportPath) {
-				t.Errorf("%s imports %s, which is above it", p.ImportPath, imp)
+				t.Errorf("%s imports %s, which is in a higher layer", p.ImportPath, imp)
 			}
 		}
 	}
@@ -250,7 +250,7 @@ func TestImportRules(t *testing.T) {
 			}
 		}
 		if checked == 0 {
-			t.Errorf("the rule about %s holds for no package: is the folder gone?", r.from)
+			t.Errorf("the rule for %s matches no package: does the directory exist?", r.from)
 		}
 	}
 }

@@ -30,10 +30,10 @@ func TestFailedWriteLeavesNoFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := Write(target, []byte("x")); err == nil {
-		t.Error("a directory was replaced")
+		t.Error("Write replaced a directory")
 	}
 	if err := Write(filepath.Join(dir, "missing", "file"), []byte("x")); err == nil {
-		t.Error("written into a directory that is not there")
+		t.Error("Write succeeds in a missing directory")
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
 		t.Errorf("left: %v, %v", left, err)

@@ -233,7 +233,7 @@ func TestMalformed(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	if _, err := scan(&Scanner{Stream: true}, []byte("\x01"), func(left int) int { return left }); err == nil {
-		t.Error("a sequence of numbers is taken")
+		t.Error("the scanner accepts a sequence of numbers")
 	}
 }
 
@@ -247,7 +247,7 @@ func FuzzScanner(f *testing.F) {
 		s.Reset()
 		whole, all := scan(&s, text, func(left int) int { return left })
 		if (err == nil) != (all == nil) || err == nil && !reflect.DeepEqual(got, whole) {
-			t.Fatalf("in pieces %v, %v; at once %v, %v", got, err, whole, all)
+			t.Fatalf("in pieces: %v, %v; in one piece: %v, %v", got, err, whole, all)
 		}
 		if err == nil && len(text) > 0 {
 			mode, err := cbor.DecOptions{MaxNestedLevels: 2 * deepest}.DecMode()

@@ -26,7 +26,7 @@ func TestOutputForms(t *testing.T) {
 			t.Fatal(err)
 		}
 		var text strings.Builder
-		if err := o.Write(&text, want, func() error { t.Errorf("%s: the text form was written", form); return nil }); err != nil {
+		if err := o.Write(&text, want, func() error { t.Errorf("%s: the command wrote text", form); return nil }); err != nil {
 			t.Fatal(err)
 		}
 		var got result
@@ -34,7 +34,7 @@ func TestOutputForms(t *testing.T) {
 			t.Errorf("%s is read as %+v: %v\n%s", form, got, err, text.String())
 		}
 		if !strings.Contains(text.String(), "up > 0") {
-			t.Errorf("%s escapes what a person reads:\n%s", form, text.String())
+			t.Errorf("%s escapes readable characters:\n%s", form, text.String())
 		}
 	}
 }
@@ -61,6 +61,6 @@ func TestOutputOfMany(t *testing.T) {
 func TestOutputOfAnUnknownForm(t *testing.T) {
 	err := AddOutput(&cobra.Command{Use: "query"}, "csv").Set("xml")
 	if err == nil || err.Error() != "is unknown (text, json, yaml or csv)" {
-		t.Errorf("it says %v", err)
+		t.Errorf("error = %v, want \"is unknown (text, json, yaml or csv)\"", err)
 	}
 }

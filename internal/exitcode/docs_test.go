@@ -37,7 +37,7 @@ func TestDocsSayWhatTheCodesMean(t *testing.T) {
 		for _, table := range codeTables(string(text)) {
 			tables++
 			if !maps.Equal(table, meanings()) {
-				t.Errorf("%s: the table of exit codes says\n%v, and they are\n%v", file, table, meanings())
+				t.Errorf("%s: the table of exit codes has\n%v, but the package has\n%v", file, table, meanings())
 			}
 		}
 		for _, m := range regexp.MustCompile(`(?i)\bexit(?:s|ed)?(?: code| with(?: code)?)? (\d+)\b`).FindAllStringSubmatch(string(text), -1) {
@@ -48,7 +48,7 @@ func TestDocsSayWhatTheCodesMean(t *testing.T) {
 		}
 	}
 	if tables == 0 {
-		t.Error("no table of exit codes was found: is it still in README.md?")
+		t.Error("README.md has no table of exit codes")
 	}
 }
 

@@ -32,7 +32,7 @@ func members(t *testing.T, r io.Reader) map[string][]byte {
 		}
 		all[h.Name] = data
 		if h.Name == "worker" && h.Mode != 0o755 {
-			t.Errorf("mode %o of the program", h.Mode)
+			t.Errorf("mode of the program = %o", h.Mode)
 		}
 	}
 }
@@ -63,7 +63,7 @@ func TestImageOfAProgram(t *testing.T) {
 	}
 	layer := files[manifest[0].Layers[0]]
 	if got := members(t, bytes.NewReader(layer)); len(got) != 1 || string(got["worker"]) != "a program" {
-		t.Errorf("the layer holds %v", got)
+		t.Errorf("the layer contains %v", got)
 	}
 	config := string(files[manifest[0].Config])
 	if !strings.Contains(config, `"Entrypoint":["/worker"]`) || !strings.Contains(config, fmt.Sprintf("sha256:%x", sha256.Sum256(layer))) {
@@ -78,7 +78,7 @@ func TestImageOfNoProgram(t *testing.T) {
 	dir := t.TempDir()
 	for _, program := range []string{filepath.Join(dir, "absent"), dir} {
 		if err := Write(filepath.Join(dir, "image.tar"), Program("example.invalid/worker:1", program)); err == nil {
-			t.Errorf("%s is one", program)
+			t.Errorf("%s is accepted as a program", program)
 		}
 	}
 }

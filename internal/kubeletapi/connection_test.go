@@ -45,7 +45,7 @@ func TestOpenConnectionsOfANodeThatIsNotReached(t *testing.T) {
 	}()
 	select {
 	case err := <-written:
-		t.Errorf("it answers: %v", err)
+		t.Errorf("the unreachable node responds: %v", err)
 	default:
 	}
 	close(until)
@@ -58,10 +58,10 @@ func TestOpenConnectionsOfANodeThatIsNotReached(t *testing.T) {
 	}
 	all.reset(func(n Node) bool { return n == node })
 	if _, err := client.Read(got); err == nil {
-		t.Error("a connection outlives its node")
+		t.Error("a connection stays open after its node has gone")
 	}
 	if len(all.open) != 0 {
-		t.Errorf("%d connections are kept", len(all.open))
+		t.Errorf("the server keeps %d connections", len(all.open))
 	}
 }
 

@@ -24,7 +24,7 @@ func TestCheck(t *testing.T) {
 		t.Errorf("refused although it was allowed: %v", err)
 	}
 	if err := Check("9090", true); err == nil {
-		t.Error("an invalid address was accepted")
+		t.Error("Check accepts an invalid address")
 	}
 }
 

@@ -31,7 +31,7 @@ func TestExposedIsWhatTheSourceDeclares(t *testing.T) {
 		}
 	}
 	if have, err := os.ReadFile("exposed.txt"); err != nil || string(have) != text {
-		t.Errorf("exposed.txt is not what the source declares (%v): the test with -update rewrites it", err)
+		t.Errorf("exposed.txt differs from the source (%v): run the test with -update", err)
 	}
 }
 

@@ -24,14 +24,14 @@ func TestDeclared(t *testing.T) {
 		case !ok:
 			t.Errorf("%s does not declare %s", m.Source, m.Name)
 		case d.Type != m.Type || !slices.Equal(d.Labels, m.Labels):
-			t.Errorf("%s is a %s with the labels %q in %s, a %s with %q in the table", m.Name, d.Type, d.Labels, m.Source, m.Type, m.Labels)
+			t.Errorf("%s is a %s with the labels %q in %s, but a %s with %q in the table", m.Name, d.Type, d.Labels, m.Source, m.Type, m.Labels)
 		case d.Deprecated != "":
 			t.Errorf("%s is deprecated since %s", m.Name, d.Deprecated)
 		}
 	}
 	for _, m := range For(Rules) {
 		if m.Source != "" && m.Type == "histogram" && sources[m.Source][m.Name].Edges == nil {
-			t.Errorf("%s: the edges of the buckets of %s cannot be read", m.Source, m.Name)
+			t.Errorf("%s: the test cannot read the bucket bounds of %s", m.Source, m.Name)
 		}
 	}
 }
@@ -42,11 +42,11 @@ func TestTableEntriesAreUniqueAndTyped(t *testing.T) {
 	seen := map[string]bool{}
 	for _, r := range rows() {
 		if seen[r.Name] {
-			t.Errorf("%s stands there twice", r.Name)
+			t.Errorf("%s occurs twice", r.Name)
 		}
 		seen[r.Name] = true
 		if r.of == "" || (r.Type == "") != (r.by == Diagnosis) {
-			t.Errorf("%s has the type %q, for %s", r.Name, r.Type, r.by)
+			t.Errorf("%s has the type %q for %s", r.Name, r.Type, r.by)
 		}
 	}
 }

@@ -72,7 +72,7 @@ func TestRulesNameKnownMetrics(t *testing.T) {
 			}
 			for _, n := range path {
 				if call, ok := n.(*parser.Call); ok && f.Type == "gauge" && slices.Contains([]string{"rate", "increase", "irate", "resets"}, call.Func.Name) {
-					t.Errorf("%s takes the %s of %s, a gauge", name, call.Func.Name, s.Name)
+					t.Errorf("%s takes the %s of the gauge %s", name, call.Func.Name, s.Name)
 				}
 			}
 			return nil

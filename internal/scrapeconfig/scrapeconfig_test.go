@@ -80,10 +80,10 @@ func TestPrometheusLoads(t *testing.T) {
 		}
 	}
 	if api := jobs["kube-apiserver"].HTTPClientConfig; api.TLSConfig.ServerName != "kubernetes" || api.Authorization.CredentialsFile != "/elsewhere/token" {
-		t.Errorf("the API server is asked as %+v", api)
+		t.Errorf("client configuration of job kube-apiserver = %+v", api)
 	}
 	if plain := jobs["kube-apiserver-2"]; plain.Scheme != "http" || plain.Params.Get("all") != "1" {
-		t.Errorf("the plain API server is scraped over %s with %v", plain.Scheme, plain.Params)
+		t.Errorf("scheme and parameters of the plain API server = %s, %v", plain.Scheme, plain.Params)
 	}
 	sd := etcd.ServiceDiscoveryConfigs[0].(*file.SDConfig)
 	text, err := os.ReadFile(sd.Files[0])
@@ -92,7 +92,7 @@ func TestPrometheusLoads(t *testing.T) {
 	}
 	for _, want := range []string{`"127.0.0.1:2379"`, `"127.0.0.1:2479"`, `"instance": "etcd-1"`, `"job": "etcd"`} {
 		if !strings.Contains(string(text), want) {
-			t.Errorf("%s is not in %s", want, text)
+			t.Errorf("%s is missing in %s", want, text)
 		}
 	}
 }
@@ -109,7 +109,7 @@ func TestMoved(t *testing.T) {
 	}
 	_, jobs := load(t, filepath.Join(moved, Dir))
 	if got, want := jobs["etcd"].HTTPClientConfig.TLSConfig.CAFile, filepath.Join(moved, "pki", "etcd-ca.crt"); filepath.Clean(got) != want {
-		t.Errorf("after the move the CA is looked for at %s, not %s", got, want)
+		t.Errorf("path of the CA after the move = %s, want %s", got, want)
 	}
 }
 
@@ -126,7 +126,7 @@ func TestWrittenAgain(t *testing.T) {
 	}
 	server, jobs := load(t, dir)
 	if len(jobs) != 1 || jobs["etcd"] == nil || len(server.RuleFiles) != 0 {
-		t.Errorf("scraped are still %v, with rules %v", jobs, server.RuleFiles)
+		t.Errorf("jobs = %v, rules = %v", jobs, server.RuleFiles)
 	}
 	left, err := filepath.Glob(filepath.Join(dir, "*", "*"))
 	if err != nil || len(left) != 1 || filepath.Base(left[0]) != "etcd.json" {

@@ -11,7 +11,7 @@ func TestQuotedTextSurvivesAShell(t *testing.T) {
 	} {
 		out, err := exec.Command("sh", "-c", "printf %s "+Quote(word)).Output()
 		if err != nil || string(out) != word {
-			t.Errorf("%q was quoted as %s and read as %q, %v", word, Quote(word), out, err)
+			t.Errorf("%q was quoted as %s, and the shell read %q, %v", word, Quote(word), out, err)
 		}
 	}
 	if got := Quote("/tmp/plane-1"); got != "/tmp/plane-1" {

@@ -69,7 +69,7 @@ func TestErrorsAreBounded(t *testing.T) {
 			err = doc.Decode(&into)
 		}
 		if err == nil {
-			t.Errorf("%s: no error", name)
+			t.Errorf("%s: Decode returns no error", name)
 			continue
 		}
 		got := err.Error()

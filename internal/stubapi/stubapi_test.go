@@ -82,7 +82,7 @@ func TestClientGo(t *testing.T) {
 			}
 			sent := s.Watches()[0].Sent
 			if len(sent) != 4 || sent[3].RV != 104 {
-				t.Errorf("the record has %+v", sent)
+				t.Errorf("record = %+v", sent)
 			}
 		})
 	}
@@ -107,7 +107,7 @@ func TestFormsAndPages(t *testing.T) {
 		}
 	}
 	if total != 25 {
-		t.Errorf("%d objects in all pages", total)
+		t.Errorf("all pages have %d objects", total)
 	}
 	m, err := metadata.NewForConfig(s.Config())
 	if err != nil {
@@ -232,7 +232,7 @@ func TestFaultsEnd(t *testing.T) {
 		_, err := c.CoreV1().ConfigMaps("storm").Get(ctx, "x-0", metav1.GetOptions{})
 		cancel()
 		if err == nil && int64(len(s.Exchanges())) < first+2 {
-			t.Errorf("fault %d went unnoticed", f)
+			t.Errorf("the client did not notice fault %d", f)
 		}
 	}
 	var list *apierrors.StatusError

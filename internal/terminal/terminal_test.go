@@ -65,7 +65,7 @@ func TestProcessOutlivesItsTerminal(t *testing.T) {
 	r.Close()
 	in.Close()
 	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 7 {
-		t.Errorf("it ended: %v", err)
+		t.Errorf("the process ended with %v, want exit code 7", err)
 	}
 }
 

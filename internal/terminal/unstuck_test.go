@@ -12,12 +12,12 @@ func TestUnstuckWriterDropsTextUntilItIsRead(t *testing.T) {
 	w := &unstuck{w: write, after: time.Millisecond}
 	for range 3 {
 		if n, err := fmt.Fprint(w, "stuck"); n != 5 || err != nil {
-			t.Fatalf("%d bytes written, %v", n, err)
+			t.Fatalf("wrote %d bytes, %v", n, err)
 		}
 	}
 	stuck := w.stuck
 	if stuck == nil {
-		t.Fatal("a write without a reader is not stuck")
+		t.Fatal("a write without a reader is not reported as stuck")
 	}
 	text := make([]byte, 5)
 	if _, err := io.ReadFull(read, text); err != nil || string(text) != "stuck" {

@@ -45,7 +45,7 @@ func TestReadTakesRegularFilesOnly(t *testing.T) {
 			t.Errorf("%s: %q, %v; want error %s", name, got, err, want)
 		}
 		if check := Check(at(name), 8); (check == nil) != (err == nil) {
-			t.Errorf("%s: Check says %v, Read %v", name, check, err)
+			t.Errorf("%s: Check = %v, but Read = %v", name, check, err)
 		}
 	}
 	if _, err := Read(at("none"), 8); !errors.Is(err, fs.ErrNotExist) {

@@ -42,7 +42,7 @@ func TestModuleNamesEachVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	if f.Module.Mod.Path != modulePath {
-		t.Errorf("the module is %s", f.Module.Mod.Path)
+		t.Errorf("module = %s", f.Module.Mod.Path)
 	}
 	for _, r := range f.Replace {
 		t.Errorf("go.mod:%d: %s is replaced: require its version", r.Syntax.Start.Line, r.Old.Path)
@@ -111,7 +111,7 @@ func TestInstall(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got.Version != candidate || got.Commit != commit || got.Date != "2026-01-02T03:04:05Z" || got.Dirty {
-			t.Errorf("%s installed by version says %s", p, out)
+			t.Errorf("%s installed by version prints %s", p, out)
 		}
 	}
 	kubectl, err := exec.Command(filepath.Join(bin, "controlplane"), "kubectl", "version", "--client").CombinedOutput()

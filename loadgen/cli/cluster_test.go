@@ -54,7 +54,7 @@ phases: [{name: load, for: 1s, load: [{kind: requests, verb: get, resource: serv
 	}
 	p = startLoadgen(t, "run", refused, "--out", filepath.Join(t.TempDir(), "run"), "--kubeconfig", kubeconfig, "--yes")
 	if code := p.wait(); code != exitcode.Environment || !strings.Contains(strings.Join(p.said, "\n"), `Unsupported value: "Nonsense"`) {
-		t.Errorf("a refused object: exit code %d\n%s", code, strings.Join(p.said, "\n"))
+		t.Errorf("with a refused object: exit code %d\n%s", code, strings.Join(p.said, "\n"))
 	}
 	wantNothingLeft(t, kubeconfig)
 }
@@ -76,19 +76,19 @@ func TestCleanupAfterAKilledRun(t *testing.T) {
 	c.awaitLine("is skipped, because it renewed the cluster's lock within the last minute")
 	c.wantExit(0)
 	if after := run(); after != before || !strings.Contains(after, "stormglass-run") {
-		t.Errorf("objects of the live run: before\n%s\nafter\n%s", before, after)
+		t.Errorf("objects of the live run before:\n%s\nafter:\n%s", before, after)
 	}
 	if err := p.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	p.wait()
 	if left := labelled(t, kubeconfig); len(left) == 0 {
-		t.Fatal("the killed run left nothing: this test tests nothing")
+		t.Fatal("the killed run left no objects, so this test tests nothing")
 	}
 	left := labelled(t, kubeconfig)
 	startLoadgen(t, "cleanup", "--kubeconfig", kubeconfig, "--dry-run").wantExit(0)
 	if still := labelled(t, kubeconfig); !slices.Equal(left, still) {
-		t.Errorf("the dry run changed the cluster: before\n%s\nafter\n%s", left, still)
+		t.Errorf("the dry run changed the cluster from\n%s\nto\n%s", left, still)
 	}
 	kubectl(t, "label", "namespaces,nodes", "-l", cluster.RunLabel, cluster.RunLabel+"-")
 	startLoadgen(t, "cleanup", dir, "--kubeconfig", kubeconfig, "--yes").wantExit(0)
@@ -127,7 +127,7 @@ phases:
 	_, command, found := strings.Cut(left, "finalizers block the deletion of sgx-kept (example.com/keep): `kubectl ")
 	command, _, _ = strings.Cut(command, "`")
 	if last := p.said[len(p.said)-1]; !found || last != "loadgen: "+left {
-		t.Fatalf("the last line is\n%s\nwhat is left:\n%s", last, left)
+		t.Fatalf("last line:\n%s\nremaining objects:\n%s", last, left)
 	}
 	kubectl(t, strings.Fields(strings.ReplaceAll(command, "'", ""))...)
 	if all := kubectl(t, "get", "priorityclasses", "-o", "name"); strings.Contains(all, "sgx-kept") {

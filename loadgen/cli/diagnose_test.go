@@ -46,7 +46,7 @@ func TestFollowGoesOn(t *testing.T) {
 	refused := answer{err: errors.New("refused")}
 	said := followed(t, []answer{healthy, sick, sick, refused, refused, healthy})
 	if want := []string{result.Healthy, result.Diagnosed, "refused"}; !slices.Equal(said, want) {
-		t.Errorf("it said %s, want %s", said, want)
+		t.Errorf("follow printed %s, want %s", said, want)
 	}
 }
 
@@ -60,7 +60,7 @@ func TestFollowShowsOtherSymptomsAndLimits(t *testing.T) {
 	healthy := answer{d: result.Diagnosis{Answer: result.Healthy}}
 	said := followed(t, []answer{unknown(reads), unknown(reads, reads), unknown(reads, writes), healthy, full, full, healthy})
 	if want := []string{result.Unknown, result.Unknown, result.Healthy, result.Healthy}; !slices.Equal(said, want) {
-		t.Errorf("it said %s, want %s", said, want)
+		t.Errorf("follow printed %s, want %s", said, want)
 	}
 }
 
@@ -94,10 +94,10 @@ func TestFollowEndsOnBadUsageAtItsBeginning(t *testing.T) {
 	healthy := answer{d: result.Diagnosis{Answer: result.Healthy}}
 	said := followed(t, []answer{healthy, usage, healthy, healthy})
 	if want := []string{result.Healthy, "no such file", result.Healthy}; !slices.Equal(said, want) {
-		t.Errorf("it said %q, want %q", said, want)
+		t.Errorf("follow printed %q, want %q", said, want)
 	}
 	diagnose := func(context.Context) (result.Diagnosis, error) { return usage.d, usage.err }
-	err := follow(t.Context(), time.Millisecond, diagnose, func(result.Diagnosis) error { return nil }, func(err error) { t.Errorf("it said %v", err) })
+	err := follow(t.Context(), time.Millisecond, diagnose, func(result.Diagnosis) error { return nil }, func(err error) { t.Errorf("follow reported the error %v, want it as its result", err) })
 	if exitcode.Of(err) != exitcode.Usage {
 		t.Errorf("%v", err)
 	}

@@ -52,7 +52,7 @@ func TestTimesOfADiagnosis(t *testing.T) {
 	}
 	for _, text := range []string{"", "10s", "1m,10s", "23:53:00,23:52:00", "25:00:00,26:00:00", "noon,night"} {
 		if s, err := parseSpan(text, first, first); err == nil {
-			t.Errorf("%q is taken for %s to %s", text, s.From, s.To)
+			t.Errorf("parseSpan(%q) = %s to %s", text, s.From, s.To)
 		}
 	}
 }
@@ -167,7 +167,7 @@ func TestIncompleteAnswerIsNotDiagnosed(t *testing.T) {
 func TestInvertedTimesOfALongRun(t *testing.T) {
 	first := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
 	if s, err := parseSpan("14:00:00,13:00:00", first, first); err == nil {
-		t.Errorf("it is taken for %s to %s", s.From, s.To)
+		t.Errorf("parseSpan accepts a span that ends before it starts: %s to %s", s.From, s.To)
 	}
 }
 

@@ -134,7 +134,7 @@ func TestClusterThatStaysAwayEndsRun(t *testing.T) {
 	w, p, dir := lostRun(t, "--web")
 	_, url, found := strings.Cut(strings.Join(p.said, " "), "live page at ")
 	if url, _, _ = strings.Cut(url, " "); !found {
-		t.Fatalf("no live page:\n%s", strings.Join(p.said, "\n"))
+		t.Fatalf("the output has no live page:\n%s", strings.Join(p.said, "\n"))
 	}
 	answer, err := http.Get(url + "events")
 	if err != nil {
@@ -180,7 +180,7 @@ func TestSecondSignalStillWritesReport(t *testing.T) {
 	wantFiles(t, dir)
 	left := readResult(t, dir).Run.Left
 	if last := p.said[len(p.said)-1]; last != "loadgen: "+left || !strings.Contains(last, "connection refused") {
-		t.Errorf("the last line is\n%s\nnot what is left:\n%s", last, left)
+		t.Errorf("last line:\n%s\nwant the remaining objects:\n%s", last, left)
 	}
 	w.mend()
 	removeLeft(t, left)

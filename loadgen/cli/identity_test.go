@@ -61,7 +61,7 @@ func TestNodesWithoutCertificates(t *testing.T) {
 	code, said := p.wait(), strings.Join(p.said, "\n")
 	const why = "the cluster does not issue client certificates to nodes: approve certificatesigningrequests sg-"
 	if code != exitcode.Environment || !strings.Contains(said, why) || !strings.Contains(said, refusal) || strings.Contains(said, "the cluster to make the ServiceAccount") {
-		t.Errorf("approvals are denied: exit code %d\n%s", code, said)
+		t.Errorf("with approvals denied: exit code %d\n%s", code, said)
 	}
 	wantNothingLeft(t, kubeconfig)
 	allow()
@@ -89,7 +89,7 @@ func wantNodes(t *testing.T, n *result.Nodes) {
 	}
 	for what, count := range n.Errors {
 		if strings.HasSuffix(what, " 401") || strings.HasSuffix(what, " 403") {
-			t.Errorf("%d times %s", count, what)
+			t.Errorf("%d occurrences of %s", count, what)
 		}
 	}
 }

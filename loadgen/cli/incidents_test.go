@@ -135,7 +135,7 @@ func (small small) run(t *testing.T) {
 	r := readResult(t, dir)
 	wantAsForetold(t, dir, args, r)
 	if len(r.Gates) == 0 {
-		t.Error("no gate was judged")
+		t.Error("the run judged no gate")
 	}
 	for _, g := range r.Gates {
 		// On a machine that is too busy, the steady phase is too noisy to compare with, the API server may end watches of clients that

@@ -72,7 +72,7 @@ func TestVariantsOverrideTheScenario(t *testing.T) {
 	}
 	again := read(t, string(text))
 	if second, err := again.Resolved(); err != nil || string(second) != string(text) || again.Variant != "external" {
-		t.Errorf("it does not read as the same (%v):\n%s\n%s", err, text, second)
+		t.Errorf("the resolved scenario changes when it is read again (%v):\n%s\n%s", err, text, second)
 	}
 	if err := s.DropGates([]string{"both"}); err != nil || len(external.Gates) != 1 {
 		t.Errorf("gates of external %v, %v", external.Gates, err)
@@ -157,7 +157,7 @@ phases:
 		t.Errorf("times %v, span %v", got, f.Span())
 	}
 	if c := s.Faults()[1].Control(s.Seed); c.Delay != 25*time.Millisecond || !slices.Equal(c.Components, []string{"etcd"}) || c.For != 0 || c.Seed != 7 {
-		t.Errorf("asked for %+v", c)
+		t.Errorf("fault = %+v", c)
 	}
 }
 

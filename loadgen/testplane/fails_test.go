@@ -111,7 +111,7 @@ func TestPlaneEndsWithTheProcess(t *testing.T) {
 			cmd.Env = append(os.Environ(), endEnv+"="+how, testplane.BinaryEnv+"="+plane.Binary, "TMPDIR="+t.TempDir())
 			out, err := cmd.Output()
 			if err == nil {
-				t.Fatalf("it ended in order: %s", out)
+				t.Fatalf("the process exited with code 0: %s", out)
 			}
 			dir := ""
 			for lines := bufio.NewScanner(strings.NewReader(string(out))); lines.Scan(); {

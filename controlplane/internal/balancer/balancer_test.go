@@ -134,7 +134,7 @@ func TestConnectionsAreSpread(t *testing.T) {
 		await(t, "each connection finds a server", func() bool { c := connections(b); return c[0]+c[1] == n })
 	}
 	if c := connections(b); c[0] != 5 || c[1] != 5 {
-		t.Errorf("10 connections are spread %v", c)
+		t.Errorf("distribution of 10 connections = %v", c)
 	}
 }
 
@@ -189,7 +189,7 @@ func TestDeadServerLosesItsConnections(t *testing.T) {
 	ready(t, both, "y")
 	for range 4 {
 		if got := ask(t, both, y); got != "y" {
-			t.Errorf("answered by %s", got)
+			t.Errorf("response from %s", got)
 		}
 	}
 }
@@ -260,11 +260,11 @@ func TestCloseReleasesEverything(t *testing.T) {
 	b.Close()
 	for _, conn := range conns {
 		if _, err := conn.Read(make([]byte, 1)); err == nil {
-			t.Error("a connection outlives the balancer")
+			t.Error("a connection stays open after Close")
 		}
 	}
 	if _, err := net.Dial("tcp", b.Address()); err == nil {
-		t.Error("it still listens")
+		t.Error("the balancer still listens after Close")
 	}
 	b.Close() // a second time is no harm
 }
@@ -273,6 +273,6 @@ func TestAddressTaken(t *testing.T) {
 	x := newAPI(t, "x")
 	b := start(t, quick, x)
 	if _, err := balancer.Listen(b.Address(), nil, x.Client(), quick); err == nil {
-		t.Error("two balancers at one address")
+		t.Error("two balancers listen at one address")
 	}
 }

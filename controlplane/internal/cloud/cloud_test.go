@@ -52,7 +52,7 @@ func TestInstances(t *testing.T) {
 		t.Errorf("%+v, %v", m, err)
 	}
 	if got := strings.Join(*asked, ", "); got != "GET /instances/n" {
-		t.Errorf("asked %s", got)
+		t.Errorf("requests = %s, want GET /instances/n", got)
 	}
 
 	p, asked = answering(t, 404, "none")
@@ -69,7 +69,7 @@ func TestInstances(t *testing.T) {
 		m, err := i.InstanceMetadata(t.Context(), node(foreign))
 		exists, existsErr := i.InstanceExists(t.Context(), node(foreign))
 		if err != nil || existsErr != nil || !exists || len(m.NodeAddresses) > 0 || len(*asked) > 0 {
-			t.Errorf("providerID %q: exists %t, %+v, asked %v, %v %v", foreign, exists, m, *asked, err, existsErr)
+			t.Errorf("providerID %q: exists %t, %+v, requests %v, %v %v", foreign, exists, m, *asked, err, existsErr)
 		}
 	}
 
@@ -87,7 +87,7 @@ func TestLoadBalancers(t *testing.T) {
 	b, _ := p.LoadBalancer()
 	status, err := b.EnsureLoadBalancer(t.Context(), "", service, nil)
 	if err != nil || status.Ingress[0].IP != "198.18.0.1" || strings.Join(*asked, ", ") != "PUT /load-balancers/au1" {
-		t.Errorf("%+v, %v, asked %v", status, err, *asked)
+		t.Errorf("status %+v, %v, requests %v", status, err, *asked)
 	}
 	p, _ = answering(t, 429, "too many")
 	b, _ = p.LoadBalancer()
@@ -114,6 +114,6 @@ func TestRoutes(t *testing.T) {
 		t.Error(err)
 	}
 	if got := strings.Join(*asked, ", "); got != "GET /routes, PUT /routes/n, DELETE /routes/n" {
-		t.Errorf("asked %s", got)
+		t.Errorf("requests = %s, want GET, PUT and DELETE of the route", got)
 	}
 }

@@ -112,7 +112,7 @@ func TestFlagsOfTheComponentsAreKnown(t *testing.T) {
 		}
 		for _, line := range got {
 			if !slices.Contains(want, line) {
-				t.Errorf("%s has %q, which is no longer so", file, line)
+				t.Errorf("%s has %q, which upstream no longer has", file, line)
 			}
 		}
 	}

@@ -59,7 +59,7 @@ func TestConflictingFaultsAreRefused(t *testing.T) {
 				checked := m.Check(t.Context(), test.second)
 				_, err := m.Begin(t.Context(), test.second)
 				if (checked == nil) != (err == nil) {
-					t.Errorf("check gives %v, begin %v", checked, err)
+					t.Errorf("check returns %v, but begin returns %v", checked, err)
 				}
 				var busy *BusyError
 				switch {

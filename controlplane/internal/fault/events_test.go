@@ -51,7 +51,7 @@ func TestEventsAfterWaitsForAnEvent(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if got, err := e.After(ctx, 2); got != nil || err != nil {
-			t.Errorf("nothing happened, but %v, %v", got, err)
+			t.Errorf("events without a change: %v, %v", got, err)
 		}
 
 		ended := make(chan error)
@@ -62,10 +62,10 @@ func TestEventsAfterWaitsForAnEvent(t *testing.T) {
 		synctest.Wait()
 		e.Close()
 		if err := <-ended; !errors.Is(err, control.ErrEnded) {
-			t.Errorf("the log ended, and who waited got %v", err)
+			t.Errorf("a waiter received %v at the end of the log", err)
 		}
 		if got, err := e.After(t.Context(), 0); len(got) != 2 || err != nil {
-			t.Errorf("a log that has ended gives %v, %v", got, err)
+			t.Errorf("reading a closed log = %v, %v", got, err)
 		}
 	})
 }

@@ -153,7 +153,7 @@ func (h *fakeHost) Leader(_ context.Context, kind string) (string, error) {
 		return "kube-controller-manager-1", nil
 	}
 	if h.leaders[kind] == "" {
-		return "", fmt.Errorf("no %s leads now", kind)
+		return "no %s is the leader", fmt.Errorf("no %s leads now", kind)
 	}
 	return h.leaders[kind], nil
 }

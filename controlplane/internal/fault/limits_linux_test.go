@@ -24,7 +24,7 @@ func TestDescriptorLimitIsSetAndRestored(t *testing.T) {
 	read(&before)
 	was, err := SetLimit(os.Getpid(), OpenFiles, before.Cur-1)
 	if err != nil || was != before.Cur {
-		t.Fatalf("it was %d, not %d: %v", was, before.Cur, err)
+		t.Fatalf("SetLimit returned %d, want %d: %v", was, before.Cur, err)
 	}
 	read(&during)
 	if _, err := SetLimit(os.Getpid(), OpenFiles, was); err != nil {
@@ -72,7 +72,7 @@ func TestFullDiskIsFilledAndFreed(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !said.Scan() {
-			t.Fatal("the writer is gone")
+			t.Fatal("the writer has exited")
 		}
 		return said.Text()
 	}

@@ -73,20 +73,20 @@ func TestEachKindEndsByItself(t *testing.T) {
 					t.Fatal(err)
 				}
 				if got := strings.Join(status.On, " "); got != test.on {
-					t.Errorf("it is on %q, not on %q", got, test.on)
+					t.Errorf("On = %q, want %q", got, test.on)
 				}
 				if !status.Active.Equal(asked) || !status.Ends.Equal(asked.Add(test.fault.For)) || !status.Ended.IsZero() {
-					t.Errorf("asked %v; active %v, ends %v, ended %v", asked, status.Active, status.Ends, status.Ended)
+					t.Errorf("requested at %v; active %v, ends %v, ended %v", asked, status.Active, status.Ends, status.Ended)
 				}
 				time.Sleep(test.fault.For - 1)
 				synctest.Wait()
 				if m.List()[0].Ended != (time.Time{}) {
-					t.Error("it ended before its time")
+					t.Error("the fault ended before its time")
 				}
 				time.Sleep(time.Nanosecond)
 				synctest.Wait()
 				if got := m.List()[0].Ended; !got.Equal(status.Ends) {
-					t.Errorf("it ended at %v, not at %v", got, status.Ends)
+					t.Errorf("Ended = %v, want %v", got, status.Ends)
 				}
 				same(t, "what was done", h.lines(), test.want...)
 			})
@@ -100,7 +100,7 @@ func TestClearEndsAFaultBeforeItsTime(t *testing.T) {
 		begin(t, m, pauseOf("etcd-0", time.Minute))
 		forever := begin(t, m, pauseOf("etcd-1", 0))
 		if !forever.Ends.IsZero() {
-			t.Errorf("a fault without length is due to end at %v", forever.Ends)
+			t.Errorf("the fault without a length ends at %v", forever.Ends)
 		}
 		time.Sleep(10 * time.Second)
 		cleared, err := m.Clear(t.Context(), "1")
@@ -218,7 +218,7 @@ func TestShutdownIsBounded(t *testing.T) {
 		before := time.Now()
 		err := m.Close(ctx)
 		if took := time.Since(before); took != 10*time.Second || !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("close took %v and gave %v", took, err)
+			t.Errorf("Close took %v and returned %v", took, err)
 		}
 	})
 }
@@ -287,11 +287,11 @@ func TestEachKindHasAMechanism(t *testing.T) {
 	all := mechanisms()
 	for _, kind := range control.FaultKinds() {
 		if all[kind].begin == nil {
-			t.Errorf("%s cannot be begun", kind)
+			t.Errorf("%s cannot begin", kind)
 		}
 		delete(all, kind)
 	}
 	for kind := range all {
-		t.Errorf("%s is no kind of fault of a plane", kind)
+		t.Errorf("%s is not a kind of fault", kind)
 	}
 }

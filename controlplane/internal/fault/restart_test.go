@@ -20,13 +20,13 @@ func TestRestartEndsWhenProcessIsReady(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		if _, err := m.Begin(t.Context(), pauseOf("kube-apiserver-1", time.Second)); err == nil {
-			t.Error("a process that ends was paused")
+			t.Error("Begin accepts a pause of a process that is ending")
 		}
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
 		same(t, "what was done", h.lines(), "0s end kube-apiserver-1", "3s start kube-apiserver-1")
 		if s := m.List()[0]; !s.Ended.Equal(s.Active.Add(3 * time.Second)) {
-			t.Errorf("it ended %v after it began", s.Ended.Sub(s.Active))
+			t.Errorf("the fault ended after %v, want 3s", s.Ended.Sub(s.Active))
 		}
 	})
 }

@@ -52,11 +52,11 @@ func TestServesCreatableResources(t *testing.T) {
 		}
 	}
 	if _, err := a.serves(t.Context(), "things.broken.example.com"); err == nil {
-		t.Error("an invalid answer was accepted")
+		t.Error("serves accepts an invalid response")
 	}
 	server.Close()
 	if _, err := a.serves(t.Context(), "pods"); err == nil {
-		t.Error("an API server that is gone serves")
+		t.Error("serves succeeds without an API server")
 	}
 }
 

@@ -28,7 +28,7 @@ func TestElectionsAreReadFromLogs(t *testing.T) {
 		t.Errorf("lease: %+v %v", got, found)
 	}
 	if _, found := find(control.KindScheduler, `I1121 14:33:22.123456   12345 leaderelection.go:258] "Attempting to acquire leader lease..." lock="kube-system/kube-scheduler"`); found {
-		t.Error("an attempt is taken for a success")
+		t.Error("an attempt to acquire the lease counts as success")
 	}
 }
 
@@ -57,7 +57,7 @@ func TestTimeOfALineInJanuary(t *testing.T) {
 		t.Errorf("%v, want %v", got, want)
 	}
 	if got := LineTime("panic: no time here, and more of a line", now); !got.IsZero() {
-		t.Errorf("a line without a time is of %v", got)
+		t.Errorf("LineTime of a line without a time = %v", got)
 	}
 }
 
@@ -79,7 +79,7 @@ func TestLines(t *testing.T) {
 			if !strings.HasPrefix(line, "x") {
 				got = append(got, line)
 			} else if len(line) > maxLine+tailBytes {
-				t.Errorf("a line of %d bytes was kept", len(line))
+				t.Errorf("the reader kept a line of %d bytes", len(line))
 			}
 		}
 	}
@@ -125,7 +125,7 @@ func TestFollow(t *testing.T) {
 	}
 	fresh := Follow("etcd-0", control.KindEtcd, path)
 	if got := fresh.Next(); got != nil {
-		t.Errorf("a log that is not there yet tells %v", got)
+		t.Errorf("leaders of a missing log = %v, want none", got)
 	}
 	write("2")
 	late := Follow("etcd-0", control.KindEtcd, path)
@@ -139,7 +139,7 @@ func TestFollow(t *testing.T) {
 			}
 		}
 		if strings.Join(got, ", ") != want {
-			t.Errorf("told %v, want %s", got, want)
+			t.Errorf("leaders = %v, want %s", got, want)
 		}
 	}
 }

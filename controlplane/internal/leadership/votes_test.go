@@ -36,7 +36,7 @@ func TestVotes(t *testing.T) {
 			}
 		}
 		if settled != c.settled || votes.Leader() != c.leader {
-			t.Errorf("%s: settled by word %d, leader %q", name, settled, votes.Leader())
+			t.Errorf("%s: settled after vote %d, leader %q", name, settled, votes.Leader())
 		}
 	}
 }

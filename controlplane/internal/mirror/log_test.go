@@ -58,7 +58,7 @@ func TestLogOptions(t *testing.T) {
 			}
 			err := copyLog(t.Context(), path, of, next, &test.options, &got)
 			if want := strings.Join(test.want, ""); got.String() != want || err != nil {
-				t.Errorf("got %q, not %q; %v", got.String(), want, err)
+				t.Errorf("log = %q, want %q; %v", got.String(), want, err)
 			}
 		})
 	}
@@ -92,7 +92,7 @@ func TestLogIsFollowed(t *testing.T) {
 			}
 		}
 		if got, err := from.ReadString('\n'); got != line || err != nil {
-			t.Errorf("got %q, not %q; %v", got, line, err)
+			t.Errorf("log = %q, want %q; %v", got, line, err)
 		}
 	}
 	leave()

@@ -46,7 +46,7 @@ func TestNodeVersionFollowsAnUpgrade(t *testing.T) {
 	requests := len(api.Actions())
 	version()
 	if more := len(api.Actions()) - requests; more != 1 { // the test's own
-		t.Errorf("%d more requests without a change", more-1)
+		t.Errorf("%d further requests without a change, want only the test's own", more-1)
 	}
 }
 

@@ -48,16 +48,16 @@ func TestStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	if w.URL() != "http://127.0.0.1:1234" {
-		t.Errorf("it is at %s", w.URL())
+		t.Errorf("URL = %s, want http://127.0.0.1:1234", w.URL())
 	}
 	if got := said(t, o); !strings.Contains(got, " observe --dir the-plane --listen 127.0.0.1:0 --output json --observe-public\n") {
-		t.Errorf("it was started as %s", got)
+		t.Errorf("arguments of loadgen = %s", got)
 	}
 	w.Stop()
 	select {
 	case <-w.Done():
 	default:
-		t.Error("it is not gone")
+		t.Error("Done is not closed after the end of the observer")
 	}
 	w.Stop() // again is no error
 }
@@ -130,7 +130,7 @@ func TestDiesWithParent(t *testing.T) {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			t.Fatalf("process %d lives on", pid)
+			t.Fatalf("process %d still runs", pid)
 		}
 	}
 }

@@ -86,13 +86,13 @@ func TestServers(t *testing.T) {
 		t.Errorf("a member by its name among peers: %v", err)
 	}
 	if err := verify(t, d, pki.EtcdServing, pki.EtcdCA, x509.ExtKeyUsageServerAuth, "etcd-4."+pki.PeerDomain); err == nil {
-		t.Error("a client of etcd takes a peer's name")
+		t.Error("etcd's serving certificate for clients is valid for a peer's name")
 	}
 	if err := verify(t, d, pki.Admin, pki.ClientCA, x509.ExtKeyUsageServerAuth, ""); err == nil {
-		t.Error("a user's certificate is good for a server")
+		t.Error("a user's certificate is valid for a server")
 	}
 	if err := verify(t, d, pki.APIServer, pki.ServerCA, x509.ExtKeyUsageClientAuth, ""); err == nil {
-		t.Error("the API server's serving certificate is good for a client")
+		t.Error("the API server's serving certificate is valid for a client")
 	}
 }
 
@@ -155,7 +155,7 @@ func TestResume(t *testing.T) {
 		}
 	}
 	if renewed := load(t, d, pki.Admin); renewed.Equal(old) || renewed.NotAfter.Before(later) {
-		t.Errorf("the admin's certificate is good until %v", renewed.NotAfter)
+		t.Errorf("the admin's certificate is valid until %v", renewed.NotAfter)
 	}
 }
 

@@ -152,7 +152,7 @@ func TestExitAndLastLines(t *testing.T) {
 		t.Errorf("last lines: %s", got)
 	}
 	if strings.Contains(c.Output(), "earlier") {
-		t.Error("the output of an earlier start counts as this one's")
+		t.Error("Output includes the output of an earlier start")
 	}
 }
 
@@ -244,10 +244,10 @@ func TestCloseReleasesEverything(t *testing.T) {
 	select {
 	case <-c.Done():
 	default:
-		t.Error("Close returned while a child lived")
+		t.Error("Close returned while a child was running")
 	}
 	if _, err := s.Start(spec("fail", filepath.Join(t.TempDir(), "log"), nil)); err == nil {
-		t.Error("a closed spawner started a child")
+		t.Error("a closed spawner starts a child")
 	}
 }
 
@@ -284,7 +284,7 @@ func TestReserve(t *testing.T) {
 	for range 3 {
 		if conn, err := net.Dial("tcp", first.Addr().String()); err == nil {
 			conn.Close()
-			t.Error("a reserved port answers")
+			t.Error("a connection to a reserved port succeeds")
 		}
 		l, err := net.Listen("tcp", first.Addr().String())
 		if err != nil {
@@ -306,7 +306,7 @@ func TestReserve(t *testing.T) {
 	defer l.Close()
 	if conn, err := dialer.Dial("tcp", l.Addr().String()); err == nil {
 		conn.Close()
-		t.Error("an outgoing connection got the reserved port")
+		t.Error("the kernel assigned the reserved port to an outgoing connection")
 	}
 }
 
@@ -325,7 +325,7 @@ func TestStartErrors(t *testing.T) {
 	}
 	bad.Log = filepath.Join(t.TempDir(), "no", "such", "dir")
 	if _, err := s.Start(bad); err == nil {
-		t.Error("a log that cannot be made is no error")
+		t.Error("Start succeeds although the log cannot be created")
 	}
 }
 

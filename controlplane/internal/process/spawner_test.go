@@ -21,6 +21,6 @@ func TestSpawnerDropsEndedChildren(t *testing.T) {
 		<-c.Done()
 	}
 	if n := len(s.children); n > 1 {
-		t.Errorf("it remembers %d of 5 children that have ended", n)
+		t.Errorf("the spawner keeps %d of 5 children that have ended", n)
 	}
 }

@@ -92,7 +92,7 @@ func TestLoadBalancersOfACloud(t *testing.T) {
 		call("PUT", LoadBalancersPath+"/one", LoadBalancer{}, &one)
 		call("PUT", LoadBalancersPath+"/two", LoadBalancer{}, &two)
 		if one.Address != "" || two.Address != "" {
-			t.Errorf("addresses %q and %q at once", one.Address, two.Address)
+			t.Errorf("load balancers have the addresses %q and %q immediately, want none yet", one.Address, two.Address)
 		}
 		if code := call("PUT", LoadBalancersPath+"/three", LoadBalancer{}, nil); code != http.StatusForbidden {
 			t.Errorf("over the quota: %d", code)
@@ -101,7 +101,7 @@ func TestLoadBalancersOfACloud(t *testing.T) {
 		call("GET", LoadBalancersPath+"/one", nil, &one)
 		call("PUT", LoadBalancersPath+"/two", LoadBalancer{Hosts: []string{"a"}}, &two)
 		if one.Address != "198.18.0.1" || two.Address != "198.18.0.2" || len(two.Hosts) != 1 {
-			t.Errorf("%+v and %+v", one, two)
+			t.Errorf("load balancers = %+v and %+v", one, two)
 		}
 		call("DELETE", LoadBalancersPath+"/one", nil, nil)
 		if code := call("PUT", LoadBalancersPath+"/three", LoadBalancer{}, nil); code != http.StatusOK {
@@ -121,18 +121,18 @@ func TestServiceThrottles(t *testing.T) {
 				if answer.Code == http.StatusOK {
 					answered++
 				} else if wait = answer.Header().Get("Retry-After"); answer.Code != http.StatusTooManyRequests {
-					t.Errorf("refused with %d", answer.Code)
+					t.Errorf("status %d, want 200 or 429", answer.Code)
 				}
 			}
 			return answered, wait
 		}
 		s.conduct.set(Behaviour{Throttle: 0.5, Delay: time.Second})
 		if n, wait := count(); n != 1 || wait != "1" { // the response took the first of two seconds
-			t.Errorf("%d answers, then wait %q s", n, wait)
+			t.Errorf("%d responses, then Retry-After %q s", n, wait)
 		}
 		s.conduct.set(Behaviour{})
 		if n, _ := count(); n != 20 {
-			t.Errorf("%d answers after the fault", n)
+			t.Errorf("%d responses after the fault", n)
 		}
 	})
 }

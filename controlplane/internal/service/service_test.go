@@ -80,7 +80,7 @@ func TestPluginRotates(t *testing.T) {
 		}
 	}
 	if written[0].KeyID == written[1].KeyID {
-		t.Errorf("key %s before and after the rotation", written[0].KeyID)
+		t.Errorf("the key is %s before and after the rotation", written[0].KeyID)
 	}
 	again := &plugin{server: s, secret: secret}
 	for _, e := range written {
@@ -90,11 +90,11 @@ func TestPluginRotates(t *testing.T) {
 		}
 	}
 	if _, err := again.Decrypt(t.Context(), "uid", &kms.DecryptRequest{Ciphertext: written[0].Ciphertext, KeyID: "2"}); err == nil {
-		t.Error("the wrong key decrypts")
+		t.Error("Decrypt succeeds with the wrong key")
 	}
 	s.conduct.set(Behaviour{Fails: true})
 	if _, err := p.Status(t.Context()); !errors.Is(err, errFails) {
-		t.Errorf("a failing plugin says %v", err)
+		t.Errorf("error of a failing plugin = %v", err)
 	}
 }
 
@@ -124,7 +124,7 @@ func TestIssuer(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := verify(); err == nil {
-		t.Error("a token is verified by a key that did not sign it")
+		t.Error("a key verifies a token that it did not sign")
 	}
 }
 
@@ -132,7 +132,7 @@ func TestTokenWebhook(t *testing.T) {
 	s, keys := serverIn(t)
 	s.flags.token = keys.LoadToken()
 	if _, err := serveTokens(s); err == nil {
-		t.Error("no token is needed")
+		t.Error("serveTokens succeeds, want an error")
 	}
 	for _, c := range []struct{ body, want string }{
 		{`{"spec": {"token": "right"}}`, `"authenticated":true,"user":{"username":"stormglass-loadgen"`},

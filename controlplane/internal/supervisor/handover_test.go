@@ -125,7 +125,7 @@ func TestFullDatabaseDoesNotEndThePlane(t *testing.T) {
 	p.eventsOf(t, scheduler, control.EventStart, 1)
 	select {
 	case err := <-p.died:
-		t.Errorf("the plane ended by %v", err)
+		t.Errorf("the plane ended: %v", err)
 	default:
 	}
 }

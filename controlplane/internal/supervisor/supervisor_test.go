@@ -248,19 +248,19 @@ func TestKillDuringBackoffPreventsRestart(t *testing.T) {
 	p.eventsOf(t, scheduler, control.EventExit, 1)
 	kill := p.breaks(t, control.Fault{Kind: control.FaultKill, Components: []string{scheduler}})
 	if revived, err := p.revive(m, l); revived || err != nil {
-		t.Errorf("its back-off is over: revived %v, %v", revived, err)
+		t.Errorf("after the back-off: revived %v, %v", revived, err)
 	}
 	if n := p.count(scheduler, control.EventStart); n != 0 {
-		t.Errorf("it was started %d times while it was to be away", n)
+		t.Errorf("the supervisor started the scheduler %d times during the kill, want 0", n)
 	}
 	if _, err := p.faults.Clear(t.Context(), kill.ID); err != nil {
 		t.Error(err)
 	}
 	if revived, err := p.revive(m, l); revived || err != nil {
-		t.Errorf("the kill is over: revived %v, %v", revived, err)
+		t.Errorf("after the kill: revived %v, %v", revived, err)
 	}
 	if n := p.count(scheduler, control.EventStart); n != 1 {
-		t.Errorf("it was started %d times", n)
+		t.Errorf("the supervisor started the scheduler %d times after the kill, want once", n)
 	}
 	if _, err := p.running(scheduler); err != nil {
 		t.Error(err)

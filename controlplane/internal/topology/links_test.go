@@ -59,6 +59,6 @@ func TestOverlay(t *testing.T) {
 		t.Errorf("laid over: %s", got)
 	}
 	if got := strings.Join(own, " "); got != "--name=etcd-0 --quota-backend-bytes=8589934592" {
-		t.Errorf("the process's own flags are now %s", got)
+		t.Errorf("the flags of the plan's process changed to %s", got)
 	}
 }

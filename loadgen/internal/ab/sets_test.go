@@ -235,7 +235,7 @@ func TestDamagedBaseline(t *testing.T) {
 			t.Errorf("%s: a run was added: %v", name, err)
 		}
 		if entries, err := os.ReadDir(filepath.Dir(all[0])); err != nil || len(entries) > 3 {
-			t.Errorf("%s: it has %v: %v", name, entries, err)
+			t.Errorf("%s: the directory of the baseline has %v, want at most 3 entries: %v", name, entries, err)
 		}
 	}
 }

@@ -71,7 +71,7 @@ func TestChangeLeadsFromOneSideToTheOther(t *testing.T) {
 					t.Errorf("%s: from %v to %v (%s) is %v, and the change is %v", at, from, to, f.Statistic, want, *f.Change)
 				}
 				if statistic := c.named; f.Statistic != statistic && !(sets && statistic == result.WeightedMean) {
-					t.Errorf("%s: it is called %q, want %q", at, f.Statistic, statistic)
+					t.Errorf("%s: Statistic = %q, want %q", at, f.Statistic, statistic)
 				}
 			}
 		}

@@ -66,7 +66,7 @@ func TestProven(t *testing.T) {
 	}
 	// The last slow fsync is scraped at 187 s: 2 minutes later at most a tenth is left.
 	if *o.ResolvedAt < 187+90 || *o.ResolvedAt > 187+120 {
-		t.Errorf("it resolved at %v", *o.ResolvedAt)
+		t.Errorf("the alert resolved at %v s, want 277 s to 307 s", *o.ResolvedAt)
 	}
 	for _, other := range j.Outcomes {
 		if other.Part == Silent && (other.Fired || other.Verdict == result.Fail) {
@@ -216,7 +216,7 @@ func TestResolvesInCalm(t *testing.T) {
 		t.Fatalf("%s %q: %+v", j.Verdict, j.Reasons, o)
 	}
 	if length := *o.ResolvedAt - *o.FiredAt; length < 3500 || length > 3700 {
-		t.Errorf("it fired for %v s", length)
+		t.Errorf("the alert fired for %v s, want about 3600 s", length)
 	}
 }
 

@@ -180,7 +180,7 @@ func TestProxyErrors(t *testing.T) {
 				_, err = dial(ctx, "tcp", "127.0.0.1:2")
 				var op *net.OpError
 				if !errors.As(err, &op) || op.Op != "proxyconnect" && op.Op != "socks connect" {
-					t.Errorf("not told as the proxy's: %#v", err)
+					t.Errorf("error of the proxy = %#v, want a *net.OpError", err)
 				}
 			}
 			if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "secret") {

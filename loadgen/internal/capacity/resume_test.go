@@ -272,7 +272,7 @@ func TestInterruptedResumeKeepsAll(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	if after, err := os.ReadFile(filepath.Join(dir, result.CapacityFile)); err != nil || string(after) != string(before) {
-		t.Errorf("it was changed: %v", err)
+		t.Errorf("an interrupted resume changed capacity.json: %v", err)
 	}
 }
 

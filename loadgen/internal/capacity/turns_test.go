@@ -115,7 +115,7 @@ func TestInTurnsFirstPlane(t *testing.T) {
 		t.Errorf("A's first plane: %v", err)
 	}
 	if _, err := os.Stat(p.out); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("it left %s: %v", p.out, err)
+		t.Errorf("the failed search left %s: %v", p.out, err)
 	}
 }
 
@@ -127,7 +127,7 @@ func TestInTurnsRefused(t *testing.T) {
 		t.Errorf("other gates: %v after %d trials", err, len(*order))
 	}
 	if _, err := os.Stat(p.out); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("it left %s: %v", p.out, err)
+		t.Errorf("the refused search left %s: %v", p.out, err)
 	}
 	p, order = inPair(t, plane{capacity: 700}, plane{capacity: 700})
 	p.sides[1].o.Fuse.MaxRate = 200
@@ -154,7 +154,7 @@ func TestInTurnsRefused(t *testing.T) {
 			t.Errorf("a failed build: %v after %d builds and %d trials", err, built, len(*order))
 		}
 		if _, err := os.Stat(p.out); !errors.Is(err, os.ErrNotExist) {
-			t.Errorf("it left %s: %v", p.out, err)
+			t.Errorf("the refused search left %s: %v", p.out, err)
 		}
 	}
 	one := newSession(t, &plane{capacity: 700})
@@ -171,16 +171,16 @@ func TestInTurnsRefused(t *testing.T) {
 		}
 	}
 	if _, err := os.Stat(nothing); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("it made %s", nothing)
+		t.Errorf("the refused search created %s", nothing)
 	}
 	p, _ = inPair(t, plane{capacity: 700}, plane{capacity: 700})
 	ctx, interrupt := context.WithCancel(t.Context())
 	interrupt()
 	if _, _, err := p.run(ctx); err == nil {
-		t.Error("interrupted at once, it says nothing")
+		t.Error("the interrupted search reported no error")
 	}
 	if _, err := os.Stat(p.out); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("interrupted, it left %s: %v", p.out, err)
+		t.Errorf("the interrupted search left %s: %v", p.out, err)
 	}
 }
 

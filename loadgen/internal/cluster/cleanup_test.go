@@ -330,7 +330,7 @@ func TestPreviewRemovesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	if want := "would " + strings.Replace(removed.String(), "removed", "remove", 1); c.removed.String() != want {
-		t.Errorf("it says %q, want %q\n%s", c.removed, want, strings.Join(lines, "\n"))
+		t.Errorf("the preview says %q, want %q\n%s", c.removed, want, strings.Join(lines, "\n"))
 	}
 }
 

@@ -39,7 +39,7 @@ func TestProxyOfTheKubeconfig(t *testing.T) {
 	conn.Close()
 	asked := p.Asked()
 	if len(asked) < 3 || slices.ContainsFunc(asked, func(a string) bool { return a != "example.com:6443" }) {
-		t.Errorf("asked for %q", asked)
+		t.Errorf("the proxy was asked to connect to %q, want only example.com:6443", asked)
 	}
 	via := "http://me:secret@" + p.Addr()
 	if got := target.Scrape[0].ProxyURL; got != via {
@@ -70,7 +70,7 @@ func TestLossBehindAProxy(t *testing.T) {
 	p.Stop()
 	for what, err := range map[string]error{"ask": probe.ask(t.Context()), "dial": probe.dial(t.Context())} {
 		if err == nil || plainly(err) != "its proxy cannot be used: dial tcp "+p.Addr()+": connect: connection refused" {
-			t.Errorf("%s: %v, told as %q", what, err, plainly(err))
+			t.Errorf("%s: error %v, explained as %q", what, err, plainly(err))
 		}
 	}
 }

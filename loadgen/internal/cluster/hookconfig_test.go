@@ -40,7 +40,7 @@ func TestKubeconfigOfHooksHasTheSameIdentity(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := os.Stat(file); !os.IsNotExist(err) {
-		t.Errorf("it is still there: %v", err)
+		t.Errorf("the kubeconfig of the hooks still exists: %v", err)
 	}
 }
 

@@ -143,7 +143,7 @@ func TestLockDeletedByHandIsMadeAgain(t *testing.T) {
 		other := locked(t, client, "r2")
 		time.Sleep(2 * lockRenew)
 		if !strings.Contains(l.Taken(), "run r2 took over") {
-			t.Errorf("told %q", l.Taken())
+			t.Errorf("Taken() = %q, want that run r2 took over", l.Taken())
 		}
 		release(t, l)
 		if by := holderNow(t, client); by != "r2" {

@@ -102,6 +102,6 @@ func TestRightsOfBatches(t *testing.T) {
 		}
 	}
 	if asked > 1 {
-		t.Errorf("discovery was asked %d times", asked)
+		t.Errorf("RunRules sent %d discovery requests, want at most one", asked)
 	}
 }

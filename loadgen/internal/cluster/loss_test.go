@@ -179,7 +179,7 @@ func TestClosedConnectionsAreNoAnswer(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := p.ask(t.Context()); err == nil {
-		t.Error("it passes for an answer")
+		t.Error("ask counts a closed connection as a response")
 	}
 	plain := httptest.NewServer(http.NotFoundHandler())
 	defer plain.Close()

@@ -92,7 +92,7 @@ func TestPreviewMakesNothing(t *testing.T) {
 	}
 	for _, asked := range s.asked() {
 		if !strings.HasPrefix(asked, "GET ") && !strings.HasSuffix(asked, "/selfsubjectreviews") && !strings.HasSuffix(asked, "/selfsubjectaccessreviews") {
-			t.Errorf("asked %s", asked)
+			t.Errorf("the preview sent %s", asked)
 		}
 	}
 }

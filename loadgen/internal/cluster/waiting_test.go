@@ -20,7 +20,7 @@ func TestLongWaitsAreReported(t *testing.T) {
 		done()
 		want := []string{"waiting for the cluster to answer, 3s so far", "waiting for the cluster to answer, 13s so far"}
 		if !slices.Equal(told, want) {
-			t.Errorf("told %q, want %q", told, want)
+			t.Errorf("messages = %q, want %q", told, want)
 		}
 	})
 }

@@ -81,7 +81,7 @@ func TestDamagedComparisonDoesNotPass(t *testing.T) {
 		dir := archivetest.CopyDir(t, whole)
 		c.do(dir)
 		if !rundir.IsComparison(dir) {
-			t.Errorf("%s: it is taken for no comparison", what)
+			t.Errorf("%s: IsComparison = false, want true", what)
 		}
 		code, said := compare(dir)
 		if code != exitcode.NoData || !strings.Contains(said, c.says) {

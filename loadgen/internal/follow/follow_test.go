@@ -34,7 +34,7 @@ func TestConditionHoldsByEvents(t *testing.T) {
 	w.Events <- event("ADDED", podOf("b", "12", "Pending"))
 	select {
 	case <-held:
-		t.Fatal("it holds of one pod")
+		t.Fatal("the condition holds although only one pod is Running")
 	default:
 	}
 	w.Events <- event("MODIFIED", podOf("b", "13", "Running"))
@@ -72,7 +72,7 @@ func await(t *testing.T, f *Follower, cond func() bool) {
 		select {
 		case <-time.After(time.Millisecond):
 		case <-t.Context().Done():
-			t.Fatal("it never came about")
+			t.Fatal("the condition never held")
 		}
 	}
 }
@@ -143,14 +143,14 @@ func TestStateFromBeforeTheWaitDoesNotCount(t *testing.T) {
 		select {
 		case <-time.After(time.Millisecond):
 		case <-t.Context().Done():
-			t.Fatal("the API server was not asked")
+			t.Fatal("the API server received no request")
 		}
 	}
 	w.Events <- event("MODIFIED", podOf("a", "15", "Pending"))
 	await(t, f, func() bool { return !f.holds(f.awaited["p0"]) })
 	select {
 	case <-held:
-		t.Fatal("it holds by a state from before the wait")
+		t.Fatal("the condition holds because of a state from before the wait")
 	default:
 	}
 	w.Events <- event("MODIFIED", podOf("a", "21", "Running"))
@@ -185,7 +185,7 @@ func TestResourceOfTheRunIsAwaited(t *testing.T) {
 		select {
 		case <-time.After(time.Millisecond):
 		case <-t.Context().Done():
-			t.Fatal("the API server was not asked again")
+			t.Fatal("the API server received no further request")
 		}
 	}
 	s.mu.Lock()

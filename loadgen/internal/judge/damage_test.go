@@ -198,7 +198,7 @@ func TestDamagedRunWithoutDigests(t *testing.T) {
 	}
 	for what := range passed {
 		if !slices.Contains(want, what) {
-			t.Errorf("%s: it passes", what)
+			t.Errorf("%s: the damaged run passes", what)
 		}
 	}
 }

@@ -232,7 +232,7 @@ func TestKilledRunNamesMissingRecords(t *testing.T) {
 	}
 	for _, wrong := range []string{"simulated no nodes", "no nodes were simulated", "sent no requests", "had no request loads", "measured itself: 0"} {
 		if all := strings.Join(o.said, "\n") + string(page); strings.Contains(all, wrong) {
-			t.Errorf("it says %q", wrong)
+			t.Errorf("the report of a killed run says %q", wrong)
 		}
 	}
 	// Every byte of the log may be lost.

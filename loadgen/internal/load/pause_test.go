@@ -44,7 +44,7 @@ func TestPauseBeginsAndEndsOnce(t *testing.T) {
 		t.Errorf("in the pause the schedule is at %s, want 1m0s", got)
 	}
 	if !p.End(now.Add(time.Hour)) || p.State().Paused() {
-		t.Error("it did not end")
+		t.Error("End did not end the pause")
 	}
 	var none *Pause
 	if s := none.State(); s.Paused() || s.Lost(now) != 0 || s.Elapsed(now, now.Add(time.Second)) != time.Second {

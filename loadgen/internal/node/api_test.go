@@ -62,7 +62,7 @@ func TestUsageOfASimulatedContainer(t *testing.T) {
 	pod := apiPod(time.Now())
 	u := k.usageOf(pod, &pod.Spec.Containers[0])
 	if u.cores < 0.25 || u.cores > 0.75 || u.bytes < 1<<28 || u.bytes > 3<<28 {
-		t.Errorf("it uses %v cores and %v bytes of its request of 1 and %d", u.cores, u.bytes, 1<<30)
+		t.Errorf("the container uses %v cores and %v bytes, want 25%% to 75%% of its requests of 1 and %d", u.cores, u.bytes, 1<<30)
 	}
 	if again := k.usageOf(pod, &pod.Spec.Containers[0]); again != u {
 		t.Errorf("%v, then %v", u, again)

@@ -81,7 +81,7 @@ func TestInstancesVanish(t *testing.T) {
 	}
 	cloud.broken = errors.New("cloud-api is down")
 	if _, err := f.Vanish(0.5); !errors.Is(err, cloud.broken) {
-		t.Errorf("a cloud that cannot be told: %v", err)
+		t.Errorf("Vanish = %v, want the error of the cloud", err)
 	}
 }
 

@@ -267,7 +267,7 @@ func TestNodeTakenForDeadReportsReady(t *testing.T) {
 		must(t, json.Unmarshal(s.seen("PATCH", "/nodes/sg-0/status")[1].body, &patch))
 	})
 	if c := patch.Status.Conditions[3]; c.Status != corev1.ConditionTrue || c.LastTransitionTime.IsZero() {
-		t.Errorf("it reported %v", c)
+		t.Errorf("the node reported %v, want Ready", c)
 	}
 }
 

@@ -87,7 +87,7 @@ func TestPodIsDeletedInAnyStage(t *testing.T) {
 			l.deletePod("web")
 			l.await("it is gone", func() bool { return l.pods["web"] == nil })
 			if all := l.statuses("web"); all[len(all)-1] != test.last {
-				t.Errorf("it ended as %s, want %s", all[len(all)-1], test.last)
+				t.Errorf("last status = %s, want %s", all[len(all)-1], test.last)
 			}
 			eventually(t, "no timer is left of it", func() bool { return l.clock.Waiters() <= before })
 			if live := l.fleet.Live().PodsRunning; live != 0 {
@@ -124,6 +124,6 @@ func TestPodDeletedWhileItsEndIsReported(t *testing.T) {
 		return gone
 	})
 	if all := l.statuses("job"); all[len(all)-1] != "Succeeded, Completed(0)" {
-		t.Errorf("it ended as %s", all[len(all)-1])
+		t.Errorf("last status = %s, want Succeeded, Completed(0)", all[len(all)-1])
 	}
 }

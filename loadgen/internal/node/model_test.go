@@ -145,7 +145,7 @@ func TestImagesArePulledOnceAndOneAfterTheOther(t *testing.T) {
 	} {
 		at, pulling := s.need(test.image, now.Add(test.after), takes)
 		if at.Sub(now) != test.there || pulling != test.pulling {
-			t.Errorf("%s, asked for after %v, is there after %v, pulling %v", test.image, test.after, at.Sub(now), pulling)
+			t.Errorf("%s, needed after %v: present after %v, pulling %v", test.image, test.after, at.Sub(now), pulling)
 		}
 	}
 }
@@ -243,7 +243,7 @@ func TestKubeProxyHasAnIdentityAndAConnectionOfItsOwn(t *testing.T) {
 			"/api/v1/nodes", "/api/v1/services", "/apis/discovery.k8s.io/v1/endpointslices", "/apis/networking.k8s.io/v1/servicecidrs",
 		}
 		if !slices.Equal(sortedKeys(got), want) || got[want[0]] != 2 {
-			t.Errorf("kube-proxies asked for %v", got)
+			t.Errorf("requests of kube-proxies = %v", got)
 		}
 		if len(s.conns) != 4 {
 			t.Errorf("%d connections of two nodes", len(s.conns))

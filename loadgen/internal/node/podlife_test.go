@@ -113,7 +113,7 @@ func BenchmarkPodWithoutLife(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		if p.lifeOf(pod) != nil {
-			b.Fatal("it has one")
+			b.Fatal("lifeOf returns a PodLife for a pod without one")
 		}
 	}
 }

@@ -140,7 +140,7 @@ func TestIdentityOfKubeProxiesIsRenewedOnce(t *testing.T) {
 		short.clock.Step(c.after)
 		got, err := o.get(t.Context())
 		if (err != nil) != c.fails || short.asked.Load() != c.asked || !c.fails && (got != first) != c.renew {
-			t.Errorf("%v later: another identity: %t, %v, asked %d times; want %+v", c.after, got != first, err, short.asked.Load(), c)
+			t.Errorf("%v later: another identity: %t, %v, %d requests; want %+v", c.after, got != first, err, short.asked.Load(), c)
 		}
 	}
 }

@@ -44,10 +44,10 @@ func TestWatchIsResumedByResourceVersion(t *testing.T) {
 		q = s.queries()
 	})
 	if q[0].Get("sendInitialEvents") != "true" || q[0].Get("resourceVersionMatch") != "NotOlderThan" || q[0].Get("fieldSelector") != "spec.nodeName=sg-0" {
-		t.Errorf("the first watch was asked with %v", q[0])
+		t.Errorf("query of the first watch = %v", q[0])
 	}
 	if q[1].Get("resourceVersion") != last || q[1].Has("sendInitialEvents") {
-		t.Errorf("it went on with %v, want resourceVersion %s", q[1], last)
+		t.Errorf("the watch resumed with %v, want resourceVersion %s", q[1], last)
 	}
 	if r := f.Results(); r.Reconnects != 1 || r.Relists != 0 {
 		t.Errorf("%d reconnects, %d relists", r.Reconnects, r.Relists)
@@ -78,7 +78,7 @@ func TestExpiredWatchRelistsAndFindsWhatIsGone(t *testing.T) {
 		t.Errorf("the pod that stayed was written %d times", n)
 	}
 	if q := s.queries(); q[len(q)-1].Get("sendInitialEvents") != "true" {
-		t.Errorf("it began anew with %v", q[len(q)-1])
+		t.Errorf("the watch listed again with %v, want sendInitialEvents", q[len(q)-1])
 	}
 }
 

@@ -47,7 +47,7 @@ func TestTakeAsksAsPprofDoes(t *testing.T) {
 	}
 	want := "[/debug/pprof/profile?seconds=7 /debug/pprof/heap /debug/pprof/goroutine /debug/pprof/allocs /debug/pprof/mutex /debug/pprof/block]"
 	if got := fmt.Sprint(*asked); got != want {
-		t.Errorf("asked for %s, want %s", got, want)
+		t.Errorf("requests = %s, want %s", got, want)
 	}
 }
 

@@ -304,7 +304,7 @@ func TestNodeEndsWithAKilledProgram(t *testing.T) {
 	must(t, cmd.Start())
 	line, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil {
-		t.Fatalf("it starts no node: %v", err)
+		t.Fatalf("the program started no node: %v", err)
 	}
 	dir := strings.TrimSpace(line)
 	must(t, cmd.Process.Kill())

@@ -145,7 +145,7 @@ func TestRefusedSamplesAreCounted(t *testing.T) {
 		t.Errorf("%+v, of %d samples and then %d", got, first, all-first)
 	}
 	if said := got.Lost("runs/x"); !strings.Contains(said, "rejected") || !strings.Contains(said, "out of order sample") || strings.Contains(said, "\n") {
-		t.Errorf("it is not said: %q", said)
+		t.Errorf("Lost = %q, want one line about the rejected samples", said)
 	}
 }
 

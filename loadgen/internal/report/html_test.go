@@ -141,7 +141,7 @@ func TestChartsSayWhyTheyAreEmpty(t *testing.T) {
 				for _, c := range s.Charts {
 					drawn := strings.Contains(page, `id="`+chart.ID(chart.Slug(c.Title))+`"`)
 					if folded := strings.Contains(page, html.EscapeString(c.Title)+"</b>") || strings.Contains(page, html.EscapeString(c.Title)+"; "); drawn == folded {
-						t.Errorf("%s: drawn %v, told why not %v", c.Title, drawn, folded)
+						t.Errorf("%s: drawn: %v, listed with a reason: %v; want one of both", c.Title, drawn, folded)
 					}
 				}
 			}

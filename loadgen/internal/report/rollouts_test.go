@@ -60,7 +60,7 @@ func TestRolloutsAreReportedHopByHop(t *testing.T) {
 			rollout, again = "storm, scale api, 10 pods, not complete", i > 6
 		}
 		if got := row[0] + ", " + row[1]; got != rollout || table.Again(i, 0) != again || table.Again(i, 1) != again || table.Again(i, 2) {
-			t.Errorf("row %d is of %q; told again: %v", i, got, table.Again(i, 0))
+			t.Errorf("row %d = %q, repeated: %v", i, got, table.Again(i, 0))
 		}
 	}
 	page := render(t, hopsRun(), nil)

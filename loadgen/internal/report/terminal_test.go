@@ -81,7 +81,7 @@ func TestSummaryWithoutReportIsComplete(t *testing.T) {
 		}
 	}
 	if strings.Contains(got, "report.html") {
-		t.Error("it names a report that was not written")
+		t.Error("the summary names a report that was not written")
 	}
 	if got := summary(t, r, TerminalOptions{Dir: "runs/x"}); strings.Contains(got, "and this is it") || !strings.Contains(got, "runs/x/report.html") {
 		t.Errorf("with a report in the directory:\n%s", got)
@@ -170,6 +170,6 @@ func TestFailedAlertTellsHowFarItLooksBack(t *testing.T) {
 	r.Gates[0].Detail = "EtcdWALFsyncSlow: fired 34.6 s after the start of settle, and was still firing at the end of the run, 642 ms later: WAL fsync of etcd-0 is slow (fired at 03:01:43; its rules look back 3m0s, to 02:58:43, in flood)"
 	got := strings.Join(strings.Fields(summary(t, r, TerminalOptions{Width: 100, Dir: "runs/x"})), " ")
 	if !strings.Contains(got, "look back 3m0s, to 02:58:43, in flood") {
-		t.Errorf("it is cut off:\n%s", got)
+		t.Errorf("the summary cuts off the text about the alert:\n%s", got)
 	}
 }

@@ -64,7 +64,7 @@ func TestLoadWaitsForItsResource(t *testing.T) {
 		stop := ls.start(ls.of("applied"))
 		time.Sleep(4 * time.Second)
 		if l.ran.Load() != 0 || changes.ran.Load() != 0 {
-			t.Error("it runs before its resource is served")
+			t.Error("the load runs before the API server serves its resource")
 		}
 		time.Sleep(2 * time.Second)
 		if l.ran.Load() != 1 || changes.ran.Load() != 1 {
@@ -90,7 +90,7 @@ func TestResourceThatIsNeverServed(t *testing.T) {
 		}
 		told := strings.Join(ls.unserved(), "\n")
 		if !strings.Contains(told, "load informers (phases[1].load[0]) sent nothing, because the API server did not serve its resource for 2m0s") || !strings.Contains(told, "things.example.com") {
-			t.Errorf("it says %q", told)
+			t.Errorf("unserved() = %q", told)
 		}
 	})
 }

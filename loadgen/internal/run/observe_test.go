@@ -124,7 +124,7 @@ func TestObserve(t *testing.T) {
 			}
 			if conn, err := net.Dial("tcp", strings.TrimPrefix(r.url, "http://")); err == nil {
 				conn.Close()
-				t.Error("it still listens")
+				t.Error("the server still listens")
 			}
 			if left, err := filepath.Glob(filepath.Join(temp, "stormglass-*")); err != nil || len(left) > 0 {
 				t.Errorf("left behind: %v, %v", left, err)
@@ -194,6 +194,6 @@ func TestObserverForgetsACalmTimeWithoutData(t *testing.T) {
 		"diagnosis: a process hangs: etcd-0: scrapes hang",
 	}
 	if !slices.Equal(logged, want) {
-		t.Errorf("it logged\n%s\nwant\n%s", strings.Join(logged, "\n"), strings.Join(want, "\n"))
+		t.Errorf("log:\n%s\nwant:\n%s", strings.Join(logged, "\n"), strings.Join(want, "\n"))
 	}
 }

@@ -79,7 +79,7 @@ func TestCreateIsRepeated(t *testing.T) {
 		}
 		asked, answers = nil, []error{errors.New("create FlowSchema mine: invalid")}
 		if err := r.phases.actions(t.Context(), p); exitcode.Of(err) != exitcode.Environment || len(asked) != 1 {
-			t.Errorf("asked %d times: %v", len(asked), err)
+			t.Errorf("%d requests, want 1: %v", len(asked), err)
 		}
 	})
 }

@@ -62,6 +62,6 @@ func TestWakeupSetBeside(t *testing.T) {
 	a.Set(time.Nanosecond)
 	start := time.Now()
 	if a.Wait(start, 5*time.Millisecond); time.Since(start) < 5*time.Millisecond {
-		t.Error("it ended early")
+		t.Error("Wait ended early")
 	}
 }

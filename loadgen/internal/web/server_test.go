@@ -191,7 +191,7 @@ func TestReportReachesBrowsers(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := http.Get(s.URL()); err == nil {
-		t.Error("it is still served")
+		t.Error("the server still serves the page")
 	}
 }
 

@@ -83,7 +83,7 @@ func TestCarriedConnections(t *testing.T) {
 		t.Fatal(err)
 	}
 	if where := b.fleet.Where(); where != "through the API server" {
-		t.Errorf("they join %s", where)
+		t.Errorf("Where() = %q, want \"through the API server\"", where)
 	}
 	b.fleet.End()
 	for range 2 {
@@ -343,6 +343,6 @@ func TestCoordinatorThatIsNotReached(t *testing.T) {
 	w.Coordinator, w.Within, w.Step = "127.0.0.1:1", 10*time.Millisecond, func(format string, args ...any) { told = append(told, fmt.Sprintf(format, args...)) }
 	err := w.Work(t.Context())
 	if exitcode.Of(err) != exitcode.Environment || !strings.Contains(err.Error(), "was not reached within 10ms") || strings.Contains(err.Error(), "\n") {
-		t.Errorf("no coordinator listens: %v, told %q", err, told)
+		t.Errorf("Work without a coordinator = %v, messages %q", err, told)
 	}
 }

@@ -41,7 +41,7 @@ func TestActionIsRetriedThroughFault(t *testing.T) {
 			t.Errorf("%s: error %v, want %q", name, err, c.want)
 		}
 		if n := len(s.requests(http.MethodPatch)); n != c.asked {
-			t.Errorf("%s: asked %d times, want %d", name, n, c.asked)
+			t.Errorf("%s: %d requests, want %d", name, n, c.asked)
 		}
 	}
 	// No server listens: the patience runs out.

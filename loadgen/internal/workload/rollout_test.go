@@ -92,7 +92,7 @@ func TestRollingUpdateCountsNewPodsOnly(t *testing.T) {
 	mustHop(t, r, "pods", 2, 5, 7)
 	mustHop(t, r, "endpointslice", 2, 8, 8)
 	if !r.Complete {
-		t.Errorf("it is not complete: %+v", r)
+		t.Errorf("the rollout is not complete: %+v", r)
 	}
 }
 
@@ -139,7 +139,7 @@ func TestStoppedRolloutNamesItsStep(t *testing.T) {
 	s.pod("a", "")
 	r := s.results()["one"].Rollouts[0]
 	if r.Complete {
-		t.Error("it is complete with a pod missing")
+		t.Error("the rollout is complete although a pod is missing")
 	}
 	for _, h := range r.Hops {
 		if reached := h.Count > 0; reached != (h.First != nil && h.Last != nil) {

@@ -84,7 +84,7 @@ func TestRunFailsWhenTheFirstListIsForbidden(t *testing.T) {
 		t.Errorf("Run: %v", err)
 	}
 	if err := <-waited; err == nil || !strings.Contains(err.Error(), "list pods") {
-		t.Errorf("who waited is not told: %v", err)
+		t.Errorf("Wait = %v, want an error about list pods", err)
 	}
 }
 

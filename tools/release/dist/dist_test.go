@@ -227,7 +227,7 @@ func TestKrewManifest(t *testing.T) {
 		t.Errorf("version %s of %s", m.Spec.Version, version)
 	}
 	if n := len(m.Spec.ShortDescription); n == 0 || n > 50 {
-		t.Errorf("the short description has %d characters, krew asks for at most 50", n)
+		t.Errorf("the short description has %d characters, want 1 to 50", n)
 	}
 	platforms := 0
 	for _, a := range ofType(all, "Archive") {

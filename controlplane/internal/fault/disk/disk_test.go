@@ -32,7 +32,7 @@ func TestNeighbourWritesAndRemovesItsFiles(t *testing.T) {
 	const writers, size = 3, chunk + 4096
 	stats, err := Run(ctx, Options{Dir: dir, Writers: writers, Size: size, Ready: func() {
 		if names := entries(t, dir); len(names) > 0 {
-			t.Errorf("while it writes the directory holds %q: a SIGKILL would leave that", names)
+			t.Errorf("while the writer runs, the directory contains %q: a SIGKILL would leave these files", names)
 		}
 		cancel()
 	}})
@@ -143,10 +143,10 @@ func TestOtherFileSystem(t *testing.T) {
 	}
 	// /proc is another device everywhere, and takes no files.
 	if _, err := otherFileSystem(dir, []candidate{{"proc", "/proc"}}); err == nil {
-		t.Error("/proc was taken")
+		t.Error("the search returned /proc")
 	}
 	if _, err := otherFileSystem(missing, candidates); err == nil {
-		t.Error("a directory that is not there has a file system")
+		t.Error("the search returned a file system for a missing directory")
 	}
 	found, err := otherFileSystem("/proc", append(candidates, candidate{"after", "/"}))
 	if err != nil || found != dir {

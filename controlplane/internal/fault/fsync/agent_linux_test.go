@@ -24,7 +24,7 @@ func TestFsyncDelayIsAvailable(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := fsync.Available(); err != nil {
-		t.Errorf("asked again: %v", err)
+		t.Errorf("second call of Available: %v", err)
 	}
 }
 
@@ -171,7 +171,7 @@ func TestDeadChildIsAnError(t *testing.T) {
 	}
 	_, _ = c.cmd.Process.Wait()
 	if err := c.agent.Set(t.Context(), fsync.Delay{Delay: time.Second}); err == nil {
-		t.Error("a dead child took a delay")
+		t.Error("Set succeeds for a child that has exited")
 	}
 }
 
@@ -179,7 +179,7 @@ func TestAgentEnvIsChecked(t *testing.T) {
 	for _, text := range []string{"three", "99999"} {
 		t.Setenv(fsync.AgentEnv, text)
 		if err := fsync.StartAgent(); err == nil {
-			t.Errorf("%s=%s is no error", fsync.AgentEnv, text)
+			t.Errorf("%s=%s is accepted", fsync.AgentEnv, text)
 		}
 	}
 	_ = os.Unsetenv(fsync.AgentEnv)

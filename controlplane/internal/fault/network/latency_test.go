@@ -24,7 +24,7 @@ func TestOneSeedDrawsOneSequence(t *testing.T) {
 	c := Condition{Delay: 20 * time.Millisecond, Jitter: 5 * time.Millisecond, Seed: 7}
 	first := draws(c, streamOf("etcd-0 -> etcd-1", 1, false))
 	if !slices.Equal(first, draws(c, streamOf("etcd-0 -> etcd-1", 1, false))) {
-		t.Error("the same direction drew other delays")
+		t.Error("the same direction has different delays in the second run")
 	}
 	other := c
 	other.Seed = 8
@@ -37,7 +37,7 @@ func TestOneSeedDrawsOneSequence(t *testing.T) {
 		"a seed below nothing": draws(Condition{Delay: c.Delay, Jitter: c.Jitter, Seed: -7}, streamOf("etcd-0 -> etcd-1", 1, false)),
 	} {
 		if slices.Equal(first, all) {
-			t.Errorf("%s draws the same delays", what)
+			t.Errorf("%s has the same delays", what)
 		}
 	}
 	var sum time.Duration
@@ -45,10 +45,10 @@ func TestOneSeedDrawsOneSequence(t *testing.T) {
 		sum += d
 	}
 	if low, high := slices.Min(first), slices.Max(first); low < 15*time.Millisecond || high > 25*time.Millisecond || high-low < 9*time.Millisecond {
-		t.Errorf("from %s to %s", low, high)
+		t.Errorf("delays from %s to %s", low, high)
 	}
 	if mean := sum / 1000; mean < 19500*time.Microsecond || mean > 20500*time.Microsecond {
-		t.Errorf("%s in the mean", mean)
+		t.Errorf("mean delay %s", mean)
 	}
 }
 

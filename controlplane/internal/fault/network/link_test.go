@@ -37,7 +37,7 @@ func TestHealthyLinkForwardsBothDirections(t *testing.T) {
 	all.Wait()
 	awaitOpen(t, l.Link(), 0)
 	if _, opened := l.Link().Connections(); opened != connections {
-		t.Errorf("%d connections were opened, not %d", opened, connections)
+		t.Errorf("%d connections were opened, want %d", opened, connections)
 	}
 }
 
@@ -99,7 +99,7 @@ func TestCutFreezesOpenConnections(t *testing.T) {
 		exchange(t, other, "sound")
 	}
 	if s.has("lost?") {
-		t.Error("data passed a link that is cut")
+		t.Error("data passed a cut link")
 	}
 	if got := cut.Link().Condition(); !got.Cut {
 		t.Errorf("condition %+v", got)
@@ -133,7 +133,7 @@ func TestCutHoldsNewConnections(t *testing.T) {
 	say(t, c, "hello")
 	awaitOpen(t, l.Link(), 1)
 	if n := s.accepted(); n != 0 {
-		t.Errorf("%d connections reached the server over a link that is cut", n)
+		t.Errorf("%d connections reached the server over a cut link", n)
 	}
 	l.Link().Restore()
 	hear(t, c, "hello")
@@ -277,7 +277,7 @@ func TestListensOnLoopbackOnly(t *testing.T) {
 	for _, address := range []string{"0.0.0.0:0", ":0", "192.0.2.1:0", "127.0.0.1"} {
 		if l, err := network.Listen("a", "b", address, "127.0.0.1:1"); err == nil {
 			l.Close()
-			t.Errorf("listens on %s", address)
+			t.Errorf("the link listens on %s", address)
 		} else if !strings.Contains(err.Error(), "a -> b") {
 			t.Errorf("%s: %v, which link?", address, err)
 		}

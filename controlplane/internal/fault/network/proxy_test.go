@@ -127,7 +127,7 @@ func TestPartitionAffectsOneLink(t *testing.T) {
 		mustGet(t, client, host2, "two")
 	}
 	if n := one.requests.Load(); n != 1 {
-		t.Errorf("%d requests came over a link that is cut", n-1)
+		t.Errorf("%d requests reached the server, want only the one before the cut", n-1)
 	}
 
 	p.Links()[0].Restore()
@@ -162,12 +162,12 @@ func TestProxyDelay(t *testing.T) {
 	mustGet(t, client, host1, "one")
 	// TCP, TLS 1.3 and the request are a round trip each.
 	if took := time.Since(start); took < 6*delay {
-		t.Errorf("a first request took %s with a delay of %s", took, delay)
+		t.Errorf("the first request took %s with a delay of %s", took, delay)
 	}
 	start = time.Now()
 	mustGet(t, client, host1, "one")
 	if took := time.Since(start); took < 2*delay {
-		t.Errorf("a second request took %s with a delay of %s", took, delay)
+		t.Errorf("the second request took %s with a delay of %s", took, delay)
 	}
 }
 

@@ -73,15 +73,15 @@ func TestJitterIsRepeatableAndBounded(t *testing.T) {
 		differ := false
 		for i, d := range first {
 			if d < time.Second/2 || d > time.Second*3/2 {
-				t.Errorf("a delay of %s", d)
+				t.Errorf("delay = %s", d)
 			}
 			if d != again[i] {
-				t.Errorf("one seed gives %s and %s", d, again[i])
+				t.Errorf("two handlers with the same seed have the delays %s and %s", d, again[i])
 			}
 			differ = differ || d != other[i]
 		}
 		if !differ {
-			t.Error("two seeds give the same delays")
+			t.Error("two seeds result in the same delays")
 		}
 	})
 }

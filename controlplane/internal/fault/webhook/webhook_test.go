@@ -72,11 +72,11 @@ func startAPIServer(t *testing.T, late int) *apiServer {
 	})
 	mux.HandleFunc("POST /api/v1/namespaces/default/configmaps", func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Get("dryRun") != "All" {
-			t.Error("a probe that would be stored")
+			t.Error("the probe is not a dry run")
 		}
 		if hook := s.probe(); hook != nil {
 			if code, err := ask(r.Context(), *hook.Webhooks[1].ClientConfig.URL, hook); err != nil || code != http.StatusOK {
-				t.Errorf("the API server asked the probe webhook: %d, %v", code, err)
+				t.Errorf("review of the probe webhook: status %d, %v", code, err)
 			}
 		}
 		reply(w, http.StatusCreated, map[string]any{"apiVersion": "v1", "kind": "ConfigMap"})
@@ -181,7 +181,7 @@ func TestWebhookLifecycle(t *testing.T) {
 		t.Errorf("a review that waited: %v", err)
 	}
 	if api.current() != nil || api.probe() != nil {
-		t.Error("the registration is there after Clear")
+		t.Error("the registration still exists after Clear")
 	}
 
 	// Another API server that has not heard of it yet gets its response.
@@ -194,7 +194,7 @@ func TestWebhookLifecycle(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := ask(t.Context(), *hook.ClientConfig.URL, registered); err == nil {
-		t.Error("the server is there after Close")
+		t.Error("the server still listens after Close")
 	}
 	if err := w.Close(ctx); err != nil {
 		t.Errorf("closed again: %v", err)
@@ -219,10 +219,10 @@ func TestCloseRemovesRegistrationAndServer(t *testing.T) {
 		t.Error(err)
 	}
 	if api.current() != nil {
-		t.Error("the registration is there")
+		t.Error("the registration still exists")
 	}
 	if _, err := ask(t.Context(), *hook.ClientConfig.URL, registered); err == nil {
-		t.Error("the server is there")
+		t.Error("the server still listens")
 	}
 }
 
@@ -234,10 +234,10 @@ func TestCancelledStartRemovesRegistration(t *testing.T) {
 	if _, err := Start(ctx, api.config(), Options{Name: "n", Resource: "pods", Fails: true}); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	} else if errors.Is(err, ErrUncertain) {
-		t.Errorf("it was there and was removed: %v", err)
+		t.Errorf("Start returned ErrUncertain for a registration that it removed: %v", err)
 	}
 	if api.current() != nil {
-		t.Error("a registration that failed is there")
+		t.Error("the failed registration still exists")
 	}
 }
 
@@ -251,7 +251,7 @@ func TestCancelledStartAfterALostRegistrationIsUncertain(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	if api.current() != nil {
-		t.Error("a registration that failed is there")
+		t.Error("the failed registration still exists")
 	}
 }
 
@@ -296,7 +296,7 @@ func TestRegistrationIsTriedAgain(t *testing.T) {
 			t.Fatalf("%s: %v", first, err)
 		}
 		if w.Lost() != (first == "lost") {
-			t.Errorf("%s: lost %v", first, w.Lost())
+			t.Errorf("%s: Lost() = %v", first, w.Lost())
 		}
 		if err := w.Close(t.Context()); err != nil || api.current() != nil {
 			t.Errorf("%s: %v, left: %v", first, err, api.current())
@@ -314,7 +314,7 @@ func TestExistingRegistrationIsKept(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	if api.current() == nil {
-		t.Error("a registration of another owner was removed")
+		t.Error("Clear removed the registration of another owner")
 	}
 	if err := w.Close(t.Context()); err != nil {
 		t.Error(err)

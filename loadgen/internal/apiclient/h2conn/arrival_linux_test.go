@@ -12,7 +12,7 @@ func TestSocketKnowsHowLongBytesWaited(t *testing.T) {
 	ours, theirs := sockets(t, nil)
 	waited := stampArrivals(ours)
 	if waited == nil {
-		t.Fatal("the kernel was not asked")
+		t.Fatal("stampArrivals returned nil")
 	}
 	buf := make([]byte, 10)
 	for *waited == 0 { // the kernel begins a moment after it was asked

@@ -35,7 +35,7 @@ func TestDeferredAnswerWaitsForReceive(t *testing.T) {
 		h := opened(t, c)
 		h2test.Await(t, "the answer", func() bool { return c.Backlog() > 1000 })
 		if h.ends.Load() != 0 {
-			t.Fatal("it was read at once")
+			t.Fatal("a deferred connection read the response before Receive")
 		}
 		c.Receive()
 		if err := h.wait(t); err != nil || h.status != 200 || h.body.Load() != 1000 {
@@ -70,7 +70,7 @@ func TestDeferredConnectionEnds(t *testing.T) {
 		<-c.Done()
 		c.Receive()
 		if h.ends.Load() != 1 {
-			t.Error("told again")
+			t.Error("the handler received the end more than once")
 		}
 	}
 }

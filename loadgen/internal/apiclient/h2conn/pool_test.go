@@ -81,7 +81,7 @@ func TestPoolTellsOfAFreeStream(t *testing.T) {
 	changed := p.Changed()
 	select {
 	case <-changed:
-		t.Fatal("told without reason")
+		t.Fatal("the pool reports a change without one")
 	default:
 	}
 	first.Cancel()
@@ -111,7 +111,7 @@ func TestPoolManyAtOnce(t *testing.T) {
 	}
 	wg.Wait()
 	if s.Asked.Load() != 1000 {
-		t.Errorf("asked %d times", s.Asked.Load())
+		t.Errorf("the server received %d requests, want 1000", s.Asked.Load())
 	}
 }
 

@@ -44,7 +44,7 @@ func TestMachineDecidesHowAWatchGoesOn(t *testing.T) {
 		m := c.machine
 		m.Backoff = Backoff()
 		if v, wait := m.Ended(c.end, 0); v != c.verdict || m.Next != c.next || wait != c.wait {
-			t.Errorf("%s: verdict %d, %d asked next after %v; want %d, %d after %v", name, v, m.Next, wait, c.verdict, c.next, c.wait)
+			t.Errorf("%s: verdict %d, next %d after %v; want %d, %d after %v", name, v, m.Next, wait, c.verdict, c.next, c.wait)
 		}
 	}
 }
@@ -72,11 +72,11 @@ func TestQueriesAreAReflectors(t *testing.T) {
 		{FreshList, 7, "/p?labelSelector=a"},
 	} {
 		if got := string(AppendQuery([]byte("/p"), c.ask, c.version, ShortestWatch, selector)); got != c.want {
-			t.Errorf("question %d is asked as %s, want %s", c.ask, got, c.want)
+			t.Errorf("query of request %d = %s, want %s", c.ask, got, c.want)
 		}
 	}
 	if got := string(AppendQuery([]byte("/p"), FreshList, 7, 0, "")); got != "/p" {
-		t.Errorf("a list of everything is asked as %s", got)
+		t.Errorf("query of a list of everything = %s, want none", got)
 	}
 }
 

@@ -115,6 +115,6 @@ func TestReachInTime(t *testing.T) {
 	}
 	// The alert sees the first scrape at 15 s, and its condition has held for 20 s at 45 s.
 	if r.Fires(first, at(44)) || !r.Fires(first, at(45)) {
-		t.Errorf("it fires by 44 s: %v, by 45 s: %v", r.Fires(first, at(44)), r.Fires(first, at(45)))
+		t.Errorf("fires by 44 s: %v, want false; by 45 s: %v, want true", r.Fires(first, at(44)), r.Fires(first, at(45)))
 	}
 }

@@ -98,7 +98,7 @@ func TestReplay(t *testing.T) {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
 	if s := h.Of("Slow")[0]; s.Labels["severity"] != "warning" || s.Labels["job"] != "etcd" || s.Summary != "90.91% of etcd are slow" {
-		t.Errorf("it fired with %v, %q", s.Labels, s.Summary)
+		t.Errorf("the alert fired with labels %v and summary %q", s.Labels, s.Summary)
 	}
 	if err := h.Failed["Broken"]; err == nil || !strings.Contains(err.Error(), "many-to-many") {
 		t.Errorf("a rule that cannot be evaluated says %v", err)

@@ -210,7 +210,7 @@ func TestAuditOfVariants(t *testing.T) {
 			t.Errorf("variant %q from %q, want %q from the audit log", rows[i].Variant, rows[i].ServerSource, want)
 		}
 		if !strings.HasPrefix(rows[i].Warnings[0], "the audit log cannot separate 2 loads or variants, so the times include all of them") {
-			t.Errorf("it warns %q", rows[i].Warnings)
+			t.Errorf("warnings = %q, want one about 2 loads or variants", rows[i].Warnings)
 		}
 	}
 }

@@ -146,7 +146,7 @@ func TestRestartNamesItsFault(t *testing.T) {
 				t.Fatal(rows, err)
 			}
 			if want := []string{"not split: " + c.warn}; !slices.Equal(rows[0].Warnings, want) {
-				t.Errorf("it warns %q, want %q", rows[0].Warnings, want)
+				t.Errorf("warnings = %q, want %q", rows[0].Warnings, want)
 			}
 		})
 	}

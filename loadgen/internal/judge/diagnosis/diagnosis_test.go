@@ -276,13 +276,13 @@ func TestWhatIsSaidOfACause(t *testing.T) {
 	d := diagnose(t, plane{{"wal-fsync", "etcd-1", 0.0006, 0.026, 26, 36}, {"backend-commit", "etcd-1", 0.001, 0, 0, 0}, {"writes", "kube-apiserver-0", 0.01, 1.5, 27, 36}})
 	c := d.Causes[0]
 	if want := "etcd-1: WAL fsync (606 µs -> 26 ms) from 14:02:05. Unchanged: CPU, commit"; c.Sentence != want {
-		t.Errorf("it says %q, want %q", c.Sentence, want)
+		t.Errorf("sentence = %q, want %q", c.Sentence, want)
 	}
 	if len(c.Explains) != 1 || c.Explains[0].What != "mean time of writes" || len(d.Symptoms) != 0 {
 		t.Errorf("explains %+v, leaves %+v", c.Explains, d.Symptoms)
 	}
 	if want := begin.Add(25 * step); !c.Began.Equal(want) || !c.Ended.Equal(begin.Add(36*step)) {
-		t.Errorf("it lasted from %s to %s, want from the scrape before it was off, %s", c.Began, c.Ended, want)
+		t.Errorf("the cause lasted from %s to %s, want from the scrape before the deviation, %s", c.Began, c.Ended, want)
 	}
 }
 

@@ -152,7 +152,7 @@ func TestOverlappingFaultsEndSeparately(t *testing.T) {
 		t.Errorf("faults are in %q and %q", r.Faults[0].Phase, r.Faults[2].Phase)
 	}
 	if len(r.Missing) != 1 {
-		t.Errorf("that there is no pulse is not told: %v", r.Missing)
+		t.Errorf("Missing = %v, want one line about the missing pulse", r.Missing)
 	}
 }
 
@@ -170,7 +170,7 @@ func TestLaterLoadIsNotJudged(t *testing.T) {
 	slots := append(slotsOf("before", strings.Repeat(".", 80)), slotsOf("after", strings.Repeat(" ", 72)+"xx...")...)
 	slices.SortStableFunc(slots, func(x, y samples.Slot) int { return int(x.Begin - y.Begin) })
 	if got := seen(t, faulty(1, 2), slots); got.Load != "before" {
-		t.Errorf("the load %s was asked", got.Load)
+		t.Errorf("judged load = %s, want before", got.Load)
 	}
 }
 

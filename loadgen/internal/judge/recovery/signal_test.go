@@ -96,7 +96,7 @@ func TestSampleWindowsStayWithinPhase(t *testing.T) {
 		"47 x[12501ms]", "52 x[12501ms]", "57 x[12501ms]", "02 x[12501ms]", "05 x[3001ms]",
 	}
 	if !slices.Equal(asked, want) {
-		t.Errorf("asked %q, want %q", asked, want)
+		t.Errorf("queries = %q, want %q", asked, want)
 	}
 	if s := got[0]; s.Steady.Samples != 4 || s.Under.Samples != 5 || s.Moved == nil || s.After != nil {
 		t.Errorf("the signal is %+v", s)

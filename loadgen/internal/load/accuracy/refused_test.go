@@ -72,7 +72,7 @@ func (f *flood) checkRefused(t *testing.T, failed int64, wait float64) {
 	}
 	all := int64(f.count * f.writes)
 	if got, want := told(f.result), (account{Expected: all, Delivered: all}); got != want {
-		t.Errorf("told %+v, in truth %+v", got, want)
+		t.Errorf("reported %+v, want %+v", got, want)
 	}
 	if l := f.result.OpenLatency; l.Count != int64(f.count) || l.Max < wait {
 		t.Errorf("%d openings, the slowest of %v s, want %v at least", l.Count, l.Max, wait)

@@ -91,7 +91,7 @@ func slowConsumers(t *testing.T, encoding string, perSecond int64) {
 		conns[sent.Taken > total][sent.Conn] = true
 	}
 	if r := w.Results()[phase]; r.Slow != count/2 || r.Bytes != taken || r.Reconnects+r.Failed+r.Malformed != 0 {
-		t.Errorf("told of %d slow watches and %d bytes, in truth %d: %+v", r.Slow, r.Bytes, taken, r)
+		t.Errorf("reported %d slow watches and %d bytes, want %d bytes: %+v", r.Slow, r.Bytes, taken, r)
 	}
 	for conn := range conns[true] {
 		if conns[false][conn] {

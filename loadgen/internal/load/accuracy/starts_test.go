@@ -58,7 +58,7 @@ func TestStartsAmongWrites(t *testing.T) {
 					f.run(t)
 					sent := f.modified()
 					if got, want := told(f.result), (account{Expected: sent, Delivered: sent}); got != want {
-						t.Errorf("told %+v, in truth %+v", got, want)
+						t.Errorf("reported %+v, want %+v", got, want)
 					}
 					if sent < count || sent >= count*60 {
 						t.Errorf("%d events of writes were sent: all or none of the watches were opened among the writes", sent)
@@ -72,7 +72,7 @@ func TestStartsAmongWrites(t *testing.T) {
 							f.lists(), f.result.Events, f.result.Bookmarks, lists, events, bookmarks)
 					}
 					if r := f.result; r.Reconnects+r.Relists+r.Malformed+r.Failed != 0 || r.Open != count || len(f.sent) != count {
-						t.Errorf("told of more than there was: %+v", r)
+						t.Errorf("results report events that did not happen: %+v", r)
 					}
 				})
 			})
@@ -104,7 +104,7 @@ func TestEveryGapAfterInitialEventsIsFound(t *testing.T) {
 					f.run(t)
 					want := f.truth()
 					if got := told(f.result); got != want {
-						t.Errorf("told %+v, in truth %+v", got, want)
+						t.Errorf("reported %+v, want %+v", got, want)
 					}
 					if want.Lost == 0 || want.Duplicated == 0 || want.Reordered == 0 {
 						t.Errorf("nothing was spoilt: %+v", want)
@@ -135,7 +135,7 @@ func TestConnections(t *testing.T) {
 						t.Errorf("%d watches on %d connections, want 45 on %d", len(f.sent), len(watches), want)
 					}
 					if got, want := told(f.result), (account{Expected: 900, Delivered: 900}); got != want {
-						t.Errorf("told %+v, in truth %+v", got, want)
+						t.Errorf("reported %+v, want %+v", got, want)
 					}
 				})
 			})

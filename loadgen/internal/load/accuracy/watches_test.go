@@ -37,13 +37,13 @@ func TestEveryGapIsFound(t *testing.T) {
 					}}
 					f.run(t)
 					if got, want := told(f.result), f.truth(); got != want {
-						t.Errorf("told %+v, in truth %+v", got, want)
+						t.Errorf("reported %+v, want %+v", got, want)
 					}
 					if want := f.truth(); share > 0.1 && (want.Lost == 0 || want.Duplicated == 0 || want.Reordered == 0) {
 						t.Errorf("nothing was spoilt: %+v", want)
 					}
 					if f.result.Reconnects != 0 || f.result.Relists != 0 || f.result.Malformed != 0 || f.result.BeforeAck != 0 {
-						t.Errorf("told of more than there was: %+v", f.result)
+						t.Errorf("results report events that did not happen: %+v", f.result)
 					}
 				})
 			})
@@ -65,7 +65,7 @@ func TestEndsLoseNothing(t *testing.T) {
 					f.run(t)
 					want := account{Expected: 800, Delivered: 800}
 					if got := told(f.result); got != want {
-						t.Errorf("told %+v, in truth %+v", got, want)
+						t.Errorf("reported %+v, want %+v", got, want)
 					}
 					if f.result.Reconnects != 10 || len(f.sent) != 30 || f.result.Relists != 0 {
 						t.Errorf("%d reconnects and %d relists of 10 ends; %d watches were opened", f.result.Reconnects, f.result.Relists, len(f.sent))
@@ -101,7 +101,7 @@ func TestGoneIsRelisted(t *testing.T) {
 			delivered += int64(len(w.Sent))
 		}
 		if r := f.result; r.Relists != 10 || r.Expected != 800 || r.Delivered != delivered || r.Lost != 800-delivered || r.Lost < 10 || r.Lossy != 10 {
-			t.Errorf("told %+v; in truth %d delivered", r, delivered)
+			t.Errorf("reported %+v, want %d delivered", r, delivered)
 		}
 	})
 }
@@ -138,7 +138,7 @@ func TestBeforeTheAnswer(t *testing.T) {
 		}}
 		f.run(t)
 		if r := f.result; r.BeforeAck != 200 || r.Delivered != 200 || r.Lost != 0 || r.Delivery.Max != 0 || r.Delivery.Count != 200 {
-			t.Errorf("told %+v", r)
+			t.Errorf("results = %+v, want 200 deliveries before their acknowledgements", r)
 		}
 	})
 }

@@ -47,11 +47,11 @@ func TestRendererSleepsUntilHalfIsUsed(t *testing.T) {
 		s.take(func(*rendered) {})
 	}
 	if len(s.low) != 0 {
-		t.Error("it is woken though most is there")
+		t.Error("the renderer wakes although over half of the stock is left")
 	}
 	s.take(func(*rendered) {})
 	if len(s.low) != 1 {
-		t.Error("it is not woken")
+		t.Error("the renderer does not wake although half of the stock is used")
 	}
 	full := newStock(1)
 	_ = full.fill(func(*rendered) error { return nil })

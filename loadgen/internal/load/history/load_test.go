@@ -77,7 +77,7 @@ func TestBadButTrue(t *testing.T) {
 			s.EndWatches()
 		})
 		if r.ViolationCount > 0 || len(r.Unjudged) > 0 || r.Linearizable != "yes" {
-			t.Errorf("it is accused: %+v, unjudged %q", r.Violations, r.Unjudged)
+			t.Errorf("violations %+v and unjudged %q, want none", r.Violations, r.Unjudged)
 		}
 		for what, n := range map[string]int64{
 			"acknowledged": r.Writes.Succeeded, "conflicting": r.Writes.Conflicts, "refused": r.Writes.Refused, "unknown": r.Writes.Unknown, "unknown, and happened": r.UnknownHappened,

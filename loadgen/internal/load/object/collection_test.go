@@ -23,7 +23,7 @@ func TestDeleteCollectionIsOfOwnObjects(t *testing.T) {
 	got := fmt.Sprint(ask(t, op, 0, 200, `{}`), ask(t, op, 1, 200, `{}`), ask(t, op, 2, 200, `{}`))
 	want := fmt.Sprintf("[%s%s] [/api/v1/namespaces/storm-load-1/configmaps%s] []", configMaps, query, query)
 	if got != want {
-		t.Errorf("asked for\n%s\nwant\n%s", got, want)
+		t.Errorf("requests:\n%s\nwant:\n%s", got, want)
 	}
 	if kind := op.Kinds()[0]; kind.Verb != "deletecollection" || kind.Variant != "limit=2 labels=tier in (a,b)" {
 		t.Errorf("counted as %+v", kind)
@@ -63,7 +63,7 @@ func TestDeletedCollectionsAreMadeAgain(t *testing.T) {
 	}
 	again = nil
 	if got := ask(t, op, 0, 200, `{}`); !strings.HasPrefix(got[0], configMaps) {
-		t.Fatalf("asked for %v", got)
+		t.Fatalf("requests = %v, want one for the recreated collection", got)
 	}
 	if got := ask(t, op, 1, 429, `{}`); got == nil { // the other namespace; it keeps its turn
 		t.Fatal("unsent")

@@ -20,7 +20,7 @@ func TestDocumentsAreReadAtTheirPaths(t *testing.T) {
 		l := newLoad(func(l *scenario.Load) { l.Verb, l.Resource = "get", path })
 		got := ask(t, prepared(t, s, l), 0, 200, `{"items":[]}`)
 		if !slices.Equal(got, []string{path}) || !strings.Contains(accepted, want) {
-			t.Errorf("asked for %s, accepting %s", got, accepted)
+			t.Errorf("request path %s, Accept %s", got, accepted)
 		}
 		if needs := Needs(l); len(needs) > 0 {
 			t.Errorf("%s needs %v", path, needs)

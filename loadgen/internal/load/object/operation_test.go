@@ -29,7 +29,7 @@ func TestPages(t *testing.T) {
 	got := ask(t, op, 0, 200, `{"metadata":{"continue":"a/b=="},"items":[]}`, `{"items":[],"metadata":{"continue":"c\u0026"}}`, `{"metadata":{}}`)
 	want := []string{first + "&resourceVersion=0", first + "&continue=a%2Fb%3D%3D", first + "&continue=c%26"}
 	if !slices.Equal(got, want) {
-		t.Errorf("asked for\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		t.Errorf("requests:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 	for name, page := range map[string]string{"half a page": `{"metadata":{"continue":"a"}`, "no page": ``} {
 		if got := ask(t, op, 1, 200, page); len(got) != 1 {
@@ -88,7 +88,7 @@ func TestMixIsDrawnBySeedAndNumber(t *testing.T) {
 		}
 		a.Next(i, &ra)
 		if i%3 != 0 && (string(ra.Path) != string(rb.Path) || string(ra.Body) != string(rb.Body)) {
-			t.Fatalf("arrival %d asks for %s and for %s", i, ra.Path, rb.Path)
+			t.Fatalf("arrival %d requests %s and %s", i, ra.Path, rb.Path)
 		}
 		counts[a.Kinds()[a.KindOf(i)]]++
 		paths[string(ra.Path)] = true
@@ -180,7 +180,7 @@ func TestNamesAreRenewed(t *testing.T) {
 	})
 	op := prepared(t, s, newLoad(func(l *scenario.Load) { l.Verb, l.Resource, l.ResourceVersion = "get", "nodes", "0" }))
 	if got := ask(t, op, 0, 404, ``)[0]; got != "/api/v1/nodes/stormglass-no-such-object?resourceVersion=0" {
-		t.Errorf("asked for %s", got)
+		t.Errorf("path = %s, want that of the missing object", got)
 	}
 	there.Store(true)
 	runBackground(t, op)

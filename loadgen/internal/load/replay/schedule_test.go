@@ -101,7 +101,7 @@ func TestCopiesAreShiftedWithinTheRecording(t *testing.T) {
 			t.Fatalf("%d arrivals of 3 copies of 100 requests", len(got))
 		}
 		if !slices.IsSortedFunc(got, func(a, b Arrival) int { return int(a.At - b.At) }) {
-			t.Error("they are not in the order of time")
+			t.Error("the arrivals are not in the order of their times")
 		}
 		shifts := map[[2]int]time.Duration{} // by copy and actor
 		for _, a := range got {

@@ -58,7 +58,7 @@ func TestDeferredLoadIsOverWithItsLastAnswer(t *testing.T) {
 		answer := <-s.asked
 		select {
 		case <-r.Over():
-			t.Fatal("it is over with requests in flight")
+			t.Fatal("Over is closed while requests are in flight")
 		default:
 		}
 		answer()

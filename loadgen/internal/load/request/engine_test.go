@@ -47,7 +47,7 @@ func TestEveryArrivalIsSentAndCounted(t *testing.T) {
 	}
 	got := all(t, r, 500)
 	if got.Outcomes["200"] != 500 || got.Succeeded != 500 || got.Bytes != 1000 || s.Asked.Load() != 500 || s.Connections.Load() != 3 {
-		t.Errorf("%+v of %d asked over %d connections; want 500 of 2 bytes each over 3", got, s.Asked.Load(), s.Connections.Load())
+		t.Errorf("results %+v of %d requests over %d connections; want 500 of 2 bytes each over 3", got, s.Asked.Load(), s.Connections.Load())
 	}
 	if got.Load != "test" || got.Verb != "get" || got.Resource != "configmaps" {
 		t.Errorf("named %q %q %q", got.Load, got.Verb, got.Resource)
@@ -71,7 +71,7 @@ func TestMaxInFlightIsExact(t *testing.T) {
 	}
 	h2test.Await(t, "the answers", func() bool { return one(r).Succeeded == 7 })
 	if got := stop(); got.Offered != 50 || got.Sent != 7 || s.Asked.Load() != 7 {
-		t.Errorf("offered %d, sent %d, asked %d; want 50, 7, 7", got.Offered, got.Sent, s.Asked.Load())
+		t.Errorf("offered %d, sent %d, received %d; want 50, 7, 7", got.Offered, got.Sent, s.Asked.Load())
 	}
 }
 
@@ -219,7 +219,7 @@ func TestPages(t *testing.T) {
 	_ = r.Run(ctx)
 	got := one(r)
 	if got.Sent != 20 || got.Pages != 60 || s.Asked.Load() != 60 || got.Bytes != 120 || got.Succeeded != 20 {
-		t.Errorf("%+v, asked %d; want 20 arrivals of 3 pages", got, s.Asked.Load())
+		t.Errorf("results %+v, received %d; want 20 arrivals of 3 pages", got, s.Asked.Load())
 	}
 }
 
@@ -235,7 +235,7 @@ func TestGoAwayChangesTheConnection(t *testing.T) {
 	r := newLoad(t, target(s), schedule{200, time.Millisecond}, nil)
 	got := all(t, r, 200)
 	if got.Outcomes["200"]+got.Outcomes["goaway"] != 200 || got.Outcomes["200"] < 10 || s.Connections.Load() < 2 || s.Asked.Load() > 200 {
-		t.Errorf("outcomes %v over %d connections, asked %d", got.Outcomes, s.Connections.Load(), s.Asked.Load())
+		t.Errorf("outcomes %v over %d connections, received %d", got.Outcomes, s.Connections.Load(), s.Asked.Load())
 	}
 }
 

@@ -118,7 +118,7 @@ func TestOutcomesByKind(t *testing.T) {
 				t.Errorf("outcomes %v, want 40 of %q", got.Outcomes, c.want)
 			}
 			if asked := s.Asked.Load(); asked > got.Sent || asked < got.Sent && !c.ends && c.timeout == 0 {
-				t.Errorf("the server was asked %d times, %d were sent", asked, got.Sent)
+				t.Errorf("the server received %d requests, want %d", asked, got.Sent)
 			}
 		})
 	}

@@ -61,7 +61,7 @@ func testTemplatesFollowTheIdentity(t *testing.T) {
 	}
 	p.token = "two"
 	if err := s.renew(); err != nil || get.Load() != first {
-		t.Errorf("the plugin is asked again before its time: %v", err)
+		t.Errorf("the load called the plugin again before its time: %v", err)
 	}
 	if renew(); get.Load() == first {
 		t.Error("not remade")

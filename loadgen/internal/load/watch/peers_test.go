@@ -77,6 +77,6 @@ func TestNoticeTwice(t *testing.T) {
 	bring(l, 0, 0, 11, noon, false)
 	l.learn(0, 11, noon, 0, 0)
 	if early, _ := l.learn(0, 11, noon, 0, 0); early != nil || d.delivery.Latency().Count != 1 {
-		t.Errorf("told twice: %v, %+v", early, d.delivery.Latency())
+		t.Errorf("the second notice of a write has an effect: %v, %+v", early, d.delivery.Latency())
 	}
 }

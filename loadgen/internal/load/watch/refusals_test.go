@@ -35,7 +35,7 @@ func TestRetryAfterIsHonoured(t *testing.T) {
 	}
 	w, _ := flood(t, s, nil, nil)
 	if waited := time.Duration(again.Load() - first.Load()); waited < 2900*time.Millisecond || w.Failed != 1 {
-		t.Errorf("asked again after %v, %d failures; want 3 s and 1", waited, w.Failed)
+		t.Errorf("repeated after %v, %d failures; want 3 s and 1", waited, w.Failed)
 	}
 }
 

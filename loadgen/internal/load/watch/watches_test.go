@@ -87,10 +87,10 @@ func checkAsked(t *testing.T, st *storm) {
 		t.Errorf("watches on %d connections, want %d: %v", len(st.conns), want, st.conns)
 	}
 	if got := strings.HasPrefix(st.accepted, protobuf.WatchType); got != (l.Encoding == "protobuf") {
-		t.Errorf("encoding %s asked by Accept: %s", l.Encoding, st.accepted)
+		t.Errorf("encoding %s, but Accept: %s", l.Encoding, st.accepted)
 	}
 	if got := strings.Contains(st.accepted, "as=PartialObjectMetadata;"); got != (l.Form == "metadata") {
-		t.Errorf("form %s asked by Accept: %s", l.Form, st.accepted)
+		t.Errorf("form %s, but Accept: %s", l.Form, st.accepted)
 	}
 	if l.Start == "list" && st.lists != 1 || l.Start == "watchList" && st.lists != 0 {
 		t.Errorf("%d lists", st.lists)

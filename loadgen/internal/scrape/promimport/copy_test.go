@@ -81,7 +81,7 @@ func TestGatesReadTheCopy(t *testing.T) {
 		t.Errorf("scrapes: %+v", scrapes)
 	}
 	if len(r.said) != 0 {
-		t.Errorf("it said %v", r.said)
+		t.Errorf("the recorder logged %v, want nothing", r.said)
 	}
 }
 

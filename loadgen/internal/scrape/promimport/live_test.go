@@ -28,7 +28,7 @@ func TestConditionsAreAskedInTheirWords(t *testing.T) {
 		}
 	}
 	if _, err := s.translate("max("); err == nil {
-		t.Error("broken PromQL is asked")
+		t.Error("translate accepts invalid PromQL")
 	}
 }
 

@@ -175,7 +175,7 @@ func TestRefusalsOfPods(t *testing.T) {
 		w := newWatched()
 		w.seeRefusal(message)
 		if want == "" && (len(w.told) != 1 || len(w.ends) != 0) || want != "" && (len(w.ends) != 1 || !strings.Contains(w.ends[0], want)) {
-			t.Errorf("%s: told %q, ends %q", message, w.told, w.ends)
+			t.Errorf("%s: messages %q, ends %q", message, w.told, w.ends)
 		}
 	}
 }

@@ -80,12 +80,12 @@ func TestNeedsAreWhatIsAsked(t *testing.T) {
 			})
 			for a := range asked {
 				if !allowed[a] {
-					t.Errorf("%s is asked, and not in\n%v", a, needs)
+					t.Errorf("a request needs %s, which is not in\n%v", a, needs)
 				}
 			}
 			for a := range allowed {
 				if !asked[a] {
-					t.Errorf("%s is never asked, but\n%v", a, asked)
+					t.Errorf("no request needs %s, but the needs contain it:\n%v", a, asked)
 				}
 			}
 		})
