@@ -103,21 +103,21 @@ func nested(t *testing.T, r result.Requests, metrics, audit result.Breakdown) {
 		t.Errorf("%s: %v s by the audit log, the client waited %v s", what, *audit.ServerMean, r.Service.Mean)
 	}
 	parts := map[string]float64{}
-	for _, p := range auditsummary.Parts {
+	for _, p := range audit.Parts {
 		parts[p.Name] = p.Seconds
 	}
 	if parts[result.PartFilters] <= 0 {
-		t.Errorf("%s: no time in filters: %+v", what, auditsummary.Parts)
+		t.Errorf("%s: no time in filters: %+v", what, audit.Parts)
 	}
 	// Upstream's calls to etcd; the histogram only has their sum.
 	calls := map[string]string{
 		"create": "1.00 calls of create", "get": "1.00 calls of get",
 		"update": "1.00 calls of update", "patch": "1.00 calls of update", "delete": "1.00 calls of delete per request, 1.00 calls of get",
 	}[r.Verb]
-	if !others && !slices.ContainsFunc(auditsummary.Parts, func(p result.BreakdownPart) bool {
+	if !others && !slices.ContainsFunc(audit.Parts, func(p result.BreakdownPart) bool {
 		return p.Name == result.PartEtcd && p.Seconds > 0 && strings.HasPrefix(p.Note, calls)
 	}) {
-		t.Errorf("%s: not %q at etcd: %+v", what, calls, auditsummary.Parts)
+		t.Errorf("%s: not %q at etcd: %+v", what, calls, audit.Parts)
 	}
 	if _, found := parts[result.PartFairness]; !found {
 		t.Errorf("%s: fairness is not known: %v", what, auditsummary.Warnings)
