@@ -54,7 +54,7 @@ func queryWhileUnderWay(t *testing.T, p *loadgenProcess) {
 		}
 	}
 	if n := series(t, at, `count by (job) (process_cpu_seconds_total{job="loadgen"})`); n != 1 {
-		t.Errorf("the generator has %d series of its CPU time", n)
+		t.Errorf("the archive has %d series of the generator's CPU time", n)
 	}
 }
 

@@ -136,7 +136,7 @@ func (k *keyboard) await(words string) {
 		select {
 		case <-more:
 		case <-late:
-			k.t.Fatalf("%q was never shown after:\n%s", words, text[:k.read])
+			k.t.Fatalf("the page never showed %q after:\n%s", words, text[:k.read])
 		}
 	}
 }
@@ -181,7 +181,7 @@ func TestKeysCommandARun(t *testing.T) {
 		t.Errorf("exit code %d, want %d", code, exitcode.NoData)
 	}
 	if after := k.settings(); after != k.before {
-		t.Errorf("the terminal was\n%+v and is\n%+v", k.before, after)
+		t.Errorf("the terminal's settings changed from\n%+v to\n%+v", k.before, after)
 	}
 	r := readResult(t, dir)
 	if first := r.Measurements.Phases[0]; !first.EndedEarly || first.PausedSeconds <= 0 || first.Interrupted {
@@ -214,7 +214,7 @@ func TestTerminalWithoutAPage(t *testing.T) {
 			k.mu.Lock()
 			defer k.mu.Unlock()
 			if strings.Contains(k.text, "\x1b[?1049h") {
-				t.Error("there was a page")
+				t.Error("loadgen showed a page")
 			}
 		})
 	}

@@ -89,7 +89,7 @@ func TestPageFitsAnyTerminal(t *testing.T) {
 		m.take(m.snapshot, now)
 	}
 	if len(m.points) != mostPoints {
-		t.Errorf("%d points are kept", len(m.points))
+		t.Errorf("the page keeps %d points", len(m.points))
 	}
 	for _, colours := range []bool{false, true} {
 		m.colours = colours

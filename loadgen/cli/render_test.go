@@ -19,7 +19,7 @@ func TestStackHasOneSetOfNames(t *testing.T) {
 			got = component
 		}
 		if got != want {
-			t.Errorf("%s is the job %q of rules, and %q of a run", component, got, want)
+			t.Errorf("%s has the job %q in the rules, but %q in a run", component, got, want)
 		}
 	}
 }

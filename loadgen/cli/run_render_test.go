@@ -114,7 +114,7 @@ func wantFile(t *testing.T, file, want string) {
 	}
 	got, err := os.ReadFile(filepath.FromSlash(file))
 	if err != nil || string(got) != want {
-		t.Errorf("%s is not in step with loadgen (%v): go test ./loadgen/cli -run '%s' -update", file, err, t.Name())
+		t.Errorf("%s differs from the output of loadgen (%v): run go test ./loadgen/cli -run '%s' -update", file, err, t.Name())
 	}
 }
 

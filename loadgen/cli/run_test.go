@@ -83,7 +83,7 @@ func (p *loadgenProcess) awaitLine(words string) {
 			return
 		}
 	}
-	p.t.Fatalf("never printed %q, but:\n%s", words, strings.Join(p.said, "\n"))
+	p.t.Fatalf("the run never printed %q, but:\n%s", words, strings.Join(p.said, "\n"))
 }
 
 // wait waits for the end and returns the exit code.
@@ -116,7 +116,7 @@ func awaitNoProcess(t *testing.T, dir string) {
 			return
 		}
 		if last {
-			t.Fatalf("still running %s after the end:\n%s", within, strings.Join(left, "\n"))
+			t.Fatalf("%s after its end, the run still has processes:\n%s", within, strings.Join(left, "\n"))
 		}
 		last = time.Since(began) > within // on a busy machine the test may not have looked for this long
 	}
@@ -238,7 +238,7 @@ func TestRunOnABundledPlane(t *testing.T) {
 		t.Fatal(err)
 	}
 	if was, is := firstDifference(string(before), string(after)); was != is {
-		t.Errorf("the rebuilt result.json differs: it was\n%s\nand is now\n%s", was, is)
+		t.Errorf("the rebuilt result.json differs: before\n%s\nafter\n%s", was, is)
 	}
 }
 

@@ -34,7 +34,7 @@ func TestInvalidFlagIsNamed(t *testing.T) {
 			case "form":
 				refused(t, append(words, "--"+f.Name+"=xml"), `loadgen: --`+f.Name+` "xml": is unknown (text, json`)
 			default:
-				t.Errorf("%s --%s: a flag of type %s is not tried here", c.CommandPath(), f.Name, f.Value.Type())
+				t.Errorf("%s --%s: this test has no value for flags of type %s", c.CommandPath(), f.Name, f.Value.Type())
 			}
 		})
 	}

@@ -146,7 +146,7 @@ func TestKilledWorkerEndsTheRun(t *testing.T) {
 		}
 	}
 	if !killed {
-		t.Fatalf("no worker 1 among %q", processesOf(t, dir))
+		t.Fatalf("no process is worker 1: %q", processesOf(t, dir))
 	}
 	p.wantExit(exitcode.NoData)
 	if said := strings.Join(p.said, "\n"); !strings.Contains(said, "worker 1 (") || !strings.Contains(said, "was lost") {

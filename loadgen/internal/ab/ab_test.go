@@ -169,7 +169,7 @@ func TestOrder(t *testing.T) {
 	for seed := range int64(20) {
 		for pair := 1; pair < 12; pair += 2 {
 			if order(seed, pair) == order(seed, pair+1) {
-				t.Errorf("seed %d: pairs %d and %d are both %s", seed, pair, pair+1, order(seed, pair))
+				t.Errorf("seed %d: pairs %d and %d both have the order %s", seed, pair, pair+1, order(seed, pair))
 			}
 		}
 	}
@@ -212,7 +212,7 @@ func TestResume(t *testing.T) {
 		t.Errorf("%s, %d pairs, %d runs, %v", again.Answer, len(again.Pairs), len(p.runs), again.Notes)
 	}
 	if !slices.EqualFunc(first.Pairs, again.Pairs[:3], func(a, b result.Pair) bool { return a.A.Values["calm"] == b.A.Values["calm"] }) {
-		t.Error("the first pairs were run again")
+		t.Error("the resumed comparison repeated the first pairs")
 	}
 	s.o.B.Spec, s.o.B.Set = []string{"nodes.count=5"}, []string{"nodes.count=5"}
 	if _, _, err := s.run(t.Context()); exitcode.Of(err) != exitcode.Usage {

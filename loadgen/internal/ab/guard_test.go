@@ -392,10 +392,10 @@ func TestReplayedArrivalsAreCompared(t *testing.T) {
 	}
 	first, same, other := arrivals("0\n0.5\n"), arrivals("0.0\n0.50\n"), arrivals("0\n0.6\n")
 	if field := unlike(first, same); field != "" {
-		t.Errorf("the same arrivals differ in %s", field)
+		t.Errorf("two runs with the same arrivals differ in %s", field)
 	}
 	if field := unlike(first, other); field != "background" {
-		t.Errorf("other arrivals differ in %q", field)
+		t.Errorf("runs with other arrivals differ in %q", field)
 	}
 	p := plane{spread: 0.01, fails: func(n int) error {
 		if n == 7 {

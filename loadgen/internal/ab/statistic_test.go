@@ -88,7 +88,7 @@ func TestSidesGoTheWayOfTheChange(t *testing.T) {
 	judgePairs(&c)
 	f := c.Figures[0]
 	if *f.MedianB <= *f.MedianA || *f.Change >= 0 {
-		t.Fatalf("the example is wrong: medians %v and %v, change %v", *f.MedianA, *f.MedianB, *f.Change)
+		t.Fatalf("the test's example is wrong: medians %v and %v, change %v", *f.MedianA, *f.MedianB, *f.Change)
 	}
 	if *f.B >= *f.A {
 		t.Errorf("from %v to %v with a change of %v", *f.A, *f.B, *f.Change)

@@ -25,7 +25,7 @@ func TestEveryAlertHasAProof(t *testing.T) {
 		}
 		for _, a := range p.Allow {
 			if a.Why == "" {
-				t.Errorf("%s allows %v and does not say why", p.Name, a.Rules)
+				t.Errorf("%s allows %v without a reason", p.Name, a.Rules)
 			}
 			for _, rule := range a.Rules {
 				if !known[rule] || p.expects(rule) != nil {
@@ -57,16 +57,16 @@ func TestScenarios(t *testing.T) {
 			continue
 		}
 		if s.Name != p.ScenarioName() {
-			t.Errorf("%s is called %s", p.ScenarioName(), s.Name)
+			t.Errorf("%s has the name %s", p.ScenarioName(), s.Name)
 		}
 		if slices.Contains(scenario.Names(), s.Name) {
-			t.Errorf("the catalogue has a scenario %s too: a run of it would be taken for this one's", s.Name)
+			t.Errorf("the catalogue also has a scenario %s, so the test cannot distinguish their runs", s.Name)
 		}
 		phases := []string{p.Stall.Phase}
 		for _, e := range p.Expect {
 			phases = append(phases, e.Phase)
 			if len(p.Hide) == 0 && p.Stall == (Stall{}) && !slices.ContainsFunc(s.Gates, func(g scenario.Gate) bool { return g.Alert == e.Rule && *g.Fires }) && primary(e.Rule) == p.Name {
-				t.Errorf("%s: no gate says that %s fires", p.Name, e.Rule)
+				t.Errorf("%s: no gate requires that %s fires", p.Name, e.Rule)
 			}
 		}
 		for _, h := range p.Hide {
@@ -80,12 +80,12 @@ func TestScenarios(t *testing.T) {
 		}
 		for _, name := range phases {
 			if name != "" && s.Phase(name) == nil {
-				t.Errorf("%s speaks of phase %s, which its scenario has not", p.Name, name)
+				t.Errorf("%s names phase %s, which its scenario does not have", p.Name, name)
 			}
 		}
 		for _, g := range s.Gates {
 			if g.Alert != "" && *g.Fires && p.expects(g.Alert) == nil && p.Scenario == "" {
-				t.Errorf("%s: a gate wants %s to fire, the proof does not", p.Name, g.Alert)
+				t.Errorf("%s: a gate requires %s to fire, but the proof does not", p.Name, g.Alert)
 			}
 		}
 	}

@@ -233,12 +233,12 @@ func TestCertificateFilesAreReadAgain(t *testing.T) {
 		return name
 	}
 	if got := connect(); got != "first" {
-		t.Fatalf("connected as %s", got)
+		t.Fatalf("the client connected as %s", got)
 	}
 	replace("second")
 	for connect() != "second" { // client-go keeps what it has read for a second
 		if t.Context().Err() != nil {
-			t.Fatal("the new certificate is not used")
+			t.Fatal("new connections do not use the new certificate")
 		}
 	}
 }

@@ -276,7 +276,7 @@ func FuzzReader(f *testing.F) {
 			lines++
 		}
 		if skipped := r.Skipped.Total(); r.Lines != lines || n+skipped > lines+int64(bytes.Count(log, []byte("}"))) {
-			t.Errorf("%d events and %d skipped of %d lines, the log has %d", n, skipped, r.Lines, lines)
+			t.Errorf("read %d events and skipped %d of %d lines; the log has %d", n, skipped, r.Lines, lines)
 		}
 	})
 }

@@ -53,7 +53,7 @@ func TestCompare(t *testing.T) {
 				t.Errorf("B's search: %s", found)
 			}
 			if truth := c.b.capacity / 700; found == string(Found) && (got.Low > truth || truth > got.High) {
-				t.Errorf("B holds %v to %v of A's, and really %v", got.Low, got.High, truth)
+				t.Errorf("ratio of B to A: %v to %v, but the true ratio is %v", got.Low, got.High, truth)
 			}
 			if d := got.Differences; len(d) != 1 || d[0].Name != "settings" || d[0].B != "nodes.count=3" {
 				t.Errorf("differences: %+v", d)
@@ -160,7 +160,7 @@ func TestComparisonErrorRate(t *testing.T) {
 		}
 		t.Logf("spread %v: %d of %d are said to differ", spread, differ, pairs)
 		if differ > pairs/10 {
-			t.Errorf("spread %v: more than the 90%% intervals allow", spread)
+			t.Errorf("spread %v: more intervals are wrong than 90%% confidence allows", spread)
 		}
 	}
 }

@@ -30,7 +30,7 @@ gates: [{name: latency, objective: request-latency, load: reads, max: 1s, over: 
 		t.Fatal(err)
 	}
 	if addGates(s); s.Gates[0].Objective != "request-latency" {
-		t.Errorf("the gate is %s", s.Gates[0].Objective)
+		t.Errorf("gate = %s", s.Gates[0].Objective)
 	}
 }
 
@@ -98,7 +98,7 @@ func TestGrowth(t *testing.T) {
 		}
 	}
 	if t.Logf("%d of %d steady phases break the bound", broken, phases); broken > phases*3/100 {
-		t.Error("chance breaks it")
+		t.Error("the gate fails by chance")
 	}
 	for _, load := range []string{"many", "few"} { // 30 of 1,000 requests a second, and 30 of 800 in total
 		if got := grows(load); math.Abs(got-0.03) > 0.001 {

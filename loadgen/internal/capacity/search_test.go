@@ -34,11 +34,11 @@ func search(t *testing.T, o capacity.Options, try func(float64) capacity.Outcome
 			return s.Estimate()
 		}
 		if load < o.Least*0.99 || load > o.To*1.01 {
-			t.Fatalf("a trial at %v, out of %v to %v", load, o.Least, o.To)
+			t.Fatalf("trial at %v, outside %v to %v", load, o.Least, o.To)
 		}
 		s.Saw(load, try(load))
 	}
-	t.Fatal("the search does not end")
+	t.Fatal("the search did not end")
 	return capacity.Estimate{}
 }
 
@@ -65,7 +65,7 @@ func TestKnownCapacity(t *testing.T) {
 			slices.Sort(trials)
 			t.Logf("covered %d of %d, median error %.2f%%, median trials %d, most %d", covered, searches, 100*errs[searches/2], trials[searches/2], trials[searches-1])
 			if covered < searches*9/10 || errs[searches/2] > 0.03 || trials[searches/2] >= 20+3 {
-				t.Error("out of bounds")
+				t.Error("coverage, error or number of trials is out of bounds")
 			}
 		})
 	}

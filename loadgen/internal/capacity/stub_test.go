@@ -138,7 +138,7 @@ func TestStubOfKnownCapacity(t *testing.T) {
 			n := len(errs)
 			t.Logf("covered %d of %d, median error %.1f%%, median trials %d, most %d", covered, n, 100*errs[n/2], trials[n/2], trials[n-1])
 			if covered < n*3/4 || errs[n/2] > 0.06 {
-				t.Error("the searches do not find the capacity of a server that is known")
+				t.Error("the searches do not find the known capacity of the server")
 			}
 		})
 	}

@@ -48,10 +48,10 @@ func TestInTurns(t *testing.T) {
 		t.Fatalf("%s, exit %d: %v", c.Answer, c.ExitCode, err)
 	}
 	if c.Low > 0.5 || c.High < 0.5 {
-		t.Errorf("B holds %v to %v of A's, and really half", c.Low, c.High)
+		t.Errorf("ratio of B to A: %v to %v, but the true ratio is 0.5", c.Low, c.High)
 	}
 	if got := strings.Join(*order, ""); got != strings.Repeat("ab", len(got)/2)+strings.Repeat("a", len(got)%2) {
-		t.Errorf("the order was %s", got)
+		t.Errorf("order of the trials = %s", got)
 	}
 	if text, err := os.ReadFile(filepath.Join(dir, result.CapacityComparisonFile)); err != nil || !strings.Contains(string(text), `"answer": "B is lower"`) {
 		t.Errorf("%s: %v", result.CapacityComparisonFile, err)

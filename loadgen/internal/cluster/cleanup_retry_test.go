@@ -119,7 +119,7 @@ func TestCleanupGivesUp(t *testing.T) {
 				k.log = func(line string) { steps = append(steps, line) }
 				err := k.persist(ctx)
 				if took := time.Since(began); took < c.atLeast || took > c.within {
-					t.Errorf("gave up after %s", took)
+					t.Errorf("the cleanup gave up after %s", took)
 				}
 				if err == nil || !strings.Contains(err.Error(), c.want) {
 					t.Errorf("got %v, want %q", err, c.want)
@@ -188,7 +188,7 @@ func TestObjectThatKeepsNamespaceIsNamed(t *testing.T) {
 		const want = "not gone yet (stormglass-r1); finalizers block the deletion of stormglass-r1/held (example.com/hold): " +
 			"`kubectl patch configmaps held -n stormglass-r1 --type=merge -p '{\"metadata\":{\"finalizers\":null}}'` (tried for "
 		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v does not say\n%s", err, want)
+			t.Errorf("%v does not contain\n%s", err, want)
 		}
 	})
 }

@@ -274,7 +274,7 @@ func TestCleanupContinuesPastRefusedDelete(t *testing.T) {
 	}
 	left, listErr := c.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
 	if listErr != nil || len(left.Items) != 2 || removed.Nodes != len(nodes)-2 {
-		t.Errorf("%d nodes left, %d said to be removed, %v", len(left.Items), removed.Nodes, listErr)
+		t.Errorf("%d nodes are left, %d were reported as removed, %v", len(left.Items), removed.Nodes, listErr)
 	}
 }
 

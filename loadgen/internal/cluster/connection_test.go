@@ -43,14 +43,14 @@ func TestProxyOfTheKubeconfig(t *testing.T) {
 	}
 	via := "http://me:secret@" + p.Addr()
 	if got := target.Scrape[0].ProxyURL; got != via {
-		t.Errorf("scraped through %q", got)
+		t.Errorf("proxy of scrapes = %q", got)
 	}
 	if got := hookKubeconfig(target.Admin, "ns").Clusters["stormglass"].ProxyURL; got != via {
-		t.Errorf("commands get proxy-url %q", got)
+		t.Errorf("proxy-url for commands = %q", got)
 	}
 	text := target.Plan(parsed(t, quiet)).String() + fmt.Sprint(target.Cluster.Deviations)
 	if strings.Contains(text, "secret") || strings.Count(text, "http://me:xxxxx@"+p.Addr()) != 2 {
-		t.Errorf("the plan and the deviations say\n%s", text)
+		t.Errorf("plan and deviations:\n%s", text)
 	}
 }
 

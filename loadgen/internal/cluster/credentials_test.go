@@ -125,7 +125,7 @@ func TestCertificatesLastAsLongAsTheRun(t *testing.T) {
 		}))
 		ids, _ := target.Identities(scenario.Nodes{Fidelity: node.Kubelet})
 		if _, err := ids.For(t.Context(), "sg-r1-0"); err == nil {
-			t.Fatalf("%s: a certificate of a server that signs none", name)
+			t.Fatalf("%s: the server signs no certificates, but returned one", name)
 		}
 		var got time.Duration
 		if seconds := <-asked; seconds != nil {

@@ -66,7 +66,7 @@ func TestTokenIsRenewedBeforeExpiry(t *testing.T) {
 		<-given
 		holds("token-3", 48*time.Minute+node.TokenRetry)
 		if info, err := os.Stat(i.tokenFile); err != nil || info.Mode().Perm() != 0o600 {
-			t.Errorf("%v, %v: others may read the token", info.Mode(), err)
+			t.Errorf("%v, %v: other users may read the token", info.Mode(), err)
 		}
 		for range 2 {
 			if err := i.close(); err != nil {
@@ -102,7 +102,7 @@ func TestLoadRunsAsAServiceAccountOfItsOwn(t *testing.T) {
 		t.Errorf("load has the admin's credentials: %v", load)
 	}
 	if s := target.Scrape[0]; s.TokenFile != load.BearerTokenFile || s.CAFile == "" {
-		t.Errorf("the API server is scraped with %+v", s)
+		t.Errorf("client configuration of the API server's scrapes = %+v", s)
 	}
 	for _, made := range []string{"clusterroles stormglass-3f9a", "clusterrolebindings stormglass-3f9a", "namespaces stormglass-3f9a"} {
 		if !strings.Contains(strings.Join(present(t, c), "\n"), made) {

@@ -56,7 +56,7 @@ func TestBadInputIsOneLineWithAHint(t *testing.T) {
 			}
 			for _, want := range c.want {
 				if !strings.Contains(err.Error(), want) {
-					t.Errorf("%q does not say %q", err, want)
+					t.Errorf("%q does not contain %q", err, want)
 				}
 			}
 		})
@@ -77,7 +77,7 @@ controlPlane:
 		t.Errorf("cluster %+v, %s", target.Cluster, target.KubernetesVersion)
 	}
 	if target.Load != nil {
-		t.Error("load would run as the user of the kubeconfig")
+		t.Error("the load uses the identity of the kubeconfig's user")
 	}
 	notes := strings.Join(target.Notes, "\n")
 	for _, want := range []string{
@@ -85,7 +85,7 @@ controlPlane:
 		"2 API servers share the address " + s.URL,
 	} {
 		if !strings.Contains(notes, want) {
-			t.Errorf("notes do not say %q:\n%s", want, notes)
+			t.Errorf("the notes do not contain %q:\n%s", want, notes)
 		}
 	}
 	if jobs := target.Jobs(); len(jobs) != 1 || jobs[0] != "kube-apiserver" {
@@ -170,11 +170,11 @@ func TestWritesAreGrantedOnlyInRunNamespace(t *testing.T) {
 	for _, rule := range rulesOf(needs)[""] {
 		for _, verb := range rule.Verbs {
 			if verb != "get" && verb != "list" && verb != "watch" {
-				t.Errorf("the cluster role may %s %v", verb, rule.Resources)
+				t.Errorf("the cluster role allows %s %v", verb, rule.Resources)
 			}
 		}
 	}
 	if len(rulesOf(needs)["ns"]) < 4 {
-		t.Errorf("the namespace's role grants %v", rulesOf(needs)["ns"])
+		t.Errorf("the namespace's role allows %v", rulesOf(needs)["ns"])
 	}
 }

@@ -97,7 +97,7 @@ func TestOfRunsStartedAtOnceOneGoesOn(t *testing.T) {
 		}
 		release(t, locks[winner])
 		if by := holderNow(t, client); by != "" {
-			t.Errorf("after its release the lock is held by %q", by)
+			t.Errorf("holder after the release = %q", by)
 		}
 		release(t, locked(t, client, "next"))
 	})
@@ -118,7 +118,7 @@ func TestLockOfKilledRunExpires(t *testing.T) {
 			t.Errorf("the lock was taken over after %s, want %s", waited, lockLife)
 		}
 		if by := holderNow(t, client); by != "next" {
-			t.Errorf("held by %q", by)
+			t.Errorf("holder = %q", by)
 		}
 		release(t, second)
 	})
@@ -133,7 +133,7 @@ func TestLockDeletedByHandIsMadeAgain(t *testing.T) {
 			}
 			time.Sleep(lockRenew + time.Second)
 			if by := holderNow(t, client); by != "r1" {
-				t.Errorf("after a renewal the lock is held by %q", by)
+				t.Errorf("holder after a renewal = %q", by)
 			}
 		}
 		// Another run takes the lock before it is made again: this run continues, and reports it.
@@ -147,7 +147,7 @@ func TestLockDeletedByHandIsMadeAgain(t *testing.T) {
 		}
 		release(t, l)
 		if by := holderNow(t, client); by != "r2" {
-			t.Errorf("the release of one that was lost leaves it to %q", by)
+			t.Errorf("holder after the release of a lost lock = %q", by)
 		}
 		release(t, other)
 	})
@@ -166,7 +166,7 @@ func TestLockIsTakenOverByName(t *testing.T) {
 		}
 		time.Sleep(2 * lockRenew)
 		if by := holderNow(t, client); by != "r2" || first.Taken() == "" || second.Taken() != "" {
-			t.Errorf("held by %q; %q, %q", by, first.Taken(), second.Taken())
+			t.Errorf("holder %q; %q, %q", by, first.Taken(), second.Taken())
 		}
 		release(t, first)
 		release(t, second)

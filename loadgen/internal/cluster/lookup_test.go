@@ -93,7 +93,7 @@ func TestRightsOfBatches(t *testing.T) {
 		}
 	}
 	if slices.Contains(got, "patch tables.example.com in namespace ns") || slices.Contains(got, "delete tables.example.com in namespace ns") {
-		t.Errorf("the user needs too much:\n%s", strings.Join(got, "\n"))
+		t.Errorf("the needs contain unnecessary permissions:\n%s", strings.Join(got, "\n"))
 	}
 	asked := 0
 	for _, a := range client.Actions() {

@@ -165,7 +165,7 @@ func TestAnyAnswerIsASignOfLife(t *testing.T) {
 				t.Errorf("of a closed server: %v", err)
 			}
 			if err := p.dial(t.Context()); err == nil {
-				t.Error("a closed server can be dialled")
+				t.Error("dial succeeds on a closed server")
 			}
 		})
 	}

@@ -60,10 +60,10 @@ func TestRecordedObjectsAreRemoved(t *testing.T) {
 	err := c.removeMade(t.Context())
 	want := "delete PriorityClass ending, held: not gone yet; finalizers block the deletion of held (example.com/hold): `kubectl patch priorityclasses.scheduling.k8s.io held --type=merge -p '{\"metadata\":{\"finalizers\":null}}'`"
 	if err == nil || !strings.HasSuffix(err.Error(), want) {
-		t.Errorf("%v does not say\n%s", err, want)
+		t.Errorf("%v does not contain\n%s", err, want)
 	}
 	if _, err := client.Resource(resource).Get(t.Context(), "stripped", metav1.GetOptions{}); err == nil {
-		t.Error("the recorded object is left")
+		t.Error("the recorded object still exists")
 	}
 	if _, err := client.Resource(resource).Get(t.Context(), "theirs", metav1.GetOptions{}); err != nil {
 		t.Errorf("the object of others: %v", err)
@@ -91,7 +91,7 @@ func TestRefusedLabelsDelayNoRemoval(t *testing.T) {
 		t.Errorf("the refusal is not reported: %v", err)
 	}
 	if _, err := client.Resource(namespaces).Get(t.Context(), "stripped", metav1.GetOptions{}); err == nil {
-		t.Error("the namespace without its label is left")
+		t.Error("the namespace without the label still exists")
 	}
 	if left := strings.Join(present(t, all), " "); strings.Contains(left, "r1") {
 		t.Errorf("left: %s", left)
@@ -210,7 +210,7 @@ func TestKilledRunIsRemovedByItsRecord(t *testing.T) {
 			switch a := a.(type) {
 			case clienttesting.DeleteAction:
 				if uid := a.GetDeleteOptions().Preconditions.UID; !strings.HasSuffix(string(*uid), a.GetName()) {
-					t.Errorf("%s is deleted with UID %s", a.GetName(), *uid)
+					t.Errorf("the UID in the deletion of %s is %s", a.GetName(), *uid)
 				}
 				changed = append(changed, "delete "+a.GetResource().Resource+" "+a.GetName())
 			case clienttesting.PatchAction:

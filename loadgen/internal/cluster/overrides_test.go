@@ -121,7 +121,7 @@ func TestImpersonationReachesTheServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	if as := target.Load.Impersonate.UserName; as != "" {
-		t.Errorf("load impersonates %s", as)
+		t.Errorf("the load impersonates %s", as)
 	}
 }
 

@@ -64,7 +64,7 @@ func TestTaintsFollowTheTarget(t *testing.T) {
 			}
 			plan := target.Plan(parsed(t, "nodes: {count: 1}\n"+quiet)).String()
 			if strings.Contains(plan, "any pod may be scheduled to them") == c.tainted {
-				t.Errorf("the plan says otherwise:\n%s", plan)
+				t.Errorf("the plan is:\n%s", plan)
 			}
 		})
 	}

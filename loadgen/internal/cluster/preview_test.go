@@ -148,10 +148,10 @@ func checkLoads(t *testing.T, s *scenario.Scenario, p Preview) {
 			}
 		}
 		if want := walked(s, l); sent != want {
-			t.Errorf("%s %s: load %s sends %d, its schedule has %d", s.Name, s.Variant, l.Name, sent, want)
+			t.Errorf("%s %s: load %s sends %d requests, but its schedule has %d", s.Name, s.Variant, l.Name, sent, want)
 		}
 		if l.Recorded == nil && (int64(by) != created || before != len(madeBy(l.Load))*l.Objects) {
-			t.Errorf("%s %s: load %s makes %d objects before it and %d by %d creations", s.Name, s.Variant, l.Name, before, by, created)
+			t.Errorf("%s %s: load %s creates %d objects beforehand and %d by %d requests", s.Name, s.Variant, l.Name, before, by, created)
 		}
 	}
 }

@@ -40,7 +40,7 @@ func TestDamagedComparisonDoesNotPass(t *testing.T) {
 		return c.ExitCode, string(text)
 	}
 	if code, said := compare(whole); code != exitcode.Pass {
-		t.Fatalf("the comparison itself: exit code %d, %s", code, said)
+		t.Fatalf("undamaged comparison: exit code %d, %s", code, said)
 	}
 	listed := func(dir string, do func(map[string]any)) {
 		archivetest.Change(t, filepath.Join(dir, result.ComparisonFile), do)
@@ -88,7 +88,7 @@ func TestDamagedComparisonDoesNotPass(t *testing.T) {
 			t.Errorf("%s: exit code %d, %s", what, code, said)
 		}
 		if page, err := os.ReadFile(filepath.Join(dir, result.ComparisonHTMLFile)); err == nil && !bytes.Contains(page, []byte("no data")) {
-			t.Errorf("%s: comparison.html still passes", what)
+			t.Errorf("%s: comparison.html still shows a pass", what)
 		}
 	}
 }

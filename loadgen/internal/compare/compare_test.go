@@ -86,7 +86,7 @@ func TestWorstExitCodeIsReturned(t *testing.T) {
 		{0, 3, 3}, {3, 1, 1}, {1, 3, 1}, {1, 4, 4}, {4, 2, 4}, {2, 1, 2}, {0, 0, 0},
 	} {
 		if got := worse(c.a, c.b); got != c.want {
-			t.Errorf("of %d and %d the worse is %d, not %d", c.a, c.b, got, c.want)
+			t.Errorf("worse of exit codes %d and %d = %d, want %d", c.a, c.b, got, c.want)
 		}
 	}
 }

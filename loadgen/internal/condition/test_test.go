@@ -54,11 +54,11 @@ func TestConditionOfAnOlderGeneration(t *testing.T) {
 		t.Fatal(err)
 	}
 	if holds, _ := x.Holds(deployment(3, 2, map[string]any{"type": "Available", "status": "True"})); holds {
-		t.Error("a condition of generation 2 holds of generation 3")
+		t.Error("a condition of generation 2 holds for generation 3")
 	}
 	own := map[string]any{"type": "Available", "status": "True", "observedGeneration": int64(3)}
 	if holds, _ := x.Holds(deployment(3, 2, own)); !holds {
-		t.Error("the condition's own observedGeneration does not count")
+		t.Error("the test ignores the condition's own observedGeneration")
 	}
 }
 
@@ -118,6 +118,6 @@ func TestStates(t *testing.T) {
 	if s, err := ParseState("pods", "deleting", nil); err != nil {
 		t.Error(err)
 	} else if holds, _ := s.Test.Holds(Object{"metadata": map[string]any{"deletionTimestamp": "2026-01-01T00:00:00Z"}}); !holds {
-		t.Error("an object with a deletionTimestamp is not being deleted")
+		t.Error("the condition deleted does not hold for an object with a deletionTimestamp")
 	}
 }

@@ -27,7 +27,7 @@ func TestConditionHoldsByEvents(t *testing.T) {
 	f := s.running(Options{Conditions: conditions(t, `count(pods where status.phase == "Running") >= 2`)})
 	w := s.watch()
 	if w.Version != "10" {
-		t.Errorf("watched from version %s", w.Version)
+		t.Errorf("the watch began at version %s", w.Version)
 	}
 	held := waiting(t, f, "p0")
 	w.Events <- event("MODIFIED", podOf("a", "11", "Running"))

@@ -44,7 +44,7 @@ func TestInstructionsOfAllThreads(t *testing.T) {
 	}
 	n, ok := i.processes[0].read()
 	if seconds := n / 1e9; !ok || seconds < 0.59 || seconds > used+0.1 {
-		t.Errorf("counted %.2f s of processor time (%v), the kernel says %.2f, 3 threads used 0.2 each", n/1e9, ok, used)
+		t.Errorf("counted %.2f s of processor time (%v), but the kernel reports %.2f; 3 threads used 0.2 each", n/1e9, ok, used)
 	}
 	if n, err := testutil.GatherAndCount(registry, "stormglass_instructions_total"); n != 1 || err != nil {
 		t.Errorf("%d metrics, %v", n, err)

@@ -86,6 +86,6 @@ func TestSelfMeter(t *testing.T) {
 		}
 	}
 	if _, err := NewSelfMeter(registry); err == nil {
-		t.Error("two meters on one registry")
+		t.Error("the registry accepts a second meter")
 	}
 }

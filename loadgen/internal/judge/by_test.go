@@ -130,7 +130,7 @@ gates:
 		t.Errorf("by gates and rules: %v, exit code %d: %q", got, res.ExitCode, res.Reasons)
 	}
 	if left, err := filepath.Glob(filepath.Join(dir, "result.json")); err != nil || len(left) > 0 {
-		t.Errorf("the directory has %v now (%v)", left, err)
+		t.Errorf("the directory contains %v (%v)", left, err)
 	}
 	again := written(t, "again.yaml", "gates:\n  - {name: open, objective: generator-memory, max: 1GB}\n")
 	if _, err := By(t.Context(), dir, []string{gates, again}); err == nil || !strings.Contains(err.Error(), `again.yaml:2: gates.open: another file also defines a gate "open"`) {

@@ -121,7 +121,7 @@ func TestDamagedRunDoesNotPass(t *testing.T) {
 	t.Parallel()
 	whole := archivetest.SoundRun(t)
 	if o := judged(t, whole); o.code != exitcode.Pass || len(o.result.Notes) != 0 {
-		t.Fatalf("the run itself: exit code %d, %q, notes %q", o.code, o.said, o.result.Notes)
+		t.Fatalf("undamaged run: exit code %d, %q, notes %q", o.code, o.said, o.result.Notes)
 	}
 	files := filesOf(t, whole)
 	if len(files) != 10 {
@@ -164,7 +164,7 @@ func TestDamagedRunWithoutDigests(t *testing.T) {
 	whole := archivetest.SoundRun(t)
 	forget(t, whole)
 	if o := judged(t, whole); o.code != exitcode.Pass || len(o.result.Notes) != 1 || !strings.Contains(o.result.Notes[0], "no checksums") {
-		t.Fatalf("the run itself: exit code %d, %q, notes %q", o.code, o.said, o.result.Notes)
+		t.Fatalf("undamaged run: exit code %d, %q, notes %q", o.code, o.said, o.result.Notes)
 	}
 	passed := map[string]bool{}
 	for _, file := range filesOf(t, whole) {

@@ -90,7 +90,7 @@ func TestMemory(t *testing.T) {
 func TestTakeForgets(t *testing.T) {
 	h := New(time.Second)
 	if l := h.Take(); l.Count != 0 || h.quantile(0.99) != 0 {
-		t.Errorf("an empty histogram gives %+v", l)
+		t.Errorf("Latency of an empty histogram = %+v", l)
 	}
 	h.RecordN(10*time.Millisecond, 3)
 	if l := h.Take(); l.Count != 3 || l.Max != 0.01 {
@@ -118,6 +118,6 @@ func TestUpperBoundOfP99(t *testing.T) {
 	few := New(time.Minute)
 	few.RecordN(time.Second, 458)
 	if got := few.Latency().P99Upper; got != nil {
-		t.Errorf("458 values give the bound %v", *got)
+		t.Errorf("bound of 458 values = %v, want none", *got)
 	}
 }

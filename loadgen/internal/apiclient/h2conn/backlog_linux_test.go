@@ -46,6 +46,6 @@ func TestBacklog(t *testing.T) {
 		t.Errorf("%v, %d bytes", err, h.body.Load())
 	}
 	if n := p.Backlog(); n != 0 {
-		t.Errorf("%d bytes when all is read", n)
+		t.Errorf("backlog = %d bytes after everything was read", n)
 	}
 }

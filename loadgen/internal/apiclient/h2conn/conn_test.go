@@ -79,7 +79,7 @@ func TestFlowControl(t *testing.T) {
 	body := bytes.Repeat([]byte("0123456789abcdef"), 700_000) // 11 MB: over the stream's 4 MB window
 	got, err := c.RoundTrip(t.Context(), &Request{Method: "POST", Path: "/", Body: body})
 	if err != nil || !bytes.Equal(got.Body, body) {
-		t.Fatalf("%v; %d of %d bytes came back", err, len(got.Body), len(body))
+		t.Fatalf("%v; received %d of %d bytes", err, len(got.Body), len(body))
 	}
 }
 
@@ -107,7 +107,7 @@ func TestServersStreamLimitIsKept(t *testing.T) {
 	}
 	wg.Wait()
 	if most > 40-urgent {
-		t.Errorf("%d streams at a time; 40 are allowed, %d of them for urgent requests", most, urgent)
+		t.Errorf("%d concurrent streams; the server allows 40, %d of them for urgent requests", most, urgent)
 	}
 }
 
@@ -162,7 +162,7 @@ func TestEndOfConnectionEndsItsStreams(t *testing.T) {
 				end(c)
 			}()
 			if _, err := c.RoundTrip(t.Context(), &Request{Method: "GET", Path: "/block"}); !errors.Is(err, ErrClosed) {
-				t.Errorf("the stream ended with %v", err)
+				t.Errorf("RoundTrip = %v, want ErrClosed", err)
 			}
 			<-c.Done()
 			if _, err := c.Open(&Request{Method: "GET", Path: "/"}, &waiter{done: make(chan struct{})}); !errors.Is(err, ErrClosed) || c.Usable() {
@@ -200,7 +200,7 @@ func TestGoAwayLetsStreamsFinish(t *testing.T) {
 		select {
 		case <-tick.C:
 		case <-deadline:
-			t.Fatal("the GOAWAY was not noticed")
+			t.Fatal("the client did not notice the GOAWAY")
 		}
 	}
 	if _, err := c.Open(&Request{Method: "GET", Path: "/"}, &waiter{done: make(chan struct{})}); !errors.Is(err, ErrGoAway) {

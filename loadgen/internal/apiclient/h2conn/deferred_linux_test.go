@@ -15,7 +15,7 @@ func deferred(t *testing.T, o h2test.Options) *Conn {
 	t.Helper()
 	c := to(t, h2test.Serve(t, o), Options{Deferred: true, StampArrivals: true, Queued: true, ReadBuffer: 64 << 10})
 	if c.deferred == nil {
-		t.Fatal("the connection is watched")
+		t.Fatal("the runtime polls the deferred connection")
 	}
 	return c
 }

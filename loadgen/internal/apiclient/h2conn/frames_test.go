@@ -225,14 +225,14 @@ func FuzzFields(f *testing.F) {
 		all, err := d.DecodeFull(block)
 		switch {
 		case !valid && err == nil:
-			t.Fatalf("%x: we cannot decode what is %v", block, all)
+			t.Fatalf("%x: the client cannot decode a header block that contains %v", block, all)
 		case !valid || err != nil || got.invalid != "":
 			return // ours does not decode unread fields
 		}
 		want, regular := http.Header{}, false
 		for _, field := range all {
 			if field.IsPseudo() && (regular || field.Name != ":status" || want.Get(":status") != "") {
-				t.Fatalf("%x: we take %v for an answer", block, all)
+				t.Fatalf("%x: the client accepts %v as a response", block, all)
 			}
 			regular = regular || !field.IsPseudo()
 			want[field.Name] = append(want[field.Name], field.Value)

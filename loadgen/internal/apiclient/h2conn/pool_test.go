@@ -122,11 +122,11 @@ func TestPoolForgetsTheDead(t *testing.T) {
 	s.Drop()
 	var lost *LostError
 	if err := h.wait(t); !errors.As(err, &lost) {
-		t.Errorf("ended with %v", err)
+		t.Errorf("End received %v", err)
 	}
 	<-dead.Done()
 	if c, _, _ := openOn(t, p); c == dead {
-		t.Error("the dead connection is in use")
+		t.Error("the pool returns the dead connection")
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -161,7 +161,7 @@ func TestPoolCloseEndsAll(t *testing.T) {
 	p.Close()
 	for _, h := range ended {
 		if h.ends.Load() != 1 || h.err != ErrClosed {
-			t.Errorf("ended %d times, %v", h.ends.Load(), h.err)
+			t.Errorf("%d calls of End, %v", h.ends.Load(), h.err)
 		}
 	}
 	if _, err := p.TryAcquire(); err != ErrClosed {

@@ -62,7 +62,7 @@ func (c *collector) wait(t *testing.T) error {
 	case <-c.done:
 		return c.err
 	case <-time.After(patience):
-		t.Fatal("the stream does not end")
+		t.Fatal("the stream did not end")
 		return nil
 	}
 }
@@ -137,7 +137,7 @@ func TestErrorsAreTyped(t *testing.T) {
 				t.Fatal(err)
 			}
 			if err := h.wait(t); !c.want(err) {
-				t.Errorf("ended with %v", err)
+				t.Errorf("End received %v", err)
 			}
 		})
 	}
@@ -155,7 +155,7 @@ func TestMalformedAnswerLeavesTheConnection(t *testing.T) {
 	c := to(t, s, Options{Queued: true})
 	var e *ProtocolError
 	if _, err := c.RoundTrip(t.Context(), &Request{Method: "GET", Path: "/"}); !errors.As(err, &e) || e.Stream != 1 {
-		t.Errorf("ended with %v", err)
+		t.Errorf("RoundTrip = %v", err)
 	}
 	if r, err := c.RoundTrip(t.Context(), &Request{Method: "GET", Path: "/"}); err != nil || string(r.Body) != "{}" {
 		t.Errorf("then: %v, %v", r, err)
@@ -194,10 +194,10 @@ func TestPingsAndSettingsAreAcknowledged(t *testing.T) {
 		t.Fatal(err)
 	}
 	if p := <-pongs; p != [8]byte{1, 2, 3} {
-		t.Errorf("PING answered with %v", p)
+		t.Errorf("acknowledgement of the PING = %v", p)
 	}
 	if first, second := <-acks, <-acks; first || !second {
-		t.Error("SETTINGS are not acknowledged")
+		t.Error("the client did not acknowledge SETTINGS")
 	}
 }
 
@@ -217,7 +217,7 @@ func TestSilentServerIsPinged(t *testing.T) {
 	c.alive()
 	<-c.Done()
 	if err := c.Err(); !errors.Is(err, errNoPong) {
-		t.Errorf("ended with %v", err)
+		t.Errorf("Err() = %v, want errNoPong", err)
 	}
 }
 
@@ -239,6 +239,6 @@ func TestFloodOfPingsEndsTheConnection(t *testing.T) {
 	}
 	var e *ProtocolError
 	if err := h.wait(t); !errors.As(err, &e) || e.Code != http2.ErrCodeEnhanceYourCalm {
-		t.Errorf("ended with %v", err)
+		t.Errorf("End received %v", err)
 	}
 }

@@ -69,7 +69,7 @@ func testSocketMovesAll(t *testing.T, p *Poller) {
 		t.Fatalf("wrote %d of %d: %v", n, len(sent), err)
 	}
 	if got, err := io.ReadAll(ours); err != nil || !bytes.Equal(got, sent) { // to the end
-		t.Errorf("%d bytes came back, %v", len(got), err)
+		t.Errorf("received %d bytes, %v", len(got), err)
 	}
 	if err := <-echoed; err != nil {
 		t.Error(err)

@@ -26,17 +26,17 @@ func TestCancelWithEndsOnce(t *testing.T) {
 		if stream.CancelWith(mine) {
 			cancelled++
 			if err := h.wait(t); err != mine {
-				t.Fatalf("ended with %v", err)
+				t.Fatalf("End received %v", err)
 			}
 		} else if err := h.wait(t); err != nil {
-			t.Fatalf("ended with %v", err)
+			t.Fatalf("End received %v", err)
 		}
 		if h.ends.Load() != 1 {
 			t.Fatal("ended twice")
 		}
 	}
 	if cancelled == 0 {
-		t.Error("none was cancelled in time")
+		t.Error("no stream was cancelled in time")
 	}
 }
 

@@ -32,7 +32,7 @@ func TestBodyFollowsTheWindows(t *testing.T) {
 	}
 	clear(body) // ours again
 	if n := <-got; n != 10 {
-		t.Errorf("%d bytes in a window of 10", n)
+		t.Errorf("received %d bytes in a window of 10", n)
 	}
 	p := peer.Load()
 	p.Send(func(w *http2.Framer) {
@@ -41,7 +41,7 @@ func TestBodyFollowsTheWindows(t *testing.T) {
 		_ = w.WriteWindowUpdate(1, 20)
 	})
 	if n := <-got; n != 20 {
-		t.Errorf("%d bytes in a window of 20", n)
+		t.Errorf("received %d bytes in a window of 20", n)
 	}
 	p.Send(func(w *http2.Framer) {
 		_ = w.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1000})
@@ -91,6 +91,6 @@ func TestHeldWindow(t *testing.T) {
 		t.Errorf("a stream that is not held gave back %d, want at least half the window at once", n)
 	}
 	if len(updates) != 0 {
-		t.Error("more was given back")
+		t.Error("the client returned more window than it received")
 	}
 }

@@ -121,6 +121,6 @@ func TestFramesRefuseEventsWithoutEnd(t *testing.T) {
 	}
 	stop := errors.New("stop")
 	if err := (&Frames{Lines: true}).Feed([]byte("\n"), func([]byte) error { return stop }); !errors.Is(err, stop) {
-		t.Errorf("the taker's error became %v", err)
+		t.Errorf("error of the function that takes events = %v", err)
 	}
 }

@@ -31,7 +31,7 @@ func TestMap(t *testing.T) {
 			t.Errorf("%s: %s, want %s", expr, got, want)
 		}
 		if s[0].Rules[0].Expr != expr {
-			t.Errorf("the original is %s now", s[0].Rules[0].Expr)
+			t.Errorf("the mapping changed the original to %s", s[0].Rules[0].Expr)
 		}
 	}
 }

@@ -143,7 +143,7 @@ spec:
 		other := slices.Clone(lines)
 		other[i] = strings.Replace(line, key+":", "zz:", 1)
 		if got := result(strings.Join(other, "\n")); got == before {
-			t.Errorf("nothing differs without %s", key)
+			t.Errorf("the result is the same without %s", key)
 		}
 		if strings.Contains(line, "{") {
 			continue // labels and annotations

@@ -101,7 +101,7 @@ func TestReplay(t *testing.T) {
 		t.Errorf("the alert fired with labels %v and summary %q", s.Labels, s.Summary)
 	}
 	if err := h.Failed["Broken"]; err == nil || !strings.Contains(err.Error(), "many-to-many") {
-		t.Errorf("a rule that cannot be evaluated says %v", err)
+		t.Errorf("state of a rule that cannot be evaluated = %v", err)
 	}
 	if len(h.Failed) != 1 {
 		t.Errorf("failed: %v", h.Failed)

@@ -66,7 +66,7 @@ func TestShipped(t *testing.T) {
 		}
 	}
 	if len(s.Alerts()) != len(alerts.Table()) {
-		t.Errorf("%d alerts, %d in the table", len(s.Alerts()), len(alerts.Table()))
+		t.Errorf("the ruleset has %d alerts, the table %d", len(s.Alerts()), len(alerts.Table()))
 	}
 }
 

@@ -148,11 +148,11 @@ func TestAdmissionOrFairness(t *testing.T) {
 		t.Errorf("admission or fairness: %v ms of 30: %+v", least, r.Parts)
 	}
 	if least, _ := milliseconds(r, result.PartFairness); least != -1 {
-		t.Errorf("fairness has %v ms too", least)
+		t.Errorf("the row also has %v ms of fairness", least)
 	}
 	for _, p := range r.Parts {
 		if p.Name == result.PartAdmissionOrFairness && !strings.Contains(p.Note, "priority and fairness took 0 to 30 ms in total, webhooks took 0 to 30 ms in total") {
-			t.Errorf("its note is %q", p.Note)
+			t.Errorf("note = %q", p.Note)
 		}
 	}
 }

@@ -63,7 +63,7 @@ func addsUp(t *testing.T, r result.Breakdown) {
 		sum += p.Seconds
 	}
 	if math.Abs(sum-r.ClientMean) > 1e-15*float64(len(r.Parts)+1) {
-		t.Errorf("%s %s: parts and unexplained are %.18f, the client's mean is %.18f", r.Verb, r.Resource, sum, r.ClientMean)
+		t.Errorf("%s %s: parts and unexplained time add up to %.18f, but the client's mean is %.18f", r.Verb, r.Resource, sum, r.ClientMean)
 	}
 }
 

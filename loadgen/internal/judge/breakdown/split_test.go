@@ -161,7 +161,7 @@ func TestRefusedRequests(t *testing.T) {
 	// A hundred requests of 10 ms are 5 ms for each of the 200 requests that were sent.
 	expect(t, r, "lag 0", "connect 0", "wire 3", "filters 0.15", "fairness 1", "admission 0.25", "etcd 2", "unexplained 1.6")
 	if note := r.Parts[2].Note; !strings.Contains(note, "100 requests that did not reach a handler") {
-		t.Errorf("wire's note is %q", note)
+		t.Errorf("note of wire = %q", note)
 	}
 }
 
@@ -189,7 +189,7 @@ func TestReads(t *testing.T) {
 	expect(t, rows[2], "lag 0", "connect 0", "wire 10", "fairness 0", "etcd 0", "unexplained 20")
 	expect(t, rows[3], "lag 0", "connect 0", "wire 1", "fairness 0", "etcd 0", "cache 0.2", "unexplained 0.8")
 	if note := rows[3].Parts[4].Note; !strings.Contains(note, "no call") {
-		t.Errorf("etcd's note is %q", note)
+		t.Errorf("note of etcd = %q", note)
 	}
 	for _, r := range rows {
 		warns(t, r, famFilter+" was not recorded")
@@ -218,10 +218,10 @@ func TestSharedOperations(t *testing.T) {
 	expect(t, rows[3], "lag 0", "connect 0", "wire 1", "fairness 0", "admission 0.5", "etcd 5", "unexplained 0.5")
 	expect(t, rows[4], "lag 0", "connect 0", "wire 1", "fairness 0", "etcd 3", "unexplained 1")
 	if note := rows[0].Parts[5].Note; !strings.HasPrefix(note, "0.15 calls of get per request, 1.00 calls of update per request; requests with other verbs (APPLY, DELETE, DELETECOLLECTION, GET) make the same calls; ") {
-		t.Errorf("etcd's note is %q", note)
+		t.Errorf("note of etcd = %q", note)
 	}
 	if note := rows[0].Parts[4].Note; !strings.Contains(note, "50% of all UPDATE requests have this verb and resource") {
-		t.Errorf("admission's note is %q", note)
+		t.Errorf("note of admission = %q", note)
 	}
 	for _, r := range rows[1:3] {
 		warns(t, r, "the server's mean times are for 2 loads, variants or tenants together, because the metrics do not separate them", famFilter)
@@ -248,7 +248,7 @@ func TestDeletionsOfCollections(t *testing.T) {
 	expect(t, rows[0], "lag 0", "connect 0", "wire 5", "fairness 2", "admission 3.875", "etcd 141", "cache 5", "unexplained 148.1")
 	expect(t, rows[1], "lag 0", "connect 0", "wire 1", "fairness 0", "admission 3.875", "etcd 7", "unexplained 9.125")
 	if note := rows[0].Parts[5].Note; !strings.HasPrefix(note, "20.00 calls of delete per request, 20.00 calls of get per request, 1.00 calls of getCurrentResourceVersion per request; requests with other verbs (DELETE) make the same calls; ") {
-		t.Errorf("etcd's note is %q", note)
+		t.Errorf("note of etcd = %q", note)
 	}
 	for _, r := range rows {
 		warns(t, r, famFilter+" was not recorded")
@@ -321,7 +321,7 @@ func TestSumsAreReproducible(t *testing.T) {
 	first := sums()
 	for range 100 {
 		if again := sums(); !slices.Equal(first, again) {
-			t.Fatalf("the sums are %v, and then %v", first, again)
+			t.Fatalf("the sums are %v and, in the second call, %v", first, again)
 		}
 	}
 }

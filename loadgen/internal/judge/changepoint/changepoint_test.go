@@ -57,7 +57,7 @@ func TestFalseAlarms(t *testing.T) {
 	}
 	t.Logf("%d of 200", alarms)
 	if alarms > 4 {
-		t.Errorf("%d of 200 histories without a change have one", alarms)
+		t.Errorf("the search finds a change in %d of 200 histories without one", alarms)
 	}
 }
 

@@ -44,7 +44,7 @@ func TestSignalsReadNoFaults(t *testing.T) {
 			}
 			metric := alerting.MetricOf(v.LabelMatchers)
 			if strings.Contains(metric, "fault") || strings.Contains(metric, "phase_active") {
-				t.Errorf("%s reads %s, which tells what was planted", s.Name, metric)
+				t.Errorf("%s reads %s, which reveals the planted fault", s.Name, metric)
 			}
 			if metric != "up" && !strings.HasPrefix(metric, "scrape_") && !isRecorded(metric) {
 				t.Errorf("%s reads %s, which is not recorded", s.Name, metric)
@@ -63,7 +63,7 @@ func TestCatalogueIsWhole(t *testing.T) {
 	names := map[string]bool{}
 	for _, s := range known.Signals {
 		if names[s.Name] || s.What == "" || s.Component == "" {
-			t.Errorf("signal %q: two of that name, or incomplete", s.Name)
+			t.Errorf("signal %q is incomplete, or its name occurs twice", s.Name)
 		}
 		names[s.Name] = true
 		for _, part := range partName.FindAllStringSubmatch(s.written, -1) {
@@ -72,7 +72,7 @@ func TestCatalogueIsWhole(t *testing.T) {
 			}
 		}
 		if s.Source != "" && (known.signal(s.Source) == nil || known.signal(s.Source).Source != "") {
-			t.Errorf("signal %s: the source %s is no signal that always has data", s.Name, s.Source)
+			t.Errorf("signal %s: the source %s does not always have data", s.Name, s.Source)
 		}
 		if s.Over == nil && s.Least == 0 {
 			t.Errorf("signal %s: any change would matter (give it least or over)", s.Name)
@@ -81,7 +81,7 @@ func TestCatalogueIsWhole(t *testing.T) {
 	kinds := map[string]bool{}
 	for _, m := range known.Mechanisms {
 		if kinds[m.Kind] || m.Title == "" || m.Look == "" || len(m.Any) == 0 {
-			t.Errorf("mechanism %q: two of that kind, or incomplete", m.Kind)
+			t.Errorf("mechanism %q is incomplete, or its kind occurs twice", m.Kind)
 		}
 		kinds[m.Kind] = true
 		for _, name := range slices.Concat(m.Any, m.All, m.With, m.Unless, m.Without, m.Moves, m.Symptoms, slices.Concat(slices.Collect(maps.Values(m.MovesOf))...), m.Recorded, m.Exceeds, named(m), known.Exits.Signals, known.Exits.After) {
@@ -118,7 +118,7 @@ func TestDiagnosisDoc(t *testing.T) {
 	}
 	head, _, ok := strings.Cut(string(text), schemadoc.Marker)
 	if !ok {
-		t.Fatal("the page has no mark from which on it is generated")
+		t.Fatal("the page lacks the mark at which the generated part begins")
 	}
 	want := head + schemadoc.Marker + generated()
 	if *update {
@@ -128,7 +128,7 @@ func TestDiagnosisDoc(t *testing.T) {
 		return
 	}
 	if want != string(text) {
-		t.Error("docs/reference/diagnosis.md differs from the catalogue: go test ./loadgen/internal/judge/diagnosis -update")
+		t.Error("docs/reference/diagnosis.md differs from the catalogue: run go test ./loadgen/internal/judge/diagnosis -update")
 	}
 }
 

@@ -302,7 +302,7 @@ func TestInvalidAlertGates(t *testing.T) {
 		t.Fatal(err)
 	}
 	if lacks := gates[1].Lacks([]string{"kube-apiserver"}); len(lacks) != 1 || lacks[0] != "etcd" {
-		t.Errorf("without etcd's metrics it lacks %v", lacks)
+		t.Errorf("without etcd's metrics, the rule lacks %v", lacks)
 	}
 	if names := Families(s); !strings.Contains(strings.Join(names, " "), "etcd_server_leader_changes_seen_total") {
 		t.Errorf("what the gates read is not recorded: %v", names)

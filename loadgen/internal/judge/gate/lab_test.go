@@ -89,7 +89,7 @@ func expect(t *testing.T, what string, g result.Gate, verdict result.Verdict, va
 	}
 	switch {
 	case verdict == result.NoData && g.Value != nil:
-		t.Errorf("%s: a value %v without data", what, *g.Value)
+		t.Errorf("%s: value %v, although there is no data", what, *g.Value)
 	case verdict != result.NoData && (g.Value == nil || !near(*g.Value, value)):
 		t.Errorf("%s: value %v, want %v", what, *g.Value, value)
 	}

@@ -270,7 +270,7 @@ func TestVerdictOfARun(t *testing.T) {
 			t.Errorf("%s: reasons %q, want first %q", what, res.Reasons, c.reason)
 		}
 		if len(res.Key) != 4 || res.Key[0].Missing == "" || res.Schema != result.Schema {
-			t.Errorf("%s: the four key metrics are %+v", what, res.Key)
+			t.Errorf("%s: key metrics = %+v", what, res.Key)
 		}
 	}
 }

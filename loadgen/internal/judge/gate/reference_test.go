@@ -32,7 +32,7 @@ func TestReferenceMatchesObjectives(t *testing.T) {
 		t.Fatal(err)
 	}
 	if string(text) != reference(t) {
-		t.Error("docs/reference/objectives.md is not what the program knows; read what changed and run: go test ./loadgen/internal/judge/gate -update")
+		t.Error("docs/reference/objectives.md differs from objectives.yaml; read the changes and run: go test ./loadgen/internal/judge/gate -update")
 	}
 	for _, o := range Objectives() {
 		if o.Doc == "" || o.Source == "" || o.Default == "" || (o.Expr == "") == (o.measure == nil) {
@@ -47,7 +47,7 @@ func TestReferenceMatchesObjectives(t *testing.T) {
 	for _, measures := range []map[string]func(evidence) finding{measured(), recovered(), replayed()} {
 		for name := range measures {
 			if find(name) == nil {
-				t.Errorf("%s is measured, and is no objective", name)
+				t.Errorf("%s has a measurement, but is not an objective", name)
 			}
 		}
 	}

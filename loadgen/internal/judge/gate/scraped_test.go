@@ -124,7 +124,7 @@ func TestShownExpressionGivesTheValue(t *testing.T) {
 	g := judged(t, "{name: g, objective: mutating-latency, max: 1s, over: [storm]}", a, m)
 	samples, err := a.Instant(t.Context(), "max("+g.Expr+")", m.Phases[1].End)
 	if err != nil || len(samples) != 1 || samples[0].V != *g.Value {
-		t.Errorf("%s gives %v (%v), the gate says %v", g.Expr, samples, err, *g.Value)
+		t.Errorf("%s returns %v (%v), but the gate reports %v", g.Expr, samples, err, *g.Value)
 	}
 }
 

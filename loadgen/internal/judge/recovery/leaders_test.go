@@ -18,17 +18,17 @@ func TestLeaseFailsOverWhenHolderIsKilled(t *testing.T) {
 		}...),
 	})
 	if len(r.Handovers) != 1 {
-		t.Fatalf("handovers are %+v", r.Handovers)
+		t.Fatalf("handovers = %+v", r.Handovers)
 	}
 	h := r.Handovers[0]
 	if h.Of != "kube-scheduler" || h.From != "kube-scheduler-1" || h.To != "kube-scheduler-0" || h.Fault != "1" || h.Phase != "kill" {
-		t.Errorf("the handover is %+v", h)
+		t.Errorf("handover = %+v", h)
 	}
 	isSeconds(t, "the failover", h.Failover, 15.98)
 	isSeconds(t, "the fault's lease failover", r.Faults[0].LeaseFailover, 15.98)
 	isSeconds(t, "the fault's leader failover", r.Faults[0].LeaderFailover, nil)
 	if len(r.Restarts) != 1 || r.Restarts[0].Component != "kube-scheduler-1" || r.Restarts[0].Fault != "1" {
-		t.Fatalf("restarts are %+v", r.Restarts)
+		t.Fatalf("restarts = %+v", r.Restarts)
 	}
 	isSeconds(t, "the time without the process", r.Restarts[0].Down, 21.98)
 }
@@ -48,7 +48,7 @@ func TestEtcdLeaderChangesAreAttributedToFaults(t *testing.T) {
 		{Time: sec(200), Kind: "etcd-leader", Name: "etcd-0"},
 	}})
 	if len(r.Handovers) != 3 {
-		t.Fatalf("handovers are %+v", r.Handovers)
+		t.Fatalf("handovers = %+v", r.Handovers)
 	}
 	for i, want := range []struct {
 		fault    string
@@ -76,11 +76,11 @@ func TestRestartedHolderRegainsLease(t *testing.T) {
 		},
 	})
 	if len(r.Handovers) != 1 || r.Handovers[0].Fault != "" {
-		t.Fatalf("handovers are %+v", r.Handovers)
+		t.Fatalf("handovers = %+v", r.Handovers)
 	}
 	isSeconds(t, "the failover", r.Handovers[0].Failover, 4.0)
 	if len(r.Restarts) != 1 {
-		t.Errorf("restarts are %+v", r.Restarts)
+		t.Errorf("restarts = %+v", r.Restarts)
 	}
 }
 
@@ -97,7 +97,7 @@ func TestRelistStorm(t *testing.T) {
 	}})
 	s := r.Faults[0].Relists
 	if s.Relists != 24 || s.Breaks != 5 || s.ByLoad[samples.Nodes] != 19 || s.ByLoad["flood"] != 5 {
-		t.Errorf("the storm is %+v", s)
+		t.Errorf("storm = %+v", s)
 	}
 	// 1.5 s and 2.5 s are a second apart, so they do not share a second.
 	if s.PeakPerSecond != 17 {

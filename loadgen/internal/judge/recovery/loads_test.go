@@ -146,10 +146,10 @@ func TestOverlappingFaultsEndSeparately(t *testing.T) {
 		{Time: sec(7), Kind: "fault-begin", Name: "partition", Fault: "3"},
 	}, Measurements: phase("storm", sec(0), sec(6))})
 	if !r.Faults[0].End.Equal(sec(5)) || !r.Faults[1].End.Equal(sec(3)) || r.Faults[2].End != nil {
-		t.Errorf("faults end at %v, %v and %v", r.Faults[0].End, r.Faults[1].End, r.Faults[2].End)
+		t.Errorf("ends of the faults = %v, %v and %v", r.Faults[0].End, r.Faults[1].End, r.Faults[2].End)
 	}
 	if r.Faults[0].Phase != "storm" || r.Faults[2].Phase != "" {
-		t.Errorf("faults are in %q and %q", r.Faults[0].Phase, r.Faults[2].Phase)
+		t.Errorf("phases of the faults = %q and %q", r.Faults[0].Phase, r.Faults[2].Phase)
 	}
 	if len(r.Missing) != 1 {
 		t.Errorf("Missing = %v, want one line about the missing pulse", r.Missing)
@@ -162,7 +162,7 @@ func TestNodesAreFaultyUntilTheyRecover(t *testing.T) {
 		{Time: sec(9), Kind: "fault", Name: "nodeRecovery"},
 	}})
 	if len(r.Faults) != 1 || r.Faults[0].Kind != "nodeFailure" || !r.Faults[0].End.Equal(sec(9)) {
-		t.Errorf("faults are %+v", r.Faults)
+		t.Errorf("faults = %+v", r.Faults)
 	}
 }
 

@@ -99,7 +99,7 @@ func TestSampleWindowsStayWithinPhase(t *testing.T) {
 		t.Errorf("queries = %q, want %q", asked, want)
 	}
 	if s := got[0]; s.Steady.Samples != 4 || s.Under.Samples != 5 || s.Moved == nil || s.After != nil {
-		t.Errorf("the signal is %+v", s)
+		t.Errorf("signal = %+v", s)
 	}
 }
 
@@ -132,6 +132,6 @@ func TestSamplingEndsWithItsContext(t *testing.T) {
 	_, err := signals(ctx, sampled(phases, time.Second, scenario.Signal{Steady: []string{"calm"}}),
 		func(ctx context.Context, _ string, _ time.Time) ([]float64, error) { return nil, ctx.Err() })
 	if !errors.Is(err, context.Canceled) {
-		t.Errorf("error is %v", err)
+		t.Errorf("error = %v", err)
 	}
 }

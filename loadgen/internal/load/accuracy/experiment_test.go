@@ -172,6 +172,6 @@ func quantiles(t *testing.T, what string, got result.Latency, truth []time.Durat
 		sum += d
 	}
 	if mean := sum.Seconds() / float64(len(truth)); math.Abs(got.Mean-mean) > 0.01*mean {
-		t.Errorf("%s: mean is %.4f s, in truth %.4f s", what, got.Mean, mean)
+		t.Errorf("%s: mean = %.4f s, want %.4f s", what, got.Mean, mean)
 	}
 }

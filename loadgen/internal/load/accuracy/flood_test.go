@@ -133,7 +133,7 @@ func (f *flood) run(t *testing.T) {
 	}
 	f.result, f.sent, f.exchanges = w.Results()[phase], s.Watches(), s.Exchanges()
 	if f.result.Lost != lost {
-		t.Errorf("Drain tells %d lost, the results %d", lost, f.result.Lost)
+		t.Errorf("Drain returns %d lost, but the results have %d", lost, f.result.Lost)
 	}
 	for _, e := range f.exchanges {
 		if e.Method == http.MethodPatch {

@@ -94,11 +94,11 @@ func TestReplayIsItsRecording(t *testing.T) {
 				due := replay.Schedule(tr, replay.Options{Name: "tuesday", Seed: seed, Speed: c.speed, Copies: c.copies}, nil)
 				received := s.Exchanges()[before:]
 				if len(received) != len(due) {
-					t.Fatalf("%d requests received, %d due", len(received), len(due))
+					t.Fatalf("the server received %d requests, but %d were due", len(received), len(due))
 				}
 				for i, e := range received {
 					if late := e.At.Sub(begin.Add(due[i].At)); late < -time.Millisecond || late > 2*time.Millisecond {
-						t.Fatalf("request %d came %s after its time %s", i, late, due[i].At)
+						t.Fatalf("request %d arrived %s after its time %s", i, late, due[i].At)
 					}
 				}
 				faithful(t, r.Replay(), int64(len(due)))

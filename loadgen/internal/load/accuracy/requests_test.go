@@ -64,7 +64,7 @@ func TestStallIsFullyVisible(t *testing.T) {
 		slices.Sort(expected)
 		quantiles(t, "latency", x.result.Latency, expected)
 		if x.result.Latency.P99 < 1.7 {
-			t.Errorf("a stall of 2 s shows as a p99 of %v s", x.result.Latency.P99)
+			t.Errorf("a stall of 2 s results in a p99 of %v s", x.result.Latency.P99)
 		}
 		if x.result.Offered != 4000 || x.result.Sent != 4000 {
 			t.Errorf("offered %d, sent %d; want 4000: the rate must not fall", x.result.Offered, x.result.Sent)
@@ -162,7 +162,7 @@ func TestBadServers(t *testing.T) {
 					t.Errorf("outcomes %v, want %v", x.result.Outcomes, want)
 				}
 				if int64(len(x.exchanges)) != x.result.Sent {
-					t.Errorf("%d received of %d sent", len(x.exchanges), x.result.Sent)
+					t.Errorf("the server received %d of %d sent requests", len(x.exchanges), x.result.Sent)
 				}
 			})
 		})
@@ -182,7 +182,7 @@ func TestNeverFasterThanTheTruth(t *testing.T) {
 		t.Fatalf("received %d; offered %d, sent %d, unsent %d", got, x.result.Offered, x.result.Sent, x.result.Unsent)
 	}
 	if x.result.Sent == 0 {
-		t.Fatal("nothing was sent within a second")
+		t.Fatal("the load sent nothing within a second")
 	}
 	// The engine began at the latest when this has every arrival be received
 	// the moment it was due; each true latency is then at least what follows.
@@ -196,7 +196,7 @@ func TestNeverFasterThanTheTruth(t *testing.T) {
 	for _, q := range []struct{ q, got float64 }{{0.5, x.result.Latency.P50}, {0.9, x.result.Latency.P90}, {0.99, x.result.Latency.P99}} {
 		// The rank rounded down: of few values the histogram's may be one lower.
 		if want := truth[max(int(q.q*float64(len(truth))), 1)-1].Seconds(); q.got < 0.99*want {
-			t.Errorf("quantile %v is %v s, in truth at least %v s", q.q, q.got, want)
+			t.Errorf("quantile %v = %v s, want at least %v s", q.q, q.got, want)
 		}
 	}
 }

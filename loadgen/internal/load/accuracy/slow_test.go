@@ -95,7 +95,7 @@ func slowConsumers(t *testing.T, encoding string, perSecond int64) {
 	}
 	for conn := range conns[true] {
 		if conns[false][conn] {
-			t.Errorf("connection %d is shared by slow watches and others", conn)
+			t.Errorf("slow watches and others share connection %d", conn)
 		}
 	}
 	stop()

@@ -73,7 +73,7 @@ func TestPoissonGaps(t *testing.T) {
 	for i := range int64(n) {
 		at := p.At(i)
 		if at < last {
-			t.Fatalf("arrival %d at %v, before the one before at %v", i, at, last)
+			t.Fatalf("arrival %d at %v is before the previous one at %v", i, at, last)
 		}
 		gap := (at - last).Seconds()
 		sum, squares, last = sum+gap, squares+gap*gap, at
@@ -96,7 +96,7 @@ func TestSameSeedSameArrivals(t *testing.T) {
 		differ = differ || a.At(n) != other.At(n)
 	}
 	if !differ {
-		t.Error("another seed gives the same arrivals")
+		t.Error("another seed results in the same arrivals")
 	}
 }
 

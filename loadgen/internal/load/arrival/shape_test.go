@@ -71,7 +71,7 @@ func TestShapesAreInOrderAndDueAgrees(t *testing.T) {
 			for n := range int64(3000) {
 				at := p.At(n)
 				if at < last {
-					t.Fatalf("%s %s: arrival %d at %v, before the last at %v", arrival, name, n, at, last)
+					t.Fatalf("%s %s: arrival %d at %v is before the previous one at %v", arrival, name, n, at, last)
 				}
 				if last = at; at == Never {
 					break
@@ -123,7 +123,7 @@ func TestImpossibleShapesAreRefused(t *testing.T) {
 		{Kind: "replay", Times: []float64{-1}, Speed: 1},
 	} {
 		if _, err := NewShaped("constant", 10, s, 1); err == nil {
-			t.Errorf("%+v was taken", s)
+			t.Errorf("New accepts %+v", s)
 		}
 	}
 }

@@ -86,14 +86,14 @@ func TestBodiesAreTheObjects(t *testing.T) {
 		}
 		var got, wanted any
 		if json.Unmarshal(one.body, &got) != nil || json.Unmarshal(text, &wanted) != nil || !reflect.DeepEqual(got, wanted) {
-			t.Errorf("object %d is\n%s\nand not\n%s", n, one.body, text)
+			t.Errorf("object %d =\n%s\nwant\n%s", n, one.body, text)
 		}
 		if _, _, ok, _ := o.objects.Slots(n); ok {
 			outlined++
 		}
 	}
 	if outlined != 24 { // all except replica 2, whose text has another shape
-		t.Errorf("%d of %d objects were filled into outlines", outlined, reference.Len())
+		t.Errorf("%d of %d objects used outlines", outlined, reference.Len())
 	}
 }
 

@@ -26,14 +26,14 @@ func TestStockKeepsOrder(t *testing.T) {
 	for next < n {
 		s.take(func(r *rendered) {
 			if r.n != next || len(r.body) != 1 || r.body[0] != byte(next) {
-				t.Errorf("object %d is %+v", next, r)
+				t.Errorf("object %d = %+v", next, r)
 			}
 			next++
 		})
 	}
 	renderer.Wait()
 	if s.take(func(*rendered) {}) {
-		t.Error("there is one more")
+		t.Error("the stock has an object too many")
 	}
 }
 
@@ -58,6 +58,6 @@ func TestRendererSleepsUntilHalfIsUsed(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if full.awaitRoom(ctx) {
-		t.Error("there is room in a full stock")
+		t.Error("awaitRoom reports room in a full stock")
 	}
 }

@@ -48,7 +48,7 @@ func TestNotLinearizable(t *testing.T) {
 				t.Errorf("linearizable: %s", r.Linearizable)
 			}
 			if len(r.Pictures) != 1 || !bytes.Contains(r.Pictures[0].HTML, []byte("</html>")) {
-				t.Error("there is no picture of it")
+				t.Error("the report has no picture of the violation")
 			}
 		})
 	}
