@@ -10,9 +10,9 @@ import (
 // maxTemplate is the maximum size of a template in bytes. It limits the text that one call of a function can write.
 const maxTemplate = 2 << 10
 
-// Prometheus expands the templates in labels and annotations without limits. A short template can therefore need any
-// amount of memory, for example by doubling a text repeatedly. cheap returns text unchanged, or, if its expansion may
-// be expensive, a template that expands to the source of text.
+// cheap returns text unchanged or, if its expansion may be expensive, a template that expands to the source of text.
+// Prometheus expands the templates in labels and annotations without limits, so a short template can need any amount of
+// memory, for example by doubling a string repeatedly.
 func cheap(text string) string {
 	tree := parse.New("")
 	tree.Mode = parse.SkipFuncCheck

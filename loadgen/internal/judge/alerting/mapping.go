@@ -123,9 +123,9 @@ func matching(m *labels.Matcher, values []string) (*labels.Matcher, error) {
 	return labels.NewMatcher(m.Type, m.Name, strings.Join(patterns, "|"))
 }
 
-// Derive returns a mapping for each job that the rules select and that was not scraped, if the recording has the metrics
-// of that job under exactly one other job, which the rules do not select. notes describes these mappings, and jobs that
-// could belong to several recorded jobs. The rules were already mapped by given.
+// Derive returns a mapping for each job that the rules select and that was not scraped, if the recording has the
+// metrics of that job under exactly one other job, which the rules do not select. notes describes these mappings, and
+// jobs that could belong to several recorded jobs. given are the mappings already applied.
 func (s Ruleset) Derive(ctx context.Context, a *archive.Archive, given []Mapping) (derived []Mapping, notes []string, err error) {
 	first, last, err := a.Bounds(ctx)
 	if err != nil {

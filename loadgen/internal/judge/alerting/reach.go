@@ -50,7 +50,7 @@ func (r Reach) next(first, start time.Time) time.Time {
 // first evaluation of the rules.
 func (r Reach) Looks(first, start, end time.Time) bool { return !r.next(first, start).After(end) }
 
-// Fires reports whether the alert would fire no later than the time "by" if its condition held since the first scrape.
+// Fires reports whether the alert would fire at or before the time `by` if its condition held since the first scrape.
 // first is the time of the first evaluation of the rules.
 func (r Reach) Fires(first, by time.Time) bool {
 	holds := r.next(first, first.Add(r.Back))
@@ -119,8 +119,8 @@ func (s *span) narrow(r time.Duration) {
 	}
 }
 
-// spans computes spans of expressions. It caches the span of each recording rule, because in a chain of rules the same
-// rule may be read very often.
+// spans computes spans of expressions. It caches the span of each recording rule, because a chain of rules may read one
+// rule very often.
 type spans struct {
 	rules   Ruleset
 	records map[string]span

@@ -109,9 +109,8 @@ type group struct {
 	active map[string]*Firing // by the names and labels of the rule and the alert
 }
 
-// Replay evaluates all rules over an archive, from the start to the end of its bounds. It fails
-// if ctx ends, the archive cannot be read or a rule does not parse. Rules that cannot be
-// evaluated are reported in History.Failed.
+// Replay evaluates all rules over an archive, from the start to the end of its bounds. It fails if ctx ends, the
+// archive cannot be read or a rule does not parse. History.Failed reports rules that cannot be evaluated.
 func (s Ruleset) Replay(ctx context.Context, a *archive.Archive, o Options) (History, error) {
 	first, last, err := a.Bounds(ctx)
 	if err != nil {
@@ -267,8 +266,8 @@ func (r *replay) failed(rule rules.Rule, err error) {
 	}
 }
 
-// calm continues to evaluate the alerts that fire at the end of the archive, until all have resolved or the time end is
-// reached. Pending alerts stay pending, because later data is unknown.
+// calm continues to evaluate the alerts that fire at the end of the archive, until all have resolved or until the time
+// `end`. Pending alerts stay pending, because later data is unknown.
 func (r *replay) calm(ctx context.Context, archive storage.Queryable, end time.Time) error {
 	r.record(func(f *Firing) bool { return f.Fired.IsZero() })
 	for at := r.h.End; ; at = at.Add(time.Minute) {

@@ -16,8 +16,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// The histograms of the API server that parts are computed from. The recorder keeps
-// them (record/keep.go).
+// The histograms of the API server from which parts are computed. The recorder keeps them (scrape/keep.go).
 const (
 	famRequest    = "apiserver_request_duration_seconds"
 	famSLI        = "apiserver_request_sli_duration_seconds"

@@ -18,9 +18,9 @@ import (
 
 // The API servers' metrics for a verb and a resource are used only if the run's share is between leastShare and
 // mostShare: its own requests, as a fraction of all requests that the servers counted. If the run's share is s, the
-// servers' mean is wrong by (1-s) times the difference between the mean of other clients' requests and the mean of the
-// run's. For example, with 80% it is wrong by half if other clients' requests take 3.5 times as long. A share well over
-// 1 means that some API servers were not scraped.
+// servers' mean is wrong by (1-s) times the difference between the means of other clients' and the run's requests. For
+// example, with 80% it is wrong by half if other clients' requests take 3.5 times as long. A share well over 1 means
+// that some API servers were not scraped.
 const (
 	leastShare = 0.80
 	mostShare  = 1.20
@@ -183,9 +183,8 @@ func (w window) splitService(b *row, r result.Requests) {
 	w.serverParts(b, c, all, perSent(r, handled(r)))
 }
 
-// audited returns the mean time of our requests at the API server according to the audit log, and
-// the number of audited requests per sent request. ok is false if the audit log has no usable data
-// on these requests.
+// audited returns the mean time of the run's requests at the API server according to the audit log, and the number of
+// audited requests per sent request. ok is false if the audit log has no usable data on these requests.
 func (w window) audited(b *row, r result.Requests, c call) (mean, perRequest float64, ok bool) {
 	class, found := w.audit.ClassOf(w.phase.Name, c.audit, r.Resource, r.Tenant)
 	if !found {
@@ -223,7 +222,7 @@ func (w window) audited(b *row, r result.Requests, c call) (mean, perRequest flo
 	return class.Server.Mean, perSent(r, max(answered(r), r.Pages)), true
 }
 
-// refusal returns the reason why the API server's metrics of a call do not represent our requests, or "" if they do.
+// refusal returns why the API server's metrics of a call do not represent the run's requests, or "" if they do.
 func (w window) refusal(b *row, c call, all total) string {
 	if w.missing != "" {
 		return w.missing

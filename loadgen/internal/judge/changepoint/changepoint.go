@@ -74,7 +74,7 @@ func (o Options) isChange(p Point) bool {
 	return p.P <= o.Alpha && math.Abs(p.After-p.Before) >= o.Change*math.Abs(p.Before)
 }
 
-// judge tests whether the mean of values[from:to] changes at the index at. It uses at most o.Window values on each
+// judge tests whether the mean of values[from:to] changes at the index `at`. It uses at most o.Window values on each
 // side.
 func (o Options) judge(values []float64, from, at, to int) Point {
 	a, b := values[max(from, at-o.Window):at], values[at:min(to, at+o.Window)]

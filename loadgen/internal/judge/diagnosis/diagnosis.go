@@ -46,8 +46,8 @@ type Options struct {
 	Step time.Duration
 	// Failed holds the gates of the run that failed.
 	Failed []FailedGate
-	// NoData holds the names of the gates of the run that have no data. If there are any, the diagnosis does not call
-	// the run healthy.
+	// NoData holds the names of the gates of the run that have no data. If there are any, the diagnosis is not
+	// "healthy".
 	NoData []string
 	// Exits describes the exits of components that no fault of the run explains. The diagnosis only repeats them. They
 	// change neither its answer nor its causes.
@@ -59,10 +59,10 @@ type Options struct {
 // FailedGate is a gate that failed. It counts as a symptom, because the user chose its bound.
 type FailedGate struct {
 	Name, Detail string
-	// Slow means that the gate is about a latency or a duration, which a busy machine lengthens.
+	// Slow means that the gate bounds a latency or a duration, which a busy machine lengthens.
 	Slow bool
-	// Broken holds the times at which the gate broke its bound. Empty means the whole time from the start of the calm
-	// time to the end of the diagnosed time.
+	// Broken holds the times at which the gate broke its bound. Empty means the whole time from the start of the
+	// comparison period to the end of the diagnosed time.
 	Broken []result.Span
 }
 
@@ -184,7 +184,7 @@ func (o *Options) incomparable(all []series) (doubts []string) {
 	return nil
 }
 
-// haveCommonAPIServer reports whether the same API server was scraped in both the calm and the diagnosed time.
+// haveCommonAPIServer reports whether one API server was scraped in the comparison period and the diagnosed time.
 func haveCommonAPIServer(all []series, o Options) bool {
 	return slices.ContainsFunc(all, func(calm series) bool {
 		return calm.ofAPIServer() && calm.within(o.Calm) && slices.ContainsFunc(all, func(under series) bool {
@@ -325,7 +325,7 @@ func markNew(all []series, calm result.Span) {
 	}
 }
 
-// If the calm and the diagnosed time are at least this far apart, read queries each of them separately.
+// apart is the distance of the comparison period and the diagnosed time from which read queries them separately.
 const apart = time.Hour
 
 func read(ctx context.Context, source Source, o Options) (all []series, err error) {

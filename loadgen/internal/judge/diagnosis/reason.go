@@ -35,7 +35,7 @@ type mechanism struct {
 	// other component at that time. Zero means no minimum.
 	OfLargest float64 `yaml:"ofLargest"`
 	// WhenStarved lists signals. If waiting for CPU can explain the first evidence, one of these signals must also
-	// deviate at the same component. The list is ignored if none of its signals was recorded.
+	// deviate at the same component. The list has no effect if none of its signals was recorded.
 	WhenStarved []string `yaml:"whenStarved"`
 	// Recorded lists signals that must have data for the mechanism to fire.
 	Recorded []string
@@ -43,8 +43,7 @@ type mechanism struct {
 	// ProofAfter. Empty means that no such signal is needed.
 	Proof      string
 	ProofAfter time.Duration `yaml:"proofAfter"`
-	// OnlyBy replaces kind, title and advice if OnlyBy.Signal is the only signal of Any that deviates. Nil means that
-	// they are never replaced.
+	// OnlyBy replaces kind, title and advice if OnlyBy.Signal is the only signal of Any that deviates. Nil means never.
 	OnlyBy *renamed `yaml:"onlyBy"`
 	// Except lists components at which the mechanism never fires.
 	Except []string
@@ -317,8 +316,8 @@ func (r reasoning) starved(e episode) bool {
 	return false
 }
 
-// gather adds to evidence one episode for each signal of All: one that accompanies the episode first. It returns false
-// if a signal has no such episode.
+// gather adds to evidence one episode for each signal of All: one that accompanies the episode `first`. It returns
+// false if a signal has no such episode.
 func (r reasoning) gather(evidence *[]episode, first episode, m *mechanism) bool {
 	for _, name := range m.All {
 		at := slices.IndexFunc(r.all, func(e episode) bool {
@@ -332,20 +331,20 @@ func (r reasoning) gather(evidence *[]episode, first episode, m *mechanism) bool
 	return true
 }
 
-// prevented reports whether a signal of Unless deviates at the same time and component as the episode first.
+// prevented reports whether a signal of Unless deviates at the same time and component as the episode `first`.
 func (r reasoning) prevented(m *mechanism, first episode) bool {
 	return slices.ContainsFunc(r.all, func(e episode) bool {
 		return slices.Contains(m.Unless, e.signal.Name) && r.accompanies(e, first, m)
 	})
 }
 
-// accompanies reports whether the episode e is at the same component and time as the episode first, and its change is
-// at least Share times the change of first.
+// accompanies reports whether the episode e is at the same component and time as the episode `first`, and its change is
+// at least Share times the change of `first`.
 func (r reasoning) accompanies(e, first episode, m *mechanism) bool {
 	return e.component == first.component && e.overlaps(first, r.near()) && (m.Share == 0 || e.change() >= m.Share*first.change())
 }
 
-// deviates reports whether one of the signals deviates during the episode at. If same is set, only deviations at the
+// deviates reports whether one of the signals deviates during the episode `at`. If same is set, only deviations at the
 // component of that episode count.
 func (r reasoning) deviates(signals []string, at episode, same bool) bool {
 	return slices.ContainsFunc(r.all, func(e episode) bool {
@@ -353,8 +352,8 @@ func (r reasoning) deviates(signals []string, at episode, same bool) bool {
 	})
 }
 
-// deviatesBy reports whether one of the signals, except the one named except, deviates at a component of the firing f,
-// between the start of f and Lag after its end.
+// deviatesBy reports whether one of the signals, apart from the one named `except`, deviates at a component of the
+// firing f, between the start of f and Lag after its end.
 func (r reasoning) deviatesBy(signals []string, except string, f firing) bool {
 	others := slices.DeleteFunc(slices.Clone(signals), func(name string) bool { return name == except })
 	return slices.ContainsFunc(f.components, func(component string) bool {

@@ -51,8 +51,8 @@ type referenced struct {
 	moved          time.Duration // added to the times of the reference run
 }
 
-// after returns a source with the data of both runs. It shifts the times of the reference run so that it ends before began, the
-// time at which the diagnosed run begins. calm is the time span of the reference run after the shift.
+// after returns a source with the data of both runs. It shifts the times of the reference run so that it ends before
+// `began`, when the diagnosed run begins. calm is the time span of the reference run after the shift.
 func after(ctx context.Context, run, reference *archive.Archive, began time.Time) (r referenced, calm result.Span, err error) {
 	first, last, err := reference.Bounds(ctx)
 	if err != nil {

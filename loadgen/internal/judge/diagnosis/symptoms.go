@@ -91,8 +91,8 @@ func (r reasoning) disturbedCalm() (doubts []string) {
 	return doubts
 }
 
-// standing returns the signals that indicate a cause and whose median reached a fixed bound in both the calm and the
-// diagnosed time. They do not count as deviating, because they were as high in the comparison period.
+// standing returns the signals that indicate a cause and whose median reached a fixed bound in both the comparison
+// period and the diagnosed time. They do not count as deviating, because they were as high in the comparison period.
 func (r reasoning) standing() (all []result.Evidence) {
 	signs := r.catalogue.signs()
 	for _, one := range r.recorded {

@@ -26,7 +26,7 @@ type alert struct {
 // Each ruleset is replayed only once, for all gates that name one of its alerts.
 type book struct {
 	extra *alerting.Ruleset
-	// shipped returns the shipped rules. They are read at the first call, because most scenarios name no alert.
+	// shipped returns the shipped rules. It reads them at the first call, because most scenarios name no alert.
 	shipped func() (*alerting.Ruleset, error)
 }
 

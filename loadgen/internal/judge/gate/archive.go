@@ -31,8 +31,8 @@ func (w *window) extend(next window) {
 	w.name, w.end, w.phases = first+" to "+next.name, next.end, append(w.phases, next.phases...)
 }
 
-// windows returns the gate's windows: one for each phase of Over or, if the objective has Spans, one for each sequence
-// of consecutive phases in Over.
+// windows returns the gate's windows: one for each phase of Over or, with Spans, one for each sequence of consecutive
+// phases in Over.
 func (c Compiled) windows(phases map[string]result.Phase) []window {
 	var all []window
 	joins := false
@@ -93,7 +93,7 @@ type targets struct {
 }
 
 // targets returns the instances whose metrics the gate reads. For a built-in objective, these are all instances of the
-// needed components. For an expression, they are the instances that ever had a series that it selects.
+// needed components. For an expression, these are the instances that had a series that it selects.
 func (c Compiled) targets(ctx context.Context, a *archive.Archive) (targets, error) {
 	first, last, err := a.Bounds(ctx)
 	if err != nil {

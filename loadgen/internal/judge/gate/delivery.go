@@ -12,13 +12,13 @@ import (
 )
 
 const (
-	// slowAnswer is the service time in seconds above which an answer is slow: the objective of SIG Scalability for
-	// mutating calls. If answers take longer, the cluster limits the load.
+	// slowAnswer is the service time in seconds above which a response is slow: the objective of SIG Scalability for
+	// mutating calls. If responses take longer, the cluster limits the load.
 	slowAnswer = 1.0
 	// leastMissing is the minimum number of missing arrivals that counts as a shortfall. A single missing arrival may
 	// be due to rounding.
 	leastMissing = 2
-	// leastLate is the minimum delay, in seconds, at which an action, or an answer at the end of a phase, counts as
+	// leastLate is the minimum delay, in seconds, at which an action, or a response at the end of a phase, counts as
 	// late. It is longer than the generator's usual stalls.
 	leastLate = 0.5
 )
@@ -101,18 +101,18 @@ func answeredAsTraced(outcomes map[string]int64, shares map[string]float64) (n i
 	return n
 }
 
-// young returns the number of arrivals so close to the end of a phase that their answers are not due yet. An answer is
-// due after the median service time of the phase, limited to the range from least to slowAnswer seconds.
+// young returns the number of arrivals so close to the end of a phase that their responses are not due yet. A response
+// is due after the median service time of the phase, limited to the range from least to slowAnswer seconds.
 func young(r result.Requests, least float64) int64 {
 	return int64(math.Ceil(r.OfferedRate * max(min(r.Service.P50, slowAnswer), least)))
 }
 
-// owed returns the number of answers that were due by the end of the phase. least has the same meaning as for young.
+// owed returns the number of responses that were due by the end of the phase. least is the same as in young.
 func owed(r result.Requests, least float64) int64 {
 	return max(r.Offered-min(r.Backlog, young(r, least)), 0)
 }
 
-// requests returns a delivery for each load with requests in a phase. A delivery compares the number of answers that
+// requests returns a delivery for each load with requests in a phase. A delivery compares the number of responses that
 // were due with the number that arrived, over all verbs, resources and tenants of the load.
 func (d delivering) requests(p result.Phase) (all []result.Delivery) {
 	rows := rundir.Requests(p)
@@ -136,7 +136,7 @@ func (d delivering) requests(p result.Phase) (all []result.Delivery) {
 				refused := answeredAsTraced(r.Outcomes, shares)
 				done, failed = done+refused, failed-refused
 			}
-			overdue := max(r.Overdue-young(r, leastLate), 0) // answers after the last request of a load that ends early
+			overdue := max(r.Overdue-young(r, leastLate), 0) // responses after the last request of a load that ends early
 			done -= min(done, overdue)
 			out.Asked, out.Done = out.Asked+asked, out.Done+done
 			out.AskedRate, out.DoneRate = out.AskedRate+r.OfferedRate, out.DoneRate+r.AchievedRate
@@ -230,7 +230,7 @@ func (d delivering) actions(p result.Phase) (all []result.Delivery) {
 		if a.Rate == 0 || a.Requests == 0 {
 			continue
 		}
-		// The answer to the last request of each round arrives about one service time after the request was due.
+		// The response to the last request of each round arrives about one service time after the request was due.
 		took := max(a.Seconds-float64(a.Rounds)*min(a.Service.P50, slowAnswer), a.DueSeconds)
 		w.errors, w.outcomes = float64(a.Refused), map[string]int64{"429": a.Refused}
 		w.full, w.queues, w.missing = fmt.Sprintf("its concurrency of %d", a.AtOnce), true, a.Rate*took-float64(a.Done)

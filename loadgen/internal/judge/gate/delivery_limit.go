@@ -12,7 +12,7 @@ import (
 
 // work holds what was observed of the requests of a load or an action.
 type work struct {
-	// Numbers of requests: missing are not done in time, backlog have an overdue answer, late were delayed by the
+	// Numbers of requests: missing are not done in time, backlog have an overdue response, late were delayed by the
 	// generator.
 	missing, errors, backlog, unsent, late float64
 	// all is the total time of the requests in seconds. slow is a lower bound of the time of requests slower than slowAnswer.
@@ -95,7 +95,7 @@ func (w work) limit(p result.Phase, least, during, late float64) (limit, why str
 	return result.LimitAsked, w.took() + ": each round of requests takes longer than the interval between two rounds"
 }
 
-// slowedBy returns the factor to blame in a phase with slow answers: the machine if other programs kept it busy,
+// slowedBy returns the factor to blame in a phase with slow responses: the machine if other programs kept it busy,
 // otherwise the cluster.
 func slowedBy(p result.Phase) string {
 	if busyIn(p) != "" {
@@ -123,7 +123,7 @@ func (w work) took() string {
 	return fmt.Sprintf("requests took %s (p50)", show(scenario.Seconds, w.p50))
 }
 
-// rest describes the requests that were not sent, failed or were not answered.
+// rest describes the requests that were not sent, failed or got no response.
 func (w work) rest() (text string) {
 	if w.unsent > 0 {
 		text += fmt.Sprintf("; %.0f requests were not sent", w.unsent)

@@ -76,7 +76,7 @@ func (e evidence) perPhase(read func(result.Phase) reading) finding {
 	return f
 }
 
-// without sets the reason why the value is missing, unless why is "" or another reason is already set.
+// without sets the reason why the value is missing, unless `why` is "" or the reading already has a reason.
 func (r *reading) without(why string) {
 	if why != "" && r.missing == "" {
 		r.missing, r.nothing = why, false
@@ -205,10 +205,10 @@ func (e evidence) ratioOf(noun string, read, external func(result.Requests) shar
 	return finding{readings: kept, whole: true}
 }
 
-// withholdGeneratorDelay withholds values of client objectives for which the generator may be responsible. This is so
-// if the generator was saturated in a phase of the value, or if the value breaks the bound but would meet it without
-// the generator's own delay. withholdGeneratorDelay also withholds values of phases that the user changed. It keeps
-// server-side metrics, and failures that a delay cannot cause.
+// withholdGeneratorDelay withholds values of client objectives for which the generator may be responsible: it was
+// saturated in a phase of the value, or the value breaks the bound but would meet it without the generator's own delay.
+// withholdGeneratorDelay also withholds values of phases that the user changed. It keeps server-side metrics, and
+// failures that a delay cannot cause.
 func (e evidence) withholdGeneratorDelay(f finding) finding {
 	if !e.objective.Client {
 		return f

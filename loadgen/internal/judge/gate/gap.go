@@ -142,7 +142,7 @@ const (
 	gapAgainst gapRule = "against"
 )
 
-// lostNotes returns a note for each target with lost scrapes in a window that were ignored.
+// lostNotes returns a note for each target whose lost scrapes in a window the gate ignored.
 func lostNotes(targets []fitness, of string) (notes []string) {
 	for _, t := range targets {
 		if t.lost > 0 && t.why == "" {

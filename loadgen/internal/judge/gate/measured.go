@@ -106,8 +106,8 @@ func measured() map[string]func(evidence) finding {
 	}
 }
 
-// achieved returns how many of the answers due in a phase arrived within the phase. own is the number of arrivals that
-// the generator itself delayed, which do not count as due.
+// achieved returns how many of the responses due in a phase arrived within the phase. own is the number of arrivals
+// that the generator itself delayed, which do not count as due.
 func achieved(r result.Requests, own int64) share {
 	of := max(owed(r, 0)-own, 0)
 	return share{min(r.AnsweredInPhase(), of), of}

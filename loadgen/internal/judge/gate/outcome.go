@@ -58,8 +58,8 @@ func (c Compiled) outcome(ctx context.Context, rec *rundir.Recorded, g result.Ga
 	return a, nil
 }
 
-// watched reports whether the alert was evaluated on data that it can read in every phase, so that a longer run or a
-// shorter for would not change that its condition never held.
+// watched reports whether the alert had data in every phase, so that neither a longer run nor a shorter `for` would
+// change that its condition never held.
 func (c Compiled) watched(h alerting.History, phases map[string]result.Phase) bool {
 	r := c.alert.reach
 	r.For = 0

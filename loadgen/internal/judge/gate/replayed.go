@@ -37,8 +37,8 @@ const (
 	conflict = 409
 )
 
-// shareError returns a function that reads how much the share of a status code in the answers differs from its share in
-// the recording (absolute difference).
+// shareError returns a function that reads how much the share of a status code in the responses differs from its share
+// in the recording (absolute difference).
 func shareError(code int) func(evidence) finding {
 	return perReplay(func(r result.Replay) reading {
 		recorded := slices.ContainsFunc(r.Kinds, func(k result.ReplayKind) bool { return len(k.RecordedCodes) > 0 })

@@ -23,17 +23,17 @@ const (
 	defaultBound = time.Second
 	// listBound is the SLO of Kubernetes for lists of a namespace or of the cluster (30 s, in the same document).
 	listBound = 30 * time.Second
-	// stretch is the time for which a load must stay within its bound to count as recovered.
+	// stretch is how long a load must stay within its bound to count as recovered.
 	stretch = 5 * time.Second
-	// stormWithin is how long after a fault's end relists are attributed to the fault: client-go's reflectors wait up
-	// to 30 s before they try again (client-go/tools/cache/reflector.go, defaultBackoffMax).
+	// stormWithin is how long after a fault's end relists count as its effect: client-go's reflectors wait up to 30 s
+	// before they try again (client-go/tools/cache/reflector.go, defaultBackoffMax).
 	stormWithin = 30 * time.Second
-	// settling is how long after a fault's end a change of leader is attributed to the fault. By default, Kubernetes
-	// leases last 15 s and are retried every 2 s (component-base/config/options/leaderelectionconfig.go), so a later
-	// change has another cause.
+	// settling is how long after a fault's end a change of leader counts as its effect. By default, Kubernetes leases
+	// last 15 s and are retried every 2 s (component-base/config/options/leaderelectionconfig.go), so a later change
+	// has another cause.
 	settling = 30 * time.Second
-	// settled is how long after a fault's end the exit of a process is attributed to the fault. It is not 0, because
-	// the times of the two events come from different sources.
+	// settled is how long after a fault's end the exit of a process counts as its effect. It is not 0, because the
+	// times of the two events come from different sources.
 	settled = time.Second
 )
 
@@ -194,9 +194,8 @@ func (in run) hit(leader timeline.Leader, until time.Time) (lost time.Time, caus
 	return lost, cause
 }
 
-// restarts returns, for each process that exited, the time of the exit and the time at
-// which its successor was ready. It skips exits after the last phase, because the control
-// plane is stopped then.
+// restarts returns, for each process that exited, the time of the exit and the time at which its successor was ready.
+// It skips exits after the last phase, because the run then stops the control plane.
 func (in run) restarts() (all []result.Restart) {
 	stop := in.lastEnd()
 	for _, x := range in.line.Exits {

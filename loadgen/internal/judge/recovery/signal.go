@@ -122,13 +122,13 @@ type query func(ctx context.Context, expr string, at time.Time) ([]float64, erro
 // lookBack is the length of $window in scrape intervals. It always contains two scrapes, which a rate needs.
 const lookBack = 2.5
 
-// Signals samples the signals of the scenario and evaluates the samples. Without an
-// archive, there are no samples. Signals fails only if ctx ends. If an expression does not
-// give exactly one number, the detail of the signal says so.
+// Signals samples the signals of the scenario and evaluates the samples. Without an archive, there are no samples.
+// Signals fails only if ctx ends. If an expression does not return exactly one number, the detail of the signal says
+// so.
 //
-// In each phase, an expression is evaluated once per scrape interval. $window never begins before the start of the
-// phase, so that no sample covers two phases. In a phase shorter than $window, the expression is evaluated once, at the
-// end of the phase and over its whole length.
+// In each phase, it evaluates an expression once per scrape interval. $window never begins before the start of the
+// phase, so no sample covers two phases. In a phase shorter than $window, it evaluates the expression once, at the end
+// of the phase and over its whole length.
 func Signals(ctx context.Context, rec *rundir.Recorded) ([]result.Signal, error) {
 	return signals(ctx, rec, func(ctx context.Context, expr string, at time.Time) ([]float64, error) {
 		if rec.Archive == nil {
