@@ -7,7 +7,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
 )
 
-// background is work that is repeated until end is called. It continues while an interrupted run finishes its cleanup.
+// background is work that repeats until end. It continues while an interrupted run finishes its cleanup.
 type background struct {
 	stop func()
 	done chan struct{}

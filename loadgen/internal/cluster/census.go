@@ -42,7 +42,7 @@ type member struct {
 const (
 	// mostMembers is the maximum size of a batch whose objects are rendered one by one.
 	mostMembers = 50_000
-	// mostLooked is the maximum number of objects to examine. After that, the effects of actions are reported as unknown.
+	// mostLooked is the maximum number of objects to examine. Beyond it, the effects of actions count as unknown.
 	mostLooked = 2_000_000
 )
 

@@ -74,7 +74,7 @@ const (
 	// namespacePoll is the longest pause between two checks of the namespaces. Each check lists pods.
 	namespacePoll = time.Second
 	// closedAfter is the time after which every API server has seen the deletion of a namespace and accepts no new
-	// objects in it. A namespace without pods at that time is not searched for pods again.
+	// objects in it. The cleanup does not search a namespace again that has no pods at that time.
 	closedAfter = 3 * time.Second
 	// requestTimeout is the timeout of each request, such as a list of 500 objects or a deletion.
 	requestTimeout = 30 * time.Second
@@ -84,12 +84,12 @@ const (
 	tellEvery = 30 * time.Second
 )
 
-// Cleanup removes the objects that of selects, and returns when all of them are gone. It finds objects by their labels,
-// or by the UIDs in of. It deletes by UID, continues after errors, and retries until all are gone,
-// ctx ends or CleanupBudget is over. It calls log at each step. The order is:
+// Cleanup removes the objects that `of` selects, and returns when all of them are gone. It finds objects by their
+// labels, or by the UIDs in `of`. It deletes by UID, continues after errors, and retries until all are gone, ctx ends
+// or CleanupBudget is over. It calls log at each step. The order is:
 //
-//  1. namespaces with their workloads and pods; pods that wait for a
-//     simulated kubelet that no longer runs are force-deleted
+//  1. namespaces with their workloads and pods; it force-deletes pods that wait for a simulated kubelet that no longer
+//     runs
 //  2. nodes
 //  3. other pods on those nodes (from DaemonSets that tolerate every taint)
 //  4. the nodes' Leases, CSINodes and ResourceSlices, certificate requests, cluster-wide RBAC
@@ -106,7 +106,7 @@ func Cleanup(ctx context.Context, cfg *rest.Config, of Leftovers, log func(strin
 }
 
 // PreviewCleanup finds the objects that Cleanup would remove, and calls log with the names for each kind. It removes
-// nothing. Objects in the run's namespaces are not listed, because they are removed with the namespaces.
+// nothing. It does not list objects in the run's namespaces, because these disappear with the namespaces.
 func PreviewCleanup(ctx context.Context, cfg *rest.Config, of Leftovers, log func(string)) (Removed, error) {
 	c, err := wholeCleaner(cfg, of, log)
 	if err != nil {
@@ -136,7 +136,7 @@ func wholeCleaner(cfg *rest.Config, of Leftovers, log func(string)) (*cleaner, e
 	return c, nil
 }
 
-// newCleaner makes a cleaner for the objects of one run, or of all runs if runID is "". To remove also cluster-scoped
+// newCleaner returns a cleaner for the objects of one run, or of all runs if runID is "". To remove also cluster-scoped
 // objects of actions, custom resource definitions and devices, the caller must set further fields.
 func newCleaner(cfg *rest.Config, runID string) (*cleaner, error) {
 	cfg = rest.CopyConfig(cfg)
@@ -183,7 +183,7 @@ type cleaner struct {
 	notice      func(string) // called with the reason for a wait; may be nil
 	removed     Removed
 	unseen      []string        // kinds reported as not listable, in all attempts
-	deleted     map[string]bool // objects already counted in removed, by kind and UID (in a dry run by UID)
+	deleted     map[string]bool // objects that removed already counts, by kind and UID (in a dry run by UID)
 	nodesSeen   []item          // nodes found in any attempt; objects of nodes are found by them
 }
 

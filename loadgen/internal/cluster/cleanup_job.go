@@ -31,7 +31,7 @@ const (
 type CleanupOptions struct {
 	// Image is an image with the program loadgen as its entry point.
 	Image string
-	// Namespace is the namespace of the Job or CronJob and of its ServiceAccount. It is created too.
+	// Namespace is the namespace of the Job or CronJob and of its ServiceAccount. Objects includes it.
 	Namespace string
 	// Schedule is the schedule of a CronJob that removes the objects of runs whose deadline has passed. Empty means a
 	// Job that does this once.

@@ -152,7 +152,7 @@ func (c *cleaner) namespaces(ctx context.Context) error {
 	}
 }
 
-// remaining lists the namespaces that are left, each with the remaining objects that the namespace controller reports. It
+// remaining lists the namespaces in left, each with the remaining objects that the namespace controller reports. It
 // returns "" if left is empty.
 func remaining(left []*corev1.Namespace) string {
 	var all []string
@@ -364,8 +364,8 @@ func (c *cleaner) removeObjects(ctx context.Context, r schema.GroupVersionResour
 	}, &c.removed.ClusterObjects)
 }
 
-// removeDefinitions deletes the custom resource definitions that runs made, and thereby the remaining custom resources. It
-// does not wait until the custom resources are gone.
+// removeDefinitions deletes the custom resource definitions that runs created, and thereby the remaining custom
+// resources. It does not wait until the custom resources are gone.
 func (c *cleaner) removeDefinitions(ctx context.Context) error {
 	if !c.definitions {
 		return nil

@@ -23,14 +23,14 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Create creates an object with the run's labels, with the user's identity. A namespaced object is created in each of
-// the run's namespaces. Create fails if the object already exists and does not belong to the run.
+// Create creates an object with the run's labels and the user's identity. It creates a namespaced object in each of the
+// run's namespaces. Create fails if the object already exists and does not belong to the run.
 func (t *Target) Create(ctx context.Context, m scenario.Manifest) error {
 	return t.create(ctx, m, nil)
 }
 
-// tryCreates creates, as a dry run, the objects that the run will create later, so that a refusal is reported before the
-// run starts. namespaced selects namespaced or cluster-scoped objects.
+// tryCreates creates, as a dry run, the objects that the run will create later, to find refusals before the run starts.
+// namespaced selects namespaced or cluster-scoped objects.
 func (t *Target) tryCreates(ctx context.Context, namespaced bool) error {
 	for _, m := range t.manifests {
 		if m.Namespaced != namespaced {

@@ -26,7 +26,7 @@ type forecast struct {
 
 const inCluster, inRun = "cluster", "run"
 
-// creates adds n objects to the Preview. what is their purpose; rows with the same kind, where and what are merged.
+// creates adds n objects to the Preview. what is their purpose. It merges rows with the same kind, where and what.
 func (f forecast) creates(kind string, n int, how scenario.Certainty, where, what string) {
 	i := slices.IndexFunc(f.Creates, func(x PreviewObjects) bool { return x.Kind == kind && x.Where == where && x.For == what })
 	switch {
@@ -39,7 +39,7 @@ func (f forecast) creates(kind string, n int, how scenario.Certainty, where, wha
 	}
 }
 
-// sends adds requests to the Preview; rows with the same load, phase, verb and resource are merged.
+// sends adds requests to the Preview. It merges rows with the same load, phase, verb and resource.
 func (f forecast) sends(r PreviewRequests) {
 	if r.Certainty == scenario.Unknown {
 		r.Total = -1
@@ -67,7 +67,7 @@ func (f forecast) where(resource string) string {
 	return inRun
 }
 
-// identities adds the objects that Setup makes before the scenario's own objects.
+// identities adds the objects that Setup creates before the scenario's own objects.
 func (f forecast) identities(plan Plan, o PreviewOptions) {
 	namespaces := len(f.t.namespaces)
 	granted := func(to string) {
@@ -183,8 +183,8 @@ func (f forecast) manifests() {
 	}
 }
 
-// mostDrawn is the maximum number of requests of a load that are simulated one by one. For more requests, the counts
-// are estimated from the configured shares.
+// mostDrawn is the maximum number of requests of a load that forecast simulates one by one. For more requests, it
+// estimates the counts from the configured shares.
 const mostDrawn = 20_000_000
 
 // loads adds the requests of loads, and the objects that loads create, both before they start and by their requests.

@@ -158,7 +158,7 @@ func await(ctx context.Context, what string, cond wait.ConditionWithContextFunc)
 	return nil
 }
 
-// makeIdentity makes the ServiceAccount of the load and grants it the permissions that the load needs. The load does
+// makeIdentity creates the ServiceAccount of the load and grants it the permissions that the load needs. The load does
 // not use the user's identity, because a cluster-admin in system:masters is exempt from priority and fairness.
 func (t *Target) makeIdentity(ctx context.Context, client kubernetes.Interface) error {
 	defer t.waiting("the cluster to create the ServiceAccount of the load, its permissions and its token")()

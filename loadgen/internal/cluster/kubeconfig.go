@@ -28,8 +28,8 @@ const InCluster = "in-cluster"
 
 // Kubeconfig names a user's cluster, and the identity to use there.
 type Kubeconfig struct {
-	// Files is the path of a kubeconfig, several paths separated as in $KUBECONFIG, or InCluster. Empty means that no
-	// cluster of the user is used.
+	// Files is the path of a kubeconfig, several paths separated as in $KUBECONFIG, or InCluster. Empty means no
+	// cluster of the user.
 	Files string
 	// ConfigOverrides take precedence over the files, as kubectl's flags do.
 	clientcmd.ConfigOverrides

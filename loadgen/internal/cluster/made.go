@@ -27,8 +27,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
 )
 
-// made records the UIDs of the cluster-scoped objects that a run creates. Unlike an object's labels, its UID cannot be
-// changed by the run's actions or other clients. The zero value is empty and safe for concurrent use.
+// made records the UIDs of the cluster-scoped objects that a run creates. Neither the run's actions nor other clients
+// can change an object's UID, unlike its labels. The zero value is empty and safe for concurrent use.
 type made struct {
 	mu  sync.Mutex
 	all map[schema.GroupVersionResource]madeKind

@@ -36,8 +36,8 @@ type madeLine struct {
 
 var runIDForm = regexp.MustCompile(`^[0-9a-f]{10}$`)
 
-// Check returns an error if l has values that no run writes. The file may have been changed since the run, and a bad value
-// could get into a URL path (resource) or onto the terminal (kind).
+// Check returns an error if l has values that no run writes. Anyone may have edited the file, and a bad value could get
+// into a URL path (resource) or onto the terminal (kind).
 func (l madeLine) Check() error {
 	valid := l.Group == "" || len(validation.IsDNS1123Subdomain(l.Group)) == 0
 	for _, word := range []string{l.Version, l.Resource, strings.ToLower(l.Kind), string(l.UID)} {
@@ -106,7 +106,7 @@ type Leftovers struct {
 	Run string
 	// Keep are the IDs of runs whose objects are kept.
 	Keep []string
-	made *made // objects that are removed by UID, also without labels; nil: none
+	made *made // objects to remove by UID, even without labels; nil: none
 }
 
 // ReadLeftovers reads which objects the run in dir created. It fails if a process uses dir.

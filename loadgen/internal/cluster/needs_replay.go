@@ -12,9 +12,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// replayNeeds returns the permissions to replay a recording: to send its requests for resources that the cluster has, and
-// to impersonate its users. For other loads it returns nothing. Resources that the cluster lacks are reported when the
-// load is prepared.
+// replayNeeds returns the permissions to replay a recording: to send its requests for resources that the cluster has,
+// and to impersonate its users. For other loads it returns nothing. The load's Prepare reports resources that the
+// cluster lacks.
 func replayNeeds(d discovery.DiscoveryInterface, ns string, l *scenario.Load) ([]need, error) {
 	if l.Recorded == nil {
 		return nil, nil

@@ -10,8 +10,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// offline is a discovery client that knows only the built-in resources of Kubernetes. It is used to preview a scenario
-// without a cluster.
+// offline is a discovery client that knows only the built-in resources of Kubernetes, for previews without a cluster.
 type offline struct{ discovery.DiscoveryInterface }
 
 // ServerGroupsAndResources lists the built-in resources of Kubernetes.

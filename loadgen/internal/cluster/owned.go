@@ -1,6 +1,6 @@
-// Package cluster prepares the cluster that a run puts under load, and removes the run's objects at the end, by their
-// labels. The cluster is either a bundled plane, which is a control plane that Stormglass starts for the run, or a
-// user's own cluster.
+// Package cluster prepares the cluster that a run loads, and removes the run's objects at the end, by their labels. The
+// cluster is either a bundled plane, which is a control plane that Stormglass starts for the run, or a user's own
+// cluster.
 package cluster
 
 import (

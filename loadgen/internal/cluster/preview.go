@@ -9,7 +9,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Preview lists what a run would create and send. To make a Preview changes nothing.
+// Preview lists what a run would create and send. Creating a Preview changes nothing.
 type Preview struct {
 	Scenario string `json:"scenario"`
 	Variant  string `json:"variant,omitempty"`

@@ -11,13 +11,12 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/profile"
 )
 
-// ProfileSources returns the processes from which profiles can be taken. On a bundled plane these are all components,
-// with the identity of the plane's administrator. On a user's cluster these are the API server, with the user's
-// identity, and the targets of --targets. Whether a process permits profiling is known only after the first request for
-// a profile.
+// ProfileSources returns the processes that can provide profiles. On a bundled plane these are all components, with the
+// identity of the plane's administrator. On a user's cluster these are the API server, with the user's identity, and
+// the targets of --targets. Whether a process permits profiling is known only after the first request for a profile.
 func (t *Target) ProfileSources() ([]profile.Source, error) {
 	targets := t.Scrape
-	if len(targets) == 0 { // the run itself scrapes nothing, because the user's Prometheus does
+	if len(targets) == 0 { // the user's Prometheus server scrapes, not the run
 		targets = []control.ScrapeTarget{apiServerScrape(t.Admin)}
 	}
 	var all []profile.Source

@@ -209,8 +209,8 @@ func (t *Target) offer(s control.ScrapeTarget) {
 	t.Cluster.Targets = append(t.Cluster.Targets, s.Instance)
 }
 
-// ScrapedElsewhere records that an existing Prometheus scrapes these instances and provides their metrics. The run then
-// scrapes nothing itself.
+// ScrapedElsewhere records that the user's Prometheus server scrapes these instances and provides their metrics. The
+// run then scrapes nothing itself.
 func (t *Target) ScrapedElsewhere(prometheus string, instances []string) {
 	t.Scrape = nil
 	t.Cluster.Prometheus, t.Cluster.Targets = prometheus, instances
@@ -353,7 +353,7 @@ func (t *Target) setup(ctx context.Context, client kubernetes.Interface) error {
 	return t.makeObjects(ctx)
 }
 
-// giveRights makes the identity of the load, unless the plane is bundled and already has one. It grants the load and
+// giveRights creates the identity of the load, unless the plane is bundled and already has one. It grants the load and
 // tenants the permissions that they need.
 func (t *Target) giveRights(ctx context.Context, client kubernetes.Interface) error {
 	if t.Cluster.Bundled {
@@ -435,7 +435,7 @@ const (
 )
 
 // Waiting reports a wait: it calls tell with the length of the wait so far, first after firstNotice and then at every
-// noticeInterval, until done is called.
+// noticeInterval, until the call of done.
 func Waiting(tell func(line string), what string) (done func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var telling sync.WaitGroup
