@@ -64,7 +64,7 @@ func (a *aborts) current() (phase string, start time.Time) {
 	return a.phase, a.start
 }
 
-// setInterval sets the scrape interval for the conditions. It is known only after the target has been examined.
+// setInterval sets the scrape interval for the conditions, which is known only after the run has examined the target.
 func (a *aborts) setInterval(every time.Duration) {
 	for _, s := range slices.Concat(a.stops, a.usual) {
 		s.Every = every

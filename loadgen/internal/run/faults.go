@@ -47,8 +47,8 @@ func faultErrors(s *scenario.Scenario, hint string) error {
 	return errors.Join(errs...)
 }
 
-// checkFaults asks the control plane's supervisor whether each fault is possible. A fault that is impossible on this
-// machine is thus reported before the run starts.
+// checkFaults asks the control plane's supervisor whether each fault is possible. The run thus reports a fault that is
+// impossible on this machine before it starts.
 func checkFaults(ctx context.Context, plane supervisor, s *scenario.Scenario) error {
 	var errs []error
 	for _, f := range s.Faults() {
@@ -76,7 +76,7 @@ func checkFaults(ctx context.Context, plane supervisor, s *scenario.Scenario) er
 // when the process starts again, and the process becomes ready later.
 const comeback = time.Minute
 
-// patience returns how long failed actions of a scenario are retried. It returns 0 for scenarios without faults of
+// patience returns how long the run retries failed actions of a scenario. It returns 0 for scenarios without faults of
 // the control plane, where a failed action ends the run.
 func patience(s *scenario.Scenario) time.Duration {
 	if slices.ContainsFunc(s.Faults(), func(f scenario.PlacedFault) bool { return !f.OfNodes() }) {
@@ -117,9 +117,9 @@ func (ps *phases) startFaults(ctx context.Context, p *scenario.Phase, start time
 	return s
 }
 
-// at begins the fault f when it is due, unless waiting ends first. If the phase ends while the request for the fault is in
-// flight, at still waits for the answer, which may take some seconds: a canceled request might still take effect, and the
-// fault might last into the next phase.
+// at begins the fault f when it is due, unless waiting ends first. If the phase ends while the request for the fault is
+// in flight, it still waits some seconds for the response: a canceled request might still take effect, and the fault
+// might last into the next phase.
 func (s *schedule) at(ctx, waiting context.Context, due time.Time, p *scenario.Phase, f *scenario.Fault) {
 	kind, _ := control.FaultKindOf(f.Kind)
 	if !apiclient.Pause(waiting, time.Until(due.Add(-kind.Lead))) {
@@ -186,8 +186,8 @@ func (s *schedule) beginOfNodes(ctx, waiting context.Context, p *scenario.Phase,
 	}
 }
 
-// takeOutOfService waits until the API server reports that all nodes, which are permanently down, are not Ready. Then it
-// adds the out-of-service taint to them, as an operator would.
+// takeOutOfService waits until the API server reports that the nodes, which are permanently down, are not Ready. Then
+// it adds the out-of-service taint to them, as an operator would.
 func (s *schedule) takeOutOfService(ctx, waiting context.Context, p *scenario.Phase, nodes []string) {
 	if err := s.workload.Wait(waiting, func() bool { return s.workload.NotReady(nodes) }); err != nil {
 		s.mu.Lock()

@@ -34,8 +34,8 @@ type Fuse struct {
 	Map []string
 	// MaxRate is the highest total rate of all loads that the scenario may have; 0 means unlimited.
 	MaxRate scenario.Rate
-	// NoLock runs on a user's cluster without taking its lock. TakeLock is the ID of a run whose lock is taken over
-	// even though that run still holds it.
+	// NoLock runs on a user's cluster without taking its lock. TakeLock is the ID of a run whose lock this run takes
+	// over even though that run still holds it.
 	NoLock   bool
 	TakeLock string
 	// CleanupImage is the image of a Job that removes the run's objects from the cluster; empty means no Job.
@@ -69,8 +69,8 @@ func (f Fuse) Conditions() ([]string, error) {
 // usualFuse returns the default conditions that end a run on a user's cluster early.
 func usualFuse() []string { return []string{"errors=50%,for=10s", "etcd-quota=90%"} }
 
-// aborts compiles the conditions that end a run early. They come from the scenario and from flags; on a user's
-// cluster the default ones are added.
+// aborts compiles the conditions that end a run early. They come from the scenario and from flags; on a user's cluster
+// it adds the default ones.
 func (o Options) aborts() (*aborts, error) {
 	own, err := gate.Stops(o.Scenario)
 	if err != nil {

@@ -147,8 +147,8 @@ func command(ctx context.Context, argv, env []string, within time.Duration, out 
 }
 
 const (
-	// tail is the number of bytes at the end of the output that are searched for the last line. lineLength is the maximum
-	// number of characters of this line in an error.
+	// tail is the number of bytes at the end of the output in which lastLine searches. lineLength is the maximum number
+	// of characters of the last line in an error.
 	tail       = 8 << 10
 	lineLength = 200
 )

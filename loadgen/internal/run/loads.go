@@ -25,7 +25,7 @@ const finishWithin = 3 * time.Minute
 // prepareAtOnce is the maximum number of loads that create their objects at the same time.
 const prepareAtOnce = 4
 
-// ErrPrepare is wrapped by the error of a load whose objects could not be created.
+// The error of a load whose objects could not be created wraps ErrPrepare.
 var ErrPrepare = errors.New("prepare")
 
 type loads struct {
@@ -53,9 +53,9 @@ type placed struct {
 	done  chan struct{}      // closed when the load has ended
 }
 
-// newLoads makes the loads and creates their objects before the first phase, so that no phase begins with preparations.
-// Histories that fail their check write evidence to dir. hurry is closed when the user no longer waits for requests in
-// flight. fleet runs the loads that are divided among workers; nil means no workers.
+// newLoads builds the loads and creates their objects before the first phase, so that no phase begins with
+// preparations. Histories that fail their check write evidence to dir. hurry is closed when the user no longer waits
+// for requests in flight. fleet runs the loads that are divided among workers; nil means no workers.
 func newLoads(ctx context.Context, s *scenario.Scenario, target load.Target, dir string, hurry <-chan struct{}, fleet *workers.Fleet) (*loads, error) {
 	whole := func(name string) bool { return fleet == nil || !kind.Divides(name) }
 	made, err := kind.MakeSome(s, target, dir, whole)

@@ -40,14 +40,14 @@ type ObserveOptions struct {
 	Public bool
 	// Interval is the time between scrapes; zero means 5 s.
 	Interval time.Duration
-	// Retention is the minimum time for which samples are kept. All samples are removed when Observe returns.
+	// Retention is the minimum time for which Observe keeps samples. It removes all samples when it returns.
 	Retention time.Duration
 	// RemoteWrite configures a receiver for the samples. The zero value means no receiver.
 	RemoteWrite remotewrite.Config
 	// Log prints a line for the user.
 	Log func(format string, args ...any)
-	// Ready is called when the API is served. url is the API's URL. config is the directory of a configuration with which
-	// another Prometheus can scrape the same targets.
+	// Observe calls Ready when it serves the API. url is the API's URL. config is the directory of a configuration with
+	// which another Prometheus can scrape the same targets.
 	Ready func(url, config string)
 }
 

@@ -86,8 +86,8 @@ func Left(err error) string {
 }
 
 // interruptedError is the error of a run that was interrupted before it recorded anything to report. left contains the
-// errors that occurred when the run removed what it had made; nil means that nothing is left. The exit code is 3, or 4 if
-// left is not nil.
+// errors that occurred when the run removed what it had created; nil means that nothing is left. The exit code is 3, or
+// 4 if left is not nil.
 type interruptedError struct{ left error }
 
 func (e interruptedError) Error() string {
@@ -103,5 +103,5 @@ func (e interruptedError) Unwrap() error { return e.left }
 func (e interruptedError) Unjudged() bool { return e.left == nil }
 
 // Interrupted returns the error of a run that was interrupted before it recorded anything to report. left contains the
-// errors that occurred when the run removed what it had made, or is nil.
+// errors that occurred when the run removed what it had created, or is nil.
 func Interrupted(left error) error { return interruptedError{left} }

@@ -35,7 +35,7 @@ func FindControlPlane() (string, error) {
 
 const planeDir = "controlplane"
 
-// ErrPlaneEnded is wrapped by the error of a run whose control plane ended during the run.
+// The error of a run whose control plane ended during the run wraps ErrPlaneEnded.
 var ErrPlaneEnded = errors.New("the control plane ended during the run")
 
 type bundledPlane struct {
@@ -49,7 +49,7 @@ type bundledPlane struct {
 }
 
 // startPlane starts a control plane in dir and waits until it is ready. If ctx ends first, it stops the control plane
-// and removes what it made.
+// and removes its files.
 func startPlane(ctx context.Context, binary, dir string, s *scenario.Scenario, c console) (*bundledPlane, error) {
 	defer c.waiting("the control plane to be ready")()
 	binary, err := controlPlaneProgram(binary)
@@ -149,8 +149,8 @@ func planeEnded(p *control.Supervisor) error {
 	return errors.New("another process stopped it")
 }
 
-// stop stops the control plane. It returns nil without waiting if the control plane is lost, which has already been
-// reported, or if the user no longer waits.
+// stop stops the control plane. It returns nil without waiting if the control plane is lost (the run has reported
+// that), or if the user no longer waits.
 func (p *bundledPlane) stop(lost bool) error {
 	ctx, cancel := p.windUp(windUpTimeout)
 	defer cancel()
@@ -187,8 +187,8 @@ func (p *bundledPlane) discard(lost bool) error {
 	return errors.Join(p.stop(lost), os.RemoveAll(p.dir))
 }
 
-// close stops the control plane, summarizes its audit log, and removes its keys and etcd's data. It keeps logs and
-// configuration.
+// close stops the control plane, summarizes its audit log, and removes its credentials and etcd's data. It keeps logs
+// and configuration.
 func (p *bundledPlane) close(lost bool, phases []result.Phase) error {
 	if p.audited {
 		p.step("stopping the control plane")

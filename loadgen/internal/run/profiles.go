@@ -82,8 +82,7 @@ func (pr *profiler) prepare() error {
 	return err
 }
 
-// of returns the processes from which the profile is to be taken. A profile may name a component or a kind of
-// components.
+// of returns the processes that a profile covers. A profile may name a component or a kind of components.
 func (pr *profiler) of(p *scenario.Profile) (of []profile.Source) {
 	for _, s := range pr.sources {
 		if p.Component == s.Component || p.Component == s.Kind {
@@ -102,7 +101,7 @@ func (pr *profiler) unknown() error {
 	return fmt.Errorf("its address is unknown (known components: %s)", strings.Join(known, ", "))
 }
 
-// at takes a profile from the process `of` at the time due, unless within ends first.
+// at takes a profile from the process `of` at the time due, unless the context `within` ends first.
 func (ps *profiling) at(ctx, within context.Context, due time.Time, asked *scenario.Profile, of profile.Source) {
 	if !apiclient.Pause(within, time.Until(due)) {
 		ps.lose(asked, of.Component, due, errors.New("the phase ended before the profile began"))

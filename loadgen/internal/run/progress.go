@@ -49,7 +49,7 @@ type Snapshot struct {
 	Paused time.Duration
 	// Faults describes the active faults.
 	Faults []string
-	// Stops are the conditions that end the run early. Gates is the number of gates, which are judged after the run.
+	// Stops are the conditions that end the run early. Gates is the number of gates, which the run judges at its end.
 	Stops []StopState
 	Gates int
 	// Failure is the reason why the environment failed; empty means it has not failed. After a failure the state of
@@ -208,7 +208,7 @@ func (d *display) changed() {
 	}
 }
 
-// run shows a snapshot once a second, and immediately after changed is called.
+// run shows a snapshot once a second, and immediately after each call of changed.
 func (d *display) run(ctx context.Context) error {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()

@@ -26,8 +26,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// recorder records metrics in the archive of a run. Package record scrapes them. Package promimport copies them from a
-// Prometheus.
+// recorder records metrics in the archive of a run. Package scrape scrapes them. Package promimport copies them from a
+// Prometheus server.
 type recorder interface {
 	Run(context.Context) error
 	ScrapeNow(context.Context) (time.Time, error)
@@ -56,7 +56,7 @@ type recording struct {
 	recorder
 	closers []func() error      // called in this order at the end
 	sender  *remotewrite.Sender // nil: nothing is sent
-	theirs  gate.Source         // the user's Prometheus if the run scrapes nothing; otherwise nil
+	theirs  gate.Source         // the user's Prometheus server if the run scrapes nothing; otherwise nil
 	hurry   <-chan struct{}
 }
 
@@ -132,13 +132,13 @@ func (r *recording) serve(o recordingOptions, scrapes *scrape.Recorder) error {
 	if err != nil {
 		return exitcode.EnvironmentError(err)
 	}
-	// Remove the configuration: its addresses and keys are not valid after the run.
+	// Remove the configuration: its addresses and credentials are not valid after the run.
 	r.closers = append(r.closers, func() error { return os.RemoveAll(config) })
 	o.step("to scrape with your own Prometheus, run: prometheus --config.file=%s", filepath.Join(config, scrapeconfig.ServerFile))
 	return nil
 }
 
-// live returns the metrics that the run has scraped so far, or nil if it copies metrics from a Prometheus.
+// live returns the metrics that the run has scraped so far, or nil if it copies metrics from a Prometheus server.
 func (r *recording) live() *archive.Archive {
 	if scrapes, ok := r.recorder.(*scrape.Recorder); ok {
 		return archive.Evaluating(scrapes.Live())

@@ -37,7 +37,7 @@ func newSender(client *remotewrite.Client, recorder *scrape.Recorder, name strin
 	})
 }
 
-// ownSeries matches the generator's own series. The user's Prometheus already has all other series.
+// ownSeries matches the generator's own series. The user's Prometheus server already has all other series.
 func ownSeries() *labels.Matcher { return archive.Equal("job", "loadgen") }
 
 // runSending runs a recorder (the function run) and sends its samples. After ctx ends, it sends the last samples until the

@@ -1,5 +1,5 @@
-// Package run runs a scenario against a control plane. A run has stages, which are created in this order and stopped
-// in the reverse order:
+// Package run runs a scenario against a control plane. A run creates its stages in this order and stops them in the
+// reverse order:
 //
 //	directory    created and locked; credentials that killed runs left are removed
 //	target       the run's own control plane, started and ready, or a user's cluster, after the user's confirmation
@@ -93,7 +93,7 @@ type ports struct {
 	registry *prometheus.Registry // the metrics of this process, including Options.Collectors
 	receiver *remotewrite.Client  // nil: no remote write
 	listener net.Listener         // of the query API; nil: the run serves none
-	source   *promimport.Source   // the user's Prometheus; nil: the run scrapes by itself
+	source   *promimport.Source   // the user's Prometheus server; nil: the run itself scrapes
 }
 
 // instruments measure the target and this process.
