@@ -69,7 +69,7 @@ func (c *Connection) Drop(abrupt bool) {
 	}
 }
 
-// Ended waits until the connections that were dropped have ended, or ctx is done.
+// Ended waits until the dropped connections have ended, or ctx is done.
 func (c *Connection) Ended(ctx context.Context) {
 	c.mu.Lock()
 	conns := slices.Clone(c.conns)

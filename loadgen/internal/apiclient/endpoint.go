@@ -74,7 +74,7 @@ func New(c *rest.Config, roots *Roots) (*Endpoint, error) {
 	}
 	ca := loaded.CAData
 	c = rest.CopyConfig(c)       // keeps the file names of the client certificate, which is read again for each connection
-	c.CAData, c.CAFile = nil, "" // the CA is parsed below, once for all clients
+	c.CAData, c.CAFile = nil, "" // parsed below, once for all clients
 	tc, err := c.TransportConfig()
 	if err != nil {
 		return nil, fmt.Errorf("client authentication: %w", err)

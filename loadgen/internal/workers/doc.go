@@ -1,7 +1,7 @@
 // Package workers divides the loads and the simulated nodes of one run among several generator processes, the workers.
 // The coordinator (package run) does everything else: it manages the run directory, objects, credentials, scrapes and
-// actions, and chooses the nodes that faults affect. It also runs the loads that cannot be divided (kind.Divides), and
-// all nodes if the scenario needs their kubelet API (WholeNodes).
+// actions, and chooses the nodes that faults affect. It also runs the loads that workers cannot divide (kind.Divides),
+// and all nodes if the scenario needs their kubelet API (WholeNodes).
 //
 // # Flow of data
 //
@@ -29,5 +29,5 @@
 // # Merging
 //
 // Workers send distributions as histogram counts, because quantiles cannot be merged. The coordinator adds the samples
-// that the workers recorded for the same 100 ms. Counters and histograms of metrics are added.
+// that the workers recorded for the same 100 ms. It adds counters and histograms of metrics.
 package workers

@@ -61,7 +61,7 @@ type Invitation struct {
 	// Take serves the worker at the other end of conn until either side closes the connection. joined reports whether
 	// the peer was accepted as a worker.
 	Take func(net.Conn) (joined bool, err error)
-	// Tell shows the user a line about something that delays a worker. It ignores a line that was shown before.
+	// Tell shows the user a line about something that delays a worker. It ignores repeated lines.
 	Tell func(format string, args ...any)
 }
 
@@ -83,12 +83,11 @@ type API struct {
 type Starter interface {
 	// Start starts the workers. It calls ended whenever a worker ends, whether normally or not.
 	Start(ctx context.Context, i Invitation, ended func(index int, why error)) (Started, error)
-	// Describe returns a text about what Start will create for the run with the id run. The user is asked to confirm
-	// it.
+	// Describe says what Start will create for the run with the id run. The user confirms it.
 	Describe(count int, run string) string
 }
 
-// Describe returns a text about the workers of the run with the id run, for the user. It returns "" without workers.
+// Describe says for the user which workers the run with the id run has. It returns "" without workers.
 func (o Options) Describe(run string) string {
 	switch {
 	case o.Count == 0:
@@ -115,7 +114,7 @@ type Fleet struct {
 	members []*member // by index; nil for a worker that has not joined
 	changed chan struct{}
 	peers   map[*link]bool  // connections from which no valid hello has arrived yet
-	told    map[string]bool // lines for the user, and reasons for refusals, that were shown
+	told    map[string]bool // lines and reasons for refusals that the user has seen
 	refused int             // number of reasons for refusals in told
 	last    string          // the line about the latest refusal
 	failed  error
@@ -285,7 +284,7 @@ func (f *Fleet) uncertainty() (most time.Duration) {
 	return most
 }
 
-// renewEvery is the interval at which the coordinator checks whether tokens were renewed.
+// renewEvery is the interval at which the coordinator looks for renewed tokens.
 const renewEvery = 5 * time.Second
 
 // renewTokens sends the workers the renewed tokens of the loads and of their nodes, until the run ends.
@@ -327,11 +326,11 @@ func (f *Fleet) over() <-chan struct{} { return f.members[0].gone }
 // within lead.
 const lead = 250 * time.Millisecond
 
-// answerWithin is the maximum wait for the workers' answers at the start of a phase or a fault.
+// answerWithin is the maximum wait for the workers' replies at the start of a phase or a fault.
 const answerWithin = 30 * time.Second
 
-// startTime returns the time at which a load starts if all workers are told now. Loads that are started almost together
-// get the same start time.
+// startTime returns the start time of a load that the coordinator announces to all workers now. Loads that start almost
+// together get the same start time.
 func (f *Fleet) startTime() time.Time {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -37,8 +37,8 @@ const (
 	helloWithin = 10 * time.Second
 	// acceptAgain is the pause after the listener could not accept a connection.
 	acceptAgain = 100 * time.Millisecond
-	// mostPeers is the maximum number of connections whose peers have not yet sent the token of the run. Further
-	// connections are closed.
+	// mostPeers is the maximum number of connections whose peers have not yet sent the token of the run. The
+	// coordinator closes further connections.
 	mostPeers = 1000
 )
 
@@ -85,7 +85,7 @@ var (
 	errTooManyPeers = errors.New("too many connections have sent no token yet")
 )
 
-// admit makes the peer a member of the fleet, or returns the reason why it must be refused.
+// admit makes the peer a member of the fleet, or returns the reason for refusing it.
 func (f *Fleet) admit(l *link, h hello) (*member, string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -18,7 +18,7 @@ const (
 	lostAfter = 15 * time.Second
 	// aliveEvery is the interval at which coordinator and workers send heartbeats.
 	aliveEvery = time.Second
-	// mostPosted is the maximum number of messages that are queued for one worker.
+	// mostPosted is the maximum number of queued messages for one worker.
 	mostPosted = 1 << 14
 )
 

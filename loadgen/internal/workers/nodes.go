@@ -123,7 +123,7 @@ func (p nodesPart) Stop(ctx context.Context) {
 	_, _ = p.member().call(ctx, call{Verb: verbNodesStop}) // a lost worker has no nodes any more
 }
 
-// late marks the worker as lost because a start time arrived too late. answer has the details.
+// late marks the worker as lost because a start time arrived too late. The reply has the details.
 func (m *member) late(answer reply) {
 	m.lose(fmt.Sprintf("was late: %s (is its machine overloaded? is the network slow?)", answer.Error))
 }

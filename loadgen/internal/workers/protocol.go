@@ -19,7 +19,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// protocolVersion is the version of the messages. It must be increased whenever a message changes.
+// protocolVersion is the version of the messages. Increase it whenever a message changes.
 const protocolVersion = 2
 
 const (
@@ -71,7 +71,7 @@ type hello struct {
 	Name     string `json:"name"` // host and process of the worker
 }
 
-// welcome is the coordinator's response to hello. It is sent after all workers have joined.
+// welcome is the coordinator's response to hello. The coordinator sends it after all workers have joined.
 type welcome struct {
 	Share    load.Share        `json:"share"`
 	Scenario []byte            `json:"scenario"`

@@ -41,8 +41,7 @@ type session struct {
 	phases []string
 	acks   []load.Ack // not sent yet
 
-	// sending is held while acks are sent. So a message that is sent after sendAcks has returned arrives after these
-	// acks.
+	// sendAcks holds sending. So a message that is sent after sendAcks has returned arrives after its acks.
 	sending sync.Mutex
 }
 
@@ -127,7 +126,7 @@ func (s *session) acknowledged(a load.Ack) {
 	s.acks = append(s.acks, a)
 }
 
-// ackEvery is the interval at which acknowledged writes are sent to the coordinator.
+// ackEvery is the interval at which the worker sends acknowledged writes to the coordinator.
 const ackEvery = 20 * time.Millisecond
 
 func (s *session) sendAcks() error {

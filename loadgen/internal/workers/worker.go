@@ -22,7 +22,7 @@ type Worker struct {
 	// Coordinator is the coordinator's address, HOST:PORT. If it is empty, the worker waits on Listen for the
 	// coordinator to connect.
 	Coordinator string
-	// Listen is the worker's own address, HOST:PORT. It is used only if Coordinator is empty.
+	// Listen is the worker's own address, HOST:PORT, if Coordinator is empty.
 	Listen string
 	// CAFile and TokenFile are the paths of files that the coordinator wrote.
 	CAFile, TokenFile string
@@ -94,7 +94,7 @@ func (w Worker) Work(ctx context.Context) error {
 	return err
 }
 
-// reach connects to the coordinator. It retries until the time Within is over.
+// reach connects to the coordinator. It retries for the time Within.
 func (w Worker) reach(ctx context.Context, config *tls.Config) (*link, error) {
 	until := time.Now().Add(w.Within)
 	told := false

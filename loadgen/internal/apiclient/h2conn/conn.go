@@ -180,7 +180,7 @@ func connect(ctx context.Context, addr string, o Options, p *Pool) (*Conn, error
 	var waited *time.Duration
 	if o.StampArrivals {
 		if waited = stampArrivals(raw); waited == nil {
-			later = nil // otherwise the time that answers wait unread would count as latency
+			later = nil // otherwise the time that responses wait unread would count as latency
 		}
 	}
 	below := raw

@@ -76,7 +76,7 @@ func (u *unwatched) awaitWritable(deadline time.Time) error {
 	return nil
 }
 
-// await waits until the descriptor is ready or closed, or the time most has passed.
+// await waits until the descriptor is ready or closed, or for the time most.
 func (u *unwatched) await(events int16, most time.Duration) {
 	u.mu.RLock()
 	defer u.mu.RUnlock()

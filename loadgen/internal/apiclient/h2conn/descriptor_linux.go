@@ -120,7 +120,7 @@ func (d *descriptor) RemoteAddr() net.Addr { return d.remote }
 func (d *descriptor) SetDeadline(time.Time) error     { return os.ErrNoDeadline }
 func (d *descriptor) SetReadDeadline(time.Time) error { return os.ErrNoDeadline }
 
-// SetWriteDeadline sets the deadline for writes. A wait that is already in progress keeps the old deadline.
+// SetWriteDeadline sets the deadline for writes. A wait in progress keeps the old deadline.
 func (d *descriptor) SetWriteDeadline(t time.Time) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	// coordinatorNamespace is the namespace that is created for the run if Options.Namespace is empty.
+	// coordinatorNamespace is the namespace that the run creates if Options.Namespace is empty.
 	coordinatorNamespace = "stormglass-run"
 	// scenarioDir is the directory of the scenario in the coordinator's pod, and resultsDir the directory of the runs.
 	scenarioDir, scenarioFile = "/scenario", "scenario.yaml"
@@ -38,18 +38,18 @@ const (
 // namespace.
 type Coordinator struct {
 	// Options are the options of the workers. Image, Namespace, PullSecret, NodeSelector and Tolerations also apply to
-	// the coordinator's pod. If Namespace is empty, a namespace is created.
+	// the coordinator's pod. If Namespace is empty, the run creates one.
 	Options
 	// Workers is the number of workers that divide the loads. If it is 0, the run's own process generates all load.
 	Workers int
-	// Scenario is the scenario to run, with overrides and defaults applied. It is stored in a ConfigMap.
+	// Scenario is the scenario to run, with overrides and defaults applied. A ConfigMap stores it.
 	Scenario *scenario.Scenario
 	// Rules are the RBAC rules that the run needs (cluster.RunRules). They do not include the rules for starting
 	// workers.
 	Rules cluster.Rules
 	// Args are additional arguments of `loadgen run`.
 	Args []string
-	// Claim is the name of a PersistentVolumeClaim for the run directory. If it is empty, the directory is deleted with
+	// Claim is the name of a PersistentVolumeClaim for the run directory. If it is empty, the directory disappears with
 	// the pod.
 	Claim string
 }
@@ -96,7 +96,7 @@ func (c Coordinator) AllRules() cluster.Rules {
 	return all.Compact()
 }
 
-// Objects returns the objects of the run in the order in which they must be created.
+// Objects returns the objects of the run in the order in which to create them.
 func (c Coordinator) Objects() (all []runtime.Object, err error) {
 	files, err := c.files()
 	if err != nil {

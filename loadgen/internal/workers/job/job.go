@@ -4,7 +4,7 @@
 //	Options -> Namespace, ServiceAccount, Job, Secret with the run's credentials -> pods, one worker each
 //	coordinator <- one TLS connection -> pod: the pod connects, or the API server forwards the connection to the pod's port
 //
-// The pods have a ServiceAccount without permissions, and its token is not mounted. The coordinator sends the workers the
+// The pods have a ServiceAccount without permissions, and do not mount its token. The coordinator sends the workers the
 // loads and the credentials for the target.
 package job
 

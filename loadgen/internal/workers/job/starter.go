@@ -40,7 +40,7 @@ var _ workers.Starter = Starter{}
 // oldest is the minimum Kubernetes version for workers: Indexed Jobs are stable since this version.
 var oldest = version.MustParseGeneric("1.24")
 
-// runJob manages the Job of one run, and the objects that were created for the Job.
+// runJob manages the Job of one run, and the objects that it created for the Job.
 type runJob struct {
 	plan
 	workers.Invitation
@@ -97,7 +97,7 @@ func (s Starter) plan(count int, run, coordinator string) plan {
 	return p
 }
 
-// make creates the objects. If the API server refuses one, the error names the object and a remedy.
+// make creates the objects. If the API server refuses one, the error names the object and suggests a remedy.
 func (c *runJob) make(ctx context.Context) error {
 	if err := c.checkVersion(); err != nil {
 		return err
@@ -187,7 +187,7 @@ func create[T metav1.Object](ctx context.Context, c *runJob, in objects[T], o T,
 	return made, nil
 }
 
-// stop ends the pods that still run, and deletes the objects that were created.
+// stop ends the pods that still run, and deletes the created objects.
 func (c *runJob) stop() error {
 	c.cancel()
 	c.all.Wait()
