@@ -23,8 +23,7 @@ import (
 type directory struct {
 	path string
 	lock *os.File
-	// resumed is true if a plane in this directory was ready before or has left data. Nothing in such a directory may be
-	// discarded.
+	// resumed is true if a plane in this directory was ready before or has left data. Keep all its files.
 	resumed bool
 	// made lists the directories that this start created, the outermost first.
 	made []string
@@ -132,8 +131,8 @@ func (d *directory) release() {
 }
 
 // discard removes everything that openDirectory and a failed first start have created. It keeps a directory in which a
-// plane was ever ready, or that another supervisor has locked. If keepLogs is set, it keeps the logs and also the lock
-// file, which marks the directory as a plane's directory.
+// plane was ready before, or that another supervisor has locked. If keepLogs is set, it keeps the logs and also the
+// lock file, which marks the directory as a plane's directory.
 func (d *directory) discard() {
 	if d.lock != nil && !d.resumed {
 		entries, _ := os.ReadDir(d.path)
@@ -151,8 +150,9 @@ func (d *directory) discard() {
 	}
 }
 
-// Delete deletes the files of a stopped plane, with all data and keys, and its directory. It keeps the directory if it
-// has files that no plane wrote, and returns their names. It fails with control.ErrInUse while a plane runs there.
+// Delete deletes the files of a stopped plane, with all data and credentials, and its directory. It keeps the directory
+// if it has files that no plane wrote, and returns their names. It fails with control.ErrInUse while a plane runs
+// there.
 func Delete(path string) (foreign []string, err error) {
 	path, err = filepath.Abs(path)
 	if err == nil {

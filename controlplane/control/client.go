@@ -165,8 +165,8 @@ func refusal(status string, answer []byte) error {
 	return errors.New(r.Error)
 }
 
-// FaultRefusal is the body of the control socket's response if a fault was not begun or not undone. The HTTP status is
-// then 400 or more.
+// FaultRefusal is the body of the control socket's response if a fault did not begin or was not undone. The HTTP status
+// is then 400 or more.
 type FaultRefusal struct {
 	// Error is the reason for the refusal.
 	Error string `json:"error"`
@@ -206,9 +206,9 @@ func (c *Client) Faults(ctx context.Context) ([]FaultStatus, error) {
 // ErrEnded is the error of Events after the control plane has ended: no more events will follow.
 var ErrEnded = errors.New("the control plane has ended")
 
-// Events returns the events whose numbers are greater than after, oldest first. It waits up to half a minute for the
-// first event; without one, the list is empty. The supervisor keeps the last few thousand events. A gap in the numbers
-// means that events were dropped. If the control plane has ended, also during the call, Events returns ErrEnded.
+// Events returns the events with numbers greater than `after`, oldest first. It waits up to half a minute for the first
+// event; without one, the list is empty. The supervisor keeps the last few thousand events. A gap in the numbers means
+// that events were dropped. If the control plane has ended, also during the call, Events returns ErrEnded.
 func (c *Client) Events(ctx context.Context, after int64) ([]Event, error) {
 	var events []Event
 	err := c.call(ctx, http.MethodGet, "/v1/events?after="+strconv.FormatInt(after, 10), nil, &events)
@@ -255,7 +255,7 @@ type Restore struct {
 
 // Restored is the result of a restore.
 type Restored struct {
-	// Down is the time from the stop of the first API server until all served again.
+	// Down is the time from the stop of the first API server until all API servers serve again.
 	Down time.Duration `json:"downNanoseconds"`
 	// Members are the names of the restored members.
 	Members []string `json:"members"`

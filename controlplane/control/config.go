@@ -36,8 +36,8 @@ type Config struct {
 	NetworkFaults string `yaml:"networkFaults,omitempty" json:"networkFaults,omitempty"`
 }
 
-// Flags are command-line flags of a component, by name without dashes. A flag
-// that Stormglass itself sets for safety (certificates, listeners) is refused.
+// Flags are command-line flags of a component, by name without dashes. Stormglass refuses flags that it sets itself for
+// safety (certificates, listeners).
 type Flags map[string]string
 
 // Etcd configures the etcd members.
@@ -168,7 +168,7 @@ const (
 // kube-apiserver-0-2006-01-02T15-04-05.000.log.
 const AuditLogs = "audit"
 
-// LoadUser is the user name of the load on a bundled plane. Only the requests of this user are audited.
+// LoadUser is the user name of the load on a bundled plane. The audit log has only requests of this user.
 const LoadUser = "stormglass-loadgen"
 
 // LoadGroup is the group of LoadUser.
@@ -290,9 +290,8 @@ func (c Config) HasLinks() bool {
 	return c.Count(KindEtcd) > 1
 }
 
-// The bounds of a topology. Seven members are the maximum that etcd's documentation
-// advises (FAQ, "What is maximum cluster size?"). An even number causes a warning.
-// More than 16 replicas or 1,024 processors are considered a mistake.
+// The bounds of a topology. Seven members are the maximum that etcd's documentation advises (FAQ, "What is maximum
+// cluster size?"). An even number causes a warning. More than 16 replicas or 1,024 processors count as a mistake.
 const (
 	maxMembers  = 7
 	maxReplicas = 16

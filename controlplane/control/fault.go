@@ -116,7 +116,7 @@ type Event struct {
 	// component did not end by itself.
 	Expected bool `json:"expected,omitempty"`
 	// Handover marks the exit of a component that handed over its lease to a candidate that the API servers prefer,
-	// under the feature gate CoordinatedLeaderElection. The component is started again.
+	// under the feature gate CoordinatedLeaderElection. The supervisor restarts the component.
 	Handover bool `json:"handover,omitempty"`
 	// Version is the version of the started component, as in Component.
 	Version string `json:"version,omitempty"`

@@ -64,8 +64,8 @@ etcd_disk_backend_commit_duration_seconds.`,
   controlplane fault disk-contention --writers 16 --size 4MiB --for 1m`,
 			Takes: []string{"for", "writers", "size"},
 			// The neighbour process needs 80 ms of CPU time to start, so a run requests the fault 40 ms early. The
-			// neighbour then begins to write a little early on a quiet machine, and 100 ms late if the start takes 140 ms.
-			// A fault at the start of a phase cannot be requested early.
+			// neighbour then begins to write a little early on a quiet machine, and 100 ms late if the start takes 140
+			// ms. A run cannot request a fault early at the start of a phase.
 			Lead: 40 * time.Millisecond,
 			Part: func(Fault) string { return "the disk" }, ReachesEtcd: true,
 		},
@@ -320,8 +320,8 @@ and from API servers to metrics-server (one link for all API servers). Without -
 the fault affects all links of the component. The control plane must have the setting
 networkFaults: on, which is the default with several etcd members.`
 
-// versionsPart returns the part that upgrades and downgrades claim exclusively. Only one of them runs at a time, because
-// each is checked against the versions that the previous one has set.
+// versionsPart returns the part that upgrades and downgrades claim exclusively. Only one of them runs at a time,
+// because Moved checks each against the versions that the previous one has set.
 func versionsPart(Fault) string { return "the versions of components" }
 
 func noRoles(f Fault) (Problem, bool) {

@@ -165,7 +165,7 @@ type Selector struct {
 	Kind string
 	// Role is RoleLeader, RoleFollower or empty.
 	Role string
-	// Name is the name of one component. Without a name and a role, all components of the kind are selected.
+	// Name is the name of one component. Without a name and a role, the Selector selects all components of the kind.
 	Name string
 	// Index is the number in Name.
 	Index int

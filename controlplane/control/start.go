@@ -146,15 +146,15 @@ func (s *Supervisor) Done() <-chan struct{} { return s.done }
 func (s *Supervisor) Err() error { return s.err }
 
 // The time limits of Stop and StopNow. A graceful stop takes up to 44 s: 8 s to undo faults, 5 s more if a webhook is
-// being registered, 30 s for the processes and 1 s for the last responses. After StopNow, the supervisor kills at once.
+// being registered, 30 s for the processes and 1 s for the last responses. StopNow makes the supervisor kill.
 var stopWithin, stopNowWithin = 50 * time.Second, 10 * time.Second
 
 // Stop stops the plane gracefully and waits until it has ended. If ctx ends first, or the supervisor takes longer than
 // 50 s, Stop kills all processes.
 func (s *Supervisor) Stop(ctx context.Context) error { return s.stop(ctx, stopWithin, syscall.SIGTERM) }
 
-// StopNow is like Stop, but the supervisor kills the components, and has only 10 s for that. This is quicker, and suits a
-// plane whose data and audit logs are not used afterwards.
+// StopNow is like Stop, but the supervisor kills the components, and has only 10 s for that. This is quicker, and suits
+// a plane whose data and audit logs nobody needs afterwards.
 func (s *Supervisor) StopNow(ctx context.Context) error {
 	return s.stop(ctx, stopNowWithin, syscall.SIGTERM, syscall.SIGINT) // two different signals: the kernel could merge two equal ones
 }
@@ -229,7 +229,7 @@ func (t *tail) lastMessage() string {
 
 // ParentPipeEnv is the environment variable with the number of an inherited descriptor: the read end of a pipe whose
 // write end only the parent holds. End of file on it means that the parent has ended for any reason. The process then
-// kills itself at once. Start sets the variable for the supervisor, and the supervisor sets it for each component.
+// kills itself immediately. Start sets the variable for the supervisor, and the supervisor sets it for each component.
 const ParentPipeEnv = "STORMGLASS_PARENT_PIPE"
 
 // StartAttended starts a program that ends when this process ends, because the program obeys ParentPipeEnv. The program

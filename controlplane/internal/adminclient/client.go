@@ -1,6 +1,5 @@
-// Package adminclient makes all calls of a plane to its own components, as their administrator. It accepts answers only
-// from servers with a certificate of the plane's certificate authority, so it rejects responses of another process on
-// the same port.
+// Package adminclient makes all calls of a plane to its own components, as their administrator. It accepts only servers
+// with a certificate of the plane's certificate authority, and so rejects another process on the same port.
 package adminclient
 
 import (

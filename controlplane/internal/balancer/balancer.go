@@ -1,10 +1,10 @@
 // Package balancer is the TCP load balancer in front of several API servers, like a cloud load balancer or HAProxy in
 // TCP mode. It distributes connections without terminating TLS, and checks over TLS whether each server is ready.
 //
-// A server that reports that it is not ready, or does not answer in time, gets no new connections. It keeps its
-// existing connections, so that it can shut down gracefully. A dead server (nothing listens at its address, or it
-// has not answered several checks in a row) loses its existing connections too; otherwise their clients would hang
-// until their own timeouts.
+// A server that reports that it is not ready, or does not respond in time, gets no new connections. It keeps its
+// existing connections, so that it can shut down gracefully. A dead server (nothing listens at its address, or it has
+// not answered several checks in a row) loses its existing connections too; otherwise their clients would hang until
+// their own timeouts.
 //
 // A connection uses two descriptors and two goroutines, but no buffer while it is idle. Package balancer avoids
 // io.Copy, because io.Copy uses splice(2), which keeps two pipes open: a connection would use six descriptors.

@@ -25,8 +25,8 @@ func (p *pair) close() {
 	p.upstream.Close()
 }
 
-// carry copies data between two connections. When the connection "from" ends, carry closes only the write side of the
-// connection "to", because the other direction may still carry data. A failure closes both connections.
+// carry copies data from the connection `from` to the connection `to`. When `from` ends, carry closes only the write
+// side of `to`, because the other direction may still carry data. A failure closes both connections.
 func (p *pair) carry(to, from net.Conn) {
 	err := p.forward(to.(*net.TCPConn), from.(*net.TCPConn))
 	if err != nil || to.(*net.TCPConn).CloseWrite() != nil {

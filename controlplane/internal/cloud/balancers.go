@@ -12,7 +12,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/service"
 )
 
-// pollInterval is the interval at which a load balancer is polled until the cloud has created it.
+// pollInterval is the interval at which EnsureLoadBalancer polls a load balancer until the cloud has created it.
 const pollInterval = time.Second
 
 type balancers struct{ *Provider }
@@ -29,8 +29,8 @@ func (b balancers) GetLoadBalancer(ctx context.Context, _ string, s *corev1.Serv
 	return status(lb), err == nil, err
 }
 
-// EnsureLoadBalancer creates a load balancer and waits until the load balancer has an address, as the providers of real
-// clouds wait for their operations. The wait occupies a worker of the service controller.
+// EnsureLoadBalancer creates a load balancer and waits until it has an address, like the providers of real clouds. The
+// wait occupies a worker of the service controller.
 func (b balancers) EnsureLoadBalancer(ctx context.Context, _ string, s *corev1.Service, nodes []*corev1.Node) (*corev1.LoadBalancerStatus, error) {
 	lb, err := b.put(ctx, s, nodes)
 	for err == nil && lb.Address == "" {

@@ -27,7 +27,7 @@ type mechanism struct {
 	begin func(m *Manager, ctx context.Context, id string, f control.Fault, t target) (effect, error)
 	// undoWithin is the time limit for undoing the fault; zero means 30 s.
 	undoWithin time.Duration
-	// last is true if the fault can only be undone while the plane serves. Such a fault is undone after all other faults.
+	// last is true if the fault can only be undone while the plane serves. It comes after all others.
 	last bool
 }
 
@@ -214,8 +214,8 @@ func each[T any](all []T, do func(T) error) error {
 	return errors.Join(errs...)
 }
 
-// turnWithin is the maximum time to wait until a restarted component serves again, before the next component is
-// restarted. A component needs a few seconds, and up to ten times as long on a busy machine.
+// turnWithin is the maximum time to wait until a restarted component serves again, before the restart of the next one.
+// A component needs a few seconds, and up to ten times as long on a busy machine.
 const turnWithin = 90 * time.Second
 
 // restart ends the components one after another, in order, and starts each one again immediately.
@@ -270,8 +270,8 @@ func (m *Manager) restartOne(name string) error {
 	return m.startAgain(ctx, name)
 }
 
-// awaitTurn waits until the component with the name "after" serves again. It returns an error if the plane stops or
-// turnWithin has passed.
+// awaitTurn waits until the component named `after` serves again. It returns an error if the plane stops or turnWithin
+// has passed.
 func (m *Manager) awaitTurn(after string) error {
 	ctx, cancel := context.WithTimeout(m.open, turnWithin)
 	defer cancel()

@@ -38,9 +38,9 @@ func (e *Events) Append(event control.Event) {
 	e.wake()
 }
 
-// After returns the events in the log with sequence numbers greater than seq, oldest first. If the log has no such event,
-// After waits for one. It returns an empty list if ctx ends first, and control.ErrEnded if the log is closed. If the
-// first sequence number is greater than seq+1, the log has dropped events.
+// After returns the events in the log with sequence numbers greater than seq, oldest first. If the log has no such
+// event, After waits for one. It returns an empty list if ctx ends first, and control.ErrEnded if the log is closed. If
+// the first sequence number is greater than seq+1, the log has dropped events.
 func (e *Events) After(ctx context.Context, seq int64) ([]control.Event, error) {
 	for {
 		found, news, err := e.after(seq)

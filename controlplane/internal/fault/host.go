@@ -16,7 +16,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/service"
 )
 
-// ErrNotRunning is wrapped by the error of a Host method that needs the process of a component that is not running.
+// ErrNotRunning means that a Host method needs the process of a component that is not running.
 var ErrNotRunning = errors.New("does not run")
 
 // Host is the part of a plane that a Manager needs. Components are identified by name ("etcd-0"). Methods return an error for a
@@ -25,9 +25,9 @@ var ErrNotRunning = errors.New("does not run")
 type Host interface {
 	// Config returns the plane's configuration.
 	Config() control.Config
-	// Available returns an error if no fault can begin now. NeighbourAvailable returns an error if Neighbour cannot work, for
-	// example because etcd is external and this machine has no second file system. Both are also called to check a fault
-	// before a run, so they must not change anything.
+	// Available returns an error if no fault can begin now. NeighbourAvailable returns an error if Neighbour cannot
+	// work, for example because etcd is external and this machine has no second file system. The Manager also calls
+	// both to check a fault before a run, so they must not change anything.
 	Available() error
 	NeighbourAvailable() error
 	// Leader returns the name of the current leader of a kind: the leader of the etcd members, or the holder of the lease. It
@@ -56,8 +56,8 @@ type Host interface {
 	LinkRelease(ctx context.Context, r control.Release) error
 	Move(name string, to control.Release) error
 
-	// Rehearse takes a snapshot of etcd, stops everything, restores the snapshot and starts everything on the
-	// restored data. It returns when everything is ready. If a step fails, the plane goes back to its previous data.
+	// Rehearse takes a snapshot of etcd, stops all components, restores the snapshot and starts them on the restored
+	// data. It returns when they are ready. If a step fails, the plane goes back to its previous data.
 	Rehearse(ctx context.Context) error
 
 	// SetLimit sets a soft limit of a component's process, like the function SetLimit of this package. The limit is effective

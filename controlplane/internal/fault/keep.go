@@ -18,7 +18,7 @@ const (
 	undoLongWithin = 5 * time.Minute
 )
 
-// active is one fault in the Manager's list. It is created when the fault claims the parts of the plane that it needs.
+// active is one fault in the Manager's list. Begin adds it when the fault claims the parts of the plane that it needs.
 type active struct {
 	status control.FaultStatus // guarded by Manager.mu
 	claims []control.Claim
@@ -32,7 +32,7 @@ type active struct {
 
 // effect holds the functions that undo and renew a fault's changes to the plane.
 type effect struct {
-	// undo undoes the fault's changes, even if only some of them were made. It may be called again after an error. Nil
+	// undo undoes the fault's changes, even if Begin made only some of them. It may be called again after an error. Nil
 	// means that there is nothing to undo.
 	undo func(context.Context) error
 	// renew applies the fault to the new process of a restarted component. It is nil for faults that do not need that.

@@ -134,8 +134,8 @@ func (m *Manager) dropOldest() {
 	}
 }
 
-// List returns the faults in the order of their requests: all faults that are beginning or active, and the most
-// recent faults that have ended. Beyond a thousand faults, the oldest ended faults are dropped.
+// List returns the faults in the order of their requests: all faults that are beginning or active, and the most recent
+// faults that have ended. Beyond a thousand faults, it drops the oldest ended ones.
 func (m *Manager) List() []control.FaultStatus {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -163,8 +163,8 @@ func (m *Manager) Clear(ctx context.Context, id string) (control.FaultStatus, er
 	return a.status, err
 }
 
-// ClearAll ends all faults, waits until they are undone, and returns them. Faults that can only be undone on a serving
-// plane are undone last.
+// ClearAll ends all faults, waits until they are undone, and returns them. It undoes last the faults that require a
+// serving plane.
 func (m *Manager) ClearAll(ctx context.Context) ([]control.FaultStatus, error) {
 	return m.endAll(ctx, errCleared)
 }

@@ -50,8 +50,8 @@ type registered interface {
 	Lost() bool
 }
 
-// webhookName returns the name of a registration. The name is cut to 63 characters, because it is also used as the
-// value of a label, and some resources have longer names.
+// webhookName returns the name of a registration. It cuts the name to 63 characters, because the name is also the value
+// of a label, and some resources have longer names.
 func webhookName(id, resource string) string {
 	const most = 63
 	name := webhookNames + id + "-" + strings.ReplaceAll(resource, ".", "-")

@@ -33,8 +33,8 @@ func FollowAll(cfg control.Config, layout topology.Layout) (all Elections) {
 	return all
 }
 
-// pollInterval is the interval at which the logs are read. An event is reported up to this long after it happened, but has
-// the time of its log line.
+// pollInterval is the interval at which Elections reads the logs. It reports an event up to this long after it
+// happened, but with the time of its log line.
 const pollInterval = 50 * time.Millisecond
 
 // Report calls report for each election until ctx ends.
@@ -142,8 +142,8 @@ func (l *Log) Next() []control.Event {
 	return events
 }
 
-// tailBytes is the maximum number of bytes that are read from a log at a time. maxLine is the maximum number of bytes
-// that are kept of an incomplete line.
+// tailBytes is the maximum number of bytes that a Log reads at a time. maxLine is the maximum number of bytes that it
+// keeps of an incomplete line.
 const (
 	tailBytes = 256 << 10
 	maxLine   = 64 << 10

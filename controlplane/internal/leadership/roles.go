@@ -23,7 +23,7 @@ type Roles struct {
 	etcdMembers int
 
 	mu sync.Mutex // guards names
-	// names maps member IDs to names, because a paused member cannot be asked for its name.
+	// names maps member IDs to names, because a paused member does not tell its name.
 	names map[string]string
 }
 
@@ -48,8 +48,8 @@ func (r *Roles) Leader(ctx context.Context, kind string, running func(kind strin
 	return r.leaseHolder(ctx, kind, running(kind))
 }
 
-// etcdLeader calls all members at the same time, and waits until a quorum agrees or all members have answered. A paused
-// member therefore does not delay a fault that needs the leader.
+// etcdLeader calls all members at the same time, and waits until a quorum agrees or all members have responded. A
+// paused member therefore does not delay a fault that needs the leader.
 func (r *Roles) etcdLeader(ctx context.Context, running []topology.Process) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
@@ -64,7 +64,7 @@ func (r *Roles) etcdLeader(ctx context.Context, running []topology.Process) (str
 			failure = err
 			return
 		}
-		// A quorum is not enough while the leader's name is unknown: only the leader's own answer may give the name.
+		// A quorum is not enough while the leader's name is unknown: only the leader's own response may give the name.
 		if votes.Add(s.Leader, s.Term) && r.name(votes.Leader()) != "" {
 			cancel()
 		}
@@ -93,7 +93,7 @@ func (r *Roles) etcdStatus(ctx context.Context, etcd topology.Process) (admincli
 	return s, err
 }
 
-// name returns the name of the member with an ID, or "" if that member has never answered.
+// name returns the name of the member with an ID, or "" if that member has never responded.
 func (r *Roles) name(id string) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -137,7 +137,7 @@ func forEach(processes []topology.Process, ask func(topology.Process)) {
 	all.Wait()
 }
 
-// Fill calls all running components at the same time and sets their roles. A component that does not answer gets no
+// Fill calls all running components at the same time and sets their roles. A component that does not respond gets no
 // role. lb is nil if there is only one API server.
 func (r *Roles) Fill(ctx context.Context, components []control.ComponentStatus, lb *balancer.Balancer) {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)

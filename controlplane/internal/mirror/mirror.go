@@ -31,8 +31,8 @@ type Config struct {
 	MetricsServerVersion string
 	// Components returns the current state of all components.
 	Components func() []supervisor.Snapshot
-	// Events waits for events of the plane with sequence numbers greater than after. An error or an empty list means that
-	// no more events follow.
+	// Events waits for events of the plane with sequence numbers greater than `after`. An error or an empty list means
+	// that no more events follow.
 	Events func(ctx context.Context, after int64) ([]control.Event, error)
 }
 

@@ -26,7 +26,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/topology"
 )
 
-// The intervals of a kubelet's requests, and the interval at which pods are listed.
+// The intervals of a kubelet's requests, and the interval at which a node lists its pods.
 const (
 	renewEvery  = 10 * time.Second
 	reportEvery = 5 * time.Minute

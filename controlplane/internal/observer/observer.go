@@ -36,7 +36,7 @@ type Options struct {
 	// Addr is the address to serve at, as HOST:PORT. Public must be true if other machines can reach the address.
 	Addr   string
 	Public bool
-	// Log is the file for the observer's messages. It is truncated when the observer starts. The plane rotates it.
+	// Log is the file for the observer's messages. Start truncates it, and the plane rotates it.
 	Log string
 }
 

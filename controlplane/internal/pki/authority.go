@@ -218,8 +218,8 @@ func writeKey(path string, key *ecdsa.PrivateKey) error {
 	return atomicfile.Write(path, data)
 }
 
-// kubeconfigForm is the template of a kubeconfig. Certificates and keys are embedded, so that a kubeconfig with a client
-// certificate needs no other file. A token is not embedded: the kubeconfig contains the path of its file.
+// kubeconfigForm is the template of a kubeconfig. It embeds certificates and keys, so that a kubeconfig with a client
+// certificate needs no other file. It does not embed a token, but names its file.
 const kubeconfigForm = `apiVersion: v1
 kind: Config
 clusters:

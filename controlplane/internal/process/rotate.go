@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// MaxLog and RotateEvery are a kubelet's defaults for the logs of containers: the size in bytes above which a log is
-// rotated, and the interval at which the sizes are checked.
+// MaxLog and RotateEvery are a kubelet's defaults for the logs of containers: the size in bytes above which it rotates
+// a log, and the interval at which it checks the sizes.
 const (
 	MaxLog      = 10 << 20
 	RotateEvery = 10 * time.Second

@@ -222,7 +222,7 @@ func (c *Child) Signal(sig os.Signal) error {
 }
 
 // Stop sends SIGTERM to the child and waits until the child has ended. It kills the child when the grace period is over
-// or the channel now is closed.
+// or the channel `now` is closed.
 func (c *Child) Stop(grace time.Duration, now <-chan struct{}) Exit {
 	_ = c.Signal(syscall.SIGTERM)
 	timer := time.NewTimer(grace)

@@ -17,10 +17,10 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/topology"
 )
 
-// revisionBump is added to the snapshot's revision, so that clients never see a known revision with different content.
-// The API server answers the clients' watches with an error that the revision is compacted, and the clients list again.
-// etcd's documentation for Kubernetes recommends a billion, which is more revisions than a cluster writes between two
-// snapshots.
+// Restore adds revisionBump to the snapshot's revision, so that clients never see a known revision with different
+// content. The API server answers the clients' watches with an error that the revision is compacted, and the clients
+// list again. etcd's documentation for Kubernetes recommends a billion, which is more revisions than a cluster writes
+// between two snapshots.
 const revisionBump = 1_000_000_000
 
 // Restorer restores the etcd of a plane from a snapshot. Every field must be set.
@@ -46,12 +46,12 @@ type Restorer struct {
 
 // Restore restores etcd from a snapshot in four steps:
 //
-//  1. For each member, the snapshot is written as the data of a new cluster, next to the data in use. A bad snapshot is
-//     found before a component stops.
+//  1. Restore writes the snapshot for each member as the data of a new cluster, next to the data in use. It finds a bad
+//     snapshot before a component stops.
 //  2. The supervisor stops all components, in the order of the plane's end.
 //  3. The new data replaces the data in use, and the supervisor starts all components.
-//  4. When all components are ready, the change is final and the old data is removed. If a step fails before, the old
-//     data is restored.
+//  4. When all components are ready, Restore commits the swap and removes the old data. If a step fails before, it
+//     restores the old data.
 //
 // Restore must not be called while a fault is active.
 func (r *Restorer) Restore(ctx context.Context, file string) (control.Restored, error) {
@@ -126,8 +126,8 @@ func (r *Restorer) unpack(ctx context.Context, file string, data Members) error 
 	return nil
 }
 
-// swap stops all components, puts the new data in use and starts all components. If swap returns nil, the change is
-// final.
+// swap stops all components, puts the new data in use and starts all components. If it returns nil, the swap is
+// committed.
 func (r *Restorer) swap(ctx context.Context, claim *supervisor.Claim, data Members) error {
 	claim.Stop(ctx.Done())
 	if err := data.Swap(); err != nil {
@@ -173,8 +173,8 @@ const (
 	beforeSuffix = ".before-restore" // the previous data, kept until the restored data works
 )
 
-// marker is the name of a file next to the members' data directories. The file exists from the time when the change is
-// final until the old data is removed.
+// marker is the name of a file next to the members' data directories. The file exists from the commit of a swap until
+// the removal of the old data.
 const marker = "restore-done"
 
 // Members lists the data directories of all members. They are in one parent directory.
@@ -234,8 +234,7 @@ func (m Members) DropFresh() error {
 	return errors.Join(errs...)
 }
 
-// PutBack undoes a Swap: it restores the old data of all members, unless Commit has made the swap final. No member may
-// be running.
+// PutBack undoes a Swap: it restores the old data of all members, unless Commit was called. No member may be running.
 func (m Members) PutBack() error {
 	if _, err := os.Stat(m.marker()); err == nil {
 		return nil

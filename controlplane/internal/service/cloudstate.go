@@ -109,7 +109,7 @@ func (k *kept[T]) list() map[string]T {
 	return maps.Clone(k.all)
 }
 
-// put stores the object "name". make computes its new value from the old value, or from the zero value if the object is
+// put stores the object `name`. make computes its new value from the old value, or from the zero value if the object is
 // new. put refuses a new object if there are already quota objects. A quota of zero means unlimited.
 func (k *kept[T]) put(name string, quota int, what string, make func(old T) T) error {
 	k.file.mu.Lock()

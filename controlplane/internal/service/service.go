@@ -1,7 +1,7 @@
 // Package service holds the programs that components call while they work: a KMS plugin, an OIDC issuer, webhooks for
 // tokens, authorization, audit events and conversion, an extender of the scheduler, and the API of the simulated cloud
-// that cloud-controller-manager calls. Each program is a separate process that uses the keys of its plane. A Behaviour
-// can make a running service slow, make it fail or make it throttle requests.
+// that cloud-controller-manager calls. Each program is a separate process that uses the credentials of its plane. A
+// Behaviour can make a running service slow, make it fail or make it throttle requests.
 package service
 
 import (

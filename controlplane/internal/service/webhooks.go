@@ -57,7 +57,7 @@ func serveAudit(s *server) (func(context.Context) error, error) {
 	return nil, nil
 }
 
-// review registers a webhook for reviews of type T. The function answer returns the answer to a review.
+// review registers a webhook for reviews of type T. The function answer returns the response to a review.
 func review[T any](s *server, answer func(*T) any) {
 	answerJSON(s, ReviewPath, "review", answer)
 }

@@ -41,8 +41,8 @@ func (claim *Claim) Release() {
 	}
 }
 
-// Stop stops all components in order, like Supervisor.StopAll. When the channel now is closed, it kills the processes
-// that are still running.
+// Stop stops all components in order, like Supervisor.StopAll. When the channel `now` is closed, it kills the remaining
+// processes.
 func (claim *Claim) Stop(now <-chan struct{}) {
 	claim.s.mu.Lock()
 	for _, c := range claim.components {
@@ -98,8 +98,7 @@ func (s *Supervisor) startOver(ctx context.Context, c *component, begun time.Tim
 	return err
 }
 
-// stopOrder returns the groups of kinds in the order in which they are stopped. The kinds of one group are stopped
-// together.
+// stopOrder returns the groups of kinds in the order of their stop. The kinds of one group stop together.
 func stopOrder() [][]string {
 	var order [][]string
 	for _, stage := range []control.Stage{control.StageClients, control.StageAPI, control.StageServices, control.StageStorage} {
@@ -108,9 +107,9 @@ func stopOrder() [][]string {
 	return order
 }
 
-// stopGrace returns the time that components of a kind may take to stop before they are killed. API servers finish
-// requests in progress, and etcd closes its backend. The sum over all steps limits a stop to 30 s; a stop usually takes
-// a few seconds.
+// stopGrace returns the time that components of a kind may take to stop before the supervisor kills them. API servers
+// finish requests in progress, and etcd closes its backend. The sum over all steps limits a stop to 30 s; a stop
+// usually takes a few seconds.
 func stopGrace(kind string) time.Duration {
 	switch kind {
 	case control.KindAPIServer:
@@ -121,8 +120,8 @@ func stopGrace(kind string) time.Duration {
 	return 5 * time.Second
 }
 
-// StopAll waits for a start in progress, stops all components in order, and prevents further starts. When the channel now
-// is closed, it kills the processes that are still running.
+// StopAll waits for a start in progress, stops all components in order, and prevents further starts. When the channel
+// `now` is closed, it kills the remaining processes.
 func (s *Supervisor) StopAll(now <-chan struct{}) {
 	s.mu.Lock()
 	s.settled = false
@@ -141,8 +140,8 @@ func (s *Supervisor) StopAll(now <-chan struct{}) {
 // stopInOrder stops components in order: each component before the servers to which it writes. The caller holds the mutex
 // change of each component.
 //
-// The components of one step are stopped together, except etcd members, which are stopped one after another: a leader
-// hands over to another member before it ends, and would wait seven seconds for a member that is also ending.
+// The components of one step stop together, but etcd members one after another: a leader hands over to another member
+// before it ends, and would wait seven seconds for a member that is also ending.
 func (s *Supervisor) stopInOrder(components []*component, now <-chan struct{}) {
 	for _, kinds := range stopOrder() {
 		deadline := time.Now().Add(stopGrace(kinds[0]))

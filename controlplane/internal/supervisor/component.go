@@ -22,7 +22,7 @@ import (
 type component struct {
 	process topology.Process
 	order   int // index of the component in Plane.Order
-	// change is held while the process is stopped or started. Lock change before Supervisor.mu, which guards the fields below.
+	// Hold change while you stop or start the process. Lock change before Supervisor.mu, which guards the fields below.
 	change sync.Mutex
 	*instance
 	last     *instance // the instance before the last restart, or nil
@@ -30,8 +30,7 @@ type component struct {
 	crashes  int // number of consecutive unexpected exits
 }
 
-// instance is one process of a component and its state. It is kept after the process has ended, until a new process
-// replaces it.
+// instance is one process of a component and its state. The component keeps it until a new process replaces it.
 type instance struct {
 	child    *process.Child
 	flags    []string      // the flags with which the process was started
@@ -190,8 +189,8 @@ func (s *Supervisor) spawn(c *component, overlay control.Flags) (*instance, erro
 	return i, nil
 }
 
-// StartTool starts a program of the plane's bin directory that is not a component. env is added to the environment of the
-// program.
+// StartTool starts a program of the plane's bin directory that is not a component. It adds env to the environment of
+// the program.
 func (s *Supervisor) StartTool(env []string, name string, args ...string) (*process.Child, error) {
 	return s.spawner.Start(s.spec(name, name, env, args))
 }

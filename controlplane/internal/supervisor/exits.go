@@ -125,7 +125,7 @@ func ending(exit process.Exit, oomKills uint64) string {
 	return fmt.Sprintf("%s (perhaps for lack of memory: the kernel has killed %d processes since this process started)", exit, oomKills)
 }
 
-// ErrPortTaken is wrapped by the error of a component whose port is used by another process.
+// ErrPortTaken means that another process uses the port of a component.
 var ErrPortTaken = errors.New("port taken")
 
 // ComponentError is an error whose cause is in a component's log.

@@ -56,7 +56,7 @@ type Supervisor struct {
 	// file.
 	mu         sync.Mutex
 	components []*component // in the order of starting
-	// settled is true while the plane is ready, until its processes are stopped. Only then may components be started again.
+	// settled is true from the plane's Settle to its stop. Only then may the supervisor restart components.
 	settled bool
 }
 

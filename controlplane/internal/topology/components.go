@@ -104,9 +104,9 @@ func (m maker) apiServer(name string) *component {
 	return c
 }
 
-// KubernetesEndpoint returns the EndpointSlice of the Service kubernetes, with the host and the port of the URL server.
-// The slice has the address type FQDN, because API servers refuse loopback addresses in slices of the types IPv4 and
-// IPv6, and in Endpoints. kube-proxy ignores slices of type FQDN.
+// KubernetesEndpoint returns the EndpointSlice of the Service kubernetes, with the host and the port of the URL in
+// `server`. The slice has the address type FQDN, because API servers refuse loopback addresses in slices of the types
+// IPv4 and IPv6, and in Endpoints. kube-proxy ignores slices of type FQDN.
 func KubernetesEndpoint(server string) Object {
 	host, port, _ := strings.Cut(strings.TrimPrefix(server, "https://"), ":")
 	return Object{"/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/kubernetes", fmt.Sprintf(`
@@ -187,8 +187,8 @@ func (c *component) limit(qps float64, burst int) {
 	}
 }
 
-// auditBackups is the number of rotated audit logs that are kept. 40 files of 100 MB, which is upstream's file size,
-// hold about four million requests. Upstream's default of 100 files would take 10 GB.
+// auditBackups is the number of rotated audit logs that an API server keeps. 40 files of 100 MB, which is upstream's
+// file size, hold about four million requests. Upstream's default of 100 files would take 10 GB.
 const auditBackups = "40"
 
 // audit makes the API server log each request of the load. The log backend stays in upstream's mode "blocking", which

@@ -18,11 +18,11 @@ type Layout struct {
 	Sockets string
 }
 
-// Program returns the path of the symbolic link by which a component or tool is started. The link's name becomes the name
-// of the process.
+// Program returns the path of the symbolic link that starts a component or tool. The link's name becomes the name of
+// the process.
 func (l Layout) Program(name string) string { return filepath.Join(l.Bin(), name) }
 
-// ProgramOf returns the path of the symbolic link by which a component of release r is started.
+// ProgramOf returns the path of the symbolic link that starts a component of release r.
 func (l Layout) ProgramOf(r control.Release, kind string) string {
 	return filepath.Join(l.BinOf(r), kind)
 }

@@ -2,7 +2,7 @@
 // server's audit log, an image pull or a database on the same volume. The fsyncs of a stacked etcd then wait behind the
 // neighbour's fsyncs, in the queue of the disk and in the journal of the file system.
 //
-// The neighbour is a separate process (Main), so that it can be ended separately and its cost can be measured. It
+// The neighbour is a separate process (Main), so that the supervisor can end it separately and measure its cost. It
 // unlinks its files right after it has created them, so that no files remain even if it is killed by SIGKILL.
 //
 // Limits:

@@ -46,9 +46,9 @@ func reset(c *net.TCPConn) {
 	_ = c.Close()
 }
 
-// carry forwards a client's connection over the link until both ends have closed it. It reads the client's bytes from the
-// reader "from". carry dials the other end and calls connected with the result: nil, or the error. If connected returns
-// an error, carry resets the client's connection.
+// carry forwards a client's connection over the link until both ends have closed it. It reads the client's bytes from
+// the reader `from`. carry dials the other end and calls connected with the result: nil, or the error. If connected
+// returns an error, carry resets the client's connection.
 func (l *Link) carry(client *net.TCPConn, from io.Reader, connected func(error) error) {
 	c := &conn{client: client}
 	if !l.add(c) {
@@ -188,7 +188,7 @@ func (l *Link) close() {
 // errGivenUp is the error of a connection whose client disconnected before the link let the connection through.
 var errGivenUp = errors.New("the client gave up")
 
-// earlyBytes is the maximum number of bytes that are read from a client while its connection waits for the link.
+// earlyBytes is the maximum number of bytes that early reads from a client while its connection waits for the link.
 const earlyBytes = 64 << 10
 
 // early reads from a client while the client's connection waits for the link, to detect when the client gives up.

@@ -15,15 +15,15 @@
 //     the TLS handshake or the response to CONNECT hangs. In production the dial itself would hang.
 //   - Packet loss can be simulated only as delay, which is how it appears to users of TCP. A link has no bandwidth
 //     limit.
-//   - A delay applies in each direction, so a round trip takes twice as long. It is inaccurate by about 100
-//     microseconds, as timers are. Opening a connection takes one round trip, like SYN and SYN-ACK.
+//   - A delay applies in each direction, so a round trip takes twice as long. Like timers, it is inaccurate by about
+//     100 microseconds. Opening a connection takes one round trip, like SYN and SYN-ACK.
 //   - A link that is neither slow nor cut adds about 20 microseconds to each exchange (median of 1000-byte echoes: 35
 //     over the link, 15 directly).
 //   - In each direction, up to 1024 reads of up to 32 KiB may be queued. Further data waits at the sender.
 //
 // The pipes, and the switch of a pipe from one condition to another, come from toxiproxy (packages toxics and stream).
-// toxiproxy's proxy is not used, because it drops bytes when a toxic is removed while the receiver is busy. toxiproxy's
-// timeout toxic is not used, because it always drops bytes, which breaks every TLS connection permanently.
+// This package does not use toxiproxy's proxy, which drops bytes when a toxic is removed while the receiver is busy,
+// nor its timeout toxic, which always drops bytes and so breaks every TLS connection permanently.
 package network
 
 import (

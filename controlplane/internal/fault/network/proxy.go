@@ -17,7 +17,7 @@ type Target struct {
 	// To is the name of the component.
 	To string
 	// Host is the address of the component in URLs that the proxied component uses: "etcd-1.stormglass.invalid:12380".
-	// The name is never resolved. Only a Proxy uses Host.
+	// Nothing resolves the name. Only a Proxy uses Host.
 	Host string
 	// Upstream is the address where the component really listens.
 	Upstream string
@@ -37,8 +37,8 @@ type Proxy struct {
 	asking map[*net.TCPConn]struct{} // connections whose CONNECT request has not been read yet
 }
 
-// ListenProxy starts the proxy of the component with the name "from", with a link to each target. The argument listen is
-// a loopback address; port 0 means any free port.
+// ListenProxy starts the proxy of the component named `from`, with a link to each target. The argument listen is a
+// loopback address; port 0 means any free port.
 func ListenProxy(from, listen string, targets []Target) (*Proxy, error) {
 	p := &Proxy{from: from, links: map[string]*Link{}, asking: map[*net.TCPConn]struct{}{}}
 	for _, t := range targets {
@@ -140,7 +140,7 @@ func (p *Proxy) readConnect(c *net.TCPConn) (*Link, io.Reader, error) {
 	return link, io.MultiReader(bytes.NewReader(early), c), c.SetReadDeadline(time.Time{})
 }
 
-// answer answers a CONNECT request with success, or with err if err is not nil.
+// answer responds to a CONNECT request with success, or with err if err is not nil.
 func answer(c net.Conn, err error) error {
 	if err == nil {
 		_, err = io.WriteString(c, "HTTP/1.1 200 Connection established\r\n\r\n")

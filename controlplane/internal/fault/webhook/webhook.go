@@ -76,13 +76,13 @@ type Webhook struct {
 	gone   time.Time // time at which the registration was removed
 }
 
-// linger is the time for which the server keeps running after its registration was removed. An API server that has not
-// seen the removal yet must still get a response.
+// linger is how long the server runs on after the removal of its registration. An API server that has not seen the
+// removal yet must still get a response.
 const linger = time.Second
 
-// ErrUncertain is wrapped by the error of Start if a registration may exist, or may still appear, after Start has failed.
-// Either the API server did not answer the request to register, or Start could not remove the registration. Start has
-// stopped the webhook's server, so that calls of this webhook would fail.
+// ErrUncertain means that a registration may exist, or may still appear, after Start has failed. Either the API server
+// did not respond to the request to register, or Start could not remove the registration. Start has stopped the
+// webhook's server, so that calls of this webhook would fail.
 var ErrUncertain = errors.New("the registration may still succeed")
 
 // Start serves the webhook, registers it, and returns when the API server calls it. The user of config must be allowed
@@ -116,7 +116,7 @@ func Start(ctx context.Context, config *rest.Config, o Options) (*Webhook, error
 	case sent:
 		return nil, errors.Join(fmt.Errorf("webhook: %w", err), w.giveUp(ctx, answered), w.stop())
 	}
-	return nil, errors.Join(fmt.Errorf("webhook: %w", err), w.stop()) // a registration of that name is not ours: keep it
+	return nil, errors.Join(fmt.Errorf("webhook: %w", err), w.stop()) // another owner's registration: keep it
 }
 
 // enter registers the webhook and returns when the API server calls the webhook. It retries for startWithin while the
