@@ -98,7 +98,7 @@ func useName(u result.Use) string {
 	return terminal.Clean(u.What + ", " + u.Component)
 }
 
-// busiest returns the index of the bad trial with the lowest load, or -1 if no trial is bad. This trial shows the
+// busiest returns the index of the failed trial with the lowest load, or -1 if none failed. This trial shows the
 // bottleneck.
 func busiest(c result.Capacity) int {
 	at := -1

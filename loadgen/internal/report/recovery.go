@@ -97,7 +97,7 @@ func windowText(l result.LoadRecovery) string {
 	return least(l.Open, seconds(l.ErrorWindow))
 }
 
-// outsideBy names the reasons why a load was outside its latency bound: errors, unsent requests or slow answers.
+// outsideBy names the reasons why a load was outside its latency bound: errors, unsent requests or slow responses.
 func outsideBy(l result.LoadRecovery) string {
 	var what []string
 	if l.Failed > 0 {

@@ -28,8 +28,8 @@ type Span struct {
 	Scrape time.Duration
 }
 
-// mostPoints is the maximum number of points of a series. A panel is only a few hundred pixels wide, so more are not
-// needed.
+// mostPoints is the maximum number of points of a series. A panel is only a few hundred pixels wide, so it shows no
+// more.
 const mostPoints = 150
 
 // step returns the time between points, so that the span has at most `most` points. The step is
@@ -74,8 +74,8 @@ func (a answer) finite() (numbers, infinite int) {
 	return numbers, infinite
 }
 
-// ask runs every query of every panel, in order. An answer may hold the error of its query. ask itself fails only if
-// the dashboards cannot be read or ctx ends.
+// ask runs every query of every panel, in order. A result may hold the error of its query. ask itself fails only if the
+// dashboards cannot be read or ctx ends.
 func ask(ctx context.Context, src chart.Source, span Span, step time.Duration) ([]answer, error) {
 	boards, err := dashboards.Load()
 	if err != nil {

@@ -14,9 +14,9 @@ type Checked struct {
 	Query            string // RefID of the query
 	// Numbers is the number of finite points in the answer.
 	Numbers int
-	// Excuse is the documented reason why the answer may have no numbers. Empty means that there is no such reason.
+	// Excuse is the documented reason why the result may have no numbers. Empty means that there is no such reason.
 	Excuse string
-	// Problem describes what is wrong: the query fails, its answer is infinite, or its answer is empty and no excuse
+	// Problem describes what is wrong: the query fails, its result is infinite, or its result is empty and no excuse
 	// applies to this recording. Empty means that there is no problem.
 	Problem string
 }
@@ -26,7 +26,7 @@ func (c Checked) String() string {
 	return fmt.Sprintf("%s: %s %s: %s", c.Dashboard, c.Panel, c.Query, what)
 }
 
-// Check runs every query of every dashboard. Each query must have a finite answer. An empty answer is accepted if the
+// Check runs every query of every dashboard. Each query must have a finite result. An empty result is accepted if the
 // dashboard documents a reason for it and the recording does not contradict the reason. Check fails if the dashboards
 // cannot be read, if the query that tests a reason fails, or if ctx ends.
 func Check(ctx context.Context, src chart.Source, span Span) ([]Checked, error) {

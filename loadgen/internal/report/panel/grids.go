@@ -67,8 +67,8 @@ const (
 	shades      = 5
 )
 
-// heatmap draws a histogram over time: a row for each bucket and a column for each interval of time. Cells with
-// more observations have a stronger colour. The counts in the answers are cumulative in le.
+// heatmap draws a histogram over time: a row for each bucket and a column for each interval of time. Cells with more
+// observations have a stronger colour. The counts in the results are cumulative in le.
 func (out *picture) heatmap(answers []answer, a artist) {
 	type bucket struct {
 		edge   float64

@@ -35,9 +35,8 @@ const (
 // Motion describes how a panel reacted to a cause (a fault or a load) that it claims to show.
 type Motion struct {
 	Dashboard, Panel, Claim string
-	// By is how far the line that shows the cause best moved, as a fraction of the height of the panel: the difference
-	// of its medians before and during the cause. For a line at rest, it may be how far the values left their earlier
-	// range.
+	// By is how far the best line for the cause moved, as a fraction of the height of the panel: the difference of its
+	// medians before and during the cause. For a line at rest, it may be how far the values left their earlier range.
 	By float64
 	// Surely is the fraction of pairs, of a value during the cause and a value before it, that differ in the same
 	// direction. It is from 0.5 to 1.
@@ -261,9 +260,9 @@ func median(values []float64) float64 {
 }
 
 // Calm measures how often Moved reports a motion by chance. It takes the longest phase in which no fault and no load
-// begins or ends, divides it into parts, and runs Moved on each part with invented causes. These begin at the time rest
-// after the start of the part and last for last. looked is the number of examined panels, and seen the number that seem
-// to have moved.
+// begins or ends, divides it into parts, and runs Moved on each part with invented causes. These begin at `rest` after
+// the start of the part and last for `last`. looked is the number of examined panels, and seen the number that seem to
+// have moved.
 func Calm(ctx context.Context, src chart.Source, run Run, rest, last time.Duration) (seen, looked int, err error) {
 	claims, err := allClaims()
 	if err != nil {
