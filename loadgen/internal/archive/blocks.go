@@ -17,8 +17,8 @@ import (
 	"github.com/prometheus/prometheus/tsdb"
 )
 
-// prometheusBlock is the length of the blocks that a Prometheus writes. Each begins at a multiple of this length.
-// Blocks of another length would overlap with them after an import.
+// prometheusBlock is the length of the blocks that a Prometheus server writes. Each begins at a multiple of this
+// length. Blocks of another length would overlap with them after an import.
 const prometheusBlock = 2 * time.Hour
 
 // appendAtMost is the maximum number of samples in one commit.

@@ -12,8 +12,8 @@ import (
 	"github.com/prometheus/prometheus/storage"
 )
 
-// Limits of an expression. They are checked before the evaluation. Prometheus checks its own limits on samples and time
-// only during the evaluation, when a single allocation may already have exceeded them.
+// Limits of an expression. The parser checks them before the evaluation. Prometheus checks its own limits on samples
+// and time only during the evaluation, when a single allocation may already have exceeded them.
 const (
 	// maxExpr is the maximum length of an expression in bytes. The parser needs quadratic time for some expressions.
 	maxExpr = 16 << 10
@@ -26,7 +26,7 @@ const (
 	maxSelectors = 200
 	// maxGrowth is the maximum factor by which label_join and label_replace may lengthen a label.
 	maxGrowth = 1_000
-	// maxAdded is the maximum number of bytes that the text arguments of label_join and label_replace may add to a
+	// maxAdded is the maximum number of bytes that the string arguments of label_join and label_replace may add to a
 	// label.
 	maxAdded = 10_000
 	// defaultStep is the step of a subquery without a step. It is Prometheus' default evaluation interval.
@@ -117,7 +117,7 @@ func (c cost) check(n parser.Node) error {
 	return nil
 }
 
-// growthOf returns by what factor a function may lengthen the longest label of its input, and how many bytes its text
+// growthOf returns by what factor a function may lengthen the longest label of its input, and how many bytes its string
 // arguments may add.
 func growthOf(call *parser.Call) (factor, added float64) {
 	switch call.Func.Name {

@@ -23,9 +23,9 @@ import (
 
 // Done is the outcome of an action, for the run's timeline.
 type Done struct {
-	// Selected is the number of objects that the action's target matched. Objects is the number to which the action was
-	// applied. Refused is the number of evictions that a PodDisruptionBudget refused. Gone is the number of objects that
-	// disappeared before the action was applied to them.
+	// Selected is the number of objects that the action's target matched. Objects is the number to which the action
+	// applied. Refused is the number of evictions that a PodDisruptionBudget refused. Gone is the number of objects
+	// that disappeared before the action was applied to them.
 	Selected, Objects, Refused, Gone int
 }
 

@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/tools/remotecommand"
 )
 
-// mostOutput is the number of bytes, at the end of a command's output, that are kept for the error message.
+// mostOutput is the number of bytes, at the end of a command's output, that an error message can use.
 const mostOutput = 4 << 10
 
 func (a *Objects) exec(ctx context.Context, o one, command []string) error {

@@ -30,9 +30,9 @@ const (
 	establishedPoll   = 200 * time.Millisecond
 )
 
-// Make creates or applies the objects of a batch, as the action says, in order and a few at a time. It first creates the
-// custom resource definitions and waits until they are served. It fails if an object exists that does not belong to the
-// run. It returns the number of created or applied objects.
+// Make creates or applies the objects of a batch, as the action says, in order and a few at a time. It first creates
+// the custom resource definitions and waits until the API server serves them. It fails if an object exists that does
+// not belong to the run. It returns the number of created or applied objects.
 func (a *Objects) Make(ctx context.Context, all *scenario.Objects, x scenario.Action) (int, error) {
 	m := &making{Objects: a, all: all, action: x}
 	if x.OnlyMissing {

@@ -48,7 +48,7 @@ func (m *Meter) timed(f func() error) error {
 	return err
 }
 
-// request calls f, which sends one request. It records how long f took and whether the request was answered.
+// request calls f, which sends one request. It records how long f took and whether the request got a response.
 func (m *Meter) request(f func() error) error {
 	err := m.timed(f)
 	if m != nil && err == nil {

@@ -37,7 +37,7 @@ type Options struct {
 	Tolerations  []corev1.Toleration
 	// Seed determines which objects are chosen if a selection has a share.
 	Seed int64
-	// Retry repeats a request while the control plane is unavailable. Nil means that each request is sent once.
+	// Retry repeats a request while the control plane is unavailable. Nil means no repetition.
 	Retry func(ctx context.Context, ask func() error) error
 }
 

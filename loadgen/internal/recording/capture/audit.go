@@ -28,14 +28,14 @@ type AuditOptions struct {
 	Out string
 	// From and To limit the recorded time. A zero time means no limit.
 	From, To time.Time
-	// KeepNames keeps the names of users, namespaces and objects. By default, they are replaced by hashes.
+	// KeepNames keeps the names of users, namespaces and objects. By default, hashes replace them.
 	KeepNames bool
-	// KeepSystem keeps the requests of controllers, the scheduler, kubelets and API servers. By default, they are left
-	// out.
+	// KeepSystem keeps the requests of controllers, the scheduler, kubelets and API servers. By default, the recording
+	// omits them.
 	KeepSystem bool
 }
 
-// Audit makes a recording from audit logs. It returns a usage error if a log is invalid.
+// Audit creates a recording from audit logs. It returns a usage error if a log is invalid.
 func Audit(ctx context.Context, o AuditOptions) (*Result, error) {
 	a := &audit{recorder: newRecorder(o.Out, o.KeepNames), o: o, accounts: &accounts{seen: map[accountUID]*sighting{}}}
 	a.from, a.to = o.From, o.To

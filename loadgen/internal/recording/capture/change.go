@@ -9,8 +9,8 @@ import (
 // unknownUser is the user name of a client for which only the program is known.
 const unknownUser = "unknown"
 
-// change is a write that was inferred from a changed object, because there is no log. actor is the program that wrote.
-// reason is why the write is left out of the recording, or "" if it is kept.
+// change is a write inferred from a changed object, because there is no log. actor is the program that wrote. reason is
+// why the recording omits the write, or "" if it has it.
 type change struct {
 	at                                              int64 // microseconds since 1970
 	actor, verb, group, version, resource           string

@@ -118,7 +118,7 @@ type seen struct {
 	object   *metav1.PartialObjectMetadata
 }
 
-// watchAll records the changes of all resources until For has passed. It waits while the cluster cannot be reached.
+// watchAll records the changes of all resources until For has passed. It waits while the cluster is unreachable.
 func (c *clusterRecording) watchAll(ctx context.Context, starts []resourceStart) error {
 	c.outage.tell = c.step
 	watching, stop := context.WithTimeout(ctx, c.o.For)

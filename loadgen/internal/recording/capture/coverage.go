@@ -10,8 +10,8 @@ import (
 // span is the time from the first to the last event of a log, in microseconds since 1970.
 type span struct{ from, to int64 }
 
-// Gaps in the logs are ignored if they are shorter than shortestGap. Times without the logs of some API servers are
-// ignored if they sum to less than shortestShare, or to less than the fraction smallestShare of the total time.
+// coverage ignores gaps in the logs that are shorter than shortestGap, and times without the logs of some API servers
+// if they sum to less than shortestShare, or to less than the fraction smallestShare of the total time.
 const (
 	shortestGap   = time.Minute
 	smallestShare = 0.05

@@ -1,3 +1,2 @@
-// Package capture makes recordings from audit logs, from the changes in a cluster, and from
-// SimKube traces.
+// Package capture creates recordings from audit logs, from the changes in a cluster, and from SimKube traces.
 package capture

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 )
 
-// names replaces names by hashes. Equal names get equal hashes. A name cannot be found by hashing guesses, because the
+// names replaces names by hashes. Equal names get equal hashes. Nobody can find a name by hashing guesses, because the
 // key is random for each recording and is not stored. The zero value keeps all names.
 type names struct {
 	mac      hash.Hash

@@ -14,8 +14,8 @@ import (
 // tellAfter is the minimum length of an outage that is reported to the user.
 const tellAfter = 3 * time.Second
 
-// outage reports to the user when the cluster can no longer be reached and when it answers again. Meanwhile, the
-// watches retry once a second.
+// outage tells the user when the cluster becomes unreachable and when it responds again. Meanwhile, the watches retry
+// once a second.
 type outage struct {
 	tell func(format string, args ...any)
 

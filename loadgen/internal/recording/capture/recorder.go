@@ -87,7 +87,7 @@ func (rec *recorder) window() (w window) {
 	return w
 }
 
-// placed is the position of a request in the window. dropped is the reason why the request is left out, or "".
+// placed is the position of a request in the window. dropped is the reason for omitting the request, or "".
 type placed struct {
 	at, took  recording.Micros
 	dropped   string

@@ -24,7 +24,7 @@ type record struct {
 
 // shape holds the fields that many requests share. Strings are indexes into the string table.
 type shape struct {
-	// dropped is the reason why the requests are left out, or "". If it is set, all other fields except longRunning are
+	// dropped is the reason for omitting the requests, or "". If it is set, all other fields except longRunning are
 	// empty.
 	dropped     string
 	longRunning bool

@@ -21,7 +21,7 @@ import (
 )
 
 // page is the maximum number of objects in one page of a list. sample is the maximum number of objects of a resource
-// that are read completely. maxPages is the maximum number of pages of a list.
+// that snapshot reads completely. maxPages is the maximum number of pages of a list.
 const (
 	page     = 500
 	sample   = 50

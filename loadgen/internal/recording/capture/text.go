@@ -43,8 +43,8 @@ func WriteText(to io.Writer, r *Result) error {
 	return err
 }
 
-// dropped describes how many requests were left out for each reason, in numbers and percent. kept holds numbers of
-// requests that were kept.
+// dropped describes how many requests the recording omits for each reason, in numbers and percent. kept holds numbers
+// of recorded requests.
 func dropped(reasons map[string]int64, kept ...int64) string {
 	total := int64(0)
 	for _, n := range reasons {
