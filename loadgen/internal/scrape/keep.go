@@ -17,7 +17,7 @@ const jobLoadgen = "loadgen"
 // Jobs returns the job names of all components and of the generator.
 func Jobs() []string { return append(control.Kinds(), jobLoadgen) }
 
-// keepList returns the names of the metric families that are recorded for a job. A name that ends in * is a prefix.
+// keepList returns the names of the metric families that a Recorder keeps for a job. A name that ends in * is a prefix.
 // Each job has its own list, because all components are one binary: the /metrics of one component may include families
 // of another.
 func keepList(job string) []string {

@@ -1,6 +1,6 @@
 // Package scrape scrapes every component and the generator itself into a Prometheus TSDB in the run's directory.
 //
-// The scrape loop is our own (for the reasons, see docs/design.md); parsing, storage and PromQL are Prometheus'
+// The scrape loop is Stormglass's (for the reasons, see docs/design.md); parsing, storage and PromQL are Prometheus'
 // libraries. As in Prometheus, series have the labels job and instance, each target has the series up and scrape_*, and
 // series that disappear get staleness markers.
 //
@@ -49,17 +49,17 @@ const (
 type Options struct {
 	// Interval is the time between periodic scrapes of one target. Zero means 5 s.
 	Interval time.Duration
-	// Extra lists metric families, or single series, that gates read and that are recorded in addition to the default
-	// families.
+	// Extra lists metric families, or single series, that the Recorder keeps in addition to the default families
+	// because gates read them.
 	Extra []string
-	// Drop names metric families that are not recorded. It takes precedence over Extra and the default families.
+	// Drop names metric families that the Recorder drops. It takes precedence over Extra and the default families.
 	Drop []string
-	// Registry provides the generator's own metrics, which are recorded with job="loadgen" and instance="loadgen". If
-	// nil, they are not recorded.
+	// Registry provides the generator's own metrics, which get job="loadgen" and instance="loadgen". Nil means none.
 	Registry prometheus.Gatherer
-	// Retention is the minimum time for which samples are kept. Zero means forever. Only `loadgen observe` sets it.
+	// Retention is the minimum time for which the Recorder keeps samples. Zero means forever. Only `loadgen observe`
+	// sets it.
 	Retention time.Duration
-	// Log is called when the scrapes of a target start to fail and when they succeed again, but not for each failed
+	// Log receives a line when scrapes of a target start to fail and when they succeed again, but not for each failed
 	// scrape: a component may be unavailable for minutes. Nil means no log.
 	Log func(format string, args ...any)
 	// Now returns the timestamps of scrapes. Nil means time.Now.
@@ -110,8 +110,8 @@ func Open(dir string, targets []control.ScrapeTarget, o Options) (*Recorder, err
 	return r, nil
 }
 
-// Run scrapes each target once per interval until ctx ends, and then returns nil. The targets are scraped at different
-// times, so that the cost of scraping is spread over the interval.
+// Run scrapes each target once per interval until ctx ends, and then returns nil. It scrapes the targets at different
+// times, to spread the cost of scraping over the interval.
 func (r *Recorder) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -149,7 +149,7 @@ func (r *Recorder) loop(ctx context.Context, t *target, offset time.Duration) er
 	}
 }
 
-// skipPart limits the time after a boundary scrape in which periodic scrapes are skipped: 1/skipPart of the interval.
+// skipPart limits the time after a boundary scrape in which periodic skips scrapes: 1/skipPart of the interval.
 const skipPart = 5
 
 // periodic scrapes one target, unless a boundary scrape was less than 1/skipPart of the interval ago.
@@ -165,8 +165,8 @@ func (r *Recorder) periodic(ctx context.Context, t *target) error {
 }
 
 // ScrapeNow scrapes every target at the boundary of a phase, in parallel. It returns the common timestamp of all
-// samples, in UTC and whole milliseconds. It first waits for scrapes in progress. A target that does not answer is
-// counted as failed. An error means that ctx ended or storing the samples failed.
+// samples, in UTC and whole milliseconds. It first waits for scrapes in progress. A target that does not respond counts
+// as failed. An error means that ctx ended or storing the samples failed.
 func (r *Recorder) ScrapeNow(ctx context.Context) (time.Time, error) {
 	for _, t := range r.targets { // no deadlock: the order is fixed, and periodic holds at most one lock
 		t.mu.Lock()
@@ -269,7 +269,7 @@ func (r *Recorder) Types() map[string]model.MetricType {
 	return all
 }
 
-// learn records the type of a metric family. It locks typesMu, not t.mu, because t.mu is held during a whole scrape.
+// learn records the type of a metric family. It locks typesMu, because record holds t.mu during a whole scrape.
 func (t *target) learn(family []byte, kind model.MetricType) {
 	t.typesMu.Lock()
 	defer t.typesMu.Unlock()

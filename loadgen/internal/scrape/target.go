@@ -52,8 +52,8 @@ type target struct {
 	// lines of new series. Both buffers are reused.
 	raw    bytes.Buffer
 	others []byte
-	// now holds the kept lines of the current response, before holds the lines of the previous response. They are
-	// swapped after each scrape.
+	// now holds the kept lines of the current response, before holds the lines of the previous response. Each scrape
+	// swaps them.
 	now, before lines
 
 	state TargetState // guarded by the recorder's mu
@@ -84,7 +84,7 @@ type outcome struct {
 	failed  error
 }
 
-// record scrapes the target once and stores the samples with the timestamp at, in ms, which must be later than all
+// record scrapes the target once and stores the samples with the timestamp `at`, in ms, which must be later than all
 // earlier timestamps. outcome says why a scrape failed. record returns an error, and stores nothing, if storing failed
 // or ctx ended. The caller holds t.mu.
 func (t *target) record(ctx context.Context, db *tsdb.DB, at int64, timeout time.Duration) (outcome, error) {

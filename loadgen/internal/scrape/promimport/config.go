@@ -1,19 +1,19 @@
 // Package promimport records metrics from a Prometheus server that already scrapes the cluster, so that a run need not
-// scrape the cluster a second time. At the end of a run, it copies the samples into the run's archive. Samples that
-// could not be copied count as missing data.
+// scrape the cluster a second time. At the end of a run, it copies the samples into the run's archive. Samples that it
+// cannot copy count as missing data.
 //
 // # Boundaries
 //
-// At a phase boundary, the run pauses the phase's load until the server has scraped every target once more. These
-// scrapes are copied a second time with the timestamp of the boundary, so that all targets have samples at the same
-// time, as in package scrape. Requests that other clients send between a scrape and the boundary therefore count as
-// sent after the boundary.
+// At a phase boundary, the run pauses the phase's load until the server has scraped every target once more. It copies
+// these scrapes a second time with the timestamp of the boundary, so that all targets have samples at the same time, as
+// in package scrape. Requests that other clients send between a scrape and the boundary therefore count as sent after
+// the boundary.
 //
 // # Reconstruction
 //
-// A query does not show when a target was scraped, so these times are taken from the samples of the metric up. A series
-// that is missing from a scrape gets a staleness marker. A counter that appears for the first time gets a 0 at the
-// previous scrape if the process was the same. The metric up is 0 while scrapes are missing for two and a half
+// A query does not show when a target was scraped, so this package takes these times from the samples of the metric up.
+// A series that is missing from a scrape gets a staleness marker. A counter that appears for the first time gets a 0 at
+// the previous scrape if the process was the same. The metric up is 0 while scrapes are missing for two and a half
 // intervals, and where samples could not be copied.
 //
 // Times are shifted by the difference between the two clocks, which is measured once.
@@ -142,8 +142,8 @@ func Transport(file string) (http.RoundTripper, error) {
 	return transport, nil
 }
 
-// httpConfig reads a file in the format of promtool's --http.config.file. It also checks the files that are named in
-// it, relative to its directory: if one is a device, Prometheus' client would read it forever.
+// httpConfig reads a file in the format of promtool's --http.config.file. It also checks the files that it names,
+// relative to its directory: if one is a device, Prometheus' client would read it forever.
 func httpConfig(file string) (*config.HTTPClientConfig, error) {
 	data, err := userfile.Read(file, userfile.Text)
 	if err != nil {
@@ -162,7 +162,7 @@ func httpConfig(file string) (*config.HTTPClientConfig, error) {
 	return c, checkNamed(&fields, dir)
 }
 
-// checkNamed checks the files that are named in fields NAME_file and, for headers, in lists called files.
+// checkNamed checks the files in fields NAME_file and, for headers, in lists called files.
 func checkNamed(n *yaml.Node, dir string) error {
 	for i, child := range n.Content {
 		if n.Kind == yaml.MappingNode && i%2 == 1 {

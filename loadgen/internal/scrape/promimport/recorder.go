@@ -19,8 +19,8 @@ const (
 	copyTimeout = 4 * time.Minute
 )
 
-// Recorder records the metrics of a run from a Prometheus, and scrapes the generator's own metrics. A run uses it like
-// a scrape.Recorder.
+// Recorder records the metrics of a run from a Prometheus server, and scrapes the generator's own metrics. A run uses
+// it like a scrape.Recorder.
 type Recorder struct {
 	source *Source
 	own    *scrape.Recorder

@@ -21,19 +21,19 @@ import (
 const (
 	// askTimeout is the timeout of an instant query.
 	askTimeout = 30 * time.Second
-	// rangeTimeout is the timeout of a range query. By default, a Prometheus aborts a query after two minutes.
+	// rangeTimeout is the timeout of a range query. By default, Prometheus aborts a query after two minutes.
 	rangeTimeout = 2*time.Minute + askTimeout
 	// lookBack is the length of the window before now in which Find searches for targets and measures their scrape
 	// intervals.
 	lookBack = 10 * time.Minute
-	// usualInterval is the default scrape interval of Prometheus. It is assumed for a target that was scraped only once
-	// so far.
+	// usualInterval is the default scrape interval of Prometheus. It applies to a target that was scraped only once so
+	// far.
 	usualInterval = time.Minute
 )
 
 // Target is a target that the server scrapes.
 type Target struct {
-	// Job is the kind of the component. Instance is the instance label in our archive; it is unique among the targets.
+	// Job is the kind of the component. Instance is the instance label in the archive; it is unique among the targets.
 	Job, Instance string
 	// Interval is the time between scrapes of the target.
 	Interval time.Duration
@@ -80,7 +80,7 @@ func (s *Source) Find(ctx context.Context) error {
 }
 
 // Ambiguous returns a text that asks the user to select one of several clusters, or "" if the targets belong to one
-// cluster. It considers the targets that the server scraped in the 10 minutes before at.
+// cluster. It considers the targets that the server scraped in the 10 minutes before `at`.
 func (s *Source) Ambiguous(ctx context.Context, at time.Time) (clusters string, err error) {
 	if s.ours {
 		return "", nil
@@ -143,7 +143,7 @@ type history struct {
 	ticks  []tick
 }
 
-// ups returns the scrapes of all targets with one of the jobs of s, in the window that ends at to.
+// ups returns the scrapes of all targets with one of the jobs of s, in the window that ends at `to`.
 func (s *Source) ups(ctx context.Context, to time.Time, window time.Duration) (map[key][]history, error) {
 	var jobs []string
 	for theirs := range s.jobs {
@@ -164,7 +164,7 @@ func (s *Source) ups(ctx context.Context, to time.Time, window time.Duration) (m
 	return found, err
 }
 
-// samples returns the samples of the series that satisfy all matchers, in the window that ends at to. The window
+// samples returns the samples of the series that satisfy all matchers, in the window that ends at `to`. The window
 // includes its end but not its start.
 func (s *Source) samples(ctx context.Context, to time.Time, window time.Duration, matchers ...*labels.Matcher) (model.Matrix, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
