@@ -39,7 +39,7 @@ const DefinitionResource = "customresourcedefinitions.apiextensions.k8s.io"
 type Creatable struct {
 	Resource schema.GroupVersionResource
 	Kind     string
-	// Namespaced is true if the run creates the objects in each of its namespaces. They are deleted with the namespace.
+	// Namespaced is true if the run creates the objects in each of its namespaces. They disappear with the namespace.
 	Namespaced bool
 }
 
@@ -242,7 +242,7 @@ func creatableHint(kind any) string {
 	return strictyaml.Hint(fmt.Sprint(kind), known, "actions can create "+strings.Join(known, ", "))
 }
 
-// maxCreated is the maximum number of objects of one action. A higher number is assumed to be a mistake.
+// maxCreated is the maximum number of objects of one action. A higher number counts as a mistake.
 const maxCreated = 100_000
 
 var references = []struct {

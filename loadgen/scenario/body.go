@@ -10,7 +10,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/template"
 )
 
-// bodyTurns is the number of different request bodies that are rendered for an operation. The requests use them in a cycle.
+// bodyTurns is the number of different request bodies of an operation. The requests use them in a cycle.
 const bodyTurns = 64
 
 // RenderBodies renders all bodyTurns request bodies of an operation as JSON.

@@ -25,8 +25,8 @@ func (s *Scenario) CustomActions() []CustomPart {
 	return all
 }
 
-// CustomMeasurements lists the measurements whose figures are used by gates or by the table that compares variants,
-// without duplicates. It omits gates that are judged only in some variants.
+// CustomMeasurements lists the measurements whose figures gates or the comparison of variants use, without duplicates.
+// It omits gates that apply only to some variants.
 func (s *Scenario) CustomMeasurements() []CustomPart {
 	var all []CustomPart
 	for _, g := range s.Gates {

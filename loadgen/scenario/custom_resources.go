@@ -13,7 +13,8 @@ type CustomResource struct {
 	Name       string // name, such as "databases.example.com"
 	Kind       string
 	Namespaced bool
-	// Early is true if the setup or the objects define it, before the first phase and before loads create their objects.
+	// Early is true if the setup or the objects define the resource: before the first phase, and before loads create
+	// their objects.
 	Early bool
 }
 
@@ -59,7 +60,7 @@ func (s *Scenario) CustomResource(name string) (c CustomResource, ok bool) {
 	return all[i], true
 }
 
-// DefinedLater lists the resources that are served only after the run has created their definitions.
+// DefinedLater lists the resources that API servers serve only after the run has created their definitions.
 func (s *Scenario) DefinedLater() []string {
 	return append(namesOf(s.CustomResources(), func(c CustomResource) string { return c.Name }), WidgetResource)
 }

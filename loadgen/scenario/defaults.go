@@ -65,7 +65,7 @@ func (s *Scenario) setDefaults() {
 	}
 }
 
-// Defaults for the objects of a load. They are set for loads of all kinds, even for kinds that create no objects.
+// Defaults for the objects of a load. All kinds of load have them, even kinds that create no objects.
 const (
 	defaultObjects    = 1
 	defaultNamespaces = 1

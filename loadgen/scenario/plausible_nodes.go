@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// fleet is the expected state of the simulated nodes in each phase. Times count from the start of the first phase. Every
-// phase is assumed to have its maximum length.
+// fleet is the expected state of the simulated nodes in each phase. Times count from the start of the first phase. It
+// assumes that every phase has its maximum length.
 type fleet struct {
 	elapsed            time.Duration // when the current phase begins
 	later              int           // nodes that have not registered

@@ -33,11 +33,11 @@ type PodLife struct {
 	ReadinessFailsAfter Spread `yaml:"readinessFailsAfter,omitempty"`
 	// ReadinessFailsFor: how long the readiness probe fails; default: until the container ends
 	ReadinessFailsFor Spread `yaml:"readinessFailsFor,omitempty"`
-	// LivenessFailsAfter: time from each start until the liveness probe fails; the container is then killed after its
-	// grace period, with exitCode 137
+	// LivenessFailsAfter: time from each start until the liveness probe fails; the kubelet then kills the container
+	// after its grace period (exitCode 137)
 	LivenessFailsAfter Spread `yaml:"livenessFailsAfter,omitempty"`
-	// StopAfter: time from a deletion, an eviction or a failed liveness probe until the containers end; they are killed
-	// after the grace period
+	// StopAfter: time from a deletion, an eviction or a failed liveness probe until the containers end; the kubelet
+	// kills them after the grace period
 	StopAfter Spread   `yaml:"stopAfter,omitempty"`
 	Evict     Eviction `yaml:"evict,omitempty"` // eviction by the kubelet under node pressure
 }

@@ -94,8 +94,8 @@ func ParseReplay(file string, data []byte) ([]float64, error) {
 	return times, nil
 }
 
-// Bundle returns the files that must be copied together with the scenario, by name: the arrival times and recordings of
-// replays. It changes the scenario to refer to these names. Files with different contents have different names.
+// Bundle returns the files that belong to the scenario, by name: the arrival times and recordings of replays. It
+// changes the scenario to refer to these names. Files with different contents have different names.
 func (s *Scenario) Bundle() map[string][]byte {
 	files := map[string][]byte{}
 	for _, l := range s.Loads() {

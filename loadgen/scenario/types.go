@@ -57,8 +57,8 @@ type Scenario struct {
 	Variant     string    `yaml:"variant,omitempty"`  // name of the variant; only a run writes this field
 
 	doc *strictyaml.Document
-	// overrides are the settings that were applied to the scenario file. original is the scenario without them; it is
-	// nil if there are no overrides or if that scenario is invalid.
+	// overrides are the settings applied to the scenario file. original is the scenario without them; it is nil if
+	// there are no overrides or if that scenario is invalid.
 	overrides []string
 	original  *Scenario
 	// recorded is true if the scenario is from a finished run.

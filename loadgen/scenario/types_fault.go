@@ -27,8 +27,8 @@ type Fault struct {
 	// OutOfService: nodes of a nodeFailure get the taint node.kubernetes.io/out-of-service once they are not Ready;
 	// nodeRecovery removes the taint
 	OutOfService bool `yaml:"outOfService,omitempty"`
-	// Delay: delay of each fsync, of data in each direction of a connection, of each answer of a webhook or service, or
-	// of a slowKubelet's writes
+	// Delay: delay of each fsync, of data in each direction of a connection, of each response of a webhook or service,
+	// or of a slowKubelet's writes
 	Delay   Duration `yaml:"delay,omitempty"`
 	Jitter  Duration `yaml:"jitter,omitempty"`           // maximum random deviation from `delay`, uniformly distributed
 	Files   string   `yaml:"files,omitempty"`            // which files a slowFsync delays: "wal" (the default) or "all"

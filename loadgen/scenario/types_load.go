@@ -112,11 +112,11 @@ type Operation struct {
 	LabelSelector string `yaml:"labelSelector,omitempty"`
 	// FieldSelector: for a list, watch or deletecollection, such as "metadata.name=x"
 	FieldSelector string `yaml:"fieldSelector,omitempty"`
-	// Form: representation of objects in answers: "object" (the default), "metadata" (PartialObjectMetadata) or "table"
-	// (as for kubectl get)
+	// Form: representation of objects in responses: "object" (the default), "metadata" (PartialObjectMetadata) or
+	// "table" (as for kubectl get)
 	Form string `yaml:"form,omitempty"`
-	// Encoding: encoding of answers: "json" (the default), "protobuf" (built-in resources) or "cbor" (with the feature
-	// gate CBORServingAndStorage)
+	// Encoding: encoding of responses: "json" (the default), "protobuf" (built-in resources) or "cbor" (with the
+	// feature gate CBORServingAndStorage)
 	Encoding string `yaml:"encoding,omitempty"`
 	Scope    string `yaml:"scope,omitempty"` // scope of a list or watch: "namespace" (the default) or "cluster"
 	// Subresource: subresource to read or write, such as "status" or "scale"; a create, such as "eviction" of pods or

@@ -149,8 +149,8 @@ func (v *validator) move(path string, f *Fault, asked control.Fault) {
 	v.plane = &after
 }
 
-// inOrder checks that upgrades and downgrades are written in the order in which they begin, because each starts from the
-// versions that the previous one set.
+// inOrder checks that the file lists upgrades and downgrades in the order in which they begin, because each starts from
+// the versions that the previous one set.
 func (v *validator) inOrder(path string, p *Phase, j int) {
 	f := &p.Faults[j]
 	for _, before := range p.Faults[:j] {

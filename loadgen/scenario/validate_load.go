@@ -105,8 +105,8 @@ type field struct {
 	of   string // the kinds, separated by spaces
 }
 
-// onlyFor reports an error for each field that is set but that the kind does not accept. If such a field were ignored, its
-// author would believe that it has an effect.
+// onlyFor reports an error for each field that is set but that the kind does not accept. Otherwise its author would
+// believe that it has an effect.
 func (v *validator) onlyFor(path, kind string, all []field) {
 	for _, f := range all {
 		if f.set && !slices.Contains(strings.Fields(f.of), kind) {
@@ -135,8 +135,8 @@ func (v *validator) foreignFields(path string, l *Load) {
 	manifests := strings.Join(loadKindsThat(func(k loadKind) bool { return k.manifests }), " ")
 	namespaces := strings.Join(loadKindsThat(func(k loadKind) bool { return k.manifests || k.namespaces }), " ")
 	v.onlyFor(path, l.Kind, append(all,
-		// Do not report the default values of these fields: they are set for all kinds and appear in the scenario.yaml
-		// of every run.
+		// Do not report the default values of these fields: all kinds have them, and the scenario.yaml of every run
+		// contains them.
 		field{"objects", l.Objects != defaultObjects, strings.Join(objects, " ")},
 		field{"namespaces", l.Namespaces != defaultNamespaces, namespaces}, field{"spread", l.Spread != defaultSpread, manifests},
 		field{"size", l.Size != defaultSize && l.Size != 0, manifests}, field{"sizes", len(l.Sizes) > 0, manifests}, field{"object", l.Object != nil, manifests},
