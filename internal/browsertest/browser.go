@@ -55,7 +55,7 @@ func Must[T any](t *testing.T, ctx context.Context, action chromedp.Action[T]) T
 	return v
 }
 
-// find returns the path of the program "named". If named is empty, it returns the path of the first browser in
+// find returns the path of the program `named`. If that is empty, it returns the path of the first browser in
 // tools/browsers that lookPath finds.
 func find(named string, lookPath func(string) (string, error)) (string, error) {
 	if named != "" {

@@ -19,7 +19,7 @@ const (
 // watches and of followed logs are streams, and have no limit.
 func Answers(next http.RoundTripper) http.RoundTripper { return bounding{next, mostAnswer} }
 
-// Queries is like Answers, but limits a response to 64 MiB. It is for queries of a Prometheus.
+// Queries is like Answers, but limits a response to 64 MiB, for queries of Prometheus servers.
 func Queries(next http.RoundTripper) http.RoundTripper { return bounding{next, mostQueried} }
 
 type bounding struct {

@@ -83,7 +83,7 @@ func writeLayer(layer string, files []File) (digest string, err error) {
 	return fmt.Sprintf("%x", hash.Sum(nil)), nil
 }
 
-// writeTar writes files to a tar file with the path name. It writes the same bytes to the writer "also".
+// writeTar writes files to a tar file with the path name. It writes the same bytes to the writer `also`.
 func writeTar(name string, also io.Writer, files []File) error {
 	out, err := os.Create(name)
 	if err != nil {

@@ -21,7 +21,7 @@ const (
 	End                 // the end of an entered object
 )
 
-// ErrLong is the error for a value that was requested with Keep and is longer than LongestValue.
+// ErrLong is the error for a value that Keep requested and that is longer than LongestValue.
 var ErrLong = errors.New("value is too long")
 
 // deepest is the maximum depth of nesting that encoding/json accepts.

@@ -53,7 +53,7 @@ func newAccess(config *rest.Config, clientCA []byte) (*access, error) {
 	return &access{authenticate, authorize}, err
 }
 
-// allowed reports whether a client may send a request to a node. If not, allowed answers the request.
+// allowed reports whether a client may send a request to a node. If not, it responds to the request.
 func (a *access) allowed(w http.ResponseWriter, r *http.Request, node string) bool {
 	known, ok, err := a.AuthenticateRequest(r)
 	if err != nil || !ok {

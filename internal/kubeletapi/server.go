@@ -1,6 +1,6 @@
 // Package kubeletapi serves the API of kubelets (port 10250) for many nodes with one Server. The local address of a
-// connection selects the node. Clients are authenticated and authorized by the API server. The package executes no
-// commands: exec echoes the command and the client's data. port-forward also echoes data, unless the node is a Dialer.
+// connection selects the node. The API server authenticates and authorizes clients. The package executes no commands:
+// exec echoes the command and the client's data. port-forward also echoes data, unless the node is a Dialer.
 package kubeletapi
 
 import (
@@ -40,7 +40,7 @@ type Node interface {
 	Log(ctx context.Context, pod *corev1.Pod, container string, o *corev1.PodLogOptions, w io.Writer) error
 }
 
-// Dialer is implemented by a Node whose pods are real processes. port-forward connects to these processes.
+// Dialer is the interface of a Node whose pods are real processes. port-forward connects to these processes.
 type Dialer interface {
 	// Dial connects to a port of a pod. It fails if the pod does not have the port.
 	Dial(ctx context.Context, pod *corev1.Pod, port int32) (net.Conn, error)

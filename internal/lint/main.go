@@ -29,8 +29,8 @@ var off = []string{
 	"ST1016", // names of receivers
 }
 
-// mayFail matches functions whose errors may be ignored: the caller can do nothing about them, or they repeat the error of an
-// earlier write.
+// mayFail matches functions whose errors callers may ignore: they can do nothing about them, or the errors repeat the
+// error of an earlier write.
 var mayFail = regexp.MustCompile(`^fmt\.Fprint|^os\.Remove|\.[cC]lose$`)
 
 func main() {

@@ -44,7 +44,7 @@ const (
 // Reader is a part of the project that reads a metric.
 type Reader string
 
-// The readers. If several readers read a metric, it is listed under the first of them in this order.
+// The readers. The table lists a metric under its first reader in this order.
 const (
 	Rules      Reader = "rules"      // rules of package alerts
 	Dashboards Reader = "dashboards" // dashboards of package dashboards

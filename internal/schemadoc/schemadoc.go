@@ -160,7 +160,7 @@ func (r *rows) endLine(out *bytes.Buffer) {
 }
 
 // rows writes the fields of a struct. owner is the struct whose list is being written: the struct itself, or the struct
-// that embeds it. An embedded struct that already has a list is only linked.
+// that embeds it. It only links an embedded struct that already has a list.
 func (p *Page) rows(name, owner string, rows *rows) {
 	for _, f := range p.structs[name].Fields.List {
 		text, inner := p.typeText(f.Type)

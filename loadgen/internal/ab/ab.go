@@ -2,9 +2,9 @@
 // control planes, and reports whether B is worse.
 //
 // Both runs of a pair have the same seed. The order of A and B is drawn at random in blocks of two pairs, so that each
-// comes first equally often. The first pair warms up the machine and does not count. A pair is discarded if other
-// work on the machine exceeded fixed bounds, regardless of its results. The statistical plan lists looks: the numbers
-// of pairs after which the pairs are judged. The comparison ends at the first look that gives an answer, or at the last
+// comes first equally often. The first pair warms up the machine and does not count. Run discards a pair if other work
+// on the machine exceeded fixed bounds, regardless of its results. The statistical plan lists looks: the numbers of
+// pairs after which Run judges the pairs. The comparison ends at the first look that gives an answer, or at the last
 // look.
 package ab
 
@@ -33,8 +33,8 @@ import (
 // warmUp is the number of the first pair, which warms the machine up and does not count.
 const warmUp = 0
 
-// mostThrown limits the pairs that are discarded: the comparison is given up after more than mostThrown times the
-// plan's maximum number of pairs.
+// mostThrown limits the discarded pairs: the comparison ends after more than mostThrown times the plan's maximum number
+// of pairs.
 const mostThrown = 1
 
 // Options configure a comparison.
@@ -48,8 +48,8 @@ type Options struct {
 	Resume string
 }
 
-// Run runs pairs until they give an answer, and returns the comparison and its directory. If Run fails, no pair was
-// judged; finished runs are kept, and the comparison can be resumed.
+// Run runs pairs until they give an answer, and returns the comparison and its directory. If Run fails, it has judged
+// no pair; it keeps finished runs, so that the user can resume the comparison.
 func Run(ctx context.Context, o Options) (c result.AB, dir string, err error) {
 	return session{o: o, Series: series.New()}.run(ctx)
 }

@@ -12,8 +12,7 @@ import (
 
 // Preview describes the runs of a comparison before they start.
 type Preview struct {
-	// Pairs is the maximum number of pairs that count. It excludes the warm-up pair, and pairs that are discarded
-	// and repeated.
+	// Pairs is the maximum number of pairs that count. It excludes the warm-up pair and discarded pairs.
 	Pairs int `json:"pairs"`
 	// A and B describe one run of each side. A is nil if side A is a baseline.
 	A *cluster.Preview `json:"a,omitempty"`

@@ -23,7 +23,7 @@ import (
 
 // Options configure a Follower.
 type Options struct {
-	// Namespaces are the run's namespaces. Objects of namespaced resources are watched in these namespaces.
+	// Namespaces are the run's namespaces. A Follower watches objects of namespaced resources in these namespaces.
 	Namespaces []string
 	// Selector is the label selector that distinguishes the run's objects among cluster-scoped objects.
 	Selector string

@@ -20,7 +20,7 @@ import (
 
 const maxRetry = 5 * time.Second
 
-// source is one API path of a set. The objects at this path are listed and then watched.
+// source is one API path of a set. The Follower lists and then watches its objects.
 type source struct {
 	listwatch.Reflector
 	set    *set

@@ -10,7 +10,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Transition is a change of an object from one state to another whose duration is measured.
+// Transition is a change of an object from one state to another whose duration a Follower measures.
 type Transition struct {
 	Name     string
 	Set      condition.Set

@@ -30,9 +30,9 @@ type wait struct {
 	over  bool          // whether held is closed
 }
 
-// Wait waits until the named condition is true. It returns an error if ctx or Run ends. The condition is evaluated
-// after each event, so Wait also detects a condition that is true only for a moment. If the condition is true when Wait
-// is called, the watches may be outdated. Wait then lists the objects to check the condition.
+// Wait waits until the named condition is true. It returns an error if ctx or Run ends. Wait evaluates the condition
+// after each event, so it also detects a condition that is true only for a moment. If the condition is true at the
+// call, the watches may be outdated. Wait then lists the objects to check the condition.
 func (f *Follower) Wait(ctx context.Context, name string) error {
 	a, ok := f.awaited[name]
 	if !ok {
@@ -66,8 +66,8 @@ func (f *Follower) isStale(w *wait) bool {
 	return w.stale && f.ended == nil
 }
 
-// Ready waits until all objects were listed once, except objects of resources that are not served yet. Later changes
-// then arrive as events. It returns an error if ctx or Run ends.
+// Ready waits until the Follower has listed all objects once, except objects of resources that the API server does not
+// serve yet. Later changes then arrive as events. It returns an error if ctx or Run ends.
 func (f *Follower) Ready(ctx context.Context) error {
 	if f == nil {
 		return nil

@@ -33,8 +33,8 @@ const (
 	// mostMatched replaces mostProduct for functions that match a regular expression, because a short expression can take
 	// microseconds per byte of the text.
 	mostMatched = 1 << 20
-	// mostCompared and mostComparedText limit each argument of a quadratic function: the number of elements, and the total
-	// size of their texts in bytes.
+	// mostCompared and mostComparedText limit each argument of a quadratic function: the number of elements, and the
+	// total size of their strings in bytes.
 	mostCompared     = 10_000
 	mostComparedText = 1 << 20
 	// longest is the maximum total time since NewBounds or Begin.
@@ -127,7 +127,8 @@ func printf(format string, args ...any) (string, error) {
 
 func tooLarge() error { return &Error{Msg: "the arguments of a function are too large"} }
 
-// bound wraps the function `name` so that it panics if it exceeds a limit. text/template converts the panic to an error.
+// bound wraps the function `name` so that it panics if it exceeds a limit. text/template converts the panic to an
+// error.
 func (b *Bounds) bound(name string, f any) any {
 	of := reflect.ValueOf(f)
 	if of.Kind() != reflect.Func {

@@ -269,8 +269,8 @@ func (w *Workload) podGroup(a scenario.Action) *schedulingv1beta1.PodGroup {
 	}
 }
 
-// evictAfter returns tolerations that set the time after which pods on failed nodes are evicted, or nil if the action does
-// not set this time. They replace the tolerations of 300 s that the DefaultTolerationSeconds admission plugin would add.
+// evictAfter returns tolerations that set when Kubernetes evicts pods on failed nodes, or nil if the action does not
+// set this time. They replace the tolerations of 300 s that the DefaultTolerationSeconds admission plugin would add.
 func evictAfter(a scenario.Action) []corev1.Toleration {
 	if a.EvictAfter == 0 {
 		return nil

@@ -80,8 +80,8 @@ func (t *tracker) reach(p *pod, hop int, at time.Time) {
 	r.over = r.hops[hopReady].count >= r.pods && (!r.service || r.hops[hopEndpoints].count >= r.pods)
 }
 
-// sawReplicaSet processes an event of a ReplicaSet. A rolling update scales a ReplicaSet in several steps; each of them is
-// recorded.
+// sawReplicaSet processes an event of a ReplicaSet. A rolling update scales a ReplicaSet in several steps; it records
+// each of them.
 func (t *tracker) sawReplicaSet(o object, at time.Time, listed bool) {
 	r := t.of(o.deployment).rollout
 	if listed || o.deployment == "" || r == nil || r.over || o.revision != r.revision {

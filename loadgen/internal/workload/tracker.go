@@ -25,8 +25,7 @@ type tracker struct {
 	phase  *phase
 
 	live Live
-	// onStartup is called with each measured startup time of a pod. onDeletion is called with each measured deletion time of a
-	// namespace.
+	// onStartup receives each measured startup time of a pod, onDeletion each measured deletion time of a namespace.
 	onStartup, onDeletion func(time.Duration)
 	// stalled returns how long the generator was stalled, in total, before the given time.
 	stalled func(time.Time) time.Duration
@@ -145,8 +144,8 @@ func (t *tracker) results() map[string]result.Workload {
 	return out
 }
 
-// want records the state that a change requests. Call it before the request is sent: otherwise the state before the change
-// could be taken for the state after it.
+// want records the state that a change requests. Call it before the request is sent: otherwise the tracker could
+// mistake the state before the change for the state after it.
 func (t *tracker) want(name string, replicas int64, revision string) {
 	d := t.of(name)
 	if replicas == 0 {
@@ -155,7 +154,7 @@ func (t *tracker) want(name string, replicas int64, revision string) {
 	t.scaled(d, replicas, d.needed)
 	d.revision = revision
 	t.wantJobs(name, d)
-	// No status has observed such a high generation. The answer to the request replaces it by the real generation.
+	// No status has observed such a high generation. The response to the request replaces it by the real generation.
 	d.generation = 1 << 62
 	t.recount()
 }

@@ -91,7 +91,7 @@ func (w *Workload) Retry(ctx context.Context, ask func() error) error {
 	}
 }
 
-// patience returns for how long requests that fail with err are retried; 0 means no retry.
+// patience returns how long to retry requests that fail with err; 0 means no retry.
 func (w *Workload) patience(err error) time.Duration {
 	switch {
 	case transient(err):

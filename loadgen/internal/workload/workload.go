@@ -47,7 +47,7 @@ type Options struct {
 	Namespaces bool
 	// Kinds are the kinds of workloads to watch in addition to Deployments.
 	Kinds []string
-	// Patience is how long a request is retried while the control plane is unavailable. Zero means no retries.
+	// Patience is how long Retry repeats a request while the control plane is unavailable. Zero means no retries.
 	Patience time.Duration
 }
 
