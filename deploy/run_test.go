@@ -57,7 +57,7 @@ func TestRunKustomization(t *testing.T) {
 		}
 		for _, kind := range []string{"Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "ConfigMap", "Job", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"} {
 			if !slices.Contains(kinds, kind) {
-				t.Errorf("no %s among %v", kind, kinds)
+				t.Errorf("%s is missing in %v", kind, kinds)
 			}
 		}
 	}

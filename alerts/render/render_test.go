@@ -156,7 +156,7 @@ func TestLeftOut(t *testing.T) {
 	}
 	targets := string(b.Files["rules/targets.yaml"])
 	if want := `up{job=~"apiserver|kube-etcd|kube-scheduler|kube-controller-manager"} == 0`; !strings.Contains(targets, want) {
-		t.Errorf("no %s in\n%s", want, targets)
+		t.Errorf("%s is missing in\n%s", want, targets)
 	}
 
 	managed := bundle(t, render.Options{Jobs: map[string]string{"etcd": "", "kube-scheduler": "", "kube-controller-manager": "", "cloud-controller-manager": "", "loadgen": ""}})
@@ -322,7 +322,7 @@ func TestOddNames(t *testing.T) {
 	text := string(b.Files["rules/targets.yaml"]) + string(b.Files["rules/etcd.yaml"])
 	for _, want := range []string{`job="serviceMonitor/a.b/etcd|\"x\""`, `|serviceMonitor/a\\.b/etcd\\|\"x\"|`} {
 		if !strings.Contains(text, want) {
-			t.Errorf("no %s in\n%s", want, text)
+			t.Errorf("%s is missing in\n%s", want, text)
 		}
 	}
 	if len(alertsOf(t, b.Files["rules/etcd.yaml"])) == 0 {

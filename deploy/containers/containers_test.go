@@ -83,7 +83,7 @@ func TestEveryFieldReachesTheEngine(t *testing.T) {
 		argv := strings.Join(c.run("x", s, []string{"/bin/prometheus"}), " ")
 		for _, want := range c.want {
 			if !strings.Contains(argv, want) {
-				t.Errorf("%s: no %q in\n%s", name, want, argv)
+				t.Errorf("%s: %q is missing in\n%s", name, want, argv)
 			}
 		}
 	}

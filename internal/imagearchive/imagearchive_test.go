@@ -102,7 +102,7 @@ func TestImageOfFiles(t *testing.T) {
 	files := members(t, bytes.NewReader(data))
 	for _, want := range []string{`"User":"65534:65534"`, `"WorkingDir":"/data"`} {
 		if !strings.Contains(string(files["config.json"]), want) {
-			t.Errorf("no %s in %s", want, files["config.json"])
+			t.Errorf("%s is missing in %s", want, files["config.json"])
 		}
 	}
 	layer := tar.NewReader(bytes.NewReader(files["layer.tar"]))

@@ -93,7 +93,7 @@ func TestResources(t *testing.T) {
 		`pod_cpu_usage_seconds_total{namespace="ns",pod="web"} 2.5 `, "resource_scrape_error 0",
 	} {
 		if !strings.Contains(body, want) {
-			t.Errorf("no %s in\n%s", want, body)
+			t.Errorf("%s is missing in\n%s", want, body)
 		}
 	}
 }

@@ -57,7 +57,7 @@ gates: [{name: young, expr: 'max(process_start_time_seconds{job="kube-apiserver"
 	said := failures(t, func(t testing.TB) { plane.Run(t, file) })
 	for _, want := range []string{"scenario slow: fail", "scenario slow: young: ", "scenario slow: other: no data: "} {
 		if !strings.Contains(said, want) {
-			t.Errorf("no %q in\n%s", want, said)
+			t.Errorf("%q is missing in\n%s", want, said)
 		}
 	}
 }

@@ -64,7 +64,7 @@ not proven here: Follows
 	for _, want := range []string{"### FAIL: proof of the alerts", "| quorum | fail | 5m15s | Late: fired after 3m20s; Disk: fired 12s after the first scrape |", "\nDisk     F !     1m13s",
 		`up{job="etcd"} &lt; 1 &amp; a\|b, \*not\* &lt;img src=x&gt;`} {
 		if !strings.Contains(b.String(), want) {
-			t.Errorf("no %q in\n%s", want, b.String())
+			t.Errorf("%q is missing in\n%s", want, b.String())
 		}
 	}
 }

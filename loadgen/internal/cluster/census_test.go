@@ -187,7 +187,7 @@ phases:
 	plan := newTarget("3f9a", s).Plan(s).String()
 	for _, want := range []string{"Creates   namespace stormglass-3f9a with ", "\n          namespaces web-0 to web-2\n", "\n          namespace shared\n"} {
 		if !strings.Contains(plan, want) {
-			t.Errorf("no %q in\n%s", want, plan)
+			t.Errorf("%q is missing in\n%s", want, plan)
 		}
 	}
 }

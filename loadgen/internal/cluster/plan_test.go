@@ -44,7 +44,7 @@ func TestPlanNamesWhatActionsCreate(t *testing.T) {
 		"PriorityLevelConfiguration stormglass-slow, of the whole cluster", "FlowSchema stormglass-slow, of the whole cluster",
 	} {
 		if !strings.Contains(text, want) {
-			t.Errorf("no %q in\n%s", want, text)
+			t.Errorf("%q is missing in\n%s", want, text)
 		}
 	}
 	for _, n := range adminNeeds("ns", s) {
@@ -52,7 +52,7 @@ func TestPlanNamesWhatActionsCreate(t *testing.T) {
 	}
 	for _, want := range []string{"create flowschemas.flowcontrol.apiserver.k8s.io", "delete prioritylevelconfigurations.flowcontrol.apiserver.k8s.io"} {
 		if !strings.Contains(text, want) {
-			t.Errorf("no %q in\n%s", want, text)
+			t.Errorf("%q is missing in\n%s", want, text)
 		}
 	}
 }
@@ -71,7 +71,7 @@ phases: [{name: a, for: 1s}]
 		"ValidatingAdmissionPolicy owned, for the run's namespaces only",
 	} {
 		if !strings.Contains(text, want) {
-			t.Errorf("no %q in\n%s", want, text)
+			t.Errorf("%q is missing in\n%s", want, text)
 		}
 	}
 	text = ""
@@ -80,7 +80,7 @@ phases: [{name: a, for: 1s}]
 	}
 	for _, want := range []string{"create resourcequotas in namespace ns", "delete customresourcedefinitions.apiextensions.k8s.io", "list validatingadmissionpolicies"} {
 		if !strings.Contains(text, want) {
-			t.Errorf("no %q in\n%s", want, text)
+			t.Errorf("%q is missing in\n%s", want, text)
 		}
 	}
 }

@@ -75,7 +75,7 @@ func TestPreviewCountsWhatIsMadeAndSent(t *testing.T) {
 		"2 of ", " are missing:\n  create clusterroles.rbac.authorization.k8s.io\n  delete nodes\n",
 	} {
 		if !strings.Contains(text.String(), want) {
-			t.Errorf("no %q in\n%s", want, text.String())
+			t.Errorf("%q is missing in\n%s", want, text.String())
 		}
 	}
 	data, err := json.Marshal(p)

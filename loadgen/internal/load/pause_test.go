@@ -38,7 +38,7 @@ func TestPauseBeginsAndEndsOnce(t *testing.T) {
 	p := NewPause()
 	now := time.Now()
 	if p.End(now) || !p.Begin(now) || p.Begin(now.Add(time.Second)) || !p.State().Paused() {
-		t.Error("a pause that had not begun was ended, or began twice")
+		t.Error("End ended a pause that had not begun, or Begin began it twice")
 	}
 	if got := p.State().Elapsed(now.Add(-time.Minute), now.Add(time.Hour)); got != time.Minute {
 		t.Errorf("in the pause the schedule is at %s, want 1m0s", got)
@@ -48,7 +48,7 @@ func TestPauseBeginsAndEndsOnce(t *testing.T) {
 	}
 	var none *Pause
 	if s := none.State(); s.Paused() || s.Lost(now) != 0 || s.Elapsed(now, now.Add(time.Second)) != time.Second {
-		t.Error("without a Pause there is one")
+		t.Error("a nil Pause is paused")
 	}
 }
 
@@ -60,7 +60,7 @@ func TestEndOfContextEndsAPausedWait(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		if _, ok := p.Await(ctx, time.Now(), 0); ok {
-			t.Error("an arrival came in a pause")
+			t.Error("an arrival was due during the pause")
 		}
 	})
 }

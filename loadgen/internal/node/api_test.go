@@ -42,17 +42,17 @@ func TestLogsOfASimulatedContainer(t *testing.T) {
 		}
 		two, three := int64(2), int64(3)
 		if got := read(corev1.PodLogOptions{TailLines: &two}); got == "" || !strings.HasSuffix(all, got) || strings.Count(got, "\n") != 2 {
-			t.Errorf("the last two:\n%s", got)
+			t.Errorf("tail of two lines:\n%s", got)
 		}
 		if got := read(corev1.PodLogOptions{SinceSeconds: &three}); !strings.HasSuffix(all, got) || strings.Count(got, "\n") != 3 {
-			t.Errorf("of three seconds:\n%s", got)
+			t.Errorf("log of three seconds:\n%s", got)
 		}
 		first, _, _ := strings.Cut(read(corev1.PodLogOptions{Timestamps: true}), " ")
 		if at, err := time.Parse(time.RFC3339Nano, first); err != nil || !at.Equal(pod.Status.ContainerStatuses[0].State.Running.StartedAt.Time) {
 			t.Errorf("the first line is of %s, %v", first, err)
 		}
 		if err := k.Log(t.Context(), pod, "c", &corev1.PodLogOptions{Previous: true}, &bytes.Buffer{}); err == nil {
-			t.Error("there is a log of a container before the first")
+			t.Error("the node serves the log of a previous container that never existed")
 		}
 	})
 }
@@ -92,7 +92,7 @@ func TestContainerFollowsDemand(t *testing.T) {
 		return counter.seconds
 	}
 	if got := look(10); got != 1 {
-		t.Errorf("100m for 10 s are %v CPU seconds", got)
+		t.Errorf("100m for 10 s result in %v CPU seconds", got)
 	}
 	demanded, cores, seconds = true, 2, 40
 	if got := look(11); got != 3 {

@@ -39,14 +39,14 @@ func TestNodesShutDownInOrder(t *testing.T) {
 			}
 			st := s.pods["pod-"+name].Status
 			if st.Phase != corev1.PodFailed || st.Reason != "Terminated" || st.ContainerStatuses[0].State.Terminated == nil {
-				t.Errorf("its pod is %s, %s, %+v", st.Phase, st.Reason, st.ContainerStatuses)
+				t.Errorf("status of the pod = %s, %s, %+v", st.Phase, st.Reason, st.ContainerStatuses)
 			}
 			if c := condition(s.pods["pod-"+name], corev1.DisruptionTarget); c == nil || c.Reason != "TerminationByKubelet" {
-				t.Errorf("its pod's condition DisruptionTarget is %v", c)
+				t.Errorf("condition DisruptionTarget of the pod = %v", c)
 			}
 		}
 		if s.pods["done"].Status.Phase != corev1.PodSucceeded {
-			t.Error("a finished pod was ended again")
+			t.Error("the shutdown ended a finished pod again")
 		}
 	})
 	eventually(t, "they are counted", func() bool {
@@ -54,7 +54,7 @@ func TestNodesShutDownInOrder(t *testing.T) {
 		return l.Ready == 2 && l.Failed == 2 && l.PodsRunning == 2
 	})
 	if again := f.Shutdown(1); len(again) != 2 {
-		t.Errorf("%d of the 2 left shut down", len(again))
+		t.Errorf("%d of the 2 remaining nodes shut down", len(again))
 	}
 	eventually(t, "all are gone", func() bool { return f.Live().Failed == 4 })
 	must(t, f.Recover())
@@ -140,7 +140,7 @@ func TestRecoveryOutlastsAnOutage(t *testing.T) {
 		return l.Ready == 1 && l.Failed == 0
 	})
 	if clock.Since(begin) < 3*registerPatience {
-		t.Errorf("back after %s", clock.Since(begin))
+		t.Errorf("the node was back after %s", clock.Since(begin))
 	}
 }
 
@@ -151,14 +151,14 @@ func TestSlowNodeWritesLate(t *testing.T) {
 		t.Fatalf("slow: %v, %+v", slow, f.Live())
 	}
 	if again := f.Slow(1, time.Second); len(again) != 0 {
-		t.Errorf("%v are slow twice", again)
+		t.Errorf("the fault hit slow nodes again: %v", again)
 	}
 	waiters := clock.Waiters()
 	s.bind("sg-0", "a", nil)
 	eventually(t, "its work is put off", func() bool { return clock.Waiters() >= waiters+3 }) // creating, running, events
 	s.locked(func() {
 		if n := len(s.seen("PATCH", "/pods/a/status")) + len(s.events); n != 0 {
-			t.Errorf("%d requests for the pod at once", n)
+			t.Errorf("%d requests for the pod during the delay, want none", n)
 		}
 	})
 	clock.Step(4 * time.Second)
@@ -202,7 +202,7 @@ func TestSharedNodesShutDownToo(t *testing.T) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.conns) == 0 {
-		t.Error("the connections of all were closed")
+		t.Error("the fault closed the connections of all nodes")
 	}
 }
 

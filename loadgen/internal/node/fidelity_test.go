@@ -68,7 +68,7 @@ func TestRequestsOfAKubelet(t *testing.T) {
 	s.locked(func() {
 		for _, e := range s.events {
 			if e.Labels["stormglass.example/run"] != "r1" {
-				t.Errorf("no clean-up finds the Event %s of the Node, with labels %v", e.Reason, e.Labels)
+				t.Errorf("no cleanup finds the Event %s of the Node, with labels %v", e.Reason, e.Labels)
 			}
 		}
 	})

@@ -79,7 +79,7 @@ stormglass_nodes_ready 3
 	f.Stop(t.Context())
 	s.await("every connection is closed", func() bool { return len(s.conns) == 0 })
 	if r := f.Results(); r.Count != 3 || r.Watches != 18 || r.ReadySeconds <= 0 {
-		t.Errorf("results are %+v", r)
+		t.Errorf("results = %+v", r)
 	}
 }
 
@@ -162,7 +162,7 @@ func TestForeignNodeIsNotTakenOver(t *testing.T) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if n := len(s.seen("PATCH", "/status")) + len(s.leases); n != 0 {
-		t.Errorf("%d writes to a stranger's node", n)
+		t.Errorf("%d writes to another owner's node", n)
 	}
 }
 
@@ -203,7 +203,7 @@ func TestFailedNodesGoSilentAndComeBack(t *testing.T) {
 		t.Errorf("the same seed failed %v, then %v", failed, again)
 	}
 	if l := f.Live(); l.Ready != 7 || l.Failed != 3 {
-		t.Errorf("live is %+v", l)
+		t.Errorf("Live() = %+v", l)
 	}
 
 	// While the nodes were away, one pod was marked not Ready, one was deleted, and one was removed entirely.
@@ -245,7 +245,7 @@ func TestSharedFidelityNeedsOneWatch(t *testing.T) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.seen("PATCH", "/pods/c/status")) > 0 {
-		t.Error("a stranger's pod was touched")
+		t.Error("the fleet changed another owner's pod")
 	}
 	if len(s.conns) > sharedConnections {
 		t.Errorf("%d connections", len(s.conns))
@@ -258,7 +258,7 @@ func TestNodeTakenForDeadReportsReady(t *testing.T) {
 	k := f.kubelets[0]
 	k.sawNode(view{})
 	if f.Live().Ready != 0 {
-		t.Error("still counted as Ready")
+		t.Error("the node still counts as Ready")
 	}
 	clock.Step(statusUpdate)
 	s.await("it reports Ready within ten seconds", func() bool { return len(s.seen("PATCH", "/nodes/sg-0/status")) == 2 })

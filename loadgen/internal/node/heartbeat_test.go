@@ -121,7 +121,7 @@ func TestStalledServerIsBlamedAndBoundsOurRequests(t *testing.T) {
 	select {
 	case <-b.broken:
 	case <-time.After(patience):
-		t.Error("two misses in a row did not close the connection")
+		t.Error("two missed renewals in a row did not close the connection")
 	}
 	answer <- nil
 	b.expect(1, 0, 2)
@@ -221,7 +221,7 @@ func TestLeaseIsRenewedFromWhatWasLastSeen(t *testing.T) {
 func TestRenewalsOfNodesMeet(t *testing.T) {
 	for nodes, want := range map[int]time.Duration{1: 100 * time.Millisecond, 500: 100 * time.Millisecond, 5000: 10 * time.Millisecond} {
 		if got := renewalSlot(nodes, interval); got != want {
-			t.Errorf("%d nodes meet every %v, not %v", nodes, got, want)
+			t.Errorf("%d nodes share a slot of %v, want %v", nodes, got, want)
 		}
 	}
 	life := newLife(t.Context(), clock.RealClock{}, newWorkers(), nil, rand.New(rand.NewPCG(1, 1)))

@@ -47,7 +47,7 @@ func TestRenewedLeaseKeepsAllElse(t *testing.T) {
 		t.Errorf("renewed to\n%s, want\n%s", got.String(), want.String())
 	}
 	if _, err := renewedLease([]byte{0x0a, 0x7f}, 40, now); err == nil {
-		t.Error("a Lease cut short was renewed")
+		t.Error("renewedLease accepts a truncated Lease")
 	}
 }
 

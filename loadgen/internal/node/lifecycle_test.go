@@ -116,7 +116,7 @@ func TestCrashLoopBacksOff(t *testing.T) {
 		l.awaitPod("web", fmt.Sprintf("Running, ready, running x%d after Error(1)", n+2))
 	}
 	if n := l.happened("crashing", lifeRestarted); n != 8 {
-		t.Errorf("%d restarts were counted", n)
+		t.Errorf("%d restarts counted", n)
 	}
 }
 
@@ -171,7 +171,7 @@ func TestOutOfMemory(t *testing.T) {
 	l.clock.Step(time.Second)
 	l.awaitPod("web", "Failed, OOMKilled(137)")
 	if n := l.happened("leaking", lifeOOMKilled); n != 1 {
-		t.Errorf("%d were counted", n)
+		t.Errorf("%d events counted", n)
 	}
 }
 

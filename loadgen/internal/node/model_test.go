@@ -32,7 +32,7 @@ func TestShapesAreDealtOutByWeight(t *testing.T) {
 		t.Errorf("shapes %v", count)
 	}
 	if size := f.kubelets[0].ips.size(); size < 500 {
-		t.Errorf("room for %d pod addresses per node", size)
+		t.Errorf("addresses for %d pods per node", size)
 	}
 }
 
@@ -44,7 +44,7 @@ func TestPoolsAreExactAndDrawnFromTheSeed(t *testing.T) {
 	pools := []scenario.NodePool{{Name: "a", Weight: 3}, {Name: "b"}, {Name: "c", Weight: 0.5}, {Name: "d", Count: 9}}
 	a := deal(1, pools...)
 	if again, other := deal(1, pools...), deal(2, pools...); !slices.Equal(a, again) || slices.Equal(a, other) {
-		t.Error("the order does not depend on the seed, and on it alone")
+		t.Error("the order depends on more than the seed, or not on the seed")
 	}
 	count := func(places []place) (n [4]int) {
 		for _, p := range places {
@@ -97,7 +97,7 @@ func TestNodesRegisterWithTheirPool(t *testing.T) {
 			t.Errorf("%s has taints %v", n.Name, taints)
 		}
 		if _, pulling := k.images.need("example.com/cuda:12", time.Now(), func() time.Duration { return time.Hour }); pulling {
-			t.Error("the node pulls an image that it has")
+			t.Error("the node pulls an image that is present")
 		}
 	}
 	if zones["a"] != 1 || zones["b"] != 1 {
@@ -123,7 +123,7 @@ func TestDrawsFollowTheSpread(t *testing.T) {
 		t.Errorf("of %d draws %d are below the median and %d above the 99th percentile", n, below, above)
 	}
 	if draw(1, "a", "bc") == draw(1, "ab", "c") || draw(1, "a") == draw(2, "a") || draw(1, "a") != draw(1, "a") {
-		t.Error("a draw depends on the seed and on each of its names")
+		t.Error("a draw does not depend on the seed and on each of its names")
 	}
 }
 

@@ -52,12 +52,12 @@ func TestLivesAreGivenInShares(t *testing.T) {
 		one := name(1)
 		count[one+" "+labels["app"]]++
 		if one != name(1) {
-			t.Fatalf("pod %d has one life and then another", i)
+			t.Fatalf("pod %d gets another life in the second call", i)
 		}
 		same = same && one == name(2)
 	}
 	if same {
-		t.Error("another seed gives the same lives")
+		t.Error("another seed results in the same lives")
 	}
 	// Five standard deviations of a binomial distribution of n/2.
 	for key, want := range map[string]float64{"five web": .05, "twenty web": .20, "rest web": .75, "twenty ": .20, "none ": .80, "five ": 0, "rest ": 0} {

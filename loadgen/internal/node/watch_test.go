@@ -53,7 +53,7 @@ func TestWatchIsResumedByResourceVersion(t *testing.T) {
 		t.Errorf("%d reconnects, %d relists", r.Reconnects, r.Relists)
 	}
 	if p.UID != first.UID {
-		t.Error("the pod was replaced")
+		t.Error("the node replaced the pod")
 	}
 }
 
@@ -75,7 +75,7 @@ func TestExpiredWatchRelistsAndFindsWhatIsGone(t *testing.T) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if n := len(s.seen("PATCH", "/pods/stays/status")); n != 2 { // creating, running
-		t.Errorf("the pod that stayed was written %d times", n)
+		t.Errorf("%d writes to the remaining pod", n)
 	}
 	if q := s.queries(); q[len(q)-1].Get("sendInitialEvents") != "true" {
 		t.Errorf("the watch listed again with %v, want sendInitialEvents", q[len(q)-1])

@@ -162,7 +162,7 @@ func TestPodsOfTwoNodes(t *testing.T) {
 			}
 			indices[fields[1]] = true
 		case <-ctx.Done():
-			t.Fatalf("pods with the indices %v have reported", indices)
+			t.Fatalf("pods with the indexes %v have reported", indices)
 		}
 	}
 	pods, err := client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: "app=workers"})
@@ -253,7 +253,7 @@ func TestNothingIsLeftOfANode(t *testing.T) {
 		t.Errorf("control groups before %s\nnow %s", groups, now)
 	}
 	if _, err := os.Stat(dir); err == nil {
-		t.Errorf("%s is left", dir)
+		t.Errorf("%s still exists", dir)
 	}
 	must(t, n.Stop()) // once more
 	forget(t, n.Name)

@@ -129,7 +129,7 @@ func (r *coordinator) end(code int, words ...string) {
 	}
 	for _, w := range words {
 		if !strings.Contains(said, w) {
-			r.site.t.Errorf("%q is not said:\n%s", w, said)
+			r.site.t.Errorf("the output lacks %q:\n%s", w, said)
 		}
 	}
 }
@@ -187,7 +187,7 @@ func (s *site) wantNothing() {
 	all, err := s.a.client.CoreV1().Namespaces().List(s.ctx, metav1.ListOptions{LabelSelector: "stormglass.dev/run"})
 	must(s.t, err)
 	for _, n := range all.Items {
-		s.t.Errorf("namespace %s is left", n.Name)
+		s.t.Errorf("namespace %s still exists", n.Name)
 	}
 }
 
@@ -361,7 +361,7 @@ func TestWorkersThatDoNotStart(t *testing.T) {
 			jobs, err := s.a.client.BatchV1().Jobs(quota).List(s.ctx, metav1.ListOptions{})
 			must(t, err)
 			if len(jobs.Items) > 0 {
-				t.Errorf("%d jobs are left", len(jobs.Items))
+				t.Errorf("%d jobs still exist", len(jobs.Items))
 			}
 		})
 	}

@@ -92,7 +92,7 @@ func nested(t *testing.T, r result.Requests, metrics, audit result.Breakdown) {
 	// Controllers list and watch every resource once, when they find it.
 	others := r.Verb == "list"
 	if *audit.OurShare != 1 && !others {
-		t.Errorf("%s: our share is %v of a resource that no other client uses", what, *audit.OurShare)
+		t.Errorf("%s: the run's share is %v for a resource that no other client uses", what, *audit.OurShare)
 	}
 	// The metrics do not distinguish the tenant's GETs from ours.
 	const tick = 2e-6 // audit times are whole microseconds

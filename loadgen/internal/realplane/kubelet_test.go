@@ -98,7 +98,7 @@ func accessToKubelet(t *testing.T, ctx context.Context, config *rest.Config, pod
 	_, err = fleet.Begin(node.Fault{Kind: control.KubeletUnreachable, Fraction: 1})
 	must(t, err)
 	if err := dial(ctx, at, 300*time.Millisecond); err == nil {
-		t.Error("an isolated kubelet answers")
+		t.Error("an isolated kubelet responds")
 	}
 	_, err = fleet.Begin(node.Fault{Kind: control.NodeRecovery})
 	must(t, err)

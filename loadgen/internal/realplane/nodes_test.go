@@ -98,7 +98,7 @@ func rollout(t *testing.T, ctx context.Context, config *rest.Config, nodes node.
 		t.Errorf("%d nodes failed, want 2", len(failed))
 	}
 	if nodes.API != nil && dial(ctx, kubeletAt(t, ctx, client, failed[0]), time.Minute) == nil {
-		t.Error("the kubelet of a failed node answers")
+		t.Error("the kubelet of a failed node responds")
 	}
 	_, err = fleet.Begin(node.Fault{Kind: control.NodeRecovery})
 	must(t, err)
@@ -123,7 +123,7 @@ func rollout(t *testing.T, ctx context.Context, config *rest.Config, nodes node.
 	requests, err := client.CertificatesV1().CertificateSigningRequests().List(ctx, metav1.ListOptions{})
 	must(t, err)
 	if len(requests.Items) != 0 {
-		t.Errorf("%d certificate requests are left", len(requests.Items))
+		t.Errorf("%d certificate requests still exist", len(requests.Items))
 	}
 }
 

@@ -84,7 +84,7 @@ func TestObjectsFromTemplates(t *testing.T) {
 		list, err := admin.RbacV1().ClusterRoles().List(ctx, metav1.ListOptions{LabelSelector: "stormglass.dev/run=r8"})
 		must(t, err)
 		if len(list.Items) > 0 {
-			t.Errorf("%d cluster roles are left", len(list.Items))
+			t.Errorf("%d cluster roles still exist", len(list.Items))
 		}
 		must(t, admin.RbacV1().ClusterRoles().Delete(ctx, "test-theirs", metav1.DeleteOptions{}))
 	}()

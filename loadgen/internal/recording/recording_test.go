@@ -94,7 +94,7 @@ func TestRecordingThatIsNotWholeLeavesNoFile(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		if err := Write(filepath.Join(dir, "storm.recording"), header(3), spoil); err == nil {
-			t.Errorf("%s: no error", what)
+			t.Errorf("%s: Write returns no error", what)
 		}
 		if left, _ := os.ReadDir(dir); len(left) > 0 {
 			t.Errorf("%s: left %v", what, left)

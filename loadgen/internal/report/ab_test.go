@@ -38,7 +38,7 @@ func TestABText(t *testing.T) {
 		"write-mean", "2 ms", "2.24 ms", "+12.0%", "+10.0% to +14.0%", "no effect on the answer:", "pair 1 was discarded: A: busy", "report  runs/x/ab.html",
 	} {
 		if !strings.Contains(b.String(), want) {
-			t.Errorf("no %q in\n%s", want, b.String())
+			t.Errorf("%q is missing in\n%s", want, b.String())
 		}
 	}
 }
@@ -71,7 +71,7 @@ func TestABPage(t *testing.T) {
 		t.Errorf("%d dots, want 2", n)
 	}
 	if strings.Contains(page, "<script") || !strings.Contains(page, "p99&lt;script&gt;") {
-		t.Error("a name is taken for markup")
+		t.Error("the page does not escape a name")
 	}
 }
 

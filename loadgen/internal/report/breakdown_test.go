@@ -19,7 +19,7 @@ func TestSlowestSplitsFirst(t *testing.T) {
 	out := summary(t, r, TerminalOptions{})
 	_, out, found := strings.Cut(out, "WHERE THE TIME WENT")
 	if !found {
-		t.Fatal("no section in the summary")
+		t.Fatal("the summary lacks the section")
 	}
 	var calls []string
 	for _, l := range strings.Split(out, "\n")[1:4] {
@@ -48,7 +48,7 @@ func TestManySplits(t *testing.T) {
 	}
 	r.Breakdown = nil
 	if page = render(t, r, recording{result: r}); strings.Contains(page, "Where the time went") {
-		t.Error("a heading over nothing")
+		t.Error("the page has a heading without content")
 	}
 }
 

@@ -42,7 +42,7 @@ func TestCapacityInWords(t *testing.T) {
 	}
 	for _, want := range []string{"3 of nodes.count (90% interval: 3 to 3)", "confirmation: at 3 all gates passed in 3 of 4 trials", "highest load at which all gates passed: 3", "90% in use in 2 bad trials, but also in the good trial at the lowest load"} {
 		if !strings.Contains(text.String(), want) {
-			t.Errorf("no %q in\n%s", want, text.String())
+			t.Errorf("%q is missing in\n%s", want, text.String())
 		}
 	}
 }

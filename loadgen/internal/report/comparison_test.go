@@ -105,7 +105,7 @@ func TestComparisonPage(t *testing.T) {
 		"started 2026-11-21 03:04:05 UTC, did not finish", "A value with × is the ratio to variant stacked.", `210 ms</span> <span class="dim">0.42×</span>`,
 	} {
 		if !strings.Contains(page, want) {
-			t.Errorf("no %q in the page", want)
+			t.Errorf("%q is missing in the page", want)
 		}
 	}
 	if c.Ended = c.Started.Add(time.Minute); when(c) != "started 2026-11-21 03:04:05 UTC, took 1m" {
@@ -113,7 +113,7 @@ func TestComparisonPage(t *testing.T) {
 	}
 	for _, refused := range []string{"<script", "broken/report.html", "http://", "https://"} {
 		if strings.Contains(page, refused) {
-			t.Errorf("%q in the page", refused)
+			t.Errorf("the page contains %q", refused)
 		}
 	}
 }

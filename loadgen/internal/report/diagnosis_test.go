@@ -54,7 +54,7 @@ func TestDiagnosisSaysWhatIsNotKnownAndTheFacts(t *testing.T) {
 		t.Errorf("%s", alone.String())
 	}
 	if page := render(t, r, nil); !strings.Contains(page, "No symptom was found, but too little was recorded to call the cluster healthy.") {
-		t.Error("the page does not say that too little was recorded")
+		t.Error("the page does not say that the run recorded too little")
 	}
 }
 

@@ -26,7 +26,7 @@ func TestFigures(t *testing.T) {
 	}
 	for _, want := range []string{"reconcile/p99", "250 ms", "reconcile/cache", "3 MB", "no values: no watch"} {
 		if !strings.Contains(page.String(), want) || !strings.Contains(terminal.String(), want) {
-			t.Errorf("no %q in the page, or none in\n%s", want, terminal.String())
+			t.Errorf("%q is missing in the page, or none in\n%s", want, terminal.String())
 		}
 	}
 }

@@ -38,7 +38,7 @@ func TestSameRunSameBytes(t *testing.T) {
 	first := render(t, r, recording{result: r})
 	for range 5 {
 		if render(t, r, recording{result: r}) != first {
-			t.Fatal("the same run gave another page")
+			t.Fatal("the same run resulted in another page")
 		}
 	}
 }
@@ -52,7 +52,7 @@ func TestFirstScreenOrder(t *testing.T) {
 	} {
 		at := strings.Index(page[last+1:], want)
 		if at < 0 {
-			t.Fatalf("%q is not in the page, or too early", want)
+			t.Fatalf("%q is missing in the page, or too early", want)
 		}
 		last += at + 1
 	}
@@ -80,7 +80,7 @@ func TestHostileTextStaysText(t *testing.T) {
 		t.Errorf("%d script elements, want our two", n)
 	}
 	if strings.Contains(page, "<img") || strings.ContainsAny(page, "\x1b\u202e") {
-		t.Error("foreign markup or control characters came through")
+		t.Error("the page contains foreign markup or control characters")
 	}
 	var out, junit strings.Builder
 	if err := Terminal(&out, r, TerminalOptions{Dir: evil}); err != nil {
@@ -240,13 +240,13 @@ func TestWriteReplacesWholeFiles(t *testing.T) {
 	cancel()
 	before, _ := os.ReadFile(filepath.Join(dir, result.HTMLFile))
 	if err := Write(ctx, dir, r, events(r), nil, text, recording{result: r}); !errors.Is(err, context.Canceled) {
-		t.Errorf("a cancelled Write said %v", err)
+		t.Errorf("error of a cancelled Write = %v", err)
 	}
 	if after, _ := os.ReadFile(filepath.Join(dir, result.HTMLFile)); !bytes.Equal(before, after) {
 		t.Error("a cancelled Write changed the page")
 	}
 	if err := Write(context.Background(), filepath.Join(dir, "gone"), r, nil, nil, text, nil); err == nil || !strings.Contains(err.Error(), "result.json: no such file or directory (") {
-		t.Errorf("writing to no directory said %v", err)
+		t.Errorf("error of Write to a missing directory = %v", err)
 	}
 	// A directory in place of a file that cannot be removed is named, on one line.
 	inPlace := filepath.Join(dir, result.JUnitFile)

@@ -21,7 +21,7 @@ func TestBusyMachineIsToldFirst(t *testing.T) {
 	}
 	page := render(t, r, nil)
 	if at := strings.Index(page, want); at < 0 || at > strings.Index(page, `class="timeline"`) {
-		t.Error("the page does not say it at its top")
+		t.Error("the top of the page does not say that the machine was busy")
 	}
 	var pull bytes.Buffer
 	if err := Summary(&pull, r); err != nil || !strings.Contains(pull.String(), "other programs used 1.0 of 2 processors") {
@@ -29,7 +29,7 @@ func TestBusyMachineIsToldFirst(t *testing.T) {
 	}
 	r.BusyMachine = nil
 	if text := summary(t, r, TerminalOptions{}) + render(t, r, nil); strings.Contains(text, "machine was busy") {
-		t.Error("a quiet machine is called busy")
+		t.Error("the page says that a quiet machine was busy")
 	}
 }
 

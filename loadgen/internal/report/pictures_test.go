@@ -104,7 +104,7 @@ func TestEveryChartOfThePageIsAPicture(t *testing.T) {
 	}
 	r.Recovery.Handovers[0].Of = "kube-controller-manager"
 	if svg := string(named(t, pictures(t, r, failoverEvents(r), nil, nil), "timeline").SVG()); !strings.Contains(svg, ">kube-controller-manager lease<") {
-		t.Error("the longest name of a lane is cut off")
+		t.Error("the picture cuts off the longest name of a lane")
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -42,7 +42,7 @@ func TestProfilesAreLinked(t *testing.T) {
 		}
 	}
 	if strings.Contains(page.String(), `href="../elsewhere`) || strings.Contains(md.String(), "elsewhere") {
-		t.Error("a file outside the run is linked")
+		t.Error("the page links a file outside the run")
 	}
 }
 

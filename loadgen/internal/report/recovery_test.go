@@ -109,7 +109,7 @@ func TestRunWithoutFaultsHasNoRecovery(t *testing.T) {
 		}
 	}
 	if got := summary(t, r, TerminalOptions{}); strings.Contains(got, "RECOVERY") || strings.Contains(got, "SIGNALS") {
-		t.Error("the summary of a run without faults tells of recovery")
+		t.Error("the summary of a run without faults has a section on recovery")
 	}
 }
 
@@ -173,7 +173,7 @@ func TestLeaseWithoutSuccessorIsReported(t *testing.T) {
 	r := failoverRun()
 	r.Recovery.Faults[0].LeaseFailover, r.Recovery.Faults[0].Leaderless = nil, []string{"kube-scheduler"}
 	if got := summary(t, r, TerminalOptions{}); !strings.Contains(got, "no successor") || strings.Contains(got, "16.3 s") {
-		t.Errorf("the summary does not tell of the lost leader:\n%s", got)
+		t.Errorf("the summary does not show the lost leader:\n%s", got)
 	}
 	table := faultTable(*r.Recovery, chart.Grid{})
 	if lease, leader := table.Rows[0][8], table.Rows[0][9]; lease != "no successor" || leader != chart.None {

@@ -124,6 +124,6 @@ func TestSummaryListsRollouts(t *testing.T) {
 		}
 	}
 	if strings.Contains(summary(t, floodRun(), TerminalOptions{}), "ROLLOUTS") {
-		t.Error("the summary of a run without rollouts tells of them")
+		t.Error("the summary of a run without rollouts has a section on rollouts")
 	}
 }

@@ -92,10 +92,10 @@ func TestColourOnlyRepeatsTheWords(t *testing.T) {
 	r := stormRun()
 	plainText, coloured := summary(t, r, TerminalOptions{}), summary(t, r, TerminalOptions{Color: true})
 	if strings.Contains(plainText, "\x1b") {
-		t.Error("colour where none is allowed")
+		t.Error("the summary has colours although they are off")
 	}
 	if !strings.Contains(coloured, "\x1b[1;31mFAIL\x1b[0m") {
-		t.Error("no colour where it is allowed")
+		t.Error("the summary has no colours although they are on")
 	}
 	for _, code := range []string{"1;31", "1;33", "32", "1", "2", "0"} {
 		coloured = strings.ReplaceAll(coloured, "\x1b["+code+"m", "")

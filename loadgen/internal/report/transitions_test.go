@@ -47,7 +47,7 @@ func TestTransitionsAreReported(t *testing.T) {
 		"| fill, job-complete | 512 | 10 |": markdown.String(), "<h3>Transitions</h3>": html.String(),
 	} {
 		if !strings.Contains(text, want) {
-			t.Errorf("no %q in\n%.3000s", want, text)
+			t.Errorf("%q is missing in\n%.3000s", want, text)
 		}
 	}
 }

@@ -38,7 +38,7 @@ abortOn: [{expr: max(etcd_server_slow_apply_total), min: 5}, {expr: max(etcd_ser
 	err = r.phases.run(ctx)
 	var aborted abortError
 	if !errors.As(err, &aborted) || !strings.HasPrefix(aborted.Error(), "abortOn: expr max(etcd_server_slow_apply_total) in phase storm, ") || !strings.HasSuffix(aborted.Error(), ": 5 is over 2") {
-		t.Errorf("ended by %v", err)
+		t.Errorf("cause of the end = %v", err)
 	}
 	if len(r.phases.stamps) != 1 || !r.phases.stamps[0].Interrupted {
 		t.Errorf("%+v", r.phases.stamps)

@@ -43,7 +43,7 @@ func TestEndPhaseEndsIt(t *testing.T) {
 				t.Errorf("phase %s: met %v, %v after %s", p.Name, met, err, took)
 			}
 			if _, early := r.phases.steering.endPhase(time.Now()); !early {
-				t.Errorf("phase %s: not noted", p.Name)
+				t.Errorf("phase %s: endPhase does not report that the user ended it", p.Name)
 			}
 		}
 	})
@@ -82,7 +82,7 @@ func TestPauseCountsByPhase(t *testing.T) {
 			t.Errorf("phase q: paused for %s", paused)
 		}
 		if err := s.endPhaseEarly(""); err == nil {
-			t.Error("a phase was ended when none went on")
+			t.Error("EndPhase succeeds without a running phase")
 		}
 	})
 }
@@ -96,7 +96,7 @@ func TestControlWithoutARun(t *testing.T) {
 	}
 	if err := c.Recorded(t.Context(), func(_ context.Context, a *archive.Archive) error {
 		if a != nil {
-			t.Error("something is recorded")
+			t.Error("Recorded returns an archive although the run records nothing")
 		}
 		return errNoRun
 	}); err != errNoRun {
@@ -127,7 +127,7 @@ func TestReadersEndBeforeTheArchive(t *testing.T) {
 	<-reading
 	c.detach()
 	if !over {
-		t.Error("the run went on while its metrics were read")
+		t.Error("the run continued while a reader used its metrics")
 	}
 	if err := <-read; err != nil {
 		t.Errorf("a reader has no answer as the run ends: %v", err)

@@ -166,7 +166,7 @@ func TestBeginningFaultDoesNotOutlivePhase(t *testing.T) {
 		defer cancel()
 		began := time.Now()
 		if _, err := r.phases.through(ctx, &r.o.Scenario.Phases[0], began); err == nil {
-			t.Error("an interrupt is no error")
+			t.Error("an interrupt causes no error")
 		}
 		if took := time.Since(began); took != 9500*time.Millisecond || len(s.faults) != 1 {
 			t.Errorf("an interrupt took %s, and %d faults began", took, len(s.faults))

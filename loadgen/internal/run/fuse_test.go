@@ -57,7 +57,7 @@ func TestFuseOfOwnRequestsStopsLoad(t *testing.T) {
 	stop()
 	var aborted abortError
 	if !errors.As(err, &aborted) || !strings.HasPrefix(aborted.Error(), "abortOn: limit throttled in phase storm, ") || !strings.HasSuffix(aborted.Error(), ": 100% is over 50%") {
-		t.Errorf("ended by %v", err)
+		t.Errorf("cause of the end = %v", err)
 	}
 	before := len(server.Exchanges())
 	if err := r.loads.start(r.loads.of("later"))(); err != nil {

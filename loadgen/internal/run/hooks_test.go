@@ -63,7 +63,7 @@ func TestFailedHookEndsTheRun(t *testing.T) {
 		t.Errorf("exit code %d: %v\nwant %s", exitcode.Of(err), err, want)
 	}
 	if len(r.phases.stamps) != 0 || len(r.phases.hooks.ran) != 1 {
-		t.Errorf("%d phases and %d hooks were run", len(r.phases.stamps), len(r.phases.hooks.ran))
+		t.Errorf("%d phases and %d hooks ran", len(r.phases.stamps), len(r.phases.hooks.ran))
 	}
 }
 

@@ -137,7 +137,7 @@ func TestWindUpReportsLeftObjects(t *testing.T) {
 			}
 			for _, want := range []string{want, "`loadgen cleanup --kubeconfig theirs.kubeconfig --context 'their'\\''s' --run 0123456789`"} {
 				if !strings.Contains(r.info.Left, want) {
-					t.Errorf("no %q in %q", want, r.info.Left)
+					t.Errorf("%q is missing in %q", want, r.info.Left)
 				}
 			}
 			if r.info.Failure != "load get: refused; "+r.info.Left {

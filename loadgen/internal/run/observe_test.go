@@ -109,7 +109,7 @@ func TestObserve(t *testing.T) {
 			}()
 			r := <-told
 			if v := value(t, r.url, `etcd_server_has_leader{job="etcd",instance="etcd-0"}`); v != 1 {
-				t.Errorf("the component says %v", v)
+				t.Errorf("state of the component = %v", v)
 			}
 			if _, err := os.Stat(filepath.Join(dir, scrapeconfig.Dir, scrapeconfig.ServerFile)); err != nil || r.config != filepath.Join(dir, scrapeconfig.Dir) {
 				t.Errorf("the configuration is said to be in %s: %v", r.config, err)

@@ -38,7 +38,7 @@ func TestFaultsDoNotWaitForActions(t *testing.T) {
 			t.Errorf("exit code %d: %v", exitcode.Of(err), err)
 		}
 		if took := time.Since(s.start); took < time.Minute {
-			t.Errorf("the action was given up after %s", took)
+			t.Errorf("the run gave up the action after %s", took)
 		}
 		if want := []string{"5s begin kill", "25s begin kill", "45s begin kill"}; !slices.Equal(s.log, want) {
 			t.Errorf("%q, want %q", s.log, want)

@@ -238,7 +238,7 @@ func TestDevicesAreClaimedByATemplate(t *testing.T) {
 	}
 	for _, want := range []string{`"resourceClaims":[{"name":"devices","resourceClaimTemplateName":"train"}]`, `"claims":[{"name":"devices"}]`} {
 		if !strings.Contains(sent[1].body, want) {
-			t.Errorf("no %s in %s", want, sent[1].body)
+			t.Errorf("%s is missing in %s", want, sent[1].body)
 		}
 	}
 	if last := removed[len(removed)-1]; last.path != template {

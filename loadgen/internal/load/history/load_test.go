@@ -155,7 +155,7 @@ func TestNoEnd(t *testing.T) {
 		must(t, err)
 		must(t, l.Prepare(t.Context()))
 		if err := l.Finish(t.Context(), t.Logf); err == nil {
-			t.Error("a load that has not run is finished")
+			t.Error("Finish succeeds for a load that has not run")
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
@@ -216,7 +216,7 @@ func TestLies(t *testing.T) {
 				}
 			}
 			if !slices.Contains(r.Files, "history-history.json") {
-				t.Errorf("the evidence is %q", r.Files)
+				t.Errorf("evidence = %q", r.Files)
 			}
 		})
 	}

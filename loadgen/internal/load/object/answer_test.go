@@ -63,7 +63,7 @@ func TestMetadataOfProtobuf(t *testing.T) {
 				t.Errorf("version %d, want %d, in pieces of %d", a.Version(), c.version, n)
 			}
 			if len(a.head) > longestHead {
-				t.Errorf("%d bytes are kept", len(a.head))
+				t.Errorf("the Answer keeps %d bytes", len(a.head))
 			}
 		}
 	}
@@ -74,7 +74,7 @@ func FuzzProtobufMetadata(f *testing.F) {
 	f.Fuzz(func(t *testing.T, head []byte) {
 		for _, field := range []field{fieldContinue, fieldVersion} {
 			if value, _ := metadata(head, field); len(value) > len(head) {
-				t.Fatal("more than there is")
+				t.Fatal("the Answer accepts more bytes than the response has")
 			}
 		}
 	})

@@ -89,7 +89,7 @@ func TestBodies(t *testing.T) {
 			}
 		}
 		if name == "things.example.com" && own["metadata"].(map[string]any)["name"] != "x" {
-			t.Error("the scenario's manifest was changed")
+			t.Error("compile changed the scenario's manifest")
 		}
 	}
 }

@@ -47,14 +47,14 @@ func TestMetadataOfCBOR(t *testing.T) {
 				t.Errorf("token %q, version %d in pieces of %d", a.Token(), a.Version(), n)
 			}
 			if err := read(a, body[:len(body)-1], n); err == nil {
-				t.Errorf("an answer that is cut is whole, in pieces of %d", n)
+				t.Errorf("a truncated response counts as whole, in pieces of %d", n)
 			}
 			must(t, read(a, body, n)) // it is used again
 		}
 		a := &Answer{}
 		a.json.binary = true
 		if err := read(a, []byte(`{"kind":"RouteList"}`), 100); err == nil {
-			t.Error("JSON is taken for CBOR")
+			t.Error("the Answer accepts JSON as CBOR")
 		}
 	}
 }

@@ -27,7 +27,7 @@ func TestDocumentsAreReadAtTheirPaths(t *testing.T) {
 		}
 	}
 	if n := s.count(http.MethodPost); n > 0 {
-		t.Errorf("%d objects were made", n)
+		t.Errorf("Prepare created %d objects", n)
 	}
 	for status, want := range map[int]bool{404: true, 403: false} { // whether the load starts
 		refused := newStub(t, func(w http.ResponseWriter, _ *http.Request, _ []byte) bool { refuse(w, status, "no"); return true })

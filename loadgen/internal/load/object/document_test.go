@@ -88,7 +88,7 @@ func TestTokensWithoutEndAreRefused(t *testing.T) {
 		err = d.write([]byte(strings.Repeat("x", 1000)))
 	}
 	if err == nil {
-		t.Error("100 kB of a token are kept")
+		t.Error("the document accepts a token of 100 kB")
 	}
 }
 

@@ -119,14 +119,14 @@ func TestDeletedObjectsAreMadeAgain(t *testing.T) {
 		t.Errorf("deleted %v", deleted)
 	}
 	if got := ask(t, op, 3, 200, `{}`); got != nil {
-		t.Errorf("%v is deleted again before it is made", got)
+		t.Errorf("%v is deleted again before it is recreated", got)
 	}
 	made := s.count("POST " + configMaps)
 	runBackground(t, op)
 	await(t, "objects again", func() bool { return s.count("POST "+configMaps) == made+3 })
 	await(t, "delete", func() bool { return ask(t, op, 4, 429, `{}`) != nil })
 	if ask(t, op, 5, 429, `{}`) == nil { // those that were refused are whole
-		t.Error("an object is gone whose delete was rejected")
+		t.Error("the load does not use an object whose deletion was rejected")
 	}
 }
 
@@ -146,7 +146,7 @@ func TestUpdatesNameVersions(t *testing.T) {
 	}
 	var a, b, c request.Request
 	if !op.Next(0, &a) || !op.Next(1, &b) || op.Next(2, &c) {
-		t.Fatal("two objects, and not two updates at a time")
+		t.Fatal("with two objects, two updates are not possible at a time")
 	}
 	if body(&a).Name == body(&b).Name || body(&a).ResourceVersion != "5" {
 		t.Errorf("updates of %+v and %+v", body(&a), body(&b))
@@ -158,7 +158,7 @@ func TestUpdatesNameVersions(t *testing.T) {
 	}
 	op.Done(&b, load.Outcome(409), a0)
 	if op.Next(4, &a) {
-		t.Error("an object is updated whose version is not known")
+		t.Error("the load updates an object whose version is unknown")
 	}
 	runBackground(t, op)
 	await(t, "update", func() bool { return op.Next(5, &a) })

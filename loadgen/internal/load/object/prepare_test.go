@@ -54,7 +54,7 @@ func TestErrorsNameVerbObjectAndHint(t *testing.T) {
 		err = op.Prepare(t.Context())
 		for _, part := range want {
 			if err == nil || !strings.Contains(err.Error(), part) {
-				t.Errorf("error %q does not say %q", err, part)
+				t.Errorf("error %q does not contain %q", err, part)
 			}
 		}
 	}

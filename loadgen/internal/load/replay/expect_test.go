@@ -43,18 +43,18 @@ func TestExpectedIsWhatIsSent(t *testing.T) {
 	mapped := int64(0)
 	for _, k := range x.Requests {
 		if k.Count != sent[[2]string{k.Verb, k.Resource}] {
-			t.Errorf("%d %s %s are expected, %d were sent", k.Count, k.Verb, k.Resource, sent[[2]string{k.Verb, k.Resource}])
+			t.Errorf("%d %s %s expected, but %d sent", k.Count, k.Verb, k.Resource, sent[[2]string{k.Verb, k.Resource}])
 		}
 		mapped += k.Mapped
 	}
 	if made := x.Made["configmaps"]; int64(made) != r.Made || made != copies || len(x.Made) != 1 {
-		t.Errorf("%v are expected before it, %d were made", x.Made, r.Made)
+		t.Errorf("%v objects expected beforehand, but %d created", x.Made, r.Made)
 	}
 	if !maps.Equal(x.LeftOut, r.LeftOut) || x.LeftOut[reasonStream] != 1 || x.LeftOut[reasonBinding] != 1 {
-		t.Errorf("expected to leave out %v, left out %v", x.LeftOut, r.LeftOut)
+		t.Errorf("expected to omit %v, but omitted %v", x.LeftOut, r.LeftOut)
 	}
 	if mapped != copies*r.Mapped["nodes"] || mapped != copies {
-		t.Errorf("%d are expected to be mapped, %v of the recording were", mapped, r.Mapped)
+		t.Errorf("%d requests expected to be mapped, but %v of the recording were", mapped, r.Mapped)
 	}
 	if want := map[string]int{"pods": copies, "configmaps": copies}; !maps.Equal(x.Created, want) {
 		t.Errorf("created %v, want %v", x.Created, want)

@@ -112,7 +112,7 @@ func TestWritesHaveABodyOfTheirResource(t *testing.T) {
 		t.Errorf("a pod of 3000 bytes has a body of %d: %.300s", n, pod)
 	}
 	if patch := find(t, got, "PATCH /apis/apps/v1"+ns+"deployments/o2", ""); patch.contentType != "application/strategic-merge-patch+json" {
-		t.Errorf("a strategic patch is sent as %s", patch.contentType)
+		t.Errorf("the content type of a strategic merge patch is %s", patch.contentType)
 	}
 	if r.Conflicts.Recording != r.Conflicts.Replay || r.Conflicts.Recording != 1.0/8 {
 		t.Errorf("conflicts: %+v, want 1 of 8 in both", r.Conflicts)
@@ -163,7 +163,7 @@ func TestObjectsAreThereAsInTheRecording(t *testing.T) {
 		t.Errorf("404: %+v, want a third in both", r.NotFound)
 	}
 	if lines := r.Notes(); len(lines) != 0 {
-		t.Errorf("differences %q of a replay without any", lines)
+		t.Errorf("differences = %q, want none", lines)
 	}
 }
 
@@ -192,7 +192,7 @@ func TestWatchesAreHeldForTheirTimeAtAnySpeed(t *testing.T) {
 		"GET /api/v1/namespaces/storm-tuesday-1/configmaps?watch=true&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&fieldSelector=metadata.name%3Do0&timeoutSeconds=",
 	} {
 		if !slices.ContainsFunc(after(), func(s seen) bool { return strings.HasPrefix(s.String(), want) }) {
-			t.Errorf("no %s among %v", want, after())
+			t.Errorf("%s is missing in %v", want, after())
 		}
 	}
 	r := l.Replay()
@@ -311,7 +311,7 @@ func TestUpdatesOfLeasesNameTheirVersion(t *testing.T) {
 		}
 	}
 	if got[0].body == got[1].body {
-		t.Error("both updates are the same: nothing would be written")
+		t.Error("both updates are the same, so the second would write nothing")
 	}
 }
 

@@ -30,7 +30,7 @@ func TestNeedsAreThoseOfWhatIsSent(t *testing.T) {
 	}
 	for _, n := range got {
 		if n.Group == "nosuch.io" || n.Verb == "patch" && n.Resource != "configmaps" {
-			t.Errorf("%+v is not needed", n)
+			t.Errorf("the needs contain %+v, which no request needs", n)
 		}
 	}
 }

@@ -67,7 +67,7 @@ func TestRequestsComeAtTheirTimesDividedByTheSpeed(t *testing.T) {
 			t.Errorf("speed %g: %v, want %v", speed, at, want)
 		}
 		if got[1].Entry != 1 || got[2].Entry != 2 {
-			t.Errorf("speed %g: requests of one time change their order", speed)
+			t.Errorf("speed %g: requests with the same time change their order", speed)
 		}
 	}
 }
@@ -124,7 +124,7 @@ func TestCopiesAreShiftedWithinTheRecording(t *testing.T) {
 			t.Errorf("%d different shifts of 3 copies of 4 actors", len(apart))
 		}
 		if again := Schedule(tr, o, nil); !slices.Equal(got, again) {
-			t.Error("the same seed gives another schedule")
+			t.Error("the same seed results in another schedule")
 		}
 	}
 }

@@ -32,7 +32,7 @@ func newDeferred(t *testing.T, to load.Target, p arrival.Pacer, change func(*sce
 		t.Fatal(err)
 	}
 	if !r.engine.deferred {
-		t.Fatal("answers are not deferred")
+		t.Fatal("the load does not defer responses")
 	}
 	r.BeginPhase("storm", time.Now())
 	return r

@@ -189,7 +189,7 @@ func TestArrivalsWaitForAStream(t *testing.T) {
 	stop := start(t, r)
 	h2test.Await(t, "arrivals", func() bool { return one(r).Offered == 5 && p.Load() != nil })
 	if s.Asked.Load() != 0 {
-		t.Error("the server's limit is not kept")
+		t.Error("the client sends requests although the server allows no streams")
 	}
 	p.Load().Send(func(w *http2.Framer) {
 		_ = w.WriteSettings(http2.Setting{ID: http2.SettingMaxConcurrentStreams, Val: 2})

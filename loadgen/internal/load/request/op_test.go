@@ -73,7 +73,7 @@ func start(t *testing.T, r *Requests) (stop func() result.Requests) {
 		select {
 		case <-done:
 		case <-time.After(patience):
-			t.Fatal("Run does not end")
+			t.Fatal("Run did not end")
 		}
 		got := one(r)
 		addUp(t, got)
@@ -102,7 +102,7 @@ func addUp(t *testing.T, r result.Requests) {
 		ended += n
 	}
 	if r.Offered != r.Sent+r.Unsent || ended != r.Sent || r.Latency.Count != r.Sent || r.Lag.Count != r.Sent || r.Connect.Count != r.Sent || r.Service.Count != r.Sent {
-		t.Errorf("%+v: it does not add up", r)
+		t.Errorf("%+v does not add up", r)
 	}
 	if sum := r.Lag.Mean + r.Connect.Mean + r.Service.Mean; sum < r.Latency.Mean*0.999-1e-6 || sum > r.Latency.Mean*1.001+1e-6 {
 		t.Errorf("lag %v + connect %v + service %v s = latency %v s?", r.Lag.Mean, r.Connect.Mean, r.Service.Mean, r.Latency.Mean)

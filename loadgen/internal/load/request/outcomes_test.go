@@ -131,7 +131,7 @@ func TestConnectionRefused(t *testing.T) {
 		t.Errorf("outcomes %v, want 40 refused", got.Outcomes)
 	}
 	if err := newLoad(t, to, schedule{}, nil).Prepare(t.Context()); err == nil {
-		t.Error("Prepare finds nothing wrong")
+		t.Error("Prepare returns no error")
 	}
 }
 

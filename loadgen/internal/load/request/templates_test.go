@@ -53,11 +53,11 @@ func testTemplatesFollowTheIdentity(t *testing.T) {
 		}
 	}
 	if renew(); get.Load() != first {
-		t.Error("remade without need")
+		t.Error("the load created the template again without need")
 	}
 	p.token = ""
 	if renew(); get.Load() != first {
-		t.Error("the old template is not kept while the plugin fails")
+		t.Error("the load does not keep the old template while the plugin fails")
 	}
 	p.token = "two"
 	if err := s.renew(); err != nil || get.Load() != first {

@@ -224,7 +224,7 @@ func TestStamps(t *testing.T) {
 	}
 	for _, foreign := range []string{"", ":", "a", "a:", "a:-1", "a:1x", "a:99999999999999999999"} {
 		if _, _, ok := parseStamp([]byte(foreign)); ok {
-			t.Errorf("%q is taken for a stamp", foreign)
+			t.Errorf("the scanner accepts %q as a stamp", foreign)
 		}
 	}
 }

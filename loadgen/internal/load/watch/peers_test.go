@@ -49,7 +49,7 @@ func TestNoticeAloneIsOwed(t *testing.T) {
 		t.Errorf("%d of %d delivered, want 0 of 3", delivered, expected)
 	}
 	if l.awaited() != 3 || l.giveUp() != 3 || l.awaited() != 0 {
-		t.Error("what was not delivered is not given up")
+		t.Error("the ledger does not give up undelivered writes")
 	}
 }
 

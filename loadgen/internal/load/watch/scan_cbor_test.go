@@ -78,6 +78,6 @@ func TestEventsInCBOR(t *testing.T) {
 		t.Errorf("a list: %q, %v", list.lines, err)
 	}
 	if err := newCBOR(&seen{}, levelEvent).feed([]byte(`{"type":"ADDED"}`)); err == nil {
-		t.Error("JSON is taken for CBOR")
+		t.Error("the scanner accepts JSON as CBOR")
 	}
 }

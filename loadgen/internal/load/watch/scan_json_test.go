@@ -165,7 +165,7 @@ func TestScannerRefusesEndlessValues(t *testing.T) {
 	s := newJSON(&got, levelEvent)
 	stream := `{"type":"` + strings.Repeat("x", longestValue+1)
 	if err := s.feed([]byte(stream)); err == nil {
-		t.Error("a type of 4 KiB is accepted: a stream could fill the memory")
+		t.Error("the scanner accepts a type of 4 KiB: a stream could fill the memory")
 	}
 }
 

@@ -285,7 +285,7 @@ func TestProtobufListsTellTheirVersion(t *testing.T) {
 	}
 	var got seen
 	if err := scanPieces(newProto(&got, levelObject), stream[:len(stream)-3], 1); err == nil {
-		t.Error("a list that is cut off is taken for whole")
+		t.Error("a truncated list counts as complete")
 	}
 }
 

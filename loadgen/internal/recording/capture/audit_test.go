@@ -413,7 +413,7 @@ func TestEqualNamesStayEqual(t *testing.T) {
 		t.Errorf("selectors %q, %q of pod %q", pod.LabelSelector, pod.FieldSelector, pod.Name)
 	}
 	if user := r.Header.Actors[pod.Actor].Name; !strings.HasPrefix(user, "system:serviceaccount:"+pod.Namespace+":") {
-		t.Errorf("the service account %q is not of namespace %q", user, pod.Namespace)
+		t.Errorf("the service account %q does not belong to namespace %q", user, pod.Namespace)
 	}
 	if kube.Namespace != "kube-system" || crd.Name != "orders.shop.example.com" || r.Header.Actors[crd.Actor].Name != "system:anonymous" {
 		t.Errorf("names that every cluster has are hashed: %+v", got)

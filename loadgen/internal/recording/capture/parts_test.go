@@ -84,7 +84,7 @@ func TestSelectorsOfAllFormsAreHashed(t *testing.T) {
 		t.Errorf("a set: %q, want %q", both, want)
 	}
 	if name := h("web"); len(name) != 14 || strings.ToLower(name) != name || strings.ContainsAny(name, "=/+01") {
-		t.Errorf("%q is no name of Kubernetes", name)
+		t.Errorf("%q is not a valid name in Kubernetes", name)
 	}
 }
 

@@ -175,7 +175,7 @@ func TestBadSimKubeRecordingIsRefused(t *testing.T) {
 			t.Errorf("%s: %v, want %s", name, err, c.want)
 		}
 		if _, err := os.Stat(o.Out); err == nil {
-			t.Errorf("%s: there is a recording", name)
+			t.Errorf("%s: the failed import left a recording", name)
 		}
 	}
 	o := simKubeFile(t, good)
@@ -222,7 +222,7 @@ func TestSimKubeFieldsAreNoticed(t *testing.T) {
 			file := base()
 			delete(part(file, i), key)
 			if result(file) == before {
-				t.Errorf("nothing differs without %s of part %d", key, i)
+				t.Errorf("the result is the same without %s of part %d", key, i)
 			}
 		}
 	}

@@ -156,7 +156,7 @@ func TestClaims(t *testing.T) {
 	}
 	for _, m := range moved(t, well, under(kill)) {
 		if m.Claim == "kill etcd" || m.Claim == "kill kube-apiserver" {
-			t.Errorf("a killed scheduler is held against %s", m)
+			t.Errorf("a killed scheduler counts against %s", m)
 		}
 	}
 }

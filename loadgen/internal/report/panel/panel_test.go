@@ -86,11 +86,11 @@ func TestPage(t *testing.T) {
 		t.Error("the clock is not the page's")
 	}
 	if strings.Contains(page, "<details open") || strings.Contains(page, `" open>`) || strings.Contains(page, "<script") {
-		t.Error("something is open, or a script")
+		t.Error("a part of the page is open, or the page has a script")
 	}
 	for range 3 {
 		if draw(t, well, Run{Span: span, Phases: []Mark{{"storm", at(60), at(120)}}, Causes: []Cause{{Mark: Mark{"kill", at(70), at(80)}}}}) != page {
-			t.Fatal("the same run gave another page")
+			t.Fatal("the same run resulted in another page")
 		}
 	}
 }
@@ -159,7 +159,7 @@ func TestHostileText(t *testing.T) {
 	})
 	page := draw(t, src, Run{Span: span, Phases: []Mark{{evil, at(1), at(2)}}})
 	if strings.Contains(page, "<script") || strings.ContainsAny(page, "\x1b\u202e") {
-		t.Error("foreign markup or control characters came through")
+		t.Error("the page contains foreign markup or control characters")
 	}
 }
 

@@ -48,7 +48,7 @@ func TestManifests(t *testing.T) {
 		"runAsNonRoot: true", "readOnlyRootFilesystem: true", "secretName: stormglass-workers", "GOMEMLIMIT",
 	} {
 		if !strings.Contains(string(text), want) {
-			t.Errorf("no %q in\n%s", want, text)
+			t.Errorf("%q is missing in\n%s", want, text)
 		}
 	}
 	for _, not := range []string{"kind: Secret", "null", "status: {}"} {

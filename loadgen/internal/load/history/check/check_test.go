@@ -65,7 +65,7 @@ func TestLostWrite(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := expect(t, &h.History, result.LostWrite, result.NotLinearizable)
 			if v := r.Violations[0]; v.Version != h.Operations[0].Version && v.Version != 12 {
-				t.Errorf("lost is said to be version %d", v.Version)
+				t.Errorf("the violation of the lost write names version %d", v.Version)
 			}
 		})
 	}
@@ -131,7 +131,7 @@ func TestUnknownHappened(t *testing.T) {
 func TestUnjudged(t *testing.T) {
 	h := one().write(0, 1, 2, 10, 1, 11)
 	if r := expect(t, &h.History); len(r.Unjudged) != 1 {
-		t.Errorf("no final read was made, and unjudged is %q", r.Unjudged)
+		t.Errorf("without a final read, Unjudged = %q", r.Unjudged)
 	}
 	// A search without time has no verdict.
 	h = one()
