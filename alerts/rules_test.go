@@ -22,8 +22,7 @@ func mustRules(t *testing.T) []Alert {
 	return all
 }
 
-// TestAnnotations: an alert's description tells what it means, what to look at
-// and what to do, in that order.
+// TestAnnotations: an alert's description says what it means, what to look at and what to do, in that order.
 func TestAnnotations(t *testing.T) {
 	for _, a := range mustRules(t) {
 		if s := a.Labels["severity"]; s != "critical" && s != "warning" {

@@ -209,7 +209,7 @@ func TestSchedulerExtender(t *testing.T) {
 	}
 }
 
-// serviceRequests counts what a service was asked.
+// serviceRequests returns the number of requests to a service.
 func serviceRequests(t *testing.T, c control.Cluster, kind string) (count int) {
 	t.Helper()
 	for _, component := range c.Components {

@@ -17,7 +17,7 @@ func TestMistypedCommandsGetOneLineWithAHint(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer taken.Close()
-	loadgen := filepath.Join(t.TempDir(), "loadgen") // that it is there is all that is asked before
+	loadgen := filepath.Join(t.TempDir(), "loadgen") // the check before only needs it to exist
 	if err := os.WriteFile(loadgen, []byte("#!/bin/sh\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}

@@ -66,8 +66,8 @@ func family(all map[string]metricnames.Metric, series string) (metricnames.Metri
 	return metricnames.Metric{}, false
 }
 
-// asked reports whether a selector is only asked whether it has a series, by "and"
-// or "unless": its labels are dropped then.
+// asked reports whether an expression only tests whether a selector has a series, by "and" or "unless": its labels are
+// dropped then.
 func asked(s *parser.VectorSelector, path []parser.Node) bool {
 	return slices.ContainsFunc(path, func(n parser.Node) bool {
 		b, ok := n.(*parser.BinaryExpr)

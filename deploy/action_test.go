@@ -185,7 +185,7 @@ func TestActionBuildsSource(t *testing.T) {
 	}
 }
 
-// The step ends as loadgen does and tells the verdict, with each line of args one argument.
+// The step ends with loadgen's exit code and outputs the verdict. Each line of args is one argument.
 func TestActionRuns(t *testing.T) {
 	loadgen := buildLoadgen(t)
 	for code, verdict := range []string{"pass", "fail", "usage", "undecided", "environment"} {

@@ -12,5 +12,5 @@ func TestMain(m *testing.M) { os.Exit(planetest.Main(m, &planetest.Plane{Ready: 
 
 func TestPrograms(t *testing.T) { planetest.Programs(t) }
 
-// announce tells the examples which control plane runs.
+// announce sets the control plane for the examples.
 func announce(p *planetest.Plane) error { return os.Setenv(control.DirEnv, p.Cluster().Dir) }

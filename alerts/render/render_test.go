@@ -132,8 +132,8 @@ func renamedTests(t *testing.T, dir string, o render.Options) []string {
 	return all
 }
 
-// withLabelInResults asks for alerts without the label that the series of a test were given,
-// which some rules keep and others do not.
+// withLabelInResults expects alerts without the label that the series of a test have, which some rules keep and others
+// do not.
 func withLabelInResults(t *testing.T, text string) string {
 	t.Helper()
 	return regexp.MustCompile(`expr: '(ALERTS[^']*)'`).ReplaceAllString(text, `expr: 'label_replace(sum without (tier) ($1), "__name__", "ALERTS", "", "")'`)

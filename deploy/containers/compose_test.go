@@ -207,7 +207,7 @@ func (p observedPlane) run(t *testing.T, args ...string) {
 	}
 }
 
-// watcher asks the containers over HTTP.
+// watcher sends HTTP requests to the containers.
 type watcher struct {
 	ctx     context.Context
 	running []*Container

@@ -27,7 +27,7 @@ import (
 	"github.com/stormglass/stormglass/internal/scrapeconfig"
 )
 
-// theirCluster is the label that tells the clusters of the other Prometheus apart.
+// theirCluster is the label that distinguishes the clusters of the other Prometheus server.
 const theirCluster = "k8s_cluster"
 
 // withoutSeries lists the families that have no series on a healthy plane, or on a plane

@@ -151,7 +151,7 @@ func isKind(kind string) schemadoc.Part {
 	return schemadoc.Part{"properties": schemadoc.Part{"kind": schemadoc.Part{"const": kind}}, "required": []string{"kind"}}
 }
 
-// question is a scenario with an invalid value in a field, for which the error of validation lists the allowed values.
+// question is a scenario with an invalid value in a field. The error of validation lists the allowed values.
 type question struct {
 	text string
 	// besides are values that validation accepts but does not name.

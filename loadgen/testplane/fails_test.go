@@ -81,7 +81,7 @@ controlPlane: {etcd: {members: 3}}, phases: [{name: p, for: 1s}], gates: [{name:
 	}
 }
 
-// endEnv tells this program to end in its first test, in a way that leaves no time to stop anything.
+// endEnv makes this program end in its first test, in a way that leaves no time to stop anything.
 const endEnv = "TESTPLANE_END"
 
 // TestEndsEarly is run by TestPlaneEndsWithTheProcess in a separate process.

@@ -75,7 +75,7 @@ func nothingOfRun(t *testing.T, run result.Run) {
 	}
 }
 
-// A pod that the operator asks for is scheduled and becomes Ready: the plane has a scheduler, controllers and nodes.
+// A pod that the operator creates is scheduled and becomes Ready: the plane has a scheduler, controllers and nodes.
 func TestPodsOfTheOperatorRun(t *testing.T) {
 	cfg := plane.Config(t)
 	client, err := kubernetes.NewForConfig(cfg)

@@ -211,7 +211,7 @@ func TestBalancerForwardsAllBytes(t *testing.T) {
 	}
 }
 
-// TestHalfClose: a client that has said all still hears the response.
+// TestHalfClose: a client that has closed its write side still receives the response.
 func TestHalfClose(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -68,7 +68,7 @@ func TestDowngradeOfEtcdThatKeepsItsForm(t *testing.T) {
 	})
 }
 
-// A cluster that is half of the older version refuses to be told again.
+// A cluster that is half of the older version refuses another downgrade request.
 func TestDowngradeOfEtcdGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, h := fixture(t)

@@ -60,7 +60,7 @@ func TestServesCreatableResources(t *testing.T) {
 	}
 }
 
-// A webhook that would never be asked is refused, and not registered.
+// The Manager refuses a webhook that would never be called, and does not register it.
 func TestWebhookOnUnservedResourceIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, h := fixture(t)

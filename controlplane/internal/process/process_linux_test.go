@@ -95,9 +95,8 @@ func spawner(t *testing.T) *process.Spawner {
 	return s
 }
 
-// TestNoOrphans kills a supervisor by SIGKILL. Its child must be gone soon, by
-// each of the two means alone. The child holds the write end of a pipe, so the
-// end of file tells that it is gone.
+// TestNoOrphans kills a supervisor by SIGKILL. Its child must be gone soon, by each of the two means alone. The child
+// holds the write end of a pipe, so the end of file: the process is gone
 func TestNoOrphans(t *testing.T) {
 	for _, role := range []string{"pipe-only", "signal-only"} {
 		t.Run(role, func(t *testing.T) {

@@ -298,7 +298,7 @@ func TestAwaitReadyChecksLoadBalancer(t *testing.T) {
 	close(l.serves)
 	served := make(chan error, 1)
 	go func() { served <- p.AwaitReady(t.Context(), scheduler) }()
-	for range 100 { // checks, in which it is asked about four times
+	for range 100 { // about four readiness checks
 		<-asked
 	}
 	select {

@@ -170,7 +170,7 @@ func TestProxyErrors(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				if strings.Contains(name, "silent") {
-					go func() { // when the proxy has been asked
+					go func() { // after the proxy has received the request
 						if c, err := silent.Accept(); err == nil {
 							_, _ = c.Read(make([]byte, 1))
 							cancel()

@@ -99,7 +99,7 @@ func (s *stub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// asked returns all requests so far, as "GET /version".
+// asked returns all requests so far, in the form "GET /version".
 func (s *stub) asked() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -126,7 +126,7 @@ func TestThrottledRegistrationGoesOn(t *testing.T) {
 		go func() { started <- f.Start(t.Context()) }()
 		var err error
 		eventually(t, "the start ends", func() bool {
-			if clock.HasWaiters() { // else it is being asked
+			if clock.HasWaiters() { // otherwise the request is in flight
 				clock.Step(time.Second)
 			}
 			select {

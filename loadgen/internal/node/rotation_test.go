@@ -116,7 +116,7 @@ func TestNodeReturnsAfterItsCertificateExpired(t *testing.T) {
 	eventually(t, "the node is back", func() bool { l := f.Live(); return l.Ready == 1 && l.Failed == 0 })
 }
 
-// All kube-proxies get the same new identity. While its renewal is refused, one of them asks per minute.
+// All kube-proxies get the same new identity. While its renewal fails, one of them retries per minute.
 func TestIdentityOfKubeProxiesIsRenewedOnce(t *testing.T) {
 	s := newStub(t)
 	ids, err := NewSigner(s.config(), s.ca)

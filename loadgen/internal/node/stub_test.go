@@ -45,8 +45,8 @@ type request struct {
 	expires                   time.Time // end of the client certificate's validity
 }
 
-// stub is an API server with exactly known behaviour: it keeps nodes, leases and
-// pods, serves watches over protobuf, and fails as a test tells it to.
+// stub is an API server with exactly known behaviour: it keeps nodes, leases and pods, serves watches over protobuf,
+// and injects the faults of a test.
 type stub struct {
 	t      testing.TB
 	server *httptest.Server

@@ -286,7 +286,7 @@ func TestPortTaken(t *testing.T) {
 	}
 }
 
-// await asks until cond holds, or the test's time is over.
+// await sends requests until cond holds, or the test's time is over.
 func await(t *testing.T, what string, cond func() bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

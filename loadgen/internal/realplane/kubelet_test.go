@@ -54,7 +54,7 @@ func podStreams(t *testing.T, ctx context.Context, config *rest.Config) {
 	}
 }
 
-// accessToKubelet asks the kubelet of a pod's node directly.
+// accessToKubelet sends a request directly to the kubelet of a pod's node.
 func accessToKubelet(t *testing.T, ctx context.Context, config *rest.Config, pod corev1.Pod, fleet *node.Fleet) {
 	t.Helper()
 	client := kubernetes.NewForConfigOrDie(config)

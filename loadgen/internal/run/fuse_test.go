@@ -130,7 +130,7 @@ func TestFuseOfAlertsOfTheirs(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 
-	// The test's Prometheus is asked which alerts it has.
+	// The run asks the test's Prometheus server for its alerts.
 	var status int
 	theirs := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		if status != 0 {

@@ -56,7 +56,7 @@ func (s *stub) target(job string) control.ScrapeTarget {
 	return control.ScrapeTarget{Job: job, Instance: job + "-0", URL: s.URL + "/metrics"}
 }
 
-// clock is a clock that moves only when told.
+// clock is a clock that moves only when the test moves it.
 type clock struct {
 	mu  sync.Mutex
 	now time.Time

@@ -121,7 +121,7 @@ func TestTotalNeverDecreases(t *testing.T) {
 	m, at, tickAt := ticks()
 	tickAt(tick)
 	asked := m.Total(at(60 * time.Millisecond)) // 40 ms late, and the tick has not come
-	tickAt(59 * time.Millisecond)               // it took its time before that was asked
+	tickAt(59 * time.Millisecond)               // the tick is from before that call
 	if total := m.Total(at(61 * time.Millisecond)); total < asked {
 		t.Errorf("total %v, and %v a millisecond before", total, asked)
 	}

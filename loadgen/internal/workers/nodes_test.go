@@ -339,7 +339,7 @@ func (i *issuer) For(ctx context.Context, name string) (*rest.Config, error) {
 	return i.signed.For(ctx, name)
 }
 
-// A worker that asks again and again gets few certificates an hour for each of its nodes.
+// A worker that requests certificates repeatedly gets few per hour for each of its nodes.
 func TestCertificatesOfAWorkerAreLimited(t *testing.T) {
 	ids := &issuer{}
 	asked, m := asking(t, ids)

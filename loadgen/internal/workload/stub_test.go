@@ -19,7 +19,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/protobuf"
 )
 
-// stub is an API server that answers as the test tells it to.
+// stub is an API server whose responses the test sets.
 type stub struct {
 	t      *testing.T
 	server *httptest.Server

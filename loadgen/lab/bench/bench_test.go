@@ -35,7 +35,7 @@ var (
 	onlySide = flag.String("side", "", "measure this side alone")
 )
 
-// runEnv tells a process which measurement it is, as JSON.
+// runEnv is the environment variable with the measurement of a process, as JSON.
 const runEnv = "STORMGLASS_BENCH_RUN"
 
 func TestMain(m *testing.M) {

@@ -158,7 +158,7 @@ func TestStoppedChildAnswersAfterContinue(t *testing.T) {
 	if err := c.cmd.Process.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
-	c.returned() // the Clear that was given up was heard
+	c.returned() // the agent received the abandoned Clear
 	if s := c.stats(); s.Waiting != 0 || s.Delayed != 1 {
 		t.Errorf("the answer to a question that was given up is taken for another's: %+v", s)
 	}

@@ -137,7 +137,7 @@ func startChild(t *testing.T, env ...string) *child {
 	return &child{t: t, cmd: cmd, agent: agent, in: in, out: bufio.NewScanner(out)}
 }
 
-// begin asks for a call: "fdatasync x.wal".
+// begin requests a call: "fdatasync x.wal".
 func (c *child) begin(line string) {
 	c.t.Helper()
 	if _, err := fmt.Fprintln(c.in, line); err != nil {
@@ -145,7 +145,7 @@ func (c *child) begin(line string) {
 	}
 }
 
-// returned waits for the end of a call and tells how long that took.
+// returned waits for the end of a call and returns its duration.
 func (c *child) returned() time.Duration {
 	c.t.Helper()
 	if !c.out.Scan() {

@@ -18,7 +18,7 @@ import (
 
 const aReview = `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u-1"}}`
 
-// post asks the webhook's handler, without a network.
+// post sends a review to the webhook's handler, without a network.
 func post(ctx context.Context, w *Webhook, body string) *httptest.ResponseRecorder {
 	out := httptest.NewRecorder()
 	w.handler().ServeHTTP(out, httptest.NewRequestWithContext(ctx, http.MethodPost, reviewPath, strings.NewReader(body)))

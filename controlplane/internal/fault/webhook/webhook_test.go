@@ -159,7 +159,7 @@ func TestWebhookLifecycle(t *testing.T) {
 		t.Errorf("registered %+v", registered)
 	}
 
-	// A review waits until Clear, which returns when the API server asks no more.
+	// A review waits until Clear, which returns when the API server sends no more reviews.
 	answered, sent := make(chan error, 1), make(chan struct{})
 	go func() {
 		ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { close(sent) }})
@@ -184,7 +184,7 @@ func TestWebhookLifecycle(t *testing.T) {
 		t.Error("the registration still exists after Clear")
 	}
 
-	// Another API server that has not heard of it yet gets its response.
+	// Another API server that has not seen the removal yet gets a response.
 	if code, err := ask(t.Context(), *hook.ClientConfig.URL, registered); err != nil || code != http.StatusOK {
 		t.Errorf("a late review: %d, %v", code, err)
 	}
@@ -286,7 +286,8 @@ func TestUnansweredRegistrationIsUncertain(t *testing.T) {
 	}
 }
 
-// An API server that cannot write, as etcd elects a leader, is asked again; the write that it did not answer may have come about.
+// Start retries while etcd elects a leader, so that an API server cannot write; a write without a response may have
+// happened.
 func TestRegistrationIsTriedAgain(t *testing.T) {
 	for _, first := range []string{"lost", "kept"} {
 		api := startAPIServer(t, 0)

@@ -15,7 +15,7 @@ func TestSocketKnowsHowLongBytesWaited(t *testing.T) {
 		t.Fatal("stampArrivals returned nil")
 	}
 	buf := make([]byte, 10)
-	for *waited == 0 { // the kernel begins a moment after it was asked
+	for *waited == 0 { // the kernel begins a moment after the call
 		if _, err := theirs.Write(buf); err != nil {
 			t.Fatal(err)
 		}

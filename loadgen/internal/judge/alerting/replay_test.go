@@ -68,7 +68,7 @@ func recorded(t *testing.T) (*archive.Archive, time.Time) {
 	return l.Archive(), start
 }
 
-// told lists the alerts' firings, in seconds since the start.
+// told returns the alerts' firings, in seconds since the start.
 func told(h History) string {
 	var b strings.Builder
 	since := func(at time.Time) string {

@@ -11,7 +11,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// asking is a scenario that asks loads and actions for rates; its one gate says nothing of them.
+// asking is a scenario whose loads and actions have rates; its only gate does not judge them.
 const asking = `
 apiVersion: stormglass/v1alpha1
 kind: Scenario
@@ -81,8 +81,8 @@ func judgedAs(t *testing.T, text string, m result.Measurements) result.Result {
 	return res
 }
 
-// Loads and actions that did less than they were asked do not pass, without a gate on them: they fail where the cluster was
-// the limit, and could not be judged where the generator or the asked rate was.
+// Loads and actions that did less than the scenario demands do not pass, even without a gate: they fail if the cluster
+// was the limit, and have no data if the generator or the rate was.
 func TestWhatWasNotDeliveredDoesNotPass(t *testing.T) {
 	requests := func(r result.Requests) func(*result.Phase) {
 		return func(p *result.Phase) { p.Requests = []result.Requests{r} }

@@ -20,7 +20,7 @@ type client struct {
 	Client
 	t        *testing.T
 	requests *samples.Requests
-	open     int64 // for longer than is asked
+	open     int64 // open for longer than the limit
 	slots    chan samples.Slot
 	start    time.Time
 }

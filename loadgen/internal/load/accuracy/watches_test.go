@@ -92,7 +92,7 @@ func TestGoneIsRelisted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := flood{encoding: "json", count: 20, writes: 40, options: stubapi.Options{
 			Script: func(k, n int64) stubapi.Spoil { return onlyFirst(k, n, stubapi.Gone) },
-			// Long enough that the event told instead of the 410 is in the list.
+			// Long enough that the list contains the event that replaces the 410.
 			EventDelay: func(int64, int64) time.Duration { return 5 * time.Millisecond },
 		}}
 		f.run(t)

@@ -87,7 +87,7 @@ func TestPoissonGaps(t *testing.T) {
 
 func TestSameSeedSameArrivals(t *testing.T) {
 	a, b, other := mustNew(t, "poisson", 10, 1), mustNew(t, "poisson", 10, 1), mustNew(t, "poisson", 10, 2)
-	b.At(500) // what was asked before does not matter
+	b.At(500) // earlier calls do not matter
 	differ := false
 	for n := range int64(100) {
 		if a.At(n) != b.At(n) {

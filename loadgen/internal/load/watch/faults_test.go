@@ -86,7 +86,7 @@ func TestGoneIsRelisted(t *testing.T) {
 				await(t, "all watches again", func() bool { return s.count(&s.watches) >= 3*testWatches })
 			})
 			resumed := int64(0)
-			if c.inBand { // the stream was there, and then told that it cannot be
+			if c.inBand { // the server accepted the stream and then reported the error in it
 				resumed = testWatches
 			}
 			if w.Relists != testWatches || w.Reconnects != resumed || w.Duplicated+w.Reordered != 0 {

@@ -22,9 +22,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 )
 
-// stub is an API server for ConfigMaps whose behaviour is known exactly: TLS,
-// HTTP/2, versions, watches that resume, WatchLists, both encodings, and the
-// faults that a test asks for.
+// stub is an API server for ConfigMaps whose behaviour is known exactly: TLS, HTTP/2, versions, watches that resume,
+// WatchLists, both encodings, and the faults that a test requests.
 type stub struct {
 	*httptest.Server
 

@@ -91,7 +91,7 @@ func TestRankIsByValueAtEachTime(t *testing.T) {
 	}
 }
 
-// A table asks only at the end of the span, which can be up to a step after the last grid point.
+// A table evaluates only at the end of the span, up to a step after the last grid point.
 func TestValueAtTheEndIsDrawn(t *testing.T) {
 	for _, over := range []time.Duration{0, 4 * time.Second, 6 * time.Second, 9 * time.Second} {
 		span, step := Span{Start: began, End: began.Add(time.Minute + over), Scrape: time.Second}, 10*time.Second

@@ -199,7 +199,7 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// TestNotFound: a Prometheus server that is missing, or has nothing of the cluster, is reported before anything starts.
+// TestNotFound: Find reports a Prometheus server that is missing or does not scrape the cluster before anything starts.
 func TestNotFound(t *testing.T) {
 	l := newLab(t)
 	login := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

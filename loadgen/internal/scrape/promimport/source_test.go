@@ -117,7 +117,7 @@ func TestJobsWithOurNames(t *testing.T) {
 	}
 }
 
-// a Prometheus server that does not answer is asked once.
+// NameJobs sends one request to a server that does not respond.
 func TestNamesOfASilentPrometheus(t *testing.T) {
 	silent := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-silent }))

@@ -139,7 +139,7 @@ func (s *simulation) answer(o *Operation, is state, known *[simRegisters]uint64)
 	}
 }
 
-// told reports whether a state was returned to a client.
+// told reports whether a client received a state.
 func (s *simulation) told(is state) bool {
 	return is.value == 0 || slices.ContainsFunc(s.h.Operations, func(o Operation) bool { return o.Outcome == OK && o.Version == is.version })
 }
