@@ -27,8 +27,7 @@ import (
 	"github.com/stormglass/stormglass/internal/planetest"
 )
 
-// alive reports whether a process is there and not a zombie that only waits for
-// its exit code to be read.
+// alive reports whether a process exists and is not a zombie.
 func alive(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

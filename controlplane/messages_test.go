@@ -65,7 +65,7 @@ func TestStalledReaderDelaysNoMessage(t *testing.T) {
 	}
 }
 
-// A plane's end does not wait for a reader that never comes back.
+// A plane's end does not wait for a reader that has stopped reading.
 func TestFlushGivesUpOnStalledReader(t *testing.T) {
 	reader := &stalled{let: make(chan struct{})}
 	m := newMessages(reader)

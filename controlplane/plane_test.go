@@ -150,7 +150,7 @@ func TestReadyMeansReady(t *testing.T) {
 	if out := ok(t, "etcdctl", "--dir", c.Dir, "endpoint", "status", "-w", "json"); !strings.Contains(out, `"version":"`+c.EtcdVersion+`"`) {
 		t.Errorf("etcd's version is not %s: %s", c.EtcdVersion, out)
 	}
-	// A pod can be created at once: its service account is there.
+	// Pods can be created immediately, because the service account exists.
 	ok(t, "kubectl", "--dir", c.Dir, "run", "at-once", "--image=none")
 }
 

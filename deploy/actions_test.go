@@ -13,8 +13,7 @@ import (
 	"github.com/stormglass/stormglass/deploy/deploytest"
 )
 
-// workflow holds the fields of a GitHub Actions workflow that the example uses:
-// any other field is taken for misspelt.
+// workflow holds the fields of a GitHub Actions workflow that the example uses: it treats any other field as misspelt.
 // https://docs.github.com/actions/reference/workflows-and-actions/workflow-syntax
 type workflow struct {
 	Name        string            `yaml:"name"`

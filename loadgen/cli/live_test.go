@@ -51,7 +51,8 @@ const livePageScript = `({
   Charts: document.querySelectorAll('.plot canvas').length,
 })`
 
-// A browser follows a run: charts grow, the buttons pause load and end phases, and at the end the report is there.
+// A browser follows a run: charts grow, the buttons pause load and end phases, and at the end the browser shows the
+// report.
 func TestRunInABrowser(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(planetest.Dir(t), "run")

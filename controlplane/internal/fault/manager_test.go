@@ -150,8 +150,8 @@ func TestShutdownUndoesAll(t *testing.T) {
 	})
 }
 
-// beginSlowQuota begins an etcdQuota on members that take 2 s to start, and returns at once. The
-// channel gets the error of Begin.
+// beginSlowQuota begins an etcdQuota on members that take 2 s to start, and returns immediately. The channel receives
+// the error of Begin.
 func beginSlowQuota(t *testing.T) (*Manager, <-chan error) {
 	t.Helper()
 	m, h := fixture(t)

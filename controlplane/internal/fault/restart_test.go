@@ -9,7 +9,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// A component goes down as long as its process takes, and comes back at once.
+// A component is down for as long as its process takes to end, and restarts immediately.
 func TestRestartEndsWhenProcessIsReady(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, h := fixture(t)

@@ -39,7 +39,7 @@ func said(t *testing.T, o Options) string {
 	return string(text)
 }
 
-// TestStart: it is there when it says where, and gone when it is stopped.
+// TestStart: the observer runs once Start returns its address, and ends when it is stopped.
 func TestStart(t *testing.T) {
 	o := loadgen(t, serves+"\nexec cat <&3")
 	o.Public = true

@@ -34,7 +34,7 @@ func write(t *testing.T, dir, text string) {
 	}
 }
 
-// holds checks that all members hold the same, and that nothing else is there.
+// holds checks that all members hold the same data, and no other files.
 func holds(t *testing.T, m restore.Members, want string) {
 	t.Helper()
 	for _, dir := range m {

@@ -110,7 +110,7 @@ func TestLoadBalancersOfACloud(t *testing.T) {
 	})
 }
 
-// A service refuses what is over its limit, at once and with the time to wait, until the fault ends.
+// A service refuses requests over its limit immediately, with a Retry-After, until the fault ends.
 func TestServiceThrottles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := cloudAt(t, cloudFlags{state: filepath.Join(t.TempDir(), "cloud")})

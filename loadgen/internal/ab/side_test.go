@@ -65,8 +65,8 @@ func TestSideIsAConfig(t *testing.T) {
 	}
 }
 
-// A program without its executable bit is not taken for a config file, and what is wrong with a config file is reported
-// in one line.
+// A program without its executable bit does not count as a config file, and errors in a config file are reported in one
+// line.
 func TestSideIsWhatItSeems(t *testing.T) {
 	dir := t.TempDir()
 	for text, want := range map[string]string{

@@ -136,7 +136,7 @@ func TestNodesWaitOutLosses(t *testing.T) {
 	})
 }
 
-// Any response of an API server shows that it is there.
+// Any response of an API server shows that it is reachable.
 func TestAnyAnswerIsASignOfLife(t *testing.T) {
 	for name, answer := range map[string]http.HandlerFunc{
 		"unauthorized": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) },

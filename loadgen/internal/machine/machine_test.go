@@ -44,7 +44,8 @@ func TestOtherProgramsOfAUsersCluster(t *testing.T) {
 	}
 }
 
-// A run that did not record its machine, or its processors, is not called busy; the host's processors are taken for its own.
+// A run that did not record its machine, or its processors, does not count as busy; the host's processors count as its
+// own.
 func TestMachineOfOldRuns(t *testing.T) {
 	for what, known := range map[string]bool{"nothing": false, "no length": false, "no processors": false, "the host's": true} {
 		m, seconds, processors := &result.Machine{BusySeconds: 14, OwnSeconds: 4}, 10., 2

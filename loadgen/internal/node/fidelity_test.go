@@ -149,7 +149,7 @@ func TestRequestsOfAKubelet(t *testing.T) {
 			t.Errorf("%s: phase %s, exit code %s", c.name, status.Phase, code)
 		}
 		s.await(c.name+": no ConfigMap is watched for it", func() bool { return len(s.open("configmaps")) == 0 })
-		s.deletePod("web") // the server removes it at once
+		s.deletePod("web") // the server removes it immediately
 		s.removePod("web")
 		eventually(t, c.name+": it is forgotten", func() bool {
 			k := f.kubelets[0]

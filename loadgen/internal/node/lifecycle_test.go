@@ -76,7 +76,7 @@ func TestCrashLoopBacksOff(t *testing.T) {
 	l.bind("sg-0", "web", nil)
 	l.awaitPod("web", "Running, ready, running")
 	l.clock.Step(5 * time.Second)
-	l.awaitPod("web", "Running, ready, running x1 after Error(1)") // the first restart is at once
+	l.awaitPod("web", "Running, ready, running x1 after Error(1)") // the first restart is immediate
 	for n, delay := range []time.Duration{10, 20, 40, 80, 160, 300, 300} {
 		delay *= time.Second
 		ended, backsOff := fmt.Sprintf("Running, Error(1) x%d after Error(1)", n+1), fmt.Sprintf("Running, CrashLoopBackOff x%d after Error(1)", n+1)

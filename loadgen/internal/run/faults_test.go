@@ -326,7 +326,7 @@ func TestSupervisorEventsReachTimeline(t *testing.T) {
 	}
 }
 
-// Nodes that are not Ready are marked out of service, and return to service when they come back.
+// The run marks nodes that are not Ready as out of service, and returns them to service when they are back.
 func TestFailedNodesAreMarkedOutOfService(t *testing.T) {
 	r := underway(t, parse(t, `nodes: {count: 4}
 phases:

@@ -234,7 +234,7 @@ func TestReceiverWithoutReads(t *testing.T) {
 		_, _ = io.Copy(c, endless{&reads})
 	})
 	sent, still := int64(0), 0
-	await(t, func() bool { // no more gets through
+	await(t, func() bool { // until the link accepts no more data
 		before := sent
 		if sent = reads.Load(); sent != before {
 			still = 0

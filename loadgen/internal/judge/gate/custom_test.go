@@ -39,7 +39,7 @@ func TestCustomFigures(t *testing.T) {
 	}
 }
 
-// What is wrong with a figure's name is said before anything starts.
+// Compile reports an invalid name of a figure before anything starts.
 func TestCustomFigureErrors(t *testing.T) {
 	for gate, want := range map[string]string{
 		"objective: custom-figure, max: 1s":                                    "gates.g: objective custom-figure requires a figure (write figure: MEASUREMENT/FIGURE, for example reconcile/p99)",

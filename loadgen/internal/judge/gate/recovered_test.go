@@ -9,8 +9,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// An objective of faults has no data without any, takes the worst of several,
-// and never passes for a load that did not come back.
+// An objective of faults has no data without faults, uses the worst of several, and never passes for a load that did
+// not recover.
 func TestObjectivesOfFaults(t *testing.T) {
 	half, long := 0.5, 12.5
 	fault := func(id string, loads ...result.LoadRecovery) result.FaultRecovery {

@@ -8,9 +8,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// The result distinguishes a load that did not come back from one that was not
-// watched for long enough: it gives the time for which the load was certainly not
-// back.
+// The result distinguishes a load that did not recover from one that was not observed for long enough: it gives the
+// time for which the load was certainly not back.
 func TestHowLongALoadWasNotBack(t *testing.T) {
 	for name, c := range map[string]struct {
 		letters string // the fault lasts from 1.0 s to 2.0 s

@@ -94,14 +94,14 @@ func TestRefusals(t *testing.T) {
 			}
 		case 3:
 			panic(http.ErrAbortHandler) // a reset
-		case 4: // a stream that ends at once
+		case 4: // a stream that ends immediately
 		case 5: // an ERROR event
 			_, _ = w.Write([]byte(`{"type":"ERROR","object":{"kind":"Status","code":500}}`))
 		}
 		return true
 	}
 	w, _ := flood(t, s, nil, nil)
-	// On a slow machine, the stream that ends at once may last the second from which it counts as a watch.
+	// On a slow machine, the stream that ends immediately may last the second from which it counts as a watch.
 	short := w.Failures[load.Truncated.String()]
 	if w.Failed != 4+short || short > 1 || w.Lost+w.Duplicated+w.Reordered+w.Malformed != 0 {
 		t.Errorf("%d failed attempts, want 5 and no other fault: %+v", w.Failed, w)

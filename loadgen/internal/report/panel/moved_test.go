@@ -67,8 +67,7 @@ func TestMoved(t *testing.T) {
 	}
 }
 
-// TestMovedByChance: a tail that jumps, as a p99 of few requests does, is rarely
-// taken for the effect of a fault.
+// TestMovedByChance: a tail that jumps, as a p99 of few requests does, rarely counts as the effect of a fault.
 func TestMovedByChance(t *testing.T) {
 	run := under(Cause{Mark: Mark{Name: "slowFsync"}})
 	seen, looked := 0, 0
