@@ -3,7 +3,7 @@ package control
 import "slices"
 
 // Claim records that a fault uses a part of the plane while the fault is active. A part is a process, a link, or a part
-// that the FaultKind names. Two faults with the same part clash if at least one claims it exclusively.
+// that the FaultKind names. Two claims on the same part clash if at least one of them is exclusive.
 type Claim struct {
 	Part  string // name of the part, also for messages: "the process of etcd-0"
 	Alone bool   // whether the fault needs the part exclusively
@@ -47,8 +47,8 @@ func (c Config) Links() []Link {
 	return all
 }
 
-// Named returns the components that the selectors select, without duplicates. For a selector with a role, such as
-// "etcd-leader", it calls inRole, which returns nil if the components are not known yet.
+// Named returns the names of the components that the selectors select, without duplicates. For a selector with a role,
+// such as "etcd-leader", it calls inRole. inRole returns nil if the components are not known yet.
 func (c Config) Named(selectors []string, inRole func(Selector) []string) []string {
 	var all []string
 	for _, text := range selectors {
@@ -72,7 +72,8 @@ func (c Config) Named(selectors []string, inRole func(Selector) []string) []stri
 	return all
 }
 
-// Claims returns the fault's claims on parts of the plane if the fault affects the given components and links.
+// Claims returns the fault's claims on parts of the plane. `on` and `links` are the components and links that it
+// affects.
 func (f Fault) Claims(on []string, links []Link) []Claim {
 	kind := f.kind()
 	var all []Claim
@@ -95,8 +96,8 @@ func (f Fault) Claims(on []string, links []Link) []Claim {
 	return append(all, Claim{"the whole control plane", kind.Whole})
 }
 
-// Clash compares the claims of a new fault (want) with the existing claims (has). It returns the first part with two
-// claims, at least one of them exclusive. ok is false if there is no such part.
+// Clash compares the claims of a new fault (`want`) with the existing claims (`has`). It returns the first part on
+// which both have a claim and at least one of these claims is exclusive. ok is false if there is no such part.
 func Clash(want, has []Claim) (part string, ok bool) {
 	for _, w := range want {
 		if slices.ContainsFunc(has, func(h Claim) bool { return h.Part == w.Part && (h.Alone || w.Alone) }) {

@@ -21,7 +21,7 @@ import (
 	"github.com/stormglass/stormglass/internal/userfile"
 )
 
-// Load reads cluster.json for the plane in dir.
+// Load reads the file cluster.json of the plane in dir.
 func Load(dir string) (Cluster, error) {
 	var c Cluster
 	path := filepath.Join(dir, ClusterFile)
@@ -111,7 +111,7 @@ func (c *Client) WaitGone(ctx context.Context) error {
 	}
 }
 
-// call sends a request with the JSON body "in" (nil means no body) and returns the decoded response.
+// call sends a request with `in` as its JSON body (nil means no body) and returns the decoded response.
 func call[T any](ctx context.Context, c *Client, method, path string, in any) (out T, err error) {
 	err = c.call(ctx, method, path, in, &out)
 	return out, err
@@ -165,8 +165,8 @@ func refusal(status string, answer []byte) error {
 	return errors.New(r.Error)
 }
 
-// FaultRefusal is the body of the control socket's response if a fault did not begin or was not undone. The HTTP status
-// is then 400 or more.
+// FaultRefusal is the body of the supervisor's response if it does not begin or undo a fault. The HTTP status is then
+// 400 or more.
 type FaultRefusal struct {
 	// Error is the reason for the refusal.
 	Error string `json:"error"`
@@ -181,8 +181,8 @@ func (c *Client) Begin(ctx context.Context, f Fault) (FaultStatus, error) {
 	return call[FaultStatus](ctx, c, http.MethodPost, "/v1/faults", f)
 }
 
-// Check returns an error if Begin would not begin the fault now. It checks the fault's fields, the affected components
-// and the requirements on this machine, and changes nothing.
+// Check returns an error if Begin would refuse the fault now. It checks the fault's fields, the affected components and
+// the requirements on this machine, and changes nothing.
 func (c *Client) Check(ctx context.Context, f Fault) error {
 	return c.call(ctx, http.MethodPost, "/v1/faults/check", f, nil)
 }
@@ -203,12 +203,13 @@ func (c *Client) Faults(ctx context.Context) ([]FaultStatus, error) {
 	return call[[]FaultStatus](ctx, c, http.MethodGet, "/v1/faults", nil)
 }
 
-// ErrEnded is the error of Events after the control plane has ended: no more events will follow.
+// ErrEnded means that the control plane has ended. Events returns it when no more events will follow.
 var ErrEnded = errors.New("the control plane has ended")
 
-// Events returns the events with numbers greater than `after`, oldest first. It waits up to half a minute for the first
-// event; without one, the list is empty. The supervisor keeps the last few thousand events. A gap in the numbers means
-// that events were dropped. If the control plane has ended, also during the call, Events returns ErrEnded.
+// Events returns the events whose numbers are greater than `after`, oldest first. It waits up to half a minute for the
+// first event, and returns an empty list if there is none. The supervisor keeps the last few thousand events. A gap in
+// the numbers means that it has dropped events. If the control plane has ended, or ends during the call, Events returns
+// ErrEnded.
 func (c *Client) Events(ctx context.Context, after int64) ([]Event, error) {
 	var events []Event
 	err := c.call(ctx, http.MethodGet, "/v1/events?after="+strconv.FormatInt(after, 10), nil, &events)
@@ -220,7 +221,7 @@ func (c *Client) Events(ctx context.Context, after int64) ([]Event, error) {
 	return events, err
 }
 
-// Environment returns the environment variables with which etcdctl reaches the etcd members.
+// Environment returns the environment variables that etcdctl needs to reach the etcd members.
 func (e EtcdClient) Environment() []string {
 	return []string{
 		"ETCDCTL_ENDPOINTS=" + strings.Join(e.Endpoints, ","), "ETCDCTL_CACERT=" + e.CAFile,
@@ -228,8 +229,8 @@ func (e EtcdClient) Environment() []string {
 	}
 }
 
-// AnyMember calls try for each etcd member in turn, until one call succeeds or ctx ends. It returns nil, or the joined
-// errors.
+// AnyMember calls try for each etcd member in turn, until one call succeeds or ctx ends. It returns nil after a
+// success, otherwise the joined errors.
 func (e EtcdClient) AnyMember(ctx context.Context, try func(EtcdClient) error) error {
 	var failures []error
 	for _, endpoint := range e.Endpoints {
@@ -255,7 +256,7 @@ type Restore struct {
 
 // Restored is the result of a restore.
 type Restored struct {
-	// Down is the time from the stop of the first API server until all API servers serve again.
+	// Down is the time from when the first API server stopped until all API servers served again.
 	Down time.Duration `json:"downNanoseconds"`
 	// Members are the names of the restored members.
 	Members []string `json:"members"`

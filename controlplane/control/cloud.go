@@ -12,7 +12,7 @@ const ProviderName = "stormglass"
 type Instance struct {
 	// Name is the instance's unique name.
 	Name string `json:"name"`
-	// Zone is the instance's zone, and Type its machine type. If a field is empty, the Node does not get the label for it.
+	// Zone is the instance's zone, and Type its machine type. If one of them is empty, the Node does not get its label.
 	Zone string `json:"zone,omitempty"`
 	Type string `json:"type,omitempty"`
 	// Address is the internal IP address of the instance.

@@ -20,7 +20,7 @@ type Cluster struct {
 	Dir string `json:"dir"`
 	// Server is the API server's URL, https://127.0.0.1:PORT.
 	Server string `json:"server"`
-	// CAFile is the CA certificate with which clients verify Server.
+	// CAFile is the path of the CA certificate with which clients verify Server.
 	CAFile string `json:"caFile"`
 	// KubernetesVersion is the version of kube-apiserver-0, such as "v1.37.1". EtcdVersion is the version of
 	// etcd-0, such as "3.7.0".
@@ -33,7 +33,7 @@ type Cluster struct {
 	// NodeCA signs client certificates of simulated kubelets
 	// (system:node:NAME, group system:nodes).
 	NodeCA KeyPair `json:"nodeCA"`
-	// Etcd says how etcdctl reaches the members.
+	// Etcd holds the addresses and credentials with which etcdctl reaches the members.
 	Etcd EtcdClient `json:"etcd"`
 	// SupervisorPID is the ID of the process that starts and stops all other processes of the plane.
 	SupervisorPID int `json:"supervisorPID"`
@@ -46,12 +46,12 @@ type Cluster struct {
 	Observe string `json:"observe,omitempty"`
 	// Deviations lists all settings that differ from upstream's defaults.
 	Deviations []Deviation `json:"deviations"`
-	// StartedAt is the time at which `up` began, and ReadyAt the time at which the plane was ready.
+	// StartedAt is the time at which `up` was started, and ReadyAt the time at which the plane was ready.
 	StartedAt time.Time `json:"startedAt"`
 	ReadyAt   time.Time `json:"readyAt"`
 }
 
-// ConversionPath is the URL path of conversion-webhook's endpoint for conversions.
+// ConversionPath is the URL path at which conversion-webhook converts objects.
 const ConversionPath = "/convert"
 
 // ConversionWebhook returns the URL of conversion-webhook, or "" if the plane does not run conversion-webhook. Clients
@@ -82,8 +82,7 @@ type EtcdClient struct {
 type Component struct {
 	// Name is unique in the plane: "etcd-0", "kube-apiserver-0".
 	Name string `json:"name"`
-	// Kind is the program: "etcd", "kube-apiserver", "kube-scheduler",
-	// "kube-controller-manager".
+	// Kind is the component's kind, such as "etcd" or "kube-apiserver".
 	Kind string `json:"kind"`
 	// Version is the version of a component that comes with a release, such as "v1.37.1", or "3.7.0" for etcd.
 	Version string `json:"version,omitempty"`
@@ -106,8 +105,8 @@ type ScrapeTarget struct {
 	Job      string `json:"job" yaml:"job"`
 	Instance string `json:"instance" yaml:"instance"`
 	URL      string `json:"url" yaml:"url"`
-	// CAFile verifies the server. CertFile and KeyFile, or TokenFile, identify the
-	// client. ServerName, if set, overrides the name to verify.
+	// CAFile is the path of the CA certificate that verifies the server. CertFile and KeyFile, or TokenFile,
+	// authenticate the client. ServerName, if set, is the name to verify instead of the URL's host.
 	CAFile     string `json:"caFile,omitempty" yaml:"caFile"`
 	CertFile   string `json:"certFile,omitempty" yaml:"certFile"`
 	KeyFile    string `json:"keyFile,omitempty" yaml:"keyFile"`
@@ -148,13 +147,13 @@ type Status struct {
 	State  State  `json:"state"`
 	// Since is the time at which the state began.
 	Since time.Time `json:"since"`
-	// Cause is the reason why the plane stopped or is stopping, otherwise "".
+	// Cause is the reason why the plane stopped or is stopping; "" before that.
 	Cause         string            `json:"cause,omitempty"`
 	SupervisorPID int               `json:"supervisorPID"`
 	Components    []ComponentStatus `json:"components"`
 	// Faults are the active faults.
 	Faults []FaultStatus `json:"faults,omitempty"`
-	// Cluster describes the plane once it is ready.
+	// Cluster describes the plane. It is nil until the plane is ready.
 	Cluster *Cluster `json:"cluster,omitempty"`
 }
 
@@ -167,7 +166,7 @@ type ComponentStatus struct {
 	Address string    `json:"address"`
 	Log     string    `json:"log"`
 	Started time.Time `json:"started"`
-	// Ready reports whether the process was observed ready since it started.
+	// Ready reports whether the supervisor has seen the process ready since the process started.
 	Ready      bool          `json:"ready"`
 	ReadyAfter time.Duration `json:"readyAfterNanoseconds"`
 	// Role is the component's role among its replicas: "leader" or "follower" for an etcd member, "leader" or "standby" for

@@ -65,7 +65,7 @@ type APIServer struct {
 	Authentication string `yaml:"authentication,omitempty" json:"authentication,omitempty"`
 	// Authorization: "rbac" (the default), "webhook" (API servers ask authorization-webhook before RBAC; if it fails,
 	// RBAC decides), "webhook-deny" (if authorization-webhook fails, only the plane's components are authorized) or
-	// "abac" (API servers check a policy file before RBAC, which allows the load everything)
+	// "abac" (before RBAC, API servers check a policy file that allows the load everything)
 	Authorization string `yaml:"authorization,omitempty" json:"authorization,omitempty"`
 	// Encryption: encryption of Secrets in etcd: "off" (the default); "secretbox", "aesgcm" or "aescbc" with a key in
 	// the plane's directory; or "kms" with kms-plugin
@@ -168,13 +168,13 @@ const (
 // kube-apiserver-0-2006-01-02T15-04-05.000.log.
 const AuditLogs = "audit"
 
-// LoadUser is the user name of the load on a bundled plane. The audit log has only requests of this user.
+// LoadUser is the user name of the load on a bundled plane. API servers audit only this user's requests.
 const LoadUser = "stormglass-loadgen"
 
 // LoadGroup is the group of LoadUser.
 const LoadGroup = "stormglass:loadgen"
 
-// LoadUserName returns the load's user name, as the API servers know it.
+// LoadUserName returns the user name that API servers see for the load.
 func (c Config) LoadUserName() string {
 	switch c.APIServer.Authentication {
 	case AuthenticationServiceAccount:
@@ -188,7 +188,7 @@ func (c Config) LoadUserName() string {
 // BootstrapTokenID is the public part of the load's bootstrap token.
 const BootstrapTokenID = "sgload"
 
-// Audited reports whether the load's requests are logged in an audit log.
+// Audited reports whether API servers log the load's requests in an audit log.
 func (c Config) Audited() bool { return c.APIServer.Audit == AuditMetadata }
 
 // The values of APIServer.Encryption in addition to EncryptionProviders. Empty means EncryptionOff.
@@ -278,8 +278,8 @@ const (
 	NetworkFaultsOff = "off"
 )
 
-// HasLinks reports whether connections between etcd members, and from API servers to etcd, go through proxies, so that faults
-// can delay and cut them.
+// HasLinks reports whether connections to etcd members pass through proxies. Network faults delay and cut the
+// connections in these proxies.
 func (c Config) HasLinks() bool {
 	switch c.NetworkFaults {
 	case NetworkFaultsOn:
@@ -290,8 +290,9 @@ func (c Config) HasLinks() bool {
 	return c.Count(KindEtcd) > 1
 }
 
-// The bounds of a topology. Seven members are the maximum that etcd's documentation advises (FAQ, "What is maximum
-// cluster size?"). An even number causes a warning. More than 16 replicas or 1,024 processors count as a mistake.
+// The bounds of a topology. Seven members are the maximum that etcd's documentation
+// advises (FAQ, "What is maximum cluster size?"). An even number causes a warning.
+// Stormglass considers more than 16 replicas or 1,024 processors a mistake.
 const (
 	maxMembers  = 7
 	maxReplicas = 16

@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-// The feature gate with which API servers elect the leaders of schedulers and controller managers, and the API that this
-// election needs.
+// coordinatedGate is the feature gate with which API servers elect the leaders of schedulers and controller managers.
+// coordinatedAPI is the API that this election needs.
 const (
 	coordinatedGate = "CoordinatedLeaderElection"
 	coordinatedAPI  = "coordination.k8s.io/v1beta1"
 )
 
-// coordinatedProblems checks that API servers serve the API of lease candidates if the feature gate
-// CoordinatedLeaderElection is on. Without that API, no scheduler and no controller manager would ever become the
-// leader.
+// coordinatedProblems finds configs in which no scheduler or controller manager would become the leader: the feature
+// gate CoordinatedLeaderElection is on, but API servers do not serve the API of lease candidates, or the gate is off in
+// the API servers.
 func (c Config) coordinatedProblems() []Problem {
 	served, path := c.gateOf(KindAPIServer, coordinatedGate)
 	if served && !c.Serves(coordinatedAPI) {

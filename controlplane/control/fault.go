@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Fault describes one fault. The other fields that apply depend on Kind; see FaultKind.
+// Fault describes one fault. Kind determines which of the other fields apply; see FaultKind.Takes.
 type Fault struct {
 	Kind string `json:"kind"`
 	// Components are the affected components: names ("etcd-0"), kinds (all components of the kind), or kinds with a role
@@ -19,7 +19,7 @@ type Fault struct {
 	For time.Duration `json:"forNanoseconds,omitempty"`
 	// Throttle is the number of requests per second that a service accepts. Zero means unlimited.
 	Throttle float64 `json:"throttle,omitempty"`
-	// Delay is the delay of an fsync, of data in each direction of a link, or of a response of a webhook or service.
+	// Delay is the delay of an fsync, of data in each direction of a link, or of each response of a webhook or service.
 	Delay time.Duration `json:"delayNanoseconds,omitempty"`
 	// Jitter is the maximum random change of Delay, up or down, with a uniform distribution.
 	Jitter time.Duration `json:"jitterNanoseconds,omitempty"`
@@ -34,15 +34,15 @@ type Fault struct {
 	// Quota is the backend quota that an etcdQuota sets, in bytes.
 	Quota int64 `json:"quotaBytes,omitempty"`
 	// Resource is the resource whose creation calls a webhook, such as "pods" or "deployments.apps". Fails makes a
-	// webhook or service answer 500. Ignore sets failurePolicy Ignore (fail open) instead of Fail. TimeoutSeconds is
-	// the API server's timeout, 1 to 30. Zero means upstream's default of 10.
+	// webhook or service respond with status 500. Ignore sets failurePolicy Ignore (fail open) instead of Fail.
+	// TimeoutSeconds is the API server's timeout, 1 to 30. Zero means upstream's default of 10.
 	Resource       string `json:"resource,omitempty"`
 	Fails          bool   `json:"fails,omitempty"`
 	Ignore         bool   `json:"ignore,omitempty"`
 	TimeoutSeconds int    `json:"timeoutSeconds,omitempty"`
-	// Webhooks is the number of webhooks, all with the same responses. Zero means one. Mutates makes them mutating: the
-	// API server calls them one after another, and each adds an annotation. Reinvoke sets reinvocationPolicy IfNeeded:
-	// the API server calls a webhook again if a later one has changed the object.
+	// Webhooks is the number of webhooks, which all respond in the same way. Zero means one. Mutates makes them
+	// mutating: the API server calls them one after another, and each adds an annotation. Reinvoke sets
+	// reinvocationPolicy IfNeeded: the API server calls a webhook again if a later one has changed the object.
 	Webhooks int  `json:"webhooks,omitempty"`
 	Mutates  bool `json:"mutates,omitempty"`
 	Reinvoke bool `json:"reinvoke,omitempty"`
@@ -83,14 +83,15 @@ func (f Fault) Selectors() []string {
 
 // FaultStatus is the status of a fault.
 type FaultStatus struct {
-	// ID is the fault's number, counted from "1" at each start of the plane.
+	// ID is the fault's number: "1" for the first fault after each start of the plane.
 	ID string `json:"id"`
 	Fault
 	// On are the names of the components that the fault affects. Roles are resolved to names.
 	On []string `json:"on,omitempty"`
-	// Asked is the time of the request, and Active the time at which it took effect. Ends is the time at which the
-	// fault is due to end; zero means that it lasts until it is cleared. Ended is the time at which it was completely
-	// undone; zero means not yet. If Error is set and Ended is zero, undoing failed: clear the fault to try again.
+	// Asked is the time of the request, and Active the time at which the fault became active. Ends is the time at which
+	// the fault is due to end; zero means that it lasts until it is cleared. Ended is the time at which the supervisor
+	// had completely undone it; zero means not yet. If Error is set and Ended is zero, undoing failed: clear the fault
+	// to try again.
 	Asked  time.Time `json:"asked"`
 	Active time.Time `json:"active"`
 	Ends   time.Time `json:"ends,omitzero"`
@@ -98,8 +99,8 @@ type FaultStatus struct {
 	// Error is the reason why the fault could not be undone.
 	Error string `json:"error,omitempty"`
 	// Lost is the reason why the fault was not active on all components for its whole length. For example, the process
-	// that writes for a diskContention exited, or a component's new process could not be slowed or limited like the previous
-	// one.
+	// that writes for a diskContention exited, or a component's new process could not be slowed or limited like the
+	// previous one.
 	Lost string `json:"lost,omitempty"`
 }
 
@@ -108,15 +109,14 @@ type Event struct {
 	// Seq counts events of the plane from 1.
 	Seq  int64     `json:"seq"`
 	Time time.Time `json:"time"`
-	// Kind is "fault-begin", "fault-end", "exit", "start", "ready" (of one
-	// component after a restart), "etcd-leader", "lease" (a leader-elected
-	// component has got its lease) or "stopping" (the whole plane).
+	// Kind is "fault-begin", "fault-end", "exit", "start", "ready" (of one component after a restart), "etcd-leader",
+	// "lease" (a leader-elected component has acquired its lease) or "stopping" (the whole plane).
 	Kind string `json:"kind"`
 	// Expected marks an exit that the supervisor caused, for example to inject a fault. The
 	// component did not end by itself.
 	Expected bool `json:"expected,omitempty"`
 	// Handover marks the exit of a component that handed over its lease to a candidate that the API servers prefer,
-	// under the feature gate CoordinatedLeaderElection. The supervisor restarts the component.
+	// under the feature gate CoordinatedLeaderElection. The supervisor starts the component again.
 	Handover bool `json:"handover,omitempty"`
 	// Version is the version of the started component, as in Component.
 	Version string `json:"version,omitempty"`
@@ -156,14 +156,14 @@ type FaultKind struct {
 	Check func(Fault) (Problem, bool)
 	// Delays names the delayed operation in help texts, such as "each call".
 	Delays string
-	// Momentary is true if faults of the kind have no length, because they end by themselves.
+	// Momentary reports whether faults of the kind have no length, because they end by themselves.
 	Momentary bool
 	// Lead is the time that a fault needs to begin. A run requests the fault earlier by this time.
 	Lead time.Duration
 
 	// On lists the kinds of component that the fault may name; empty means all kinds.
 	On []string
-	// AllByDefault is true if a fault that names no components affects all components of the kinds in On.
+	// AllByDefault reports whether a fault that names no components affects all components of the kinds in On.
 	AllByDefault bool
 	// OnAll lists the kinds of component that the fault always affects. Such a fault names no components.
 	OnAll []string
@@ -173,29 +173,29 @@ type FaultKind struct {
 	// component's name follows. Part returns the name of a part of the plane that the fault uses exclusively.
 	PartOfEach string
 	Part       func(Fault) string
-	// Links is true if the fault uses each link of its components exclusively.
+	// Links reports whether the fault uses each link of its components exclusively.
 	Links bool
-	// Whole is true if the fault needs the whole plane: no other fault may be active.
+	// Whole reports whether the fault needs the whole plane. Then no other fault may be active.
 	Whole bool
 
-	// Silences is true if the affected components do not answer scrapes while the fault is active.
+	// Silences reports whether the affected components do not respond to scrapes while the fault is active.
 	Silences bool
-	// Isolates is true if schedulers and controller managers may also stop answering scrapes, because they authenticate the
-	// client through an API server.
+	// Isolates reports whether schedulers and controller managers may also stop responding to scrapes, because they
+	// authenticate the client through an API server.
 	Isolates bool
-	// ReachesEtcd is true if requests to etcd may fail although the fault does not affect etcd members directly.
+	// ReachesEtcd reports whether requests to etcd may fail although the fault does not affect etcd members directly.
 	ReachesEtcd bool
 
 	// OfNodes marks a fault of simulated nodes. The supervisor does not run it.
 	OfNodes bool
 	// OfCloud marks a fault of nodes that also affects the simulated cloud.
 	OfCloud bool
-	// Adds is true if the fault registers the nodes that the scenario reserves for it (nodes.later).
+	// Adds reports whether the fault registers the nodes that the scenario reserves for it (nodes.later).
 	Adds bool
-	// SilencesNodes is true if nodes send nothing after the fault. Announced is true if they
-	// first report that they are not Ready.
+	// SilencesNodes reports whether nodes send nothing after the fault. Announced reports whether they first report
+	// that they are not Ready.
 	SilencesNodes, Announced bool
-	// Recovers is true if the fault ends earlier faults of nodes.
+	// Recovers reports whether the fault ends earlier faults of nodes.
 	Recovers bool
 }
 
@@ -206,9 +206,9 @@ type ProcessEffect int
 // The effects on a process.
 const (
 	ProcessUntouched ProcessEffect = iota
-	ProcessAltered                 // the fault changes state in the process, which is lost when the process ends
-	ProcessStopped                 // the process is stopped, but not ended
-	ProcessEnded                   // the supervisor ends it
+	ProcessAltered                 // the fault changes state in the process; the change is lost when the process ends
+	ProcessStopped                 // the fault stops the process (SIGSTOP), but does not end it
+	ProcessEnded                   // the supervisor ends the process
 )
 
 // Command returns the kind's name on the command line: "slow-fsync".

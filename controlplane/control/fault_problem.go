@@ -157,7 +157,7 @@ func (f Fault) componentProblems(kind FaultKind) []Problem {
 	return all
 }
 
-// ProblemsOn returns the result of Problems. If there are no problems, it checks whether a plane with config c has the fault's
+// ProblemsOn is like Problems. If Problems finds none, ProblemsOn checks whether a plane with config c has the fault's
 // components and links.
 func (f Fault) ProblemsOn(c Config) []Problem {
 	all := f.Problems()

@@ -206,7 +206,7 @@ Caches can hide the effect for some time (docs/reference/services.md).`,
   controlplane fault service --component kms-plugin --fails --for 5m
   controlplane fault service --component cloud-api --throttle 5 --for 5m`,
 			Takes: []string{"components", "for", "delay", "jitter", "fails", "throttle"}, Needs: []string{"components"}, Delays: "each answer",
-			On: KindsOf(StageServices), Process: ProcessAltered, PartOfEach: "the answers of",
+			On: KindsOf(StageServices), Process: ProcessAltered, PartOfEach: "the responses of",
 			Check: func(f Fault) (Problem, bool) {
 				return Problem{"delay", "without a delay, failures or throttling, this fault has no effect", "set delay, fails or throttle"}, f.Delay == 0 && !f.Fails && f.Throttle == 0
 			},
@@ -321,7 +321,7 @@ the fault affects all links of the component. The control plane must have the se
 networkFaults: on, which is the default with several etcd members.`
 
 // versionsPart returns the part that upgrades and downgrades claim exclusively. Only one of them runs at a time,
-// because Moved checks each against the versions that the previous one has set.
+// because the supervisor checks each against the versions that the previous one has set.
 func versionsPart(Fault) string { return "the versions of components" }
 
 func noRoles(f Fault) (Problem, bool) {

@@ -13,8 +13,8 @@ import (
 	"github.com/stormglass/stormglass/internal/strictyaml"
 )
 
-// flagTables holds a table of flags for each release. A test of package component, which links the components, verifies
-// the table; `make flags VERSION=1.36` writes it.
+// flagTables holds a table of flags for each release. A test of package component compares the tables with the linked
+// components. `make flags VERSION=1.36` writes a table.
 //
 //go:embed flags/*.txt
 var flagTables embed.FS
@@ -58,8 +58,7 @@ func flagTable(text string) map[string]map[string]string {
 // SchedulerPlugins lists the plugins that are built into the scheduler.
 func SchedulerPlugins() []string { return named(Newest(), KindScheduler, "plugins/") }
 
-// named returns the entries with a prefix in the table of flags of a kind of component. The returned names lack the
-// prefix.
+// named returns the names that start with prefix in a component's table of flags, without the prefix.
 func named(r Release, kind, prefix string) []string {
 	var all []string
 	for _, name := range slices.Sorted(maps.Keys(flagTypes(r, kind))) {
@@ -93,7 +92,7 @@ func (s FlagSection) flagProblem(r Release, name, value string) (p Problem, wron
 	return s.listProblem(r, name, value)
 }
 
-// inRelease returns text for a message, such as " of 1.36", or "" for the newest release.
+// inRelease returns a suffix for messages, such as " of 1.36", or "" for the newest release.
 func inRelease(r Release) string {
 	if r == Newest() {
 		return ""
@@ -135,7 +134,7 @@ func (s FlagSection) listProblem(r Release, flag, value string) (p Problem, wron
 }
 
 // valueProblem checks a value of a flag type. If the value is invalid, it returns a description of valid values, and a
-// hint. It accepts any list, map and text, because only the component itself can check them.
+// hint. It accepts any list, map and string, because only the component itself can check them.
 //
 // A type may end in a lower bound, as in "int>=0" or "duration>0".
 func valueProblem(typ, value string) (what, hint string) {
@@ -185,8 +184,8 @@ func gatedKinds() []string {
 	return []string{KindEtcd, KindAPIServer, KindScheduler, KindControllerManager}
 }
 
-// withGates returns a copy of flags to which the configured feature gates that a kind of component has in a release are
-// added. Gates that flags already sets take precedence.
+// withGates returns a copy of flags, to which it adds the gates in FeatureGates that the component has in release r.
+// Gates that are already in flags take precedence.
 func (c Config) withGates(kind string, r Release, flags Flags) Flags {
 	if !slices.Contains(gatedKinds(), kind) {
 		return flags

@@ -42,7 +42,7 @@ const (
 type Kind struct {
 	Name  string
 	Stage Stage
-	// Leads is true if the kind elects a leader among its processes.
+	// Leads reports whether the processes of the kind elect a leader.
 	Leads bool
 	// Field is the path of the Config field that sets how many processes of the kind run, or whether they run.
 	Field string

@@ -34,8 +34,8 @@ type Holder struct {
 	Socket string `json:"socket"`
 }
 
-// LockDir locks the plane's directory, or fails with ErrInUse. The lock belongs to the open file, which every component
-// inherits, so that the lock is released when the last process of the plane has ended.
+// LockDir locks the plane's directory, or fails with ErrInUse. The lock belongs to the open file. Every component
+// inherits the file, so the kernel releases the lock when the last process of the plane has ended.
 func LockDir(dir string) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(dir, LockFile), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -110,10 +110,9 @@ func ReadHolder(dir string) (Holder, error) {
 	return h, nil
 }
 
-// IsPlaneDir reports whether a supervisor created the content of dir. That is the case if the lock file names a holder,
-// if dir contains a plane's description, or if dir contains only an empty lock file and the control socket, which a
-// supervisor leaves if it is killed before it writes its holder. Another file that happens to have the name "lock" is
-// not sufficient.
+// IsPlaneDir reports whether a supervisor created the content of dir. Then the lock file names a holder, or dir
+// contains a plane's description. If a supervisor is killed before it writes its holder, dir contains only an empty
+// lock file and perhaps the control socket. Another file that happens to have the name "lock" is not sufficient.
 func IsPlaneDir(dir string) bool {
 	if holder, err := ReadHolder(dir); err == nil && holder.PID > 0 {
 		return true
@@ -138,8 +137,8 @@ func IsPlaneDir(dir string) bool {
 // of the plane's directory is too long for a socket.
 const SocketDirPrefix = "stormglass-"
 
-// RemoveSocketDir removes the temporary directory of the socket, which the last holder of the lock leaves behind if it
-// is killed. The caller must hold the lock.
+// RemoveSocketDir removes the temporary directory of the socket. The last holder of the lock leaves this directory
+// behind if it is killed. The caller must hold the lock.
 func RemoveSocketDir(dir string) {
 	last, err := ReadHolder(dir)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// A fault upgrade or downgrade is called a move: it restarts components with another release, one after another.
+// A move is an upgrade or downgrade (kinds of fault): it restarts components with another release, one after another.
 
 // Moves reports whether the fault is an upgrade or a downgrade.
 func (f Fault) Moves() bool { return f.Kind == FaultUpgrade || f.Kind == FaultDowngrade }

@@ -71,10 +71,10 @@ func (c Config) Problems() []Problem {
 	switch c.APIServer.Audit {
 	case "", AuditOff:
 	case AuditMetadata:
-		// The setting audit sets these flags, or they would disable the audit log.
+		// apiServer.audit sets some of these flags. The others could disable the audit log.
 		for _, name := range []string{"audit-policy-file", "audit-log-path", "audit-log-maxbackup", "audit-log-maxage", "audit-log-format", "audit-log-version", "audit-log-compress"} {
 			if _, ok := c.APIServer.Flags[name]; ok {
-				all = append(all, Problem{"apiServer.flags." + name, "apiServer.audit already sets the audit log", "keep one of the two"})
+				all = append(all, Problem{"apiServer.flags." + name, "apiServer.audit already configures the audit log", "keep one of the two"})
 			}
 		}
 	default:
@@ -113,7 +113,7 @@ func (c Config) metricsServerProblems() (all []Problem) {
 		}
 		return all
 	}
-	// Make the same checks as metrics-server (options.go). The plane sets its own default resolution.
+	// metrics-server makes the same checks (options.go). The default resolution is the plane's.
 	resolution, timeout := 15*time.Second, 10*time.Second
 	set := func(name string, to *time.Duration) string {
 		if d, err := time.ParseDuration(c.MetricsServer.Flags[name]); err == nil {
@@ -183,7 +183,7 @@ func (c Config) serviceProblems() (all []Problem) {
 	return all
 }
 
-// maxCloudDelay is the maximum delay of a response of the simulated cloud, and maxLoadBalancerTime the maximum time to
+// maxCloudDelay is the maximum delay of a response of the simulated cloud. maxLoadBalancerTime is the maximum time to
 // create a load balancer.
 const (
 	maxCloudDelay       = time.Minute
@@ -225,7 +225,8 @@ func (c Config) cloudProblems() (all []Problem) {
 	return all
 }
 
-// maxQuota is the maximum quota of load balancers: the number of their addresses in 198.18.0.0/15.
+// maxQuota is the maximum quota of load balancers or routes. It is the number of load balancer addresses in
+// 198.18.0.0/15.
 const maxQuota = 1<<17 - 1
 
 // cidrFlags returns the flags that assign each node a range of pod addresses. A route needs that range as its
@@ -281,14 +282,15 @@ func (c Config) releasesOrNewest(kind string) []Release {
 	return []Release{Newest()}
 }
 
-// ownFlags are flags that Stormglass sets itself. A name that ends in "-" covers all flags with that prefix.
+// ownFlags are flags that only Stormglass may set. hint tells the user why, or what to set instead. A name that ends in
+// "-" covers all flags with that prefix.
 type ownFlags struct {
 	hint  string
 	names []string
 }
 
 const (
-	keysHint   = "each plane has its own keys, in DIR/pki"
+	keysHint   = "each plane has its own credentials, in DIR/pki"
 	listenHint = "each plane picks free ports on loopback"
 	dataHint   = "choose the directory with --dir"
 )
@@ -399,7 +401,7 @@ type Check struct {
 	SchedulerConfig string `json:"schedulerConfig,omitempty"`
 }
 
-// Checked is the component's answer to a Check.
+// Checked is the result of a Check by a component.
 type Checked struct {
 	// ConfigError is the error in SchedulerConfig, or empty.
 	ConfigError string `json:"configError,omitempty"`

@@ -109,7 +109,7 @@ func (c Config) ReleasesOf(kind string) []Release {
 	})
 }
 
-// InRelease returns the config with a component changed to release r.
+// InRelease returns a copy of c in which the component has release r.
 func (c Config) InRelease(component string, r Release) Config {
 	c.Versions = maps.Clone(c.Versions)
 	if c.Versions == nil {
@@ -164,8 +164,8 @@ const (
 	emulatedBack = 3
 )
 
-// skew returns how the components' versions violate upstream's version skew policy, and a hint. It returns "" if they
-// do not.
+// skew returns a message that says how the components' versions violate upstream's version skew policy, and a hint.
+// Both are "" if they do not violate it.
 func (c Config) skew() (msg, hint string) {
 	oldest, newest := c.span(KindAPIServer)
 	if c.number(newest)-c.number(oldest) > 1 {
@@ -187,7 +187,7 @@ func (c Config) skew() (msg, hint string) {
 	return "", ""
 }
 
-// OldestAPIServer returns the lowest release among the API servers.
+// OldestAPIServer returns the oldest release among the API servers.
 func (c Config) OldestAPIServer() Release {
 	oldest, _ := c.span(KindAPIServer)
 	return c.ReleaseOf(oldest)
@@ -196,7 +196,7 @@ func (c Config) OldestAPIServer() Release {
 // kubeletBack is the maximum number of minor versions by which a kubelet may be older than an API server.
 const kubeletBack = 3
 
-// KubeletSkew returns how kubelets of release r violate upstream's version skew policy, or "" if they do not.
+// KubeletSkew returns a message that says how kubelets of release r violate upstream's version skew policy, or "".
 func (c Config) KubeletSkew(r Release) string {
 	oldest, newest := c.span(KindAPIServer)
 	switch n := r.number(KindAPIServer); {
@@ -247,7 +247,7 @@ func (c Config) emulationProblems() []Problem {
 	return nil
 }
 
-// EmulatedFlag is the flag by which a component emulates a version.
+// EmulatedFlag is the flag that makes a component emulate a version.
 const EmulatedFlag = "emulated-version"
 
 func emulatingKinds() []string { return []string{KindAPIServer, KindControllerManager, KindScheduler} }

@@ -58,8 +58,8 @@ type ExitError struct {
 func (e *ExitError) Error() string { return e.Msg }
 
 // Start starts a supervisor and returns when its plane is ready. If the plane fails, Start returns an *ExitError. The
-// supervisor and all components end when this process ends for any reason. ctx bounds only the start: its end does not
-// stop a plane that is ready.
+// supervisor and all components end when this process ends for any reason. ctx bounds only the start: a plane that is
+// ready keeps running when ctx ends.
 func Start(ctx context.Context, o StartOptions) (*Supervisor, error) {
 	cmd := exec.Command(o.Binary, "up", "--dir", o.Dir, "--output", "json")
 	if o.Config != nil {
@@ -145,8 +145,9 @@ func (s *Supervisor) Done() <-chan struct{} { return s.done }
 // Err returns the reason why the supervisor ended, or nil if Stop ended it. Call Err only after Done is closed.
 func (s *Supervisor) Err() error { return s.err }
 
-// The time limits of Stop and StopNow. A graceful stop takes up to 44 s: 8 s to undo faults, 5 s more if a webhook is
-// being registered, 30 s for the processes and 1 s for the last responses. StopNow makes the supervisor kill.
+// stopWithin and stopNowWithin are the time limits of Stop and StopNow. A graceful stop takes up to 44 s: 8 s to undo
+// faults, 5 s more for a webhook that is being registered, 30 s for the processes and 1 s for the last responses. For
+// StopNow, the supervisor kills the components without waiting.
 var stopWithin, stopNowWithin = 50 * time.Second, 10 * time.Second
 
 // Stop stops the plane gracefully and waits until it has ended. If ctx ends first, or the supervisor takes longer than
@@ -169,7 +170,8 @@ func (s *Supervisor) stop(ctx context.Context, limit time.Duration, signals ...o
 	case <-s.done:
 		return s.err
 	case <-ctx.Done():
-		// The components end with the supervisor. If it is a script, its children hold its output open, so kill the group.
+		// The components end with the supervisor. If the supervisor is a script, its children hold its output open, so
+		// kill the process group.
 		_ = syscall.Kill(-s.cmd.Process.Pid, syscall.SIGKILL)
 		<-s.done
 		return fmt.Errorf("the control plane did not stop and was killed: %w", context.Cause(ctx))
