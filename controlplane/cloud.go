@@ -9,7 +9,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/topology"
 )
 
-// launchCloudControllers applies the RBAC objects of cloud-controller-manager and starts it.
+// launchCloudControllers applies the RBAC objects of cloud-controller-manager and starts its processes.
 func (p *Plane) launchCloudControllers(ctx context.Context, processes []topology.Process) error {
 	if len(processes) == 0 {
 		return nil

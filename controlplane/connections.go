@@ -34,7 +34,7 @@ type connections struct {
 	reserved []*os.File
 }
 
-// connect opens all connections of a plan. On an error, it closes the connections opened so far.
+// connect opens all connections of a plan. On an error, it closes the connections that it has opened.
 func connect(plan topology.Plan, layout topology.Layout, ports topology.Ports) (c connections, err error) {
 	defer func() {
 		if err != nil {
@@ -94,7 +94,7 @@ func (c *connections) open(proxy topology.Proxy) error {
 	return nil
 }
 
-// close closes all connections. A call of Status in progress can still use the client.
+// close closes all connections. A call of Status that is in progress can still use the client.
 func (c *connections) close() {
 	if c.balancer != nil {
 		c.balancer.Close()

@@ -102,8 +102,8 @@ func reply(w http.ResponseWriter, status int, answer any) {
 	_ = json.NewEncoder(w).Encode(answer) // an error means that the client has disconnected
 }
 
-// lastAnswers is the time limit for HTTP responses in progress when the plane ends. A client that waits for events must
-// still receive the response that says that the plane has ended.
+// lastAnswers is how long close waits for HTTP responses in progress. A client that waits for events must still receive
+// the response that says that the plane has ended.
 const lastAnswers = time.Second
 
 func (s *server) close() {

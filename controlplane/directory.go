@@ -23,11 +23,12 @@ import (
 type directory struct {
 	path string
 	lock *os.File
-	// resumed is true if a plane in this directory was ready before or has left data. Keep all its files.
+	// resumed reports whether a plane in this directory was ready before or has left data. If so, nothing in the
+	// directory may be discarded.
 	resumed bool
 	// made lists the directories that this start created, the outermost first.
 	made []string
-	// keepLogs is true if the logs explain why the start failed.
+	// keepLogs reports whether the logs explain why the start failed. If so, discard keeps them.
 	keepLogs bool
 }
 
@@ -40,7 +41,7 @@ func LogFile(dir, name string) string { return topology.Layout{Dir: dir}.Log(nam
 // stragglers is the maximum time to wait until the remaining processes of a killed supervisor have ended.
 const stragglers = 3 * time.Second
 
-// UnusableError reports a directory that cannot be used for a plane.
+// UnusableError is the error for a directory that cannot be used for a plane.
 type UnusableError struct{ error }
 
 func (e *UnusableError) Unwrap() error { return e.error }
@@ -150,9 +151,9 @@ func (d *directory) discard() {
 	}
 }
 
-// Delete deletes the files of a stopped plane, with all data and credentials, and its directory. It keeps the directory
-// if it has files that no plane wrote, and returns their names. It fails with control.ErrInUse while a plane runs
-// there.
+// Delete deletes the directory of a stopped plane, with all data and credentials. If the directory contains files that
+// no plane wrote, Delete keeps the directory with these files, and returns their names. It fails with control.ErrInUse
+// while a plane runs there.
 func Delete(path string) (foreign []string, err error) {
 	path, err = filepath.Abs(path)
 	if err == nil {
@@ -199,7 +200,7 @@ func planeEntries() []string {
 }
 
 // fits returns an error if a config does not match the data in the plane's directory. The data of each etcd member
-// contains the number and the addresses of all members, and Secrets may be encrypted.
+// contains the number and the addresses of all members, and the Secrets in it may be encrypted.
 func fits(l topology.Layout, cfg control.Config) error {
 	var last control.Config
 	data, err := os.ReadFile(l.Config())
@@ -232,8 +233,8 @@ func fits(l topology.Layout, cfg control.Config) error {
 	return nil
 }
 
-// linkPrograms creates links to the multi-call binary, such as bin/kubectl. A process has the name of the link by which
-// it was started.
+// linkPrograms creates symbolic links to the multi-call binary in the plane's directory, such as bin/kubectl. A process
+// gets the name of the link that starts it.
 func linkPrograms(l topology.Layout, executable string) error {
 	for _, name := range append(control.Kinds(), "kubectl", "etcdctl", "etcdutl", disk.Program) {
 		if err := link(l.Program(name), executable); err != nil {
@@ -243,7 +244,7 @@ func linkPrograms(l topology.Layout, executable string) error {
 	return nil
 }
 
-// link makes path a symbolic link to a program, in place of an existing link.
+// link creates a symbolic link to a program at path. It replaces an existing file.
 func link(path, program string) error {
 	if target, err := os.Readlink(path); err == nil && target == program {
 		return nil

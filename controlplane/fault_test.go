@@ -75,7 +75,7 @@ func TestFaults(t *testing.T) {
 		}
 	}
 	if left := b.fault(t, "clear"); left != "no faults were active\n" {
-		t.Errorf("left active: %s", left)
+		t.Errorf("fault clear printed %q, want no active faults", left)
 	}
 }
 

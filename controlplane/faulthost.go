@@ -94,8 +94,9 @@ func (h *faultHost) neighbourDir() (string, error) {
 	return data, nil
 }
 
-// Neighbour starts the disk writers in a separate process and returns when they write. It calls the function lost if
-// the process ends before stop. The start costs 80 ms of CPU time, mostly to initialize the linked Kubernetes packages.
+// Neighbour starts the disk writers in a separate process and returns when they write. It calls `lost` if the process
+// ends before the caller calls `stop`. The start costs 80 ms of CPU time, mostly to initialize the linked Kubernetes
+// packages.
 func (h *faultHost) Neighbour(ctx context.Context, writers int, size int64, lost func(error)) (stop func(context.Context) error, err error) {
 	dir, err := h.neighbourDir()
 	if err != nil {

@@ -23,8 +23,8 @@ import (
 	"github.com/stormglass/stormglass/internal/atomicfile"
 )
 
-// portAttempts is the maximum number of attempts to start a plane. Another attempt is made if another process took a
-// port after it was picked and before the component listened on it.
+// portAttempts is the maximum number of attempts to start a plane. launchRetrying tries again if another process took a
+// port after the plane picked it and before the component listened on it.
 const portAttempts = 5
 
 func (p *Plane) launchRetrying(ctx context.Context) error {
@@ -58,7 +58,7 @@ func (p *Plane) launchRetrying(ctx context.Context) error {
 }
 
 // dropEtcdData removes the data that several etcd members wrote during a failed attempt at a first start. Each member
-// stores the addresses of all members, which cannot be changed without a quorum.
+// stores the addresses of all members. Without a quorum, these addresses cannot be changed.
 func (p *Plane) dropEtcdData() error {
 	if p.dir.resumed || p.opts.Config.Count(control.KindEtcd) == 1 {
 		return nil
@@ -66,8 +66,8 @@ func (p *Plane) dropEtcdData() error {
 	return os.RemoveAll(p.layout.Data(""))
 }
 
-// launch starts the processes in order and waits until each is ready. again means that etcd may hold data of an earlier
-// start or an earlier attempt.
+// launch starts the processes in order and waits until each is ready. If `again` is true, etcd may hold data of an
+// earlier start or attempt.
 func (p *Plane) launch(ctx context.Context, ports topology.Ports, again bool) error {
 	plan, err := topology.Build(p.opts.Config, p.layout, ports, p.opts.Defaults)
 	if err != nil {
@@ -101,7 +101,8 @@ func (p *Plane) launch(ctx context.Context, ports topology.Ports, again bool) er
 	if err := p.components.Launch(ctx, plan.Of(control.KindAPIServer)); err != nil {
 		return err
 	}
-	// All holders of leases from an earlier start are dead: while one lived, this start could not lock the directory.
+	// No process that held a lease in an earlier start still runs; otherwise this start could not have locked the
+	// directory.
 	if again {
 		if err := c.client.DeleteLeases(ctx); err != nil {
 			return err
@@ -141,10 +142,10 @@ func (p *Plane) launch(ctx context.Context, ports topology.Ports, again bool) er
 	return nil
 }
 
-// A killed supervisor does not undo its faults. disarm and sweepWebhooks remove the traces of such faults from the
-// plane's data that would keep the plane from serving.
+// A killed supervisor does not undo its faults. disarm and sweepWebhooks remove what these faults left in the plane's
+// data and what would keep the plane from serving.
 
-// disarm disarms etcd's NOSPACE alarm. While the alarm is raised, no leader can get its lease.
+// disarm disarms etcd's NOSPACE alarm. While the alarm is raised, no component can acquire its lease.
 func (p *Plane) disarm(ctx context.Context, client *adminclient.Client, etcd topology.Process) error {
 	raised, err := fault.Disarm(ctx, func(ctx context.Context, path string, in, out any) error {
 		return client.CallEtcd(ctx, etcd, path, in, out)
@@ -212,8 +213,8 @@ func (p *Plane) announce() error {
 }
 
 // PickPorts picks a loopback port for each listener: the port of the last start if it is still free, otherwise any free
-// port. The argument last holds the ports of the last start; 0 means no port. If another process takes a port before the
-// component listens on it, the start is tried again.
+// port. `last` holds the ports of the last start; 0 means no port. If another process takes a port before the component
+// listens on it, the plane tries the start again.
 func PickPorts(last topology.Ports) (topology.Ports, error) {
 	ports := topology.Ports{}
 	var held []net.Listener // all stay open until PickPorts returns, so that no port is picked twice

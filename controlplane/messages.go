@@ -37,7 +37,7 @@ type messages struct {
 	to       io.Writer
 	patience time.Duration // the time limit of flush
 	queue    chan message
-	open     context.Context // ends when the queue is no longer written to the user's writer
+	open     context.Context // done after close; lines then no longer reach the user's writer
 	end      context.CancelFunc
 
 	mu     sync.Mutex // guards log and unread, and keeps the log and the queue in the same order
@@ -45,14 +45,14 @@ type messages struct {
 	unread int        // number of lines omitted because the queue was full
 }
 
-// message is a line for the user's writer. If forwarded is not nil, it is instead a request to close forwarded after all
+// message is a line for the user's writer. If forwarded is not nil, it is instead a request to close forwarded when all
 // earlier lines are written.
 type message struct {
 	line      string
 	forwarded chan struct{}
 }
 
-// newMessages returns messages that pass lines on, in order, to a writer. The caller must close them.
+// newMessages returns messages that pass lines to the writer `to`, in order. The caller must close them.
 func newMessages(to io.Writer) *messages {
 	m := &messages{to: to, patience: readWithin, queue: make(chan message, maxUnread)}
 	m.open, m.end = context.WithCancel(context.Background())
@@ -107,7 +107,7 @@ func (m *messages) write(line string) {
 	}
 }
 
-// enqueue puts a line in the queue. It returns false if the queue is full. The caller holds the lock.
+// enqueue adds a line to the queue. It returns false if the queue is full. The caller must hold mu.
 func (m *messages) enqueue(line string) bool {
 	select {
 	case m.queue <- message{line: line}:
@@ -117,7 +117,7 @@ func (m *messages) enqueue(line string) bool {
 	}
 }
 
-// flush waits until all lines so far have been written to the user's writer, but at most for m.patience.
+// flush waits until all lines so far are written to the user's writer, but not longer than m.patience.
 func (m *messages) flush() {
 	patience := time.NewTimer(m.patience)
 	defer patience.Stop()

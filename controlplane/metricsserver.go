@@ -9,8 +9,8 @@ import (
 )
 
 // launchMetricsServer installs and starts metrics-server, and returns when API servers serve its API. If the plane has
-// no metrics-server, it removes the objects of an earlier start, because an API without a server breaks discovery, and
-// with it the deletion of namespaces.
+// no metrics-server, it removes the objects of an earlier start. An APIService without a server breaks discovery, and
+// therefore the deletion of namespaces.
 func (p *Plane) launchMetricsServer(ctx context.Context, processes []topology.Process) error {
 	c := p.connected()
 	client, plan := c.client, c.plan

@@ -1,13 +1,13 @@
 // Package controlplane runs a real Kubernetes control plane: etcd, kube-apiserver, kube-scheduler and
 // kube-controller-manager, each a separate process under one supervisor, in one directory.
 //
-// Start locks the directory, creates the keys, starts the processes in order and returns when all are ready. Run waits
-// until the plane ends and stops the processes in reverse order. No process outlives the supervisor, however the
+// Start locks the directory, creates the credentials, starts the processes in order and returns when all are ready. Run
+// waits until the plane ends and stops the processes in reverse order. No process outlives the supervisor, however the
 // supervisor ends.
 //
 // A Plane manages its directory, its state and the order of these steps. Packages below internal do the other work:
 // supervisor manages the processes, readiness and leadership determine which components are ready and which lead,
-// restore manages etcd's data while it changes, and fault manages the active faults.
+// restore replaces etcd's data, and fault manages the active faults.
 package controlplane
 
 import (
@@ -33,8 +33,8 @@ import (
 
 // Options describes the plane to start.
 type Options struct {
-	// Dir is the plane's directory. It is created if it does not exist. A plane in the directory of a stopped plane
-	// resumes the data and keys of that plane and, if they are free, its ports.
+	// Dir is the plane's directory. Start creates it if it does not exist. A plane in the directory of a stopped plane
+	// reuses the data and credentials of that plane and, if they are free, its ports.
 	Dir string
 	// Config is the plane's configuration, which must be valid (Config.Problems). Defaults are the defaults that Check
 	// returned for Config.
@@ -45,8 +45,8 @@ type Options struct {
 	// Progress receives progress messages, line by line. Start writes all its lines before it returns, but waits at most
 	// one second for a writer that blocks.
 	Progress io.Writer
-	// Now, once closed, makes Start kill the processes of a plane that failed to start or was interrupted, instead of
-	// stopping them gracefully. Nil means that processes are always stopped gracefully.
+	// Now is a channel. When it is closed, Start kills the processes of a plane that failed to start or was
+	// interrupted, instead of stopping them gracefully. If Now is nil, Start always stops them gracefully.
 	Now <-chan struct{}
 	// PickPorts chooses a port for each listener. last holds the ports of the last start, with zero for a new listener.
 	// If PickPorts is nil, the plane uses free loopback ports.
@@ -73,8 +73,8 @@ type Plane struct {
 	requestStop context.CancelCauseFunc // called with errAsked or errAskedNow
 	died        chan error              // the error that ends the plane, such as a component that cannot be started again
 
-	// publishing is held while cluster.json is written, so that the newest version is written last. It is locked before
-	// mu. mu is not held during the write, because a fault may keep the disk busy and ending that fault needs mu.
+	// publishing serializes the writes of cluster.json, so that the newest version is written last. Lock it before mu.
+	// Do not hold mu during the write: a fault may keep the disk busy, and ending that fault needs mu.
 	publishing sync.Mutex
 	// mu guards the fields below.
 	mu          sync.Mutex
@@ -223,8 +223,8 @@ func (p *Plane) Run(ctx context.Context, now <-chan struct{}) error {
 	return nil
 }
 
-// Stop stops a plane for the reason cause. Once the channel now is closed, Stop kills the processes that still run. In
-// this order, it
+// Stop stops a plane for the reason `cause`. When the channel `now` is closed, Stop kills the processes that still run.
+// In this order, it
 //
 //  0. stops the mirror nodes and undoes all faults;
 //  1. stops the scheduler and the controller manager, so that they make no new decisions;
@@ -236,7 +236,7 @@ func (p *Plane) Run(ctx context.Context, now <-chan struct{}) error {
 //  7. removes the directory, if no plane was ever ready in it.
 //
 // The directory stays locked until Release or the end of this process. A process that waits for the lock (`down`)
-// therefore also waits for the end of the supervisor.
+// therefore also waits until the supervisor has ended.
 func (p *Plane) Stop(cause error, now <-chan struct{}) {
 	p.beginClosing()
 	p.setState(control.Stopping, cause.Error())
@@ -267,7 +267,7 @@ func (p *Plane) Stop(cause error, now <-chan struct{}) {
 // Release unlocks the directory of a plane that has ended.
 func (p *Plane) Release() { p.dir.release() }
 
-// shutdownSignal returns the channel that, once closed, makes Stop kill the processes. It returns the channel now, or a
+// shutdownSignal returns the channel that makes Stop kill the processes when it is closed. It returns `now`, or a
 // closed channel if a client requested an immediate stop or an etcd member has died: without a quorum, an API server
 // cannot shut down gracefully.
 func (p *Plane) shutdownSignal(now <-chan struct{}) <-chan struct{} {

@@ -21,8 +21,8 @@ func findProgram(ctx context.Context, executable string, r control.Release) (con
 	return control.FindProgram(ctx, executable, r)
 }
 
-// stale returns a warning if a program was built from another revision than this program (own). It returns "" if the
-// revisions are the same or own is "" (unknown).
+// stale returns a warning if a program was built from another revision than this program (`own`). It returns "" if the
+// revisions are the same or `own` is "" (unknown).
 func stale(p control.Program, own string, r control.Release) string {
 	if own == "" || p.Revision == own {
 		return ""
@@ -94,7 +94,7 @@ func (h *faultHost) Move(name string, to control.Release) error {
 			return err
 		}
 		p.mu.Lock()
-		p.opts.Config = cfg // one move is active at a time
+		p.opts.Config = cfg // only one move is active at a time
 		p.mu.Unlock()
 		return errors.Join(writeJSON(p.layout.Config(), cfg), p.publishChanged(func(c *control.Cluster) { c.Deviations = plan.Deviations }))
 	}

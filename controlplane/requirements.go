@@ -22,8 +22,9 @@ import (
 // load balancer holds two descriptors for each connection.
 const minDescriptors = 4096
 
-// The disk space that a start needs, in bytes. minFreePerMember covers the two WAL segments of 64 MB that each etcd
-// member preallocates. minFreeBesides covers the databases of etcd, the logs and a margin.
+// minFreePerMember and minFreeBesides are the disk space that a start needs, in bytes. minFreePerMember covers the two
+// WAL segments of 64 MB that each etcd member preallocates. minFreeBesides covers the databases of etcd, the logs and a
+// margin.
 const (
 	minFreePerMember = 128 << 20
 	minFreeBesides   = 128 << 20

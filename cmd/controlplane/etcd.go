@@ -28,7 +28,8 @@ func etcdCommand() *cobra.Command {
 	return cmd
 }
 
-// The time limit and the maximum size of a snapshot. etcd advises against a database of more than 8 GiB.
+// snapshotWithin is the time limit for a snapshot, and snapshotMax its maximum size. etcd advises against a database of
+// more than 8 GiB.
 const (
 	snapshotWithin = 10 * time.Minute
 	snapshotMax    = 64 << 30 // bytes

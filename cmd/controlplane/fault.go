@@ -213,8 +213,8 @@ type question struct {
 	stdout io.Writer
 }
 
-// asking makes cmd call the function ask with a client of the plane in --dir. The context of the call ends on a signal or
-// after the time limit.
+// asking makes cmd call `ask` with a client of the plane in --dir. The context of the call ends on a signal or after
+// the time limit.
 func asking(cmd *cobra.Command, within time.Duration, ask func(context.Context, question) error) *cobra.Command {
 	dir, output := dirFlag(cmd), commandline.AddOutput(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -16,8 +16,8 @@ import (
 	"github.com/stormglass/stormglass/internal/terminal"
 )
 
-// The time limits of requests to the supervisor. Listing faults is immediate. Undoing an etcdQuota fault takes longer,
-// because all members are restarted one after another.
+// listWithin and clearWithin are the time limits of requests to the supervisor. Listing faults is immediate. Undoing an
+// etcdQuota fault takes longer, because the supervisor restarts all members, one after another.
 const (
 	listWithin  = 10 * time.Second
 	clearWithin = 5 * time.Minute

@@ -63,7 +63,7 @@ func (o *observerOptions) find(executable string) (err error) {
 		o.binary, err = controlplane.FindLoadgen(executable)
 	default:
 		if o.binary, err = commandline.Program(o.binary); err != nil {
-			return fmt.Errorf("--loadgen %w (`make build` makes bin/loadgen)", err)
+			return fmt.Errorf("--loadgen %w (`make build` builds bin/loadgen)", err)
 		}
 	}
 	if err != nil {
@@ -89,6 +89,6 @@ func (o *observerOptions) start(ctx context.Context, plane *controlplane.Plane, 
 	if err != nil {
 		return nil, err
 	}
-	fmt.Fprintf(progress, "observed at %s\n", w.URL())
+	fmt.Fprintf(progress, "the observer serves queries at %s\n", w.URL())
 	return w, nil
 }

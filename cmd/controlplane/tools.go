@@ -99,7 +99,7 @@ Put --dir first. All other arguments are passed to the tool, including a later -
 	}
 }
 
-// override returns the environment env with the variables in own added. It removes these variables' old values, because a
+// override returns the environment env plus the variables in `own`. It removes these variables' old values, because a
 // Go program uses the first value in its environment.
 func override(env, own []string) []string {
 	name := func(kv string) string { name, _, _ := strings.Cut(kv, "="); return name }

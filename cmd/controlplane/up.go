@@ -105,8 +105,8 @@ func up(ctx context.Context, o upOptions, stdin io.Reader, stdout, stderr io.Wri
 	if err != nil {
 		return err
 	}
-	// From here on, an interrupt stops the start and prints a message. Before, it ends the process, because reading
-	// stdin cannot be interrupted.
+	// An interrupt after this line stops the start and prints a message. An earlier interrupt ends the process, because
+	// reading stdin cannot be interrupted.
 	ctx, now, release := interrupts(ctx)
 	defer release()
 	defaults, err := settings.check(ctx, executable, progress)
@@ -252,7 +252,7 @@ func detach(ctx context.Context, o upOptions, stdout, stderr io.Writer) error {
 	if err != nil {
 		return exitcode.EnvironmentError(err)
 	}
-	cmd.Stderr = cmd.Stdout // one stream, so that the messages before the result are read before it
+	cmd.Stderr = cmd.Stdout // one stream, so that ReadStart reads the messages before the result
 	if err := cmd.Start(); err != nil {
 		return exitcode.EnvironmentError(err)
 	}

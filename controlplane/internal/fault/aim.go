@@ -12,7 +12,7 @@ import (
 )
 
 // leaderTimeout is the time limit of one lookup of leaders. electedWithin is the maximum time that a fault waits for an
-// election in progress: after a lease's holder is lost, another component takes the lease within 24 s.
+// election in progress: after the holder of a lease is lost, another component acquires the lease within 24 s.
 const (
 	leaderTimeout = 5 * time.Second
 	electedWithin = 30 * time.Second

@@ -23,11 +23,12 @@ type mechanism struct {
 	// lacks returns an error if the plane or this machine does not support one particular fault, for example because a
 	// program is missing. Nil means that there is nothing to check.
 	lacks func(*Manager, context.Context, control.Fault) error
-	// begin makes a fault active. If begin fails, the returned effect undoes the changes made so far.
+	// begin activates a fault. If begin fails, the returned effect undoes the changes that it has made.
 	begin func(m *Manager, ctx context.Context, id string, f control.Fault, t target) (effect, error)
 	// undoWithin is the time limit for undoing the fault; zero means 30 s.
 	undoWithin time.Duration
-	// last is true if the fault can only be undone while the plane serves. It comes after all others.
+	// last reports whether the fault can only be undone while the plane serves. The Manager undoes such a fault after
+	// all others.
 	last bool
 }
 
@@ -214,8 +215,8 @@ func each[T any](all []T, do func(T) error) error {
 	return errors.Join(errs...)
 }
 
-// turnWithin is the maximum time to wait until a restarted component serves again, before the restart of the next one.
-// A component needs a few seconds, and up to ten times as long on a busy machine.
+// turnWithin is the maximum time to wait until a restarted component serves again, before restart continues with the
+// next one. A component needs a few seconds, and up to ten times as long on a busy machine.
 const turnWithin = 90 * time.Second
 
 // restart ends the components one after another, in order, and starts each one again immediately.

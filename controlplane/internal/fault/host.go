@@ -1,8 +1,8 @@
 // Package fault applies a control.Fault to a running control plane and undoes the fault when its duration is over, and at
 // the latest when the plane ends. A timer ends the fault, so the client that began it need not stay connected.
 //
-// The Manager implements each kind of fault, and decides which faults can be active together and when they end. The Host is
-// the plane itself. The subpackages slow fsync, cut links and serve webhooks.
+// The Manager implements each kind of fault, and decides which faults can be active together and when they end. The
+// Host is the plane itself. The subpackages delay fsync calls and links, load the disk, and serve webhooks.
 package fault
 
 import (
@@ -16,7 +16,8 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/service"
 )
 
-// ErrNotRunning means that a Host method needs the process of a component that is not running.
+// ErrNotRunning means that a component is not running. If a Host method needs its process, the error of the method
+// wraps ErrNotRunning.
 var ErrNotRunning = errors.New("does not run")
 
 // Host is the part of a plane that a Manager needs. Components are identified by name ("etcd-0"). Methods return an error for a
@@ -26,8 +27,8 @@ type Host interface {
 	// Config returns the plane's configuration.
 	Config() control.Config
 	// Available returns an error if no fault can begin now. NeighbourAvailable returns an error if Neighbour cannot
-	// work, for example because etcd is external and this machine has no second file system. The Manager also calls
-	// both to check a fault before a run, so they must not change anything.
+	// work, for example because etcd is external and this machine has no second file system. Manager.Check also calls
+	// both, so they must not change anything.
 	Available() error
 	NeighbourAvailable() error
 	// Leader returns the name of the current leader of a kind: the leader of the etcd members, or the holder of the lease. It
@@ -60,8 +61,8 @@ type Host interface {
 	// data. It returns when they are ready. If a step fails, the plane goes back to its previous data.
 	Rehearse(ctx context.Context) error
 
-	// SetLimit sets a soft limit of a component's process, like the function SetLimit of this package. The limit is effective
-	// immediately. SetLimit returns the earlier limit.
+	// SetLimit sets a soft limit of a component's process, like the function SetLimit of this package. The limit is
+	// effective immediately. SetLimit returns the previous limit.
 	SetLimit(name string, of Rlimit, soft uint64) (was uint64, err error)
 	// Fsync returns the fsync agent in the current process of an etcd member.
 	Fsync(name string) (Fsync, error)
@@ -71,10 +72,11 @@ type Host interface {
 	RotateKey(ctx context.Context, kind string) error
 	// Links returns the links that can be delayed and cut. It returns no links if networkFaults is off.
 	Links() []Link
-	// Neighbour starts disk writers, which repeatedly write size bytes and fsync. Zero means the defaults of package disk.
-	// They write on the file system of etcd's data if etcd is stacked, and on another file system if etcd is external.
-	// Neighbour returns when the writers have begun to write. stop returns when the writers have ended and their files are
-	// removed. If the writers end by themselves, Neighbour calls lost with the reason. ctx limits only the start.
+	// Neighbour starts disk writers, which repeatedly write size bytes and fsync. If writers or size is zero, the
+	// default of package disk applies. The writers use the file system of etcd's data if etcd is stacked, and another
+	// file system if etcd is external. Neighbour returns when the writers have begun to write. `stop` returns when the
+	// writers have ended and their files are removed. If the writers end by themselves, Neighbour calls `lost` with the
+	// reason. ctx limits only the start.
 	Neighbour(ctx context.Context, writers int, size int64, lost func(error)) (stop func(context.Context) error, err error)
 	// Etcd calls a path of one member's JSON gateway, such as "/v3/maintenance/alarm". If the member is paused, the call fails
 	// when the context ends.
@@ -89,8 +91,8 @@ type Fsync interface {
 	Clear(ctx context.Context) error
 }
 
-// Link is the interface of network.Link. A link carries the data that one component exchanges with another, over any number of
-// connections. When a method returns, its change is active for open and new connections.
+// Link is the interface of network.Link. A link carries the data that one component exchanges with another, over any
+// number of connections. When a method returns, its change applies to open and new connections.
 type Link interface {
 	// From returns the component that opens the connections. To returns the component that accepts them.
 	From() string

@@ -18,11 +18,11 @@ const maxFaultBytes = 1 << 16
 
 // Handle adds to mux the paths of the control socket that control.Client uses for faults and events:
 //
-//	POST   /v1/faults            begins a fault; answers when it is active
+//	POST   /v1/faults            begins a fault; responds when it is active
 //	POST   /v1/faults/check      reports whether a fault would begin
 //	GET    /v1/faults            lists the faults
-//	DELETE /v1/faults            ends all faults; answers when they are undone
-//	DELETE /v1/faults/{id}       ends one fault; answers when it is undone
+//	DELETE /v1/faults            ends all faults; responds when they are undone
+//	DELETE /v1/faults/{id}       ends one fault; responds when it is undone
 //	GET    /v1/events?after=N    waits for events with sequence numbers greater than N
 //
 // The body of an error response is a control.FaultRefusal. Its status is 400 for a fault that the plane does not support

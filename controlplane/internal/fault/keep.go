@@ -12,13 +12,14 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// The time limits to undo a fault.
+// undoWithin is the default time limit to undo a fault. undoLongWithin is the limit for faults that take longer.
 const (
 	undoWithin     = 30 * time.Second
 	undoLongWithin = 5 * time.Minute
 )
 
-// active is one fault in the Manager's list. Begin adds it when the fault claims the parts of the plane that it needs.
+// active is one fault in the Manager's list. The Manager creates it when the fault claims the parts of the plane that
+// it needs.
 type active struct {
 	status control.FaultStatus // guarded by Manager.mu
 	claims []control.Claim
@@ -26,7 +27,7 @@ type active struct {
 	work   sync.Mutex // held while the fault is undone or renewed, so that only one of them happens at a time
 
 	abandon context.CancelCauseFunc // cancels the call of Begin that begins the fault
-	clear   chan chan error         // a request to end the fault now; the method keep sends the result to the received channel
+	clear   chan chan error         // a request to end the fault now; keep sends the result to the received channel
 	gone    chan struct{}           // closed when the fault is completely undone
 }
 
@@ -73,7 +74,7 @@ func (m *Manager) keep(a *active, ends time.Time) {
 	}
 }
 
-// Renew applies the active faults of a component to its new process, after a restart.
+// Renew applies the active faults of a component to the component's new process after a restart.
 func (m *Manager) Renew(ctx context.Context, name string) {
 	m.mu.Lock()
 	var lost []*active
@@ -107,7 +108,7 @@ func (m *Manager) renew(ctx context.Context, a *active, name string) {
 }
 
 // markLost records and publishes that a fault is no longer active on all its components, although its time is not over.
-// It keeps the first reason of several calls.
+// Only the first reason is recorded in the fault's status.
 func (m *Manager) markLost(id string, why error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -141,8 +142,8 @@ func (m *Manager) undo(a *active) error {
 	return nil
 }
 
-// rollback undoes the changes of a fault that could not begin. If the undoing fails, the fault stays in the list, so
-// that a client can clear it.
+// rollback undoes the changes of a fault that could not begin. If that fails, the fault stays in the list, so that a
+// client can clear it.
 func (m *Manager) rollback(a *active, cause error) (control.FaultStatus, error) {
 	if a.effect.undo == nil {
 		close(a.gone)
@@ -186,7 +187,7 @@ func (m *Manager) publish(kind string, at time.Time, s control.FaultStatus, deta
 	m.events.Append(control.Event{Time: at, Kind: kind, Component: component, Detail: "fault " + s.ID + ": " + detail})
 }
 
-// describe returns a short text for a fault, such as "pause of etcd-0".
+// describe returns a short description of a fault, such as "pause of etcd-0".
 func describe(s control.FaultStatus) string {
 	if len(s.Components) == 0 { // faults of this kind have no components, or always the same components
 		return s.Kind

@@ -33,7 +33,7 @@ type Manager struct {
 	faults   []*active // in the order of their requests
 	lastID   int64
 	excluded string         // why no fault may begin for now, or ""
-	running  sync.WaitGroup // the faults that are beginning or active, and goroutines that they have started
+	running  sync.WaitGroup // the faults that are beginning or active, and the goroutines that they have started
 }
 
 // ErrNotFound is the error for an unknown fault ID.
@@ -53,8 +53,8 @@ func NewManager(host Host, events *Events) *Manager {
 	return m
 }
 
-// Check returns an error if Begin would not begin the fault now. It changes nothing. Like Begin, it waits for an
-// election in progress.
+// Check returns an error if Begin would refuse the fault now. It changes nothing. Like Begin, it waits for an election
+// in progress.
 func (m *Manager) Check(ctx context.Context, f control.Fault) error {
 	if err := m.checkPossible(ctx, f); err != nil {
 		return err
@@ -69,8 +69,9 @@ func (m *Manager) Check(ctx context.Context, f control.Fault) error {
 	return err
 }
 
-// Begin begins a fault and returns when the fault is active. The fault ends by itself when its duration is over. A
-// fault on a leader first waits for an election in progress. If ctx ends, or a step fails, Begin undoes its changes and
+// Begin begins a fault and returns when the fault is active. The fault ends by itself when its duration is over. If the
+// fault is on a leader, Begin first waits for an election in progress. If ctx ends, or a step fails, Begin undoes its
+// changes and
 // the fault does not begin. The error is a *control.InvalidFault if the plane does not support the fault, and a
 // *BusyError if the fault clashes with another fault.
 func (m *Manager) Begin(ctx context.Context, f control.Fault) (control.FaultStatus, error) {
@@ -135,7 +136,7 @@ func (m *Manager) dropOldest() {
 }
 
 // List returns the faults in the order of their requests: all faults that are beginning or active, and the most recent
-// faults that have ended. Beyond a thousand faults, it drops the oldest ended ones.
+// faults that have ended. Beyond a thousand faults, the manager drops the oldest ended faults.
 func (m *Manager) List() []control.FaultStatus {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -169,7 +170,7 @@ func (m *Manager) ClearAll(ctx context.Context) ([]control.FaultStatus, error) {
 	return m.endAll(ctx, errCleared)
 }
 
-// endAll ends all faults. A call of Begin in progress returns cause.
+// endAll ends all faults. A call of Begin that is in progress returns `cause`.
 func (m *Manager) endAll(ctx context.Context, cause error) ([]control.FaultStatus, error) {
 	m.mu.Lock()
 	var first, last []*active
@@ -194,8 +195,8 @@ func (m *Manager) endAll(ctx context.Context, cause error) ([]control.FaultStatu
 	return list, err
 }
 
-// Exclude refuses new faults until release is called. It protects operations that no fault may disturb. why is the error
-// text of the refused faults. Exclude fails if faults are active.
+// Exclude refuses new faults until the caller calls `release`. It protects operations that no fault may disturb. `why`
+// is the error message for the refused faults. Exclude fails if faults are beginning or active.
 func (m *Manager) Exclude(why string) (release func(), err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -84,8 +84,8 @@ func notMoved(names []string, to control.Release) error {
 }
 
 // moveOne restarts a component with the program of another release. If the component then does not serve, moveOne
-// restarts it with the old program. If the old program does not serve either, for example etcd on data of a newer
-// storage version, moveOne starts the new program again.
+// restarts it with the old program. If the old program does not serve either, for example because etcd's data already
+// has a newer storage version, moveOne starts the new program again.
 func (m *Manager) moveOne(name string, to control.Release) error {
 	kind, from := control.ComponentKind(name), m.host.Config().ReleaseOf(name)
 	err := m.serveAs(name, to)
@@ -97,7 +97,7 @@ func (m *Manager) moveOne(name string, to control.Release) error {
 	if back == nil {
 		return fmt.Errorf("%w\n%s is ready with version %s again", err, name, from.VersionOf(kind))
 	}
-	return errors.Join(err, fmt.Errorf("it does not become ready with the previous version %s either: %w", from.VersionOf(kind), back), m.startAs(name, to))
+	return errors.Join(err, fmt.Errorf("%s does not become ready with the previous version %s either: %w", name, from.VersionOf(kind), back), m.startAs(name, to))
 }
 
 // serveAs ends a component, starts it with the program of a release and waits until it serves.

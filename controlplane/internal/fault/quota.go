@@ -44,7 +44,7 @@ func (m *Manager) freeSpace(ctx context.Context, members []string) error {
 	if err := m.compact(ctx, members[0]); err != nil {
 		return err
 	}
-	for _, name := range members { // one at a time: a member does not answer while it defragments
+	for _, name := range members { // one at a time: a member does not respond while it defragments
 		if err := m.host.Etcd(ctx, name, "/v3/maintenance/defragment", struct{}{}, &struct{}{}); err != nil {
 			return fmt.Errorf("defragment %s: %w", name, err)
 		}

@@ -26,16 +26,16 @@ const webhookNames = "stormglass-fault-"
 // clearEvery is the interval at which the manager retries to remove a registration while the API server does not serve.
 const clearEvery = 100 * time.Millisecond
 
-// A request to register a webhook may still take effect after it got no response. For example, a paused etcd member may
-// hold the request and commit it when it continues. For lateWithin after such a failure, the Manager looks for the
-// registration every lateEvery and removes it.
+// lateWithin is how long the Manager looks for a registration that may still appear, and lateEvery is the interval. A
+// request to register a webhook may take effect although the client got no response: for example, a paused etcd member
+// holds the request and commits it when it continues.
 const (
 	lateWithin = 10 * time.Minute
 	lateEvery  = 2 * time.Second
 )
 
 type webhooks interface {
-	// serves reports whether objects of a resource can be created.
+	// serves reports whether clients can create objects of a resource.
 	serves(ctx context.Context, resource string) (bool, error)
 	// start registers a webhook and returns when the webhook is active. On an error, start undoes what it can.
 	start(ctx context.Context, o webhook.Options) (registered, error)
@@ -172,8 +172,8 @@ func (m *Manager) checkServed(ctx context.Context, f control.Fault) error {
 	return nil
 }
 
-// serves reports whether objects of a resource, such as "pods" or "deployments.apps", can be created in any version of
-// the resource's group.
+// serves reports whether clients can create objects of a resource, such as "pods" or "deployments.apps", in any version
+// of the resource's group.
 func (a admin) serves(ctx context.Context, resource string) (bool, error) {
 	name, group, grouped := strings.Cut(resource, ".")
 	versions := []string{"/api/v1"}

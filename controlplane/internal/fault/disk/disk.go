@@ -54,14 +54,14 @@ type Options struct {
 	// Size is the number of bytes that a writer writes before each fsync. After the fsync the writer truncates the file
 	// and starts again. Zero means DefaultSize.
 	Size int64
-	// Writers call Ready once, when every writer has written its first data and is about to fsync: the load on the disk
-	// has begun. It does not wait for the first fsync, whose duration depends on the disk.
+	// Run calls Ready once, when each writer has written for the first time and is about to fsync. By then, the load on
+	// the disk has begun. Run does not wait for the first fsync, because its duration depends on the disk.
 	Ready func()
 }
 
 // Stats holds the number and the duration of the neighbour's writes.
 type Stats struct {
-	// Syncs is the number of completed fsyncs. Bytes is the number of bytes that were written before these fsyncs.
+	// Syncs is the number of completed fsyncs. Bytes is the number of bytes that the writers wrote before these fsyncs.
 	Syncs int64 `json:"syncs"`
 	Bytes int64 `json:"bytes"`
 	// SlowestSync is the duration of the slowest fsync, and Syncing the total duration of all fsyncs.
@@ -157,7 +157,7 @@ type written interface {
 	Sync() error
 }
 
-// run writes until ctx ends. It calls the function begun before each fsync.
+// run writes until ctx ends. It calls `begun` before each fsync.
 func (w *writer) run(ctx context.Context, begun func()) error {
 	pace := time.NewTicker(time.Second / maxRounds)
 	defer pace.Stop()

@@ -95,7 +95,7 @@ type Agent struct {
 // the process has started; otherwise the supervisor does not notice when the child ends. A restarted child needs a new
 // Agent.
 func NewAgent() (agent *Agent, child *os.File, err error) {
-	// The socket keeps packet boundaries, so that a late response is not mixed up with the next response.
+	// The socket keeps packet boundaries, so that a late reply is not mixed up with the next reply.
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, nil, fmt.Errorf("socketpair of an fsync agent: %w", err)
@@ -119,8 +119,8 @@ func socket(f *os.File) (net.Conn, error) {
 }
 
 // Set delays the child's fsync calls, and replaces an earlier delay. The delay applies to every call that begins after
-// Set has returned. ctx limits the wait for the child's response and should have a deadline: a stopped child does not
-// answer, and applies the request when it continues.
+// Set has returned. ctx limits the wait for the child's reply and should have a deadline: a stopped child does not
+// reply, and applies the request when it continues.
 func (a *Agent) Set(ctx context.Context, d Delay) error {
 	_, err := a.request(ctx, question{Set: &d})
 	return err
@@ -137,7 +137,7 @@ func (a *Agent) Stats(ctx context.Context) (Stats, error) {
 	return a.request(ctx, question{})
 }
 
-// Close closes the connection to the agent, which then clears its delay. The child keeps running.
+// Close closes the connection to the agent. The agent then clears its delay. The child keeps running.
 func (a *Agent) Close() error { return a.conn.Close() }
 
 func (a *Agent) request(ctx context.Context, q question) (Stats, error) {

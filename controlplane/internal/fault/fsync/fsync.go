@@ -1,5 +1,6 @@
-// Package fsync makes fsync and fdatasync of a process slow, without root and without changing its code. It simulates
-// a slow disk, such as a throttled cloud volume or a disk with a busy neighbour.
+// Package fsync delays the fsync and fdatasync calls of a process, without root privileges and without changes to the
+// code that makes these calls. It simulates a slow disk, such as a throttled cloud volume or a disk with a busy
+// neighbour.
 //
 // The child process, whose fsync calls can be delayed, calls StartAgent at the beginning of its main. Its supervisor
 // holds the other end of a socket (NewAgent) and calls Set, Clear and Stats. There is no cost before the first Set. The
@@ -10,8 +11,8 @@
 // The delay comes before the call and adds to the time that the disk takes.
 //
 // Limits:
-//   - It needs Linux 5.7 or later on amd64 or arm64. There must be no other seccomp filter with a listener (some
-//     container sandboxes have one), because the kernel allows only one. Available checks these requirements.
+//   - It needs Linux 5.7 or later on amd64 or arm64. The kernel allows only one seccomp filter with a listener, and some
+//     container sandboxes already install one. Available checks these requirements.
 //   - A filter cannot be removed. After Clear, each call still makes a round trip to the agent, about ten microseconds,
 //     until the child ends.
 //   - Only fsync and fdatasync are slow. Writes, and syncs by other means (msync, O_DSYNC, io_uring), are not slow.
@@ -52,7 +53,7 @@ type Delay struct {
 	Seed int64 `json:"seed,omitempty"`
 }
 
-// Stats counts the calls that an agent has handled since its process began.
+// Stats counts the calls that an agent has handled since its process started.
 type Stats struct {
 	// Seen counts the calls that reached the agent, and Delayed the delayed calls among them. Waiting is the number
 	// of calls that are being delayed now.
@@ -61,7 +62,7 @@ type Stats struct {
 	Waiting int64 `json:"waiting"`
 }
 
-// ErrUnavailable is wrapped by the errors of Available.
+// ErrUnavailable means that fsync calls cannot be delayed here. The errors of Available wrap it.
 var ErrUnavailable = errors.New("slow fsync is not available here")
 
 // isWAL reports whether a file belongs to etcd's write-ahead log. path is the file's path in /proc/self/fd.

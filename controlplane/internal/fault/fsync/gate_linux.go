@@ -21,7 +21,7 @@ type gate struct {
 	stats    Stats
 }
 
-// set delays all calls that begin from now on. Calls that are already waiting keep their delay.
+// set delays all calls that begin later. Calls that are already waiting keep their delay.
 func (g *gate) set(d Delay) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()

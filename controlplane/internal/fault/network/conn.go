@@ -47,7 +47,7 @@ func reset(c *net.TCPConn) {
 }
 
 // carry forwards a client's connection over the link until both ends have closed it. It reads the client's bytes from
-// the reader `from`. carry dials the other end and calls connected with the result: nil, or the error. If connected
+// the reader `from`. When carry has dialled the other end, it calls `connected` with nil or the error. If `connected`
 // returns an error, carry resets the client's connection.
 func (l *Link) carry(client *net.TCPConn, from io.Reader, connected func(error) error) {
 	c := &conn{client: client}
@@ -131,10 +131,10 @@ func (l *Link) connect(c *conn, from io.Reader) (io.Reader, error) {
 	return from, nil
 }
 
-// awaitRoundTrip waits for the time of a round trip over the link. A change of the link's condition restarts the wait.
-// It returns errGivenUp if the client gives up. On a cut link, an end of file from the client means that it has given
-// up: behind a real cut, it would have no connection that it could half-close. On a slow link, an end of file may also
-// mean that the client has sent everything and waits for a response.
+// awaitRoundTrip waits for the time of a round trip over the link. A change of the link's condition restarts the wait. It
+// returns errGivenUp if the client gives up. On a cut link, an end of file from the client means that it has given up:
+// behind a real cut, it would have no connection that it could half-close. On a slow link, an end of file may also mean
+// that the client has sent everything and waits for a response.
 func (l *Link) awaitRoundTrip(e *early) error {
 	for {
 		condition, changed := l.state()

@@ -55,8 +55,8 @@ type frozen struct{}
 
 func (frozen) Pipe(stub *toxics.ToxicStub) { <-stub.Interrupt }
 
-// turn requests a switch to condition c, without waiting. The returned function wait waits until the direction has
-// switched or ended. wait returns false if its channel patience fires first. The caller holds Link.mu.
+// turn requests a switch to condition c, without waiting. The returned function waits until the direction has switched
+// or ended. It returns false if its channel `patience` fires first. The caller holds Link.mu.
 func (d *direction) turn(c Condition) (wait func(patience <-chan time.Time) bool) {
 	t := turn{d.toxic(c), make(chan struct{})}
 	select { // discard an earlier request that has not begun

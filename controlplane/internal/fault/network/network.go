@@ -1,9 +1,9 @@
 // Package network simulates the network between two components and its failures: a link can be slow (another zone, a
 // saturated switch) or cut (a partition).
 //
-// All traffic of a link passes through this process: a Listener forwards one port, a Proxy is an
-// HTTP CONNECT proxy of one component, with a link for each name that it connects to. Each link can
-// be delayed, cut and restored at any time, open connections included.
+// All traffic of a link passes through this process: a Listener forwards one port, a Proxy is an HTTP CONNECT proxy of
+// one component, with a link for each name that it connects to. Each link can be delayed, cut and restored at any time,
+// including its open connections.
 //
 // A cut link drops packets silently, as a partition does: open connections hang rather than fail, new ones hang too,
 // and neither side notices that the other has closed. If a client gives up a new connection, the proxy drops the
@@ -13,17 +13,17 @@
 // Limits:
 //   - A dial through a cut link succeeds, because the kernel accepts the TCP connection before this process does. Then
 //     the TLS handshake or the response to CONNECT hangs. In production the dial itself would hang.
-//   - Packet loss can be simulated only as delay, which is how it appears to users of TCP. A link has no bandwidth
-//     limit.
-//   - A delay applies in each direction, so a round trip takes twice as long. Like timers, it is inaccurate by about
-//     100 microseconds. Opening a connection takes one round trip, like SYN and SYN-ACK.
+//   - A link simulates packet loss only as delay: TCP retransmits lost packets, so its users see only the delay. A link
+//     has no bandwidth limit.
+//   - A delay applies in each direction, so a round trip takes twice as long. The delay is inaccurate by about 100
+//     microseconds, like all timers. To open a connection takes one round trip, like SYN and SYN-ACK.
 //   - A link that is neither slow nor cut adds about 20 microseconds to each exchange (median of 1000-byte echoes: 35
 //     over the link, 15 directly).
 //   - In each direction, up to 1024 reads of up to 32 KiB may be queued. Further data waits at the sender.
 //
 // The pipes, and the switch of a pipe from one condition to another, come from toxiproxy (packages toxics and stream).
-// This package does not use toxiproxy's proxy, which drops bytes when a toxic is removed while the receiver is busy,
-// nor its timeout toxic, which always drops bytes and so breaks every TLS connection permanently.
+// This package does not use toxiproxy's proxy, because it drops bytes when a toxic is removed while the receiver is
+// busy. Nor does it use the timeout toxic, because it always drops bytes. That breaks every TLS connection permanently.
 package network
 
 import (
@@ -78,7 +78,7 @@ func (l *Link) To() string   { return l.to }
 // String returns a name such as "etcd-0 -> etcd-1".
 func (l *Link) String() string { return l.from + " -> " + l.to }
 
-// Delay makes the link slow. Zero ends an earlier delay. Delay does not end a cut.
+// Delay makes the link slow. A zero delay ends an earlier delay. Delay does not end a cut.
 func (l *Link) Delay(delay, jitter time.Duration, seed int64) {
 	l.change(func(c *Condition) { c.Delay, c.Jitter, c.Seed = delay, jitter, seed })
 }
@@ -93,9 +93,9 @@ func (l *Link) Restore() {
 	l.change(func(c *Condition) { *c = Condition{} })
 }
 
-// change changes the condition of the link. When it returns, the new condition applies to all data sent afterwards, on
-// open connections too. In each direction, the one chunk that was being delayed or passed on arrives immediately. On a
-// connection whose receiver does not read, the new condition applies once the receiver reads again.
+// change changes the condition of the link. When it returns, the new condition applies to all data that is sent later,
+// also on open connections. In each direction, the one chunk that the link was delaying or passing on arrives
+// immediately. On a connection whose receiver does not read, the new condition applies once the receiver reads again.
 func (l *Link) change(edit func(*Condition)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -134,8 +134,8 @@ type Listener struct {
 	port *port
 }
 
-// Listen opens a link from one component to another. The argument listen is a loopback address; port 0 means any free
-// port. upstream is the address of the other component, which need not listen yet.
+// Listen opens a link from one component to another. `listen` is a loopback address; port 0 means any free port.
+// `upstream` is the address of the other component, which need not listen yet.
 func Listen(from, to, listen, upstream string) (*Listener, error) {
 	link := newLink(from, to, upstream)
 	p, err := open(listen, func(c *net.TCPConn) {

@@ -37,8 +37,8 @@ type Proxy struct {
 	asking map[*net.TCPConn]struct{} // connections whose CONNECT request has not been read yet
 }
 
-// ListenProxy starts the proxy of the component named `from`, with a link to each target. The argument listen is a
-// loopback address; port 0 means any free port.
+// ListenProxy starts the proxy of the component `from`, with a link to each target. `listen` is a loopback address;
+// port 0 means any free port.
 func ListenProxy(from, listen string, targets []Target) (*Proxy, error) {
 	p := &Proxy{from: from, links: map[string]*Link{}, asking: map[*net.TCPConn]struct{}{}}
 	for _, t := range targets {
@@ -79,7 +79,7 @@ func (p *Proxy) Close() error {
 	return err
 }
 
-// The time limit and the maximum size of a CONNECT request.
+// askPatience is the time limit for a CONNECT request, and askBytes its maximum size.
 const (
 	askPatience = 10 * time.Second
 	askBytes    = 64 << 10

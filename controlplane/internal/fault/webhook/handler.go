@@ -88,8 +88,8 @@ func annotate(object []byte, key string) ([]byte, error) {
 	return json.Marshal([]operation{{"add", "/metadata/annotations/" + strings.ReplaceAll(key, "/", "~1"), "reviewed"}})
 }
 
-// fails waits for the delay, or until the fault or the request ends. It reports whether the webhook must answer with an
-// error.
+// fails waits for the delay, or until the fault or the request ends. It reports whether the webhook must respond with
+// an error.
 func (w *Webhook) fails(ctx context.Context) bool {
 	w.mu.Lock()
 	delay := w.options.Delay
@@ -112,7 +112,7 @@ func (w *Webhook) fails(ctx context.Context) bool {
 	}
 }
 
-// probe answers the reviews with which Start and Clear detect whether the registration is active.
+// probe responds to the reviews with which Start and Clear detect whether the registration is active.
 func (w *Webhook) probe(out http.ResponseWriter, r *http.Request) {
 	review, ok := decode(out, r)
 	if !ok {
@@ -125,7 +125,7 @@ func (w *Webhook) probe(out http.ResponseWriter, r *http.Request) {
 	allow(out, review, nil)
 }
 
-// decode reads a review. If it cannot, it answers the request with an error and returns false.
+// decode reads a review. If it cannot, it responds to the request with an error and returns false.
 func decode(out http.ResponseWriter, r *http.Request) (*admission.AdmissionReview, bool) {
 	var review admission.AdmissionReview
 	err := json.NewDecoder(http.MaxBytesReader(out, r.Body, maxReview)).Decode(&review)
@@ -143,7 +143,8 @@ func decode(out http.ResponseWriter, r *http.Request) (*admission.AdmissionRevie
 	return &review, true
 }
 
-// allow responds with allowed: true. If patch is not nil, the response contains this JSON patch of the object.
+// allow responds to a review with `allowed: true`. If patch is not nil, the response contains this JSON patch of the
+// object.
 func allow(out http.ResponseWriter, review *admission.AdmissionReview, patch []byte) {
 	answer := admission.AdmissionReview{
 		Response: &admission.AdmissionResponse{UID: review.Request.UID, Allowed: true},

@@ -22,8 +22,8 @@ const probeLabel = "stormglass.dev/webhook-probe"
 // probeEvery is the interval at which Start and Clear probe the API server.
 const probeEvery = 10 * time.Millisecond
 
-// hooks returns the webhooks that are slow or fail, and an additional webhook that is never slow and matches only the
-// probe. All of them become active at the same time, so a call for the probe shows that all are active.
+// hooks returns the webhooks that are slow or fail, and a webhook that is never slow and matches only probes. The API
+// server applies all of them at the same time, so when it calls the last one, all are active.
 func (w *Webhook) hooks(bundle []byte) []admissionregistration.ValidatingWebhook {
 	o := w.options
 	resource, group, _ := strings.Cut(o.Resource, ".")
@@ -127,7 +127,7 @@ func Unregister(ctx context.Context, client kubernetes.Interface, name string) (
 	return true, err
 }
 
-// Registered returns the names of all existing registrations that Start made.
+// Registered returns the names of all existing registrations that Start created.
 func Registered(ctx context.Context, client kubernetes.Interface) ([]string, error) {
 	api, ours := client.AdmissionregistrationV1(), meta.ListOptions{LabelSelector: managedBy + "=" + us}
 	validating, err := api.ValidatingWebhookConfigurations().List(ctx, ours)
@@ -155,8 +155,8 @@ func (w *Webhook) unregister(ctx context.Context) (found bool, err error) {
 	return found, err
 }
 
-// awaitProbe repeatedly creates a ConfigMap as a dry run. If asked is true, it returns once the API server calls the
-// webhook for the ConfigMap. If asked is false, it returns once the API server no longer calls the webhook.
+// awaitProbe repeatedly creates a ConfigMap as a dry run. If `asked` is true, it returns when the API server calls the
+// webhook for the ConfigMap. If `asked` is false, it returns when the API server no longer calls the webhook.
 func (w *Webhook) awaitProbe(ctx context.Context, asked bool) error {
 	var failure error
 	err := wait.PollUntilContextCancel(ctx, probeEvery, true, func(ctx context.Context) (bool, error) {

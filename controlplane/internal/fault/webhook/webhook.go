@@ -6,9 +6,9 @@
 // ends the effect of the webhook and removes the registration. Close stops the server.
 //
 // Limits:
-//   - The webhook applies to CREATE of one resource, in all versions and namespaces. If it answers without an error, it
-//     allows the request. A mutating webhook also adds an annotation.
-//   - API servers learn of a registration by a watch. Start and Clear wait until the API server that the client calls
+//   - The webhook applies to CREATE of one resource, in all versions and namespaces. If it does not respond with an
+//     error, it allows the request. A mutating webhook also adds an annotation.
+//   - API servers learn of a registration through a watch. Start and Clear wait until the API server that the client calls
 //     has applied the change. Other API servers may apply it some milliseconds later.
 //   - An API server stops waiting after the timeout of the registration. A longer delay has the same effect as no
 //     response.
@@ -42,10 +42,10 @@ type Options struct {
 	Delay time.Duration
 	// Jitter is the maximum random change of Delay, up or down, with a uniform distribution. It is at most Delay.
 	Jitter time.Duration
-	// Fails makes the webhook answer each request with status 500, after the delay.
+	// Fails makes the webhook respond to each request with status 500, after the delay.
 	Fails bool
-	// Ignore sets failurePolicy to Ignore: the API server allows a request without a response. Otherwise failurePolicy
-	// is Fail.
+	// Ignore sets failurePolicy to Ignore: the API server allows a request if the webhook does not respond to it. If
+	// Ignore is false, failurePolicy is Fail.
 	Ignore bool
 	// TimeoutSeconds is the API server's timeout, 1 to 30. Zero means upstream's default of 10.
 	TimeoutSeconds int
@@ -67,8 +67,8 @@ type Webhook struct {
 	lost    bool
 
 	served   chan error
-	probed   chan struct{} // receives a value when a probe was reviewed
-	cleared  chan struct{} // closed by Clear; afterwards, all requests are allowed immediately
+	probed   chan struct{} // receives a value when the webhook has reviewed a probe
+	cleared  chan struct{} // closed by Clear; the webhook then allows all requests immediately
 	clearing sync.Once
 
 	mu     sync.Mutex
@@ -76,20 +76,20 @@ type Webhook struct {
 	gone   time.Time // time at which the registration was removed
 }
 
-// linger is how long the server runs on after the removal of its registration. An API server that has not seen the
+// linger is how long the server keeps running after its registration was removed. An API server that has not seen the
 // removal yet must still get a response.
 const linger = time.Second
 
-// ErrUncertain means that a registration may exist, or may still appear, after Start has failed. Either the API server
-// did not respond to the request to register, or Start could not remove the registration. Start has stopped the
-// webhook's server, so that calls of this webhook would fail.
+// ErrUncertain means that a registration may exist, or may still appear, although Start has failed. Either the API
+// server did not respond to the request to register, or Start could not remove the registration. Start has stopped the
+// webhook's server, so calls of this webhook would fail.
 var ErrUncertain = errors.New("the registration may still succeed")
 
 // Start serves the webhook, registers it, and returns when the API server calls it. The user of config must be allowed
 // to create and delete Validating- and MutatingWebhookConfigurations, and to create ConfigMaps in the namespace
 // "default" (as a dry run; nothing is stored). If ctx ends first, or the API server does not confirm the registration
-// within half a minute, Start undoes everything. If it cannot know whether the registration is removed, its error wraps
-// ErrUncertain.
+// within half a minute, Start undoes everything. If Start cannot know whether the registration is removed, its error
+// wraps ErrUncertain.
 func Start(ctx context.Context, config *rest.Config, o Options) (*Webhook, error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1 // the probes come faster than the client's own limit
@@ -116,12 +116,12 @@ func Start(ctx context.Context, config *rest.Config, o Options) (*Webhook, error
 	case sent:
 		return nil, errors.Join(fmt.Errorf("webhook: %w", err), w.giveUp(ctx, answered), w.stop())
 	}
-	return nil, errors.Join(fmt.Errorf("webhook: %w", err), w.stop()) // another owner's registration: keep it
+	return nil, errors.Join(fmt.Errorf("webhook: %w", err), w.stop()) // Start did not create a registration of this name, so keep it
 }
 
 // enter registers the webhook and returns when the API server calls the webhook. It retries for startWithin while the
-// API server cannot answer, for example while etcd elects a leader. sent means that a registration may exist, and
-// answered means that it does exist.
+// API server cannot respond, for example while etcd elects a leader. sent reports whether a registration may exist, and
+// answered whether it does exist.
 func (w *Webhook) enter(ctx context.Context, bundle []byte) (sent, answered bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, startWithin)
 	defer cancel()
@@ -147,15 +147,15 @@ func (w *Webhook) enter(ctx context.Context, bundle []byte) (sent, answered bool
 	return sent, answered, err
 }
 
-// startWithin is the maximum time for which Start retries while the API server cannot answer. startAgain is the
+// startWithin is the maximum time for which Start retries while the API server cannot respond. startAgain is the
 // interval of the retries.
 const (
 	startWithin = 30 * time.Second
 	startAgain  = 250 * time.Millisecond
 )
 
-// giveUp removes the registration, even if the context has ended. answered means that the registration existed: if it
-// is not found now, it will not appear later.
+// giveUp removes the registration, even if the context has ended. `answered` says that the registration existed: if
+// giveUp does not find it now, it will not appear later.
 func (w *Webhook) giveUp(ctx context.Context, answered bool) error {
 	undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoPatience)
 	defer cancel()
@@ -176,12 +176,12 @@ func newWebhook(client kubernetes.Interface, o Options) *Webhook {
 	}
 }
 
-// Lost reports whether an earlier request to register got no response. That request may still take effect once the
-// current registration is removed.
+// Lost reports whether an earlier request to register got no response. The API server may still execute that request
+// after the current registration is removed.
 func (w *Webhook) Lost() bool { return w.lost }
 
-// Clear ends the effect of the webhook and removes the registration. From the call of Clear, the webhook allows every
-// review immediately, including the reviews that wait. Clear returns when the API server no longer calls the webhook.
+// Clear ends the effect of the webhook and removes the registration. When Clear is called, the webhook allows all
+// reviews immediately, including the reviews that wait. Clear returns when the API server no longer calls the webhook.
 // After an error, the registration may still exist, but it is harmless while the server runs; call Clear again.
 func (w *Webhook) Clear(ctx context.Context) error {
 	w.clearing.Do(func() { close(w.cleared) })
@@ -203,7 +203,7 @@ func (w *Webhook) Clear(ctx context.Context) error {
 	return nil
 }
 
-// Close calls Clear if the fault is not cleared yet, and stops the server. The server keeps running until one second
+// Close calls Clear if the webhook is not cleared yet, and stops the server. The server keeps running until one second
 // after the removal of the registration, so that API servers that have not seen the removal yet still get a response.
 func (w *Webhook) Close(ctx context.Context) error {
 	err := w.Clear(ctx)
