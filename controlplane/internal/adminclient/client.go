@@ -1,5 +1,6 @@
-// Package adminclient makes all calls of a plane to its own components, as their administrator. It accepts only servers
-// with a certificate of the plane's certificate authority, and so rejects another process on the same port.
+// Package adminclient makes all calls of a plane to its own components, as their administrator. It accepts responses
+// only from servers with a certificate of the plane's certificate authority, so it rejects responses of another process
+// on the same port.
 package adminclient
 
 import (
@@ -151,7 +152,7 @@ func masterStatus(metrics io.Reader, lease string) (leads bool, err error) {
 	return false, lines.Err()
 }
 
-// UpdatePeerURL corrects the peer URL that a single-member etcd has stored, after its ports have changed. With several members
+// UpdatePeerURL corrects the stored peer URL of a single-member etcd after its ports have changed. With several members
 // it does nothing. etcd stores the URL at its first start and ignores --initial-advertise-peer-urls on later starts, so
 // `member list` would show the old URL.
 func (c *Client) UpdatePeerURL(ctx context.Context, members []topology.Process) error {
@@ -203,8 +204,8 @@ func (c *Client) EtcdStatus(ctx context.Context, etcd topology.Process) (s EtcdS
 	return s, err
 }
 
-// CallEtcd calls a path of the JSON gateway of one etcd member. With the gateway, this package does not need etcd's
-// client library.
+// CallEtcd calls a path of the JSON gateway of one etcd member. Because of the gateway, this package does not need
+// etcd's client library.
 func (c *Client) CallEtcd(ctx context.Context, etcd topology.Process, path string, in, out any) error {
 	body, err := json.Marshal(in)
 	if err != nil {
@@ -228,8 +229,8 @@ func (c *Client) CallEtcd(ctx context.Context, etcd topology.Process, path strin
 	return nil
 }
 
-// DeleteLeases deletes the leases of all elected kinds, so that new leaders do not wait 15 s for them to expire. The
-// holders must be dead.
+// DeleteLeases deletes the leases of all elected kinds, so that new leaders do not wait 15 s until they expire. The
+// holders must have ended.
 func (c *Client) DeleteLeases(ctx context.Context) error {
 	for _, kind := range control.ElectedKinds() {
 		err := c.kube.CoordinationV1().Leases(metav1.NamespaceSystem).Delete(ctx, kind, metav1.DeleteOptions{})
@@ -309,7 +310,7 @@ func (c *Client) DeleteSelected(ctx context.Context, path, selector string) erro
 	return nil
 }
 
-// Served returns nil if the API servers answer a GET request for path with a status of 2xx.
+// Served returns nil if the API servers respond to a GET request for path with a status of 2xx.
 func (c *Client) Served(ctx context.Context, path string) error {
 	return c.kube.CoreV1().RESTClient().Get().AbsPath(path).Do(ctx).Error()
 }

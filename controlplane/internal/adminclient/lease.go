@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// LeaseTaken returns nil if a component of the given kind has taken the kind's lease since the given time.
+// LeaseTaken returns nil if a component of the given kind has acquired the kind's lease since the given time.
 func (c *Client) LeaseTaken(ctx context.Context, kind string, since time.Time) error {
 	lease, err := c.kube.CoordinationV1().Leases(metav1.NamespaceSystem).Get(ctx, kind, metav1.GetOptions{})
 	if err != nil {

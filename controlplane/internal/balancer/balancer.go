@@ -2,12 +2,13 @@
 // TCP mode. It distributes connections without terminating TLS, and checks over TLS whether each server is ready.
 //
 // A server that reports that it is not ready, or does not respond in time, gets no new connections. It keeps its
-// existing connections, so that it can shut down gracefully. A dead server (nothing listens at its address, or it has
-// not answered several checks in a row) loses its existing connections too; otherwise their clients would hang until
-// their own timeouts.
+// existing connections, so that it can shut down gracefully. A dead server loses its existing connections too;
+// otherwise their clients would hang until their own timeouts. A server is dead if nothing listens at its address, or
+// if it has not responded to several checks in a row.
 //
 // A connection uses two descriptors and two goroutines, but no buffer while it is idle. Package balancer avoids
-// io.Copy, because io.Copy uses splice(2), which keeps two pipes open: a connection would use six descriptors.
+// io.Copy, because io.Copy uses splice(2). splice keeps two pipes open for each connection, which adds four
+// descriptors.
 package balancer
 
 import (
@@ -25,8 +26,8 @@ import (
 
 // Backend is one server.
 type Backend struct {
-	// Name is the server's name in State. Address is the host:port where the server listens. Ready is a URL that
-	// answers 200 while the server accepts new connections.
+	// Name is the server's name in State. Address is the host:port where the server listens. Ready is the URL of the
+	// readiness check. It responds with status 200 while the server accepts new connections.
 	Name, Address, Ready string
 }
 
@@ -36,9 +37,9 @@ type Options struct {
 	Interval time.Duration
 	// Timeout is the time limit of a check. Zero means 1 s.
 	Timeout time.Duration
-	// Fall is the number of consecutive unanswered checks after which a server counts as dead. Zero means 3. With a
-	// smaller number, a server that is only busy would lose its connections, and its clients would all reconnect at the
-	// same time.
+	// Fall is the number of consecutive checks without a response after which a server counts as dead. Zero means 3.
+	// With a smaller number, a server that is only busy would lose its connections, and its clients would all reconnect
+	// at the same time.
 	Fall int
 }
 
@@ -136,7 +137,7 @@ func (b *Balancer) serve(ctx context.Context, client net.Conn) {
 	for _, s := range b.order() {
 		upstream, err := dialer.DialContext(ctx, "tcp", s.Address)
 		if err != nil {
-			continue // the server's next check shows the reason
+			continue // the server's next check notices the failure
 		}
 		if p := b.addPair(s, client, upstream); p != nil {
 			p.run()
@@ -168,18 +169,18 @@ func (b *Balancer) addPair(s *server, client, upstream net.Conn) *pair {
 	return p
 }
 
-// server is a backend and its observed state, which Balancer.mu guards.
+// server is a backend and its observed state. Balancer.mu guards the state.
 type server struct {
 	Backend
 	ready  bool
-	missed int // consecutive checks that were not answered
+	missed int // consecutive checks without a response
 	conns  map[*pair]struct{}
 }
 
 // State is the balancer's current view of a server.
 type State struct {
 	Name string
-	// Ready is true if the server gets new connections.
+	// Ready reports whether the server gets new connections.
 	Ready bool
 	// Connections is the number of open connections to the server through the balancer.
 	Connections int

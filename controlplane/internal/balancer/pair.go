@@ -25,8 +25,8 @@ func (p *pair) close() {
 	p.upstream.Close()
 }
 
-// carry copies data from the connection `from` to the connection `to`. When `from` ends, carry closes only the write
-// side of `to`, because the other direction may still carry data. A failure closes both connections.
+// carry copies data between two connections. When `from` ends, carry closes only the write side of `to`, because the
+// other direction may still carry data. A failure closes both connections.
 func (p *pair) carry(to, from net.Conn) {
 	err := p.forward(to.(*net.TCPConn), from.(*net.TCPConn))
 	if err != nil || to.(*net.TCPConn).CloseWrite() != nil {
@@ -37,7 +37,7 @@ func (p *pair) carry(to, from net.Conn) {
 // bufferSize is the size of one read in bytes: two full TLS records.
 const bufferSize = 32 << 10
 
-// forward copies data until the connection "from" ends, and then returns nil.
+// forward copies data until the connection `from` ends, and then returns nil.
 func (p *pair) forward(to, from *net.TCPConn) error {
 	raw, err := from.SyscallConn()
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/service"
 )
 
-// pollInterval is the interval at which EnsureLoadBalancer polls a load balancer until the cloud has created it.
+// pollInterval is the interval at which EnsureLoadBalancer polls a load balancer until it has an address.
 const pollInterval = time.Second
 
 type balancers struct{ *Provider }
@@ -29,8 +29,8 @@ func (b balancers) GetLoadBalancer(ctx context.Context, _ string, s *corev1.Serv
 	return status(lb), err == nil, err
 }
 
-// EnsureLoadBalancer creates a load balancer and waits until it has an address, like the providers of real clouds. The
-// wait occupies a worker of the service controller.
+// EnsureLoadBalancer creates a load balancer and waits until the load balancer has an address, like the providers of
+// real clouds. The wait occupies a worker of the service controller.
 func (b balancers) EnsureLoadBalancer(ctx context.Context, _ string, s *corev1.Service, nodes []*corev1.Node) (*corev1.LoadBalancerStatus, error) {
 	lb, err := b.put(ctx, s, nodes)
 	for err == nil && lb.Address == "" {
@@ -72,7 +72,7 @@ func (b balancers) do(ctx context.Context, method string, s *corev1.Service, in 
 	return lb, err
 }
 
-// status returns an empty status until the load balancer has an address.
+// status returns the status of a Service with this load balancer. It is empty until the load balancer has an address.
 func status(lb service.LoadBalancer) *corev1.LoadBalancerStatus {
 	if lb.Address == "" {
 		return &corev1.LoadBalancerStatus{}

@@ -67,9 +67,9 @@ func (p *Provider) Clusters() (cloudprovider.Clusters, bool)   { return nil, fal
 
 var errNotFound = errors.New("the cloud has no object with this name")
 
-// call sends a request with the body "in" (nil means no body) and decodes the response into out. If the request exceeds
-// the cloud's rate limit, call returns an api.RetryError. Only the service controller then waits as long as the cloud
-// requests.
+// call sends a request with `in` as its body (nil means no body) and decodes the response into `out`. If the request
+// exceeds the cloud's rate limit, call returns an api.RetryError. Of the controllers, only the service controller then
+// waits as long as the cloud requests.
 func (p *Provider) call(ctx context.Context, method, path string, in, out any) error {
 	var body io.Reader = http.NoBody
 	if in != nil {

@@ -38,7 +38,7 @@ func (i instances) InstanceExists(ctx context.Context, node *corev1.Node) (bool,
 	return err == nil, err
 }
 
-// InstanceShutdown returns false, because an instance either runs or is gone.
+// InstanceShutdown returns false, because an instance either runs or does not exist.
 func (i instances) InstanceShutdown(ctx context.Context, node *corev1.Node) (bool, error) {
 	_, _, err := i.get(ctx, node)
 	return false, err

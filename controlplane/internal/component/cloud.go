@@ -16,7 +16,7 @@ import (
 )
 
 // newCloudControllerManager returns the command of k8s.io/cloud-provider with its four controllers. The kubeconfig in
-// --cloud-config names the API of the cloud.
+// --cloud-config contains the URL of the cloud's API.
 func newCloudControllerManager() *cobra.Command {
 	o, err := options.NewCloudControllerManagerOptions()
 	runtime.Must(err) // depends only on upstream's defaults

@@ -1,7 +1,7 @@
 // Package component holds the programs of the multi-call binary: the real control plane components and their
 // command-line tools, each linked from its own module. No other package imports k8s.io/kubernetes or the etcd server.
 //
-// One process runs one program. Only the chosen program is constructed, because the components call os.Exit, share a
+// One process runs one program. It constructs only the chosen program, because the components call os.Exit, share a
 // global metrics registry and install signal handlers once per process (installing the API server's handlers twice
 // panics).
 //

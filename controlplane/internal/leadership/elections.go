@@ -33,8 +33,8 @@ func FollowAll(cfg control.Config, layout topology.Layout) (all Elections) {
 	return all
 }
 
-// pollInterval is the interval at which Elections reads the logs. It reports an event up to this long after it
-// happened, but with the time of its log line.
+// pollInterval is the interval at which Report reads the logs. Report reports an event up to this long after the event,
+// but with the time of the log line.
 const pollInterval = 50 * time.Millisecond
 
 // Report calls report for each election until ctx ends.
@@ -72,7 +72,7 @@ func find(kind, line string) (event control.Event, found bool) {
 		if !strings.Contains(line, leaseElected) {
 			return event, false
 		}
-		return control.Event{Time: LineTime(line, time.Now()), Kind: control.EventLease, Detail: "got the lease " + kind}, true
+		return control.Event{Time: LineTime(line, time.Now()), Kind: control.EventLease, Detail: "acquired the lease " + kind}, true
 	}
 	return event, false
 }
@@ -114,7 +114,7 @@ func entryTime(line string) (at time.Time) {
 	return time.UnixMicro(int64(milliseconds * 1000))
 }
 
-// Log is the log of one component. It is read while the component writes it.
+// Log reads the log of one component while the component writes it.
 type Log struct {
 	component, kind, path string
 	offset                int64

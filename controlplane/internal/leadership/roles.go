@@ -13,7 +13,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/topology"
 )
 
-// askWithin is the time limit for the responses of all components. A paused component never answers.
+// askWithin is the time limit for the responses of all components. A paused component never responds.
 const askWithin = time.Second
 
 // Roles calls the components of a plane to find their roles and the leader of each kind. It remembers the member names
@@ -23,7 +23,7 @@ type Roles struct {
 	etcdMembers int
 
 	mu sync.Mutex // guards names
-	// names maps member IDs to names, because a paused member does not tell its name.
+	// names maps member IDs to names, because a paused member does not respond to a request for its name.
 	names map[string]string
 }
 
@@ -64,7 +64,7 @@ func (r *Roles) etcdLeader(ctx context.Context, running []topology.Process) (str
 			failure = err
 			return
 		}
-		// A quorum is not enough while the leader's name is unknown: only the leader's own response may give the name.
+		// A quorum is not enough while the leader's name is unknown: only the leader's own response gives the name.
 		if votes.Add(s.Leader, s.Term) && r.name(votes.Leader()) != "" {
 			cancel()
 		}
@@ -206,9 +206,9 @@ type vote struct {
 	term   int64
 }
 
-// Add counts one member's response: the leader that the member knows, or "" if it knows none, and the term. settled is
-// true if a quorum has given the same response. Then the other responses do not matter, because a leader of a newer
-// term would have needed the vote of a member of that quorum.
+// Add counts one member's response: the leader that the member knows, or "" if it knows none, and the term. settled
+// reports whether a quorum has sent the same response. Then the other responses do not matter, because a leader of a
+// newer term would have needed the vote of a member of that quorum.
 func (v *Votes) Add(leader string, term int64) (settled bool) {
 	if leader == "" {
 		return false

@@ -27,7 +27,7 @@ import (
 )
 
 // serve starts the kubelet API of all nodes. Each node has its own port on topology.Host, the address of all
-// components. The authority of the other kubelets' certificates signs the server's certificate.
+// components. The authority that signs the certificates of other kubelets also signs the server's certificate.
 func (nodes *Nodes) serve(cfg Config, all []*node) (*kubeletapi.Server, error) {
 	leaf := pki.Leaf{
 		CommonName: all[0].user(), Organizations: []string{"system:nodes"}, Server: true, IPs: []net.IP{net.ParseIP(topology.Host)},

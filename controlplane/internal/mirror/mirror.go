@@ -22,7 +22,7 @@ import (
 	"github.com/stormglass/stormglass/internal/kubeletapi"
 )
 
-// Config describes the plane whose components are shown. Every field must be set.
+// Config describes the plane whose components Start shows. Every field must be set.
 type Config struct {
 	// Admin is the identity that registers the nodes. Kubelets may not label themselves as control-plane nodes.
 	Admin *rest.Config

@@ -50,7 +50,7 @@ func index(component string) int {
 	return i
 }
 
-// node maintains one Node and its pods. Only the goroutine of run uses registered and the fields below it.
+// node maintains one Node and its pods. Only the goroutine of run uses `registered` and the fields below it.
 type node struct {
 	cfg     *Config
 	name    string
@@ -213,8 +213,8 @@ func (n *node) object() *corev1.Node {
 	}
 }
 
-// status returns the Node's status without conditions. Its allocatable number of pods is 0, so that no pod is scheduled
-// there: nothing would run the pod, and some workloads tolerate every taint.
+// status returns the Node's status without conditions. Its allocatable number of pods is 0, so that the scheduler
+// places no pod there: nothing would run the pod, and some workloads tolerate every taint.
 func (n *node) status() corev1.NodeStatus {
 	capacity := corev1.ResourceList{
 		corev1.ResourceCPU:    *resource.NewQuantity(int64(runtime.NumCPU()), resource.DecimalSI),

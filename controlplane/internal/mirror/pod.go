@@ -153,7 +153,7 @@ func (n *node) image(kind string, r control.Release) string {
 	return "registry.k8s.io/" + kind + ":" + version
 }
 
-// podStatus returns the status of a component's pod. was is the previous status of the pod.
+// podStatus returns the status of a component's pod. `was` is the previous status of the pod.
 func podStatus(c supervisor.Snapshot, image string, was corev1.PodStatus, now time.Time) corev1.PodStatus {
 	ready := c.Ready && !process.Paused(c.Child.PID)
 	container := corev1.ContainerStatus{

@@ -40,14 +40,14 @@ type Options struct {
 	Log string
 }
 
-// Observer is a running `loadgen observe` process, which ends when this process ends.
+// Observer is a running `loadgen observe` process. It ends when this process ends.
 type Observer struct {
 	url  string
 	cmd  *exec.Cmd
 	done chan struct{}
 }
 
-// Find returns the path of loadgen. It looks in the directory of executable, then on PATH.
+// Find returns the path of loadgen. It looks in the directory of `executable`, then on PATH.
 func Find(executable string) (string, error) {
 	path, err := commandline.Find(executable, "loadgen")
 	if err != nil {
@@ -56,7 +56,7 @@ func Find(executable string) (string, error) {
 	return path, nil
 }
 
-// Start starts an observer and returns when it answers queries.
+// Start starts an observer and returns when it responds to queries.
 func Start(ctx context.Context, o Options) (*Observer, error) {
 	log, err := os.OpenFile(o.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package pki creates a plane's credentials: one certificate authority per trust domain, one or more ECDSA P-256 keys
-// and certificates per component, the signing key for ServiceAccount tokens, and kubeconfigs.
+// Package pki creates a plane's credentials: a certificate authority for each trust domain, one or more ECDSA P-256 key
+// pairs and certificates for each component, the signing key for service account tokens, and kubeconfigs.
 //
 // The authorities must be separate for two reasons. etcd admits every client with a certificate of its authority, so a
 // kubelet's certificate must come from another authority. And a client with a certificate of the request-header
@@ -251,7 +251,7 @@ func (d Dir) Kubeconfig(path, identity, server string) error {
 }
 
 // TokenKubeconfig writes a kubeconfig to path. Clients that use it authenticate as identity with a token. They read the
-// token from the file with the path token, because it may change later.
+// token from the file at the path `token`, because the token may change later.
 func (d Dir) TokenKubeconfig(path, identity, server, token string) error {
 	return d.kubeconfig(path, identity, server, fmt.Sprintf("    tokenFile: %q\n", token))
 }

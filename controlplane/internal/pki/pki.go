@@ -80,7 +80,7 @@ func (d Dir) ServiceAccountKey() string    { return d.Key("service-account") }
 func (d Dir) ServiceAccountPublic() string { return filepath.Join(string(d), "service-account.pub") }
 
 // Ensure creates missing keys and certificates. It keeps authorities and the key for service account tokens for the
-// plane's life. It issues all other certificates again each time, so that they do not expire even if a plane is stopped
+// plane's life. Each call issues all other certificates again, so that they do not expire even if a plane is stopped
 // and started for years. serviceIP is the address of the `kubernetes` Service.
 func (d Dir) Ensure(now time.Time, serviceIP net.IP) error {
 	if err := os.MkdirAll(string(d), 0o700); err != nil {

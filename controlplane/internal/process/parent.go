@@ -11,7 +11,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// DieWithParent makes this process kill itself by SIGKILL as soon as its parent is gone, if the parent has set
+// DieWithParent makes this process kill itself by SIGKILL as soon as its parent has ended, if the parent has set
 // control.ParentPipeEnv. Call it once, at the beginning of main.
 //
 // The process does not shut down gracefully: its parent was killed, and it must end before the next parent starts its
@@ -37,8 +37,8 @@ func DieWithParent() error {
 	return nil
 }
 
-// TakeNumber reads a number from an environment variable that the parent has set, and unsets the variable. ok is false if
-// the variable is not set. If the value is not a number, the error is "VARIABLE=VALUE is " plus the text wrong.
+// TakeNumber reads a number from an environment variable that the parent has set, and unsets the variable. ok is false
+// if the variable is not set. If the value is not a number, the error is "VARIABLE=VALUE is " followed by `wrong`.
 func TakeNumber(env, wrong string) (n uint64, ok bool, err error) {
 	text, ok := os.LookupEnv(env)
 	if !ok {

@@ -119,9 +119,9 @@ func Paused(pid int) bool {
 // TotalMemory returns the machine's memory, in bytes.
 func TotalMemory() uint64 { return field("/proc/meminfo", "MemTotal:") << 10 }
 
-// Reserve keeps the kernel from assigning a loopback port, for example to an outgoing connection, while the component
-// that listens on the port is not running. The component can still bind to the port explicitly: both sockets have
-// SO_REUSEADDR (Go's listeners set it), and the reserving socket does not listen.
+// Reserve keeps the kernel from assigning a loopback port to another socket, for example to an outgoing connection,
+// while the component that listens on the port is not running. The component can still bind to the port explicitly:
+// both sockets have SO_REUSEADDR (Go's listeners set it), and the reserving socket does not listen.
 func Reserve(port int) (*os.File, error) {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

@@ -26,7 +26,7 @@ func ReadUsage(int) Usage     { return Usage{} }
 func Paused(int) bool         { return false }
 func TotalMemory() uint64     { return 0 }
 
-// Reserve does nothing. On Linux it binds a second socket to the port of a component, which other systems do not allow.
+// Reserve does nothing. On Linux it binds a second socket to the port of a component. Other systems do not allow that.
 func Reserve(int) (*os.File, error) { return nil, nil }
 
 // descriptorCeiling returns the maximum number of open files of a process on macOS. setrlimit refuses a higher soft

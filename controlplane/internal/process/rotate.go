@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// MaxLog and RotateEvery are a kubelet's defaults for the logs of containers: the size in bytes above which it rotates
-// a log, and the interval at which it checks the sizes.
+// MaxLog is the size in bytes above which a log is rotated, and RotateEvery is the interval at which the sizes are
+// checked. Both are a kubelet's defaults for the logs of containers.
 const (
 	MaxLog      = 10 << 20
 	RotateEvery = 10 * time.Second
@@ -20,8 +20,8 @@ const (
 // RotatedLog returns the path of the newest copy of a log.
 func RotatedLog(log string) string { return log + ".1" }
 
-// RotateLogs rotates the files *.log in a directory that have more than most bytes. It keeps two copies: LOG.1, the newer
-// one, and LOG.2.
+// RotateLogs rotates each file *.log in a directory that has more than `most` bytes. It keeps two copies: LOG.1, the
+// newer one, and LOG.2.
 func (s *Spawner) RotateLogs(dir string, most int64) error {
 	entries, err := os.ReadDir(dir)
 	errs := []error{err}

@@ -19,7 +19,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// The numbers of the file descriptors that a child inherits, in addition to stdin, stdout and stderr.
+// parentPipeFD and holdFD are file descriptors that a child inherits, in addition to stdin, stdout and stderr.
 const (
 	parentPipeFD = 3
 	holdFD       = 4
@@ -45,7 +45,7 @@ type Spawner struct {
 func NewSpawner() (*Spawner, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
-		return nil, fmt.Errorf("make the parent pipe: %w", err)
+		return nil, fmt.Errorf("create the parent pipe: %w", err)
 	}
 	s := &Spawner{requests: make(chan func()), pipe: r, alive: w, rotations: map[string]*atomic.Int64{}}
 	go func() {
@@ -66,10 +66,10 @@ type Spec struct {
 	Args []string
 	// Env is the complete environment of the process.
 	Env []string
-	// Log is the file that stdout and stderr are appended to.
+	// Log is the file to which the process appends its stdout and stderr.
 	Log string
-	// Hold is a file that the child keeps open as long as it lives, or nil. Planes pass the lock of the directory,
-	// which is therefore held until the last child has ended, even if the supervisor ends earlier.
+	// Hold is a file that the child keeps open as long as it lives, or nil. Planes pass the lock of the directory. The
+	// directory then stays locked until the last child has ended, even if the supervisor ends earlier.
 	Hold *os.File
 	// Agent is the child's end of the socket of its fsync agent, or nil. AgentEnv is the environment variable for the
 	// descriptor number of Agent in the child.
@@ -222,7 +222,7 @@ func (c *Child) Signal(sig os.Signal) error {
 }
 
 // Stop sends SIGTERM to the child and waits until the child has ended. It kills the child when the grace period is over
-// or the channel `now` is closed.
+// or when the channel `now` is closed.
 func (c *Child) Stop(grace time.Duration, now <-chan struct{}) Exit {
 	_ = c.Signal(syscall.SIGTERM)
 	timer := time.NewTimer(grace)
@@ -273,7 +273,7 @@ func (c *Child) Tail(most int64) string {
 	return tail(RotatedLog(c.log), 0, rest) + last
 }
 
-// tail returns the end of a file, at most the given number of bytes, but nothing before the position from.
+// tail returns the end of a file, at most `most` bytes, but nothing before the position `from`.
 func tail(file string, from, most int64) string {
 	f, err := os.Open(file)
 	if err != nil {

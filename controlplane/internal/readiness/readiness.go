@@ -1,5 +1,5 @@
-// Package readiness checks whether a component is ready, and waits until it is. A component is ready if its responses,
-// verified by adminclient, show that it does its work in the plane.
+// Package readiness checks whether a component is ready, and waits until it is. A component is ready if its responses
+// show that it does its work in the plane. adminclient verifies that the component sent the responses.
 package readiness
 
 import (
@@ -21,7 +21,7 @@ const (
 	checkWithin  = 2 * time.Second // time limit of one check
 )
 
-// Check returns nil if a process is ready. begun is the time at which the plane, or a restore, started the first
+// Check returns nil if a process is ready. `begun` is the time at which the plane, or a restore, started the first
 // process of this kind. It is the zero time if only this process was restarted.
 func Check(ctx context.Context, client *adminclient.Client, proc topology.Process, begun time.Time) error {
 	switch proc.Kind {
@@ -50,8 +50,8 @@ func Check(ctx context.Context, client *adminclient.Client, proc topology.Proces
 	return client.Get(ctx, proc, "/healthz")
 }
 
-// Await calls check repeatedly until it succeeds. If the function ended returns an error or the channel exited is closed,
-// Await stops and returns the result of ended. If ctx ends, Await returns the last error of check.
+// Await calls check repeatedly until it succeeds. If `ended` returns an error or `exited` is closed, Await stops and
+// returns the result of `ended`. If ctx ends, Await returns the last error of check.
 func Await(ctx context.Context, check func(context.Context) error, exited <-chan struct{}, ended func() error) error {
 	tick := time.NewTicker(PollInterval)
 	defer tick.Stop()

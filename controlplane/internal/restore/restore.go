@@ -17,10 +17,10 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/topology"
 )
 
-// Restore adds revisionBump to the snapshot's revision, so that clients never see a known revision with different
-// content. The API server answers the clients' watches with an error that the revision is compacted, and the clients
-// list again. etcd's documentation for Kubernetes recommends a billion, which is more revisions than a cluster writes
-// between two snapshots.
+// revisionBump is the number that a restore adds to the snapshot's revision, so that clients never see a known revision
+// with different content. The API server ends the clients' watches with an error that the revision is compacted, and
+// the clients list again. etcd's documentation for Kubernetes recommends a billion, which is more revisions than a
+// cluster writes between two snapshots.
 const revisionBump = 1_000_000_000
 
 // Restorer restores the etcd of a plane from a snapshot. Every field must be set.
@@ -46,14 +46,14 @@ type Restorer struct {
 
 // Restore restores etcd from a snapshot in four steps:
 //
-//  1. Restore writes the snapshot for each member as the data of a new cluster, next to the data in use. It finds a bad
-//     snapshot before a component stops.
-//  2. The supervisor stops all components, in the order of the plane's end.
-//  3. The new data replaces the data in use, and the supervisor starts all components.
-//  4. When all components are ready, Restore commits the swap and removes the old data. If a step fails before, it
-//     restores the old data.
+//  1. For each member, it writes the snapshot as the data of a new cluster, next to the data in use. If the snapshot is
+//     bad, this fails before a component stops.
+//  2. It stops all components, as at the plane's end.
+//  3. It replaces the data in use by the new data, and starts all components, as at the plane's start.
+//  4. When all components are ready, it makes the change permanent and removes the old data. If an earlier step fails,
+//     it restores the old data.
 //
-// Restore must not be called while a fault is active.
+// Do not call Restore while a fault is active.
 func (r *Restorer) Restore(ctx context.Context, file string) (control.Restored, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -126,8 +126,8 @@ func (r *Restorer) unpack(ctx context.Context, file string, data Members) error 
 	return nil
 }
 
-// swap stops all components, puts the new data in use and starts all components. If it returns nil, the swap is
-// committed.
+// swap stops all components, puts the new data in use and starts all components. If swap returns nil, the change is
+// permanent.
 func (r *Restorer) swap(ctx context.Context, claim *supervisor.Claim, data Members) error {
 	claim.Stop(ctx.Done())
 	if err := data.Swap(); err != nil {
@@ -173,8 +173,8 @@ const (
 	beforeSuffix = ".before-restore" // the previous data, kept until the restored data works
 )
 
-// marker is the name of a file next to the members' data directories. The file exists from the commit of a swap until
-// the removal of the old data.
+// marker is the name of a file next to the members' data directories. The file exists from Commit until Clean has
+// removed the old data.
 const marker = "restore-done"
 
 // Members lists the data directories of all members. They are in one parent directory.
@@ -202,7 +202,7 @@ func (m Members) Swap() error {
 	return nil
 }
 
-// Commit makes a swap final: Recover and PutBack no longer undo it.
+// Commit makes a Swap permanent: Recover and PutBack no longer undo it.
 func (m Members) Commit() error {
 	f, err := os.OpenFile(m.marker(), os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -253,8 +253,8 @@ func (m Members) PutBack() error {
 	return nil
 }
 
-// Recover finishes a restore whose supervisor was killed. If the Swap was committed, it removes the old data; otherwise
-// it undoes the Swap. It also removes new data that is not in use. Call it before the members start.
+// Recover finishes a restore whose supervisor was killed. If Commit was called, it removes the old data; otherwise it
+// undoes the Swap. It also removes new data that is not in use. Call it before the members start.
 func (m Members) Recover() error {
 	finish := m.PutBack
 	if _, err := os.Stat(m.marker()); err == nil {

@@ -14,22 +14,22 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Behaviour says how a service answers requests. The zero value answers immediately.
+// Behaviour says how a service responds to requests. With the zero value, it responds immediately and to all requests.
 type Behaviour struct {
 	// Delay is the delay of each response. Jitter is the maximum random change of Delay, up or down. Seed is the seed
 	// of the random changes.
 	Delay  time.Duration `json:"delayNanoseconds,omitempty"`
 	Jitter time.Duration `json:"jitterNanoseconds,omitempty"`
 	Seed   int64         `json:"seed,omitempty"`
-	// Fails makes the service answer each request with an error, after the delay.
+	// Fails makes the service respond to each request with an error, after the delay.
 	Fails bool `json:"fails,omitempty"`
-	// Throttle is the number of requests per second that the service answers, with bursts of the same size. It refuses
+	// Throttle is the number of requests per second that the service accepts, with bursts of the same size. It refuses
 	// further requests without delay. Zero means unlimited.
 	Throttle float64 `json:"throttle,omitempty"`
 }
 
-// over combines the behaviour b of a fault with a service's own behaviour: it adds the delays, and limits the rate as b
-// does, or as own does if b has no limit.
+// over combines the behaviour b of a fault with a service's own behaviour. It adds the delays, and uses the rate limit
+// of b, or the rate limit of own if b has none.
 func (b Behaviour) over(own Behaviour) Behaviour {
 	b.Delay += own.Delay
 	b.Jitter += own.Jitter
@@ -72,11 +72,11 @@ func (c *conduct) set(b Behaviour) {
 
 // throttledError is the error of a request over the service's rate limit.
 type throttledError struct {
-	after time.Duration // time until the next request is answered
+	after time.Duration // time until the service accepts the next request
 }
 
 func (e *throttledError) Error() string {
-	return fmt.Sprintf("too many requests: retry after %s", e.after.Round(time.Millisecond))
+	return fmt.Sprintf("too many requests: the next is accepted in %s", e.after.Round(time.Millisecond))
 }
 
 // admit returns a throttledError if the request exceeds the rate limit.

@@ -51,7 +51,7 @@ type refusal struct {
 
 func (r *refusal) Error() string { return r.msg }
 
-// balancer is a LoadBalancer as the cloud stores it. It has an address from the beginning, but clients get the address
+// balancer is a LoadBalancer as the cloud stores it. It has an address from the beginning, but clients see the address
 // only after the time Ready.
 type balancer struct {
 	LoadBalancer
@@ -115,7 +115,7 @@ func serveCloud(s *server) (func(context.Context) error, error) {
 	}, nil
 }
 
-// operation registers an operation of the cloud, which answers with JSON.
+// operation registers an operation of the cloud's API. It responds with the result of `answer` as JSON.
 func (s *server) operation(pattern, name string, answer func(*http.Request) (any, error)) {
 	s.mux.Handle(pattern, identified(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var out any
@@ -170,7 +170,7 @@ func (c *cloud) change(w http.ResponseWriter, r *http.Request) {
 }
 
 // addressesOf is the range of the load balancers' addresses. The range is reserved for benchmarks (RFC 2544), so no
-// server answers there.
+// server uses these addresses.
 const addressesOf = "198.18.0.0/15"
 
 func (c *cloud) putBalancer(r *http.Request) (any, error) {

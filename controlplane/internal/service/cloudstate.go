@@ -32,7 +32,7 @@ func openState(path string) (*stateFile, error) {
 }
 
 // load reads all lines of the file. It drops an incomplete last line: the cloud was killed while it wrote that line,
-// and before it answered the request.
+// before it responded to the request.
 func (f *stateFile) load() error {
 	decoder := json.NewDecoder(f.file)
 	for {
@@ -55,7 +55,7 @@ func (f *stateFile) load() error {
 	}
 }
 
-// write appends a line to the file. When write has returned, the line survives the death of the process. The caller
+// write appends a line to the file. When write has returned, the line is not lost if the process is killed. The caller
 // holds mu.
 func (f *stateFile) write(line stateLine) error {
 	data, err := json.Marshal(line)
@@ -109,8 +109,8 @@ func (k *kept[T]) list() map[string]T {
 	return maps.Clone(k.all)
 }
 
-// put stores the object `name`. make computes its new value from the old value, or from the zero value if the object is
-// new. put refuses a new object if there are already quota objects. A quota of zero means unlimited.
+// put stores the object with this name. `make` computes its new value from the old value, or from the zero value if the
+// object is new. put refuses a new object if `quota` objects already exist. A quota of zero means unlimited.
 func (k *kept[T]) put(name string, quota int, what string, make func(old T) T) error {
 	k.file.mu.Lock()
 	defer k.file.mu.Unlock()

@@ -17,8 +17,8 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/pki"
 )
 
-// The paths of the issuer in addition to OpenID Connect Discovery: its public keys, and the tokens for the load, which
-// only administrators may request.
+// keySetPath is the path of the issuer's public keys. TokenPath is the path of the tokens for the load, which only
+// administrators may request. The issuer also serves the path of OpenID Connect Discovery.
 const (
 	keySetPath = "/keys"
 	TokenPath  = "/token"

@@ -1,6 +1,6 @@
 // Package service holds the programs that components call while they work: a KMS plugin, an OIDC issuer, webhooks for
 // tokens, authorization, audit events and conversion, an extender of the scheduler, and the API of the simulated cloud
-// that cloud-controller-manager calls. Each program is a separate process that uses the credentials of its plane. A
+// that cloud-controller-manager calls. Each program is a separate process that uses credentials of its plane. A
 // Behaviour can make a running service slow, make it fail or make it throttle requests.
 package service
 
@@ -32,8 +32,8 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// The paths that every service serves in addition to its own paths: health, metrics, and the path where an
-// administrator changes its Behaviour.
+// HealthPath, metricsPath and BehaviourPath are the paths that every service serves in addition to its own paths. An
+// administrator changes the service's Behaviour at BehaviourPath.
 const (
 	HealthPath    = "/healthz"
 	metricsPath   = "/metrics"
@@ -59,7 +59,7 @@ func programs() map[string]program {
 	}
 }
 
-// flags are the flags of a service. A program requires the flags that its constructor uses.
+// flags are the flags of all services. Each service needs only some of them.
 type flags struct {
 	port                int
 	cert, key, clientCA string
@@ -195,7 +195,7 @@ func newServer(kind string, f flags) *server {
 
 func (s *server) address() string { return net.JoinHostPort(host, strconv.Itoa(s.flags.port)) }
 
-// The results of an operation, as values of a label in the metrics.
+// The results of an operation, as values of the label `result` in the metrics.
 const (
 	resultAnswered  = "answered"
 	resultFailed    = "failed"
@@ -236,13 +236,13 @@ func (s *server) open(operation string, answer http.HandlerFunc) http.Handler {
 	})
 }
 
-// writeJSON answers a request with v as JSON.
+// writeJSON responds to a request with v as JSON.
 func writeJSON(w http.ResponseWriter, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(v) // an error means that the client is gone
 }
 
-// refuse answers a request with an error. It does nothing if err is nil.
+// refuse responds to a request with an error. It does nothing if err is nil.
 func refuse(w http.ResponseWriter, err error) {
 	status := http.StatusInternalServerError
 	var throttled *throttledError

@@ -19,7 +19,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// ReviewPath is the URL path of a webhook's reviews.
+// ReviewPath is the URL path at which webhooks receive reviews.
 const ReviewPath = "/review"
 
 // maxReview is the maximum size of a request in bytes. API servers send audit events in batches of at most 10 MiB.
@@ -42,7 +42,7 @@ func serveTokens(s *server) (func(context.Context) error, error) {
 	return nil, nil
 }
 
-// serveAuthorization serves a webhook that answers each request with no opinion, so that RBAC decides.
+// serveAuthorization serves a webhook that responds to each request with no opinion, so that RBAC decides.
 func serveAuthorization(s *server) (func(context.Context) error, error) {
 	review(s, func(r *authorization.SubjectAccessReview) any {
 		r.Status = authorization.SubjectAccessReviewStatus{Reason: "stormglass: no opinion"}
@@ -57,7 +57,7 @@ func serveAudit(s *server) (func(context.Context) error, error) {
 	return nil, nil
 }
 
-// review registers a webhook for reviews of type T. The function answer returns the response to a review.
+// review registers a webhook for reviews of type T. `answer` returns the response to a review.
 func review[T any](s *server, answer func(*T) any) {
 	answerJSON(s, ReviewPath, "review", answer)
 }
@@ -95,7 +95,7 @@ func answerJSON[T any](s *server, path, operation string, answer func(*T) any) {
 	s.answers("POST "+path, operation, asJSON(answer))
 }
 
-// asJSON returns a handler that decodes a T from JSON, calls the function answer, and encodes the result as JSON.
+// asJSON returns a handler that decodes a T from JSON, calls `answer`, and encodes the result as JSON.
 func asJSON[T any](answer func(*T) any) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		asked := new(T)

@@ -41,8 +41,8 @@ func (claim *Claim) Release() {
 	}
 }
 
-// Stop stops all components in order, like Supervisor.StopAll. When the channel `now` is closed, it kills the remaining
-// processes.
+// Stop stops all components in order, like Supervisor.StopAll. When the channel `now` is closed, it kills the processes
+// that are still running.
 func (claim *Claim) Stop(now <-chan struct{}) {
 	claim.s.mu.Lock()
 	for _, c := range claim.components {
@@ -52,8 +52,8 @@ func (claim *Claim) Stop(now <-chan struct{}) {
 	claim.s.stopInOrder(claim.components, now)
 }
 
-// Start starts all components in order and waits until they are ready. It calls beforeLeaders before it starts the
-// components that take leases.
+// Start starts all components in order and waits until they are ready. It calls `beforeLeaders` before it starts the
+// components that acquire leases.
 func (claim *Claim) Start(ctx context.Context, beforeLeaders func(context.Context) error) error {
 	for _, kinds := range slices.Backward(stopOrder()) {
 		if control.KindOf(kinds[0]).Stage == control.StageClients {
@@ -72,7 +72,7 @@ func (claim *Claim) Start(ctx context.Context, beforeLeaders func(context.Contex
 			return err
 		}
 	}
-	// From now on, the supervisor treats the end of a component as unexpected.
+	// Now the supervisor treats the end of a component as unexpected.
 	claim.s.mu.Lock()
 	defer claim.s.mu.Unlock()
 	for _, c := range claim.components {
@@ -89,7 +89,7 @@ func (s *Supervisor) startOver(ctx context.Context, c *component, begun time.Tim
 	if err != nil {
 		return err
 	}
-	i.expected = true // until Claim.Start returns, which itself reports the end of the process as an error
+	i.expected = true // until Claim.Start returns; Start itself reports the end of the process as an error
 	s.replace(c, i)
 	err = s.awaitStart(ctx, c, i, begun, s.exitedEarly(c, i))
 	if err == nil {
@@ -98,7 +98,8 @@ func (s *Supervisor) startOver(ctx context.Context, c *component, begun time.Tim
 	return err
 }
 
-// stopOrder returns the groups of kinds in the order of their stop. The kinds of one group stop together.
+// stopOrder returns groups of kinds, in the order in which the supervisor stops them. It stops the kinds of one group
+// together.
 func stopOrder() [][]string {
 	var order [][]string
 	for _, stage := range []control.Stage{control.StageClients, control.StageAPI, control.StageServices, control.StageStorage} {
@@ -107,7 +108,7 @@ func stopOrder() [][]string {
 	return order
 }
 
-// stopGrace returns the time that components of a kind may take to stop before the supervisor kills them. API servers
+// stopGrace returns how long the supervisor waits for components of a kind to stop before it kills them. API servers
 // finish requests in progress, and etcd closes its backend. The sum over all steps limits a stop to 30 s; a stop
 // usually takes a few seconds.
 func stopGrace(kind string) time.Duration {
@@ -121,7 +122,7 @@ func stopGrace(kind string) time.Duration {
 }
 
 // StopAll waits for a start in progress, stops all components in order, and prevents further starts. When the channel
-// `now` is closed, it kills the remaining processes.
+// `now` is closed, it kills the processes that are still running.
 func (s *Supervisor) StopAll(now <-chan struct{}) {
 	s.mu.Lock()
 	s.settled = false
@@ -137,11 +138,11 @@ func (s *Supervisor) StopAll(now <-chan struct{}) {
 	s.stopInOrder(components, now)
 }
 
-// stopInOrder stops components in order: each component before the servers to which it writes. The caller holds the mutex
-// change of each component.
+// stopInOrder stops components in order: each component before the servers to which it writes. The caller holds the
+// mutex `change` of each component.
 //
-// The components of one step stop together, but etcd members one after another: a leader hands over to another member
-// before it ends, and would wait seven seconds for a member that is also ending.
+// The components of one step stop together. Only etcd members stop one after another: a leader hands over to another
+// member before it ends, and would wait seven seconds for a member that is also ending.
 func (s *Supervisor) stopInOrder(components []*component, now <-chan struct{}) {
 	for _, kinds := range stopOrder() {
 		deadline := time.Now().Add(stopGrace(kinds[0]))

@@ -41,8 +41,8 @@ type instance struct {
 	// Supervisor.mu guards the fields below.
 	ready      bool
 	readyAfter time.Duration
-	// expected is true if the plane has ended the process, and during a restart. claimed is true if a fault has ended the
-	// process or has taken over its restart. Then only the fault restarts the component.
+	// expected reports whether the plane has ended the process or is restarting it. claimed reports whether a fault has
+	// ended the process or has taken over its restart. Then only the fault restarts the component.
 	expected, claimed bool
 }
 
@@ -174,7 +174,7 @@ func (s *Supervisor) spawn(c *component, overlay control.Flags) (*instance, erro
 		case err == nil:
 			defer end.Close()
 			i.agent, spec.Agent, spec.AgentEnv = agent, end, fsync.AgentEnv
-		case !errors.Is(err, fsync.ErrUnavailable): // without an agent, only faults that need the agent are refused
+		case !errors.Is(err, fsync.ErrUnavailable): // without an agent, the plane runs, but refuses the faults that need it
 			return nil, err
 		}
 	}
@@ -305,7 +305,7 @@ func (s *Supervisor) end(ctx context.Context, name string, how func(*process.Chi
 	return nil
 }
 
-// Replace sets the description of the process that a component runs from its next start, for example with the program of
+// Replace sets the process that a component runs after its next start, for example a process with the program of
 // another release.
 func (s *Supervisor) Replace(proc topology.Process) error {
 	c, _, err := s.find(proc.Name)
@@ -346,7 +346,7 @@ func (s *Supervisor) AwaitReady(ctx context.Context, name string) error {
 	for {
 		select {
 		case <-serves:
-			serves = nil // from now on, the loop only checks InService
+			serves = nil // the loop now only checks InService
 		case <-tick.C:
 		case <-i.child.Done():
 			return fmt.Errorf("%s %s before it was ready%s", name, i.ending(), s.quoteLog(i))

@@ -17,9 +17,9 @@ import (
 // production the kubelet (or systemd) restarts them regardless of the reason, and so does the supervisor. It counts
 // each unexpected end and marks it in the event.
 
-// The back-off of the kubelet. The first restart is immediate. The second waits 10 s, and each further restart waits
-// twice as long as the one before, up to five minutes. After a process has run for ten minutes, the back-off starts
-// over.
+// backoffBase, backoffMax and backoffReset are the kubelet's back-off. The first restart is immediate. The second waits
+// 10 s, and each further restart waits twice as long as the one before, up to five minutes. After a process has run for
+// ten minutes, the back-off starts over.
 const (
 	backoffBase  = 10 * time.Second
 	backoffMax   = 5 * time.Minute
@@ -52,7 +52,7 @@ func (s *Supervisor) watch(c *component, i *instance) {
 	case handover:
 		how, why = how+", its lease handed over", ": its lease was handed over"
 	case !expected && leftByFullDatabase(c.process.Kind, i.child.Exit(), i.child.Output()):
-		how, why = how+", because etcd's database is full", ": its lease could not be renewed, as etcd's database is full"
+		how, why = how+", because etcd's database is full", ": its lease could not be renewed, because etcd's database is full"
 	case !expected:
 		quoted = s.quoteLog(i)
 	}
@@ -64,7 +64,7 @@ func (s *Supervisor) watch(c *component, i *instance) {
 	}
 }
 
-// restart waits for the back-off and restarts a component that has ended unexpectedly. The strings why and quoted
+// restart waits for the back-off and restarts a component that has ended unexpectedly. The strings `why` and `quoted`
 // complete the message about the exit.
 func (s *Supervisor) restart(c *component, i *instance, why, quoted string) {
 	exit := i.child.Exit()
@@ -125,7 +125,7 @@ func ending(exit process.Exit, oomKills uint64) string {
 	return fmt.Sprintf("%s (perhaps for lack of memory: the kernel has killed %d processes since this process started)", exit, oomKills)
 }
 
-// ErrPortTaken means that another process uses the port of a component.
+// ErrPortTaken means that another process uses the port of a component. The component's error wraps it.
 var ErrPortTaken = errors.New("port taken")
 
 // ComponentError is an error whose cause is in a component's log.

@@ -74,7 +74,7 @@ func (s *Supervisor) handedOver(kind string, i *instance) bool {
 // filled the database on purpose, or the user may be looking for the cause. Therefore the plane keeps running and
 // restarts these components, as their kubelet would.
 
-// databaseFull is the error with which etcd answers a write when its quota is used up.
+// databaseFull is the error with which etcd rejects a write when its quota is used up.
 const databaseFull = "mvcc: database space exceeded"
 
 // leftByFullDatabase reports whether a process lost its lease because etcd's database was full. log is the output of

@@ -41,7 +41,7 @@ type Plane struct {
 	// InService reports whether a component receives connections. An API server behind a load balancer receives them
 	// only from the load balancer.
 	InService func(name string) bool
-	// The Supervisor calls Restarted after it starts a new process for a component.
+	// The Supervisor calls Restarted after it has started a new process for a component.
 	Restarted func()
 	// Fail ends the plane because of an error of a component.
 	Fail func(error)
@@ -56,7 +56,7 @@ type Supervisor struct {
 	// file.
 	mu         sync.Mutex
 	components []*component // in the order of starting
-	// settled is true from the plane's Settle to its stop. Only then may the supervisor restart components.
+	// settled reports whether the plane is ready and not yet stopping. Only then may components be started again.
 	settled bool
 }
 
@@ -122,7 +122,7 @@ func (s *Supervisor) Settle() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.settled = true
-	for _, c := range s.components { // each instance is watched before a fault can replace it
+	for _, c := range s.components { // watch each instance before a fault can replace it
 		go s.watch(c, c.instance)
 	}
 }
@@ -137,8 +137,8 @@ func (s *Supervisor) Forget() {
 
 var errNotReady = errors.New("not ready in time")
 
-// awaitStart waits until a process that is needed for the start is ready. begun is the time when the first process of
-// the kind was started.
+// awaitStart waits until a process that is needed for the start is ready. `begun` is the time at which the first
+// process of the kind was started.
 func (s *Supervisor) awaitStart(ctx context.Context, c *component, i *instance, begun time.Time, ended func() error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, readiness.Within, errNotReady)
 	defer cancel()
@@ -149,7 +149,7 @@ func (s *Supervisor) awaitStart(ctx context.Context, c *component, i *instance, 
 	return err
 }
 
-// await waits until a process is ready. It returns an error if the process exits, the function ended returns an error, or
+// await waits until a process is ready. It returns an error if the process exits, if `ended` returns an error, or if
 // ctx ends.
 func (s *Supervisor) await(ctx context.Context, c *component, i *instance, begun time.Time, ended func() error) error {
 	check := func(ctx context.Context) error { return s.plane.Ready(ctx, c.process, begun) }

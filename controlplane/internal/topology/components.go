@@ -104,7 +104,7 @@ func (m maker) apiServer(name string) *component {
 	return c
 }
 
-// KubernetesEndpoint returns the EndpointSlice of the Service kubernetes, with the host and the port of the URL in
+// KubernetesEndpoint returns the EndpointSlice of the Service `kubernetes`, with the host and the port of the URL
 // `server`. The slice has the address type FQDN, because API servers refuse loopback addresses in slices of the types
 // IPv4 and IPv6, and in Endpoints. kube-proxy ignores slices of type FQDN.
 func KubernetesEndpoint(server string) Object {
@@ -187,11 +187,11 @@ func (c *component) limit(qps float64, burst int) {
 	}
 }
 
-// auditBackups is the number of rotated audit logs that an API server keeps. 40 files of 100 MB, which is upstream's
-// file size, hold about four million requests. Upstream's default of 100 files would take 10 GB.
+// auditBackups is the number of rotated audit logs that an API server keeps. 40 files of 100 MB (upstream's file size)
+// hold about four million requests. Upstream's default of 100 files would take 10 GB.
 const auditBackups = "40"
 
-// audit makes the API server log each request of the load. The log backend stays in upstream's mode "blocking", which
+// audit makes the API server log each request of the load. The log backend stays in upstream's mode "blocking": it
 // writes an event before the request ends. A buffered backend would add less time to each request, but would drop
 // events when its buffer is full, and an incomplete count proves nothing.
 func (c *component) audit(cfg control.Config, l Layout) {

@@ -15,8 +15,8 @@ import (
 type Proxy struct {
 	// Name is the name of the listener. Listen is its address, as host:port. From is the component that connects.
 	Name, Listen, From string
-	// Forward is true for an HTTP proxy, whose clients name the target's host in a CONNECT request. If Forward is
-	// false, there is one target, and the Proxy forwards every connection to it.
+	// Forward reports whether this is an HTTP proxy. Its clients name the target's host in a CONNECT request. If
+	// Forward is false, there is one target, and the proxy forwards every connection to it.
 	Forward bool
 	Targets []network.Target
 }
@@ -33,9 +33,9 @@ func peerHost(member string) string {
 
 // peerURL returns the peer URL that an etcd member advertises.
 //
-// If the connections between members go through proxies, the URL contains a name that does not exist, because net/http
-// bypasses the proxy for loopback addresses. etcd's peer transport takes its proxy from the environment. etcd first
-// compares peer URLs as text, and does not resolve the names if the strings are equal.
+// If the connections between members go through proxies, the URL contains a name that cannot be resolved, because
+// net/http bypasses the proxy for loopback addresses. etcd's peer transport takes its proxy from the environment. etcd
+// first compares peer URLs as strings, and does not resolve the names if the strings are equal.
 func peerURL(cfg control.Config, p Ports, member string) string {
 	if throughProxies(cfg) {
 		return "https://" + peerHost(member)

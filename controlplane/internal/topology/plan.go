@@ -16,7 +16,7 @@ type Process struct {
 	Name, Kind string
 	// Release is the release of the program. It is only set for kinds that come with a release.
 	Release control.Release
-	// Args are the command-line flags. Env is added to the inherited environment.
+	// Args are the command-line flags. Env is added to the environment that the process inherits.
 	Args, Env []string
 	// Descriptors is the process's limit of open files. Zero means the supervisor's limit.
 	Descriptors uint64
@@ -194,7 +194,7 @@ func (c *component) user(flags control.Flags, defaults map[string]string) {
 	}
 }
 
-// Overlay returns a copy of args in which flags are added or replaced. It is for a single start of a process.
+// Overlay returns a copy of args in which flags are added or replaced. The copy is for a single start of a process.
 func Overlay(args []string, flags control.Flags) []string {
 	if len(flags) == 0 {
 		return args

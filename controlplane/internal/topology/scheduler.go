@@ -66,15 +66,15 @@ func extender(cfg control.Scheduler, l Layout, p Ports) map[string]any {
 	}
 }
 
-// schedulerDeviations returns the scheduler settings of the user that differ from upstream's defaults. The settings
-// come from the fields of the config and from its KubeSchedulerConfiguration.
+// schedulerDeviations returns the user's scheduler settings that differ from upstream's defaults. They come from the
+// fields of the config and from its KubeSchedulerConfiguration.
 func (m maker) schedulerDeviations() []control.Deviation {
 	var deviations []control.Deviation
 	cfg := m.cfg.Scheduler
 	if cfg.HasExtender() {
 		deviations = append(deviations, control.Deviation{
 			Component: control.KindScheduler, Setting: "extenders", Value: control.KindSchedulerExtender, Default: unset,
-			Reason: "scheduler.extender: for each pod, the scheduler calls " + cfg.Extender,
+			Reason: "scheduler.extender: the scheduler calls " + control.KindSchedulerExtender + " for each pod (" + cfg.Extender + ")",
 		})
 		cfg.Extender = ""
 	}

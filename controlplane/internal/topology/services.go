@@ -83,11 +83,11 @@ jwt:
 
 func (c *component) authorize(cfg control.Config, l Layout) {
 	if cfg.APIServer.AsksAuthorization() {
-		c.setDeviation("authorization-config", l.Authorization(), "", "apiServer.authorization: authorization-webhook is called before RBAC")
+		c.setDeviation("authorization-config", l.Authorization(), "", "apiServer.authorization: API servers call authorization-webhook before RBAC")
 		return
 	}
 	if cfg.APIServer.Authorization == control.AuthorizationABAC {
-		c.setDeviation("authorization-mode", "Node,ABAC,RBAC", "AlwaysAllow", "apiServer.authorization: a policy file is checked before RBAC")
+		c.setDeviation("authorization-mode", "Node,ABAC,RBAC", "AlwaysAllow", "apiServer.authorization: API servers check a policy file before RBAC")
 		c.setDeviation("authorization-policy-file", l.ABACPolicy(), "", "apiServer.authorization: this policy file allows the load everything")
 		return
 	}
@@ -100,9 +100,9 @@ func ABACPolicy(cfg control.Config) []byte {
 `, cfg.LoadUserName())
 }
 
-// authorizationConfig returns the content of Layout.Authorization, or nil if no webhook authorizes. API servers do not
-// call the webhook for the plane's own users, so that the plane works and can be measured even while other requests are
-// denied.
+// authorizationConfig returns the content of Layout.Authorization, or nil if API servers do not call
+// authorization-webhook. They do not call it for the plane's own users. The plane therefore works and can be measured
+// even while API servers deny other requests.
 func authorizationConfig(cfg control.Config, l Layout) []byte {
 	if !cfg.APIServer.AsksAuthorization() {
 		return nil
