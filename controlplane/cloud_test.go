@@ -16,8 +16,8 @@ import (
 	"github.com/stormglass/stormglass/internal/planetest"
 )
 
-// TestCloud has the cloud controllers initialize a node, route to it and give a Service its address, also after an
-// outage of the cloud, and delete the node when its instance is gone.
+// TestCloud checks that the cloud controllers initialize a node, create its route, give a Service its address even
+// after an outage of the cloud, and delete the node when its instance no longer exists.
 func TestCloud(t *testing.T) {
 	dir := filepath.Join(planetest.Dir(t), "plane")
 	config := filepath.Join(t.TempDir(), "config.yaml")
@@ -94,7 +94,7 @@ func TestCloud(t *testing.T) {
 	}
 	balancer("first")
 	eventually(t, time.Minute, "the Service has an address", func() bool { return address("first") == "198.18.0.1" })
-	// The cloud's objects outlive its process, and the quota still holds.
+	// The cloud's objects survive the kill of its process, and the quota still holds.
 	ok(t, "fault", "kill", "--dir", dir, "--component", "cloud-api")
 	balancer("second")
 	ok(t, "fault", "clear", "--dir", dir, "1")
@@ -118,6 +118,6 @@ func TestCloud(t *testing.T) {
 		return apierrors.IsNotFound(err)
 	})
 	if _, err := admin.Nodes().Get(t.Context(), "control-plane", metav1.GetOptions{}); err != nil {
-		t.Errorf("the node of the components, which is not an instance: %v", err)
+		t.Errorf("get of the components' node, which is not an instance: %v", err)
 	}
 }

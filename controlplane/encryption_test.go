@@ -14,7 +14,7 @@ import (
 	"github.com/stormglass/stormglass/internal/planetest"
 )
 
-// TestEncryption reads in etcd how Secrets are kept, while the provider changes.
+// TestEncryption reads from etcd how Secrets are stored, before and after the provider changes.
 func TestEncryption(t *testing.T) {
 	dir := filepath.Join(planetest.Dir(t), "plane")
 	config := filepath.Join(t.TempDir(), "config.yaml")
@@ -42,7 +42,7 @@ func TestEncryption(t *testing.T) {
 		}
 		kept := ok(t, "etcdctl", "--dir", dir, "get", "--print-value-only", "/registry/secrets/default/"+name)
 		if want := "k8s:enc:" + name + ":v1:stormglass:"; !strings.HasPrefix(kept, want) || strings.Contains(kept, "swordfish") {
-			t.Errorf("etcd has %.60q, want %s and no plain text", kept, want)
+			t.Errorf("etcd stores %.60q, want the prefix %s and no plain text", kept, want)
 		}
 	}
 	create(up("secretbox"), "secretbox")
@@ -56,16 +56,16 @@ func TestEncryption(t *testing.T) {
 	}
 	for _, s := range list.Items {
 		if string(s.Data["password"]) != "swordfish" {
-			t.Errorf("%s is read as %q", s.Name, s.Data)
+			t.Errorf("Secret %s contains %q, want swordfish", s.Name, s.Data)
 		}
 	}
 	if len(list.Items) != 2 {
-		t.Errorf("%d Secrets, want 2", len(list.Items))
+		t.Errorf("got %d Secrets, want 2", len(list.Items))
 	}
 	ok(t, "down", "--dir", dir)
 
 	configure("off")
 	if _, stderr, code := run(t, "up", "--detach", "--dir", dir, "--config", config); code == 0 || !strings.Contains(stderr, "apiServer.encryption: the Secrets in") {
-		t.Errorf("a plane that cannot read its Secrets: exit %d, %s", code, stderr)
+		t.Errorf("start of a plane that cannot read its Secrets: exit %d, %s", code, stderr)
 	}
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/stormglass/stormglass/internal/planetest"
 )
 
-// broken is a plane that is broken by hand: by the command, as its user does.
+// broken is a plane into which a test injects faults with the controlplane command, as a user does.
 type broken struct {
 	dir     string
 	cluster control.Cluster
@@ -30,16 +30,16 @@ func (b *broken) args(args ...string) []string {
 	return append(append([]string{"fault"}, args...), "--dir", b.dir)
 }
 
-// fault runs a command that must be done.
+// fault runs a fault command that must succeed, and returns its stdout.
 func (b *broken) fault(t *testing.T, args ...string) string {
 	t.Helper()
 	return ok(t, b.args(args...)...)
 }
 
-// patience is the longest time that a write may take on a machine under load.
+// patience is the maximum time that a write may take on a busy machine.
 const patience = 20 * time.Second
 
-// write creates a ConfigMap, of some size.
+// write creates a ConfigMap with the given number of bytes.
 func (b *broken) write(name string, bytes int, within time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()
@@ -49,8 +49,8 @@ func (b *broken) write(name string, bytes int, within time.Duration) error {
 	return err
 }
 
-// TestFaults breaks a small plane in every way that it can be broken, and looks
-// from outside whether it is, and whether it is mended.
+// TestFaults injects each kind of fault into a small plane. It checks the effect from outside, and that the plane
+// recovers.
 func TestFaults(t *testing.T) {
 	s := planetest.Start(t, shared.Binary, &control.Config{NetworkFaults: control.NetworkFaultsOn})
 	cluster := s.Cluster()
@@ -100,19 +100,19 @@ func (b *broken) refused(t *testing.T) {
 	for _, test := range tests {
 		_, stderr, code := run(t, b.args(strings.Fields(test.args)...)...)
 		if code != test.code || !strings.Contains(stderr, test.want) {
-			t.Errorf("fault %s: exit %d, not %d\n%s", test.args, code, test.code, stderr)
+			t.Errorf("fault %s: exit %d, want %d\n%s", test.args, code, test.code, stderr)
 		}
 	}
 	if list := b.fault(t, "list"); list != "no faults since the control plane was started\n" {
-		t.Errorf("begun nevertheless: %s", list)
+		t.Errorf("fault list after refused commands = %s, want no faults", list)
 	}
 	_, stderr, code := run(t, "fault", "list", "--dir", t.TempDir())
 	if code != 4 || !strings.Contains(stderr, "start one with: controlplane up --detach --dir") {
-		t.Errorf("no plane: exit %d\n%s", code, stderr)
+		t.Errorf("fault without a plane: exit %d, want 4\n%s", code, stderr)
 	}
 }
 
-// pid is the process that a component has now.
+// pid returns the current process ID of a component.
 func (b *broken) pid(t *testing.T, name string) int {
 	t.Helper()
 	cluster, err := control.Load(b.dir)
@@ -124,11 +124,11 @@ func (b *broken) pid(t *testing.T, name string) int {
 			return c.PID
 		}
 	}
-	t.Fatalf("no %s", name)
+	t.Fatalf("the status has no component %s", name)
 	return 0
 }
 
-// proc reads a file of a process.
+// proc returns the content of a file in a process's directory in /proc.
 func proc(t *testing.T, pid int, file string) string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), file))
@@ -152,7 +152,7 @@ func (b *broken) pause(t *testing.T) {
 	})
 	_, stderr, code := run(t, b.args("kill", "--component", "kube-scheduler-0")...)
 	if code != 4 || !strings.Contains(stderr, "is already used by fault 1, pause, until it is cleared") {
-		t.Errorf("a kill in a pause: exit %d\n%s", code, stderr)
+		t.Errorf("kill of a paused component: exit %d, want 4\n%s", code, stderr)
 	}
 	b.fault(t, "clear", "1")
 	eventually(t, 30*time.Second, "the scheduler continues", func() bool { return !stopped() })
@@ -171,15 +171,15 @@ func (b *broken) descriptors(t *testing.T) {
 	before := limit()
 	b.fault(t, "descriptor-limit", "--component", "kube-scheduler", "--limit", "111")
 	if got := limit(); got != "111" {
-		t.Errorf("limit during the fault = %s", got)
+		t.Errorf("limit of open files during the fault = %s, want 111", got)
 	}
 	b.fault(t, "clear")
 	if got := limit(); got != before {
-		t.Errorf("limit after the fault = %s, want %s", got, before)
+		t.Errorf("limit of open files after the fault = %s, want %s", got, before)
 	}
 }
 
-// fsyncs counts all fsyncs of etcd's WAL, and the fsyncs of up to 16 ms.
+// fsyncs returns the number of all fsyncs of etcd's WAL, and the number of fsyncs that took up to 16 ms.
 func (b *broken) fsyncs(t *testing.T) (all, fast int) {
 	t.Helper()
 	c := https(t, b.cluster.Etcd.CAFile, b.cluster.Etcd.KeyPair)
@@ -200,9 +200,9 @@ func (b *broken) slowFsync(t *testing.T) {
 	if err := b.write("slow", 1, patience); err != nil {
 		t.Fatal(err)
 	}
-	// One that was under way when the fault began may be fast.
+	// An fsync that was in progress when the fault began may be fast.
 	if allNow, fastNow := b.fsyncs(t); allNow == all || fastNow > fast+1 {
-		t.Errorf("of %d fsyncs, %d took up to 16 ms", allNow-all, fastNow-fast)
+		t.Errorf("of %d fsyncs, %d took up to 16 ms; want at most 1", allNow-all, fastNow-fast)
 	}
 	b.fault(t, "clear")
 }
@@ -210,34 +210,34 @@ func (b *broken) slowFsync(t *testing.T) {
 func (b *broken) partition(t *testing.T) {
 	b.fault(t, "partition", "--component", "etcd-0")
 	if err := b.write("cut", 1, time.Second); err == nil {
-		t.Error("a write succeeded during a partition")
+		t.Error("a write succeeded in spite of the partition")
 	}
 	b.fault(t, "clear")
 	if err := b.write("whole", 1, patience); err != nil {
-		t.Errorf("a write after a partition: %v", err)
+		t.Errorf("a write after the partition failed: %v", err)
 	}
 }
 
 func (b *broken) webhook(t *testing.T) {
 	b.fault(t, "webhook", "--resource", "configmaps", "--fails")
 	if err := b.write("denied", 1, patience); err == nil || !strings.Contains(err.Error(), "injected webhook failure") {
-		t.Errorf("a write that a webhook does not answer: %v", err)
+		t.Errorf("write with a failing webhook: error %v, want an injected webhook failure", err)
 	}
 	b.fault(t, "clear")
 	if err := b.write("allowed", 1, patience); err != nil {
-		t.Errorf("a write when the webhook is gone: %v", err)
+		t.Errorf("a write after the webhook was removed failed: %v", err)
 	}
 }
 
 func (b *broken) neighbour(t *testing.T) {
 	b.fault(t, "disk-contention", "--writers", "1", "--size", "4KiB")
 	if list := b.fault(t, "list"); !strings.Contains(list, "active until it is cleared") {
-		t.Errorf("list:\n%s", list)
+		t.Errorf("fault list does not contain the fault:\n%s", list)
 	}
 	b.fault(t, "clear")
 	entries, err := os.ReadDir(filepath.Join(b.dir, "data"))
 	if err != nil || len(entries) != 1 {
-		t.Errorf("files left next to etcd's data: %v, %v", entries, err)
+		t.Errorf("entries next to etcd's data = %v, %v; want only the data", entries, err)
 	}
 }
 
@@ -246,7 +246,7 @@ func (b *broken) kill(t *testing.T) {
 	followed := followLog(t, b.dir, schedulerPod)
 	b.fault(t, "kill", "--component", "kube-scheduler-0")
 	if alive(before) {
-		t.Error("the scheduler still runs")
+		t.Error("the killed scheduler still runs")
 	}
 	controlPlanePod(t, b.kube, schedulerPod, "is terminated", func(p *corev1.Pod) bool {
 		end := p.Status.ContainerStatuses[0].State.Terminated
@@ -254,7 +254,7 @@ func (b *broken) kill(t *testing.T) {
 	})
 	b.fault(t, "clear")
 	if now := b.pid(t, "kube-scheduler-0"); now == before || !alive(now) {
-		t.Errorf("the scheduler has process %d, want another one than %d", now, before)
+		t.Errorf("the scheduler has process %d after the restart; before, it had %d", now, before)
 	}
 	eventually(t, 30*time.Second, "the scheduler is ready again", func() bool {
 		return strings.Contains(b.fault(t, "events"), "ready        kube-scheduler-0")
@@ -266,15 +266,15 @@ func (b *broken) kill(t *testing.T) {
 	for followed.Scan() && !strings.Contains(followed.Text(), first) {
 	}
 	if !strings.Contains(followed.Text(), first) {
-		t.Error("the followed log lacks the start of the next process")
+		t.Error("the followed log does not contain the start of the next process")
 	}
 	if last := ok(t, "kubectl", "--dir", b.dir, "-n", "kube-system", "logs", "--previous", schedulerPod); strings.Count(last, first) != 1 {
-		t.Errorf("log of the previous process:\n%s", last)
+		t.Errorf("the log of the previous process does not contain exactly one start:\n%s", last)
 	}
 }
 
-// restartWatched restarts the API server while watches are open: it ends them and itself
-// in the time that it is given, where by upstream's default it would wait to be killed.
+// restartWatched restarts the API server while watches are open. The API server must end its watches and itself within
+// its grace period. With upstream's default, it would wait until it is killed.
 func (b *broken) restartWatched(t *testing.T) {
 	for range 20 {
 		w, err := b.kube.CoreV1().ConfigMaps(metav1.NamespaceAll).Watch(t.Context(), metav1.ListOptions{})
@@ -290,7 +290,7 @@ func (b *broken) restartWatched(t *testing.T) {
 		return strings.Contains(events, "ready        kube-apiserver-0")
 	})
 	if !regexp.MustCompile(`exit +kube-apiserver-0 .*exited with code 0`).MatchString(events) {
-		t.Errorf("kube-apiserver did not exit with code 0:\n%s", events)
+		t.Errorf("the API server did not exit with code 0:\n%s", events)
 	}
 }
 
@@ -303,11 +303,11 @@ func (b *broken) quota(t *testing.T) {
 		}
 	}
 	if !strings.Contains(refused, "database space exceeded") {
-		t.Errorf("the write that found no space: %s", refused)
+		t.Errorf("error of the write above the quota = %q, want an error about database space", refused)
 	}
 	b.fault(t, "clear")
 	eventually(t, 30*time.Second, "there is space again", func() bool { return b.write(fmt.Sprintf("small-%d", time.Now().UnixNano()), 1, patience) == nil })
 	if alarms := ok(t, "etcdctl", "--dir", b.dir, "alarm", "list"); alarms != "" {
-		t.Errorf("alarms: %s", alarms)
+		t.Errorf("alarms after the fault = %s, want none", alarms)
 	}
 }

@@ -23,7 +23,7 @@ type haPlane struct {
 	written int
 }
 
-// reload gets to know the plane as it runs now.
+// reload reads the current description of the plane.
 func (p *haPlane) reload() {
 	p.t.Helper()
 	var err error
@@ -49,7 +49,7 @@ func (p *haPlane) status(t *testing.T) map[string]control.ComponentStatus {
 	return all
 }
 
-// count counts the roles of a kind.
+// count returns the number of components of a kind with each role.
 func (p *haPlane) count(t *testing.T, kind string) map[string]int {
 	t.Helper()
 	roles := map[string]int{}
@@ -61,7 +61,7 @@ func (p *haPlane) count(t *testing.T, kind string) map[string]int {
 	return roles
 }
 
-// write creates an object; the API server must acknowledge it within the given time, during any fault.
+// write creates an object. The API server must acknowledge it within the given time, even during a fault.
 func (p *haPlane) write(t *testing.T, within time.Duration) string {
 	t.Helper()
 	p.written++
@@ -76,7 +76,7 @@ func (p *haPlane) write(t *testing.T, within time.Duration) string {
 	return name
 }
 
-// begin begins a fault; the test's end clears it.
+// begin begins a fault, and clears it at the end of the test.
 func (p *haPlane) begin(t *testing.T, f control.Fault) control.FaultStatus {
 	t.Helper()
 	status, err := p.client.Begin(t.Context(), f)
@@ -96,7 +96,7 @@ func (p *haPlane) clear(t *testing.T, id string) {
 	}
 }
 
-// event waits for an event after a number.
+// event waits for an event that has a number greater than `after` and for which `is` returns true.
 func (p *haPlane) event(t *testing.T, after int64, within time.Duration, what string, is func(control.Event) bool) control.Event {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), within)
@@ -104,7 +104,7 @@ func (p *haPlane) event(t *testing.T, after int64, within time.Duration, what st
 	for {
 		events, err := p.client.Events(ctx, after)
 		if err != nil {
-			t.Fatalf("no event within %v: %s: %v", within, what, err)
+			t.Fatalf("no event within %v for %q: %v", within, what, err)
 		}
 		for _, e := range events {
 			after = e.Seq
@@ -125,18 +125,18 @@ func (p *haPlane) elected(t *testing.T, after int64, fault control.FaultStatus) 
 			return false
 		}
 		if e.Component == lost && e.Time.After(fault.Active) {
-			t.Errorf("%s became leader at %v, but the fault began at %v", lost, e.Time, fault.Active)
+			t.Errorf("%s was elected at %v, but the fault has been active on it since %v", lost, e.Time, fault.Active)
 		}
 		return e.Component != lost
 	})
 }
 
-// last is the number of the last event.
+// last returns the number of the last event.
 func (p *haPlane) last(t *testing.T) int64 {
 	t.Helper()
 	events, err := p.client.Events(t.Context(), 0)
 	if err != nil || len(events) == 0 {
-		t.Fatalf("events: %v %v", events, err)
+		t.Fatalf("events = %v %v, want at least one", events, err)
 	}
 	return events[len(events)-1].Seq
 }

@@ -23,12 +23,12 @@ import (
 	"github.com/stormglass/stormglass/internal/planetest"
 )
 
-// TestHighlyAvailable takes a plane with replicas through its purpose: it loses one component of each kind in turn
-// and keeps serving, is partitioned, goes back to a snapshot, and resumes elsewhere.
+// TestHighlyAvailable runs a plane with replicas. One component of each kind fails in turn, and the plane must keep
+// serving. Then the test partitions the plane, restores a snapshot, and resumes the plane on other ports.
 func TestHighlyAvailable(t *testing.T) {
 	dir := filepath.Join(planetest.Dir(t), "plane")
 	config := filepath.Join(t.TempDir(), "ha.yaml")
-	// The leases have upstream's length: on a busy machine a leader may fail to renew a shorter lease, and exit.
+	// The leases have upstream's duration: on a busy machine, a leader may fail to renew a shorter lease, and exit.
 	if err := os.WriteFile(config, []byte(`
 etcd: {members: 3}
 apiServer: {replicas: 2}
@@ -41,7 +41,7 @@ controllerManager: {replicas: 2}
 	t.Cleanup(func() {
 		run(t, "down", "--dir", dir)
 		if messages, err := os.ReadFile(filepath.Join(dir, "logs", "supervisor.log")); t.Failed() {
-			t.Logf("the plane's messages: %v\n%s", err, messages)
+			t.Logf("messages of the supervisor (%v):\n%s", err, messages)
 		}
 	})
 	p := &haPlane{t: t, dir: dir}
@@ -55,7 +55,8 @@ controllerManager: {replicas: 2}
 	t.Run("the plane resumes on other ports", func(t *testing.T) { p.resume(t) })
 }
 
-// whole waits until every component has its role again: an earlier loss may have cost others their leases.
+// whole waits until every component has its role again, because an earlier failure may have cost other components their
+// leases.
 func (p *haPlane) whole(t *testing.T) {
 	t.Helper()
 	for kind, want := range map[string]string{
@@ -71,7 +72,7 @@ func (p *haPlane) whole(t *testing.T) {
 func (p *haPlane) roles(t *testing.T) {
 	p.whole(t)
 	for _, want := range []string{"leader, term ", "follower, term ", "serving, ", "standby"} {
-		// A component that does not answer within a second has no role.
+		// A component that does not respond within a second has no role.
 		eventually(t, time.Minute, "status says "+want, func() bool { return strings.Contains(ok(t, "status", "--dir", p.dir), want) })
 	}
 	controlPlanePod(t, p.kube, "etcd-control-plane-2", "is Ready", podReady)
@@ -79,15 +80,15 @@ func (p *haPlane) roles(t *testing.T) {
 	wantKubernetesEndpoint(t, p.cluster)
 	members := ok(t, "etcdctl", "--dir", p.dir, "member", "list")
 	if strings.Count(members, "started") != 3 || !strings.Contains(members, "https://etcd-2.stormglass.invalid:2380") {
-		t.Errorf("members:\n%s", members)
+		t.Errorf("member list does not contain three started members with their names:\n%s", members)
 	}
-	// A snapshot is of one member: the named member, or any that is ready.
+	// A snapshot comes from one member: the member with the given name, or any ready member.
 	dir := t.TempDir()
 	ok(t, "etcdctl", "--dir", p.dir, "snapshot", "save", filepath.Join(dir, "any.db"))
 	ok(t, "etcdctl", "--dir", p.dir, "--member", "etcd-1", "snapshot", "save", filepath.Join(dir, "first.db"))
 	ok(t, "etcdctl", "--dir", p.dir, "snapshot", "save", filepath.Join(dir, "last.db"), "--member=etcd-2")
 	if status := ok(t, "etcdctl", "--dir", p.dir, "endpoint", "status", "--member", "etcd-1"); strings.Count(status, "\n") != 1 {
-		t.Errorf("etcd status with one member:\n%s", status)
+		t.Errorf("endpoint status of one member printed several lines:\n%s", status)
 	}
 }
 
@@ -99,17 +100,17 @@ func (p *haPlane) loseEtcdLeader(t *testing.T) {
 	p.elected(t, before, fault)
 	p.write(t, 30*time.Second)
 	if c := p.status(t)[lost]; !strings.Contains(c.Exit, "SIGKILL") || c.Ready {
-		t.Errorf("%s: %+v", lost, c)
+		t.Errorf("status of the killed member %s = %+v, want SIGKILL and not ready", lost, c)
 	}
 	p.clear(t, fault.ID)
 	p.back(t, lost)
 	if c := p.status(t)[lost]; c.Restarts != 1 || c.Exit != "" {
-		t.Errorf("%s: %+v", lost, c)
+		t.Errorf("status of the restarted member %s = %+v, want one restart", lost, c)
 	}
-	p.reload() // cluster.json has its new process
+	p.reload() // cluster.json describes the new process
 	i := slices.IndexFunc(p.cluster.Components, func(c control.Component) bool { return c.Name == lost })
 	if pid := p.cluster.Components[i].PID; !alive(pid) || pid != p.status(t)[lost].PID {
-		t.Errorf("%s: process %d has ended or was replaced", lost, pid)
+		t.Errorf("%s has process %d in cluster.json, which is not the running process", lost, pid)
 	}
 }
 
@@ -123,13 +124,13 @@ func (p *haPlane) loseAPIServer(t *testing.T) {
 	eventually(t, 30*time.Second, "the balancer knows", func() bool {
 		return fmt.Sprint(p.count(t, control.KindAPIServer)) == "map[out:1 serving:1]"
 	})
-	// The pod of the second API server leads to this server, and not to the lost one.
+	// The pod of the second API server leads to that server, not to the killed one.
 	i := slices.IndexFunc(p.cluster.Components, func(c control.Component) bool { return c.Name == "kube-apiserver-1" })
 	scrape := p.cluster.Components[i].Scrape
 	scraper := https(t, scrape.CAFile, control.KeyPair{CertFile: scrape.CertFile, KeyFile: scrape.KeyFile})
 	at := "https://" + forward(t, os.Stderr, p.dir, "kube-apiserver-control-plane-1", "6443") + "/metrics"
 	if code, _, err := do(t, scraper, http.MethodGet, at, ""); code != http.StatusOK {
-		t.Errorf("%s: %d %v", at, code, err)
+		t.Errorf("GET %s = %d %v, want 200", at, code, err)
 	}
 	p.clear(t, fault.ID)
 	eventually(t, time.Minute, "both serve", func() bool { return p.count(t, control.KindAPIServer)[control.RoleServing] == 2 })
@@ -143,7 +144,7 @@ func (p *haPlane) loseControllerManager(t *testing.T) {
 		return e.Kind == control.EventLease && strings.HasPrefix(e.Component, control.KindControllerManager)
 	})
 	if moved.Component == fault.On[0] {
-		t.Errorf("the dead %s got the lease: %+v", fault.On[0], moved)
+		t.Errorf("the killed component %s acquired the lease: %+v", fault.On[0], moved)
 	}
 	p.clear(t, fault.ID)
 	p.back(t, fault.On[0])
@@ -167,7 +168,7 @@ func (p *haPlane) restore(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "etcd.db")
 	ok(t, "etcd", "snapshot", "--dir", p.dir, file)
 	if _, stderr, code := run(t, "etcd", "snapshot", "--dir", p.dir, file); code != 2 || !strings.Contains(stderr, "already exists") {
-		t.Errorf("a second snapshot to the same file: %d %s", code, stderr)
+		t.Errorf("second snapshot to the same file: exit %d, %s", code, stderr)
 	}
 	lost := p.write(t, time.Minute)
 	damaged := filepath.Join(t.TempDir(), "damaged.db")
@@ -178,17 +179,16 @@ func (p *haPlane) restore(t *testing.T) {
 	if err := os.WriteFile(damaged, data[:len(data)-100], 0o600); err != nil {
 		t.Fatal(err)
 	}
-	// A leader that lost its lease in the partition's wake may be in the middle of a restart; a restore stops the
-	// other leaders first.
+	// A leader that lost its lease during the partition may be restarting. A restore stops the other leaders first.
 	p.cluster.Components = slices.DeleteFunc(p.cluster.Components, func(c control.Component) bool {
 		return c.Kind == control.KindScheduler || c.Kind == control.KindControllerManager
 	})
 	pids := pids(p.cluster)
 	if _, stderr, code := run(t, "etcd", "restore", "--dir", p.dir, damaged); code != 4 || strings.Count(stderr, "\n") != 1 {
-		t.Errorf("a damaged snapshot: %d %s", code, stderr)
+		t.Errorf("restore of a damaged snapshot: exit %d, %s", code, stderr)
 	}
 	if slices.ContainsFunc(pids, func(pid int) bool { return !alive(pid) }) {
-		t.Error("restoring a damaged snapshot stopped components")
+		t.Error("a component was stopped although the snapshot is damaged")
 	}
 	if out := ok(t, "etcd", "restore", "--dir", p.dir, file); !strings.Contains(out, "etcd-0, etcd-1, etcd-2 restored") {
 		t.Error(out)
@@ -197,10 +197,10 @@ func (p *haPlane) restore(t *testing.T) {
 	maps := p.kube.CoreV1().ConfigMaps("default")
 	object, err := maps.Get(t.Context(), kept, metav1.GetOptions{})
 	if err != nil {
-		t.Fatalf("what was written before the snapshot is lost: %v", err)
+		t.Fatalf("an object from before the snapshot is lost: %v", err)
 	}
 	if _, err := maps.Get(t.Context(), lost, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-		t.Errorf("what was written after the snapshot: %v", err)
+		t.Errorf("get of an object from after the snapshot: error %v, want not found", err)
 	}
 	object.Labels = map[string]string{"after": "restore"}
 	changed, err := maps.Update(t.Context(), object, metav1.UpdateOptions{})
@@ -212,7 +212,7 @@ func (p *haPlane) restore(t *testing.T) {
 	}
 	p.roles(t)
 	if left, err := os.ReadDir(filepath.Join(p.dir, "data")); err != nil || len(left) != 3 {
-		t.Errorf("left behind: %v %v", left, err)
+		t.Errorf("entries of the data directory = %v %v, want only the three members", left, err)
 	}
 }
 
@@ -221,7 +221,7 @@ func (p *haPlane) resume(t *testing.T) {
 	ok(t, "down", "--dir", p.dir)
 	for _, c := range p.stopped(t) {
 		if c.Exit == "" || strings.Contains(c.Exit, "SIGKILL") {
-			t.Errorf("%s: %q", c.Name, c.Exit)
+			t.Errorf("%s ended with %q, want a graceful exit", c.Name, c.Exit)
 		}
 	}
 	for _, endpoint := range append(p.cluster.Etcd.Endpoints, p.cluster.Server) {
@@ -231,7 +231,7 @@ func (p *haPlane) resume(t *testing.T) {
 		}
 		l, err := net.Listen("tcp", u.Host)
 		if errors.Is(err, syscall.EADDRINUSE) {
-			continue // another test was quicker
+			continue // another process took the port first
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -241,16 +241,16 @@ func (p *haPlane) resume(t *testing.T) {
 	ok(t, "up", "--detach", "--dir", p.dir)
 	p.reload()
 	if _, err := p.kube.CoreV1().ConfigMaps("default").Get(t.Context(), kept, metav1.GetOptions{}); err != nil {
-		t.Errorf("lost: %v", err)
+		t.Errorf("an object from before the stop is lost: %v", err)
 	}
 	p.roles(t)
 	ok(t, "down", "--dir", p.dir)
 	if _, stderr, code := runEnv(t, nil, "etcd: {members: 1}", "up", "--dir", p.dir, "--config", "-"); code != 4 || !strings.Contains(stderr, "belongs to 3 members, not 1") {
-		t.Errorf("resumed as another: %d %s", code, stderr)
+		t.Errorf("start with another number of members: exit %d, %s", code, stderr)
 	}
 }
 
-// stopped returns the components that status shows of a stopped plane.
+// stopped returns the components in the status of a stopped plane.
 func (p *haPlane) stopped(t *testing.T) []control.ComponentStatus {
 	t.Helper()
 	var status control.Status

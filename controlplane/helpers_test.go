@@ -19,6 +19,6 @@ func limited(t *testing.T, before string, args ...string) (stdout, stderr string
 	cmd := exec.Command("sh", append([]string{"-c", before + ` && exec "$0" "$@"`, shared.Binary}, args...)...)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
-	_ = cmd.Run() // the code says it
+	_ = cmd.Run() // the exit code shows the error
 	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
 }

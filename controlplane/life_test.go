@@ -27,7 +27,7 @@ import (
 	"github.com/stormglass/stormglass/internal/planetest"
 )
 
-// alive reports whether a process exists and is not a zombie.
+// alive reports whether a process exists and is not a zombie, which only waits until its exit code is read.
 func alive(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -37,8 +37,8 @@ func alive(pid int) bool {
 	return !strings.HasPrefix(rest, "Z")
 }
 
-// gone reports whether all processes of a plane have ended and let go of the
-// directory's lock, which is the last thing that they have of it.
+// gone reports whether all processes of a plane have ended and the directory is no longer locked. The lock is released
+// last.
 func gone(t *testing.T, c control.Cluster) bool {
 	t.Helper()
 	used, err := control.InUse(c.Dir)
@@ -56,8 +56,8 @@ func pids(c control.Cluster) []int {
 	return all
 }
 
-// TestLife takes one plane through a lifetime: it runs next to another, is killed,
-// resumes with its ports taken, loses a component, and is stopped.
+// TestLife runs one plane next to another, kills its supervisor, resumes it while its ports are taken, kills a
+// component, and stops it.
 func TestLife(t *testing.T) {
 	dir := filepath.Join(planetest.Dir(t), "plane")
 	up := func() control.Cluster {
@@ -72,7 +72,7 @@ func TestLife(t *testing.T) {
 	t.Cleanup(func() { run(t, "down", "--dir", dir) })
 	t.Run("two planes side by side", func(t *testing.T) {
 		if first.Server == shared.Cluster().Server {
-			t.Error("both planes have the address", first.Server)
+			t.Error("both planes have the same server:", first.Server)
 		}
 		kube := client(t, first, "admin")
 		cm := kubeConfigMap("kept")
@@ -90,12 +90,12 @@ func TestLife(t *testing.T) {
 		}
 		eventually(t, 30*time.Second, "all processes are gone", func() bool { return gone(t, first) })
 	})
-	// Two of its ports are taken meanwhile.
+	// Other programs take two of the plane's ports in the meantime.
 	squatters := map[string]net.Listener{}
 	for _, url := range []string{first.Server, first.Etcd.Endpoints[0]} {
 		l, err := net.Listen("tcp", strings.TrimPrefix(url, "https://"))
 		if errors.Is(err, syscall.EADDRINUSE) {
-			continue // another test was quicker, and may give it back before the plane starts
+			continue // another program took the port first, and may release it before the plane starts
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -116,22 +116,22 @@ func TestLife(t *testing.T) {
 	})
 	t.Run("it resumes its data and keys", func(t *testing.T) {
 		if _, err := client(t, second, "admin").CoreV1().ConfigMaps("default").Get(t.Context(), "kept", metav1.GetOptions{}); err != nil {
-			t.Errorf("lost: %v", err)
+			t.Errorf("an object from before the kill is lost: %v", err)
 		}
 		if squatters[first.Server] != nil && second.Server == first.Server {
-			t.Error("the plane claims a port that another process has")
+			t.Error("the plane uses a port that another process listens on")
 		}
 		controlPlanePod(t, client(t, second, "admin"), "etcd-control-plane", "shows the new process", func(p *corev1.Pod) bool {
 			return podReady(p) && !p.Status.ContainerStatuses[0].State.Running.StartedAt.Time.Before(second.StartedAt.Truncate(time.Second))
 		})
-		// A leader that waits until the lease of a dead one expires takes over that Lease.
+		// A leader that waits until an old lease expires takes over that Lease instead of creating a new one.
 		for _, kind := range []string{control.KindScheduler, control.KindControllerManager} {
 			lease, err := client(t, second, "admin").CoordinationV1().Leases(metav1.NamespaceSystem).Get(t.Context(), kind, metav1.GetOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}
 			if created := lease.CreationTimestamp.Time; created.Before(second.StartedAt.Truncate(time.Second)) {
-				t.Errorf("the Lease %s of %v is older than the plane's start at %v: the leader waited for the lease of a dead one", kind, created, second.StartedAt)
+				t.Errorf("the Lease %s of %v is older than the plane's start at %v: its leader waited until the old lease expired", kind, created, second.StartedAt)
 			}
 		}
 	})
@@ -142,7 +142,7 @@ func TestLife(t *testing.T) {
 		const pod = "kube-scheduler-control-plane"
 		controlPlanePod(t, client(t, second, "admin"), pod, "is Ready", podReady)
 		if code, _, err := do(t, http.DefaultClient, http.MethodGet, "http://"+forward(t, io.Discard, dir, pod, "10251"), ""); err == nil {
-			t.Errorf("port 10251 answers: %d", code)
+			t.Errorf("port 10251 responds with status %d, want no connection", code)
 		}
 		eventually(t, time.Minute, "the supervisor's output has the line", func() bool {
 			text, err := os.ReadFile(controlplane.LogFile(dir, "supervisor-output"))
@@ -169,31 +169,30 @@ func TestLife(t *testing.T) {
 	third := up()
 	t.Run("it stops in order and gives its ports back to itself", func(t *testing.T) {
 		if third.Server != second.Server {
-			// Another test may have taken it meanwhile.
+			// Another process may have taken the port in the meantime.
 			if l, err := net.Listen("tcp", strings.TrimPrefix(second.Server, "https://")); err == nil {
 				l.Close()
-				t.Errorf("the port was free, but it changed from %s to %s", second.Server, third.Server)
+				t.Errorf("the port was free, but the server changed from %s to %s", second.Server, third.Server)
 			}
 		}
 		ok(t, "down", "--dir", dir)
 		if !gone(t, third) {
-			t.Error("down returned while a process was running")
+			t.Error("down returned while a process still ran")
 		}
 		var status control.Status
 		stdout, _, code := run(t, "status", "--dir", dir, "--output", "json")
 		if err := json.Unmarshal([]byte(stdout), &status); err != nil || code != 4 {
-			t.Fatalf("exit %d: %v", code, err)
+			t.Fatalf("status of the stopped plane: exit %d, %v", code, err)
 		}
 		for _, c := range status.Components {
 			if strings.Contains(c.Exit, "SIGKILL") || c.Exit == "" {
-				t.Errorf("%s: %q", c.Name, c.Exit)
+				t.Errorf("%s ended with %q, want a graceful exit", c.Name, c.Exit)
 			}
 		}
 	})
 }
 
-// TestPortTakenWhileStarting occupies a port after it was picked and before
-// the component listens on it.
+// TestPortTakenWhileStarting takes a port after the plane picked it and before the component listens on it.
 func TestPortTakenWhileStarting(t *testing.T) {
 	var squatter net.Listener
 	defer func() { squatter.Close() }()
@@ -215,11 +214,11 @@ func TestPortTakenWhileStarting(t *testing.T) {
 		t.Fatal(err)
 	}
 	if picks != 2 {
-		t.Errorf("%d picks of ports, want 2", picks)
+		t.Errorf("ports were picked %d times, want 2", picks)
 	}
-	// etcd keeps the ports of the failed attempt unless they are updated.
+	// etcd stores the ports of the failed attempt unless the plane updates them.
 	if members := ok(t, "etcdctl", "--dir", dir, "member", "list"); !strings.Contains(members, topology.URL(ports[topology.PeerListener("etcd-0")])) {
-		t.Errorf("etcd's peer is at %s, but its member list says\n%s", topology.URL(ports[topology.PeerListener("etcd-0")]), members)
+		t.Errorf("etcd's peer URL is %s, but its member list contains\n%s", topology.URL(ports[topology.PeerListener("etcd-0")]), members)
 	}
 	now := make(chan struct{})
 	close(now)
@@ -227,22 +226,22 @@ func TestPortTakenWhileStarting(t *testing.T) {
 	plane.Release()
 }
 
-// TestComponentDiesWhileOthersStart: the error names the component that died, not
-// one that waited for it.
+// TestComponentDiesWhileOthersStart checks that the error names the component that died, not a component that waited
+// for it.
 func TestComponentDiesWhileOthersStart(t *testing.T) {
 	dir := filepath.Join(planetest.Dir(t), "plane")
 	_, err := controlplane.Start(t.Context(), controlplane.Options{
 		Dir: dir, Executable: shared.Binary, Progress: killsEtcd{t},
 	})
 	if err == nil || !strings.HasPrefix(err.Error(), "etcd-0 died after") || !strings.Contains(err.Error(), filepath.Join(dir, "logs", "etcd-0.log")) {
-		t.Errorf("error: %v", err)
+		t.Errorf("error = %v, want etcd-0 and its log", err)
 	}
-	if left, _ := filepath.Glob(filepath.Join(dir, "*")); len(left) != 2 { // the logs and the lock
-		t.Errorf("left behind: %v", left)
+	if left, _ := filepath.Glob(filepath.Join(dir, "*")); len(left) != 2 { // the logs and the lock file
+		t.Errorf("entries of the directory = %v, want the logs and the lock file", left)
 	}
 }
 
-// killsEtcd reads the progress of a start and kills etcd when it is ready.
+// killsEtcd reads the progress messages of a start and kills etcd when it is ready.
 type killsEtcd struct{ t *testing.T }
 
 func (k killsEtcd) Write(line []byte) (int, error) {
@@ -259,16 +258,16 @@ func (k killsEtcd) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// TestDeviations: the plane lists the same upstream defaults as the components.
+// TestDeviations checks that the plane reports the same upstream defaults as the components.
 func TestDeviations(t *testing.T) {
 	c := shared.Cluster()
 	if len(c.Deviations) == 0 {
-		t.Fatal("no deviations")
+		t.Fatal("the plane lists no deviations")
 	}
 	status := ok(t, "status", "--dir", c.Dir)
 	for _, d := range c.Deviations {
 		if !strings.Contains(status, d.Setting) || !strings.Contains(status, d.Reason) {
-			t.Errorf("status does not show %+v", d)
+			t.Errorf("status does not contain the deviation %+v", d)
 		}
 		name, isFlag := strings.CutPrefix(d.Setting, "--")
 		if !isFlag {
@@ -278,24 +277,23 @@ func TestDeviations(t *testing.T) {
 		stdout, stderr, code := runEnv(t, nil, string(ask), "check", d.Component)
 		var checked control.Checked
 		if err := json.Unmarshal([]byte(stdout), &checked); err != nil || code != 0 {
-			t.Fatalf("check: %v %s", err, stderr)
+			t.Fatalf("check failed: %v %s", err, stderr)
 		}
 		upstream := strings.Trim(checked.Defaults[name], "[]")
-		switch d.Setting { // set while the options are completed, and not in the flag set
+		switch d.Setting { // components set these defaults later, not in the flag set
 		case "--authorization-mode":
 			upstream = "AlwaysAllow"
 		case "--service-cluster-ip-range":
 			upstream = "10.0.0.0/24"
 		}
 		if upstream != strings.Replace(d.Default, "(unset)", "", 1) && upstream != "<nil>" {
-			t.Errorf("%s %s: upstream's default is %q, but the table says %q", d.Component, d.Setting, upstream, d.Default)
+			t.Errorf("%s %s: the component's default is %q, but the plane reports %q", d.Component, d.Setting, upstream, d.Default)
 		}
 	}
 }
 
-// TestParentGone: a supervisor that another program started ends with it, and
-// all components with the supervisor. The parent's death is the end of file on
-// the pipe.
+// TestParentGone checks that a supervisor ends when the program that started it ends, and that all components end with
+// the supervisor. The supervisor reads an end of file from the pipe.
 func TestParentGone(t *testing.T) {
 	read, write, err := os.Pipe()
 	if err != nil {
@@ -320,7 +318,7 @@ func TestParentGone(t *testing.T) {
 	write.Close()
 	err = cmd.Wait()
 	if err == nil || cmd.ProcessState.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
-		t.Errorf("the supervisor ended otherwise: %v", err)
+		t.Errorf("the supervisor was not killed by SIGKILL: %v", err)
 	}
 	eventually(t, 30*time.Second, "all processes are gone", func() bool { return gone(t, c) })
 }

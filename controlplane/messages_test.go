@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// stalled is a reader that takes nothing until it is let go.
+// stalled is a writer that blocks until the test releases it.
 type stalled struct {
 	let chan struct{}
 	mu  sync.Mutex
@@ -24,8 +24,8 @@ func (s *stalled) Write(p []byte) (int, error) {
 	return s.Builder.Write(p)
 }
 
-// A paused terminal delays nothing; the log has the lines that it misses, and a line
-// says so.
+// A paused terminal delays no message. The log contains the lines that the terminal misses, and a message states their
+// number.
 func TestStalledReaderDelaysNoMessage(t *testing.T) {
 	reader := &stalled{let: make(chan struct{})}
 	m := newMessages(reader)
@@ -54,18 +54,18 @@ func TestStalledReaderDelaysNoMessage(t *testing.T) {
 		read++
 	}
 	if last := lines[len(lines)-1]; last != "the last line" || read < maxUnread || leftOut == 0 || read+leftOut != said+1 {
-		t.Errorf("read %d lines, %d reported as left out, of %d; the last is %q", read, leftOut, said+1, last)
+		t.Errorf("%d lines were written and %d reported as left out, of %d in total; the last is %q", read, leftOut, said+1, last)
 	}
 	log, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if n := strings.Count(string(log), "\n"); n != said+1 {
-		t.Errorf("the log has %d lines", n)
+		t.Errorf("the log has %d lines, want all messages", n)
 	}
 }
 
-// A plane's end does not wait for a reader that has stopped reading.
+// The end of a plane does not wait for a writer that blocks forever.
 func TestFlushGivesUpOnStalledReader(t *testing.T) {
 	reader := &stalled{let: make(chan struct{})}
 	m := newMessages(reader)
@@ -76,7 +76,7 @@ func TestFlushGivesUpOnStalledReader(t *testing.T) {
 	close(reader.let)
 }
 
-// A message that quotes hostile text keeps its lines, on the terminal and in the log.
+// A message that quotes hostile text keeps its lines, but loses escape sequences, on the terminal and in the log.
 func TestMessagesAreClean(t *testing.T) {
 	reader := &stalled{let: make(chan struct{})}
 	close(reader.let)
@@ -94,7 +94,7 @@ func TestMessagesAreClean(t *testing.T) {
 	}
 	for what, text := range map[string]string{"terminal": reader.String(), "log": string(log)} {
 		if !strings.HasSuffix(text, "from its log:\n  E1 [2Jgone\n") {
-			t.Errorf("%s: %q", what, text)
+			t.Errorf("%s contains %q, want text without escape sequences", what, text)
 		}
 	}
 }

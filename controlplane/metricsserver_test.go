@@ -13,7 +13,8 @@ import (
 	"github.com/stormglass/stormglass/internal/planetest"
 )
 
-// TestMetricsServer reads what nodes use through the API server, kills metrics-server, and resumes the plane without one.
+// TestMetricsServer reads the usage of nodes through the API server, kills metrics-server, and resumes the plane
+// without it.
 func TestMetricsServer(t *testing.T) {
 	dir := filepath.Join(planetest.Dir(t), "plane")
 	config := filepath.Join(t.TempDir(), "config.yaml")
@@ -39,23 +40,23 @@ func TestMetricsServer(t *testing.T) {
 	}
 	pod := controlPlanePod(t, client(t, c, "admin"), "metrics-server-control-plane", "is Ready", podReady)
 	if got, want := pod.Spec.Containers[0].Image, "registry.k8s.io/metrics-server/metrics-server:"+controlplane.MetricsServerVersion; got != want {
-		t.Errorf("image %s, want %s", got, want)
+		t.Errorf("image = %s, want %s", got, want)
 	}
 	eventually(t, time.Minute, "kubectl top shows a node", func() bool {
 		out, _, _ := run(t, "kubectl", "--dir", dir, "top", "nodes")
 		return strings.Contains(out, "control-plane ")
 	})
 	if !strings.Contains(ok(t, "kubectl", "--dir", dir, "top", "pods", "-n", "kube-system"), "etcd-control-plane ") {
-		t.Error("kubectl top does not show etcd")
+		t.Error("kubectl top does not list the etcd pod")
 	}
 	ok(t, "fault", "network-delay", "--dir", dir, "--component", "metrics-server", "--delay", "500ms")
 	if began := time.Now(); !served() || time.Since(began) < time.Second {
-		t.Errorf("metrics took %s over a link with 500 ms in each direction", time.Since(began))
+		t.Errorf("a request for metrics took %s over a link with a delay of 500 ms in each direction", time.Since(began))
 	}
 	ok(t, "fault", "clear", "--dir", dir, "1")
 	ok(t, "fault", "kill", "--dir", dir, "--component", "metrics-server-0")
 	if served() {
-		t.Error("the plane serves metrics.k8s.io without metrics-server")
+		t.Error("metrics.k8s.io is served although metrics-server was killed")
 	}
 	ok(t, "fault", "clear", "--dir", dir, "2")
 	eventually(t, 2*time.Minute, "metrics.k8s.io is served again", served)
@@ -63,17 +64,17 @@ func TestMetricsServer(t *testing.T) {
 
 	up("")
 	if out := ok(t, "kubectl", "--dir", dir, "get", "apiservices"); strings.Contains(out, "metrics") {
-		t.Errorf("the APIService of metrics-server still exists:\n%s", out)
+		t.Errorf("the APIService remained without a server:\n%s", out)
 	}
 }
 
-// TestVersionOfMetricsServer keeps the version that a plane reports equal to the version of the module.
+// TestVersionOfMetricsServer checks that MetricsServerVersion is the version of the module in go.mod.
 func TestVersionOfMetricsServer(t *testing.T) {
 	mod, err := os.ReadFile("../go.mod")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if want := "sigs.k8s.io/metrics-server " + controlplane.MetricsServerVersion + "\n"; !strings.Contains(string(mod), want) {
-		t.Errorf("go.mod does not have %q", want)
+		t.Errorf("go.mod does not contain %q", want)
 	}
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// controlPlanePod returns a component's pod once a condition of it holds.
+// controlPlanePod waits until `holds` returns true for a component's pod, and returns the pod.
 func controlPlanePod(t *testing.T, kube *kubernetes.Clientset, name, what string, holds func(*corev1.Pod) bool) (pod *corev1.Pod) {
 	t.Helper()
 	eventually(t, time.Minute, name+" "+what, func() bool {
@@ -37,13 +37,14 @@ func podReady(p *corev1.Pod) bool {
 	})
 }
 
-// followLog follows a component's log, starting with its last line.
+// followLog follows a component's log, beginning with its last line.
 func followLog(t *testing.T, dir, pod string) *bufio.Scanner {
 	t.Helper()
 	return readKubectl(t, nil, dir, "logs", "--follow", "--tail=1", pod)
 }
 
-// readKubectl runs kubectl in the namespace kube-system until the test ends and reads its output to the first line.
+// readKubectl runs kubectl in the namespace kube-system until the test ends. It returns when kubectl has printed a
+// line.
 func readKubectl(t *testing.T, stderr io.Writer, dir string, args ...string) *bufio.Scanner {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), programWithin)
@@ -58,16 +59,16 @@ func readKubectl(t *testing.T, stderr io.Writer, dir string, args ...string) *bu
 	}
 	t.Cleanup(func() {
 		cancel()
-		_ = cmd.Wait() // it was killed
+		_ = cmd.Wait() // the test killed kubectl
 	})
 	lines := bufio.NewScanner(out)
 	if !lines.Scan() {
-		t.Errorf("kubectl %s prints nothing", strings.Join(args, " "))
+		t.Errorf("kubectl %s printed no output", strings.Join(args, " "))
 	}
 	return lines
 }
 
-// TestControlPlanePods finds the components as on a cluster made by kubeadm.
+// TestControlPlanePods checks that the API shows the components as on a cluster that kubeadm created.
 func TestControlPlanePods(t *testing.T) {
 	c := shared.Cluster()
 	kube := client(t, c, "admin")
@@ -75,9 +76,9 @@ func TestControlPlanePods(t *testing.T) {
 		pod := controlPlanePod(t, kube, component.Kind+"-control-plane", "is Ready", podReady)
 		container := pod.Spec.Containers[0]
 		if !slices.Equal(container.Command, append([]string{component.Kind}, component.Args...)) {
-			t.Errorf("%s runs %q, want %q", pod.Name, container.Command, component.Args)
+			t.Errorf("the command of pod %s is %q, want the arguments %q", pod.Name, container.Command, component.Args)
 		}
-		// A component that loses its lease on a busy machine is restarted: cluster.json has its newest start.
+		// A component that loses its lease on a busy machine restarts. cluster.json describes its newest process.
 		controlPlanePod(t, kube, pod.Name, "has run since the component's start", func(p *corev1.Pod) bool {
 			running := p.Status.ContainerStatuses[0].State.Running
 			now, err := control.Load(c.Dir)
@@ -85,19 +86,19 @@ func TestControlPlanePods(t *testing.T) {
 		})
 	}
 	if got := ok(t, "kubectl", "--dir", c.Dir, "get", "nodes"); !strings.Contains(got, "control-plane   Ready    control-plane ") {
-		t.Errorf("nodes:\n%s", got)
+		t.Errorf("kubectl get nodes does not list a Ready control-plane node:\n%s", got)
 	}
 	node, err := kube.CoreV1().Nodes().Get(t.Context(), "control-plane", metav1.GetOptions{})
 	if err != nil || len(node.Spec.Taints) == 0 || node.Spec.Taints[0].ToString() != "node-role.kubernetes.io/control-plane:NoSchedule" {
-		t.Errorf("node: %+v, %v", node, err)
+		t.Errorf("node = %+v, %v; want the taint NoSchedule of the control plane", node, err)
 	}
 	if pods := node.Status.Allocatable.Pods().Value(); pods != 0 {
-		t.Errorf("a pod that tolerates every taint would be scheduled to a node that does not run it: room for %d", pods)
+		t.Errorf("the node must have room for no pod, because some pods tolerate every taint and it runs none: allocatable pods = %d", pods)
 	}
 
 	log := ok(t, "kubectl", "--dir", c.Dir, "-n", "kube-system", "logs", "-l", "component=etcd", "--tail=-1")
 	if data, err := os.ReadFile(c.Components[0].Log); err != nil || !strings.HasPrefix(string(data), log) || !strings.Contains(log, "became leader") {
-		t.Errorf("the log of %s is not\n%s\n%v", c.Components[0].Name, log, err)
+		t.Errorf("the log of %s does not begin with the output of kubectl logs:\n%s\n%v", c.Components[0].Name, log, err)
 	}
 
 	before := controlPlanePod(t, kube, "etcd-control-plane", "is Ready", podReady)
@@ -105,20 +106,20 @@ func TestControlPlanePods(t *testing.T) {
 	controlPlanePod(t, kube, before.Name, "is Ready again", func(p *corev1.Pod) bool { return p.UID != before.UID && podReady(p) })
 }
 
-// forward forwards a free port of this machine to a component's pod and returns its address.
+// forward forwards a free port of this machine to a component's pod and returns the address.
 func forward(t *testing.T, stderr io.Writer, dir, pod, port string) string {
 	t.Helper()
 	line := readKubectl(t, stderr, dir, "port-forward", "--address=127.0.0.1", "pod/"+pod, ":"+port).Text()
 	address, ok := strings.CutPrefix(line, "Forwarding from ")
 	address, _, arrow := strings.Cut(address, " -> ")
 	if !ok || !arrow {
-		t.Fatalf("kubectl port-forward pod/%s :%s prints %q", pod, port, line)
+		t.Fatalf("kubectl port-forward pod/%s :%s printed %q, want an address", pod, port, line)
 	}
 	return address
 }
 
-// TestPortForward reads each component's metrics through its pod, at the port that it has on a cluster made by kubeadm or by the
-// name of its port.
+// TestPortForward reads each component's metrics through its pod. It uses the port number that the component has on a
+// cluster created by kubeadm, or the name of the port.
 func TestPortForward(t *testing.T) {
 	c := shared.Cluster()
 	kube := client(t, c, "admin")
@@ -132,7 +133,7 @@ func TestPortForward(t *testing.T) {
 		scraper := https(t, s.CAFile, control.KeyPair{CertFile: s.CertFile, KeyFile: s.KeyFile})
 		code, body, err := do(t, scraper, http.MethodGet, "https://"+forward(t, os.Stderr, c.Dir, pod, port)+"/metrics", "")
 		if code != http.StatusOK || !strings.Contains(body, "\nprocess_start_time_seconds ") {
-			t.Errorf("%s, port %s: %d %v\n%s", pod, port, code, err, body)
+			t.Errorf("metrics through pod %s, port %s: status %d, %v\n%s", pod, port, code, err, body)
 		}
 	}
 
@@ -146,15 +147,15 @@ func TestPortForward(t *testing.T) {
 		t.Fatal(err)
 	}
 	if code, _, err := do(t, http.DefaultClient, http.MethodGet, "http://"+forward(t, w, c.Dir, "kube-scheduler-control-plane", "10251")+"/metrics", ""); err == nil {
-		t.Errorf("port 10251 answers: %d", code)
+		t.Errorf("port 10251 responds with status %d, want no connection", code)
 	}
 	const reason = "kube-scheduler-0 does not listen on port 10251 (forward port 10259)"
 	if said := bufio.NewScanner(r); !said.Scan() || !strings.Contains(said.Text(), reason) {
-		t.Errorf("%q does not contain %q", said.Text(), reason)
+		t.Errorf("kubectl printed %q, want %q", said.Text(), reason)
 	}
 }
 
-// TestKubernetesEndpoint: the Service kubernetes leads to the API server.
+// TestKubernetesEndpoint checks that the Service `kubernetes` leads to the API server.
 func TestKubernetesEndpoint(t *testing.T) {
 	c := shared.Cluster()
 	wantKubernetesEndpoint(t, c)
@@ -168,10 +169,10 @@ func wantKubernetesEndpoint(t *testing.T, c control.Cluster) {
 	t.Helper()
 	slices, err := client(t, c, "admin").DiscoveryV1().EndpointSlices(metav1.NamespaceDefault).List(t.Context(), metav1.ListOptions{LabelSelector: "kubernetes.io/service-name=kubernetes"})
 	if err != nil || len(slices.Items) != 1 {
-		t.Fatalf("%+v, %v", slices, err)
+		t.Fatalf("endpoint slices = %+v, %v; want one", slices, err)
 	}
 	e := slices.Items[0]
 	if got := fmt.Sprintf("https://%s:%d", e.Endpoints[0].Addresses[0], *e.Ports[0].Port); got != c.Server || !*e.Endpoints[0].Conditions.Ready {
-		t.Errorf("%s is not %s, or is not ready", got, c.Server)
+		t.Errorf("endpoint = %s, want the ready endpoint %s", got, c.Server)
 	}
 }

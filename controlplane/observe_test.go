@@ -30,16 +30,16 @@ func TestUpObserveRefused(t *testing.T) {
 	} {
 		stdout, stderr, code := run(t, append([]string{"up", "--dir", dir}, c.args...)...)
 		if code != c.code || !strings.Contains(stderr, c.want) || stdout != "" {
-			t.Errorf("%v: exit %d, want %d and %q:\n%s%s", c.args, code, c.code, c.want, stdout, stderr)
+			t.Errorf("up %v: exit %d, want %d and %q:\n%s%s", c.args, code, c.code, c.want, stdout, stderr)
 		}
 	}
 	if _, err := os.Stat(dir); !os.IsNotExist(err) {
-		t.Errorf("something is left behind: %v", err)
+		t.Errorf("the refused start left a directory behind: %v", err)
 	}
 }
 
-// TestUpObserve: a plane is scraped, with the alerts evaluated, as long as its
-// supervisor lives, and no longer.
+// TestUpObserve checks that an observer scrapes the plane and evaluates the alerts as long as the plane's supervisor
+// runs, and no longer.
 func TestUpObserve(t *testing.T) {
 	binary, err := planetest.Loadgen(t.TempDir())
 	if err != nil {
@@ -54,17 +54,17 @@ func TestUpObserve(t *testing.T) {
 	_, stderr, code := run(t, "up", "--detach", "--dir", dir, "--loadgen", binary, "--observe="+taken.Addr().String())
 	taken.Close()
 	if code != 4 || !strings.Contains(stderr, "--observe: listen tcp "+taken.Addr().String()+": bind: address already in use (use port 0 for a free port)") || strings.Contains(stderr, "ready after") {
-		t.Errorf("with the address in use: exit %d\n%s", code, stderr)
+		t.Errorf("address in use: exit %d, want 4\n%s", code, stderr)
 	}
 	if up, err := control.InUse(dir); err != nil || up {
-		t.Errorf("a plane whose observer failed to start still runs: %v", err)
+		t.Errorf("a plane runs although its observer could not start: %v", err)
 	}
 
 	var c control.Cluster
 	if err := json.Unmarshal([]byte(ok(t, "up", "--detach", "--dir", dir, "--output", "json", "--loadgen", binary, "--observe")), &c); err != nil {
 		t.Fatal(err)
 	}
-	// count returns the number of series of an expression; -1 without a response.
+	// count returns the number of series of an expression, or -1 if the observer does not respond.
 	count := func(expr string) int {
 		resp, err := http.Get(c.Observe + "/api/v1/query?query=" + url.QueryEscape(expr))
 		if err != nil {
@@ -82,7 +82,7 @@ func TestUpObserve(t *testing.T) {
 	eventually(t, 30*time.Second, "all components are scraped", func() bool { return count("up == 1") == len(c.Components) })
 	eventually(t, 60*time.Second, "the rules are evaluated", func() bool { return count("instance:process_open_fds:limit_ratio") == len(c.Components) })
 	if stored, err := control.Load(dir); err != nil || stored.Observe != c.Observe {
-		t.Errorf("address in cluster.json = %q, want %q (%v)", stored.Observe, c.Observe, err)
+		t.Errorf("cluster.json contains the observer's URL %q, want %q (%v)", stored.Observe, c.Observe, err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "prometheus", "prometheus.yml")); err != nil {
 		t.Error(err)

@@ -28,7 +28,7 @@ func TestMain(m *testing.M) { os.Exit(planetest.Main(m, &shared)) }
 
 func TestPrograms(t *testing.T) { planetest.Programs(t) }
 
-// run runs the controlplane program and gives its output and exit code.
+// run runs the controlplane program and returns its output and exit code.
 func run(t *testing.T, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	return runEnv(t, nil, "", args...)
@@ -43,14 +43,15 @@ func runEnv(t *testing.T, env []string, stdin string, args ...string) (stdout, s
 	cmd.Stdin = strings.NewReader(stdin)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
-	_ = cmd.Run() // the code says it
+	_ = cmd.Run() // the exit code shows the error
 	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
 }
 
-// programWithin bounds one run of the program: on a busy machine a plane of three members takes minutes to start.
+// programWithin is the time limit of one run of the program. On a busy machine, the start of a plane with three members
+// takes minutes.
 const programWithin = 5 * time.Minute
 
-// ok runs the program and expects success.
+// ok runs the program, which must succeed, and returns its stdout.
 func ok(t *testing.T, args ...string) string {
 	t.Helper()
 	stdout, stderr, code := run(t, args...)
@@ -60,7 +61,7 @@ func ok(t *testing.T, args ...string) string {
 	return stdout
 }
 
-// client is a client of the API server under one of the plane's users.
+// client returns a client of the API server that authenticates as one of the plane's users.
 func client(t *testing.T, c control.Cluster, user string) *kubernetes.Clientset {
 	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfigs[user])
@@ -74,7 +75,7 @@ func client(t *testing.T, c control.Cluster, user string) *kubernetes.Clientset 
 	return kube
 }
 
-// https is a client that trusts one authority and shows a certificate, if any.
+// https returns a client that trusts one authority and sends a certificate, unless id is empty.
 func https(t *testing.T, caFile string, id control.KeyPair) *http.Client {
 	t.Helper()
 	pem, err := os.ReadFile(caFile)
@@ -111,7 +112,7 @@ func do(t *testing.T, c *http.Client, method, url, body string) (int, string, er
 	return resp.StatusCode, string(answer), err
 }
 
-// eventually waits until a condition holds.
+// eventually waits until holds returns true.
 func eventually(t *testing.T, within time.Duration, what string, holds func() bool) {
 	t.Helper()
 	began := time.Now()
@@ -119,9 +120,9 @@ func eventually(t *testing.T, within time.Duration, what string, holds func() bo
 	defer tick.Stop()
 	for last := false; !holds(); <-tick.C {
 		if last {
-			t.Fatalf("not within %v: %s", within, what)
+			t.Fatalf("condition not met within %v: %s", within, what)
 		}
-		last = time.Since(began) > within // a busy machine may have kept the test from looking for as long
+		last = time.Since(began) > within // on a busy machine, the test may have had fewer chances to check the condition
 	}
 }
 
@@ -130,31 +131,31 @@ func TestReadyMeansReady(t *testing.T) {
 	kube := client(t, c, "admin")
 	for _, component := range c.Components {
 		if component.ReadyAfter <= 0 || component.PID == 0 {
-			t.Errorf("%s: %+v", component.Name, component)
+			t.Errorf("%s has no process or no time until ready: %+v", component.Name, component)
 		}
 		if component.Kind != control.KindScheduler && component.Kind != control.KindControllerManager {
 			continue
 		}
 		lease, err := kube.CoordinationV1().Leases("kube-system").Get(t.Context(), component.Kind, metav1.GetOptions{})
 		if err != nil || *lease.Spec.HolderIdentity == "" || lease.Spec.AcquireTime.Time.Before(component.Started.Truncate(time.Microsecond)) {
-			t.Errorf("lease of %s: %+v %v", component.Name, lease, err)
+			t.Errorf("lease of %s = %+v, %v; want a holder that acquired it after its start", component.Name, lease, err)
 		}
 	}
 	if c.ReadyAt.Sub(c.StartedAt) <= 0 || len(c.Components) != 4 {
-		t.Errorf("cluster: %+v", c)
+		t.Errorf("cluster = %+v, want four components and ReadyAt after StartedAt", c)
 	}
 	version, err := kube.Discovery().ServerVersion()
 	if err != nil || version.GitVersion != c.KubernetesVersion || version.Major != "1" || version.Minor != "37" {
-		t.Errorf("version %+v, want %s: %v", version, c.KubernetesVersion, err)
+		t.Errorf("version = %+v, want %s; error %v", version, c.KubernetesVersion, err)
 	}
 	if out := ok(t, "etcdctl", "--dir", c.Dir, "endpoint", "status", "-w", "json"); !strings.Contains(out, `"version":"`+c.EtcdVersion+`"`) {
 		t.Errorf("etcd's version is not %s: %s", c.EtcdVersion, out)
 	}
-	// Pods can be created immediately, because the service account exists.
+	// The service account exists, so a pod can be created immediately.
 	ok(t, "kubectl", "--dir", c.Dir, "run", "at-once", "--image=none")
 }
 
-// TestStockTools runs ordinary commands of kubectl and etcdctl unchanged.
+// TestStockTools runs unmodified commands of kubectl and etcdctl.
 func TestStockTools(t *testing.T) {
 	dir := shared.Cluster().Dir
 	snapshot := t.TempDir() + "/etcd.db"
@@ -173,7 +174,7 @@ func TestStockTools(t *testing.T) {
 		{"kubectl api-resources", "deployments"},
 		{"kubectl apply --dry-run=server -f " + manifest, "configmap/dry created (server dry run)"},
 		{"kubectl version", "Server Version: v1.37.1"},
-		{"kubectl run privileged --image=none --privileged", "pod/privileged created"}, // as network and storage plugins run
+		{"kubectl run privileged --image=none --privileged", "pod/privileged created"}, // network and storage plugins run privileged pods
 		{"kubectl get --help", "Display one or many resources"},                        // kubectl's own help
 		{"etcdctl endpoint health", "is healthy"},
 		{"etcdctl endpoint status -w table", "IS LEADER"},
@@ -185,16 +186,16 @@ func TestStockTools(t *testing.T) {
 		stdout, stderr, code := run(t, append([]string{words[0], "--dir", dir}, words[1:]...)...)
 		denied := strings.Contains(c.command, "nobody")
 		if denied != (code == 1) || !denied && code != 0 || !strings.Contains(stdout+stderr, c.want) {
-			t.Errorf("%s: exit %d, want %q in\n%s%s", c.command, code, c.want, stdout, stderr)
+			t.Errorf("%s: exit %d, want the output %q:\n%s%s", c.command, code, c.want, stdout, stderr)
 		}
 	}
-	// The directory from the environment, and the links in bin.
+	// kubectl finds the plane by the environment variable and by the link in bin.
 	if out, stderr, code := runEnv(t, []string{control.DirEnv + "=" + dir}, "", "kubectl", "get", "ns", "-o", "name"); code != 0 || !strings.Contains(out, "namespace/default") {
-		t.Errorf("with %s: %d %s%s", control.DirEnv, code, out, stderr)
+		t.Errorf("kubectl with %s: exit %d, %s%s", control.DirEnv, code, out, stderr)
 	}
 	cmd := exec.Command(dir+"/bin/kubectl", "get", "ns", "-o", "name")
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+shared.Cluster().Kubeconfigs["admin"])
 	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "namespace/default") {
-		t.Errorf("bin/kubectl: %s %v", out, err)
+		t.Errorf("bin/kubectl printed %s, error %v", out, err)
 	}
 }

@@ -9,15 +9,15 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// findProgram finds the program of another release next to this one, checks its versions, and reports a doubt if it was
-// built from another revision.
+// TestProgramOfAnotherRelease checks that findProgram finds the program of another release next to this one and checks
+// its versions, and that stale warns if it was built from another revision.
 func TestProgramOfAnotherRelease(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("PATH", dir)
 	older, _ := control.ReleaseOf("1.36")
 	executable, own := filepath.Join(dir, "controlplane"), "0123456789ab"
 	if _, err := findProgram(t.Context(), executable, older); err == nil || err.Error() != "controlplane-1.36 is neither next to "+executable+" nor on PATH" {
-		t.Errorf("missing: %v", err)
+		t.Errorf("findProgram without a program: error %v", err)
 	}
 	for name, c := range map[string]struct{ says, wrong, doubt string }{
 		"of this revision":    {"with Kubernetes v1.36.3 and etcd 3.6.14, built from 0123456789ab", "", ""},
@@ -34,19 +34,19 @@ func TestProgramOfAnotherRelease(t *testing.T) {
 		found, err := findProgram(t.Context(), executable, older)
 		if c.wrong != "" {
 			if err == nil || !strings.Contains(err.Error(), c.wrong) {
-				t.Errorf("%s: %v", name, err)
+				t.Errorf("%s: findProgram returned %v", name, err)
 			}
 			continue
 		}
 		doubt := stale(found, own, older)
 		if err != nil || (doubt == "") != (c.doubt == "") || !strings.Contains(doubt, c.doubt) {
-			t.Errorf("%s: %q, %v", name, doubt, err)
+			t.Errorf("%s: warning %q, error %v", name, doubt, err)
 		}
 		if doubt != "" && !strings.HasSuffix(doubt, "(make controlplane VERSION=1.36 builds it)") {
-			t.Errorf("%s: no command builds it: %q", name, doubt)
+			t.Errorf("%s: the warning does not contain the command that builds the program: %q", name, doubt)
 		}
 		if doubt := stale(found, "", older); doubt != "" {
-			t.Errorf("%s: a program that does not know its own revision doubts it: %s", name, doubt)
+			t.Errorf("%s: stale warns although this program's own revision is unknown: %s", name, doubt)
 		}
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/topology"
 )
 
-// TestTooSmallMachineIsRefused: a plane that it cannot hold is refused with the number
-// that is missing.
+// TestTooSmallMachineIsRefused checks that a plane refuses a machine with too few resources, and that the error states
+// the missing amount.
 func TestTooSmallMachineIsRefused(t *testing.T) {
 	one := control.Config{}
 	many := control.Config{
@@ -42,18 +42,18 @@ func TestTooSmallMachineIsRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			err := needOf(c.cfg, c.resumed).check("/plane", c.has)
 			if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
-				t.Errorf("%v, want %q", err, c.want)
+				t.Errorf("check = %v, want %q", err, c.want)
 			}
 		})
 	}
 }
 
-// TestResumeWithOtherMembersIsRefused: etcd's data fits the members that wrote it, and no others.
+// TestResumeWithOtherMembersIsRefused checks that etcd's data can be used only with the members that wrote it.
 func TestResumeWithOtherMembersIsRefused(t *testing.T) {
 	l := topology.Layout{Dir: t.TempDir()}
 	three := control.Config{Etcd: control.Etcd{Members: 3}}
 	if err := fits(l, three); err != nil {
-		t.Errorf("nothing is known of the data: %v", err)
+		t.Errorf("fits without earlier data = %v, want nil", err)
 	}
 	if err := writeJSON(l.Config(), three); err != nil {
 		t.Fatal(err)
@@ -66,14 +66,14 @@ func TestResumeWithOtherMembersIsRefused(t *testing.T) {
 		"in the data of the 3 etcd members in " + l.Dir + " (k": {Etcd: three.Etcd, NetworkFaults: control.NetworkFaultsOff},
 	} {
 		if err := fits(l, cfg); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
-			t.Errorf("%v, want %q", err, want)
+			t.Errorf("fits = %v, want %q", err, want)
 		}
 	}
 	off := control.Config{Etcd: three.Etcd, NetworkFaults: control.NetworkFaultsOff}
 	if err := samePeers(topology.Ports{"etcd-1/peer": 5}, topology.Ports{"etcd-1/peer": 6}, off); err == nil || !strings.Contains(err.Error(), "etcd-1: another process uses its port 5") {
-		t.Errorf("a peer at another port: %v", err)
+		t.Errorf("samePeers for a changed peer port = %v, want an error", err)
 	}
 	if err := samePeers(topology.Ports{"etcd-1/peer": 5}, topology.Ports{"etcd-1/peer": 6}, three); err != nil {
-		t.Errorf("a peer that goes by its name: %v", err)
+		t.Errorf("samePeers with peers addressed by name = %v, want nil", err)
 	}
 }

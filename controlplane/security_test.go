@@ -33,38 +33,38 @@ func TestAnonymousRequestsAreRefused(t *testing.T) {
 	stranger := https(t, c.CAFile, control.KeyPair{})
 	for _, path := range []string{"/api/v1/namespaces", "/version", "/readyz", "/metrics"} {
 		if code, body, err := do(t, stranger, http.MethodGet, c.Server+path, ""); code != http.StatusUnauthorized {
-			t.Errorf("GET %s: %d %s %v", path, code, body, err)
+			t.Errorf("anonymous GET %s = %d %s %v, want 401", path, code, body, err)
 		}
 	}
 	body := `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"intruder"}}`
 	if code, answer, err := do(t, stranger, http.MethodPost, c.Server+"/api/v1/namespaces/default/configmaps", body); code != http.StatusUnauthorized {
-		t.Errorf("an anonymous write: %d %s %v", code, answer, err)
+		t.Errorf("anonymous POST = %d %s %v, want 401", code, answer, err)
 	}
 	for _, component := range c.Components {
 		code, _, err := do(t, https(t, component.Scrape.CAFile, control.KeyPair{}), http.MethodGet, component.Scrape.URL, "")
 		if err == nil && code != http.StatusUnauthorized && code != http.StatusForbidden {
-			t.Errorf("anybody reads the metrics of %s: %d", component.Name, code)
+			t.Errorf("metrics of %s without a certificate: status %d, want 401 or 403", component.Name, code)
 		}
 	}
 }
 
-// TestTrustDomainsHold: etcd refuses a client certificate of the API server, and the
-// API server refuses one of etcd.
+// TestTrustDomainsHold checks that etcd refuses client certificates of the API server's domain, and that the API server
+// refuses client certificates of etcd's domain.
 func TestTrustDomainsHold(t *testing.T) {
 	c := shared.Cluster()
 	node := nodeCert(t, c, "intruder")
 	etcd := https(t, c.Etcd.CAFile, control.KeyPair{})
 	etcd.Transport.(*http.Transport).TLSClientConfig.Certificates = []tls.Certificate{node}
 	if code, _, err := do(t, etcd, http.MethodGet, c.Etcd.Endpoints[0]+"/health", ""); err == nil {
-		t.Errorf("etcd takes a kubelet's certificate: %d", code)
+		t.Errorf("etcd accepted a kubelet's certificate: status %d", code)
 	}
 	kube := https(t, c.CAFile, c.Etcd.KeyPair)
 	if code, body, err := do(t, kube, http.MethodGet, c.Server+"/api", ""); err == nil && code != http.StatusUnauthorized {
-		t.Errorf("the API server takes an etcd client's certificate: %d %s", code, body)
+		t.Errorf("the API server accepted an etcd client's certificate: %d %s", code, body)
 	}
 }
 
-// nodeCert creates a kubelet's certificate, as simulated kubelets do.
+// nodeCert creates a kubelet's certificate in the same way as simulated kubelets.
 func nodeCert(t *testing.T, c control.Cluster, name string) tls.Certificate {
 	t.Helper()
 	ca, err := tls.LoadX509KeyPair(c.NodeCA.CertFile, c.NodeCA.KeyFile)
@@ -99,7 +99,7 @@ func nodeClient(t *testing.T, c control.Cluster, name string) *kubernetes.Client
 	return kube
 }
 
-// TestNodeRestriction: a kubelet writes its own node and no other.
+// TestNodeRestriction checks that a kubelet can write only its own node.
 func TestNodeRestriction(t *testing.T) {
 	c := shared.Cluster()
 	ctx := t.Context()
@@ -107,28 +107,28 @@ func TestNodeRestriction(t *testing.T) {
 	for _, name := range []string{"node-a", "node-b"} {
 		kube := nodeClient(t, c, name)
 		if _, err := kube.CoreV1().Nodes().Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
-			t.Fatalf("a kubelet registers itself: %v", err)
+			t.Fatalf("a kubelet could not register itself: %v", err)
 		}
 		if _, err := kube.CoreV1().Nodes().Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{}, "status"); err != nil {
-			t.Errorf("a kubelet writes its own status: %v", err)
+			t.Errorf("a kubelet could not write its own status: %v", err)
 		}
 	}
 	a := nodeClient(t, c, "node-a")
 	if _, err := a.CoreV1().Nodes().Patch(ctx, "node-b", types.MergePatchType, patch, metav1.PatchOptions{}, "status"); !apierrors.IsForbidden(err) {
-		t.Errorf("a kubelet writes another's status: %v", err)
+		t.Errorf("a kubelet wrote another node's status: error %v, want forbidden", err)
 	}
 	if _, err := a.CoreV1().Secrets("kube-system").List(ctx, metav1.ListOptions{}); !apierrors.IsForbidden(err) {
-		t.Errorf("a kubelet lists secrets: %v", err)
+		t.Errorf("a kubelet listed Secrets: error %v, want forbidden", err)
 	}
 }
 
-// TestLoadgenIsNotInSystemMasters: the load generator may do everything, by RBAC, and
-// priority and fairness applies to it.
+// TestLoadgenIsNotInSystemMasters checks that RBAC allows the load generator everything, and that priority and fairness
+// applies to it.
 func TestLoadgenIsNotInSystemMasters(t *testing.T) {
 	c := shared.Cluster()
 	out := ok(t, "kubectl", "--dir", c.Dir, "--kubeconfig", c.Kubeconfigs["loadgen"], "auth", "whoami", "-o", "yaml")
 	if !strings.Contains(out, "stormglass-loadgen") || strings.Contains(out, "system:masters") {
-		t.Errorf("loadgen is\n%s", out)
+		t.Errorf("user and groups of loadgen:\n%s", out)
 	}
 	ok(t, "kubectl", "--dir", c.Dir, "--kubeconfig", c.Kubeconfigs["loadgen"], "auth", "can-i", "*", "*", "--all-namespaces")
 	config := https(t, c.CAFile, keyPair(c, "loadgen"))
@@ -143,7 +143,7 @@ func TestLoadgenIsNotInSystemMasters(t *testing.T) {
 	resp.Body.Close()
 	exempt := strings.TrimSpace(ok(t, "kubectl", "--dir", c.Dir, "get", "prioritylevelconfiguration", "exempt", "-o", "jsonpath={.metadata.uid}"))
 	if got := resp.Header.Get("X-Kubernetes-PF-PriorityLevel-UID"); got == "" || got == exempt {
-		t.Errorf("priority level of loadgen = %q, of exempt requests = %q", got, exempt)
+		t.Errorf("priority level of loadgen = %q, want another level than exempt (%q)", got, exempt)
 	}
 }
 
@@ -156,7 +156,7 @@ func TestModes(t *testing.T) {
 	c := shared.Cluster()
 	for _, dir := range []string{".", "pki", "kubeconfigs", "logs", "data", "bin"} {
 		if info, err := os.Stat(filepath.Join(c.Dir, dir)); err != nil || info.Mode().Perm() != 0o700 {
-			t.Errorf("%s: %v %v", dir, info.Mode(), err)
+			t.Errorf("mode of %s = %v %v, want 0700", dir, info.Mode(), err)
 		}
 	}
 	err := filepath.WalkDir(c.Dir, func(path string, e fs.DirEntry, err error) error {
@@ -165,7 +165,7 @@ func TestModes(t *testing.T) {
 		}
 		info, err := e.Info()
 		if err == nil && info.Mode().Perm() != 0o600 {
-			t.Errorf("%s: %v", path, info.Mode())
+			t.Errorf("mode of %s = %v, want 0600", path, info.Mode())
 		}
 		return err
 	})
@@ -174,9 +174,9 @@ func TestModes(t *testing.T) {
 	}
 }
 
-// TestMetrics: the scrape identity reads every component's metrics, and each
-// component exports its own families. All are linked into one binary, whose
-// registries would mix if a family were registered by being linked in.
+// TestMetrics checks that the scrape identity can read every component's metrics, and that each component exports its
+// own metric families. All components are linked into one binary. If linking a component registered its families, the
+// metrics would mix.
 func TestMetrics(t *testing.T) {
 	own := map[string]string{
 		control.KindEtcd:              "etcd_disk_wal_fsync_duration_seconds",
@@ -194,28 +194,28 @@ func TestMetrics(t *testing.T) {
 		s := component.Scrape
 		scraper := https(t, s.CAFile, control.KeyPair{CertFile: s.CertFile, KeyFile: s.KeyFile})
 		var body string
-		// The controllers register theirs as they start, some seconds after the lease.
+		// The controllers register their families when they start, some seconds after the lease is acquired.
 		eventually(t, 30*time.Second, component.Name+" exports "+own[component.Kind], func() bool {
 			var code int
 			var err error
-			if code, body, err = do(t, scraper, http.MethodGet, s.URL, ""); err != nil { // it is restarted after the loss of its lease
+			if code, body, err = do(t, scraper, http.MethodGet, s.URL, ""); err != nil { // a component that loses its lease restarts
 				return false
 			}
 			if code != http.StatusOK {
-				t.Fatalf("%s: %d", component.Name, code)
+				t.Fatalf("GET /metrics of %s = %d, want 200", component.Name, code)
 			}
 			return strings.Contains(body, "\n# TYPE "+own[component.Kind]+" ")
 		})
 		for _, prefix := range foreign[component.Kind] {
 			if strings.Contains(body, "\n# TYPE "+prefix) {
-				t.Errorf("%s exports a family %s...", component.Name, prefix)
+				t.Errorf("%s exports metric families of another component: %s...", component.Name, prefix)
 			}
 		}
 	}
 }
 
-// TestKubeletCSR: the controller manager signs a kubelet's certificate request
-// with the authority that the API server trusts.
+// TestKubeletCSR checks that the controller manager signs a kubelet's certificate request with the authority that the
+// API server trusts.
 func TestKubeletCSR(t *testing.T) {
 	c := shared.Cluster()
 	kube := client(t, c, "loadgen")
@@ -241,7 +241,7 @@ func TestKubeletCSR(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A patch: the controller manager's approver writes to a new request too.
+	// Use a patch, because the controller manager's approver also writes to a new request.
 	approval := `{"status": {"conditions": [{"type": "Approved", "status": "True", "reason": "Test"}]}}`
 	csr, err := csrs.Patch(t.Context(), "csr", types.MergePatchType, []byte(approval), metav1.PatchOptions{}, "approval")
 	if err != nil {

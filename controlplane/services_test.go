@@ -23,7 +23,7 @@ import (
 	"github.com/stormglass/stormglass/internal/planetest"
 )
 
-// whoami is the name under which an API server knows a client.
+// whoami returns the user name that an API server sees for a client.
 func whoami(t *testing.T, client *kubernetes.Clientset) (string, error) {
 	t.Helper()
 	review, err := client.AuthenticationV1().SelfSubjectReviews().Create(t.Context(), &authentication.SelfSubjectReview{}, metav1.CreateOptions{})
@@ -33,7 +33,7 @@ func whoami(t *testing.T, client *kubernetes.Clientset) (string, error) {
 	return review.Status.UserInfo.Username, nil
 }
 
-// TestServices has the load known by a token of each kind, and breaks what API servers ask.
+// TestServices authenticates the load with each kind of token, and makes the services fail that API servers call.
 func TestServices(t *testing.T) {
 	dir := filepath.Join(planetest.Dir(t), "plane")
 	config := filepath.Join(t.TempDir(), "config.yaml")
@@ -52,7 +52,7 @@ func TestServices(t *testing.T) {
 	known := func(c control.Cluster, want string) {
 		t.Helper()
 		if name, err := whoami(t, client(t, c, "loadgen")); name != want || err != nil {
-			t.Errorf("the load is %q, want %q: %v", name, want, err)
+			t.Errorf("user name of the load = %q, want %q: %v", name, want, err)
 		}
 	}
 
@@ -72,7 +72,7 @@ func TestServices(t *testing.T) {
 		return err == nil && answer.Status.Allowed && !strings.Contains(answer.Status.Reason, "RBAC")
 	})
 	if _, err := client(t, c, "loadgen").CoreV1().ConfigMaps("default").Create(t.Context(), kubeConfigMap("allowed"), metav1.CreateOptions{}); err != nil {
-		t.Errorf("the policy file does not let the load in: %v", err)
+		t.Errorf("the policy file does not allow the load to create a ConfigMap: %v", err)
 	}
 	ok(t, "down", "--dir", dir)
 
@@ -81,10 +81,10 @@ func TestServices(t *testing.T) {
 	load, admin := client(t, c, "loadgen"), client(t, c, "admin")
 	ok(t, "fault", "service", "--dir", dir, "--component", "authorization-webhook", "--fails")
 	if _, err := load.CoreV1().ConfigMaps("default").Create(t.Context(), kubeConfigMap("denied"), metav1.CreateOptions{}); err == nil {
-		t.Error("the API server admits the load without its webhook")
+		t.Error("the load could create a ConfigMap although its webhook fails")
 	}
 	if _, err := admin.CoreV1().ConfigMaps("default").Create(t.Context(), kubeConfigMap("administrator"), metav1.CreateOptions{}); err != nil {
-		t.Errorf("an administrator is denied: %v", err)
+		t.Errorf("an administrator could not create a ConfigMap: %v", err)
 	}
 	ok(t, "fault", "clear", "--dir", dir, "1")
 	ok(t, "fault", "kill", "--dir", dir, "--component", "token-webhook")
@@ -108,10 +108,10 @@ func TestServices(t *testing.T) {
 	}
 	kept := ok(t, "etcdctl", "--dir", dir, "get", "--print-value-only", "/registry/secrets/default/kept")
 	if !strings.HasPrefix(kept, "k8s:enc:kms:v2:stormglass:") || strings.Contains(kept, "swordfish") {
-		t.Errorf("etcd has %.60q, want what kms-plugin encrypted", kept)
+		t.Errorf("etcd stores %.60q, want data that kms-plugin encrypted", kept)
 	}
 	if asked := serviceRequests(t, c, control.KindAuditWebhook); asked == 0 {
-		t.Error("audit-webhook received no event of an audited load")
+		t.Error("audit-webhook received no event although the load's requests are audited")
 	}
 	ok(t, "fault", "key-rotation", "--dir", dir, "--component", "kms-plugin", "--component", "oidc-issuer")
 	eventually(t, time.Minute, "the new token is taken", func() bool {
@@ -120,18 +120,18 @@ func TestServices(t *testing.T) {
 	})
 	ok(t, "down", "--dir", dir)
 
-	// The new key has been kept, and the old one still decrypts.
+	// The restarted plane keeps the new key, and the old key still decrypts.
 	c = up("encryption: kms")
 	got, err := client(t, c, "admin").CoreV1().Secrets("default").Get(t.Context(), "kept", metav1.GetOptions{})
 	if err != nil || string(got.Data["password"]) != "swordfish" {
-		t.Errorf("after a restart: %q, %v", got.Data, err)
+		t.Errorf("Secret after a restart = %q, %v", got.Data, err)
 	}
 	ok(t, "down", "--dir", dir)
 	if err := os.WriteFile(config, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, stderr, code := run(t, "up", "--detach", "--dir", dir, "--config", config); code == 0 || !strings.Contains(stderr, "encrypted by kms-plugin") {
-		t.Errorf("a plane that cannot read its Secrets: exit %d, %s", code, stderr)
+		t.Errorf("start of a plane that cannot read its Secrets: exit %d, %s", code, stderr)
 	}
 
 	notes := filepath.Join(dir, "notes.txt")
@@ -140,14 +140,14 @@ func TestServices(t *testing.T) {
 	}
 	stdout := ok(t, "down", "--dir", dir, "--delete")
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 || left[0].Name() != "notes.txt" || !strings.Contains(stdout, "did not write: notes.txt\n") {
-		t.Errorf("after down --delete: %v %v, %q", left, err, stdout)
+		t.Errorf("after down --delete: entries %v, %v; printed %q", left, err, stdout)
 	}
 	if _, stderr, code := run(t, "down", "--dir", dir, "--delete"); code != 2 || !strings.Contains(stderr, "not a control plane's directory") {
-		t.Errorf("down --delete of another directory: exit %d, %q", code, stderr)
+		t.Errorf("down --delete of another directory: exit %d, want 2: %q", code, stderr)
 	}
 }
 
-// A scheduler places no pod while the extender that it requires fails.
+// If the required extender fails, the scheduler places no pod.
 func TestSchedulerExtender(t *testing.T) {
 	dir := filepath.Join(planetest.Dir(t), "plane")
 	config := filepath.Join(t.TempDir(), "config.yaml")
@@ -170,7 +170,7 @@ func TestSchedulerExtender(t *testing.T) {
 	placed := func(name string) func() bool {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PodSpec{
 			Containers:  []corev1.Container{{Name: "pause", Image: "pause"}},
-			Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}}, // there is no kubelet
+			Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}}, // the plane runs no kubelet
 		}}
 		if _, err := kube.Pods("default").Create(ctx, pod, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
@@ -186,7 +186,7 @@ func TestSchedulerExtender(t *testing.T) {
 	})
 	eventually(t, time.Minute, "a pod is placed", placed("first"))
 	if asked := serviceRequests(t, c, control.KindSchedulerExtender); asked == 0 {
-		t.Error("the scheduler sent no request to the extender")
+		t.Error("the scheduler did not call the extender")
 	}
 	ok(t, "fault", "service", "--dir", dir, "--component", control.KindSchedulerExtender, "--fails")
 	second := placed("second")
@@ -202,10 +202,10 @@ func TestSchedulerExtender(t *testing.T) {
 	ok(t, "down", "--dir", dir, "--delete")
 	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
 		entries, _ := os.ReadDir(dir)
-		t.Errorf("down --delete left %v: %v", entries, err)
+		t.Errorf("down --delete left %v: entries %v", entries, err)
 	}
 	if slices.ContainsFunc(pids(c), alive) {
-		t.Error("down --delete returned while a process was running")
+		t.Error("down --delete returned while a process of the plane still ran")
 	}
 }
 
@@ -219,7 +219,7 @@ func serviceRequests(t *testing.T, c control.Cluster, kind string) (count int) {
 		scrape := component.Scrape
 		status, body, err := do(t, https(t, scrape.CAFile, control.KeyPair{CertFile: scrape.CertFile, KeyFile: scrape.KeyFile}), "GET", scrape.URL, "")
 		if err != nil || status != 200 {
-			t.Fatalf("%s: %d %v", scrape.URL, status, err)
+			t.Fatalf("GET %s = %d %v, want 200", scrape.URL, status, err)
 		}
 		for line := range strings.Lines(body) {
 			if strings.HasPrefix(line, "stormglass_service_request_duration_seconds_count{") {

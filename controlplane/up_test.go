@@ -56,10 +56,10 @@ func TestUpRefused(t *testing.T) {
 		})
 	}
 	if _, err := os.Stat(filepath.Join(temp, "a")); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("failed starts left something behind: %v", err)
+		t.Errorf("failed starts left a directory behind: %v", err)
 	}
 	if left, _ := os.ReadDir(foreign); len(left) != 1 {
-		t.Errorf("the foreign directory was touched: %v", left)
+		t.Errorf("entries of the foreign directory = %v, want one file", left)
 	}
 }
 
@@ -67,15 +67,15 @@ func TestTooFewDescriptors(t *testing.T) {
 	dir := filepath.Join(planetest.Dir(t), "plane")
 	_, stderr, code := limited(t, "ulimit -n 1024", "up", "--dir", dir)
 	if code != 4 || !strings.Contains(stderr, "too few file descriptors: the hard limit of open files is 1024, 3072 less than the 4096") {
-		t.Errorf("exit %d: %s", code, stderr)
+		t.Errorf("exit %d, want 4 and the missing descriptors: %s", code, stderr)
 	}
 	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("left behind: %v", err)
+		t.Errorf("the failed start left a directory behind: %v", err)
 	}
 }
 
-// A plane that resumes is warned of what its config was warned of; in a foreign
-// directory, where nothing is started, only the warning is printed.
+// A plane that resumes prints the warnings for its stored config. In a foreign directory, nothing starts, so only the
+// warning is printed.
 func TestUpWarnsOfSettingsOfLastStart(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{"config.json": `{"etcd": {"members": 4}}`, "thesis.tex": "x"} {
@@ -85,17 +85,17 @@ func TestUpWarnsOfSettingsOfLastStart(t *testing.T) {
 	}
 	_, stderr, code := run(t, "up", "--dir", dir)
 	if code != 2 || !strings.Contains(stderr, "warning: etcd.members: 4 members have a quorum of 3 ") {
-		t.Errorf("exit %d: %s", code, stderr)
+		t.Errorf("exit %d, want 2 and a warning: %s", code, stderr)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "config.json"), []byte(`{"etcd": {"members": 9}}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, stderr, code := run(t, "up", "--dir", dir); code != 4 || !strings.Contains(stderr, "controlplane: etcd.members: 9 is out of bounds (use 1, 3, 5 or 7; ") {
-		t.Errorf("exit %d: %s", code, stderr)
+		t.Errorf("exit %d, want 4 and the invalid field: %s", code, stderr)
 	}
 }
 
-// A command does not wait for a writer of a FIFO in the plane's directory.
+// A command does not block on a FIFO in the plane's directory.
 func TestPipesInThePlanesDirectory(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"config.json", "stopped.json"} {
@@ -104,15 +104,14 @@ func TestPipesInThePlanesDirectory(t *testing.T) {
 		}
 	}
 	if _, stderr, code := run(t, "up", "--dir", dir); code != 4 || !strings.Contains(stderr, "config.json: it is a pipe, not a regular file") {
-		t.Errorf("exit %d: %s", code, stderr)
+		t.Errorf("up with a FIFO: exit %d, want 4: %s", code, stderr)
 	}
 	if _, stderr, code := run(t, "status", "--dir", dir); code != 4 {
-		t.Errorf("exit %d: %s", code, stderr)
+		t.Errorf("status with a FIFO: exit %d, want 4: %s", code, stderr)
 	}
 }
 
-// An interrupt while components still check their settings is reported, also by
-// up --detach, whose supervisor ends.
+// An interrupt while components check their settings is reported, also by `up --detach`. Its supervisor ends.
 func TestInterruptDuringSettingsCheck(t *testing.T) {
 	config := filepath.Join(t.TempDir(), "config.yaml")
 	if err := os.WriteFile(config, []byte("apiServer: {flags: {max-requests-inflight: \"800\"}}\n"), 0o600); err != nil {
@@ -131,20 +130,20 @@ func TestInterruptDuringSettingsCheck(t *testing.T) {
 			if err := cmd.Process.Signal(os.Interrupt); err != nil {
 				t.Fatal(err)
 			}
-			_ = cmd.Wait() // the code says it
+			_ = cmd.Wait() // the exit code shows the error
 			told := strings.Contains(said.String(), "interrupted while starting: signal ") ||
 				strings.Contains(said.String(), "was killed by SIG") // it had not yet read its config
 			if code := cmd.ProcessState.ExitCode(); code != 4 || !told {
-				t.Errorf("exit %d: %s", code, &said)
+				t.Errorf("exit %d, want 4 and a message about the interrupt: %s", code, &said)
 			}
 			if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
-				t.Errorf("left behind: %v", err)
+				t.Errorf("the interrupted start left a directory behind: %v", err)
 			}
 		})
 	}
 }
 
-// hasChild reports whether a process has started another.
+// hasChild reports whether a process has a child process.
 func hasChild(t *testing.T, pid int) bool {
 	t.Helper()
 	all, err := filepath.Glob("/proc/[0-9]*/stat")
@@ -152,8 +151,8 @@ func hasChild(t *testing.T, pid int) bool {
 		t.Fatal(err)
 	}
 	return slices.ContainsFunc(all, func(file string) bool {
-		stat, _ := os.ReadFile(file)                  // it may have ended
-		_, rest, _ := strings.Cut(string(stat), ") ") // its name
+		stat, _ := os.ReadFile(file)                  // the process may have ended
+		_, rest, _ := strings.Cut(string(stat), ") ") // the process name
 		fields := strings.Fields(rest)                // state, parent, ...
 		return len(fields) > 1 && fields[1] == strconv.Itoa(pid)
 	})

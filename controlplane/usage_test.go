@@ -17,7 +17,7 @@ func TestMistypedCommandsGetOneLineWithAHint(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer taken.Close()
-	loadgen := filepath.Join(t.TempDir(), "loadgen") // the check before only needs it to exist
+	loadgen := filepath.Join(t.TempDir(), "loadgen") // up only checks that this file exists
 	if err := os.WriteFile(loadgen, []byte("#!/bin/sh\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +56,7 @@ func TestMistypedCommandsGetOneLineWithAHint(t *testing.T) {
 	}
 }
 
-// A result or a help that cannot be written is a failure of the machine.
+// If a command cannot write its result or its help, it exits with the code for environment errors.
 func TestFullDeviceIsReported(t *testing.T) {
 	for _, args := range []string{"version", "schema", "--help", "fault --help", "help up", "fault", "--version"} {
 		_, stderr, code := limited(t, "exec >/dev/full", strings.Fields(args)...)
@@ -66,33 +66,33 @@ func TestFullDeviceIsReported(t *testing.T) {
 	}
 }
 
-// The status of a stopped plane comes from a file, whose text is printed without escape sequences.
+// status reads the status of a stopped plane from a file. It prints the file's text without escape sequences.
 func TestStatusOfStoppedPlaneIsClean(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, control.StoppedFile), []byte(`{"dir": "/x", "cause": "\u001b[2J\u202eetcd-0 died"}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if stdout, stderr, code := run(t, "status", "--dir", dir); code != 4 || strings.ContainsAny(stdout+stderr, "\x1b\u202e") || !strings.Contains(stdout, "\n[2Jetcd-0 died\n\nCOMPONENT ") {
-		t.Errorf("exit %d:\n%q\n%q", code, stdout, stderr)
+		t.Errorf("exit %d, want 4 and no escape sequences:\n%q\n%q", code, stdout, stderr)
 	}
 }
 
-// Every flag of every command, set to nothing, is named in the one line that refuses it.
+// If any flag of any command has an empty value, the error is one line that names the flag.
 func TestInvalidFlagIsNamed(t *testing.T) {
-	flags := regexp.MustCompile(`(?m)^\s+(?:-\w, )?--([a-z-]+) \w+ `) // those that take a value
+	flags := regexp.MustCompile(`(?m)^\s+(?:-\w, )?--([a-z-]+) \w+ `) // flags that take a value
 	verbs := regexp.MustCompile(`(?m)^  ([a-z-]+) +[A-Z]`)
 	commands := [][]string{{"up"}, {"down"}, {"status"}, {"etcd", "snapshot", "f"}, {"etcd", "restore", "f"}}
 	for _, m := range verbs.FindAllStringSubmatch(ok(t, "fault", "--help"), -1) {
 		commands = append(commands, []string{"fault", m[1]})
 	}
 	if len(commands) < 18 {
-		t.Errorf("only %d commands were found: %v", len(commands), commands)
+		t.Errorf("found only %d commands: %v", len(commands), commands)
 	}
 	for _, words := range commands {
 		for _, m := range flags.FindAllStringSubmatch(ok(t, append(words, "--help")...), -1) {
 			_, stderr, code := run(t, append(words, "--"+m[1]+"=")...)
 			if code != 2 || !strings.HasPrefix(stderr, "controlplane: --"+m[1]+" ") || strings.Count(stderr, "\n") != 1 {
-				t.Errorf("%v --%s=: exit %d\n%s", words, m[1], code, stderr)
+				t.Errorf("%v --%s= printed another error: exit %d\n%s", words, m[1], code, stderr)
 			}
 		}
 	}
@@ -110,73 +110,72 @@ func TestToolsUseSelectedPlane(t *testing.T) {
 		{"etcdctl", "--dir", c.Dir, "endpoint", "health", "--member", "etcd-0"},
 	} {
 		if stdout, stderr, code := runEnv(t, env, "", args...); code != 0 || strings.Contains(stderr, "shadowed") {
-			t.Errorf("%v: exit %d\n%s%s", args, code, stdout, stderr)
+			t.Errorf("%v: exit %d, want 0 without a warning\n%s%s", args, code, stdout, stderr)
 		}
 	}
 	if _, stderr, code := run(t, "etcdctl", "--dir", c.Dir, "--member", "etcd-7", "endpoint", "health"); code != 2 || !strings.Contains(stderr, "--member etcd-7: unknown member (known: etcd-0)") {
-		t.Errorf("exit %d: %s", code, stderr)
+		t.Errorf("unknown member: exit %d, want 2: %s", code, stderr)
 	}
 }
 
-// Help, versions and other commands without a server work without a plane; they do not use the user's own
-// clusters.
+// Help, versions and other commands that call no server work without a plane. They do not use the user's own clusters.
 func TestToolsWithoutAPlane(t *testing.T) {
 	dir := t.TempDir()
 	for _, args := range [][]string{{}, {"--help"}, {"version", "--client"}, {"get", "--help"}} {
 		if stdout, stderr, code := run(t, append([]string{"kubectl", "--dir", dir}, args...)...); code != 0 {
-			t.Errorf("kubectl %v: exit %d\n%s%s", args, code, stdout, stderr)
+			t.Errorf("kubectl %v: exit %d, want 0\n%s%s", args, code, stdout, stderr)
 		}
 	}
 	for _, args := range [][]string{{"version"}, {"get", "--help"}} {
 		if stdout, stderr, code := run(t, append([]string{"etcdctl", "--dir", dir}, args...)...); code != 0 {
-			t.Errorf("etcdctl %v: exit %d\n%s%s", args, code, stdout, stderr)
+			t.Errorf("etcdctl %v: exit %d, want 0\n%s%s", args, code, stdout, stderr)
 		}
 	}
 	for _, args := range [][]string{{"version"}, {"config", "set-context", "x"}, {"get", "ns"}} {
 		if _, stderr, code := run(t, append([]string{"kubectl", "--dir", dir}, args...)...); code != 4 || !strings.Contains(stderr, "no control plane runs in this directory") {
-			t.Errorf("kubectl %v: exit %d\n%s", args, code, stderr)
+			t.Errorf("kubectl %v without a plane: exit %d, want 4\n%s", args, code, stderr)
 		}
 	}
 }
 
-// A component that panics says why, and its log stays where the error says.
+// If a component panics, the error quotes the panic, and its log stays at the path in the error.
 func TestPanicOfComponentIsQuoted(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "my plane")
 	config := "# the lease is shorter than its renewal\ncontrollerManager: {flags: {leader-elect-lease-duration: 5s}}\n"
-	for range 2 { // the second time in the directory that the first has left
+	for range 2 { // the second run uses the directory that the first has left
 		_, stderr, code := runEnv(t, nil, config, "up", "--dir", dir, "--config", "-")
 		_, told, _ := strings.Cut(stderr, "\ncontrolplane: ")
 		first, rest, _ := strings.Cut(told, "\n")
 		log := filepath.Join(dir, "logs", "kube-controller-manager-0.log")
 		if code != 4 || !strings.HasSuffix(first, "; from its log, "+log+":") || !strings.HasPrefix(rest, "  panic: leaseDuration must be greater than renewDeadline") {
-			t.Errorf("exit %d:\n%s", code, stderr)
+			t.Errorf("exit %d, want 4 and the quoted panic:\n%s", code, stderr)
 		}
 		if text, err := os.ReadFile(log); err != nil || !strings.Contains(string(text), "\npanic: leaseDuration") {
-			t.Errorf("the log is gone: %v", err)
+			t.Errorf("the log does not contain the panic: %v", err)
 		}
 		left, _ := filepath.Glob(filepath.Join(dir, "*"))
 		if len(left) != 2 {
-			t.Errorf("want only the lock and the logs, got %v", left)
+			t.Errorf("entries of the directory = %v, want only the lock and the logs", left)
 		}
 	}
 }
 
-// A config of comments sets nothing, as an empty one does.
+// A config that contains only comments is equivalent to an empty config.
 func TestConfigOfCommentsIsEmpty(t *testing.T) {
 	for _, config := range []string{"# x\n", "---\n# x\n", "---\n", "\n"} {
 		if _, stderr, code := runEnv(t, nil, config, "up", "--dir", "/proc/stormglass/plane", "--config", "-"); code != 2 || !strings.Contains(stderr, "/proc/stormglass/plane: no such file or directory (choose another --dir)") {
-			t.Errorf("%q: exit %d: %s", config, code, stderr)
+			t.Errorf("config %q: exit %d, want 2: %s", config, code, stderr)
 		}
 	}
 }
 
-// The printed command ends a fault, from any directory.
+// The printed command ends the fault, whatever the working directory is.
 func TestHintsNameThePlane(t *testing.T) {
 	c := shared.Cluster()
 	stdout := ok(t, "fault", "pause", "--dir", c.Dir, "--component", "kube-scheduler-0", "--for", "5m")
 	_, hint, found := strings.Cut(strings.TrimSpace(stdout), "controlplane ")
 	if !found || !strings.Contains(hint, "--dir "+c.Dir) {
-		t.Fatalf("printed:\n%s", stdout)
+		t.Fatalf("no command with the plane's directory was printed:\n%s", stdout)
 	}
 	ok(t, strings.Fields(hint)...)
 	client, err := control.Dial(c.Dir)
@@ -184,6 +183,6 @@ func TestHintsNameThePlane(t *testing.T) {
 		t.Fatal(err)
 	}
 	if status, err := client.Status(t.Context()); err != nil || len(status.Faults) > 0 {
-		t.Errorf("still active: %+v, %v", status.Faults, err)
+		t.Errorf("active faults after the command = %+v, %v; want none", status.Faults, err)
 	}
 }

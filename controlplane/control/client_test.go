@@ -10,21 +10,22 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// If a directory is not readable, Dial must not report that nothing runs in it.
+// Dial must not report ErrNotRunning for a directory that it cannot read.
 func TestDialReportsUnreadableDirectory(t *testing.T) {
 	if _, err := control.Dial(t.TempDir()); !errors.Is(err, control.ErrNotRunning) {
-		t.Errorf("an empty directory: %v", err)
+		t.Errorf("Dial in an empty directory = %v, want ErrNotRunning", err)
 	}
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := control.Dial(file); err == nil || errors.Is(err, control.ErrNotRunning) {
-		t.Errorf("no directory at all: %v", err)
+		t.Errorf("Dial with a file instead of a directory = %v, want an error other than ErrNotRunning", err)
 	}
 }
 
-// A supervisor holds the lock some milliseconds before its socket accepts connections.
+// A supervisor locks the directory some milliseconds before its socket accepts connections. Dial then returns
+// ErrStarting.
 func TestDialWhileThePlaneStarts(t *testing.T) {
 	dir := t.TempDir()
 	lock, err := control.LockDir(dir)
@@ -33,11 +34,11 @@ func TestDialWhileThePlaneStarts(t *testing.T) {
 	}
 	defer lock.Close()
 	if _, err := control.Dial(dir); !errors.Is(err, control.ErrStarting) {
-		t.Errorf("%v", err)
+		t.Errorf("Dial = %v, want ErrStarting", err)
 	}
 }
 
-// A client that follows the events may send a request just after the plane has ended.
+// Events returns ErrEnded if the plane ends just before a request.
 func TestEventsOfStoppedPlane(t *testing.T) {
 	for name, leave := range map[string]func(t *testing.T, socket string){
 		"it has removed its socket": func(*testing.T, string) {},
@@ -56,7 +57,7 @@ func TestEventsOfStoppedPlane(t *testing.T) {
 			}
 			go func() {
 				if c, err := l.Accept(); err == nil {
-					_, _ = c.Read(make([]byte, 1)) // the unread rest causes a reset
+					_, _ = c.Read(make([]byte, 1)) // closing the connection with unread data causes a reset
 					c.Close()
 				}
 				l.Close()
@@ -64,7 +65,7 @@ func TestEventsOfStoppedPlane(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir, err := os.MkdirTemp("", "plane-") // short enough for a socket
+			dir, err := os.MkdirTemp("", "plane-") // short enough for the path of a socket
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -84,7 +85,7 @@ func TestEventsOfStoppedPlane(t *testing.T) {
 			}
 			leave(t, socket)
 			if _, err := client.Events(t.Context(), 7); !errors.Is(err, control.ErrEnded) {
-				t.Errorf("%v", err)
+				t.Errorf("Events = %v, want ErrEnded", err)
 			}
 		})
 	}

@@ -121,15 +121,15 @@ func TestProblems(t *testing.T) {
 			}
 			switch {
 			case c.want == "" && len(got) > 0:
-				t.Errorf("refused: %v", got)
+				t.Errorf("got problems %v, want none", got)
 			case c.want != "" && (len(got) != 1 || !strings.HasPrefix(got[0], c.want)):
-				t.Errorf("got %q, want %q", got, c.want)
+				t.Errorf("got problems %q, want %q", got, c.want)
 			}
 		})
 	}
 }
 
-// TestWarnings checks the warning for an even number of members.
+// TestWarnings checks the warning for an even number of etcd members.
 func TestWarnings(t *testing.T) {
 	for members, want := range map[int]string{
 		0: "", 1: "", 3: "", 5: "", 7: "",
@@ -142,7 +142,7 @@ func TestWarnings(t *testing.T) {
 			got += w.Msg + " (" + w.Hint + ")"
 		}
 		if got != want {
-			t.Errorf("%d members: %q, want %q", members, got, want)
+			t.Errorf("warning for %d members = %q, want %q", members, got, want)
 		}
 	}
 }
@@ -151,10 +151,10 @@ func TestComponents(t *testing.T) {
 	cfg := control.Config{Etcd: control.Etcd{Members: 3}, APIServer: control.APIServer{Replicas: 2}}
 	want := "etcd-0 etcd-1 etcd-2 kube-apiserver-0 kube-apiserver-1 kube-scheduler-0 kube-controller-manager-0"
 	if got := strings.Join(cfg.Components(), " "); got != want {
-		t.Errorf("components: %s", got)
+		t.Errorf("components = %s, want another order or other names", got)
 	}
 	if !cfg.HasLinks() || (control.Config{}).HasLinks() {
-		t.Error("links: on with several members and off with one")
+		t.Error("HasLinks must be true for several etcd members and false for one")
 	}
 }
 
@@ -166,18 +166,18 @@ func TestServicesOfAConfig(t *testing.T) {
 	}, Scheduler: control.Scheduler{Extender: control.ExtenderRequired}}
 	want := "etcd-0 kms-plugin-0 kms-plugin-1 oidc-issuer-0 authorization-webhook-0 audit-webhook-0 conversion-webhook-0 scheduler-extender-0 kube-apiserver-0 kube-apiserver-1 kube-scheduler-0 kube-controller-manager-0"
 	if got := strings.Join(cfg.Components(), " "); got != want {
-		t.Errorf("components: %s", got)
+		t.Errorf("components = %s, want the services before the API servers", got)
 	}
 	cfg.APIServer.Authentication = control.AuthenticationWebhook
 	if n := cfg.Count(control.KindTokenWebhook); n != 1 || cfg.Count(control.KindOIDCIssuer) != 0 {
-		t.Errorf("token webhooks: %d", n)
+		t.Errorf("token webhooks = %d, want 1 and no OIDC issuer", n)
 	}
 }
 
 func TestLockBelongsToTheOpenFile(t *testing.T) {
 	dir := t.TempDir()
 	if used, err := control.InUse(dir); used || err != nil {
-		t.Errorf("a new directory: %v %v", used, err)
+		t.Errorf("InUse of a new directory = %v %v, want false", used, err)
 	}
 	lock, err := control.LockDir(dir)
 	if err != nil {
@@ -187,39 +187,39 @@ func TestLockBelongsToTheOpenFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := control.LockDir(dir); !errors.Is(err, control.ErrInUse) {
-		t.Errorf("a second lock: %v", err)
+		t.Errorf("second LockDir = %v, want ErrInUse", err)
 	}
 	if used, err := control.InUse(dir); !used || err != nil {
-		t.Errorf("while locked: %v %v", used, err)
+		t.Errorf("InUse of a locked directory = %v %v, want true", used, err)
 	}
 	if h, err := control.ReadHolder(dir); h.PID != 42 || h.Socket != "/s" || err != nil {
-		t.Errorf("holder: %+v %v", h, err)
+		t.Errorf("ReadHolder = %+v %v, want process 42 and /s", h, err)
 	}
 	lock.Close()
 	if used, err := control.InUse(dir); used || err != nil {
-		t.Errorf("after the end: %v %v", used, err)
+		t.Errorf("InUse after the lock is released = %v %v, want false", used, err)
 	}
 	if _, err := control.Dial(dir); !errors.Is(err, control.ErrNotRunning) {
-		t.Errorf("dial: %v", err)
+		t.Errorf("Dial without a supervisor = %v, want ErrNotRunning", err)
 	}
 }
 
 func TestLoadRefusesAnotherSchema(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := control.Load(dir); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("nothing there: %v", err)
+		t.Errorf("Load of an empty directory = %v, want os.ErrNotExist", err)
 	}
 	for content, want := range map[string]string{"{": "unexpected end", `{"schema":"stormglass.cluster/v9"}`: "schema"} {
 		if err := os.WriteFile(filepath.Join(dir, control.ClusterFile), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := control.Load(dir); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v", content, err)
+			t.Errorf("Load of %s = %v", content, err)
 		}
 	}
 }
 
-// script replaces the controlplane program.
+// script writes a shell script that replaces the controlplane program.
 func script(t *testing.T, body string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "controlplane")
@@ -234,12 +234,12 @@ func TestStartReturnsTheSupervisorsMessage(t *testing.T) {
 	_, err := control.Start(context.Background(), control.StartOptions{Binary: binary, Dir: "d"})
 	var exit *control.ExitError
 	if !errors.As(err, &exit) || exit.Code != control.ExitEnvironment || exit.Msg != "it broke\n  a line of a log" {
-		t.Errorf("got %#v", err)
+		t.Errorf("Start = %#v, want the supervisor's message and exit code", err)
 	}
 	binary = script(t, "exit 1")
 	_, err = control.Start(context.Background(), control.StartOptions{Binary: binary, Dir: "d"})
 	if want := binary + " exited with code 1 and printed no message"; err == nil || err.Error() != want {
-		t.Errorf("a silent program: got %v, want %s", err, want)
+		t.Errorf("Start of a silent program = %v, want %s", err, want)
 	}
 }
 
@@ -250,14 +250,14 @@ func TestStartEndsWithItsContext(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	go func() { // as soon as the supervisor runs
+	go func() { // when the supervisor runs
 		_, _ = read.Read(make([]byte, 1))
 		cancel(cause)
 	}()
 	defer read.Close()
 	_, err = control.Start(ctx, control.StartOptions{Binary: script(t, `echo up >&2; exec cat <&3`), Dir: "d", Progress: write})
 	if !errors.Is(err, cause) {
-		t.Errorf("got %v", err)
+		t.Errorf("Start = %v, want the cause of its context", err)
 	}
 	write.Close()
 }
@@ -267,7 +267,7 @@ func TestStartPassesTheConfigAndReadsTheCluster(t *testing.T) {
 trap 'exit 0' TERM
 echo '{"schema":"stormglass.cluster/v1","server":"'"$*"'"}'
 cat <&3 >/dev/null 2>&1 &
-wait`) // a read may miss a signal just before it; wait does not
+wait`) // `read` may miss a signal that arrives just before it; `wait` does not
 	s, err := control.Start(context.Background(), control.StartOptions{
 		Binary: binary, Dir: "d", Config: &control.Config{ControllerManager: control.ControllerManager{QPS: 7}},
 	})
@@ -275,27 +275,27 @@ wait`) // a read may miss a signal just before it; wait does not
 		t.Fatal(err)
 	}
 	if got := s.Cluster().Server; got != "up --dir d --output json --config -" {
-		t.Errorf("arguments: %q", got)
+		t.Errorf("arguments = %q", got)
 	}
 	if err := s.Stop(context.Background()); err != nil {
 		t.Error(err)
 	}
 }
 
-// ReadStart passes on all output before the result, and does not wait for output after it.
+// ReadStart copies all output before the result, and does not wait for output after it.
 func TestReadStart(t *testing.T) {
 	read, write := io.Pipe()
-	defer write.Close() // the supervisor is still running
+	defer write.Close() // keep the stream open, like a running supervisor
 	go func() {
 		_, _ = io.WriteString(write, "etcd-0   ready\n{\"level\":\"info\"}\nthe control plane   ready\n{\"schema\":\"stormglass.cluster/v1\",\"server\":\"https://there\"}\n")
 	}()
 	var messages strings.Builder
 	c, ready := control.ReadStart(read, &messages)
 	if !ready || c.Server != "https://there" || messages.String() != "etcd-0   ready\n{\"level\":\"info\"}\nthe control plane   ready\n" {
-		t.Errorf("%v, %+v, %q", ready, c, messages.String())
+		t.Errorf("ReadStart = %v, %+v with messages %q", ready, c, messages.String())
 	}
 	messages.Reset()
 	if c, ready := control.ReadStart(strings.NewReader("controlplane: it broke"), &messages); ready || messages.String() != "controlplane: it broke" {
-		t.Errorf("without a result: %+v, %q", c, messages.String())
+		t.Errorf("ReadStart without a result = %+v with messages %q", c, messages.String())
 	}
 }

@@ -7,7 +7,8 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// Without the API that CoordinatedLeaderElection needs, a start would wait for leaders forever.
+// Without the API that CoordinatedLeaderElection needs, a start would wait for leaders forever. Problems must report
+// this.
 func TestCoordinatedLeaderElection(t *testing.T) {
 	on, off := map[string]bool{"CoordinatedLeaderElection": true}, map[string]bool{"CoordinatedLeaderElection": false}
 	served := func(runtimeConfig string) control.APIServer {
@@ -42,7 +43,7 @@ func TestCoordinatedLeaderElection(t *testing.T) {
 			got = append(got, p.Path+": "+p.Hint)
 		}
 		if c.want == "" && len(got) > 0 || c.want != "" && (len(got) != 1 || !strings.HasPrefix(got[0], c.want)) {
-			t.Errorf("%s: got %q, want %q", name, got, c.want)
+			t.Errorf("%s: got problems %q, want %q", name, got, c.want)
 		}
 	}
 }

@@ -25,7 +25,7 @@ func TestSelectors(t *testing.T) {
 	for _, test := range tests {
 		got, ok := control.ParseSelector(test.text)
 		if ok != test.ok || ok && got != test.want {
-			t.Errorf("%q: %+v, %v", test.text, got, ok)
+			t.Errorf("ParseSelector(%q) = %+v, %v", test.text, got, ok)
 		}
 	}
 }
@@ -123,12 +123,12 @@ func TestFaultProblemsOnAPlane(t *testing.T) {
 	}
 }
 
-// Each kind has rules that list its fields.
+// Each kind of fault has rules and a hint that lists its fields.
 func TestEveryKindIsKnown(t *testing.T) {
 	for _, kind := range control.FaultKinds() {
 		for _, p := range (control.Fault{Kind: kind}).Problems() {
 			if p.Path == "kind" || p.Hint == "" {
-				t.Errorf("%s: %+v", kind, p)
+				t.Errorf("problem of fault kind %s = %+v, want a known kind and a hint", kind, p)
 			}
 		}
 	}
@@ -141,11 +141,11 @@ func expectProblems(t *testing.T, got []control.Problem, want []string) {
 		lines = strings.Split((&control.InvalidFault{got}).Error(), "\n")
 	}
 	if len(lines) != len(want) {
-		t.Fatalf("%d problems, not %d: %q", len(lines), len(want), lines)
+		t.Fatalf("got %d problems, want %d: %q", len(lines), len(want), lines)
 	}
 	for i := range want {
 		if !strings.HasPrefix(lines[i], want[i]) {
-			t.Errorf("%s\nwant %s", lines[i], want[i])
+			t.Errorf("got %s\nwant %s", lines[i], want[i])
 		}
 	}
 }

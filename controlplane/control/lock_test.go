@@ -18,8 +18,8 @@ func put(t *testing.T, dir, name, text string) {
 	}
 }
 
-// A failed first start removes everything in its directory, so IsPlaneDir must never accept a directory
-// with other files.
+// A failed first start removes everything in its directory. Therefore IsPlaneDir must never accept a directory with
+// other files.
 func TestPlaneDirectoriesAreRecognized(t *testing.T) {
 	for name, c := range map[string]struct {
 		files map[string]string
@@ -38,7 +38,7 @@ func TestPlaneDirectoriesAreRecognized(t *testing.T) {
 			put(t, dir, file, text)
 		}
 		if got := control.IsPlaneDir(dir); got != c.want {
-			t.Errorf("%s: %v", name, got)
+			t.Errorf("%s: IsPlaneDir = %v", name, got)
 		}
 	}
 }
@@ -55,16 +55,16 @@ func TestShorterLockContentReplacesLonger(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got, err := control.ReadHolder(dir); err != nil || got != h {
-			t.Errorf("%+v, %v; want %+v", got, err, h)
+			t.Errorf("ReadHolder = %+v, %v; want %+v", got, err, h)
 		}
 	}
 	if text, err := os.ReadFile(filepath.Join(dir, control.LockFile)); string(text) != "{\"pid\":1,\"socket\":\"/b\"}\n" {
-		t.Errorf("the file holds %q, %v", text, err)
+		t.Errorf("the lock file contains %q, %v; want only the shorter holder", text, err)
 	}
 }
 
-// A killed supervisor leaves the directory of its socket in /tmp. The next
-// supervisor in the plane's directory removes only that directory.
+// A killed supervisor leaves the directory of its socket in /tmp. The next supervisor in the plane's directory removes
+// that directory and nothing else.
 func TestSocketDirectoryIsRemoved(t *testing.T) {
 	for name, c := range map[string]struct {
 		made, besides string
@@ -92,13 +92,13 @@ func TestSocketDirectoryIsRemoved(t *testing.T) {
 		control.RemoveSocketDir(plane)
 		lock.Close()
 		if _, err := os.Stat(made); (err == nil) != c.stays {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: stat of the socket directory = %v", name, err)
 		}
 	}
-	control.RemoveSocketDir(t.TempDir()) // its lock was never held
+	control.RemoveSocketDir(t.TempDir()) // no supervisor has locked this directory
 }
 
-// Files that are not regular are refused, because reading them would never end.
+// Load and InUse refuse files that are not regular, because reading them could block forever.
 func TestEndlessFilesAreRefused(t *testing.T) {
 	for what, put := range map[string]func(path string) error{
 		"a pipe":    func(path string) error { return syscall.Mkfifo(path, 0o600) },
@@ -116,7 +116,7 @@ func TestEndlessFilesAreRefused(t *testing.T) {
 		_, holder := control.ReadHolder(dir)
 		for file, err := range map[string]error{control.ClusterFile: load, control.LockFile: errors.Join(use, holder)} {
 			if err == nil || !strings.HasPrefix(err.Error(), filepath.Join(dir, file)+": ") || !strings.Contains(err.Error(), what) {
-				t.Errorf("%s, %s: %v", file, what, err)
+				t.Errorf("%s that is a %s: error %v, want the path and the reason", file, what, err)
 			}
 		}
 	}

@@ -38,12 +38,12 @@ func TestReleaseProblems(t *testing.T) {
 			all = append(all, p.Path+": "+p.Msg+" ("+p.Hint+")")
 		}
 		if got := strings.Join(all, "; "); c.want == "" && got != "" || !strings.Contains(got, c.want) {
-			t.Errorf("%s: %s", name, got)
+			t.Errorf("%s: got problems %s", name, got)
 		}
 	}
 }
 
-// A gate is known only in the versions that have it. The message names a version or component that has it.
+// A feature gate is known only in the releases that have it. The message names a release or component that has it.
 func TestGatesOfReleases(t *testing.T) {
 	for name, c := range map[string]struct {
 		config control.Config
@@ -62,19 +62,19 @@ func TestGatesOfReleases(t *testing.T) {
 			all = append(all, p.Path+": "+p.Msg+" ("+p.Hint+")")
 		}
 		if got := strings.Join(all, "; "); c.want == "" && got != "" || !strings.Contains(got, c.want) {
-			t.Errorf("%s: %s", name, got)
+			t.Errorf("%s: got problems %s", name, got)
 		}
 	}
 	mixed := control.Config{Versions: map[string]string{"kube-controller-manager": "1.36"}, FeatureGates: map[string]bool{"WatchList": false}}
 	for kind, minor := range map[string]string{control.KindAPIServer: "1.37", control.KindControllerManager: "1.36"} {
 		r, _ := control.ReleaseOf(minor)
 		if got := mixed.FlagsOf(kind, r)["feature-gates"]; got != "WatchList=false" {
-			t.Errorf("%s: %q", kind, got)
+			t.Errorf("feature gates of %s = %q, want WatchList=false", kind, got)
 		}
 	}
 }
 
-// The modules of each release have the versions in the table.
+// The table of releases must contain the versions in the go.mod file of each release.
 func TestReleasesAreThoseOfTheirModules(t *testing.T) {
 	for _, r := range control.Releases() {
 		module, ldflags := "../versions/"+r.Minor+"/release.mod", "../versions/"+r.Minor+"/ldflags"
@@ -92,7 +92,7 @@ func TestReleasesAreThoseOfTheirModules(t *testing.T) {
 			}
 			for _, w := range want {
 				if !strings.Contains(string(text), w) {
-					t.Errorf("%s lacks %q", file, w)
+					t.Errorf("%s does not contain %q", file, w)
 				}
 			}
 		}

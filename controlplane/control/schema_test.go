@@ -14,7 +14,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite schema.json")
 
-// values returns the valid values of fields of a plane's configuration with their paths, by "Type.field".
+// values returns the valid values of fields of a plane's configuration, and the paths of these fields, by "Type.field".
 func values() map[string]struct {
 	path string
 	all  []string
@@ -45,7 +45,7 @@ func values() map[string]struct {
 	}
 }
 
-// TestSchema keeps schema.json equal to Config and its comments.
+// TestSchema checks that schema.json matches Config and its comments.
 func TestSchema(t *testing.T) {
 	fields := map[string]schemadoc.Part{}
 	for name, field := range values() {
@@ -64,7 +64,8 @@ func TestSchema(t *testing.T) {
 	s.Check(t, "Config", *update)
 }
 
-// TestSchemaTakesWhatProblemsTakes sets each field to each of its values, and to an invalid value.
+// TestSchemaTakesWhatProblemsTakes sets each field to each of its valid values and to an invalid value. The schema and
+// Problems must accept the same values.
 func TestSchemaTakesWhatProblemsTakes(t *testing.T) {
 	check := schemadoc.Validator(t, control.Schema())
 	problem := func(text, path string) bool {
@@ -86,7 +87,7 @@ func TestSchemaTakesWhatProblemsTakes(t *testing.T) {
 			}
 			refused, err := problem(text, field.path), check([]byte(text))
 			if refused != (err != nil) || refused != (value == "nonsense") {
-				t.Errorf("%s: %s: refused by validation: %t; by the schema: %v", name, text, refused, err)
+				t.Errorf("%s: %s: refused by Problems: %t; error of the schema: %v", name, text, refused, err)
 			}
 		}
 	}
@@ -109,7 +110,7 @@ func TestSchemaOfConfigFiles(t *testing.T) {
 		"{controllerManager: [1]}":                         false,
 	} {
 		if err := check([]byte(text)); (err == nil) != valid {
-			t.Errorf("%s: %v", text, err)
+			t.Errorf("%s: error %v", text, err)
 		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// stub writes a program that replaces controlplane. It sets a short time limit for StopNow, and a long one for Stop.
+// stub writes a script that replaces controlplane. It sets a short time limit for StopNow, and a long one for Stop.
 func stub(t *testing.T, body string) (binary string) {
 	binary = filepath.Join(t.TempDir(), "controlplane")
 	if err := os.WriteFile(binary, []byte("#!/bin/sh\n"+body), 0o700); err != nil {
@@ -23,7 +23,7 @@ func stub(t *testing.T, body string) (binary string) {
 	return binary
 }
 
-// A supervisor that ignores signals or is stopped by SIGSTOP is killed, together with the children that hold its output.
+// StopNow kills a supervisor that ignores signals or is stopped by SIGSTOP, and the children that hold its output open.
 func TestStopNowKillsAHangingSupervisor(t *testing.T) {
 	for name, then := range map[string]string{"ignores signals": "", "is stopped": "kill -STOP $$"} {
 		t.Run(name, func(t *testing.T) {
@@ -36,13 +36,13 @@ wait`)})
 				t.Fatal(err)
 			}
 			if err := s.StopNow(t.Context()); err == nil || !strings.HasSuffix(err.Error(), "was killed: it took longer than 1ms") {
-				t.Errorf("got %v", err)
+				t.Errorf("StopNow = %v, want an error that says that the supervisor was killed", err)
 			}
 		})
 	}
 }
 
-// The end of the context stops a program that never becomes ready and ignores signals.
+// When its context ends, Start kills a program that never becomes ready and ignores signals.
 func TestStartKillsAHangingProgram(t *testing.T) {
 	read, write, err := os.Pipe()
 	if err != nil {
@@ -53,11 +53,11 @@ func TestStartKillsAHangingProgram(t *testing.T) {
 	binary := stub(t, `trap '' TERM INT; echo up >&2; sleep 1000`)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	enough := errors.New("enough")
-	go func() { // as soon as the program ignores signals
+	go func() { // when the program ignores signals
 		_, _ = fmt.Fscanln(read, new(string))
 		cancel(enough)
 	}()
 	if _, err := Start(ctx, StartOptions{Binary: binary, Dir: "d", Progress: write}); !errors.Is(err, enough) {
-		t.Errorf("got %v", err)
+		t.Errorf("Start = %v, want the cause of its context", err)
 	}
 }

@@ -19,6 +19,6 @@ func TestRequestsNameTheProgram(t *testing.T) {
 		t.Fatal(err)
 	}
 	if want := rest.DefaultKubernetesUserAgent(); got != want {
-		t.Errorf("User-Agent %q, want %q", got, want)
+		t.Errorf("User-Agent = %q, want %q", got, want)
 	}
 }

@@ -20,29 +20,27 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/service"
 )
 
-// fakeHost is a plane of three etcd members and two of everything else that keeps
-// what was done to it, and when.
+// fakeHost is a plane with three etcd members and two components of every other kind. It records each step with its
+// time.
 type fakeHost struct {
 	begun   time.Time
 	leaders map[string]string
-	// elects is the time when the lease of the controller manager is taken, zero for
-	// never.
+	// elects is the time at which the controller manager acquires its lease; zero means never.
 	elects time.Time
-	// stopping is the time that a component takes to end in order, starting the time
-	// until it is ready.
+	// stopping is the time that a component takes to end gracefully, and starting the time until it is ready.
 	stopping, starting time.Duration
-	answers            map[string]string // of etcd's gateway, by path
+	answers            map[string]string // responses of etcd's gateway, by path
 
-	lost func(error) // of the neighbour that was started last
+	lost func(error) // `lost` of the neighbour that was started last
 
-	lostWebhook bool // a registration of each webhook was not answered
+	lostWebhook bool // whether one registration of each webhook got no response
 
-	version string                       // of the plane at first
-	unready func(component string) error // why it does not serve; nil: all do
+	version string                       // initial version of the plane
+	unready func(component string) error // why a component does not serve; if nil, all components serve
 
 	mu     sync.Mutex
 	trace  []string
-	broken map[string]error // what fails, by the beginning of its line in the trace
+	broken map[string]error // errors of steps, by the beginning of their lines in the trace
 	moved  map[string]control.Release
 }
 
@@ -54,7 +52,7 @@ func newFakeHost() *fakeHost {
 	}
 }
 
-// did notes what was done, or gives the error that it is to fail with.
+// did records a step, or returns the error with which the step must fail.
 func (h *fakeHost) did(format string, args ...any) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -85,8 +83,7 @@ func (h *fakeHost) first(text string) int {
 	return slices.IndexFunc(h.trace, func(line string) bool { return strings.Contains(line, text) })
 }
 
-// lines returns the trace so far. Lines of several components at the same time
-// are sorted, because their order is random.
+// lines returns the steps so far. It sorts steps of several components at the same time, because their order is random.
 func (h *fakeHost) lines() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -141,7 +138,7 @@ func (h *fakeHost) Move(name string, to control.Release) error {
 func (h *fakeHost) Available() error          { return nil }
 func (h *fakeHost) NeighbourAvailable() error { return h.failing("neighbour available") }
 
-// failing is the error that something is to fail with, which leaves no trace.
+// failing returns the error with which a step must fail. It does not record the step.
 func (h *fakeHost) failing(what string) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -276,14 +273,14 @@ func (h *fakeHost) Etcd(_ context.Context, member, path string, in, out any) err
 
 func (h *fakeHost) Kubeconfig() string { return "admin.kubeconfig" }
 
-// fakeWebhook is the API server, and the one webhook that it knows.
+// fakeWebhook is a fake API server and its only webhook.
 type fakeWebhook struct{ host *fakeHost }
 
 func (w fakeWebhook) start(_ context.Context, o webhook.Options) (registered, error) {
 	return w, w.host.did("webhook %s on %s", o.Name, o.Resource)
 }
 
-// errNotServed makes the fake API server serve no such resource.
+// errNotServed makes the fake API server report that it does not serve a resource.
 var errNotServed = errors.New("not served")
 
 func (w fakeWebhook) serves(_ context.Context, resource string) (bool, error) {
@@ -303,7 +300,7 @@ func (w fakeWebhook) Clear(context.Context) error { return w.host.did("webhook g
 func (w fakeWebhook) Close(context.Context) error { return nil }
 func (w fakeWebhook) Lost() bool                  { return w.host.lostWebhook }
 
-// fixture is a manager of a fake host, closed at the test's end.
+// fixture returns a manager of a fake host. It is closed at the end of the test.
 func fixture(t *testing.T) (*Manager, *fakeHost) {
 	t.Helper()
 	h := newFakeHost()
@@ -312,23 +309,23 @@ func fixture(t *testing.T) (*Manager, *fakeHost) {
 	m.webhooks = func(string) (webhooks, error) { return fakeWebhook{h}, nil }
 	t.Cleanup(func() {
 		ctx, cancel := context.WithCancel(context.Background())
-		cancel() // faults that a test leaves active end here
+		cancel() // ends faults that a test leaves active
 		_ = m.Close(ctx)
 	})
 	return m, h
 }
 
-// begin begins a fault that must begin.
+// begin begins a fault, which must succeed.
 func begin(t *testing.T, m *Manager, f control.Fault) control.FaultStatus {
 	t.Helper()
 	s, err := m.Begin(t.Context(), f)
 	if err != nil {
-		t.Fatalf("%s: %v", f.Kind, err)
+		t.Fatalf("Begin of %s = %v", f.Kind, err)
 	}
 	return s
 }
 
-// inForce are the IDs of faults that have not ended.
+// inForce returns the IDs of faults that have not ended.
 func inForce(m *Manager) []string {
 	var ids []string
 	for _, s := range m.List() {
@@ -354,6 +351,6 @@ func told(m *Manager) []string {
 func same(t *testing.T, what string, got []string, want ...string) {
 	t.Helper()
 	if !slices.Equal(got, want) {
-		t.Errorf("%s:\n  %s\nwant:\n  %s", what, strings.Join(got, "\n  "), strings.Join(want, "\n  "))
+		t.Errorf("%s =\n  %s\nwant:\n  %s", what, strings.Join(got, "\n  "), strings.Join(want, "\n  "))
 	}
 }

@@ -14,11 +14,10 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// dial serves the manager on the control socket of a directory, and gives the
-// client that others use.
+// dial serves the manager on the control socket of a directory, and returns a client for it.
 func dial(t *testing.T, m *Manager) *control.Client {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "fault-") // t.TempDir may be too deep for a socket
+	dir, err := os.MkdirTemp("", "fault-") // the path of t.TempDir may be too long for a socket
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,30 +60,30 @@ func TestClientBeginsAndEndsFaults(t *testing.T) {
 	ctx := t.Context()
 	want := slowOf("etcd-0", time.Hour)
 	if err := client.Check(ctx, want); err != nil {
-		t.Errorf("check: %v", err)
+		t.Errorf("Check = %v", err)
 	}
 	begun, err := client.Begin(ctx, want)
 	if err != nil || begun.ID != "1" || begun.Delay != want.Delay || begun.Ends.Sub(begun.Active) != time.Hour {
-		t.Fatalf("begin: %+v, %v", begun, err)
+		t.Fatalf("Begin = %+v, %v", begun, err)
 	}
 	if list, err := client.Faults(ctx); err != nil || len(list) != 1 || list[0].ID != "1" || !list[0].Ended.IsZero() {
-		t.Errorf("faults: %+v, %v", list, err)
+		t.Errorf("Faults = %+v, %v; want fault 1 only", list, err)
 	}
 	if cleared, err := client.Clear(ctx, "1"); err != nil || cleared.Ended.IsZero() {
-		t.Errorf("clear: %+v, %v", cleared, err)
+		t.Errorf("Clear = %+v, %v", cleared, err)
 	}
 	if _, err := client.Begin(ctx, pauseOf("etcd-1", 0)); err != nil {
 		t.Error(err)
 	}
 	if all, err := client.ClearAll(ctx); err != nil || len(all) != 1 || all[0].ID != "2" {
-		t.Errorf("clear all: %+v, %v", all, err)
+		t.Errorf("ClearAll = %+v, %v; want fault 2 only", all, err)
 	}
 	events, err := client.Events(ctx, 1)
 	if err != nil || len(events) != 3 || events[0].Seq != 2 || events[0].Kind != control.EventFaultEnd {
-		t.Errorf("events after the first: %+v, %v", events, err)
+		t.Errorf("events after the first = %+v, %v", events, err)
 	}
 	if trace := h.lines(); len(trace) != 4 {
-		t.Errorf("what was done: %v", trace)
+		t.Errorf("steps = %v, want four", trace)
 	}
 }
 
@@ -95,28 +94,27 @@ func TestClientReturnsNewEvents(t *testing.T) {
 	go func() {
 		events, err := client.Events(t.Context(), 0)
 		if err != nil {
-			t.Errorf("events: %v", err)
+			t.Errorf("Events = %v", err)
 		}
 		heard <- events
 	}()
-	m.events.Append(control.Event{Kind: control.EventLease, Component: "kube-scheduler-1"})
+	m.events.Append(control.Event{Kind: control.EventLease, Component: "kube-scheduler-1"}) // the client receives it, whether it comes before or after the request
 	if events := <-heard; len(events) != 1 || events[0].Component != "kube-scheduler-1" {
-		t.Errorf("events = %+v, want one of kube-scheduler-1", events)
+		t.Errorf("received events = %+v, want one of kube-scheduler-1", events)
 	}
 }
 
-// A client that follows the events can tell the plane's end from a lost
-// supervisor.
+// A client that follows the events can distinguish the end of the plane from the loss of its supervisor.
 func TestClientReturnsEndOfEvents(t *testing.T) {
 	m, _ := fixture(t)
 	client := dial(t, m)
 	m.events.Append(control.Event{Kind: control.EventExit, Component: "etcd-0"})
 	m.events.Close()
 	if events, err := client.Events(t.Context(), 0); err != nil || len(events) != 1 {
-		t.Errorf("what happened before: %+v, %v", events, err)
+		t.Errorf("events before the end = %+v, %v; want one", events, err)
 	}
 	if events, err := client.Events(t.Context(), 1); !errors.Is(err, control.ErrEnded) {
-		t.Errorf("after that: %+v, %v", events, err)
+		t.Errorf("events after the end = %+v, %v; want ErrEnded", events, err)
 	}
 }
 
@@ -141,19 +139,19 @@ func TestClientReturnsRefusals(t *testing.T) {
 	for _, test := range tests {
 		_, err := client.Begin(ctx, test.fault)
 		if err == nil || !strings.HasPrefix(err.Error(), test.want) {
-			t.Errorf("%v\nwant %s", err, test.want)
+			t.Errorf("Begin = %v\nwant %s", err, test.want)
 		}
 		var invalid *control.InvalidFault
 		if errors.As(err, &invalid) != test.invalid {
-			t.Errorf("%v: is it the fault's own mistake? want %v", err, test.invalid)
+			t.Errorf("Begin = %v; is it an InvalidFault? want %v", err, test.invalid)
 		}
 	}
 	if _, err := client.Clear(ctx, "../status"); err == nil || err.Error() != `fault "../status": no fault has this ID` {
-		t.Errorf("clear: %v", err)
+		t.Errorf("Clear of an invalid ID = %v", err)
 	}
 	gone, cancel := context.WithCancel(ctx)
 	cancel()
 	if _, err := client.Faults(gone); !errors.Is(err, context.Canceled) {
-		t.Errorf("a client that gave up: %v", err)
+		t.Errorf("Faults with a canceled context = %v", err)
 	}
 }

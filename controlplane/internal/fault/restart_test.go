@@ -9,38 +9,38 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// A component is down for as long as its process takes to end, and restarts immediately.
+// A restarted component is down until its process has ended, and then starts immediately.
 func TestRestartEndsWhenProcessIsReady(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, h := fixture(t)
 		h.stopping = 3 * time.Second
 		s := begin(t, m, control.Fault{Kind: control.FaultRestart, Components: []string{"kube-apiserver-1"}})
 		if !s.Active.Equal(s.Asked) {
-			t.Error("the fault is not active immediately")
+			t.Error("the restart is not active immediately")
 		}
 		time.Sleep(time.Second)
 		if _, err := m.Begin(t.Context(), pauseOf("kube-apiserver-1", time.Second)); err == nil {
-			t.Error("Begin accepts a pause of a process that is ending")
+			t.Error("a process that is ending was paused")
 		}
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
 		same(t, "what was done", h.lines(), "0s end kube-apiserver-1", "3s start kube-apiserver-1")
 		if s := m.List()[0]; !s.Ended.Equal(s.Active.Add(3 * time.Second)) {
-			t.Errorf("the fault ended after %v, want 3s", s.Ended.Sub(s.Active))
+			t.Errorf("the restart ended %v after it began, want 3s", s.Ended.Sub(s.Active))
 		}
 	})
 }
 
-// A kind is restarted as in a rollout: the next one's turn comes when the one before it
-// serves again.
+// A fault on a kind restarts its components as in a rollout: each component restarts when the previous one serves
+// again.
 func TestRolloutRestartsInTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, h := fixture(t)
 		h.stopping, h.starting = 3*time.Second, 4*time.Second
 		s := begin(t, m, control.Fault{Kind: control.FaultRestart, Components: []string{"etcd"}})
 		time.Sleep(time.Second)
-		if s, err := m.Clear(t.Context(), s.ID); err != nil || !s.Ended.Equal(s.Active.Add(17*time.Second)) { // it is waited for
-			t.Errorf("%+v, %v", s, err)
+		if s, err := m.Clear(t.Context(), s.ID); err != nil || !s.Ended.Equal(s.Active.Add(17*time.Second)) { // Clear waits for the rollout
+			t.Errorf("Clear = %+v, %v; want an end after 17s", s, err)
 		}
 		same(t, "what was done", h.lines(),
 			"0s end etcd-0", "3s start etcd-0", "7s end etcd-1", "10s start etcd-1", "14s end etcd-2",
@@ -48,7 +48,7 @@ func TestRolloutRestartsInTurn(t *testing.T) {
 	})
 }
 
-// A rollout that cannot continue is reported as lost: it has not restarted all.
+// A rollout that cannot continue is reported as a lost fault, because it has not restarted all components.
 func TestInterruptedRolloutIsLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, h := fixture(t)
@@ -58,20 +58,19 @@ func TestInterruptedRolloutIsLost(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
 		if s := m.List()[0]; s.Lost != "kube-apiserver-1 was not restarted: context deadline exceeded" || s.Ended.IsZero() || s.Error != "" {
-			t.Errorf("%+v", s)
+			t.Errorf("status = %+v", s)
 		}
 		begin(t, m, rollout)
-		if err := m.Close(t.Context()); err != nil { // it does not wait for an hour
+		if err := m.Close(t.Context()); err != nil { // Close does not wait for an hour
 			t.Error(err)
 		}
 		if s := m.List()[1]; s.Lost != "kube-apiserver-1 was not restarted: the control plane is stopping" {
-			t.Errorf("%+v", s)
+			t.Errorf("status after Close = %+v", s)
 		}
 	})
 }
 
-// A component whose end or start failed is started anyway, and the fault is reported as
-// lost.
+// If the end or the start of a component fails, Clear starts the component, and the fault is reported as lost.
 func TestFailedRestartStartsComponentAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, h := fixture(t)
@@ -79,11 +78,11 @@ func TestFailedRestartStartsComponentAgain(t *testing.T) {
 		begin(t, m, control.Fault{Kind: control.FaultRestart, Components: []string{"etcd-0", "etcd-1"}})
 		synctest.Wait()
 		if s := m.List()[0]; s.Lost != "the port is taken" || s.Error != "the port is taken" || !s.Ended.IsZero() {
-			t.Errorf("%+v", s)
+			t.Errorf("status = %+v", s)
 		}
 		h.breaks("start etcd-0", nil)
 		if s, err := m.Clear(t.Context(), "1"); err != nil || s.Ended.IsZero() {
-			t.Errorf("clear: %+v, %v", s, err)
+			t.Errorf("Clear = %+v, %v; want an ended fault", s, err)
 		}
 		same(t, "what was done", h.lines(), "0s end etcd-0", "0s start etcd-0")
 	})

@@ -8,7 +8,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// When its fault ends, a service answers as before, even if it was restarted.
+// When its fault ends, a service responds as before, even if it was restarted during the fault.
 func TestServiceBehavesAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, h := fixture(t)
@@ -23,7 +23,7 @@ func TestServiceBehavesAgain(t *testing.T) {
 	})
 }
 
-// The KMS plugins of all API servers share their keys.
+// The KMS plugins of all API servers share their keys, so a rotation applies to a kind.
 func TestKeysAreRotatedByKind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, h := fixture(t)
@@ -31,7 +31,7 @@ func TestKeysAreRotatedByKind(t *testing.T) {
 		synctest.Wait()
 		same(t, "what was done", h.lines(), "0s rotate kms-plugin", "0s rotate oidc-issuer")
 		if s := m.List()[0]; s.Ended.IsZero() || s.Lost != "" {
-			t.Errorf("%+v", s)
+			t.Errorf("status = %+v, want an ended fault", s)
 		}
 	})
 }

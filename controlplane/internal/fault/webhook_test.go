@@ -48,19 +48,19 @@ func TestServesCreatableResources(t *testing.T) {
 		"deployments": false, "pods.apps": false, "componentstatuses": false, "things.nowhere.dev": false,
 	} {
 		if got, err := a.serves(t.Context(), resource); err != nil || got != want {
-			t.Errorf("%s: %v, %v", resource, got, err)
+			t.Errorf("serves(%s) = %v, %v", resource, got, err)
 		}
 	}
 	if _, err := a.serves(t.Context(), "things.broken.example.com"); err == nil {
-		t.Error("serves accepts an invalid response")
+		t.Error("serves accepted an invalid response")
 	}
 	server.Close()
 	if _, err := a.serves(t.Context(), "pods"); err == nil {
-		t.Error("serves succeeds without an API server")
+		t.Error("serves returned no error without an API server")
 	}
 }
 
-// The Manager refuses a webhook that would never be called, and does not register it.
+// Begin refuses a webhook that the API server would never call, and does not register it.
 func TestWebhookOnUnservedResourceIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, h := fixture(t)
@@ -70,19 +70,19 @@ func TestWebhookOnUnservedResourceIsRefused(t *testing.T) {
 		checked := m.Check(t.Context(), f)
 		var invalid *control.InvalidFault
 		if !errors.As(err, &invalid) || checked == nil || checked.Error() != err.Error() || !strings.HasPrefix(err.Error(), "resource: the API server does not serve deployments, or does not allow creating them (") {
-			t.Errorf("begin: %v\ncheck: %v", err, checked)
+			t.Errorf("error of Begin = %v\nerror of Check = %v", err, checked)
 		}
 		h.breaks("serves deployments", errors.New("connection refused"))
 		if _, err := m.Begin(t.Context(), f); err == nil || err.Error() != "webhook cannot begin: look up deployments at the API server: connection refused" {
-			t.Errorf("without an API server: %v", err)
+			t.Errorf("Begin without an API server = %v", err)
 		}
 		if len(h.lines()) > 0 {
-			t.Errorf("done nevertheless: %q", h.lines())
+			t.Errorf("Begin made changes: %q", h.lines())
 		}
 	})
 }
 
-// The API server may be gone when the webhook is to be removed.
+// If the API server does not respond when the webhook should be removed, the manager tries again.
 func TestWebhookIsRemovedOnceAPIServerReturns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, h := fixture(t)
@@ -93,22 +93,22 @@ func TestWebhookIsRemovedOnceAPIServerReturns(t *testing.T) {
 		time.Sleep(time.Second)
 		synctest.Wait()
 		if s := m.List()[0]; s.Error != "" || s.Ended.IsZero() {
-			t.Errorf("status: %+v", s)
+			t.Errorf("status = %+v, want an ended fault", s)
 		}
 		if trace := h.lines(); len(trace) != 2 || !strings.Contains(trace[0], "stormglass-fault-1-deployments-apps on deployments.apps") {
-			t.Errorf("what was done: %v", trace)
+			t.Errorf("steps = %v, want start and removal of the webhook", trace)
 		}
 	})
 }
 
-// A registration that was given up may still take effect.
+// A registration that Start gave up may still take effect. The manager then removes it.
 func TestWebhookRegisteredLateIsRemoved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, h := fixture(t)
 		h.breaks("webhook stormglass-fault-1-pods", fmt.Errorf("request timed out: %w", webhook.ErrUncertain))
 		h.breaks("remove stormglass-fault-1-pods", errors.New("not found"))
 		if _, err := m.Begin(t.Context(), control.Fault{Kind: control.FaultWebhook, Resource: "pods", Fails: true}); err == nil {
-			t.Fatal("begun")
+			t.Fatal("Begin returned no error")
 		}
 		time.Sleep(59 * time.Second)
 		h.breaks("remove stormglass-fault-1-pods", nil)
@@ -118,7 +118,7 @@ func TestWebhookRegisteredLateIsRemoved(t *testing.T) {
 	})
 }
 
-// An unanswered registration that was made again may also take effect later.
+// A registration that got no response and was repeated may also take effect later.
 func TestLostRegistrationIsRemovedAfterTheFault(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, h := fixture(t)
@@ -134,14 +134,13 @@ func TestLostRegistrationIsRemovedAfterTheFault(t *testing.T) {
 	})
 }
 
-// One that was refused does not come about: asking for its removal every two seconds
-// would only be load.
+// A refused registration never takes effect, so the manager must not look for it every two seconds.
 func TestRefusedWebhookIsNotRemovedLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, h := fixture(t)
 		h.breaks("webhook stormglass-fault-1-pods", errors.New("forbidden"))
 		if _, err := m.Begin(t.Context(), control.Fault{Kind: control.FaultWebhook, Resource: "pods", Fails: true}); err == nil {
-			t.Fatal("begun")
+			t.Fatal("Begin returned no error")
 		}
 		time.Sleep(time.Hour)
 		synctest.Wait()

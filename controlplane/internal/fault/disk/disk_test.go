@@ -28,11 +28,11 @@ func TestNeighbourWritesAndRemovesItsFiles(t *testing.T) {
 	dir := t.TempDir()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	// Size is not a multiple of the largest write.
+	// size is not a multiple of the largest write.
 	const writers, size = 3, chunk + 4096
 	stats, err := Run(ctx, Options{Dir: dir, Writers: writers, Size: size, Ready: func() {
 		if names := entries(t, dir); len(names) > 0 {
-			t.Errorf("while the writer runs, the directory contains %q: a SIGKILL would leave these files", names)
+			t.Errorf("the directory contains %q during the writes: a SIGKILL would leave these files", names)
 		}
 		cancel()
 	}})
@@ -40,25 +40,25 @@ func TestNeighbourWritesAndRemovesItsFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	if stats.Syncs < writers || stats.Bytes != stats.Syncs*size || stats.SlowestSync <= 0 || stats.Syncing < stats.SlowestSync {
-		t.Errorf("%+v", stats)
+		t.Errorf("stats = %+v", stats)
 	}
 	if names := entries(t, dir); len(names) > 0 {
-		t.Errorf("left %q", names)
+		t.Errorf("the directory contains %q after the end", names)
 	}
 }
 
-// On a disk that is as busy as a neighbour makes it an fsync may take a second, and
-// the neighbour is felt all the while.
+// On a disk that is busy because of the neighbour, an fsync may take a second. The load begins before the first fsync
+// returns.
 func TestReadyDuringFirstFsync(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	f := slow{begun: make(chan struct{})}
 	w := writer{file: f, size: 1, data: []byte("x")}
 	if err := w.run(ctx, func() { close(f.begun); cancel() }); err != nil || w.stats.Syncs != 1 {
-		t.Errorf("%+v, %v", w.stats, err)
+		t.Errorf("stats = %+v, error %v; want one fsync", w.stats, err)
 	}
 }
 
-// slow is a file whose fsync takes until it is let go.
+// slow is a file whose fsync blocks until begun is closed.
 type slow struct{ begun chan struct{} }
 
 func (slow) Write(p []byte) (int, error)    { return len(p), nil }
@@ -74,7 +74,7 @@ func TestBadOptions(t *testing.T) {
 		"not a director": {Dir: file(t, dir)},
 	} {
 		if _, err := Run(t.Context(), o); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%+v: %v, want %q in it", o, err, want)
+			t.Errorf("Run(%+v) = %v, want %q in it", o, err, want)
 		}
 	}
 }
@@ -94,16 +94,16 @@ func TestProgram(t *testing.T) {
 	var stderr bytes.Buffer
 	stdout := &untilReady{cancel: cancel}
 	if code := run(ctx, Args(Options{Dir: t.TempDir(), Writers: 2, Size: 4096}), stdout, &stderr); code != 0 {
-		t.Fatalf("exit code %d: %s", code, &stderr)
+		t.Fatalf("exit code = %d: %s", code, &stderr)
 	}
 	ready, rest, _ := strings.Cut(stdout.String(), "\n")
 	var stats Stats
 	if err := json.Unmarshal([]byte(rest), &stats); err != nil || ready != ReadyLine || stats.Syncs < 2 || stats.Bytes != 4096*stats.Syncs {
-		t.Errorf("%q: %v", stdout, err)
+		t.Errorf("output = %q, error %v", stdout, err)
 	}
 }
 
-// untilReady ends the program at its first output.
+// untilReady is a writer that ends the program at its first output.
 type untilReady struct {
 	bytes.Buffer
 	cancel func()
@@ -122,12 +122,12 @@ func TestUsage(t *testing.T) {
 	} {
 		var stderr bytes.Buffer
 		if code := run(t.Context(), args, &bytes.Buffer{}, &stderr); code != 2 || !strings.Contains(stderr.String(), want) {
-			t.Errorf("%q: exit code %d, %s", args, code, &stderr)
+			t.Errorf("run(%q) = %d, %s", args, code, &stderr)
 		}
 	}
 	var stderr bytes.Buffer
 	if code := run(t.Context(), Args(Options{Dir: "/no/such/directory"}), &bytes.Buffer{}, &stderr); code != 4 || strings.Count(stderr.String(), "\n") != 1 {
-		t.Errorf("exit code %d: %q", code, &stderr)
+		t.Errorf("exit code = %d, output %q; want 4 and one line", code, &stderr)
 	}
 }
 
@@ -138,21 +138,21 @@ func TestOtherFileSystem(t *testing.T) {
 	_, err := otherFileSystem(dir, candidates)
 	for _, want := range []string{dir, "$UNSET: not set", "gone: stat " + missing, "own: the same device"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v, want %q in it", err, want)
+			t.Errorf("error = %v, want %q in it", err, want)
 		}
 	}
-	// /proc is another device everywhere, and takes no files.
+	// /proc is a separate device on every machine, and is not writable.
 	if _, err := otherFileSystem(dir, []candidate{{"proc", "/proc"}}); err == nil {
-		t.Error("the search returned /proc")
+		t.Error("otherFileSystem returned /proc")
 	}
 	if _, err := otherFileSystem(missing, candidates); err == nil {
-		t.Error("the search returned a file system for a missing directory")
+		t.Error("otherFileSystem of a missing directory returned no error")
 	}
 	found, err := otherFileSystem("/proc", append(candidates, candidate{"after", "/"}))
 	if err != nil || found != dir {
-		t.Errorf("%q, %v; want %s", found, err, dir)
+		t.Errorf("otherFileSystem = %q, %v; want %s", found, err, dir)
 	}
 	if names := entries(t, dir); !slices.Equal(names, nil) {
-		t.Errorf("the search left %q", names)
+		t.Errorf("otherFileSystem left %q", names)
 	}
 }

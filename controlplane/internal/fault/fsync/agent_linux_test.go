@@ -16,7 +16,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/fault/fsync"
 )
 
-// forEver is longer than any test: a call that returns was let go.
+// forEver is longer than any test. A call that returns in spite of this delay was released.
 const forEver = time.Hour
 
 func TestFsyncDelayIsAvailable(t *testing.T) {
@@ -24,7 +24,7 @@ func TestFsyncDelayIsAvailable(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := fsync.Available(); err != nil {
-		t.Errorf("second call of Available: %v", err)
+		t.Errorf("second call of Available = %v", err)
 	}
 }
 
@@ -32,7 +32,7 @@ func TestCallsOnTheWALWait(t *testing.T) {
 	c := startChild(t)
 	c.call("fdatasync x.wal")
 	if s := c.stats(); s.Seen != 0 {
-		t.Errorf("calls go through the agent before a delay is set: %+v", s)
+		t.Errorf("calls reached the agent before Set: %+v", s)
 	}
 
 	const delay = 30 * time.Millisecond
@@ -42,7 +42,7 @@ func TestCallsOnTheWALWait(t *testing.T) {
 			t.Errorf("%s took %s with a delay of %s", call, took, delay)
 		}
 		if s := c.stats(); s.Delayed != int64(i+1) {
-			t.Errorf("after %s: %+v", call, s)
+			t.Errorf("after %s: stats %+v", call, s)
 		}
 	}
 	c.call("fdatasync db")
@@ -52,7 +52,7 @@ func TestCallsOnTheWALWait(t *testing.T) {
 
 	c.set(fsync.Delay{Delay: delay, Files: fsync.All})
 	if took := c.call("fdatasync db"); took < delay {
-		t.Errorf("with all files, db took %s", took)
+		t.Errorf("with Files: All, fdatasync of db took %s", took)
 	}
 
 	c.clear()
@@ -63,7 +63,7 @@ func TestCallsOnTheWALWait(t *testing.T) {
 
 	c.set(fsync.Delay{Delay: delay})
 	if took := c.call("fdatasync x.wal"); took < delay {
-		t.Errorf("set again, a call took %s", took)
+		t.Errorf("after a second Set, a call took %s", took)
 	}
 }
 
@@ -79,7 +79,7 @@ func TestClearReleasesConcurrentCalls(t *testing.T) {
 		c.returned()
 	}
 	if s := c.stats(); s != (fsync.Stats{Seen: threads, Delayed: threads}) {
-		t.Errorf("%+v", s)
+		t.Errorf("stats = %+v, want all calls delayed", s)
 	}
 }
 
@@ -100,11 +100,11 @@ func TestJitterStaysInItsBounds(t *testing.T) {
 	c.set(fsync.Delay{Delay: 10 * time.Millisecond, Jitter: 5 * time.Millisecond, Seed: 7})
 	for range 20 {
 		if took := c.call("fdatasync x.wal"); took < 5*time.Millisecond {
-			t.Errorf("10 ms and a jitter of 5 ms made a call take %s", took)
+			t.Errorf("a call took %s with a delay of 10 ms and a jitter of 5 ms", took)
 		}
 	}
 	if s := c.stats(); s.Delayed != 20 {
-		t.Errorf("%+v", s)
+		t.Errorf("stats = %+v, want 20 delayed calls", s)
 	}
 }
 
@@ -112,11 +112,10 @@ func TestSupervisorExitReleasesCalls(t *testing.T) {
 	c := startHeldChild(t)
 	c.agent.Close()
 	c.returned()
-	c.call("fdatasync x.wal") // and later ones pass
+	c.call("fdatasync x.wal") // later calls are not delayed either
 }
 
-// The Go runtime and etcd's supervisor send signals all the time. They must
-// neither shorten nor restart a wait.
+// The Go runtime and etcd's supervisor often send signals. These signals must neither shorten nor restart a delay.
 func TestSignalsDoNotInterruptCall(t *testing.T) {
 	c := startHeldChild(t)
 	tasks := c.tasks()
@@ -126,7 +125,7 @@ func TestSignalsDoNotInterruptCall(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// ESRCH: a thread may have ended since.
+			// ESRCH: the thread may have ended in the meantime.
 			if err := unix.Tgkill(c.cmd.Process.Pid, tid, syscall.SIGURG); err != nil && err != unix.ESRCH {
 				t.Fatal(err)
 			}
@@ -136,7 +135,7 @@ func TestSignalsDoNotInterruptCall(t *testing.T) {
 	c.clear()
 	c.returned()
 	if s := c.stats(); s.Delayed != 1 {
-		t.Errorf("one call, and its signals, made %+v", s)
+		t.Errorf("stats after one call with signals = %+v, want one delayed call", s)
 	}
 }
 
@@ -145,22 +144,21 @@ func TestStoppedChildAnswersAfterContinue(t *testing.T) {
 	if err := c.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	// The kernel never reports the whole process as stopped: only a fatal signal
-	// interrupts the call that waits.
+	// The kernel never reports the whole process as stopped, because only a fatal signal interrupts the delayed call.
 	for running := c.running(); running > 1; running = c.running() {
 		runtime.Gosched()
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	if err := c.agent.Clear(ctx); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("a stopped child: %v", err)
+		t.Errorf("Clear of a stopped child = %v, want a deadline error", err)
 	}
 	if err := c.cmd.Process.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
-	c.returned() // the agent received the abandoned Clear
+	c.returned() // the child executes the Clear whose caller gave up
 	if s := c.stats(); s.Waiting != 0 || s.Delayed != 1 {
-		t.Errorf("the answer to a question that was given up is taken for another's: %+v", s)
+		t.Errorf("the reply to an abandoned question was taken for another reply: %+v", s)
 	}
 }
 
@@ -171,7 +169,7 @@ func TestDeadChildIsAnError(t *testing.T) {
 	}
 	_, _ = c.cmd.Process.Wait()
 	if err := c.agent.Set(t.Context(), fsync.Delay{Delay: time.Second}); err == nil {
-		t.Error("Set succeeds for a child that has exited")
+		t.Error("Set of a dead child returned no error")
 	}
 }
 
@@ -179,11 +177,11 @@ func TestAgentEnvIsChecked(t *testing.T) {
 	for _, text := range []string{"three", "99999"} {
 		t.Setenv(fsync.AgentEnv, text)
 		if err := fsync.StartAgent(); err == nil {
-			t.Errorf("%s=%s is accepted", fsync.AgentEnv, text)
+			t.Errorf("StartAgent with %s=%s returned no error", fsync.AgentEnv, text)
 		}
 	}
 	_ = os.Unsetenv(fsync.AgentEnv)
 	if err := fsync.StartAgent(); err != nil {
-		t.Errorf("without %s: %v", fsync.AgentEnv, err)
+		t.Errorf("StartAgent without %s = %v", fsync.AgentEnv, err)
 	}
 }

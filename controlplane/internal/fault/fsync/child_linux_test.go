@@ -20,12 +20,11 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/fault/fsync"
 )
 
-// childEnv makes the test binary play the child, in the directory it names.
+// childEnv makes the test binary run as the child. Its value is the child's directory.
 const childEnv = "FSYNC_TEST_CHILD"
 
-// The kernel delivers a process's signals to its main thread first. A call that waits
-// there would keep SIGSTOP from the other threads, so the child makes its calls
-// elsewhere.
+// The kernel delivers a process's signals to its main thread first. A delayed call in the main thread would keep
+// SIGSTOP from the other threads. The child therefore makes its calls in other threads.
 func init() {
 	if os.Getenv(childEnv) != "" {
 		runtime.LockOSThread()
@@ -39,15 +38,14 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// threads is the number of the child's threads for its calls, all of them older
-// than any filter.
+// threads is the number of threads in which the child makes its calls. All of them start before any filter is
+// installed.
 const threads = 4
 
-// playChild syncs the files that stdin names, one a line ("fsync NAME" or
-// "fdatasync NAME"), each on one of its threads, and prints "NAME DURATION".
-// It ends with stdin.
+// playChild makes the calls that stdin lists, one on each line ("fsync NAME" or "fdatasync NAME"), each on one of its
+// threads. It prints "NAME DURATION" for each. It ends at the end of stdin.
 func playChild(dir string) int {
-	if os.Getenv(filteredEnv) != "" { // before the agent can be asked
+	if os.Getenv(filteredEnv) != "" { // before the supervisor can send a request to the agent
 		if err := filterOneThread(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
@@ -137,7 +135,7 @@ func startChild(t *testing.T, env ...string) *child {
 	return &child{t: t, cmd: cmd, agent: agent, in: in, out: bufio.NewScanner(out)}
 }
 
-// begin requests a call: "fdatasync x.wal".
+// begin makes the child start a call, such as "fdatasync x.wal", and does not wait for it.
 func (c *child) begin(line string) {
 	c.t.Helper()
 	if _, err := fmt.Fprintln(c.in, line); err != nil {
@@ -145,7 +143,7 @@ func (c *child) begin(line string) {
 	}
 }
 
-// returned waits for the end of a call and returns its duration.
+// returned waits until a call has returned, and returns its duration.
 func (c *child) returned() time.Duration {
 	c.t.Helper()
 	if !c.out.Scan() {
@@ -154,7 +152,7 @@ func (c *child) returned() time.Duration {
 	_, text, _ := strings.Cut(c.out.Text(), " ")
 	took, err := time.ParseDuration(text)
 	if err != nil {
-		c.t.Fatalf("a call failed: %s", c.out.Text())
+		c.t.Fatalf("a call of the child failed: %s", c.out.Text())
 	}
 	return took
 }
@@ -188,7 +186,7 @@ func (c *child) stats() fsync.Stats {
 	return s
 }
 
-// startHeldChild starts a child with one call that waits.
+// startHeldChild starts a child with one delayed call.
 func startHeldChild(t *testing.T) *child {
 	t.Helper()
 	c := startChild(t)
@@ -198,7 +196,7 @@ func startHeldChild(t *testing.T) *child {
 	return c
 }
 
-// waiting returns when n calls wait.
+// waiting waits until n calls are delayed.
 func (c *child) waiting(n int64) {
 	c.t.Helper()
 	for c.stats().Waiting != n {
@@ -206,7 +204,7 @@ func (c *child) waiting(n int64) {
 	}
 }
 
-// tasks are the directories of the child's threads in /proc.
+// tasks returns the directories of the child's threads in /proc.
 func (c *child) tasks() []string {
 	c.t.Helper()
 	tasks, err := filepath.Glob("/proc/" + strconv.Itoa(c.cmd.Process.Pid) + "/task/*")
@@ -222,9 +220,9 @@ func (c *child) running() (n int) {
 	for _, task := range c.tasks() {
 		stat, err := os.ReadFile(filepath.Join(task, "stat"))
 		if err != nil {
-			continue // it has ended
+			continue // the thread has ended
 		}
-		// The state follows the name, which may hold anything.
+		// The state follows the thread's name. The name may contain any characters.
 		if _, state, _ := strings.Cut(string(stat[strings.LastIndexByte(string(stat), ')'):]), " "); state[0] != 'T' {
 			n++
 		}

@@ -12,10 +12,10 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/fault/fsync"
 )
 
-// filteredEnv gives a thread of the child a separate filter.
+// filteredEnv makes the child install a separate filter on one thread.
 const filteredEnv = "FSYNC_TEST_FILTERED"
 
-// filterOneThread puts a filter that allows everything on a thread that lives on.
+// filterOneThread installs a filter that allows everything on a thread that does not end.
 func filterOneThread() error {
 	result := make(chan error)
 	go func() {
@@ -32,11 +32,11 @@ func filterOneThread() error {
 	return <-result
 }
 
-// The kernel's word for it, "no such process", is about a thread, and says nothing.
+// The kernel reports "no such process" (ESRCH) for such a thread. Set must return a clearer error.
 func TestThreadWithOwnSeccompFilterIsReported(t *testing.T) {
 	c := startChild(t, filteredEnv+"=1")
 	err := c.agent.Set(t.Context(), fsync.Delay{Delay: time.Millisecond})
 	if err == nil || !strings.Contains(err.Error(), "the threads of this process have different seccomp filters") {
-		t.Errorf("%v", err)
+		t.Errorf("Set = %v, want an error about different filters", err)
 	}
 }

@@ -18,12 +18,12 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/fault/network"
 )
 
-// server echoes what it gets, until it gets an end; then it ends too.
+// server echoes what it receives. When the client closes a connection, the server closes it too.
 type server struct {
 	listener net.Listener
 	mu       sync.Mutex
 	conns    []net.Conn
-	got      bytes.Buffer // of all connections
+	got      bytes.Buffer // bytes from all connections
 }
 
 func startServer(t *testing.T) *server {
@@ -85,7 +85,7 @@ func (s *server) hangUp() {
 	}
 }
 
-// listen makes a link to the server.
+// listen opens a link to the server.
 func listen(t *testing.T, s *server) *network.Listener {
 	t.Helper()
 	l, err := network.Listen("kube-apiserver-0", "etcd-0", "127.0.0.1:0", s.addr())
@@ -141,7 +141,7 @@ func exchange(t *testing.T, c net.Conn, text string) time.Duration {
 	return time.Since(start)
 }
 
-// await returns when the condition holds. The test binary's time limit ends it.
+// await waits until condition returns true. The time limit of the test binary ends it.
 func await(t *testing.T, condition func() bool) {
 	t.Helper()
 	tick := time.NewTicker(time.Millisecond)
@@ -151,7 +151,7 @@ func await(t *testing.T, condition func() bool) {
 	}
 }
 
-// TestMain fails if anything that was closed left a goroutine behind.
+// TestMain fails if a closed object leaves a goroutine behind.
 func TestMain(m *testing.M) {
 	code := m.Run()
 	for end := time.Now().Add(5 * time.Second); code == 0 && strings.Contains(goroutines(), "fault/network."); runtime.Gosched() {
@@ -168,7 +168,7 @@ func goroutines() string {
 	return string(buf[:runtime.Stack(buf, true)])
 }
 
-// isReset reports whether a connection was broken off, not ended.
+// isReset reports whether a connection was reset instead of closed.
 func isReset(err error) bool { return errors.Is(err, syscall.ECONNRESET) }
 
 func noise(t *testing.T, n int) []byte {

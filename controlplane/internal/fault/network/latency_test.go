@@ -10,7 +10,7 @@ import (
 	"github.com/Shopify/toxiproxy/v2/toxics"
 )
 
-// draws are the first delays of a direction.
+// draws returns the first delays of a direction.
 func draws(c Condition, stream uint64) []time.Duration {
 	l := newLatency(c, stream)
 	var all []time.Duration
@@ -45,15 +45,15 @@ func TestOneSeedDrawsOneSequence(t *testing.T) {
 		sum += d
 	}
 	if low, high := slices.Min(first), slices.Max(first); low < 15*time.Millisecond || high > 25*time.Millisecond || high-low < 9*time.Millisecond {
-		t.Errorf("delays from %s to %s", low, high)
+		t.Errorf("delays range from %s to %s", low, high)
 	}
 	if mean := sum / 1000; mean < 19500*time.Microsecond || mean > 20500*time.Microsecond {
-		t.Errorf("mean delay %s", mean)
+		t.Errorf("mean delay = %s", mean)
 	}
 }
 
-// The delay of each read counts from its own time: simultaneous reads arrive
-// together, and no read overtakes another.
+// The delay of a read counts from the time of that read. Reads at the same time arrive together, and no read overtakes
+// another.
 func TestDelayCountsFromEachRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		in, out := make(chan *stream.StreamChunk, 3), make(chan *stream.StreamChunk)
@@ -69,7 +69,7 @@ func TestDelayCountsFromEachRead(t *testing.T) {
 			got = append(got, string(chunk.Data)+" "+time.Since(start).String())
 		}
 		if want := []string{"a 100µs", "b 100µs", "c 150µs"}; !slices.Equal(got, want) {
-			t.Errorf("%q, want %q", got, want)
+			t.Errorf("arrivals = %q, want %q", got, want)
 		}
 	})
 }

@@ -23,14 +23,14 @@ func TestHealthyLinkForwardsBothDirections(t *testing.T) {
 			if _, err := c.Write(sent); err != nil {
 				t.Error(err)
 			}
-			if err := c.CloseWrite(); err != nil { // an end in one direction only
+			if err := c.CloseWrite(); err != nil { // end one direction only
 				t.Error(err)
 			}
 		})
 		all.Go(func() {
 			got, err := io.ReadAll(c)
 			if err != nil || !bytes.Equal(got, sent) {
-				t.Errorf("%d bytes came back of %d: %v", len(got), len(sent), err)
+				t.Errorf("received %d of %d bytes: %v", len(got), len(sent), err)
 			}
 		})
 	}
@@ -59,7 +59,7 @@ func TestDelayAppliesInEachDirection(t *testing.T) {
 	}
 }
 
-// Bytes keep their order and none is lost when delays change under them.
+// Changes of the delay neither reorder nor lose bytes.
 func TestChangingConditionsLosesNoBytes(t *testing.T) {
 	l := listen(t, startServer(t))
 	c, sent := dial(t, l), noise(t, 4<<20)
@@ -76,7 +76,7 @@ func TestChangingConditionsLosesNoBytes(t *testing.T) {
 	got := make([]byte, len(sent))
 	for i, step := 0, len(sent)/64; i < len(got); i += step {
 		l.Link().Set(conditions[i/step%len(conditions)])
-		l.Link().Restore() // or a cut would hold up the next read
+		l.Link().Restore() // a cut would block the next read
 		if _, err := io.ReadFull(c, got[i:i+step]); err != nil {
 			t.Fatal(err)
 		}
@@ -95,14 +95,14 @@ func TestCutFreezesOpenConnections(t *testing.T) {
 
 	cut.Link().Cut()
 	say(t, c, "lost?")
-	for range 100 { // meanwhile the server answers others
+	for range 100 { // in the meantime, the server serves other links
 		exchange(t, other, "sound")
 	}
 	if s.has("lost?") {
 		t.Error("data passed a cut link")
 	}
 	if got := cut.Link().Condition(); !got.Cut {
-		t.Errorf("condition %+v", got)
+		t.Errorf("condition = %+v, want Cut", got)
 	}
 
 	cut.Link().Restore()
@@ -139,8 +139,8 @@ func TestCutHoldsNewConnections(t *testing.T) {
 	hear(t, c, "hello")
 }
 
-// A client of a cut link gives up and dials again as long as the link is cut. None of
-// these connections may be left, or the supervisor runs out of descriptors.
+// A client of a cut link gives up and dials again while the link is cut. None of these connections may remain, or the
+// supervisor runs out of descriptors.
 func TestAbandonedDialLeavesNoConnection(t *testing.T) {
 	s := startServer(t)
 	l := listen(t, s)
@@ -151,7 +151,7 @@ func TestAbandonedDialLeavesNoConnection(t *testing.T) {
 		say(t, c, "hello")
 		await(t, func() bool { _, opened := l.Link().Connections(); return opened == int64(i+1) })
 		if i%2 == 0 {
-			_ = c.SetLinger(0) // a reset instead of an end
+			_ = c.SetLinger(0) // a reset instead of an orderly close
 		}
 		c.Close()
 	}
@@ -161,16 +161,15 @@ func TestAbandonedDialLeavesNoConnection(t *testing.T) {
 	l.Link().Restore()
 	hear(t, last, "the last one")
 	if n := s.accepted(); n != 1 {
-		t.Errorf("%d connections reached the server, %d of them abandoned by the client", n, n-1)
+		t.Errorf("%d connections reached the server; the client had abandoned %d of them", n, n-1)
 	}
 }
 
-// Over a link that is slow a client may say all that it has to say before it is
-// connected.
+// On a slow link, a client may send all its data before the link has connected it.
 func TestClientClosesBeforeDialEnds(t *testing.T) {
 	l := listen(t, startServer(t))
 	l.Link().Delay(20*time.Millisecond, 0, 0)
-	for _, size := range []int{5, 1 << 20} { // more than is read of it early
+	for _, size := range []int{5, 1 << 20} { // the second size is more than the link reads early
 		c, sent := dial(t, l), noise(t, size)
 		var writing sync.WaitGroup
 		writing.Go(func() {
@@ -182,7 +181,7 @@ func TestClientClosesBeforeDialEnds(t *testing.T) {
 			}
 		})
 		if got, err := io.ReadAll(c); err != nil || !bytes.Equal(got, sent) {
-			t.Errorf("%d bytes came back of %d: %v", len(got), size, err)
+			t.Errorf("received %d of %d bytes: %v", len(got), size, err)
 		}
 		writing.Wait()
 	}
@@ -203,16 +202,16 @@ func TestCutHidesPeerClose(t *testing.T) {
 	exchange(t, dial(t, listen(t, s)), "the server lives")
 	select {
 	case err := <-ended:
-		t.Errorf("the end of a server came over a link that is cut: %v", err)
+		t.Errorf("the client saw the server's close over a cut link: %v", err)
 	default:
 	}
 	l.Link().Restore()
 	if err := <-ended; err != io.EOF {
-		t.Errorf("after Restore: %v, want the end", err)
+		t.Errorf("read after Restore = %v, want io.EOF", err)
 	}
 }
 
-// A receiver that does not read must not block a change or Close.
+// A receiver that does not read must block neither a change nor Close.
 func TestReceiverWithoutReads(t *testing.T) {
 	deaf, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -230,11 +229,11 @@ func TestReceiverWithoutReads(t *testing.T) {
 	defer c.Close()
 	var writing sync.WaitGroup
 	var reads atomic.Int64
-	writing.Go(func() { // blocks when all queues are full; returns when the link is closed
+	writing.Go(func() { // blocks when all queues are full, and returns when the link is closed
 		_, _ = io.Copy(c, endless{&reads})
 	})
 	sent, still := int64(0), 0
-	await(t, func() bool { // until the link accepts no more data
+	await(t, func() bool { // no more data passes
 		before := sent
 		if sent = reads.Load(); sent != before {
 			still = 0
@@ -269,7 +268,7 @@ func TestRefusedDialResetsClient(t *testing.T) {
 		_, err = c.Read(make([]byte, 1))
 	}
 	if !isReset(err) {
-		t.Errorf("%v, want a reset", err)
+		t.Errorf("read = %v, want a reset", err)
 	}
 }
 
@@ -279,7 +278,7 @@ func TestListensOnLoopbackOnly(t *testing.T) {
 			l.Close()
 			t.Errorf("the link listens on %s", address)
 		} else if !strings.Contains(err.Error(), "a -> b") {
-			t.Errorf("%s: %v, which link?", address, err)
+			t.Errorf("error for %s = %v, want the name of the link", address, err)
 		}
 	}
 }

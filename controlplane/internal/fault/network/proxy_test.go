@@ -43,8 +43,8 @@ const (
 	host2 = "etcd-2.stormglass.invalid:2380"
 )
 
-// startProxy makes the proxy of etcd-0 to two peers, and a client that uses it
-// as etcd does.
+// startProxy starts the proxy of etcd-0 to two peers, and returns it with a client that uses the proxy in the same way
+// as etcd.
 func startProxy(t *testing.T, peer1, peer2 *peer) (*network.Proxy, *http.Client) {
 	t.Helper()
 	p, err := network.ListenProxy("etcd-0", "127.0.0.1:0", []network.Target{
@@ -63,7 +63,7 @@ func startProxy(t *testing.T, peer1, peer2 *peer) (*network.Proxy, *http.Client)
 	roots.AddCert(peer1.Certificate())
 	transport := &http.Transport{
 		Proxy: http.ProxyURL(&url.URL{Scheme: "http", Host: p.Addr()}),
-		// The test servers' certificate is of this name; the CONNECT is not.
+		// The certificate of the test servers contains this name, but not the name in the CONNECT request.
 		TLSClientConfig: &tls.Config{RootCAs: roots, ServerName: "example.com"},
 	}
 	t.Cleanup(transport.CloseIdleConnections)
@@ -87,7 +87,7 @@ func get(ctx context.Context, c *http.Client, host string) (string, error) {
 func mustGet(t *testing.T, c *http.Client, host, want string) {
 	t.Helper()
 	if got, err := get(t.Context(), c, host); err != nil || got != want {
-		t.Fatalf("GET %s: %q, %v; want %q", host, got, err, want)
+		t.Fatalf("GET %s = %q, %v; want %q", host, got, err, want)
 	}
 }
 
@@ -99,7 +99,7 @@ func TestProxyResolvesLinksByName(t *testing.T) {
 	for i, want := range []string{"etcd-0 -> etcd-1", "etcd-0 -> etcd-2"} {
 		link := p.Links()[i]
 		if _, opened := link.Connections(); link.String() != want || opened != 1 {
-			t.Errorf("link %d: %s, %d connections; want %s with one", i, link, opened, want)
+			t.Errorf("link %d = %s with %d connections, want %s with one", i, link, opened, want)
 		}
 	}
 }
@@ -115,7 +115,7 @@ func TestPartitionAffectsOneLink(t *testing.T) {
 		err  error
 	}
 	outcomes := make(chan outcome)
-	const requests = 3 // one on the open connection, two on new ones
+	const requests = 3 // one on the open connection, two on new connections
 	for range requests {
 		go func() {
 			body, err := get(t.Context(), client, host1)
@@ -127,13 +127,13 @@ func TestPartitionAffectsOneLink(t *testing.T) {
 		mustGet(t, client, host2, "two")
 	}
 	if n := one.requests.Load(); n != 1 {
-		t.Errorf("%d requests reached the server, want only the one before the cut", n-1)
+		t.Errorf("%d requests reached the peer over a cut link", n-1)
 	}
 
 	p.Links()[0].Restore()
 	for range requests {
 		if got := <-outcomes; got.err != nil || got.body != "one" {
-			t.Errorf("after Restore: %+v", got)
+			t.Errorf("request after Restore = %+v", got)
 		}
 	}
 }
@@ -146,7 +146,7 @@ func TestClientTimesOutUnderPartition(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	if _, err := get(ctx, client, host1); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("%v, want only the client's timeout to end it", err)
+		t.Errorf("request = %v, want the client's own timeout", err)
 	}
 	p.Links()[0].Restore()
 	mustGet(t, client, host1, "one")
@@ -160,7 +160,7 @@ func TestProxyDelay(t *testing.T) {
 	p.Links()[0].Delay(delay, 0, 0)
 	start := time.Now()
 	mustGet(t, client, host1, "one")
-	// TCP, TLS 1.3 and the request are a round trip each.
+	// TCP, TLS 1.3 and the request need one round trip each.
 	if took := time.Since(start); took < 6*delay {
 		t.Errorf("the first request took %s with a delay of %s", took, delay)
 	}
@@ -175,11 +175,11 @@ func TestProxyRefusesOtherRequests(t *testing.T) {
 	one := startPeer(t, "one")
 	p, client := startProxy(t, one, startPeer(t, "two"))
 	if _, err := get(t.Context(), client, "etcd-3.stormglass.invalid:2380"); err == nil || !strings.Contains(err.Error(), "Forbidden") {
-		t.Errorf("an unknown peer: %v", err)
+		t.Errorf("request to an unknown peer = %v, want Forbidden", err)
 	}
 	one.Listener.Close()
 	if _, err := get(t.Context(), client, host1); err == nil || !strings.Contains(err.Error(), "Bad Gateway") {
-		t.Errorf("a peer that does not listen: %v", err)
+		t.Errorf("request to a peer that does not listen = %v, want Bad Gateway", err)
 	}
 	for request, want := range map[string]string{
 		"GET / HTTP/1.1\r\nHost: " + host1 + "\r\n\r\n": "405",
@@ -191,7 +191,7 @@ func TestProxyRefusesOtherRequests(t *testing.T) {
 		}
 		say(t, c, request)
 		if got, err := io.ReadAll(c); err != nil || !strings.HasPrefix(string(got), "HTTP/1.1 "+want) {
-			t.Errorf("%q: %q, %v", request, got, err)
+			t.Errorf("response to %q = %q, %v", request, got, err)
 		}
 		c.Close()
 	}
@@ -213,17 +213,17 @@ func dialProxy(t *testing.T, targets []network.Target) (*network.Proxy, net.Conn
 	return p, c
 }
 
-// A CONNECT request needs some hundred bytes only.
+// A CONNECT request needs only a few hundred bytes. The proxy refuses a header that does not end.
 func TestUnterminatedRequestIsRefused(t *testing.T) {
 	_, c := dialProxy(t, nil)
 	say(t, c, "CONNECT "+host1+" HTTP/1.1\r\nX: ")
 	n, err := io.Copy(c, endless{new(atomic.Int64)})
-	if err == nil || n > 64<<20 { // what the kernel's buffers hold comes on top
-		t.Errorf("%d bytes of a header were read: %v", n, err)
+	if err == nil || n > 64<<20 { // the kernel also buffers some bytes
+		t.Errorf("the proxy read %d bytes of a header: %v", n, err)
 	}
 }
 
-// A client may send its first bytes together with the CONNECT.
+// The proxy forwards bytes that a client sends together with the CONNECT request.
 func TestEarlyBytesAreKept(t *testing.T) {
 	s := startServer(t)
 	_, c := dialProxy(t, []network.Target{{To: "etcd-1", Host: host1, Upstream: s.addr()}})
@@ -238,7 +238,8 @@ func TestCloseEndsConnectionsWithoutRequest(t *testing.T) {
 	if err := p.Close(); err != nil {
 		t.Error(err)
 	}
-	// The proxy may refuse what it has read before it closes the connection; an open one would only end by the deadline.
+	// The proxy may respond to what it has read before it closes the connection. An open connection would end only at
+	// the deadline.
 	if err := c.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
 		t.Fatal(err)
 	}
@@ -253,7 +254,7 @@ func TestBadTargets(t *testing.T) {
 		"is both etcd-1 and etcd-2": {{To: "etcd-1", Host: host1}, {To: "etcd-2", Host: host1}},
 	} {
 		if _, err := network.ListenProxy("etcd-0", "127.0.0.1:0", targets); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v, want %q in it", err, want)
+			t.Errorf("ListenProxy = %v, want %q in it", err, want)
 		}
 	}
 }

@@ -18,7 +18,7 @@ import (
 
 const aReview = `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u-1"}}`
 
-// post sends a review to the webhook's handler, without a network.
+// post sends a review directly to the webhook's handler, without a network.
 func post(ctx context.Context, w *Webhook, body string) *httptest.ResponseRecorder {
 	out := httptest.NewRecorder()
 	w.handler().ServeHTTP(out, httptest.NewRequestWithContext(ctx, http.MethodPost, reviewPath, strings.NewReader(body)))
@@ -29,11 +29,11 @@ func wantAllowed(t *testing.T, out *httptest.ResponseRecorder) {
 	t.Helper()
 	var review admission.AdmissionReview
 	if err := json.NewDecoder(out.Body).Decode(&review); err != nil || out.Code != http.StatusOK {
-		t.Fatalf("status %d: %v", out.Code, err)
+		t.Fatalf("response = %d, %v; want 200", out.Code, err)
 	}
 	if review.APIVersion != "admission.k8s.io/v1" || review.Kind != "AdmissionReview" || review.Response == nil ||
 		review.Response.UID != "u-1" || !review.Response.Allowed {
-		t.Errorf("%+v %+v", review.TypeMeta, review.Response)
+		t.Errorf("response = %+v %+v, want allowed", review.TypeMeta, review.Response)
 	}
 }
 
@@ -43,7 +43,7 @@ func TestSlowWebhookAllowsAfterDelay(t *testing.T) {
 		start := time.Now()
 		wantAllowed(t, post(t.Context(), w, aReview))
 		if took := time.Since(start); took != 3*time.Second {
-			t.Errorf("took %s", took)
+			t.Errorf("response after %s, want 3s", took)
 		}
 	})
 }
@@ -53,7 +53,7 @@ func TestFailingWebhookFailsAfterDelay(t *testing.T) {
 		w := newWebhook(nil, Options{Delay: time.Second, Fails: true})
 		start := time.Now()
 		if out := post(t.Context(), w, aReview); out.Code != http.StatusInternalServerError || time.Since(start) != time.Second {
-			t.Errorf("status %d after %s", out.Code, time.Since(start))
+			t.Errorf("response %d after %s, want 500 after 1s", out.Code, time.Since(start))
 		}
 	})
 }
@@ -73,15 +73,15 @@ func TestJitterIsRepeatableAndBounded(t *testing.T) {
 		differ := false
 		for i, d := range first {
 			if d < time.Second/2 || d > time.Second*3/2 {
-				t.Errorf("delay = %s", d)
+				t.Errorf("delay = %s, want 0.5s to 1.5s", d)
 			}
 			if d != again[i] {
-				t.Errorf("two handlers with the same seed have the delays %s and %s", d, again[i])
+				t.Errorf("the same seed gave delays of %s and %s", d, again[i])
 			}
 			differ = differ || d != other[i]
 		}
 		if !differ {
-			t.Error("two seeds result in the same delays")
+			t.Error("two seeds gave the same delays")
 		}
 	})
 }
@@ -97,9 +97,9 @@ func TestClearEndsDelayedReviews(t *testing.T) {
 		synctest.Wait()
 		close(w.cleared)
 		waiting.Wait()
-		wantAllowed(t, post(t.Context(), w, aReview)) // one that comes later too
+		wantAllowed(t, post(t.Context(), w, aReview)) // a later review does not wait either
 		if took := time.Since(start); took != 0 {
-			t.Errorf("waited %s", took)
+			t.Errorf("the reviews waited %s after Clear", took)
 		}
 	})
 }
@@ -112,7 +112,7 @@ func TestReviewEndsWithItsRequest(t *testing.T) {
 		start := time.Now()
 		post(ctx, w, aReview)
 		if took := time.Since(start); took != 10*time.Second {
-			t.Errorf("took %s", took)
+			t.Errorf("the review ended after %s, want 10s", took)
 		}
 	})
 }
@@ -130,10 +130,10 @@ func TestMutatingWebhookAddsItsAnnotation(t *testing.T) {
 		w.handler().ServeHTTP(out, httptest.NewRequest(http.MethodPost, reviewPath+"/1", strings.NewReader(body)))
 		var review admission.AdmissionReview
 		if err := json.NewDecoder(out.Body).Decode(&review); err != nil || !review.Response.Allowed {
-			t.Fatalf("status %d: %v", out.Code, err)
+			t.Fatalf("response = %d, %v; want allowed", out.Code, err)
 		}
 		if string(review.Response.Patch) != want {
-			t.Errorf("%s: %s", object, review.Response.Patch)
+			t.Errorf("patch of %s = %s", object, review.Response.Patch)
 		}
 	}
 }
@@ -147,13 +147,13 @@ func TestInvalidAdmissionReviewIsRefused(t *testing.T) {
 		"too large":              `{"kind":"` + strings.Repeat("x", maxReview) + `"}`,
 	} {
 		if out := post(t.Context(), w, body); out.Code != http.StatusBadRequest || !strings.Contains(out.Body.String(), want) {
-			t.Errorf("status %d, %s; want %q in it", out.Code, out.Body, want)
+			t.Errorf("response = %d, %s; want 400 with %q", out.Code, out.Body, want)
 		}
 	}
 	out := httptest.NewRecorder()
 	w.handler().ServeHTTP(out, httptest.NewRequest(http.MethodGet, reviewPath, nil))
 	if out.Code != http.StatusMethodNotAllowed {
-		t.Errorf("GET: status %d", out.Code)
+		t.Errorf("response to GET = %d, want 405", out.Code)
 	}
 }
 

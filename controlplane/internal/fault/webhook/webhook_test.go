@@ -20,20 +20,21 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// apiServer is a stub API server: it keeps registrations, and calls a registered
-// webhook for each ConfigMap that is created once `late` probes have passed.
+// apiServer is a stub API server. It stores registrations. A changed registration takes effect after `late` probes. The
+// server then calls the registered webhook for each new ConfigMap.
 type apiServer struct {
 	*httptest.Server
 	t    *testing.T
 	late int // number of probes before a change takes effect
-	// unanswered makes the first registration fail with 504: "kept" stores it anyway, "lost" does not; empty: it succeeds.
+	// unanswered makes the first registration fail with 504. With "kept", the server stores it anyway; with "lost", it
+	// does not. If unanswered is empty, the registration succeeds.
 	unanswered string
 
 	mu         sync.Mutex
 	registered *admissionregistration.ValidatingWebhookConfiguration
 	inForce    *admissionregistration.ValidatingWebhookConfiguration
 	probes     int    // since the last change
-	deaf       func() // if set, no change takes effect; called at each probe
+	deaf       func() // if set, the server applies no change and calls this function at each probe
 }
 
 const registrations = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
@@ -76,7 +77,7 @@ func startAPIServer(t *testing.T, late int) *apiServer {
 		}
 		if hook := s.probe(); hook != nil {
 			if code, err := ask(r.Context(), *hook.Webhooks[1].ClientConfig.URL, hook); err != nil || code != http.StatusOK {
-				t.Errorf("review of the probe webhook: status %d, %v", code, err)
+				t.Errorf("the call of the probe webhook returned %d, %v; want 200", code, err)
 			}
 		}
 		reply(w, http.StatusCreated, map[string]any{"apiVersion": "v1", "kind": "ConfigMap"})
@@ -108,7 +109,7 @@ func (s *apiServer) current() *admissionregistration.ValidatingWebhookConfigurat
 	return s.registered
 }
 
-// probe returns the active registration.
+// probe returns the registration that applies at this probe, or nil.
 func (s *apiServer) probe() *admissionregistration.ValidatingWebhookConfiguration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -120,7 +121,7 @@ func (s *apiServer) probe() *admissionregistration.ValidatingWebhookConfiguratio
 	return s.inForce
 }
 
-// ask sends a review as an API server does, trusting the bundle alone.
+// ask sends a review in the way of an API server. It trusts only the certificates of the bundle.
 func ask(ctx context.Context, url string, registration *admissionregistration.ValidatingWebhookConfiguration) (int, error) {
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(registration.Webhooks[0].ClientConfig.CABundle) {
@@ -156,10 +157,10 @@ func TestWebhookLifecycle(t *testing.T) {
 	rule := hook.Rules[0]
 	if registered.Name != "stormglass-fault-1" || rule.Resources[0] != "deployments" || rule.APIGroups[0] != "apps" ||
 		*hook.FailurePolicy != admissionregistration.Ignore || *hook.TimeoutSeconds != 30 {
-		t.Errorf("registered %+v", registered)
+		t.Errorf("registered webhooks = %+v", registered)
 	}
 
-	// A review waits until Clear, which returns when the API server sends no more reviews.
+	// A review waits until Clear. Clear returns when the API server no longer calls the webhook.
 	answered, sent := make(chan error, 1), make(chan struct{})
 	go func() {
 		ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { close(sent) }})
@@ -171,22 +172,22 @@ func TestWebhookLifecycle(t *testing.T) {
 	}()
 	select {
 	case err := <-answered:
-		t.Fatalf("answered before the delay was over: %v", err)
+		t.Fatalf("the webhook responded before the delay was over: %v", err)
 	case <-sent:
 	}
 	if err := w.Clear(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-answered; err != nil {
-		t.Errorf("a review that waited: %v", err)
+		t.Errorf("the delayed review failed: %v", err)
 	}
 	if api.current() != nil || api.probe() != nil {
-		t.Error("the registration still exists after Clear")
+		t.Error("the registration exists after Clear")
 	}
 
-	// Another API server that has not seen the removal yet gets a response.
+	// Another API server that has not seen the removal yet still gets a response.
 	if code, err := ask(t.Context(), *hook.ClientConfig.URL, registered); err != nil || code != http.StatusOK {
-		t.Errorf("a late review: %d, %v", code, err)
+		t.Errorf("late review = %d, %v; want 200", code, err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel() // no time to linger
@@ -194,10 +195,10 @@ func TestWebhookLifecycle(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := ask(t.Context(), *hook.ClientConfig.URL, registered); err == nil {
-		t.Error("the server still listens after Close")
+		t.Error("the webhook's server still responds after Close")
 	}
 	if err := w.Close(ctx); err != nil {
-		t.Errorf("closed again: %v", err)
+		t.Errorf("second Close = %v", err)
 	}
 }
 
@@ -210,19 +211,19 @@ func TestCloseRemovesRegistrationAndServer(t *testing.T) {
 	registered := api.current()
 	hook := registered.Webhooks[0]
 	if hook.Rules[0].APIGroups[0] != "" || *hook.FailurePolicy != admissionregistration.Fail || hook.TimeoutSeconds != nil {
-		t.Errorf("registered %+v", hook)
+		t.Errorf("registered webhook = %+v", hook)
 	}
 	if code, err := ask(t.Context(), *hook.ClientConfig.URL, registered); err != nil || code != http.StatusInternalServerError {
-		t.Errorf("%d, %v", code, err)
+		t.Errorf("review by a failing webhook = %d, %v; want 500", code, err)
 	}
 	if err := w.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
 	if api.current() != nil {
-		t.Error("the registration still exists")
+		t.Error("the registration exists after Close")
 	}
 	if _, err := ask(t.Context(), *hook.ClientConfig.URL, registered); err == nil {
-		t.Error("the server still listens")
+		t.Error("the webhook's server still responds after Close")
 	}
 }
 
@@ -232,30 +233,30 @@ func TestCancelledStartRemovesRegistration(t *testing.T) {
 	defer cancel()
 	api.deaf = cancel
 	if _, err := Start(ctx, api.config(), Options{Name: "n", Resource: "pods", Fails: true}); !errors.Is(err, context.Canceled) {
-		t.Errorf("%v", err)
+		t.Errorf("Start = %v, want context.Canceled", err)
 	} else if errors.Is(err, ErrUncertain) {
-		t.Errorf("Start returned ErrUncertain for a registration that it removed: %v", err)
+		t.Errorf("Start removed the registration, but returned ErrUncertain: %v", err)
 	}
 	if api.current() != nil {
-		t.Error("the failed registration still exists")
+		t.Error("the registration exists after a failed Start")
 	}
 }
 
-// A lost registration may take effect after the next one was removed.
+// A registration without a response may take effect after the next registration was removed.
 func TestCancelledStartAfterALostRegistrationIsUncertain(t *testing.T) {
 	api := startAPIServer(t, 0)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	api.unanswered, api.deaf = "lost", cancel
 	if _, err := Start(ctx, api.config(), Options{Name: "n", Resource: "pods", Fails: true}); !errors.Is(err, ErrUncertain) {
-		t.Errorf("%v", err)
+		t.Errorf("Start = %v, want ErrUncertain", err)
 	}
 	if api.current() != nil {
-		t.Error("the failed registration still exists")
+		t.Error("the registration exists after a failed Start")
 	}
 }
 
-// Only what was sent and not answered can come about later.
+// Only a request that was sent and got no response can take effect later.
 func TestUnansweredRegistrationIsUncertain(t *testing.T) {
 	for _, c := range []struct {
 		code      int // 0: the connection ends instead
@@ -280,27 +281,27 @@ func TestUnansweredRegistrationIsUncertain(t *testing.T) {
 		_, err := Start(ctx, &rest.Config{Host: server.URL}, Options{Name: "n", Resource: "pods", Fails: true})
 		giveUp()
 		if err == nil || asked > 1 != c.uncertain || errors.Is(err, ErrUncertain) != c.uncertain || removed > 0 != c.uncertain {
-			t.Errorf("%d: registered %d times, %d attempts to remove it, %v", c.code, asked, removed, err)
+			t.Errorf("%d: %d requests to register, %d requests to remove, error %v", c.code, asked, removed, err)
 		}
 		server.Close()
 	}
 }
 
-// Start retries while etcd elects a leader, so that an API server cannot write; a write without a response may have
-// happened.
+// Start retries while the API server cannot write, for example while etcd elects a leader. A write that got no response
+// may have taken effect.
 func TestRegistrationIsTriedAgain(t *testing.T) {
 	for _, first := range []string{"lost", "kept"} {
 		api := startAPIServer(t, 0)
 		api.unanswered = first
 		w, err := Start(t.Context(), api.config(), Options{Name: "n", Resource: "pods", Fails: true})
 		if err != nil {
-			t.Fatalf("%s: %v", first, err)
+			t.Fatalf("Start after a registration that was %s failed: %v", first, err)
 		}
 		if w.Lost() != (first == "lost") {
-			t.Errorf("%s: Lost() = %v", first, w.Lost())
+			t.Errorf("%s: Lost = %v", first, w.Lost())
 		}
 		if err := w.Close(t.Context()); err != nil || api.current() != nil {
-			t.Errorf("%s: %v, left: %v", first, err, api.current())
+			t.Errorf("Close after a registration that was %s = %v, left: %v", first, err, api.current())
 		}
 	}
 }
@@ -312,10 +313,10 @@ func TestExistingRegistrationIsKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := Start(t.Context(), api.config(), Options{Name: "n", Resource: "pods", Fails: true}); err == nil || !strings.Contains(err.Error(), "register") {
-		t.Errorf("%v", err)
+		t.Errorf("Start with an existing registration = %v, want an error of register", err)
 	}
 	if api.current() == nil {
-		t.Error("Clear removed the registration of another owner")
+		t.Error("Start removed a registration that it did not create")
 	}
 	if err := w.Close(t.Context()); err != nil {
 		t.Error(err)
@@ -330,10 +331,10 @@ func TestNoAPIServer(t *testing.T) {
 	}
 	api.Close()
 	if _, err := Start(t.Context(), api.config(), Options{Name: "m", Resource: "pods", Fails: true}); err == nil || !strings.Contains(err.Error(), "register") || errors.Is(err, ErrUncertain) {
-		t.Errorf("%v", err)
+		t.Errorf("Start without an API server = %v, want an error of register", err)
 	}
 	if err := w.Close(t.Context()); err == nil || !strings.Contains(err.Error(), "registration n") {
-		t.Errorf("%v", err)
+		t.Errorf("Close without an API server = %v, want an error with the registration", err)
 	}
 }
 
@@ -343,7 +344,7 @@ func TestMutatingWebhooksAreAskedInTurn(t *testing.T) {
 	var all []string
 	for _, h := range w.mutating(w.hooks(nil)) {
 		if *h.ReinvocationPolicy != admissionregistration.IfNeededReinvocationPolicy {
-			t.Errorf("%s: %s", h.Name, *h.ReinvocationPolicy)
+			t.Errorf("reinvocationPolicy of %s = %s, want IfNeeded", h.Name, *h.ReinvocationPolicy)
 		}
 		all = append(all, h.Name+" "+*h.ClientConfig.URL+" "+h.Rules[0].Resources[0])
 	}
