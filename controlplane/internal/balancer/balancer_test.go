@@ -18,7 +18,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/balancer"
 )
 
-// api is a server that says its name and can be made unready.
+// api is a server that responds with its name and can be made unready.
 type api struct {
 	*httptest.Server
 	name    string
@@ -43,14 +43,14 @@ func newAPI(t *testing.T, name string) *api {
 
 func (a *api) address() string { return strings.TrimPrefix(a.URL, "https://") }
 
-// start starts a balancer before some servers and waits until all are known.
+// start starts a balancer in front of some servers and waits until it has found all of them ready.
 func start(t *testing.T, opts balancer.Options, servers ...*api) *balancer.Balancer {
 	t.Helper()
 	var backends []balancer.Backend
 	for _, s := range servers {
 		backends = append(backends, balancer.Backend{Name: s.name, Address: s.address(), Ready: s.URL + "/readyz"})
 	}
-	health := servers[0].Client() // all test servers show the same certificate
+	health := servers[0].Client() // all test servers have the same certificate
 	b, err := balancer.Listen("127.0.0.1:0", backends, health, opts)
 	if err != nil {
 		t.Fatal(err)
@@ -61,7 +61,7 @@ func start(t *testing.T, opts balancer.Options, servers ...*api) *balancer.Balan
 
 var quick = balancer.Options{Interval: 2 * time.Millisecond, Timeout: 20 * time.Second}
 
-// ready waits until just these servers get connections.
+// ready waits until exactly these servers get connections.
 func ready(t *testing.T, b *balancer.Balancer, names ...string) {
 	t.Helper()
 	await(t, fmt.Sprint("ready are ", names), func() bool {
@@ -90,7 +90,7 @@ func await(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// ask makes a request over a new connection.
+// ask sends a request over a new connection, and returns the name of the server that responds.
 func ask(t *testing.T, b *balancer.Balancer, a *api) string {
 	t.Helper()
 	transport := a.Client().Transport.(*http.Transport).Clone()
@@ -134,11 +134,11 @@ func TestConnectionsAreSpread(t *testing.T) {
 		await(t, "each connection finds a server", func() bool { c := connections(b); return c[0]+c[1] == n })
 	}
 	if c := connections(b); c[0] != 5 || c[1] != 5 {
-		t.Errorf("distribution of 10 connections = %v", c)
+		t.Errorf("10 connections are spread %v, want 5 and 5", c)
 	}
 }
 
-// TestUnreadyServerDrains: no new connections, and those that it has stay.
+// TestUnreadyServerDrains checks that an unready server gets no new connections and keeps its existing ones.
 func TestUnreadyServerDrains(t *testing.T) {
 	x, y := newAPI(t, "x"), newAPI(t, "y")
 	b := start(t, quick, x, y)
@@ -155,17 +155,17 @@ func TestUnreadyServerDrains(t *testing.T) {
 		}
 	}
 	if c := connections(b); c[0] != 1 {
-		t.Errorf("a server that drains has %d connections, had 1", c[0])
+		t.Errorf("the unready server has %d connections, want 1", c[0])
 	}
 	x.unready.Store(false)
 	ready(t, b, "x", "y")
 }
 
-// TestDeadServerLosesItsConnections: if a server answers no check, its clients
-// learn it immediately, not by their own timeouts.
+// TestDeadServerLosesItsConnections checks that the balancer closes the connections of a server that does not respond
+// to checks, so that its clients do not wait for their own timeouts.
 func TestDeadServerLosesItsConnections(t *testing.T) {
 	x, y := newAPI(t, "x"), newAPI(t, "y")
-	// silent listens and never answers, like a stopped process.
+	// silent listens but never responds, like a stopped process.
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -180,22 +180,22 @@ func TestDeadServerLosesItsConnections(t *testing.T) {
 	defer b.Close()
 	conn := held(t, b)
 	if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
-		t.Errorf("a connection to a dead server ended with %v", err)
+		t.Errorf("read from a dead server = %v, want io.EOF", err)
 	}
-	// The other is gone: nothing listens there.
+	// Nothing listens at the address of the other dead server.
 	both := start(t, quick, x, y)
 	ready(t, both, "x", "y")
 	x.Close()
 	ready(t, both, "y")
 	for range 4 {
 		if got := ask(t, both, y); got != "y" {
-			t.Errorf("response from %s", got)
+			t.Errorf("response from %s, want y", got)
 		}
 	}
 }
 
-// TestBalancerForwardsAllBytes sends much data both ways at the same time, and ends
-// one direction before the other.
+// TestBalancerForwardsAllBytes sends much data in both directions at the same time, and ends one direction before the
+// other.
 func TestBalancerForwardsAllBytes(t *testing.T) {
 	x := newAPI(t, "x")
 	b := start(t, quick, x)
@@ -207,11 +207,11 @@ func TestBalancerForwardsAllBytes(t *testing.T) {
 	}
 	defer resp.Body.Close()
 	if got, err := io.ReadAll(resp.Body); err != nil || !bytes.Equal(got, want) {
-		t.Errorf("%d bytes of %d came back: %v", len(got), len(want), err)
+		t.Errorf("received %d of %d bytes: %v", len(got), len(want), err)
 	}
 }
 
-// TestHalfClose: a client that has closed its write side still receives the response.
+// TestHalfClose checks that a client that has closed its write side still receives the response.
 func TestHalfClose(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -240,11 +240,11 @@ func TestHalfClose(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, err := io.ReadAll(conn); err != nil || string(got) != "HELLO" {
-		t.Errorf("%q, %v", got, err)
+		t.Errorf("response = %q, %v", got, err)
 	}
 }
 
-// unreachable is a client whose checks get no response.
+// unreachable returns a client whose checks get no response.
 func unreachable() *http.Client { return &http.Client{Transport: refuse{}} }
 
 type refuse struct{}
@@ -260,19 +260,19 @@ func TestCloseReleasesEverything(t *testing.T) {
 	b.Close()
 	for _, conn := range conns {
 		if _, err := conn.Read(make([]byte, 1)); err == nil {
-			t.Error("a connection stays open after Close")
+			t.Error("a connection is open after Close")
 		}
 	}
 	if _, err := net.Dial("tcp", b.Address()); err == nil {
 		t.Error("the balancer still listens after Close")
 	}
-	b.Close() // a second time is no harm
+	b.Close() // a second Close has no effect
 }
 
 func TestAddressTaken(t *testing.T) {
 	x := newAPI(t, "x")
 	b := start(t, quick, x)
 	if _, err := balancer.Listen(b.Address(), nil, x.Client(), quick); err == nil {
-		t.Error("two balancers listen at one address")
+		t.Error("a second balancer could listen at the same address")
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/balancer"
 )
 
-// BenchmarkExchange measures the round trip of a small message, past the balancer
-// and through it: the difference is the balancer's cost.
+// BenchmarkExchange measures the round trip of a small message with and without the balancer. The difference is the
+// balancer's cost.
 func BenchmarkExchange(b *testing.B) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"k8s.io/cloud-provider/api"
 )
 
-// answering returns a provider whose cloud gives the same response to all requests, and the list of these requests.
+// answering returns a provider whose cloud sends the same response to all requests, and the list of these requests.
 func answering(t *testing.T, status int, answer string) (p *Provider, asked *[]string) {
 	t.Helper()
 	asked = new([]string)
@@ -49,57 +49,59 @@ func TestInstances(t *testing.T) {
 	i, _ := p.InstancesV2()
 	m, err := i.InstanceMetadata(t.Context(), node("stormglass://n"))
 	if err != nil || m.Zone != "zone-1" || m.ProviderID != "stormglass://n" || m.InstanceType != "" || m.NodeAddresses[0].Address != "10.128.0.1" {
-		t.Errorf("%+v, %v", m, err)
+		t.Errorf("metadata = %+v, %v", m, err)
 	}
 	if got := strings.Join(*asked, ", "); got != "GET /instances/n" {
-		t.Errorf("requests = %s, want GET /instances/n", got)
+		t.Errorf("requests = %s", got)
 	}
 
 	p, asked = answering(t, 404, "none")
 	i, _ = p.InstancesV2()
 	if exists, err := i.InstanceExists(t.Context(), node("stormglass://n")); exists || err != nil {
-		t.Errorf("an instance that is gone exists: %t, %v", exists, err)
+		t.Errorf("InstanceExists for a missing instance = %t, %v", exists, err)
 	}
 	if _, err := i.InstanceMetadata(t.Context(), node("stormglass://n")); !errors.Is(err, cloudprovider.InstanceNotFound) {
-		t.Errorf("an instance that is gone: %v", err)
+		t.Errorf("InstanceMetadata for a missing instance = %v", err)
 	}
 	*asked = nil
-	// The provider must not delete the node of another cloud, or of no cloud.
+	// For a node of another cloud or of no cloud, the provider must report that the instance exists; otherwise the
+	// controller would delete the node.
 	for _, foreign := range []string{"", "aws:///i-1"} {
 		m, err := i.InstanceMetadata(t.Context(), node(foreign))
 		exists, existsErr := i.InstanceExists(t.Context(), node(foreign))
 		if err != nil || existsErr != nil || !exists || len(m.NodeAddresses) > 0 || len(*asked) > 0 {
-			t.Errorf("providerID %q: exists %t, %+v, requests %v, %v %v", foreign, exists, m, *asked, err, existsErr)
+			t.Errorf("providerID %q: exists %t, metadata %+v, requests %v, errors %v %v", foreign, exists, m, *asked, err, existsErr)
 		}
 	}
 
 	p, _ = answering(t, 500, "broken")
 	i, _ = p.InstancesV2()
 	if exists, err := i.InstanceExists(t.Context(), node("stormglass://n")); exists || err == nil || !strings.Contains(err.Error(), "500 Internal Server Error: broken") {
-		t.Errorf("a broken cloud: %t, %v", exists, err)
+		t.Errorf("InstanceExists with a broken cloud = %t, %v", exists, err)
 	}
 }
 
-// A load balancer is waited for until it has its address; a cloud that throttles says when to come again.
+// EnsureLoadBalancer waits until a load balancer has its address. If the cloud throttles, the error contains the time
+// to wait.
 func TestLoadBalancers(t *testing.T) {
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{UID: "u-1"}}
 	p, asked := answering(t, 200, `{"address": "198.18.0.1"}`)
 	b, _ := p.LoadBalancer()
 	status, err := b.EnsureLoadBalancer(t.Context(), "", service, nil)
 	if err != nil || status.Ingress[0].IP != "198.18.0.1" || strings.Join(*asked, ", ") != "PUT /load-balancers/au1" {
-		t.Errorf("status %+v, %v, requests %v", status, err, *asked)
+		t.Errorf("status = %+v, %v; requests %v", status, err, *asked)
 	}
 	p, _ = answering(t, 429, "too many")
 	b, _ = p.LoadBalancer()
 	_, err = b.EnsureLoadBalancer(t.Context(), "", service, nil)
 	var again *api.RetryError
 	if !errors.As(err, &again) || again.RetryAfter() != 3*time.Second {
-		t.Errorf("throttled: %v", err)
+		t.Errorf("error of a throttled request = %v", err)
 	}
 	p, _ = answering(t, 404, "none")
 	b, _ = p.LoadBalancer()
 	if _, exists, err := b.GetLoadBalancer(t.Context(), "", service); exists || err != nil {
-		t.Errorf("none: %t, %v", exists, err)
+		t.Errorf("GetLoadBalancer for a missing load balancer = %t, %v", exists, err)
 	}
 }
 
@@ -108,12 +110,12 @@ func TestRoutes(t *testing.T) {
 	r, _ := p.Routes()
 	have, err := r.ListRoutes(t.Context(), "")
 	if err != nil || len(have) != 1 || have[0].TargetNode != "n" || have[0].DestinationCIDR != "10.64.1.0/24" {
-		t.Fatalf("%+v, %v", have, err)
+		t.Fatalf("routes = %+v, %v", have, err)
 	}
 	if err := errors.Join(r.CreateRoute(t.Context(), "", "hint", have[0]), r.DeleteRoute(t.Context(), "", have[0])); err != nil {
 		t.Error(err)
 	}
 	if got := strings.Join(*asked, ", "); got != "GET /routes, PUT /routes/n, DELETE /routes/n" {
-		t.Errorf("requests = %s, want GET, PUT and DELETE of the route", got)
+		t.Errorf("requests = %s", got)
 	}
 }

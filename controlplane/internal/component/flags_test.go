@@ -27,16 +27,16 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the table of controlplane/control/flags")
 
-// usageGate is a feature gate in the usage of the flag feature-gates.
+// usageGate matches a feature gate in the usage text of the flag feature-gates.
 var usageGate = regexp.MustCompile(`(?m)^([A-Za-z0-9]+)=true\|false`)
 
-// gatesOf returns the feature gates that a component takes, with "gate" or, where one is
-// locked, its only value. Kubernetes' usage leaves out those that are GA or deprecated;
-// etcd's would too, but it has none.
+// gatesOf returns the feature gates that a component accepts. The value is "gate", or the only value of a locked gate.
+// Kubernetes' usage omits gates that are GA or deprecated. etcd's usage would omit them too, but etcd has no such
+// gates.
 func gatesOf(kind, usage string) map[string]string {
 	gates := map[string]string{}
 	if kind == control.KindMetricsServer {
-		return nil // it takes none, though it has the flag
+		return nil // the component has the flag, but no feature gates
 	}
 	if kind == control.KindEtcd {
 		for _, found := range usageGate.FindAllStringSubmatch(usage, -1) {
@@ -53,8 +53,8 @@ func gatesOf(kind, usage string) map[string]string {
 	return gates
 }
 
-// TestFlagsOfTheComponentsAreKnown keeps the table by which `loadgen validate`
-// knows flags, feature gates and plugins equal to the components' own.
+// TestFlagsOfTheComponentsAreKnown checks that the table of flags, feature gates and plugins that `loadgen validate`
+// uses matches the components.
 func TestFlagsOfTheComponentsAreKnown(t *testing.T) {
 	var b bytes.Buffer
 	fmt.Fprintln(&b, "# Flags of the components with the type of their value and what it is at least, from the components themselves:")
@@ -67,7 +67,7 @@ func TestFlagsOfTheComponentsAreKnown(t *testing.T) {
 		}
 		set.VisitAll(func(f *pflag.Flag) {
 			if f.Name == "help" || f.Name == "version" {
-				return // with these it does nothing else
+				return // with these flags, the component does nothing else
 			}
 			fmt.Fprintf(&b, "%s %s %s%s\n", kind, f.Name, f.Value.Type(), limit(t, kind, f))
 			if f.Name != "feature-gates" {
@@ -107,12 +107,12 @@ func TestFlagsOfTheComponentsAreKnown(t *testing.T) {
 	if got, want := strings.Split(string(have), "\n"), strings.Split(b.String(), "\n"); !slices.Equal(got, want) {
 		for _, line := range want {
 			if !slices.Contains(got, line) {
-				t.Errorf("%s lacks %q (go test ./controlplane/internal/component -run Flags -update)", file, line)
+				t.Errorf("%s does not contain %q (go test ./controlplane/internal/component -run Flags -update)", file, line)
 			}
 		}
 		for _, line := range got {
 			if !slices.Contains(want, line) {
-				t.Errorf("%s has %q, which upstream no longer has", file, line)
+				t.Errorf("%s contains %q, which the component no longer has", file, line)
 			}
 		}
 	}

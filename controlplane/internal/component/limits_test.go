@@ -23,8 +23,8 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// limit is the mark of a type whose values a component's own validation refuses from
-// below: ">=0", ">0", or "" where it says nothing of -1.
+// limit returns the lower bound that a component's own validation requires of a flag: ">=0", ">0", or "" if it accepts
+// -1.
 func limit(t *testing.T, kind string, f *pflag.Flag) string {
 	t.Helper()
 	unit := ""
@@ -89,7 +89,7 @@ func complaints(t *testing.T, kind, name, value string) []string {
 	}
 	if name != "" {
 		if set.Lookup(name) == nil {
-			return nil // of the program, not of its options
+			return nil // an error of the program, not of its options
 		}
 		if err := set.Set(name, value); err != nil {
 			return []string{err.Error()}
@@ -98,7 +98,7 @@ func complaints(t *testing.T, kind, name, value string) []string {
 	return validated(reflect.ValueOf(options))
 }
 
-// validated calls what parts of options have to validate themselves.
+// validated calls the validation methods of the parts of options.
 func validated(v reflect.Value) []string {
 	if v.Kind() == reflect.Pointer && v.IsNil() {
 		return nil
@@ -121,8 +121,8 @@ func validated(v reflect.Value) []string {
 	return all
 }
 
-// ownValidation calls the method Validate of a part. If Validate needs the completed whole
-// it panics; then its parts are validated.
+// ownValidation calls the method Validate of a part. If Validate panics, because it needs the completed options, ok is
+// false and the caller validates the parts of the part.
 func ownValidation(v reflect.Value) (all []string, ok bool) {
 	m := v.MethodByName("Validate")
 	if !m.IsValid() || m.Type().NumIn() != 0 || m.Type().NumOut() != 1 {

@@ -59,14 +59,14 @@ func TestConflictingFaultsAreRefused(t *testing.T) {
 				checked := m.Check(t.Context(), test.second)
 				_, err := m.Begin(t.Context(), test.second)
 				if (checked == nil) != (err == nil) {
-					t.Errorf("check returns %v, but begin returns %v", checked, err)
+					t.Errorf("Check = %v, but Begin = %v", checked, err)
 				}
 				var busy *BusyError
 				switch {
 				case test.taken == "" && err != nil:
-					t.Errorf("refused: %v", err)
+					t.Errorf("Begin = %v, want nil", err)
 				case test.taken != "" && (!errors.As(err, &busy) || busy.Part != test.taken):
-					t.Errorf("%v, want that %s is taken", err, test.taken)
+					t.Errorf("Begin = %v, want a BusyError for %s", err, test.taken)
 				case test.taken == "":
 					return
 				}
@@ -87,12 +87,12 @@ func TestRefusalNamesActiveFault(t *testing.T) {
 		_, err := m.Begin(t.Context(), pauseOf("etcd-0", 0))
 		want := "pause cannot begin: the process of etcd-0 is already used by fault 1, kill, for another 1m20s (end it with: controlplane fault clear 1)"
 		if err == nil || err.Error() != want {
-			t.Errorf("%v\nwant %s", err, want)
+			t.Errorf("Begin = %v\nwant %s", err, want)
 		}
 	})
 }
 
-// A second fault on a follower selects a follower that still runs.
+// A second fault on a follower affects a follower that still runs.
 func TestFollowerSelectsOneWithoutFault(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, h := fixture(t)
@@ -100,31 +100,32 @@ func TestFollowerSelectsOneWithoutFault(t *testing.T) {
 		begin(t, m, killOf("etcd-follower", 0))
 		var busy *BusyError
 		if _, err := m.Begin(t.Context(), killOf("etcd-follower", 0)); !errors.As(err, &busy) {
-			t.Errorf("a third follower of three members: %v", err)
+			t.Errorf("Begin on a third follower of three members = %v, want a BusyError", err)
 		}
 		same(t, "what was done", h.lines(), "0s kill etcd-0", "0s kill etcd-2")
 	})
 }
 
-// A follower that is down has no links that could be delayed.
+// A fault on the links of a follower chooses a follower that runs, because other followers have no links.
 func TestFollowerMustRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, _ := fixture(t)
 		begin(t, m, killOf("etcd-0", 0))
-		begin(t, m, slowOf("etcd-2", 0)) // still runs
+		begin(t, m, slowOf("etcd-2", 0)) // keeps running
 		s := begin(t, m, control.Fault{Kind: control.FaultPartition, Components: []string{"etcd-follower"}, Peers: []string{"kube-apiserver"}})
 		same(t, "the follower", s.On, "etcd-2")
 	})
 }
 
-// A refusal distinguishes a fault whose end is not known yet from a fault that lasts until it is cleared.
+// The error of a refused fault distinguishes a fault whose end is not known yet from a fault that lasts until it is
+// cleared.
 func TestRefusalDescribesEndOfActiveFault(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, h := fixture(t)
 		refused := func(f control.Fault, want string) {
 			t.Helper()
 			if _, err := m.Begin(t.Context(), f); err == nil || !strings.Contains(err.Error(), want) {
-				t.Errorf("%v, want %q in it", err, want)
+				t.Errorf("Begin = %v, want %q in it", err, want)
 			}
 		}
 		h.stopping, h.starting = time.Second, time.Second
@@ -150,23 +151,24 @@ func TestWebhookNameIsAValidLabelValue(t *testing.T) {
 	} {
 		got := webhookName("12", resource)
 		if got != want || len(validation.IsValidLabelValue(got)) > 0 || len(validation.IsDNS1123Label(got)) > 0 {
-			t.Errorf("%s: %q, want %q", resource, got, want)
+			t.Errorf("webhookName for %s = %q, want %q", resource, got, want)
 		}
 	}
 }
 
-// The controller manager's lease moves up to 24 s after its holder was lost, say by the fault before.
+// After the holder of a lease is lost, for example by an earlier fault, another component acquires the lease up to 24 s
+// later. A fault on the leader waits for that.
 func TestFaultOnALeaderWaitsForItsElection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, h := fixture(t)
 		h.elects = time.Now().Add(24 * time.Second)
 		if err := m.Check(t.Context(), killOf("kube-controller-manager-leader", 0)); err != nil {
-			t.Errorf("check: %v", err)
+			t.Errorf("Check = %v", err)
 		}
 		h.elects = time.Now().Add(24 * time.Second)
 		f, err := m.Begin(t.Context(), killOf("kube-controller-manager-leader", 0))
 		if err != nil || !slices.Equal(f.On, []string{"kube-controller-manager-1"}) || f.Active.Sub(h.elects) > time.Second {
-			t.Errorf("%v on %v, %s after the election", err, f.On, f.Active.Sub(h.elects))
+			t.Errorf("Begin = %v on %v, %s after the election", err, f.On, f.Active.Sub(h.elects))
 		}
 	})
 }
@@ -197,21 +199,21 @@ func TestImpossibleFaultsAreRefused(t *testing.T) {
 			checked := m.Check(t.Context(), test.fault)
 			_, err := m.Begin(t.Context(), test.fault)
 			if err == nil || checked == nil || err.Error() != checked.Error() || !strings.Contains(err.Error(), test.want) {
-				t.Errorf("check: %v\nbegin: %v\nwant %s", checked, err, test.want)
+				t.Errorf("Check = %v\nBegin = %v\nwant %s", checked, err, test.want)
 			}
 			var invalid *control.InvalidFault
 			if errors.As(err, &invalid) != test.invalid {
-				t.Errorf("%v: is it the fault's own mistake? want %v", err, test.invalid)
+				t.Errorf("Begin = %v; is it an InvalidFault? want %v", err, test.invalid)
 			}
 		}
 		if len(h.lines()) > 0 {
-			t.Errorf("done nevertheless: %v", h.lines())
+			t.Errorf("Begin made changes: %v", h.lines())
 		}
 	})
 }
 
-// A quorum holds while the members get the small quota, and again while they lose
-// it; then what a person on call does about NOSPACE is done.
+// etcd keeps a quorum while the members get the small quota, and while they lose it. Afterwards, the fault recovers
+// from NOSPACE as an operator would.
 func TestQuota(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, h := fixture(t)
@@ -221,7 +223,7 @@ func TestQuota(t *testing.T) {
 		h.breaks("etcd-0 /v3/kv/compaction", errors.New("etcdserver: mvcc: required revision has been compacted"))
 		s := begin(t, m, control.Fault{Kind: control.FaultQuota, Quota: 16 << 20, For: time.Minute})
 		if after := s.Active.Sub(s.Asked); after != 6*time.Second {
-			t.Errorf("active after %v", after)
+			t.Errorf("the fault became active after %v, want 6s", after)
 		}
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
@@ -237,13 +239,13 @@ func TestQuota(t *testing.T) {
 		}
 		same(t, "what was done", h.trace, want...)
 		if s := m.List()[0]; s.Error != "" || s.Ended.IsZero() {
-			t.Errorf("status: %+v", s)
+			t.Errorf("status = %+v, want an ended fault", s)
 		}
 	})
 }
 
-// A member that does not serve again, for example because it is cut off from its peers, does not block the
-// fault for ever.
+// If a member does not serve again, for example because it is cut off from its peers, Begin returns an error instead of
+// waiting forever.
 func TestQuotaGivesUpAMember(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, h := fixture(t)
@@ -251,13 +253,12 @@ func TestQuotaGivesUpAMember(t *testing.T) {
 		began := time.Now()
 		_, err := m.Begin(t.Context(), control.Fault{Kind: control.FaultQuota, Quota: 16 << 20})
 		if err == nil || !strings.Contains(err.Error(), "etcd-0 is not ready after its restart") || time.Since(began) > 10*time.Minute {
-			t.Errorf("after %s: %v", time.Since(began), err)
+			t.Errorf("Begin after %s = %v", time.Since(began), err)
 		}
 	})
 }
 
-// A member that was killed and could not be started again is started when the fault
-// is cleared once more, and no member keeps the small quota.
+// If a killed member could not be started again, another Clear starts it, and no member keeps the small quota.
 func TestFailedQuotaCanBeCleared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, h := fixture(t)
@@ -265,11 +266,11 @@ func TestFailedQuotaCanBeCleared(t *testing.T) {
 		h.breaks("start etcd-2", errors.New("the disk is full"))
 		_, err := m.Begin(t.Context(), control.Fault{Kind: control.FaultQuota, Quota: 16 << 20})
 		if err == nil || !strings.Contains(err.Error(), "the disk is full") {
-			t.Fatalf("begin: %v", err)
+			t.Fatalf("Begin = %v", err)
 		}
 		h.breaks("start etcd-2", nil)
 		if _, err := m.Clear(t.Context(), "1"); err != nil {
-			t.Fatalf("clear: %v", err)
+			t.Fatalf("Clear = %v", err)
 		}
 		last := map[string]string{}
 		for _, line := range h.trace {
@@ -279,7 +280,7 @@ func TestFailedQuotaCanBeCleared(t *testing.T) {
 		}
 		for _, name := range []string{"etcd-0", "etcd-1", "etcd-2"} {
 			if last[name] != "start "+name {
-				t.Errorf("what was done last to %s: %q", name, last[name])
+				t.Errorf("last step of %s = %q, want a start without flags", name, last[name])
 			}
 		}
 	})

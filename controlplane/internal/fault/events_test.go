@@ -24,11 +24,11 @@ func TestEventsAreNumberedAndKeptInBounds(t *testing.T) {
 			t.Fatal(err)
 		}
 		if int64(len(got)) != test.count || got[0].Seq != test.first {
-			t.Fatalf("after %d: %d events from %d, want %d from %d", test.after, len(got), got[0].Seq, test.count, test.first)
+			t.Fatalf("After(%d): %d events from %d, want %d from %d", test.after, len(got), got[0].Seq, test.count, test.first)
 		}
 		for i, event := range got {
 			if event.Seq != test.first+int64(i) {
-				t.Fatalf("after %d: event %d has number %d", test.after, i, event.Seq)
+				t.Fatalf("After(%d): event %d has number %d", test.after, i, event.Seq)
 			}
 		}
 	}
@@ -45,13 +45,13 @@ func TestEventsAfterWaitsForAnEvent(t *testing.T) {
 		begun := time.Now()
 		got, _ := e.After(t.Context(), 1)
 		if len(got) != 1 || got[0].Seq != 2 || got[0].Kind != control.EventReady || time.Since(begun) != time.Minute {
-			t.Errorf("after %v: %v", time.Since(begun), got)
+			t.Errorf("After returned after %v: %v", time.Since(begun), got)
 		}
 
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if got, err := e.After(ctx, 2); got != nil || err != nil {
-			t.Errorf("events without a change: %v, %v", got, err)
+			t.Errorf("After = %v, %v; want no event", got, err)
 		}
 
 		ended := make(chan error)
@@ -62,10 +62,10 @@ func TestEventsAfterWaitsForAnEvent(t *testing.T) {
 		synctest.Wait()
 		e.Close()
 		if err := <-ended; !errors.Is(err, control.ErrEnded) {
-			t.Errorf("a waiter received %v at the end of the log", err)
+			t.Errorf("After while the log was closed = %v, want ErrEnded", err)
 		}
 		if got, err := e.After(t.Context(), 0); len(got) != 2 || err != nil {
-			t.Errorf("reading a closed log = %v, %v", got, err)
+			t.Errorf("After with a closed log = %v, %v; want the two events", got, err)
 		}
 	})
 }

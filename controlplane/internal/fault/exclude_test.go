@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// A restore goes together with no fault.
+// A restore cannot run together with any fault.
 func TestRestoreExcludesFaults(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, h := fixture(t)
 		begin(t, m, pauseOf("etcd-0", 0))
 		const inForce = "faults are active: pause of etcd-0 (fault 1) (end them first: controlplane fault clear)"
 		if _, err := m.Exclude("etcd is being restored"); err == nil || err.Error() != inForce {
-			t.Errorf("a restore under a fault: %v", err)
+			t.Errorf("Exclude with an active fault = %v", err)
 		}
 		if _, err := m.Clear(t.Context(), "1"); err != nil {
 			t.Fatal(err)
@@ -23,14 +23,14 @@ func TestRestoreExcludesFaults(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := m.Exclude("etcd is being restored"); err == nil || err.Error() != "etcd is being restored" {
-			t.Errorf("two restores: %v", err)
+			t.Errorf("second Exclude = %v", err)
 		}
 		const refused = "pause cannot begin: etcd is being restored"
 		if err := m.Check(t.Context(), pauseOf("etcd-0", 0)); err == nil || err.Error() != refused {
-			t.Errorf("check: %v", err)
+			t.Errorf("Check = %v", err)
 		}
 		if _, err := m.Begin(t.Context(), pauseOf("etcd-0", 0)); err == nil || err.Error() != refused {
-			t.Errorf("begin: %v", err)
+			t.Errorf("Begin = %v", err)
 		}
 		release()
 		begin(t, m, pauseOf("etcd-0", 0))
@@ -38,7 +38,7 @@ func TestRestoreExcludesFaults(t *testing.T) {
 	})
 }
 
-// Renew may run while another fault begins. The race detector checks it.
+// Renew may run while another fault begins. The race detector checks this.
 func TestRenewDuringBegin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, begun := beginSlowQuota(t)

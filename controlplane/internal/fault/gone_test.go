@@ -11,8 +11,8 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// A component may end by itself under a fault and wait for its next start when the
-// fault's time is over. There is nothing to undo then, and nothing to clear.
+// A component may end by itself during a fault, and may not be started again when the fault's duration is over. Then
+// there is nothing to undo and nothing to clear.
 func TestUndoIgnoresEndedProcess(t *testing.T) {
 	notRunning := fmt.Errorf("kube-apiserver-0 %w: it exited with code 1", ErrNotRunning)
 	limit := control.Fault{Kind: control.FaultDescriptors, Components: []string{"kube-apiserver-0"}, Limit: 100, For: time.Second}
@@ -34,15 +34,14 @@ func TestUndoIgnoresEndedProcess(t *testing.T) {
 				time.Sleep(2 * time.Second)
 				synctest.Wait()
 				if s := m.List()[0]; s.Error != "" || !s.Ended.Equal(s.Ends) {
-					t.Errorf("status: %+v", s)
+					t.Errorf("status = %+v, want a fault that ended on time", s)
 				}
 			})
 		})
 	}
 }
 
-// A neighbour that ends by itself causes no contention any more, so its fault is
-// lost.
+// If the neighbour ends by itself, there is no contention any more, so its fault is lost.
 func TestFaultIsLostWhenNeighbourEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, h := fixture(t)
@@ -52,7 +51,7 @@ func TestFaultIsLostWhenNeighbourEnds(t *testing.T) {
 		time.Sleep(time.Hour)
 		h.lost(errors.New("too late to matter"))
 		if s := m.List()[0]; s.Lost != "disk-neighbour exited with code 4: no space left on device" || s.Error != "" || s.Ended.IsZero() {
-			t.Errorf("status: %+v", s)
+			t.Errorf("status = %+v", s)
 		}
 		same(t, "events", told(m), "1 fault-begin : fault 1: diskContention",
 			"2 fault-end : fault 1: diskContention is lost: disk-neighbour exited with code 4: no space left on device",
@@ -60,16 +59,16 @@ func TestFaultIsLostWhenNeighbourEnds(t *testing.T) {
 	})
 }
 
-// A limit that is not below the current limit of a process breaks nothing.
+// A descriptor limit must be below the current limit of the process; otherwise it has no effect.
 func TestDescriptorLimitMustLowerCurrent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, h := fixture(t)
 		_, err := m.Begin(t.Context(), control.Fault{Kind: control.FaultDescriptors, Components: []string{"etcd-0"}, Limit: 65536})
 		if err == nil || err.Error() != "descriptorLimit cannot begin: the limit of open files of etcd-0 is already as low as the fault's limit of 65536: it is 65536" {
-			t.Errorf("begin: %v", err)
+			t.Errorf("Begin = %v", err)
 		}
 		if len(inForce(m)) > 0 {
-			t.Errorf("active: %v", inForce(m))
+			t.Errorf("faults that have not ended: %v", inForce(m))
 		}
 		same(t, "what was done", h.lines(), "0s limit etcd-0 65536", "0s limit etcd-0 65536")
 	})

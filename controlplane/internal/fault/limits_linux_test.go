@@ -24,7 +24,7 @@ func TestDescriptorLimitIsSetAndRestored(t *testing.T) {
 	read(&before)
 	was, err := SetLimit(os.Getpid(), OpenFiles, before.Cur-1)
 	if err != nil || was != before.Cur {
-		t.Fatalf("SetLimit returned %d, want %d: %v", was, before.Cur, err)
+		t.Fatalf("previous limit = %d, want %d: %v", was, before.Cur, err)
 	}
 	read(&during)
 	if _, err := SetLimit(os.Getpid(), OpenFiles, was); err != nil {
@@ -32,19 +32,19 @@ func TestDescriptorLimitIsSetAndRestored(t *testing.T) {
 	}
 	read(&after)
 	if during.Cur != before.Cur-1 || during.Max != before.Max || after != before {
-		t.Errorf("before %+v, during %+v, after %+v", before, during, after)
+		t.Errorf("limits before %+v, during %+v, after %+v", before, during, after)
 	}
 
-	// A limit that an unprivileged process could not put back is not set.
+	// SetLimit does not set a limit that an unprivileged process could not restore.
 	if before.Max < unix.RLIM_INFINITY {
 		_, err := SetLimit(os.Getpid(), OpenFiles, before.Max+1)
 		if err == nil || !strings.Contains(err.Error(), "greater than the hard limit") {
-			t.Errorf("over the hard limit: %v", err)
+			t.Errorf("SetLimit above the hard limit = %v", err)
 		}
 	}
 }
 
-// A process that may write no file keeps running, and writes again afterwards.
+// A process whose file size is limited to 0 keeps running, and can write again afterwards.
 func TestFullDiskIsFilledAndFreed(t *testing.T) {
 	file, err := os.Create(filepath.Join(t.TempDir(), "log"))
 	if err != nil {
@@ -72,29 +72,30 @@ func TestFullDiskIsFilledAndFreed(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !said.Scan() {
-			t.Fatal("the writer has exited")
+			t.Fatal("the writer has ended")
 		}
 		return said.Text()
 	}
 	if got := write(); got != "ok" {
-		t.Errorf("before: %s", got)
+		t.Errorf("write before the fault: %s", got)
 	}
 	was, err := SetLimit(sleeper.Process.Pid, FileSize, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got := write(); !strings.Contains(got, "file too large") {
-		t.Errorf("on a full disk: %s", got)
+		t.Errorf("write during the fault: %s", got)
 	}
 	if _, err := SetLimit(sleeper.Process.Pid, FileSize, was); err != nil {
 		t.Fatal(err)
 	}
 	if got := write(); got != "ok" {
-		t.Errorf("afterwards: %s", got)
+		t.Errorf("write after the fault: %s", got)
 	}
 }
 
-// TestWriterOfAFullDisk is a process that writes a line for each that it reads, and says how it went.
+// TestWriterOfAFullDisk is the main function of a process that writes a line for each line that it reads, and prints
+// the result.
 func TestWriterOfAFullDisk(t *testing.T) {
 	name := os.Getenv("STORMGLASS_WRITER")
 	if name == "" {

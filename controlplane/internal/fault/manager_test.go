@@ -23,8 +23,7 @@ func slowOf(name string, d time.Duration) control.Fault {
 	return control.Fault{Kind: control.FaultSlowFsync, Components: []string{name}, Delay: 25 * time.Millisecond, For: d}
 }
 
-// Each kind ends when its duration is over, to the nanosecond, though the
-// client's context has ended long before.
+// A fault of each kind ends exactly when its duration is over, although the client's context has ended long before.
 func TestEachKindEndsByItself(t *testing.T) {
 	tests := []struct {
 		fault control.Fault
@@ -73,20 +72,20 @@ func TestEachKindEndsByItself(t *testing.T) {
 					t.Fatal(err)
 				}
 				if got := strings.Join(status.On, " "); got != test.on {
-					t.Errorf("On = %q, want %q", got, test.on)
+					t.Errorf("the fault affects %q, want %q", got, test.on)
 				}
 				if !status.Active.Equal(asked) || !status.Ends.Equal(asked.Add(test.fault.For)) || !status.Ended.IsZero() {
-					t.Errorf("requested at %v; active %v, ends %v, ended %v", asked, status.Active, status.Ends, status.Ended)
+					t.Errorf("asked %v, active %v, ends %v, ended %v", asked, status.Active, status.Ends, status.Ended)
 				}
 				time.Sleep(test.fault.For - 1)
 				synctest.Wait()
 				if m.List()[0].Ended != (time.Time{}) {
-					t.Error("the fault ended before its time")
+					t.Error("the fault ended before its duration was over")
 				}
 				time.Sleep(time.Nanosecond)
 				synctest.Wait()
 				if got := m.List()[0].Ended; !got.Equal(status.Ends) {
-					t.Errorf("Ended = %v, want %v", got, status.Ends)
+					t.Errorf("the fault ended at %v, want %v", got, status.Ends)
 				}
 				same(t, "what was done", h.lines(), test.want...)
 			})
@@ -100,24 +99,24 @@ func TestClearEndsAFaultBeforeItsTime(t *testing.T) {
 		begin(t, m, pauseOf("etcd-0", time.Minute))
 		forever := begin(t, m, pauseOf("etcd-1", 0))
 		if !forever.Ends.IsZero() {
-			t.Errorf("the fault without a length ends at %v", forever.Ends)
+			t.Errorf("a fault without a length is due to end at %v", forever.Ends)
 		}
 		time.Sleep(10 * time.Second)
 		cleared, err := m.Clear(t.Context(), "1")
 		if err != nil || !cleared.Ended.Equal(cleared.Active.Add(10*time.Second)) {
-			t.Errorf("cleared: %+v, %v", cleared, err)
+			t.Errorf("Clear = %+v, %v; want an end after 10s", cleared, err)
 		}
 		again, err := m.Clear(t.Context(), "1")
 		if err != nil || !again.Ended.Equal(cleared.Ended) {
-			t.Errorf("cleared twice: %+v, %v", again, err)
+			t.Errorf("second Clear = %+v, %v", again, err)
 		}
 		time.Sleep(time.Hour)
 		all, err := m.ClearAll(t.Context())
 		if err != nil || len(all) != 1 || all[0].ID != "2" || all[0].Ended.IsZero() {
-			t.Errorf("all that was left: %+v, %v", all, err)
+			t.Errorf("ClearAll = %+v, %v; want fault 2", all, err)
 		}
 		if _, err := m.Clear(t.Context(), "7"); !errors.Is(err, ErrNotFound) {
-			t.Errorf("a fault that never was: %v", err)
+			t.Errorf("Clear of an unknown ID = %v, want ErrNotFound", err)
 		}
 		same(t, "what was done", h.lines(), "0s stop etcd-0", "0s stop etcd-1", "10s continue etcd-0", "1h0m10s continue etcd-1")
 		same(t, "events", told(m),
@@ -139,13 +138,13 @@ func TestShutdownUndoesAll(t *testing.T) {
 			"0s continue etcd-0", "0s kill kube-apiserver-0", "0s kill kube-apiserver-1",
 			"0s start kube-apiserver-0", "0s start kube-apiserver-1", "0s stop etcd-0", "0s webhook gone", "0s webhook stormglass-fault-2-pods on pods")
 		if trace := h.trace; trace[len(trace)-1] != "0s webhook gone" {
-			t.Errorf("the webhook was not removed last, when there is an API server again: %q", trace)
+			t.Errorf("the webhook was not removed last, when an API server serves again: %q", trace)
 		}
 		if _, err := m.Begin(t.Context(), pauseOf("etcd-0", 0)); !errors.Is(err, errClosed) {
-			t.Errorf("a fault after the end: %v", err)
+			t.Errorf("Begin after Close = %v, want errClosed", err)
 		}
 		if left := inForce(m); len(left) > 0 {
-			t.Errorf("left active: %v", left)
+			t.Errorf("faults that have not ended: %v", left)
 		}
 	})
 }
@@ -169,13 +168,13 @@ func TestShutdownCancelsBegin(t *testing.T) {
 		m, begun := beginSlowQuota(t)
 		time.Sleep(time.Second)
 		if err := m.Close(t.Context()); err != nil {
-			t.Errorf("close: %v", err)
+			t.Errorf("Close = %v", err)
 		}
 		if err := <-begun; !errors.Is(err, errClosed) {
-			t.Errorf("begin: %v", err)
+			t.Errorf("Begin = %v, want errClosed", err)
 		}
 		if left := inForce(m); len(left) > 0 {
-			t.Errorf("left active: %v", left)
+			t.Errorf("faults that have not ended: %v", left)
 		}
 	})
 }
@@ -198,16 +197,15 @@ func TestFaultIsRenewedInNewProcess(t *testing.T) {
 			"10s limit etcd-0 100", "10s slow etcd-0 25ms",
 			"1m0s swift etcd-0", "1m0s swift etcd-1", "1m0s swift etcd-2", "2m0s limit etcd-0 65536")
 		if s := m.List()[0]; s.Lost != "cannot apply the fault to the new process of etcd-1: no agent" || s.Error != "" || s.Ended.IsZero() {
-			t.Errorf("status: %+v", s)
+			t.Errorf("status = %+v", s)
 		}
 		if events := told(m); len(events) != 7 || !strings.HasSuffix(events[4], "slowFsync of etcd-0, etcd-1, etcd-2 is lost: cannot apply the fault to the new process of etcd-1: no agent") {
-			t.Errorf("events: %q", events)
+			t.Errorf("events = %q", events)
 		}
 	})
 }
 
-// Nothing can be done about a plane that does not let itself be mended in time,
-// but to say so and go.
+// If the faults cannot be undone in time, Close returns an error at its deadline.
 func TestShutdownIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, h := fixture(t)
@@ -231,18 +229,18 @@ func TestFailedUndoIsReportedAndRetried(t *testing.T) {
 		time.Sleep(time.Minute)
 		s := m.List()[0]
 		if s.Error != "the port is taken" || !s.Ended.IsZero() {
-			t.Errorf("status: %+v", s)
+			t.Errorf("status = %+v, want the error of undoing", s)
 		}
 		var busy *BusyError
 		if _, err := m.Begin(t.Context(), pauseOf("etcd-0", 0)); !errors.As(err, &busy) || !strings.Contains(err.Error(), "could not be undone") {
-			t.Errorf("a pause of what is not there: %v", err)
+			t.Errorf("Begin on a component of a fault that could not be undone = %v", err)
 		}
 		if _, err := m.Clear(t.Context(), "1"); err == nil || !strings.Contains(err.Error(), "the port is taken") {
-			t.Errorf("cleared: %v", err)
+			t.Errorf("Clear = %v, want the error of undoing", err)
 		}
 		h.breaks("start etcd-0", nil)
 		if s, err := m.Clear(t.Context(), "1"); err != nil || s.Ended.IsZero() || s.Error != "" {
-			t.Errorf("cleared when it could be: %+v, %v", s, err)
+			t.Errorf("Clear after the cause was fixed = %+v, %v", s, err)
 		}
 		same(t, "events", told(m),
 			"1 fault-begin etcd-0: fault 1: kill of etcd-0",
@@ -252,46 +250,46 @@ func TestFailedUndoIsReportedAndRetried(t *testing.T) {
 	})
 }
 
-// A fault on several components is on all of them or on none.
+// A fault on several components is active on all of them or on none.
 func TestFailedBeginIsUndoneOnAllComponents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, h := fixture(t)
 		h.breaks("stop etcd-2", errors.New("no such process"))
 		_, err := m.Begin(t.Context(), pauseOf("etcd", time.Minute))
 		if err == nil || err.Error() != "pause cannot begin: no such process" {
-			t.Errorf("begin: %v", err)
+			t.Errorf("Begin = %v", err)
 		}
 		same(t, "what was done", h.lines(),
 			"0s continue etcd-0", "0s continue etcd-1", "0s continue etcd-2", "0s stop etcd-0", "0s stop etcd-1")
 		if len(m.List()) != 0 || len(told(m)) != 0 {
-			t.Errorf("a fault that never was: %v, %v", m.List(), told(m))
+			t.Errorf("faults %v and events %v after a failed Begin, want none", m.List(), told(m))
 		}
 		h.breaks("stop etcd-2", nil)
-		begin(t, m, pauseOf("etcd-0", 0)) // nothing is claimed any more
+		begin(t, m, pauseOf("etcd-0", 0)) // the failed fault claims nothing any more
 
 		h.breaks("stop etcd-2", errors.New("no such process"))
 		h.breaks("continue etcd-1", errors.New("not permitted"))
 		_, err = m.Begin(t.Context(), control.Fault{Kind: control.FaultPause, Components: []string{"etcd-1", "etcd-2"}})
 		if err == nil || !strings.Contains(err.Error(), "to try again: controlplane fault clear 3") {
-			t.Errorf("half a fault that cannot be undone: %v", err)
+			t.Errorf("Begin with a failed rollback = %v", err)
 		}
 		h.breaks("continue etcd-1", nil)
 		if _, err := m.Clear(t.Context(), "3"); err != nil {
-			t.Errorf("clear: %v", err)
+			t.Errorf("Clear = %v", err)
 		}
 	})
 }
 
-// Each kind of a plane can be begun, and no other.
+// Each kind of fault of a plane has a mechanism, and no other kind has one.
 func TestEachKindHasAMechanism(t *testing.T) {
 	all := mechanisms()
 	for _, kind := range control.FaultKinds() {
 		if all[kind].begin == nil {
-			t.Errorf("%s cannot begin", kind)
+			t.Errorf("fault kind %s has no function begin", kind)
 		}
 		delete(all, kind)
 	}
 	for kind := range all {
-		t.Errorf("%s is not a kind of fault", kind)
+		t.Errorf("%s has a mechanism, but is not a kind of fault of a plane", kind)
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// All are taken to the newer version in upstream's order, etcd's leader last of the members, each when the one before it
-// serves.
+// An upgrade restarts components in upstream's order, etcd's leader as the last member. Each restarts when the previous
+// one serves.
 func TestUpgradeMovesInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, h := fixture(t)
@@ -28,12 +28,12 @@ func TestUpgradeMovesInOrder(t *testing.T) {
 		same(t, "what was moved", order, "0s etcd-0", "1s etcd-2", "2s etcd-1", "3s kube-apiserver-0", "4s kube-apiserver-1",
 			"5s kube-controller-manager-0", "6s kube-controller-manager-1", "7s kube-scheduler-0", "8s kube-scheduler-1")
 		if s := m.List()[0]; s.Lost != "" || s.Ended.IsZero() {
-			t.Errorf("%+v", s)
+			t.Errorf("status = %+v, want an ended fault", s)
 		}
 	})
 }
 
-// Before the first member goes back etcd's data takes the older form.
+// Before the first member is downgraded, etcd's data gets the older storage version.
 func TestDowngradeOfEtcd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, h := fixture(t)
@@ -46,12 +46,12 @@ func TestDowngradeOfEtcd(t *testing.T) {
 			t.Errorf("the downgrade request was step %d, and the end of a member step %d", told, ended)
 		}
 		if c := h.Config(); c.ReleaseOf("etcd-0").Etcd != "3.6.14" || c.ReleaseOf("kube-apiserver-0").Minor != "1.37" {
-			t.Errorf("%v", c.Versions)
+			t.Errorf("versions = %v", c.Versions)
 		}
 	})
 }
 
-// Where data stays in the newer form no member is touched.
+// If the data keeps the newer storage version, the downgrade restarts no member.
 func TestDowngradeOfEtcdThatKeepsItsForm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, h := fixture(t)
@@ -60,15 +60,16 @@ func TestDowngradeOfEtcdThatKeepsItsForm(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
 		if s := m.List()[0]; !strings.Contains(s.Lost, "etcd did not reach storage version 3.6 within 1m0s: etcd-0 has storage version 3.7.0\nthese components were not changed to version 1.36: etcd-0, etcd-2, etcd-1") || s.Ended.IsZero() {
-			t.Errorf("%+v", s)
+			t.Errorf("status = %+v", s)
 		}
 		if h.first(" end etcd") >= 0 || h.first(`{"action":"CANCEL"`) < 0 {
-			t.Errorf("%q", h.lines())
+			t.Errorf("steps = %q", h.lines())
 		}
 	})
 }
 
-// A cluster that is half of the older version refuses another downgrade request.
+// A cluster in which some members have the older version refuses another downgrade request. The fault must not send
+// one.
 func TestDowngradeOfEtcdGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, h := fixture(t)
@@ -78,12 +79,13 @@ func TestDowngradeOfEtcdGoesOn(t *testing.T) {
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if s := m.List()[0]; s.Lost != "" || h.Config().ReleaseOf("etcd-1").Minor != "1.36" {
-			t.Errorf("%+v", s)
+			t.Errorf("status = %+v", s)
 		}
 	})
 }
 
-// The old program of an only member may not be able to read the new program's data: it keeps the new one.
+// The old program of the only member may be unable to read data that the new program wrote. The member then keeps the
+// new program.
 func TestUpgradeThatCannotGoBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, h := fixture(t)
@@ -93,12 +95,12 @@ func TestUpgradeThatCannotGoBack(t *testing.T) {
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if s := m.List()[0]; !strings.Contains(s.Lost, "with the previous version 3.6.14 either") || h.Config().ReleaseOf("etcd-0").Minor != "1.37" {
-			t.Errorf("%+v: %v", s, h.Config().Versions)
+			t.Errorf("status = %+v, versions = %v", s, h.Config().Versions)
 		}
 	})
 }
 
-// Two moves at the same time would each be valid only for the versions that the other changes.
+// Two moves at the same time are refused, because each would be valid only for the versions that the other changes.
 func TestOneMoveAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, h := fixture(t)
@@ -110,7 +112,7 @@ func TestOneMoveAtATime(t *testing.T) {
 	})
 }
 
-// A component that does not serve with the new program gets its old one back; the rest stay.
+// If a component does not serve with the new program, it gets its old program back. Later components are not changed.
 func TestUpgradeThatFailsIsTakenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, h := fixture(t)
@@ -130,16 +132,16 @@ func TestUpgradeThatFailsIsTakenBack(t *testing.T) {
 			"these components were not changed to version 1.37: kube-scheduler-0, kube-scheduler-1",
 		} {
 			if !strings.Contains(s.Lost, want) {
-				t.Errorf("%q lacks %q", s.Lost, want)
+				t.Errorf("the reason %q does not contain %q", s.Lost, want)
 			}
 		}
 		if c := h.Config(); c.ReleaseOf("kube-apiserver-0").Minor != "1.37" || c.ReleaseOf("kube-apiserver-1").Minor != "1.36" || s.Ended.IsZero() {
-			t.Errorf("%v: %+v", c.Versions, s)
+			t.Errorf("versions = %v, status = %+v", c.Versions, s)
 		}
 		begin(t, m, control.Fault{Kind: control.FaultDowngrade, To: "1.36"})
 		synctest.Wait()
 		if c := h.Config(); c.ReleaseOf("kube-apiserver-0").Minor != "1.36" {
-			t.Errorf("after the downgrade: %v", c.Versions)
+			t.Errorf("versions after the downgrade = %v", c.Versions)
 		}
 	})
 }
@@ -162,7 +164,7 @@ func TestMoveRefused(t *testing.T) {
 		} {
 			h.version = c.version
 			if _, err := m.Begin(t.Context(), c.fault); err == nil || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("%+v: %v", c.fault, err)
+				t.Errorf("Begin of %+v = %v", c.fault, err)
 			}
 		}
 		h.version = "1.36"
@@ -176,7 +178,7 @@ func TestMoveRefused(t *testing.T) {
 	})
 }
 
-// A move lists and touches only components whose program differs between the releases: 1.36 and 1.35 have the same etcd.
+// A move affects only components whose program differs between the releases. 1.36 and 1.35 have the same etcd.
 func TestMoveListsWhatMoves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, h := fixture(t)
@@ -186,10 +188,10 @@ func TestMoveListsWhatMoves(t *testing.T) {
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if at := h.first(" end etcd"); at >= 0 {
-			t.Errorf("a member of etcd was ended: %q", h.lines())
+			t.Errorf("the move ended an etcd member: %q", h.lines())
 		}
 		if c := h.Config(); c.ReleaseOf("etcd-0").Minor != "1.35" || c.ReleaseOf("kube-apiserver-1").Minor != "1.35" {
-			t.Errorf("%v", c.Versions)
+			t.Errorf("versions = %v", c.Versions)
 		}
 	})
 }

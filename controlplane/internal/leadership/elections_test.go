@@ -20,19 +20,19 @@ func TestElectionsAreReadFromLogs(t *testing.T) {
 		"2026-11-21 14:33:22 raft: 8e9e05c52164694d became leader at term 12":                                               {Kind: control.EventEtcdLeader, Detail: "term 12"},
 	} {
 		if got, _ := find(control.KindEtcd, line); got != want {
-			t.Errorf("%s: %+v, want %+v", line, got, want)
+			t.Errorf("find(%s) = %+v, want %+v", line, got, want)
 		}
 	}
 	got, found := find(control.KindScheduler, `I1121 14:33:22.123456   12345 leaderelection.go:272] "Successfully acquired lease" lock="kube-system/kube-scheduler"`)
 	if !found || got.Kind != control.EventLease || got.Time.Nanosecond() != 123456000 || got.Time.Month() != time.November {
-		t.Errorf("lease: %+v %v", got, found)
+		t.Errorf("find of an acquired lease = %+v %v", got, found)
 	}
 	if _, found := find(control.KindScheduler, `I1121 14:33:22.123456   12345 leaderelection.go:258] "Attempting to acquire leader lease..." lock="kube-system/kube-scheduler"`); found {
-		t.Error("an attempt to acquire the lease counts as success")
+		t.Error("find took an attempt for an acquired lease")
 	}
 }
 
-// TestTimeOfAnEntry: etcd and Kubernetes write the time of an entry in JSON each in its own way.
+// TestTimeOfAnEntry checks the two formats of time in JSON log entries: etcd's and Kubernetes'.
 func TestTimeOfAnEntry(t *testing.T) {
 	want := time.Date(2026, 11, 25, 18, 53, 22, 500355000, time.UTC)
 	for _, line := range []string{
@@ -40,28 +40,28 @@ func TestTimeOfAnEntry(t *testing.T) {
 		`{"ts":1795632802500.355,"caller":"leaderelection/leaderelection_controller.go:410","msg":"x","v":0}`,
 	} {
 		if got := LineTime(line, want); !got.Equal(want) {
-			t.Errorf("%s: %v, want %v", line, got, want)
+			t.Errorf("LineTime(%s) = %v, want %v", line, got, want)
 		}
 	}
 	for _, line := range []string{`{"msg":"no time"}`, `{"ts":"yesterday"}`, `{"ts":`} {
 		if got := LineTime(line, want); !got.IsZero() {
-			t.Errorf("%s: %v", line, got)
+			t.Errorf("LineTime(%s) = %v, want the zero time", line, got)
 		}
 	}
 }
 
-// TestTimeOfALineInJanuary: klog writes no year.
+// TestTimeOfALineInJanuary checks that a line from December gets the previous year: klog writes no year.
 func TestTimeOfALineInJanuary(t *testing.T) {
 	now := time.Date(2027, 1, 1, 0, 0, 1, 0, time.UTC)
 	if got, want := LineTime("I1231 23:59:59.500000   1 a.go:1] x", now), time.Date(2026, 12, 31, 23, 59, 59, 500000000, time.UTC); !got.Equal(want) {
-		t.Errorf("%v, want %v", got, want)
+		t.Errorf("LineTime = %v, want %v", got, want)
 	}
 	if got := LineTime("panic: no time here, and more of a line", now); !got.IsZero() {
 		t.Errorf("LineTime of a line without a time = %v", got)
 	}
 }
 
-// TestLines: each line is given once, when it is whole.
+// TestLines checks that a Log returns each line once, after the line is complete.
 func TestLines(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log")
 	tail := &Log{path: path}
@@ -79,12 +79,12 @@ func TestLines(t *testing.T) {
 			if !strings.HasPrefix(line, "x") {
 				got = append(got, line)
 			} else if len(line) > maxLine+tailBytes {
-				t.Errorf("the reader kept a line of %d bytes", len(line))
+				t.Errorf("the log kept a line of %d bytes", len(line))
 			}
 		}
 	}
 	if want := "one two three four five"; strings.Join(got, " ") != want {
-		t.Errorf("lines: %v, want %s", got, want)
+		t.Errorf("lines = %v, want %s", got, want)
 	}
 }
 
@@ -105,11 +105,11 @@ func TestLinesAcrossRotation(t *testing.T) {
 		got = append(got, tail.lines()...)
 	}
 	if want := "one two three four"; strings.Join(got, " ") != want {
-		t.Errorf("lines: %v, want %s", got, want)
+		t.Errorf("lines = %v, want %s", got, want)
 	}
 }
 
-// TestFollow: lines from before the start are not reported.
+// TestFollow checks that a Log does not report lines from before the call of Follow.
 func TestFollow(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log")
 	write := func(term string) {
@@ -125,7 +125,7 @@ func TestFollow(t *testing.T) {
 	}
 	fresh := Follow("etcd-0", control.KindEtcd, path)
 	if got := fresh.Next(); got != nil {
-		t.Errorf("leaders of a missing log = %v, want none", got)
+		t.Errorf("elections in a missing log = %v, want none", got)
 	}
 	write("2")
 	late := Follow("etcd-0", control.KindEtcd, path)
@@ -135,11 +135,11 @@ func TestFollow(t *testing.T) {
 		for _, e := range log.Next() {
 			got = append(got, e.Detail)
 			if e.Component != "etcd-0" || e.Kind != control.EventEtcdLeader {
-				t.Errorf("event %+v", e)
+				t.Errorf("event = %+v", e)
 			}
 		}
 		if strings.Join(got, ", ") != want {
-			t.Errorf("leaders = %v, want %s", got, want)
+			t.Errorf("elections = %v, want %s", got, want)
 		}
 	}
 }

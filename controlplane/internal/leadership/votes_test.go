@@ -14,7 +14,7 @@ func TestVotes(t *testing.T) {
 	for name, c := range map[string]struct {
 		members int
 		words   []word
-		settled int // by which word; 0: by none
+		settled int // number of the response that settles the vote; 0: no response settles it
 		leader  string
 	}{
 		"a member alone":                 {1, []word{{"a", 2}}, 1, "a"},
@@ -36,7 +36,7 @@ func TestVotes(t *testing.T) {
 			}
 		}
 		if settled != c.settled || votes.Leader() != c.leader {
-			t.Errorf("%s: settled after vote %d, leader %q", name, settled, votes.Leader())
+			t.Errorf("%s: settled by response %d, leader %q", name, settled, votes.Leader())
 		}
 	}
 }

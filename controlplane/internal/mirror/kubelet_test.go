@@ -13,7 +13,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/supervisor"
 )
 
-// A pod's ports are the one at which the component serves and the one at which kubeadm's would.
+// A pod can be dialled at the port at which its component serves, and at the port that kubeadm's component would have.
 func TestDial(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -42,16 +42,16 @@ func TestDial(t *testing.T) {
 		conn, err := n.Dial(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: test.pod}}, test.port)
 		if err == nil {
 			if got := conn.RemoteAddr().String(); got != l.Addr().String() {
-				t.Errorf("%s, port %d: reached %s", test.pod, test.port, got)
+				t.Errorf("%s, port %d: connected to %s", test.pod, test.port, got)
 			}
 			conn.Close()
 		}
 		if got := errorText(err); got != test.err {
-			t.Errorf("%s, port %d: %q, not %q", test.pod, test.port, got, test.err)
+			t.Errorf("%s, port %d: error %q, want %q", test.pod, test.port, got, test.err)
 		}
 	}
 	if ports := n.staticPod(n.cfg.Components()[0]).Spec.Containers[0].Ports; len(ports) != 1 || ports[0].ContainerPort != own {
-		t.Errorf("the pod of a component at port %d has %v", own, ports)
+		t.Errorf("ports of the pod of a component at port %d = %v", own, ports)
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/process"
 )
 
-// TestLogOptions reads a log of two processes. Lines without a time go with the one before.
+// TestLogOptions reads the log of two processes. A line without a time gets the time of the line before it.
 func TestLogOptions(t *testing.T) {
 	const first = "of the first process\n"
 	lines := []string{
@@ -58,13 +58,14 @@ func TestLogOptions(t *testing.T) {
 			}
 			err := copyLog(t.Context(), path, of, next, &test.options, &got)
 			if want := strings.Join(test.want, ""); got.String() != want || err != nil {
-				t.Errorf("log = %q, want %q; %v", got.String(), want, err)
+				t.Errorf("got %q, want %q; %v", got.String(), want, err)
 			}
 		})
 	}
 }
 
-// TestLogIsFollowed reads whole lines when they are written, also after a rotation, until the reader leaves.
+// TestLogIsFollowed checks that a followed log returns whole lines when they are written, even after a rotation, until
+// the reader leaves.
 func TestLogIsFollowed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log")
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -92,7 +93,7 @@ func TestLogIsFollowed(t *testing.T) {
 			}
 		}
 		if got, err := from.ReadString('\n'); got != line || err != nil {
-			t.Errorf("log = %q, want %q; %v", got, line, err)
+			t.Errorf("got %q, want %q; %v", got, line, err)
 		}
 	}
 	leave()

@@ -20,7 +20,8 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/supervisor"
 )
 
-// A control-plane node has the version of the oldest API server, also after an upgrade: it does not wait for its next report.
+// A control-plane node has the version of the oldest API server. After an upgrade, the version changes before the next
+// regular status report.
 func TestNodeVersionFollowsAnUpgrade(t *testing.T) {
 	older, _ := control.ReleaseOf("1.36")
 	release := older
@@ -37,16 +38,16 @@ func TestNodeVersionFollowsAnUpgrade(t *testing.T) {
 		return got.Status.NodeInfo.KubeletVersion
 	}
 	if got := version(); got != older.Kubernetes {
-		t.Errorf("before: %s", got)
+		t.Errorf("version before the upgrade = %s", got)
 	}
 	release = control.Newest()
 	if got := version(); got != release.Kubernetes {
-		t.Errorf("after: %s", got)
+		t.Errorf("version after the upgrade = %s", got)
 	}
 	requests := len(api.Actions())
 	version()
-	if more := len(api.Actions()) - requests; more != 1 { // the test's own
-		t.Errorf("%d further requests without a change, want only the test's own", more-1)
+	if more := len(api.Actions()) - requests; more != 1 { // this test's own request
+		t.Errorf("without a change, the node sent %d requests", more-1)
 	}
 }
 
@@ -59,7 +60,7 @@ func nodeAt(api *fake.Clientset, release *control.Release) *node {
 	return &node{cfg: &cfg, name: nodeName(0), admin: api, kubelet: api, started: time.Now()}
 }
 
-// A node waits while the API server refuses connections, and then renews its Lease again.
+// If the API server refuses connections, a node waits and later renews its Lease again.
 func TestNodeOutlastsAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api, release := fake.NewClientset(), control.Newest()
@@ -72,11 +73,11 @@ func TestNodeOutlastsAnOutage(t *testing.T) {
 		running.Go(func() { nodeAt(api, &release).run(ctx) })
 		for _, refuses := range []bool{false, true, false} {
 			away.Store(refuses)
-			time.Sleep(3 * renewEvery / 2) // virtual
+			time.Sleep(3 * renewEvery / 2) // in virtual time
 		}
 		lease, err := api.CoordinationV1().Leases(corev1.NamespaceNodeLease).Get(t.Context(), nodeName(0), metav1.GetOptions{})
 		if err != nil || lease.Spec.RenewTime == nil || time.Since(lease.Spec.RenewTime.Time) > renewEvery {
-			t.Errorf("%v, %v", lease, err)
+			t.Errorf("lease = %v, %v; want a recent renewal", lease, err)
 		}
 		stop()
 		running.Wait()

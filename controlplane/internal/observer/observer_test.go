@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// loadgen is a program that does what the script says, in place of loadgen. It
-// writes its arguments and its process' number into the log first.
+// loadgen returns options whose Binary is a script instead of loadgen. The script first writes its arguments and its
+// process ID to the log.
 func loadgen(t *testing.T, script string) Options {
 	t.Helper()
 	dir := t.TempDir()
@@ -39,7 +39,7 @@ func said(t *testing.T, o Options) string {
 	return string(text)
 }
 
-// TestStart: the observer runs once Start returns its address, and ends when it is stopped.
+// TestStart checks that Start returns the URL that the program prints, and that Stop ends the program.
 func TestStart(t *testing.T) {
 	o := loadgen(t, serves+"\nexec cat <&3")
 	o.Public = true
@@ -48,21 +48,21 @@ func TestStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	if w.URL() != "http://127.0.0.1:1234" {
-		t.Errorf("URL = %s, want http://127.0.0.1:1234", w.URL())
+		t.Errorf("URL = %s", w.URL())
 	}
 	if got := said(t, o); !strings.Contains(got, " observe --dir the-plane --listen 127.0.0.1:0 --output json --observe-public\n") {
-		t.Errorf("arguments of loadgen = %s", got)
+		t.Errorf("arguments = %s", got)
 	}
 	w.Stop()
 	select {
 	case <-w.Done():
 	default:
-		t.Error("Done is not closed after the end of the observer")
+		t.Error("the program still runs after Stop")
 	}
-	w.Stop() // again is no error
+	w.Stop() // a second Stop has no effect
 }
 
-// TestNotStarted: the observer's own error is returned, and no process is left.
+// TestNotStarted checks that Start returns the observer's own error, and leaves no process.
 func TestNotStarted(t *testing.T) {
 	interrupted, interrupt := context.WithCancelCause(t.Context())
 	interrupt(errors.New("signal interrupt"))
@@ -78,19 +78,18 @@ func TestNotStarted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := loadgen(t, c.script)
 			if _, err := Start(c.ctx, o); err == nil || err.Error() != c.want {
-				t.Errorf("got  %v\nwant %s", err, c.want)
+				t.Errorf("Start = %v\nwant %s", err, c.want)
 			}
 		})
 	}
 	o := loadgen(t, "")
 	o.Binary = filepath.Join(t.TempDir(), "none")
 	if _, err := Start(t.Context(), o); err == nil || !strings.Contains(err.Error(), "no such file") {
-		t.Errorf("a program that is not there: %v", err)
+		t.Errorf("Start of a missing program = %v", err)
 	}
 }
 
-// TestDiesWithParent: when the supervisor is killed, its observer reads the end
-// of the pipe.
+// TestDiesWithParent kills the supervisor. The observer reads an end of file from the pipe and must end.
 func TestDiesWithParent(t *testing.T) {
 	if os.Getenv("OBSERVER_TEST_LOG") != "" {
 		o := Options{Binary: os.Getenv("OBSERVER_TEST_BINARY"), Log: os.Getenv("OBSERVER_TEST_LOG")}
@@ -98,7 +97,7 @@ func TestDiesWithParent(t *testing.T) {
 			t.Fatal(err)
 		}
 		fmt.Println("started")
-		select {} // until it is killed
+		select {} // until the test kills this process
 	}
 	o := loadgen(t, serves+"\nexec cat <&3")
 	parent := exec.Command(os.Args[0], "-test.run", "^TestDiesWithParent$")
@@ -135,8 +134,8 @@ func TestDiesWithParent(t *testing.T) {
 	}
 }
 
-// zombie reports whether a process has ended without being waited for: orphans
-// remain zombies where the tests are the first process of a container.
+// zombie reports whether a process has ended and its parent has not waited for it. If the tests run as the first
+// process of a container, orphans remain zombies.
 func zombie(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -146,24 +145,23 @@ func zombie(pid int) bool {
 	return strings.HasPrefix(after, "Z")
 }
 
-// TestFind: loadgen is found in the program's directory or on PATH; the error says how to
-// get it.
+// TestFind checks that Find finds loadgen next to the program or on PATH, and that its error says how to build loadgen.
 func TestFind(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("PATH", "")
 	if _, err := Find(filepath.Join(dir, "controlplane")); err == nil || !strings.Contains(err.Error(), "make build") {
-		t.Errorf("none is there: %v", err)
+		t.Errorf("Find without loadgen = %v", err)
 	}
 	o := loadgen(t, "")
 	t.Setenv("PATH", filepath.Dir(o.Binary))
 	if path, err := Find(filepath.Join(dir, "controlplane")); err != nil || path != o.Binary {
-		t.Errorf("on PATH: %s, %v", path, err)
+		t.Errorf("Find on PATH = %s, %v", path, err)
 	}
 	beside := filepath.Join(dir, "loadgen")
 	if err := os.WriteFile(beside, nil, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	if path, err := Find(filepath.Join(dir, "controlplane")); err != nil || path != beside {
-		t.Errorf("beside: %s, %v", path, err)
+		t.Errorf("Find next to the program = %s, %v", path, err)
 	}
 }

@@ -33,7 +33,7 @@ func keys(t *testing.T) pki.Dir {
 
 func load(t *testing.T, d pki.Dir, name string) *x509.Certificate {
 	t.Helper()
-	pair, err := tls.LoadX509KeyPair(d.Cert(name), d.Key(name)) // also: the key is the certificate's
+	pair, err := tls.LoadX509KeyPair(d.Cert(name), d.Key(name)) // LoadX509KeyPair also checks that the key belongs to the certificate
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +50,7 @@ func verify(t *testing.T, d pki.Dir, identity, authority string, use x509.ExtKey
 
 var authorities = []string{pki.ClientCA, pki.ServerCA, pki.RequestHeaderCA, pki.EtcdCA, pki.EtcdPeerCA}
 
-// TestTrustDomains: each identity is good in its own domain and in no other.
+// TestTrustDomains checks that each certificate is valid in its own trust domain and in no other.
 func TestTrustDomains(t *testing.T) {
 	d := keys(t)
 	for identity, want := range map[string]string{
@@ -62,7 +62,7 @@ func TestTrustDomains(t *testing.T) {
 		for _, authority := range authorities {
 			err := verify(t, d, identity, authority, x509.ExtKeyUsageClientAuth, "")
 			if (err == nil) != (authority == want) {
-				t.Errorf("%s under %s: %v", identity, authority, err)
+				t.Errorf("verification of %s with authority %s = %v", identity, authority, err)
 			}
 		}
 	}
@@ -75,7 +75,7 @@ func TestServers(t *testing.T) {
 	} {
 		for _, host := range []string{"127.0.0.1", "localhost"} {
 			if err := verify(t, d, identity, authority, x509.ExtKeyUsageServerAuth, host); err != nil {
-				t.Errorf("%s at %s: %v", identity, host, err)
+				t.Errorf("verification of %s at %s = %v", identity, host, err)
 			}
 		}
 	}
@@ -83,10 +83,10 @@ func TestServers(t *testing.T) {
 		t.Error(err)
 	}
 	if err := verify(t, d, pki.EtcdPeer, pki.EtcdPeerCA, x509.ExtKeyUsageServerAuth, "etcd-4."+pki.PeerDomain); err != nil {
-		t.Errorf("a member by its name among peers: %v", err)
+		t.Errorf("verification of an etcd member by its peer name = %v", err)
 	}
 	if err := verify(t, d, pki.EtcdServing, pki.EtcdCA, x509.ExtKeyUsageServerAuth, "etcd-4."+pki.PeerDomain); err == nil {
-		t.Error("etcd's serving certificate for clients is valid for a peer's name")
+		t.Error("etcd's client certificate is valid for a peer name")
 	}
 	if err := verify(t, d, pki.Admin, pki.ClientCA, x509.ExtKeyUsageServerAuth, ""); err == nil {
 		t.Error("a user's certificate is valid for a server")
@@ -100,14 +100,14 @@ func TestUsers(t *testing.T) {
 	d := keys(t)
 	for identity, want := range map[string]string{
 		pki.Admin:       "stormglass-admin system:masters",
-		pki.Loadgen:     "stormglass-loadgen stormglass:loadgen", // never system:masters: exempt from priority and fairness
+		pki.Loadgen:     "stormglass-loadgen stormglass:loadgen", // never system:masters, which is exempt from priority and fairness
 		pki.Scrape:      "stormglass-scrape system:monitoring",
 		pki.Scheduler:   "system:kube-scheduler ",
 		pki.Controllers: "system:kube-controller-manager ",
 	} {
 		subject := load(t, d, identity).Subject
 		if got := subject.CommonName + " " + strings.Join(subject.Organization, ","); got != want {
-			t.Errorf("%s is %q, want %q", identity, got, want)
+			t.Errorf("user and groups of %s = %q, want %q", identity, got, want)
 		}
 	}
 }
@@ -116,7 +116,7 @@ func TestModesAndKeys(t *testing.T) {
 	d := keys(t)
 	info, err := os.Stat(string(d))
 	if err != nil || info.Mode().Perm() != 0o700 {
-		t.Errorf("directory: %v %v", info.Mode(), err)
+		t.Errorf("mode of the directory = %v %v, want 0700", info.Mode(), err)
 	}
 	files, err := os.ReadDir(string(d))
 	if err != nil {
@@ -124,16 +124,16 @@ func TestModesAndKeys(t *testing.T) {
 	}
 	for _, f := range files {
 		if info, err := f.Info(); err != nil || info.Mode().Perm() != 0o600 {
-			t.Errorf("%s: %v %v", f.Name(), info.Mode(), err)
+			t.Errorf("mode of %s = %v %v, want 0600", f.Name(), info.Mode(), err)
 		}
 	}
 	if key, ok := load(t, d, pki.Admin).PublicKey.(*ecdsa.PublicKey); !ok || key.Params().Name != "P-256" {
-		t.Errorf("not an ECDSA P-256 key: %T", key)
+		t.Errorf("the key has type %T, want an ECDSA P-256 key", key)
 	}
 }
 
-// TestResume: a second Ensure, years later, keeps what others rely on and
-// renews the rest.
+// TestResume checks that Ensure, called again years later, keeps the authorities and keys and renews all other
+// certificates.
 func TestResume(t *testing.T) {
 	d := keys(t)
 	before := map[string]string{}
@@ -151,7 +151,7 @@ func TestResume(t *testing.T) {
 	}
 	for _, file := range kept {
 		if read(t, file) != before[file] {
-			t.Errorf("%s changed", file)
+			t.Errorf("Ensure changed %s", file)
 		}
 	}
 	if renewed := load(t, d, pki.Admin); renewed.Equal(old) || renewed.NotAfter.Before(later) {
@@ -171,12 +171,12 @@ func TestDamagedKeysAreReported(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := d.Ensure(now, serviceIP); err == nil || !strings.Contains(err.Error(), name) {
-			t.Errorf("want %q: %v", name, err)
+			t.Errorf("Ensure = %v, want %q", err, name)
 		}
 	}
 	d := keys(t)
 	if err := d.Ensure(now.AddDate(11, 0, 0), serviceIP); err == nil || !strings.Contains(err.Error(), "expired") {
-		t.Errorf("an expired authority: %v", err)
+		t.Errorf("Ensure with an expired authority = %v", err)
 	}
 }
 
@@ -187,7 +187,7 @@ func TestKubeconfig(t *testing.T) {
 		t.Fatal(err)
 	}
 	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("mode: %v %v", info.Mode(), err)
+		t.Errorf("mode = %v %v, want 0600", info.Mode(), err)
 	}
 	var k struct {
 		Clusters []struct {
@@ -211,11 +211,11 @@ func TestKubeconfig(t *testing.T) {
 	}
 	for encoded, want := range map[string]string{k.Clusters[0].Cluster.CA: d.Cert(pki.ServerCA), k.Users[0].User.Cert: d.Cert(pki.Admin), k.Users[0].User.Key: d.Key(pki.Admin)} {
 		if data, err := base64.StdEncoding.DecodeString(encoded); err != nil || string(data) != read(t, want) {
-			t.Errorf("the kubeconfig does not hold %s: %v", want, err)
+			t.Errorf("the kubeconfig does not contain %s: %v", want, err)
 		}
 	}
 	if k.Clusters[0].Cluster.Server != "https://127.0.0.1:6443" {
-		t.Errorf("server: %s", k.Clusters[0].Cluster.Server)
+		t.Errorf("server = %s", k.Clusters[0].Cluster.Server)
 	}
 }
 

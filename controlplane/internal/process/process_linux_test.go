@@ -16,7 +16,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/process"
 )
 
-// roleEnv makes the test binary play a child or a supervisor.
+// roleEnv makes the test binary run as a child or a supervisor.
 const roleEnv = "PROCESS_TEST_ROLE"
 
 func TestMain(m *testing.M) {
@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 func play(role string) int {
 	role, arg, _ := strings.Cut(role, ":")
 	switch role {
-	case "supervisor": // starts one child that plays arg, and waits for ever
+	case "supervisor": // starts one child with the role in arg, and waits forever
 		s, err := process.NewSpawner()
 		if err != nil {
 			return 1
@@ -40,7 +40,7 @@ func play(role string) int {
 		}
 		fmt.Println("started")
 		select {}
-	case "pipe-only": // as where the kernel has no PDEATHSIG
+	case "pipe-only": // dies only by the pipe, as on a kernel without PDEATHSIG
 		if err := clearDeathSignal(); err != nil {
 			return 1
 		}
@@ -48,9 +48,9 @@ func play(role string) int {
 			return 1
 		}
 		select {}
-	case "signal-only": // as a child that hangs before it can watch the pipe
+	case "signal-only": // dies only by the signal, like a child that hangs before it can watch the pipe
 		select {}
-	case "limited": // prints its limit of open files, after the start of main
+	case "limited": // prints its limit of open files after the start of main
 		if err := process.LimitDescriptors(); err != nil {
 			fmt.Println(err)
 			return 1
@@ -95,8 +95,8 @@ func spawner(t *testing.T) *process.Spawner {
 	return s
 }
 
-// TestNoOrphans kills a supervisor by SIGKILL. Its child must be gone soon, by each of the two means alone. The child
-// holds the write end of a pipe, so the end of file: the process is gone
+// TestNoOrphans kills a supervisor by SIGKILL. Its child must then end, by each of the two mechanisms alone. The child
+// holds the write end of a pipe, so end of file on the pipe shows that the child has ended.
 func TestNoOrphans(t *testing.T) {
 	for _, role := range []string{"pipe-only", "signal-only"} {
 		t.Run(role, func(t *testing.T) {
@@ -118,7 +118,7 @@ func TestNoOrphans(t *testing.T) {
 			}
 			write.Close()
 			if line, err := bufio.NewReader(out).ReadString('\n'); line != "started\n" {
-				t.Fatalf("supervisor said %q: %v", line, err)
+				t.Fatalf("the supervisor printed %q: %v", line, err)
 			}
 			if err := cmd.Process.Kill(); err != nil {
 				t.Fatal(err)
@@ -128,7 +128,7 @@ func TestNoOrphans(t *testing.T) {
 				t.Fatal(err)
 			}
 			if _, err := read.Read(make([]byte, 1)); err != io.EOF {
-				t.Fatalf("the child lives 30 s after its supervisor: %v", err)
+				t.Fatalf("the child still runs 30 s after its supervisor: %v", err)
 			}
 		})
 	}
@@ -145,17 +145,18 @@ func TestExitAndLastLines(t *testing.T) {
 	}
 	<-c.Done()
 	if got := c.Exit().String(); got != "exited with code 7" {
-		t.Errorf("exit: %s", got)
+		t.Errorf("exit = %s, want code 7", got)
 	}
 	if got := strings.Join(c.LastLines(2), "|"); got != "line 18|line 19" {
-		t.Errorf("last lines: %s", got)
+		t.Errorf("last lines = %s", got)
 	}
 	if strings.Contains(c.Output(), "earlier") {
-		t.Error("Output includes the output of an earlier start")
+		t.Error("Output contains the output of an earlier start")
 	}
 }
 
-// A log above the limit moves to a copy while its process writes to it. The tail of the process's output spans both files.
+// A log above the limit is copied and truncated while its process writes to it. Tail reads the process's output from
+// both files.
 func TestLogsAreRotated(t *testing.T) {
 	dir := t.TempDir()
 	log, fifo := filepath.Join(dir, "a.log"), filepath.Join(dir, "fifo")
@@ -165,7 +166,7 @@ func TestLogsAreRotated(t *testing.T) {
 	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	to, err := os.OpenFile(fifo, os.O_RDWR, 0) // does not wait for a reader
+	to, err := os.OpenFile(fifo, os.O_RDWR, 0) // opening for reading too does not block
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,7 +179,7 @@ func TestLogsAreRotated(t *testing.T) {
 	for _, step := range []struct {
 		line string
 		most int64
-		// output is the output of the process that can be read after the rotation, and files are the log and its copies.
+		// output is the output of the process after the rotation. files are the contents of the log and its copies.
 		output, files string
 	}{
 		{"one\n", 100, "one\n", "earlier\none\n||"},
@@ -227,7 +228,7 @@ func TestStopKillsChildThatIgnoresSignals(t *testing.T) {
 			for tick := time.NewTicker(5 * time.Millisecond); c.Output() == ""; <-tick.C {
 			}
 			if got := stop(c); got.Signal != "SIGKILL" {
-				t.Errorf("exit: %v", got)
+				t.Errorf("exit = %v, want SIGKILL", got)
 			}
 		})
 	}
@@ -243,15 +244,15 @@ func TestCloseReleasesEverything(t *testing.T) {
 	select {
 	case <-c.Done():
 	default:
-		t.Error("Close returned while a child was running")
+		t.Error("Close returned while a child still ran")
 	}
 	if _, err := s.Start(spec("fail", filepath.Join(t.TempDir(), "log"), nil)); err == nil {
-		t.Error("a closed spawner starts a child")
+		t.Error("a closed Spawner started a child")
 	}
 }
 
-// TestDescriptors: a child has the requested soft limit, although Go raises it at
-// the start of every program, and the hard limit stays.
+// TestDescriptors checks that a child has the requested soft limit, although Go raises the limit when a program starts,
+// and that the hard limit does not change.
 func TestDescriptors(t *testing.T) {
 	asked := spec("limited", filepath.Join(t.TempDir(), "log"), nil)
 	asked.Descriptors = 321
@@ -262,12 +263,12 @@ func TestDescriptors(t *testing.T) {
 	<-c.Done()
 	_, hard := limits()
 	if got, want := strings.TrimSpace(c.Output()), fmt.Sprintf("321 %d", hard); got != want {
-		t.Errorf("limits of the child: %s, want %s", got, want)
+		t.Errorf("limits of the child = %s, want %s", got, want)
 	}
 }
 
-// TestReserve: a reserved port can be listened on by its number, repeatedly; the
-// kernel assigns it to no other socket, and a dial is refused meanwhile.
+// TestReserve checks that a component can repeatedly listen on a reserved port, that the kernel assigns the port to no
+// other socket, and that a dial is refused while no component listens.
 func TestReserve(t *testing.T) {
 	first, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -283,20 +284,20 @@ func TestReserve(t *testing.T) {
 	for range 3 {
 		if conn, err := net.Dial("tcp", first.Addr().String()); err == nil {
 			conn.Close()
-			t.Error("a connection to a reserved port succeeds")
+			t.Error("a connection to a reserved port succeeded")
 		}
 		l, err := net.Listen("tcp", first.Addr().String())
 		if err != nil {
-			t.Fatalf("the port's owner cannot listen: %v", err)
+			t.Fatalf("the component cannot listen on its reserved port: %v", err)
 		}
 		conn, err := net.Dial("tcp", first.Addr().String())
 		if err != nil {
-			t.Fatalf("the owner is not reached: %v", err)
+			t.Fatalf("a connection to the component failed: %v", err)
 		}
 		conn.Close()
 		l.Close()
 	}
-	// An outgoing connection does not get it, not even by its number.
+	// An outgoing connection cannot use the port, not even if it requests the port explicitly.
 	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port}}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -305,13 +306,13 @@ func TestReserve(t *testing.T) {
 	defer l.Close()
 	if conn, err := dialer.Dial("tcp", l.Addr().String()); err == nil {
 		conn.Close()
-		t.Error("the kernel assigned the reserved port to an outgoing connection")
+		t.Error("an outgoing connection uses the reserved port")
 	}
 }
 
 func TestAvailableMemory(t *testing.T) {
 	if got := process.AvailableMemory(); got < 1<<20 || got > 1<<50 {
-		t.Errorf("available: %d bytes", got)
+		t.Errorf("available memory = %d bytes", got)
 	}
 }
 
@@ -320,20 +321,20 @@ func TestStartErrors(t *testing.T) {
 	bad := spec("fail", filepath.Join(t.TempDir(), "log"), nil)
 	bad.Path = filepath.Join(t.TempDir(), "missing")
 	if _, err := s.Start(bad); err == nil || !strings.Contains(err.Error(), "start fail") {
-		t.Errorf("missing program: %v", err)
+		t.Errorf("Start of a missing program = %v", err)
 	}
 	bad.Log = filepath.Join(t.TempDir(), "no", "such", "dir")
 	if _, err := s.Start(bad); err == nil {
-		t.Error("Start succeeds although the log cannot be created")
+		t.Error("Start with a log that cannot be created returned no error")
 	}
 }
 
 func TestUsageOfThisProcess(t *testing.T) {
 	u := process.ReadUsage(os.Getpid())
 	if u.RSS < 1<<20 || u.Shared <= 0 || u.Shared > u.RSS || u.OpenFiles < 3 {
-		t.Errorf("usage: %+v", u)
+		t.Errorf("usage of this process = %+v", u)
 	}
 	if gone := process.ReadUsage(1 << 30); gone != (process.Usage{}) {
-		t.Errorf("usage of no process: %+v", gone)
+		t.Errorf("usage of a process that does not exist = %+v, want zero", gone)
 	}
 }

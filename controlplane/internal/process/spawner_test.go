@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// A plane that is broken for a day restarts its components some thousand times.
+// A plane that is under faults for a day restarts its components some thousand times. The Spawner must not keep the
+// ended children.
 func TestSpawnerDropsEndedChildren(t *testing.T) {
 	s, err := NewSpawner()
 	if err != nil {
@@ -21,6 +22,6 @@ func TestSpawnerDropsEndedChildren(t *testing.T) {
 		<-c.Done()
 	}
 	if n := len(s.children); n > 1 {
-		t.Errorf("the spawner keeps %d of 5 children that have ended", n)
+		t.Errorf("the Spawner keeps %d of 5 children that have ended", n)
 	}
 }

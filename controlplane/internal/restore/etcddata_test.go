@@ -10,7 +10,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/restore"
 )
 
-// fixture creates three members that hold "old", with "new" next to them.
+// fixture creates three members with the data "old", and the new data "new" next to them.
 func fixture(t *testing.T) restore.Members {
 	t.Helper()
 	data := t.TempDir()
@@ -34,16 +34,16 @@ func write(t *testing.T, dir, text string) {
 	}
 }
 
-// holds checks that all members hold the same data, and no other files.
+// holds checks that all members have the wanted data, and that there are no other directories.
 func holds(t *testing.T, m restore.Members, want string) {
 	t.Helper()
 	for _, dir := range m {
 		if got, err := os.ReadFile(filepath.Join(dir, "db")); string(got) != want {
-			t.Errorf("%s holds %q, not %q: %v", filepath.Base(dir), got, want, err)
+			t.Errorf("%s contains %q, want %q: %v", filepath.Base(dir), got, want, err)
 		}
 	}
 	if left, err := os.ReadDir(filepath.Dir(m[0])); len(left) != len(m) {
-		t.Errorf("left behind: %v %v", left, err)
+		t.Errorf("entries of the data directory = %v %v, want only the members", left, err)
 	}
 }
 
@@ -60,7 +60,7 @@ func TestSwapKeepsNewData(t *testing.T) {
 	must(t, m.Commit())
 	must(t, m.Clean())
 	holds(t, m, "new")
-	must(t, m.Recover()) // nothing is left to do
+	must(t, m.Recover()) // there is nothing left to do
 	holds(t, m, "new")
 }
 
@@ -72,8 +72,8 @@ func TestSwapUndoRestoresOldData(t *testing.T) {
 	holds(t, m, "old")
 }
 
-// A supervisor may be killed at any step, between two members or in the middle of
-// a removal. In each case all members hold the same data after the next start.
+// A supervisor may be killed at any step, between two members or during a removal. In each case, all members have the
+// same data after the next start.
 func TestInterruptedSwapIsRecovered(t *testing.T) {
 	base := func(m restore.Members) string { return filepath.Dir(m[0]) }
 	before := func(dir string) string { return dir + ".before-restore" }
@@ -113,13 +113,13 @@ func TestInterruptedSwapIsRecovered(t *testing.T) {
 			must(t, m.Recover())
 			holds(t, m, step.want)
 			if left, _ := filepath.Glob(filepath.Join(base(m), "restore*")); len(left) > 0 {
-				t.Errorf("left behind: %v", left)
+				t.Errorf("leftover markers: %v", left)
 			}
 		})
 	}
 }
 
-// The marker of an earlier restore does not make a second one final.
+// The marker of an earlier restore does not make a later restore permanent.
 func TestSwapAfterFailedCleanup(t *testing.T) {
 	m := fixture(t)
 	must(t, m.Swap())
@@ -135,14 +135,14 @@ func TestSwapAfterFailedCleanup(t *testing.T) {
 	holds(t, m, "new")
 }
 
-// One member is a plane too, and a plane that never ran has nothing to recover.
+// Swap and Recover also work for one member. A plane that never ran has nothing to recover.
 func TestSwapAndRecoverWithoutData(t *testing.T) {
 	m := restore.Members{filepath.Join(t.TempDir(), "etcd-0")}
 	must(t, m.Recover())
 	if err := m.Swap(); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("swap: %v", err)
+		t.Errorf("Swap without data = %v", err)
 	}
 	if left, _ := os.ReadDir(filepath.Dir(m[0])); len(left) > 0 {
-		t.Errorf("left behind: %v", left)
+		t.Errorf("Swap without data left %v", left)
 	}
 }

@@ -9,19 +9,19 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/topology"
 )
 
-// TestFinishInterrupted: a supervisor that was killed during a restore leaves the
-// data of before to the next.
+// TestFinishInterrupted checks that the next start of a plane restores the old data after a supervisor was killed
+// during a restore.
 func TestFinishInterrupted(t *testing.T) {
 	l := topology.Layout{Dir: t.TempDir()}
-	write(t, l.Data("etcd-0"), "new") // was replaced
+	write(t, l.Data("etcd-0"), "new") // already replaced
 	write(t, l.Data("etcd-0.before-restore"), "old")
-	write(t, l.Data("etcd-1.before-restore"), "old") // is being replaced
+	write(t, l.Data("etcd-1.before-restore"), "old") // being replaced
 	write(t, l.Data("etcd-1.restored"), "new")
-	write(t, l.Data("etcd-2"), "old") // was not yet
+	write(t, l.Data("etcd-2"), "old") // not replaced yet
 	write(t, l.Data("etcd-2.restored"), "new")
 	must(t, restore.FinishInterrupted(l, control.Config{Etcd: control.Etcd{Members: 3}}))
 	holds(t, restore.Members{l.Data("etcd-0"), l.Data("etcd-1"), l.Data("etcd-2")}, "old")
 	if left, err := os.ReadDir(l.Data("")); len(left) != 3 {
-		t.Errorf("left behind: %v %v", left, err)
+		t.Errorf("entries of the data directory = %v %v, want three", left, err)
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// cloudAt is a cloud with the state in a file; call sends it a request.
+// cloudAt returns a cloud with its state in a file, and the function call, which sends the cloud a request.
 func cloudAt(t *testing.T, f cloudFlags) (s *server, call func(method, path string, in, out any) int) {
 	t.Helper()
 	s = newServer("test", flags{cloud: f})
@@ -34,21 +34,20 @@ func cloudAt(t *testing.T, f cloudFlags) (s *server, call func(method, path stri
 		s.mux.ServeHTTP(answer, ask)
 		if out != nil && answer.Code == http.StatusOK {
 			if err := json.Unmarshal(answer.Body.Bytes(), out); err != nil {
-				t.Errorf("%s %s: %s: %v", method, path, answer.Body, err)
+				t.Errorf("response to %s %s is not JSON: %s: %v", method, path, answer.Body, err)
 			}
 		}
 		return answer.Code
 	}
 }
 
-// A cloud keeps its objects when it is killed, even in the middle of a line, and deleted objects stay
-// deleted.
+// A cloud keeps its objects when it is killed, even while it writes a line. Deleted objects stay deleted.
 func TestCloudKeepsItsState(t *testing.T) {
 	f := cloudFlags{state: filepath.Join(t.TempDir(), "cloud.jsonl")}
 	_, call := cloudAt(t, f)
 	launched := control.Instance{Name: "a", Zone: "zone-1", Address: "10.128.0.1"}
 	if code := call("POST", InstancesPath, control.Instances{Launch: []control.Instance{launched, {Name: "b"}}}, nil); code != http.StatusNoContent {
-		t.Fatalf("launch: %d", code)
+		t.Fatalf("launch of instances = %d, want 204", code)
 	}
 	call("POST", InstancesPath, control.Instances{Terminate: []string{"b", "never there"}}, nil)
 	var made LoadBalancer
@@ -63,7 +62,7 @@ func TestCloudKeepsItsState(t *testing.T) {
 	}
 	file.Close()
 
-	for range 2 { // the second finds what the first has put right
+	for range 2 { // the second start uses the file that the first has repaired
 		_, call = cloudAt(t, f)
 		var instance control.Instance
 		var balancer LoadBalancer
@@ -72,19 +71,19 @@ func TestCloudKeepsItsState(t *testing.T) {
 		call("GET", LoadBalancersPath+"/lb", nil, &balancer)
 		call("GET", RoutesPath, nil, &routes)
 		if instance != launched || balancer.Address != made.Address || len(balancer.Hosts) != 1 || len(routes) != 1 || routes["a"].CIDR != "10.64.0.0/24" {
-			t.Errorf("instance %+v, load balancer %+v, routes %v", instance, balancer, routes)
+			t.Errorf("instance %+v, load balancer %+v and routes %v differ from those before the kill", instance, balancer, routes)
 		}
 		if code := call("GET", InstancesPath+"/b", nil, nil); code != http.StatusNotFound {
-			t.Errorf("a terminated instance: %d", code)
+			t.Errorf("get of a terminated instance = %d, want 404", code)
 		}
 		if code := call("PUT", RoutesPath+"/b", Route{Instance: "b"}, nil); code != http.StatusOK {
-			t.Errorf("a route after a start: %d", code)
+			t.Errorf("creation of a route after a start = %d, want 200", code)
 		}
 		call("DELETE", RoutesPath+"/b", nil, nil)
 	}
 }
 
-// Load balancers get their own addresses, after their time; a quota counts the existing ones.
+// Load balancers get different addresses after their creation time. A quota counts the existing load balancers.
 func TestLoadBalancersOfACloud(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, call := cloudAt(t, cloudFlags{state: filepath.Join(t.TempDir(), "cloud"), balancers: 2, balancerTime: 10 * time.Second})
@@ -92,10 +91,10 @@ func TestLoadBalancersOfACloud(t *testing.T) {
 		call("PUT", LoadBalancersPath+"/one", LoadBalancer{}, &one)
 		call("PUT", LoadBalancersPath+"/two", LoadBalancer{}, &two)
 		if one.Address != "" || two.Address != "" {
-			t.Errorf("load balancers have the addresses %q and %q immediately, want none yet", one.Address, two.Address)
+			t.Errorf("addresses before the creation time = %q and %q, want none", one.Address, two.Address)
 		}
 		if code := call("PUT", LoadBalancersPath+"/three", LoadBalancer{}, nil); code != http.StatusForbidden {
-			t.Errorf("over the quota: %d", code)
+			t.Errorf("creation of a load balancer above the quota = %d, want 403", code)
 		}
 		time.Sleep(10 * time.Second)
 		call("GET", LoadBalancersPath+"/one", nil, &one)
@@ -105,12 +104,12 @@ func TestLoadBalancersOfACloud(t *testing.T) {
 		}
 		call("DELETE", LoadBalancersPath+"/one", nil, nil)
 		if code := call("PUT", LoadBalancersPath+"/three", LoadBalancer{}, nil); code != http.StatusOK {
-			t.Errorf("in place of one that is gone: %d", code)
+			t.Errorf("creation after a deletion = %d, want 200", code)
 		}
 	})
 }
 
-// A service refuses requests over its limit immediately, with a Retry-After, until the fault ends.
+// A service refuses requests above its limit immediately, with the time to wait, until the fault ends.
 func TestServiceThrottles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := cloudAt(t, cloudFlags{state: filepath.Join(t.TempDir(), "cloud")})
@@ -121,30 +120,30 @@ func TestServiceThrottles(t *testing.T) {
 				if answer.Code == http.StatusOK {
 					answered++
 				} else if wait = answer.Header().Get("Retry-After"); answer.Code != http.StatusTooManyRequests {
-					t.Errorf("status %d, want 200 or 429", answer.Code)
+					t.Errorf("response to a throttled request = %d, want 429", answer.Code)
 				}
 			}
 			return answered, wait
 		}
 		s.conduct.set(Behaviour{Throttle: 0.5, Delay: time.Second})
-		if n, wait := count(); n != 1 || wait != "1" { // the response took the first of two seconds
-			t.Errorf("%d responses, then Retry-After %q s", n, wait)
+		if n, wait := count(); n != 1 || wait != "1" { // the request used the first of two seconds
+			t.Errorf("accepted %d requests, then wait %q s", n, wait)
 		}
 		s.conduct.set(Behaviour{})
 		if n, _ := count(); n != 20 {
-			t.Errorf("%d responses after the fault", n)
+			t.Errorf("accepted %d requests after the fault, want 20", n)
 		}
 	})
 }
 
-// A fault's behaviour comes on top of a service's own.
+// The behaviour of a fault is combined with the service's own behaviour.
 func TestBehaviourOfAFaultOverOwn(t *testing.T) {
 	own := Behaviour{Delay: 50 * time.Millisecond, Jitter: 10 * time.Millisecond, Throttle: 20}
 	if got := (Behaviour{}).over(own); got != own {
-		t.Errorf("without a fault: %+v", got)
+		t.Errorf("over without a fault = %+v", got)
 	}
 	want := Behaviour{Delay: 1050 * time.Millisecond, Jitter: 10 * time.Millisecond, Throttle: 5, Fails: true}
 	if got := (Behaviour{Delay: time.Second, Throttle: 5, Fails: true}).over(own); got != want {
-		t.Errorf("with one: %+v", got)
+		t.Errorf("over with a fault = %+v", got)
 	}
 }

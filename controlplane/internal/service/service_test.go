@@ -26,12 +26,12 @@ func TestBehaviour(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newConduct(Behaviour{})
 		if err := c.wait(t.Context()); err != nil {
-			t.Errorf("a service at work: %v", err)
+			t.Errorf("wait without a fault = %v", err)
 		}
 		c.set(Behaviour{Delay: 2 * time.Second, Fails: true})
 		begun := time.Now()
 		if err := c.wait(t.Context()); !errors.Is(err, errFails) || time.Since(begun) != 2*time.Second {
-			t.Errorf("slow and failing: %v after %s", err, time.Since(begun))
+			t.Errorf("wait of a slow and failing service = %v after %s", err, time.Since(begun))
 		}
 		begun = time.Now()
 		go func() {
@@ -39,13 +39,13 @@ func TestBehaviour(t *testing.T) {
 			c.set(Behaviour{})
 		}()
 		if err := c.wait(t.Context()); err != nil || time.Since(begun) != time.Second {
-			t.Errorf("an answer under way when the fault ends: %v after %s", err, time.Since(begun))
+			t.Errorf("wait during which the fault ends = %v after %s", err, time.Since(begun))
 		}
 		c.set(Behaviour{Delay: time.Hour})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if err := c.wait(ctx); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("a client that leaves: %v", err)
+			t.Errorf("wait of a client that disconnects = %v", err)
 		}
 	})
 }
@@ -56,8 +56,7 @@ func serverIn(t *testing.T) (*server, pki.Dir) {
 	return newServer("test", flags{keyCount: keys.KeyCount("test"), signingKeys: string(keys)}), keys
 }
 
-// Data that was encrypted with the key before a rotation can be decrypted after it, also by another
-// process.
+// A plugin can decrypt data after a rotation that was encrypted with the key before it, even if the plugin restarts.
 func TestPluginRotates(t *testing.T) {
 	s, keys := serverIn(t)
 	secret, err := keys.EncryptionKey()
@@ -72,7 +71,7 @@ func TestPluginRotates(t *testing.T) {
 			t.Fatal(err)
 		}
 		if status, err := p.Status(t.Context()); err != nil || status.KeyID != e.KeyID || status.Healthz != "ok" {
-			t.Errorf("status %+v, %v, want key %s", status, err, e.KeyID)
+			t.Errorf("status = %+v, %v; want key %s", status, err, e.KeyID)
 		}
 		written = append(written, e)
 		if err := keys.AddKey("test"); err != nil {
@@ -80,25 +79,25 @@ func TestPluginRotates(t *testing.T) {
 		}
 	}
 	if written[0].KeyID == written[1].KeyID {
-		t.Errorf("the key is %s before and after the rotation", written[0].KeyID)
+		t.Errorf("the rotation did not change the key %s", written[0].KeyID)
 	}
 	again := &plugin{server: s, secret: secret}
 	for _, e := range written {
 		plain, err := again.Decrypt(t.Context(), "uid", &kms.DecryptRequest{Ciphertext: e.Ciphertext, KeyID: e.KeyID})
 		if string(plain) != "seed" || err != nil {
-			t.Errorf("key %s: %q %v", e.KeyID, plain, err)
+			t.Errorf("Decrypt with key %s = %q %v", e.KeyID, plain, err)
 		}
 	}
 	if _, err := again.Decrypt(t.Context(), "uid", &kms.DecryptRequest{Ciphertext: written[0].Ciphertext, KeyID: "2"}); err == nil {
-		t.Error("Decrypt succeeds with the wrong key")
+		t.Error("Decrypt with the wrong key returned no error")
 	}
 	s.conduct.set(Behaviour{Fails: true})
 	if _, err := p.Status(t.Context()); !errors.Is(err, errFails) {
-		t.Errorf("error of a failing plugin = %v", err)
+		t.Errorf("Status of a failing plugin = %v", err)
 	}
 }
 
-// A token is verified by the keys that the issuer shows, until they are rotated.
+// The keys that the issuer publishes verify its tokens, until the keys are rotated.
 func TestIssuer(t *testing.T) {
 	s, keys := serverIn(t)
 	i := &issuer{server: s, url: "https://issuer", keys: map[int]*ecdsa.PrivateKey{}}
@@ -118,13 +117,13 @@ func TestIssuer(t *testing.T) {
 		return claims, token.Claims(set.Keys[0].Key, &claims)
 	}
 	if claims, err := verify(); err != nil || claims.Subject != control.LoadUser || claims.Issuer != i.url || !claims.Audience.Contains(Audience) {
-		t.Errorf("%+v %v", claims, err)
+		t.Errorf("claims = %+v, error %v", claims, err)
 	}
 	if err := keys.AddKey("test"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := verify(); err == nil {
-		t.Error("a key verifies a token that it did not sign")
+		t.Error("a key verified a token that it did not sign")
 	}
 }
 
@@ -132,7 +131,7 @@ func TestTokenWebhook(t *testing.T) {
 	s, keys := serverIn(t)
 	s.flags.token = keys.LoadToken()
 	if _, err := serveTokens(s); err == nil {
-		t.Error("serveTokens succeeds, want an error")
+		t.Error("serveTokens without a token file returned no error")
 	}
 	for _, c := range []struct{ body, want string }{
 		{`{"spec": {"token": "right"}}`, `"authenticated":true,"user":{"username":"stormglass-loadgen"`},
@@ -146,12 +145,12 @@ func TestTokenWebhook(t *testing.T) {
 		answer := httptest.NewRecorder()
 		s.mux.ServeHTTP(answer, verified(http.MethodPost, ReviewPath, c.body))
 		if !strings.Contains(answer.Body.String(), c.want) {
-			t.Errorf("%s: %s, want %s", c.body, answer.Body, c.want)
+			t.Errorf("response to %s = %s, want %s", c.body, answer.Body, c.want)
 		}
 	}
 }
 
-// Clients need a certificate of the plane, and only administrators change a behaviour.
+// Clients need a certificate of the plane, and only administrators may change a behaviour.
 func TestClients(t *testing.T) {
 	s, _ := serverIn(t)
 	if _, err := serveAudit(s); err != nil {
@@ -177,12 +176,12 @@ func TestClients(t *testing.T) {
 		answer := httptest.NewRecorder()
 		s.mux.ServeHTTP(answer, c.ask)
 		if answer.Code != c.want {
-			t.Errorf("%s: %d %s, want %d", c.what, answer.Code, answer.Body, c.want)
+			t.Errorf("response to %s = %d %s, want %d", c.what, answer.Code, answer.Body, c.want)
 		}
 	}
 }
 
-// verified is a request of a client with a certificate of the plane.
+// verified returns a request of a client with a certificate of the plane.
 func verified(method, path, body string) *http.Request {
 	r := httptest.NewRequest(method, path, strings.NewReader(body))
 	client := &x509.Certificate{Subject: pkix.Name{CommonName: "test"}}
@@ -190,7 +189,7 @@ func verified(method, path, body string) *http.Request {
 	return r
 }
 
-// Custom resources get the requested version and keep all other fields; other requests are refused with a
+// Custom resources get the requested version and keep all other fields. The webhook refuses other requests with a
 // reason.
 func TestConversionWebhook(t *testing.T) {
 	for _, c := range []struct{ body, want string }{
@@ -209,7 +208,7 @@ func TestConversionWebhook(t *testing.T) {
 		answer := httptest.NewRecorder()
 		s.mux.ServeHTTP(answer, httptest.NewRequest(http.MethodPost, control.ConversionPath, strings.NewReader(c.body)))
 		if got := answer.Body.String(); !strings.Contains(got, c.want) {
-			t.Errorf("%s: %s, want %s", c.body, got, c.want)
+			t.Errorf("response to %s = %s, want %s", c.body, got, c.want)
 		}
 	}
 }

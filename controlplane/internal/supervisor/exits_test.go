@@ -12,12 +12,12 @@ func TestBackoffMatchesKubelet(t *testing.T) {
 		1: 0, 2: 10 * time.Second, 3: 20 * time.Second, 4: 40 * time.Second, 7: 5 * time.Minute, 100: 5 * time.Minute,
 	} {
 		if got := backoff(crashes); got != want {
-			t.Errorf("after %d ends in a row it waits %v, want %v", crashes, got, want)
+			t.Errorf("back-off after %d crashes = %v, want %v", crashes, got, want)
 		}
 	}
 }
 
-// An exit that the kernel's OOM killer may have caused says so.
+// The description of an exit says that the kernel may have killed the process for lack of memory.
 func TestExitOutOfMemory(t *testing.T) {
 	for _, c := range []struct {
 		exit     process.Exit
@@ -30,7 +30,7 @@ func TestExitOutOfMemory(t *testing.T) {
 		{process.Exit{Code: 2}, 2, "exited with code 2"},
 	} {
 		if got := ending(c.exit, c.oomKills); got != c.want {
-			t.Errorf("%+v, %d: %s", c.exit, c.oomKills, got)
+			t.Errorf("ending(%+v, %d) = %s", c.exit, c.oomKills, got)
 		}
 	}
 }

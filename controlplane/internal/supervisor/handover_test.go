@@ -18,7 +18,7 @@ const (
 	marked = `leaderelection_controller.go:410] Lease kube-system/kube-scheduler holder changed from "vm_1" to "vm_2"`
 )
 
-// TestHandedOver: only what upstream documents is a handover, not any loss of a lease.
+// TestHandedOver checks that only the sequence that upstream documents is a handover, not every loss of a lease.
 func TestHandedOver(t *testing.T) {
 	started := time.Date(2026, 11, 25, 18, 53, 18, 0, time.UTC)
 	exit := process.Exit{Code: 1, At: started.Add(16 * time.Second)}
@@ -43,13 +43,13 @@ func TestHandedOver(t *testing.T) {
 		"an API server has no lease to hand over": {control.KindAPIServer, exit, lost, []string{"I1125 18:53:22.500355    7137 " + marked}, false},
 	} {
 		if got := handedOver(c.kind, c.exit, started, c.log, c.api); got != c.want {
-			t.Errorf("%s: %v", name, got)
+			t.Errorf("%s: handedOver = %v", name, got)
 		}
 	}
 }
 
-// handingOver returns a plane whose scheduler exits as if it had lost its lease, once, when the fifo "go" is written; its
-// API server writes what apiServer returns, then the fifo "said".
+// handingOver returns a plane whose scheduler exits once as if it had lost its lease, when the test writes to the fifo
+// "go". Its API server writes the result of apiServer to its log, and then writes to the fifo "said".
 func handingOver(t *testing.T, apiServer func() string) (p *supervised, handOver func()) {
 	t.Helper()
 	dir := t.TempDir()
@@ -81,14 +81,14 @@ func handingOver(t *testing.T, apiServer func() string) (p *supervised, handOver
 	}
 }
 
-// A scheduler whose lease an API server gives to another exits, and is restarted as its kubelet would restart it: the plane
-// keeps running.
+// If an API server gives a scheduler's lease to another scheduler, the first one exits and the supervisor restarts it,
+// like its kubelet. The plane keeps running.
 func TestHandoverIsStartedAgain(t *testing.T) {
 	p, handOver := handingOver(t, func() string { return time.Now().Format("I0102 15:04:05.000000") + " 7137 " + marked })
 	handOver()
 	exit := p.eventsOf(t, scheduler, control.EventExit, 1)[0]
 	if !exit.Handover || exit.Expected || exit.Detail != "exited with code 1, its lease handed over" {
-		t.Errorf("exit: %+v", exit)
+		t.Errorf("exit event = %+v, want a handover", exit)
 	}
 	p.eventsOf(t, scheduler, control.EventStart, 1)
 	if err := p.FirstExit(); err != nil {
@@ -96,18 +96,19 @@ func TestHandoverIsStartedAgain(t *testing.T) {
 	}
 }
 
-// If a scheduler loses a lease that no API server has marked, it has crashed. The supervisor restarts it. The event
-// quotes its log.
+// If a scheduler loses its lease but no API server marked the lease, the scheduler has crashed. The supervisor starts
+// it again, and the event quotes its log.
 func TestLostLeaseWithoutHandover(t *testing.T) {
 	p, handOver := handingOver(t, func() string { return "nothing" })
 	handOver()
 	if exit := p.eventsOf(t, scheduler, control.EventExit, 1)[0]; exit.Handover || exit.Expected || !strings.HasPrefix(exit.Detail, "exited with code 1; from its log, ") || !strings.HasSuffix(exit.Detail, ":\n  E1125 server.go:337] \"Leaderelection lost\"") {
-		t.Errorf("exit: %+v", exit)
+		t.Errorf("exit event = %+v, want a crash with a quote", exit)
 	}
 	p.eventsOf(t, scheduler, control.EventStart, 1)
 }
 
-// The supervisor restarts a scheduler that cannot renew its lease because etcd's database is full.
+// If a scheduler cannot renew its lease because etcd's database is full, the supervisor starts it again. The load may
+// have filled the database.
 func TestFullDatabaseDoesNotEndThePlane(t *testing.T) {
 	dir := t.TempDir()
 	if err := syscall.Mkfifo(filepath.Join(dir, "go"), 0o600); err != nil {
@@ -120,17 +121,17 @@ func TestFullDatabaseDoesNotEndThePlane(t *testing.T) {
 	}
 	exit := p.eventsOf(t, scheduler, control.EventExit, 1)[0]
 	if exit.Expected || exit.Handover || exit.Detail != "exited with code 1, because etcd's database is full" {
-		t.Errorf("exit: %+v", exit)
+		t.Errorf("exit event = %+v, want the full database as the reason", exit)
 	}
 	p.eventsOf(t, scheduler, control.EventStart, 1)
 	select {
 	case err := <-p.died:
-		t.Errorf("the plane ended: %v", err)
+		t.Errorf("the plane has ended: %v", err)
 	default:
 	}
 }
 
-// A lost lease counts as no crash only if a full database caused it.
+// leftByFullDatabase reports a lost lease only if a full database caused the loss.
 func TestLeftByFullDatabase(t *testing.T) {
 	const full, lost = "etcdserver: mvcc: database space exceeded\n", "leaderelection lost\n"
 	exit := process.Exit{Code: 1}
@@ -147,7 +148,7 @@ func TestLeftByFullDatabase(t *testing.T) {
 		"a kind without a lease": {control.KindAPIServer, exit, full + lost, false},
 	} {
 		if got := leftByFullDatabase(c.kind, c.exit, c.log); got != c.want {
-			t.Errorf("%s: %v", name, got)
+			t.Errorf("%s: leftByFullDatabase = %v", name, got)
 		}
 	}
 }

@@ -30,11 +30,11 @@ func TestQuoteExplainsExit(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			lines := quote(c.log)
 			if len(lines) == 0 || len(lines) > maxQuoted || !strings.HasPrefix(lines[0], c.first) || !strings.Contains(lines[len(lines)-1], c.last) {
-				t.Errorf("%d lines:\n%s", len(lines), strings.Join(lines, "\n"))
+				t.Errorf("quote returned %d lines:\n%s", len(lines), strings.Join(lines, "\n"))
 			}
 		})
 	}
 	if lines := quote("\n\n"); len(lines) != 0 {
-		t.Errorf("of an empty log: %q", lines)
+		t.Errorf("quote of an empty log = %q, want none", lines)
 	}
 }

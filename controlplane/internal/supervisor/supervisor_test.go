@@ -21,28 +21,28 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/topology"
 )
 
-// The components of these tests are shell scripts: what the supervisor does about
-// their ends needs no control plane.
+// The components of these tests are shell scripts, because the supervisor's reaction to their exits needs no control
+// plane.
 
 const (
 	scheduler = "kube-scheduler-0"
 	manager   = "kube-controller-manager-0"
-	// lasting runs until it is ended.
+	// lasting is a script that runs until it is killed.
 	lasting = "exec sleep 1000"
 )
 
-// supervised is a plane of a scheduler, a controller manager and further components that are scripts.
+// supervised is a plane whose scheduler, controller manager and further components are scripts.
 type supervised struct {
 	*Supervisor
 	events fault.Events
 	faults *fault.Manager
 	died   chan error
-	lines  chan string // for the user
-	// inService stands for the load balancer.
+	lines  chan string // progress messages
+	// inService replaces the load balancer's answer.
 	inService func(name string) bool
 }
 
-// faultHost adds to a Supervisor what faults need besides; they call nothing of rest.
+// faultHost adds the methods to a Supervisor that faults need. The tests call no method of rest.
 type faultHost struct {
 	*Supervisor
 	rest
@@ -54,8 +54,8 @@ func (faultHost) Config() control.Config    { return control.Config{} }
 func (faultHost) Available() error          { return nil }
 func (faultHost) NeighbourAvailable() error { return nil }
 
-// supervise starts the scripts as a plane that is ready, and stops it at the test's
-// end. more are the names of further components, which run until they are ended.
+// supervise starts the scripts as a ready plane, and stops it at the end of the test. more are the names of further
+// components. They run until they are killed.
 func supervise(t *testing.T, schedulerScript, managerScript string, more ...string) *supervised {
 	t.Helper()
 	lock, err := os.Create(filepath.Join(t.TempDir(), "lock"))
@@ -84,7 +84,7 @@ func supervise(t *testing.T, schedulerScript, managerScript string, more ...stri
 		t.Fatal(err)
 	}
 	host.Supervisor = p.Supervisor
-	t.Cleanup(func() { // as a plane's end does
+	t.Cleanup(func() { // as at the end of a plane
 		beginClosing()
 		if err := p.faults.Close(context.Background()); err != nil {
 			t.Error(err)
@@ -118,7 +118,7 @@ func supervise(t *testing.T, schedulerScript, managerScript string, more ...stri
 	return p
 }
 
-// breaks begins a fault that must begin.
+// breaks begins a fault, which must succeed.
 func (p *supervised) breaks(t *testing.T, f control.Fault) control.FaultStatus {
 	t.Helper()
 	s, err := p.faults.Begin(t.Context(), f)
@@ -128,7 +128,7 @@ func (p *supervised) breaks(t *testing.T, f control.Fault) control.FaultStatus {
 	return s
 }
 
-// eventsOf waits for n events of a kind about a component.
+// eventsOf waits for n events of a kind for a component.
 func (p *supervised) eventsOf(t *testing.T, component, kind string, n int) []control.Event {
 	t.Helper()
 	var found []control.Event
@@ -162,7 +162,8 @@ func (p *supervised) count(component, kind string) (n int) {
 
 var limited = control.Fault{Kind: control.FaultDescriptors, Components: []string{manager}, Limit: 20}
 
-// The kernel kills what has grown too large, and the supervisor starts it again, as the kubelet does.
+// If the kernel kills a component for lack of memory, the supervisor starts it again, like the kubelet. This also holds
+// during a fault.
 func TestExitBySignalUnderFault(t *testing.T) {
 	p := supervise(t, lasting, lasting)
 	f := p.breaks(t, limited)
@@ -174,7 +175,7 @@ func TestExitBySignalUnderFault(t *testing.T) {
 		t.Fatal(err)
 	}
 	if exit := p.eventsOf(t, scheduler, control.EventExit, 1)[0]; exit.Expected || !strings.HasPrefix(exit.Detail, "ended by SIGKILL") {
-		t.Errorf("exit: %s", exit.Detail)
+		t.Errorf("exit event = %s, want an unexpected SIGKILL", exit.Detail)
 	}
 	p.eventsOf(t, scheduler, control.EventStart, 1)
 	if _, err := p.faults.Clear(t.Context(), f.ID); err != nil {
@@ -187,8 +188,8 @@ func TestExitBySignalUnderFault(t *testing.T) {
 	}
 }
 
-// The supervisor restarts a component of any kind that crashes, as its kubelet would, and the status counts it: the
-// plane does not end. After the next crash in succession, it is started only after the back-off.
+// The supervisor starts a component of any kind again after a crash, like the kubelet, and the status counts the
+// restart. The plane does not end. After another crash in succession, the supervisor waits for the back-off.
 func TestExitBySignalWithoutFault(t *testing.T) {
 	all := []string{"etcd-0", "kube-apiserver-0", scheduler, manager}
 	p := supervise(t, lasting, lasting, all[:2]...)
@@ -201,12 +202,12 @@ func TestExitBySignalWithoutFault(t *testing.T) {
 	for _, name := range all {
 		kill(name)
 		if exit := p.eventsOf(t, name, control.EventExit, 1)[0]; exit.Expected || !strings.HasPrefix(exit.Detail, "ended by SIGKILL") {
-			t.Errorf("exit: %+v", exit)
+			t.Errorf("exit event = %+v, want an unexpected SIGKILL", exit)
 		}
 		p.eventsOf(t, name, control.EventStart, 1)
 		for _, c := range p.Status() {
 			if want := p.count(c.Name, control.EventStart); c.Restarts != want || want > 1 || c.Name == name && want != 1 {
-				t.Errorf("after the end of %s, %s: %d restarts, %d starts", name, c.Name, c.Restarts, want)
+				t.Errorf("after the end of %s, %s has %d restarts and %d starts", name, c.Name, c.Restarts, want)
 			}
 		}
 	}
@@ -225,8 +226,8 @@ func TestExitBySignalWithoutFault(t *testing.T) {
 	}
 }
 
-// A kill of a component that waits for its back-off keeps it away until the kill
-// ends; the start that it waited for does not come.
+// A fault kill of a component that waits for its back-off keeps the component down until the fault ends. The supervisor
+// does not start it after the back-off.
 func TestKillDuringBackoffPreventsRestart(t *testing.T) {
 	dir := t.TempDir()
 	fails := filepath.Join(dir, "fails")
@@ -240,34 +241,35 @@ func TestKillDuringBackoffPreventsRestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.mu.Lock()
-	m.crashes = 1 // so that it waits for ten seconds
+	m.crashes = 1 // so that the back-off is ten seconds
 	p.mu.Unlock()
-	if err := os.WriteFile(fails, nil, 0); err != nil { // now
+	if err := os.WriteFile(fails, nil, 0); err != nil { // the scheduler exits now
 		t.Fatal(err)
 	}
 	p.eventsOf(t, scheduler, control.EventExit, 1)
 	kill := p.breaks(t, control.Fault{Kind: control.FaultKill, Components: []string{scheduler}})
 	if revived, err := p.revive(m, l); revived || err != nil {
-		t.Errorf("after the back-off: revived %v, %v", revived, err)
+		t.Errorf("after the back-off, revive = %v, %v; want false", revived, err)
 	}
 	if n := p.count(scheduler, control.EventStart); n != 0 {
-		t.Errorf("the supervisor started the scheduler %d times during the kill, want 0", n)
+		t.Errorf("the scheduler was started %d times during the kill", n)
 	}
 	if _, err := p.faults.Clear(t.Context(), kill.ID); err != nil {
 		t.Error(err)
 	}
 	if revived, err := p.revive(m, l); revived || err != nil {
-		t.Errorf("after the kill: revived %v, %v", revived, err)
+		t.Errorf("after the kill, revive = %v, %v; want false", revived, err)
 	}
 	if n := p.count(scheduler, control.EventStart); n != 1 {
-		t.Errorf("the supervisor started the scheduler %d times after the kill, want once", n)
+		t.Errorf("the scheduler was started %d times, want once", n)
 	}
 	if _, err := p.running(scheduler); err != nil {
 		t.Error(err)
 	}
 }
 
-// A rollout must not continue with the last API server while clients still find none.
+// AwaitReady returns only when the load balancer sends an API server connections. Otherwise, a rollout would stop the
+// last API server while clients still reach no other.
 func TestAwaitReadyChecksLoadBalancer(t *testing.T) {
 	var ready atomic.Bool
 	asked := make(chan struct{}, 1)
@@ -298,12 +300,12 @@ func TestAwaitReadyChecksLoadBalancer(t *testing.T) {
 	close(l.serves)
 	served := make(chan error, 1)
 	go func() { served <- p.AwaitReady(t.Context(), scheduler) }()
-	for range 100 { // about four readiness checks
+	for range 100 { // in 100 checks, InService is called about four times
 		<-asked
 	}
 	select {
 	case err := <-served:
-		t.Fatalf("ready while the balancer leaves it out: %v", err)
+		t.Fatalf("AwaitReady returned while the load balancer sends no connections: %v", err)
 	default:
 	}
 	ready.Store(true)

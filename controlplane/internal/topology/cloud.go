@@ -16,7 +16,7 @@ func (m maker) cloudControllerManager(name string) *component {
 	c.set("kubeconfig", m.layout.Kubeconfig(pki.CloudControllers))
 	c.set("cloud-provider", control.ProviderName)
 	c.set("cloud-config", m.layout.CloudConfig())
-	c.setDeviation("use-service-account-credentials", "true", "false", "as in every production cluster: each controller under its own account and rights")
+	c.setDeviation("use-service-account-credentials", "true", "false", "as in every production cluster: each controller uses its own service account")
 	c.setDeviation("allocate-node-cidrs", "true", "false", nodeRoutes)
 	c.setDeviation("cluster-cidr", PodRange, "", nodeRoutes)
 	c.limit(cfg.QPS, cfg.Burst)

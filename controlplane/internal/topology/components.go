@@ -168,7 +168,7 @@ func (m maker) controllerManager(name string) *component {
 	// The controller manager signs CertificateSigningRequests of kubelets with this certificate.
 	c.set("cluster-signing-cert-file", keys.Cert(pki.ClientCA))
 	c.set("cluster-signing-key-file", keys.Key(pki.ClientCA))
-	c.setDeviation("use-service-account-credentials", "true", "false", "as in every production cluster: each controller under its own account and rights")
+	c.setDeviation("use-service-account-credentials", "true", "false", "as in every production cluster: each controller uses its own service account")
 	c.limit(cfg.QPS, cfg.Burst)
 	if m.cfg.Count(control.KindCloudControllerManager) > 0 {
 		c.setDeviation("allocate-node-cidrs", "true", "false", nodeRoutes)

@@ -93,7 +93,7 @@ func TestGolden(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got != string(want) {
-				t.Errorf("differs from %s (rewrite it with -update and read it):\n%s", file, got)
+				t.Errorf("the plan differs from %s (rewrite the file with -update and read the change):\n%s", file, got)
 			}
 		})
 	}
@@ -133,11 +133,10 @@ func show(p topology.Plan) string {
 	return b.String()
 }
 
-// TestFlagsOfReleases checks that each component has the flags that a plan
-// sets, in its release.
+// TestFlagsOfReleases checks that each component has, in its release, the flags that a plan sets.
 func TestFlagsOfReleases(t *testing.T) {
 	for name, cfg := range configs() {
-		if name == "tuned" { // it has gates of one release
+		if name == "tuned" { // the config sets feature gates of one release
 			continue
 		}
 		for _, r := range control.Releases() {
@@ -147,12 +146,12 @@ func TestFlagsOfReleases(t *testing.T) {
 					continue
 				}
 				if proc.Release != r {
-					t.Errorf("%s: %s is of %s, not of %s", name, proc.Name, proc.Release.Minor, r.Minor)
+					t.Errorf("%s: %s has release %s, want %s", name, proc.Name, proc.Release.Minor, r.Minor)
 				}
 				for _, arg := range proc.Args {
 					flag, _, _ := strings.Cut(strings.TrimPrefix(arg, "--"), "=")
 					if !control.HasFlag(r, proc.Kind, flag) {
-						t.Errorf("%s: %s of %s has no flag %s", name, proc.Name, r.Minor, flag)
+						t.Errorf("%s: %s of release %s has no flag %s", name, proc.Name, r.Minor, flag)
 					}
 				}
 			}
@@ -165,20 +164,20 @@ func TestLoopbackOnly(t *testing.T) {
 	plan := build(t, configs()["ha"])
 	for _, proxy := range plan.Proxies {
 		if !strings.HasPrefix(proxy.Listen, topology.Host+":") {
-			t.Errorf("%s listens elsewhere: %s", proxy.Name, proxy.Listen)
+			t.Errorf("proxy %s listens on another address: %s", proxy.Name, proxy.Listen)
 		}
 	}
 	for _, proc := range plan.Processes {
 		for _, arg := range proc.Args {
 			name, value, _ := strings.Cut(arg, "=")
 			if name == "--bind-address" && value != topology.Host || strings.HasPrefix(name, "--listen-") && !strings.Contains(value, "//"+topology.Host+":") {
-				t.Errorf("%s listens elsewhere: %s", proc.Name, arg)
+				t.Errorf("%s listens on another address: %s", proc.Name, arg)
 			}
 		}
 	}
 }
 
-// TestUserConfigIsNotChanged: Build lays its settings over a copy.
+// TestUserConfigIsNotChanged checks that Build adds its settings to a copy of the user's config.
 func TestUserConfigIsNotChanged(t *testing.T) {
 	cfg := configs()["tuned"]
 	build(t, cfg)
@@ -200,9 +199,9 @@ func TestSchedulerConfigLayers(t *testing.T) {
 		t.Fatal(err)
 	}
 	if doc.PercentageOfNodesToScore != 10 || doc.Parallelism != 8 {
-		t.Errorf("the single field must win over the whole config, and the rest of it stay: %+v", doc)
+		t.Errorf("the fields of Scheduler must override its Config, and the rest of Config must stay: %+v", doc)
 	}
 	if c := doc.ClientConnection; c.QPS != 100 || c.Burst != 250 || c.Kubeconfig != "/plane/kubeconfigs/kube-scheduler.kubeconfig" {
-		t.Errorf("client connection: %+v", c)
+		t.Errorf("client connection = %+v", c)
 	}
 }

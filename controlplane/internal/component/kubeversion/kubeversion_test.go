@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 )
 
-// A program that is built as `go install` builds it, without the Makefile's linker flags, reports its version in
-// all places; the linker's flags win where there are some.
+// A program built without the Makefile's linker flags, as `go install` builds it, reports its version in all places. If
+// linker flags set a version, it takes precedence.
 func TestComponentsHaveAVersionWithoutLinkerFlags(t *testing.T) {
 	report := func(ldflags string) (got struct {
 		Component, Client version.Info
@@ -20,14 +20,14 @@ func TestComponentsHaveAVersionWithoutLinkerFlags(t *testing.T) {
 	}) {
 		program := filepath.Join(t.TempDir(), "print")
 		if out, err := exec.Command("go", "build", "-ldflags", ldflags, "-o", program, "./testdata/print").CombinedOutput(); err != nil {
-			t.Fatalf("%v\n%s", err, out)
+			t.Fatalf("go build failed: %v\n%s", err, out)
 		}
 		out, err := exec.Command(program).Output()
 		if err == nil {
 			err = json.Unmarshal(out, &got)
 		}
 		if err != nil {
-			t.Fatalf("%v\n%s", err, out)
+			t.Fatalf("the program failed: %v\n%s", err, out)
 		}
 		return got
 	}
@@ -38,17 +38,17 @@ func TestComponentsHaveAVersionWithoutLinkerFlags(t *testing.T) {
 	want := "v1." + strings.TrimPrefix(strings.TrimSpace(string(module)), "v0.")
 	got := report("")
 	if c := got.Component; c.GitVersion != want || c.Major != "1" || c.Minor == "" || c.GitTreeState != "archive" || c.GitCommit != "unknown" {
-		t.Errorf("components report %+v, want %s", c, want)
+		t.Errorf("version of the components = %+v, want %s", c, want)
 	}
 	if c := got.Client; c.GitVersion != want || c.GitCommit != "unknown" {
-		t.Errorf("clients report %+v, want %s", c, want)
+		t.Errorf("version of the clients = %+v, want %s", c, want)
 	}
 	if got.Metric["git_version"] != want || got.Metric["minor"] != got.Component.Minor {
-		t.Errorf("kubernetes_build_info has %v, want %s", got.Metric, want)
+		t.Errorf("kubernetes_build_info = %v, want %s", got.Metric, want)
 	}
 	const flag = "-X k8s.io/component-base/version.gitVersion=v1.2.3 -X k8s.io/component-base/version.gitMajor=9"
 	if got := report(flag); got.Component.GitVersion != "v1.2.3" || got.Metric["git_version"] != "v1.2.3" || got.Component.Major != "9" {
-		t.Errorf("with %s: %+v", flag, got)
+		t.Errorf("versions with %s = %+v", flag, got)
 	}
 }
 
@@ -68,7 +68,7 @@ func TestRelease(t *testing.T) {
 		{nil, "", false},
 	} {
 		if got, ok := release(c.linked); ok != c.ok || ok && got != c.want {
-			t.Errorf("%v: %q %v, want %q %v", c.linked, got, ok, c.want, c.ok)
+			t.Errorf("release(%v) = %q %v, want %q %v", c.linked, got, ok, c.want, c.ok)
 		}
 	}
 }
