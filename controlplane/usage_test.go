@@ -169,7 +169,7 @@ func TestConfigOfCommentsIsEmpty(t *testing.T) {
 	}
 }
 
-// The printed command ends the fault, whatever the working directory is.
+// The printed command ends the fault from any working directory.
 func TestHintsNameThePlane(t *testing.T) {
 	c := shared.Cluster()
 	stdout := ok(t, "fault", "pause", "--dir", c.Dir, "--component", "kube-scheduler-0", "--for", "5m")

@@ -207,7 +207,7 @@ func (c *Client) Faults(ctx context.Context) ([]FaultStatus, error) {
 var ErrEnded = errors.New("the control plane has ended")
 
 // Events returns the events whose numbers are greater than `after`, oldest first. It waits up to half a minute for the
-// first event, and returns an empty list if there is none. The supervisor keeps the last few thousand events. A gap in
+// first event. If no event occurs, it returns an empty list. The supervisor keeps the last few thousand events. A gap in
 // the numbers means that it has dropped events. If the control plane has ended, or ends during the call, Events returns
 // ErrEnded.
 func (c *Client) Events(ctx context.Context, after int64) ([]Event, error) {

@@ -98,7 +98,7 @@ func TestSocketDirectoryIsRemoved(t *testing.T) {
 	control.RemoveSocketDir(t.TempDir()) // no supervisor has locked this directory
 }
 
-// Load and InUse refuse files that are not regular, because reading them could block forever.
+// Load, InUse and ReadHolder refuse files that are not regular, because reading them could block forever.
 func TestEndlessFilesAreRefused(t *testing.T) {
 	for what, put := range map[string]func(path string) error{
 		"a pipe":    func(path string) error { return syscall.Mkfifo(path, 0o600) },

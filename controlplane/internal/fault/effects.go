@@ -28,7 +28,7 @@ type mechanism struct {
 	// undoWithin is the time limit for undoing the fault; zero means 30 s.
 	undoWithin time.Duration
 	// last reports whether the fault can only be undone while the plane serves. The Manager undoes such a fault after
-	// all others.
+	// all faults of other kinds.
 	last bool
 }
 

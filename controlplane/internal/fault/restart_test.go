@@ -70,7 +70,7 @@ func TestInterruptedRolloutIsLost(t *testing.T) {
 	})
 }
 
-// If the end or the start of a component fails, Clear starts the component, and the fault is reported as lost.
+// If the end or the start of a component fails, undoing the fault starts the component, and the fault is lost.
 func TestFailedRestartStartsComponentAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, h := fixture(t)

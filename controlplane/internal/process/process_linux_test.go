@@ -166,7 +166,7 @@ func TestLogsAreRotated(t *testing.T) {
 	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	to, err := os.OpenFile(fifo, os.O_RDWR, 0) // opening for reading too does not block
+	to, err := os.OpenFile(fifo, os.O_RDWR, 0) // with O_RDWR, the open does not wait for a reader
 	if err != nil {
 		t.Fatal(err)
 	}

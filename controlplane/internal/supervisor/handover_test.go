@@ -81,8 +81,8 @@ func handingOver(t *testing.T, apiServer func() string) (p *supervised, handOver
 	}
 }
 
-// If an API server gives a scheduler's lease to another scheduler, the first one exits and the supervisor restarts it,
-// like its kubelet. The plane keeps running.
+// If an API server gives a scheduler's lease to another scheduler, the old holder exits and the supervisor restarts it,
+// like the kubelet. The plane keeps running.
 func TestHandoverIsStartedAgain(t *testing.T) {
 	p, handOver := handingOver(t, func() string { return time.Now().Format("I0102 15:04:05.000000") + " 7137 " + marked })
 	handOver()

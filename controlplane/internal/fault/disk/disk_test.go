@@ -47,8 +47,7 @@ func TestNeighbourWritesAndRemovesItsFiles(t *testing.T) {
 	}
 }
 
-// On a disk that is busy because of the neighbour, an fsync may take a second. The load begins before the first fsync
-// returns.
+// On a disk that the neighbour keeps busy, an fsync may take a second. run calls `begun` before the first fsync returns.
 func TestReadyDuringFirstFsync(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	f := slow{begun: make(chan struct{})}
