@@ -52,7 +52,7 @@ func (p *Plane) describe(plan topology.Plan) control.Cluster {
 	return c
 }
 
-// mirror starts publishing the components as mirror pods on control-plane nodes.
+// mirror starts to publish the components as mirror pods on control-plane nodes.
 func (p *Plane) mirror() error {
 	admin, err := clientcmd.BuildConfigFromFlags("", p.layout.Kubeconfig(pki.Admin))
 	if err != nil {
@@ -69,8 +69,8 @@ func (p *Plane) publish() error {
 	return p.publishChanged(func(*control.Cluster) {})
 }
 
-// publishChanged applies change to a copy of the plane's description, adds the current processes to the copy, and writes
-// it to cluster.json.
+// publishChanged applies `change` to a copy of the plane's description, adds the current processes to the copy, and
+// writes it to cluster.json.
 func (p *Plane) publishChanged(change func(*control.Cluster)) error {
 	p.publishing.Lock()
 	defer p.publishing.Unlock()
@@ -112,7 +112,7 @@ type (
 
 const observerLog = "observer"
 
-// FindLoadgen returns the path of the loadgen program. It looks in the directory of executable, then on PATH.
+// FindLoadgen returns the path of the loadgen program. It looks in the directory of `executable`, then on PATH.
 func FindLoadgen(executable string) (string, error) { return observer.Find(executable) }
 
 // Observe starts `loadgen observe` for a ready plane, and records the observer's URL in cluster.json and in the status.

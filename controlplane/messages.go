@@ -99,7 +99,7 @@ func (m *messages) write(line string) {
 	if m.log != nil {
 		fmt.Fprintln(m.log, time.Now().UTC().Format(time.RFC3339Nano), line)
 	}
-	if m.unread > 0 && m.enqueue(fmt.Sprintf("(%d lines are left out; the supervisor's log has them)", m.unread)) {
+	if m.unread > 0 && m.enqueue(fmt.Sprintf("(%d lines omitted; they are in the supervisor's log)", m.unread)) {
 		m.unread = 0
 	}
 	if m.unread > 0 || !m.enqueue(line) {

@@ -47,7 +47,7 @@ func TestStalledReaderDelaysNoMessage(t *testing.T) {
 	read, leftOut := 0, 0
 	for _, line := range lines {
 		n := 0
-		if _, err := fmt.Sscanf(line, "(%d lines are left out; the supervisor's log has them)", &n); err == nil {
+		if _, err := fmt.Sscanf(line, "(%d lines omitted; they are in the supervisor's log)", &n); err == nil {
 			leftOut += n
 			continue
 		}

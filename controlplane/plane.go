@@ -90,8 +90,8 @@ var (
 	errAskedNow = errors.New("immediate stop requested through the control socket")
 )
 
-// Start starts a plane and returns when the plane is ready. On an error, or if ctx ends first, it stops all processes
-// and removes the directory if it has created it; it keeps the logs if a component failed.
+// Start starts a plane and returns when the plane is ready. On an error, or if ctx ends first, Start stops all
+// processes. It then removes the directory if it has created it, but keeps the logs if a component failed.
 func Start(ctx context.Context, opts Options) (*Plane, error) {
 	if opts.PickPorts == nil {
 		opts.PickPorts = PickPorts

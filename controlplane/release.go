@@ -13,7 +13,7 @@ import (
 )
 
 // findProgram returns the controlplane program that contains the components of release r: the program at the path
-// executable if r is linked into this program, otherwise the program that control.FindProgram finds.
+// `executable` if r is linked into this program, otherwise the program that control.FindProgram finds.
 func findProgram(ctx context.Context, executable string, r control.Release) (control.Program, error) {
 	if r == control.Linked() {
 		return control.Program{Path: executable, Revision: version.Revision()}, nil

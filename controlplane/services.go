@@ -108,7 +108,8 @@ func (p *Plane) issueOIDCToken(ctx context.Context, client *adminclient.Client, 
 // tokenLife is the time for which the load's service account token is valid, in seconds. Each start issues a new token.
 const tokenLife = service.TokenLife / time.Second
 
-// issueBootstrapToken replaces the load's bootstrap token, a Secret in the namespace kube-system as kubeadm creates it.
+// issueBootstrapToken replaces the load's bootstrap token: a Secret in the namespace kube-system, like the tokens of
+// kubeadm.
 func (p *Plane) issueBootstrapToken(ctx context.Context, client *adminclient.Client) error {
 	secret := strings.ToLower(rand.Text()[:16])
 	if err := client.SetBootstrapToken(ctx, control.BootstrapTokenID, secret); err != nil {

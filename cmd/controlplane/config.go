@@ -104,7 +104,7 @@ func lastConfig(dir string, progress io.Writer) (config control.Config, err erro
 	file := controlplane.ConfigFile(dir)
 	data, err := userfile.Read(file, userfile.Text)
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ENAMETOOLONG) {
-		return config, nil // an unusable directory is reported when it is opened
+		return config, nil // Start reports an unusable directory when it opens it
 	}
 	if err != nil {
 		return config, fmt.Errorf("%s: %w", file, err)

@@ -183,7 +183,7 @@ func showEvents(ctx context.Context, client *control.Client, w io.Writer, output
 			forgotten := e.Seq - last - 1
 			last = e.Seq
 			err := output.WriteEach(w, e, func() error {
-				if forgotten > 0 { // only in text: other formats contain the sequence numbers
+				if forgotten > 0 { // only in text output: other formats contain the sequence numbers
 					fmt.Fprintf(w, "(%d earlier events were dropped)\n", forgotten)
 				}
 				_, err := fmt.Fprintf(w, "%s  %-11s  %-26s  %s\n", e.Time.Local().Format("15:04:05.000"), e.Kind, e.Component, terminal.CleanLines(e.Detail))

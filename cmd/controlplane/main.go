@@ -53,8 +53,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 func command(ctx context.Context, args []string, stdout, stderr io.Writer) (code int) {
 	commandline.AbortOnCrash()
 	defer commandline.OnCrash("controlplane", stderr, &code)
-	// Linked Kubernetes packages add flags to pflag.CommandLine, which cobra would show as flags of controlplane. Only
-	// the constructors of components need these flags.
+	// Linked Kubernetes packages add flags to pflag.CommandLine. cobra would show these as flags of controlplane, but
+	// only the constructors of components need them.
 	linked := pflag.CommandLine
 	pflag.CommandLine = pflag.NewFlagSet("controlplane", pflag.ContinueOnError)
 	root := &cobra.Command{

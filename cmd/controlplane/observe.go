@@ -54,7 +54,7 @@ func (o *observerOptions) check() error {
 	return nil
 }
 
-// find finds the loadgen binary. up calls it before it starts the plane.
+// find finds the loadgen binary. `up` calls it before it starts the plane.
 func (o *observerOptions) find(executable string) (err error) {
 	switch {
 	case o.addr == "":
@@ -72,7 +72,7 @@ func (o *observerOptions) find(executable string) (err error) {
 	return nil
 }
 
-// free checks that the address is not in use. up calls it before it starts the plane.
+// free checks that the address is not in use. `up` calls it before it starts the plane.
 func (o *observerOptions) free() error {
 	if o.addr == "" {
 		return nil

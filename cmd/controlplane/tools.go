@@ -20,8 +20,8 @@ import (
 type tool struct {
 	name, flags, short, long, example string
 	local                             []string // verbs that do not call a server
-	// environment returns the environment variables with which the tool reaches a plane, for the given arguments. It is
-	// nil if the tool needs no plane.
+	// environment returns the environment variables with which the tool reaches a plane, for the given arguments. The
+	// field is nil if the tool needs no plane.
 	environment func(ctx context.Context, dir string, w words, stderr io.Writer) ([]string, error)
 }
 
@@ -93,7 +93,7 @@ Put --dir first. All other arguments are passed to the tool, including a later -
 			if err != nil {
 				return exitcode.EnvironmentError(err)
 			}
-			// Exec replaces this process by the tool, so that the tool gets the signals and determines the exit code.
+			// Exec replaces this process with the tool, so that the tool gets the signals and determines the exit code.
 			return exitcode.EnvironmentError(syscall.Exec(executable, append([]string{t.name}, w.rest...), env))
 		},
 	}

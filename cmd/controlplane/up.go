@@ -124,7 +124,7 @@ func up(ctx context.Context, o upOptions, stdin io.Reader, stdout, stderr io.Wri
 	}
 	if o.observer.addr != "" {
 		watching, err := o.observer.start(ctx, plane, progress)
-		if err != nil { // the plane does not run without its observer
+		if err != nil { // do not run the plane without its observer
 			cause := err
 			if ctx.Err() != nil {
 				cause = context.Cause(ctx)
@@ -140,7 +140,7 @@ func up(ctx context.Context, o upOptions, stdin io.Reader, stdout, stderr io.Wri
 		// The process that reads this output ends once it has the result. Later messages, including a crash, go to the
 		// supervisor's log.
 		progress.silence()
-		_ = crashTo(controlplane.LogFile(cluster.Dir, controlplane.SupervisorLog)) // an error only loses the stack of a crash
+		_ = crashTo(controlplane.LogFile(cluster.Dir, controlplane.SupervisorLog)) // after an error, only the stack of a crash is lost
 	}
 	err = o.output.WriteEach(stdout, cluster, func() error { return writeUsage(stdout, cluster, !o.background) })
 	if err != nil {
@@ -195,8 +195,8 @@ func (w *progressWriter) Write(p []byte) (int, error) {
 	return w.to.Write(p)
 }
 
-// interrupts returns a context that ends on the first signal to stop, and a channel (now) that is closed on the second
-// signal.
+// interrupts returns a context that ends on the first signal to stop, and the channel `now`, which is closed on the
+// second signal.
 func interrupts(parent context.Context) (ctx context.Context, now <-chan struct{}, release func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	signals := make(chan os.Signal, 2)

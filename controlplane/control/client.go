@@ -229,7 +229,7 @@ func (e EtcdClient) Environment() []string {
 	}
 }
 
-// AnyMember calls try for each etcd member in turn, until one call succeeds or ctx ends. It returns nil after a
+// AnyMember calls `try` for each etcd member in turn, until one call succeeds or ctx ends. It returns nil after a
 // success, otherwise the joined errors.
 func (e EtcdClient) AnyMember(ctx context.Context, try func(EtcdClient) error) error {
 	var failures []error

@@ -30,8 +30,7 @@ type Cluster struct {
 	// for people) and "loadgen" (cluster-admin by RBAC, not system:masters, so that
 	// priority and fairness applies to it).
 	Kubeconfigs map[string]string `json:"kubeconfigs"`
-	// NodeCA signs client certificates of simulated kubelets
-	// (system:node:NAME, group system:nodes).
+	// NodeCA is the CA that signs client certificates of simulated kubelets (system:node:NAME, group system:nodes).
 	NodeCA KeyPair `json:"nodeCA"`
 	// Etcd holds the addresses and credentials with which etcdctl reaches the members.
 	Etcd EtcdClient `json:"etcd"`
@@ -95,7 +94,7 @@ type Component struct {
 	Log string `json:"log"`
 	// Scrape is the component's metrics endpoint.
 	Scrape ScrapeTarget `json:"scrape"`
-	// ReadyAfter is the time from the component's start until it was observed ready.
+	// ReadyAfter is the time from the component's start until the supervisor saw it ready.
 	ReadyAfter time.Duration `json:"readyAfterNanoseconds"`
 }
 
@@ -112,8 +111,8 @@ type ScrapeTarget struct {
 	KeyFile    string `json:"keyFile,omitempty" yaml:"keyFile"`
 	TokenFile  string `json:"tokenFile,omitempty" yaml:"tokenFile"`
 	ServerName string `json:"serverName,omitempty" yaml:"serverName"`
-	// InsecureSkipVerify disables verification of the server, like insecure-skip-tls-verify in a kubeconfig. It is never set
-	// for a bundled plane.
+	// InsecureSkipVerify disables verification of the server, like insecure-skip-tls-verify in a kubeconfig. It is
+	// false for bundled planes.
 	InsecureSkipVerify bool `json:"insecureSkipVerify,omitempty" yaml:"insecureSkipVerify"`
 	// ProxyURL is the URL of the HTTP or SOCKS proxy for the target. Empty means no proxy, even if the environment sets one.
 	ProxyURL string `json:"proxyURL,omitempty" yaml:"proxyURL"`

@@ -36,8 +36,8 @@ type Config struct {
 	NetworkFaults string `yaml:"networkFaults,omitempty" json:"networkFaults,omitempty"`
 }
 
-// Flags are command-line flags of a component, by name without dashes. Stormglass refuses flags that it sets itself for
-// safety (certificates, listeners).
+// Flags are command-line flags of a component, by name without dashes. Problems reports flags that Stormglass itself
+// sets for safety (certificates, listeners).
 type Flags map[string]string
 
 // Etcd configures the etcd members.

@@ -60,7 +60,7 @@ func (f Fault) kind() FaultKind {
 // Momentary reports whether the fault has no configurable length, because it ends by itself.
 func (f Fault) Momentary() bool { return f.kind().Momentary }
 
-// CourseEnds returns a phrase for messages that says when a momentary fault ends.
+// CourseEnds returns when a momentary fault ends, as a phrase for messages: "until it is done".
 func (f Fault) CourseEnds() string {
 	if f.kind().Process == ProcessEnded {
 		return "until all components have started again"
@@ -69,7 +69,7 @@ func (f Fault) CourseEnds() string {
 }
 
 // Selectors returns the selectors of the components that the fault affects: the components that the fault names, or the
-// kinds that it affects without naming them.
+// kinds that it affects by default.
 func (f Fault) Selectors() []string {
 	kind := f.kind()
 	switch {
@@ -86,7 +86,7 @@ type FaultStatus struct {
 	// ID is the fault's number: "1" for the first fault after each start of the plane.
 	ID string `json:"id"`
 	Fault
-	// On are the names of the components that the fault affects. Roles are resolved to names.
+	// On lists the names of the affected components, even if the fault selected them by role.
 	On []string `json:"on,omitempty"`
 	// Asked is the time of the request, and Active the time at which the fault became active. Ends is the time at which
 	// the fault is due to end; zero means that it lasts until it is cleared. Ended is the time at which the supervisor
@@ -158,7 +158,7 @@ type FaultKind struct {
 	Delays string
 	// Momentary reports whether faults of the kind have no length, because they end by themselves.
 	Momentary bool
-	// Lead is the time that a fault needs to begin. A run requests the fault earlier by this time.
+	// Lead is the time that a fault needs to begin. A run requests the fault this much earlier.
 	Lead time.Duration
 
 	// On lists the kinds of component that the fault may name; empty means all kinds.

@@ -61,7 +61,7 @@ func InUse(dir string) (bool, error) {
 		return false, err
 	}
 	defer f.Close()
-	// Use a shared lock, so that concurrent calls of InUse do not take each other for a plane.
+	// Use a shared lock, so that concurrent calls of InUse do not mistake each other for a plane.
 	err = unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB)
 	if errors.Is(err, unix.EWOULDBLOCK) {
 		return true, nil

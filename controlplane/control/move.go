@@ -12,7 +12,8 @@ import (
 func (f Fault) Moves() bool { return f.Kind == FaultUpgrade || f.Kind == FaultDowngrade }
 
 // MoveOrder sorts components in the order in which upstream upgrades them, or in the reverse order for a downgrade.
-// leader is the name of the etcd leader, which comes last among the etcd members; "" means that the leader is unknown.
+// `leader` is the name of the etcd leader, which comes last among the etcd members; "" means that the leader is
+// unknown.
 func (f Fault) MoveOrder(components []string, leader string) []string {
 	kinds := VersionedKinds()
 	if f.Kind == FaultDowngrade {

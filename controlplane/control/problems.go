@@ -71,7 +71,7 @@ func (c Config) Problems() []Problem {
 	switch c.APIServer.Audit {
 	case "", AuditOff:
 	case AuditMetadata:
-		// apiServer.audit sets some of these flags. The others could disable the audit log.
+		// apiServer.audit sets some of these flags. The rest could disable the audit log.
 		for _, name := range []string{"audit-policy-file", "audit-log-path", "audit-log-maxbackup", "audit-log-maxage", "audit-log-format", "audit-log-version", "audit-log-compress"} {
 			if _, ok := c.APIServer.Flags[name]; ok {
 				all = append(all, Problem{"apiServer.flags." + name, "apiServer.audit already configures the audit log", "keep one of the two"})
@@ -113,7 +113,7 @@ func (c Config) metricsServerProblems() (all []Problem) {
 		}
 		return all
 	}
-	// metrics-server makes the same checks (options.go). The default resolution is the plane's.
+	// metrics-server makes the same checks (options.go). 15 s is the plane's default resolution, not upstream's.
 	resolution, timeout := 15*time.Second, 10*time.Second
 	set := func(name string, to *time.Duration) string {
 		if d, err := time.ParseDuration(c.MetricsServer.Flags[name]); err == nil {

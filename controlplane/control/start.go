@@ -157,7 +157,7 @@ func (s *Supervisor) Stop(ctx context.Context) error { return s.stop(ctx, stopWi
 // StopNow is like Stop, but the supervisor kills the components, and has only 10 s for that. This is quicker, and suits
 // a plane whose data and audit logs nobody needs afterwards.
 func (s *Supervisor) StopNow(ctx context.Context) error {
-	return s.stop(ctx, stopNowWithin, syscall.SIGTERM, syscall.SIGINT) // two different signals: the kernel could merge two equal ones
+	return s.stop(ctx, stopNowWithin, syscall.SIGTERM, syscall.SIGINT) // two different signals: the kernel could merge two equal signals
 }
 
 func (s *Supervisor) stop(ctx context.Context, limit time.Duration, signals ...os.Signal) error {
@@ -179,8 +179,8 @@ func (s *Supervisor) stop(ctx context.Context, limit time.Duration, signals ...o
 }
 
 // ReadStart reads the output of a starting supervisor (`up --output json`): one stream with progress messages and then
-// the result. It copies the progress messages to the writer messages, ignores write errors, and returns once it has read
-// the result. ready is false if the stream ends without a result.
+// the result. It copies the progress messages to `messages`, ignores write errors, and returns once it has read the
+// result. ready is false if the stream ends without a result.
 func ReadStart(said io.Reader, messages io.Writer) (_ Cluster, ready bool) {
 	lines := bufio.NewReader(said)
 	for {
@@ -235,7 +235,7 @@ func (t *tail) lastMessage() string {
 const ParentPipeEnv = "STORMGLASS_PARENT_PIPE"
 
 // StartAttended starts a program that ends when this process ends, because the program obeys ParentPipeEnv. The program
-// inherits the environment of this process. The caller must close alive when the program has ended.
+// inherits the environment of this process. The caller must close `alive` when the program has ended.
 func StartAttended(cmd *exec.Cmd) (alive *os.File, err error) {
 	parent, alive, err := os.Pipe()
 	if err != nil {

@@ -197,9 +197,9 @@ func (b *Balancer) States() []State {
 	return all
 }
 
-// order returns the servers in the order in which a new connection tries them. Ready servers come first, the one with the
-// fewest connections at the front, so that a restarted server gets new connections. The other servers come last: if all
-// servers are too slow to answer a check, refusing connections would not help any client.
+// order returns the servers in the order in which a new connection tries them. Ready servers come first, sorted by
+// their number of connections, so that a restarted server gets new connections. The other servers come last: if all
+// servers are too slow to respond to a check, refusing connections would not help any client.
 func (b *Balancer) order() []*server {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -54,13 +54,14 @@ func (p *Provider) ProviderName() string { return control.ProviderName }
 // HasClusterID returns true, because the whole cloud belongs to one cluster.
 func (p *Provider) HasClusterID() bool { return true }
 
-// LoadBalancer returns the implementation of load balancers. InstancesV2 and Routes are implemented too. InstancesV2
-// also provides the zones of nodes.
+// LoadBalancer, InstancesV2 and Routes return the implementations for the simulated cloud. InstancesV2 also provides
+// the zones of nodes.
 func (p *Provider) LoadBalancer() (cloudprovider.LoadBalancer, bool) { return balancers{p}, true }
 func (p *Provider) InstancesV2() (cloudprovider.InstancesV2, bool)   { return instances{p}, true }
 func (p *Provider) Routes() (cloudprovider.Routes, bool)             { return routes{p}, true }
 
-// Instances returns false: the provider implements InstancesV2 instead. It does not implement Zones and Clusters.
+// Instances, Zones and Clusters return false, because InstancesV2 replaces Instances and Zones, and there is only one
+// cluster.
 func (p *Provider) Instances() (cloudprovider.Instances, bool) { return nil, false }
 func (p *Provider) Zones() (cloudprovider.Zones, bool)         { return nil, false }
 func (p *Provider) Clusters() (cloudprovider.Clusters, bool)   { return nil, false }

@@ -27,8 +27,8 @@ type mechanism struct {
 	begin func(m *Manager, ctx context.Context, id string, f control.Fault, t target) (effect, error)
 	// undoWithin is the time limit for undoing the fault; zero means 30 s.
 	undoWithin time.Duration
-	// last reports whether the fault can only be undone while the plane serves. The Manager undoes such a fault after
-	// all faults of other kinds.
+	// last reports whether the fault can only be undone while the plane serves. The Manager undoes such faults after
+	// all other faults.
 	last bool
 }
 
@@ -196,15 +196,15 @@ func ignoreGone(err error) error {
 	return err
 }
 
-// onEach calls the function do for all elements at the same time. Undoing the returned effect calls the function undo for
-// each element, even if do has failed for it.
+// onEach calls `do` for all elements at the same time. Undoing the returned effect calls `undo` for each element, even
+// if `do` has failed for it.
 func onEach[T any](all []T, do func(T) error, undo func(context.Context, T) error) (effect, error) {
 	return effect{undo: func(ctx context.Context) error {
 		return each(all, func(one T) error { return undo(ctx, one) })
 	}}, each(all, do)
 }
 
-// each calls the function do for all elements at the same time and joins the errors.
+// each calls `do` for all elements at the same time and joins the errors.
 func each[T any](all []T, do func(T) error) error {
 	errs := make([]error, len(all))
 	var wait sync.WaitGroup
@@ -271,8 +271,8 @@ func (m *Manager) restartOne(name string) error {
 	return m.startAgain(ctx, name)
 }
 
-// awaitTurn waits until the component named `after` serves again. It returns an error if the plane stops or turnWithin
-// has passed.
+// awaitTurn waits until the component `after` serves again. It returns an error if the plane stops or turnWithin has
+// passed.
 func (m *Manager) awaitTurn(after string) error {
 	ctx, cancel := context.WithTimeout(m.open, turnWithin)
 	defer cancel()

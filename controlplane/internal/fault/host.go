@@ -20,9 +20,9 @@ import (
 // wraps ErrNotRunning.
 var ErrNotRunning = errors.New("does not run")
 
-// Host is the part of a plane that a Manager needs. Components are identified by name ("etcd-0"). Methods return an error for a
-// name that the plane does not have. They return ErrNotRunning if they need the component's process and it is not running. All
-// methods are safe for concurrent use and return soon after their context has ended.
+// Host is the part of a plane that a Manager needs. Its methods identify components by name ("etcd-0"), and return an
+// error for a name that the plane does not have. They return ErrNotRunning if they need the component's process and it
+// is not running. All methods are safe for concurrent use and return soon after their context has ended.
 type Host interface {
 	// Config returns the plane's configuration.
 	Config() control.Config
@@ -43,9 +43,9 @@ type Host interface {
 	// If the component is not running, Kill and Stop return nil.
 	Kill(ctx context.Context, name string) error
 	Stop(ctx context.Context, name string) error
-	// Start starts a component that was killed or stopped, with the same ports and data. flags replace the component's own flags
-	// until the new process ends. Start returns when the process has started; AwaitReady waits until it is ready. If the
-	// component is already running, Start does nothing and returns nil.
+	// Start starts a component that was killed or stopped, with the same ports and data. `flags` replaces the
+	// component's own flags until the new process ends. Start returns when the process has started; AwaitReady waits
+	// until it is ready. If the component is already running, Start does nothing and returns nil.
 	Start(ctx context.Context, name string, flags control.Flags) error
 	// AwaitReady returns nil when the component serves. An API server behind a load balancer serves when the load balancer sends
 	// it connections. If the context or the process ends first, AwaitReady returns the reason.

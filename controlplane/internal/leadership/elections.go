@@ -37,7 +37,7 @@ func FollowAll(cfg control.Config, layout topology.Layout) (all Elections) {
 // but with the time of the log line.
 const pollInterval = 50 * time.Millisecond
 
-// Report calls report for each election until ctx ends.
+// Report calls `report` for each election until ctx ends.
 func (all Elections) Report(ctx context.Context, report func(control.Event)) {
 	wait.UntilWithContext(ctx, func(context.Context) {
 		for _, log := range all {

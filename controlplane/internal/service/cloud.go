@@ -12,7 +12,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// The paths of the cloud's API. The name of an object is appended to the path.
+// The paths of the cloud's API. The path of an object ends with its name.
 const (
 	InstancesPath     = "/instances"
 	LoadBalancersPath = "/load-balancers"

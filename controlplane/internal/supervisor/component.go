@@ -30,7 +30,8 @@ type component struct {
 	crashes  int // number of consecutive unexpected exits
 }
 
-// instance is one process of a component and its state. The component keeps it until a new process replaces it.
+// instance is one process of a component and its state. The Supervisor keeps it after the process has ended, until a
+// new process replaces it.
 type instance struct {
 	child    *process.Child
 	flags    []string      // the flags with which the process was started
@@ -320,8 +321,8 @@ func (s *Supervisor) Replace(proc topology.Process) error {
 	return nil
 }
 
-// Start starts a component that was killed or stopped, with the same ports and data. flags replace the component's own flags
-// until its next start. It returns when the process has started.
+// Start starts a component that was killed or stopped, with the same ports and data. `flags` replaces the component's
+// own flags until its next start. Start returns when the process has started.
 func (s *Supervisor) Start(_ context.Context, name string, flags control.Flags) error {
 	c, _, err := s.find(name)
 	if err != nil {

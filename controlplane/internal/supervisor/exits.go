@@ -133,9 +133,9 @@ type ComponentError struct{ error }
 
 func (e *ComponentError) Unwrap() error { return e.error }
 
-// FirstExit returns the error of the first component, in the order of starting, that has ended. This exit may have caused
-// the exits of later components. FirstExit returns nil if no component has ended. It ignores a component that was ready
-// and has handed over its lease, because the supervisor restarts that component after Settle.
+// FirstExit returns the error of the first component that has ended, in the order of Plane.Order. This exit may have
+// caused the exits of later components. FirstExit returns nil if no component has ended. It ignores a component that
+// was ready and has handed over its lease, because the supervisor restarts that component after Settle.
 func (s *Supervisor) FirstExit() error {
 	type exited struct {
 		c     *component

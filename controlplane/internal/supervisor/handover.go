@@ -22,7 +22,7 @@ func leaseMarked(kind string) string {
 	return "Lease " + metav1.NamespaceSystem + "/" + kind + " holder changed from "
 }
 
-// leaseLost is the line that the holder of a lease logs when it exits, in lower case.
+// leaseLost is the message, in lower case, that the holder of a lease logs when it loses the lease and exits.
 const leaseLost = "leaderelection lost"
 
 // handoverWithin is the maximum time from the last mark of a Lease to the exit of its holder. The exit follows after a

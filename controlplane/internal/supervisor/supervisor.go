@@ -1,5 +1,5 @@
 // Package supervisor runs the components of a plane, each as a separate process. From the first start to the ordered
-// stop, it decides which exits are expected, which components are restarted (as the kubelet would restart them), and
+// stop, it decides which exits are expected, which components it restarts (as the kubelet would restart them), and
 // which exits end the plane.
 package supervisor
 
@@ -117,7 +117,7 @@ func (s *Supervisor) add(proc topology.Process) (*component, error) {
 	return c, nil
 }
 
-// Settle ends the start of the plane: from now on, the supervisor reports components that end and starts them again.
+// Settle ends the start of the plane. Afterwards, the supervisor reports components that end and starts them again.
 func (s *Supervisor) Settle() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

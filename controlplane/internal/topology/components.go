@@ -11,8 +11,8 @@ import (
 
 const loopbackOnly = "loopback only: no listener is open to the network"
 
-// watchTermination is the time within which a stopped API server ends its watches: 200 per second, or more if it would
-// otherwise need longer. The order of the steps of a stop is in k8s.io/apiserver's
+// watchTermination is the time limit for a stopping API server to end its watches. It ends 200 per second, or more if
+// it would otherwise need longer. The order of the steps of a stop is in k8s.io/apiserver's
 // preparedGenericAPIServer.RunWithContext.
 const watchTermination = "5s"
 
@@ -90,7 +90,7 @@ func (m maker) apiServer(name string) *component {
 	c.setDeviation("bind-address", Host, "0.0.0.0", loopbackOnly)
 	c.setDeviation("advertise-address", Host, "", loopbackOnly)
 	c.setDeviation("endpoint-reconciler-type", "none", "lease", "the endpoint of the kubernetes Service must not be a loopback IP address, so the plane writes an EndpointSlice of type FQDN")
-	c.setDeviation("anonymous-auth", "false", "true", "no anonymous request of any kind")
+	c.setDeviation("anonymous-auth", "false", "true", "API servers refuse all anonymous requests")
 	c.setDeviation("allow-privileged", "true", "false", "as kubeadm sets it: network and storage plugins run in privileged pods")
 	c.setDeviation("enable-admission-plugins", "NodeRestriction", "", "as in every production cluster: a kubelet may write only its own node and pods")
 	c.setDeviation("kubelet-preferred-address-types", "InternalIP", "Hostname,InternalDNS,InternalIP,ExternalDNS,ExternalIP", "the nodes' names are not in DNS")
@@ -196,7 +196,7 @@ const auditBackups = "40"
 // events when its buffer is full, and an incomplete count proves nothing.
 func (c *component) audit(cfg control.Config, l Layout) {
 	if cfg.APIServer.SendsAudit() {
-		const reason = "apiServer.auditWebhook: the load's events are sent to audit-webhook"
+		const reason = "apiServer.auditWebhook: API servers send the load's audit events to audit-webhook"
 		if !cfg.Audited() {
 			c.setDeviation("audit-policy-file", l.AuditPolicy(), "", reason)
 		}

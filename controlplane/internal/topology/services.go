@@ -64,7 +64,7 @@ func (c *component) authenticate(cfg control.Config, l Layout) {
 		c.setDeviation("authentication-config", l.Authentication(), "", reason+"the load uses a token of oidc-issuer")
 	case control.AuthenticationWebhook:
 		c.setDeviation("authentication-token-webhook-config-file", l.Kubeconfig(control.KindTokenWebhook), "", reason+"the load uses a token that token-webhook reviews")
-		c.setDeviation("authentication-token-webhook-version", "v1", "v1beta1", reason+"v1 of its reviews")
+		c.setDeviation("authentication-token-webhook-version", "v1", "v1beta1", reason+"token-webhook accepts reviews in v1")
 	}
 }
 

@@ -46,7 +46,7 @@ const maxRounds = 100
 
 // Options configure the neighbour.
 type Options struct {
-	// Dir is the directory to write in, which determines the disk.
+	// Dir is the directory to write in. It determines the disk.
 	Dir string
 	// Writers is the number of writers that write and fsync at the same time, each in a separate file. Zero means
 	// DefaultWriters.
@@ -162,8 +162,8 @@ func (w *writer) run(ctx context.Context, begun func()) error {
 	pace := time.NewTicker(time.Second / maxRounds)
 	defer pace.Stop()
 	for {
-		// Truncate the file, so that each round allocates new blocks and writes to the file system's journal, which all
-		// programs on the disk share.
+		// Truncate the file, so that each round allocates new blocks and writes to the file system's journal. All
+		// programs on the disk share the journal.
 		if err := w.file.Truncate(0); err != nil {
 			return err
 		}

@@ -191,7 +191,7 @@ func (a *Agent) exchange(ctx context.Context, q question) (reply, error) {
 		if err := json.Unmarshal(buf[:n], &got); err != nil {
 			return reply{}, err
 		}
-		if got.Seq == q.Seq { // otherwise it is the late response to an earlier question
+		if got.Seq == q.Seq { // otherwise it is the late reply to an earlier question
 			return got, nil
 		}
 	}

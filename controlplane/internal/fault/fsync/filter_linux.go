@@ -52,7 +52,7 @@ func syncFilter(arch uint32) []unix.SockFilter {
 	load := func(offset uint32) unix.SockFilter {
 		return unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: offset}
 	}
-	equal := func(k uint32, yes, no uint8) unix.SockFilter { // skips "yes" instructions if the loaded value is k, else "no"
+	equal := func(k uint32, yes, no uint8) unix.SockFilter { // skips `yes` instructions if the loaded value is k, otherwise `no`
 		return unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: k, Jt: yes, Jf: no}
 	}
 	return []unix.SockFilter{

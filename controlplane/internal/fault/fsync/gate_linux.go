@@ -108,8 +108,8 @@ func (g *gate) release(id uint64) {
 	proceed(g.listener, id)
 }
 
-// pathOf returns the path of a file descriptor, or "" if the descriptor is not open; then the delayed call fails by
-// itself.
+// pathOf returns the path of a file descriptor, or "" if the descriptor is not open. In that case, the delayed call
+// fails by itself.
 func pathOf(fd int) string {
 	path, _ := os.Readlink("/proc/self/fd/" + strconv.Itoa(fd))
 	return path

@@ -163,7 +163,7 @@ func (l *Link) forward(c *conn, d *direction, from io.Reader, to *net.TCPConn) {
 	var reading sync.WaitGroup
 	reading.Go(func() { d.read(from) })
 	if _, err := io.Copy(to, d.out); err != nil {
-		// The receiver is gone. Reset the sender's connection, so that the sender notices immediately.
+		// The receiver has disconnected. Reset the sender's connection, so that the sender notices immediately.
 		l.mu.Lock()
 		c.abort()
 		l.mu.Unlock()

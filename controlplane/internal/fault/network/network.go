@@ -8,7 +8,7 @@
 // A cut link drops packets silently, as a partition does: open connections hang rather than fail, new ones hang too,
 // and neither side notices that the other has closed. If a client gives up a new connection, the proxy drops the
 // connection, and the other side never sees it. The components detect a cut by their own keepalives, heartbeats and
-// timeouts. When the link is restored, the bytes sent meanwhile arrive, as if TCP retransmitted them.
+// timeouts. When the link is restored, the bytes that were sent in the meantime arrive, like TCP retransmissions.
 //
 // Limits:
 //   - A dial through a cut link succeeds, because the kernel accepts the TCP connection before this process does. Then
@@ -16,7 +16,7 @@
 //   - A link simulates packet loss only as delay: TCP retransmits lost packets, so its users see only the delay. A link
 //     has no bandwidth limit.
 //   - A delay applies in each direction, so a round trip takes twice as long. The delay is inaccurate by about 100
-//     microseconds, like all timers. To open a connection takes one round trip, like SYN and SYN-ACK.
+//     microseconds, like all timers. Opening a connection takes one round trip, like SYN and SYN-ACK.
 //   - A link that is neither slow nor cut adds about 20 microseconds to each exchange (median of 1000-byte echoes: 35
 //     over the link, 15 directly).
 //   - In each direction, up to 1024 reads of up to 32 KiB may be queued. Further data waits at the sender.
@@ -147,7 +147,7 @@ func Listen(from, to, listen, upstream string) (*Listener, error) {
 	return &Listener{link, p}, nil
 }
 
-// Link returns the link, on which to call Delay and Cut.
+// Link returns the link. Its methods delay and cut the link.
 func (l *Listener) Link() *Link { return l.link }
 
 // Close ends the listener and its connections, and returns when they have ended.

@@ -17,7 +17,7 @@ type Target struct {
 	// To is the name of the component.
 	To string
 	// Host is the address of the component in URLs that the proxied component uses: "etcd-1.stormglass.invalid:12380".
-	// Nothing resolves the name. Only a Proxy uses Host.
+	// No program resolves this name. Only a Proxy uses Host.
 	Host string
 	// Upstream is the address where the component really listens.
 	Upstream string

@@ -103,9 +103,9 @@ func (w *Webhook) register(ctx context.Context, bundle []byte) (err error) {
 	return nil
 }
 
-// refused reports whether an error of register means that no registration exists or will appear: either the API server
-// was never reached, or it refused the registration. A status of 5xx is not a refusal, because etcd may have received
-// the write.
+// refused reports whether an error of register means that no registration exists or will appear. Then the client never
+// reached the API server, or the API server refused the registration. A status of 5xx is not a refusal, because etcd
+// may have received the write.
 func refused(err error) bool {
 	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
 		return true

@@ -1,4 +1,4 @@
-// Package webhook runs an admission webhook that is slow or fails, like a policy engine that is overloaded or gone.
+// Package webhook runs an admission webhook that is slow or fails, like an overloaded or failed policy engine.
 // Each request that creates an object of a given resource then waits for the webhook. If the webhook fails, the request
 // fails, unless the failurePolicy is Ignore.
 //
@@ -6,8 +6,8 @@
 // ends the effect of the webhook and removes the registration. Close stops the server.
 //
 // Limits:
-//   - The webhook applies to CREATE of one resource, in all versions and namespaces. If it does not respond with an
-//     error, it allows the request. A mutating webhook also adds an annotation.
+//   - The webhook applies to CREATE of one resource, in all versions and namespaces. Unless Options.Fails is set, it
+//     allows the request. A mutating webhook also adds an annotation.
 //   - API servers learn of a registration through a watch. Start and Clear wait until the API server that the client calls
 //     has applied the change. Other API servers may apply it some milliseconds later.
 //   - An API server stops waiting after the timeout of the registration. A longer delay has the same effect as no
