@@ -214,7 +214,7 @@ func fits(l topology.Layout, cfg control.Config) error {
 		return fmt.Errorf("%s: %w", l.Config(), err)
 	}
 	if kms := control.EncryptionKMS; last.APIServer.Encryption == kms && cfg.APIServer.Encryption != kms {
-		return fmt.Errorf("apiServer.encryption: the Secrets in %s are encrypted by %s (set it to %s again)", l.Dir, control.KindKMSPlugin, kms)
+		return fmt.Errorf("apiServer.encryption: the Secrets in %s are encrypted by %s (set apiServer.encryption: %s again)", l.Dir, control.KindKMSPlugin, kms)
 	}
 	if err := fitsRelease(last, cfg); err != nil {
 		return err

@@ -158,7 +158,7 @@ func problemsOf(section control.FlagSection, checked control.Checked) []control.
 	var problems []control.Problem
 	slices.Sort(checked.Unknown)
 	for _, name := range checked.Unknown {
-		hint := strictyaml.Hint(name, checked.Known, section.Kind+" --help lists its flags")
+		hint := strictyaml.Hint(name, checked.Known, "to list its flags, run: "+section.Kind+" --help")
 		problems = append(problems, control.Problem{Path: section.Path + "." + name, Msg: section.Kind + " has no such flag", Hint: hint})
 	}
 	for _, name := range slices.Sorted(maps.Keys(checked.Wrong)) {

@@ -182,7 +182,7 @@ func writeBegun(w io.Writer, s control.FaultStatus, dir string) error {
 	case !s.Ends.IsZero():
 		end = fmt.Sprintf("until %s, %s from now", s.Ends.Local().Format(time.TimeOnly), s.For)
 	}
-	_, err := fmt.Fprintf(w, "fault %s: %s, active since %s after the request, %s\n", s.ID, faultName(s), milliseconds(s.Active.Sub(s.Asked)), end)
+	_, err := fmt.Fprintf(w, "fault %s: %s, active %s after the request, %s\n", s.ID, faultName(s), milliseconds(s.Active.Sub(s.Asked)), end)
 	if err == nil && !s.Momentary() {
 		_, err = fmt.Fprintf(w, "to end it early: controlplane fault clear%s %s\n", dirArgument(dir), s.ID)
 	}

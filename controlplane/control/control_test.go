@@ -96,7 +96,7 @@ func TestProblems(t *testing.T) {
 		"gates":           {control.Config{FeatureGates: map[string]bool{"GenericWorkload": true, "FastLeaseKeepAlive": false, "AllAlpha": false}}, ""},
 		"gate unknown":    {control.Config{FeatureGates: map[string]bool{"GenericWorkloads": true}}, `featureGates.GenericWorkloads: did you mean "GenericWorkload"?`},
 		"gate locked":     {control.Config{FeatureGates: map[string]bool{"DynamicResourceAllocation": false}}, "featureGates.DynamicResourceAllocation: leave it out"},
-		"gate of nothing": {control.Config{FeatureGates: map[string]bool{"Zzzzzzzzz": true}}, "featureGates.Zzzzzzzzz: kube-apiserver --help lists them"},
+		"gate of nothing": {control.Config{FeatureGates: map[string]bool{"Zzzzzzzzz": true}}, "featureGates.Zzzzzzzzz: to list feature gates, run: kube-apiserver --help"},
 		"a cloud":         {cloud(control.Cloud{Delay: ms(50), Jitter: ms(50), Throttle: 0.5, LoadBalancers: 1, Routes: 1}), ""},
 		"a cloud without its controller manager": {control.Config{CloudControllerManager: control.CloudControllerManager{Cloud: control.Cloud{Throttle: 5}}},
 			"cloudControllerManager.replicas: write replicas: 1"},

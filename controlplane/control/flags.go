@@ -77,7 +77,7 @@ func (s FlagSection) flagProblem(r Release, name, value string) (p Problem, wron
 	if types[name] == "" {
 		known := slices.DeleteFunc(slices.Sorted(maps.Keys(types)), func(k string) bool { return strings.Contains(k, "/") })
 		plain := strings.ReplaceAll(strings.TrimLeft(name, "-"), "_", "-")
-		hint := strictyaml.Hint(plain, known, s.Kind+" --help lists its flags")
+		hint := strictyaml.Hint(plain, known, "to list its flags, run: "+s.Kind+" --help")
 		return Problem{path, s.Kind + inRelease(r) + " has no such flag", hint}, true
 	}
 	if name == gatesFlag {
@@ -123,7 +123,7 @@ func (s FlagSection) listProblem(r Release, flag, value string) (p Problem, wron
 			continue
 		}
 		what := strings.TrimSuffix(strings.ReplaceAll(lists[flag], "-", " "), "s/")
-		otherwise := s.Kind + " --help lists the " + what + "s"
+		otherwise := "to list " + what + "s, run: " + s.Kind + " --help"
 		if name == "" {
 			otherwise = "remove the extra comma"
 		}
@@ -251,7 +251,7 @@ func (c Config) gateProblem(name string, on bool) (msg, hint string) {
 	if r, kind, ok := elsewhere(name, gatedKinds()); ok {
 		return fmt.Sprintf("no component of this control plane has the feature gate %q, but %s of Kubernetes %s has it", name, kind, r.Minor), "leave out the gate, or use that version"
 	}
-	return fmt.Sprintf("no component has a feature gate %q", name), strictyaml.Hint(name, known, "kube-apiserver --help lists them")
+	return fmt.Sprintf("no component has a feature gate %q", name), strictyaml.Hint(name, known, "to list feature gates, run: kube-apiserver --help")
 }
 
 // elsewhere finds a feature gate in any release. It returns the newest release in which one of the kinds has the gate,
@@ -301,5 +301,5 @@ func unknownGate(r Release, kind, name string, known []string) (msg, hint string
 	if _, other, ok := elsewhere(name, gatedKinds()); ok {
 		return msg, other + " has this gate: set it in the flags of that component, or as featureGates." + name
 	}
-	return msg, strictyaml.Hint(name, known, kind+" --help lists its feature gates")
+	return msg, strictyaml.Hint(name, known, "to list its feature gates, run: "+kind+" --help")
 }

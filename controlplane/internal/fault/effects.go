@@ -167,7 +167,7 @@ func (m *Manager) limit(ctx context.Context, of Rlimit, soft uint64, t target) (
 		was[name] = limit
 		mu.Unlock()
 		if limit <= soft {
-			return fmt.Errorf("the limit of %s of %s is already as low as the fault's limit of %d: it is %d", of, name, soft, limit)
+			return fmt.Errorf("the limit of %s of %s is %d, so the fault's limit of %d would not lower it", of, name, limit, soft)
 		}
 		return nil
 	}

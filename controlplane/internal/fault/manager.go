@@ -43,7 +43,7 @@ var ErrNotFound = errors.New("no fault has this ID")
 var errClosed = errors.New("the control plane is stopping")
 
 // errCleared is the cancellation cause of a fault that is cleared while it begins.
-var errCleared = errors.New("it was cleared")
+var errCleared = errors.New("the fault was cleared")
 
 // NewManager returns a manager for the faults of host. The manager appends the events of the faults to events.
 func NewManager(host Host, events *Events) *Manager {

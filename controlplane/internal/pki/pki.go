@@ -240,7 +240,7 @@ func CountKeys(file string) (int, error) {
 	}
 	n, err := strconv.Atoi(strings.TrimSpace(string(text)))
 	if err != nil || n < 1 {
-		return 0, fmt.Errorf("%s: %q is not a number (of keys)", file, text)
+		return 0, fmt.Errorf("%s: %q is not a number of keys", file, text)
 	}
 	return n, nil
 }

@@ -50,7 +50,7 @@ func (s *Supervisor) watch(c *component, i *instance) {
 	handover := !expected && s.handedOver(c.process.Kind, i)
 	switch {
 	case handover:
-		how, why = how+", its lease handed over", ": its lease was handed over"
+		how, why = how+" after it handed over its lease", " after it handed over its lease"
 	case !expected && leftByFullDatabase(c.process.Kind, i.child.Exit(), i.child.Output()):
 		how, why = how+", because etcd's database is full", ": its lease could not be renewed, because etcd's database is full"
 	case !expected:

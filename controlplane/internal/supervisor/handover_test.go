@@ -87,7 +87,7 @@ func TestHandoverIsStartedAgain(t *testing.T) {
 	p, handOver := handingOver(t, func() string { return time.Now().Format("I0102 15:04:05.000000") + " 7137 " + marked })
 	handOver()
 	exit := p.eventsOf(t, scheduler, control.EventExit, 1)[0]
-	if !exit.Handover || exit.Expected || exit.Detail != "exited with code 1, its lease handed over" {
+	if !exit.Handover || exit.Expected || exit.Detail != "exited with code 1 after it handed over its lease" {
 		t.Errorf("exit event = %+v, want a handover", exit)
 	}
 	p.eventsOf(t, scheduler, control.EventStart, 1)
