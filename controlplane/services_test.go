@@ -124,7 +124,7 @@ func TestServices(t *testing.T) {
 	c = up("encryption: kms")
 	got, err := client(t, c, "admin").CoreV1().Secrets("default").Get(t.Context(), "kept", metav1.GetOptions{})
 	if err != nil || string(got.Data["password"]) != "swordfish" {
-		t.Errorf("Secret after a restart = %q, %v", got.Data, err)
+		t.Errorf("Secret after a restart = %q, %v; want swordfish", got.Data, err)
 	}
 	ok(t, "down", "--dir", dir)
 	if err := os.WriteFile(config, nil, 0o600); err != nil {

@@ -214,7 +214,7 @@ func TestLoadRefusesAnotherSchema(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := control.Load(dir); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("Load of %s = %v", content, err)
+			t.Errorf("Load of %s = %v, want %q", content, err, want)
 		}
 	}
 }
@@ -275,7 +275,7 @@ wait`) // `read` may miss a signal that arrives just before it; `wait` does not
 		t.Fatal(err)
 	}
 	if got := s.Cluster().Server; got != "up --dir d --output json --config -" {
-		t.Errorf("arguments = %q", got)
+		t.Errorf("arguments = %q, want up --dir d --output json --config -", got)
 	}
 	if err := s.Stop(context.Background()); err != nil {
 		t.Error(err)
@@ -292,10 +292,10 @@ func TestReadStart(t *testing.T) {
 	var messages strings.Builder
 	c, ready := control.ReadStart(read, &messages)
 	if !ready || c.Server != "https://there" || messages.String() != "etcd-0   ready\n{\"level\":\"info\"}\nthe control plane   ready\n" {
-		t.Errorf("ReadStart = %v, %+v with messages %q", ready, c, messages.String())
+		t.Errorf("ReadStart = %v, %+v with messages %q; want the result and only the messages before it", ready, c, messages.String())
 	}
 	messages.Reset()
 	if c, ready := control.ReadStart(strings.NewReader("controlplane: it broke"), &messages); ready || messages.String() != "controlplane: it broke" {
-		t.Errorf("ReadStart without a result = %+v with messages %q", c, messages.String())
+		t.Errorf("ReadStart without a result = %+v with messages %q, want only the messages", c, messages.String())
 	}
 }

@@ -25,7 +25,7 @@ func TestSelectors(t *testing.T) {
 	for _, test := range tests {
 		got, ok := control.ParseSelector(test.text)
 		if ok != test.ok || ok && got != test.want {
-			t.Errorf("ParseSelector(%q) = %+v, %v", test.text, got, ok)
+			t.Errorf("ParseSelector(%q) = %+v, %v; want %+v, %v", test.text, got, ok, test.want, test.ok)
 		}
 	}
 }

@@ -38,7 +38,7 @@ func TestPlaneDirectoriesAreRecognized(t *testing.T) {
 			put(t, dir, file, text)
 		}
 		if got := control.IsPlaneDir(dir); got != c.want {
-			t.Errorf("%s: IsPlaneDir = %v", name, got)
+			t.Errorf("%s: IsPlaneDir = %v, want %v", name, got, c.want)
 		}
 	}
 }
@@ -92,7 +92,7 @@ func TestSocketDirectoryIsRemoved(t *testing.T) {
 		control.RemoveSocketDir(plane)
 		lock.Close()
 		if _, err := os.Stat(made); (err == nil) != c.stays {
-			t.Errorf("%s: stat of the socket directory = %v", name, err)
+			t.Errorf("%s: stat of the socket directory = %v; want it to exist: %v", name, err, c.stays)
 		}
 	}
 	control.RemoveSocketDir(t.TempDir()) // no supervisor has locked this directory

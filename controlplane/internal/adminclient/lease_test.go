@@ -41,7 +41,7 @@ func TestLeaseTaken(t *testing.T) {
 	} {
 		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{ManagedFields: c.managed}, Spec: c.spec}
 		if got := leaseTaken(lease, control.KindScheduler, begun); got != c.want {
-			t.Errorf("%s: leaseTaken = %v", name, got)
+			t.Errorf("%s: leaseTaken = %v, want %v", name, got, c.want)
 		}
 	}
 }

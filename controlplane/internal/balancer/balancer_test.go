@@ -240,7 +240,7 @@ func TestHalfClose(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, err := io.ReadAll(conn); err != nil || string(got) != "HELLO" {
-		t.Errorf("response = %q, %v", got, err)
+		t.Errorf("response = %q, %v; want HELLO", got, err)
 	}
 }
 

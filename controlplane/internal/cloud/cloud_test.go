@@ -49,19 +49,19 @@ func TestInstances(t *testing.T) {
 	i, _ := p.InstancesV2()
 	m, err := i.InstanceMetadata(t.Context(), node("stormglass://n"))
 	if err != nil || m.Zone != "zone-1" || m.ProviderID != "stormglass://n" || m.InstanceType != "" || m.NodeAddresses[0].Address != "10.128.0.1" {
-		t.Errorf("metadata = %+v, %v", m, err)
+		t.Errorf("metadata = %+v, %v; want those of the instance", m, err)
 	}
 	if got := strings.Join(*asked, ", "); got != "GET /instances/n" {
-		t.Errorf("requests = %s", got)
+		t.Errorf("requests = %s, want GET /instances/n", got)
 	}
 
 	p, asked = answering(t, 404, "none")
 	i, _ = p.InstancesV2()
 	if exists, err := i.InstanceExists(t.Context(), node("stormglass://n")); exists || err != nil {
-		t.Errorf("InstanceExists for a missing instance = %t, %v", exists, err)
+		t.Errorf("InstanceExists for a missing instance = %t, %v; want false", exists, err)
 	}
 	if _, err := i.InstanceMetadata(t.Context(), node("stormglass://n")); !errors.Is(err, cloudprovider.InstanceNotFound) {
-		t.Errorf("InstanceMetadata for a missing instance = %v", err)
+		t.Errorf("InstanceMetadata for a missing instance = %v, want cloudprovider.InstanceNotFound", err)
 	}
 	*asked = nil
 	// For a node of another cloud or of no cloud, the provider must report that the instance exists; otherwise the
@@ -77,7 +77,7 @@ func TestInstances(t *testing.T) {
 	p, _ = answering(t, 500, "broken")
 	i, _ = p.InstancesV2()
 	if exists, err := i.InstanceExists(t.Context(), node("stormglass://n")); exists || err == nil || !strings.Contains(err.Error(), "500 Internal Server Error: broken") {
-		t.Errorf("InstanceExists with a broken cloud = %t, %v", exists, err)
+		t.Errorf("InstanceExists with a broken cloud = %t, %v; want the cloud's error", exists, err)
 	}
 }
 
@@ -89,19 +89,19 @@ func TestLoadBalancers(t *testing.T) {
 	b, _ := p.LoadBalancer()
 	status, err := b.EnsureLoadBalancer(t.Context(), "", service, nil)
 	if err != nil || status.Ingress[0].IP != "198.18.0.1" || strings.Join(*asked, ", ") != "PUT /load-balancers/au1" {
-		t.Errorf("status = %+v, %v; requests %v", status, err, *asked)
+		t.Errorf("status = %+v, %v; requests %v; want 198.18.0.1 after one PUT", status, err, *asked)
 	}
 	p, _ = answering(t, 429, "too many")
 	b, _ = p.LoadBalancer()
 	_, err = b.EnsureLoadBalancer(t.Context(), "", service, nil)
 	var again *api.RetryError
 	if !errors.As(err, &again) || again.RetryAfter() != 3*time.Second {
-		t.Errorf("error of a throttled request = %v", err)
+		t.Errorf("error of a throttled request = %v, want a RetryError of 3 s", err)
 	}
 	p, _ = answering(t, 404, "none")
 	b, _ = p.LoadBalancer()
 	if _, exists, err := b.GetLoadBalancer(t.Context(), "", service); exists || err != nil {
-		t.Errorf("GetLoadBalancer for a missing load balancer = %t, %v", exists, err)
+		t.Errorf("GetLoadBalancer for a missing load balancer = %t, %v; want false", exists, err)
 	}
 }
 
@@ -110,12 +110,12 @@ func TestRoutes(t *testing.T) {
 	r, _ := p.Routes()
 	have, err := r.ListRoutes(t.Context(), "")
 	if err != nil || len(have) != 1 || have[0].TargetNode != "n" || have[0].DestinationCIDR != "10.64.1.0/24" {
-		t.Fatalf("routes = %+v, %v", have, err)
+		t.Fatalf("routes = %+v, %v; want one route to n", have, err)
 	}
 	if err := errors.Join(r.CreateRoute(t.Context(), "", "hint", have[0]), r.DeleteRoute(t.Context(), "", have[0])); err != nil {
 		t.Error(err)
 	}
 	if got := strings.Join(*asked, ", "); got != "GET /routes, PUT /routes/n, DELETE /routes/n" {
-		t.Errorf("requests = %s", got)
+		t.Errorf("requests = %s, want GET /routes, PUT /routes/n, DELETE /routes/n", got)
 	}
 }

@@ -59,7 +59,7 @@ func TestConflictingFaultsAreRefused(t *testing.T) {
 				checked := m.Check(t.Context(), test.second)
 				_, err := m.Begin(t.Context(), test.second)
 				if (checked == nil) != (err == nil) {
-					t.Errorf("Check = %v, but Begin = %v", checked, err)
+					t.Errorf("Check = %v, but Begin = %v; want both to fail or none", checked, err)
 				}
 				var busy *BusyError
 				switch {
@@ -163,12 +163,12 @@ func TestFaultOnALeaderWaitsForItsElection(t *testing.T) {
 		m, h := fixture(t)
 		h.elects = time.Now().Add(24 * time.Second)
 		if err := m.Check(t.Context(), killOf("kube-controller-manager-leader", 0)); err != nil {
-			t.Errorf("Check = %v", err)
+			t.Errorf("Check = %v, want nil", err)
 		}
 		h.elects = time.Now().Add(24 * time.Second)
 		f, err := m.Begin(t.Context(), killOf("kube-controller-manager-leader", 0))
 		if err != nil || !slices.Equal(f.On, []string{"kube-controller-manager-1"}) || f.Active.Sub(h.elects) > time.Second {
-			t.Errorf("Begin = %v on %v, %s after the election", err, f.On, f.Active.Sub(h.elects))
+			t.Errorf("Begin = %v on %v, %s after the election; want the new leader within 1 s", err, f.On, f.Active.Sub(h.elects))
 		}
 	})
 }
@@ -253,7 +253,7 @@ func TestQuotaGivesUpAMember(t *testing.T) {
 		began := time.Now()
 		_, err := m.Begin(t.Context(), control.Fault{Kind: control.FaultQuota, Quota: 16 << 20})
 		if err == nil || !strings.Contains(err.Error(), "etcd-0 is not ready after its restart") || time.Since(began) > 10*time.Minute {
-			t.Errorf("Begin after %s = %v", time.Since(began), err)
+			t.Errorf("Begin after %s = %v, want an error about etcd-0 within 10 minutes", time.Since(began), err)
 		}
 	})
 }
@@ -266,11 +266,11 @@ func TestFailedQuotaCanBeCleared(t *testing.T) {
 		h.breaks("start etcd-2", errors.New("the disk is full"))
 		_, err := m.Begin(t.Context(), control.Fault{Kind: control.FaultQuota, Quota: 16 << 20})
 		if err == nil || !strings.Contains(err.Error(), "the disk is full") {
-			t.Fatalf("Begin = %v", err)
+			t.Fatalf("Begin = %v, want the error of the start", err)
 		}
 		h.breaks("start etcd-2", nil)
 		if _, err := m.Clear(t.Context(), "1"); err != nil {
-			t.Fatalf("Clear = %v", err)
+			t.Fatalf("Clear = %v, want nil", err)
 		}
 		last := map[string]string{}
 		for _, line := range h.trace {

@@ -13,7 +13,7 @@ func TestRestoreExcludesFaults(t *testing.T) {
 		begin(t, m, pauseOf("etcd-0", 0))
 		const inForce = "faults are active: pause of etcd-0 (fault 1) (end them first: controlplane fault clear)"
 		if _, err := m.Exclude("etcd is being restored"); err == nil || err.Error() != inForce {
-			t.Errorf("Exclude with an active fault = %v", err)
+			t.Errorf("Exclude with an active fault = %v, want %s", err, inForce)
 		}
 		if _, err := m.Clear(t.Context(), "1"); err != nil {
 			t.Fatal(err)
@@ -23,14 +23,14 @@ func TestRestoreExcludesFaults(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := m.Exclude("etcd is being restored"); err == nil || err.Error() != "etcd is being restored" {
-			t.Errorf("second Exclude = %v", err)
+			t.Errorf("second Exclude = %v, want the reason of the first", err)
 		}
 		const refused = "pause cannot begin: etcd is being restored"
 		if err := m.Check(t.Context(), pauseOf("etcd-0", 0)); err == nil || err.Error() != refused {
-			t.Errorf("Check = %v", err)
+			t.Errorf("Check = %v, want %s", err, refused)
 		}
 		if _, err := m.Begin(t.Context(), pauseOf("etcd-0", 0)); err == nil || err.Error() != refused {
-			t.Errorf("Begin = %v", err)
+			t.Errorf("Begin = %v, want %s", err, refused)
 		}
 		release()
 		begin(t, m, pauseOf("etcd-0", 0))

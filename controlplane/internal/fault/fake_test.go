@@ -320,7 +320,7 @@ func begin(t *testing.T, m *Manager, f control.Fault) control.FaultStatus {
 	t.Helper()
 	s, err := m.Begin(t.Context(), f)
 	if err != nil {
-		t.Fatalf("Begin of %s = %v", f.Kind, err)
+		t.Fatalf("Begin of %s = %v, want nil", f.Kind, err)
 	}
 	return s
 }

@@ -51,7 +51,7 @@ func TestFaultIsLostWhenNeighbourEnds(t *testing.T) {
 		time.Sleep(time.Hour)
 		h.lost(errors.New("too late to matter"))
 		if s := m.List()[0]; s.Lost != "disk-neighbour exited with code 4: no space left on device" || s.Error != "" || s.Ended.IsZero() {
-			t.Errorf("status = %+v", s)
+			t.Errorf("status = %+v, want an ended fault with the first reason in Lost", s)
 		}
 		same(t, "events", told(m), "1 fault-begin : fault 1: diskContention",
 			"2 fault-end : fault 1: diskContention is lost: disk-neighbour exited with code 4: no space left on device",
@@ -65,7 +65,7 @@ func TestDescriptorLimitMustLowerCurrent(t *testing.T) {
 		m, h := fixture(t)
 		_, err := m.Begin(t.Context(), control.Fault{Kind: control.FaultDescriptors, Components: []string{"etcd-0"}, Limit: 65536})
 		if err == nil || err.Error() != "descriptorLimit cannot begin: the limit of open files of etcd-0 is 65536, so the fault's limit of 65536 would not lower it" {
-			t.Errorf("Begin = %v", err)
+			t.Errorf("Begin = %v, want an error about the current limit", err)
 		}
 		if len(inForce(m)) > 0 {
 			t.Errorf("faults that have not ended: %v", inForce(m))

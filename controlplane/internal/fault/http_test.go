@@ -60,17 +60,17 @@ func TestClientBeginsAndEndsFaults(t *testing.T) {
 	ctx := t.Context()
 	want := slowOf("etcd-0", time.Hour)
 	if err := client.Check(ctx, want); err != nil {
-		t.Errorf("Check = %v", err)
+		t.Errorf("Check = %v, want nil", err)
 	}
 	begun, err := client.Begin(ctx, want)
 	if err != nil || begun.ID != "1" || begun.Delay != want.Delay || begun.Ends.Sub(begun.Active) != time.Hour {
-		t.Fatalf("Begin = %+v, %v", begun, err)
+		t.Fatalf("Begin = %+v, %v; want fault 1 for an hour", begun, err)
 	}
 	if list, err := client.Faults(ctx); err != nil || len(list) != 1 || list[0].ID != "1" || !list[0].Ended.IsZero() {
 		t.Errorf("Faults = %+v, %v; want fault 1 only", list, err)
 	}
 	if cleared, err := client.Clear(ctx, "1"); err != nil || cleared.Ended.IsZero() {
-		t.Errorf("Clear = %+v, %v", cleared, err)
+		t.Errorf("Clear = %+v, %v; want an ended fault", cleared, err)
 	}
 	if _, err := client.Begin(ctx, pauseOf("etcd-1", 0)); err != nil {
 		t.Error(err)
@@ -80,7 +80,7 @@ func TestClientBeginsAndEndsFaults(t *testing.T) {
 	}
 	events, err := client.Events(ctx, 1)
 	if err != nil || len(events) != 3 || events[0].Seq != 2 || events[0].Kind != control.EventFaultEnd {
-		t.Errorf("events after the first = %+v, %v", events, err)
+		t.Errorf("events after the first = %+v, %v; want three, the end of fault 1 first", events, err)
 	}
 	if trace := h.lines(); len(trace) != 4 {
 		t.Errorf("steps = %v, want four", trace)
@@ -94,7 +94,7 @@ func TestClientReturnsNewEvents(t *testing.T) {
 	go func() {
 		events, err := client.Events(t.Context(), 0)
 		if err != nil {
-			t.Errorf("Events = %v", err)
+			t.Errorf("Events = %v, want nil", err)
 		}
 		heard <- events
 	}()
@@ -147,11 +147,11 @@ func TestClientReturnsRefusals(t *testing.T) {
 		}
 	}
 	if _, err := client.Clear(ctx, "../status"); err == nil || err.Error() != `fault "../status": no fault has this ID` {
-		t.Errorf("Clear of an invalid ID = %v", err)
+		t.Errorf("Clear of an invalid ID = %v, want an error about the ID", err)
 	}
 	gone, cancel := context.WithCancel(ctx)
 	cancel()
 	if _, err := client.Faults(gone); !errors.Is(err, context.Canceled) {
-		t.Errorf("Faults with a canceled context = %v", err)
+		t.Errorf("Faults with a canceled context = %v, want context.Canceled", err)
 	}
 }

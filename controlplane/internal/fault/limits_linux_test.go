@@ -39,7 +39,7 @@ func TestDescriptorLimitIsSetAndRestored(t *testing.T) {
 	if before.Max < unix.RLIM_INFINITY {
 		_, err := SetLimit(os.Getpid(), OpenFiles, before.Max+1)
 		if err == nil || !strings.Contains(err.Error(), "greater than the hard limit") {
-			t.Errorf("SetLimit above the hard limit = %v", err)
+			t.Errorf("SetLimit above the hard limit = %v, want an error about the hard limit", err)
 		}
 	}
 }

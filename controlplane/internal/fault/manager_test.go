@@ -108,7 +108,7 @@ func TestClearEndsAFaultBeforeItsTime(t *testing.T) {
 		}
 		again, err := m.Clear(t.Context(), "1")
 		if err != nil || !again.Ended.Equal(cleared.Ended) {
-			t.Errorf("second Clear = %+v, %v", again, err)
+			t.Errorf("second Clear = %+v, %v; want the result of the first", again, err)
 		}
 		time.Sleep(time.Hour)
 		all, err := m.ClearAll(t.Context())
@@ -168,7 +168,7 @@ func TestShutdownCancelsBegin(t *testing.T) {
 		m, begun := beginSlowQuota(t)
 		time.Sleep(time.Second)
 		if err := m.Close(t.Context()); err != nil {
-			t.Errorf("Close = %v", err)
+			t.Errorf("Close = %v, want nil", err)
 		}
 		if err := <-begun; !errors.Is(err, errClosed) {
 			t.Errorf("Begin = %v, want errClosed", err)
@@ -197,10 +197,10 @@ func TestFaultIsRenewedInNewProcess(t *testing.T) {
 			"10s limit etcd-0 100", "10s slow etcd-0 25ms",
 			"1m0s swift etcd-0", "1m0s swift etcd-1", "1m0s swift etcd-2", "2m0s limit etcd-0 65536")
 		if s := m.List()[0]; s.Lost != "cannot apply the fault to the new process of etcd-1: no agent" || s.Error != "" || s.Ended.IsZero() {
-			t.Errorf("status = %+v", s)
+			t.Errorf("status = %+v, want an ended fault with the reason in Lost", s)
 		}
 		if events := told(m); len(events) != 7 || !strings.HasSuffix(events[4], "slowFsync of etcd-0, etcd-1, etcd-2 is lost: cannot apply the fault to the new process of etcd-1: no agent") {
-			t.Errorf("events = %q", events)
+			t.Errorf("events = %q, want the lost fault as the fifth of seven", events)
 		}
 	})
 }
@@ -233,14 +233,14 @@ func TestFailedUndoIsReportedAndRetried(t *testing.T) {
 		}
 		var busy *BusyError
 		if _, err := m.Begin(t.Context(), pauseOf("etcd-0", 0)); !errors.As(err, &busy) || !strings.Contains(err.Error(), "could not be undone") {
-			t.Errorf("Begin on a component of a fault that could not be undone = %v", err)
+			t.Errorf("Begin on a component of a fault that could not be undone = %v, want a BusyError", err)
 		}
 		if _, err := m.Clear(t.Context(), "1"); err == nil || !strings.Contains(err.Error(), "the port is taken") {
 			t.Errorf("Clear = %v, want the error of undoing", err)
 		}
 		h.breaks("start etcd-0", nil)
 		if s, err := m.Clear(t.Context(), "1"); err != nil || s.Ended.IsZero() || s.Error != "" {
-			t.Errorf("Clear after the cause was fixed = %+v, %v", s, err)
+			t.Errorf("Clear after the cause was fixed = %+v, %v; want an ended fault", s, err)
 		}
 		same(t, "events", told(m),
 			"1 fault-begin etcd-0: fault 1: kill of etcd-0",
@@ -257,7 +257,7 @@ func TestFailedBeginIsUndoneOnAllComponents(t *testing.T) {
 		h.breaks("stop etcd-2", errors.New("no such process"))
 		_, err := m.Begin(t.Context(), pauseOf("etcd", time.Minute))
 		if err == nil || err.Error() != "pause cannot begin: no such process" {
-			t.Errorf("Begin = %v", err)
+			t.Errorf("Begin = %v, want the error of the step", err)
 		}
 		same(t, "what was done", h.lines(),
 			"0s continue etcd-0", "0s continue etcd-1", "0s continue etcd-2", "0s stop etcd-0", "0s stop etcd-1")
@@ -271,11 +271,11 @@ func TestFailedBeginIsUndoneOnAllComponents(t *testing.T) {
 		h.breaks("continue etcd-1", errors.New("not permitted"))
 		_, err = m.Begin(t.Context(), control.Fault{Kind: control.FaultPause, Components: []string{"etcd-1", "etcd-2"}})
 		if err == nil || !strings.Contains(err.Error(), "to try again: controlplane fault clear 3") {
-			t.Errorf("Begin with a failed rollback = %v", err)
+			t.Errorf("Begin with a failed rollback = %v, want the command to try again", err)
 		}
 		h.breaks("continue etcd-1", nil)
 		if _, err := m.Clear(t.Context(), "3"); err != nil {
-			t.Errorf("Clear = %v", err)
+			t.Errorf("Clear = %v, want nil", err)
 		}
 	})
 }

@@ -46,7 +46,7 @@ func TestDowngradeOfEtcd(t *testing.T) {
 			t.Errorf("the downgrade request was step %d, and the end of a member step %d", told, ended)
 		}
 		if c := h.Config(); c.ReleaseOf("etcd-0").Etcd != "3.6.14" || c.ReleaseOf("kube-apiserver-0").Minor != "1.37" {
-			t.Errorf("versions = %v", c.Versions)
+			t.Errorf("versions = %v, want 1.36 only for etcd", c.Versions)
 		}
 	})
 }
@@ -60,10 +60,10 @@ func TestDowngradeOfEtcdThatKeepsItsForm(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
 		if s := m.List()[0]; !strings.Contains(s.Lost, "etcd did not reach storage version 3.6 within 1m0s: etcd-0 has storage version 3.7.0\nthese components were not changed to version 1.36: etcd-0, etcd-2, etcd-1") || s.Ended.IsZero() {
-			t.Errorf("status = %+v", s)
+			t.Errorf("status = %+v, want a lost fault", s)
 		}
 		if h.first(" end etcd") >= 0 || h.first(`{"action":"CANCEL"`) < 0 {
-			t.Errorf("steps = %q", h.lines())
+			t.Errorf("steps = %q, want a canceled downgrade and no stopped member", h.lines())
 		}
 	})
 }
@@ -79,7 +79,7 @@ func TestDowngradeOfEtcdGoesOn(t *testing.T) {
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if s := m.List()[0]; s.Lost != "" || h.Config().ReleaseOf("etcd-1").Minor != "1.36" {
-			t.Errorf("status = %+v", s)
+			t.Errorf("status = %+v, want a completed downgrade", s)
 		}
 	})
 }
@@ -95,7 +95,7 @@ func TestUpgradeThatCannotGoBack(t *testing.T) {
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if s := m.List()[0]; !strings.Contains(s.Lost, "with the previous version 3.6.14 either") || h.Config().ReleaseOf("etcd-0").Minor != "1.37" {
-			t.Errorf("status = %+v, versions = %v", s, h.Config().Versions)
+			t.Errorf("status = %+v, versions = %v; want etcd-0 with 1.37 and a lost fault", s, h.Config().Versions)
 		}
 	})
 }
@@ -136,12 +136,12 @@ func TestUpgradeThatFailsIsTakenBack(t *testing.T) {
 			}
 		}
 		if c := h.Config(); c.ReleaseOf("kube-apiserver-0").Minor != "1.37" || c.ReleaseOf("kube-apiserver-1").Minor != "1.36" || s.Ended.IsZero() {
-			t.Errorf("versions = %v, status = %+v", c.Versions, s)
+			t.Errorf("versions = %v, status = %+v; want 1.37 only for kube-apiserver-0", c.Versions, s)
 		}
 		begin(t, m, control.Fault{Kind: control.FaultDowngrade, To: "1.36"})
 		synctest.Wait()
 		if c := h.Config(); c.ReleaseOf("kube-apiserver-0").Minor != "1.36" {
-			t.Errorf("versions after the downgrade = %v", c.Versions)
+			t.Errorf("versions after the downgrade = %v, want 1.36 for kube-apiserver-0", c.Versions)
 		}
 	})
 }
@@ -164,7 +164,7 @@ func TestMoveRefused(t *testing.T) {
 		} {
 			h.version = c.version
 			if _, err := m.Begin(t.Context(), c.fault); err == nil || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("Begin of %+v = %v", c.fault, err)
+				t.Errorf("Begin of %+v = %v, want %q", c.fault, err, c.want)
 			}
 		}
 		h.version = "1.36"
@@ -191,7 +191,7 @@ func TestMoveListsWhatMoves(t *testing.T) {
 			t.Errorf("the move ended an etcd member: %q", h.lines())
 		}
 		if c := h.Config(); c.ReleaseOf("etcd-0").Minor != "1.35" || c.ReleaseOf("kube-apiserver-1").Minor != "1.35" {
-			t.Errorf("versions = %v", c.Versions)
+			t.Errorf("versions = %v, want 1.35 for all components", c.Versions)
 		}
 	})
 }

@@ -58,14 +58,14 @@ func TestInterruptedRolloutIsLost(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
 		if s := m.List()[0]; s.Lost != "kube-apiserver-1 was not restarted: context deadline exceeded" || s.Ended.IsZero() || s.Error != "" {
-			t.Errorf("status = %+v", s)
+			t.Errorf("status = %+v, want a lost fault that has ended", s)
 		}
 		begin(t, m, rollout)
 		if err := m.Close(t.Context()); err != nil { // Close does not wait for an hour
 			t.Error(err)
 		}
 		if s := m.List()[1]; s.Lost != "kube-apiserver-1 was not restarted: the control plane is stopping" {
-			t.Errorf("status after Close = %+v", s)
+			t.Errorf("status after Close = %+v, want a fault that Close ended", s)
 		}
 	})
 }
@@ -78,7 +78,7 @@ func TestFailedRestartStartsComponentAgain(t *testing.T) {
 		begin(t, m, control.Fault{Kind: control.FaultRestart, Components: []string{"etcd-0", "etcd-1"}})
 		synctest.Wait()
 		if s := m.List()[0]; s.Lost != "the port is taken" || s.Error != "the port is taken" || !s.Ended.IsZero() {
-			t.Errorf("status = %+v", s)
+			t.Errorf("status = %+v, want a lost fault that was not undone", s)
 		}
 		h.breaks("start etcd-0", nil)
 		if s, err := m.Clear(t.Context(), "1"); err != nil || s.Ended.IsZero() {

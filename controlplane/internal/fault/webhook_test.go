@@ -48,7 +48,7 @@ func TestServesCreatableResources(t *testing.T) {
 		"deployments": false, "pods.apps": false, "componentstatuses": false, "things.nowhere.dev": false,
 	} {
 		if got, err := a.serves(t.Context(), resource); err != nil || got != want {
-			t.Errorf("serves(%s) = %v, %v", resource, got, err)
+			t.Errorf("serves(%s) = %v, %v; want %v", resource, got, err, want)
 		}
 	}
 	if _, err := a.serves(t.Context(), "things.broken.example.com"); err == nil {
@@ -70,11 +70,11 @@ func TestWebhookOnUnservedResourceIsRefused(t *testing.T) {
 		checked := m.Check(t.Context(), f)
 		var invalid *control.InvalidFault
 		if !errors.As(err, &invalid) || checked == nil || checked.Error() != err.Error() || !strings.HasPrefix(err.Error(), "resource: the API server does not serve deployments, or does not allow creating them (") {
-			t.Errorf("error of Begin = %v\nerror of Check = %v", err, checked)
+			t.Errorf("Begin = %v\nCheck = %v\nwant the same error about the resource", err, checked)
 		}
 		h.breaks("serves deployments", errors.New("connection refused"))
 		if _, err := m.Begin(t.Context(), f); err == nil || err.Error() != "webhook cannot begin: look up deployments at the API server: connection refused" {
-			t.Errorf("Begin without an API server = %v", err)
+			t.Errorf("Begin without an API server = %v, want the error of the request", err)
 		}
 		if len(h.lines()) > 0 {
 			t.Errorf("Begin made changes: %q", h.lines())

@@ -25,7 +25,7 @@ func TestElectionsAreReadFromLogs(t *testing.T) {
 	}
 	got, found := find(control.KindScheduler, `I1121 14:33:22.123456   12345 leaderelection.go:272] "Successfully acquired lease" lock="kube-system/kube-scheduler"`)
 	if !found || got.Kind != control.EventLease || got.Time.Nanosecond() != 123456000 || got.Time.Month() != time.November {
-		t.Errorf("find of an acquired lease = %+v %v", got, found)
+		t.Errorf("find of an acquired lease = %+v %v, want a lease event with the time of the line", got, found)
 	}
 	if _, found := find(control.KindScheduler, `I1121 14:33:22.123456   12345 leaderelection.go:258] "Attempting to acquire leader lease..." lock="kube-system/kube-scheduler"`); found {
 		t.Error("find took an attempt for an acquired lease")
@@ -57,7 +57,7 @@ func TestTimeOfALineInJanuary(t *testing.T) {
 		t.Errorf("LineTime = %v, want %v", got, want)
 	}
 	if got := LineTime("panic: no time here, and more of a line", now); !got.IsZero() {
-		t.Errorf("LineTime of a line without a time = %v", got)
+		t.Errorf("LineTime of a line without a time = %v, want the zero time", got)
 	}
 }
 
@@ -135,7 +135,7 @@ func TestFollow(t *testing.T) {
 		for _, e := range log.Next() {
 			got = append(got, e.Detail)
 			if e.Component != "etcd-0" || e.Kind != control.EventEtcdLeader {
-				t.Errorf("event = %+v", e)
+				t.Errorf("event = %+v, want a leader event of etcd-0", e)
 			}
 		}
 		if strings.Join(got, ", ") != want {

@@ -51,7 +51,7 @@ func TestDial(t *testing.T) {
 		}
 	}
 	if ports := n.staticPod(n.cfg.Components()[0]).Spec.Containers[0].Ports; len(ports) != 1 || ports[0].ContainerPort != own {
-		t.Errorf("ports of the pod of a component at port %d = %v", own, ports)
+		t.Errorf("ports of the pod of a component at port %d = %v, want only this port", own, ports)
 	}
 }
 

@@ -38,11 +38,11 @@ func TestNodeVersionFollowsAnUpgrade(t *testing.T) {
 		return got.Status.NodeInfo.KubeletVersion
 	}
 	if got := version(); got != older.Kubernetes {
-		t.Errorf("version before the upgrade = %s", got)
+		t.Errorf("version before the upgrade = %s, want %v", got, older.Kubernetes)
 	}
 	release = control.Newest()
 	if got := version(); got != release.Kubernetes {
-		t.Errorf("version after the upgrade = %s", got)
+		t.Errorf("version after the upgrade = %s, want %v", got, release.Kubernetes)
 	}
 	requests := len(api.Actions())
 	version()

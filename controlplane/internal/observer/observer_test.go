@@ -48,10 +48,10 @@ func TestStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	if w.URL() != "http://127.0.0.1:1234" {
-		t.Errorf("URL = %s", w.URL())
+		t.Errorf("URL = %s, want http://127.0.0.1:1234", w.URL())
 	}
 	if got := said(t, o); !strings.Contains(got, " observe --dir the-plane --listen 127.0.0.1:0 --output json --observe-public\n") {
-		t.Errorf("arguments = %s", got)
+		t.Errorf("arguments = %s, want those of loadgen observe", got)
 	}
 	w.Stop()
 	select {
@@ -85,7 +85,7 @@ func TestNotStarted(t *testing.T) {
 	o := loadgen(t, "")
 	o.Binary = filepath.Join(t.TempDir(), "none")
 	if _, err := Start(t.Context(), o); err == nil || !strings.Contains(err.Error(), "no such file") {
-		t.Errorf("Start of a missing program = %v", err)
+		t.Errorf("Start of a missing program = %v, want no such file", err)
 	}
 }
 
@@ -150,18 +150,18 @@ func TestFind(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("PATH", "")
 	if _, err := Find(filepath.Join(dir, "controlplane")); err == nil || !strings.Contains(err.Error(), "make build") {
-		t.Errorf("Find without loadgen = %v", err)
+		t.Errorf("Find without loadgen = %v, want the command that builds it", err)
 	}
 	o := loadgen(t, "")
 	t.Setenv("PATH", filepath.Dir(o.Binary))
 	if path, err := Find(filepath.Join(dir, "controlplane")); err != nil || path != o.Binary {
-		t.Errorf("Find on PATH = %s, %v", path, err)
+		t.Errorf("Find on PATH = %s, %v; want %s", path, err, o.Binary)
 	}
 	beside := filepath.Join(dir, "loadgen")
 	if err := os.WriteFile(beside, nil, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	if path, err := Find(filepath.Join(dir, "controlplane")); err != nil || path != beside {
-		t.Errorf("Find next to the program = %s, %v", path, err)
+		t.Errorf("Find next to the program = %s, %v; want %s", path, err, beside)
 	}
 }

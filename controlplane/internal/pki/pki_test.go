@@ -62,7 +62,7 @@ func TestTrustDomains(t *testing.T) {
 		for _, authority := range authorities {
 			err := verify(t, d, identity, authority, x509.ExtKeyUsageClientAuth, "")
 			if (err == nil) != (authority == want) {
-				t.Errorf("verification of %s with authority %s = %v", identity, authority, err)
+				t.Errorf("verification of %s with authority %s = %v; valid authority: %s", identity, authority, err, want)
 			}
 		}
 	}
@@ -75,7 +75,7 @@ func TestServers(t *testing.T) {
 	} {
 		for _, host := range []string{"127.0.0.1", "localhost"} {
 			if err := verify(t, d, identity, authority, x509.ExtKeyUsageServerAuth, host); err != nil {
-				t.Errorf("verification of %s at %s = %v", identity, host, err)
+				t.Errorf("verification of %s at %s = %v, want nil", identity, host, err)
 			}
 		}
 	}
@@ -83,7 +83,7 @@ func TestServers(t *testing.T) {
 		t.Error(err)
 	}
 	if err := verify(t, d, pki.EtcdPeer, pki.EtcdPeerCA, x509.ExtKeyUsageServerAuth, "etcd-4."+pki.PeerDomain); err != nil {
-		t.Errorf("verification of an etcd member by its peer name = %v", err)
+		t.Errorf("verification of an etcd member by its peer name = %v, want nil", err)
 	}
 	if err := verify(t, d, pki.EtcdServing, pki.EtcdCA, x509.ExtKeyUsageServerAuth, "etcd-4."+pki.PeerDomain); err == nil {
 		t.Error("etcd's client certificate is valid for a peer name")
@@ -176,7 +176,7 @@ func TestDamagedKeysAreReported(t *testing.T) {
 	}
 	d := keys(t)
 	if err := d.Ensure(now.AddDate(11, 0, 0), serviceIP); err == nil || !strings.Contains(err.Error(), "expired") {
-		t.Errorf("Ensure with an expired authority = %v", err)
+		t.Errorf("Ensure with an expired authority = %v, want an error about the expiry", err)
 	}
 }
 
@@ -215,7 +215,7 @@ func TestKubeconfig(t *testing.T) {
 		}
 	}
 	if k.Clusters[0].Cluster.Server != "https://127.0.0.1:6443" {
-		t.Errorf("server = %s", k.Clusters[0].Cluster.Server)
+		t.Errorf("server = %s, want https://127.0.0.1:6443", k.Clusters[0].Cluster.Server)
 	}
 }
 

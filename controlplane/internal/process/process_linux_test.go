@@ -148,7 +148,7 @@ func TestExitAndLastLines(t *testing.T) {
 		t.Errorf("exit = %s, want code 7", got)
 	}
 	if got := strings.Join(c.LastLines(2), "|"); got != "line 18|line 19" {
-		t.Errorf("last lines = %s", got)
+		t.Errorf("last lines = %s, want line 18|line 19", got)
 	}
 	if strings.Contains(c.Output(), "earlier") {
 		t.Error("Output contains the output of an earlier start")
@@ -312,7 +312,7 @@ func TestReserve(t *testing.T) {
 
 func TestAvailableMemory(t *testing.T) {
 	if got := process.AvailableMemory(); got < 1<<20 || got > 1<<50 {
-		t.Errorf("available memory = %d bytes", got)
+		t.Errorf("available memory = %d bytes, want 1 MiB to 1 PiB", got)
 	}
 }
 
@@ -321,7 +321,7 @@ func TestStartErrors(t *testing.T) {
 	bad := spec("fail", filepath.Join(t.TempDir(), "log"), nil)
 	bad.Path = filepath.Join(t.TempDir(), "missing")
 	if _, err := s.Start(bad); err == nil || !strings.Contains(err.Error(), "start fail") {
-		t.Errorf("Start of a missing program = %v", err)
+		t.Errorf("Start of a missing program = %v, want an error with the name", err)
 	}
 	bad.Log = filepath.Join(t.TempDir(), "no", "such", "dir")
 	if _, err := s.Start(bad); err == nil {
@@ -332,7 +332,7 @@ func TestStartErrors(t *testing.T) {
 func TestUsageOfThisProcess(t *testing.T) {
 	u := process.ReadUsage(os.Getpid())
 	if u.RSS < 1<<20 || u.Shared <= 0 || u.Shared > u.RSS || u.OpenFiles < 3 {
-		t.Errorf("usage of this process = %+v", u)
+		t.Errorf("usage of this process = %+v, want memory and open files", u)
 	}
 	if gone := process.ReadUsage(1 << 30); gone != (process.Usage{}) {
 		t.Errorf("usage of a process that does not exist = %+v, want zero", gone)

@@ -140,7 +140,7 @@ func TestSwapAndRecoverWithoutData(t *testing.T) {
 	m := restore.Members{filepath.Join(t.TempDir(), "etcd-0")}
 	must(t, m.Recover())
 	if err := m.Swap(); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("Swap without data = %v", err)
+		t.Errorf("Swap without data = %v, want fs.ErrNotExist", err)
 	}
 	if left, _ := os.ReadDir(filepath.Dir(m[0])); len(left) > 0 {
 		t.Errorf("Swap without data left %v", left)

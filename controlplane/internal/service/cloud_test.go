@@ -100,7 +100,7 @@ func TestLoadBalancersOfACloud(t *testing.T) {
 		call("GET", LoadBalancersPath+"/one", nil, &one)
 		call("PUT", LoadBalancersPath+"/two", LoadBalancer{Hosts: []string{"a"}}, &two)
 		if one.Address != "198.18.0.1" || two.Address != "198.18.0.2" || len(two.Hosts) != 1 {
-			t.Errorf("load balancers = %+v and %+v", one, two)
+			t.Errorf("load balancers = %+v and %+v, want 198.18.0.1 and 198.18.0.2", one, two)
 		}
 		call("DELETE", LoadBalancersPath+"/one", nil, nil)
 		if code := call("PUT", LoadBalancersPath+"/three", LoadBalancer{}, nil); code != http.StatusOK {
@@ -140,10 +140,10 @@ func TestServiceThrottles(t *testing.T) {
 func TestBehaviourOfAFaultOverOwn(t *testing.T) {
 	own := Behaviour{Delay: 50 * time.Millisecond, Jitter: 10 * time.Millisecond, Throttle: 20}
 	if got := (Behaviour{}).over(own); got != own {
-		t.Errorf("over without a fault = %+v", got)
+		t.Errorf("over without a fault = %+v, want %v", got, own)
 	}
 	want := Behaviour{Delay: 1050 * time.Millisecond, Jitter: 10 * time.Millisecond, Throttle: 5, Fails: true}
 	if got := (Behaviour{Delay: time.Second, Throttle: 5, Fails: true}).over(own); got != want {
-		t.Errorf("over with a fault = %+v", got)
+		t.Errorf("over with a fault = %+v, want %v", got, want)
 	}
 }

@@ -26,12 +26,12 @@ func TestBehaviour(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newConduct(Behaviour{})
 		if err := c.wait(t.Context()); err != nil {
-			t.Errorf("wait without a fault = %v", err)
+			t.Errorf("wait without a fault = %v, want nil", err)
 		}
 		c.set(Behaviour{Delay: 2 * time.Second, Fails: true})
 		begun := time.Now()
 		if err := c.wait(t.Context()); !errors.Is(err, errFails) || time.Since(begun) != 2*time.Second {
-			t.Errorf("wait of a slow and failing service = %v after %s", err, time.Since(begun))
+			t.Errorf("wait of a slow and failing service = %v after %s, want errFails after 2s", err, time.Since(begun))
 		}
 		begun = time.Now()
 		go func() {
@@ -39,13 +39,13 @@ func TestBehaviour(t *testing.T) {
 			c.set(Behaviour{})
 		}()
 		if err := c.wait(t.Context()); err != nil || time.Since(begun) != time.Second {
-			t.Errorf("wait during which the fault ends = %v after %s", err, time.Since(begun))
+			t.Errorf("wait during which the fault ends = %v after %s, want nil after 1s", err, time.Since(begun))
 		}
 		c.set(Behaviour{Delay: time.Hour})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if err := c.wait(ctx); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("wait of a client that disconnects = %v", err)
+			t.Errorf("wait of a client that disconnects = %v, want context.DeadlineExceeded", err)
 		}
 	})
 }
@@ -85,7 +85,7 @@ func TestPluginRotates(t *testing.T) {
 	for _, e := range written {
 		plain, err := again.Decrypt(t.Context(), "uid", &kms.DecryptRequest{Ciphertext: e.Ciphertext, KeyID: e.KeyID})
 		if string(plain) != "seed" || err != nil {
-			t.Errorf("Decrypt with key %s = %q %v", e.KeyID, plain, err)
+			t.Errorf("Decrypt with key %s = %q %v, want seed", e.KeyID, plain, err)
 		}
 	}
 	if _, err := again.Decrypt(t.Context(), "uid", &kms.DecryptRequest{Ciphertext: written[0].Ciphertext, KeyID: "2"}); err == nil {
@@ -93,7 +93,7 @@ func TestPluginRotates(t *testing.T) {
 	}
 	s.conduct.set(Behaviour{Fails: true})
 	if _, err := p.Status(t.Context()); !errors.Is(err, errFails) {
-		t.Errorf("Status of a failing plugin = %v", err)
+		t.Errorf("Status of a failing plugin = %v, want errFails", err)
 	}
 }
 
@@ -117,7 +117,7 @@ func TestIssuer(t *testing.T) {
 		return claims, token.Claims(set.Keys[0].Key, &claims)
 	}
 	if claims, err := verify(); err != nil || claims.Subject != control.LoadUser || claims.Issuer != i.url || !claims.Audience.Contains(Audience) {
-		t.Errorf("claims = %+v, error %v", claims, err)
+		t.Errorf("claims = %+v, error %v; want those of the load", claims, err)
 	}
 	if err := keys.AddKey("test"); err != nil {
 		t.Fatal(err)

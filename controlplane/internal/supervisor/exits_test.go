@@ -30,7 +30,7 @@ func TestExitOutOfMemory(t *testing.T) {
 		{process.Exit{Code: 2}, 2, "exited with code 2"},
 	} {
 		if got := ending(c.exit, c.oomKills); got != c.want {
-			t.Errorf("ending(%+v, %d) = %s", c.exit, c.oomKills, got)
+			t.Errorf("ending(%+v, %d) = %s, want %v", c.exit, c.oomKills, got, c.want)
 		}
 	}
 }

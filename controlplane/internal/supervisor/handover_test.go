@@ -43,7 +43,7 @@ func TestHandedOver(t *testing.T) {
 		"an API server has no lease to hand over": {control.KindAPIServer, exit, lost, []string{"I1125 18:53:22.500355    7137 " + marked}, false},
 	} {
 		if got := handedOver(c.kind, c.exit, started, c.log, c.api); got != c.want {
-			t.Errorf("%s: handedOver = %v", name, got)
+			t.Errorf("%s: handedOver = %v, want %v", name, got, c.want)
 		}
 	}
 }
@@ -148,7 +148,7 @@ func TestLeftByFullDatabase(t *testing.T) {
 		"a kind without a lease": {control.KindAPIServer, exit, full + lost, false},
 	} {
 		if got := leftByFullDatabase(c.kind, c.exit, c.log); got != c.want {
-			t.Errorf("%s: leftByFullDatabase = %v", name, got)
+			t.Errorf("%s: leftByFullDatabase = %v, want %v", name, got, c.want)
 		}
 	}
 }

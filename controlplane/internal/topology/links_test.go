@@ -21,7 +21,7 @@ func TestLinks(t *testing.T) {
 	want := "etcd-0>etcd-1 etcd-0>etcd-2 etcd-1>etcd-0 etcd-1>etcd-2 etcd-2>etcd-0 etcd-2>etcd-1 " +
 		"kube-apiserver-0>etcd-0 kube-apiserver-0>etcd-1 kube-apiserver-0>etcd-2 kube-apiserver-1>etcd-0 kube-apiserver-1>etcd-1 kube-apiserver-1>etcd-2"
 	if strings.Join(got, " ") != want {
-		t.Errorf("links = %v", got)
+		t.Errorf("links = %v, want %s", got, want)
 	}
 }
 
@@ -40,7 +40,7 @@ func TestPeersKeepTheirNames(t *testing.T) {
 func TestListeners(t *testing.T) {
 	one := topology.Listeners(control.Config{})
 	if want := "etcd-0 kube-apiserver-0 kube-scheduler-0 kube-controller-manager-0 etcd-0/peer"; strings.Join(one, " ") != want {
-		t.Errorf("listeners of a plane with one component of each kind = %v", one)
+		t.Errorf("listeners of a plane with one component of each kind = %v, want %s", one, want)
 	}
 	all := topology.Listeners(configs()["ha"])
 	slices.Sort(all)
@@ -54,7 +54,7 @@ func TestOverlay(t *testing.T) {
 	own := []string{"--name=etcd-0", "--quota-backend-bytes=8589934592"}
 	over := topology.Overlay(own, control.Flags{"quota-backend-bytes": "16777216", "auto-compaction-retention": "1"})
 	if got := strings.Join(over, " "); got != "--name=etcd-0 --auto-compaction-retention=1 --quota-backend-bytes=16777216" {
-		t.Errorf("Overlay = %s", got)
+		t.Errorf("Overlay = %s, want the new quota after the other flags", got)
 	}
 	if got := strings.Join(own, " "); got != "--name=etcd-0 --quota-backend-bytes=8589934592" {
 		t.Errorf("the process's own flags changed to %s", got)

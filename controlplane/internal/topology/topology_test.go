@@ -202,6 +202,6 @@ func TestSchedulerConfigLayers(t *testing.T) {
 		t.Errorf("the fields of Scheduler must override its Config, and the rest of Config must stay: %+v", doc)
 	}
 	if c := doc.ClientConnection; c.QPS != 100 || c.Burst != 250 || c.Kubeconfig != "/plane/kubeconfigs/kube-scheduler.kubeconfig" {
-		t.Errorf("client connection = %+v", c)
+		t.Errorf("client connection = %+v, want QPS 100, Burst 250 and the kubeconfig of kube-scheduler", c)
 	}
 }

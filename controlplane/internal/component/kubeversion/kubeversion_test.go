@@ -48,7 +48,7 @@ func TestComponentsHaveAVersionWithoutLinkerFlags(t *testing.T) {
 	}
 	const flag = "-X k8s.io/component-base/version.gitVersion=v1.2.3 -X k8s.io/component-base/version.gitMajor=9"
 	if got := report(flag); got.Component.GitVersion != "v1.2.3" || got.Metric["git_version"] != "v1.2.3" || got.Component.Major != "9" {
-		t.Errorf("versions with %s = %+v", flag, got)
+		t.Errorf("versions with %s = %+v, want v1.2.3 and major version 9", flag, got)
 	}
 }
 

@@ -40,7 +40,7 @@ func TestNeighbourWritesAndRemovesItsFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	if stats.Syncs < writers || stats.Bytes != stats.Syncs*size || stats.SlowestSync <= 0 || stats.Syncing < stats.SlowestSync {
-		t.Errorf("stats = %+v", stats)
+		t.Errorf("stats = %+v, want complete rounds with durations", stats)
 	}
 	if names := entries(t, dir); len(names) > 0 {
 		t.Errorf("the directory contains %q after the end", names)
@@ -93,12 +93,12 @@ func TestProgram(t *testing.T) {
 	var stderr bytes.Buffer
 	stdout := &untilReady{cancel: cancel}
 	if code := run(ctx, Args(Options{Dir: t.TempDir(), Writers: 2, Size: 4096}), stdout, &stderr); code != 0 {
-		t.Fatalf("exit code = %d: %s", code, &stderr)
+		t.Fatalf("exit code = %d, want 0: %s", code, &stderr)
 	}
 	ready, rest, _ := strings.Cut(stdout.String(), "\n")
 	var stats Stats
 	if err := json.Unmarshal([]byte(rest), &stats); err != nil || ready != ReadyLine || stats.Syncs < 2 || stats.Bytes != 4096*stats.Syncs {
-		t.Errorf("output = %q, error %v", stdout, err)
+		t.Errorf("output = %q, want ReadyLine and stats: %v", stdout, err)
 	}
 }
 
@@ -121,7 +121,7 @@ func TestUsage(t *testing.T) {
 	} {
 		var stderr bytes.Buffer
 		if code := run(t.Context(), args, &bytes.Buffer{}, &stderr); code != 2 || !strings.Contains(stderr.String(), want) {
-			t.Errorf("run(%q) = %d, %s", args, code, &stderr)
+			t.Errorf("run(%q) = %d, %s; want 2 and %q", args, code, &stderr, want)
 		}
 	}
 	var stderr bytes.Buffer

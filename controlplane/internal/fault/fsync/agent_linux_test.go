@@ -24,7 +24,7 @@ func TestFsyncDelayIsAvailable(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := fsync.Available(); err != nil {
-		t.Errorf("second call of Available = %v", err)
+		t.Errorf("second call of Available = %v, want nil", err)
 	}
 }
 
@@ -182,6 +182,6 @@ func TestAgentEnvIsChecked(t *testing.T) {
 	}
 	_ = os.Unsetenv(fsync.AgentEnv)
 	if err := fsync.StartAgent(); err != nil {
-		t.Errorf("StartAgent without %s = %v", fsync.AgentEnv, err)
+		t.Errorf("StartAgent without %s = %v, want nil", fsync.AgentEnv, err)
 	}
 }

@@ -15,7 +15,7 @@ func TestIsWAL(t *testing.T) {
 		"socket:[4711]":                                          false,
 	} {
 		if got := isWAL(path); got != want {
-			t.Errorf("isWAL(%q) = %v", path, got)
+			t.Errorf("isWAL(%q) = %v, want %v", path, got, want)
 		}
 	}
 }

@@ -48,7 +48,7 @@ func TestOneSeedDrawsOneSequence(t *testing.T) {
 		t.Errorf("delays range from %s to %s", low, high)
 	}
 	if mean := sum / 1000; mean < 19500*time.Microsecond || mean > 20500*time.Microsecond {
-		t.Errorf("mean delay = %s", mean)
+		t.Errorf("mean delay = %s, want about 20ms", mean)
 	}
 }
 

@@ -133,7 +133,7 @@ func TestPartitionAffectsOneLink(t *testing.T) {
 	p.Links()[0].Restore()
 	for range requests {
 		if got := <-outcomes; got.err != nil || got.body != "one" {
-			t.Errorf("request after Restore = %+v", got)
+			t.Errorf("request after Restore = %+v, want a response of peer one", got)
 		}
 	}
 }
@@ -191,7 +191,7 @@ func TestProxyRefusesOtherRequests(t *testing.T) {
 		}
 		say(t, c, request)
 		if got, err := io.ReadAll(c); err != nil || !strings.HasPrefix(string(got), "HTTP/1.1 "+want) {
-			t.Errorf("response to %q = %q, %v", request, got, err)
+			t.Errorf("response to %q = %q, %v; want status %s", request, got, err, want)
 		}
 		c.Close()
 	}

@@ -133,7 +133,7 @@ func TestMutatingWebhookAddsItsAnnotation(t *testing.T) {
 			t.Fatalf("response = %d, %v; want allowed", out.Code, err)
 		}
 		if string(review.Response.Patch) != want {
-			t.Errorf("patch of %s = %s", object, review.Response.Patch)
+			t.Errorf("patch of %s = %s, want %s", object, review.Response.Patch, want)
 		}
 	}
 }

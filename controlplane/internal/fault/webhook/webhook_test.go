@@ -157,7 +157,7 @@ func TestWebhookLifecycle(t *testing.T) {
 	rule := hook.Rules[0]
 	if registered.Name != "stormglass-fault-1" || rule.Resources[0] != "deployments" || rule.APIGroups[0] != "apps" ||
 		*hook.FailurePolicy != admissionregistration.Ignore || *hook.TimeoutSeconds != 30 {
-		t.Errorf("registered webhooks = %+v", registered)
+		t.Errorf("registered webhooks = %+v, want deployments.apps with Ignore and a timeout of 30 s", registered)
 	}
 
 	// A review waits until Clear. Clear returns when the API server no longer calls the webhook.
@@ -198,7 +198,7 @@ func TestWebhookLifecycle(t *testing.T) {
 		t.Error("the webhook's server still responds after Close")
 	}
 	if err := w.Close(ctx); err != nil {
-		t.Errorf("second Close = %v", err)
+		t.Errorf("second Close = %v, want nil", err)
 	}
 }
 
@@ -211,7 +211,7 @@ func TestCloseRemovesRegistrationAndServer(t *testing.T) {
 	registered := api.current()
 	hook := registered.Webhooks[0]
 	if hook.Rules[0].APIGroups[0] != "" || *hook.FailurePolicy != admissionregistration.Fail || hook.TimeoutSeconds != nil {
-		t.Errorf("registered webhook = %+v", hook)
+		t.Errorf("registered webhook = %+v, want the core group, Fail and no timeout", hook)
 	}
 	if code, err := ask(t.Context(), *hook.ClientConfig.URL, registered); err != nil || code != http.StatusInternalServerError {
 		t.Errorf("review by a failing webhook = %d, %v; want 500", code, err)
@@ -298,10 +298,10 @@ func TestRegistrationIsTriedAgain(t *testing.T) {
 			t.Fatalf("Start after a registration that was %s failed: %v", first, err)
 		}
 		if w.Lost() != (first == "lost") {
-			t.Errorf("%s: Lost = %v", first, w.Lost())
+			t.Errorf("Lost after a registration that was %s = %v, want %v", first, w.Lost(), first == "lost")
 		}
 		if err := w.Close(t.Context()); err != nil || api.current() != nil {
-			t.Errorf("Close after a registration that was %s = %v, left: %v", first, err, api.current())
+			t.Errorf("Close after a registration that was %s = %v, want no registration; left: %v", first, err, api.current())
 		}
 	}
 }
