@@ -49,7 +49,7 @@ func TestInstances(t *testing.T) {
 	i, _ := p.InstancesV2()
 	m, err := i.InstanceMetadata(t.Context(), node("stormglass://n"))
 	if err != nil || m.Zone != "zone-1" || m.ProviderID != "stormglass://n" || m.InstanceType != "" || m.NodeAddresses[0].Address != "10.128.0.1" {
-		t.Errorf("metadata = %+v, %v; want those of the instance", m, err)
+		t.Errorf("metadata = %+v, %v; want the data of the instance", m, err)
 	}
 	if got := strings.Join(*asked, ", "); got != "GET /instances/n" {
 		t.Errorf("requests = %s, want GET /instances/n", got)

@@ -51,7 +51,7 @@ func TestStart(t *testing.T) {
 		t.Errorf("URL = %s, want http://127.0.0.1:1234", w.URL())
 	}
 	if got := said(t, o); !strings.Contains(got, " observe --dir the-plane --listen 127.0.0.1:0 --output json --observe-public\n") {
-		t.Errorf("arguments = %s, want those of loadgen observe", got)
+		t.Errorf("arguments = %s, want the command loadgen observe", got)
 	}
 	w.Stop()
 	select {

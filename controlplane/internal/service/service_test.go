@@ -117,7 +117,7 @@ func TestIssuer(t *testing.T) {
 		return claims, token.Claims(set.Keys[0].Key, &claims)
 	}
 	if claims, err := verify(); err != nil || claims.Subject != control.LoadUser || claims.Issuer != i.url || !claims.Audience.Contains(Audience) {
-		t.Errorf("claims = %+v, error %v; want those of the load", claims, err)
+		t.Errorf("claims = %+v, error %v; want the claims for the load", claims, err)
 	}
 	if err := keys.AddKey("test"); err != nil {
 		t.Fatal(err)
