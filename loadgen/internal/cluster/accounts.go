@@ -14,9 +14,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// nodeAccounts are the ServiceAccounts of simulated nodes without client certificates. They have a separate namespace,
-// so that one binding to the group of all ServiceAccounts in it gives every node its permissions. A binding with one
-// subject per node would be slow, because RBAC checks every subject of a binding for each request.
+// nodeAccounts are the ServiceAccounts of simulated nodes if the nodes have no client certificates. Their namespace
+// contains no other accounts, so one binding to the group of its ServiceAccounts gives every node its permissions. A
+// binding with one subject per node would be slow, because RBAC checks every subject of a binding for each request.
 type nodeAccounts struct{ *node.ServiceAccounts }
 
 func (t *Target) accountNamespace() string { return t.Namespace + "-nodes" }

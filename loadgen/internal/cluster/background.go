@@ -7,13 +7,13 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
 )
 
-// background is work that repeats until end. It continues while an interrupted run finishes its cleanup.
+// background repeats work until its method end is called. It also works while an interrupted run cleans up.
 type background struct {
 	stop func()
 	done chan struct{}
 }
 
-// repeat calls work after a pause, again and again. work returns the pause before its next call; 0 ends the work.
+// repeat calls work for the first time after pause. Each call returns the pause before the next call, or 0 to stop.
 func repeat(ctx context.Context, pause time.Duration, work func(context.Context) (pause time.Duration)) *background {
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	b := &background{stop, make(chan struct{})}
@@ -26,7 +26,7 @@ func repeat(ctx context.Context, pause time.Duration, work func(context.Context)
 	return b
 }
 
-// end ends the work, and returns when it has ended. It may be called again. On a nil background it does nothing.
+// end stops the work, and returns when it has stopped. It may be called again. On a nil background it does nothing.
 func (b *background) end() {
 	if b != nil {
 		b.stop()

@@ -23,7 +23,7 @@ import (
 type census struct {
 	forecast
 	there   map[string]map[string]labels.Set // labels of the existing objects, by resource, then by namespace and name
-	open    map[string]bool                  // resources that may have more objects than listed in there
+	open    map[string]bool                  // resources that may have more objects than `there` lists
 	coming  map[string][]labels.Set          // labels of objects that loads create and delete during phases, by resource
 	batches map[string][]member              // expanded batches by path
 	deploys map[string]scenario.Action       // deploy actions by workload name
@@ -40,9 +40,10 @@ type member struct {
 }
 
 const (
-	// mostMembers is the maximum size of a batch whose objects are rendered one by one.
+	// mostMembers is the size of the largest batch whose objects the census renders one by one.
 	mostMembers = 50_000
-	// mostLooked is the maximum number of objects to examine. Beyond it, the effects of actions count as unknown.
+	// mostLooked is the maximum number of objects to examine. Beyond it, the census reports the effects of actions as
+	// unknown.
 	mostLooked = 2_000_000
 )
 
@@ -201,7 +202,7 @@ func (c *census) phase(p *scenario.Phase) {
 		if rate > 0 {
 			over += time.Duration(float64(sent-1) / rate * float64(time.Second))
 		}
-		for next[i] += a.Every.D(); next[i] <= over; next[i] += a.Every.D() { // late rounds are skipped
+		for next[i] += a.Every.D(); next[i] <= over; next[i] += a.Every.D() { // the run skips late rounds
 		}
 	}
 }

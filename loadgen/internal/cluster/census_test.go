@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// forecastOf returns the rows of a preview: requests as "load verb resource" (of the first phase with some), and objects as
-// "kind for".
+// forecastOf returns the rows of a preview. A key is "load verb resource" for requests (of the first phase that has
+// such requests), and "kind for" for objects.
 func forecastOf(t *testing.T, yaml string) map[string]string {
 	t.Helper()
 	p, rows := PreviewOf(parsed(t, yaml), PreviewOptions{}), map[string]string{}
@@ -60,8 +60,8 @@ func lines(rows map[string]string) (text string) {
 	return text
 }
 
-// Held watches are still opened in later phases; a phase that ends by a condition bounds what is sent, and the runs of a
-// CronJob.
+// TestForecastOfPhases: loads still open held watches in later phases. A phase that ends by a condition limits the
+// number of requests, and the number of a CronJob's Jobs.
 func TestForecastOfPhases(t *testing.T) {
 	rows := forecastOf(t, `
 phases:
@@ -124,7 +124,7 @@ func TestForecastOfActions(t *testing.T) {
 	}
 }
 
-// An action lists the objects that its labels select, in pages of 500.
+// An action lists the objects that its labelSelector selects, in pages of 500.
 func TestForecastOfLists(t *testing.T) {
 	for selector, n := range map[string]string{"part": "6", "part=one": "4", "part=none": "2"} {
 		rows := forecastOf(t, `
@@ -137,12 +137,12 @@ objects:
 phases: [{name: a, for: 10s, actions: [{kind: patch, target: {resource: secrets, labelSelector: "`+selector+`"}, patch: {metadata: {annotations: {a: b}}}}]}]
 `)
 		if got := rows["action patch secrets list secrets"]; got != n {
-			t.Errorf("%q: %s lists, want %s", selector, got, n)
+			t.Errorf("selector %q: %s list requests, want %s", selector, got, n)
 		}
 	}
 }
 
-// Tenants have separate rights, and nodes with tokens have ServiceAccounts.
+// Tenants have their own permissions, and nodes with tokens have ServiceAccounts.
 func TestForecastOfIdentities(t *testing.T) {
 	rows := forecastOf(t, `
 nodes: {count: 5, identity: token, kubeProxy: true}
@@ -158,8 +158,8 @@ phases: [{name: a, for: 10s, load: [{kind: requests, verb: get, rate: 1/s, names
 	}
 }
 
-// A target with a group of namespaces lists and selects only the objects in that group. The preview and the plan include the
-// namespaces of groups.
+// An action whose target names a namespace group lists and selects only the objects in that group. The preview and the
+// plan include the namespaces of groups.
 func TestForecastOfNamespaceGroups(t *testing.T) {
 	const text = `
 namespaces: [{name: web, count: 3}, {name: shared}]
@@ -187,7 +187,7 @@ phases:
 	plan := newTarget("3f9a", s).Plan(s).String()
 	for _, want := range []string{"Creates   namespace stormglass-3f9a with ", "\n          namespaces web-0 to web-2\n", "\n          namespace shared\n"} {
 		if !strings.Contains(plan, want) {
-			t.Errorf("%q is missing in\n%s", want, plan)
+			t.Errorf("the plan does not contain %q:\n%s", want, plan)
 		}
 	}
 }

@@ -23,11 +23,11 @@ import (
 // Removed counts the objects that a cleanup removed.
 type Removed struct {
 	Namespaces, Pods, Nodes, Leases, CSINodes, ResourceSlices, Events, CertificateRequests, RBAC, Definitions int
-	// ClusterObjects counts the objects without a namespace that actions created, and DeviceClasses.
+	// ClusterObjects counts the cluster-scoped objects that actions created, and the DeviceClasses.
 	ClusterObjects int
 	// Unseen lists the kinds that the user may not list. Objects of these kinds may still exist.
 	Unseen []string
-	// DryRun is true if the objects were only counted, not removed.
+	// DryRun reports whether the cleanup only counted the objects and removed nothing.
 	DryRun bool
 }
 
@@ -68,33 +68,33 @@ const (
 	// CleanupBudget is the time limit of a cleanup. It allows for a restart of the API servers (up to a minute) and for
 	// a slow namespace controller.
 	CleanupBudget = 5 * time.Minute
-	// namespaceWait is the time for which one attempt waits for namespaces to disappear. If some still exist, the
-	// attempt continues with the other objects.
+	// namespaceWait is how long one attempt waits until namespaces are gone. If some still exist, the attempt continues
+	// with the other objects.
 	namespaceWait = time.Minute
 	// namespacePoll is the longest pause between two checks of the namespaces. Each check lists pods.
 	namespacePoll = time.Second
 	// closedAfter is the time after which every API server has seen the deletion of a namespace and accepts no new
-	// objects in it. The cleanup does not search a namespace again that has no pods at that time.
+	// objects in it. If a namespace has no pods then, the cleanup does not search it for pods again.
 	closedAfter = 3 * time.Second
 	// requestTimeout is the timeout of each request, such as a list of 500 objects or a deletion.
 	requestTimeout = 30 * time.Second
 	// retryMax is the longest pause between attempts. The first pause is one second.
 	retryMax = 10 * time.Second
-	// tellEvery is the minimum interval between two reports of the reason why a cleanup has not finished.
+	// tellEvery is the minimum interval between two messages that say why a cleanup has not finished.
 	tellEvery = 30 * time.Second
 )
 
-// Cleanup removes the objects that `of` selects, and returns when all of them are gone. It finds objects by their
-// labels, or by the UIDs in `of`. It deletes by UID, continues after errors, and retries until all are gone, ctx ends
-// or CleanupBudget is over. It calls log at each step. The order is:
+// Cleanup removes the objects that `of` selects, and returns when all of them are gone. It finds objects by label or, if
+// `of` contains UIDs, by UID. It deletes by UID, continues after errors, and retries until all are gone, ctx ends or
+// CleanupBudget is over. It calls log at each step. The order is:
 //
-//  1. namespaces with their workloads and pods; it force-deletes pods that wait for a simulated kubelet that no longer
-//     runs
+//  1. namespaces with their workloads and pods; Cleanup force-deletes
+//     pods whose simulated kubelet no longer runs
 //  2. nodes
 //  3. other pods on those nodes (from DaemonSets that tolerate every taint)
 //  4. the nodes' Leases, CSINodes and ResourceSlices, certificate requests, cluster-wide RBAC
-//  5. other objects without a namespace, definitions of custom resources, the cluster's lock
-//  6. the namespaces of Jobs that clean up after runs
+//  5. other cluster-scoped objects, custom resource definitions, the cluster's lock
+//  6. the namespaces of cleanup Jobs
 func Cleanup(ctx context.Context, cfg *rest.Config, of Leftovers, log func(string)) (Removed, error) {
 	c, err := wholeCleaner(cfg, of, log)
 	if err != nil {
@@ -106,7 +106,7 @@ func Cleanup(ctx context.Context, cfg *rest.Config, of Leftovers, log func(strin
 }
 
 // PreviewCleanup finds the objects that Cleanup would remove, and calls log with the names for each kind. It removes
-// nothing. It does not list objects in the run's namespaces, because these disappear with the namespaces.
+// nothing. It does not list objects in the run's namespaces, because Cleanup removes them with the namespaces.
 func PreviewCleanup(ctx context.Context, cfg *rest.Config, of Leftovers, log func(string)) (Removed, error) {
 	c, err := wholeCleaner(cfg, of, log)
 	if err != nil {
@@ -136,8 +136,8 @@ func wholeCleaner(cfg *rest.Config, of Leftovers, log func(string)) (*cleaner, e
 	return c, nil
 }
 
-// newCleaner returns a cleaner for the objects of one run, or of all runs if runID is "". To remove also cluster-scoped
-// objects of actions, custom resource definitions and devices, the caller must set further fields.
+// newCleaner creates a cleaner for the objects of one run, or of all runs if runID is "". The caller must set further
+// fields to also remove cluster-scoped objects of actions, custom resource definitions and devices.
 func newCleaner(cfg *rest.Config, runID string) (*cleaner, error) {
 	cfg = rest.CopyConfig(cfg)
 	cfg.Timeout = requestTimeout
@@ -173,18 +173,18 @@ type cleaner struct {
 	locks       bool                 // also remove locks of the cluster
 	jobs        bool                 // also remove the cleanup Jobs of runs, after everything else
 	ofJobs      metav1.ListOptions
-	discovery   discovery.DiscoveryInterface // if set, also remove objects of all other cluster-scoped resources
+	discovery   discovery.DiscoveryInterface // if not nil, also remove the run's other cluster-scoped objects
 	owned       metav1.ListOptions
 	runID       string       // "" for all runs
-	keep        []string     // IDs of runs whose objects are kept
+	keep        []string     // IDs of the runs whose objects the cleaner keeps
 	made        *made        // records of the objects that the run or the cleaner created; nil: none
 	nodePrefix  string       // prefix of the names of the run's nodes; "" for no nodes
 	log         func(string) // called with each deletion; may be nil
 	notice      func(string) // called with the reason for a wait; may be nil
 	removed     Removed
-	unseen      []string        // kinds reported as not listable, in all attempts
-	deleted     map[string]bool // objects that removed already counts, by kind and UID (in a dry run by UID)
-	nodesSeen   []item          // nodes found in any attempt; objects of nodes are found by them
+	unseen      []string        // kinds that any attempt reported as not listable
+	deleted     map[string]bool // objects already counted in removed, by kind and UID (in a dry run by UID)
+	nodesSeen   []item          // nodes found in any attempt; the cleaner finds the nodes' objects by them
 }
 
 // persist repeats attempt until all objects are gone, ctx ends, CleanupBudget is over, or only missing permissions prevent
@@ -260,7 +260,7 @@ func onlyRefused(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err)
 }
 
-// explainCleanup converts the error of a request that the cluster did not answer to a readable error.
+// explainCleanup returns a readable error for err, the error of a request that the cluster did not answer.
 func explainCleanup(err error) error {
 	if timedOut(err) {
 		return fmt.Errorf("the cluster does not answer within %s", requestTimeout)

@@ -20,10 +20,10 @@ import (
 )
 
 const (
-	// cleanupLabel is the label, with a run's id, of the Job that cleans up after the run and of the objects that this
-	// Job needs. They are removed last.
+	// cleanupLabel is the label of a run's cleanup Job and of the objects that this Job needs. Its value is the run's
+	// ID. Cleanup removes these objects last.
 	cleanupLabel = "stormglass.dev/cleanup-of"
-	// cleanupName is the name of a Job or CronJob that cleans up, and of the objects that it needs.
+	// cleanupName is the name of a cleanup Job or CronJob, and of the objects that it needs.
 	cleanupName = "stormglass-cleanup"
 )
 
@@ -31,14 +31,14 @@ const (
 type CleanupOptions struct {
 	// Image is an image with the program loadgen as its entry point.
 	Image string
-	// Namespace is the namespace of the Job or CronJob and of its ServiceAccount. Objects includes it.
+	// Namespace is the namespace of the Job or CronJob and of its ServiceAccount. Objects returns the namespace too.
 	Namespace string
 	// Schedule is the schedule of a CronJob that removes the objects of runs whose deadline has passed. Empty means a
 	// Job that does this once.
 	Schedule string
 
-	run   string                  // ID of the run whose end the Job awaits; empty: the Job does not wait
-	owner []metav1.OwnerReference // owner of objects that have no namespace or another namespace
+	run   string                  // ID of the run that the Job waits for; empty: the Job does not wait
+	owner []metav1.OwnerReference // owner of the cluster-scoped objects and of objects in other namespaces
 }
 
 // Check returns an error for invalid options. The error names the flags that set them.
@@ -77,8 +77,7 @@ func cleanupNeeds() []need {
 	return needs
 }
 
-// Objects returns the Job or CronJob that cleans up and the objects that it needs, in the order in which to create
-// them.
+// Objects returns the cleanup Job or CronJob and the objects that it needs, in the order in which to create them.
 func (o CleanupOptions) Objects() []runtime.Object {
 	named := func(namespace, name string, owned bool) metav1.ObjectMeta {
 		m := metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{ManagedByLabel: "stormglass"}}
@@ -132,7 +131,7 @@ func (o CleanupOptions) YAML() ([]byte, error) { return manifest.YAML(o.Objects(
 // MakeCleanupJob creates a Job in the cluster that waits until the run is over, and then removes the remaining objects
 // of the run and itself. Call it after Setup.
 func (t *Target) MakeCleanupJob(ctx context.Context, image string) error {
-	defer t.waiting("the cluster to make the Job that cleans up")()
+	defer t.waiting("the cluster to create the cleanup Job")()
 	o := CleanupOptions{Image: image, Namespace: t.Namespace + "-cleanup", run: t.runID}
 	client, err := dynamic.NewForConfig(t.Admin)
 	if err != nil {
@@ -147,7 +146,7 @@ func (t *Target) MakeCleanupJob(ctx context.Context, image string) error {
 		}
 		made, err := client.Resource(manifest.Resource(u.GetKind())).Namespace(u.GetNamespace()).Create(ctx, u, metav1.CreateOptions{})
 		if err != nil {
-			return fmt.Errorf("create %s %s of the Job that cleans up: %w", u.GetKind(), u.GetName(), err)
+			return fmt.Errorf("create %s %s of the cleanup Job: %w", u.GetKind(), u.GetName(), err)
 		}
 		if i == 0 {
 			o.owner = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Namespace", Name: made.GetName(), UID: made.GetUID()}}

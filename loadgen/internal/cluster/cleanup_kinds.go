@@ -34,8 +34,8 @@ type collection[L runtime.Object] interface {
 	Delete(context.Context, string, metav1.DeleteOptions) error
 }
 
-// listed lists a collection page by page. It returns the objects that match o and for which keep returns true; a nil keep
-// means all. plural names the collection in errors.
+// listed lists a collection page by page. It returns the objects that match o and for which keep returns true; a nil
+// keep means all. plural is the collection's name in errors.
 func listed[L runtime.Object](ctx context.Context, plural string, from collection[L], o metav1.ListOptions, keep func(runtime.Object) bool) ([]item, error) {
 	var items []item
 	pages := pager.New(func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return from.List(ctx, o) })
@@ -293,7 +293,7 @@ func (c *cleaner) nodeEvents(ctx context.Context) error {
 	return nil
 }
 
-// all returns options for listing the objects of every run, and objects without the run's label.
+// all returns the options to list all objects, with the label of any run or without it.
 func (c *cleaner) all() metav1.ListOptions { return metav1.ListOptions{Limit: c.owned.Limit} }
 
 func (c *cleaner) certificateRequests(ctx context.Context) error {
@@ -312,8 +312,8 @@ func (c *cleaner) rbac(ctx context.Context) error {
 	return removeCreated(ctx, c, "clusterrole", "clusterroles", client.ClusterRoles(), &c.removed.RBAC)
 }
 
-// removeJobs removes the namespaces of Jobs that clean up after runs. It does not wait until they are gone, because the
-// cleanup may itself run in one of them.
+// removeJobs removes the namespaces of cleanup Jobs. It does not wait until they are gone, because this cleanup may
+// itself run in one of them.
 func (c *cleaner) removeJobs(ctx context.Context) error {
 	if !c.jobs {
 		return nil
@@ -352,8 +352,8 @@ func (c *cleaner) clusterObjects(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// removeObjects removes the objects of a cluster-scoped resource that runs created. It records them, so that removeMade
-// checks whether they are gone.
+// removeObjects removes the objects of the cluster-scoped resource r, but only those that runs created. It records
+// them, so that removeMade checks whether they are gone.
 func (c *cleaner) removeObjects(ctx context.Context, r schema.GroupVersionResource, kind string) error {
 	return removeListed(ctx, c, kind, r.Resource, metadataCollection{c.metadata.Resource(r)}, c.all(), func(o runtime.Object) bool {
 		created := c.isCreated(o)

@@ -33,7 +33,7 @@ func refused() error {
 	return &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
 }
 
-// failing makes a cluster's requests with a verb fail until fails returns nil.
+// failing makes requests with a verb fail until fails returns nil.
 func failing(c *fake.Clientset, verb string, fails func() error) {
 	c.PrependReactor(verb, "*", func(clienttesting.Action) (bool, runtime.Object, error) {
 		err := fails()
@@ -41,7 +41,8 @@ func failing(c *fake.Clientset, verb string, fails func() error) {
 	})
 }
 
-// An API server that is unavailable for a while at the start or in the middle of a cleanup delays it, and nothing is left.
+// If an API server is unavailable for some time at the start or in the middle of a cleanup, the cleanup takes longer
+// but removes everything.
 func TestCleanupOutlastsAnOutage(t *testing.T) {
 	for name, c := range map[string]struct {
 		verb     string
@@ -79,15 +80,15 @@ func TestCleanupOutlastsAnOutage(t *testing.T) {
 					t.Error(got)
 				}
 				if want := 1 + int(c.to/(tellEvery+retryMax)); len(notices) < want || !strings.Contains(notices[0], "trying again for ") {
-					t.Errorf("%d notices, want %d or more: %q", len(notices), want, notices)
+					t.Errorf("%d notices, want at least %d: %q", len(notices), want, notices)
 				}
 			})
 		})
 	}
 }
 
-// A cleanup that cannot succeed ends: after its budget, early if only rights are
-// missing, and immediately if it is cancelled.
+// A cleanup that cannot succeed ends: after its budget, earlier if only permissions are missing, and immediately if its
+// context is cancelled.
 func TestCleanupGivesUp(t *testing.T) {
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "namespaces"}, "", errors.New("no"))
 	for name, c := range map[string]struct {
@@ -126,7 +127,7 @@ func TestCleanupGivesUp(t *testing.T) {
 				}
 				for i, line := range steps {
 					if slices.Contains(steps[:i], line) {
-						t.Errorf("said twice: %s", line)
+						t.Errorf("the cleanup logged a line twice: %s", line)
 					}
 				}
 			})
@@ -134,7 +135,7 @@ func TestCleanupGivesUp(t *testing.T) {
 	}
 }
 
-// A namespace that never ends does not prevent the removal of other objects.
+// A namespace that is never gone does not prevent the removal of other objects.
 func TestStuckNamespaceDoesNotBlockCleanup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := inhabited()
@@ -151,7 +152,7 @@ func TestStuckNamespaceDoesNotBlockCleanup(t *testing.T) {
 	})
 }
 
-// listsConfigMaps is a cluster whose only resource in namespaces is configmaps.
+// listsConfigMaps is a cluster whose only namespaced resource is configmaps.
 type (
 	listsConfigMaps struct{ kubernetes.Interface }
 	onlyConfigMaps  struct{ discovery.DiscoveryInterfaces }
@@ -165,7 +166,8 @@ func (onlyConfigMaps) ServerPreferredNamespacedResources() ([]*metav1.APIResourc
 	return []*metav1.APIResourceList{{GroupVersion: "v1", APIResources: []metav1.APIResource{{Name: "configmaps", Kind: "ConfigMap", Verbs: []string{"list"}}}}}, nil
 }
 
-// If an object keeps a namespace, the error names the object and the command that removes its finalizers.
+// If an object blocks the deletion of a namespace, the error names the object and the command that removes its
+// finalizers.
 func TestObjectThatKeepsNamespaceIsNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ns := &corev1.Namespace{ObjectMeta: named("", "stormglass-r1", "r1")}
@@ -188,18 +190,18 @@ func TestObjectThatKeepsNamespaceIsNamed(t *testing.T) {
 		const want = "not gone yet (stormglass-r1); finalizers block the deletion of stormglass-r1/held (example.com/hold): " +
 			"`kubectl patch configmaps held -n stormglass-r1 --type=merge -p '{\"metadata\":{\"finalizers\":null}}'` (tried for "
 		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v does not contain\n%s", err, want)
+			t.Errorf("error %v, want\n%s", err, want)
 		}
 	})
 }
 
-// A namespace that takes long to end is searched for pods only while it may have some.
+// While the cleanup waits for a namespace, it searches the namespace for pods only as long as pods can exist there.
 func TestEmptyNamespaceIsNotSearchedForPods(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := fake.NewClientset(&corev1.Namespace{ObjectMeta: named("", "stormglass-r1", "r1")})
 		began := time.Now()
 		client.PrependReactor("delete", "namespaces", func(clienttesting.Action) (bool, runtime.Object, error) {
-			return true, nil, nil // its controller is slow
+			return true, nil, nil // the namespace controller is slow
 		})
 		late := &corev1.Pod{
 			ObjectMeta: named("stormglass-r1", "late", ""),
@@ -209,7 +211,7 @@ func TestEmptyNamespaceIsNotSearchedForPods(t *testing.T) {
 		looks := 0
 		client.PrependReactor("list", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
 			looks++
-			if !added && time.Since(began) > time.Second { // by an API server that does not know of the deletion yet
+			if !added && time.Since(began) > time.Second { // created by an API server that has not seen the deletion yet
 				added = true
 				if err := client.Tracker().Add(late); err != nil {
 					t.Error(err)
@@ -229,12 +231,12 @@ func TestEmptyNamespaceIsNotSearchedForPods(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !forced || looks > 10 {
-			t.Errorf("looked for pods %d times in 40 s, and forced the one that came late: %v", looks, forced)
+			t.Errorf("the cleanup listed pods %d times in 40 s, want at most 10; it force-deleted the late pod: %v, want true", looks, forced)
 		}
 	})
 }
 
-// Objects of nodes are removed even if an earlier attempt removed the nodes.
+// A cleanup removes the objects of nodes even if an earlier attempt removed the nodes.
 func TestCleanupRemembersNodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := inhabited()
@@ -253,7 +255,7 @@ func TestCleanupRemembersNodes(t *testing.T) {
 	})
 }
 
-// The removal of definitions of custom resources is reported, even if nothing else is removed.
+// A cleanup reports the custom resource definitions that it removed, even if it removed nothing else.
 func TestRemovedDefinitionsAreReported(t *testing.T) {
 	k := cleanerOf(fake.NewClientset(&corev1.Namespace{ObjectMeta: named("", "default", "")}), "")
 	k.definitions, k.metadata = true, metadatafake.NewSimpleMetadataClient(metadataScheme(t), &metav1.PartialObjectMetadata{
@@ -267,8 +269,8 @@ func TestRemovedDefinitionsAreReported(t *testing.T) {
 	}
 }
 
-// A flow schema is deleted before its priority level, and a flow schema without a run
-// stays. A cluster that does not serve a kind has no objects of it.
+// A cleanup deletes a flow schema before its priority level, and keeps a flow schema that no run created. It ignores
+// kinds that the cluster does not serve.
 func TestCleanupRemovesWhatActionsCreated(t *testing.T) {
 	metadata := metadatafake.NewSimpleMetadataClient(metadataScheme(t),
 		flowControlObject("FlowSchema", "slow", "r1"), flowControlObject("FlowSchema", "theirs", ""),
@@ -311,7 +313,7 @@ func flowControlObject(kind, name, runID string) *metav1.PartialObjectMetadata {
 	}
 }
 
-// Kinds that may not be listed are not reported as absent.
+// If the user may not list a kind, the cleanup does not report that no such objects exist.
 func TestCleanupMakesNoClaimAboutUnlistableKinds(t *testing.T) {
 	client := fake.NewClientset()
 	client.PrependReactor("list", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {

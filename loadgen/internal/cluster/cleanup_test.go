@@ -36,8 +36,7 @@ func named(namespace, name, runID string) metav1.ObjectMeta {
 	return m
 }
 
-// inhabited returns a cluster with the objects of two runs and with objects of others,
-// some of them lookalikes.
+// inhabited returns a cluster with the objects of two runs, and with objects of other users that look similar.
 func inhabited() *fake.Clientset {
 	lookalike := named("", "their-node", "")
 	lookalike.Labels = map[string]string{"stormglass.example/run": "r1", ManagedByLabel: "stormglass"}
@@ -82,7 +81,7 @@ func inhabited() *fake.Clientset {
 		&rbacv1.ClusterRoleBinding{ObjectMeta: named("", "stormglass-r1", "r1")},
 		&rbacv1.ClusterRoleBinding{ObjectMeta: named("", "cluster-admin", "")},
 	)
-	// The fake ignores requests to delete a collection.
+	// The fake client ignores deletecollection requests.
 	c.PrependReactor("delete-collection", "events", func(a clienttesting.Action) (bool, runtime.Object, error) {
 		selector := a.(clienttesting.DeleteCollectionActionImpl).ListRestrictions.Labels
 		gvr := a.GetResource()
@@ -134,7 +133,7 @@ func present(t *testing.T, c *fake.Clientset) []string {
 	return out
 }
 
-// A cleanup of every run keeps all objects of the runs that it must keep.
+// A cleanup of all runs keeps the objects of the runs in Leftovers.Keep.
 func TestCleanupKeepsRunsThatItIsTold(t *testing.T) {
 	role := &rbacv1.ClusterRole{ObjectMeta: named("", "without-label", "")}
 	role.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: objects.Creator(Labels("r1"))}}
@@ -160,7 +159,7 @@ func TestCleanupKeepsRunsThatItIsTold(t *testing.T) {
 	}
 }
 
-// attempt is one attempt of a cleanup.
+// attempt makes one attempt of a cleanup.
 func attempt(ctx context.Context, client *fake.Clientset, runID string, log func(string)) (Removed, error) {
 	c := cleanerOf(client, runID)
 	c.devices = true
@@ -187,17 +186,17 @@ func TestCleanupRemovesOnlyTheNamedRun(t *testing.T) {
 	want := "certificatesigningrequests csr-r1, clusterrolebindings stormglass-r1, clusterroles stormglass-r1, csinodes sg-1, deviceclasses stormglass-r1, events event-of-sg-1, leases sg-1, " +
 		"namespaces stormglass-r1, nodes sg-1, pods daemon-on-ours, pods stuck, resourceslices slice-r1"
 	if got := strings.Join(gone, ", "); got != want {
-		t.Errorf("removed %s\n   want %s", got, want)
+		t.Errorf("removed %s\nwant    %s", got, want)
 	}
 	if got := removed.String(); got != "removed 1 namespace, 2 pods, 1 node, 1 lease, 1 CSINode, 1 ResourceSlice, 1 event, 1 certificate request, 2 RBAC objects, 1 cluster object" {
 		t.Error(got)
 	}
 	if len(log) != 11 || log[0] != "deleting 1 namespace: stormglass-r1" {
-		t.Errorf("log:\n%s", strings.Join(log, "\n"))
+		t.Errorf("unexpected log:\n%s", strings.Join(log, "\n"))
 	}
 	again, err := attempt(t.Context(), c, "r1", func(string) {})
 	if err != nil || again.String() != "nothing to remove" {
-		t.Errorf("the second time: %s, %v", again, err)
+		t.Errorf("the second attempt: %s, %v; want nothing to remove", again, err)
 	}
 }
 
@@ -213,14 +212,13 @@ func TestCleanupOfEveryRun(t *testing.T) {
 	}
 }
 
-// A real API server keeps a bound pod until its kubelet is done, and a
-// namespace until its pods are gone: without the deletion by force the
-// cleanup would wait for ever.
+// A real API server keeps a bound pod until its kubelet has stopped it, and a namespace until its pods are gone. If the
+// cleanup did not force-delete the pods, it would wait forever.
 func TestCleanupForcesPodsThatHoldTheNamespace(t *testing.T) {
 	c := inhabited()
 	pods := corev1.SchemeGroupVersion.WithResource("pods")
 	c.PrependReactor("delete", "namespaces", func(clienttesting.Action) (bool, runtime.Object, error) {
-		return true, nil, nil // accepted; the deletion takes some time
+		return true, nil, nil // the API server accepts the request; the deletion takes some time
 	})
 	c.PrependReactor("delete", "pods", func(a clienttesting.Action) (bool, runtime.Object, error) {
 		o := a.(clienttesting.DeleteActionImpl).DeleteOptions
@@ -251,7 +249,7 @@ func TestCleanupGoesOnPastAnError(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	if left := strings.Join(present(t, c), " "); strings.Contains(left, "clusterroles stormglass-r1") {
-		t.Errorf("what could go is still there: %s", left)
+		t.Errorf("the cleanup did not remove all other objects: %s", left)
 	}
 }
 
@@ -274,7 +272,7 @@ func TestCleanupContinuesPastRefusedDelete(t *testing.T) {
 	}
 	left, listErr := c.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
 	if listErr != nil || len(left.Items) != 2 || removed.Nodes != len(nodes)-2 {
-		t.Errorf("%d nodes are left, %d were reported as removed, %v", len(left.Items), removed.Nodes, listErr)
+		t.Errorf("%d nodes left, want 2; %d nodes reported as removed, %v", len(left.Items), removed.Nodes, listErr)
 	}
 }
 
@@ -330,12 +328,12 @@ func TestPreviewRemovesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	if want := "would " + strings.Replace(removed.String(), "removed", "remove", 1); c.removed.String() != want {
-		t.Errorf("the preview says %q, want %q\n%s", c.removed, want, strings.Join(lines, "\n"))
+		t.Errorf("the dry run reports %q, want %q\n%s", c.removed, want, strings.Join(lines, "\n"))
 	}
 }
 
-// An object without the run's label belongs to the run only if the run's creation is in its managedFields. A run that only
-// changed an object did not create it.
+// An object without the run's label belongs to the run only if its managedFields say that the run created it. An object
+// that the run only changed does not belong to it.
 func TestCreatedObjectsAreRecognized(t *testing.T) {
 	created := objects.Creator(Labels("r1"))
 	for name, c := range map[string]struct {
@@ -353,7 +351,7 @@ func TestCreatedObjectsAreRecognized(t *testing.T) {
 		o := &rbacv1.ClusterRole{ObjectMeta: named("", "x", c.label)}
 		o.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kube-controller-manager"}, {Manager: c.manager}}
 		if ofRun, ofAny := (&cleaner{runID: "r1"}).isCreated(o), (&cleaner{}).isCreated(o); ofRun != c.ofRun || ofAny != c.ofAny {
-			t.Errorf("%s: of r1 %v, of any run %v; want %v, %v", name, ofRun, ofAny, c.ofRun, c.ofAny)
+			t.Errorf("%s: created by r1: %v, by any run: %v; want %v, %v", name, ofRun, ofAny, c.ofRun, c.ofAny)
 		}
 	}
 }

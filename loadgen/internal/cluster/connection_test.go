@@ -24,8 +24,8 @@ func behind(t *testing.T) (*proxytest.Proxy, *Target) {
 	return p, target
 }
 
-// All connections go through the proxy of the kubeconfig, from client-go, load, scrapes and commands. The plan and the
-// record say so, without its password.
+// All connections of client-go, the load, the scrapes and the hook commands go through the proxy in the kubeconfig. The
+// plan and the record name the proxy without its password.
 func TestProxyOfTheKubeconfig(t *testing.T) {
 	p, target := behind(t)
 	endpoint, err := apiclient.New(target.Admin, &apiclient.Roots{})
@@ -39,22 +39,22 @@ func TestProxyOfTheKubeconfig(t *testing.T) {
 	conn.Close()
 	asked := p.Asked()
 	if len(asked) < 3 || slices.ContainsFunc(asked, func(a string) bool { return a != "example.com:6443" }) {
-		t.Errorf("the proxy was asked to connect to %q, want only example.com:6443", asked)
+		t.Errorf("the proxy received requests for %q, want only example.com:6443", asked)
 	}
 	via := "http://me:secret@" + p.Addr()
 	if got := target.Scrape[0].ProxyURL; got != via {
-		t.Errorf("proxy of scrapes = %q", got)
+		t.Errorf("the scrape uses the proxy %q", got)
 	}
 	if got := hookKubeconfig(target.Admin, "ns").Clusters["stormglass"].ProxyURL; got != via {
-		t.Errorf("proxy-url for commands = %q", got)
+		t.Errorf("the kubeconfig of commands has proxy-url %q", got)
 	}
 	text := target.Plan(parsed(t, quiet)).String() + fmt.Sprint(target.Cluster.Deviations)
 	if strings.Contains(text, "secret") || strings.Count(text, "http://me:xxxxx@"+p.Addr()) != 2 {
-		t.Errorf("plan and deviations:\n%s", text)
+		t.Errorf("the plan and the deviations do not name the proxy twice without its password:\n%s", text)
 	}
 }
 
-// A cluster behind a proxy is alive as long as the proxy connects to it.
+// A cluster behind a proxy counts as reachable as long as the proxy can connect to it.
 func TestLossBehindAProxy(t *testing.T) {
 	p, target := behind(t)
 	probe, err := newProbe(target.Admin)
@@ -70,7 +70,7 @@ func TestLossBehindAProxy(t *testing.T) {
 	p.Stop()
 	for what, err := range map[string]error{"ask": probe.ask(t.Context()), "dial": probe.dial(t.Context())} {
 		if err == nil || plainly(err) != "its proxy cannot be used: dial tcp "+p.Addr()+": connect: connection refused" {
-			t.Errorf("%s: error %v, explained as %q", what, err, plainly(err))
+			t.Errorf("%s: error %v, described as %q", what, err, plainly(err))
 		}
 	}
 }

@@ -23,14 +23,14 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Create creates an object with the run's labels and the user's identity. It creates a namespaced object in each of the
-// run's namespaces. Create fails if the object already exists and does not belong to the run.
+// Create creates an object with the run's labels, as the user. It creates a namespaced object in each of the run's
+// namespaces. It fails if the object already exists and does not belong to the run.
 func (t *Target) Create(ctx context.Context, m scenario.Manifest) error {
 	return t.create(ctx, m, nil)
 }
 
-// tryCreates creates, as a dry run, the objects that the run will create later, to find refusals before the run starts.
-// namespaced selects namespaced or cluster-scoped objects.
+// tryCreates creates, as a dry run, the objects that the setup and actions will create, to report a refusal before the
+// run starts. If namespaced is true, it creates the namespaced objects, and otherwise the cluster-scoped ones.
 func (t *Target) tryCreates(ctx context.Context, namespaced bool) error {
 	for _, m := range t.manifests {
 		if m.Namespaced != namespaced {
@@ -130,8 +130,8 @@ func definedBy(objects []scenario.Manifest) map[string][]string {
 	return all
 }
 
-// notServed returns an awaited resource that discovery lacks, or "". It removes a group version from awaited when all
-// its resources are served.
+// notServed returns an awaited resource that discovery does not list, or "" if there is none. It removes a group
+// version from awaited when all its resources are served.
 func notServed(client discovery.DiscoveryInterface, awaited map[string][]string) (string, error) {
 	for of, plurals := range awaited {
 		list, err := client.ServerResourcesForGroupVersion(of)
@@ -187,7 +187,7 @@ func (t *Target) create(ctx context.Context, m scenario.Manifest, dryRun []strin
 	return nil
 }
 
-// namespacesOf returns the namespaces in which an object is created; "" for the cluster.
+// namespacesOf returns the namespaces in which the run creates an object, or only "" for a cluster-scoped object.
 func (t *Target) namespacesOf(m scenario.Manifest) []string {
 	if m.Namespaced {
 		return t.namespaces
@@ -206,8 +206,8 @@ func (t *Target) createIn(ctx context.Context, of dynamic.ResourceInterface, o *
 	return err
 }
 
-// setConversion sets the plane's conversion-webhook in a CustomResourceDefinition that has the conversion strategy
-// Webhook but names no webhook.
+// setConversion sets the plane's conversion webhook in a CustomResourceDefinition that has the conversion strategy
+// Webhook but no webhook.
 func (t *Target) setConversion(m scenario.Manifest, o *unstructured.Unstructured) {
 	if t.converts != nil && m.WantsConversion() {
 		_ = unstructured.SetNestedMap(o.Object, t.converts, "spec", "conversion", "webhook")

@@ -15,7 +15,7 @@ import (
 )
 
 // probeTimeout is the time limit for the first certificate that a cluster signs. A working signer needs about a second.
-// Without a signer, the request is never answered.
+// Without a signer, the request stays pending forever.
 const probeTimeout = 15 * time.Second
 
 // credentials decides how simulated nodes authenticate: by client certificates or by tokens of ServiceAccounts.
@@ -48,9 +48,9 @@ func (c *credentials) permitted() error {
 
 func (c *credentials) choose(why string) { c.chosen, c.tokens, c.why = true, true, why }
 
-// tried chooses the credentials after the first request for a certificate. err is its result: if nil, tried chooses
-// certificates, and otherwise tokens. It returns an error if tokens are needed but the scenario requires certificates or
-// the user may not create tokens.
+// tried chooses the credentials after the first request for a certificate. It chooses certificates if err, the error of
+// that request, is nil, and otherwise tokens. It returns an error if tokens are needed but the scenario requires
+// certificates or the user may not create tokens.
 func (c *credentials) tried(err error) error {
 	const remedy = "to use tokens of ServiceAccounts, set nodes.identity=token; to let all nodes use the identity of the load, set nodes.fidelity=shared"
 	switch {
@@ -134,8 +134,8 @@ func (t *Target) identityText(s *scenario.Scenario) string {
 
 // ChooseCredentials decides whether the nodes authenticate by certificates or tokens. Call it before creating anything
 // else in the cluster. If the user has the permissions for both, ChooseCredentials requests one certificate as a test,
-// and deletes the request. If it chooses tokens, it records a deviation of the cluster, and told describes the choice
-// in one line.
+// and deletes the request. If it chooses tokens, it records a deviation of the cluster, and returns a line that
+// describes the choice; otherwise told is "".
 func (t *Target) ChooseCredentials(ctx context.Context) (told string, err error) {
 	c := &t.credentials
 	if !c.chosen {

@@ -16,8 +16,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Nodes get certificates if the cluster signs them and the user may have them signed, else tokens, if the user may make
-// them. What the scenario demands is not replaced.
+// Nodes get certificates if the cluster signs them and the user may request and approve them. Otherwise nodes get
+// tokens if the user may create them. If the scenario requires one kind, nodes never get the other.
 func TestCredentialsFollowWhatTheClusterGives(t *testing.T) {
 	const auto, certificate, token = scenario.IdentityAuto, scenario.IdentityCertificate, scenario.IdentityToken
 	mayNotSign, mayNotMake, unsigned := errors.New("alice lacks approve"), errors.New("alice lacks serviceaccounts"), errors.New("none was\nsigned")
@@ -46,7 +46,7 @@ func TestCredentialsFollowWhatTheClusterGives(t *testing.T) {
 				err = c.tried(c.probe)
 			}
 			if probed != c.probed || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
-				t.Fatalf("probed %v, error %v", probed, err)
+				t.Fatalf("requested a certificate: %v; error %v", probed, err)
 			}
 			if err == nil && (!c.chosen || c.credentials.tokens != (c.tokens != "") || c.why != c.tokens) {
 				t.Errorf("%+v", c.credentials)
@@ -55,7 +55,8 @@ func TestCredentialsFollowWhatTheClusterGives(t *testing.T) {
 	}
 }
 
-// A certificate is requested only after the user has agreed; until then the plan names both ways.
+// A run requests a certificate only after the user has confirmed the plan. Until then, the plan names both
+// alternatives.
 func TestNodesTakeTokensWhereNothingIsSigned(t *testing.T) {
 	s := newStub(t) // serves no certificatesigningrequests
 	nodes := func(set string) *scenario.Scenario { return parsed(t, "nodes: {count: 2"+set+"}\n"+quiet) }
@@ -80,7 +81,7 @@ func TestNodesTakeTokensWhereNothingIsSigned(t *testing.T) {
 		t.Errorf("deviations %+v", d)
 	}
 	if _, err := target(", identity: certificate").ChooseCredentials(t.Context()); err == nil || !strings.Contains(err.Error(), "cluster staging: the cluster does not issue client certificates to nodes: ") {
-		t.Errorf("certificates alone: %v", err)
+		t.Errorf("with nodes.identity=certificate: %v", err)
 	}
 	tokens := target(", identity: token")
 	if plan := tokens.Plan(nodes(", identity: token")).String(); !strings.Contains(plan, "each with a token of a separate ServiceAccount in namespace stormglass-r1-nodes") || !strings.Contains(plan, "instead of the Node authorizer") {
@@ -90,12 +91,12 @@ func TestNodesTakeTokensWhereNothingIsSigned(t *testing.T) {
 		t.Errorf("%q, %v", told, err)
 	}
 	if told, err := target(", fidelity: shared").ChooseCredentials(t.Context()); told != "" || err != nil {
-		t.Errorf("nodes with the identity of the load: %q, %v", told, err)
+		t.Errorf("with nodes.fidelity=shared: %q, %v; want neither", told, err)
 	}
 }
 
-// A run ends before its nodes renew their certificates, at 70% of the validity. Nodes that run until Ctrl-C get the
-// longest validity.
+// Nodes renew a certificate at 70% of its validity; a run ends before that. Nodes that run until Ctrl-C get the longest
+// validity.
 func TestCertificatesLastAsLongAsTheRun(t *testing.T) {
 	const week = 7 * 24 * time.Hour
 	for name, c := range map[string]struct {
@@ -125,19 +126,20 @@ func TestCertificatesLastAsLongAsTheRun(t *testing.T) {
 		}))
 		ids, _ := target.Identities(scenario.Nodes{Fidelity: node.Kubelet})
 		if _, err := ids.For(t.Context(), "sg-r1-0"); err == nil {
-			t.Fatalf("%s: the server signs no certificates, but returned one", name)
+			t.Fatalf("%s: a node got a certificate from a server that signs none", name)
 		}
 		var got time.Duration
 		if seconds := <-asked; seconds != nil {
 			got = time.Duration(*seconds) * time.Second
 		}
 		if got != c.want {
-			t.Errorf("%s: valid for %s, want %s", name, got, c.want)
+			t.Errorf("%s: requested validity %s, want %s", name, got, c.want)
 		}
 	}
 }
 
-// A user who may not approve certificates gets tokens, and a user who may not create accounts gets certificates.
+// If the user may not approve certificates, nodes get tokens. If the user may not create ServiceAccounts, they get
+// certificates.
 func TestCredentialsFollowThePermissions(t *testing.T) {
 	for denied, want := range map[string]string{
 		"approve signers":                 "each with a token of a separate ServiceAccount in namespace stormglass-r1-nodes",
@@ -151,7 +153,7 @@ func TestCredentialsFollowThePermissions(t *testing.T) {
 			t.Fatal(err)
 		}
 		if plan := target.Plan(parsed(t, yaml)).String(); !strings.Contains(plan, want) {
-			t.Errorf("without the right to %s:\n%s", denied, plan)
+			t.Errorf("without the permission to %s, the plan says\n%s", denied, plan)
 		}
 	}
 }

@@ -17,7 +17,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 )
 
-// remains are objects of runs in all states.
+// remains returns the objects of runs in every state.
 func remains(now time.Time) []runtime.Object {
 	namespace := func(run, name, deadline string) *corev1.Namespace {
 		n := &corev1.Namespace{ObjectMeta: named("", name, run)}
@@ -68,7 +68,8 @@ func TestRunsPastTheirDeadlineAreOver(t *testing.T) {
 	}
 }
 
-// A user who may not list namespaces gets an error; a user who may not list nodes sees the rest.
+// Traces returns an error if the user may not list namespaces. If the user may not list nodes, it returns what the
+// other kinds show.
 func TestExpiredNeedsNamespaces(t *testing.T) {
 	now := time.Now()
 	refuse := func(resource string) *fake.Clientset {
@@ -79,7 +80,7 @@ func TestExpiredNeedsNamespaces(t *testing.T) {
 		return c
 	}
 	if _, err := traces(t.Context(), refuse("namespaces"), now); err == nil {
-		t.Error("traces returns no error, although the user may not list namespaces")
+		t.Error("no error, although the user may not list namespaces")
 	}
 	all, err := traces(t.Context(), refuse("nodes"), now)
 	if err != nil || len(all) != 7 {

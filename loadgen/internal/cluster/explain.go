@@ -57,7 +57,8 @@ func saidBy(status apierrors.APIStatus) string {
 	return text
 }
 
-// maxSaid is the maximum length of the part of a server's response that an error quotes. It may be a whole web page.
+// maxSaid is the maximum length of the part of a server's response that an error quotes. The response may be a whole
+// web page.
 const maxSaid = 120
 
 func explainStatus(code int, text string) error {
@@ -147,7 +148,7 @@ func ofProxy(err error) error {
 }
 
 // closed reports whether a connection was closed without a response. It also recognizes the text of client-go's errors,
-// which do not wrap the cause.
+// because they do not wrap the cause.
 func closed(err error) bool {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) {
 		return true

@@ -19,7 +19,7 @@ import (
 	"github.com/stormglass/stormglass/internal/proxytest"
 )
 
-// Each wrong or missing response of a cluster is reported in one line, with a hint that fits.
+// For each wrong or missing response of a cluster, the error is one line with a matching hint.
 func TestAnswersInPlaceOfACluster(t *testing.T) {
 	status := func(code int, text string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
@@ -129,7 +129,7 @@ func listener(t *testing.T, answer func(net.Conn)) string {
 			}
 			go func() {
 				defer c.Close()
-				_, _ = c.Read(make([]byte, 1)) // the hello
+				_, _ = c.Read(make([]byte, 1)) // the ClientHello
 				answer(c)
 			}()
 		}
@@ -137,7 +137,8 @@ func listener(t *testing.T, answer func(net.Conn)) string {
 	return l.Addr().String()
 }
 
-// A plugin that hangs is given up and named; so is a server that does not answer after it.
+// If a plugin hangs, or if the server does not respond after the plugin has ended, the run gives up and names the one
+// at fault.
 func TestHangingPluginTimesOut(t *testing.T) {
 	hangs := func(ctx context.Context) error { <-ctx.Done(); <-t.Context().Done(); return nil }
 	err := bounded(t.Context(), "aws eks get-token", time.Millisecond, time.Hour, hangs)
@@ -155,8 +156,8 @@ func TestHangingPluginTimesOut(t *testing.T) {
 	}
 }
 
-// A server that closes each connection is retried until the timeout, and then reported as
-// such.
+// The client retries against a server that closes each connection, until the timeout. Then the error says that the
+// server closed the connection.
 func TestServerClosingEachConnection(t *testing.T) {
 	for _, before := range []error{io.EOF, &net.OpError{Op: "read", Err: syscall.ECONNRESET}} {
 		for _, err := range []error{
@@ -170,7 +171,7 @@ func TestServerClosingEachConnection(t *testing.T) {
 	}
 }
 
-// The server's timeout begins when the plugin has ended.
+// The timeout of the server starts when the plugin has ended.
 func TestPluginTimeIsExcludedFromServerTimeout(t *testing.T) {
 	silent := listener(t, func(c net.Conn) { _, _ = io.Copy(io.Discard, c) })
 	cfg := &rest.Config{Host: "https://" + silent}

@@ -26,7 +26,7 @@ type forecast struct {
 
 const inCluster, inRun = "cluster", "run"
 
-// creates adds n objects to the Preview. what is their purpose. It merges rows with the same kind, where and what.
+// creates adds n objects with the purpose `what` to the Preview. It merges rows with the same kind, where and what.
 func (f forecast) creates(kind string, n int, how scenario.Certainty, where, what string) {
 	i := slices.IndexFunc(f.Creates, func(x PreviewObjects) bool { return x.Kind == kind && x.Where == where && x.For == what })
 	switch {
@@ -183,8 +183,8 @@ func (f forecast) manifests() {
 	}
 }
 
-// mostDrawn is the maximum number of requests of a load that forecast simulates one by one. For more requests, it
-// estimates the counts from the configured shares.
+// mostDrawn is the maximum number of requests of a load that the forecast simulates one by one. If a load sends more,
+// the forecast estimates the counts from the configured shares.
 const mostDrawn = 20_000_000
 
 // loads adds the requests of loads, and the objects that loads create, both before they start and by their requests.

@@ -34,13 +34,13 @@ func TestKubeconfigOfHooksHasTheSameIdentity(t *testing.T) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	if namespace, _, err := loaded.Namespace(); err != nil || namespace != "stormglass-x" {
-		t.Errorf("namespace %s, %v", namespace, err)
+		t.Errorf("namespace %s, want stormglass-x (%v)", namespace, err)
 	}
 	if err := remove(); err != nil {
 		t.Error(err)
 	}
 	if _, err := os.Stat(file); !os.IsNotExist(err) {
-		t.Errorf("the kubeconfig of the hooks still exists: %v", err)
+		t.Errorf("the kubeconfig still exists: %v", err)
 	}
 }
 
@@ -59,6 +59,6 @@ phases:
 Profiles  cpu of kube-apiserver in phase storm, heap of etcd in phase storm, if the cluster permits them
 `
 	if !strings.Contains(text, want) {
-		t.Errorf("got\n%s\nwant in it\n%s", text, want)
+		t.Errorf("the plan is\n%s\nwant in it\n%s", text, want)
 	}
 }

@@ -119,7 +119,7 @@ func (t *Target) AwaitServiceAccount(ctx context.Context) error {
 }
 
 func (t *Target) awaitServiceAccount(ctx context.Context, client kubernetes.Interface) error {
-	defer t.waiting("the cluster to make the ServiceAccount of namespace " + t.Namespace)()
+	defer t.waiting("the cluster to create the ServiceAccount of namespace " + t.Namespace)()
 	return await(ctx, fmt.Sprintf("ServiceAccount %s/default", t.Namespace), func(ctx context.Context) (bool, error) {
 		_, err := client.CoreV1().ServiceAccounts(t.Namespace).Get(ctx, "default", metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
@@ -129,7 +129,7 @@ func (t *Target) awaitServiceAccount(ctx context.Context, client kubernetes.Inte
 	})
 }
 
-// podless lists resources whose objects cause no pods to be created.
+// podless lists resources whose objects do not cause controllers to create pods.
 var podless = []string{"configmaps", "nodes", "secrets", "services", "leases.coordination.k8s.io", scenario.WidgetResource}
 
 // createsPodsEarly reports whether pods may be created before the first phase: by the scenario's objects, or by a load
@@ -144,7 +144,7 @@ func (t *Target) createsPodsEarly() bool {
 // awaitTimeout is the time limit for results of controllers that normally take a few seconds at most.
 const awaitTimeout = time.Minute
 
-// await checks cond repeatedly until it holds, for at most awaitTimeout. Errors name what, the awaited condition.
+// await checks cond repeatedly until it returns true, for at most awaitTimeout. what names the condition in errors.
 func await(ctx context.Context, what string, cond wait.ConditionWithContextFunc) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, awaitTimeout, fmt.Errorf("not found within %s", awaitTimeout))
 	defer cancel()
@@ -159,7 +159,7 @@ func await(ctx context.Context, what string, cond wait.ConditionWithContextFunc)
 }
 
 // makeIdentity creates the ServiceAccount of the load and grants it the permissions that the load needs. The load does
-// not use the user's identity, because a cluster-admin in system:masters is exempt from priority and fairness.
+// not use the user's identity, because priority and fairness exempts a cluster-admin in system:masters.
 func (t *Target) makeIdentity(ctx context.Context, client kubernetes.Interface) error {
 	defer t.waiting("the cluster to create the ServiceAccount of the load, its permissions and its token")()
 	_, err := client.CoreV1().ServiceAccounts(t.Namespace).Create(ctx, &corev1.ServiceAccount{ObjectMeta: t.meta(loadAccount)}, metav1.CreateOptions{})
@@ -276,7 +276,7 @@ func newIdentity(ctx context.Context, client kubernetes.Interface, namespace str
 	return i, nil
 }
 
-// renew writes a new token to the file. It returns the time after which to renew the token, also after an error.
+// renew writes a new token to the file. Even after an error, it returns the time after which to renew the token.
 func (i *identity) renew(ctx context.Context, client kubernetes.Interface, namespace string) (time.Duration, error) {
 	token, life, err := node.RequestToken(ctx, client, namespace, loadAccount, tokenLife)
 	if err == nil {

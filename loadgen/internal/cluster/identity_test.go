@@ -21,8 +21,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/node"
 )
 
-// tokens makes a cluster give out token-1, token-2, ... that are valid for an hour, or
-// refuse if refuse says so.
+// tokens makes a cluster issue token-1, token-2, ..., each valid for an hour. It rejects the nth request if refuse(n)
+// returns true.
 func tokens(c *fake.Clientset, refuse func(n int) bool) <-chan int {
 	given := make(chan int, 8)
 	n := 0
@@ -56,17 +56,17 @@ func TestTokenIsRenewedBeforeExpiry(t *testing.T) {
 			synctest.Wait()
 			got, err := os.ReadFile(i.tokenFile)
 			if err != nil || string(got) != want || time.Since(began) != after {
-				t.Errorf("after %s the file holds %q (%v), want %q after %s", time.Since(began), got, err, want, after)
+				t.Errorf("after %s the file contains %q (%v), want %q after %s", time.Since(began), got, err, want, after)
 			}
 		}
 		<-given
 		holds("token-1", 0)
-		<-given // refused: the old one is good for another 12 minutes
+		<-given // rejected: the old token is valid for another 12 minutes
 		holds("token-1", 48*time.Minute)
 		<-given
 		holds("token-3", 48*time.Minute+node.TokenRetry)
 		if info, err := os.Stat(i.tokenFile); err != nil || info.Mode().Perm() != 0o600 {
-			t.Errorf("%v, %v: other users may read the token", info.Mode(), err)
+			t.Errorf("mode of the token file %v (%v), want 0600", info.Mode(), err)
 		}
 		for range 2 {
 			if err := i.close(); err != nil {
@@ -74,7 +74,7 @@ func TestTokenIsRenewedBeforeExpiry(t *testing.T) {
 			}
 		}
 		if _, err := os.Stat(i.scratch.Path); !os.IsNotExist(err) {
-			t.Errorf("the token's directory is still there: %v", err)
+			t.Errorf("the token's directory still exists: %v", err)
 		}
 	})
 }
@@ -102,21 +102,21 @@ func TestLoadRunsAsAServiceAccountOfItsOwn(t *testing.T) {
 		t.Errorf("load has the admin's credentials: %v", load)
 	}
 	if s := target.Scrape[0]; s.TokenFile != load.BearerTokenFile || s.CAFile == "" {
-		t.Errorf("client configuration of the API server's scrapes = %+v", s)
+		t.Errorf("the scrape target of the API server is %+v, want the load's token and a CA file", s)
 	}
 	for _, made := range []string{"clusterroles stormglass-3f9a", "clusterrolebindings stormglass-3f9a", "namespaces stormglass-3f9a"} {
 		if !strings.Contains(strings.Join(present(t, c), "\n"), made) {
-			t.Errorf("not made: %s", made)
+			t.Errorf("Setup did not create %s", made)
 		}
 	}
 	if err := target.cleanup(t.Context(), cleanerOf(c, target.runID)); err != nil {
 		t.Fatal(err)
 	}
 	if left := present(t, c); len(left) != 0 {
-		t.Errorf("left after the cleanup: %v", left)
+		t.Errorf("objects left after the cleanup: %v", left)
 	}
 	if _, err := os.Stat(load.BearerTokenFile); !os.IsNotExist(err) {
-		t.Errorf("the token is still there: %v", err)
+		t.Errorf("the token file still exists: %v", err)
 	}
 }
 
@@ -143,7 +143,7 @@ func TestFromPlaneNamesMissingCredentials(t *testing.T) {
 	}
 }
 
-// A run waits for the default ServiceAccount before it creates anything that may start pods.
+// A run waits for the default ServiceAccount before it creates objects for which controllers may create pods.
 func TestCreatesPodsEarly(t *testing.T) {
 	for load, want := range map[string]bool{
 		"{name: a, kind: requests, verb: get, rate: 1/s}":                   false,

@@ -28,15 +28,14 @@ const InCluster = "in-cluster"
 
 // Kubeconfig names a user's cluster, and the identity to use there.
 type Kubeconfig struct {
-	// Files is the path of a kubeconfig, several paths separated as in $KUBECONFIG, or InCluster. Empty means no
-	// cluster of the user.
+	// Files is the path of a kubeconfig, several paths separated as in $KUBECONFIG, or InCluster. Empty means that the
+	// run does not use a user's cluster.
 	Files string
 	// ConfigOverrides take precedence over the files, as kubectl's flags do.
 	clientcmd.ConfigOverrides
 }
 
-// CurrentKubeconfig returns the Files that kubectl would use here: $KUBECONFIG,
-// ~/.kube/config, or else InCluster.
+// CurrentKubeconfig returns the Files that kubectl would use here: $KUBECONFIG, ~/.kube/config, or else InCluster.
 func CurrentKubeconfig() (string, error) {
 	if files := os.Getenv(clientcmd.RecommendedConfigPathEnvVar); files != "" {
 		return files, nil
@@ -50,8 +49,7 @@ func CurrentKubeconfig() (string, error) {
 	return InCluster, nil
 }
 
-// Flags returns the command-line flags that name the same cluster and identity, without
-// the token itself.
+// Flags returns the command-line flags that name the same cluster and identity, without the token itself.
 func (k Kubeconfig) Flags() string {
 	all := [][2]string{
 		{"kubeconfig", k.Files},
@@ -134,8 +132,8 @@ func (k Kubeconfig) paths() []string {
 	return slices.DeleteFunc(filepath.SplitList(k.Files), func(path string) bool { return path == "" })
 }
 
-// load reads and merges the files as kubectl does: the first file that has a value wins,
-// and missing files are skipped if there are several.
+// load reads and merges the files as kubectl does: the first file that has a value wins, and load skips missing files
+// if there are several.
 func (k Kubeconfig) load() (*clientcmdapi.Config, error) {
 	if k.Files == InCluster {
 		cfg, err := rest.InClusterConfig()
@@ -259,8 +257,8 @@ func readText(path string) ([]byte, error) {
 
 func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
 
-// ownPlane reports whether `controlplane up` wrote the kubeconfig for its plane, and the file is in the plane's
-// directory. A copy elsewhere counts as the kubeconfig of a user's cluster.
+// ownPlane reports whether the kubeconfig is the file that `controlplane up` wrote in the directory of its plane. A
+// copy elsewhere counts as the kubeconfig of a user's cluster.
 func (k Kubeconfig) ownPlane(cfg *rest.Config) bool {
 	path := k.Files
 	info, err := os.Stat(path)

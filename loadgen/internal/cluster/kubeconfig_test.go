@@ -12,8 +12,7 @@ import (
 	"k8s.io/client-go/util/cert"
 )
 
-// Each possible problem with a user's cluster is reported in one line that names it
-// and says what to do.
+// For each problem with a user's cluster, the error is one line that names the problem and says what to do.
 func TestBadInputIsOneLineWithAHint(t *testing.T) {
 	s := newStub(t)
 	other := newStub(t)
@@ -52,11 +51,11 @@ func TestBadInputIsOneLineWithAHint(t *testing.T) {
 			}
 			t.Log(err)
 			if strings.ContainsAny(err.Error(), "\n") {
-				t.Errorf("more than one line: %q", err)
+				t.Errorf("the error has more than one line: %q", err)
 			}
 			for _, want := range c.want {
 				if !strings.Contains(err.Error(), want) {
-					t.Errorf("%q does not contain %q", err, want)
+					t.Errorf("error %q, want %q", err, want)
 				}
 			}
 		})
@@ -74,10 +73,10 @@ controlPlane:
 		t.Fatal(err)
 	}
 	if target.Cluster.Name != "staging" || target.Cluster.Server != s.URL || target.Cluster.Bundled || target.KubernetesVersion != "v1.37.1" {
-		t.Errorf("cluster %+v, %s", target.Cluster, target.KubernetesVersion)
+		t.Errorf("cluster %+v, version %s", target.Cluster, target.KubernetesVersion)
 	}
 	if target.Load != nil {
-		t.Error("the load uses the identity of the kubeconfig's user")
+		t.Error("Load is set before Setup: the load would run as the user of the kubeconfig")
 	}
 	notes := strings.Join(target.Notes, "\n")
 	for _, want := range []string{
@@ -89,12 +88,12 @@ controlPlane:
 		}
 	}
 	if jobs := target.Jobs(); len(jobs) != 1 || jobs[0] != "kube-apiserver" {
-		t.Errorf("jobs on offer: %v", jobs)
+		t.Errorf("Jobs() = %v, want only kube-apiserver", jobs)
 	}
 }
 
-// The needs of a load are where the objects that it reads are: in our namespace,
-// or in the cluster if they have no namespace.
+// A load needs permissions where the objects that it reads are: in the run's namespace or, for cluster-scoped objects,
+// in the whole cluster.
 func TestNeedsFollowTheScenario(t *testing.T) {
 	client := fake.NewClientset()
 	client.Resources = []*metav1.APIResourceList{
@@ -127,12 +126,12 @@ background:
 	s.Background[0].Resource = "unicorns.example.com"
 	const lacks = "it has no resource \"unicorns.example.com\" (`kubectl api-resources` lists its resources; to add a custom resource, create its CustomResourceDefinition in setup or objects)"
 	if _, err := requestNeeds(newLookup(client.Discovery(), s), "ns"); err == nil || err.Error() != lacks {
-		t.Errorf("an unknown resource: %v", err)
+		t.Errorf("for an unknown resource: %v", err)
 	}
 }
 
-// Only tenants may be impersonated, by name. The needs include the writes of
-// a load, also on a resource that is made for the run.
+// The load may impersonate only the tenants, by name. The permissions include the writes of a load, even to a custom
+// resource that the run creates.
 func TestNeedsOfTenantsAndWrites(t *testing.T) {
 	s := parsed(t, `
 background:
@@ -157,7 +156,7 @@ background:
 	}
 	for _, rule := range rulesOf(needs)[""] {
 		if slices.Contains(rule.Verbs, "impersonate") && len(rule.ResourceNames) != 1 {
-			t.Errorf("any user may be impersonated: %+v", rule)
+			t.Errorf("the rule permits the impersonation of any user: %+v", rule)
 		}
 	}
 }
@@ -170,11 +169,11 @@ func TestWritesAreGrantedOnlyInRunNamespace(t *testing.T) {
 	for _, rule := range rulesOf(needs)[""] {
 		for _, verb := range rule.Verbs {
 			if verb != "get" && verb != "list" && verb != "watch" {
-				t.Errorf("the cluster role allows %s %v", verb, rule.Resources)
+				t.Errorf("the ClusterRole grants %s on %v", verb, rule.Resources)
 			}
 		}
 	}
 	if len(rulesOf(needs)["ns"]) < 4 {
-		t.Errorf("the namespace's role allows %v", rulesOf(needs)["ns"])
+		t.Errorf("the Role in the run's namespace has fewer than 4 rules: %v", rulesOf(needs)["ns"])
 	}
 }

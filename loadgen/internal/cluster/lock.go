@@ -41,7 +41,7 @@ type Lock struct {
 	client leases.LeaseInterface
 	own    *coordinationv1.Lease // the last version written
 	tell   func(string)
-	ahead  time.Duration // how far the API server's clock is ahead; only for the times in the Lease
+	ahead  time.Duration // how far the API server's clock is ahead of this machine's; only for the times in the Lease
 
 	renewals *background
 
@@ -53,9 +53,9 @@ type Lock struct {
 type LockOptions struct {
 	// Scenario is the name of the scenario, for users who find the lock held.
 	Scenario string
-	// Over is the ID of a run whose lock Lock may take even if that run still renews it. Empty means no run.
+	// Over is the ID of a run whose lock this run may take even if that run still renews it. Empty means no run.
 	Over string
-	// Tell receives a line when the lock is lost.
+	// Tell receives a line of text when the lock is lost.
 	Tell func(string)
 }
 
@@ -66,8 +66,8 @@ func (e *HeldError) Error() string {
 	return fmt.Sprintf("run %s already uses this cluster: %s (wait until that run ends; with `--take-lock %s` both run at the same time, which distorts both results)", e.Run, e.By, e.Run)
 }
 
-// Lock takes the cluster's lock for the run, or returns a HeldError if another run holds it. Lock takes over a lock
-// whose holder does not renew it. Call Release on the returned Lock at the end.
+// Lock takes the cluster's lock for the run, or returns a HeldError if another run holds it. It takes over a lock that
+// the holder no longer renews. Call Release on the returned Lock at the end.
 func (t *Target) Lock(ctx context.Context, o LockOptions) (*Lock, error) {
 	client, err := t.client()
 	if err != nil {

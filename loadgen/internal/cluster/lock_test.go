@@ -22,7 +22,7 @@ import (
 
 func waitsFor(string) (done func()) { return func() {} }
 
-// contest runs a test against an API server that knows versions of objects, in virtual time.
+// contest runs a test in virtual time against a stub API server that assigns resource versions.
 func contest(t *testing.T, f func(t *testing.T, client kubernetes.Interface)) {
 	synctest.Test(t, func(t *testing.T) {
 		server, err := stubapi.Start(stubapi.Options{Listener: stubapi.NewPipes(), NoRecord: true})
@@ -81,29 +81,29 @@ func TestOfRunsStartedAtOnceOneGoesOn(t *testing.T) {
 		for i, err := range errs {
 			if err == nil {
 				if winner >= 0 {
-					t.Errorf("runs %d and %d both hold the lock", winner, i)
+					t.Errorf("both run %d and run %d hold the lock", winner, i)
 				}
 				winner = i
 			}
 		}
 		if winner < 0 {
-			t.Fatalf("nobody holds the lock: %v", errs)
+			t.Fatalf("no run holds the lock: %v", errs)
 		}
 		for i, err := range errs {
 			var held *HeldError
 			if i != winner && (!errors.As(err, &held) || held.Run != fmt.Sprintf("r%d", winner) || !strings.Contains(err.Error(), "scenario storm, started by ")) {
-				t.Errorf("run %d: %v, want it refused for run %d", i, err, winner)
+				t.Errorf("run %d: error %v, want that run %d holds the lock", i, err, winner)
 			}
 		}
 		release(t, locks[winner])
 		if by := holderNow(t, client); by != "" {
-			t.Errorf("holder after the release = %q", by)
+			t.Errorf("after the release, %q holds the lock", by)
 		}
 		release(t, locked(t, client, "next"))
 	})
 }
 
-// A killed run renews nothing; its clock does not matter.
+// A killed run does not renew its lock, so the next run takes it over. The clock of the killed run does not matter.
 func TestLockOfKilledRunExpires(t *testing.T) {
 	contest(t, func(t *testing.T, client kubernetes.Interface) {
 		first := newLock(client, "killed", LockOptions{})
@@ -115,10 +115,10 @@ func TestLockOfKilledRunExpires(t *testing.T) {
 		began := time.Now()
 		second := locked(t, client, "next")
 		if waited := time.Since(began); waited < lockLife || waited > lockLife+2*lockPoll {
-			t.Errorf("the lock was taken over after %s, want %s", waited, lockLife)
+			t.Errorf("the next run took the lock after %s, want %s", waited, lockLife)
 		}
 		if by := holderNow(t, client); by != "next" {
-			t.Errorf("holder = %q", by)
+			t.Errorf("%q holds the lock, want next", by)
 		}
 		release(t, second)
 	})
@@ -133,10 +133,11 @@ func TestLockDeletedByHandIsMadeAgain(t *testing.T) {
 			}
 			time.Sleep(lockRenew + time.Second)
 			if by := holderNow(t, client); by != "r1" {
-				t.Errorf("holder after a renewal = %q", by)
+				t.Errorf("after a renewal, %q holds the lock, want r1", by)
 			}
 		}
-		// Another run takes the lock before it is made again: this run continues, and reports it.
+		// If another run takes the lock before the first run creates it again, the first run continues and reports
+		// that.
 		if err := client.CoordinationV1().Leases(lockNamespace).Delete(t.Context(), lockName, metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
@@ -147,7 +148,7 @@ func TestLockDeletedByHandIsMadeAgain(t *testing.T) {
 		}
 		release(t, l)
 		if by := holderNow(t, client); by != "r2" {
-			t.Errorf("holder after the release of a lost lock = %q", by)
+			t.Errorf("after the first run's release, %q holds the lock, want r2", by)
 		}
 		release(t, other)
 	})
@@ -159,14 +160,14 @@ func TestLockIsTakenOverByName(t *testing.T) {
 		second := newLock(client, "r2", LockOptions{})
 		err := second.acquire(t.Context(), "r9", waitsFor)
 		if err == nil || !strings.Contains(err.Error(), "--take-lock names run r9, which does not hold the lock") {
-			t.Fatalf("in the name of another: %v", err)
+			t.Fatalf("with --take-lock of a run that does not hold the lock: %v", err)
 		}
 		if err := second.acquire(t.Context(), "r1", waitsFor); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(2 * lockRenew)
 		if by := holderNow(t, client); by != "r2" || first.Taken() == "" || second.Taken() != "" {
-			t.Errorf("holder %q; %q, %q", by, first.Taken(), second.Taken())
+			t.Errorf("%q holds the lock, want r2; Taken() of the first run: %q, of the second: %q", by, first.Taken(), second.Taken())
 		}
 		release(t, first)
 		release(t, second)

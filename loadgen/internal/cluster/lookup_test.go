@@ -42,8 +42,8 @@ phases:
       - {kind: delete, target: {resource: databases.example.com}}
 `
 
-// The load's identity may only create the objects of its batches, which for roles and bindings takes escalate and bind. Custom resources that the run itself defines are known before
-// they are served.
+// The load's identity may only create the objects of its batches. To create roles and bindings, it needs escalate and
+// bind. Custom resources that the run itself defines are known before the API server serves them.
 func TestRightsOfBatches(t *testing.T) {
 	client := fake.NewClientset()
 	client.Resources = []*metav1.APIResourceList{
@@ -89,11 +89,11 @@ func TestRightsOfBatches(t *testing.T) {
 		"create configmaps in namespace ns", "patch configmaps in namespace ns",
 	} {
 		if !slices.Contains(got, want) {
-			t.Errorf("the user does not need to %s, but\n%s", want, strings.Join(got, "\n"))
+			t.Errorf("the user's permissions do not include %q:\n%s", want, strings.Join(got, "\n"))
 		}
 	}
 	if slices.Contains(got, "patch tables.example.com in namespace ns") || slices.Contains(got, "delete tables.example.com in namespace ns") {
-		t.Errorf("the needs contain unnecessary permissions:\n%s", strings.Join(got, "\n"))
+		t.Errorf("the user's permissions include unneeded ones:\n%s", strings.Join(got, "\n"))
 	}
 	asked := 0
 	for _, a := range client.Actions() {
@@ -102,6 +102,6 @@ func TestRightsOfBatches(t *testing.T) {
 		}
 	}
 	if asked > 1 {
-		t.Errorf("RunRules sent %d discovery requests, want at most one", asked)
+		t.Errorf("%d discovery requests, want 1", asked)
 	}
 }

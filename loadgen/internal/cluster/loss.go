@@ -18,8 +18,8 @@ import (
 )
 
 // The probe requests /livez of a user's cluster once a second, on a separate connection without credentials. Any
-// response, even a late one or a 401, 429 or 503, shows that the cluster is there: a slow API server does not end a
-// run.
+// response shows that the cluster exists, even 401, 429, 503 or a late one: the run measures a slow API server and does
+// not give up.
 const (
 	probeEvery = time.Second
 	// unreachableFor is how long connections must fail before the cluster counts as gone.
@@ -27,10 +27,10 @@ const (
 	// timeoutsFor replaces unreachableFor for connections that time out. It is longer, because a connection also times
 	// out if this machine is too busy to establish it.
 	timeoutsFor = 15 * time.Second
-	// silentFor is how long a reachable server may leave a request without a response. kube-apiserver itself ends
-	// requests after a minute.
+	// silentFor is how long a reachable server may take to respond to a request. kube-apiserver itself ends requests
+	// after a minute.
 	silentFor = time.Minute
-	// dialWithin is the time limit for making a connection.
+	// dialWithin is the time limit to open a connection.
 	dialWithin = time.Second
 )
 
@@ -88,11 +88,11 @@ func waitOutLosses(ctx context.Context, p prober, say func(string)) {
 type prober interface {
 	// ask sends a request. It returns nil if any response arrives, even an error status.
 	ask(context.Context) error
-	// dial returns nil if a connection can be made.
+	// dial returns nil if it can open a connection.
 	dial(context.Context) error
 }
 
-// awaitLoss sends requests until the cluster is gone or ctx ends. While a request has no response it checks each second
+// awaitLoss sends requests until the cluster is gone or ctx ends. While it waits for a response, it checks each second
 // whether the server is still reachable.
 func awaitLoss(ctx context.Context, p prober) error {
 	tick := time.NewTicker(probeEvery)
@@ -196,7 +196,7 @@ func newProbe(cfg *rest.Config) (*probe, error) {
 	p.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	p.client.Transport = &http.Transport{
 		DialContext: p.network, MaxIdleConns: 1, DisableCompression: true,
-		// no credentials are sent, and any response counts
+		// send no credentials, and accept any response
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true, ServerName: cfg.ServerName},
 	}
 	return p, nil
@@ -218,7 +218,7 @@ func (p *probe) ask(ctx context.Context) error {
 	return resp.Body.Close()
 }
 
-// unanswered reports whether err means that no connection was made, or that the connection was closed before the server
+// unanswered reports whether err means that the connection could not be opened, or that it was closed before the server
 // sent a response.
 func unanswered(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || ofProxy(err) != nil ||

@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// acted is a cluster whose behaviour is a function of time.
+// acted is a prober that simulates a cluster. Its behaviour depends on the time since the start.
 type acted struct {
 	began   time.Time
 	answers func(at time.Duration) (after time.Duration, err error)
@@ -37,7 +37,7 @@ func (a acted) dial(ctx context.Context) error {
 		return nil
 	}
 	err := a.dials(time.Since(a.began))
-	if err != nil && !strings.Contains(err.Error(), "refused") { // a connection to nowhere gets no response
+	if err != nil && !strings.Contains(err.Error(), "refused") { // a connection to an address without a host times out
 		time.Sleep(dialWithin)
 	}
 	return err
@@ -103,12 +103,12 @@ func TestUnreachableClusterIsLost(t *testing.T) {
 				took := time.Since(began)
 				switch {
 				case c.after == 0 && err != nil:
-					t.Errorf("gone after %s: %v", took, err)
+					t.Errorf("the cluster counts as gone after %s: %v", took, err)
 				case c.after == 0:
 				case err == nil || !strings.Contains(err.Error(), c.want):
 					t.Errorf("got %v, want %s", err, c.want)
 				case took < loss || took > loss+c.after:
-					t.Errorf("noticed %s after the loss, want within %s", took-loss, c.after)
+					t.Errorf("noticed the loss after %s, want within %s", took-loss, c.after)
 				}
 				cancel()
 				synctest.Wait()
@@ -117,7 +117,7 @@ func TestUnreachableClusterIsLost(t *testing.T) {
 	}
 }
 
-// Nodes alone wait for a cluster that is away for long, and report each loss once.
+// A run that only simulates nodes waits for the cluster even during a long outage, and reports each loss once.
 func TestNodesWaitOutLosses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
@@ -136,7 +136,7 @@ func TestNodesWaitOutLosses(t *testing.T) {
 	})
 }
 
-// Any response of an API server shows that it is reachable.
+// Any response of an API server shows that the cluster exists.
 func TestAnyAnswerIsASignOfLife(t *testing.T) {
 	for name, answer := range map[string]http.HandlerFunc{
 		"unauthorized": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) },
@@ -162,16 +162,16 @@ func TestAnyAnswerIsASignOfLife(t *testing.T) {
 			}
 			server.Close()
 			if err := p.ask(t.Context()); err == nil || plainly(err) != "connection refused" {
-				t.Errorf("of a closed server: %v", err)
+				t.Errorf("request to a closed server: error %v, want connection refused", err)
 			}
 			if err := p.dial(t.Context()); err == nil {
-				t.Error("dial succeeds on a closed server")
+				t.Error("dial succeeds for a closed server")
 			}
 		})
 	}
 }
 
-// A server that closes every connection, like a load balancer without backends, does not answer. A server that speaks
+// A server that closes every connection, like a load balancer without backends, does not respond. A server that speaks
 // another protocol does.
 func TestClosedConnectionsAreNoAnswer(t *testing.T) {
 	p, err := newProbe(&rest.Config{Host: "https://" + listener(t, func(net.Conn) {})})
@@ -179,7 +179,7 @@ func TestClosedConnectionsAreNoAnswer(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := p.ask(t.Context()); err == nil {
-		t.Error("ask counts a closed connection as a response")
+		t.Error("a closed connection counts as a response")
 	}
 	plain := httptest.NewServer(http.NotFoundHandler())
 	defer plain.Close()
@@ -187,6 +187,6 @@ func TestClosedConnectionsAreNoAnswer(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := p.ask(t.Context()); err != nil {
-		t.Errorf("HTTP where HTTPS was expected: %v", err)
+		t.Errorf("plain HTTP on the HTTPS port: error %v, want nil", err)
 	}
 }

@@ -84,7 +84,7 @@ type recorder struct {
 	made *made
 }
 
-// RoundTrip sends a request, and records the object if the response is 201 Created.
+// RoundTrip sends a request, and records the object if the status of the response is 201 Created.
 func (r recorder) RoundTrip(request *http.Request) (*http.Response, error) {
 	answer, err := r.next.RoundTrip(request)
 	if err != nil || answer.StatusCode != http.StatusCreated || request.URL.Query().Has("dryRun") {

@@ -60,7 +60,7 @@ func (t *Target) RecordIn(dir string) error {
 	return nil
 }
 
-// RecordedIn returns the directory in which objects of the run are recorded, or "" if none are.
+// RecordedIn returns the directory of the file that records the run's objects, or "" if it records none.
 func (t *Target) RecordedIn() string {
 	t.made.mu.Lock()
 	defer t.made.mu.Unlock()
@@ -86,7 +86,7 @@ func (m *made) write(r schema.GroupVersionResource, kind string, uid types.UID) 
 	}
 }
 
-// forget removes the file, because its objects are gone.
+// forget removes the file, because the objects that it lists are gone.
 func (m *made) forget() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -102,9 +102,9 @@ func (m *made) forget() {
 
 // Leftovers selects the objects that a cleanup removes.
 type Leftovers struct {
-	// Run is the ID of the run that created them. Empty means every run.
+	// Run is the ID of the run that created the objects. Empty means every run.
 	Run string
-	// Keep are the IDs of runs whose objects are kept.
+	// Keep are the IDs of the runs whose objects the cleanup keeps.
 	Keep []string
 	made *made // objects to remove by UID, even without labels; nil: none
 }

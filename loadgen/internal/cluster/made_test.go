@@ -26,9 +26,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Recorded objects are removed without their label. An object that another client made stays, and an
-// object that a finalizer holds is reported with the command that removes it. An object that is being deleted
-// without a finalizer, as a namespace is, is reported without a command.
+// A cleanup removes recorded objects that have lost their label, and keeps objects that another client created. If a
+// finalizer holds an object, the error contains the command that removes the finalizer. For an object that is being
+// deleted without a finalizer, such as a namespace, the error contains no command.
 func TestRecordedObjectsAreRemoved(t *testing.T) {
 	resource := schema.GroupVersionResource{Group: "scheduling.k8s.io", Version: "v1", Resource: "priorityclasses"}
 	object := func(name string, finalizers ...string) *metav1.PartialObjectMetadata {
@@ -60,17 +60,17 @@ func TestRecordedObjectsAreRemoved(t *testing.T) {
 	err := c.removeMade(t.Context())
 	want := "delete PriorityClass ending, held: not gone yet; finalizers block the deletion of held (example.com/hold): `kubectl patch priorityclasses.scheduling.k8s.io held --type=merge -p '{\"metadata\":{\"finalizers\":null}}'`"
 	if err == nil || !strings.HasSuffix(err.Error(), want) {
-		t.Errorf("%v does not contain\n%s", err, want)
+		t.Errorf("error %v, want the suffix\n%s", err, want)
 	}
 	if _, err := client.Resource(resource).Get(t.Context(), "stripped", metav1.GetOptions{}); err == nil {
-		t.Error("the recorded object still exists")
+		t.Error("the cleanup did not remove the recorded object")
 	}
 	if _, err := client.Resource(resource).Get(t.Context(), "theirs", metav1.GetOptions{}); err != nil {
-		t.Errorf("the object of others: %v", err)
+		t.Errorf("the cleanup removed the object of another client: %v", err)
 	}
 }
 
-// A user who may not restore the label of a namespace can still remove what has the label.
+// If the user may not restore the label of a namespace, the cleanup still removes the objects that have the label.
 func TestRefusedLabelsDelayNoRemoval(t *testing.T) {
 	namespaces := schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 	scheme := metadatafake.NewTestScheme()
@@ -88,22 +88,23 @@ func TestRefusedLabelsDelayNoRemoval(t *testing.T) {
 	c := cleanerOf(all, "r1")
 	c.metadata, c.made, c.devices = client, &m, true
 	if err := c.attempt(t.Context()); err == nil || !strings.Contains(err.Error(), "label namespaces stripped") {
-		t.Errorf("the refusal is not reported: %v", err)
+		t.Errorf("the error does not report the refused patch: %v", err)
 	}
 	if _, err := client.Resource(namespaces).Get(t.Context(), "stripped", metav1.GetOptions{}); err == nil {
-		t.Error("the namespace without the label still exists")
+		t.Error("the cleanup did not remove the namespace without its label")
 	}
 	if left := strings.Join(present(t, all), " "); strings.Contains(left, "r1") {
 		t.Errorf("left: %s", left)
 	}
 }
 
-// Only answers that say that an object without a namespace was created are recorded, and clients read them unchanged.
+// The recorder records an object only if the response says that a cluster-scoped object was created. Clients read the
+// response unchanged.
 func TestCreationsAreRecorded(t *testing.T) {
 	for _, c := range []struct {
 		method, path, body string
 		status             int
-		want               string // "resource kind"; "" for nothing
+		want               string // "resource kind"; "" if the recorder records nothing
 	}{
 		{"POST", "/api/v1/namespaces", `{"apiVersion":"v1","kind":"Namespace","metadata":{"uid":"u"}}`, 201, "/v1, Resource=namespaces Namespace"},
 		{"POST", "/k8s/clusters/c-1/apis/example.com/v1/things?fieldManager=x", `{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"uid":"u"}}`, 201, "example.com/v1, Resource=things Thing"},
@@ -124,7 +125,7 @@ func TestCreationsAreRecorded(t *testing.T) {
 			t.Fatal(err)
 		}
 		if body, err := io.ReadAll(answer.Body); err != nil || string(body) != c.body {
-			t.Errorf("%s: the client reads %q, %v", c.path, body, err)
+			t.Errorf("%s: the client reads the body %q, %v", c.path, body, err)
 		}
 		got := ""
 		for r, k := range m.resources() {
@@ -147,7 +148,7 @@ func (a answers) RoundTrip(*http.Request) (*http.Response, error) {
 
 const killed = "0123456789" // the ID of a run
 
-// record records a namespace and a PriorityClass without their labels, as a run does.
+// record records a namespace and a PriorityClass without labels, as a run does.
 func record(t *testing.T, dir string) *Target {
 	t.Helper()
 	run := &Target{runID: killed}
@@ -171,7 +172,8 @@ func record(t *testing.T, dir string) *Target {
 	return run
 }
 
-// After a kill, the file in the run's directory leads to the objects that have lost their label. Other objects stay.
+// After a run was killed, the cleanup finds objects that have lost their label through the file in the run's directory.
+// It keeps other objects.
 func TestKilledRunIsRemovedByItsRecord(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(record(t, dir).RecordedIn(), result.CreatedFile)
@@ -179,7 +181,7 @@ func TestKilledRunIsRemovedByItsRecord(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(path, append(whole, `{"run":"0123456789","ver`...), 0o600); err != nil { // killed while it wrote
+	if err := os.WriteFile(path, append(whole, `{"run":"0123456789","ver`...), 0o600); err != nil { // killed during a write
 		t.Fatal(err)
 	}
 	scheme := metadatafake.NewTestScheme()
@@ -210,7 +212,7 @@ func TestKilledRunIsRemovedByItsRecord(t *testing.T) {
 			switch a := a.(type) {
 			case clienttesting.DeleteAction:
 				if uid := a.GetDeleteOptions().Preconditions.UID; !strings.HasSuffix(string(*uid), a.GetName()) {
-					t.Errorf("the UID in the deletion of %s is %s", a.GetName(), *uid)
+					t.Errorf("the cleanup deletes %s with UID %s", a.GetName(), *uid)
 				}
 				changed = append(changed, "delete "+a.GetResource().Resource+" "+a.GetName())
 			case clienttesting.PatchAction:
@@ -224,12 +226,13 @@ func TestKilledRunIsRemovedByItsRecord(t *testing.T) {
 			got, want = append(changed, log...), []string{"1 PriorityClass: stripped", "1 namespace: stripped", "1 node: sg-0123456789-0"}
 		}
 		if !slices.Equal(got, want) {
-			t.Errorf("dry run %v: %q, want %q", dry, got, want)
+			t.Errorf("dry run %v: actions %q, want %q", dry, got, want)
 		}
 	}
 }
 
-// A file that no run wrote is refused in one line. Its content reaches neither the cluster nor the terminal.
+// A cleanup refuses a file that no run wrote, with an error of one line. Nothing in the file reaches the cluster or the
+// terminal.
 func TestRecordsAreChecked(t *testing.T) {
 	const good = `{"run":"0123456789","version":"v1","resource":"namespaces","kind":"Namespace","uid":"u"}` + "\n"
 	change := func(from, to string) string { return good + strings.Replace(good, from, to, 1) }
@@ -275,11 +278,11 @@ func refuses(t *testing.T, name, dir, want string) {
 	t.Helper()
 	_, err := ReadLeftovers(dir)
 	if err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), dir+": ") || strings.ContainsAny(err.Error(), "\n\x1b") {
-		t.Errorf("%s: %v, want %q", name, err, want)
+		t.Errorf("%s: error %v, want %q", name, err, want)
 	}
 }
 
-// The file goes when the run has removed everything. It stays while objects may be left.
+// The run removes the file when it has removed all its objects. It keeps the file as long as objects may be left.
 func TestRecordStaysUntilAllIsRemoved(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -305,7 +308,7 @@ func TestRecordStaysUntilAllIsRemoved(t *testing.T) {
 			t.Fatalf("%s: %v", name, err)
 		}
 		if _, err := os.Stat(filepath.Join(dir, result.CreatedFile)); (err == nil) != c.stays || (run.RecordedIn() != "") != c.stays {
-			t.Errorf("%s: %v, the directory is %q", name, err, run.RecordedIn())
+			t.Errorf("%s: stat %v, RecordedIn %q", name, err, run.RecordedIn())
 		}
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Objects returns a client, with the user's identity, for actions on objects of any resource. retry repeats a request
-// while the control plane is unavailable; nil means no repetition.
+// Objects returns a client, as the user, for actions on objects of any resource. retry repeats a request while the
+// control plane is unavailable; nil means no retries.
 func (t *Target) Objects(retry func(ctx context.Context, ask func() error) error) (*objects.Objects, error) {
 	o := objects.Options{
 		Namespaces: t.BatchNamespaces(), Group: t.scenario.NamespaceGroup, Labels: t.Labels, OwnLabel: RunLabel, Seed: t.scenario.Seed, Retry: retry,

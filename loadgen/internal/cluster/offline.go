@@ -10,7 +10,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// offline is a discovery client that knows only the built-in resources of Kubernetes, for previews without a cluster.
+// offline is a discovery client that knows only the built-in resources of Kubernetes. Without a cluster, previews of
+// scenarios use it.
 type offline struct{ discovery.DiscoveryInterface }
 
 // ServerGroupsAndResources lists the built-in resources of Kubernetes.

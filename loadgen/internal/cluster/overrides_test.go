@@ -14,7 +14,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/scratch"
 )
 
-// settings of a cluster that is reached.
+// settings are the settings of the cluster that a kubeconfig selects.
 type settings struct {
 	name, server, token, as string
 }
@@ -85,8 +85,8 @@ func TestBrokenFlagsAndFilesHaveAHint(t *testing.T) {
 	}
 }
 
-// All requests of the run's own identity carry the impersonated user, also through the
-// HTTP/2 client; requests of the load do not.
+// All requests of the user's identity, even those of the HTTP/2 client, impersonate the user that the flags name.
+// Requests of the load do not.
 func TestImpersonationReachesTheServer(t *testing.T) {
 	s := newStub(t)
 	k := Kubeconfig{Files: s.kubeconfig(t, goodToken), ConfigOverrides: clientcmd.ConfigOverrides{
@@ -110,23 +110,22 @@ func TestImpersonationReachesTheServer(t *testing.T) {
 	for _, h := range append(s.headers, ours) {
 		got := []string{h.Get("Impersonate-User"), h.Get("Impersonate-Uid"), strings.Join(h["Impersonate-Group"], "+")}
 		if strings.Join(got, " ") != "bob 7 team+ops" {
-			t.Errorf("impersonates %v: %v", got, h)
+			t.Errorf("impersonation headers %v, want user bob, UID 7 and groups team and ops: %v", got, h)
 		}
 	}
 	if !strings.Contains(target.Plan(parsed(t, quiet)).String(), `removes objects as user "bob" (--as)`) {
-		t.Error("the plan does not name the user")
+		t.Error("the plan does not name the impersonated user")
 	}
 	target.identity = &identity{tokenFile: "token", scratch: &scratch.Dir{Path: t.TempDir()}}
 	if err := target.useIdentity(); err != nil {
 		t.Fatal(err)
 	}
 	if as := target.Load.Impersonate.UserName; as != "" {
-		t.Errorf("the load impersonates %s", as)
+		t.Errorf("the load impersonates %s, want nobody", as)
 	}
 }
 
-// In a pod, flags take precedence over its service account, which is read as a
-// kubeconfig.
+// In a pod, flags take precedence over the pod's ServiceAccount, which Config converts to a kubeconfig.
 func TestFlagsOverridePodConfiguration(t *testing.T) {
 	s := newStub(t)
 	pod := &rest.Config{
@@ -166,8 +165,7 @@ func TestCurrentClusterMatchesKubectl(t *testing.T) {
 	}
 }
 
-// The cleanup command that a run prints reaches the same cluster, and shows no
-// token.
+// The cleanup command that a run prints selects the same cluster, and does not contain the token.
 func TestFlagsNameTheSameCluster(t *testing.T) {
 	k := Kubeconfig{Files: "a b", ConfigOverrides: clientcmd.ConfigOverrides{
 		CurrentContext: "staging", ClusterInfo: clientcmdapi.Cluster{Server: "https://h", InsecureSkipTLSVerify: true},

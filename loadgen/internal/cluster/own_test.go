@@ -10,7 +10,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// A kubeconfig is a plane's own only where `controlplane up` wrote it.
+// A kubeconfig belongs to a plane only at the path where `controlplane up` wrote it.
 func TestTaintsFollowTheTarget(t *testing.T) {
 	s := newStub(t)
 	text, err := os.ReadFile(s.kubeconfig(t, goodToken))
@@ -64,7 +64,7 @@ func TestTaintsFollowTheTarget(t *testing.T) {
 			}
 			plan := target.Plan(parsed(t, "nodes: {count: 1}\n"+quiet)).String()
 			if strings.Contains(plan, "any pod may be scheduled to them") == c.tainted {
-				t.Errorf("the plan is:\n%s", plan)
+				t.Errorf("the plan is wrong about the taint:\n%s", plan)
 			}
 		})
 	}

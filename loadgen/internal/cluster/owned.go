@@ -42,7 +42,7 @@ func (t *Target) Taints() []corev1.Taint {
 	return []corev1.Taint{{Key: SimulatedTaint, Value: "true", Effect: corev1.TaintEffectNoSchedule}}
 }
 
-// Placement returns lines of YAML that place a pod on the run's nodes if they are added to the pod's spec.
+// Placement returns YAML lines for a pod's spec. They make the scheduler place the pod on the run's nodes.
 func (t *Target) Placement() []string {
 	lines := []string{fmt.Sprintf("nodeSelector: {%s: %q}", RunLabel, t.Labels[RunLabel])}
 	if len(t.Taints()) > 0 {

@@ -17,10 +17,10 @@ type Plan struct {
 	Cluster, Server, Version string
 	Namespace                string
 	MoreNamespaces           int // additional namespaces for the objects of loads
-	// Groups lists the names of the namespaces of each group.
+	// Groups contains the namespaces of each namespace group.
 	Groups                   [][]string
 	Nodes                    int
-	Pools                    []string // groups of nodes that differ, each with its number of nodes
+	Pools                    []string // descriptions of the node pools, each with its number of nodes
 	Identity                 string   // how each node authenticates
 	Fidelity, KubeletAddress string
 	DeviceClass              string // empty if the nodes have no devices

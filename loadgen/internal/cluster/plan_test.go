@@ -9,7 +9,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// staging is a target on a user's cluster, as FromKubeconfig leaves it.
+// staging returns a Target on a user's cluster, as FromKubeconfig returns it.
 func staging() *Target {
 	t := newTarget("3f9a", &scenario.Scenario{})
 	t.Cluster = result.Cluster{Name: "staging", Server: "https://10.0.0.1:6443"}
@@ -44,7 +44,7 @@ func TestPlanNamesWhatActionsCreate(t *testing.T) {
 		"PriorityLevelConfiguration stormglass-slow, of the whole cluster", "FlowSchema stormglass-slow, of the whole cluster",
 	} {
 		if !strings.Contains(text, want) {
-			t.Errorf("%q is missing in\n%s", want, text)
+			t.Errorf("the plan does not contain %q:\n%s", want, text)
 		}
 	}
 	for _, n := range adminNeeds("ns", s) {
@@ -52,7 +52,7 @@ func TestPlanNamesWhatActionsCreate(t *testing.T) {
 	}
 	for _, want := range []string{"create flowschemas.flowcontrol.apiserver.k8s.io", "delete prioritylevelconfigurations.flowcontrol.apiserver.k8s.io"} {
 		if !strings.Contains(text, want) {
-			t.Errorf("%q is missing in\n%s", want, text)
+			t.Errorf("the permissions do not include %q:\n%s", want, text)
 		}
 	}
 }
@@ -71,7 +71,7 @@ phases: [{name: a, for: 1s}]
 		"ValidatingAdmissionPolicy owned, for the run's namespaces only",
 	} {
 		if !strings.Contains(text, want) {
-			t.Errorf("%q is missing in\n%s", want, text)
+			t.Errorf("the plan does not contain %q:\n%s", want, text)
 		}
 	}
 	text = ""
@@ -80,12 +80,12 @@ phases: [{name: a, for: 1s}]
 	}
 	for _, want := range []string{"create resourcequotas in namespace ns", "delete customresourcedefinitions.apiextensions.k8s.io", "list validatingadmissionpolicies"} {
 		if !strings.Contains(text, want) {
-			t.Errorf("%q is missing in\n%s", want, text)
+			t.Errorf("the permissions do not include %q:\n%s", want, text)
 		}
 	}
 }
 
-// flowControl is the phases of a scenario that creates a priority level and a flow schema.
+// flowControl contains the phases of a scenario that creates a priority level and a flow schema.
 const flowControl = `
 phases:
 - name: a
@@ -150,7 +150,7 @@ func TestAddTargets(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := strings.Join(target.Cluster.Targets, " "); got != "a b" {
-		t.Errorf("the address that stands for all is scraped beside them: %s", got)
+		t.Errorf("the targets include the common address of the API servers: %s", got)
 	}
 }
 

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// A plugin that hangs is ended with the processes that it started, also if it is a script. A process with another command line
-// stays.
+// endPlugin ends a plugin that hangs, and the processes that the plugin started, even if the plugin is a script. It
+// does not end a process with another command line.
 func TestHangingPluginIsEnded(t *testing.T) {
 	const hangs = "sleep 1000 & echo up; wait"
 	script := file(t, "plugin.sh", "#!/bin/sh\n"+hangs+"\n")
@@ -34,23 +34,23 @@ func TestHangingPluginIsEnded(t *testing.T) {
 	for _, argv := range [][]string{{"sh", "-c", hangs}, {script, "get-token"}} {
 		cmd := exec.Command(argv[0], argv[1:]...)
 		if argv[0] == script {
-			cmd = exec.Command("sh", argv...) // as the kernel starts it, even if the file system forbids that
+			cmd = exec.Command("sh", argv...) // as the kernel runs a script, but also on a file system that forbids execution
 		}
 		output := start(cmd)
 		if err := endPlugin(argv); err != nil {
 			t.Error(err)
 		}
-		if rest, err := io.ReadAll(output); err != nil || len(rest) > 0 { // until nothing holds it
+		if rest, err := io.ReadAll(output); err != nil || len(rest) > 0 { // until no process has the output open
 			t.Errorf("%q, %v", rest, err)
 		}
 		if err := cmd.Wait(); !errors.As(err, new(*exec.ExitError)) {
-			t.Errorf("%s ended with %v", filepath.Base(argv[0]), err)
+			t.Errorf("%s: Wait returned %v, want an exit error", filepath.Base(argv[0]), err)
 		}
 	}
 	if err := endPlugin([]string{"sh", "-c", hangs, "other"}); err != nil {
 		t.Error(err)
 	}
 	if _, err := io.ReadAll(left); err != nil || other.Wait() == nil {
-		t.Errorf("the other one was not there: %v", err)
+		t.Errorf("the process with another command line had already ended: %v", err)
 	}
 }

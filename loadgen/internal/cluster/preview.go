@@ -9,7 +9,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Preview lists what a run would create and send. Creating a Preview changes nothing.
+// Preview lists what a run would create and send. Creating a Preview changes nothing in a cluster.
 type Preview struct {
 	Scenario string `json:"scenario"`
 	Variant  string `json:"variant,omitempty"`
@@ -22,8 +22,8 @@ type Preview struct {
 	Creates []PreviewObjects `json:"creates"`
 	// Requests are the requests of the setup, loads, actions and the simulated nodes' heartbeats.
 	Requests []PreviewRequests `json:"requests"`
-	// PeakPerSecond is the highest total rate of the loads, including the openings of watches. It is reached in
-	// PeakPhase.
+	// PeakPerSecond is the highest total rate of the loads, including the rate at which they open watches. PeakPhase is
+	// the phase with this rate.
 	PeakPerSecond float64 `json:"peakPerSecond"`
 	PeakPhase     string  `json:"peakPhase"`
 	// Watches is the maximum number of open watches of loads.
@@ -77,7 +77,7 @@ type PreviewRequests struct {
 	Phase    string `json:"phase,omitempty"` // empty: all phases
 	Verb     string `json:"verb"`
 	Resource string `json:"resource"`
-	// Mapped is the number of requests of a replay that go to ConfigMaps instead.
+	// Mapped is the number of requests of a replay that go to ConfigMaps instead of the recorded resource.
 	Mapped        int64              `json:"mapped,omitempty"`
 	PeakPerSecond float64            `json:"peakPerSecond"`
 	Total         int64              `json:"total"` // -1: not known before the run
@@ -94,7 +94,7 @@ type PreviewBytes struct {
 // Permission is one permission that a run needs.
 type Permission struct {
 	Permission string `json:"permission"`
-	// Allowed reports whether the user has the permission. Nil means that this was not checked.
+	// Allowed reports whether the user has the permission. Nil means unknown: nothing checked it.
 	Allowed *bool `json:"allowed,omitempty"`
 }
 

@@ -43,7 +43,7 @@ func TestPreviewCountsWhatIsMadeAndSent(t *testing.T) {
 		"Deployment in run": 1, "Service in run": 1, "Pod in run": 40, "ReplicaSet in run": 1, "ConfigMap in run": 105, "ResourceQuota in run": 3,
 	} {
 		if counts[what] != n {
-			t.Errorf("%d %s, want %d", counts[what], what, n)
+			t.Errorf("%d objects %s, want %d", counts[what], what, n)
 		}
 	}
 	if p.PeakPerSecond != 100 || p.PeakPhase != "storm" || p.LongestSeconds != 150 || len(p.Left) != 0 {
@@ -75,7 +75,7 @@ func TestPreviewCountsWhatIsMadeAndSent(t *testing.T) {
 		"2 of ", " are missing:\n  create clusterroles.rbac.authorization.k8s.io\n  delete nodes\n",
 	} {
 		if !strings.Contains(text.String(), want) {
-			t.Errorf("%q is missing in\n%s", want, text.String())
+			t.Errorf("the preview does not contain %q:\n%s", want, text.String())
 		}
 	}
 	data, err := json.Marshal(p)
@@ -84,7 +84,7 @@ func TestPreviewCountsWhatIsMadeAndSent(t *testing.T) {
 	}
 }
 
-// A preview only sends requests that change nothing: for versions, resources, and permissions.
+// A preview only sends requests that change nothing: for the version, the resources and the permissions.
 func TestPreviewMakesNothing(t *testing.T) {
 	s := newStub(t)
 	if _, err := Inspect(t.Context(), Kubeconfig{Files: s.kubeconfig(t, goodToken)}, parsed(t, previewed), PreviewOptions{CleanupJob: true}, func(string) {}); err != nil {
@@ -97,8 +97,8 @@ func TestPreviewMakesNothing(t *testing.T) {
 	}
 }
 
-// Every built-in scenario can be previewed without a cluster. Its numbers are those that are found by walking through its schedules
-// and by rendering its objects.
+// TestPreviewOfEveryScenario previews every built-in scenario without a cluster. It compares the numbers with those
+// from walking through the schedules and rendering the objects.
 func TestPreviewOfEveryScenario(t *testing.T) {
 	exponent := regexp.MustCompile(`\de[+-]\d`)
 	for _, name := range scenario.Names() {
@@ -148,15 +148,15 @@ func checkLoads(t *testing.T, s *scenario.Scenario, p Preview) {
 			}
 		}
 		if want := walked(s, l); sent != want {
-			t.Errorf("%s %s: load %s sends %d requests, but its schedule has %d", s.Name, s.Variant, l.Name, sent, want)
+			t.Errorf("%s %s: load %s sends %d requests in the preview, but %d in its schedule", s.Name, s.Variant, l.Name, sent, want)
 		}
 		if l.Recorded == nil && (int64(by) != created || before != len(madeBy(l.Load))*l.Objects) {
-			t.Errorf("%s %s: load %s creates %d objects beforehand and %d by %d requests", s.Name, s.Variant, l.Name, before, by, created)
+			t.Errorf("%s %s: load %s creates %d objects before it starts and %d by its requests, but sends %d create requests", s.Name, s.Variant, l.Name, before, by, created)
 		}
 	}
 }
 
-// walked counts the requests of a load one by one.
+// walked counts the requests of a load by walking through its schedule.
 func walked(s *scenario.Scenario, l scenario.PlacedLoad) (n int64) {
 	length := scenario.LongestOf(s.PhasesOf(l)...)
 	switch {
@@ -190,7 +190,7 @@ func walked(s *scenario.Scenario, l scenario.PlacedLoad) (n int64) {
 	return n
 }
 
-// checkBatch renders the objects of a batch and compares them with a preview.
+// checkBatch renders the objects of a batch and compares their numbers with the preview.
 func checkBatch(t *testing.T, s *scenario.Scenario, b scenario.PlacedBatch, p Preview) {
 	t.Helper()
 	all, err := s.Expand(b)
@@ -211,11 +211,11 @@ func checkBatch(t *testing.T, s *scenario.Scenario, b scenario.PlacedBatch, p Pr
 		}
 	}
 	if !maps.Equal(got, want) {
-		t.Errorf("%s: %s makes %v, the preview has %v", s.Name, b.Path, want, got)
+		t.Errorf("%s: %s creates %v, but the preview has %v", s.Name, b.Path, want, got)
 	}
 }
 
-// The preview may contain names and notes of a cluster, which cannot control the terminal.
+// The preview may contain names and notes from a cluster. They cannot control the terminal.
 func TestPreviewTextIsClean(t *testing.T) {
 	p := Preview{Scenario: "one", Cluster: &PreviewCluster{Name: "\x1b[2Jprod"}, Notes: []string{"a\u202eb"}}
 	var text strings.Builder
@@ -227,7 +227,7 @@ func TestPreviewTextIsClean(t *testing.T) {
 	}
 }
 
-// A plan and a preview agree.
+// The plan and the preview of each built-in scenario have the same numbers.
 func TestPreviewAgreesWithPlan(t *testing.T) {
 	for _, name := range scenario.Names() {
 		s, err := scenario.Read(name, nil)
@@ -241,7 +241,7 @@ func TestPreviewAgreesWithPlan(t *testing.T) {
 				pods += x.Count
 			}
 		}
-		if name == "replay-demo" { // a plan does not count the watches in recordings
+		if name == "replay-demo" { // the plan does not count the watches in recordings
 			plan.Watches = 25
 		}
 		if p.Watches != plan.Watches || pods != plan.ByControllers["Pod"] || pods < plan.Pods && !s.Autoscales() || p.PeakPerSecond < plan.Rate {
@@ -250,7 +250,7 @@ func TestPreviewAgreesWithPlan(t *testing.T) {
 	}
 }
 
-// The dry run and the plan list the pools of nodes.
+// The preview and the plan list the node pools.
 func TestPoolsAreListed(t *testing.T) {
 	s := parsed(t, "nodes: {count: 5, pools: [{name: gpu, count: 2, labels: {tier: gpu}, taints: [{key: gpu, value: only, effect: NoSchedule}], zones: [a, b], resources: {example.com/gpu: 8}}]}\nphases: [{name: a, for: 5s}]\n")
 	const gpu = "pool gpu, label tier=gpu, taint gpu=only:NoSchedule, zones a b, 8 example.com/gpu"

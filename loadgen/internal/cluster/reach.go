@@ -47,8 +47,8 @@ func (t *Target) reachFrom(ctx context.Context, k Kubeconfig, tell func(string))
 	return client, user, nil
 }
 
-// Time limits of the first requests to a cluster: pluginTimeout for an exec plugin of the kubeconfig, which may wait
-// for a user or a cloud API, and reachTimeout for the responses.
+// pluginTimeout is the time limit for an exec plugin of the kubeconfig, which may wait for a user or a cloud API.
+// reachTimeout is the time limit for the responses to the first requests.
 const (
 	pluginTimeout = 30 * time.Second
 	reachTimeout  = 10 * time.Second

@@ -71,7 +71,7 @@ func (r Rules) Compact() Rules {
 	return out
 }
 
-// grants reports whether any rule in all except all[but] grants verb on every object that rule one covers.
+// grants reports whether a rule in `all`, other than all[but], grants verb on every object that the rule `one` covers.
 func grants(all []rbacv1.PolicyRule, but int, one rbacv1.PolicyRule, verb string) bool {
 	for i, wide := range all {
 		if i != but && len(wide.ResourceNames) == 0 && slices.Contains(wide.Verbs, verb) && slices.Equal(wide.NonResourceURLs, one.NonResourceURLs) &&
@@ -122,8 +122,8 @@ func rulesOf(needs []need) Rules {
 // RulesOptions are the options of a run that are not part of its scenario.
 type RulesOptions struct {
 	NoLock bool
-	// Kubeconfig names a cluster whose resources are read. Without it, only the built-in resources of Kubernetes are
-	// known.
+	// Kubeconfig names a cluster whose resources RunRules discovers. Without it, RunRules knows only the built-in
+	// resources of Kubernetes.
 	Kubeconfig Kubeconfig
 	// Tell receives a line of text when RunRules waits for long.
 	Tell func(string)

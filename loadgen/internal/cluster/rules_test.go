@@ -11,7 +11,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Rules for the same objects are one, and what a wider rule grants is not granted again.
+// Compact merges rules for the same objects, and removes what a wider rule already grants.
 func TestCompactRules(t *testing.T) {
 	r := Rules{}
 	r.Allow("", "list", "", "pods")
@@ -33,7 +33,8 @@ func TestCompactRules(t *testing.T) {
 	}
 }
 
-// The rules of every built-in scenario grant what the run checks, by name, and nothing on all resources.
+// The rules of every built-in scenario grant the permissions that the run checks, with the same object names, and grant
+// nothing on all resources.
 func TestRulesOfBuiltInScenarios(t *testing.T) {
 	for _, name := range scenario.Names() {
 		s, err := scenario.Read(name, nil)
@@ -58,7 +59,7 @@ func TestRulesOfBuiltInScenarios(t *testing.T) {
 				return slices.Contains(r.Verbs, n.verb) && (n.url != "" && slices.Contains(r.NonResourceURLs, n.url) ||
 					n.url == "" && slices.Equal(r.APIGroups, []string{n.group}) && slices.Equal(r.Resources, []string{n.resource}) && (len(r.ResourceNames) == 0 || slices.Equal(r.ResourceNames, []string{n.name})))
 			}) {
-				t.Errorf("%s: %s is not granted", name, n)
+				t.Errorf("%s: the rules do not grant %s", name, n)
 			}
 		}
 		for in, all := range granted {
@@ -70,12 +71,12 @@ func TestRulesOfBuiltInScenarios(t *testing.T) {
 				}
 				continue
 			}
-			t.Errorf("%s: rules in namespace %s", name, in)
+			t.Errorf("%s: unexpected rules in namespace %s", name, in)
 		}
 	}
 }
 
-// Nodes that may have certificates do not need the tokens or Secrets of others.
+// If nodes may have certificates, their rules do not include tokens or Secrets of others.
 func TestRulesOfNodes(t *testing.T) {
 	has := func(granted Rules, resource string) bool {
 		return slices.ContainsFunc(granted[""], func(r rbacv1.PolicyRule) bool { return slices.Contains(r.Resources, resource) })
@@ -95,7 +96,7 @@ func TestRulesOfNodes(t *testing.T) {
 			t.Errorf("%s: %v", identity, granted)
 		}
 		if granted[lockNamespace] != nil && slices.ContainsFunc(granted[lockNamespace], func(r rbacv1.PolicyRule) bool { return slices.Contains(r.Resources, "leases") }) {
-			t.Errorf("%s: NoLock is set, but the rules allow access to leases: %v", identity, granted)
+			t.Errorf("%s: NoLock is set, but the rules grant access to Leases: %v", identity, granted)
 		}
 	}
 }

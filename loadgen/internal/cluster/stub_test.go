@@ -23,13 +23,13 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// stub is the small part of an API server that FromKubeconfig needs: it accepts
-// one token and refuses what denies selects.
+// stub is the small part of an API server that FromKubeconfig needs. It accepts one token, and refuses the requests
+// that denies selects.
 type stub struct {
 	*httptest.Server
-	// denies reports whether a "verb resource" is refused.
+	// denies reports whether the stub refuses a "verb resource".
 	denies func(string) bool
-	// headers of all requests so far; guarded by mu.
+	// headers are the headers of all requests so far. mu guards headers and paths.
 	mu      sync.Mutex
 	headers []http.Header
 	paths   []string
@@ -43,7 +43,7 @@ func newStub(t *testing.T) *stub {
 	return s
 }
 
-// serveTLS serves until the test ends.
+// serveTLS starts a server that runs until the test ends.
 func serveTLS(t *testing.T, h http.Handler) *httptest.Server {
 	s := httptest.NewUnstartedServer(h)
 	s.Config.ErrorLog = log.New(io.Discard, "", 0) // the tests make handshakes fail
@@ -53,7 +53,7 @@ func serveTLS(t *testing.T, h http.Handler) *httptest.Server {
 	return s
 }
 
-// authority returns the certificate by which clients trust a server.
+// authority returns the CA certificate with which clients verify the server.
 func authority(s *httptest.Server) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
 }
@@ -99,14 +99,14 @@ func (s *stub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// asked returns all requests so far, in the form "GET /version".
+// asked returns all requests so far, such as "GET /version".
 func (s *stub) asked() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.paths)
 }
 
-// kubeconfig of the stub, with a token.
+// kubeconfig returns the path of a kubeconfig for the stub, with a token.
 func (s *stub) kubeconfig(t *testing.T, token string) string {
 	return kubeconfig(t, s.URL, authority(s.Server), token)
 }
@@ -116,7 +116,7 @@ func kubeconfig(t *testing.T, server string, ca []byte, token string) string {
 	return kubeconfigOf(t, fmt.Sprintf("server: %q, certificate-authority-data: %s", server, base64.StdEncoding.EncodeToString(ca)), "token: "+token)
 }
 
-// kubeconfigOf is a kubeconfig with the given fields of its cluster and user.
+// kubeconfigOf returns the path of a kubeconfig with the given fields of its cluster and user.
 func kubeconfigOf(t *testing.T, cluster, user string) string {
 	t.Helper()
 	return file(t, "kubeconfig", fmt.Sprintf(`apiVersion: v1
@@ -139,7 +139,7 @@ func file(t *testing.T, name, text string) string {
 	return path
 }
 
-// parsed is a scenario with its defaults.
+// parsed returns a scenario with its defaults.
 func parsed(t *testing.T, yaml string) *scenario.Scenario {
 	t.Helper()
 	s, err := scenario.Parse("test.yaml", []byte("apiVersion: stormglass/v1alpha1\nkind: Scenario\nname: test\n"+yaml), nil)

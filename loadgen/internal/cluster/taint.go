@@ -42,8 +42,9 @@ func (t *Target) LabelNode(ctx context.Context, node string, labels map[string]s
 	return nil
 }
 
-// taint adds the out-of-service taint to a node, or removes it. Its patch replaces the whole list of taints. It therefore
-// fails with a conflict if the node has changed since it was read: it could undo a change of the node lifecycle controller.
+// taint adds the out-of-service taint to a node, or removes it. Its patch replaces the whole list of taints. To avoid
+// undoing a change of the node lifecycle controller, the patch fails with a conflict if the node has changed since
+// taint read it.
 func taint(ctx context.Context, client kubernetes.Interface, node string, out bool) error {
 	n, err := client.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 )
 
-// The taint is added and removed, and other taints stay unchanged.
+// OutOfService adds and removes the taint, and does not change other taints.
 func TestOutOfServiceLeavesOtherTaints(t *testing.T) {
 	unreachable := corev1.Taint{Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoExecute}
 	client := fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}, Spec: corev1.NodeSpec{Taints: []corev1.Taint{unreachable}}})
@@ -26,7 +26,7 @@ func TestOutOfServiceLeavesOtherTaints(t *testing.T) {
 			want = append(want, corev1.Taint{Key: "node.kubernetes.io/out-of-service", Value: "nodeshutdown", Effect: corev1.TaintEffectNoExecute})
 		}
 		if !slices.Equal(n.Spec.Taints, want) {
-			t.Errorf("out %t: %+v, want %+v", out, n.Spec.Taints, want)
+			t.Errorf("after OutOfService(%t): taints %+v, want %+v", out, n.Spec.Taints, want)
 		}
 	}
 }

@@ -53,8 +53,8 @@ type Target struct {
 	// Notes describes peculiarities of this target, one line each. They appear in the confirmation before the start and
 	// in the report.
 	Notes []string
-	// Setup calls Waiting, if not nil, when it begins to wait for the condition what, and then done at the end of the
-	// wait.
+	// Waiting, if not nil, is a function that Setup calls before it waits. what names the awaited condition. Setup
+	// calls done when the wait is over.
 	Waiting func(what string) (done func())
 	// NodesAlone means that the run only simulates nodes here and sends no load.
 	NodesAlone bool
@@ -62,17 +62,17 @@ type Target struct {
 	credentials credentials   // credentials of the simulated nodes
 	accounts    *nodeAccounts // ServiceAccounts of the simulated nodes, set by Setup; nil if the nodes have none
 
-	own      bool // the target is a control plane started by Stormglass
+	own      bool // whether Stormglass started the target's control plane
 	runID    string
 	signer   node.Authority // signs the node certificates of a bundled plane
 	identity *identity      // identity of the load on a user's cluster, set by Setup
 	needs    []need         // permissions that the load's identity needs
 	// namespaces are the run's namespaces, including those over which loads spread their objects.
 	namespaces []string
-	tenants    bool // true if any load has tenants
-	widgets    bool // any load uses the built-in custom resource widgets
-	devices    bool // the simulated nodes have devices
-	batches    bool // true if objects are created from templates
+	tenants    bool // whether any load has tenants
+	widgets    bool // whether any load uses the built-in custom resource widgets
+	devices    bool // whether the simulated nodes have devices
+	batches    bool // whether the run creates objects from templates
 	// manifests are the objects that the setup and actions create.
 	manifests []scenario.Manifest
 	// converts is the part of a CustomResourceDefinition that names the conversion webhook of a bundled plane. It is
@@ -83,7 +83,7 @@ type Target struct {
 	scenario    *scenario.Scenario
 	deadline    *deadline // deadline of the run on a user's cluster
 	uid         types.UID // UID of the first namespace, set by Setup
-	cleanupJob  bool      // a Job in the cluster also cleans up
+	cleanupJob  bool      // whether a Job in the cluster also cleans up
 	made        made      // objects that Admin has created since Setup
 }
 
@@ -209,7 +209,7 @@ func (t *Target) offer(s control.ScrapeTarget) {
 	t.Cluster.Targets = append(t.Cluster.Targets, s.Instance)
 }
 
-// ScrapedElsewhere records that the user's Prometheus server scrapes these instances and provides their metrics. The
+// ScrapedElsewhere records that an existing Prometheus server scrapes these instances and provides their metrics. The
 // run then scrapes nothing itself.
 func (t *Target) ScrapedElsewhere(prometheus string, instances []string) {
 	t.Scrape = nil

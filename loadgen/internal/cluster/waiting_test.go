@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A long wait is reported, a short one is not.
+// Waiting reports a long wait, but not a short one.
 func TestLongWaitsAreReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told []string
@@ -20,7 +20,7 @@ func TestLongWaitsAreReported(t *testing.T) {
 		done()
 		want := []string{"waiting for the cluster to answer, 3s so far", "waiting for the cluster to answer, 13s so far"}
 		if !slices.Equal(told, want) {
-			t.Errorf("messages = %q, want %q", told, want)
+			t.Errorf("reported %q, want %q", told, want)
 		}
 	})
 }
