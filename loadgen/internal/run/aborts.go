@@ -22,7 +22,7 @@ func (e abortError) Error() string { return string(e) }
 const (
 	// newsEvery is the interval at which aborts checks for a new scrape.
 	newsEvery = 100 * time.Millisecond
-	// askEvery is the interval between evaluations against a user's Prometheus.
+	// askEvery is the interval between evaluations against a user's Prometheus server.
 	askEvery = 2 * time.Second
 )
 
@@ -64,15 +64,16 @@ func (a *aborts) current() (phase string, start time.Time) {
 	return a.phase, a.start
 }
 
-// setInterval sets the scrape interval for the conditions, which is known only after the run has examined the target.
+// setInterval sets the scrape interval for the conditions. The run knows the interval only after it has examined the
+// target.
 func (a *aborts) setInterval(every time.Duration) {
 	for _, s := range slices.Concat(a.stops, a.usual) {
 		s.Every = every
 	}
 }
 
-// all returns the conditions on the generator's own requests if ofClient is true. If ofClient is false, it returns the
-// conditions on recorded metrics.
+// all returns the conditions on the generator's own requests if ofClient is true, and otherwise the conditions on
+// recorded metrics.
 func (a *aborts) all(ofClient bool) (some []*gate.Stop) {
 	for _, list := range [...][]*gate.Stop{a.stops, a.usual} {
 		for _, s := range list {
@@ -180,7 +181,7 @@ func (a *aborts) look(ctx context.Context, source gate.Source, end context.Cance
 	return true
 }
 
-// trip stops the load and ends the run because the condition why holds. Only the first call has an effect.
+// trip stops the load and ends the run, because the condition `why` holds. Only the first call has an effect.
 func (a *aborts) trip(why string, end context.CancelCauseFunc) {
 	a.once.Do(func() {
 		if a.halt != nil {
@@ -192,7 +193,7 @@ func (a *aborts) trip(why string, end context.CancelCauseFunc) {
 	})
 }
 
-// note records whether the condition s had data in its last evaluation. blind is the reason why it had no data, or "" if it
+// note records whether the condition s had data in its last evaluation. blind says why it had no data, or is "" if it
 // had data.
 func (a *aborts) note(s *gate.Stop, blind string) {
 	a.mu.Lock()
@@ -218,7 +219,8 @@ func (a *aborts) states() (all []StopState) {
 	return all
 }
 
-// blind returns a line for each of the user's abort conditions that never had data, and so could not end the run.
+// blind returns a line for each abort condition from the scenario or flags that never had data and so could not end the
+// run.
 func (a *aborts) blind() (lines []string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

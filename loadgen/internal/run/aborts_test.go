@@ -13,7 +13,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/scrape"
 )
 
-// A condition that holds ends the phase, and the run has a name for it.
+// A condition that holds ends the phase, and the run's error names the condition.
 func TestAbortEndsThePhase(t *testing.T) {
 	s := parse(t, `record: {interval: 1s}
 phases: [{name: storm, for: 1h}]
@@ -38,7 +38,7 @@ abortOn: [{expr: max(etcd_server_slow_apply_total), min: 5}, {expr: max(etcd_ser
 	err = r.phases.run(ctx)
 	var aborted abortError
 	if !errors.As(err, &aborted) || !strings.HasPrefix(aborted.Error(), "abortOn: expr max(etcd_server_slow_apply_total) in phase storm, ") || !strings.HasSuffix(aborted.Error(), ": 5 is over 2") {
-		t.Errorf("cause of the end = %v", err)
+		t.Errorf("the run ended with the error %v", err)
 	}
 	if len(r.phases.stamps) != 1 || !r.phases.stamps[0].Interrupted {
 		t.Errorf("%+v", r.phases.stamps)
@@ -48,7 +48,7 @@ abortOn: [{expr: max(etcd_server_slow_apply_total), min: 5}, {expr: max(etcd_ser
 	}
 }
 
-// Conditions that never had data are reported; conditions that had data are not.
+// blind reports the conditions that never had data, but not the conditions that had data.
 func TestConditionsWithoutDataAreTold(t *testing.T) {
 	r := underway(t, parse(t, "phases: [{name: a, for: 1s}]\nabortOn: [{expr: max(up), max: 5}, {expr: max(no_such_metric), max: 5}]\n"))
 	var err error
@@ -57,9 +57,9 @@ func TestConditionsWithoutDataAreTold(t *testing.T) {
 	}
 	a := r.phases.aborts
 	a.note(a.stops[0], "")
-	a.note(a.stops[0], "the expression returns no value") // later on
+	a.note(a.stops[0], "the expression returns no value") // later in the run
 	a.note(a.stops[1], "the expression returns no value")
 	if got, want := strings.Join(a.blind(), "\n"), "abort condition expr max(no_such_metric) never had data: the expression returns no value"; got != want {
-		t.Errorf("%q, want %q", got, want)
+		t.Errorf("blind() = %q, want %q", got, want)
 	}
 }

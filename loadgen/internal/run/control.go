@@ -28,7 +28,7 @@ type Control struct {
 	cancel   context.CancelFunc
 }
 
-// ErrPaused is returned by Pause if load is already paused.
+// ErrPaused is the error of Pause if load is already paused.
 var ErrPaused = errors.New("load is already paused")
 
 // errNoRun is the error of a command before the run starts or after it has ended.
@@ -57,9 +57,9 @@ func (c *Control) EndPhase(name string) error {
 	return c.command(func(s *steering) error { return s.endPhaseEarly(name) })
 }
 
-// Recorded calls use with the archive of the metrics that the run has scraped so far. The archive is nil if the run scrapes
-// nothing or if no run is in progress. The context of use ends shortly before the run closes the archive. If use fails
-// because of that, Recorded calls it again with nil.
+// Recorded calls the function use with the archive of the metrics that the run has scraped so far. The archive is nil
+// if the run scrapes nothing or if no run is in progress. The context of use ends shortly before the run closes the
+// archive. If use fails because of that, Recorded calls it again with nil.
 func (c *Control) Recorded(ctx context.Context, use func(context.Context, *archive.Archive) error) error {
 	closed, err := c.read(ctx, use)
 	if err != nil && closed {
@@ -68,7 +68,7 @@ func (c *Control) Recorded(ctx context.Context, use func(context.Context, *archi
 	return err
 }
 
-// read calls use once. closed is true if the run was about to close the archive when use returned.
+// read calls the function use once. closed is true if the run was about to close the archive when use returned.
 func (c *Control) read(ctx context.Context, use func(context.Context, *archive.Archive) error) (closed bool, err error) {
 	c.reading.RLock()
 	defer c.reading.RUnlock()

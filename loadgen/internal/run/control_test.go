@@ -18,10 +18,10 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// The user ends a phase of a fixed length and one that waits for a condition.
+// A user can end a phase of fixed length and a phase that waits for a condition.
 func TestEndPhaseEndsIt(t *testing.T) {
 	s := parse(t, "phases: [{name: p, for: 1h}, {name: q, for: 1h}]")
-	// A condition that never holds is invalid in a scenario.
+	// A scenario must not have a condition that never holds, so the test sets it here.
 	s.Phases[1].For, s.Phases[1].Until, s.Phases[1].Within = 0, scenario.Until{Text: "podsReady"}, s.Phases[1].For
 	r := underway(t, s)
 	synctest.Test(t, func(t *testing.T) {
@@ -34,13 +34,13 @@ func TestEndPhaseEndsIt(t *testing.T) {
 					t.Error(err)
 				}
 				if err := r.phases.steering.endPhaseEarly(p.Name); err == nil || !strings.Contains(err.Error(), "already ending") {
-					t.Errorf("ended twice: %v", err)
+					t.Errorf("second endPhaseEarly: %v", err)
 				}
 			}()
 			met, err := r.phases.through(t.Context(), p, began)
 			synctest.Wait()
 			if took := time.Since(began); met || err != nil || took != time.Minute {
-				t.Errorf("phase %s: met %v, %v after %s", p.Name, met, err, took)
+				t.Errorf("phase %s: met %v, %v after %s; want the end after 1m", p.Name, met, err, took)
 			}
 			if _, early := r.phases.steering.endPhase(time.Now()); !early {
 				t.Errorf("phase %s: endPhase does not report that the user ended it", p.Name)
@@ -49,13 +49,13 @@ func TestEndPhaseEndsIt(t *testing.T) {
 	})
 }
 
-// A pause counts in each phase during which it lasts.
+// A pause counts in each phase that it overlaps, with the time in that phase.
 func TestPauseCountsByPhase(t *testing.T) {
 	r := underway(t, parse(t, "phases: [{name: p, for: 1m}]"))
 	synctest.Test(t, func(t *testing.T) {
 		s := newSteering(r.journal, load.NewPause(), nil, func() {})
 		if err := s.pauseLoad(); err == nil {
-			t.Error("load was paused before the first phase")
+			t.Error("pauseLoad succeeded before the first phase")
 		}
 		s.beginPhase("p", time.Now())
 		do := func(f func() error) {
@@ -69,20 +69,20 @@ func TestPauseCountsByPhase(t *testing.T) {
 		do(s.resumeLoad)
 		do(s.pauseLoad)
 		if err := s.pauseLoad(); !errors.Is(err, ErrPaused) {
-			t.Errorf("paused twice: %v", err)
+			t.Errorf("second pauseLoad: %v, want ErrPaused", err)
 		}
 		if paused, early := s.endPhase(time.Now()); paused != 20*time.Second || early {
-			t.Errorf("phase p: paused for %s, ended early %v", paused, early)
+			t.Errorf("phase p: paused for %s, ended early %v; want 20s, false", paused, early)
 		}
 		time.Sleep(time.Hour) // between phases
 		s.beginPhase("q", time.Now())
 		time.Sleep(10 * time.Second)
 		do(s.resumeLoad)
 		if paused, _ := s.endPhase(time.Now()); paused != 10*time.Second {
-			t.Errorf("phase q: paused for %s", paused)
+			t.Errorf("phase q: paused for %s, want 10s", paused)
 		}
 		if err := s.endPhaseEarly(""); err == nil {
-			t.Error("EndPhase succeeds without a running phase")
+			t.Error("endPhaseEarly succeeded after the last phase")
 		}
 	})
 }
@@ -96,7 +96,7 @@ func TestControlWithoutARun(t *testing.T) {
 	}
 	if err := c.Recorded(t.Context(), func(_ context.Context, a *archive.Archive) error {
 		if a != nil {
-			t.Error("Recorded returns an archive although the run records nothing")
+			t.Error("Recorded passes an archive, although no run is in progress")
 		}
 		return errNoRun
 	}); err != errNoRun {
@@ -108,7 +108,7 @@ func TestControlWithoutARun(t *testing.T) {
 	none.detach()
 }
 
-// Readers of a run's metrics are cancelled before the run closes the archive, and are called again without it.
+// When the run closes the archive, Recorded cancels the readers and calls them again without the archive.
 func TestReadersEndBeforeTheArchive(t *testing.T) {
 	var c Control
 	c.attach(&steering{}, archive.Over(nil))
@@ -127,17 +127,17 @@ func TestReadersEndBeforeTheArchive(t *testing.T) {
 	<-reading
 	c.detach()
 	if !over {
-		t.Error("the run continued while a reader used its metrics")
+		t.Error("detach returned while a reader used the archive")
 	}
 	if err := <-read; err != nil {
-		t.Errorf("a reader has no answer as the run ends: %v", err)
+		t.Errorf("Recorded returned an error when the run ended: %v", err)
 	}
 }
 
-// keys presses as phases begin.
+// keys is a user who presses keys when phases begin.
 type keys struct {
 	silent
-	at map[string]func() error // by the step that it is pressed at
+	at map[string]func() error // functions to call, by the step at which to call them
 	t  *testing.T
 }
 
@@ -151,7 +151,8 @@ func (k *keys) Step(line string) {
 	}
 }
 
-// Gates over a phase that the user changed have no data, and the report says why; gates over other phases are judged.
+// Gates over a phase that the user paused or ended have no data, and the report says why. The run judges gates over
+// other phases.
 func TestSteeredPhasesAreNotJudged(t *testing.T) {
 	s := parse(t, `
 phases: [{name: paused, for: 1s}, {name: ended, for: 1h}, {name: whole, for: 1s}]
@@ -185,12 +186,12 @@ gates:
 		}
 	}
 	if res.ExitCode != exitcode.NoData {
-		t.Errorf("exit code %d", res.ExitCode)
+		t.Errorf("exit code %d, want that for no data", res.ExitCode)
 	}
 	notes := strings.Join(res.Notes, "\n")
 	for _, want := range []string{"load was paused by the user for", "phase ended was ended early by the user, after"} {
 		if !strings.Contains(notes, want) {
-			t.Errorf("the notes lack %q: %s", want, notes)
+			t.Errorf("the notes do not contain %q: %s", want, notes)
 		}
 	}
 	rec, err := rundir.Open(r.dir.Path)
@@ -205,6 +206,6 @@ gates:
 		}
 	}
 	if got := strings.Join(told, ", "); got != "load paused, load resumed, phase ended early" {
-		t.Errorf("the timeline has %s", got)
+		t.Errorf("the timeline contains %s", got)
 	}
 }

@@ -20,7 +20,7 @@ type Action = interface {
 	Do(ctx context.Context, cfg *rest.Config, namespace string, labels map[string]string) error
 }
 
-// Measurement measures custom figures (named values) in each phase. Package loadgen documents it.
+// Measurement measures custom figures, which are named values, in each phase. Package loadgen documents it.
 type Measurement = interface {
 	Prepare(ctx context.Context, cfg *rest.Config, namespace string, labels map[string]string) error
 	Start(ctx context.Context, phase string) error
@@ -45,7 +45,7 @@ func (o Options) checkCustom() error {
 	for _, m := range o.Scenario.CustomMeasurements() {
 		if o.Measurements[m.Name] == nil {
 			errs = append(errs, exitcode.UsageError(o.Scenario.Errorf(m.Path, "run the scenario from a Go program that sets this measurement in loadgen.Options.Measurements",
-				"measurement %s has kind: custom, which only a Go program can make", m.Name)))
+				"measurement %s has kind: custom, which only a Go program can take", m.Name)))
 		}
 	}
 	return errors.Join(errs...)

@@ -15,7 +15,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// own is an action and a measurement that behaves as its fields say.
+// own is an action and a measurement that behaves as its fields specify.
 type own struct {
 	log     *[]string
 	start   error
@@ -49,10 +49,10 @@ const customPhases = `phases: [{name: p, for: 1s, actions: [{kind: custom, name:
 gates: [{name: g, objective: custom-figure, figure: reconcile/p99, max: 1s}]
 `
 
-// Custom actions and measurements are compared with the program's before anything starts.
+// Run compares the custom actions and measurements of the scenario with those of the program before it starts anything.
 func TestCustomCodeIsGivenForWhatTheScenarioNames(t *testing.T) {
 	const action = "mine.yaml:4: phases.p.actions.rotate: action rotate has kind: custom, which only a Go program can run (run the scenario from a Go program that sets this action in loadgen.Options.Actions)"
-	const measurement = "mine.yaml:5: gates.g.figure: measurement reconcile has kind: custom, which only a Go program can make (run the scenario from a Go program that sets this measurement in loadgen.Options.Measurements)"
+	const measurement = "mine.yaml:5: gates.g.figure: measurement reconcile has kind: custom, which only a Go program can take (run the scenario from a Go program that sets this measurement in loadgen.Options.Measurements)"
 	var log []string
 	rotate, reconcile := map[string]Action{"rotate": own{log: &log}}, map[string]Measurement{"reconcile": own{log: &log}}
 	for want, o := range map[string]Options{
@@ -94,7 +94,7 @@ func TestFiguresOfPhases(t *testing.T) {
 	want := []result.Custom{{Measurement: "late", Error: "no lease"}, {Measurement: "lost", Error: "no watch"}, {Measurement: "odd", Error: unit}, {Measurement: "reconcile", Figures: p99}}
 	for _, p := range r.measured().Phases {
 		if !reflect.DeepEqual(p.Custom, want) {
-			t.Errorf("phase %s: %+v", p.Name, p.Custom)
+			t.Errorf("figures of phase %s: %+v", p.Name, p.Custom)
 		}
 	}
 	counts := map[string]int{}
@@ -105,14 +105,14 @@ func TestFiguresOfPhases(t *testing.T) {
 		t.Errorf("%v", counts)
 	}
 	if i := slices.Index(log, "do 0123456789"); i < slices.Index(log, "start p") || i > slices.Index(log, "stop") {
-		t.Errorf("the action is not within its phase: %v", log)
+		t.Errorf("the action did not run within its phase: %v", log)
 	}
 	if err := errors.Join(r.recording.close(), r.timeline.Close()); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// An action that fails ends the run, and names itself.
+// A custom action that fails ends the run. The error names the action.
 func TestFailedActionEndsTheRun(t *testing.T) {
 	var log []string
 	r := underway(t, parse(t, customPhases))
@@ -128,7 +128,7 @@ func TestFailedActionEndsTheRun(t *testing.T) {
 	}
 }
 
-// A plane that was started before the run must have what the scenario sets.
+// checkSettings returns an error if a control plane that was started before the run lacks a setting of the scenario.
 func TestSettingsOfASharedPlane(t *testing.T) {
 	s := parse(t, "controlPlane: {etcd: {members: 3}, scheduler: {flags: {v: '3'}}}\nphases: [{name: p, for: 1s}]\n")
 	same := control.Cluster{Dir: "plane", Config: s.ControlPlane}
@@ -136,7 +136,7 @@ func TestSettingsOfASharedPlane(t *testing.T) {
 		t.Error(err)
 	}
 	if err := checkSettings(parse(t, "phases: [{name: p, for: 1s}]\n"), same); err != nil {
-		t.Errorf("a scenario that sets nothing: %v", err)
+		t.Errorf("error for a scenario without settings: %v", err)
 	}
 	err := checkSettings(s, control.Cluster{Dir: "plane"})
 	want := "mine.yaml:4: controlPlane.etcd.members: the control plane in plane, which was started before the run, does not have this setting (start the control plane with this setting, or leave the setting out)\n" +
@@ -146,12 +146,12 @@ func TestSettingsOfASharedPlane(t *testing.T) {
 	}
 }
 
-// The timeline of a run on a shared plane has no events of earlier runs.
+// The timeline of a run on a shared control plane contains no events of earlier runs.
 func TestEarlierEventsAreLeftOut(t *testing.T) {
 	to := newTarget(nil, nil, nil)
 	s := past{events: []control.Event{{Seq: 3}, {Seq: 5, Kind: control.EventLease, Component: "kube-scheduler-0"}, {Seq: 7}}, faults: []control.FaultStatus{{ID: "1"}}}
 	if err := to.skipPast(t.Context(), s); err != nil || to.eventsBefore != 7 || len(to.leadersBefore) != 1 || !to.faultsBefore["1 "+string(result.EventFaultBegin)] {
-		t.Errorf("%v: %d, %v", err, to.eventsBefore, to.faultsBefore)
+		t.Errorf("skipPast: %v; last event %d, faults %v", err, to.eventsBefore, to.faultsBefore)
 	}
 }
 

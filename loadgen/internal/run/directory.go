@@ -25,8 +25,8 @@ type Directory struct {
 	lock    *os.File // nil: not locked
 }
 
-// MakeDirectory creates and locks the directory out. If out is empty, the name consists of the scenario's name and
-// the time.
+// MakeDirectory creates and locks the directory `out`. If out is empty, the directory's name consists of the scenario's
+// name and the time.
 func MakeDirectory(out, scenario string, now time.Time) (*Directory, error) {
 	path, made, err := rundir.Make(out, scenario, now)
 	if err != nil {
@@ -134,7 +134,7 @@ func (c console) sweep(dir string) {
 }
 
 // sweepKeys removes the credentials of a run's control plane, whose directory is plane, unless a process still uses the
-// run or the control plane. It reports whether it removed any.
+// run or the control plane. It reports whether it removed credentials.
 func sweepKeys(plane string) bool {
 	dir := filepath.Dir(plane)
 	if _, err := os.Lstat(filepath.Join(dir, result.RunFile)); err != nil {

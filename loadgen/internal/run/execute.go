@@ -125,7 +125,7 @@ func (r *run) loseWorker(err error) {
 	r.event(time.Now(), result.EventNote, "worker lost", err.Error())
 }
 
-// endBy records the error that ended the phases. A limit of the cluster that was reached is a result of the run; any other
+// endBy records the error that ended the phases. If the cluster reached a limit, that is a result of the run. Any other
 // error is a failure of the environment.
 func (r *run) endBy(err error) {
 	why := breachOf(err)
@@ -165,7 +165,7 @@ func (r *run) close() error {
 	case err == nil:
 	case r.info.Failure == "":
 		r.info.Failure = err.Error()
-	default: // also after another failure, because the error may name objects left in a user's cluster
+	default: // even after another failure, because the error may name objects left in a user's cluster
 		r.info.Failure += "; " + err.Error()
 	}
 	err = errors.Join(rundir.WriteJSON(r.dir.Path, result.MeasurementsFile, m), r.timeline.Close())

@@ -25,7 +25,7 @@ type supervisor interface {
 	Events(ctx context.Context, after int64) ([]control.Event, error)
 }
 
-// clearWithin is the time limit for undoing faults at the end of a phase. The slowest case is restarting etcd members
+// clearWithin is the time limit to undo faults at the end of a phase. The slowest case is a restart of the etcd members
 // one after another.
 const clearWithin = 2 * time.Minute
 
@@ -72,12 +72,12 @@ func checkFaults(ctx context.Context, plane supervisor, s *scenario.Scenario) er
 	return errors.Join(errs...)
 }
 
-// comeback is the maximum time that a control plane needs to answer again after a fault ended. A kill, for example, ends
-// when the process starts again, and the process becomes ready later.
+// comeback is the maximum time from the end of a fault until the control plane responds again. A kill, for example,
+// ends when the process starts again, and the process becomes ready later.
 const comeback = time.Minute
 
 // patience returns how long the run retries failed actions of a scenario. It returns 0 for scenarios without faults of
-// the control plane, where a failed action ends the run.
+// the control plane: there, a failed action ends the run.
 func patience(s *scenario.Scenario) time.Duration {
 	if slices.ContainsFunc(s.Faults(), func(f scenario.PlacedFault) bool { return !f.OfNodes() }) {
 		return comeback
@@ -94,7 +94,7 @@ type schedule struct {
 	done  sync.WaitGroup
 
 	mu     sync.Mutex
-	open   []string // IDs of the faults that have begun, also if they have ended since
+	open   []string // IDs of the faults that have begun, even if they have ended since
 	missed []string // messages about faults that did not begin, because the phase was too short
 }
 
@@ -118,8 +118,8 @@ func (ps *phases) startFaults(ctx context.Context, p *scenario.Phase, start time
 }
 
 // at begins the fault f when it is due, unless waiting ends first. If the phase ends while the request for the fault is
-// in flight, it still waits some seconds for the response: a canceled request might still take effect, and the fault
-// might last into the next phase.
+// in flight, at still waits for the response, which may take some seconds: a canceled request might still take effect,
+// and the fault might last into the next phase.
 func (s *schedule) at(ctx, waiting context.Context, due time.Time, p *scenario.Phase, f *scenario.Fault) {
 	kind, _ := control.FaultKindOf(f.Kind)
 	if !apiclient.Pause(waiting, time.Until(due.Add(-kind.Lead))) {
@@ -186,8 +186,8 @@ func (s *schedule) beginOfNodes(ctx, waiting context.Context, p *scenario.Phase,
 	}
 }
 
-// takeOutOfService waits until the API server reports that the nodes, which are permanently down, are not Ready. Then
-// it adds the out-of-service taint to them, as an operator would.
+// takeOutOfService waits until the API server reports that none of the nodes is Ready. (They are permanently down.)
+// Then it adds the out-of-service taint to them, as an operator would.
 func (s *schedule) takeOutOfService(ctx, waiting context.Context, p *scenario.Phase, nodes []string) {
 	if err := s.workload.Wait(waiting, func() bool { return s.workload.NotReady(nodes) }); err != nil {
 		s.mu.Lock()
@@ -231,8 +231,8 @@ func (s *schedule) miss(due time.Time, p *scenario.Phase, f *scenario.Fault) {
 		f.Kind, due.Sub(s.start).Round(time.Millisecond), p.Name))
 }
 
-// end cancels the faults that have not begun, undoes the faults that are still active, and waits until they are
-// undone. It also works if ctx has ended already.
+// end cancels the faults that have not begun, undoes the active faults, and waits until they are undone. It also works
+// if ctx has ended already.
 func (s *schedule) end(ctx context.Context) error {
 	s.stop()
 	s.done.Wait()

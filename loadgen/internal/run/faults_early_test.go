@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A fault that takes time to begin is requested early, so that it is active at its time.
+// A fault that takes time to begin is requested early, so that it is active at its scheduled time.
 func TestSlowFaultsAreRequestedEarly(t *testing.T) {
 	r := underway(t, parse(t, "phases: [{name: p, for: 20s, faults: [{kind: diskContention, for: 1s, repeat: 2, every: 10s}]}]"))
 	synctest.Test(t, func(t *testing.T) {

@@ -17,10 +17,10 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// stage is a supervisor that does what is requested and records when.
+// stage is a supervisor that fulfils every request and logs its time.
 type stage struct {
-	refuse map[string]error // by kind, for Check and Begin
-	takes  time.Duration    // from the request of a fault until it is active
+	refuse map[string]error // errors of Check and Begin, by kind
+	takes  time.Duration    // time from the request of a fault until it is active
 
 	mu     sync.Mutex
 	start  time.Time
@@ -62,7 +62,7 @@ func (s *stage) Clear(_ context.Context, id string) (control.FaultStatus, error)
 		if f := &s.faults[i]; f.ID == id {
 			if !f.Ends.IsZero() && !time.Now().Before(f.Ends) || f.Kind == control.FaultRestart {
 				f.Ended = f.Ends
-				return *f, nil // by itself, long ago
+				return *f, nil // the fault ended by itself
 			}
 			f.Ended = time.Now()
 			s.log = append(s.log, fmt.Sprintf("%s clear %s", time.Since(s.start), f.Kind))
@@ -79,7 +79,7 @@ func (s *stage) Faults(context.Context) ([]control.FaultStatus, error) {
 	return slices.Clone(s.faults), nil
 }
 
-// tell needs the lock.
+// tell appends an event. The caller holds the lock.
 func (s *stage) tell(kind, component string) {
 	s.events = append(s.events, control.Event{Seq: int64(len(s.events) + 1), Time: time.Now(), Kind: kind, Component: component, Expected: kind == control.EventExit})
 	s.news <- struct{}{}
@@ -101,8 +101,7 @@ func (s *stage) Events(ctx context.Context, after int64) ([]control.Event, error
 	}
 }
 
-// Faults begin at their times. Faults without a length end with the phase, and no
-// fault outlives it.
+// Faults begin at their times. Faults without a duration end with the phase, and no fault outlasts the phase.
 func TestFaultsBeginAndEndAtTheirTimes(t *testing.T) {
 	r := underway(t, parse(t, `controlPlane: {etcd: {members: 3}}
 phases:
@@ -129,7 +128,7 @@ phases:
 	})
 }
 
-// A phase that ends by its condition ends its faults too.
+// If a phase ends because its condition holds, its faults end too.
 func TestFaultsEndWithShortenedPhase(t *testing.T) {
 	r := underway(t, parse(t, "phases: [{name: p, until: watchesOpen, within: 1m, load: [{kind: watches, count: 1, rate: 1/s}], faults: [{kind: pause, component: etcd-0, for: 30s}]}]"))
 	synctest.Test(t, func(t *testing.T) {
@@ -148,8 +147,8 @@ func TestFaultsEndWithShortenedPhase(t *testing.T) {
 	})
 }
 
-// A fault that is still beginning when its phase ends is ended by name, so that it does
-// not take effect unnoticed in the next phase. An interrupt does not wait for it.
+// If a fault is still beginning when its phase ends, the run waits for it and then clears it by its ID, so that it does
+// not take effect in the next phase. An interrupted run does not wait.
 func TestBeginningFaultDoesNotOutlivePhase(t *testing.T) {
 	r := underway(t, parse(t, "phases: [{name: p, for: 10s, faults: [{kind: etcdQuota, quota: 16MiB, after: 9s}]}]"))
 	synctest.Test(t, func(t *testing.T) {
@@ -166,16 +165,16 @@ func TestBeginningFaultDoesNotOutlivePhase(t *testing.T) {
 		defer cancel()
 		began := time.Now()
 		if _, err := r.phases.through(ctx, &r.o.Scenario.Phases[0], began); err == nil {
-			t.Error("an interrupt causes no error")
+			t.Error("no error after an interrupt")
 		}
 		if took := time.Since(began); took != 9500*time.Millisecond || len(s.faults) != 1 {
-			t.Errorf("an interrupt took %s, and %d faults began", took, len(s.faults))
+			t.Errorf("the interrupted phase took %s, want 9.5s; %d faults began", took, len(s.faults))
 		}
 	})
 }
 
-// A fault that cannot begin ends the phase and the run. A fault for which its phase was
-// too short is noted, so that no gate passes as if it had been active.
+// A fault that cannot begin ends the phase and the run. A fault that never began, because its phase was too short, is
+// recorded as missed, so that no gate passes as if the fault had been active.
 func TestUnbegunFaultsAreReported(t *testing.T) {
 	r := underway(t, parse(t, "phases: [{name: p, for: 1h, faults: [{kind: pause, component: etcd-0, after: 3s}, {kind: kill, component: kube-scheduler-0, after: 1m}]}]"))
 	synctest.Test(t, func(t *testing.T) {
@@ -184,10 +183,10 @@ func TestUnbegunFaultsAreReported(t *testing.T) {
 		r.phases.supervisor = s
 		_, err := r.phases.through(t.Context(), &r.o.Scenario.Phases[0], time.Now())
 		if exitcode.Of(err) != exitcode.Environment || !strings.Contains(err.Error(), "phase p: fault pause could not be started: it is busy") {
-			t.Errorf("exit code %d: %v", exitcode.Of(err), err)
+			t.Errorf("exit code %d, error %v", exitcode.Of(err), err)
 		}
 		if took := time.Since(s.start); took != 3*time.Second {
-			t.Errorf("the phase went on to %s", took)
+			t.Errorf("the phase ended after %s, want 3s", took)
 		}
 		want := []string{"fault kill, due 1m0s after the start of phase p, never began, because the phase ended earlier"}
 		if !slices.Equal(r.phases.missed, want) {
@@ -196,7 +195,7 @@ func TestUnbegunFaultsAreReported(t *testing.T) {
 	})
 }
 
-// A fault that another fault prevents from beginning is requested again until its phase ends.
+// If another fault prevents a fault from beginning, the run repeats the request until the phase ends.
 func TestFaultBesideAnotherIsAskedForAgain(t *testing.T) {
 	r := underway(t, parse(t, `phases:
   - {name: p, for: 20s, faults: [{kind: kill, component: etcd-0, after: 1s, for: 2s}, {kind: webhook, resource: pods, fails: true, after: 2500ms}]}
@@ -225,8 +224,8 @@ func TestFaultBesideAnotherIsAskedForAgain(t *testing.T) {
 	})
 }
 
-// A fault that the plane does not support is reported at its line, before anything is broken; nothing breaks a user's
-// cluster.
+// If the control plane does not support a fault, the error names the fault's line before the first phase. A fault in a
+// run on a user's cluster is an error too.
 func TestFaultsAreCheckedBeforeTheFirstPhase(t *testing.T) {
 	sc := parse(t, `phases:
   - name: p
@@ -249,19 +248,18 @@ func TestFaultsAreCheckedBeforeTheFirstPhase(t *testing.T) {
 	}
 	err = refuseFaults(sc)
 	if exitcode.Of(err) != exitcode.Usage || strings.Count(err.Error(), "\n") != 2 || !strings.HasPrefix(err.Error(), "mine.yaml:8: phases.p.faults[0]: fault slowFsync works only on a bundled control plane") {
-		t.Errorf("exit code %d: %v", exitcode.Of(err), err)
+		t.Errorf("exit code %d, error %v", exitcode.Of(err), err)
 	}
 }
 
-// A fault that is missing in the new process of its component is reported once,
-// and the run does not pass.
+// If a component restarts and the fault is missing in its new process, the run reports that once, and does not pass.
 func TestLostFaultIsReported(t *testing.T) {
 	r := underway(t, parse(t, "phases: [{name: p, for: 1s}]"))
 	f := follower{journal: r.journal, told: map[string]bool{}}
 	s := control.FaultStatus{ID: "3", Fault: control.Fault{Kind: control.FaultSlowFsync}, Active: time.Now()}
 	f.fault(s)
 	if len(f.lost) != 0 {
-		t.Errorf("an active fault is lost: %q", f.lost)
+		t.Errorf("an active fault is reported as lost: %q", f.lost)
 	}
 	s.Lost = "cannot apply the fault to the new process of etcd-0: no agent"
 	f.fault(s)
@@ -272,7 +270,7 @@ func TestLostFaultIsReported(t *testing.T) {
 	}
 	events, err := timeline.Read(r.dir.Path)
 	if err != nil || len(events) != 2 || events[1].Name != "fault lost" || events[1].Detail != want[0] {
-		t.Errorf("the timeline is %+v, %v", events, err)
+		t.Errorf("timeline %+v (%v), want the lost fault as its second event", events, err)
 	}
 }
 
@@ -281,13 +279,13 @@ func TestActionsRetryOnlyWithFaults(t *testing.T) {
 		"": 0, "{kind: kill, component: etcd-0}": time.Minute, "{kind: nodeFailure, fraction: 1}, {kind: nodeRecovery}": 0,
 	} {
 		if got := patience(parse(t, "nodes: {count: 1}\nphases: [{name: p, for: 1s, faults: ["+faults+"]}]")); got != want {
-			t.Errorf("faults %q: patient for %s, want %s", faults, got, want)
+			t.Errorf("patience with faults %q = %s, want %s", faults, got, want)
 		}
 	}
 }
 
-// The timeline has the events of the supervisor: each fault once, with its own
-// times and components, and the exits and starts of processes.
+// The timeline contains the supervisor's events: each fault once, with its times and components, and the exits and
+// starts of processes.
 func TestSupervisorEventsReachTimeline(t *testing.T) {
 	r := underway(t, parse(t, "phases: [{name: p, for: 1s}]"))
 	s := newStage()
@@ -321,12 +319,12 @@ func TestSupervisorEventsReachTimeline(t *testing.T) {
 	}
 	for _, kind := range []result.EventKind{result.EventFaultBegin, result.EventFaultEnd, result.EventExit, result.EventReady} {
 		if count[kind] != 1 {
-			t.Errorf("%d events %s in %+v", count[kind], kind, events)
+			t.Errorf("%d events of kind %s, want 1: %+v", count[kind], kind, events)
 		}
 	}
 }
 
-// The run marks nodes that are not Ready as out of service, and returns them to service when they are back.
+// The run marks nodes that are not Ready as out of service, and undoes that when they come back.
 func TestFailedNodesAreMarkedOutOfService(t *testing.T) {
 	r := underway(t, parse(t, `nodes: {count: 4}
 phases:
@@ -351,7 +349,7 @@ phases:
 		}
 	}
 	if len(out) != 2 || len(r.phases.missed) != 0 || context.Cause(ctx) != nil {
-		t.Fatalf("marked %v, missed %q, %v; want two of the three nodes that failed", out, r.phases.missed, context.Cause(ctx))
+		t.Fatalf("marked %v, missed %q, %v; want two of the three failed nodes", out, r.phases.missed, context.Cause(ctx))
 	}
 	back := schedule{phases: r.phases}
 	if err := back.returnToService(ctx); err != nil {
@@ -359,7 +357,7 @@ phases:
 	}
 	for node, still := range out {
 		if still {
-			t.Errorf("%s is still out of service", node)
+			t.Errorf("%s is still marked out of service", node)
 		}
 	}
 }

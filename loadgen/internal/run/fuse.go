@@ -34,8 +34,8 @@ type Fuse struct {
 	Map []string
 	// MaxRate is the highest total rate of all loads that the scenario may have; 0 means unlimited.
 	MaxRate scenario.Rate
-	// NoLock runs on a user's cluster without taking its lock. TakeLock is the ID of a run whose lock this run takes
-	// over even though that run still holds it.
+	// NoLock means that the run does not take the lock of a user's cluster. TakeLock is the ID of a run whose lock this
+	// run takes over even if that run still holds it.
 	NoLock   bool
 	TakeLock string
 	// CleanupImage is the image of a Job that removes the run's objects from the cluster; empty means no Job.
@@ -69,8 +69,8 @@ func (f Fuse) Conditions() ([]string, error) {
 // usualFuse returns the default conditions that end a run on a user's cluster early.
 func usualFuse() []string { return []string{"errors=50%,for=10s", "etcd-quota=90%"} }
 
-// aborts compiles the conditions that end a run early. They come from the scenario and from flags; on a user's cluster
-// it adds the default ones.
+// aborts compiles the conditions that end a run early. They come from the scenario and from flags. On a user's cluster,
+// aborts adds the default conditions.
 func (o Options) aborts() (*aborts, error) {
 	own, err := gate.Stops(o.Scenario)
 	if err != nil {
@@ -83,7 +83,7 @@ func (o Options) aborts() (*aborts, error) {
 	}
 	if f.Rules != "" {
 		if o.Prometheus != nil {
-			return nil, exitcode.Usagef("--abort-rules and --prometheus cannot be used together: with --prometheus, alerts come from that Prometheus server (remove one of them)")
+			return nil, exitcode.Usagef("--abort-rules and --prometheus cannot be used together: with --prometheus, alerts come from that Prometheus server (leave out one of them)")
 		}
 		if options.Rules, err = f.rules(); err != nil {
 			return nil, err
@@ -110,8 +110,8 @@ func (a *aborts) texts() (all []string) {
 	return all
 }
 
-// check returns an error for each condition on an alert that the Prometheus source does not have. If source does not list
-// its rules, check only calls note.
+// check returns an error for each condition on an alert that the Prometheus server `source` does not have. If the
+// server does not list its rules, check only calls note.
 func (a *aborts) check(ctx context.Context, source *promimport.Source, note func(string)) error {
 	var named []string
 	for _, s := range a.stops {
@@ -144,8 +144,8 @@ func (o Options) checkRate() error {
 	return exitcode.UsageError(o.Scenario.CheckRate(o.Fuse.MaxRate))
 }
 
-// checkFuse returns an error for options that need a user's cluster in a run without one, and for options that exclude each
-// other.
+// checkFuse returns an error for options that need a user's cluster in a run without one, and for options that cannot
+// be used together.
 func (o Options) checkFuse() error {
 	f := o.Fuse
 	for flag, set := range map[string]bool{"--no-lock": f.NoLock, "--take-lock": f.TakeLock != "", "--cleanup-job": f.CleanupImage != ""} {
@@ -154,7 +154,7 @@ func (o Options) checkFuse() error {
 		}
 	}
 	if f.NoLock && f.TakeLock != "" {
-		return exitcode.Usagef("--take-lock and --no-lock cannot be used together (remove one of them)")
+		return exitcode.Usagef("--take-lock and --no-lock cannot be used together (leave out one of them)")
 	}
 	return nil
 }

@@ -25,7 +25,7 @@ const calm = `phases:
 - {name: later, for: 1h, load: [{kind: requests, name: further, verb: get, rate: 100/s, objects: 1}]}
 `
 
-// A condition of the generator's own requests ends the phase, and no load sends anything more.
+// A condition on the generator's own requests ends the phase. Then the loads send no more requests.
 func TestFuseOfOwnRequestsStopsLoad(t *testing.T) {
 	server, err := stubapi.Start(stubapi.Options{Policy: stubapi.Only(
 		func(r stubapi.Request) bool {
@@ -57,21 +57,22 @@ func TestFuseOfOwnRequestsStopsLoad(t *testing.T) {
 	stop()
 	var aborted abortError
 	if !errors.As(err, &aborted) || !strings.HasPrefix(aborted.Error(), "abortOn: limit throttled in phase storm, ") || !strings.HasSuffix(aborted.Error(), ": 100% is over 50%") {
-		t.Errorf("cause of the end = %v", err)
+		t.Errorf("the run ended with the error %v", err)
 	}
 	before := len(server.Exchanges())
 	if err := r.loads.start(r.loads.of("later"))(); err != nil {
 		t.Error(err)
 	}
 	if after := len(server.Exchanges()); after != before {
-		t.Errorf("%d requests after the load was stopped", after-before)
+		t.Errorf("%d requests after the end of the phase, want 0", after-before)
 	}
 	if err := errors.Join(<-ended, <-ended, r.recording.close(), r.samples.Close()); err != nil {
 		t.Error(err)
 	}
 }
 
-// On a user's cluster a run has the usual conditions, unless a flag leaves them out. Elsewhere it has only the conditions of flags.
+// On a user's cluster, a run has the default conditions unless a flag turns them off. On other targets it has only the
+// conditions of flags.
 func TestUsualConditions(t *testing.T) {
 	theirs := cluster.Kubeconfig{Files: "theirs"}
 	for _, c := range []struct {
@@ -92,7 +93,7 @@ func TestUsualConditions(t *testing.T) {
 			continue
 		}
 		if got := a.texts(); !slices.Equal(got, c.want) {
-			t.Errorf("%v gives %v, want %v", c.flags, got, c.want)
+			t.Errorf("conditions for --abort-on %v: %v, want %v", c.flags, got, c.want)
 		}
 	}
 }
@@ -105,7 +106,7 @@ func TestFuseOfAlertsOfTheirs(t *testing.T) {
 	s := parse(t, calm)
 	pager := Fuse{AbortOn: []string{"alert=TheirPager"}}
 	if _, err := (Options{Scenario: s, Fuse: pager}).aborts(); err == nil || exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), `unknown alert "TheirPager"`) {
-		t.Errorf("an alert that nobody knows: %v", err)
+		t.Errorf("error for an unknown alert: %v", err)
 	}
 	object := `{"apiVersion": "monitoring.coreos.com/v1", "kind": "PrometheusRule", "spec": {"groups": [{"name": "g", "rules": [{"alert": "Other", "expr": "other_total > up"}]}]}}`
 	if err := os.WriteFile(filepath.Join(filepath.Dir(rules), "object.json"), []byte(object), 0o600); err != nil {
@@ -113,24 +114,24 @@ func TestFuseOfAlertsOfTheirs(t *testing.T) {
 	}
 	pager.Rules = filepath.Dir(rules)
 	if a, err := (Options{Scenario: s, Fuse: pager}).aborts(); err != nil || !slices.Equal(a.keep, []string{"other_total", "up"}) {
-		t.Errorf("a directory of rules: %v", err)
+		t.Errorf("with a directory of rules: %v", err)
 	}
 	pager.Rules = rules
 	if _, err := (Options{Scenario: s, Fuse: pager}).aborts(); err != nil {
 		t.Error(err)
 	}
 	if set, err := (Fuse{Rules: rules, Map: []string{"job=theirs:ours"}}).rules(); err != nil || set[0].Rules[0].Expr != `max(up{job="ours"}) > 5` {
-		t.Errorf("mapped rules: %v, %v", set, err)
+		t.Errorf("mapped rules %v (%v), want those of job ours", set, err)
 	}
 	if _, err := (Options{Scenario: s, Fuse: pager, Prometheus: &promimport.Config{}}).aborts(); exitcode.Of(err) != exitcode.Usage {
-		t.Errorf("rules of a file beside a Prometheus: %v", err)
+		t.Errorf("no usage error for rules in a file together with --prometheus: %v", err)
 	}
 	pager.Rules = rules + "x"
 	if _, err := (Options{Scenario: s, Fuse: pager}).aborts(); err == nil || !strings.Contains(err.Error(), "--abort-rules "+rules+"x: no such file") {
 		t.Errorf("%v", err)
 	}
 
-	// The run asks the test's Prometheus server for its alerts.
+	// TestFuseOfAlertsOfTheirs: check asks the Prometheus server of the test which alerts it has.
 	var status int
 	theirs := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		if status != 0 {
@@ -159,7 +160,7 @@ func TestFuseOfAlertsOfTheirs(t *testing.T) {
 	if err := check("TheirPagr"); exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), `did you mean "TheirPager"?`) {
 		t.Errorf("%v", err)
 	}
-	status = http.StatusNotFound // like a server that only answers queries
+	status = http.StatusNotFound // like a server that only serves queries
 	if err := check("TheirPagr"); err != nil || len(notes) != 1 {
 		t.Errorf("%v, %v", err, notes)
 	}
@@ -182,7 +183,7 @@ func TestFuseBelongsToAUsersCluster(t *testing.T) {
 	}
 }
 
-// A dry run refuses a named control plane program that a run could not start.
+// A dry run returns an error for a --controlplane program that a run could not start.
 func TestDryRunChecksTheControlPlaneProgram(t *testing.T) {
 	dir := t.TempDir()
 	pipe, plain, program := filepath.Join(dir, "pipe"), filepath.Join(dir, "plain"), filepath.Join(dir, "program")
@@ -201,7 +202,7 @@ func TestDryRunChecksTheControlPlaneProgram(t *testing.T) {
 			continue
 		}
 		if exitcode.Of(err) != exitcode.Environment || !strings.HasPrefix(err.Error(), "--controlplane "+file+": ") || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %v, want %q", file, err, want)
+			t.Errorf("--controlplane %q: error %v, want %q", file, err, want)
 		}
 	}
 }

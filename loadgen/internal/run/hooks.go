@@ -42,8 +42,8 @@ type hooks struct {
 	ran        []result.Hook
 }
 
-// run runs the hooks of a phase one after another. when is "before" or "after". run stops at the first required hook that
-// fails.
+// run runs the hooks of a phase one after another. `when` is "before" or "after". run stops at the first required hook
+// that fails.
 func (hs *hooks) run(ctx context.Context, s *scenario.Scenario, phase, when string) error {
 	n := 0
 	for _, h := range s.Hooks() {
@@ -147,8 +147,8 @@ func command(ctx context.Context, argv, env []string, within time.Duration, out 
 }
 
 const (
-	// tail is the number of bytes at the end of the output in which lastLine searches. lineLength is the maximum number
-	// of characters of the last line in an error.
+	// tail is the number of bytes at the end of the output in which lastLine looks for the last line. lineLength is the
+	// maximum number of characters of this line in an error.
 	tail       = 8 << 10
 	lineLength = 200
 )

@@ -17,12 +17,12 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// hooked returns a run of a scenario whose phase has hooks, and the steps that it shows.
+// hooked returns a run of a scenario whose phase has hooks, and the lines that the run shows.
 func hooked(t *testing.T, hooks string) (*run, *lines) {
 	t.Helper()
 	said := &lines{}
 	s := parse(t, "phases: [{name: storm, for: 1s, "+hooks+"}]")
-	s.Phases[0].For = scenario.Duration(time.Millisecond) // too short to be useful, but long enough here
+	s.Phases[0].For = scenario.Duration(time.Millisecond) // too short for a real run, but long enough for this test
 	return underwayOf(t, s, console{Progress: said}), said
 }
 
@@ -36,7 +36,7 @@ func TestHooksRunBeforeAndAfterThePhase(t *testing.T) {
 		"storm-before-1.log": "storm " + r.dir.Path + "\n", "storm-after-1.log": "one\n", "storm-after-2.log": "two\n",
 	} {
 		if got, err := os.ReadFile(filepath.Join(r.dir.Path, "hooks", file)); err != nil || string(got) != want {
-			t.Errorf("%s: %q, %v, want %q", file, got, err, want)
+			t.Errorf("%s contains %q (%v), want %q", file, got, err, want)
 		}
 	}
 	kubeconfig, err := clientcmd.LoadFromFile(filepath.Join(r.dir.Path, "copy"))
@@ -44,14 +44,14 @@ func TestHooksRunBeforeAndAfterThePhase(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := kubeconfig.Clusters[kubeconfig.Contexts[kubeconfig.CurrentContext].Cluster].Server; got != nowhere().Host {
-		t.Errorf("the kubeconfig leads to %s", got)
+		t.Errorf("the kubeconfig has server %s", got)
 	}
 	all := r.phases.hooks.ran
 	if len(all) != 3 || all[0].When != "before" || all[2].Command != "echo two" || all[2].Output != "hooks/storm-after-2.log" || all[1].Failed != "" {
 		t.Errorf("%+v", all)
 	}
 	if stamp := r.phases.stamps[0]; stamp.Start.Before(all[0].Began) || stamp.End.After(all[1].Began) {
-		t.Errorf("phase from %s to %s, hooks at %s and %s", stamp.Start, stamp.End, all[0].Began, all[1].Began)
+		t.Errorf("phase from %s to %s, but hooks began at %s and %s", stamp.Start, stamp.End, all[0].Began, all[1].Began)
 	}
 }
 
@@ -60,10 +60,10 @@ func TestFailedHookEndsTheRun(t *testing.T) {
 	err := r.phases.run(t.Context())
 	want := `hook before storm: sh -c 'echo first; printf '\''no \033[1mquota\n\n'\'' >&2; exit 3': exit code 3: no [1mquota (full output: hooks/storm-before-1.log)`
 	if exitcode.Of(err) != exitcode.Environment || err.Error() != want {
-		t.Errorf("exit code %d: %v\nwant %s", exitcode.Of(err), err, want)
+		t.Errorf("exit code %d, error %v\nwant %s", exitcode.Of(err), err, want)
 	}
 	if len(r.phases.stamps) != 0 || len(r.phases.hooks.ran) != 1 {
-		t.Errorf("%d phases and %d hooks ran", len(r.phases.stamps), len(r.phases.hooks.ran))
+		t.Errorf("%d phases and %d hooks ran, want 0 and 1", len(r.phases.stamps), len(r.phases.hooks.ran))
 	}
 }
 
@@ -88,7 +88,7 @@ func TestMissingProgramOfAHookIsToldBeforeTheRun(t *testing.T) {
 	r, _ := hooked(t, `before: [{run: [no-such-program-anywhere]}]`)
 	want := "mine.yaml:4: phases.storm.before[0].run: no-such-program-anywhere cannot be run here: executable file not found in $PATH (install it, or leave out hooks with --no-hooks)"
 	if err := r.o.checkHooks(); exitcode.Of(err) != exitcode.Environment || err.Error() != want {
-		t.Errorf("exit code %d: %v\nwant %s", exitcode.Of(err), err, want)
+		t.Errorf("exit code %d, error %v\nwant %s", exitcode.Of(err), err, want)
 	}
 	r.o.Scenario.DropHooks()
 	if err := r.o.checkHooks(); err != nil {
@@ -117,7 +117,7 @@ func TestInterruptEndsHooks(t *testing.T) {
 	}
 }
 
-// What a hook starts in the background ends with it.
+// When a hook has ended, its background processes are ended too.
 func TestHookLeavesNoProcess(t *testing.T) {
 	fifo := filepath.Join(t.TempDir(), "fifo")
 	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
@@ -125,9 +125,9 @@ func TestHookLeavesNoProcess(t *testing.T) {
 	}
 	ended := make(chan error, 1)
 	go func() {
-		f, err := os.Open(fifo) // when the hook opens it too
+		f, err := os.Open(fifo) // returns when the hook opens it too
 		if err == nil {
-			_, err = io.ReadAll(f) // until all have closed it
+			_, err = io.ReadAll(f) // returns when all processes have closed it
 		}
 		ended <- err
 	}()
@@ -141,7 +141,7 @@ func TestHookLeavesNoProcess(t *testing.T) {
 	}
 }
 
-// A condition that was not met is not a failure, but a failed hook after it is.
+// An unmet condition is not a failure, but a failed hook after it is.
 func TestHookAfterAConditionThatWasNotMet(t *testing.T) {
 	r, _ := hooked(t, "after: [{run: [sh, -c, exit 1]}]")
 	p := &r.o.Scenario.Phases[0]

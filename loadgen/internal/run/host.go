@@ -70,9 +70,9 @@ func procField(file, name string) string {
 	return ""
 }
 
-// Estimate of the file descriptors that the generator needs: one for each node that has a connection, one per 100 watches
-// (the API server's limit of streams on a connection), and baseDescriptors for the archive, the control plane's pipes and a
-// margin.
+// baseDescriptors and watchesPerConn are for an estimate of the file descriptors that the generator needs: one for each
+// node that has a connection, one per watchesPerConn watches (the API server's limit of streams on a connection), and
+// baseDescriptors for the archive, the control plane's pipes and a margin.
 const (
 	baseDescriptors = 256
 	watchesPerConn  = 100

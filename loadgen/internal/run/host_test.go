@@ -7,14 +7,14 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Measurements of another machine or of another loadgen cannot be continued here.
+// OtherGenerator reports measurements of another machine or another loadgen version: they cannot be continued here.
 func TestOtherGenerator(t *testing.T) {
 	more := hostFacts()
 	more.CPUs++
 	for name, c := range map[string]struct {
 		host    result.Host
 		version string
-		want    string // "" for none
+		want    string // "" means no difference
 	}{
 		"this one":        {hostFacts(), Version(), ""},
 		"nothing known":   {result.Host{}, "", ""},

@@ -45,7 +45,7 @@ func parse(t *testing.T, body string) *scenario.Scenario {
 	return s
 }
 
-// underway is a run whose stages are real and whose cluster is gone.
+// underway returns a run with real stages, but without a reachable cluster.
 func underway(t *testing.T, s *scenario.Scenario) *run {
 	return underwayOf(t, s, console{Progress: silent{}})
 }
@@ -81,7 +81,7 @@ func underwayOf(t *testing.T, s *scenario.Scenario, c console, collectors ...pro
 	return newRun(at, in, d)
 }
 
-// judged ends a run whose phases are over, and judges it.
+// judged ends a run after its phases, and judges it.
 func judged(t *testing.T, r *run) result.Result {
 	t.Helper()
 	r.info.Ended = time.Now().UTC()
@@ -98,7 +98,7 @@ func judged(t *testing.T, r *run) result.Result {
 	return res
 }
 
-// addNodes gives a run simulated nodes that are not registered.
+// addNodes adds simulated nodes to a run, and does not register them.
 func addNodes(t *testing.T, r *run) {
 	t.Helper()
 	n, err := newNodes(node.Config{Spec: r.o.Scenario.Nodes, Identities: node.NewShared(nowhere()), NamePrefix: "n-", Seed: 1}, nil)
@@ -108,7 +108,7 @@ func addNodes(t *testing.T, r *run) {
 	*r.nodes = *n
 }
 
-// impatient is a user who stops waiting when a step contains words.
+// impatient is a user who stops waiting when a step contains `words`.
 type impatient struct {
 	words string
 	hurry chan struct{}
@@ -122,7 +122,7 @@ func (i impatient) Step(line string) {
 	}
 }
 
-// Objects left in a user's cluster are reported, also after another failure.
+// A run reports the objects that it left in a user's cluster, even after another failure.
 func TestWindUpReportsLeftObjects(t *testing.T) {
 	for name, want := range map[string]string{
 		"some objects could not be removed yet": "the cluster cannot be reached: connection refused",
@@ -137,7 +137,7 @@ func TestWindUpReportsLeftObjects(t *testing.T) {
 			}
 			for _, want := range []string{want, "`loadgen cleanup --kubeconfig theirs.kubeconfig --context 'their'\\''s' --run 0123456789`"} {
 				if !strings.Contains(r.info.Left, want) {
-					t.Errorf("%q is missing in %q", want, r.info.Left)
+					t.Errorf("Left does not contain %q: %q", want, r.info.Left)
 				}
 			}
 			if r.info.Failure != "load get: refused; "+r.info.Left {
@@ -147,7 +147,7 @@ func TestWindUpReportsLeftObjects(t *testing.T) {
 	}
 }
 
-// A phase that an error cut short is not a whole phase for the gates.
+// Gates do not treat a phase as complete if an error ended it.
 func TestFailedPhaseIsCutShort(t *testing.T) {
 	r := underway(t, parse(t, "phases: [{name: p, for: 1h, actions: [{kind: deploy, name: web, replicas: 1}]}]"))
 	err := r.phases.run(t.Context())
@@ -162,7 +162,7 @@ func TestFailedPhaseIsCutShort(t *testing.T) {
 	}
 }
 
-// The measurements of finished phases and nodes are on disk when a run is killed.
+// When a run is killed, the measurements of its nodes and of the phases that have ended are already in its directory.
 func TestMeasurementsAreWrittenAsPhasesEnd(t *testing.T) {
 	r := underway(t, parse(t, "nodes: {count: 2, fidelity: shared}\nphases: [{name: p, for: 1s}]"))
 	addNodes(t, r)
@@ -179,7 +179,7 @@ func TestMeasurementsAreWrittenAsPhasesEnd(t *testing.T) {
 	defer rec.Close()
 	m := rec.Measurements
 	if m.Nodes == nil || m.Nodes.Count != 2 || len(m.Phases) != 1 || m.Phases[0].Workload == nil {
-		t.Errorf("on disk: %+v", m)
+		t.Errorf("the directory contains the measurements %+v", m)
 	}
 	r.nodes.stop(t.Context())
 	if err := errors.Join(r.recording.close(), r.timeline.Close()); err != nil {
@@ -187,8 +187,8 @@ func TestMeasurementsAreWrittenAsPhasesEnd(t *testing.T) {
 	}
 }
 
-// The next run removes the keys of a killed run's plane in a directory next to its
-// own; it keeps the credentials of a live run.
+// A run removes the credentials of a killed run's control plane from the directory next to its own. It keeps the
+// credentials of a live run.
 func TestKeysOfKilledRunsAreSwept(t *testing.T) {
 	for name, lives := range map[string]bool{"killed": false, "alive": true} {
 		t.Run(name, func(t *testing.T) {
@@ -207,13 +207,13 @@ func TestKeysOfKilledRunsAreSwept(t *testing.T) {
 			}
 			console{Progress: silent{}}.sweep(filepath.Join(runs, "ours"))
 			if _, err := os.Stat(keys); os.IsNotExist(err) == lives {
-				t.Errorf("alive %v, the keys: %v", lives, err)
+				t.Errorf("alive %v, stat of the credentials: %v", lives, err)
 			}
 		})
 	}
 }
 
-// A run that fails to start removes its directory. It keeps the record of objects that it left in a cluster.
+// A run that fails to start removes its directory, but keeps the record of objects that it left in a cluster.
 func TestRecordOutlastsFailedStart(t *testing.T) {
 	for text, stays := range map[string]bool{"": false, "{}\n": true} {
 		dir, err := MakeDirectory(filepath.Join(t.TempDir(), "run"), "mine", time.Now())
@@ -227,7 +227,7 @@ func TestRecordOutlastsFailedStart(t *testing.T) {
 		}
 		entries, err := os.ReadDir(dir.Path)
 		if stays != (err == nil) || stays && (len(entries) != 1 || entries[0].Name() != result.CreatedFile) {
-			t.Errorf("record %q: the directory has %v, %v", text, entries, err)
+			t.Errorf("with the record %q, the directory contains %v (%v)", text, entries, err)
 		}
 	}
 }
@@ -238,18 +238,18 @@ func TestUnreadyNodesEndRun(t *testing.T) {
 	addNodes(t, r)
 	err := r.nodes.register(t.Context(), 100*time.Millisecond, r.journal, r.workload, r.self.Stalls())
 	if exitcode.Of(err) != exitcode.Environment || !strings.Contains(err.Error(), "0 of 2 nodes are Ready: timed out after 100ms") {
-		t.Errorf("exit code %d: %v", exitcode.Of(err), err)
+		t.Errorf("exit code %d, error %v", exitcode.Of(err), err)
 	}
 	r.nodes.stop(t.Context())
 	if got := registerWithin(scenario.Nodes{Count: 500, RegisterRate: 50}); got != 10*time.Minute+10*time.Second {
-		t.Errorf("500 nodes at 50/s have %s", got)
+		t.Errorf("the time limit for 500 nodes at 50/s is %s", got)
 	}
 	if err := errors.Join(r.recording.close(), r.timeline.Close()); err != nil {
 		t.Error(err)
 	}
 }
 
-// A run whose archive is lost never passes, not even by exact gates.
+// A run without an archive never passes, even if all its gates pass.
 func TestNoPassWithoutAnArchive(t *testing.T) {
 	dir := t.TempDir()
 	s := parse(t, "phases: [{name: p, for: 1s}]\ngates: [{name: length, objective: phase-duration, max: 1m}]")
@@ -270,11 +270,11 @@ func TestNoPassWithoutAnArchive(t *testing.T) {
 		t.Fatal(err)
 	}
 	if res.Gates[0].Verdict != result.Pass || res.Verdict != result.NoData || res.ExitCode != exitcode.NoData {
-		t.Errorf("gate %s, run %s, exit code %d", res.Gates[0].Verdict, res.Verdict, res.ExitCode)
+		t.Errorf("gate %s, run %s, exit code %d; want pass, no data, 3", res.Gates[0].Verdict, res.Verdict, res.ExitCode)
 	}
 }
 
-// The supervisor's errors about its config name the line of the scenario.
+// The supervisor's errors about its configuration name the line of the scenario.
 func TestControlPlaneErrorsNameScenarioLine(t *testing.T) {
 	s := parse(t, "controlPlane:\n  apiServer:\n    flags:\n      max-requests-inflight: \"5\"\nphases: [{name: p, for: 1s}]")
 	got := inScenario(s, `stdin:1: apiServer.flags.max-requests-inflight: too few (for example 400)`+"\nsomething else\n").Error()
@@ -289,23 +289,23 @@ func TestInterruptBeforeStart(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err := Run(ctx, Options{Scenario: parse(t, "phases: [{name: p, for: 1s}]"), Kubeconfig: cluster.Kubeconfig{Files: "none.kubeconfig"}, Progress: silent{}})
-	if exitcode.Of(err) != exitcode.NoData || !strings.Contains(err.Error(), "everything was cleaned up") {
-		t.Errorf("exit code %d: %v", exitcode.Of(err), err)
+	if exitcode.Of(err) != exitcode.NoData || !strings.Contains(err.Error(), "nothing is left behind") {
+		t.Errorf("exit code %d, error %v", exitcode.Of(err), err)
 	}
 	err = interruptedError{errors.New("delete namespaces: refused")}
 	if exitcode.Of(err) != exitcode.Environment || strings.Contains(err.Error(), "nothing is left") || !strings.Contains(err.Error(), "delete namespaces") {
-		t.Errorf("exit code %d: %v", exitcode.Of(err), err)
+		t.Errorf("exit code %d, error %v", exitcode.Of(err), err)
 	}
 }
 
 func TestNodesRequiresCount(t *testing.T) {
 	_, err := Nodes(t.Context(), Options{Scenario: parse(t, "phases: [{name: p, for: 1s}]"), Progress: silent{}})
 	if exitcode.Of(err) != exitcode.Usage {
-		t.Errorf("exit code %d: %v", exitcode.Of(err), err)
+		t.Errorf("exit code %d, error %v", exitcode.Of(err), err)
 	}
 }
 
-// A supervisor that ends in order returns no error.
+// If another process stops the supervisor in the normal way, the run still gets an error.
 func TestPlaneStoppedByAnotherProcess(t *testing.T) {
 	if err := planeEnded(new(control.Supervisor)); err == nil {
 		t.Error("no reason")
@@ -317,11 +317,11 @@ func TestRunDirectory(t *testing.T) {
 	now := time.Now()
 	dir, made, err := rundir.Make("", "mine", now)
 	if err != nil || len(made) != 2 {
-		t.Fatalf("made %v: %v", made, err)
+		t.Fatalf("created %v, want two directories: %v", made, err)
 	}
 	second, _, err := rundir.Make("", "mine", now)
 	if err != nil || second != dir+"-2" {
-		t.Errorf("a second run in the same second: %s, %v", second, err)
+		t.Errorf("the second run in the same second has directory %s (%v), want the suffix -2", second, err)
 	}
 	if err := os.Remove(second); err != nil {
 		t.Error(err)
@@ -333,7 +333,7 @@ func TestRunDirectory(t *testing.T) {
 		t.Error(err)
 	}
 	if left, err := os.ReadDir("."); err != nil || len(left) != 0 {
-		t.Errorf("left %v, %v", left, err)
+		t.Errorf("files left: %v (%v)", left, err)
 	}
 
 	if err := os.Mkdir("theirs", 0o700); err != nil {
@@ -341,12 +341,12 @@ func TestRunDirectory(t *testing.T) {
 	}
 	dir, made, err = rundir.Make("theirs", "mine", now)
 	if err != nil || len(made) != 0 {
-		t.Fatalf("made %v: %v", made, err)
+		t.Fatalf("created %v, want none: %v", made, err)
 	}
 	if err := rundir.Remove(dir, made); err != nil {
 		t.Error(err)
 	}
 	if _, err := os.Stat("theirs"); err != nil {
-		t.Errorf("the user's own directory: %v", err)
+		t.Errorf("the run removed the user's directory: %v", err)
 	}
 }

@@ -18,14 +18,14 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// finishWithin is the time limit for finishing all loads. It allows for the final reads of a "history" load, which
-// wait until the control plane has recovered from its last fault.
+// finishWithin is the time limit to finish all loads. It allows for the final reads of a "history" load, which wait
+// until the control plane has recovered from its last fault.
 const finishWithin = 3 * time.Minute
 
 // prepareAtOnce is the maximum number of loads that create their objects at the same time.
 const prepareAtOnce = 4
 
-// The error of a load whose objects could not be created wraps ErrPrepare.
+// ErrPrepare means that the objects of a load could not be created. The error of the load wraps it.
 var ErrPrepare = errors.New("prepare")
 
 type loads struct {
@@ -39,7 +39,7 @@ type loads struct {
 	mu      sync.Mutex
 	failed  error
 	unready []string // messages about loads that sent nothing, because the API server never served their resource
-	halted  bool     // no more loads are started
+	halted  bool     // whether halt was called; then no more loads start
 }
 
 type placed struct {
@@ -53,9 +53,9 @@ type placed struct {
 	done  chan struct{}      // closed when the load has ended
 }
 
-// newLoads builds the loads and creates their objects before the first phase, so that no phase begins with
-// preparations. Histories that fail their check write evidence to dir. hurry is closed when the user no longer waits
-// for requests in flight. fleet runs the loads that are divided among workers; nil means no workers.
+// newLoads creates the loads, and then their objects, so that no phase begins with preparations. "history" loads that
+// fail their check write evidence to dir. hurry is closed when the user no longer waits for requests in flight. fleet
+// runs the loads that are divided among workers; nil means no workers.
 func newLoads(ctx context.Context, s *scenario.Scenario, target load.Target, dir string, hurry <-chan struct{}, fleet *workers.Fleet) (*loads, error) {
 	whole := func(name string) bool { return fleet == nil || !kind.Divides(name) }
 	made, err := kind.MakeSome(s, target, dir, whole)

@@ -52,23 +52,23 @@ func lateLoads(l *ofThings, defined bool) *loads {
 	}
 }
 
-// A load on a resource that an action of its phase defines waits until it is served.
+// A load waits for its resource if an action of its phase defines the resource.
 func TestLoadWaitsForItsResource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &ofThings{from: time.Now().Add(5 * time.Second)}
 		ls := lateLoads(l, true)
 		if err := ls.prepare(t.Context()); err != nil {
-			t.Fatalf("the run ends before its action: %v", err)
+			t.Fatalf("prepare fails before the action defines the resource: %v", err)
 		}
 		changes := ls.all[1].load.(*ofThings)
 		stop := ls.start(ls.of("applied"))
 		time.Sleep(4 * time.Second)
 		if l.ran.Load() != 0 || changes.ran.Load() != 0 {
-			t.Error("the load runs before the API server serves its resource")
+			t.Error("a load ran before the API server served its resource")
 		}
 		time.Sleep(2 * time.Second)
 		if l.ran.Load() != 1 || changes.ran.Load() != 1 {
-			t.Errorf("1 s after its resource is served the load ran %d times, the changes of its objects %d", l.ran.Load(), changes.ran.Load())
+			t.Errorf("1 s after the API server serves the resource: the load ran %d times, the load of changes %d times; want 1 and 1", l.ran.Load(), changes.ran.Load())
 		}
 		if err := stop(); err != nil || len(ls.unserved()) > 0 {
 			t.Errorf("%v, %q", err, ls.unserved())
@@ -76,7 +76,7 @@ func TestLoadWaitsForItsResource(t *testing.T) {
 	})
 }
 
-// A resource that is never served is a failure of its load, not of the run.
+// If the API server never serves a load's resource, the load fails, but not the run.
 func TestResourceThatIsNeverServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ls := lateLoads(&ofThings{from: time.Now().Add(time.Hour)}, true)
@@ -86,16 +86,16 @@ func TestResourceThatIsNeverServed(t *testing.T) {
 		stop := ls.start(ls.of("applied"))
 		time.Sleep(servedWithin + time.Second)
 		if err := stop(); err != nil {
-			t.Errorf("the run fails: %v", err)
+			t.Errorf("stop returned an error: %v", err)
 		}
 		told := strings.Join(ls.unserved(), "\n")
 		if !strings.Contains(told, "load informers (phases[1].load[0]) sent nothing, because the API server did not serve its resource for 2m0s") || !strings.Contains(told, "things.example.com") {
-			t.Errorf("unserved() = %q", told)
+			t.Errorf("the message of the load is %q", told)
 		}
 	})
 }
 
-// A resource that nothing in the scenario defines is reported before the first phase.
+// If nothing in the scenario defines a resource, prepare returns an error before the first phase.
 func TestUnknownResourceEndsTheRunAtOnce(t *testing.T) {
 	err := lateLoads(&ofThings{from: time.Now().Add(time.Hour)}, false).prepare(t.Context())
 	if exitcode.Of(err) != exitcode.Environment || !errors.Is(err, ErrPrepare) {

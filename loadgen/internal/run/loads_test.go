@@ -38,8 +38,8 @@ func TestWatchesOfEndedPhaseAreNotAwaited(t *testing.T) {
 	}
 }
 
-// Loads of every kind run in two phases. The second has watches that the first
-// holds open, and changes that come before them in the file.
+// TestLoadsOfEveryKind runs loads of every kind in two phases. In the second phase, the watches of the first are still
+// open, and a load changes their objects that precedes them in the file.
 func TestLoadsOfEveryKind(t *testing.T) {
 	s := parse(t, `
 background: [{kind: history, rate: 10/s}, {kind: custom, name: login, rate: 10/s}]
@@ -61,23 +61,23 @@ phases:
     templates: [{replicas: 20, object: {apiVersion: v1, kind: ConfigMap, metadata: {name: "c-{{.Replica}}"}}}]
 `)
 	for _, name := range scenario.LoadKinds() {
-		if name == "replay" { // it replays a recording from a file; package accuracy tests it
+		if name == "replay" { // package accuracy tests replays, because they need a recording
 			continue
 		}
 		if !slices.ContainsFunc(s.Loads(), func(l scenario.PlacedLoad) bool { return l.Kind == name }) {
-			t.Errorf("no load here is of kind %s", name)
+			t.Errorf("the scenario has no load of kind %s", name)
 		}
 	}
 	synctest.Test(t, func(t *testing.T) {
 		m := through(t, s)
 		first, second := m.Phases[0], m.Phases[1]
 		if len(first.Requests) != 2 || first.Requests[1].Load != "requests" || first.Requests[1].Succeeded < 450 || len(second.Requests) != 3 {
-			t.Errorf("requests: %+v, then %+v", first.Requests, second.Requests)
+			t.Errorf("requests of the first phase: %+v, of the second: %+v", first.Requests, second.Requests)
 		}
 		if len(first.Watches) != 2 || len(second.Watches) != 1 {
-			t.Errorf("watches: %+v, then %+v", first.Watches, second.Watches)
+			t.Errorf("watches of the first phase: %+v, of the second: %+v", first.Watches, second.Watches)
 		}
-		for _, p := range m.Phases { // the first watches of each are those that are written to
+		for _, p := range m.Phases { // the first watches of each phase receive the changes
 			w := p.Watches[0]
 			if w.Open != w.Wanted || w.Delivered < 90*int64(w.Wanted) || w.Lost != 0 {
 				t.Errorf("phase %s, watches %s: %d of %d open, %d delivered, %d lost", p.Name, w.Load, w.Open, w.Wanted, w.Delivered, w.Lost)
@@ -89,8 +89,8 @@ phases:
 		if custom := second.Requests[0]; custom.Load != "login" || custom.Outcomes["200"] < 45 || custom.Outcomes["429"] < 45 || custom.Unsent != 0 {
 			t.Errorf("custom: %+v", custom)
 		}
-		if streams := second.Requests[1]; streams.Load != "streams" || streams.Outcomes["404"] < 9 { // there are no pods
-			t.Errorf("streams to pods: %+v", streams)
+		if streams := second.Requests[1]; streams.Load != "streams" || streams.Outcomes["404"] < 9 { // the stub has no pods
+			t.Errorf("streams to pods: %+v, want status 404", streams)
 		}
 		if made := second.Requests[2]; made.Load != "objects" || made.Succeeded != 20 || made.Offered != 20 || made.OfferedRate < 9 {
 			t.Errorf("objects: %+v", made)
@@ -101,7 +101,7 @@ phases:
 	})
 }
 
-// logins reads a ConfigMap in every odd call and refuses every even call.
+// logins is a custom load. Odd calls of Do read a ConfigMap, even calls return an error.
 type logins struct {
 	client kubernetes.Interface
 	done   atomic.Int64
@@ -120,7 +120,7 @@ func (l *logins) Do(ctx context.Context) error {
 	return err
 }
 
-// through runs the loads of all phases against a stub and returns their measurements.
+// through runs the loads of all phases against a stub API server, and returns their measurements.
 func through(t *testing.T, s *scenario.Scenario) result.Measurements {
 	t.Helper()
 	server, err := stubapi.Start(stubapi.Options{Listener: stubapi.NewPipes(), NoRecord: true})
@@ -155,7 +155,7 @@ func through(t *testing.T, s *scenario.Scenario) result.Measurements {
 	return m
 }
 
-// A program's own load and metric go through a run to the verdict of gates on them.
+// A run judges gates on a load and a metric that the program provides.
 func TestCustomLoadAndMetricAreJudged(t *testing.T) {
 	server, err := stubapi.Start(stubapi.Options{})
 	if err != nil {
@@ -188,7 +188,7 @@ gates:
 	res := judged(t, r)
 	for i, want := range []result.Verdict{result.Pass, result.Fail, result.Pass} {
 		g := res.Gates[i]
-		// A stalled generator withholds the value; the value itself must still be in bounds.
+		// If the generator stalled, the gate withholds the value. The value itself must still be within the bound.
 		if g.Withheld != nil && *g.Withheld <= g.Bound {
 			g.Verdict = result.Pass
 		}

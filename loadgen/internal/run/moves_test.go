@@ -13,7 +13,7 @@ func TestMovesOfVersions(t *testing.T) {
 	})
 	for _, s := range [][2]string{
 		{"etcd-0", "3.7.0"}, {"kube-apiserver-0", "v1.37.1"},
-		{"etcd-0", "3.7.0"}, // a restart is no move
+		{"etcd-0", "3.7.0"}, // a restart does not change the version
 		{"metrics-server-0", ""}, {"kube-apiserver-1", "v1.37.1"}, {"kube-scheduler-0", "v1.37.1"},
 		{"kube-scheduler-0", "v1.36.3"}, {"kube-apiserver-1", "v1.36.3"}, {"etcd-0", "3.6.14"},
 	} {
@@ -27,6 +27,6 @@ func TestMovesOfVersions(t *testing.T) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	if got := (&moves{}).list(); got != nil {
-		t.Errorf("of none: %+v", got)
+		t.Errorf("version changes of an empty moves: %+v", got)
 	}
 }

@@ -109,7 +109,7 @@ func (n *nodes) register(ctx context.Context, limit time.Duration, j journal, w 
 		return exitcode.EnvironmentError(err)
 	}
 	if err := w.Wait(ctx, func() bool { return w.NodesReady(n.fleet.Names()) }); err != nil {
-		return exitcode.Environmentf("not all of %d nodes were seen Ready: %w", count, causeOf(ctx, err))
+		return exitcode.Environmentf("not all %d nodes became Ready: %w", count, causeOf(ctx, err))
 	}
 	j.event(time.Now(), result.EventNote, "nodes ready", fmt.Sprint(count))
 	j.step("%d nodes Ready", count)
@@ -168,7 +168,7 @@ func faultText(f *scenario.Fault) string {
 	case control.NodeShutdown:
 		return "shut down gracefully"
 	case control.SlowKubelet:
-		return "write late by " + f.Delay.String()
+		return "delay their writes by " + f.Delay.String()
 	case control.KubeletUnreachable:
 		return "cannot be reached by the API server"
 	}

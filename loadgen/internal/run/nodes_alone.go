@@ -93,7 +93,7 @@ func runNodes(ctx context.Context, t *target, s *scenario.Scenario, c console, s
 	return n.fleet.Results(), err
 }
 
-// show starts the nodes. Then it shows once a second how many are Ready, until ctx ends. It returns the cause of that end.
+// show starts the nodes. Then it shows once a second how many are Ready, until ctx ends. It returns the cause of ctx.
 func (n *nodes) show(ctx context.Context, t *target, c console) error {
 	began := time.Now()
 	done := c.waiting(fmt.Sprintf("%d nodes to be Ready", n.spec.Count))

@@ -84,8 +84,7 @@ func (ps *phases) worked() (all []result.Action) {
 	return all
 }
 
-// idle records that an action had nothing to do. what is a message about it. The first time, idle prints the message as a
-// warning.
+// idle records that an action had nothing to do. what is a message that says so. idle shows a new message as a warning.
 func (ps *phases) idle(what string) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
@@ -111,8 +110,8 @@ func (ps *phases) idles() []string {
 	return lines
 }
 
-// startLater starts the actions that have their own start times, in parallel. If an action fails, it calls fail, which ends
-// the phase. The function end cancels the actions and waits for those in progress.
+// startLater starts the actions that have their own start times, in parallel. If an action fails, startLater calls
+// fail, which ends the phase. The function end cancels the actions and waits for those in progress.
 func (ps *phases) startLater(ctx context.Context, p *scenario.Phase, start time.Time, fail context.CancelCauseFunc) (end func()) {
 	later, stop := context.WithCancel(ctx)
 	var all sync.WaitGroup

@@ -14,8 +14,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// The rounds of a repeated action are those that were begun, out of all that were due before the phase ended, including those that
-// passed during the last one.
+// A repeated action counts the rounds that began and the rounds that were due before the phase ended. The due rounds
+// include those that passed while the last round ran.
 func TestRoundsOfAnActionAreCounted(t *testing.T) {
 	for name, c := range map[string]struct {
 		every, after, takes, phase time.Duration
@@ -43,13 +43,13 @@ func TestRoundsOfAnActionAreCounted(t *testing.T) {
 			})
 			cut := strings.Contains(name, "once, and cut off")
 			if work.RoundsDue != c.due || work.Rounds != c.done || work.Cut != cut {
-				t.Errorf("%s: %d of %d rounds, cut off: %t, want %d of %d, %t", name, work.Rounds, work.RoundsDue, work.Cut, c.done, c.due, cut)
+				t.Errorf("%s: %d of %d rounds, cut off %t; want %d of %d, %t", name, work.Rounds, work.RoundsDue, work.Cut, c.done, c.due, cut)
 			}
 		})
 	}
 }
 
-// Watches whose first list was never answered count as due but never opened, only in the phase of the load.
+// Watches whose first list request got no response count as due but not opened, and only in the phase of the load.
 func TestWatchesThatNeverOpenedWereDue(t *testing.T) {
 	s := parse(t, `
 phases:
@@ -87,10 +87,10 @@ phases:
 			t.Fatal(err)
 		}
 		if w := m.Phases[0].Watches; len(w) != 1 || w[0].Due != 50 || w[0].Open != 0 {
-			t.Errorf("in their phase: %+v, want 50 due and none open", w)
+			t.Errorf("watches in the phase of the load: %+v, want 50 due and none open", w)
 		}
 		if w := m.Phases[1].Watches; len(w) != 0 {
-			t.Errorf("after it: %+v, want none", w)
+			t.Errorf("watches after the phase of the load: %+v, want none", w)
 		}
 	})
 }

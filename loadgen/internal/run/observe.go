@@ -40,14 +40,14 @@ type ObserveOptions struct {
 	Public bool
 	// Interval is the time between scrapes; zero means 5 s.
 	Interval time.Duration
-	// Retention is the minimum time for which Observe keeps samples. It removes all samples when it returns.
+	// Retention is how long Observe keeps samples, at least. It removes all samples when it returns.
 	Retention time.Duration
 	// RemoteWrite configures a receiver for the samples. The zero value means no receiver.
 	RemoteWrite remotewrite.Config
 	// Log prints a line for the user.
 	Log func(format string, args ...any)
-	// Observe calls Ready when it serves the API. url is the API's URL. config is the directory of a configuration with
-	// which another Prometheus can scrape the same targets.
+	// Ready is a function that Observe calls when it serves the API. url is the API's URL. config is the directory of a
+	// configuration with which another Prometheus server can scrape the same targets.
 	Ready func(url, config string)
 }
 
@@ -174,9 +174,9 @@ type presentLog struct {
 	log  func(format string, args ...any)
 }
 
-// take logs the diagnosis d, or err if there is no diagnosis, unless the line equals the previous one. It passes d to live
-// even if there was no data: the comparison period may be the time without data, and live must
-// then choose another one.
+// take logs the diagnosis d, or err if there is no diagnosis, unless the line equals the previous one. It passes d to
+// live even if there was no data: the comparison period may be the time without data, and live must then choose another
+// one.
 func (p *presentLog) take(o diagnosis.Options, d result.Diagnosis, err error) {
 	noData := exitcode.Of(err) == exitcode.NoData
 	if err == nil || noData {

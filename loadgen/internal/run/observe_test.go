@@ -27,8 +27,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// etcdOnly returns the directory of a plane with one component, which lives until stop
-// is called. While away is true, the component closes each connection without a response.
+// etcdOnly returns the directory of a control plane with one component. It runs until stop is called. While away is
+// true, the component closes each connection without a response.
 func etcdOnly(t *testing.T) (dir string, away *atomic.Bool, stop func()) {
 	t.Helper()
 	away = new(atomic.Bool)
@@ -59,7 +59,7 @@ func etcdOnly(t *testing.T) (dir string, away *atomic.Bool, stop func()) {
 	return dir, away, func() { lock.Close() }
 }
 
-// value queries a Prometheus until an expression has a value.
+// value queries the Prometheus API at url until an expression has a value.
 func value(t *testing.T, url, expr string) model.SampleValue {
 	t.Helper()
 	client, err := api.NewClient(api.Config{Address: url})
@@ -81,13 +81,14 @@ func value(t *testing.T, url, expr string) model.SampleValue {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			t.Fatalf("%s never had a value", expr)
+			t.Fatalf("%s had no value before the time limit", expr)
 		}
 	}
 }
 
-// TestObserve: a running plane can be queried, another Prometheus gets a
-// configuration to scrape it, and the observation outlasts a loss of the component. It ends with the plane and leaves nothing.
+// TestObserve checks that Observe serves queries for a running control plane, writes a configuration for another
+// Prometheus server, and continues while the component does not respond. Observe ends with the control plane and leaves
+// nothing behind.
 func TestObserve(t *testing.T) {
 	temp := t.TempDir()
 	t.Setenv("TMPDIR", temp)
@@ -109,10 +110,10 @@ func TestObserve(t *testing.T) {
 			}()
 			r := <-told
 			if v := value(t, r.url, `etcd_server_has_leader{job="etcd",instance="etcd-0"}`); v != 1 {
-				t.Errorf("state of the component = %v", v)
+				t.Errorf("etcd_server_has_leader is %v, want 1", v)
 			}
 			if _, err := os.Stat(filepath.Join(dir, scrapeconfig.Dir, scrapeconfig.ServerFile)); err != nil || r.config != filepath.Join(dir, scrapeconfig.Dir) {
-				t.Errorf("the configuration is said to be in %s: %v", r.config, err)
+				t.Errorf("Ready reports the configuration directory %s; stat: %v", r.config, err)
 			}
 			for _, up := range []model.SampleValue{0, 1} {
 				away.Store(up == 0)
@@ -124,17 +125,17 @@ func TestObserve(t *testing.T) {
 			}
 			if conn, err := net.Dial("tcp", strings.TrimPrefix(r.url, "http://")); err == nil {
 				conn.Close()
-				t.Error("the server still listens")
+				t.Error("the port is still open after Observe returned")
 			}
 			if left, err := filepath.Glob(filepath.Join(temp, "stormglass-*")); err != nil || len(left) > 0 {
-				t.Errorf("left behind: %v, %v", left, err)
+				t.Errorf("directories left behind: %v (%v)", left, err)
 			}
 		})
 	}
 }
 
-// TestObserveRefused: a plane that cannot be observed is reported in one line, with the
-// right exit code.
+// TestObserveRefused checks that Observe returns an error of one line, with the right exit code, for a control plane
+// that it cannot observe.
 func TestObserveRefused(t *testing.T) {
 	running, _, _ := etcdOnly(t)
 	stopped, _, stop := etcdOnly(t)
@@ -157,8 +158,8 @@ func TestObserveRefused(t *testing.T) {
 	}
 }
 
-// The reason why there is no diagnosis is logged once, and no later diagnosis is compared with a comparison period that has
-// lost its data. Until enough is recorded nothing is logged.
+// The observer logs the reason why there is no diagnosis once. Until it has recorded enough, it logs nothing. If the
+// data of the comparison period is lost, it does not compare later diagnoses with that period.
 func TestObserverForgetsACalmTimeWithoutData(t *testing.T) {
 	start := time.Date(2026, 11, 25, 14, 0, 0, 0, time.UTC)
 	var logged []string
@@ -170,7 +171,7 @@ func TestObserverForgetsACalmTimeWithoutData(t *testing.T) {
 		after  time.Duration
 		causes []result.Cause
 		err    error
-		kept   bool // the comparison period that it is compared with
+		kept   bool // whether the diagnosis keeps the first comparison period
 	}{
 		{time.Minute, nil, diagnosis.Nothing, false},
 		{time.Hour, hang, nil, false},
@@ -181,7 +182,7 @@ func TestObserverForgetsACalmTimeWithoutData(t *testing.T) {
 	} {
 		o := p.live.Options(start.Add(c.after))
 		if o.CalmByDefault == c.kept {
-			t.Errorf("after %s it is compared with %s to %s", c.after, o.Calm.From, o.Calm.To)
+			t.Errorf("after %s the comparison period is %s to %s", c.after, o.Calm.From, o.Calm.To)
 		}
 		d := result.Diagnosis{}
 		if c.err == nil {

@@ -94,7 +94,7 @@ func (e interruptedError) Error() string {
 	if e.left != nil {
 		return fmt.Sprintf("interrupted before there were any results, and the clean-up failed: %v", e.left)
 	}
-	return "interrupted before there were any results; everything was cleaned up"
+	return "interrupted before there were any results; nothing is left behind"
 }
 
 func (e interruptedError) Unwrap() error { return e.left }

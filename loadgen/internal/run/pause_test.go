@@ -10,7 +10,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// In a pause no load of any kind has an arrival. After it schedules continue where they stopped, without a burst.
+// During a pause, no load of any kind has arrivals. After the pause, schedules continue where they stopped, without a
+// burst.
 func TestPauseStopsLoadsOfEveryKind(t *testing.T) {
 	s := parse(t, `
 background: [{kind: history, rate: 10/s}, {kind: custom, name: login, rate: 10/s}]
@@ -57,7 +58,7 @@ phases:
 		}
 		time.Sleep(10 * time.Second)
 		pause.Begin(time.Now())
-		time.Sleep(time.Second) // what is in flight ends
+		time.Sleep(time.Second) // until the requests in flight have finished
 		before := arrivals()
 		time.Sleep(20 * time.Second)
 		within := arrivals()
@@ -66,10 +67,10 @@ phases:
 		after := arrivals()
 		for name, rate := range map[string]int64{"writes": 10, "requests": 50, "some": 1, "streams": 5, "objects": 10, "login": 10} {
 			if before[name] < 9*rate || within[name] != before[name] {
-				t.Errorf("load %s: %d arrivals before the pause, %d at its end", name, before[name], within[name])
+				t.Errorf("load %s: %d arrivals before the pause, but %d at its end", name, before[name], within[name])
 			}
 			if got := after[name] - within[name]; got < 9*rate || got > 10*rate+2 {
-				t.Errorf("load %s: %d arrivals in the 10 s after the pause, at %d/s", name, got, rate)
+				t.Errorf("load %s: %d arrivals in the 10 s after the pause, want about %d/s", name, got, rate)
 			}
 		}
 		if err := stop(); err != nil {
@@ -81,7 +82,8 @@ phases:
 		if err := ls.addTo(&m); err != nil {
 			t.Error(err)
 		}
-		// 20 s at 10/s, 31 s with the pause: the load did not make up for operations missed in the pause.
+		// The load ran for 20 s at 10/s; with the pause it took 31 s. It did not make up for the operations that it
+		// missed.
 		if h := m.Histories[0]; h.Linearizable != "yes" || h.Skipped > 20 {
 			t.Errorf("history: %+v", h)
 		}

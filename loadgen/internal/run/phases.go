@@ -144,7 +144,7 @@ func conditionDetail(p *scenario.Phase, stamp result.Phase) string {
 	return fmt.Sprintf("%s not met within %s%s", p.Until, took, reached(stamp))
 }
 
-// reached says, in parentheses, how close a condition on objects came. It returns "" for other conditions.
+// reached says, in parentheses, how close a condition on objects came to being met. It returns "" for other conditions.
 func reached(stamp result.Phase) string {
 	if stamp.Reached == "" {
 		return ""
@@ -205,10 +205,10 @@ func (ps *phases) act(ctx context.Context, a scenario.Action) error {
 	return ps.workload.Do(ctx, a)
 }
 
-// through starts the phase's faults, performs its actions, waits for its end, and undoes the faults that end with it. It
-// reports whether the phase's condition held. The caller must then stop the loads, because that waits for requests in
-// flight. Faults do not wait for actions: an action may take a minute on a control plane that has just lost a component,
-// and the starts of a repeated fault would then come in one burst.
+// through starts the phase's faults, performs its actions, waits for its end, and undoes the faults that end with it.
+// It reports whether the phase's condition held. The caller must then stop the loads, which takes until the requests in
+// flight have finished. Faults do not wait for actions: an action may take a minute on a control plane that has just
+// lost a component, and a repeated fault would then start several times in one burst.
 func (ps *phases) through(ctx context.Context, p *scenario.Phase, start time.Time) (bool, error) {
 	within, fail := context.WithCancelCause(ctx)
 	defer fail(nil)

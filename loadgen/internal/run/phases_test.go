@@ -17,7 +17,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// A plane that does not answer for a minute delays the actions, not the faults.
+// If the control plane does not respond for a minute, this delays the actions but not the faults.
 func TestFaultsDoNotWaitForActions(t *testing.T) {
 	r := underway(t, parse(t, `phases:
   - name: p
@@ -35,7 +35,7 @@ func TestFaultsDoNotWaitForActions(t *testing.T) {
 		r.phases.supervisor = s
 		_, err = r.phases.through(t.Context(), &r.o.Scenario.Phases[0], time.Now())
 		if exitcode.Of(err) != exitcode.Environment || !strings.Contains(err.Error(), "patch deployment ns/web") {
-			t.Errorf("exit code %d: %v", exitcode.Of(err), err)
+			t.Errorf("exit code %d, error %v", exitcode.Of(err), err)
 		}
 		if took := time.Since(s.start); took < time.Minute {
 			t.Errorf("the run gave up the action after %s", took)
@@ -46,7 +46,7 @@ func TestFaultsDoNotWaitForActions(t *testing.T) {
 	})
 }
 
-// A create is repeated while the API server is away, and is named in the timeline's words.
+// The run repeats a create action while the API server is unavailable. The timeline describes the action.
 func TestCreateIsRepeated(t *testing.T) {
 	r := underway(t, parse(t, `phases:
   - name: p
@@ -79,15 +79,15 @@ func TestCreateIsRepeated(t *testing.T) {
 		}
 		asked, answers = nil, []error{errors.New("create FlowSchema mine: invalid")}
 		if err := r.phases.actions(t.Context(), p); exitcode.Of(err) != exitcode.Environment || len(asked) != 1 {
-			t.Errorf("%d requests, want 1: %v", len(asked), err)
+			t.Errorf("%d create requests, want 1: %v", len(asked), err)
 		}
 	})
 }
 
-// A phase is as long as the scenario says, no matter how long its start took.
+// A phase lasts as long as the scenario says, even if its start took long.
 func TestPhaseTimeCountsFromStart(t *testing.T) {
 	s := parse(t, "phases: [{name: p, for: 1m}, {name: q, for: 30s}]")
-	// A condition that never holds is invalid in a scenario.
+	// A scenario must not have a condition that never holds, so the test sets it here.
 	s.Phases[1].For, s.Phases[1].Until, s.Phases[1].Within = 0, scenario.Until{Text: "podsReady"}, s.Phases[1].For
 	r := underway(t, s)
 	synctest.Test(t, func(t *testing.T) {
@@ -95,20 +95,20 @@ func TestPhaseTimeCountsFromStart(t *testing.T) {
 			began := time.Now()
 			met, err := r.phases.through(t.Context(), &r.o.Scenario.Phases[i], began.Add(-10*time.Second))
 			if took := time.Since(began); took != want || met || err != nil {
-				t.Errorf("phase %d went on for %s more, want %s; met: %v, %v", i, took, want, met, err)
+				t.Errorf("phase %d took another %s, want %s; met %v, error %v", i, took, want, met, err)
 			}
 		}
 	})
 }
 
-// stuck is a plane that does not undo a fault.
+// stuck is a control plane that never undoes a fault.
 type stuck struct{ *stage }
 
 func (s stuck) Clear(context.Context, string) (control.FaultStatus, error) {
 	return control.FaultStatus{}, errors.New("etcd-0 does not go on")
 }
 
-// lines holds the steps shown to the user.
+// lines keeps the steps that the run shows to the user.
 type lines struct {
 	silent
 	mu    sync.Mutex
@@ -121,7 +121,7 @@ func (l *lines) Step(line string) {
 	l.steps = append(l.steps, line)
 }
 
-// An interrupted run reports the active faults.
+// An interrupted run reports the faults that are still active.
 func TestInterruptReportsRemainingFaults(t *testing.T) {
 	said := &lines{}
 	r := underwayOf(t, parse(t, "phases: [{name: p, for: 1m, faults: [{kind: pause, component: etcd-0}]}]"), console{Progress: said})
@@ -130,7 +130,7 @@ func TestInterruptReportsRemainingFaults(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
 		if _, err := r.phases.through(ctx, &r.o.Scenario.Phases[0], time.Now()); err == nil {
-			t.Error("an interrupt is no error")
+			t.Error("no error after an interrupt")
 		}
 	})
 	if last := said.steps[len(said.steps)-1]; last != "fault 1 could not be undone: etcd-0 does not go on" {
@@ -138,7 +138,7 @@ func TestInterruptReportsRemainingFaults(t *testing.T) {
 	}
 }
 
-// A load that fails while the run winds up is not mistaken for the condition that ended it.
+// If a load fails while the run ends after an unmet condition, the run reports the error of the load.
 func TestLoadFailureIsNotAnUnmetCondition(t *testing.T) {
 	refused := errors.New("load get: refused")
 	for _, c := range []struct {
@@ -149,7 +149,7 @@ func TestLoadFailureIsNotAnUnmetCondition(t *testing.T) {
 		{nil, refused, "load get: refused"}, {errors.New("phase p: lost"), refused, "phase p: lost\nload get: refused"},
 	} {
 		if got := ending(c.phases, c.loads); got.Error() != c.want || errors.Is(got, errConditionNotMet) != (c.loads == nil) {
-			t.Errorf("%v and %v end the run with %v, want %s", c.phases, c.loads, got, c.want)
+			t.Errorf("ending(%v, %v) = %v, want %s", c.phases, c.loads, got, c.want)
 		}
 	}
 	if err := ending(nil, nil); err != nil {

@@ -35,7 +35,7 @@ func FindControlPlane() (string, error) {
 
 const planeDir = "controlplane"
 
-// The error of a run whose control plane ended during the run wraps ErrPlaneEnded.
+// ErrPlaneEnded means that the control plane ended during the run. The error of the run wraps it.
 var ErrPlaneEnded = errors.New("the control plane ended during the run")
 
 type bundledPlane struct {
@@ -49,7 +49,7 @@ type bundledPlane struct {
 }
 
 // startPlane starts a control plane in dir and waits until it is ready. If ctx ends first, it stops the control plane
-// and removes its files.
+// and removes what it created.
 func startPlane(ctx context.Context, binary, dir string, s *scenario.Scenario, c console) (*bundledPlane, error) {
 	defer c.waiting("the control plane to be ready")()
 	binary, err := controlPlaneProgram(binary)
@@ -64,7 +64,7 @@ func startPlane(ctx context.Context, binary, dir string, s *scenario.Scenario, c
 	case err == nil:
 		return &bundledPlane{console: c, dir: dir, audited: s.ControlPlane.Audited(), loadUser: s.ControlPlane.LoadUserName(), Supervisor: plane}, nil
 	case ctx.Err() != nil:
-		control.RemoveSocketDir(dir) // this and dir are left over if the supervisor was killed
+		control.RemoveSocketDir(dir) // a supervisor that was killed leaves this and dir behind
 		return nil, errors.Join(context.Cause(ctx), os.RemoveAll(dir))
 	case errors.As(err, &exit) && exit.Code == control.ExitUsage:
 		return nil, exitcode.UsageError(inScenario(s, exit.Msg))
@@ -149,8 +149,8 @@ func planeEnded(p *control.Supervisor) error {
 	return errors.New("another process stopped it")
 }
 
-// stop stops the control plane. It returns nil without waiting if the control plane is lost (the run has reported
-// that), or if the user no longer waits.
+// stop stops the control plane. It returns nil without waiting if the user no longer waits, or if the control plane is
+// lost: the run has already reported that.
 func (p *bundledPlane) stop(lost bool) error {
 	ctx, cancel := p.windUp(windUpTimeout)
 	defer cancel()
@@ -168,7 +168,7 @@ func (p *bundledPlane) stop(lost bool) error {
 	return nil
 }
 
-// clearAllWithin is the time limit for undoing the remaining faults at the end. A supervisor that hangs does not answer.
+// clearAllWithin is the time limit to undo the remaining faults at the end. A supervisor that hangs does not respond.
 const clearAllWithin = 15 * time.Second
 
 // end stops the control plane. If nothing needs its audit log, end kills the processes. Before that, it undoes the
@@ -196,7 +196,7 @@ func (p *bundledPlane) close(lost bool, phases []result.Phase) error {
 		p.step("stopping the control plane by killing its processes, because its data is not kept")
 	}
 	err := errors.Join(p.stop(lost), p.summariseAudit(phases))
-	control.RemoveSocketDir(p.dir) // left over if the supervisor was killed
+	control.RemoveSocketDir(p.dir) // a supervisor that was killed leaves it behind
 	return errors.Join(err, removeParts(p.dir, append(keyParts(), "data", "bin")...))
 }
 

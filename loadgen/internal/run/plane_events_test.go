@@ -7,8 +7,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// TestFaultLine: the timeline distinguishes a fault from another one of the same
-// kind.
+// TestFaultLine checks that lines of the timeline distinguish faults of the same kind.
 func TestFaultLine(t *testing.T) {
 	for want, s := range map[string]control.FaultStatus{
 		"etcdQuota on etcd-0, quota 36MiB, to the end of the phase":                      {Fault: control.Fault{Kind: control.FaultQuota, Quota: 36 << 20}, On: []string{"etcd-0"}},

@@ -8,13 +8,13 @@ import (
 	"testing"
 )
 
-// onStep calls itself at each line of progress.
+// onStep is a Progress that calls itself with each step.
 type onStep func(line string)
 
 func (f onStep) Step(line string) { f(line) }
 func (f onStep) Live(Snapshot)    {}
 
-// An interrupted start leaves no directory, even if the supervisor is killed before it has removed its files.
+// An interrupted start leaves no directory behind, even if the supervisor is killed before it has removed its files.
 func TestInterruptedStartLeavesNoDirectory(t *testing.T) {
 	dir := t.TempDir()
 	program, plane := filepath.Join(dir, "program"), filepath.Join(dir, "plane")
@@ -33,6 +33,6 @@ func TestInterruptedStartLeavesNoDirectory(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	if _, err := os.Stat(plane); !os.IsNotExist(err) {
-		t.Errorf("the directory is left: %v", err)
+		t.Errorf("the directory of the control plane still exists: %v", err)
 	}
 }

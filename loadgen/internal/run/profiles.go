@@ -35,7 +35,7 @@ type profiler struct {
 	taken []result.Profile
 }
 
-// errPhaseOver is the reason for the loss of a profile that was in progress at the end of its phase.
+// errPhaseOver is the reason why a profile is lost if it was in progress when its phase ended.
 var errPhaseOver = errors.New("the phase ended before the profile was complete")
 
 type profiling struct {
@@ -46,7 +46,7 @@ type profiling struct {
 	done    sync.WaitGroup
 }
 
-// start takes the profiles of phase p in the background. Each is due at the time start plus its After.
+// start takes the profiles of phase p in the background. Each is due at the time `start` plus its After.
 func (pr *profiler) start(ctx context.Context, p *scenario.Phase, start time.Time) *profiling {
 	within, end := context.WithCancel(ctx)
 	ps := &profiling{profiler: pr, phase: p.Name, end: end, unwatch: func() {}}
@@ -82,7 +82,7 @@ func (pr *profiler) prepare() error {
 	return err
 }
 
-// of returns the processes that a profile covers. A profile may name a component or a kind of components.
+// of returns the processes from which to take the profile p. p names a component or a kind of components.
 func (pr *profiler) of(p *scenario.Profile) (of []profile.Source) {
 	for _, s := range pr.sources {
 		if p.Component == s.Component || p.Component == s.Kind {
@@ -101,7 +101,7 @@ func (pr *profiler) unknown() error {
 	return fmt.Errorf("its address is unknown (known components: %s)", strings.Join(known, ", "))
 }
 
-// at takes a profile from the process `of` at the time due, unless the context `within` ends first.
+// at takes a profile from the process `of` at the time due, unless the context within ends first.
 func (ps *profiling) at(ctx, within context.Context, due time.Time, asked *scenario.Profile, of profile.Source) {
 	if !apiclient.Pause(within, time.Until(due)) {
 		ps.lose(asked, of.Component, due, errors.New("the phase ended before the profile began"))
@@ -137,7 +137,7 @@ func (ps *profiling) wait() {
 	ps.unwatch()
 }
 
-// notInNames matches characters that are replaced in file names.
+// notInNames matches the characters that keep replaces in file names.
 var notInNames = regexp.MustCompile(`[^A-Za-z0-9._-]`)
 
 func (ps *profiling) keep(asked *scenario.Profile, component string, began time.Time, data []byte) error {

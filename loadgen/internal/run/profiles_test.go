@@ -17,7 +17,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// sampling serves profiles without a network: a CPU profile at the end of its time, others immediately.
+// sampling serves profiles without a network. It serves a CPU profile at the end of its duration, and other profiles
+// immediately.
 type sampling struct {
 	t    *testing.T
 	data []byte
@@ -51,7 +52,7 @@ func (s sampling) sources(components map[string]string) func() ([]profile.Source
 	}
 }
 
-// profiled runs the phases of a run and returns its profiles, with their times since the start.
+// profiled runs the phases of a run. It returns the profiles, the run's directory and the time of the start.
 func profiled(t *testing.T, body string, open func() ([]profile.Source, error)) (all []result.Profile, dir string, began time.Time) {
 	t.Helper()
 	r := underway(t, parse(t, body))
@@ -106,10 +107,10 @@ phases:
 	for i, got := range all {
 		data, err := os.ReadFile(filepath.Join(dir, got.File))
 		if err != nil || int64(len(data)) != got.Bytes || got.Bytes == 0 {
-			t.Errorf("%s: %d bytes, %v", got.File, len(data), err)
+			t.Errorf("%s has %d bytes: %v", got.File, len(data), err)
 		}
 		if d := got.Began.Sub(began); d != after[i] || got.Phase != "storm" {
-			t.Errorf("%s began after %s in %s, want %s", got.File, d, got.Phase, after[i])
+			t.Errorf("%s began after %s in phase %s, want %s in phase storm", got.File, d, got.Phase, after[i])
 		}
 		got.Phase, got.Began, got.Bytes = "", time.Time{}, 0
 		if got != want[i] {
@@ -131,7 +132,7 @@ func TestLostProfilesSayWhy(t *testing.T) {
 		r.phases.profiler.open = open
 		profiles := r.phases.profiler.start(t.Context(), &r.o.Scenario.Phases[0], time.Now())
 		time.Sleep(20 * time.Second)
-		profiles.stop() // as if a condition held
+		profiles.stop() // as if the condition of the phase held
 		profiles.wait()
 	})
 	want := map[string]string{
@@ -151,7 +152,7 @@ func TestLostProfilesSayWhy(t *testing.T) {
 	}
 }
 
-// Without an address of a component only the generator's own profiles are taken.
+// If no address of a component is known, the run takes only the profiles of the generator itself.
 func TestProfilesWithoutComponents(t *testing.T) {
 	all, _, _ := profiled(t, `phases: [{name: a, for: 10s, profiles: [{component: etcd, kind: heap}, {component: loadgen, kind: allocs}]}]
 `, func() ([]profile.Source, error) { return nil, errors.New("no certificate") })

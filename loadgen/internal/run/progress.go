@@ -322,8 +322,8 @@ func (c console) windUp(limit time.Duration) (context.Context, context.CancelFun
 	}
 }
 
-// announceSignals tells the user, when a signal arrives, what it does. The first signal ends ctx. Call stop at the end of
-// the run.
+// announceSignals tells the user the effect of each signal when it arrives. The first signal ends ctx. Call stop at the
+// end of the run.
 func (c console) announceSignals(ctx context.Context, inUserCluster bool) (stop func()) {
 	over := make(chan struct{})
 	var telling sync.WaitGroup

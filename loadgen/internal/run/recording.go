@@ -26,7 +26,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// recorder records metrics in the archive of a run. Package scrape scrapes them. Package promimport copies them from a
+// recorder records metrics in the archive of a run. Package record scrapes them. Package promimport copies them from a
 // Prometheus server.
 type recorder interface {
 	Run(context.Context) error
@@ -35,7 +35,7 @@ type recorder interface {
 	Close() error
 }
 
-// listen opens the address at which the run can be observed, before anything is started. It returns nil if
+// listen opens the address at which the run can be observed, before the run starts anything. It returns nil if
 // Options.Observe is empty or the run scrapes nothing.
 func listen(o Options) (net.Listener, error) {
 	if o.Observe == "" || o.Prometheus != nil {
@@ -55,7 +55,7 @@ func listen(o Options) (net.Listener, error) {
 type recording struct {
 	recorder
 	closers []func() error      // called in this order at the end
-	sender  *remotewrite.Sender // nil: nothing is sent
+	sender  *remotewrite.Sender // nil: the run sends nothing
 	theirs  gate.Source         // the user's Prometheus server if the run scrapes nothing; otherwise nil
 	hurry   <-chan struct{}
 }
@@ -66,11 +66,11 @@ type recordingOptions struct {
 	scenario *scenario.Scenario
 	targets  []control.ScrapeTarget
 	bundled  bool
-	source   *promimport.Source // nil: targets are scraped
-	listener net.Listener       // nil: not observed
+	source   *promimport.Source // nil: the run scrapes targets
+	listener net.Listener       // nil: the run serves no metrics
 	public   bool
 	registry *prometheus.Registry
-	receiver *remotewrite.Client // nil: nothing is sent
+	receiver *remotewrite.Client // nil: the run sends nothing
 	name     string              // the run's name at the receiver
 	extra    []string            // metrics to keep in addition to the metrics of gates
 }

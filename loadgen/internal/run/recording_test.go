@@ -19,7 +19,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/scrape/promimport"
 )
 
-// quiet discards all output.
+// quiet is a Progress that keeps the steps and prints nothing.
 type quiet struct{ steps []string }
 
 func (q *quiet) Step(line string) { q.steps = append(q.steps, line) }
@@ -27,8 +27,8 @@ func (q *quiet) Live(Snapshot)    {}
 
 const onePhase = "phases: [{name: a, for: 1s}]"
 
-// TestRunObserved: an observed run serves what it records and its own metrics. The
-// server ends with the run, and the archive is complete.
+// TestRunObserved checks that a run with Options.Observe serves what it records and its own metrics. The server ends
+// with the run, and the archive is complete.
 func TestRunObserved(t *testing.T) {
 	q, registry, dir := &quiet{}, prometheus.NewRegistry(), t.TempDir()
 	made := prometheus.NewGauge(prometheus.GaugeOpts{Name: "stormglass_test"})
@@ -49,20 +49,20 @@ func TestRunObserved(t *testing.T) {
 	}
 	url := "http://" + listener.Addr().String()
 	if v := value(t, url, `stormglass_test{job="loadgen"}`); v != 7 {
-		t.Errorf("the generator says %v", v)
+		t.Errorf("stormglass_test is %v, want 7", v)
 	}
 	if said := strings.Join(q.steps, "\n"); !strings.Contains(said, url) {
-		t.Errorf("no step names %s: %s", url, said)
+		t.Errorf("no step contains %s: %s", url, said)
 	}
 	config := filepath.Join(dir, scrapeconfig.Dir)
 	if text, err := os.ReadFile(filepath.Join(config, "targets", "loadgen.json")); err != nil || !strings.Contains(string(text), listener.Addr().String()) {
-		t.Errorf("the generator's own target: %s, %v", text, err)
+		t.Errorf("the target file of the generator: %s (%v)", text, err)
 	}
 	if err := r.close(); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(config); !os.IsNotExist(err) {
-		t.Errorf("what names this run's addresses is still there: %v", err)
+		t.Errorf("the scrape configuration still exists after the run: %v", err)
 	}
 	a, err := archive.Open(dir)
 	if err != nil {
@@ -71,8 +71,8 @@ func TestRunObserved(t *testing.T) {
 	defer a.Close()
 }
 
-// TestRunReadsPrometheus: with a Prometheus nothing is scraped, the run uses its
-// interval, and the notes before the start say what a person has to know.
+// TestRunReadsPrometheus checks that a run on a user's Prometheus server scrapes nothing, uses the server's interval,
+// and shows notes about this before the start.
 func TestRunReadsPrometheus(t *testing.T) {
 	lab := archivetest.New(t, scrape.Options{}, "apiserver-0", "kube-etcd-0")
 	for range 5 {
@@ -97,15 +97,15 @@ func TestRunReadsPrometheus(t *testing.T) {
 		t.Errorf("jobs %v", jobs)
 	}
 	if plan.Record.Interval.D() != 30*time.Second {
-		t.Errorf("the run's interval is %v", plan.Record.Interval)
+		t.Errorf("the run's interval is %v, want 30s", plan.Record.Interval)
 	}
 	if c := target.Cluster; c.Prometheus != server.URL() || strings.Join(c.Targets, " ") != "kube-etcd-0 apiserver-0" {
-		t.Errorf("recorded of the cluster: %+v", c)
+		t.Errorf("the record of the cluster is %+v", c)
 	}
 	notes := strings.Join(target.Notes, "\n")
 	for _, want := range []string{"this run reads the metrics of etcd, kube-apiserver from " + server.URL(), "every 30s", "the Prometheus server's clock is "} {
 		if !strings.Contains(notes, want) {
-			t.Errorf("the notes do not say %q:\n%s", want, notes)
+			t.Errorf("the notes do not contain %q:\n%s", want, notes)
 		}
 	}
 	r, err := openRecording(recordingOptions{
@@ -116,14 +116,14 @@ func TestRunReadsPrometheus(t *testing.T) {
 	}
 	defer r.close()
 	if _, ok := r.recorder.(*promimport.Recorder); !ok {
-		t.Errorf("recorded by a %T", r.recorder)
+		t.Errorf("the recorder is a %T", r.recorder)
 	}
 
 	_, err = findPrometheus(t.Context(), &promimport.Config{URL: "http://127.0.0.1:1"}, target, plan)
 	if exitcode.Of(err) != exitcode.Environment || !strings.HasPrefix(err.Error(), "--prometheus: http://127.0.0.1:1: ") {
-		t.Errorf("a Prometheus that is not there: %v", err)
+		t.Errorf("error for an unreachable Prometheus server: %v", err)
 	}
 	if _, err = findPrometheus(t.Context(), &promimport.Config{URL: "here"}, target, plan); exitcode.Of(err) != exitcode.Usage {
-		t.Errorf("what is no URL: %v", err)
+		t.Errorf("error for an invalid URL: %v", err)
 	}
 }

@@ -28,8 +28,8 @@ func receiver(c remotewrite.Config) (*remotewrite.Client, error) {
 	return client, nil
 }
 
-// newSender returns a sender of a recorder's samples. name is the value of the label run of the sent samples. Matchers
-// select series; without matchers, the sender sends all series.
+// newSender returns a sender of a recorder's samples. name is the value of the label `run` on the sent samples.
+// Matchers select series; without matchers, the sender sends all series.
 func newSender(client *remotewrite.Client, recorder *scrape.Recorder, name string, log func(string, ...any), matchers ...*labels.Matcher) *remotewrite.Sender {
 	return remotewrite.NewSender(client, remotewrite.Options{
 		Samples: recorder.Live(), Settled: recorder.Settled, From: time.Now(), Every: recorder.Interval(),

@@ -23,10 +23,10 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/scrape/promimport"
 )
 
-// taker is a receiver of remote write.
+// taker is a remote-write receiver.
 type taker struct {
 	url  string
-	sent chan struct{} // after each request, if there is room
+	sent chan struct{} // receives a value after each request, if there is room
 
 	mu     sync.Mutex
 	series map[string]int // samples by series
@@ -71,7 +71,7 @@ func (x *taker) client(t *testing.T) *remotewrite.Client {
 	return c
 }
 
-// A run sends what it scrapes and its own metrics under its name, and counts them.
+// A run sends what it scrapes and its own metrics with its name as a label, and counts the samples.
 func TestRunSends(t *testing.T) {
 	x, registry, q := newTaker(t), prometheus.NewRegistry(), &quiet{}
 	phase := prometheus.NewGauge(prometheus.GaugeOpts{Name: "stormglass_test"})
@@ -98,18 +98,18 @@ func TestRunSends(t *testing.T) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if n := x.series[`{__name__="stormglass_test", instance="loadgen", job="loadgen", run="mine"}`]; n < 3 {
-		t.Errorf("%d samples of the generator's own metric have come: %v", n, x.series)
+		t.Errorf("the receiver got %d samples of the generator's own metric, want at least 3: %v", n, x.series)
 	}
 	var all int64
 	for _, n := range x.series {
 		all += int64(n)
 	}
 	if got := r.sent(); got == nil || got.Sent != all || got.Unsent+got.Refused != 0 {
-		t.Errorf("%+v, of %d samples", got, all)
+		t.Errorf("sent() = %+v, but the receiver got %d samples", got, all)
 	}
 }
 
-// A run that copies from a Prometheus sends only the generator's metrics.
+// A run that copies metrics from a Prometheus server sends only the generator's own metrics.
 func TestRunOnPrometheusSendsItsOwn(t *testing.T) {
 	lab := archivetest.New(t, scrape.Options{}, "apiserver-0", "kube-etcd-0")
 	for range 5 {
@@ -143,7 +143,7 @@ func TestRunOnPrometheusSendsItsOwn(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- r.Run(ctx) }()
-	<-x.sent // of the first periodic scrape of the generator
+	<-x.sent // the first periodic scrape of the generator
 	stop()
 	if err := <-done; err != nil {
 		t.Fatal(err)
@@ -152,12 +152,12 @@ func TestRunOnPrometheusSendsItsOwn(t *testing.T) {
 	defer x.mu.Unlock()
 	for series := range x.series {
 		if !strings.Contains(series, `job="loadgen"`) {
-			t.Errorf("%s was sent", series)
+			t.Errorf("the run sent %s", series)
 		}
 	}
 }
 
-// An observed plane is sent under the name of its directory.
+// Observe sends the samples of a control plane with the name of its directory as the label `run`.
 func TestObserveSends(t *testing.T) {
 	dir, _, stop := etcdOnly(t)
 	x := newTaker(t)
@@ -177,6 +177,6 @@ func TestObserveSends(t *testing.T) {
 	defer x.mu.Unlock()
 	want := `{__name__="etcd_server_has_leader", instance="etcd-0", job="etcd", run="` + filepath.Base(dir) + `"}`
 	if x.series[want] == 0 {
-		t.Errorf("no %s: %v", want, x.series)
+		t.Errorf("no samples of %s: %v", want, x.series)
 	}
 }

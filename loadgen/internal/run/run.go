@@ -61,7 +61,7 @@ const (
 	lostCleanupTimeout = 15 * time.Second
 )
 
-// windUpLimit returns ifLost if the target is lost; otherwise windUpTimeout.
+// windUpLimit returns the duration ifLost if the target is lost, and otherwise windUpTimeout.
 func windUpLimit(lost bool, ifLost time.Duration) time.Duration {
 	if lost {
 		return ifLost

@@ -10,7 +10,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/cluster"
 )
 
-// Only the user's cluster knows whether it serves a custom resource.
+// On a bundled control plane, a custom resource that nothing defines causes a warning. On a user's cluster it does not,
+// because only the cluster knows its custom resources.
 func TestUnservedResourcesWarnOnABundledPlane(t *testing.T) {
 	o := Options{Scenario: parse(t, "phases: [{name: a, for: 10s, load: [{kind: requests, verb: list, resource: databases.example.com, rate: 1/s}]}]\n")}
 	const want = "mine.yaml:4: phases.a.load[0].resource: a bundled control plane does not serve databases.example.com " +
@@ -19,12 +20,12 @@ func TestUnservedResourcesWarnOnABundledPlane(t *testing.T) {
 		o.Kubeconfig = cluster.Kubeconfig{Files: files}
 		info, err := describe(plan{o: o, aborts: &aborts{}})
 		if err != nil || slices.Contains(info.Warnings, want) != (files == "") || len(info.Warnings) > 1 {
-			t.Errorf("with kubeconfig %q: %q, %v", files, info.Warnings, err)
+			t.Errorf("with kubeconfig %q: warnings %q, error %v", files, info.Warnings, err)
 		}
 	}
 }
 
-// The page on users' clusters says how soon a run ends if its cluster is lost.
+// docs/how-to/own-cluster.md states how soon a run ends after it has lost its cluster.
 func TestPageStatesTheEndOfALostCluster(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/how-to/own-cluster.md")
 	if err != nil {
@@ -36,7 +37,7 @@ func TestPageStatesTheEndOfALostCluster(t *testing.T) {
 		fmt.Sprintf("for %.0f s, then lists the leftovers", end.Seconds()),
 	} {
 		if !strings.Contains(string(page), want) {
-			t.Errorf("the page does not say %q", want)
+			t.Errorf("the page does not contain %q", want)
 		}
 	}
 }

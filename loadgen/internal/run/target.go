@@ -43,7 +43,7 @@ type provider interface {
 	awaitLoss(ctx context.Context) error
 	// close stops the run's control plane, or removes the run's objects from another target.
 	close(lost bool, phases []result.Phase) error
-	// discard is used instead of close for a run that leaves no report.
+	// discard replaces close for a run that leaves no report.
 	discard(lost bool) error
 	// unlock releases the lock that the run holds on the target, if any.
 	unlock() error

@@ -18,12 +18,12 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/objects"
 )
 
-// secretsAPI is the small part of an API server that actions on Secrets need. It has no other resource.
+// secretsAPI is the small part of an API server that actions on Secrets need. It serves no other resource.
 type secretsAPI struct {
 	mu      sync.Mutex
 	there   []string
 	deleted []string
-	// onDelete, if not nil, is the stub's first step of a deletion.
+	// onDelete is called before secretsAPI responds to a delete request; nil: no call.
 	onDelete func()
 }
 
@@ -57,7 +57,7 @@ func (s *secretsAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// tornDown returns a run whose phases are over, with its teardown and the Secrets of its cluster.
+// tornDown returns a run after its phases, with a teardown, and the API server with its Secrets.
 func tornDown(t *testing.T, body string, secrets ...string) (*run, *secretsAPI) {
 	t.Helper()
 	api := &secretsAPI{there: secrets}
@@ -83,7 +83,7 @@ const brokenTeardown = `teardown:
   - {kind: delete, target: {resource: secrets}}
 `
 
-// An action that fails does not prevent the next ones, and the environment has failed.
+// If an action of the teardown fails, the run performs the next ones, and counts as a failure of the environment.
 func TestTeardownGoesOnPastFailures(t *testing.T) {
 	r, api := tornDown(t, brokenTeardown, "a", "b")
 	r.tearDown()
@@ -93,7 +93,7 @@ func TestTeardownGoesOnPastFailures(t *testing.T) {
 	want := "teardown[0]: the cluster has no resource \"databases.example.com\" (`kubectl api-resources` lists them); " +
 		"teardown[2]: the target selects only 1 secrets, but atLeast is 3"
 	if r.info.Failure != want || len(r.info.Warnings) != 0 {
-		t.Errorf("failure %q\nwant %q\nwarnings %q", r.info.Failure, want, r.info.Warnings)
+		t.Errorf("Failure %q\nwant %q\nWarnings %q", r.info.Failure, want, r.info.Warnings)
 	}
 }
 
@@ -109,7 +109,7 @@ func TestTeardownOfARunThatEndedEarly(t *testing.T) {
 		was := r.info.Failure
 		r.tearDown()
 		if len(api.deleted) != 2 || r.info.Failure != was || len(r.info.Warnings) != 1 || !strings.Contains(r.info.Warnings[0], "teardown[0]: ") {
-			t.Errorf("%s: deleted %q, failure %q, warnings %q", name, api.deleted, r.info.Failure, r.info.Warnings)
+			t.Errorf("%s: deleted %q, Failure %q, Warnings %q", name, api.deleted, r.info.Failure, r.info.Warnings)
 		}
 	}
 }
@@ -124,7 +124,7 @@ func TestNoTeardownOfALostTarget(t *testing.T) {
 	}
 }
 
-// An action whose target selects nothing is not a failure: it is counted.
+// An action whose target selects no objects is not a failure. The run counts such actions.
 func TestActionsThatSelectNothingAreCounted(t *testing.T) {
 	r, _ := tornDown(t, "teardown:\n  - {kind: delete, target: {resource: secrets, labelSelector: app=web}}\n  - {kind: delete, collection: true, target: {resource: secrets}}\n")
 	r.tearDown()
@@ -134,37 +134,37 @@ func TestActionsThatSelectNothingAreCounted(t *testing.T) {
 		"teardown[1]: delete secrets selected no object, 2 times (set target.atLeast: 1 to make this an error)",
 	}
 	if got := r.phases.idles(); !slices.Equal(got, want) || r.info.Failure != "" {
-		t.Errorf("%q\nwant %q\nfailure %q", got, want, r.info.Failure)
+		t.Errorf("idles() = %q\nwant %q\nFailure %q", got, want, r.info.Failure)
 	}
 }
 
-// The display leaves the last phase during the teardown and while the run ends.
+// During the teardown and while the run ends, the display no longer shows the last phase.
 func TestTeardownIsShown(t *testing.T) {
 	r, api := tornDown(t, "teardown:\n  - {kind: delete, target: {resource: secrets, names: [a]}}\n", "a")
 	last := &r.o.Scenario.Phases[0]
 	r.display.beginPhase(last, time.Now())
 	if s := r.display.snapshot(time.Now()); s.Phase != last.Name || s.Length != last.For.D() {
-		t.Errorf("in the last phase: %+v", s)
+		t.Errorf("snapshot in the last phase: %+v", s)
 	}
 	var during Snapshot
 	api.onDelete = func() { during = r.display.snapshot(time.Now()) }
 	r.tearDown()
 	if during.Phase != "teardown" || during.Length != 0 || during.Until != "" || during.Elapsed < 0 {
-		t.Errorf("in the teardown: %+v", during)
+		t.Errorf("snapshot in the teardown: %+v", during)
 	}
 	r.display.beginStage(Ending)
 	if s := r.display.snapshot(time.Now()); s.Phase != "ending" {
-		t.Errorf("after the teardown: %+v", s)
+		t.Errorf("snapshot after the teardown: %+v", s)
 	}
 }
 
-// shown keeps the last state that was shown.
+// shown keeps the last Snapshot that the run showed.
 type shown struct{ last Snapshot }
 
 func (*shown) Step(string)       {}
 func (s *shown) Live(n Snapshot) { s.last = n }
 
-// The last state shown is the true one. It stays while the objects of the run are removed.
+// The last state that the run shows includes the failure. It stays visible while the run removes its objects.
 func TestFailureIsShown(t *testing.T) {
 	r, _ := tornDown(t, "")
 	var seen shown
@@ -181,6 +181,6 @@ func TestFailureIsShown(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	if slices.ContainsFunc(seen.last.Phases, func(p PhaseState) bool { return p.Now }) {
-		t.Errorf("a phase is in progress after the failure: %+v", seen.last.Phases)
+		t.Errorf("a phase is shown as in progress after the failure: %+v", seen.last.Phases)
 	}
 }

@@ -26,9 +26,9 @@ type userCluster struct {
 }
 
 // askForCluster checks a user's cluster, and asks the user to confirm the run before it creates anything. If metrics
-// come from a Prometheus server, it also checks that server. A scrape interval of the Prometheus server that is longer
-// than the scenario's then replaces it. Finally it takes the cluster's lock, unless Options.Fuse says not to. A plan
-// without aborts is for nodes only, which take no lock.
+// come from a Prometheus server, askForCluster also checks that server, and uses its scrape interval if that is longer
+// than the scenario's. Finally it takes the cluster's lock, unless Options.Fuse says not to. A plan without aborts only
+// simulates nodes, and takes no lock.
 func askForCluster(ctx context.Context, p plan, runID string, c console) (*target, *promimport.Source, error) {
 	o, ends := p.o, p.aborts
 	if err := refuseFaults(o.Scenario); err != nil {
@@ -84,7 +84,7 @@ func cleanupCommand(o Options, runID string) string {
 	return "loadgen cleanup " + o.Kubeconfig.Flags() + " --run " + runID
 }
 
-// clockNote is the smallest difference between two clocks that a note reports.
+// clockNote is the smallest difference between two clocks for which the run adds a note.
 const clockNote = 5 * time.Second
 
 // findPrometheus looks for the cluster's targets in the Prometheus server that config names. It returns nil if config
