@@ -7,8 +7,7 @@ import (
 	"github.com/stormglass/stormglass/internal/exitcode"
 )
 
-// Loads that cannot be divided among the given number of workers are refused
-// beforehand, at their line.
+// Check refuses loads that cannot be divided among the given number of workers. The error names the load's line.
 func TestCheckRefusesTooManyWorkers(t *testing.T) {
 	for name, c := range map[string]struct {
 		count int
@@ -37,6 +36,6 @@ func TestCheckRefusesTooManyWorkers(t *testing.T) {
 		t.Error(err)
 	}
 	if whole := Whole(s); len(whole) != 1 || whole[0] != "h" {
-		t.Errorf("whole loads %v", whole)
+		t.Errorf("Whole returned %v, want only h", whole)
 	}
 }

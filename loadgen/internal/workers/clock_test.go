@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// The comparison of clocks is never wrong by more than its stated uncertainty, however the network delays each
-// direction.
+// The error of compareClocks is at most the reported uncertainty, however the network delays each direction.
 func TestOffsetIsWithinItsUncertainty(t *testing.T) {
 	const seed = 3
 	t.Logf("seed %d", seed)
@@ -27,10 +26,10 @@ func TestOffsetIsWithinItsUncertainty(t *testing.T) {
 		}
 		c := compareClocks(all)
 		if wrong := (c.Offset - offset).Abs(); wrong > c.Uncertainty || c.Uncertainty != fastest/2 {
-			t.Fatalf("offset %v, measured %+v; the fastest exchange took %v", offset, c, fastest)
+			t.Fatalf("offset %v, measured %+v, fastest exchange %v: the error exceeds the uncertainty, or the uncertainty is not half of the exchange", offset, c, fastest)
 		}
 		if at := c.here(c.there(now)); !at.Equal(now) {
-			t.Fatalf("%v went to %v and back", now, at)
+			t.Fatalf("there and here converted %v to %v", now, at)
 		}
 	}
 }

@@ -9,14 +9,14 @@
 //	coordinator -> worker: commands to prepare, run and stop a load, and to wait for its watches' deliveries
 //	worker -> coordinator: samples per 100 ms, acknowledged writes, metrics, histograms; the coordinator merges them
 //	worker -> coordinator: request for a node's credentials, which the coordinator or the API server signs
-//	coordinator -> workers: which nodes can a fault affect? The coordinator picks some at random, by the scenario's seed
+//	coordinator -> workers: which nodes can a fault affect? With the scenario's seed, the coordinator chooses some of them
 //	coordinator -> worker: begin the fault on these of your nodes
 //
 // # Connection
 //
 // Each worker has one TLS 1.3 connection to the coordinator. The coordinator creates a CA for the run, which signs its
-// certificate. The worker authenticates with a token. Messages are JSON, each preceded by its length in four bytes. No
-// message is sent twice: if a connection breaks, the worker is lost, and the run ends without a verdict. A worker that
+// certificate. The worker authenticates with a token. Messages are JSON, each preceded by its length in four bytes. If
+// a connection breaks, no message is sent again: the worker is lost, and the run ends without a verdict. A worker that
 // is restarted cannot join again.
 //
 // # Time
@@ -29,5 +29,5 @@
 // # Merging
 //
 // Workers send distributions as histogram counts, because quantiles cannot be merged. The coordinator adds the samples
-// that the workers recorded for the same 100 ms. It adds counters and histograms of metrics.
+// that the workers recorded for the same 100 ms. It also adds counters and histograms of metrics.
 package workers

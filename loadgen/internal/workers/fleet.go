@@ -59,7 +59,7 @@ type Invitation struct {
 	// Dir is the directory for the workers' logs.
 	Dir string
 	// Take serves the worker at the other end of conn until either side closes the connection. joined reports whether
-	// the peer was accepted as a worker.
+	// the peer is a worker, even if the coordinator refused it.
 	Take func(net.Conn) (joined bool, err error)
 	// Tell shows the user a line about something that delays a worker. It ignores repeated lines.
 	Tell func(format string, args ...any)
@@ -83,11 +83,11 @@ type API struct {
 type Starter interface {
 	// Start starts the workers. It calls ended whenever a worker ends, whether normally or not.
 	Start(ctx context.Context, i Invitation, ended func(index int, why error)) (Started, error)
-	// Describe says what Start will create for the run with the id run. The user confirms it.
+	// Describe returns a text about what Start will create for the run with the ID `run`. The user must confirm it.
 	Describe(count int, run string) string
 }
 
-// Describe says for the user which workers the run with the id run has. It returns "" without workers.
+// Describe returns a text for the user about the workers of the run with the ID `run`. It returns "" without workers.
 func (o Options) Describe(run string) string {
 	switch {
 	case o.Count == 0:
@@ -98,7 +98,7 @@ func (o Options) Describe(run string) string {
 	return o.Starter.Describe(o.Count, run)
 }
 
-// Fleet represents all workers of a run in the coordinator. A nil *Fleet means that there are no workers; its methods
+// Fleet represents, in the coordinator, all workers of a run. A nil *Fleet means that there are no workers; its methods
 // then do nothing.
 type Fleet struct {
 	options  Options
@@ -161,7 +161,7 @@ func Open(o Options, build func() string, step func(format string, args ...any))
 	return f, nil
 }
 
-// Invite writes the workers' credentials to dir. Then it starts the workers for the run with the id run. Without a
+// Invite writes the workers' credentials to dir. Then it starts the workers for the run with the ID `run`. Without a
 // Starter, it instead shows the user how to start them.
 func (f *Fleet) Invite(ctx context.Context, dir, run string) error {
 	if f == nil {
@@ -319,7 +319,7 @@ func (f *Fleet) renewTokens(t load.Target) {
 	}
 }
 
-// over returns a channel that is closed when member 0 is gone: the run has then ended.
+// over returns a channel that is closed when member 0 is gone. The run has then ended.
 func (f *Fleet) over() <-chan struct{} { return f.members[0].gone }
 
 // lead is the time from the decision to start a load until the load starts. All workers must receive the start time
@@ -329,7 +329,7 @@ const lead = 250 * time.Millisecond
 // answerWithin is the maximum wait for the workers' replies at the start of a phase or a fault.
 const answerWithin = 30 * time.Second
 
-// startTime returns the start time of a load that the coordinator announces to all workers now. Loads that start almost
+// startTime returns the start time of a load that the coordinator announces to the workers now. Loads that start almost
 // together get the same start time.
 func (f *Fleet) startTime() time.Time {
 	f.mu.Lock()
@@ -382,7 +382,7 @@ func (f *Fleet) Failed() error {
 	return f.failed
 }
 
-// endWithin is the time limit for the last responses of the workers at the end of a run.
+// endWithin is the time limit for the last replies of the workers at the end of a run.
 const endWithin = 15 * time.Second
 
 // End collects the last results of the workers and tells the workers to end.

@@ -21,11 +21,11 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// threads starts workers as goroutines of the test. Each can be killed.
+// threads starts workers as goroutines of the test. The test can kill each of them.
 type threads struct {
 	t     *testing.T
 	build string
-	clock func(index int) func() time.Time // nil: the machine's
+	clock func(index int) func() time.Time // nil: the machine's clock
 
 	mu    sync.Mutex
 	kills map[int]context.CancelFunc
@@ -99,7 +99,7 @@ func (b *bench) said(text string) bool {
 	return strings.Contains(strings.Join(b.steps, "\n"), text)
 }
 
-// newBench returns a bench with workers that have not joined yet.
+// newBench returns a bench whose workers have not joined yet.
 func newBench(t *testing.T, of int, body string, change func(*threads, *Options)) *bench {
 	t.Helper()
 	b := &bench{t: t, scenario: parse(t, body), dir: t.TempDir(), threads: &threads{t: t, build: "v1"}}
@@ -179,7 +179,7 @@ func (r *running) end() error {
 	return r.err
 }
 
-// received returns how many requests by a method the server has received.
+// received returns the number of requests with a method that the server has received.
 func (b *bench) received(method string) (n int) {
 	for _, e := range b.server.Exchanges() {
 		if e.Method == method && !e.Watch {
@@ -209,8 +209,8 @@ phases:
   - {kind: requests, name: reads, verb: get, rate: 200/s, objects: 8}
 `
 
-// Three workers give the results of one generator: every write is delivered to the watches of all, slots and metrics
-// include all requests, and each worker has its share.
+// Three workers produce the results of one generator: the watches of all workers receive every write, slots and metrics
+// include all requests, and each worker sends its share.
 func TestWorkersGiveOneResult(t *testing.T) {
 	b := prepared(t, 3, flood)
 	recording, stopRecording := context.WithCancel(context.Background())
@@ -234,10 +234,10 @@ func TestWorkersGiveOneResult(t *testing.T) {
 	}
 	w, c, r := p.Watches[0], p.Changes[0], p.Requests[0]
 	if w.Wanted != 12 || w.Open != 12 || c.Acknowledged < 100 || w.Expected != 12*c.Acknowledged || w.Delivered != w.Expected || w.Lost+w.Duplicated+w.Reordered != 0 {
-		t.Errorf("of %d acknowledged writes: %+v", c.Acknowledged, w)
+		t.Errorf("%d writes acknowledged, but the watches report %+v", c.Acknowledged, w)
 	}
 	if w.Delivery.Count != w.Delivered || w.External.Count != w.Delivered {
-		t.Errorf("%d of %d deliveries were timed", w.Delivery.Count, w.Delivered)
+		t.Errorf("%d of %d deliveries have a latency", w.Delivery.Count, w.Delivered)
 	}
 	if r.Offered == 0 || r.Succeeded != r.Sent || r.Latency.Count != r.Sent || r.Outcomes["200"] != r.Sent {
 		t.Errorf("requests %+v", r)
@@ -258,11 +258,11 @@ func TestWorkersGiveOneResult(t *testing.T) {
 		delivered += s.Streams["crowd"].Delivered
 	}
 	if reads != r.Succeeded || delivered != w.Delivered {
-		t.Errorf("slots have %d reads of %d, %d deliveries of %d", reads, r.Succeeded, delivered, w.Delivered)
+		t.Errorf("the slots contain %d of %d reads and %d of %d deliveries", reads, r.Succeeded, delivered, w.Delivered)
 	}
 	m := result.Measurements{Phases: []result.Phase{{Name: "p"}}}
 	if err := b.fleet.AddTo(&m); err != nil || len(m.Workers) != 3 {
-		t.Fatalf("workers %+v, %v", m.Workers, err)
+		t.Fatalf("AddTo: workers %+v, error %v; want 3 workers", m.Workers, err)
 	}
 	var all int64
 	for _, w := range m.Workers {
@@ -272,16 +272,16 @@ func TestWorkersGiveOneResult(t *testing.T) {
 		}
 	}
 	if all != r.Sent+c.Sent {
-		t.Errorf("the workers sent %d requests, together %d", all, r.Sent+c.Sent)
+		t.Errorf("the workers report %d requests, want %d", all, r.Sent+c.Sent)
 	}
 	for index, err := range b.threads.ended() {
 		if err != nil {
-			t.Errorf("worker %d ended with %v", index, err)
+			t.Errorf("worker %d ended with the error %v", index, err)
 		}
 	}
 }
 
-// A lost worker ends the run immediately; the error names the worker, and the run cannot be judged.
+// A lost worker ends the run immediately. The error names the worker, and the run has no verdict.
 func TestLostWorkerEndsTheRun(t *testing.T) {
 	b := prepared(t, 2, `phases: [{name: p, for: 1m, load: [{kind: requests, name: reads, verb: get, rate: 100/s, objects: 4}]}]`)
 	b.fleet.BeginPhase("p", time.Now())
@@ -290,10 +290,10 @@ func TestLostWorkerEndsTheRun(t *testing.T) {
 	b.threads.kills[1]()
 	err := b.fleet.Watch(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "worker 1 (") || !strings.Contains(err.Error(), "was lost") {
-		t.Errorf("a killed worker: %v", err)
+		t.Errorf("error after a worker was killed: %v", err)
 	}
 	if exitcode.Of(err) != exitcode.NoData {
-		t.Errorf("exit code %d", exitcode.Of(err))
+		t.Errorf("exit code %d, want that for no data", exitcode.Of(err))
 	}
 	_ = loads.end()
 	m := result.Measurements{Phases: []result.Phase{{Name: "p"}}}
@@ -305,15 +305,15 @@ func TestLostWorkerEndsTheRun(t *testing.T) {
 	}
 }
 
-// A restarted worker would repeat its requests: it is refused.
+// The coordinator refuses a restarted worker, because it would send its requests again.
 func TestWorkerThatStartsAgainIsRefused(t *testing.T) {
 	b := prepared(t, 2, `phases: [{name: p, for: 1m, load: [{kind: requests, name: reads, verb: get, rate: 10/s, objects: 4}]}]`)
 	err := b.threads.worker(b.invitation(), 1).Work(t.Context())
 	if exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), "has already joined") || !strings.Contains(err.Error(), "repeat") {
-		t.Errorf("the second worker 1: %v", err)
+		t.Errorf("error of the second worker 1: %v", err)
 	}
 	if err := b.fleet.Failed(); err != nil {
-		t.Errorf("the run has failed: %v", err)
+		t.Errorf("the second worker 1 failed the run: %v", err)
 	}
 }
 
@@ -322,8 +322,8 @@ func (b *bench) invitation() Invitation {
 	return Invitation{Address: b.fleet.address(), CAFile: filepath.Join(dir, "ca.pem"), TokenFile: filepath.Join(dir, "token")}
 }
 
-// A worker with a wrong clock is refused before the load, by name and with the remedy. A worker with a small offset
-// takes part, and its offset is reported.
+// The coordinator refuses a worker with a wrong clock before the load starts. The error names the worker and the
+// remedy. A worker with a small offset may join, and the result contains its offset.
 func TestClocksAreCompared(t *testing.T) {
 	off := func(by time.Duration) func(*threads, *Options) {
 		return func(s *threads, _ *Options) {
@@ -335,7 +335,7 @@ func TestClocksAreCompared(t *testing.T) {
 	b := newBench(t, 2, reads, off(time.Second))
 	err := b.join()
 	if exitcode.Of(err) != exitcode.Environment || !strings.Contains(err.Error(), "worker 1 (") || !strings.Contains(err.Error(), "ahead of the coordinator's") || !strings.Contains(err.Error(), "synchronise") {
-		t.Errorf("a second apart: %v", err)
+		t.Errorf("error for an offset of 1 s: %v", err)
 	}
 	b = newBench(t, 2, reads, off(2*time.Millisecond))
 	if err := b.join(); err != nil {
@@ -347,15 +347,16 @@ func TestClocksAreCompared(t *testing.T) {
 	}
 	for i, w := range m.Workers {
 		if wrong := w.ClockOffset - 0.002*float64(i); wrong > w.ClockUncertainty || -wrong > w.ClockUncertainty {
-			t.Errorf("worker %d is %v ms off, measured %v ± %v s", i, 2*i, w.ClockOffset, w.ClockUncertainty)
+			t.Errorf("worker %d has an offset of %v ms, but the result says %v ± %v s", i, 2*i, w.ClockOffset, w.ClockUncertainty)
 		}
 	}
 }
 
-// late returns a fleet and its running load. The second worker learns of the load's start late, by the given duration.
+// late returns a fleet and its running load. The start time of the load reaches the second worker late, by the given
+// duration.
 func late(t *testing.T, by time.Duration) (*bench, *running) {
 	t.Helper()
-	var jump atomic.Int64 // of the second worker's clock
+	var jump atomic.Int64 // added to the second worker's clock
 	b := newBench(t, 2, reads, func(s *threads, _ *Options) {
 		s.clock = func(index int) func() time.Time {
 			return func() time.Time { return time.Now().Add(time.Duration(int64(index) * jump.Load())) }
@@ -372,19 +373,19 @@ func late(t *testing.T, by time.Duration) (*bench, *running) {
 	return b, b.run("reads")
 }
 
-// A worker that learns of a start too late is late: the run ends and names the worker.
+// If the start time reaches a worker too late, the run ends, and the error names the worker.
 func TestLateWorkerEndsTheRun(t *testing.T) {
 	b, loads := late(t, time.Hour)
 	err := b.fleet.Watch(t.Context())
 	if exitcode.Of(err) != exitcode.NoData || !strings.Contains(err.Error(), "worker 1 (") || !strings.Contains(err.Error(), "was late: it received the start time of load reads 59m") {
-		t.Errorf("a worker that is an hour late: %v", err)
+		t.Errorf("error for a delay of one hour: %v", err)
 	}
 	if err := loads.end(); !errors.As(err, new(*LostError)) {
-		t.Errorf("its load: %v", err)
+		t.Errorf("error of the late worker's load: %v, want a LostError", err)
 	}
 }
 
-// A worker that stalled for a moment starts overdue requests late, and the run continues.
+// A worker that was stalled for two seconds sends the overdue requests late, and the run continues.
 func TestWorkerMayBeALittleLate(t *testing.T) {
 	b, loads := late(t, 2*time.Second)
 	var m result.Measurements
@@ -396,15 +397,15 @@ func TestWorkerMayBeALittleLate(t *testing.T) {
 		return m.Workers[0].Sent > 0 && m.Workers[1].Sent > 0
 	})
 	if lag := m.Workers[1].LagP99; lag < 1 {
-		t.Errorf("what a worker that was 2 s late took up was %v s late", lag)
+		t.Errorf("worker 1 has a p99 lag of %v s, want at least 1 s", lag)
 	}
 	if err := loads.end(); err != nil {
 		t.Error(err)
 	}
 }
 
-// A run that is stopped as it begins ends in all workers: each worker gets the call to run before any gets the call to
-// stop.
+// A run that is stopped while it starts ends in all workers: every worker gets the call to run before any worker gets
+// the call to stop.
 func TestRunThatIsStoppedAsItBegins(t *testing.T) {
 	b := newBench(t, 3, reads, nil)
 	if err := b.join(); err != nil {
@@ -420,11 +421,11 @@ func TestRunThatIsStoppedAsItBegins(t *testing.T) {
 		t.Error(err)
 	}
 	if n := b.received("GET") - before; n > 0 {
-		t.Errorf("%d reads were sent", n)
+		t.Errorf("the workers sent %d reads, want none", n)
 	}
 }
 
-// If a worker fails to prepare, the error names the objects and the worker.
+// If a worker fails to prepare its load, the error names the worker and the cause.
 func TestFailureToPrepareIsNamed(t *testing.T) {
 	b := newBench(t, 2, reads, nil)
 	if err := b.join(); err != nil {
@@ -433,16 +434,16 @@ func TestFailureToPrepareIsNamed(t *testing.T) {
 	b.server.SetPolicy(func(stubapi.Request) stubapi.Answer { return stubapi.Answer{Status: 403} })
 	err := b.fleet.Load("reads").Prepare(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "worker 0 (") || !strings.Contains(err.Error(), "403") {
-		t.Errorf("a forbidden load: %v", err)
+		t.Errorf("error for a forbidden load: %v", err)
 	}
 }
 
-// The credentials are removed when the run is over.
+// Close removes the credentials.
 func TestCredentialsAreRemoved(t *testing.T) {
 	b := newBench(t, 1, reads, nil)
 	token := b.invitation().TokenFile
 	if s, err := os.Stat(token); err != nil || s.Mode().Perm() != 0o600 {
-		t.Errorf("the token: %v, %v", s, err)
+		t.Errorf("token file %v (%v), want mode 0600", s, err)
 	}
 	if err := b.join(); err != nil {
 		t.Fatal(err)
@@ -452,6 +453,6 @@ func TestCredentialsAreRemoved(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := os.Stat(token); !os.IsNotExist(err) {
-		t.Errorf("the token is left: %v", err)
+		t.Errorf("the token file still exists after Close: %v", err)
 	}
 }

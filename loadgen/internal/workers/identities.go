@@ -75,8 +75,8 @@ func (m *member) credentials(nodeName string) (g given, err error) {
 	return g, nil
 }
 
-// mostAsks is the maximum number of requests per worker, node and hour for credentials, because each may cost the
-// cluster a certificate. A worker sends one request, and more after errors and to renew a certificate.
+// mostAsks is the maximum number of requests for credentials that a worker may send per node and hour, because each may
+// cost the cluster a certificate. A worker sends one request, and more after errors and to renew a certificate.
 const mostAsks = 20
 
 // mayAsk counts a request for credentials, and reports whether the worker has requests left. All kube-proxies share one

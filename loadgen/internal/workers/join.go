@@ -42,8 +42,8 @@ const (
 	mostPeers = 1000
 )
 
-// serve handles a connection until it ends. joined reports whether the peer was a worker. It is also true if the worker
-// was refused.
+// serve handles a connection until it ends. joined reports whether the peer was a worker, even if the worker was
+// refused.
 func (f *Fleet) serve(l *link) (joined bool, err error) {
 	defer l.conn.Close()
 	f.mu.Lock()
@@ -85,7 +85,7 @@ var (
 	errTooManyPeers = errors.New("too many connections have sent no token yet")
 )
 
-// admit makes the peer a member of the fleet, or returns the reason for refusing it.
+// admit makes the peer a member of the fleet, or returns the reason to refuse it.
 func (f *Fleet) admit(l *link, h hello) (*member, string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -33,8 +33,8 @@ func (noStarter) Start(context.Context, Invitation, func(int, error)) (Started, 
 
 func (noStarter) Describe(int, string) string { return "" }
 
-// carrier starts workers that wait at their own addresses, as pods do, and brings their connections. A stranger
-// connects first.
+// carrier starts workers that wait at their own addresses, as pods do, and passes their connections to the coordinator.
+// First it passes the connection of a stranger.
 type carrier struct {
 	threads
 	joined chan bool
@@ -58,7 +58,7 @@ func (c *carrier) Start(ctx context.Context, i Invitation, ended func(int, error
 		c.all.Go(func() {
 			address := <-at
 			stranger := c.dial(address)
-			_, _ = stranger.Write([]byte("GET / HTTP/1.1\r\n\r\n")) // it may be hung up on
+			_, _ = stranger.Write([]byte("GET / HTTP/1.1\r\n\r\n")) // the coordinator may have closed the connection
 			_ = stranger.Close()
 			joined, _ := i.Take(c.dial(address))
 			c.joined <- joined
@@ -75,7 +75,7 @@ func (c *carrier) dial(address string) net.Conn {
 	return conn
 }
 
-// Workers join over connections that the starter brings to them, and run their shares.
+// Workers join over connections that the Starter passes to the coordinator, and run their shares.
 func TestCarriedConnections(t *testing.T) {
 	c := &carrier{threads: threads{t: t, build: "v1"}, joined: make(chan bool, 2)}
 	b := newBench(t, 2, reads, func(_ *threads, o *Options) { o.Starter, o.Carried = c, true })
@@ -83,19 +83,19 @@ func TestCarriedConnections(t *testing.T) {
 		t.Fatal(err)
 	}
 	if where := b.fleet.Where(); where != "through the API server" {
-		t.Errorf("Where() = %q, want \"through the API server\"", where)
+		t.Errorf("Where() = %q", where)
 	}
 	b.fleet.End()
 	for range 2 {
 		if !<-c.joined {
-			t.Error("a worker's connection was treated as foreign")
+			t.Error("Take reports that a worker is not a worker")
 		}
 	}
 }
 
 const reads = `phases: [{name: p, for: 1m, load: [{kind: requests, name: reads, verb: get, rate: 10/s, objects: 4}]}]`
 
-// Workers that do not belong to the run are refused in one line with the remedy, and the coordinator reports it.
+// The coordinator refuses workers that do not belong to the run. Both sides report it in one line, with the remedy.
 func TestStrangersAreRefused(t *testing.T) {
 	b := newBench(t, 2, reads, func(_ *threads, o *Options) { o.Starter = noStarter{} })
 	other := filepath.Join(t.TempDir(), "token")
@@ -128,7 +128,7 @@ func TestStrangersAreRefused(t *testing.T) {
 	}
 }
 
-// The text of a peer without the token is never shown, and many such peers cause few lines.
+// The coordinator never shows text of a peer without the token. Many such peers cause only a few lines.
 func TestStrangersTextIsNotShown(t *testing.T) {
 	b := newBench(t, 2, reads, func(_ *threads, o *Options) { o.Starter = noStarter{} })
 	for i := range 3 * mostRefusals {
@@ -157,11 +157,11 @@ func TestStrangersTextIsNotShown(t *testing.T) {
 		}
 	}
 	if refusals != 1 {
-		t.Errorf("%d lines about refusals: %q", refusals, b.steps)
+		t.Errorf("%d lines about refusals, want 1: %q", refusals, b.steps)
 	}
 }
 
-// A hello is given up once its time is over, even while bytes of it arrive.
+// The coordinator gives up on a hello after its time limit, even while parts of it still arrive.
 func TestSlowHelloIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, far := net.Pipe()
@@ -176,12 +176,12 @@ func TestSlowHelloIsGivenUp(t *testing.T) {
 		began := time.Now()
 		_, err := (&Fleet{peers: map[*link]bool{}}).serve(newLink(near))
 		if !isTimeout(err) || time.Since(began) != helloWithin {
-			t.Errorf("after %v: %v", time.Since(began), err)
+			t.Errorf("serve returned after %v: %v", time.Since(began), err)
 		}
 	})
 }
 
-// A message that is too large is refused by its announced length, before it is read. It ends only its worker.
+// The coordinator refuses a message that is too large when it has read the length. Only the sender's connection ends.
 func TestTooLargeMessageEndsItsWorker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		announced := func() *link {
@@ -191,23 +191,24 @@ func TestTooLargeMessageEndsItsWorker(t *testing.T) {
 		}
 		f := &Fleet{peers: map[*link]bool{}, members: make([]*member, 2), failing: make(chan struct{})}
 		if _, err := f.serve(announced()); err == nil || !strings.Contains(err.Error(), "a message has 524288000 bytes, but the maximum is 16384") {
-			t.Errorf("before it has joined: %v", err)
+			t.Errorf("error for a peer that has not joined: %v", err)
 		}
 		for i := range f.members {
 			f.members[i] = newMember(f, announced(), hello{Index: i, Name: "w"})
 		}
 		f.members[0].serve()
 		if lost := f.members[0].lost; lost == nil || !strings.Contains(lost.Why, "a message has 524288000 bytes, but the maximum is 67108864") {
-			t.Errorf("after it has joined: %v", lost)
+			t.Errorf("error for a worker that has joined: %v", lost)
 		}
 		if f.members[1].lost != nil {
-			t.Errorf("the other worker: %v", f.members[1].lost)
+			t.Errorf("the other worker was lost too: %v", f.members[1].lost)
 		}
 		f.members[1].leave()
 	})
 }
 
-// Text of a worker is shown without control characters: its name, steps, errors, limits, and why it was lost.
+// The coordinator removes control characters from all text of a worker: name, steps, errors, limits, and the reason why
+// it was lost.
 func TestTextOfWorkersIsCleaned(t *testing.T) {
 	const evil = "evil\x1b[2J\nloadgen: PASS"
 	var said []string
@@ -231,12 +232,12 @@ func TestTextOfWorkersIsCleaned(t *testing.T) {
 		}
 	}
 	if len(said) != 6 {
-		t.Errorf("%d texts: %q", len(said), said)
+		t.Errorf("%d strings shown, want 6: %q", len(said), said)
 	}
 }
 
-// A worker gets the credentials of its share's nodes only. A measurement that arrives too early ends the worker and not
-// the coordinator.
+// A worker gets only the credentials of the nodes in its share. A measurement that arrives too early ends the worker,
+// but not the coordinator.
 func TestWorkersGetTheirShare(t *testing.T) {
 	f := &Fleet{members: make([]*member, 3), nodes: &node.Config{NamePrefix: "sg-", Spec: scenario.Nodes{Count: 10}}, failing: make(chan struct{})}
 	near, far := net.Pipe()
@@ -247,11 +248,11 @@ func TestWorkersGetTheirShare(t *testing.T) {
 		"sg-1": true, "sg-4": true, "sg-7": true, "sg-0": false, "sg-10": false, "sg-13": false, "sg-01": false, "sg-+1": false, "sg--2": false, "prod-node-1": false, "1": false, "": false,
 	} {
 		if got := m.owns(name); got != want {
-			t.Errorf("%q: %v, want %v", name, got, want)
+			t.Errorf("owns(%q) = %v, want %v", name, got, want)
 		}
 	}
 	if g, err := m.credentials("prod-node-1"); err == nil || !strings.Contains(err.Error(), "does not belong to this worker") || g.Cert != nil {
-		t.Errorf("credentials of another node: %v", err)
+		t.Errorf("error for credentials of another node: %v", err)
 	}
 	m.take(message{Slot: &samples.Slot{}}, time.Now())
 	if m.lost == nil || !strings.Contains(m.lost.Why, "before the run began") {
@@ -259,7 +260,7 @@ func TestWorkersGetTheirShare(t *testing.T) {
 	}
 }
 
-// badListener fails to accept connections with each error of a list, one after another.
+// badListener is a listener whose Accept returns the errors of a list, one after another.
 type badListener struct {
 	net.Listener
 	errs []error
@@ -271,18 +272,18 @@ func (l *badListener) Accept() (net.Conn, error) {
 	return nil, err
 }
 
-// The coordinator accepts connections until its listener is closed, also after it had no file descriptors left.
+// The coordinator accepts connections until its listener is closed, even after it had no file descriptors left.
 func TestAcceptsAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &badListener{errs: []error{syscall.EMFILE, syscall.ECONNABORTED, net.ErrClosed}}
 		(&Fleet{listener: l}).accept()
 		if len(l.errs) > 0 {
-			t.Errorf("gave up %d errors too early", len(l.errs))
+			t.Errorf("accept returned with %d errors left", len(l.errs))
 		}
 	})
 }
 
-// While too many peers have not shown the token, further ones are refused.
+// While too many peers have not sent the token, the coordinator refuses further peers.
 func TestTooManyPeersAreRefused(t *testing.T) {
 	f := &Fleet{peers: map[*link]bool{}}
 	for range mostPeers {
@@ -295,7 +296,7 @@ func TestTooManyPeersAreRefused(t *testing.T) {
 	}
 }
 
-// Peers that send invalid messages do not disturb the run.
+// Peers that send invalid messages do not affect the run.
 func TestNonsenseDoesNotDisturb(t *testing.T) {
 	b := newBench(t, 1, reads, func(_ *threads, o *Options) { o.Starter = noStarter{} })
 	for _, text := range []string{"", "GET / HTTP/1.1\r\n\r\n", "\xff\xff\xff\xff", "\x00\x00\x00\x02{}", "\x00\x00\x00\x05hello"} {
@@ -323,7 +324,7 @@ func TestNonsenseDoesNotDisturb(t *testing.T) {
 	<-done
 }
 
-// Missing workers, and the last one that was refused, are named when the time is over.
+// If workers are missing when the time is over, the error names them and the last refusal.
 func TestMissingWorkersAreNamed(t *testing.T) {
 	b := newBench(t, 3, reads, func(_ *threads, o *Options) { o.Starter, o.Within = noStarter{}, 200*time.Millisecond })
 	w := b.threads.worker(b.invitation(), 1)
@@ -331,11 +332,11 @@ func TestMissingWorkersAreNamed(t *testing.T) {
 	_ = w.Work(t.Context())
 	err := b.join()
 	if exitcode.Of(err) != exitcode.Environment || !strings.Contains(err.Error(), "workers 0, 1, 2 of 3 did not join") || !strings.Contains(err.Error(), "loadgen v2") {
-		t.Errorf("no worker has joined: %v", err)
+		t.Errorf("error without any worker: %v", err)
 	}
 }
 
-// A worker reports an unreachable coordinator once, tries again, and gives up in one line.
+// A worker reports an unreachable coordinator once, tries again, and finally returns an error of one line.
 func TestCoordinatorThatIsNotReached(t *testing.T) {
 	b := newBench(t, 1, reads, func(_ *threads, o *Options) { o.Starter = noStarter{} })
 	w := b.threads.worker(b.invitation(), 0)
@@ -343,6 +344,6 @@ func TestCoordinatorThatIsNotReached(t *testing.T) {
 	w.Coordinator, w.Within, w.Step = "127.0.0.1:1", 10*time.Millisecond, func(format string, args ...any) { told = append(told, fmt.Sprintf(format, args...)) }
 	err := w.Work(t.Context())
 	if exitcode.Of(err) != exitcode.Environment || !strings.Contains(err.Error(), "was not reached within 10ms") || strings.Contains(err.Error(), "\n") {
-		t.Errorf("Work without a coordinator = %v, messages %q", err, told)
+		t.Errorf("error without a coordinator: %v; reported %q", err, told)
 	}
 }

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// lostAfter is how long a peer may send no message before it counts as lost.
+	// lostAfter is how long a peer may stay silent before it counts as lost.
 	lostAfter = 15 * time.Second
 	// aliveEvery is the interval at which coordinator and workers send heartbeats.
 	aliveEvery = time.Second
@@ -35,7 +35,7 @@ func (e *LostError) Error() string { return fmt.Sprintf("worker %d (%s) %s", e.I
 // Unjudged reports that the run has no verdict, because part of its load was missing. It is always true.
 func (e *LostError) Unjudged() bool { return true }
 
-// member represents one worker in the coordinator.
+// member represents, in the coordinator, one worker.
 type member struct {
 	fleet *Fleet
 	index int

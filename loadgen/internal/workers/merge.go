@@ -12,18 +12,18 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// resultsWithin is the time limit for collecting the results of all workers.
+// resultsWithin is the time limit to collect the results of all workers.
 const resultsWithin = 10 * time.Second
 
 // AddTo adds the merged results of the divided loads to the phases of m, and a summary of each worker to m. If a worker
-// does not answer, AddTo uses the results that the worker sent last.
+// does not reply, AddTo uses the results that the worker sent last.
 func (f *Fleet) AddTo(m *result.Measurements) error {
 	if f == nil || f.scenario == nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), resultsWithin)
 	defer cancel()
-	_ = f.callAll(ctx, call{Verb: verbResults}) // on an error, the last report is used
+	_ = f.callAll(ctx, call{Verb: verbResults}) // on an error, AddTo uses the last report
 	all := make([]results, len(f.members))
 	for i, w := range f.members {
 		w.mu.Lock()

@@ -14,7 +14,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// metricsWithin is the time limit for collecting the metrics of all workers during a scrape.
+// metricsWithin is the time limit to collect the metrics of all workers during a scrape.
 const metricsWithin = 2 * time.Second
 
 // Register registers a collector for the sums of the workers' load metrics. Each series then has the value that a
@@ -31,7 +31,7 @@ type collector struct{ fleet *Fleet }
 // Describe sends no descriptors, because the metrics depend on the scenario.
 func (collector) Describe(chan<- *prometheus.Desc) {}
 
-// Collect requests the metrics of all workers and sends their sums. If a worker does not answer, Collect uses the
+// Collect requests the metrics of all workers and sends their sums. If a worker does not reply, Collect uses the
 // metrics that the worker sent last.
 func (c collector) Collect(out chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), metricsWithin)
@@ -40,7 +40,7 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	if len(all) < c.fleet.options.Count || c.fleet.recorder() == nil {
 		return
 	}
-	_ = c.fleet.callAll(ctx, call{Verb: verbMetrics}) // on an error, the last metrics are used
+	_ = c.fleet.callAll(ctx, call{Verb: verbMetrics}) // on an error, Collect uses the last metrics
 	var sets [][]*dto.MetricFamily
 	for _, m := range all {
 		m.mu.Lock()
@@ -180,7 +180,7 @@ func addHistogram(to, from *dto.Histogram) {
 }
 
 // nativeBuckets returns the counts of a native histogram by bucket index, at the resolution of schema. schema must not
-// exceed h's own schema. It ignores buckets of negative values; durations do not have these.
+// exceed h's own schema. nativeBuckets ignores buckets of negative values; durations do not have these.
 func nativeBuckets(h *dto.Histogram, schema int32) map[int32]int64 {
 	buckets := map[int32]int64{}
 	shift := h.GetSchema() - schema

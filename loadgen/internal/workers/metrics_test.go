@@ -10,7 +10,7 @@ import (
 	"github.com/stormglass/stormglass/internal/metricopts"
 )
 
-// observed returns the families of a registry in which values were observed.
+// observed returns the metric families of a registry with the given observations.
 func observed(t *testing.T, values ...float64) []*dto.MetricFamily {
 	t.Helper()
 	r := prometheus.NewRegistry()
@@ -37,8 +37,7 @@ func observed(t *testing.T, values ...float64) []*dto.MetricFamily {
 	return families
 }
 
-// The merged metrics of two workers equal the metrics of one worker that did the
-// work of both.
+// The merged metrics of two workers equal the metrics of one worker that did the work of both.
 func TestMergedMetricsAreThoseOfOneGenerator(t *testing.T) {
 	a, b := []float64{0, 0.001, 0.02, 0.02, 3}, []float64{0.02, 0.021, 0.5, 100}
 	got := mergeMetrics([][]*dto.MetricFamily{observed(t, a...), observed(t, b...), observed(t)})
@@ -56,7 +55,7 @@ func TestMergedMetricsAreThoseOfOneGenerator(t *testing.T) {
 		}
 	}
 	if len(got) != len(want) || len(got) != 3 {
-		t.Fatalf("%d families, want %d", len(got), len(want))
+		t.Fatalf("%d metric families, want %d", len(got), len(want))
 	}
 	for i := range got {
 		if len(got[i].Metric) != 1 || !proto.Equal(got[i].Metric[0], want[i].Metric[0]) {
@@ -65,8 +64,7 @@ func TestMergedMetricsAreThoseOfOneGenerator(t *testing.T) {
 	}
 }
 
-// A histogram whose registry has halved its resolution is added at the lower
-// resolution.
+// addHistogram adds a histogram whose registry has halved its resolution at the lower resolution.
 func TestHistogramsOfTwoResolutions(t *testing.T) {
 	fine := &dto.Histogram{
 		SampleCount: proto.Uint64(3), Schema: proto.Int32(3), ZeroThreshold: proto.Float64(1e-9),
@@ -77,8 +75,8 @@ func TestHistogramsOfTwoResolutions(t *testing.T) {
 		PositiveSpan: []*dto.BucketSpan{{Offset: proto.Int32(1), Length: proto.Uint32(1)}}, PositiveDelta: []int64{2},
 	}
 	addHistogram(fine, coarse)
-	// -3 and -2 become -1; 1 becomes 1.
+	// Buckets -3 and -2 become -1, and 1 becomes 1.
 	if got := nativeBuckets(fine, 2); fine.GetSchema() != 2 || got[-1] != 2 || got[1] != 3 || len(got) != 2 || fine.GetSampleCount() != 5 {
-		t.Errorf("buckets %v of %v", got, fine)
+		t.Errorf("unexpected buckets %v of %v", got, fine)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/node"
 )
 
-// Nodes represents the simulated nodes of a run in the coordinator. The workers divide these nodes.
+// Nodes represents, in the coordinator, the simulated nodes of a run. The workers divide these nodes.
 type Nodes struct {
 	*node.Divided
 	fleet *Fleet
@@ -50,7 +50,7 @@ func (f *Fleet) nodesSetup() *nodesSetup {
 	return &nodesSetup{Prefix: c.NamePrefix, Labels: c.Labels, Taints: c.Taints, Restricted: c.Restricted, Cloud: c.Cloud != nil}
 }
 
-// Start registers the nodes. All workers begin with this at the same time.
+// Start registers the nodes. All workers start at the same time.
 func (n *Nodes) Start(ctx context.Context) error {
 	return n.Divided.Start(load.StartAt(ctx, n.fleet.startTime()))
 }

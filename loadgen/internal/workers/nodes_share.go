@@ -63,7 +63,7 @@ func (coordinatorsCloud) ChangeInstances(context.Context, control.Instances) err
 // spareDescriptors is the number of file descriptors that a worker needs in addition to one per node connection.
 const spareDescriptors = 256
 
-// checkDescriptors returns an error if the process may open too few files for the connections of own nodes.
+// checkDescriptors returns an error if the process may open too few files for the connections of `own` nodes.
 func checkDescriptors(spec scenario.Nodes, own int) error {
 	var limit syscall.Rlimit
 	if spec.Fidelity == node.Shared || syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) != nil {
@@ -85,11 +85,11 @@ func (s *session) tell(format string, args ...any) {
 }
 
 // mostLate is the maximum delay with which a start time may reach a worker. If the delay is shorter, the worker sends
-// the overdue requests late, like after a stall.
+// the overdue requests late, as it does after a stall.
 const mostLate = 5 * time.Second
 
-// startsAt converts the start time in a call to this machine's clock. If that time passed more than mostLate ago, it
-// returns the reply to send, late; otherwise late is nil. what names the load or nodes in the reply.
+// startsAt converts the start time in a call to this machine's clock. If that time passed more than mostLate ago, late
+// is the reply to send; otherwise late is nil. `what` names the load or nodes in the reply.
 func (s *session) startsAt(c call, what string) (start time.Time, late *reply) {
 	at := s.clock.Load().here(c.At)
 	if by := s.now().Sub(at); by > mostLate {
@@ -99,7 +99,8 @@ func (s *session) startsAt(c call, what string) (start time.Time, late *reply) {
 	return time.Now().Add(at.Sub(s.now().Round(0))), nil
 }
 
-// obeyNodes executes a call about nodes. beside runs its argument in the background and sends the returned reply.
+// obeyNodes executes a call about nodes. The function beside runs its argument in the background and sends the returned
+// reply.
 func (s *session) obeyNodes(ctx context.Context, c call, beside func(func() reply)) {
 	n := s.nodes
 	switch {
@@ -143,8 +144,8 @@ func (s *session) obeyNodes(ctx context.Context, c call, beside func(func() repl
 	}
 }
 
-// begin returns the context for starting the nodes. stop cancels this context. begin returns false if the nodes were
-// started or stopped before.
+// begin returns the context in which to start the nodes. stop cancels this context. begin returns false if the nodes
+// were started or stopped before.
 func (n *nodesShare) begin(ctx context.Context) (context.Context, bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -156,7 +157,7 @@ func (n *nodesShare) begin(ctx context.Context) (context.Context, bool) {
 	return ctx, true
 }
 
-// nodesEndWithin is the time limit for stopping a worker's nodes.
+// nodesEndWithin is the time limit to stop a worker's nodes.
 const nodesEndWithin = 10 * time.Second
 
 // stop stops the nodes, and cancels their start if that is in progress. It does not delete the Node objects.

@@ -51,7 +51,7 @@ func (b *bench) nodeConfig(cloud node.Cloud) node.Config {
 	}
 }
 
-// instances is a cloud that counts its instances.
+// instances is a simulated cloud that keeps the names of its instances.
 type instances struct {
 	mu    sync.Mutex
 	names map[string]bool
@@ -69,8 +69,8 @@ func (c *instances) ChangeInstances(_ context.Context, change control.Instances)
 	return nil
 }
 
-// Three workers register the nodes that one process would, renew their Leases, and are hit by the same faults. Their
-// results, metrics and costs are reported as one generator's, together with each worker's share.
+// Three workers register the same nodes as one process would, renew their Leases, and have the same faults. The merged
+// results, metrics and costs are those of one generator, and contain each worker's share.
 func TestNodesAreDivided(t *testing.T) {
 	cloud := &instances{names: map[string]bool{}}
 	b, n := nodeBench(t, 3, sevenNodes, cloud)
@@ -88,7 +88,7 @@ func TestNodesAreDivided(t *testing.T) {
 	}
 	slices.Sort(made)
 	if !slices.Equal(made, want) || !slices.Equal(n.Names(), want) || len(cloud.names) != 7 {
-		t.Errorf("registered %v, names %v, the cloud has %v", made, n.Names(), cloud.names)
+		t.Errorf("registered %v, names %v, instances in the cloud %v", made, n.Names(), cloud.names)
 	}
 	h2test.Await(t, "all to be told as Ready", func() bool { l := n.Live(); return l.Ready == 7 && l.Count == 7 && l.Registered == 7 })
 	h2test.Await(t, "renewals", func() bool { return b.received("PUT") >= 7 })
@@ -115,12 +115,12 @@ stormglass_nodes_ready 7
 		got, err := n.Begin(f)
 		want, _ := whole.Begin(f)
 		if err != nil || len(got) < 2 || !slices.Equal(got, want) {
-			t.Errorf("%s hits %v, %v; in one process %v", f.Kind, got, err, want)
+			t.Errorf("fault %s affects %v (%v), but in one process %v", f.Kind, got, err, want)
 		}
 	}
 	h2test.Await(t, "the faults to be told", func() bool { l := n.Live(); return l.Ready == 3 && l.Failed == 4 && l.Slow == 4 })
 	if len(cloud.names) != 5 {
-		t.Errorf("the cloud has %v after two vanished", cloud.names)
+		t.Errorf("the cloud has %v after two nodes vanished, want 5 instances", cloud.names)
 	}
 	if _, err := n.Begin(node.Fault{Kind: control.NodeRecovery}); err != nil {
 		t.Fatal(err)
@@ -141,12 +141,13 @@ stormglass_nodes_ready 7
 	}
 	for index, err := range b.threads.ended() {
 		if err != nil {
-			t.Errorf("worker %d ended with %v", index, err)
+			t.Errorf("worker %d ended with the error %v", index, err)
 		}
 	}
 }
 
-// A lost worker takes its nodes with it, ends the run immediately with an error that names it, and delays nothing.
+// A lost worker ends the run immediately, because its nodes are gone. The error names the worker, and no call waits for
+// it.
 func TestLostWorkerOfNodesEndsTheRun(t *testing.T) {
 	b, n := nodeBench(t, 2, sevenNodes, nil)
 	if err := n.Start(t.Context()); err != nil {
@@ -155,10 +156,10 @@ func TestLostWorkerOfNodesEndsTheRun(t *testing.T) {
 	b.threads.kills[1]()
 	err := b.fleet.Watch(t.Context())
 	if exitcode.Of(err) != exitcode.NoData || !strings.Contains(err.Error(), "worker 1 (") || !strings.Contains(err.Error(), "was lost") {
-		t.Errorf("a killed worker: %v", err)
+		t.Errorf("error after a worker was killed: %v", err)
 	}
 	if _, err := n.Begin(node.Fault{Kind: control.NodeFailure, Fraction: 1}); !errors.As(err, new(*LostError)) {
-		t.Errorf("a fault of its nodes: %v", err)
+		t.Errorf("error for a fault of the lost worker's nodes: %v, want a LostError", err)
 	}
 	n.Stop(t.Context())
 	if r := n.Results(); r.Count != 7 {
@@ -166,8 +167,8 @@ func TestLostWorkerOfNodesEndsTheRun(t *testing.T) {
 	}
 }
 
-// Nodes that cannot register end the start in one line that names the worker, and the other workers' nodes go no
-// further.
+// If nodes cannot register, Start returns an error of one line that names the worker, and the other workers stop
+// registering nodes.
 func TestRefusedNodesNameTheirWorker(t *testing.T) {
 	b, n := nodeBench(t, 3, strings.Replace(sevenNodes, "1000/s", "1/s", 1), nil)
 	b.server.SetPolicy(func(r stubapi.Request) stubapi.Answer {
@@ -178,7 +179,7 @@ func TestRefusedNodesNameTheirWorker(t *testing.T) {
 	})
 	err := n.Start(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "worker 0 (") || !strings.Contains(err.Error(), "register node sg-0") || strings.Contains(err.Error(), "\n") {
-		t.Errorf("nodes without rights: %v", err)
+		t.Errorf("error for nodes without permissions: %v", err)
 	}
 	n.Stop(t.Context())
 }
@@ -196,27 +197,27 @@ func TestStartOfNodesIsInterrupted(t *testing.T) {
 	}
 	n.Stop(t.Context())
 	if err := b.fleet.Failed(); err != nil {
-		t.Errorf("the workers have failed: %v", err)
+		t.Errorf("the interrupted start failed the run: %v", err)
 	}
 }
 
-// A worker without nodes does the rest of its work.
+// A worker without nodes runs its share of the loads.
 func TestFewerNodesThanWorkers(t *testing.T) {
 	b, n := nodeBench(t, 3, "nodes: {count: 2, fidelity: shared}\n"+reads, nil)
 	if err := n.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if names, err := n.Begin(node.Fault{Kind: control.NodeFailure, Fraction: 1}); err != nil || len(names) != 2 {
-		t.Errorf("hit %v, %v", names, err)
+		t.Errorf("fault of all nodes affects %v (%v), want 2 nodes", names, err)
 	}
 	n.Stop(t.Context())
 	m := result.Measurements{}
 	if err := b.fleet.AddTo(&m); err != nil || m.Workers[1].Nodes != 1 || m.Workers[2].Nodes != 0 {
-		t.Errorf("workers %+v, %v", m.Workers, err)
+		t.Errorf("AddTo: workers %+v, error %v", m.Workers, err)
 	}
 }
 
-// accounts provides identities with renewed tokens; one node has none.
+// accounts provides identities with tokens that are renewed. For one node it returns an error.
 type accounts struct {
 	mu         sync.Mutex
 	generation int
@@ -246,7 +247,7 @@ func (signed) For(_ context.Context, name string) (*rest.Config, error) {
 
 func (s signed) ForProxies(ctx context.Context) (*rest.Config, error) { return s.For(ctx, "proxies") }
 
-// asking returns the identities of a worker whose coordinator has some, without a network between them.
+// asking returns the identities of a worker, connected without a network to a coordinator with the identities ids.
 func asking(t *testing.T, ids node.Identities) (*askedIdentities, *member) {
 	m := newMember(&Fleet{members: make([]*member, 1), nodes: &node.Config{Identities: ids, NamePrefix: "sg-", Spec: scenario.Nodes{Count: 10, KubeProxy: true}}}, nil, hello{})
 	asked := newAskedIdentities(func(sent message) error { m.give(*sent.Ask); return nil }, &rest.Config{
@@ -268,7 +269,7 @@ func asking(t *testing.T, ids node.Identities) (*askedIdentities, *member) {
 	return asked, m
 }
 
-// headers is a connection that keeps a request's authentication.
+// headers is a RoundTripper that keeps the Authorization header of a request.
 type headers struct{ authorization string }
 
 func (h *headers) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -276,7 +277,7 @@ func (h *headers) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{Body: http.NoBody}, nil
 }
 
-// tokenOfNode returns the Authorization header that requests of a configuration have.
+// tokenOfNode returns the Authorization header of requests with a client configuration.
 func tokenOfNode(t *testing.T, c *rest.Config) string {
 	t.Helper()
 	var seen headers
@@ -298,25 +299,25 @@ func tokenOfNode(t *testing.T, c *rest.Config) string {
 	return seen.authorization
 }
 
-// Workers get their nodes' certificates and tokens from the coordinator, and reach the API server in the way that the
-// worker does.
+// Workers get the certificates and tokens of their nodes from the coordinator. With them, the nodes reach the API
+// server at the worker's address.
 func TestCredentialsOfNodesComeFromTheCoordinator(t *testing.T) {
 	asked, _ := asking(t, signed{})
 	c, err := asked.For(t.Context(), "sg-1")
 	if err != nil || c.Host != "https://workers-view" || string(c.CAData) != "ca" || string(c.CertData) != "cert of sg-1" || string(c.KeyData) != "key of sg-1" || c.BearerToken != "" {
-		t.Errorf("a certificate: %+v, %v", c, err)
+		t.Errorf("certificate of a node: %+v, %v", c, err)
 	}
 	if c, err = asked.ForProxies(t.Context()); err != nil || string(c.CertData) != "cert of proxies" {
-		t.Errorf("the proxies': %+v, %v", c, err)
+		t.Errorf("certificate of the kube-proxies: %+v, %v", c, err)
 	}
 
 	renewed := &accounts{}
 	asked, m := asking(t, renewed)
 	if c, err = asked.For(t.Context(), "sg-2"); err != nil || tokenOfNode(t, c) != "Bearer sg-2/0" {
-		t.Errorf("a token: %+v, %v", c, err)
+		t.Errorf("token of a node: %+v, %v", c, err)
 	}
 	if got := m.renewed(renewed); len(got) > 0 {
-		t.Errorf("renewed before their time: %v", got)
+		t.Errorf("tokens renewed too early: %v", got)
 	}
 	renewed.mu.Lock()
 	renewed.generation++
@@ -324,7 +325,7 @@ func TestCredentialsOfNodesComeFromTheCoordinator(t *testing.T) {
 	m.post(message{NodeTokens: m.renewed(renewed)})
 	h2test.Await(t, "the renewed token", func() bool { return tokenOfNode(t, c) == "Bearer sg-2/1" })
 	if _, err = asked.For(t.Context(), "sg-9"); err == nil || err.Error() != "the account is forbidden" {
-		t.Errorf("an account that is refused: %v", err)
+		t.Errorf("error for a forbidden account: %v", err)
 	}
 }
 
@@ -339,7 +340,7 @@ func (i *issuer) For(ctx context.Context, name string) (*rest.Config, error) {
 	return i.signed.For(ctx, name)
 }
 
-// A worker that requests certificates repeatedly gets few per hour for each of its nodes.
+// A worker that requests credentials repeatedly gets at most mostAsks certificates per hour and node.
 func TestCertificatesOfAWorkerAreLimited(t *testing.T) {
 	ids := &issuer{}
 	asked, m := asking(t, ids)
@@ -348,21 +349,21 @@ func TestCertificatesOfAWorkerAreLimited(t *testing.T) {
 		_, err = asked.For(t.Context(), "sg-1")
 	}
 	if err == nil || !strings.Contains(err.Error(), "too often") || ids.issued.Load() != mostAsks {
-		t.Errorf("%d certificates: %v", ids.issued.Load(), err)
+		t.Errorf("issued %d certificates: %v", ids.issued.Load(), err)
 	}
 	if _, err = asked.For(t.Context(), "sg-2"); err != nil {
-		t.Errorf("another node: %v", err)
+		t.Errorf("error for another node: %v", err)
 	}
 	m.mu.Lock()
 	m.since = m.since.Add(-time.Hour)
 	m.mu.Unlock()
 	if _, err = asked.For(t.Context(), "sg-1"); err != nil {
-		t.Errorf("an hour later: %v", err)
+		t.Errorf("error after an hour: %v", err)
 	}
 }
 
-// Nodes whose kubelet API the scenario needs stay in the coordinator, which reports the reason. Scenarios without loads
-// are divided by their nodes.
+// If the scenario needs the nodes' kubelet API, the coordinator runs the nodes and reports the reason. Workers can also
+// divide a scenario that has nodes but no loads.
 func TestWhichNodesAreDivided(t *testing.T) {
 	const phase = "\nphases: [{name: p, for: 5s}]"
 	for name, c := range map[string]struct {
@@ -380,7 +381,7 @@ func TestWhichNodesAreDivided(t *testing.T) {
 	} {
 		s := parse(t, c.body)
 		if got := WholeNodes(s); c.whole == "" && got != "" || !strings.Contains(got, c.whole) {
-			t.Errorf("%s: whole because of %q", name, got)
+			t.Errorf("%s: WholeNodes = %q", name, got)
 		}
 		err := Check(Options{Count: c.count}, s)
 		if c.check == "" && err != nil || c.check != "" && (exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), c.check) || strings.Contains(err.Error(), "\n")) {

@@ -14,8 +14,7 @@ func TestPauseReachesWorkers(t *testing.T) {
 	loads := b.run("reads")
 	h2test.Await(t, "reads", func() bool { return b.received("GET") >= 100 })
 	b.fleet.Pause(time.Now())
-	// Messages are in order: answers after the pause come from workers that know of
-	// it.
+	// Messages arrive in order: replies after the pause come from workers that know about the pause.
 	offered := func() (sum int64) {
 		t.Helper()
 		for _, r := range b.measured().Requests {
@@ -23,7 +22,7 @@ func TestPauseReachesWorkers(t *testing.T) {
 		}
 		return sum
 	}
-	// Arrivals that were due before the pause may start after it.
+	// Arrivals that were due before the pause may still start after it began.
 	before := offered()
 	h2test.Await(t, "the pause", func() bool {
 		since, last := time.Now(), before
@@ -34,7 +33,7 @@ func TestPauseReachesWorkers(t *testing.T) {
 	began := time.Now()
 	h2test.Await(t, "time in which 300 were due", func() bool { return time.Since(began) > time.Second })
 	if now := offered(); now > before {
-		t.Errorf("%d arrivals in the pause", now-before)
+		t.Errorf("%d arrivals during the pause, want none", now-before)
 	}
 	b.fleet.Resume(time.Now())
 	h2test.Await(t, "arrivals after the pause", func() bool { return offered() >= before+100 })

@@ -118,7 +118,7 @@ const (
 	verbNodesStop  = "nodes-stop"
 )
 
-// reply is a worker's answer to a call.
+// reply is a worker's response to a call.
 type reply struct {
 	ID      int64     `json:"id"`
 	Error   string    `json:"error,omitempty"`

@@ -13,7 +13,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// remote represents a load in the coordinator that workers run. Fleet.BeginPhase and Fleet.AddTo do part of its work,
+// remote represents, in the coordinator, a load that workers run. Fleet.BeginPhase and Fleet.AddTo do part of its work,
 // for all loads together.
 type remote struct {
 	load.Plain
@@ -92,7 +92,7 @@ func (r *remote) Run(ctx context.Context) error {
 	running, fail := context.WithCancel(ctx)
 	defer fail()
 	at := r.fleet.startTime()
-	answers := make([]<-chan reply, len(r.fleet.members)) // all calls to run are sent before any call to stop
+	answers := make([]<-chan reply, len(r.fleet.members)) // send all calls to run before any call to stop
 	for i, m := range r.fleet.members {
 		answers[i] = m.ask(call{Verb: verbRun, Load: r.name, At: at})
 	}

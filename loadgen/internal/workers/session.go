@@ -126,7 +126,7 @@ func (s *session) acknowledged(a load.Ack) {
 	s.acks = append(s.acks, a)
 }
 
-// ackEvery is the interval at which the worker sends acknowledged writes to the coordinator.
+// ackEvery is the interval at which a worker sends acknowledged writes to the coordinator.
 const ackEvery = 20 * time.Millisecond
 
 func (s *session) sendAcks() error {

@@ -24,14 +24,14 @@ func parse(t *testing.T, body string) *scenario.Scenario {
 	return s
 }
 
-// sent is a request that the server received, with its time in the load.
+// sent is a request that the server received, with its time since the start of the load.
 type sent struct {
 	at   time.Duration
 	what string
 }
 
-// requestsOf runs the loads of a scenario, divided among workers, against a stub. It returns the requests by a method,
-// or all requests for "".
+// requestsOf runs the loads of a scenario, divided among workers, against a stub API server. It returns the requests
+// with a method, or all requests for "".
 func requestsOf(t *testing.T, s *scenario.Scenario, method string, of int) []sent {
 	t.Helper()
 	server, err := stubapi.Start(stubapi.Options{Listener: stubapi.NewPipes()})
@@ -80,10 +80,10 @@ func requestsOf(t *testing.T, s *scenario.Scenario, method string, of int) []sen
 	return got
 }
 
-// gather is how long a dispatcher gathers arrivals before it sends them.
+// gather is how long a dispatcher collects arrivals before it sends them.
 const gather = 1100 * time.Microsecond
 
-// Any number of workers together send the requests of a single worker: the same operations on the same objects at the
+// Together, any number of workers send the requests of a single worker: the same operations on the same objects at the
 // same intended times.
 func TestWorkersTogetherSendTheOneSchedule(t *testing.T) {
 	for name, c := range map[string]struct{ method, body string }{
@@ -126,17 +126,17 @@ phases:
 			var want []sent
 			synctest.Test(t, func(t *testing.T) { want = requestsOf(t, s, c.method, 1) })
 			if len(want) < 50 {
-				t.Fatalf("one worker sent %d requests", len(want))
+				t.Fatalf("one worker sent only %d requests", len(want))
 			}
 			for _, of := range []int{2, 3, 4, 7} {
 				var got []sent
 				synctest.Test(t, func(t *testing.T) { got = requestsOf(t, s, c.method, of) })
 				if len(got) != len(want) {
-					t.Errorf("%d workers sent %d requests, one %d", of, len(got), len(want))
+					t.Errorf("%d workers sent %d requests, but one worker sent %d", of, len(got), len(want))
 				}
 				for i := range min(len(got), len(want)) {
 					if got[i].what != want[i].what || (got[i].at-want[i].at).Abs() > gather {
-						t.Errorf("%d workers: %v, one worker: %v", of, got[i], want[i])
+						t.Errorf("%d workers sent %v, but one worker sent %v", of, got[i], want[i])
 						break
 					}
 				}

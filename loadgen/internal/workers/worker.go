@@ -22,7 +22,7 @@ type Worker struct {
 	// Coordinator is the coordinator's address, HOST:PORT. If it is empty, the worker waits on Listen for the
 	// coordinator to connect.
 	Coordinator string
-	// Listen is the worker's own address, HOST:PORT, if Coordinator is empty.
+	// Listen is the worker's own address, HOST:PORT. The worker uses it only if Coordinator is empty.
 	Listen string
 	// CAFile and TokenFile are the paths of files that the coordinator wrote.
 	CAFile, TokenFile string

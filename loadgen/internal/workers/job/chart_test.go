@@ -31,7 +31,7 @@ import (
 
 const chartImage = "registry.example.com/stormglass/loadgen:v1"
 
-// chart holds the objects that Helm renders from deploy/charts/stormglass as release "storm" in namespace "load".
+// chart contains the objects that Helm renders from deploy/charts/stormglass as release "storm" in namespace "load".
 type chart struct {
 	t     *testing.T
 	files map[string]string
@@ -84,7 +84,7 @@ func mustRenderChart(t *testing.T, values string) *chart {
 	return c
 }
 
-// get decodes the object of a kind and name, strictly: a field that Kubernetes does not know is an error.
+// get decodes the object with a kind and name. It rejects unknown fields.
 func get[T any](c *chart, kind, name string) (object T) {
 	c.t.Helper()
 	for _, o := range c.all {
@@ -95,7 +95,7 @@ func get[T any](c *chart, kind, name string) (object T) {
 			return object
 		}
 	}
-	c.t.Fatalf("no %s %s among %v", kind, name, c.names())
+	c.t.Fatalf("the chart has no %s %s, only %v", kind, name, c.names())
 	return object
 }
 
@@ -107,7 +107,7 @@ func (c *chart) names() (all []string) {
 	return all
 }
 
-// grants lists what the roles with this name grant, one "namespace verb group resource names urls" each.
+// grants lists the permissions of the roles with this name, in the form "namespace verb group resource names urls".
 func grants(roles map[string][]rbacv1.PolicyRule) map[string]bool {
 	all := map[string]bool{}
 	for namespace, rules := range roles {
@@ -136,8 +136,7 @@ func (c *chart) rules(name string) map[string][]rbacv1.PolicyRule {
 	return all
 }
 
-// The chart's run of a built-in scenario is what `loadgen run --render` prints: its rules, its policies, its pod and its
-// arguments.
+// For a built-in scenario, the chart has the same rules, policies, pod and arguments as `loadgen run --render`.
 func TestChartIsTheRenderedRun(t *testing.T) {
 	s, err := scenario.Read("api-mix", nil)
 	if err != nil {
@@ -198,17 +197,17 @@ extraArgs: ["--abort-on=expr=up{x='$(y)'},max=1"]
 	if !slices.Equal(main.Args, wantArgs) {
 		t.Errorf("args\n%q, want\n%q", main.Args, wantArgs)
 	}
-	// The chart takes amounts as values, and has no ConfigMap for a scenario that is built in.
+	// The chart takes quantities as values, and has no ConfigMap for a built-in scenario.
 	for _, p := range []*corev1.PodSpec{&got, &pod} {
 		p.Containers[0].Args, p.Containers[0].Resources, p.Containers[0].Env = nil, corev1.ResourceRequirements{}, nil
 		p.Containers[0].VolumeMounts = slices.DeleteFunc(p.Containers[0].VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == "scenario" || m.Name == "remote-write" })
 		p.Volumes = slices.DeleteFunc(p.Volumes, func(v corev1.Volume) bool { return v.Name == "scenario" || v.Name == "remote-write" })
 		p.ServiceAccountName = ""
 	}
-	got.Tolerations[0].Operator = corev1.TolerationOpEqual // its default
+	got.Tolerations[0].Operator = corev1.TolerationOpEqual // the default
 	for i := range got.Volumes {
 		if v := &got.Volumes[i]; v.EmptyDir != nil && v.EmptyDir.SizeLimit != nil {
-			v.EmptyDir.SizeLimit = pod.Volumes[i].EmptyDir.SizeLimit // one amount, parsed from other places
+			v.EmptyDir.SizeLimit = pod.Volumes[i].EmptyDir.SizeLimit // the same quantity, parsed from another form
 		}
 	}
 	if !reflect.DeepEqual(got, pod) {
@@ -218,7 +217,8 @@ extraArgs: ["--abort-on=expr=up{x='$(y)'},max=1"]
 	}
 }
 
-// A user's scenario is mounted unchanged, has the rules of all built-in ones or the given rules, and can run on a schedule.
+// The chart mounts a user's scenario unchanged. Its rules cover all built-in scenarios, or are the given ones, and it
+// can run on a schedule.
 func TestChartWithAScenarioOfOnesOwn(t *testing.T) {
 	const text = "apiVersion: stormglass/v1alpha1\nkind: Scenario\nname: mine\nphases:\n- {name: p, for: 5s}\n"
 	indented := "  text: |\n    " + strings.ReplaceAll(strings.TrimSuffix(text, "\n"), "\n", "\n    ") + "\n"
@@ -229,23 +229,23 @@ func TestChartWithAScenarioOfOnesOwn(t *testing.T) {
 	cron := get[batchv1.CronJob](c, "CronJob", "stormglass-storm")
 	spec := cron.Spec.JobTemplate.Spec
 	if cron.Spec.Schedule != "0 3 * * *" || cron.Spec.ConcurrencyPolicy != batchv1.ForbidConcurrent || *spec.BackoffLimit != 0 || spec.Template.Spec.Containers[0].Args[1] != "/scenario/scenario.yaml" {
-		t.Errorf("cron job %+v", cron.Spec)
+		t.Errorf("unexpected CronJob %+v", cron.Spec)
 	}
 	claim := get[corev1.PersistentVolumeClaim](c, "PersistentVolumeClaim", "stormglass-storm")
 	mounted := slices.ContainsFunc(spec.Template.Spec.Volumes, func(v corev1.Volume) bool {
 		return v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == claim.Name
 	})
 	if !mounted || claim.Annotations["helm.sh/resource-policy"] != "keep" {
-		t.Errorf("claim %+v, volumes %+v", claim, spec.Template.Spec.Volumes)
+		t.Errorf("claim %+v is not kept, or is not mounted: volumes %+v", claim, spec.Template.Spec.Volumes)
 	}
 	if rules := c.rules("load-stormglass-storm")[""]; len(rules) < 20 {
-		t.Errorf("%d rules of all scenarios", len(rules))
+		t.Errorf("%d rules for all scenarios, want at least 20", len(rules))
 	}
 	if !strings.Contains(c.files["stormglass/templates/NOTES.txt"], "set rbac.rules") {
 		t.Errorf("notes %v", c.files["stormglass/templates/NOTES.txt"])
 	}
 
-	// The CronJob that cleans up has the rules that `loadgen cleanup render` prints.
+	// The cleanup CronJob has the rules that `loadgen cleanup render` prints.
 	cleanup := get[batchv1.CronJob](c, "CronJob", "stormglass-storm-cleanup").Spec.JobTemplate.Spec.Template.Spec
 	theirs := map[string][]rbacv1.PolicyRule{}
 	for _, o := range (cluster.CleanupOptions{Image: chartImage, Namespace: "load", Schedule: "@daily"}).Objects() {
@@ -277,7 +277,7 @@ rbac: {rules: {cluster: [{apiGroups: [""], resources: [pods], verbs: [list]}], n
 	}
 }
 
-// Invalid values are refused, each with a hint.
+// The chart refuses invalid values with a hint.
 func TestChartRefusesValues(t *testing.T) {
 	const image = "image: " + chartImage + "\n"
 	for values, want := range map[string]string{
@@ -295,7 +295,7 @@ func TestChartRefusesValues(t *testing.T) {
 		image + "scenario: {name: api-mix}\ntolerations: [{operator: Exists}]": "key",
 	} {
 		if _, err := renderChart(t, values); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, want %q", values, err, want)
+			t.Errorf("values %s: error %v, want %q", values, err, want)
 		}
 	}
 }

@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	// coordinatorNamespace is the namespace that the run creates if Options.Namespace is empty.
+	// coordinatorNamespace is the namespace that Objects creates for the run if Options.Namespace is empty.
 	coordinatorNamespace = "stormglass-run"
 	// scenarioDir is the directory of the scenario in the coordinator's pod, and resultsDir the directory of the runs.
 	scenarioDir, scenarioFile = "/scenario", "scenario.yaml"
@@ -38,7 +38,7 @@ const (
 // namespace.
 type Coordinator struct {
 	// Options are the options of the workers. Image, Namespace, PullSecret, NodeSelector and Tolerations also apply to
-	// the coordinator's pod. If Namespace is empty, the run creates one.
+	// the coordinator's pod. If Namespace is empty, Objects creates a namespace.
 	Options
 	// Workers is the number of workers that divide the loads. If it is 0, the run's own process generates all load.
 	Workers int
@@ -173,8 +173,8 @@ func (c Coordinator) args() []string {
 }
 
 // resources returns the resource requests of the run's container: one CPU and at least 1 GiB of memory. It adds 0.3 MiB
-// per simulated node (loadgen/lab/records/performance.md). Without workers, it also adds 30 KiB per watch. Both are
-// doubled for the recorded data.
+// per simulated node (loadgen/lab/records/performance.md). Without workers, it also adds 30 KiB per watch. It doubles
+// both, to allow for the recorded data.
 func (c Coordinator) resources() corev1.ResourceList {
 	watches := 0
 	if c.Workers == 0 {

@@ -43,7 +43,7 @@ func smallScenario(t *testing.T, times string) *scenario.Scenario {
 	return s
 }
 
-// find returns the one object of a kind.
+// find returns the only object of type T.
 func find[T any](t *testing.T, c Coordinator) (found T) {
 	t.Helper()
 	all, err := c.Objects()
@@ -57,12 +57,13 @@ func find[T any](t *testing.T, c Coordinator) (found T) {
 		}
 	}
 	if n != 1 {
-		t.Fatalf("%d objects are %T", n, found)
+		t.Fatalf("%d objects of type %T, want 1", n, found)
 	}
 	return found
 }
 
-// The ConfigMap has the scenario and the files that it refers to, so that the scenario can be read where it is mounted.
+// The ConfigMap contains the scenario and the files that it refers to, so that the pod can read the scenario where it
+// is mounted.
 func TestCoordinatorHasTheScenario(t *testing.T) {
 	c := Coordinator{Options: Options{Image: "loadgen:v1"}, Scenario: smallScenario(t, "0.5\n1\n")}
 	m := find[*corev1.ConfigMap](t, c)
@@ -85,7 +86,7 @@ func TestCoordinatorRefusesWhatNoConfigMapTakes(t *testing.T) {
 	}
 }
 
-// A run is started once, and its pod satisfies Pod Security's profile "restricted".
+// The Job starts a run only once, and its pod satisfies the Pod Security profile "restricted".
 func TestCoordinatorPod(t *testing.T) {
 	c := Coordinator{
 		Options: Options{Image: "loadgen:v1", Namespace: "load", PullSecret: "registry", NodeSelector: "pool=load", Tolerations: "load=yes:NoSchedule,spot", Resources: "cpu=2"},
@@ -107,15 +108,15 @@ func TestCoordinatorPod(t *testing.T) {
 		t.Errorf("args\n%q, want\n%q", run.Args, wantArgs)
 	}
 	if *j.Spec.BackoffLimit != 0 || pod.RestartPolicy != corev1.RestartPolicyNever {
-		t.Errorf("a run could be repeated: %+v", j.Spec)
+		t.Errorf("Kubernetes could repeat the run: %+v", j.Spec)
 	}
 	if s := run.SecurityContext; !*pod.SecurityContext.RunAsNonRoot || *s.AllowPrivilegeEscalation || !*s.ReadOnlyRootFilesystem {
-		t.Errorf("security: %+v, %+v", pod.SecurityContext, s)
+		t.Errorf("the security contexts do not meet the profile restricted: %+v, %+v", pod.SecurityContext, s)
 	}
 	if pod.NodeSelector["pool"] != "load" || len(pod.Tolerations) != 2 || pod.Tolerations[1].Operator != corev1.TolerationOpExists || pod.ImagePullSecrets[0].Name != "registry" {
-		t.Errorf("placed by %+v", pod)
+		t.Errorf("wrong node selector, tolerations or pull secret: %+v", pod)
 	}
-	if memory := run.Resources.Requests.Memory().String(); memory != "3Gi" { // the watches are the workers'
+	if memory := run.Resources.Requests.Memory().String(); memory != "3Gi" { // the watches are in the workers
 		t.Errorf("memory %s", memory)
 	}
 	claimed := slices.ContainsFunc(pod.Volumes, func(v corev1.Volume) bool {
@@ -127,12 +128,12 @@ func TestCoordinatorPod(t *testing.T) {
 	c.Workers = 0
 	run = find[*batchv1.Job](t, c).Spec.Template.Spec.Containers[0]
 	if memory := run.Resources.Requests.Memory().String(); memory != "5Gi" || len(run.Args) != 6 {
-		t.Errorf("without workers: memory %s, args %q", memory, run.Args)
+		t.Errorf("without workers: memory %s, want 5Gi; args %q", memory, run.Args)
 	}
 }
 
-// Workers are in the run's own namespace: starting them needs nothing else in the cluster, except the address of its
-// API server.
+// Workers run in the run's namespace. To start them, the run needs no other permissions in the cluster, except to read
+// the address of its API server.
 func TestCoordinatorRules(t *testing.T) {
 	c := Coordinator{Options: Options{Image: "loadgen:v1"}, Workers: 2, Scenario: smallScenario(t, "1\n")}
 	c.Rules = cluster.Rules{}
@@ -143,10 +144,10 @@ func TestCoordinatorRules(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(all[""]) != 1 || len(all["default"]) != 1 || all["default"][0].ResourceNames[0] != "kubernetes" || len(all["stormglass-run"]) == 0 {
-		t.Errorf("rules %s", text)
+		t.Errorf("unexpected rules %s", text)
 	}
 	if strings.Contains(string(text), "portforward") {
-		t.Errorf("the workers come to the run, whose rules are %s", text)
+		t.Errorf("the workers connect to the run, but the rules allow port forwarding: %s", text)
 	}
 	role := find[*rbacv1.ClusterRole](t, c)
 	if role.Name != "stormglass-run-small" || slices.ContainsFunc(role.Rules, func(r rbacv1.PolicyRule) bool { return slices.Contains(r.Verbs, "*") }) {

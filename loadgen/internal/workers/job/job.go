@@ -136,7 +136,7 @@ func (m Manifests) Check() error {
 	return errors.Join(append(errs, m.Options.Check())...)
 }
 
-// Objects returns the objects in the order in which they must be created.
+// Objects returns the objects in the order in which to create them.
 func (m Manifests) Objects() ([]runtime.Object, error) {
 	p := plan{Options: m.Options, name: account, namespace: m.Namespace, count: m.Count, coordinator: m.Coordinator, makes: m.Namespace == ""}
 	if p.makes {

@@ -30,12 +30,12 @@ func TestOptionsAreChecked(t *testing.T) {
 		o := good
 		change(&o)
 		if err := o.Check(); want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
-			t.Errorf("%+v: %v, want %q", o, err, want)
+			t.Errorf("Check of %+v: %v, want %q", o, err, want)
 		}
 	}
 }
 
-// Manifests for users have the same Job as a run, and no credentials.
+// Manifests for users contain the same Job as a run, and no credentials.
 func TestManifests(t *testing.T) {
 	m := Manifests{Options: Options{Image: "loadgen:v1", NodeSelector: "pool=load"}, Count: 3, Coordinator: "10.0.0.5:7443"}
 	text, err := m.YAML()
@@ -48,7 +48,7 @@ func TestManifests(t *testing.T) {
 		"runAsNonRoot: true", "readOnlyRootFilesystem: true", "secretName: stormglass-workers", "GOMEMLIMIT",
 	} {
 		if !strings.Contains(string(text), want) {
-			t.Errorf("%q is missing in\n%s", want, text)
+			t.Errorf("the manifests do not contain %q:\n%s", want, text)
 		}
 	}
 	for _, not := range []string{"kind: Secret", "null", "status: {}"} {
@@ -75,12 +75,12 @@ func TestManifestsAreChecked(t *testing.T) {
 		m := good
 		change(&m)
 		if err := m.Check(); want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
-			t.Errorf("%+v: %v, want %q", m, err, want)
+			t.Errorf("Check of %+v: %v, want %q", m, err, want)
 		}
 	}
 }
 
-// watched is a Job with made-up pods.
+// watched is a Job whose pods the test makes up.
 type watched struct {
 	*runJob
 	told, ends []string
@@ -109,7 +109,7 @@ func container(state corev1.ContainerState) func(*corev1.PodStatus) {
 	return func(s *corev1.PodStatus) { s.ContainerStatuses = []corev1.ContainerStatus{{State: state}} }
 }
 
-// A problem with a pod is reported in one line, once.
+// seePod reports a problem with a pod once, in one line.
 func TestStatesOfPods(t *testing.T) {
 	waiting := func(reason, message string) func(*corev1.PodStatus) {
 		return container(corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}})
@@ -153,18 +153,18 @@ func TestStatesOfPods(t *testing.T) {
 	p := pod(ended(1, "", ""))
 	p.Annotations = nil
 	if w.seePod(p); len(w.ends) > 0 {
-		t.Errorf("a pod without an index: %q", w.ends)
+		t.Errorf("seePod reports a pod without an index: %q", w.ends)
 	}
 }
 
 func check(t *testing.T, name string, got []string, want string, most int) {
 	t.Helper()
 	if want == "" && len(got) > 0 || want != "" && (len(got) == 0 || len(got) > most || !strings.HasPrefix(got[0], want)) {
-		t.Errorf("%s: %q, want %q", name, got, want)
+		t.Errorf("%s: reported %q, want %q", name, got, want)
 	}
 }
 
-// A permanent refusal of pods ends the run; a temporary one is reported.
+// A permanent refusal of pods ends the run. A temporary refusal is only reported to the user.
 func TestRefusalsOfPods(t *testing.T) {
 	for message, want := range map[string]string{
 		`pods "w-0-x" is forbidden: exceeded quota: small, requested: pods=1`:     "raise the quota",
@@ -175,7 +175,7 @@ func TestRefusalsOfPods(t *testing.T) {
 		w := newWatched()
 		w.seeRefusal(message)
 		if want == "" && (len(w.told) != 1 || len(w.ends) != 0) || want != "" && (len(w.ends) != 1 || !strings.Contains(w.ends[0], want)) {
-			t.Errorf("%s: messages %q, ends %q", message, w.told, w.ends)
+			t.Errorf("%s: reported %q, failures %q", message, w.told, w.ends)
 		}
 	}
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/workers"
 )
 
-// Starting, following and removing workers needs exactly the rights that Needs lists.
+// Needs lists exactly the permissions that a run uses to start, watch and remove workers.
 func TestNeedsAreWhatIsAsked(t *testing.T) {
 	for name, namespace := range map[string]string{"in a namespace that there is": "load", "in one that is made": ""} {
 		t.Run(name, func(t *testing.T) {
@@ -61,15 +61,15 @@ func TestNeedsAreWhatIsAsked(t *testing.T) {
 			asked := map[string]bool{}
 			for _, a := range client.Actions() {
 				if a.GetResource().Resource == "version" {
-					continue // of the discovery, which every user may read
+					continue // discovery, which every user may read
 				}
 				in := a.GetNamespace()
 				if namespace == "" && in != "default" {
-					in = "" // of a name that no rule can say
+					in = "" // no rule can contain this name
 				}
 				asked[fmt.Sprintf("%s %s %q", a.GetVerb(), a.GetResource().GroupResource(), in)] = true
 			}
-			// An informer lists, or begins a watch with a list.
+			// An informer sends list requests, or a watch that starts with a list.
 			for _, resource := range []string{"pods", "events"} {
 				asked[fmt.Sprintf("list %s %q", resource, namespace)] = true
 			}
@@ -80,19 +80,19 @@ func TestNeedsAreWhatIsAsked(t *testing.T) {
 			})
 			for a := range asked {
 				if !allowed[a] {
-					t.Errorf("a request needs %s, which is not in\n%v", a, needs)
+					t.Errorf("the run uses %s, but Needs does not contain it:\n%v", a, needs)
 				}
 			}
 			for a := range allowed {
 				if !asked[a] {
-					t.Errorf("no request needs %s, but the needs contain it:\n%v", a, asked)
+					t.Errorf("Needs contains %s, but the run only uses\n%v", a, asked)
 				}
 			}
 		})
 	}
 }
 
-// each calls fn with every right that rules grant.
+// each calls fn with every permission that rules grant.
 func each(rules cluster.Rules, fn func(namespace, verb, group, resource string)) {
 	for namespace, all := range rules {
 		for _, r := range all {
@@ -111,13 +111,13 @@ func expand(r rbacv1.PolicyRule, fn func(verb, group, resource string)) {
 	}
 }
 
-// Workers to which the run connects need their ports forwarded.
+// If the coordinator connects to the workers, it needs permission to forward their ports.
 func TestCarriedWorkersNeedPortForward(t *testing.T) {
 	for _, carried := range []bool{false, true} {
 		needs := Starter{Options: Options{Namespace: "load"}}.Needs(carried)
 		has := slices.ContainsFunc(needs["load"], func(r rbacv1.PolicyRule) bool { return r.Resources[0] == "pods/portforward" })
 		if has != carried {
-			t.Errorf("carried %v: %v", carried, needs)
+			t.Errorf("Needs(%v) = %v", carried, needs)
 		}
 	}
 }
