@@ -21,8 +21,8 @@ func (c *Connection) Get(ctx context.Context, dial func(context.Context) (*h2con
 	return c.GetFree(ctx, dial, 0)
 }
 
-// GetFree returns the current connection if it is usable and at least the given number of streams are free. Otherwise
-// it dials a new connection. Open streams stay on the old connections.
+// GetFree returns the current connection if it is usable and has at least `least` free streams. Otherwise it dials a
+// new connection. Open streams stay on the old connections.
 func (c *Connection) GetFree(ctx context.Context, dial func(context.Context) (*h2conn.Conn, error), least int) (*h2conn.Conn, error) {
 	for {
 		c.mu.Lock()

@@ -8,7 +8,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Requests of a counted config's clients count; watches and clients of the config itself do not.
+// A Counter counts requests of clients that use the counted configuration, except watches. It does not count requests
+// of other clients.
 func TestCounterLeavesWatchesOut(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }))
 	defer server.Close()
@@ -32,6 +33,6 @@ func TestCounterLeavesWatchesOut(t *testing.T) {
 	get(counted, "/api/v1/pods?limit=5&watch=true")
 	get(plain, "/api/v1/pods")
 	if n := counter.Sent(); n != 2 {
-		t.Errorf("%d counted, want 2", n)
+		t.Errorf("%d requests counted, want 2", n)
 	}
 }

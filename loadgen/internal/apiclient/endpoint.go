@@ -26,7 +26,7 @@ import (
 // DefaultAgent is the User-Agent for a configuration that sets none.
 const DefaultAgent = "stormglass-loadgen"
 
-// RenewEvery is the age at which cached authentication headers are renewed.
+// RenewEvery is the age at which Endpoint.Headers renews cached authentication headers.
 const RenewEvery = 5 * time.Second
 
 // Endpoint holds the address of an API server and the credentials of one client.
@@ -73,8 +73,8 @@ func New(c *rest.Config, roots *Roots) (*Endpoint, error) {
 		return nil, fmt.Errorf("read the client's TLS files: %w", err)
 	}
 	ca := loaded.CAData
-	c = rest.CopyConfig(c)       // keeps the file names of the client certificate, which is read again for each connection
-	c.CAData, c.CAFile = nil, "" // parsed below, once for all clients
+	c = rest.CopyConfig(c)       // keeps the paths of the client certificate's files, which are read again for each connection
+	c.CAData, c.CAFile = nil, "" // the CA is parsed below, once for all clients
 	tc, err := c.TransportConfig()
 	if err != nil {
 		return nil, fmt.Errorf("client authentication: %w", err)

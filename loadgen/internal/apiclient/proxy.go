@@ -41,8 +41,8 @@ func Proxy(c *rest.Config) (*url.URL, error) {
 }
 
 // Dialer returns a function that opens connections to the API server of c, through the proxy that Proxy returns, if
-// any. The function uses c.Dial if that is set. An error of the proxy is a *net.OpError with Op "proxyconnect" or
-// "socks connect", as in net/http.
+// any. The function uses c.Dial if that is set. If the proxy causes an error, it is a *net.OpError with Op
+// "proxyconnect" or "socks connect", as in net/http.
 func Dialer(c *rest.Config) (DialFunc, error) {
 	direct := DialFunc(c.Dial)
 	if direct == nil {

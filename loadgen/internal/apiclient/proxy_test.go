@@ -23,7 +23,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/h2conn"
 )
 
-// noProxy hides the proxies of the environment that the test runs in.
+// noProxy hides the proxies in the environment of the test.
 func noProxy(t *testing.T) {
 	for _, name := range []string{"HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY"} {
 		t.Setenv(name, "")
@@ -31,7 +31,7 @@ func noProxy(t *testing.T) {
 	}
 }
 
-// status sends one request over the HTTP/2 client.
+// status sends one request with the HTTP/2 client, and returns the status of the response.
 func status(t *testing.T, c *rest.Config) (int, error) {
 	t.Helper()
 	to, err := New(c, &Roots{})
@@ -54,16 +54,16 @@ func status(t *testing.T, c *rest.Config) (int, error) {
 	return answer.Header.Status, nil
 }
 
-// The HTTP/2 client goes through the same proxies as client-go.
+// The HTTP/2 client uses the same proxies as client-go.
 func TestConnectionsGoThroughTheProxy(t *testing.T) {
 	s, err := stubapi.Start(stubapi.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Close)
-	byName := "example.com:6443" // which the stub's certificate has, and only the proxy knows
+	byName := "example.com:6443" // the stub's certificate has this name, but only the proxy can resolve it
 	for name, c := range map[string]struct {
-		proxyURL string // of the kubeconfig; ADDR is the proxy
+		proxyURL string // proxy-url of the kubeconfig; ADDR stands for the proxy's address
 		env      map[string]string
 		host     string
 		login    string
@@ -98,7 +98,7 @@ func TestConnectionsGoThroughTheProxy(t *testing.T) {
 				config.Proxy = http.ProxyURL(via)
 			}
 			if got, err := status(t, config); err != nil || got != http.StatusOK {
-				t.Errorf("status %d, %v", got, err)
+				t.Errorf("status %d, error %v", got, err)
 			}
 			var want []string
 			if c.through {
@@ -124,13 +124,13 @@ func TestNoProxyExcludesTheServer(t *testing.T) {
 				got = via.String()
 			}
 			if got != want {
-				t.Errorf("NO_PROXY=%s: %q, want %q", noProxies, got, want)
+				t.Errorf("with NO_PROXY=%s the proxy is %q, want %q", noProxies, got, want)
 			}
 		}
 	}
 }
 
-// Failures of a proxy are reported as errors of the proxy.
+// If a proxy fails, the error is a *net.OpError of the proxy.
 func TestProxyErrors(t *testing.T) {
 	noProxy(t)
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
@@ -142,7 +142,7 @@ func TestProxyErrors(t *testing.T) {
 		refuse int
 		login  string
 		scheme string
-		at     string // "": the proxy
+		at     string // "" means the proxy's address
 		want   string
 	}{
 		"refused":              {refuse: http.StatusForbidden, scheme: "http", want: "answers 403 Forbidden"},
@@ -170,7 +170,7 @@ func TestProxyErrors(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				if strings.Contains(name, "silent") {
-					go func() { // after the proxy has received the request
+					go func() { // when the proxy has received the request
 						if c, err := silent.Accept(); err == nil {
 							_, _ = c.Read(make([]byte, 1))
 							cancel()
@@ -180,17 +180,17 @@ func TestProxyErrors(t *testing.T) {
 				_, err = dial(ctx, "tcp", "127.0.0.1:2")
 				var op *net.OpError
 				if !errors.As(err, &op) || op.Op != "proxyconnect" && op.Op != "socks connect" {
-					t.Errorf("error of the proxy = %#v, want a *net.OpError", err)
+					t.Errorf("the error is not a *net.OpError of the proxy: %#v", err)
 				}
 			}
 			if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "secret") {
-				t.Errorf("%v, want %s", err, c.want)
+				t.Errorf("error %v, want %s", err, c.want)
 			}
 		})
 	}
 }
 
-// After a client certificate is replaced in its file, new connections use it.
+// If a client certificate is replaced in its file, new connections use the new certificate.
 func TestCertificateFilesAreReadAgain(t *testing.T) {
 	noProxy(t)
 	dir := t.TempDir()
@@ -233,10 +233,10 @@ func TestCertificateFilesAreReadAgain(t *testing.T) {
 		return name
 	}
 	if got := connect(); got != "first" {
-		t.Fatalf("the client connected as %s", got)
+		t.Fatalf("connected with certificate %s, want first", got)
 	}
 	replace("second")
-	for connect() != "second" { // client-go keeps what it has read for a second
+	for connect() != "second" { // client-go caches the file for a second
 		if t.Context().Err() != nil {
 			t.Fatal("new connections do not use the new certificate")
 		}

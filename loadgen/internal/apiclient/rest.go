@@ -31,7 +31,8 @@ func NewREST(cfg *rest.Config) (*rest.RESTClient, *http.Client, error) {
 	return requests, client, nil
 }
 
-// Body returns the body of a response, or the error in it. Result.Raw alone would lose the reason of a refusal.
+// Body returns the body of a response, or the error in the response. Result.Raw alone would lose the reason of a
+// refusal.
 func Body(r rest.Result) ([]byte, error) {
 	if err := r.Error(); err != nil {
 		return nil, err

@@ -8,7 +8,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// In an audit log, the user agent distinguishes Stormglass from other programs with the same credentials.
+// The User-Agent distinguishes Stormglass from other programs with the same credentials in an audit log.
 func TestRESTClientNamesTheProgram(t *testing.T) {
 	got := ""
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got = r.UserAgent() }))

@@ -6,7 +6,7 @@ import (
 )
 
 // RefusedBudget is how long clients retry a request while the response is 401 or 403. An API server that has just
-// started may give these responses until it has read its RBAC rules.
+// started may send these until it has read its RBAC rules.
 const RefusedBudget = 15 * time.Second
 
 // Backoff computes waits that double with each consecutive failure, from First up to Most.

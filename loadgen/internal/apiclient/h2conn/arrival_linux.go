@@ -18,12 +18,12 @@ type arrivals struct {
 	control [64]byte
 }
 
-// stamp enables arrival times for a socket. If the kernel does not support them, on stays false.
+// stamp enables arrival times for a socket. If the kernel does not support them, the field on stays false.
 func (a *arrivals) stamp(fd uintptr) {
 	a.on = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1) == nil
 }
 
-// receive reads into p with one system call, but at most the given number of bytes. It sets waited.
+// receive reads at most `most` bytes into p with one system call. It sets waited.
 func (a *arrivals) receive(fd uintptr, p []byte, most int) (n uintptr, errno syscall.Errno) {
 	a.piece.Base = unsafe.SliceData(p)
 	a.piece.SetLen(min(len(p), most))

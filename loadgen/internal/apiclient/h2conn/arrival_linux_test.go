@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// The wait of bytes that arrived before the read is reported.
+// A socket reports how long bytes that arrived before the read had waited.
 func TestSocketKnowsHowLongBytesWaited(t *testing.T) {
 	ours, theirs := sockets(t, nil)
 	waited := stampArrivals(ours)
@@ -15,7 +15,7 @@ func TestSocketKnowsHowLongBytesWaited(t *testing.T) {
 		t.Fatal("stampArrivals returned nil")
 	}
 	buf := make([]byte, 10)
-	for *waited == 0 { // the kernel begins a moment after the call
+	for *waited == 0 { // the kernel records arrival times only some time after the call
 		if _, err := theirs.Write(buf); err != nil {
 			t.Fatal(err)
 		}
@@ -27,7 +27,7 @@ func TestSocketKnowsHowLongBytesWaited(t *testing.T) {
 		if _, err := theirs.Write(buf); err != nil {
 			t.Fatal(err)
 		}
-		// Wait until the bytes have arrived, and then for the given time.
+		// Wait until the bytes have arrived, and then for the given duration.
 		for backlog(ours) < int64(len(buf)) {
 			runtime.Gosched()
 		}
@@ -40,12 +40,12 @@ func TestSocketKnowsHowLongBytesWaited(t *testing.T) {
 			t.Fatal(n, err)
 		}
 		if *waited < before || *waited > before+time.Since(there)+time.Minute {
-			t.Errorf("%s: waited %v, want at least %v", name, *waited, before)
+			t.Errorf("%s: waited = %v, want at least %v", name, *waited, before)
 		}
 	}
 	theirs.Close()
 	if _, err := ours.Read(buf); err != io.EOF {
-		t.Errorf("at the end: %v", err)
+		t.Errorf("read at the end of the stream: %v", err)
 	}
 }
 

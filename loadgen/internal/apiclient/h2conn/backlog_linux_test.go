@@ -8,7 +8,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/h2conn/h2test"
 )
 
-// slowReader is a handler whose first call blocks until the test releases it.
+// slowReader is a handler whose method Header blocks until the test releases it.
 type slowReader struct {
 	*collector
 	busy, let chan struct{}
@@ -20,7 +20,7 @@ func (s *slowReader) Header(h Header) {
 	s.collector.Header(h)
 }
 
-// The backlog is the number of bytes that the server has sent and the client has not read.
+// Backlog returns the number of bytes that the server has sent and the client has not read.
 func TestBacklog(t *testing.T) {
 	s := h2test.Serve(t, h2test.Options{Answer: func(p *h2test.Peer, id uint32) {
 		p.Send(func(w *http2.Framer) {
@@ -43,9 +43,9 @@ func TestBacklog(t *testing.T) {
 	h2test.Await(t, "a backlog", func() bool { return p.Backlog() > 50_000 })
 	close(h.let)
 	if err := h.wait(t); err != nil || h.body.Load() != 200_000 {
-		t.Errorf("%v, %d bytes", err, h.body.Load())
+		t.Errorf("the stream ended with %v, after %d bytes", err, h.body.Load())
 	}
 	if n := p.Backlog(); n != 0 {
-		t.Errorf("backlog = %d bytes after everything was read", n)
+		t.Errorf("backlog of %d bytes after the client read everything", n)
 	}
 }

@@ -24,8 +24,8 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// Sizes of the receive windows. They are the same as in Go's HTTP/2 client, so that a connection exerts the same back
-// pressure as a kubelet's.
+// connWindow and defaultStreamWindow are the sizes of the receive windows. Go's HTTP/2 client has the same sizes, so a
+// connection exerts the same back pressure as a kubelet's.
 const (
 	connWindow          = 1 << 30
 	defaultStreamWindow = 4 << 20
@@ -42,8 +42,8 @@ const defaultMaxStreams = 100
 // maxFrame is the maximum size of a frame, in bytes, that every peer must accept (RFC 9113, 4.2).
 const maxFrame = 16384
 
-// Sizes of the buffer in which a connection splits decrypted bytes into frames. A DATA frame may be larger than the
-// buffer.
+// smallBuffer and largeBuffer are sizes of the buffer in which a connection splits decrypted bytes into frames. A DATA
+// frame may be larger than the buffer.
 const (
 	smallBuffer = 1 << 10
 	largeBuffer = 32 << 10
@@ -51,12 +51,12 @@ const (
 
 // Options configures a connection.
 type Options struct {
-	// TLS is the client's TLS configuration. It is not modified.
+	// TLS is the client's TLS configuration. The connection does not modify it.
 	TLS *tls.Config
 	// DialContext opens the TCP connection. Nil means net.Dialer.
 	DialContext func(ctx context.Context, network, address string) (net.Conn, error)
-	// ReadBuffer is the size in bytes of a read buffer between TCP and TLS. The buffer saves system calls. Zero means
-	// no buffer, to save memory if many connections are silent.
+	// ReadBuffer is the size in bytes of a read buffer between TCP and TLS. A buffer saves system calls. Zero means no
+	// buffer; this saves memory if many connections are silent.
 	ReadBuffer int
 	// Poller wakes the reader of this connection together with the readers of other connections. Use it for many mostly
 	// silent connections for which a delay of a few milliseconds does not matter. Nil means that the runtime wakes the
@@ -109,7 +109,7 @@ type Conn struct {
 	change        sync.Cond // signals that a stream is free, or that the connection has ended
 	wake          sync.Cond // wakes the writer goroutine: something is queued, or the connection has ended
 	out, spare    []byte    // bytes to send; the spare buffer
-	replies       int       // number of frames in out that answer frames of the server
+	replies       int       // number of frames in out that reply to frames of the server
 	writing       bool
 	unanswered    int       // number of bytes sent since the connection last had no open stream
 	queues        *queues   // the socket's kernel queues, for Options.Queued
@@ -180,7 +180,7 @@ func connect(ctx context.Context, addr string, o Options, p *Pool) (*Conn, error
 	var waited *time.Duration
 	if o.StampArrivals {
 		if waited = stampArrivals(raw); waited == nil {
-			later = nil // otherwise the time that responses wait unread would count as latency
+			later = nil // otherwise the time during which responses wait unread would count as latency
 		}
 	}
 	below := raw

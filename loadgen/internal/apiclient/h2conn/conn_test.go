@@ -18,11 +18,10 @@ import (
 
 const patience = 20 * time.Second
 
-// urgent streams are kept free by the connections of these tests.
+// urgent is the number of streams that the connections of these tests keep free.
 const urgent = 16
 
-// serve starts a TLS server that allows few concurrent streams and small
-// windows, so that every limit is met.
+// serve starts a TLS server with few concurrent streams and small windows, so that the tests reach every limit.
 func serve(t *testing.T, h http.HandlerFunc) (addr string, config *tls.Config) {
 	t.Helper()
 	s := httptest.NewUnstartedServer(h)
@@ -72,14 +71,14 @@ func TestRoundTripCarriesEverything(t *testing.T) {
 	}
 }
 
-// A body larger than every window, both ways.
+// TestFlowControl sends and receives a body that is larger than every window.
 func TestFlowControl(t *testing.T) {
 	addr, config := serve(t, func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, r.Body) })
 	c := mustDial(t, addr, config)
 	body := bytes.Repeat([]byte("0123456789abcdef"), 700_000) // 11 MB: over the stream's 4 MB window
 	got, err := c.RoundTrip(t.Context(), &Request{Method: "POST", Path: "/", Body: body})
 	if err != nil || !bytes.Equal(got.Body, body) {
-		t.Fatalf("%v; received %d of %d bytes", err, len(got.Body), len(body))
+		t.Fatalf("%v; got %d of %d bytes back", err, len(got.Body), len(body))
 	}
 }
 
@@ -107,11 +106,11 @@ func TestServersStreamLimitIsKept(t *testing.T) {
 	}
 	wg.Wait()
 	if most > 40-urgent {
-		t.Errorf("%d concurrent streams; the server allows 40, %d of them for urgent requests", most, urgent)
+		t.Errorf("%d concurrent streams, but %d must stay free for urgent requests", most, urgent)
 	}
 }
 
-// blocked is a server whose /block never answers until the test ends.
+// blocked returns a connection to a server that does not respond to /block until the test ends.
 func blocked(t *testing.T) (*Conn, chan struct{}) {
 	began := make(chan struct{}, 100)
 	addr, config := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -162,11 +161,11 @@ func TestEndOfConnectionEndsItsStreams(t *testing.T) {
 				end(c)
 			}()
 			if _, err := c.RoundTrip(t.Context(), &Request{Method: "GET", Path: "/block"}); !errors.Is(err, ErrClosed) {
-				t.Errorf("RoundTrip = %v, want ErrClosed", err)
+				t.Errorf("the stream ended with %v, want ErrClosed", err)
 			}
 			<-c.Done()
 			if _, err := c.Open(&Request{Method: "GET", Path: "/"}, &waiter{done: make(chan struct{})}); !errors.Is(err, ErrClosed) || c.Usable() {
-				t.Errorf("a new stream: %v", err)
+				t.Errorf("Open on a closed connection: %v, want ErrClosed", err)
 			}
 		})
 	}
@@ -175,7 +174,7 @@ func TestEndOfConnectionEndsItsStreams(t *testing.T) {
 func TestGoAwayLetsStreamsFinish(t *testing.T) {
 	began, finish := make(chan struct{}), make(chan struct{})
 	addr, config := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Connection", "close") // Go's server sends a GOAWAY for it, as an API server's --goaway-chance does
+		w.Header().Set("Connection", "close") // makes Go's server send a GOAWAY, like an API server's --goaway-chance
 		w.WriteHeader(200)
 		w.(http.Flusher).Flush()
 		close(began)
@@ -204,11 +203,11 @@ func TestGoAwayLetsStreamsFinish(t *testing.T) {
 		}
 	}
 	if _, err := c.Open(&Request{Method: "GET", Path: "/"}, &waiter{done: make(chan struct{})}); !errors.Is(err, ErrGoAway) {
-		t.Errorf("a new stream: %v", err)
+		t.Errorf("Open after a GOAWAY: %v, want ErrGoAway", err)
 	}
 	close(finish)
 	if o := <-done; o.err != nil || string(o.r.Body) != "whole" {
-		t.Errorf("the stream that was under way: %+v", o)
+		t.Errorf("the stream that was open before the GOAWAY: %+v", o)
 	}
 }
 

@@ -12,8 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// unwatched is a TCP connection that Go's runtime does not poll, so incoming data wakes no goroutine. A read waits for
-// data until deferReads, because the handshake requires this. Afterwards a read without data fails with errNothing.
+// unwatched is a TCP connection that Go's runtime does not poll, so incoming data wakes no goroutine. Until deferReads
+// is called, a read waits for data, because the handshake requires this. Afterwards a read without data fails with
+// errNothing.
 type unwatched struct {
 	descriptor
 	deferred atomic.Bool
@@ -76,7 +77,7 @@ func (u *unwatched) awaitWritable(deadline time.Time) error {
 	return nil
 }
 
-// await waits until the descriptor is ready or closed, or for the time most.
+// await waits until the descriptor is ready or closed, or the duration `most` has passed.
 func (u *unwatched) await(events int16, most time.Duration) {
 	u.mu.RLock()
 	defer u.mu.RUnlock()

@@ -15,7 +15,7 @@ func deferred(t *testing.T, o h2test.Options) *Conn {
 	t.Helper()
 	c := to(t, h2test.Serve(t, o), Options{Deferred: true, StampArrivals: true, Queued: true, ReadBuffer: 64 << 10})
 	if c.deferred == nil {
-		t.Fatal("the runtime polls the deferred connection")
+		t.Fatal("the connection is not deferred")
 	}
 	return c
 }
@@ -35,7 +35,7 @@ func TestDeferredAnswerWaitsForReceive(t *testing.T) {
 		h := opened(t, c)
 		h2test.Await(t, "the answer", func() bool { return c.Backlog() > 1000 })
 		if h.ends.Load() != 0 {
-			t.Fatal("a deferred connection read the response before Receive")
+			t.Fatal("the connection read the response before Receive")
 		}
 		c.Receive()
 		if err := h.wait(t); err != nil || h.status != 200 || h.body.Load() != 1000 {
@@ -45,8 +45,7 @@ func TestDeferredAnswerWaitsForReceive(t *testing.T) {
 	c.Receive() // nothing
 }
 
-// When a connection ends, its streams are notified, whether Receive or Close detects
-// the end.
+// When a deferred connection ends, the handlers of its streams are called, whether Receive or Close detects the end.
 func TestDeferredConnectionEnds(t *testing.T) {
 	for _, closed := range []bool{false, true} {
 		c := deferred(t, h2test.Options{Answer: func(p *h2test.Peer, _ uint32) {
@@ -65,7 +64,7 @@ func TestDeferredConnectionEnds(t *testing.T) {
 			return h.ends.Load() == 1
 		})
 		if lost := new(LostError); closed && !errors.Is(h.err, ErrClosed) || !closed && !errors.As(h.err, &lost) {
-			t.Errorf("closed %t: ended with %v", closed, h.err)
+			t.Errorf("closed %t: the stream ended with %v", closed, h.err)
 		}
 		<-c.Done()
 		c.Receive()
@@ -75,7 +74,7 @@ func TestDeferredConnectionEnds(t *testing.T) {
 	}
 }
 
-// halting returns one byte at a time, and errNothing in between.
+// halting is a reader that returns one byte at a time, and errNothing in between.
 type halting struct {
 	text  []byte
 	ready bool
@@ -93,7 +92,7 @@ func (h *halting) Read(p []byte) (int, error) {
 	return 1, nil
 }
 
-// An incomplete frame is resumed where reading stopped.
+// The reader continues an incomplete frame where it stopped.
 func TestFramesInPieces(t *testing.T) {
 	var text bytes.Buffer
 	w := http2.NewFramer(&text, nil)

@@ -7,7 +7,8 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// Errors of a connection that accepts no more streams. The caller may send the request on another connection.
+// ErrClosed and ErrGoAway mean that a connection accepts no more streams. The caller may send the request on another
+// connection.
 var (
 	ErrClosed = errors.New("connection closed")
 	ErrGoAway = errors.New("the server is closing the connection (GOAWAY)")

@@ -9,7 +9,7 @@ import (
 
 const frameHeaderLen = 9
 
-// frame is a received frame, or a part of a DATA frame. Its payload is valid until the next frame is read.
+// frame is a received frame, or a part of a DATA frame. Its payload is valid only until the next frame is read.
 type frame struct {
 	kind  http2.FrameType
 	flags http2.Flags

@@ -14,12 +14,13 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// told formats a frame as text.
+// told formats a frame as a string.
 func told(kind http2.FrameType, flags http2.Flags, id uint32, payload []byte) string {
 	return fmt.Sprintf("%v %x %d %x", kind, flags, id, payload)
 }
 
-// ours reads all frames with the package's reader, with the pieces of DATA joined, and the errors between and after them.
+// ours reads all frames, and the errors between and after them, with the package's reader. It joins the parts of DATA
+// frames.
 func ours(r io.Reader, size int) (all []string) {
 	fr := newFrameReader(r, size)
 	var data []byte
@@ -49,7 +50,7 @@ func ours(r io.Reader, size int) (all []string) {
 	}
 }
 
-// theirs does the same with the standard decoder.
+// theirs reads all frames and errors with the standard decoder.
 func theirs(p []byte) (all []string) {
 	fr := http2.NewFramer(nil, bytes.NewReader(p))
 	fr.SetMaxReadFrameSize(maxFrame)
@@ -84,7 +85,7 @@ func theirs(p []byte) (all []string) {
 			payload = f.HeaderBlockFragment()
 		case *http2.SettingsFrame:
 			_, payload = raw(p, len(all))
-			tooLarge := false // the standard decoder looks at the first only
+			tooLarge := false // the standard decoder checks only the first setting
 			_ = f.ForeachSetting(func(s http2.Setting) error {
 				tooLarge = tooLarge || s.ID == http2.SettingInitialWindowSize && s.Val > largestWindow
 				return nil
@@ -92,7 +93,7 @@ func theirs(p []byte) (all []string) {
 			if tooLarge {
 				return append(all, "error FLOW_CONTROL_ERROR on 0")
 			}
-		default: // as on the wire
+		default: // payload as on the wire
 			_, payload = raw(p, len(all))
 		}
 		all = append(all, told(h.Type, h.Flags, h.StreamID, payload))
@@ -124,12 +125,12 @@ func whole(p []byte, seen []string) bool {
 	return payload != nil
 }
 
-// foreign reports whether a frame is not for clients, or was rejected by ours, so that its contents do not matter.
+// foreign reports whether clients do not accept a kind of frame, so that its contents do not matter.
 func foreign(kind http2.FrameType) bool {
 	return kind == http2.FramePushPromise || kind == http2.FramePriorityUpdate
 }
 
-// FuzzFrames checks that the reader returns the same frames and errors as the standard decoder, in pieces of any size.
+// FuzzFrames checks that the reader returns the same frames and errors as the standard decoder, for pieces of any size.
 func FuzzFrames(f *testing.F) {
 	for _, seed := range seeds() {
 		f.Add(seed)
@@ -194,21 +195,22 @@ func answerBlock(status int) []byte {
 	return b.Bytes()
 }
 
-// A field that is sent only as an index of the static table has the value in the table, which is empty. It counts as sent.
+// If a field is sent only as an index of the static table, its value is that in the table: the empty string. The field
+// counts as sent.
 func TestEmptyFieldsOfTheTable(t *testing.T) {
 	var got fields
 	for _, block := range [][]byte{{0x88, 0x9c}, {0x88, 0x0f, 0x0d, 0x01, '5', 0x9c}} {
 		if !new(fieldReader).read(block, &got) || got.invalid == "" {
-			t.Errorf("%x: an empty content-length is taken: %+v", block, got)
+			t.Errorf("%x: the reader accepts an empty content-length: %+v", block, got)
 		}
 	}
 	if !new(fieldReader).read([]byte{0x88, 0x5f, 0x01, 'x', 0x9f}, &got) || got.invalid != "" || got.ContentType != "" {
-		t.Errorf("x and then an empty content-type: %+v", got)
+		t.Errorf("content-type x, then an empty content-type: %+v", got)
 	}
 }
 
-// FuzzFields compares our reading of header blocks with the standard decoder's:
-// both return the same fields, and refuse the same blocks.
+// FuzzFields checks that the package and the standard decoder return the same fields of header blocks, and refuse the
+// same blocks.
 func FuzzFields(f *testing.F) {
 	f.Add(answerBlock(200))
 	f.Add(answerBlock(429))
@@ -225,14 +227,14 @@ func FuzzFields(f *testing.F) {
 		all, err := d.DecodeFull(block)
 		switch {
 		case !valid && err == nil:
-			t.Fatalf("%x: the client cannot decode a header block that contains %v", block, all)
+			t.Fatalf("%x: the package cannot decode a valid block: %v", block, all)
 		case !valid || err != nil || got.invalid != "":
-			return // ours does not decode unread fields
+			return // the package does not decode fields that it does not need
 		}
 		want, regular := http.Header{}, false
 		for _, field := range all {
 			if field.IsPseudo() && (regular || field.Name != ":status" || want.Get(":status") != "") {
-				t.Fatalf("%x: the client accepts %v as a response", block, all)
+				t.Fatalf("%x: the package accepts %v as a response", block, all)
 			}
 			regular = regular || !field.IsPseudo()
 			want[field.Name] = append(want[field.Name], field.Value)
@@ -248,15 +250,16 @@ func FuzzFields(f *testing.F) {
 			status = fmt.Sprint(got.Status)
 		}
 		if status != last(":status") || got.ContentType != last("content-type") {
-			t.Errorf("%x: read %+v of %v", block, got, all)
+			t.Errorf("%x: fields %+v, want those in %v", block, got, all)
 		}
 		if length := last("content-length"); (length == "") != (got.length < 0) || length != "" && strings.TrimLeft(length, "0") != strings.TrimLeft(fmt.Sprint(got.length), "0") {
-			t.Errorf("%x: length %d of %v", block, got.length, all)
+			t.Errorf("%x: content-length %d, want that in %v", block, got.length, all)
 		}
 	})
 }
 
-// BenchmarkFrames compares the cost of a response's two frames, with 1 KB of body, with the standard decoder.
+// BenchmarkFrames compares the package's and the standard decoder's cost of the two frames of a response with a body of
+// 1 KB.
 func BenchmarkFrames(b *testing.B) {
 	const answers = 100
 	var p []byte

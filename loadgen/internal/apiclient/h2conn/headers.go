@@ -6,7 +6,7 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// Limits for one header block. They are far above what an API server sends.
+// maxHeaderBlock and maxContinuations limit one header block. They are far above what an API server sends.
 const (
 	maxHeaderBlock   = 64 << 10
 	maxContinuations = 32

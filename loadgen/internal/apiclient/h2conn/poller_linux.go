@@ -29,8 +29,8 @@ type Poller struct {
 	of map[int32]*polled // by descriptor
 }
 
-// NewPoller returns a poller that checks its connections at most once per interval. The connections must be closed
-// before the poller.
+// NewPoller returns a poller that checks its connections at most once per interval. Close the connections before the
+// poller.
 func NewPoller(every time.Duration) (*Poller, error) {
 	p := &Poller{every: every, ended: make(chan struct{}), of: map[int32]*polled{}}
 	var err error
@@ -158,7 +158,7 @@ func (p *Poller) add(nc net.Conn) (net.Conn, error) {
 	return s, nil
 }
 
-// polled is a TCP connection whose waiting reads and writes are woken by a Poller.
+// polled is a TCP connection. A Poller wakes its reads and writes when they can continue.
 type polled struct {
 	descriptor
 	poller             *Poller

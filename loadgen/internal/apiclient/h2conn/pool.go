@@ -14,8 +14,8 @@ const restoreAfter = time.Second
 
 // Pool holds the connections of one client to one server. New streams use a fixed number of connections (the spread) in
 // turn, and other connections only when these are full. A server has one write loop per connection, so with a single
-// connection a client would measure the queue of that loop. The pool drops lost connections, and sends no request
-// again. A Pool is safe for concurrent use.
+// connection a client would measure the queue of that loop. The pool drops lost connections, and never repeats a
+// request. A Pool is safe for concurrent use.
 type Pool struct {
 	addr    string
 	options Options
@@ -91,7 +91,7 @@ func (p *Pool) TryAcquire() (*Conn, error) {
 	}
 	c := p.pick()
 	if c == nil {
-		// From now on, every stream that ends closes the channel changed. Pick again, because a stream may have ended
+		// From here, every stream that ends closes the channel changed. Pick again, because a stream may have ended
 		// since the first pick.
 		p.starve()
 		if c = p.pick(); c == nil {

@@ -19,7 +19,7 @@ func pool(t *testing.T, s *h2test.Server, spread int) *Pool {
 	return p
 }
 
-// silent answers nothing; each connection has two streams.
+// silent starts a server that never responds and allows two streams on each connection.
 func silent(t *testing.T) *h2test.Server {
 	return h2test.Serve(t, h2test.Options{Settings: []http2.Setting{{ID: http2.SettingMaxConcurrentStreams, Val: 2}}})
 }
@@ -37,12 +37,12 @@ func openOn(t *testing.T, p *Pool) (*Conn, *Stream, *collector) {
 	return c, s, h
 }
 
-// Streams alternate between the first connections. Only when all of them are full, another is opened.
+// New streams use the first connections in turn. Only when these are full does the pool open another connection.
 func TestPoolGoesInTurns(t *testing.T) {
 	s := silent(t)
 	p := pool(t, s, 3)
 	if err := p.Open(t.Context()); err != nil || s.Connections.Load() != 3 {
-		t.Fatalf("%v; %d connections", err, s.Connections.Load())
+		t.Fatalf("Open: %v; %d connections, want 3", err, s.Connections.Load())
 	}
 	count := map[*Conn]int{}
 	for i := range 6 {
@@ -55,11 +55,11 @@ func TestPoolGoesInTurns(t *testing.T) {
 		t.Errorf("%d connections", s.Connections.Load())
 	}
 	if c, _, _ := openOn(t, p); count[c] != 0 || s.Connections.Load() != 4 {
-		t.Errorf("the seventh stream: %d connections", s.Connections.Load())
+		t.Errorf("the seventh stream did not use a fourth connection: %d connections", s.Connections.Load())
 	}
 }
 
-// A caller that found no free stream is notified when one becomes free.
+// If TryAcquire found no free stream, Changed reports when one becomes free.
 func TestPoolTellsOfAFreeStream(t *testing.T) {
 	s := silent(t)
 	dials := make(chan struct{}, 1)
@@ -68,7 +68,7 @@ func TestPoolTellsOfAFreeStream(t *testing.T) {
 		select {
 		case <-dials:
 			return new(net.Dialer).DialContext(ctx, network, addr)
-		case <-ctx.Done(): // no second one
+		case <-ctx.Done(): // there is no second request
 			return nil, ctx.Err()
 		}
 	}}, 1)
@@ -76,12 +76,12 @@ func TestPoolTellsOfAFreeStream(t *testing.T) {
 	_, first, _ := openOn(t, p)
 	openOn(t, p)
 	if _, err := p.TryAcquire(); err != ErrBusy {
-		t.Fatalf("a third stream of two: %v", err)
+		t.Fatalf("TryAcquire of a third stream: %v, want ErrBusy", err)
 	}
 	changed := p.Changed()
 	select {
 	case <-changed:
-		t.Fatal("the pool reports a change without one")
+		t.Fatal("Changed reports a free stream, but none is free")
 	default:
 	}
 	first.Cancel()
@@ -111,7 +111,7 @@ func TestPoolManyAtOnce(t *testing.T) {
 	}
 	wg.Wait()
 	if s.Asked.Load() != 1000 {
-		t.Errorf("the server received %d requests, want 1000", s.Asked.Load())
+		t.Errorf("the server got %d requests, want 1000", s.Asked.Load())
 	}
 }
 
@@ -122,16 +122,16 @@ func TestPoolForgetsTheDead(t *testing.T) {
 	s.Drop()
 	var lost *LostError
 	if err := h.wait(t); !errors.As(err, &lost) {
-		t.Errorf("End received %v", err)
+		t.Errorf("the stream ended with %v, want a LostError", err)
 	}
 	<-dead.Done()
 	if c, _, _ := openOn(t, p); c == dead {
-		t.Error("the pool returns the dead connection")
+		t.Error("the pool returned the dead connection")
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.conns) != 1 || len(p.leaving) != 0 {
-		t.Errorf("%d connections, %d leaving", len(p.conns), len(p.leaving))
+		t.Errorf("%d connections and %d leaving, want 1 and 0", len(p.conns), len(p.leaving))
 	}
 }
 
@@ -143,7 +143,7 @@ func TestPoolSaysWhyItCannotDial(t *testing.T) {
 		t.Errorf("acquired: %v", err)
 	}
 	if n, err := p.Failed(); n != 1 || !errors.As(err, &dial) {
-		t.Errorf("%d failed, %v", n, err)
+		t.Errorf("Failed: %d, %v; want 1 and a DialError", n, err)
 	}
 	if err := p.Open(t.Context()); !errors.Is(err, syscall.ECONNREFUSED) {
 		t.Errorf("opened: %v", err)
@@ -161,7 +161,7 @@ func TestPoolCloseEndsAll(t *testing.T) {
 	p.Close()
 	for _, h := range ended {
 		if h.ends.Load() != 1 || h.err != ErrClosed {
-			t.Errorf("%d calls of End, %v", h.ends.Load(), h.err)
+			t.Errorf("End called %d times, the last time with %v; want once, with ErrClosed", h.ends.Load(), h.err)
 		}
 	}
 	if _, err := p.TryAcquire(); err != ErrClosed {

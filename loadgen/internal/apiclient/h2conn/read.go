@@ -8,7 +8,7 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// deferral is a connection whose reads return errNothing instead of waiting for data, once deferReads has been called.
+// deferral is a connection on which reads do not wait for data after a call of deferReads: they return errNothing.
 type deferral interface{ deferReads() }
 
 // errNothing means that no data has arrived. For crypto/tls it is a temporary error, so that later reads can succeed.
@@ -215,7 +215,7 @@ func (c *Conn) finish(s *Stream, ended bool) {
 			c.unanswered = 0
 		}
 		if stopped && unsent {
-			// The server has answered, so the rest of the request's body is not sent.
+			// The server has responded, so do not send the rest of the request's body.
 			c.out = appendNumber(c.out, http2.FrameRSTStream, s.id, uint32(http2.ErrCodeNo))
 		}
 		if s.length > 0 {

@@ -11,7 +11,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/h2conn/h2test"
 )
 
-// to returns a connection to a server that is started for the test.
+// to returns a connection to the server s.
 func to(t *testing.T, s *h2test.Server, o Options) *Conn {
 	t.Helper()
 	o.TLS = s.TLS()
@@ -26,7 +26,7 @@ func to(t *testing.T, s *h2test.Server, o Options) *Conn {
 	return c
 }
 
-// collector is a handler that records what it receives.
+// collector is a handler that records the response.
 type collector struct {
 	status int
 	body   atomic.Int64
@@ -45,7 +45,7 @@ func (c *collector) End(err error) {
 	}
 }
 
-// holder holds its stream's window once the response's headers have arrived.
+// holder is a handler that calls HoldWindow when it gets the response's headers.
 type holder struct {
 	*collector
 	stream *Stream
@@ -62,7 +62,7 @@ func (c *collector) wait(t *testing.T) error {
 	case <-c.done:
 		return c.err
 	case <-time.After(patience):
-		t.Fatal("the stream did not end")
+		t.Fatal("the stream has not ended in time")
 		return nil
 	}
 }
@@ -137,7 +137,7 @@ func TestErrorsAreTyped(t *testing.T) {
 				t.Fatal(err)
 			}
 			if err := h.wait(t); !c.want(err) {
-				t.Errorf("End received %v", err)
+				t.Errorf("the stream ended with %v", err)
 			}
 		})
 	}
@@ -155,14 +155,14 @@ func TestMalformedAnswerLeavesTheConnection(t *testing.T) {
 	c := to(t, s, Options{Queued: true})
 	var e *ProtocolError
 	if _, err := c.RoundTrip(t.Context(), &Request{Method: "GET", Path: "/"}); !errors.As(err, &e) || e.Stream != 1 {
-		t.Errorf("RoundTrip = %v", err)
+		t.Errorf("RoundTrip: %v, want a ProtocolError of stream 1", err)
 	}
 	if r, err := c.RoundTrip(t.Context(), &Request{Method: "GET", Path: "/"}); err != nil || string(r.Body) != "{}" {
-		t.Errorf("then: %v, %v", r, err)
+		t.Errorf("next RoundTrip: %v, %v", r, err)
 	}
 }
 
-// A server whose first frame is not SETTINGS, and a server that sends nothing.
+// Dial fails if the server's first frame is not SETTINGS, or if the server sends nothing.
 func TestServerWithoutHTTP2(t *testing.T) {
 	s := h2test.Serve(t, h2test.Options{Greet: func(p *h2test.Peer) { p.Send(func(w *http2.Framer) { _ = w.WritePing(false, [8]byte{}) }) }})
 	var dial *DialError
@@ -194,14 +194,14 @@ func TestPingsAndSettingsAreAcknowledged(t *testing.T) {
 		t.Fatal(err)
 	}
 	if p := <-pongs; p != [8]byte{1, 2, 3} {
-		t.Errorf("acknowledgement of the PING = %v", p)
+		t.Errorf("the client replied to PING with %v", p)
 	}
 	if first, second := <-acks, <-acks; first || !second {
-		t.Error("the client did not acknowledge SETTINGS")
+		t.Error("the client does not acknowledge SETTINGS in order")
 	}
 }
 
-// A silent server is pinged, and its connection closed without a response.
+// The client sends a PING to a silent server, and closes the connection if there is no reply.
 func TestSilentServerIsPinged(t *testing.T) {
 	pings := make(chan bool, 100)
 	s := h2test.Serve(t, h2test.Options{Frame: func(p *h2test.Peer, f http2.Frame) {
@@ -212,19 +212,19 @@ func TestSilentServerIsPinged(t *testing.T) {
 	c := to(t, s, Options{Queued: true, Ping: time.Millisecond})
 	<-pings
 	c.mu.Lock()
-	c.pinged = time.Since(c.born) // as if it had just been sent: nothing comes after
+	c.pinged = time.Since(c.born) // as if the client had just sent the PING; the server does not reply
 	c.mu.Unlock()
 	c.alive()
 	<-c.Done()
 	if err := c.Err(); !errors.Is(err, errNoPong) {
-		t.Errorf("Err() = %v, want errNoPong", err)
+		t.Errorf("the connection ended with %v, want errNoPong", err)
 	}
 }
 
-// A server that sends requests for responses and never reads does not use up the client's memory.
+// A server that sends frames that need replies, but never reads, does not exhaust the client's memory.
 func TestFloodOfPingsEndsTheConnection(t *testing.T) {
 	s := h2test.Serve(t, h2test.Options{Answer: func(p *h2test.Peer, _ uint32) {
-		for range 1_000_000 { // never reads meanwhile; ends with the connection
+		for range 1_000_000 { // does not read meanwhile; ends with the connection
 			failed := false
 			p.Queue(func(w *http2.Framer) { failed = w.WritePing(false, [8]byte{}) != nil })
 			if failed {
@@ -239,6 +239,6 @@ func TestFloodOfPingsEndsTheConnection(t *testing.T) {
 	}
 	var e *ProtocolError
 	if err := h.wait(t); !errors.As(err, &e) || e.Code != http2.ErrCodeEnhanceYourCalm {
-		t.Errorf("End received %v", err)
+		t.Errorf("the stream ended with %v", err)
 	}
 }

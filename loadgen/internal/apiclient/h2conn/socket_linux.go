@@ -34,7 +34,7 @@ func unscheduled(nc net.Conn) net.Conn {
 	}
 	raw, err := tcp.SyscallConn()
 	if err != nil {
-		return nc // the connection is closed, which the first write reports
+		return nc // the connection is closed, and the first write reports that
 	}
 	s := &socket{TCPConn: tcp, raw: raw}
 	s.in.call, s.in.step = s.read, s.in.try
@@ -93,7 +93,7 @@ type transfer struct {
 	errno syscall.Errno
 	call  func(fd uintptr, p []byte) (uintptr, syscall.Errno) // performs one system call
 	step  func(fd uintptr) bool                               // the method try; stored, to avoid a closure for each call
-	whole bool                                                // all bytes must be transferred, with several calls if necessary
+	whole bool                                                // transfer all bytes, with several calls if necessary
 }
 
 // run transfers p: it calls step each time the descriptor may be ready, until step returns true.

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// eachSocket runs a test with connections like those of Dial, without and with a poller.
+// eachSocket runs a test with connections configured as in Dial, with and without a poller.
 func eachSocket(t *testing.T, test func(t *testing.T, p *Poller)) {
 	t.Run("runtime", func(t *testing.T) { test(t, nil) })
 	t.Run("poller", func(t *testing.T) {
@@ -19,12 +19,12 @@ func eachSocket(t *testing.T, test func(t *testing.T, p *Poller)) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(p.Close) // after the connections' cleanups
+		t.Cleanup(p.Close) // runs after the cleanups of the connections
 		test(t, p)
 	})
 }
 
-// sockets returns a connection's two ends; ours is set up like in Dial.
+// sockets returns both ends of a connection. The end `ours` is configured as in Dial.
 func sockets(t *testing.T, p *Poller) (ours net.Conn, theirs *net.TCPConn) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -46,7 +46,8 @@ func sockets(t *testing.T, p *Poller) (ours net.Conn, theirs *net.TCPConn) {
 	return ours, peer.(*net.TCPConn)
 }
 
-// More data than the kernel can buffer, so that a write takes many system calls, in both directions.
+// TestSocketMovesAll sends, in both directions, more data than the kernel can buffer, so that a write takes many system
+// calls.
 func TestSocketMovesAll(t *testing.T) { eachSocket(t, testSocketMovesAll) }
 
 func testSocketMovesAll(t *testing.T, p *Poller) {
@@ -66,17 +67,17 @@ func testSocketMovesAll(t *testing.T, p *Poller) {
 		echoed <- err
 	}()
 	if n, err := ours.Write(sent); n != len(sent) || err != nil {
-		t.Fatalf("wrote %d of %d: %v", n, len(sent), err)
+		t.Fatalf("Write: %d of %d bytes, %v", n, len(sent), err)
 	}
-	if got, err := io.ReadAll(ours); err != nil || !bytes.Equal(got, sent) { // to the end
-		t.Errorf("received %d bytes, %v", len(got), err)
+	if got, err := io.ReadAll(ours); err != nil || !bytes.Equal(got, sent) { // until the end of the stream
+		t.Errorf("got %d bytes back, %v", len(got), err)
 	}
 	if err := <-echoed; err != nil {
 		t.Error(err)
 	}
 }
 
-// Errors are the same as on any connection, because callers look for them.
+// Callers check for errors, so these are the same as on any connection.
 func TestSocketErrors(t *testing.T) { eachSocket(t, testSocketErrors) }
 
 func testSocketErrors(t *testing.T, p *Poller) {
@@ -95,7 +96,7 @@ func testSocketErrors(t *testing.T, p *Poller) {
 	})
 	t.Run("deadline", func(t *testing.T) {
 		ours, _ := sockets(t, p)
-		if p == nil { // a poller's have none
+		if p == nil { // a poller's connections have no read deadlines
 			if err := ours.SetReadDeadline(time.Now().Add(time.Millisecond)); err != nil {
 				t.Fatal(err)
 			}
@@ -107,7 +108,7 @@ func testSocketErrors(t *testing.T, p *Poller) {
 			t.Fatal(err)
 		}
 		if n, err := ours.Write(make([]byte, 64<<20)); !errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Errorf("wrote %d: %v", n, err)
+			t.Errorf("Write of 64 MiB before the deadline: %d bytes, %v", n, err)
 		}
 	})
 	t.Run("closed", func(t *testing.T) {

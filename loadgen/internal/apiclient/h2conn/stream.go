@@ -16,7 +16,7 @@ type Request struct {
 	// Path is the percent-encoded path with the query.
 	Path   string
 	Accept string
-	// ContentType is the media type of Body. It is not sent without a Body.
+	// ContentType is the media type of Body. Requests without a Body do not send it.
 	ContentType string
 	Body        []byte
 	UserAgent   string
@@ -123,9 +123,9 @@ func (c *Conn) OpenFree(r *Request, h Handler, least int) (*Stream, error) {
 // returns ErrBusy. If the connection accepts no more streams, it returns the connection's error or ErrGoAway. After an
 // error nothing was sent, and the handler is not called.
 //
-// The caller owns s, and may use s for another request after the handler's End was called. A stream that was ended with
-// Cancel cannot be reused, because Cancel does not call End; use CancelWith instead. Without Options.Queued, TryOpen
-// may wait for the network.
+// The caller owns s, and may use s for another request after a call of the handler's End. Cancel does not call End, so
+// a stream that was ended with Cancel cannot be reused; use CancelWith instead. Without Options.Queued, TryOpen may
+// wait for the network.
 func (c *Conn) TryOpen(s *Stream, t *Template, path, body []byte, h Handler) error {
 	c.mu.Lock()
 	defer c.unlock()

@@ -12,7 +12,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/h2conn/h2test"
 )
 
-// End is called once, and then the stream may be reused.
+// CancelWith calls End once. Then the stream may be reused.
 func TestCancelWithEndsOnce(t *testing.T) {
 	s := h2test.Serve(t, h2test.Options{Answer: h2test.Respond(200, []byte("{}"))})
 	c := to(t, s, Options{Queued: true})
@@ -26,21 +26,21 @@ func TestCancelWithEndsOnce(t *testing.T) {
 		if stream.CancelWith(mine) {
 			cancelled++
 			if err := h.wait(t); err != mine {
-				t.Fatalf("End received %v", err)
+				t.Fatalf("the cancelled stream ended with %v", err)
 			}
 		} else if err := h.wait(t); err != nil {
-			t.Fatalf("End received %v", err)
+			t.Fatalf("the stream ended with %v", err)
 		}
 		if h.ends.Load() != 1 {
 			t.Fatal("ended twice")
 		}
 	}
 	if cancelled == 0 {
-		t.Error("no stream was cancelled in time")
+		t.Error("CancelWith never came before the response")
 	}
 }
 
-// Opening streams and reading whole responses allocates nothing, except in crypto/tls.
+// TryOpen and reading complete responses allocate nothing, except in crypto/tls.
 func TestTryOpenDoesNotAllocate(t *testing.T) {
 	s := h2test.Serve(t, h2test.Options{})
 	c := to(t, s, Options{Queued: true})
@@ -53,7 +53,7 @@ func TestTryOpenDoesNotAllocate(t *testing.T) {
 			t.Fatal(err)
 		}
 		stream.Cancel()
-		c.mu.Lock() // what the writer would have taken
+		c.mu.Lock() // discard what the writer would have sent
 		c.out = c.out[:0]
 		c.mu.Unlock()
 	}
@@ -62,14 +62,14 @@ func TestTryOpenDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// The server reads the template's request on each connection.
+// On each connection, the server reads the request of the template.
 func TestTemplateCarriesEverything(t *testing.T) {
 	addr, config := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		fmt.Fprintln(w, r.Method, r.URL, r.Host, r.ContentLength, string(body))
 		_ = r.Header.Write(w)
 	})
-	long := strings.Repeat("x", 40_000) // in several frames
+	long := strings.Repeat("x", 40_000) // needs several frames
 	template := NewTemplate(Request{
 		Method: "PATCH", Accept: "text/y", ContentType: "text/z", UserAgent: "agent",
 		Extra: http.Header{"Impersonate-Group": {"a", "b"}, "X-Long": {long}},
@@ -83,7 +83,7 @@ func TestTemplateCarriesEverything(t *testing.T) {
 				t.Fatal(err)
 			}
 			if <-w.done; w.err != nil || string(w.response.Body) != want {
-				t.Fatalf("%v: the server read\n%s", w.err, w.response.Body)
+				t.Fatalf("%v; the server read\n%s", w.err, w.response.Body)
 			}
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// take splits body into two parts: now, which may be sent immediately in one frame, and rest, which must wait. It
+// take splits body into two parts: the part `now` can be sent immediately in one frame, and the rest must wait. take
 // subtracts the size of now from the send windows. The caller holds mu.
 func (c *Conn) take(s *Stream, body []byte) (now, rest []byte) {
 	n := int(max(0, min(int64(len(body)), c.sendWindow, s.sendWindow, maxFrame)))
@@ -100,7 +100,7 @@ func (c *Conn) credit(s *Stream, n int) {
 	c.out = appendNumber(c.out, http2.FrameWindowUpdate, s.id, uint32(n))
 }
 
-// HoldWindow makes the stream a slow consumer: from now on, only Release returns the stream's receive window to the
+// HoldWindow makes the stream a slow consumer: after the call, only Release returns the stream's receive window to the
 // server. Call it in Handler.Header: later, half of the window may have been received and returned.
 func (s *Stream) HoldWindow() {
 	s.conn.mu.Lock()

@@ -10,7 +10,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/h2conn/h2test"
 )
 
-// The body is sent as the windows allow, also after a window became negative, without a waiting goroutine.
+// A connection sends a body as the windows allow, even after a window became negative, and without a waiting goroutine.
 func TestBodyFollowsTheWindows(t *testing.T) {
 	got := make(chan int, 100)
 	var peer atomic.Pointer[h2test.Peer]
@@ -30,31 +30,31 @@ func TestBodyFollowsTheWindows(t *testing.T) {
 	if err := c.TryOpen(&Stream{}, NewTemplate(Request{Method: "POST"}), []byte("/"), body, h); err != nil {
 		t.Fatal(err)
 	}
-	clear(body) // ours again
+	clear(body) // the caller may modify it again
 	if n := <-got; n != 10 {
-		t.Errorf("received %d bytes in a window of 10", n)
+		t.Errorf("got %d bytes, want 10", n)
 	}
 	p := peer.Load()
 	p.Send(func(w *http2.Framer) {
 		_ = w.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 4}) // the window is -6
-		_ = w.WriteWindowUpdate(1, 6)                                                  // 0
+		_ = w.WriteWindowUpdate(1, 6)                                                  // the window is 0
 		_ = w.WriteWindowUpdate(1, 20)
 	})
 	if n := <-got; n != 20 {
-		t.Errorf("received %d bytes in a window of 20", n)
+		t.Errorf("got %d bytes, want 20", n)
 	}
 	p.Send(func(w *http2.Framer) {
 		_ = w.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1000})
 	})
 	if n := <-got; n != 70 {
-		t.Errorf("%d bytes, want the other 70", n)
+		t.Errorf("got %d bytes, want the remaining 70", n)
 	}
 	if err := h.wait(t); err != nil {
 		t.Error(err)
 	}
 }
 
-// A held stream returns only as much of its window as its owner releases.
+// A held stream returns only as much of its window as Release requests.
 func TestHeldWindow(t *testing.T) {
 	updates := make(chan uint32, 100)
 	s := h2test.Serve(t, h2test.Options{
@@ -79,18 +79,18 @@ func TestHeldWindow(t *testing.T) {
 	}
 	h2test.Await(t, "the window's data", func() bool { return held.body.Load() == 4000 })
 	if n := a.Release(1500); n != 1500 || <-updates != 1500 {
-		t.Errorf("released %d", n)
+		t.Errorf("Release returned %d", n)
 	}
 	if n := a.Release(10_000); n != 2500 || <-updates != 2500 {
-		t.Errorf("released %d more, want the 2500 that had come", n)
+		t.Errorf("the second Release returned %d, want the 2500 bytes received", n)
 	}
 	if err := c.TryOpen(&b, get, []byte("/"), nil, free); err != nil {
 		t.Fatal(err)
 	}
 	if n := <-updates; n < 2000 {
-		t.Errorf("a stream that is not held gave back %d, want at least half the window at once", n)
+		t.Errorf("a stream that is not held returned %d bytes, want at least half of the window at once", n)
 	}
 	if len(updates) != 0 {
-		t.Error("the client returned more window than it received")
+		t.Error("the connection returned more of the windows")
 	}
 }

@@ -12,15 +12,15 @@ const writeTimeout = 15 * time.Second
 
 const pingTimeout = 15 * time.Second
 
-// maxReplies is the maximum number of queued frames that answer frames of the server, as in Go's server. It limits the
-// client's memory if the server does not read the responses.
+// maxReplies is the maximum number of queued frames that reply to frames of the server, as in Go's server. It limits
+// the client's memory if the server does not read the replies.
 const maxReplies = 10_000
 
-// Flush writes to the socket itself if at most handedOver bytes are queued and unacknowledged. Such a write cannot
-// block, because every socket's send buffer is larger.
+// handedOver is the number of queued and unacknowledged bytes up to which Flush writes to the socket itself. Such a
+// write cannot block, because every socket's send buffer is larger.
 const handedOver = 8 << 10
 
-// Maximum capacities of write buffers that are kept for reuse.
+// keptBuffer and keptBufferQueued are the maximum capacities of write buffers that the connection keeps for reuse.
 const (
 	keptBuffer       = 4 << 10
 	keptBufferQueued = 256 << 10
@@ -53,8 +53,8 @@ func (c *Conn) write() {
 	}
 }
 
-// Flush sends the requests that were queued by TryQueue. With Options.Queued it never waits for the network: it leaves
-// large amounts of data to the writer goroutine, and writes small amounts itself, which is cheaper than waking that
+// Flush sends the requests that TryQueue queued. With Options.Queued it never waits for the network: it leaves large
+// amounts of data to the writer goroutine, and writes small amounts itself, because that is cheaper than waking that
 // goroutine.
 func (c *Conn) Flush() {
 	c.mu.Lock()
@@ -76,7 +76,7 @@ func (c *Conn) hasRoom(n int) bool {
 	return unsent >= 0 && unsent+int64(n) <= handedOver
 }
 
-// flush sends until nothing is queued. The caller holds mu, which is released during writes.
+// flush sends until nothing is queued. The caller holds mu; flush releases it during writes.
 func (c *Conn) flush() {
 	c.writing = true
 	for len(c.out) > 0 && c.err == nil {
@@ -85,7 +85,7 @@ func (c *Conn) flush() {
 	c.writing = false
 }
 
-// send sends all queued bytes. The caller must have set writing and holds mu, which is released during the write.
+// send sends all queued bytes. The caller must have set writing and holds mu; send releases mu during the write.
 func (c *Conn) send() {
 	b := c.out
 	c.out, c.spare, c.replies = c.spare, nil, 0
@@ -118,11 +118,11 @@ func (c *Conn) transmit(b []byte) error {
 	return err
 }
 
-// reply counts a queued frame that answers a frame of the server. If there are too many, it ends the connection. The
+// reply counts a queued frame that replies to a frame of the server. If there are too many, it ends the connection. The
 // caller holds mu.
 func (c *Conn) reply() {
 	if c.replies++; c.replies > maxReplies {
-		c.failLocked(&ProtocolError{Code: http2.ErrCodeEnhanceYourCalm, Reason: "the server sends frames that require replies, but does not read the replies"})
+		c.failLocked(&ProtocolError{Code: http2.ErrCodeEnhanceYourCalm, Reason: "the server sends frames that need replies, but does not read the replies"})
 	}
 }
 
@@ -142,7 +142,7 @@ func appendPing(b []byte, flags http2.Flags, data []byte) []byte {
 // alive sends a PING to a silent server, or ends the connection if the server did not answer the last PING. The ping
 // timer calls it.
 func (c *Conn) alive() {
-	c.Receive() // on a deferred connection, the response may be unread
+	c.Receive() // on a deferred connection, the reply may be unread
 	c.mu.Lock()
 	defer c.unlock()
 	if c.err != nil {

@@ -37,7 +37,7 @@ func Length(least time.Duration, random float64) time.Duration {
 	return least + time.Duration(random*float64(least))
 }
 
-// Question is a kind of request of a client that lists and watches.
+// Question is a kind of request of a client that lists and then watches.
 type Question uint8
 
 const (

@@ -44,7 +44,7 @@ func TestMachineDecidesHowAWatchGoesOn(t *testing.T) {
 		m := c.machine
 		m.Backoff = Backoff()
 		if v, wait := m.Ended(c.end, 0); v != c.verdict || m.Next != c.next || wait != c.wait {
-			t.Errorf("%s: verdict %d, next %d after %v; want %d, %d after %v", name, v, m.Next, wait, c.verdict, c.next, c.wait)
+			t.Errorf("%s: verdict %d, next request %d after %v; want %d, %d after %v", name, v, m.Next, wait, c.verdict, c.next, c.wait)
 		}
 	}
 }
@@ -54,7 +54,7 @@ func TestBackoffIsClientGos(t *testing.T) {
 		1: 800 * time.Millisecond, 2: 1600 * time.Millisecond, 6: 25600 * time.Millisecond, 7: 30 * time.Second, 1000: 30 * time.Second,
 	} {
 		if least, most := Backoff().Wait(failures, 0), Backoff().Wait(failures, 1); least != want || most != 2*want {
-			t.Errorf("after %d failures %v to %v, want %v to its double", failures, least, most, want)
+			t.Errorf("wait after %d failures is %v to %v, want %v to twice that", failures, least, most, want)
 		}
 	}
 }
@@ -72,11 +72,11 @@ func TestQueriesAreAReflectors(t *testing.T) {
 		{FreshList, 7, "/p?labelSelector=a"},
 	} {
 		if got := string(AppendQuery([]byte("/p"), c.ask, c.version, ShortestWatch, selector)); got != c.want {
-			t.Errorf("query of request %d = %s, want %s", c.ask, got, c.want)
+			t.Errorf("query of request %d is %s, want %s", c.ask, got, c.want)
 		}
 	}
 	if got := string(AppendQuery([]byte("/p"), FreshList, 7, 0, "")); got != "/p" {
-		t.Errorf("query of a list of everything = %s, want none", got)
+		t.Errorf("query of a list without selector is %s", got)
 	}
 }
 
@@ -100,7 +100,7 @@ func TestFramesAreCutAnywhere(t *testing.T) {
 				}
 			}
 			if !slices.Equal(got, events) || f.rest != nil {
-				t.Fatalf("in pieces of %d: %q and %q left over", size, got, f.rest)
+				t.Fatalf("in pieces of %d bytes: events %q, rest %q", size, got, f.rest)
 			}
 		}
 	}
@@ -109,7 +109,7 @@ func TestFramesAreCutAnywhere(t *testing.T) {
 func TestFramesRefuseEventsWithoutEnd(t *testing.T) {
 	keep := func([]byte) error { return nil }
 	if err := (&Frames{}).Feed([]byte{0xff, 0xff, 0xff, 0xff}, keep); !errors.Is(err, ErrMalformed) {
-		t.Errorf("a length of 4 GiB: %v", err)
+		t.Errorf("length of 4 GiB: error %v, want ErrMalformed", err)
 	}
 	f := Frames{Lines: true}
 	var err error
@@ -117,10 +117,10 @@ func TestFramesRefuseEventsWithoutEnd(t *testing.T) {
 		err = f.Feed(make([]byte, MostEvent), keep)
 	}
 	if !errors.Is(err, ErrMalformed) {
-		t.Errorf("a line of 32 MiB: %v", err)
+		t.Errorf("line of 32 MiB: error %v, want ErrMalformed", err)
 	}
 	stop := errors.New("stop")
 	if err := (&Frames{Lines: true}).Feed([]byte("\n"), func([]byte) error { return stop }); !errors.Is(err, stop) {
-		t.Errorf("error of the function that takes events = %v", err)
+		t.Errorf("Feed returned %v, want the error of the function", err)
 	}
 }

@@ -32,7 +32,7 @@ type Machine struct {
 
 // End describes how a request ended.
 type End struct {
-	// Up means that the request was a watch and was answered with 200.
+	// Up means that the request was a watch and the response had the status 200.
 	Up bool
 	// Events is the number of events of a watch, including bookmarks. Lived is how long the watch lasted.
 	Events int
@@ -69,15 +69,15 @@ func refusal(err error) Refusal {
 type Verdict uint8
 
 const (
-	// Failed means that the same request is sent again, or a FreshList if the server cannot answer a List.
+	// Failed means that the client sends the same request again, or a FreshList if the server cannot answer a List.
 	Failed Verdict = iota
 	// Resumed means that a watch ended normally, and that the next one continues from the newest version seen.
 	Resumed
 	// Listed means that a list succeeded. A watch follows.
 	Listed
-	// Expired means that the server answered a watch with 410. The state must be read again.
+	// Expired means that the server answered a watch with 410. The client must read the state again.
 	Expired
-	// NoWatchList means that the server does not support WatchList. From now on, the state is read with a List.
+	// NoWatchList means that the server does not support WatchList. The client then reads the state with a List.
 	NoWatchList
 )
 
@@ -95,7 +95,7 @@ func (m *Machine) Ended(e End, random float64) (v Verdict, wait time.Duration) {
 		m.Next = Watch
 		return Listed, 0
 	case m.Next == List && (expired || refused.Status == http.StatusGatewayTimeout):
-		m.Next = FreshList // the version is too old to list, or newer than the server's own
+		m.Next = FreshList // the server no longer has this version, or does not have it yet
 	case m.Next == WatchList && expired:
 		v, m.Next = Expired, FreshList // the same request would fail again
 	case watched && expired:

@@ -31,14 +31,14 @@ type Reflector struct {
 	Event func(event []byte, at time.Time) (version string, err error)
 	// Refused reports whether the error of a list is permanent. Such an error of the first list ends Run.
 	Refused func(err error) bool
-	// The Reflector calls Relisted after each list except the first.
+	// Relisted is called by Run after each list except the first.
 	Relisted func()
-	// It calls Reconnected after each watch that ended without a 410.
+	// Reconnected is called by Run after each watch that ended without a 410.
 	Reconnected func()
 }
 
 // Run lists and watches the objects until ctx ends. It continues after lost connections and expired resourceVersions.
-// It fails if the first list is refused.
+// It fails if the error of the first list is permanent (see Refused).
 func (r *Reflector) Run(ctx context.Context) error {
 	m := Machine{Backoff: r.Backoff, State: FreshList, Next: FreshList}
 	version := ""

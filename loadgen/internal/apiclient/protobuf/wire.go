@@ -11,16 +11,16 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// Content types of the API server's protobuf.
+// ContentType and WatchType are the media types of the API server's protobuf encoding.
 const (
 	ContentType = "application/vnd.kubernetes.protobuf"
 	WatchType   = ContentType + ";stream=watch"
 )
 
-// Envelope is the magic number before every object in this encoding. After it comes a runtime.Unknown (apimachinery).
+// Envelope is the magic number before every object in this encoding. A runtime.Unknown (apimachinery) follows it.
 const Envelope = "k8s\x00"
 
-// Field numbers, from apimachinery's runtime and meta/v1.
+// These are field numbers of messages in apimachinery's packages runtime and meta/v1.
 const (
 	unknownRaw              = 2
 	unknownContentEncoding  = 3

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// wrapped returns an object in its envelope, encoded by the API's encoder.
+// wrapped returns an object in its envelope, encoded by Kubernetes' own encoder.
 func wrapped(t testing.TB, o interface{ Marshal() ([]byte, error) }, encoding string) []byte {
 	t.Helper()
 	raw, err := o.Marshal()
@@ -67,7 +67,7 @@ func TestForeignMessagesAreErrors(t *testing.T) {
 	whole := event(t, "ADDED", wrapped(t, pod, ""))
 	for n := range whole {
 		if kind, object, err := Event(whole[:n]); !errors.Is(err, ErrFormat) {
-			t.Errorf("%d of %d bytes: %q %q %v", n, len(whole), kind, object, err)
+			t.Errorf("the first %d of %d bytes: %q %q %v", n, len(whole), kind, object, err)
 		}
 	}
 	for what, data := range map[string][]byte{
@@ -79,7 +79,7 @@ func TestForeignMessagesAreErrors(t *testing.T) {
 	}
 }
 
-// No data from a server may cause a panic.
+// FuzzEvent checks that data from a server causes no panic.
 func FuzzEvent(f *testing.F) {
 	f.Add(event(f, "ADDED", wrapped(f, &corev1.Pod{}, "")))
 	f.Add([]byte(Envelope))

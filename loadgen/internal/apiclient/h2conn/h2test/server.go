@@ -33,7 +33,7 @@ type Server struct {
 
 // Options configures a server. All fields are optional.
 type Options struct {
-	// Answer handles each complete request, on the connection's read loop. Nil means that the server never answers.
+	// Answer handles each complete request, on the connection's read loop. Nil means that the server never responds.
 	Answer func(p *Peer, stream uint32)
 	// Frame receives every frame before the server handles the frame. It may be nil.
 	Frame func(p *Peer, f http2.Frame)
@@ -188,8 +188,8 @@ func Respond(status int, body []byte) func(*Peer, uint32) {
 	}
 }
 
-// Await waits until met returns true. If this takes longer than half a minute, the test fails. what describes the
-// condition.
+// Await waits until met returns true. If this takes longer than half a minute, the test fails. `what` names the condition
+// in the failure.
 func Await(t testing.TB, what string, met func() bool) {
 	t.Helper()
 	tick := time.NewTicker(time.Millisecond)
