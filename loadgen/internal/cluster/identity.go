@@ -144,7 +144,7 @@ func (t *Target) createsPodsEarly() bool {
 // awaitTimeout is the time limit for results of controllers that normally take a few seconds at most.
 const awaitTimeout = time.Minute
 
-// await checks cond repeatedly until it returns true, for at most awaitTimeout. what names the condition in errors.
+// await checks cond repeatedly until it returns true, for at most awaitTimeout. `what` names the condition in errors.
 func await(ctx context.Context, what string, cond wait.ConditionWithContextFunc) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, awaitTimeout, fmt.Errorf("not found within %s", awaitTimeout))
 	defer cancel()
@@ -233,7 +233,7 @@ func (t *Target) useIdentity() error {
 }
 
 // awaitRights waits until the user of cfg has all permissions in needs. New permissions take effect with a delay,
-// because authorizers learn about RBAC objects through watches. who names the user in messages.
+// because authorizers learn about RBAC objects through watches. `who` names the user in messages.
 func awaitRights(ctx context.Context, waiting func(string) func(), who string, cfg *rest.Config, needs []need) error {
 	client, err := kubernetes.NewForConfig(cfg)
 	if err != nil {
