@@ -26,7 +26,7 @@ import (
 )
 
 const (
-	// DeploymentLabel is the label with the name of the deploy action that created an object.
+	// DeploymentLabel is the label of each object that a deploy action created. Its value is the action's name.
 	DeploymentLabel = "stormglass.dev/deployment"
 	// RevisionAnnotation counts the updates of a pod template. A rolling update changes only this annotation.
 	RevisionAnnotation = "stormglass.dev/revision"
@@ -115,8 +115,8 @@ func revisionAfter(revision string) string {
 	return strconv.Itoa(n + 1)
 }
 
-// become records the requested state of a workload in the tracker, and then sends the patch. The record comes first:
-// otherwise the tracker could take the earlier state for the new one.
+// become records the requested state of a workload in the tracker, and then sends the patch. If it recorded the state
+// later, the tracker could take the earlier state for the new one.
 func (w *Workload) become(ctx context.Context, a scenario.Action, replicas int64, revision string, how types.PatchType, patch any) error {
 	asked := time.Now()
 	var workload string
@@ -242,7 +242,8 @@ func (w *Workload) template(a scenario.Action, revision string) (corev1.PodTempl
 	return pod, nil
 }
 
-// claimTemplate returns the ResourceClaimTemplate of a deploy action's pods, with devices of the run's DeviceClass.
+// claimTemplate returns the ResourceClaimTemplate of a deploy action's pods. It claims devices of the run's
+// DeviceClass.
 func (w *Workload) claimTemplate(a scenario.Action) *resourcev1.ResourceClaimTemplate {
 	request := resourcev1.DeviceRequest{Name: "device", Exactly: &resourcev1.ExactDeviceRequest{
 		DeviceClassName: w.options.DeviceClass, AllocationMode: resourcev1.DeviceAllocationModeExactCount, Count: int64(a.Devices),
@@ -269,8 +270,9 @@ func (w *Workload) podGroup(a scenario.Action) *schedulingv1beta1.PodGroup {
 	}
 }
 
-// evictAfter returns tolerations that set when Kubernetes evicts pods on failed nodes, or nil if the action does not
-// set this time. They replace the tolerations of 300 s that the DefaultTolerationSeconds admission plugin would add.
+// evictAfter returns tolerations that set the time after which the control plane evicts pods from failed nodes, or nil
+// if the action does not set this time. They replace the tolerations of 300 s that the DefaultTolerationSeconds
+// admission plugin would add.
 func evictAfter(a scenario.Action) []corev1.Toleration {
 	if a.EvictAfter == 0 {
 		return nil

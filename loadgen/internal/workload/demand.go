@@ -17,11 +17,12 @@ import (
 type demand struct {
 	cores   float64
 	each    float64 // current usage per pod, in cores
-	seconds float64 // CPU seconds that a pod which has existed from the beginning has used so far
+	seconds float64 // CPU seconds used so far by a pod that has existed from the beginning
 	at      time.Time
 }
 
-// count adds the CPU time that each pod has used up to now. From now on, pods is the number of pods that share the demand.
+// count adds the CPU time that each pod has used up to now. After that, pods is the number of pods that share the
+// demand.
 func (d *demand) count(now time.Time, pods int64) {
 	if !d.at.IsZero() {
 		d.seconds += d.each * max(0, now.Sub(d.at).Seconds())

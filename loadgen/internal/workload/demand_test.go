@@ -7,7 +7,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// TestAutoscaledDeploymentIsReadyWhenItMeetsDemand: an autoscaler accepts a deviation of a tenth from its target, and
+// TestAutoscaledDeploymentIsReadyWhenItMeetsDemand: an autoscaler tolerates a deviation of a tenth from its target, and
 // adds pods in several steps.
 func TestAutoscaledDeploymentIsReadyWhenItMeetsDemand(t *testing.T) {
 	s := newStory(t)
@@ -18,11 +18,11 @@ func TestAutoscaledDeploymentIsReadyWhenItMeetsDemand(t *testing.T) {
 	s.pod("a", "n1")
 	s.status(1, 1)
 	if !s.allPodsReady() {
-		t.Fatal("not ready before any demand")
+		t.Fatal("the Deployment is not ready before any demand")
 	}
 	s.demanded("web", "750m", s.at) // three pods that use half of their request
 	if s.allPodsReady() || s.liveNow().PodsWanted != 3 {
-		t.Errorf("ready with 1 of %d pods", s.liveNow().PodsWanted)
+		t.Errorf("ready with 1 pod, or %d pods wanted; want 3", s.liveNow().PodsWanted)
 	}
 	scale := func(replicas, generation int64) {
 		s.at = s.at.Add(time.Second)
@@ -32,13 +32,13 @@ func TestAutoscaledDeploymentIsReadyWhenItMeetsDemand(t *testing.T) {
 	scale(2, 2)
 	s.pod("b", "n1")
 	if s.allPodsReady() {
-		t.Error("ready with 2 of 3 pods")
+		t.Error("the Deployment is ready with 2 of 3 pods")
 	}
 	scale(4, 3)
 	s.pod("c", "n1")
 	s.pod("d", "n1")
 	if !s.allPodsReady() || s.liveNow().PodsWanted != 4 {
-		t.Errorf("not ready with a pod too many: wanted %d", s.liveNow().PodsWanted)
+		t.Errorf("the Deployment is not ready with one pod too many: %d wanted, want 4", s.liveNow().PodsWanted)
 	}
 	rollouts := s.results()["one"].Rollouts
 	if r := rollouts[len(rollouts)-1]; r.Action != "demand" || !r.Complete || r.Hops[hopAPIWrite].Count != 2 || r.Hops[hopReady].Count < 2 {
@@ -46,7 +46,7 @@ func TestAutoscaledDeploymentIsReadyWhenItMeetsDemand(t *testing.T) {
 	}
 }
 
-// TestReadyPodsShareDemand counts what a pod uses while others join it.
+// TestReadyPodsShareDemand checks the CPU use of a pod while other pods join it.
 func TestReadyPodsShareDemand(t *testing.T) {
 	d := demand{cores: 6}
 	at := time.Unix(0, 0)
@@ -54,6 +54,6 @@ func TestReadyPodsShareDemand(t *testing.T) {
 	d.count(at.Add(10*time.Second), 3)
 	d.count(at.Add(20*time.Second), 3)
 	if d.each != 2 || d.seconds != 80 {
-		t.Errorf("a pod uses %v cores and has used %v s, want 2 and 6x10+2x10", d.each, d.seconds)
+		t.Errorf("a pod uses %v cores and has used %v s; want 2 and 6x10+2x10", d.each, d.seconds)
 	}
 }

@@ -12,7 +12,7 @@ import (
 type job struct {
 	uid         string
 	completions int64
-	// seen and reported count the pods that have succeeded: seen from pod events, reported from the Job's status. Both are
+	// seen and reported count the pods that have succeeded: seen by pod events, reported by the Job's status. Both are
 	// needed, because pods of a lost node may disappear without an event, and the status lags behind.
 	seen, reported   int64
 	good             int64 // Ready pods on live nodes
@@ -128,7 +128,7 @@ func (t *tracker) succeeded(p *pod) {
 // second.
 const runGrace = 10 * time.Second
 
-// schedule records at which times a CronJob must start Jobs (its runs), and which of them it has started.
+// schedule records the times at which a CronJob must start Jobs (its runs), and the runs that it has started.
 type schedule struct {
 	since time.Time
 	every time.Duration
@@ -154,7 +154,7 @@ func (s *schedule) began(cronJob, name string) {
 	}
 }
 
-// missed returns how many runs are late by more than runGrace.
+// missed returns the number of runs that are overdue by more than runGrace.
 func (s *schedule) missed(now time.Time) (n int64) {
 	if s.since.IsZero() {
 		return 0

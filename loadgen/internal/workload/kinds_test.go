@@ -18,7 +18,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// deploys reports to the tracker a deploy of some kind that the API server has accepted.
+// deploys tells the tracker about a deploy action with the given kind of workload that the API server has accepted.
 func (s *story) deploys(kind, name string, replicas int) {
 	a := scenario.Action{Kind: "deploy", Workload: kind, Name: name, Replicas: replicas, Every: scenario.Duration(time.Minute)}
 	d := s.of(name)
@@ -50,11 +50,11 @@ func failedJob(o *object) { o.failed = true }
 func (s *story) mustMiss(name string, want int64, when string) {
 	s.t.Helper()
 	if got := s.missing(s.of(name)); got != want {
-		s.t.Errorf("%s: %s misses %d pods, want %d", when, name, got, want)
+		s.t.Errorf("%s: %s lacks %d pods, want %d", when, name, got, want)
 	}
 }
 
-// A StatefulSet's pod on a lost node blocks its name until the pod is removed entirely.
+// While a StatefulSet's pod on a lost node is being deleted, no other pod can have its name.
 func TestStatefulSetWaitsForItsLostPod(t *testing.T) {
 	s := newStory(t)
 	s.nodeIs("n0", true)
@@ -71,13 +71,13 @@ func TestStatefulSetWaitsForItsLostPod(t *testing.T) {
 	s.pod("db-1", "n1", of("db"), terminating)
 	s.mustMiss("db", 1, "its pod is stuck")
 	if st := s.states(failed.Add(time.Minute))[0]; st.stuck != 1 || *st.recovery != time.Minute {
-		t.Errorf("stuck %d, %s so far; want 1 and 1m0s", st.stuck, *st.recovery)
+		t.Errorf("stuck = %d, recovery = %s so far; want 1 and 1m0s", st.stuck, *st.recovery)
 	}
 	s.podGone("db-1")
 	s.pod("db-1b", "n0", of("db"))
 	took := s.at.Sub(failed)
 	if st := s.states(failed.Add(time.Hour))[0]; st.stuck != 0 || st.missing != 0 || *st.recovery != took {
-		t.Errorf("%+v, whole after %s, want %s", st, *st.recovery, took)
+		t.Errorf("%+v, recovery after %s, want %s", st, *st.recovery, took)
 	}
 	s.mustBeWhole(true, "replaced")
 }
@@ -99,17 +99,17 @@ func TestDaemonSetIsWholeOnNodesThatLive(t *testing.T) {
 	s.nodesFailed(s.at, []string{"n2"})
 	s.mustBeWhole(true, "its pod is lost with its node")
 	if n := s.liveNow().PodsWanted; n != 2 {
-		t.Errorf("%d pods wanted on 2 nodes that live", n)
+		t.Errorf("%d pods wanted on 2 live nodes", n)
 	}
 	s.nodeIs("n2", false)
-	s.pod("a2", "n2", of("agent"), starting) // the node lifecycle controller says so
+	s.pod("a2", "n2", of("agent"), starting) // the node lifecycle controller reports this
 	back := s.at
 	s.nodesRecovered(back)
 	s.mustMiss("agent", 1, "the node is back, its pod is not Ready")
 	s.pod("a2", "n2", of("agent"))
 	s.mustBeWhole(true, "as before")
 	if st := s.states(s.at)[0]; *st.recovery != s.at.Sub(back) {
-		t.Errorf("whole %s after the return, want %s", *st.recovery, s.at.Sub(back))
+		t.Errorf("recovery after %s, want %s", *st.recovery, s.at.Sub(back))
 	}
 	s.gone(object{kind: nodeKind, name: "n0"}, s.at)
 	s.mustBeWhole(false, "a pod of a node that is gone")
@@ -117,7 +117,7 @@ func TestDaemonSetIsWholeOnNodesThatLive(t *testing.T) {
 	s.mustBeWhole(true, "two nodes")
 }
 
-// A Job needs a Ready pod for each missing completion; pods that have succeeded count after they are gone.
+// A Job needs a Ready pod for each missing completion. Pods that have succeeded count even after their deletion.
 func TestJobIsWholeWhileItRunsAndWhenItIsComplete(t *testing.T) {
 	s := newStory(t)
 	s.nodeIs("n0", true)
@@ -140,12 +140,12 @@ func TestJobIsWholeWhileItRunsAndWhenItIsComplete(t *testing.T) {
 	s.pod("b2", "n0", ofJob("batch", "batch"), succeeded)
 	s.job("batch", "batch", 2, 2)
 	if c := *s.states(s.at)[0].jobs; c != (jobCounts{waiting: 1}) {
-		t.Errorf("%+v: it waits for its stuck pod", c)
+		t.Errorf("jobs %+v, want one that waits for its stuck pod", c)
 	}
 	s.podGone("b1")
 	s.job("batch", "batch", 2, 2, complete)
 	if c := *s.states(s.at)[0].jobs; c != (jobCounts{complete: 1}) {
-		t.Errorf("%+v, want it complete", c)
+		t.Errorf("jobs %+v, want one that is complete", c)
 	}
 	s.mustBeWhole(true, "complete")
 }
@@ -158,7 +158,7 @@ func TestFailedJobIsNeverWhole(t *testing.T) {
 	s.mustBeWhole(false, "failed")
 }
 
-// Runs of a CronJob are distinguished by the minute in their Jobs' names, including Jobs that are gone.
+// The minute in a Job's name distinguishes the runs of a CronJob, even after the Job is deleted.
 func TestCronJobCountsItsRuns(t *testing.T) {
 	s := newStory(t)
 	s.at = time.Unix(100*60+30, 0)
@@ -166,7 +166,7 @@ func TestCronJobCountsItsRuns(t *testing.T) {
 	s.saw(object{kind: cronJobKind, name: "report", uid: "c", deployment: "report"}, s.at, false)
 	s.mustBeWhole(true, "no run is due")
 	s.nodeIs("n0", true)
-	s.pod("r101", "n0", ofJob("report", "report-101")) // seen before its Job
+	s.pod("r101", "n0", ofJob("report", "report-101")) // the pod is seen before its Job
 	s.job("report", "report-101", 1, 0)
 	s.mustBeWhole(true, "its run has its pod")
 	s.pod("r101", "n0", ofJob("report", "report-101"), succeeded)
@@ -178,7 +178,7 @@ func TestCronJobCountsItsRuns(t *testing.T) {
 	s.mustBeWhole(true, "a run that failed is over")
 	st := s.states(time.Unix(104*60+5, 0))[0]
 	if *st.jobs != (jobCounts{complete: 1, failed: 1}) || *st.runsMissed != 1 {
-		t.Errorf("%+v, %d runs missed; want only the run of minute 102, not yet 104", *st.jobs, *st.runsMissed)
+		t.Errorf("jobs %+v, %d runs missed; want one missed run, of minute 102", *st.jobs, *st.runsMissed)
 	}
 	if n := *s.states(time.Unix(104*60+11, 0))[0].runsMissed; n != 2 {
 		t.Errorf("%d runs missed, want 2", n)
@@ -217,7 +217,7 @@ func TestDeployMakesEachKind(t *testing.T) {
 		{apps + "statefulsets/db", `{"spec":{"replicas":5}}`},
 	} {
 		if sent[i].path != want.path || !strings.Contains(sent[i].body, want.body) {
-			t.Errorf("patch %d is %s of %s, want %s of %s", i, sent[i].body, sent[i].path, want.body, want.path)
+			t.Errorf("patch %d: got %s of %s, want %s of %s", i, sent[i].body, sent[i].path, want.body, want.path)
 		}
 	}
 	var job batchv1.Job

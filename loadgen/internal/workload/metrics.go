@@ -46,7 +46,7 @@ func register(r prometheus.Registerer, startup prometheus.Histogram, live func()
 		r.Register(startup),
 		r.Register(hopCollector{rollouts}),
 		r.Register(stateCollector{states}),
-		gauge("pods_wanted", "Pods that the run's workloads require: the replicas, or more if a CPU demand (action demand) needs more; one per node for a DaemonSet; the missing completions of a Job.", func(l Live) int64 { return l.PodsWanted }),
+		gauge("pods_wanted", "Pods that the run's workloads require: the requested replicas, or more if a CPU demand needs more; one per node for a DaemonSet; the missing completions of a Job.", func(l Live) int64 { return l.PodsWanted }),
 		gauge("pods_ready", "Pods that are Ready, on nodes that have not failed.", func(l Live) int64 { return l.PodsReady }),
 		gauge("pods_pending", "Pods that have not been Ready yet.", func(l Live) int64 { return l.PodsPending }),
 		gauge("pods_unscheduled", "Pods that have no node yet.", func(l Live) int64 { return l.PodsUnscheduled }),

@@ -9,7 +9,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/protobuf"
 )
 
-// object holds the fields of an API object that the tracker needs. It is decoded directly from the protobuf message,
+// object holds the fields of an API object that the tracker needs. decode reads it directly from the protobuf message,
 // because decoding a whole pod takes six times the CPU and 12 KB of garbage (BenchmarkDecodePod).
 type object struct {
 	kind kind
@@ -28,14 +28,14 @@ type object struct {
 	endpoints []string // UIDs of the pods that are ready endpoints of an EndpointSlice
 
 	specReplicas int64 // spec.replicas of a Deployment, ReplicaSet or StatefulSet; completions of a Job
-	// Status of a Deployment, StatefulSet or DaemonSet; a DaemonSet has no replicas.
+	// These fields are the status of a Deployment, StatefulSet or DaemonSet. A DaemonSet has no replicas.
 	observed, replicas, updated, available int64
 
-	// Job: number of pods that have succeeded, and whether the Job has ended.
+	// For a Job: the number of pods that have succeeded, and whether the Job has ended.
 	successes        int64
 	complete, failed bool
 
-	// Status: the error that ends a watch.
+	// For a Status: the error that ends a watch.
 	message string
 	code    int64
 }
@@ -49,7 +49,7 @@ const (
 	replicaSetKind
 	sliceKind
 	statusKind
-	namespaceKind // namespaces that loads delete; this and the following kinds are watched only if needed
+	namespaceKind // namespaces that loads delete; the tracker watches this and the following kinds only if needed
 	statefulSetKind
 	daemonSetKind
 	jobKind
@@ -73,7 +73,7 @@ func (k kind) root() string {
 	return "/apis/apps/v1"
 }
 
-// Field numbers of k8s.io/api/*/generated.proto and apimachinery's meta/v1.
+// These are field numbers of k8s.io/api/*/generated.proto and apimachinery's meta/v1.
 const (
 	podSpecNodeName      = 10
 	podStatusPhase       = 1
@@ -191,7 +191,7 @@ func (o *object) condition(status []byte, conditions protowire.Number) error {
 	return err
 }
 
-// uninitialized is the taint that the cloud-controller-manager removes from a Node after initializing it.
+// uninitialized is the taint that the cloud-controller-manager removes from a Node when it has initialized the Node.
 const uninitialized = "node.cloudprovider.kubernetes.io/uninitialized"
 
 func initialized(nodeSpec []byte) (bool, error) {
@@ -266,8 +266,8 @@ func (o *object) replicaSet(spec []byte) error {
 	return err
 }
 
-// endpoint adds the pod of an endpoint if the endpoint is ready. The API defines an endpoint without the field ready as
-// ready.
+// endpoint adds the pod of an endpoint if the endpoint is ready. The API defines that an endpoint without the field
+// `ready` is ready.
 func (o *object) endpoint(msg []byte) error {
 	ready := true
 	var target []byte

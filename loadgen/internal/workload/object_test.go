@@ -48,7 +48,7 @@ func frame(t testing.TB, event string, o runtime.Object) []byte {
 	return append(binary.BigEndian.AppendUint32(nil, uint32(len(body))), body...)
 }
 
-// fullPod returns a pod with about all that a real one carries.
+// fullPod returns a pod with about as many fields as a real one.
 func fullPod(name string) *corev1.Pod {
 	now := metav1.NewTime(time.Unix(1_700_000_000, 0))
 	pod := &corev1.Pod{
@@ -86,8 +86,7 @@ func fullPod(name string) *corev1.Pod {
 	return pod
 }
 
-// The decoder reads field numbers. Reading the output of the API's own encoder
-// shows that they are right.
+// TestDecodeReadsWhatTheAPIWrites checks the decoder's field numbers with objects from Kubernetes' own encoder.
 func TestDecodeReadsWhatTheAPIWrites(t *testing.T) {
 	terminating, failed, unready := fullPod("b"), fullPod("c"), fullPod("d")
 	terminating.DeletionTimestamp = &metav1.Time{Time: time.Unix(1_700_000_000, 0)}
@@ -213,12 +212,12 @@ func TestDecodeListKeepsVersionAndContinue(t *testing.T) {
 	}
 }
 
-// An event that is cut short anywhere gives an error or an object, never a panic.
+// A truncated event causes an error, never a panic.
 func TestDecodeEventSurvivesTruncation(t *testing.T) {
 	whole := frame(t, "ADDED", fullPod("a"))[4:]
 	for n := range whole {
 		if event, o, err := decodeEvent(podKind, whole[:n]); err == nil {
-			t.Errorf("%d of %d bytes were read as %s %s", n, len(whole), event, o.name)
+			t.Errorf("decodeEvent accepts %d of %d bytes as %s %s", n, len(whole), event, o.name)
 		}
 	}
 }

@@ -21,11 +21,11 @@ func TestPodsKeepApartAsAsked(t *testing.T) {
 		}
 		got := [2]int{len(anti.PreferredDuringSchedulingIgnoredDuringExecution), len(anti.RequiredDuringSchedulingIgnoredDuringExecution)}
 		if got != want {
-			t.Errorf("antiAffinity %q: %v terms preferred and required, want %v", how, got, want)
+			t.Errorf("antiAffinity %q: %v preferred and required terms, want %v", how, got, want)
 		}
 		for _, term := range anti.RequiredDuringSchedulingIgnoredDuringExecution {
 			if term.TopologyKey != "kubernetes.io/hostname" || term.LabelSelector.MatchLabels[DeploymentLabel] != "web" {
-				t.Errorf("the term does not select the Deployment's own pods by node: %+v", term)
+				t.Errorf("the term does not select the Deployment's own pods with topology key kubernetes.io/hostname: %+v", term)
 			}
 		}
 	}
@@ -45,7 +45,7 @@ func TestSpreadConstraintsAreHardUnlessSoft(t *testing.T) {
 	}
 	for _, c := range got {
 		if c.LabelSelector.MatchLabels[DeploymentLabel] != "web" {
-			t.Errorf("a constraint counts other pods too: %+v", c)
+			t.Errorf("a constraint also counts pods of other Deployments: %+v", c)
 		}
 	}
 }

@@ -21,8 +21,8 @@ func awaited(name string, names []string) bool {
 	return len(names) == 0 || slices.Contains(names, name)
 }
 
-// allPodsReady reports whether podsReady is true and, by the rule of `kubectl rollout status`, the statuses of the
-// workloads agree.
+// allPodsReady reports whether podsReady is true and the statuses of the workloads agree, by the rule of `kubectl
+// rollout status`.
 func (t *tracker) allPodsReady(names ...string) bool {
 	if !t.podsReady(names...) {
 		return false
@@ -107,7 +107,7 @@ func (t *tracker) check(at time.Time) {
 	})
 }
 
-// keepLargest stores d in *seconds, unless *seconds is larger, from an earlier failure in the phase.
+// keepLargest stores d in *seconds, unless *seconds already holds a larger value of an earlier failure in the phase.
 func keepLargest(seconds **float64, d time.Duration) {
 	if *seconds == nil || **seconds < d.Seconds() {
 		*seconds = new(d.Seconds())

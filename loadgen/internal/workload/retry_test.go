@@ -13,8 +13,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// A control plane that recovers from a fault does not end a run at the next action;
-// a refused action is not repeated.
+// Do retries a request while the control plane recovers from a fault. It does not retry a request that the API server
+// refused.
 func TestActionIsRetriedThroughFault(t *testing.T) {
 	refuse := func(code int32) answer {
 		return answer{int(code), &metav1.Status{Status: "Failure", Code: code, Message: "not now"}}
@@ -44,7 +44,7 @@ func TestActionIsRetriedThroughFault(t *testing.T) {
 			t.Errorf("%s: %d requests, want %d", name, n, c.asked)
 		}
 	}
-	// No server listens: the patience runs out.
+	// No server listens, so Do gives up when the patience is over.
 	w, err := New(&rest.Config{Host: "https://127.0.0.1:1"}, Options{
 		Namespace: "ns", Labels: map[string]string{"run": "r"}, Retry: time.Millisecond, Patience: 20 * time.Millisecond,
 	})
@@ -53,6 +53,6 @@ func TestActionIsRetriedThroughFault(t *testing.T) {
 	}
 	began := time.Now()
 	if err := w.Do(t.Context(), deploy); err == nil || !transient(err) || time.Since(began) < 20*time.Millisecond {
-		t.Errorf("after %s: %v", time.Since(began), err)
+		t.Errorf("Do returned after %s: %v", time.Since(began), err)
 	}
 }

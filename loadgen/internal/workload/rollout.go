@@ -80,8 +80,8 @@ func (t *tracker) reach(p *pod, hop int, at time.Time) {
 	r.over = r.hops[hopReady].count >= r.pods && (!r.service || r.hops[hopEndpoints].count >= r.pods)
 }
 
-// sawReplicaSet processes an event of a ReplicaSet. A rolling update scales a ReplicaSet in several steps; it records
-// each of them.
+// sawReplicaSet processes an event of a ReplicaSet. A rolling update scales a ReplicaSet in several steps, and
+// sawReplicaSet records each of them.
 func (t *tracker) sawReplicaSet(o object, at time.Time, listed bool) {
 	r := t.of(o.deployment).rollout
 	if listed || o.deployment == "" || r == nil || r.over || o.revision != r.revision {
@@ -109,11 +109,11 @@ func (t *tracker) sawSlice(o object, at time.Time, listed bool) {
 	}
 }
 
-// Limits for early endpoints. An endpoint is early if the pod watch has not delivered its pod yet, or has already reported
-// the pod's deletion.
+// earlyFor and mostEarly limit early endpoints. An endpoint is early if the pod watch has not delivered its pod yet, or
+// has already reported the pod's deletion.
 const (
 	earlyFor  = time.Minute
-	mostEarly = 1000 // above this number, old early endpoints are dropped
+	mostEarly = 1000 // if there are this many, forgetEarly drops old ones
 )
 
 // forgetEarly drops endpoints that have been early for more than earlyFor, if there are mostEarly or more.
@@ -133,8 +133,8 @@ func (t *tracker) served(p *pod, at time.Time, listed bool) {
 	t.toEndpoint(p)
 }
 
-// toEndpoint records the time from when a pod became Ready until an EndpointSlice listed it, once both times are known. The
-// time is 0 if the slice came first.
+// toEndpoint records the time from the moment at which a pod became Ready until an EndpointSlice listed it, once both
+// are known. The time is 0 if the slice came first.
 func (t *tracker) toEndpoint(p *pod) {
 	if p.measured && !p.endpointAt.IsZero() && !p.readyAt.IsZero() {
 		p.phase.toEndpoint.Record(max(0, p.endpointAt.Sub(p.readyAt)))
@@ -157,7 +157,7 @@ func (r named) result() result.Rollout {
 	return out
 }
 
-// lastRollouts returns the newest rollout of each workload. It may still be in progress.
+// lastRollouts returns the last rollout of each workload. It may still be in progress.
 func (t *tracker) lastRollouts() []result.Rollout {
 	var all []result.Rollout
 	for name, d := range t.deployments {

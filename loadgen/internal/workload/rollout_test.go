@@ -12,7 +12,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// change requests a revision of "web" at this moment.
+// change requests a revision of the Deployment "web" now.
 func (s *story) change(action string, pods, replicas int64, revision string) {
 	s.want("web", replicas, revision)
 	s.begin("web", action, pods, revision, true, s.at)
@@ -30,7 +30,7 @@ func (s *story) slice(pods ...string) {
 	s.saw(object{kind: sliceKind, name: "web-x", deployment: "web", endpoints: pods}, s.at, false)
 }
 
-// mustHop checks count, first and last of a hop, in seconds since the change.
+// mustHop checks the count, first and last of a hop. The times are in seconds since the change.
 func mustHop(t *testing.T, r result.Rollout, name string, count int64, first, last float64) {
 	t.Helper()
 	for _, h := range r.Hops {
@@ -38,18 +38,18 @@ func mustHop(t *testing.T, r result.Rollout, name string, count int64, first, la
 			continue
 		}
 		if h.Count != count || h.First == nil || *h.First != first || *h.Last != last {
-			t.Errorf("%s: %+v (first %v, last %v), want %d from %v to %v", name, h, h.First, h.Last, count, first, last)
+			t.Errorf("hop %s: %+v (first %v, last %v), want %d from %v to %v", name, h, h.First, h.Last, count, first, last)
 		}
 		return
 	}
-	t.Errorf("there is no hop %q in %+v", name, r)
+	t.Errorf("no hop %q in %+v", name, r)
 }
 
 func TestRolloutIsTimedHopByHop(t *testing.T) {
 	s := newStory(t)
 	s.change("deploy", 2, 2, "1") // acknowledged after 1 s
 	s.replicaSet("1", 2)          // 2
-	s.replicaSet("1", 2)          // 3: its status only
+	s.replicaSet("1", 2)          // 3: only its status changes
 	s.pod("a", "")                // 4
 	s.pod("b", "")                // 5
 	s.pod("a", "n", starting)     // 6
@@ -57,8 +57,8 @@ func TestRolloutIsTimedHopByHop(t *testing.T) {
 	s.pod("a", "n")               // 8
 	s.slice("a")                  // 9
 	s.slice("a", "b")             // 10: this stream is ahead of the pods'
-	s.pod("b", "n")               // 11
-	s.pod("c", "n")               // 12: takes the place of another, later on
+	s.pod("b", "n")               // 10: the slice watch is ahead of the pod watch
+	s.pod("c", "n")               // 12: a later replacement of another pod
 
 	got := s.results()["one"]
 	if len(got.Rollouts) != 1 || !got.Rollouts[0].Complete || got.Rollouts[0].Pods != 2 {
@@ -72,14 +72,14 @@ func TestRolloutIsTimedHopByHop(t *testing.T) {
 	mustHop(t, r, "ready", 2, 8, 11)
 	mustHop(t, r, "endpointslice", 2, 9, 10)
 	if e := got.ToEndpoint; e.Count != 2 || e.Max != 1 {
-		t.Errorf("Ready until in a slice: %+v, want 1 s and none", e)
+		t.Errorf("time from Ready until in a slice: %+v, want 1 s and 0 s", e)
 	}
 }
 
 func TestRollingUpdateCountsNewPodsOnly(t *testing.T) {
 	s := deployed(t, 2)
 	s.change("rollingUpdate", 2, 2, "2")
-	s.replicaSet("1", 1) // the old one shrinks
+	s.replicaSet("1", 1) // the old ReplicaSet shrinks
 	s.replicaSet("2", 1) // 3
 	s.pod("p0", "n0", terminating)
 	s.pod("p2", "n0", updated) // 5
@@ -106,22 +106,22 @@ func TestEndpointSeenBeforeItsPodIsNotLost(t *testing.T) {
 	mustHop(t, r, "endpointslice", 1, 2, 2)
 	s.podGone("a")
 	if len(s.endpoints) != 0 {
-		t.Errorf("%d endpoints are remembered after their pods", len(s.endpoints))
+		t.Errorf("%d endpoints kept after the deletion of their pods", len(s.endpoints))
 	}
 }
 
-// Endpoints of pods that are gone are not kept until the end of the run.
+// The tracker does not keep endpoints of deleted pods until the end of the run.
 func TestEndpointsOfPodsThatAreGoneAreForgotten(t *testing.T) {
 	s := newStory(t)
 	for i := range 10 * mostEarly {
-		s.slice(fmt.Sprint("gone-", i)) // one each second
+		s.slice(fmt.Sprint("gone-", i)) // one slice each second
 	}
 	if n := len(s.endpoints); n > mostEarly {
-		t.Errorf("%d endpoints are remembered without pods", n)
+		t.Errorf("%d early endpoints kept", n)
 	}
 }
 
-// A slice that arrived before its pod is recorded after slices that arrived later.
+// If a slice arrives before its pod, the tracker records the slice's time late, but it still counts as the first.
 func TestFirstAndLastEndpointAreByTime(t *testing.T) {
 	s := newStory(t)
 	s.change("deploy", 2, 2, "1")
@@ -143,7 +143,7 @@ func TestStoppedRolloutNamesItsStep(t *testing.T) {
 	}
 	for _, h := range r.Hops {
 		if reached := h.Count > 0; reached != (h.First != nil && h.Last != nil) {
-			t.Errorf("hop %+v: a time without an arrival, or the other way round", h)
+			t.Errorf("hop %+v has times without a count, or a count without times", h)
 		}
 	}
 }

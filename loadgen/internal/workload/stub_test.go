@@ -19,13 +19,13 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/protobuf"
 )
 
-// stub is an API server whose responses the test sets.
+// stub is an API server with responses from the test.
 type stub struct {
 	t      *testing.T
 	server *httptest.Server
 
 	mu sync.Mutex
-	// pods are the responses to LISTs of pods, in order; the last one stays.
+	// pods are the responses to LISTs of pods, in order. The last one is repeated.
 	pods []answer
 	// patched is the response to every PATCH after the responses in trouble.
 	patched answer
@@ -94,7 +94,7 @@ func (s *stub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(encoded(s.t, a.body))
 }
 
-// workload returns a workload that talks to the stub.
+// workload returns a workload that uses the stub as its API server.
 func (s *stub) workload() *Workload {
 	s.t.Helper()
 	w, err := New(&rest.Config{Host: s.server.URL}, Options{
@@ -110,7 +110,7 @@ func (s *stub) workload() *Workload {
 	return w
 }
 
-// running returns a workload whose tracker runs; it ends with the test.
+// running returns a workload that runs until the test ends.
 func (s *stub) running() *Workload {
 	s.t.Helper()
 	w := s.workload()
@@ -132,8 +132,7 @@ func (s *stub) requests(method string) []request {
 	return out
 }
 
-// await waits until cond holds. If it never holds, the test hangs, and its timeout
-// shows where.
+// await waits until cond returns true. If it never does, the test hangs, and its timeout shows where.
 func await(t *testing.T, w *Workload, cond func() bool) {
 	t.Helper()
 	if err := w.Wait(t.Context(), cond); err != nil {

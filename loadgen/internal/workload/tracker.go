@@ -18,14 +18,15 @@ type tracker struct {
 	failed      map[string]bool  // names of nodes that the run has stopped
 	failures    []*failure
 	clocks      bool                 // a workload is recovering from a failure of nodes
-	terminating map[string]time.Time // times at which namespaces were first seen being deleted, by UID
+	terminating map[string]time.Time // when the tracker first saw each namespace being deleted, by UID
 	endpoints   map[string]time.Time // early endpoints: when a slice first listed a pod that was not seen yet, by pod UID
 
 	phases map[string]*phase
 	phase  *phase
 
 	live Live
-	// onStartup receives each measured startup time of a pod, onDeletion each measured deletion time of a namespace.
+	// onStartup receives each measured startup time of a pod. onDeletion receives each measured deletion time of a
+	// namespace.
 	onStartup, onDeletion func(time.Duration)
 	// stalled returns how long the generator was stalled, in total, before the given time.
 	stalled func(time.Time) time.Duration
@@ -36,10 +37,10 @@ type tracker struct {
 type deployment struct {
 	replicas   int64 // requested replicas; for a Job, and each Job of a CronJob, the completions
 	revision   string
-	generation int64 // generation up to which the status must have observed the workload; see deleted
+	generation int64 // generation that the status must have observed; see deleted
 
 	deploy         *scenario.Action // the action that created the workload
-	needed, enough int64            // replicas that its demand needs, and the number that satisfies the autoscaler; 0 without a demand
+	needed, enough int64            // replicas that its demand needs, and that satisfy the autoscaler; 0: no demand
 
 	exists bool // seen by the watch and not deleted
 	status object
@@ -66,9 +67,10 @@ type pod struct {
 	ready, deleting, ended, succeeded bool
 
 	phase *phase // phase in which the pod was first seen
-	// measured is true if the pod was first seen in a watch event, not in a list. Only then is its startup time known.
+	// measured reports whether the pod was first seen in a watch event, not in a list. Only then is its startup time
+	// known.
 	measured bool
-	// Arrival times of events: pod first seen, bound, Ready, in an EndpointSlice. Zero: not yet.
+	// These fields are arrival times of events: pod first seen, bound, Ready, in an EndpointSlice. Zero: not yet.
 	firstSeen, boundAt, readyAt, endpointAt time.Time
 	stalledBefore                           time.Duration // how long the generator had been stalled when the pod was first seen
 }
@@ -79,8 +81,8 @@ type node struct{ ready bool }
 type failure struct {
 	at    time.Time
 	nodes []string
-	// awaitsNotReady is true until all of the nodes were seen NotReady. awaitsRecovery is true until all workloads again have
-	// all their pods Ready.
+	// awaitsNotReady is true until the tracker has seen all of the nodes NotReady. awaitsRecovery is true until all
+	// workloads again have all their pods Ready.
 	awaitsNotReady, awaitsRecovery bool
 }
 
@@ -144,8 +146,8 @@ func (t *tracker) results() map[string]result.Workload {
 	return out
 }
 
-// want records the state that a change requests. Call it before the request is sent: otherwise the tracker could
-// mistake the state before the change for the state after it.
+// want records the state that a change requests. Call it before the request is sent: otherwise the tracker could take
+// the state before the change for the state after it.
 func (t *tracker) want(name string, replicas int64, revision string) {
 	d := t.of(name)
 	if replicas == 0 {
@@ -177,7 +179,7 @@ func (t *tracker) of(name string) *deployment {
 	return d
 }
 
-// saw processes an object. `at` is the time of its arrival. listed is true if the object came from a list: it may then have
+// saw processes an object that arrived at the time `at`. listed is true if the object came from a list: it may then have
 // existed long before.
 func (t *tracker) saw(o object, at time.Time, listed bool) {
 	switch o.kind {
@@ -316,8 +318,8 @@ func (t *tracker) replace(k kind, objects []object, at time.Time) {
 	}
 }
 
-// known returns the known objects of a kind, with only the fields that gone needs. It returns nil for kinds whose
-// deletions do not matter.
+// known returns the known objects of a kind, with only the fields that the method gone needs. It returns nil for kinds
+// whose deletions do not matter.
 func (t *tracker) known(k kind) (all []object) {
 	switch k {
 	case podKind:

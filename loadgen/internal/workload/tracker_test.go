@@ -21,8 +21,8 @@ func newStory(t *testing.T) *story {
 	return s
 }
 
-// pod sends an event of a pod of Deployment "web", revision "1", Ready on a node
-// (or unbound, if that is ""), changed by f.
+// pod sends an event of a pod of Deployment "web" with revision "1". The pod is Ready on node, or unbound if node is
+// "". The functions f change it.
 func (s *story) pod(name, node string, f ...func(*object)) {
 	s.at = s.at.Add(time.Second)
 	s.saw(podObject(name, node, f...), s.at, false)
@@ -51,8 +51,7 @@ func (s *story) nodeIs(name string, ready bool) {
 	s.saw(object{kind: nodeKind, name: name, ready: ready}, s.at, false)
 }
 
-// status sends the Deployment controller's status: n replicas, all updated and
-// available, at a generation.
+// status sends a status of the Deployment controller at a generation: n replicas, all updated and available.
 func (s *story) status(n, generation int64) {
 	s.at = s.at.Add(time.Second)
 	s.saw(object{
@@ -61,7 +60,7 @@ func (s *story) status(n, generation int64) {
 	}, s.at, false)
 }
 
-// deployed returns a Deployment with pods p0, p1, ... on nodes n0, n1, ..., whole.
+// deployed returns a story with a whole Deployment: its pods p0, p1, ... are Ready on the nodes n0, n1, ...
 func deployed(t *testing.T, n int64) *story {
 	s := newStory(t)
 	s.want("web", n, "1")
@@ -90,21 +89,21 @@ func TestStartupCountsArrivalsInThePhaseOfTheFirst(t *testing.T) {
 	s.beginPhase("two")
 	s.pod("a", "n") // 4 s: Ready
 	s.pod("a", "n", starting)
-	s.pod("a", "n") // Ready again: a pod starts once
+	s.pod("a", "n") // Ready again does not count: a pod starts once
 	s.podGone("a")
 	got := s.results()
 	one, two := got["one"], got["two"]
 	if one.PodsCreated != 1 || two.PodsReady != 1 || two.PodsDeleted != 1 || one.PodsReady != 0 {
-		t.Errorf("counts: one %+v, two %+v", one, two)
+		t.Errorf("counts: phase one %+v, phase two %+v", one, two)
 	}
 	if one.ToScheduled.Max != 2 || one.ToReady.Max != 1 || one.Startup.Max != 3 || one.Startup.Count != 1 {
-		t.Errorf("times of the phase in which the pod was first seen: %+v", one)
+		t.Errorf("wrong times in the phase in which the pod was first seen: %+v", one)
 	}
 	if two.Startup.Count != 0 {
-		t.Errorf("the phase in which it became Ready has times too: %+v", two)
+		t.Errorf("the phase in which the pod became Ready has startup times too: %+v", two)
 	}
 	if len(s.pods) != 0 {
-		t.Errorf("%d pods are remembered after their deletion", len(s.pods))
+		t.Errorf("%d pods kept after their deletion", len(s.pods))
 	}
 }
 
@@ -116,10 +115,10 @@ func TestRelistForgetsWhatIsGoneAndMeasuresNothingNew(t *testing.T) {
 	s.replace(podKind, []object{podObject("stays", "n"), podObject("new", "n")}, later)
 	got := s.results()["one"]
 	if got.PodsCreated != 3 || got.PodsDeleted != 1 || got.PodsReady != 2 || got.PodsUnmeasured != 1 {
-		t.Errorf("counts after a relist: %+v", got)
+		t.Errorf("wrong counts after a relist: %+v", got)
 	}
 	if got.Startup.Count != 1 || got.Startup.Max != 11 {
-		t.Errorf("only the pod whose creation was seen has a startup time: %+v", got.Startup)
+		t.Errorf("startup times %+v, want only one, of the pod whose creation was seen", got.Startup)
 	}
 }
 
@@ -160,7 +159,7 @@ func TestDeploymentsThatAreNotAwaitedMayLackPods(t *testing.T) {
 	s.pod("s0", "", func(o *object) { o.deployment = "stuck" })
 	s.mustBeWhole(false, "all are awaited")
 	if !s.allPodsReady("web") || s.allPodsReady("stuck") || s.allPodsReady("web", "stuck") {
-		t.Error("web is whole, stuck is not")
+		t.Error("allPodsReady must be true only for web")
 	}
 }
 
@@ -173,7 +172,7 @@ func TestWholeAfterADeleteMeansGone(t *testing.T) {
 	s.podGone("p0")
 	s.mustBeWhole(true, "deleted")
 	if n := s.liveNow().PodsWanted; n != 0 {
-		t.Errorf("%d pods are still wanted", n)
+		t.Errorf("%d pods wanted, want 0", n)
 	}
 }
 
@@ -197,11 +196,11 @@ func TestRecoveryClocks(t *testing.T) {
 	}
 	s.nodeIs("n0", false)
 	if s.allFailedNotReady() {
-		t.Error("one of the two is still Ready")
+		t.Error("allFailedNotReady with one Ready node")
 	}
 	s.nodeIs("n1", false) // 2 s after the failure
 	if !s.allFailedNotReady() {
-		t.Error("both are NotReady")
+		t.Error("not allFailedNotReady, although both nodes are NotReady")
 	}
 	s.beginPhase("recovery")
 	s.pod("p0", "n0", starting, terminating)
@@ -213,10 +212,10 @@ func TestRecoveryClocks(t *testing.T) {
 		t.Errorf("NotReadyAfter = %v, want 2 s in the phase of the failure", n)
 	}
 	if r := got["recovery"].RecoveredAfter; r == nil || *r != 6 {
-		t.Errorf("RecoveredAfter = %v, want 6 s in the phase in which it happened", r)
+		t.Errorf("RecoveredAfter = %v, want 6 s in the phase in which the workload recovered", r)
 	}
 	if got["recovery"].NotReadyAfter != nil || got["one"].RecoveredAfter != nil {
-		t.Error("a clock is reported in a phase in which it did not stop")
+		t.Error("a phase contains a measurement that did not end in it")
 	}
 	s.status(3, 1)
 	s.mustBeWhole(true, "recovered; terminating pods on failed nodes do not count")
@@ -232,12 +231,12 @@ func TestFailureWithoutPodsHasNoRecovery(t *testing.T) {
 	s.nodeIs("spare", true)
 	s.nodesFailed(s.at, []string{"spare"})
 	s.nodeIs("spare", false)
-	s.want("web", 1, "2") // broken, but not by the failure
+	s.want("web", 1, "2") // the workload lacks pods, but not because of the failure
 	s.pod("p1", "n0", updated)
 	s.podGone("p0")
 	got := s.results()["one"]
 	if got.NotReadyAfter == nil || got.RecoveredAfter != nil {
-		t.Errorf("NotReadyAfter = %v, RecoveredAfter = %v; want a value and none", got.NotReadyAfter, got.RecoveredAfter)
+		t.Errorf("NotReadyAfter = %v, RecoveredAfter = %v; want a value and nil", got.NotReadyAfter, got.RecoveredAfter)
 	}
 }
 
@@ -245,17 +244,17 @@ func TestNodesThatReturnInTimeWereNeverNotReady(t *testing.T) {
 	s := deployed(t, 1)
 	s.nodesFailed(s.at, []string{"n0"})
 	s.nodesRecovered(s.at)
-	s.nodeIs("n0", false) // late news
+	s.nodeIs("n0", false) // a late event
 	s.nodeIs("n0", true)
 	got := s.results()["one"]
 	if got.NotReadyAfter != nil {
-		t.Errorf("NotReadyAfter = %v of nodes that came back first", *got.NotReadyAfter)
+		t.Errorf("NotReadyAfter = %v, want nil: the nodes returned first", *got.NotReadyAfter)
 	}
 	if got.RecoveredAfter == nil {
-		t.Error("the pods are back with their node: recovered")
+		t.Error("no RecoveredAfter, although the pods returned with their node")
 	}
 	if s.allFailedNotReady() {
-		t.Error("no node is failed any more")
+		t.Error("allFailedNotReady without a failed node")
 	}
 }
 
@@ -276,15 +275,15 @@ func TestLiveFollowsPodsAndNodes(t *testing.T) {
 	}
 	s.recount()
 	if got := s.liveNow(); got != want {
-		t.Errorf("counted anew: %+v", got)
+		t.Errorf("after recount: %+v", got)
 	}
 	s.gone(object{kind: nodeKind, name: "n0"}, s.at)
 	if s.nodesReady([]string{"n0"}) || s.live.NodesReady != 0 || s.live.Nodes != 1 {
-		t.Errorf("after a node is deleted: %+v", s.live)
+		t.Errorf("after the deletion of a node: %+v", s.live)
 	}
 }
 
-// The external startup excludes the time in which the generator was stalled.
+// External startup times exclude the time during which the generator was stalled.
 func TestExternalStartupLeavesOutStalls(t *testing.T) {
 	s := newStory(t)
 	s.stalled = func(at time.Time) time.Duration { // from the third second to the seventh
@@ -296,6 +295,6 @@ func TestExternalStartupLeavesOutStalls(t *testing.T) {
 	s.pod("p0", "n0")
 	w := s.results()["one"]
 	if w.Startup.Max != 9 || w.External.Max != 5 {
-		t.Errorf("startup %v s, %v s external; want 9 and 5", w.Startup.Max, w.External.Max)
+		t.Errorf("startup %v s, external %v s; want 9 and 5", w.Startup.Max, w.External.Max)
 	}
 }

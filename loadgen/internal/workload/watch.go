@@ -79,7 +79,8 @@ func (w *Workload) event(k kind, frame []byte, at time.Time) (version string, er
 	return o.resourceVersion, nil
 }
 
-// Retry calls ask repeatedly while the error of ask may be transient, for at most Options.Patience. ask must be idempotent.
+// Retry calls the function ask repeatedly while its error may be transient, for at most Options.Patience. ask must be
+// idempotent.
 func (w *Workload) Retry(ctx context.Context, ask func() error) error {
 	began := time.Now()
 	for failures := 1; ; failures++ {
@@ -91,7 +92,7 @@ func (w *Workload) Retry(ctx context.Context, ask func() error) error {
 	}
 }
 
-// patience returns how long to retry requests that fail with err; 0 means no retry.
+// patience returns how long Retry repeats requests that fail with err; 0 means no retry.
 func (w *Workload) patience(err error) time.Duration {
 	switch {
 	case transient(err):

@@ -44,8 +44,8 @@ func (t *tracker) whole(d *deployment) bool {
 	return d.good == d.replicas && d.other == 0 && d.replicas >= d.enough
 }
 
-// agrees reports whether the status of a workload confirms that all its pods are Ready. It does not check the status of a
-// Job, because the Job's pods tell more. The status of a DaemonSet includes pods on failed nodes.
+// agrees reports whether the status of a workload confirms that all its pods are Ready. It does not check the status of
+// a Job, because the Job's pods say more. The status of a DaemonSet includes pods on failed nodes.
 func (t *tracker) agrees(d *deployment) bool {
 	s := d.status
 	switch {
@@ -67,8 +67,8 @@ func (t *tracker) liveNow() Live {
 	return l
 }
 
-// clock measures how long a workload takes, after nodes failed or returned, until all its pods are Ready again. It starts
-// only if some are missing at that time. It keeps the last measured duration.
+// clock measures how long it takes until all pods of a workload are Ready again after nodes failed or returned. It
+// starts only if some pods are missing at that time. It keeps the last measured duration.
 type clock struct {
 	since time.Time // when nodes last failed or returned; zero: never
 	runs  bool

@@ -47,7 +47,8 @@ type Options struct {
 	Namespaces bool
 	// Kinds are the kinds of workloads to watch in addition to Deployments.
 	Kinds []string
-	// Patience is how long Retry repeats a request while the control plane is unavailable. Zero means no retries.
+	// Patience is how long the Workload retries a request while the control plane is unavailable. Zero means no
+	// retries.
 	Patience time.Duration
 }
 
@@ -66,7 +67,7 @@ type Workload struct {
 	ended   error // why Run ended; nil while it runs
 }
 
-// New makes a Workload. It sends nothing yet.
+// New creates a Workload. It sends nothing yet.
 func New(cfg *rest.Config, o Options) (*Workload, error) {
 	if o.Namespace == "" || len(o.Labels) == 0 {
 		return nil, fmt.Errorf("workload: a namespace and labels are needed, got %q and %v", o.Namespace, o.Labels)
@@ -99,7 +100,7 @@ func New(cfg *rest.Config, o Options) (*Workload, error) {
 }
 
 // Run watches the run's objects until ctx ends. It continues after lost connections and expired resourceVersions. It
-// returns an error if the first list of a kind is refused (401, 403, 404).
+// returns an error if the API server refuses the first list of a kind (401, 403, 404).
 func (w *Workload) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -229,7 +230,7 @@ func (w *Workload) NodesFailed(at time.Time, names []string) {
 	w.change(func(t *tracker) { t.nodesFailed(at, names) })
 }
 
-// NodesRecovered records that all failed nodes have begun to come back.
+// NodesRecovered records that all failed nodes have started to return.
 func (w *Workload) NodesRecovered() {
 	w.change(func(t *tracker) { t.nodesRecovered(time.Now()) })
 }

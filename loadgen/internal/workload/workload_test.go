@@ -19,7 +19,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// at returns a pod at a resourceVersion.
+// at sets the resourceVersion of a pod, and returns the pod.
 func at(version string, p *corev1.Pod) *corev1.Pod {
 	p.ResourceVersion = version
 	return p
@@ -30,16 +30,16 @@ func TestTrackerResumesAndRelists(t *testing.T) {
 	w := s.running()
 	first := s.watch()
 	if first.Version != "10" {
-		t.Errorf("the watch starts from %q, the list was at 10", first.Version)
+		t.Errorf("the watch starts at version %q, want 10, as in the list", first.Version)
 	}
 	first.Events <- string(frame(t, "ADDED", at("11", fullPod("a"))))
 	await(t, w, func() bool { return w.Live().PodsReady == 1 })
 	first.Events <- string(frame(t, "BOOKMARK", at("20", &corev1.Pod{})))
-	close(first.Events) // as the server does once in a while
+	close(first.Events) // the server ends watches from time to time
 
 	second := s.watch()
 	if second.Version != "20" {
-		t.Errorf("the watch resumes from %q, the bookmark said 20", second.Version)
+		t.Errorf("the watch resumes at version %q, want 20, as in the bookmark", second.Version)
 	}
 	s.mu.Lock()
 	s.pods = []answer{
@@ -51,7 +51,7 @@ func TestTrackerResumesAndRelists(t *testing.T) {
 
 	third := s.watch()
 	if third.Version != "50" {
-		t.Errorf("after the relist the watch starts from %q, the list was at 50", third.Version)
+		t.Errorf("after the relist, the watch starts at version %q, want 50", third.Version)
 	}
 	third.Events <- string(frame(t, "DELETED", at("51", fullPod("b"))))
 	await(t, w, func() bool { return w.Live().PodsReady == 0 })
@@ -69,7 +69,7 @@ func TestTrackerListsPageByPage(t *testing.T) {
 	w := s.running()
 	await(t, w, w.Synced)
 	if got := w.Live().PodsReady; got != 2 {
-		t.Errorf("%d pods of two pages", got)
+		t.Errorf("%d Ready pods on two pages, want 2", got)
 	}
 }
 
@@ -84,7 +84,7 @@ func TestRunFailsWhenTheFirstListIsForbidden(t *testing.T) {
 		t.Errorf("Run: %v", err)
 	}
 	if err := <-waited; err == nil || !strings.Contains(err.Error(), "list pods") {
-		t.Errorf("Wait = %v, want an error about list pods", err)
+		t.Errorf("Wait returned %v, want the error of the list", err)
 	}
 }
 
@@ -96,7 +96,7 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	if len(w.waiters) != 0 {
-		t.Error("a waiter stays behind")
+		t.Error("the waiter was not removed")
 	}
 }
 
@@ -106,7 +106,7 @@ func TestNodesFailedWakesWhoWaits(t *testing.T) {
 	await(t, w, w.Synced)
 	done := make(chan error, 1)
 	go func() { done <- w.Wait(t.Context(), w.AllNotReady) }()
-	w.NodesFailed(time.Now(), []string{"gone"}) // no such node: not Ready
+	w.NodesFailed(time.Now(), []string{"gone"}) // the tracker does not know the node, so it is not Ready
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
@@ -139,16 +139,16 @@ func TestDeployAppliesServiceAndDeployment(t *testing.T) {
 		t.Errorf("deployment %+v", d.Spec)
 	}
 	if !reflect.DeepEqual(d.Spec.Selector.MatchLabels, pod.Labels) {
-		t.Errorf("selector %v, pods %v", d.Spec.Selector.MatchLabels, pod.Labels)
+		t.Errorf("selector %v, but pod labels %v", d.Spec.Selector.MatchLabels, pod.Labels)
 	}
 	if pod.Spec.AutomountServiceAccountToken != nil || pod.Spec.TerminationGracePeriodSeconds != nil {
-		t.Error("token and grace period are to be upstream's defaults")
+		t.Error("token and grace period must have the defaults of Kubernetes")
 	}
 	var tolerated []string
 	for _, x := range pod.Spec.Tolerations {
 		tolerated = append(tolerated, x.Key)
 		if x.Effect == "NoExecute" && *x.TolerationSeconds != 2 {
-			t.Errorf("%s for %d s, want 2: the API knows whole seconds", x.Key, *x.TolerationSeconds)
+			t.Errorf("toleration %s for %d s, want 2: the API allows only whole seconds", x.Key, *x.TolerationSeconds)
 		}
 	}
 	if got := strings.Join(tolerated, " "); got != "node.kubernetes.io/not-ready node.kubernetes.io/unreachable simulated" {
@@ -179,7 +179,7 @@ func TestActionsAfterADeploy(t *testing.T) {
 		0: `"stormglass.dev/revision":"1"`,
 		1: `{"spec":{"strategy":{"type":"RollingUpdate","rollingUpdate":{"maxUnavailable":1,"maxSurge":"25%"}},"template":{"metadata":{"annotations":{"stormglass.dev/revision":"2"}}}}}`,
 		2: `{"spec":{"replicas":9}}`,
-		3: `"stormglass.dev/revision":"3"`, // never one that old pods have
+		3: `"stormglass.dev/revision":"3"`, // never a revision that old pods have
 	} {
 		if !strings.Contains(sent[i].body, want) {
 			t.Errorf("patch %d is %s, want %s", i, sent[i].body, want)
@@ -197,7 +197,7 @@ func TestActionsAfterADeploy(t *testing.T) {
 	}
 }
 
-// TestGangHasItsPodGroup: the PodGroup exists before its pods, and is deleted after them.
+// Do creates the PodGroup before its pods, and deletes it after them.
 func TestGangHasItsPodGroup(t *testing.T) {
 	s := newStub(t)
 	s.patched = answer{200, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "train", Generation: 1}}}
@@ -213,14 +213,14 @@ func TestGangHasItsPodGroup(t *testing.T) {
 		t.Fatalf("sent %+v", sent)
 	}
 	if !strings.Contains(sent[1].body, `"schedulingGroup":{"podGroupName":"train"}`) {
-		t.Errorf("the pods are of no group: %s", sent[1].body)
+		t.Errorf("the pods belong to no group: %s", sent[1].body)
 	}
 	if last := removed[len(removed)-1]; last.path != group {
-		t.Errorf("deleted last: %s", last.path)
+		t.Errorf("the last deleted object is %s", last.path)
 	}
 }
 
-// TestDevicesAreClaimedByATemplate: the ResourceClaimTemplate exists before its pods, and is deleted with them.
+// Do creates the ResourceClaimTemplate before its pods, and deletes it with them.
 func TestDevicesAreClaimedByATemplate(t *testing.T) {
 	s := newStub(t)
 	s.patched = answer{200, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "train", Generation: 1}}}
@@ -242,7 +242,7 @@ func TestDevicesAreClaimedByATemplate(t *testing.T) {
 		}
 	}
 	if last := removed[len(removed)-1]; last.path != template {
-		t.Errorf("deleted last: %s", last.path)
+		t.Errorf("the last deleted object is %s", last.path)
 	}
 }
 
@@ -282,6 +282,6 @@ stormglass_workload_pods_wanted 2
 		t.Errorf("startup histogram: %d series, %v", n, err)
 	}
 	if _, err := New(&rest.Config{Host: "http://127.0.0.1:1"}, o); err == nil {
-		t.Error("two workloads on one registry")
+		t.Error("New succeeded for a second workload with the same registry")
 	}
 }
