@@ -32,7 +32,7 @@ func CEL(resource, text string, schema Schema) (Test, error) {
 	return objectTest(resource, text, objectName, schema)
 }
 
-// objectTest is like CEL, but the parameter name is the name of the variable that holds the object.
+// objectTest is like CEL, but the variable that holds the object has the given name.
 func objectTest(resource, text, name string, schema Schema) (Test, error) {
 	env := language()
 	refs, err := references(env, text)
@@ -148,8 +148,8 @@ func refused(text, hint string, issues *cel.Issues) error {
 	return fail(hint, "%s is not valid CEL:  %s", text, msg)
 }
 
-// references returns the paths of all fields that an expression reads, without duplicates, such as [p status phase] for
-// p.status.phase. It omits names that the expression itself defines.
+// references returns the paths of all fields that an expression reads, without duplicates. The path of p.status.phase
+// is [p status phase]. It omits names that the expression itself defines.
 func references(env *cel.Env, text string) ([][]string, error) {
 	parsed, issues := env.Parse(text)
 	if err := refused(text, "", issues); err != nil {

@@ -99,11 +99,11 @@ func (c *Condition) Describe(tallies []Tally) string {
 	return strings.Join(parts, "; ")
 }
 
-// All is the parameter enough of OfObjects that means all objects. At least one object must exist.
+// All, as the parameter `enough` of OfObjects, means all objects. At least one object must exist.
 const All = -1
 
-// OfObjects returns the condition that a test is true for at least a given number of objects of a Count. The parameter
-// enough is that number. If enough is All, the test must be true for all objects.
+// OfObjects returns the condition that a test is true for at least `enough` objects of a Count. If enough is All, the
+// test must be true for all objects.
 func OfObjects(text string, c Count, enough int) *Condition {
 	c.noun = c.Resource
 	if c.Name != "" {

@@ -45,13 +45,13 @@ func TestCountsEqualBruteForce(t *testing.T) {
 		for i := range counts {
 			got, want := kept.Tally(i), anew.Tally(i)
 			if got.Err, want.Err = nil, nil; got != want {
-				t.Fatalf("seed %d, step %d, count %d: %+v, recounted %+v", seed, step, i, got, want)
+				t.Fatalf("seed %d, step %d, count %d: incremental %+v, full recount %+v", seed, step, i, got, want)
 			}
 		}
 	}
 }
 
-// BenchmarkPut measures the cost of one event over 10,000 objects.
+// BenchmarkPut measures the cost of one event if there are 10,000 objects.
 func BenchmarkPut(b *testing.B) {
 	c, err := Parse(`count(pods where status.phase == "Running") >= 950`, nil)
 	if err != nil {

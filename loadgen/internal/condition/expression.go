@@ -85,7 +85,7 @@ func variable(i int) string { return fmt.Sprintf("set_%d", i) }
 
 func size(t Tally) any { return t.Holds }
 
-// add adds a variable for a count and returns the variable's name. of computes the variable's value.
+// add adds a variable for a count and returns the variable's name. The function `of` computes the variable's value.
 func (x *expression) add(c Count, text string, kind *cel.Type, of func(Tally) any) string {
 	x.counts, x.values = append(x.counts, c), append(x.values, value{kind, of, text})
 	return variable(len(x.values) - 1)
@@ -100,7 +100,7 @@ func (x *expression) restored(err error) error {
 	return e
 }
 
-// whereForm matches the beginning of count(RESOURCE where EXPR) and all(RESOURCE where EXPR).
+// whereForm matches the start of count(RESOURCE where EXPR) and all(RESOURCE where EXPR).
 var whereForm = regexp.MustCompile(`\b(count|all)\(\s*([a-z0-9][-a-z0-9.]*)\s*(\swhere\s|\))`)
 
 // replaceWhere replaces count(RESOURCE where EXPR) and all(RESOURCE where EXPR) by variables.
@@ -141,7 +141,7 @@ func (x *expression) replaceWhere(text string) (string, error) {
 		}
 		kind, of := cel.IntType, size
 		if form == "all" {
-			// For an empty set, all is false, because no object exists yet.
+			// For an empty set, all(...) is false, because no object exists yet.
 			kind, of = cel.BoolType, func(t Tally) any { return t.Selected > 0 && t.Holds == t.Selected }
 		}
 		b.WriteString(text[from:m[0]] + x.add(c, text[m[0]:end], kind, of))
@@ -168,8 +168,7 @@ func quoted(text string) bool {
 	return quote != 0
 }
 
-// closing returns the index of the parenthesis in text that closes a parenthesis opened before text, or -1 if text
-// contains none.
+// closing returns the index in text of the parenthesis that closes one opened before text, or -1 if text contains none.
 func closing(text string) int {
 	depth := 0
 	for i, r := range text {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// pod returns a pod as the API server writes it.
+// pod returns a pod as the API server sends it.
 func pod(phase string, labels ...string) Object {
 	all := map[string]any{}
 	for _, l := range labels {
@@ -23,7 +23,7 @@ func pod(phase string, labels ...string) Object {
 	return o
 }
 
-// tally returns the state of a condition's counts, with the given objects in every set.
+// tally returns the Tallies of a condition's counts if every set contains the given objects.
 func tally(c *Condition, objects ...Object) []Tally {
 	counter := NewCounter(c.Counts)
 	for i, o := range objects {
@@ -75,8 +75,7 @@ func TestExpressions(t *testing.T) {
 	}
 }
 
-// all() does not hold for an empty set, unlike CEL's own macro, because a scenario waits for objects that do not exist
-// yet.
+// Unlike CEL's own macro, all() is false for an empty set, because a scenario waits for objects that do not exist yet.
 func TestAllOfNothingDoesNotHold(t *testing.T) {
 	for text, want := range map[string]bool{`all(pods where true)`: false, `pods.all(p, true)`: true} {
 		c, err := Parse(text, nil)
@@ -84,7 +83,7 @@ func TestAllOfNothingDoesNotHold(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got, err := c.Holds(tally(c)); got != want || err != nil {
-			t.Errorf("%s of no pods: %v, %v", text, got, err)
+			t.Errorf("%s without pods: %v, %v", text, got, err)
 		}
 	}
 }
@@ -100,7 +99,7 @@ func TestSetsOfAnExpression(t *testing.T) {
 	}
 	slices.Sort(got)
 	if want := []string{"deployments.apps", "pods", "pods"}; !slices.Equal(got, want) {
-		t.Errorf("sets of %v, want %v", got, want)
+		t.Errorf("the expression has the sets %v, want %v", got, want)
 	}
 }
 
@@ -115,7 +114,7 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
-// podSchema knows only pods and their status.phase.
+// podSchema is a Schema with only pods and their field status.phase.
 type podSchema struct{}
 
 func (podSchema) Resource(name string) error {
@@ -165,12 +164,12 @@ func TestExpressionsRefused(t *testing.T) {
 		case want != "" && (err == nil || !strings.Contains(err.Error(), want)):
 			t.Errorf("%s: %v, want %s", text, err, want)
 		case err != nil && strings.ContainsAny(err.Error(), "\n\r"):
-			t.Errorf("%s: %q has several lines", text, err)
+			t.Errorf("the error for %s has several lines: %q", text, err)
 		}
 	}
 }
 
-// An expression cannot delay the events that wait behind it.
+// An expensive expression fails, so that it does not delay events.
 func TestCostIsBounded(t *testing.T) {
 	c, err := Parse(`count(pods where spec.containers.all(a, spec.containers.all(b, spec.containers.all(c, a.name != b.name || b.name != c.name || true)))) > 0`, nil)
 	if err != nil {
@@ -182,6 +181,6 @@ func TestCostIsBounded(t *testing.T) {
 	}
 	counts := tally(c, Object{"spec": map[string]any{"containers": many}})
 	if holds, _ := c.Holds(counts); holds || counts[0].Failed != 1 || !strings.Contains(c.Describe(counts), "cost limit") {
-		t.Errorf("holds %v, %+v", holds, counts)
+		t.Errorf("the condition holds: %v; tallies %+v, want one failure", holds, counts)
 	}
 }

@@ -29,13 +29,13 @@ const (
 )
 
 // EndpointSlices is the resource that determines whether a Service is in the state Endpoints. ServiceLabel is the label
-// of an EndpointSlice that contains the name of its Service.
+// of an EndpointSlice that contains the Service's name.
 const (
 	EndpointSlices = "endpointslices.discovery.k8s.io"
 	ServiceLabel   = "kubernetes.io/service-name"
 )
 
-// namedStates returns the states of a resource that have a name, with the test for each.
+// namedStates returns the named states of a resource, with the test for each.
 func namedStates(resource string) map[string]string {
 	return map[string]map[string]string{
 		"pods": {

@@ -24,7 +24,7 @@ func (t Test) Holds(o Object) (bool, error) {
 	return t.holds(o)
 }
 
-// Prefixes of the three ways to write a test.
+// A test starts with one of these prefixes.
 const (
 	conditionForm = "condition="
 	jsonPathForm  = "jsonpath="
@@ -140,13 +140,13 @@ func JSONPath(text string) (Test, error) {
 		case len(found) == 0 || len(found[0]) == 0:
 			return false, nil
 		case len(found) > 1 || len(found[0]) > 1:
-			return false, errors.New("the path leads to several values")
+			return false, errors.New("the path selects several values")
 		case !equal:
 			return true, nil
 		}
 		switch value := found[0][0].Interface().(type) {
 		case map[string]any, []any:
-			return false, errors.New("the path leads to fields or a list, not to one value")
+			return false, errors.New("the path selects fields or a list, not one value")
 		default:
 			return strings.TrimSpace(fmt.Sprint(value)) == want, nil
 		}

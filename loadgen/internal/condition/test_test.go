@@ -46,19 +46,18 @@ func TestTests(t *testing.T) {
 	}
 }
 
-// As with kubectl wait, a controller's statement about an older spec does not
-// count.
+// As with kubectl wait, a condition that a controller observed for an older generation does not count.
 func TestConditionOfAnOlderGeneration(t *testing.T) {
 	x, err := StatusCondition("Available")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if holds, _ := x.Holds(deployment(3, 2, map[string]any{"type": "Available", "status": "True"})); holds {
-		t.Error("a condition of generation 2 holds for generation 3")
+		t.Error("the condition is true, although it was observed for generation 2 of an object of generation 3")
 	}
 	own := map[string]any{"type": "Available", "status": "True", "observedGeneration": int64(3)}
 	if holds, _ := x.Holds(deployment(3, 2, own)); !holds {
-		t.Error("the test ignores the condition's own observedGeneration")
+		t.Error("the condition is false, although its own observedGeneration is 3")
 	}
 }
 
@@ -113,11 +112,11 @@ func TestStates(t *testing.T) {
 		}
 	}
 	if s, err := ParseState("services", "endpoints", nil); err != nil || s.Kind != Endpoints {
-		t.Errorf("endpoints of Services: %+v, %v", s, err)
+		t.Errorf("state endpoints of Services: %+v, %v", s, err)
 	}
 	if s, err := ParseState("pods", "deleting", nil); err != nil {
 		t.Error(err)
 	} else if holds, _ := s.Test.Holds(Object{"metadata": map[string]any{"deletionTimestamp": "2026-01-01T00:00:00Z"}}); !holds {
-		t.Error("the condition deleted does not hold for an object with a deletionTimestamp")
+		t.Error("state deleting is false for an object with a deletionTimestamp")
 	}
 }

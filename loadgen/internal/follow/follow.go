@@ -23,7 +23,7 @@ import (
 
 // Options configure a Follower.
 type Options struct {
-	// Namespaces are the run's namespaces. A Follower watches objects of namespaced resources in these namespaces.
+	// Namespaces are the run's namespaces. The Follower watches objects of namespaced resources there.
 	Namespaces []string
 	// Selector is the label selector that distinguishes the run's objects among cluster-scoped objects.
 	Selector string
@@ -31,14 +31,14 @@ type Options struct {
 	Conditions map[string]*condition.Condition
 	// Transitions are the transitions to measure.
 	Transitions []Transition
-	// Later reports whether the API server may begin to serve a resource during the run, because the run creates its
+	// Later reports whether the API server may start to serve a resource during the run, because the run creates its
 	// CustomResourceDefinition. Nil means that this is true for no resource.
 	Later func(resource string) bool
 	// Retry is the wait after the first failed list or watch. It doubles up to 5 s. Zero means 100 ms.
 	Retry time.Duration
 	// Recheck is the interval at which Wait lists the objects again while the watches may be outdated. Zero means 2 s.
 	Recheck time.Duration
-	// Stalls measures the times in which the generator did not run. If nil, they count as zero.
+	// Stalls measures how long the generator was stalled. Nil means that it never was.
 	Stalls *stall.Meter
 }
 
@@ -55,14 +55,14 @@ type Follower struct {
 	passages []*passage         // measurements of all transitions
 	waits    map[*wait]bool
 	ended    error         // why Run ended; nil while it runs
-	ready    chan struct{} // closed when all sets have been listed once or Run has ended
+	ready    chan struct{} // closed when all sets have been listed once, or Run has ended
 	isReady  bool
 }
 
 // set is a set of objects to watch, and the state of its watches.
 type set struct {
 	of      condition.Set
-	counts  []condition.Count // what the conditions count in this set, one entry per count
+	counts  []condition.Count // what the conditions count in this set
 	counter *condition.Counter
 	// passages measure the transitions of the objects in the set. endpoints measure transitions of Services. If
 	// endpoints is not empty, the set contains the EndpointSlices of these Services.
@@ -159,7 +159,7 @@ func (f *Follower) BeginPhase(name string) {
 }
 
 // Results returns the results of all transitions by phase. The key "" stands for the time before the first phase.
-// Unfinished transitions count with their duration until now.
+// Unfinished transitions count with their duration up to the time `now`.
 func (f *Follower) Results(now time.Time) map[string][]result.Transition {
 	if f == nil {
 		return nil

@@ -12,7 +12,7 @@ import (
 
 const podsPath = "/api/v1/namespaces/ns/pods"
 
-// waiting calls Wait in a goroutine. It returns when the wait has begun.
+// waiting calls Wait in a goroutine, and returns when Wait has started to wait.
 func waiting(t *testing.T, f *Follower, name string) <-chan error {
 	t.Helper()
 	ended := make(chan error, 1)
@@ -27,14 +27,14 @@ func TestConditionHoldsByEvents(t *testing.T) {
 	f := s.running(Options{Conditions: conditions(t, `count(pods where status.phase == "Running") >= 2`)})
 	w := s.watch()
 	if w.Version != "10" {
-		t.Errorf("the watch began at version %s", w.Version)
+		t.Errorf("the watch starts at version %s, want 10", w.Version)
 	}
 	held := waiting(t, f, "p0")
 	w.Events <- event("MODIFIED", podOf("a", "11", "Running"))
 	w.Events <- event("ADDED", podOf("b", "12", "Pending"))
 	select {
 	case <-held:
-		t.Fatal("the condition holds although only one pod is Running")
+		t.Fatal("the condition is true with one Running pod")
 	default:
 	}
 	w.Events <- event("MODIFIED", podOf("b", "13", "Running"))
@@ -42,11 +42,11 @@ func TestConditionHoldsByEvents(t *testing.T) {
 		t.Error(err)
 	}
 	if got, want := f.Describe("p0"), `2 of 2 pods where status.phase == "Running"`; got != want {
-		t.Errorf("described as %q, want %q", got, want)
+		t.Errorf("Describe = %q, want %q", got, want)
 	}
 }
 
-// A state between two others is seen, even if it is gone before the condition is read.
+// Wait detects a condition that is true only for one event, even if it is false again before the test can read it.
 func TestConditionThatHoldsForOneEvent(t *testing.T) {
 	s := newStub(t)
 	s.set(podsPath, list("10"))
@@ -59,7 +59,7 @@ func TestConditionThatHoldsForOneEvent(t *testing.T) {
 	}
 }
 
-// await waits until cond holds. cond is called under the lock.
+// await waits until cond returns true. It calls cond with the lock held.
 func await(t *testing.T, f *Follower, cond func() bool) {
 	t.Helper()
 	for {
@@ -72,7 +72,7 @@ func await(t *testing.T, f *Follower, cond func() bool) {
 		select {
 		case <-time.After(time.Millisecond):
 		case <-t.Context().Done():
-			t.Fatal("the condition never held")
+			t.Fatal("the condition never became true")
 		}
 	}
 }
@@ -96,11 +96,12 @@ func TestOneWatchForEachResource(t *testing.T) {
 		}
 	}
 	if s.count("GET /api/v1/nodes?continue=&labelSelector=run%3Dr") != 1 {
-		t.Error("nodes are not selected by the run's label")
+		t.Error("the list of nodes does not select the run's label")
 	}
 }
 
-// After a lost watch the missed events arrive. After a 410 the objects are listed again, and missing objects are gone.
+// After a lost watch, the next watch delivers the missed events. After a 410, the Follower lists the objects again, and
+// missing objects count as deleted.
 func TestLostWatchAndRelist(t *testing.T) {
 	s := newStub(t)
 	s.set(podsPath, list("10", podOf("a", "5", "Pending"), podOf("b", "6", "Pending")), list("30", podOf("a", "25", "Running"), podOf("c", "26", "Running")))
@@ -111,27 +112,27 @@ func TestLostWatchAndRelist(t *testing.T) {
 	close(w.Events)
 	w = s.watch()
 	if w.Version != "11" {
-		t.Errorf("resumed from version %s, want the last event's version", w.Version)
+		t.Errorf("the watch resumes at version %s, want 11, as in the last event", w.Version)
 	}
 	w.Events <- event("BOOKMARK", condition.Object{"metadata": map[string]any{"resourceVersion": "20"}})
 	close(w.Events)
 	w = s.watch()
 	if w.Version != "20" {
-		t.Errorf("resumed from version %s, want the bookmark's version", w.Version)
+		t.Errorf("the watch resumes at version %s, want 20, as in the bookmark", w.Version)
 	}
 	w.Events <- event("ERROR", condition.Object{"kind": "Status", "code": 410, "reason": "Expired"})
 	if err := <-held; err != nil {
 		t.Error(err)
 	}
 	if w = s.watch(); w.Version != "30" {
-		t.Errorf("watched from version %s, want the new list's version", w.Version)
+		t.Errorf("the watch starts at version %s, want 30, as in the new list", w.Version)
 	}
 	if n := s.count("GET " + podsPath + "?continue="); n != 2 {
-		t.Errorf("listed %d times, want 2", n)
+		t.Errorf("%d lists, want 2", n)
 	}
 }
 
-// A condition that held before a phase's actions may rest on outdated state: the API server is queried.
+// If a condition is true when Wait is called, the watched state may be outdated, so Wait lists the objects.
 func TestStateFromBeforeTheWaitDoesNotCount(t *testing.T) {
 	s := newStub(t)
 	s.set(podsPath, list("10", podOf("a", "5", "Running")), list("20", podOf("a", "15", "Pending")))
@@ -143,14 +144,14 @@ func TestStateFromBeforeTheWaitDoesNotCount(t *testing.T) {
 		select {
 		case <-time.After(time.Millisecond):
 		case <-t.Context().Done():
-			t.Fatal("the API server received no request")
+			t.Fatal("Wait did not list the objects")
 		}
 	}
 	w.Events <- event("MODIFIED", podOf("a", "15", "Pending"))
 	await(t, f, func() bool { return !f.holds(f.awaited["p0"]) })
 	select {
 	case <-held:
-		t.Fatal("the condition holds because of a state from before the wait")
+		t.Fatal("Wait returned because of the outdated state")
 	default:
 	}
 	w.Events <- event("MODIFIED", podOf("a", "21", "Running"))
@@ -185,7 +186,7 @@ func TestResourceOfTheRunIsAwaited(t *testing.T) {
 		select {
 		case <-time.After(time.Millisecond):
 		case <-t.Context().Done():
-			t.Fatal("the API server received no further request")
+			t.Fatal("the Follower did not repeat discovery")
 		}
 	}
 	s.mu.Lock()
@@ -212,10 +213,10 @@ func TestFollowerRefused(t *testing.T) {
 			f := s.follower(Options{Conditions: conditions(t, c.text)})
 			err := f.Run(t.Context())
 			if err == nil || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("%v, want %s", err, c.want)
+				t.Errorf("error %v, want %s", err, c.want)
 			}
 			if err := f.Wait(t.Context(), "p0"); err == nil || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("a wait after the end: %v", err)
+				t.Errorf("Wait after the end of Run: %v", err)
 			}
 		})
 	}
@@ -241,7 +242,7 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 		t.Error(err)
 	}
 	if got, want := f.Describe("p0"), `0 of 1 pods where status.phase == "Running"`; got != want {
-		t.Errorf("described as %q, want %q", got, want)
+		t.Errorf("Describe = %q, want %q", got, want)
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 )
 
 // resolve returns the API paths of the objects in a set. For cluster-scoped objects, it also returns the label selector
-// of the run's objects. It waits for a resource that the API server may serve later (Options.Later).
+// of the run's objects. If the API server will serve the resource only later, resolve waits.
 func (f *Follower) resolve(ctx context.Context, of condition.Set) (paths []string, selector string, err error) {
 	for failures := 1; ; failures++ {
 		root, r, err := f.discover(ctx, of.Resource)

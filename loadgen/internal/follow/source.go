@@ -20,7 +20,7 @@ import (
 
 const maxRetry = 5 * time.Second
 
-// source is one API path of a set. The Follower lists and then watches its objects.
+// source is one API path of a set. The Follower lists the objects at this path and then watches them.
 type source struct {
 	listwatch.Reflector
 	set    *set
@@ -41,7 +41,7 @@ func (f *Follower) newSource(s *set, path, selector string) *source {
 	return x
 }
 
-// synced reports whether all objects of the set were listed at least once.
+// synced reports whether all objects of the set have been listed at least once.
 func (s *set) synced() bool {
 	return len(s.sources) > 0 && !slices.ContainsFunc(s.sources, func(x *source) bool { return !x.synced })
 }
@@ -110,8 +110,8 @@ func (f *Follower) list(ctx context.Context, s *source) (string, error) {
 	return version, nil
 }
 
-// pages lists the objects of a source page by page and calls take for each page. It returns the resourceVersion of the
-// list.
+// pages lists the objects of a source page by page and calls take with the objects of each page. It returns the
+// resourceVersion of the list.
 func (s *source) pages(ctx context.Context, take func(items []condition.Object, at time.Time)) (string, error) {
 	return s.Pages(ctx, func(data []byte) (version, token string, err error) {
 		at := time.Now()
@@ -171,7 +171,7 @@ func (s *source) saw(o condition.Object, at time.Time, listed bool) {
 	}
 }
 
-// gone processes the deletion of an object. o is nil if no watch event reported the deletion and the object was only
+// gone processes the deletion of an object. o is nil if no watch event reported the deletion, and the object was only
 // missing in a list.
 func (s *source) gone(uid string, o condition.Object, at time.Time) {
 	delete(s.listed, uid)

@@ -22,9 +22,10 @@ type stub struct {
 	server *httptest.Server
 
 	mu sync.Mutex
-	// lists are the answers to LISTs by path, in order; the last one stays.
+	// lists are the responses to LISTs by path, in order. The last one is repeated.
 	lists map[string][]answer
-	// resources of the core group and of apps/v1, by name; the value is true if they are namespaced.
+	// core and apps contain the resources of the core group and of apps/v1, by name. The value is true if they are
+	// namespaced.
 	core, apps map[string]bool
 	asked      []string // method, path and query of each request
 	watches    *stubapi.Watches
@@ -120,7 +121,7 @@ func (s *stub) set(path string, answers ...answer) {
 	s.lists[path] = answers
 }
 
-// count returns how many requests begin with a text.
+// count returns the number of requests that begin with a string.
 func (s *stub) count(begin string) (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -134,7 +135,7 @@ func (s *stub) count(begin string) (n int) {
 
 func (s *stub) watch() *stubapi.OpenWatch { return s.watches.Next() }
 
-// follower returns a follower that talks to the stub and has not started.
+// follower returns a Follower that uses the stub and has not started.
 func (s *stub) follower(o Options) *Follower {
 	s.t.Helper()
 	o.Namespaces, o.Selector, o.Retry = []string{"ns"}, "run=r", time.Millisecond
@@ -145,7 +146,7 @@ func (s *stub) follower(o Options) *Follower {
 	return f
 }
 
-// running returns a follower that watches; it ends with the test.
+// running returns a Follower that runs until the test ends.
 func (s *stub) running(o Options) *Follower {
 	s.t.Helper()
 	f := s.follower(o)

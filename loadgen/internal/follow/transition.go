@@ -10,7 +10,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Transition is a change of an object from one state to another whose duration a Follower measures.
+// Transition is a change of objects from one state to another. The Follower measures how long it takes.
 type Transition struct {
 	Name     string
 	Set      condition.Set
@@ -18,21 +18,21 @@ type Transition struct {
 	From, To condition.State
 }
 
-// longest is the longest duration that the histograms distinguish.
+// longest is the largest duration that the histograms can distinguish.
 const longest = time.Hour
 
 // passage measures one Transition. It has no clock, no lock and no I/O.
 type passage struct {
 	Transition
 	objects map[string]*object // by UID
-	// early is for Services whose endpoints were seen before the Service itself. It maps namespace/name of the Service to
+	// early is for Services whose endpoints were seen before the Service itself. It maps a Service (namespace/name) to
 	// the time at which an EndpointSlice with a ready endpoint was first seen.
 	early map[string]time.Time
 	// byName maps namespace/name to the UID of an object.
 	byName map[string]string
 	phases map[string]*passing
 	phase  *passing
-	// stalled returns how long the generator has not run, in total, until the given time.
+	// stalled returns how long the generator was stalled, in total, up to the given time.
 	stalled func(time.Time) time.Duration
 }
 
@@ -160,7 +160,8 @@ func (p *passage) finish(x *object, at time.Time) {
 	x.phase.external.Record(took - (p.stalled(at) - x.stalled))
 }
 
-// results returns the results by phase. An object that has not reached To counts with its duration until now.
+// results returns the results by phase. An object that has not reached To counts with its duration up to the time
+// `now`.
 func (p *passage) results(now time.Time) map[string]result.Transition {
 	type ages struct{ all, external []time.Duration }
 	open := map[*passing]*ages{}

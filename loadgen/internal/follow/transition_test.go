@@ -10,8 +10,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// course is a transition whose objects change at times, in seconds, that a test
-// sets.
+// course is a transition for which a test sets the times of changes, in seconds.
 type course struct {
 	t *testing.T
 	*passage
@@ -47,12 +46,12 @@ func TestLatencyFromFirstEventToState(t *testing.T) {
 	c.beginPhase("after")
 	c.event(2, withCondition("a", "Ready", "True"))
 	c.event(3, withCondition("a", "Ready", "False"))
-	c.event(4, withCondition("a", "Ready", "True")) // once only
+	c.event(4, withCondition("a", "Ready", "True")) // Ready again does not count
 	c.event(5, withCondition("b", "Ready", "True"))
 	all := c.results(c.at(10))
 	got, ok := all["storm"]
 	if !ok || len(all) != 1 {
-		t.Fatalf("measured in %v, want the phase of the first state alone", all)
+		t.Fatalf("results of the phases %v, want only the phase of the first state", all)
 	}
 	if got.Began != 2 || got.Latency.Count != 2 || got.Latency.Max != 5 || got.Open != 0 || got.SoFar != nil {
 		t.Errorf("%+v", got)
@@ -73,7 +72,7 @@ func TestObjectsThatDoNotGetThere(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	if got.SoFar == nil || got.SoFar.Count != 2 || got.SoFar.Max != 30 {
-		t.Errorf("so far: %+v", got.SoFar)
+		t.Errorf("unfinished transitions: %+v, want 2 with a maximum of 30 s", got.SoFar)
 	}
 	m := result.Measurements{Phases: []result.Phase{{Name: "p", Start: c.begin, End: c.at(30), Transitions: []result.Transition{got}}}}
 	if err := m.Check(); err != nil {
@@ -81,13 +80,13 @@ func TestObjectsThatDoNotGetThere(t *testing.T) {
 	}
 }
 
-// Listed objects may have existed for long.
+// The duration of listed objects is not measured, because they may have existed for a long time.
 func TestListedObjectsAreNotMeasured(t *testing.T) {
 	c := newCourse(t, "pods", "created", "ready")
 	c.listed(0, named("old", "1"))
 	c.event(1, withCondition("old", "Ready", "True"))
 	c.event(1, named("new", "1"))
-	c.listed(2, withCondition("new", "Ready", "True")) // after a lost watch: it is known since its event
+	c.listed(2, withCondition("new", "Ready", "True")) // after a lost watch; its start is known from its event
 	got := c.results(c.at(10))[""]
 	if got.Unmeasured != 1 || got.Began != 1 || got.Latency.Count != 1 || got.Latency.Max != 1 {
 		t.Errorf("%+v", got)
@@ -96,7 +95,7 @@ func TestListedObjectsAreNotMeasured(t *testing.T) {
 
 func TestLatencyBetweenTwoTests(t *testing.T) {
 	c := newCourse(t, "pods", "condition=PodScheduled", "cel=object.status.phase == 'Running'")
-	c.listed(0, named("old", "1")) // not scheduled yet: its begin will be an event
+	c.listed(0, named("old", "1")) // not scheduled yet, so its start will be an event
 	c.event(1, withCondition("old", "PodScheduled", "True"))
 	c.event(3, podOf("old", "2", "Running"))
 	both := withCondition("both", "PodScheduled", "True")
@@ -116,7 +115,7 @@ func TestLatencyUntilDeletion(t *testing.T) {
 	c.event(2, dying)
 	c.gone("uid-a", c.at(9))
 	c.event(3, named("b", "1"))
-	c.gone("uid-b", c.at(4)) // it was never seen to be deleted
+	c.gone("uid-b", c.at(4)) // no event reported its deletion
 	got := c.results(c.at(10))[""]
 	if got.Began != 1 || got.Latency.Count != 1 || got.Latency.Max != 7 {
 		t.Errorf("%+v", got)
@@ -133,7 +132,7 @@ func TestEndpointsOfServices(t *testing.T) {
 	c.event(0, named("web", "1"))
 	c.sawSlice(slice("web", false), c.at(1))
 	c.sawSlice(slice("web", true), c.at(4))
-	c.sawSlice(slice("early", true), c.at(5)) // by another watch, before its Service
+	c.sawSlice(slice("early", true), c.at(5)) // from another watch, before the Service was seen
 	c.event(6, named("early", "1"))
 	c.sawSlice(slice("left", true), c.at(7))
 	c.sliceGone(slice("left", true))
@@ -156,7 +155,7 @@ func TestSelectorOfATransition(t *testing.T) {
 	}
 }
 
-// Delays that the generator lost to stalls are not attributed to the cluster.
+// External durations do not include times during which the generator was stalled.
 func TestStallsAreNotExternal(t *testing.T) {
 	c := newCourse(t, "pods", "created", "ready")
 	c.stalled = func(at time.Time) time.Duration {

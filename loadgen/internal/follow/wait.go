@@ -24,15 +24,15 @@ type place struct {
 // wait is the state of one call of Wait.
 type wait struct {
 	of awaited
-	// stale is true while the watches may be outdated: the condition has been true since Wait was called.
+	// stale is true while the watches may be outdated, because the condition has been true since Wait was called.
 	stale bool
 	held  chan struct{} // closed when the condition is true or Run has ended
 	over  bool          // whether held is closed
 }
 
-// Wait waits until the named condition is true. It returns an error if ctx or Run ends. Wait evaluates the condition
-// after each event, so it also detects a condition that is true only for a moment. If the condition is true at the
-// call, the watches may be outdated. Wait then lists the objects to check the condition.
+// Wait waits until the named condition is true. It returns an error if ctx or Run ends. The Follower evaluates the
+// condition after each event, so Wait also detects a condition that is true only for a moment. If the condition is true
+// when Wait is called, the watches may be outdated. Wait then lists the objects to check the condition.
 func (f *Follower) Wait(ctx context.Context, name string) error {
 	a, ok := f.awaited[name]
 	if !ok {
@@ -66,8 +66,8 @@ func (f *Follower) isStale(w *wait) bool {
 	return w.stale && f.ended == nil
 }
 
-// Ready waits until the Follower has listed all objects once, except objects of resources that the API server does not
-// serve yet. Later changes then arrive as events. It returns an error if ctx or Run ends.
+// Ready waits until all objects have been listed once, except objects of resources that the API server does not serve
+// yet. Later changes then arrive as events. It returns an error if ctx or Run ends.
 func (f *Follower) Ready(ctx context.Context) error {
 	if f == nil {
 		return nil
@@ -119,7 +119,7 @@ func tallies(a awaited) []condition.Tally {
 	return all
 }
 
-// missing returns a resource of a condition whose objects were not listed yet, or "". The caller holds f.mu.
+// missing returns a resource of a condition whose objects have not been listed yet, or "". The caller holds f.mu.
 func (f *Follower) missing(a awaited) string {
 	for _, p := range a.places {
 		if !p.set.synced() {

@@ -23,9 +23,9 @@ import (
 
 // Done is the outcome of an action, for the run's timeline.
 type Done struct {
-	// Selected is the number of objects that the action's target matched. Objects is the number to which the action
+	// Selected is the number of objects that the action's target matched. Objects is the number to which the action was
 	// applied. Refused is the number of evictions that a PodDisruptionBudget refused. Gone is the number of objects
-	// that disappeared before the action was applied to them.
+	// that no longer existed when the action came to them.
 	Selected, Objects, Refused, Gone int
 }
 
@@ -173,8 +173,8 @@ func (a *Objects) evict(r Resource) func(context.Context, one) error {
 	}
 }
 
-// patches returns a function that renders the patch of an action for one object. Random values differ in each call of patches:
-// otherwise, a repeated action would change nothing.
+// patches returns a function that renders the patch of an action for one object. Each call of patches draws new random
+// values: otherwise a repeated action would change nothing.
 func (a *Objects) patches(r Resource, x scenario.Action) (func(one) ([]byte, error), error) {
 	t, err := template.ParseValue(x.Patch)
 	if err != nil {
@@ -231,8 +231,8 @@ func (a *Objects) selector(r Resource, s scenario.Selection) string {
 	return selector
 }
 
-// given maps resources to the name of an object that the controller manager creates in each namespace, and creates again
-// after its deletion.
+// given maps resources to the name of an object that the controller manager creates in each namespace, and creates
+// again after the object is deleted.
 var given = map[string]string{"configmaps": "kube-root-ca.crt", "serviceaccounts": "default"}
 
 // notGiven returns a field selector that excludes the object of the resource that the controller manager creates in each
@@ -244,7 +244,8 @@ func notGiven(s scenario.Selection) string {
 	return ""
 }
 
-// namespacesOf returns the namespaces in which a selection selects objects, or a single "" for a resource without namespaces.
+// namespacesOf returns the namespaces in which a selection selects objects, or a single "" for a cluster-scoped
+// resource.
 func (a *Objects) namespacesOf(r Resource, s scenario.Selection) []string {
 	switch {
 	case !r.Namespaced:
@@ -270,8 +271,8 @@ func (a *Objects) inNamespaces(ctx context.Context, r Resource, s scenario.Selec
 	return slices.Concat(found...), nil
 }
 
-// selected returns the objects that the selection matches. If the selection has a share, each call draws that share of the
-// objects at random, or takes the oldest ones.
+// selected returns the objects that the selection matches. If the selection has a share, each call returns that share
+// of the objects, either a random one or the oldest objects.
 func (a *Objects) selected(ctx context.Context, r Resource, s scenario.Selection) ([]one, error) {
 	var all []one
 	err := meterOf(ctx).timed(func() (err error) {

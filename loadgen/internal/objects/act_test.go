@@ -18,7 +18,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// A request to a control plane that is briefly unavailable is repeated; a refusal by a PodDisruptionBudget is not.
+// Act retries a request while the control plane is briefly unavailable, but not an eviction that a PodDisruptionBudget
+// refused.
 func TestEvictionsOutlastAnElection(t *testing.T) {
 	var mu sync.Mutex
 	asked := map[string]int{}
@@ -84,14 +85,14 @@ func TestEvictionsOutlastAnElection(t *testing.T) {
 	}
 	var measured result.Action
 	if meter.AddTo(&measured); measured.Done != 1 || measured.Refused != 1 {
-		t.Errorf("measured %d done and %d refused, want 1 and 1", measured.Done, measured.Refused)
+		t.Errorf("the meter counted %d done and %d refused, want 1 and 1", measured.Done, measured.Refused)
 	}
 	if n := asked["/api/v1/namespaces/ns/pods/held/eviction"]; n != 1 {
-		t.Errorf("the refused eviction was requested %d times", n)
+		t.Errorf("%d requests for the refused eviction, want 1", n)
 	}
 }
 
-// A share of the oldest objects does not depend on the order of the list.
+// A share of the oldest objects does not depend on the order in the list.
 func TestOldestShare(t *testing.T) {
 	reply := func(w http.ResponseWriter, body any) {
 		w.Header().Set("Content-Type", "application/json")
@@ -129,11 +130,11 @@ func TestOldestShare(t *testing.T) {
 	half := scenario.Bound{Value: 0.5}
 	_, err = a.Act(t.Context(), scenario.Action{Kind: "delete", Rate: 100, Target: scenario.Selection{Resource: "pods", Share: &half, Order: "oldest"}})
 	if slices.Sort(deleted); err != nil || !slices.Equal(deleted, []string{"old", "oldest"}) {
-		t.Errorf("deleted %q, %v, want the two oldest", deleted, err)
+		t.Errorf("deleted %q (%v), want the two oldest", deleted, err)
 	}
 }
 
-// A random value of a patch differs between objects, and between repetitions of an action.
+// Random values of a patch differ between objects, and between repetitions of an action.
 func TestPatchesDrawAgain(t *testing.T) {
 	a, err := New(&rest.Config{Host: "localhost"}, Options{})
 	if err != nil {
@@ -148,7 +149,7 @@ func TestPatchesDrawAgain(t *testing.T) {
 		for i := range 2 {
 			text, err := render(one{index: i})
 			if err != nil || slices.Contains(all, string(text)) {
-				t.Errorf("%s, %v, after %q", text, err, all)
+				t.Errorf("rendered %s (%v), want a text that differs from %q", text, err, all)
 			}
 			all = append(all, string(text))
 		}

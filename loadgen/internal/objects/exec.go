@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/tools/remotecommand"
 )
 
-// mostOutput is the number of bytes, at the end of a command's output, that an error message can use.
+// mostOutput is the number of bytes, at the end of a command's output, that tail keeps for the error message.
 const mostOutput = 4 << 10
 
 func (a *Objects) exec(ctx context.Context, o one, command []string) error {

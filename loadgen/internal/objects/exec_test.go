@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// tail keeps the last line of a command that writes much to both of its streams at
-// the same time.
+// tail keeps the last line of a command that writes much to both of its streams at the same time.
 func TestTailHasTheLastLine(t *testing.T) {
 	var end tail
 	var streams sync.WaitGroup
@@ -22,6 +21,6 @@ func TestTailHasTheLastLine(t *testing.T) {
 	streams.Wait()
 	fmt.Fprint(&end, strings.Repeat("x", 10), "\nno such file\n\n")
 	if got := end.lastLine(); got != "no such file" || len(end.text) > mostOutput {
-		t.Errorf("the last line is %q, of %d bytes kept", got, len(end.text))
+		t.Errorf("last line %q, with %d bytes kept", got, len(end.text))
 	}
 }

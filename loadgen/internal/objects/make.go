@@ -25,7 +25,7 @@ const (
 	fieldManager = "stormglass"
 	definition   = "CustomResourceDefinition"
 
-	// establishedWithin is the time limit for the API server to serve new custom resource definitions.
+	// establishedWithin is how long Make waits until the API server serves new custom resource definitions.
 	establishedWithin = time.Minute
 	establishedPoll   = 200 * time.Millisecond
 )
@@ -176,9 +176,9 @@ func each(ctx context.Context, n int, perSecond float64, f func(ctx context.Cont
 	return err
 }
 
-// Try asks the API server to check, by dry run, the first object of each kind in a batch. It returns an error, which is a
-// usage error, only for an object that the API server can never accept. Other errors may only mean that something which the
-// object needs does not exist yet; Make reports them if they persist.
+// Try sends the first object of each kind in a batch to the API server, as a dry run. It returns an error, which is a
+// usage error, only for an object that the API server can never accept. Other errors may only mean that an object
+// depends on something that does not exist yet; Make reports them if they persist.
 func (a *Objects) Try(ctx context.Context, all *scenario.Objects) error {
 	firsts, err := all.Firsts()
 	if err != nil {
@@ -198,7 +198,8 @@ func (a *Objects) Try(ctx context.Context, all *scenario.Objects) error {
 	return nil
 }
 
-// refused adds the place, the verb and the object to an error. It returns nil if err is nil.
+// refused adds the place of the object o in the scenario, the verb and the object to an error. It returns nil if err is
+// nil.
 func refused(verb string, o scenario.Object, err error) error {
 	if err == nil {
 		return nil
@@ -237,7 +238,7 @@ func (a *Objects) create(ctx context.Context, r Resource, o scenario.Object, dry
 	return request.Do(ctx).Error()
 }
 
-// apply sends a server-side apply of an object, and takes over the ownership of all its fields.
+// apply applies an object server-side, and takes over the ownership of all its fields.
 func (a *Objects) apply(ctx context.Context, r Resource, o scenario.Object) error {
 	if o.Name == "" {
 		return errors.New("an object without a name cannot be applied")
@@ -301,8 +302,8 @@ type crd struct {
 	} `json:"status"`
 }
 
-// notEstablished returns why a definition cannot be used yet, or "". It also checks discovery, from which this package gets
-// resources: a definition can be established before discovery lists its resource.
+// notEstablished returns why a definition cannot be used yet, or "". It also checks discovery, because this package
+// finds resources there: a definition can be established before discovery lists its resource.
 func (a *Objects) notEstablished(ctx context.Context, name string) (string, error) {
 	var d crd
 	if err := a.read(ctx, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/"+name, &d); err != nil {

@@ -13,8 +13,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Existing objects are left out before the rate counts, because the rate bounds
-// requests.
+// missing leaves out existing objects, because the rate of the action limits requests.
 func TestMissingObjectsAreThoseThatAreNotThere(t *testing.T) {
 	s, err := scenario.Parse("maps.yaml", []byte(`
 apiVersion: stormglass/v1alpha1
@@ -50,7 +49,7 @@ gates: [{name: one, objective: phase-duration, max: 1m}]
 		m.present = c.present
 		got, err := m.missing(false)
 		if err != nil || !slices.Equal(got, c.want) {
-			t.Errorf("of present %v: %v (%v), want %v", c.present, got, err, c.want)
+			t.Errorf("with the present objects %v, missing = %v (%v), want %v", c.present, got, err, c.want)
 		}
 	}
 }

@@ -48,7 +48,7 @@ func (m *Meter) timed(f func() error) error {
 	return err
 }
 
-// request calls f, which sends one request. It records how long f took and whether the request got a response.
+// request calls f, which sends one request. It records how long f took and whether f succeeded.
 func (m *Meter) request(f func() error) error {
 	err := m.timed(f)
 	if m != nil && err == nil {
@@ -69,8 +69,8 @@ func (m *Meter) refuse() {
 	}
 }
 
-// round adds one round of the action: n requests at the rate perSecond, which together took the time took. If ctx has
-// ended, it counts only the requests that were due before that.
+// round adds one round of the action: n requests at the rate perSecond, which together took the duration `took`. If ctx
+// has ended, it counts only the requests that were due before that.
 func (m *Meter) round(ctx context.Context, n int, perSecond float64, took time.Duration) {
 	if m == nil || perSecond <= 0 {
 		return

@@ -9,8 +9,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// The meter records how much of its rate an action achieved: the intended and the actual duration of its requests. Of a
-// round that is cut off, only the requests due by then count.
+// A Meter records how close an action came to its rate: how long its requests should have taken and how long they took.
+// If the phase ends during a round, only the requests that were due by then count.
 func TestMeterOfAnAction(t *testing.T) {
 	for name, c := range map[string]struct {
 		n             int
@@ -26,7 +26,7 @@ func TestMeterOfAnAction(t *testing.T) {
 		"without a rate to judge": {100, 0, time.Second, time.Minute, 0, 100, 0, 0},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			ctx, cancel := context.WithCancel(t.Context()) // a limiter gives up before a deadline
+			ctx, cancel := context.WithCancel(t.Context()) // no deadline: a limiter gives up before it
 			defer cancel()
 			defer time.AfterFunc(c.within, cancel).Stop()
 			m := NewMeter()
@@ -41,7 +41,7 @@ func TestMeterOfAnAction(t *testing.T) {
 				t.Errorf("%s: %+v, want %d requests, %d done, %v s due, %v s taken", name, a, c.requests, c.done, c.due, c.took)
 			}
 			if p50 := time.Duration(a.Service.P50 * float64(time.Second)); p50 < c.takes*99/100 {
-				t.Errorf("%s: requests took %s (p50), want %s", name, p50, c.takes)
+				t.Errorf("%s: p50 of the requests is %s, want %s", name, p50, c.takes)
 			}
 		})
 	}

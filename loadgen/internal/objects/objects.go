@@ -27,7 +27,7 @@ import (
 type Options struct {
 	// Namespaces lists the namespaces of the objects, which must exist. scenario.Object.Namespace is an index into it.
 	Namespaces []string
-	// Group returns the group of namespaces with a name, or nil.
+	// Group returns the namespace group with a name, or nil.
 	Group func(name string) *scenario.NamespaceGroup
 	// Labels are the labels of every object. OwnLabel distinguishes the run's own objects from others.
 	Labels   map[string]string
@@ -35,22 +35,22 @@ type Options struct {
 	// NodeSelector and Tolerations place pods on the run's nodes. Nil adds nothing to pods.
 	NodeSelector map[string]string
 	Tolerations  []corev1.Toleration
-	// Seed determines which objects are chosen if a selection has a share.
+	// Seed determines which objects a selection with a share chooses.
 	Seed int64
-	// Retry repeats a request while the control plane is unavailable. Nil means no repetition.
+	// Retry repeats a request while the control plane is unavailable. Nil means no retries.
 	Retry func(ctx context.Context, ask func() error) error
 }
 
-// RunLabel is the label with the run's id on every object that a run creates. It has no kubernetes.io prefix, because the
-// NodeRestriction admission plugin lets kubelets set few labels with that prefix.
+// RunLabel is the label of every object that a run creates. Its value is the run's ID. It has no kubernetes.io prefix,
+// because the NodeRestriction admission plugin lets kubelets set few labels with that prefix.
 const RunLabel = "stormglass.dev/run"
 
 // CreatorPrefix is the prefix of the field managers that Creator returns.
 const CreatorPrefix = "stormglass-run-"
 
-// Creator returns the field manager with which a run creates objects. labels are the run's labels. The run uses it for
-// nothing else. If the managedFields of an object contain it, the run created the object, even if the object has lost
-// RunLabel.
+// Creator returns the field manager with which a run creates objects. labels are the run's labels. The run uses this
+// field manager for nothing else. If the managedFields of an object contain it, the run created the object, even if the
+// object has lost RunLabel.
 func Creator(labels map[string]string) string { return CreatorPrefix + labels[RunLabel] }
 
 // Objects performs actions on objects of any resource. It is safe for concurrent use.
@@ -64,7 +64,7 @@ type Objects struct {
 	patched  atomic.Int64 // number of patch actions so far, each repetition included
 }
 
-// New makes Objects. It sends nothing yet.
+// New creates Objects. It sends nothing yet.
 func New(config *rest.Config, o Options) (*Objects, error) {
 	if o.Retry == nil {
 		o.Retry = func(_ context.Context, ask func() error) error { return ask() }
@@ -102,7 +102,7 @@ type Resource struct {
 	Namespaced bool
 }
 
-// UnknownError reports an object of a kind that the cluster does not have.
+// UnknownError reports an object whose kind the cluster does not have.
 type UnknownError struct{ Object scenario.Object }
 
 func (e *UnknownError) Error() string {
@@ -149,7 +149,7 @@ func (a *Objects) named(name string) (Resource, error) {
 	return Resource{}, fmt.Errorf("find resource %s: %w", name, err)
 }
 
-// Path returns the URL path of the resource's collection in a namespace. rest is appended: an object's name and a
+// Path returns the URL path of the resource's collection in a namespace, followed by rest: an object's name and a
 // subresource.
 func (r Resource) Path(namespace string, rest ...string) string {
 	parts := []string{"/apis", r.Group, r.Version}
