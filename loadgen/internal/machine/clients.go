@@ -2,21 +2,22 @@ package machine
 
 import "strings"
 
-// Processor seconds that other clients on this machine may use for one request to the API servers. Up to these values,
-// their processor time counts as part of the load. Anything above counts as used by other programs.
+// perRequest and perList are the processor seconds that other clients on this machine may use for one request to the
+// API servers. Up to these values, their processor time counts as part of the load. Anything above counts as used by
+// other programs.
 const (
 	perRequest = "0.005" // to write or read an object, in any language
 	perList    = "0.02"  // to decode a list of a thousand objects
 )
 
-// Rates of requests in PromQL: served counts the requests that the API servers answered, and sent the requests that
-// the run and the components sent. Watches and other long-lived connections are excluded, because the API servers
-// count them only when they end.
+// served and sent are rates of requests in PromQL: served counts the requests that the API servers answered, and sent
+// the requests that the run and the components sent. Both exclude watches and other long-lived connections, because the
+// API servers count them only when they end.
 const (
 	served = `sum(rate(apiserver_request_total{job="kube-apiserver", verb!~"WATCH|WATCHLIST|CONNECT", subresource!~"/(livez|readyz|healthz).*"}[$over]))`
 	sent   = `sum(rate(stormglass_own_requests_total[$over]))` +
-		// Only API servers send requests to webhooks, which their clients also count. For them, the filter on host
-		// excludes these requests.
+		// Only API servers send requests to webhooks, and the clients of the webhooks count these too. For API servers,
+		// the filter on host excludes these requests.
 		` + (sum(rate(rest_client_requests_total{job=~"kube-scheduler|kube-controller-manager|cloud-controller-manager|metrics-server"}[$over])) or vector(0))` +
 		` + (sum(rate(rest_client_requests_total{job="kube-apiserver", host=~"\\[::1\\]:.*|localhost:.*"}[$over])) or vector(0))` +
 		` + (sum(rate(stormglass_requests_total[$over])) or vector(0))` +
@@ -27,12 +28,12 @@ const (
 		` - (sum(rate(stormglass_requests_total{verb="list"}[$over])) or vector(0)), 0)`
 )
 
-// Clients returns PromQL for the rate of requests, per second, that the API servers answered to clients other than the
-// run and the components of the control plane. over is the range of the rate, such as "1m". The expression has no value
+// Clients returns PromQL for the rate of requests, per second, that the API servers answered, except requests of the
+// run and of the control plane's components. over is the range of the rate, such as "1m". The expression has no value
 // for a run that did not count its own requests.
 func Clients(over string) string { return strings.ReplaceAll(clients, "$over", over) }
 
-// ClientProcessors returns PromQL for the number of processors that the clients counted by Clients may use as part of
+// ClientProcessors returns PromQL for the number of processors that the clients of those requests may use as part of
 // the load. over is the range of the rate, such as "1m".
 func ClientProcessors(over string) string {
 	return strings.ReplaceAll(perRequest+` * `+clients+` + (`+perList+` - `+perRequest+`) * clamp_max(`+lists+`, scalar(`+clients+`))`, "$over", over)

@@ -10,17 +10,17 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Limits above which a machine is busy, as fractions.
+// A machine is busy above these limits, which are fractions.
 const (
 	// MuchOther is the limit for the share of all processor time that other programs use; 0.20 is 0.4 processors on a
-	// machine with two. Above the limit, processes of the run wait for a processor for milliseconds at a time.
+	// machine with two. Above the limit, processes of the run wait for a CPU for milliseconds at a time.
 	MuchOther = 0.20
-	// SomeOther is the limit for other programs' share on a machine above Full, which has no idle time for them. `ab
-	// --discard-other` uses this limit on any machine and discards pairs above it, because a comparison looks for
-	// changes of 5%.
+	// SomeOther is the limit for other programs' share on a machine that reaches Full, because it has no idle time for
+	// them. `ab --discard-other` uses this limit on any machine and discards pairs above it, because a comparison looks
+	// for changes of 5%.
 	SomeOther = 0.05
-	// Full is the limit for the share of all processor time in use, including stolen time. Above the limit, threads
-	// that are ready to run begin to wait.
+	// Full is the share of all processor time in use, including stolen time, at which a machine has no idle time left:
+	// threads that are ready to run begin to wait.
 	Full = 0.90
 	// Steal is the limit for the share of all processor time that the hypervisor takes. The hypervisor may take a
 	// processor in the middle of a request.
@@ -38,8 +38,8 @@ type Facts struct {
 	Processors int
 	Used       float64 // number of processors in use by all programs
 	Stolen     float64 // number of processors that the hypervisor took
-	// Others is the number of processors that other programs used, not counting the other clients of the API servers.
-	// It is nil if the control plane may be one of these programs.
+	// Others is the number of processors that other programs used, without the other clients of the API servers. It is
+	// nil if the control plane may be one of these programs.
 	Others *float64
 	// Clients is the number of requests per second that other clients sent to the API servers. It is nil if unknown.
 	Clients *float64
@@ -49,8 +49,8 @@ type Facts struct {
 }
 
 // Of computes Facts from measurements over the given number of seconds. ours is true if the generator started the whole
-// control plane. processors is the number of processors to use if m does not contain it (old runs). ok is false if
-// nothing is known.
+// control plane. processors is the number of processors to use if m, as in old runs, does not contain it. ok is false
+// if nothing is known.
 func Of(m *result.Machine, seconds float64, processors int, ours bool) (f Facts, ok bool) {
 	if m == nil || seconds <= 0 {
 		return f, false

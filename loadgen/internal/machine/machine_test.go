@@ -8,7 +8,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// A machine of two processors in a phase of 10 s: past the bounds it says why it was busy, below them it says nothing.
+// On a machine with two processors, in a phase of 10 s, Busy returns the reason above the limits, and "" below them.
 func TestBusyPastItsBounds(t *testing.T) {
 	for what, c := range map[string]struct {
 		m    result.Machine
@@ -36,7 +36,8 @@ func TestBusyPastItsBounds(t *testing.T) {
 	}
 }
 
-// Where the control plane may be among the other programs, they are not known; the hypervisor and memory are.
+// If the control plane may be one of the other programs, Others is nil, but the time that the hypervisor took and the
+// waits for memory are known.
 func TestOtherProgramsOfAUsersCluster(t *testing.T) {
 	f, _ := Of(&result.Machine{BusySeconds: 18, OwnSeconds: 4, StealSeconds: 2}, 10, 2, false)
 	if got := f.Busy(); f.Others != nil || got != "the hypervisor took 10% of the processors' time" {
@@ -44,8 +45,8 @@ func TestOtherProgramsOfAUsersCluster(t *testing.T) {
 	}
 }
 
-// A run that did not record its machine, or its processors, does not count as busy; the host's processors count as its
-// own.
+// Old runs did not record the machine, or its number of processors. Without a record, Busy returns ""; without the
+// number, Of uses the host's number.
 func TestMachineOfOldRuns(t *testing.T) {
 	for what, known := range map[string]bool{"nothing": false, "no length": false, "no processors": false, "the host's": true} {
 		m, seconds, processors := &result.Machine{BusySeconds: 14, OwnSeconds: 4}, 10., 2
@@ -63,13 +64,13 @@ func TestMachineOfOldRuns(t *testing.T) {
 	}
 }
 
-// A quiet machine has facts too, with the rate of other clients.
+// Notes also describes a machine that was not busy, with the rate of other clients.
 func TestNotesTellClients(t *testing.T) {
 	f, _ := Of(&result.Machine{BusySeconds: 5, OwnSeconds: 4, ClientRequests: new(310.), ClientSeconds: new(1.), IOWaitSeconds: new(1.)}, 10, 2, true)
 	notes := strings.Join(f.Notes(), "; ")
 	for _, want := range []string{"0.5 of 2 processors were in use", "other programs used 0.0 of 2", "other clients sent 31 requests/s", "waited for a disk 10%"} {
 		if !strings.Contains(notes, want) {
-			t.Errorf("%q lacks %q", notes, want)
+			t.Errorf("notes %q, want %q", notes, want)
 		}
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// Bounds limit the memory and time of the templates in one file or one import, as a protection against mistyped numbers and
-// malicious templates. They are not safe for concurrent use.
+// Bounds limit the memory and time of the templates in one file or one import. They protect against mistyped numbers
+// and malicious templates. They are not safe for concurrent use.
 type Bounds struct {
 	steps    int
 	deadline time.Time
@@ -34,7 +34,7 @@ const (
 	// microseconds per byte of the text.
 	mostMatched = 1 << 20
 	// mostCompared and mostComparedText limit each argument of a quadratic function: the number of elements, and the
-	// total size of their strings in bytes.
+	// total size of their text in bytes.
 	mostCompared     = 10_000
 	mostComparedText = 1 << 20
 	// longest is the maximum total time since NewBounds or Begin.
@@ -70,8 +70,8 @@ func (b *Bounds) Late() error {
 	return nil
 }
 
-// stepName and lateName are the names of two template functions. Count inserts calls of them: the first counts steps, the
-// second checks the time.
+// stepName and lateName are the names of two template functions. Count inserts calls of them: the first counts steps,
+// the second checks the time.
 const (
 	stepName = "stormglassStep"
 	lateName = "stormglassLate"
@@ -92,7 +92,7 @@ func (b *Bounds) Functions(all template.FuncMap) template.FuncMap {
 	return out
 }
 
-// turns counts one step, and one step for each iteration of a loop over v[0] if v has an argument. It returns that
+// turns counts one step or, if v has an argument, also one step for each iteration of a loop over v[0]. It returns that
 // argument.
 func (b *Bounds) turns(v ...any) (any, error) {
 	if len(v) == 0 {
@@ -117,8 +117,8 @@ func printf(format string, args ...any) (string, error) {
 	if wide.MatchString(strings.ReplaceAll(format, "%%", "")) {
 		return "", fmt.Errorf("printf %.40q: the width is too large", format)
 	}
-	// A formatting verb writes up to 5 bytes for each byte of a text. It writes up to about 1000 bytes (its width) for each
-	// element.
+	// A formatting verb writes up to 5 bytes for each byte of a string. It writes up to about 1000 bytes (its width)
+	// for each element.
 	if verbs := 1 + strings.Count(format, "%"); !within(reflect.ValueOf(args), mostProduct/5/verbs, mostProduct/1000/verbs) {
 		return "", tooLarge()
 	}
@@ -151,8 +151,8 @@ func (b *Bounds) bound(name string, f any) any {
 	}).Interface()
 }
 
-// fits returns an error if the arguments of the function `name` are so large that its result could be too large or the call
-// too slow.
+// fits returns an error if the arguments of the function `name` are so large that its result could be too large or the
+// call could take too long.
 func fits(name string, args []reflect.Value, variadic bool) error {
 	// The result may contain all variadic arguments, which can be the same large value many times.
 	if variadic && !within(args[len(args)-1], 4*mostRendered, 4*mostElements) {
@@ -187,8 +187,8 @@ func fits(name string, args []reflect.Value, variadic bool) error {
 	return nil
 }
 
-// within reports whether a value contains at most `text` bytes of text and the given number of elements, including nested
-// values.
+// within reports whether a value contains at most `text` bytes of strings and at most `elements` elements, including
+// nested values.
 func within(v reflect.Value, text, elements int) bool {
 	var take func(v reflect.Value, depth int) bool
 	take = func(v reflect.Value, depth int) bool {
@@ -229,8 +229,8 @@ func within(v reflect.Value, text, elements int) bool {
 	return !v.IsValid() || take(v, 0)
 }
 
-// Count changes a parsed template so that its loops and template calls are counted as steps, and each iteration of a
-// loop checks the time. The template must have been parsed with the functions that Functions returns.
+// Count changes a parsed template so that its loops and template calls count steps, and each iteration of a loop checks
+// the time. The template must have been parsed with the functions that Functions returns.
 func (b *Bounds) Count(parsed *template.Template) {
 	for _, t := range parsed.Templates() {
 		if t.Tree != nil {

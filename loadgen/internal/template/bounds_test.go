@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A template with unbounded loops, values or output is rejected quickly, with a reason.
+// A template with unbounded loops, values or output fails quickly, with the reason.
 func TestTemplatesAreBounded(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"doubled text":        {`{{$x := "xxxxxxxx"}}{{range until 40}}{{$x = print $x $x}}{{end}}{{len $x}}`, "a function returns a value of more than 16 MiB"},
@@ -36,12 +36,12 @@ func TestTemplatesAreBounded(t *testing.T) {
 	} {
 		parsed, err := Parse(c.text)
 		if err == nil {
-			synctest.Test(t, func(*testing.T) { // a busy machine must not use up the time
+			synctest.Test(t, func(*testing.T) { // so that a busy machine does not exceed the time limit
 				_, err = parsed.Documents(map[string]any{"Late": late{parsed.bounds}}, 1, 1)
 			})
 		}
 		if err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: %v, want %q", name, err, c.want)
+			t.Errorf("%s: error %v, want %q", name, err, c.want)
 		}
 	}
 	parsed, err := Parse("{{define \"a\"}}n: {{.}}{{end}}kind: {{printf \"%05d\" 7 | quote}}\nyear: {{printf \"web-2024-%d%%8080\" 1}}\n{{range $i, $x := list 1 2}}a{{$i}}: {{$x}}\n{{end}}{{range 2}}b{{.}}: x\n{{end}}{{template \"a\" 3}}")
@@ -54,7 +54,7 @@ func TestTemplatesAreBounded(t *testing.T) {
 	}
 }
 
-// late has a method that uses up the time of a template, and is not a function that counts a step.
+// late has a method that exceeds the time limit of a template. Calls of a method do not count as steps.
 type late struct{ *Bounds }
 
 func (l late) Pass() string {

@@ -25,8 +25,8 @@ var excluded = []string{
 	"bcrypt", "htpasswd", "encryptAES", "ago", "durationRound", "derivePassword", "buildCustomCert",
 }
 
-// Functions returns the sprig functions whose results depend only on their arguments, and sprig's random functions with
-// random as their source. Functions that repeat text or create lists have size limits.
+// Functions returns the sprig functions whose results depend only on their arguments, and sprig's random functions,
+// which draw from random. Functions that repeat strings or create lists have size limits.
 func Functions(random *rand.Rand) template.FuncMap {
 	all := sprig.HermeticTxtFuncMap()
 	for _, name := range excluded {
@@ -115,7 +115,8 @@ func Functions(random *rand.Rand) template.FuncMap {
 	return all
 }
 
-// countable returns an error if n elements of size bytes need too much memory. what names the function in the error.
+// countable returns an error if n elements of size bytes need too much memory. `what` is the function's name in the
+// error.
 func countable(what string, n, size int) error {
 	if n > mostRepeated/size {
 		return fmt.Errorf("%s of %d is too large: at most %d", what, n, mostRepeated/size)

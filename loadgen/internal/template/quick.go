@@ -7,12 +7,12 @@ import (
 	"text/template/parse"
 )
 
-// quick is the list of actions in a simple template. Such a template has only named values, such as {{.Replica}}, and calls
-// of a function with one number, such as {{randAlphaNum 20}}. Evaluating a quick is much faster than text/template, which
-// uses reflection.
+// quick is the list of actions in a simple template. Such a template only inserts named values, such as {{.Replica}},
+// and calls functions with one number, such as {{randAlphaNum 20}}. Evaluating a quick is much faster than
+// text/template, which uses reflection.
 type quick []action
 
-// action is one action of a template: the value called name or, if draw is not nil, the result of draw(n).
+// action is one action of a template. It inserts the value called name or, if draw is not nil, the result of draw(n).
 type action struct {
 	name string
 	draw func(int) (string, error)
@@ -21,7 +21,7 @@ type action struct {
 
 // newQuick returns the actions of a template, or nil if the template is not simple.
 func newQuick(parsed *template.Template, functions template.FuncMap) quick {
-	if parsed.Tree == nil { // the template has only definitions, so no tree
+	if parsed.Tree == nil { // the template has only definitions, so it has no tree
 		return nil
 	}
 	all := quick{}
@@ -69,7 +69,7 @@ func (q quick) values(b []string, values map[string]any) (slots []string, ok boo
 	for i := range q {
 		a := &q[i]
 		if a.draw != nil {
-			drawn, _ := a.draw(a.n) // n was checked by actionOf
+			drawn, _ := a.draw(a.n) // actionOf has checked n
 			b = append(b, drawn)
 			continue
 		}

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// The quick evaluation gives the same values as text/template, including random ones.
+// The quick evaluation returns the same values as text/template, including random values.
 func TestQuickValuesAreThoseOfTheTemplate(t *testing.T) {
 	const text = `kind: A
 metadata: {name: "a-{{.Iteration}}-{{ .Replica }}", labels: {app: {{.app}}}}
@@ -30,20 +30,20 @@ data: {text: "{{ randAlphaNum 20 }}", n: "{{randNumeric 3}}", again: "{{.app}}"}
 			got, ok, err := q.Values(shape, values, 5, turn)
 			want, wantOK, wantErr := slow.Values(shape, values, 5, turn)
 			if ok != wantOK || (err == nil) != (wantErr == nil) || ok && !slices.Equal(got, want) {
-				t.Errorf("%v: %q %v %v, want %q %v %v", app, got, ok, err, want, wantOK, wantErr)
+				t.Errorf("%v: got %q %v %v, want %q %v %v", app, got, ok, err, want, wantOK, wantErr)
 			}
 		}
 	}
 }
 
-// Templates with other actions are left to text/template, which also reports missing values.
+// text/template evaluates templates with other actions, and reports missing values.
 func TestQuickLeavesOthersToTheTemplate(t *testing.T) {
 	for _, text := range []string{
 		"a: {{.x.y}}", "a: {{if .x}}b{{end}}", "a: {{$x := 1}}", "a: {{.x | quote}}", "a: {{randInt 1 5}}", "a: {{upper .x}}", "a: {{quote 1}}",
 		`{{define "b"}}c{{end}}a: {{template "b"}}`, "a: {{uuidv4}}",
 	} {
 		if q := mustParse(t, text); q.quick != nil {
-			t.Errorf("%s has %d actions", text, len(q.quick))
+			t.Errorf("%s has %d quick actions, want none", text, len(q.quick))
 		}
 	}
 	q := mustParse(t, "a: {{.x}}")
@@ -52,6 +52,6 @@ func TestQuickLeavesOthersToTheTemplate(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, _, err := q.Values(shape, map[string]any{}, 1, 1); err == nil {
-		t.Error("no error of a missing value")
+		t.Error("no error for a missing value")
 	}
 }

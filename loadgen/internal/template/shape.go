@@ -14,8 +14,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Marks are characters from Unicode's private use area. In rendered text, beginValue and endValue surround the value of a
-// template action. In a Shape, beginScalar and endScalar surround a plain YAML scalar that contains such values.
+// These marks are characters from Unicode's private use area. In rendered text, beginValue and endValue surround the
+// value of a template action. In a Shape, beginScalar and endScalar surround a plain YAML scalar that contains such
+// values.
 const (
 	beginValue, endValue   = "\ue000", "\ue001"
 	beginScalar, endScalar = "\ue002", "\ue003"
@@ -26,8 +27,8 @@ const (
 var ownMarks = regexp.MustCompile(`[` + marks + `]|\\(u|U0000)[eE]00[0-3]`)
 
 // Shape holds the YAML documents that all renderings of a template share. Placeholders (slots) stand for the values of
-// template actions. With a Shape, a rendering only computes these values. It need not parse YAML; that would take five
-// times as long as everything else.
+// template actions. With a Shape, a rendering only computes these values. It need not parse YAML; that takes five times
+// as long as everything else.
 type Shape struct {
 	// Documents are the documents, with slots in their strings. Slot returns the text of a slot.
 	Documents []map[string]any
@@ -127,7 +128,7 @@ func shaped(n *yaml.Node) (any, bool) {
 }
 
 // Values renders the template again and returns the values for the slots of s, the Shape of this template. ok is false
-// if the static text differs from s, or if YAML or JSON might not read a value as plain text. The caller must then use
+// if the static text differs from s, or if YAML or JSON might not read a value as plain text. The caller must then call
 // Documents.
 func (t *Template) Values(s *Shape, values map[string]any, seed int64, turn uint64) (slots []string, ok bool, err error) {
 	slots = make([]string, 0, s.Slots())
@@ -161,7 +162,7 @@ func (t *Template) Values(s *Shape, values map[string]any, seed int64, turn uint
 	return slots, text == "", nil
 }
 
-// simple reports whether YAML and JSON read text literally: with or without quotes, and also next to any other text.
+// simple reports whether YAML and JSON read text literally, with or without quotes, and next to any other text.
 func simple(text string) bool {
 	for i := range len(text) {
 		c := text[i]
@@ -234,8 +235,8 @@ func markAll(tree *parse.Tree) {
 // JSON is a document of a Shape as JSON text, split at its slots.
 type JSON []part
 
-// part is a text, followed by the value of a slot or by a plain scalar that contains slots. The last part of a JSON is only
-// text.
+// part is static text, followed by the value of a slot or by a plain scalar that contains slots. The last part of a
+// JSON is only text.
 type part struct {
 	text   []byte
 	slot   int // -1 means no slot
@@ -276,7 +277,8 @@ func cut(text string) (all []part) {
 	}
 }
 
-// Append appends the document to b, with the values slots in its slots. simple must be true for each value.
+// Append appends the document to b, with the values `slots` in its slots. The function simple must return true for each
+// value.
 func (j JSON) Append(b []byte, slots []string) []byte {
 	for i := range j {
 		p := &j[i]
@@ -297,14 +299,14 @@ func (j JSON) Append(b []byte, slots []string) []byte {
 	return b
 }
 
-// words maps plain YAML scalars that mean true, false or null to their JSON.
+// words maps plain YAML scalars that mean true, false or null to JSON.
 var words = map[string]string{
 	"true": "true", "True": "true", "TRUE": "true", "false": "false", "False": "false", "FALSE": "false", "null": "null", "Null": "null", "NULL": "null",
 }
 
 func letter(c byte) bool { return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' }
 
-// appendScalar appends a plain YAML scalar to b as a JSON value of the type that YAML gives it. text is escaped as in a
+// appendScalar appends a plain YAML scalar to b, as a JSON value of the scalar's YAML type. text is escaped as in a
 // JSON string.
 func appendScalar(b []byte, text string) []byte {
 	switch word := words[text]; {

@@ -36,7 +36,7 @@ spec:
   path: /a\{{.Replica}}"b
 `
 
-// TestShapeGivesTheDocuments checks that a shape filled with values gives the same documents as parsing the rendered text.
+// TestShapeGivesTheDocuments checks that a shape filled with values equals the parsed documents of the rendered text.
 func TestShapeGivesTheDocuments(t *testing.T) {
 	seed := rand.Int64()
 	t.Logf("seed %d", seed)
@@ -77,19 +77,19 @@ func TestShapeGivesTheDocuments(t *testing.T) {
 			text := compiled[i].Append(nil, slots)
 			var got any
 			if err := json.Unmarshal(text, &got); err != nil {
-				t.Fatalf("%v: %s: %v", with, text, err)
+				t.Fatalf("with %v: %s: %v", with, text, err)
 			}
 			if !reflect.DeepEqual(got, throughJSON(t, want)) {
-				t.Fatalf("%v: document %d is\n%v\nand not\n%v", with, i, got, want)
+				t.Fatalf("with %v, document %d is\n%v\nwant\n%v", with, i, got, want)
 			}
 		}
 	}
 	if fast < 500 {
-		t.Errorf("%d of 2000 renderings have the shape", fast)
+		t.Errorf("only %d of 2000 renderings use the shape", fast)
 	}
 }
 
-// A template whose text or values contain the characters that mark values is rendered without a Shape.
+// If the text or a value of a template contains marks, the template is rendered without a Shape.
 func TestMarksInATemplate(t *testing.T) {
 	values := map[string]any{"n": 1}
 	for name, text := range map[string]string{
@@ -106,7 +106,7 @@ func TestMarksInATemplate(t *testing.T) {
 			_, fast, err = tmpl.Values(shape, values, 1, 0)
 		}
 		if err != nil || fast != (name == "ordinary") {
-			t.Errorf("%s: rendered with a shape: %v, %v", name, fast, err)
+			t.Errorf("%s: rendered with a shape: %v (%v)", name, fast, err)
 		}
 		if got, err := tmpl.Documents(values, 1, 0); err != nil || got[0]["a"] == "" {
 			t.Errorf("%s: %v, %v", name, got, err)
@@ -162,7 +162,7 @@ func BenchmarkDocuments(b *testing.B) {
 		for i := 0; b.Loop(); i++ {
 			slots, ok, err := tmpl.Values(shape, with(i), 1, uint64(i))
 			if err != nil || !ok {
-				b.Fatal(fmt.Errorf("turn %d has another shape: %w", i, err))
+				b.Fatal(fmt.Errorf("turn %d does not fit the shape: %w", i, err))
 			}
 			for _, j := range compiled {
 				text = j.Append(text[:0], slots)

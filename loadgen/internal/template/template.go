@@ -33,7 +33,7 @@ type Template struct {
 type Error struct {
 	Line      int
 	Msg, Hint string
-	Lacks     string // the name of the value that is missing, if any
+	Lacks     string // the name of the missing value, if any
 }
 
 func (e *Error) Error() string {
@@ -99,8 +99,8 @@ func (t *Template) Documents(values map[string]any, seed int64, turn uint64) ([]
 	return documents(t.buffer.Bytes())
 }
 
-// Limits of a template. They prevent a mistyped number from exhausting memory, and are far above the 3 MiB per request that
-// an API server accepts.
+// mostRendered and mostRepeated limit a template. They prevent a mistyped number from exhausting memory, and are far
+// above the 3 MiB per request that an API server accepts.
 const (
 	mostRendered = 16 << 20 // bytes
 	mostRepeated = 4 << 20  // maximum size in bytes of the result of a function that repeats a string
@@ -151,8 +151,8 @@ func unlisted(document map[string]any) []map[string]any {
 
 var separator = regexp.MustCompile(`(?m)^---([ \t].*)?$`)
 
-// Line returns the line of the template's text, counted from 1, at which the document with the index document begins. of is
-// the number of rendered documents. If the text contains another number of documents, Line returns 1.
+// Line returns the line of the template's text, counted from 1, at which the document with the index document begins.
+// `of` is the number of rendered documents. If the text contains another number of documents, Line returns 1.
 func (t *Template) Line(document, of int) int {
 	begins := []int{0}
 	for _, at := range separator.FindAllStringIndex(t.text, -1) {
@@ -173,7 +173,7 @@ func (t *Template) Line(document, of int) int {
 	return 1 + strings.Count(head, "\n") + strings.Count(space, "\n")
 }
 
-// Patterns for error messages of text/template: "template: NAME:LINE: MSG" and, during execution, "template:
+// These patterns match error messages of text/template: "template: NAME:LINE: MSG" and, during execution, "template:
 // NAME:LINE:COLUMN: executing "NAME" at <X>: MSG".
 var (
 	atLine    = regexp.MustCompile(`^template: ` + name + `:(\d+):(?:\d+: )?\s*(.*)$`)
@@ -208,8 +208,8 @@ func readError(err error) *Error {
 // yamlLine matches error messages of go.yaml.in/yaml.
 var yamlLine = regexp.MustCompile(`^(?:yaml: )+(?:line (\d+): )?(.*)$`)
 
-// yamlError converts a YAML error in the rendered text to an *Error. The *Error quotes the line, because the line has
-// another number in the template.
+// yamlError converts a YAML error in the rendered text to an *Error. The *Error quotes the line, because the line's
+// number differs in the template.
 func yamlError(err error, rendered []byte) *Error {
 	m := yamlLine.FindStringSubmatch(strings.ReplaceAll(err.Error(), "\n", " "))
 	if m == nil {

@@ -44,7 +44,7 @@ spec: {n: {{$i}}, size: {{ default 3 $.size }}}
 	}
 }
 
-// A directory may have thousands of manifests, and each is a template.
+// A Template must be small, because a directory may have thousands of manifests, and each is a template.
 func TestTemplatesTakeLittleMemory(t *testing.T) {
 	heap := func() int {
 		var m runtime.MemStats
@@ -58,7 +58,7 @@ func TestTemplatesTakeLittleMemory(t *testing.T) {
 		all[i] = mustParse(t, "kind: A\nmetadata: {name: 'a-{{ add .Replica 1 }}'}\n")
 	}
 	if each := (heap() - before) / len(all); each > 20<<10 {
-		t.Errorf("a template of 50 bytes takes %d bytes", each)
+		t.Errorf("a Template of 50 bytes needs %d bytes", each)
 	}
 	runtime.KeepAlive(all)
 }
@@ -67,10 +67,10 @@ func TestLinesOfDocuments(t *testing.T) {
 	tmpl := mustParse(t, "\na: 1\n---\n\n---\n# b\nb: 1\n--- \nc: 1\n")
 	for document, line := range []int{2, 6, 9} {
 		if got := tmpl.Line(document, 3); got != line {
-			t.Errorf("document %d begins in line %d, want %d", document, got, line)
+			t.Errorf("Line(%d, 3) = %d, want %d", document, got, line)
 		}
 		if got := tmpl.Line(document, 4); got != 1 {
-			t.Errorf("with 4 documents, whose lines are unknown, document %d begins in line %d", document, got)
+			t.Errorf("Line(%[1]d, 4) = %[2]d, want 1", document, got)
 		}
 	}
 }
@@ -82,11 +82,11 @@ func TestDatesAreInUTC(t *testing.T) {
 	tmpl := mustParse(t, `a: '{{toDate "2006-01-02" "2024-05-06"}} {{mustToDate "2006-01-02" "2024-05-06" | unixEpoch}}'`)
 	got, err := tmpl.Documents(nil, 1, 0)
 	if want := "2024-05-06 00:00:00 +0000 UTC 1714953600"; err != nil || got[0]["a"] != want {
-		t.Errorf("%v, %v, want %s", got, err, want)
+		t.Errorf("got %v (%v), want %s", got, err, want)
 	}
 }
 
-// The limit for indentation depends on the number of lines of a text, not on its length.
+// The limit for indentation depends on the number of lines of a string, not on its length.
 func TestIndentOfALargeText(t *testing.T) {
 	tmpl := mustParse(t, `a: |{{ .text | nindent 8 }}`)
 	got, err := tmpl.Documents(map[string]any{"text": strings.Repeat("x", 1<<20)}, 1, 0)
@@ -94,11 +94,11 @@ func TestIndentOfALargeText(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := mustParse(t, `a: {{ indent 2000000000 "x" }}`).Documents(nil, 1, 0); err == nil {
-		t.Error("two billion spaces were written")
+		t.Error("no error for an indentation of two billion spaces")
 	}
 }
 
-// A List is replaced by its items, also in a shape. Another object with items stays unchanged.
+// Documents and NewShape replace a List by its items. Other objects with the field items stay unchanged.
 func TestListsAreTheirItems(t *testing.T) {
 	tmpl := mustParse(t, `
 apiVersion: v1
@@ -123,7 +123,7 @@ items:
 	}
 	shape, err := tmpl.NewShape(values, 1, 0)
 	if err != nil || len(shape.Documents) != len(got) {
-		t.Errorf("shape %+v, %v", shape, err)
+		t.Errorf("shape %+v (%v)", shape, err)
 	}
 }
 
@@ -138,12 +138,12 @@ func TestDrawsDependOnSeedAndTurn(t *testing.T) {
 	}
 	first := render(tmpl, 7, 3)
 	if again := render(mustParse(t, tmpl.text), 7, 3); !reflect.DeepEqual(first, again) {
-		t.Errorf("the same seed and turn give %v, then %v", first, again)
+		t.Errorf("with the same seed and turn: first %v, then %v", first, again)
 	}
 	for _, other := range []map[string]any{render(tmpl, 8, 3), render(tmpl, 7, 4)} {
 		for key, value := range other {
 			if value == first[key] {
-				t.Errorf("%s is %v with another seed or turn too", key, value)
+				t.Errorf("%s is also %v with another seed or turn", key, value)
 			}
 		}
 	}

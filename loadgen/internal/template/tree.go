@@ -48,8 +48,8 @@ func Walk(n parse.Node, visit func(parse.Node)) {
 	visit(n)
 }
 
-// Names returns the names of the values that a template reads as .NAME, in order of first use. It returns nil if the text is not a
-// template.
+// Names returns the names of the values that a template reads as .NAME, in order of first use. It returns nil if the
+// text is not a valid template.
 func Names(text string) (names []string) {
 	t, _, err := parseTree(text)
 	if err != nil {
@@ -78,7 +78,8 @@ type Call struct {
 	Line     int
 }
 
-// Calls returns the function calls in a template and in the templates that it defines, sorted by line. The functions need not exist.
+// Calls returns the function calls in a template and in the templates that it defines, sorted by line. The functions
+// need not exist.
 func Calls(text string) (all []Call, err error) {
 	main, trees, err := parseTree(text)
 	if err != nil {
@@ -101,7 +102,8 @@ func Calls(text string) (all []Call, err error) {
 	return all, nil
 }
 
-// parseTree parses a template that may call functions that do not exist. defined are the templates that it defines.
+// parseTree parses a template, which may call functions that do not exist. defined contains the templates that it
+// defines.
 func parseTree(text string) (main *parse.Tree, defined map[string]*parse.Tree, err error) {
 	main, defined = parse.New("t"), map[string]*parse.Tree{}
 	main.Mode = parse.SkipFuncCheck

@@ -17,22 +17,22 @@ const (
 	// mostStreams is the maximum number of browsers that receive the state of the run. The server refuses further
 	// browsers.
 	mostStreams = 32
-	// tellWithin is the time limit for sending the state to a browser. A browser that does not read in time is
-	// disconnected.
+	// tellWithin is the time limit to send the state to a browser. The server disconnects a browser that does not read
+	// in time.
 	tellWithin = 5 * time.Second
 	// fetchWithin is the maximum time that a run waits at its end for browsers to fetch the report.
 	fetchWithin = 15 * time.Second
 )
 
-// state is the state of the run, as sent to the script of the page.
+// state is the state of the run, as the server sends it to the script of the page.
 type state struct {
 	Word    string   `json:"word"`
 	Line    string   `json:"line"`
 	Phase   string   `json:"phase"` // the phase in progress; empty between phases and after a failure
 	Paused  bool     `json:"paused"`
 	Steps   []string `json:"steps"`
-	Version int      `json:"version"` // version of the page that can be fetched
-	Final   bool     `json:"final"`   // whether the report is available
+	Version int      `json:"version"` // version of the page that the browser can fetch
+	Final   bool     `json:"final"`   // whether the browser can fetch the report
 }
 
 func stateOf(n run.Snapshot, steps []string) state {
@@ -68,7 +68,7 @@ func phaseOf(n run.Snapshot) string {
 // serveEvents sends the state of the run to a browser, at each change, as server-sent events.
 func (s *Server) serveEvents(w http.ResponseWriter, r *http.Request) {
 	if !s.join() {
-		http.Error(w, fmt.Sprintf("%d browsers, the maximum, are already connected", mostStreams), http.StatusServiceUnavailable)
+		http.Error(w, fmt.Sprintf("the maximum of %d browsers is already connected", mostStreams), http.StatusServiceUnavailable)
 		return
 	}
 	defer s.leave()

@@ -27,9 +27,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Limits on how often the page is created. The generator's own process creates it, so it must take little time: the
-// page is created at most once per pageEvery, and this takes at most 1/leastRest of the time. If creating is slow,
-// mostRest limits the pause that results from this rule.
+// pageEvery, leastRest and mostRest limit how often the page is created. The generator's own process creates it, so
+// this must take little time: at most once per pageEvery, and at most 1/leastRest of the time. If creating the page is
+// slow, mostRest limits the pause that results from this rule.
 const (
 	pageEvery = 3 * time.Second
 	leastRest = 50
@@ -163,8 +163,8 @@ func read(dir string, now time.Time) (*rundir.Recorded, []byte, error) {
 	return rec, text, nil
 }
 
-// unmeasured returns phases in the timeline that have no measurements yet. Only the last phase, which is in progress or
-// has just ended, can be without measurements.
+// unmeasured returns the phases in the timeline that have no measurements yet. Only the last phase, which is in
+// progress or has just ended, can be one of them.
 func unmeasured(measured []result.Phase, events []result.Event, now time.Time) (more []result.Phase) {
 	known := map[string]bool{}
 	for _, p := range measured {

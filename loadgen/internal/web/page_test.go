@@ -14,7 +14,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// A page is made again after its rest, which grows with the cost of making it, up to a limit that readers accept.
+// The server creates the page again only after a pause. The pause grows with the time to create the page, up to a
+// limit.
 func TestPageIsMadeSeldom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p pages
@@ -47,13 +48,13 @@ func TestPageIsMadeSeldom(t *testing.T) {
 		get(4)
 		time.Sleep(time.Hour)
 		if _, _, err := p.get(func() ([]byte, error) { return nil, errors.New("torn") }); err == nil {
-			t.Error("an error is lost")
+			t.Error("get does not return the error of write")
 		}
 		get(5)
 	})
 }
 
-// The page of a run shows its phases so far, including the present one, and its gates.
+// The page of a run shows its gates and its phases so far, including the current phase.
 func TestPageOfAHalfRun(t *testing.T) {
 	s, _ := serve(t)
 	dir := t.TempDir()
@@ -87,16 +88,15 @@ func TestPageOfAHalfRun(t *testing.T) {
 	}
 	for _, want := range []string{"RUNNING", "Phase second is running. The gates are judged at the end.", ">first<", ">second<", "mutating", "PENDING", "≤ 1 s"} {
 		if !strings.Contains(string(page), want) {
-			t.Errorf("the page lacks %q", want)
+			t.Errorf("the page does not contain %q", want)
 		}
 	}
 	if page, err = s.write(t.Context(), run.Snapshot{}); err != nil || !strings.Contains(string(page), "are starting") {
-		t.Errorf("before the start: %v", err)
+		t.Errorf("page before the start of the run: %v", err)
 	}
 }
 
-// After the environment has failed, the page says so with the reason, and offers no buttons for the phase that was in
-// progress.
+// After the environment has failed, the page shows the reason, and has no buttons for the phase that was in progress.
 func TestPageOfAFailedRun(t *testing.T) {
 	n := run.Snapshot{
 		Phase: "storm", Length: time.Minute, Nodes: 10, NodesReady: 10,

@@ -1,9 +1,9 @@
 // Package web serves a page about a run in progress. The page shows the report so far and the state of the run, and has
 // buttons to control the run.
 //
-// The page is for browsers on this machine only. The server listens on a loopback address, and refuses requests for
-// other host names to prevent DNS rebinding. All paths begin with a random token. The server refuses commands from
-// pages of other origins.
+// The page is for browsers on this machine only. The server listens on a loopback address. To prevent DNS rebinding, it
+// refuses requests for other host names. All paths begin with a random token. The server refuses commands from pages of
+// other origins.
 package web
 
 import (
@@ -69,8 +69,8 @@ func Open(addr string) (*Server, error) {
 // URL returns the URL of the page, including the token.
 func (s *Server) URL() string { return "http://" + s.listener.Addr().String() + "/" + s.token + "/" }
 
-// Start starts to serve the page of a run. The page uses control to control the run. Start returns the Progress for
-// this run, which updates the page and passes all calls on to next.
+// Start starts serving the page of a run. The page uses control to control the run. Start returns the Progress for this
+// run, which updates the page and passes all calls on to next.
 func (s *Server) Start(control *run.Control, next run.Progress) run.Progress {
 	s.control = control
 	s.http = &http.Server{
@@ -102,7 +102,7 @@ type display struct {
 	server *Server
 }
 
-// mostSteps is the number of progress messages that are kept for the page.
+// mostSteps is the number of progress messages that the server keeps for the page.
 const mostSteps = 5
 
 func (d *display) Step(line string) {
@@ -184,12 +184,12 @@ func (s *Server) serveRoot(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	w.Header().Set("Content-Length", strconv.Itoa(len(final))) // so that the response is complete before this function returns
+	w.Header().Set("Content-Length", strconv.Itoa(len(final))) // makes the response complete before this function returns
 	if _, err := w.Write(final); err == nil {
 		_ = http.NewResponseController(w).Flush() // before the run's process ends
 		select {
 		case s.fetched <- struct{}{}:
-		default: // Finish waits for fewer fetches
+		default: // Finish waits for only a few fetches
 		}
 	}
 }

@@ -21,7 +21,7 @@ type silent struct{}
 func (silent) Step(string)       {}
 func (silent) Live(run.Snapshot) {}
 
-// serve starts a server for a run that has not begun.
+// serve starts a server for a run that has not started.
 func serve(t *testing.T) (*Server, run.Progress) {
 	t.Helper()
 	s, err := Open("127.0.0.1:0")
@@ -76,11 +76,11 @@ func TestOnlyThisMachineIsServed(t *testing.T) {
 	}
 	defer taken.Close()
 	if _, err := Open(taken.listener.Addr().String()); exitcode.Of(err) != exitcode.Environment || strings.Contains(err.Error(), "\n") {
-		t.Errorf("a taken address: %v", err)
+		t.Errorf("error for an address in use: %v", err)
 	}
 }
 
-// Names of other machines, other tokens and pages of other origins are refused.
+// The server refuses requests with other host names, other tokens or from pages of other origins.
 func TestForeignRequestsAreRefused(t *testing.T) {
 	s, _ := serve(t)
 	url := s.URL()
@@ -110,11 +110,11 @@ func TestForeignRequestsAreRefused(t *testing.T) {
 		}
 	}
 	if _, body := ask(t, "POST", url+"pause", nil); body != "no run in progress\n" {
-		t.Errorf("a command without a run: %q", body)
+		t.Errorf("response to a command without a run: %q", body)
 	}
 }
 
-// events reads the states that a browser gets.
+// events returns a function that reads the next state that a browser receives.
 func events(t *testing.T, s *Server) (next func() state) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), "GET", s.URL()+"events", nil)
@@ -146,7 +146,7 @@ func TestBrowsersAreToldTheState(t *testing.T) {
 	s, shows := serve(t)
 	next := events(t, s)
 	if got := next(); got.Line != "getting ready" || got.Word != "RUNNING" || got.Phase != "" || len(got.Steps) != 0 {
-		t.Errorf("at first: %+v", got)
+		t.Errorf("first state: %+v", got)
 	}
 	for range mostSteps + 3 {
 		shows.Step("registering")
@@ -167,11 +167,11 @@ func TestBrowsersAreToldTheState(t *testing.T) {
 		got = next()
 	}
 	if got.Phase != "" {
-		t.Errorf("after the last phase: %+v", got)
+		t.Errorf("state after the last phase: %+v", got)
 	}
 }
 
-// The browsers that follow a run get its report before the server ends.
+// Connected browsers get the report of the run before the server ends.
 func TestReportReachesBrowsers(t *testing.T) {
 	s, _ := serve(t)
 	dir := t.TempDir()
@@ -191,11 +191,11 @@ func TestReportReachesBrowsers(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := http.Get(s.URL()); err == nil {
-		t.Error("the server still serves the page")
+		t.Error("the server still responds after Finish")
 	}
 }
 
-// A user who no longer waits, and a run without a report, do not wait for browsers.
+// Finish does not wait for browsers if the user no longer waits, or if there is no report.
 func TestFinishDoesNotWait(t *testing.T) {
 	for name, report := range map[string]bool{"hurry": true, "no report": false} {
 		s, _ := serve(t)
