@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Process is a process whose CPU use is measured.
+// Process is a process whose CPU use the generator measures.
 type Process struct {
 	Component, Instance string
 	PID                 int
@@ -25,8 +25,8 @@ type counted struct {
 	counters []*counter
 }
 
-// CountInstructions starts to count the instructions of processes. It does not count processes that replace them after
-// a restart.
+// CountInstructions starts to count the instructions of processes. If a process is restarted, it does not count the
+// instructions of the new process.
 func CountInstructions(registry prometheus.Registerer, processes []Process) (*Instructions, error) {
 	return count(registry, processes, instructions)
 }

@@ -12,8 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestInstructionsOfAllThreads: existing threads and threads that start later are counted. The test counts processor
-// time, which every kernel with counters offers, and compares it with the kernel's own figure for this process.
+// TestInstructionsOfAllThreads checks that a counter includes existing threads and threads that start later. The test
+// counts processor time, because every kernel with counters supports that, and compares it with the kernel's own value
+// for this process.
 func TestInstructionsOfAllThreads(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	self := []Process{{"loadgen", "loadgen", os.Getpid()}}
@@ -26,7 +27,7 @@ func TestInstructionsOfAllThreads(t *testing.T) {
 	var burning sync.WaitGroup
 	for range 3 {
 		burning.Go(func() {
-			runtime.LockOSThread() // without an unlock the thread ends with the goroutine
+			runtime.LockOSThread() // no unlock, so the thread ends with the goroutine
 			var start, now unix.Timespec
 			_ = unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &start)
 			for now = start; time.Duration(now.Nano()-start.Nano()) < 200*time.Millisecond; {
@@ -38,20 +39,20 @@ func TestInstructionsOfAllThreads(t *testing.T) {
 	used := cpuSeconds() - before
 	if len(i.processes) == 0 { // a kernel without counters
 		if n, err := testutil.GatherAndCount(registry); n != 0 || err != nil {
-			t.Errorf("%d metrics without counters, %v", n, err)
+			t.Errorf("%d metrics without counters, want 0 (%v)", n, err)
 		}
 		return
 	}
 	n, ok := i.processes[0].read()
 	if seconds := n / 1e9; !ok || seconds < 0.59 || seconds > used+0.1 {
-		t.Errorf("counted %.2f s of processor time (%v), but the kernel reports %.2f; 3 threads used 0.2 each", n/1e9, ok, used)
+		t.Errorf("counted %.2f s of processor time (%v); the kernel reports %.2f s, and 3 threads used 0.2 s each", n/1e9, ok, used)
 	}
 	if n, err := testutil.GatherAndCount(registry, "stormglass_instructions_total"); n != 1 || err != nil {
-		t.Errorf("%d metrics, %v", n, err)
+		t.Errorf("%d metrics, want 1 (%v)", n, err)
 	}
 }
 
-// TestInstructionsWhereThereAreNone: a missing process, or hardware without counters, leaves the metric out.
+// TestInstructionsWhereThereAreNone: without a process or without hardware counters, there is no metric.
 func TestInstructionsWhereThereAreNone(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	i, err := CountInstructions(registry, []Process{{"etcd", "etcd-0", 1 << 30}})
@@ -60,6 +61,6 @@ func TestInstructionsWhereThereAreNone(t *testing.T) {
 	}
 	defer i.Close()
 	if n, err := testutil.GatherAndCount(registry); n != 0 || err != nil {
-		t.Errorf("%d metrics, %v", n, err)
+		t.Errorf("%d metrics, want 0 (%v)", n, err)
 	}
 }

@@ -8,7 +8,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Late requests are reported with their true reason: the rate is blamed only if this process used a processor for it.
+// LoadSaturation reports late requests with their real reason. It blames the rate only if this process used a processor
+// for it.
 func TestLateRequestsHaveTheirTrueReason(t *testing.T) {
 	for what, c := range map[string]struct {
 		machine *result.Machine
@@ -34,7 +35,7 @@ func TestLateRequestsHaveTheirTrueReason(t *testing.T) {
 			t.Errorf("%s: %q", what, lines)
 		}
 		if what != "the rate" && strings.Contains(lines[0], "rate is too high") {
-			t.Errorf("%s: the rate is blamed: %q", what, lines)
+			t.Errorf("%s: the line blames the rate: %q", what, lines)
 		}
 	}
 }

@@ -14,8 +14,8 @@ func MeasureMachine() (end func() *result.Machine) {
 }
 
 // usage is the use of the machine's CPUs since the machine started, in CPU seconds. busy is the time that all programs
-// used, own the time of this process and its descendants, and steal the time that the hypervisor took. ok is false if
-// these times are unknown.
+// used, own is the time of this process and its descendants, and steal is the time that the hypervisor took. ok is
+// false if these times are unknown.
 type usage struct {
 	busy, own, steal float64
 	generator        float64 // the part of own that this process used
@@ -48,8 +48,8 @@ func (m usage) since(before usage) *result.Machine {
 }
 
 // machineCollector exports how the CPUs of the generator's machine are used: the time of all programs, the time of the
-// generator and its descendants, the time that the hypervisor took, and the time that processes waited. In a container,
-// the values are still for the whole machine, although the container may use fewer CPUs.
+// generator and its descendants, the time that the hypervisor took, and the time that processes waited. Even in a
+// container that may use fewer CPUs, the values are for the whole machine.
 type machineCollector struct {
 	counters   []machineCounter
 	processors *prometheus.Desc

@@ -44,8 +44,8 @@ func ownSeconds() (float64, error) {
 	return treeSeconds(procfs.DefaultMountPoint, os.Getpid())
 }
 
-// treeSeconds returns the processor time of a process and its descendants, including processes that have ended. Because
-// every scrape calls it, it reads only the necessary values of each process.
+// treeSeconds returns the processor time of a process and its descendants, including processes that have ended. It
+// reads only the necessary values of each process, because every scrape calls it.
 func treeSeconds(proc string, root int) (seconds float64, err error) {
 	dir, err := os.Open(proc)
 	if err != nil {

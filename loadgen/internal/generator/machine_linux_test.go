@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TreeSeconds counts a process and its descendants under any process name, and no other processes.
+// Tree seconds include the CPU time of a process and its descendants, whatever their names are, and of no other
+// process.
 func TestTreeSecondsCountsDescendants(t *testing.T) {
 	proc := t.TempDir()
 	for pid, stat := range map[string]string{
@@ -25,6 +26,6 @@ func TestTreeSecondsCountsDescendants(t *testing.T) {
 		}
 	}
 	if got, err := treeSeconds(proc, 10); err != nil || got != 33.7 {
-		t.Errorf("%v s, %v, want 33.7", got, err)
+		t.Errorf("treeSeconds = %v (%v), want 33.7", got, err)
 	}
 }

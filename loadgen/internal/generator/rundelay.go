@@ -20,7 +20,7 @@ func Self() Process { return Process{Component: "loadgen", Instance: "loadgen", 
 
 // RunDelay exports how long the threads of processes ran, how long runnable threads waited for a CPU, and how often
 // they got one. These metrics show whether a busy machine prevents a process from running, even if the process does not
-// answer. RunDelay exports nothing if /proc/PID/task/*/schedstat does not exist. It is safe for concurrent use.
+// respond. RunDelay exports nothing if /proc/PID/task/*/schedstat does not exist. It is safe for concurrent use.
 type RunDelay struct {
 	proc                        string
 	fs                          procfs.FS
@@ -132,7 +132,7 @@ func (p *delayed) look(fs procfs.FS) bool {
 }
 
 // increase returns the difference between two readings. If a value has decreased, a new thread has the ID of an ended
-// one, and increase returns now unchanged.
+// one; increase then returns the reading `now` unchanged.
 func increase(before, now procfs.ProcSchedstat) procfs.ProcSchedstat {
 	if now.RunningNanoseconds < before.RunningNanoseconds || now.WaitingNanoseconds < before.WaitingNanoseconds || now.RunTimeslices < before.RunTimeslices {
 		return now

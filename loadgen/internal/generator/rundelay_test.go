@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// fakeThread writes the schedstat file of one thread: time on a processor, time on a run queue, time slices.
+// fakeThread writes the schedstat file of one thread: time on a processor, time on a run queue, and time slices.
 func fakeThread(t *testing.T, proc string, pid, thread int, waited uint64) {
 	t.Helper()
 	dir := filepath.Join(proc, fmt.Sprint(pid), "task", fmt.Sprint(thread))
@@ -22,7 +22,7 @@ func fakeThread(t *testing.T, proc string, pid, thread int, waited uint64) {
 	}
 }
 
-// delays returns the values of the metric by instance.
+// delays returns the values of the run delay metric, by instance.
 func delays(t *testing.T, registry *prometheus.Registry) map[string]float64 {
 	t.Helper()
 	families, err := registry.Gather()
@@ -42,7 +42,7 @@ func delays(t *testing.T, registry *prometheus.Registry) map[string]float64 {
 	return values
 }
 
-// The threads of a process add up. The wait of ended threads stays. A process that is gone has no value, and a
+// RunDelay adds up the threads of a process, including ended threads. A process that has ended has no value, and a
 // restarted one continues from its last value.
 func TestRunDelayNeverStepsBack(t *testing.T) {
 	proc, registry := t.TempDir(), prometheus.NewRegistry()
@@ -73,12 +73,12 @@ func TestRunDelayNeverStepsBack(t *testing.T) {
 	fakeThread(t, proc, 20, 20, 4e8)
 	d.Restarted("etcd-0", 20)
 	check("it was started again", map[string]float64{"etcd-0": 4})
-	if n := d.processes[0].sum.RunTimeslices; n != 4*17 { // of four threads, one of them with a number that was used before
+	if n := d.processes[0].sum.RunTimeslices; n != 4*17 { // four threads, one with the ID of an ended thread
 		t.Errorf("%d time slices, want %d", n, 4*17)
 	}
 }
 
-// This process has threads whose run delay the kernel reports.
+// If the kernel reports run delays, RunDelay exports one for this process.
 func TestRunDelayOfThisProcess(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	if _, err := MeasureRunDelay(registry, []Process{Self()}); err != nil {
@@ -86,11 +86,11 @@ func TestRunDelayOfThisProcess(t *testing.T) {
 	}
 	_, err := os.Stat(filepath.Join(procDir, "self", "schedstat"))
 	if _, told := delays(t, registry)["loadgen"]; told != (err == nil) {
-		t.Errorf("metric exists: %v, but /proc/self/schedstat: %v", told, err)
+		t.Errorf("metric exists: %v; stat of /proc/self/schedstat: %v", told, err)
 	}
 }
 
-// A process stopped by a signal or a debugger is recognised by its state, even if its name has parentheses.
+// isStopped recognises a process that a signal or a debugger stopped, even if its name contains parentheses.
 func TestStoppedProcessIsSeen(t *testing.T) {
 	proc := t.TempDir()
 	for state, want := range map[string]float64{"S": 0, "R": 0, "T": 1, "t": 1} {
@@ -105,6 +105,6 @@ func TestStoppedProcessIsSeen(t *testing.T) {
 		}
 	}
 	if got := isStopped(proc, 11); got != 0 {
-		t.Errorf("a process that is gone: %v", got)
+		t.Errorf("isStopped of an ended process: %v", got)
 	}
 }

@@ -39,9 +39,9 @@ type SelfMeter struct {
 	phases []*phaseFitness // first the time before the first phase, without a name, then each phase
 }
 
-// NewSelfMeter returns a meter that measures from now on. It registers the standard process and Go collectors, so that
-// the job "loadgen" exports process_* metrics like all other jobs. It also registers metrics of the timer's lag and of
-// the machine's CPU use.
+// NewSelfMeter returns a meter that starts to measure immediately. It registers the standard process and Go collectors,
+// so that the job "loadgen" exports process_* metrics like all other jobs. It also registers metrics of the timer's lag
+// and of the machine's CPU use.
 func NewSelfMeter(registry prometheus.Registerer) (*SelfMeter, error) {
 	m := &SelfMeter{
 		limits: ownLimits(), cpu: cpuSeconds(), gc: gcSeconds(), pauses: gcPauses(), lag: latency.New(longestLag),
@@ -101,9 +101,9 @@ func (m *SelfMeter) Run(ctx context.Context) error {
 	return nil
 }
 
-// ticked records the lag of a timer's tick that was due at `next` and came at `now`. It also records the ticks that
-// were missed in between, each with the lag from its own due time: to count only the late tick would be coordinated
-// omission. ticked returns the time at which the next tick is due.
+// ticked records the lag of a tick of the timer that was due at the time next and came at the time `now`. It also
+// records the ticks that were missed in between, each with the lag from its own due time: to count only the late tick
+// would be coordinated omission. ticked returns the due time of the next tick.
 func (m *SelfMeter) ticked(next, now time.Time) time.Time {
 	due, phase := next, m.phase()
 	m.observe(phase, now.Sub(next))
@@ -137,7 +137,7 @@ func (m *SelfMeter) sample() {
 	p.max.MaxRSSBytes = max(p.max.MaxRSSBytes, peakRSS())
 }
 
-// look samples the backlog: the number of bytes that were received and not read yet.
+// look samples the backlog: the number of bytes that were received and not yet read.
 func (m *SelfMeter) look() {
 	if m.backlog == nil {
 		return

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Connections with unread data saturate the generator if the data stays unread; a
-// burst that is read does not.
+// Unread data of connections saturates the generator if it stays unread, but not if it is a burst that the generator
+// reads.
 func TestUnreadBacklog(t *testing.T) {
 	full := connect(t, 64)
 	m, err := NewSelfMeter(prometheus.NewRegistry())
@@ -29,19 +29,19 @@ func TestUnreadBacklog(t *testing.T) {
 		m.look()
 	}
 	if g := m.Results(); g.BacklogMax <= MaxStandingBacklog || len(g.Saturated) != 0 {
-		t.Errorf("a backlog of %d bytes that may be a burst: %q", g.BacklogMax, g.Saturated)
+		t.Errorf("a backlog of %d bytes that may be a burst saturates the generator: %q", g.BacklogMax, g.Saturated)
 	}
 	m.look()
 	for _, c := range full {
-		_, _ = io.Copy(io.Discard, c) // to the end: the other side has closed
+		_, _ = io.Copy(io.Discard, c) // until the other side has closed the connection
 	}
 	m.look()
 	if s := strings.Join(m.Results().Saturated, "\n"); !strings.Contains(s, "of received responses and events were unread (limit 1.0 MB)") {
-		t.Errorf("after %d looks at unread data: %q", standingLooks, s)
+		t.Errorf("after %d samples with unread data: %q", standingLooks, s)
 	}
 }
 
-// connect makes connections with 32 KB of unread data each.
+// connect opens connections with 32 KB of unread data each.
 func connect(t *testing.T, n int) (readers []*net.TCPConn) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -68,7 +68,7 @@ func connect(t *testing.T, n int) (readers []*net.TCPConn) {
 	return readers
 }
 
-// unread returns how many bytes the kernel holds for the readers.
+// unread returns the number of bytes that the kernel holds for the readers.
 func unread(t *testing.T, readers []*net.TCPConn) (sum int64) {
 	t.Helper()
 	for _, c := range readers {

@@ -11,9 +11,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Limits above which the generator counts as saturated: its measurements may then show delays of the generator instead
-// of the cluster. Garbage collection needs no limit: too much of it makes timers and read loops late, which other
-// limits detect.
+// Above these limits, the generator counts as saturated: its measurements may then show delays of the generator instead
+// of the cluster. Garbage collection needs no limit: too much of it makes timers and read loops late, and other limits
+// detect that.
 const (
 	// MaxSchedulingLag is the limit for the p99 of the lateness of the generator's timer. It is a tenth of 1 s, the
 	// most common threshold for latencies. Below the limit, the generator's own delay changes a verdict only if the
@@ -25,8 +25,8 @@ const (
 	MaxRequestLag = MaxSchedulingLag
 	// leastRequests is the minimum number of requests for a p99 that does not depend on a single request.
 	leastRequests = 100
-	// leastLate is the number of late ticks of the timer, which cover half a second, from which the lag of a phase is
-	// judged. The generator subtracts shorter stalls from the latency of each request instead (package stall).
+	// leastLate is the minimum number of late ticks of the timer, which cover half a second, at which the lag of a
+	// phase is judged. The generator subtracts shorter stalls from the latency of each request instead (package stall).
 	leastLate = 50
 	// MaxMemoryShare is the limit for the generator's memory use, as a fraction of the available memory. Above it,
 	// the kernel reclaims pages that are in use, or kills processes.
@@ -35,18 +35,18 @@ const (
 	// limit. Above it, a burst of connections may fail in the generator and look like a fault of the cluster.
 	MaxDescriptorShare = 0.9
 	// MaxStandingBacklog is the limit for the standing backlog: the number of received bytes that were unread in each
-	// of standingLooks consecutive samples, one second apart. The limit is the data of a fast stream (100 MB/s) in 10
-	// ms. It cannot be much higher, because the kernel buffers only about 64 KB of unread data per connection.
+	// of standingLooks consecutive samples, one second apart. The limit is the data that a fast stream (100 MB/s) sends
+	// in 10 ms. It cannot be much higher, because the kernel buffers only about 64 KB of unread data per connection.
 	//
-	// A burst is not a problem: with 20,000 watches of one object, a write causes 30 MB of events, which are read
-	// before the next sample or the one after. A generator that is fast enough has almost no backlog in some of the
-	// samples. A generator with a backlog in all samples reads all events late.
+	// A burst is not a problem: with 20,000 watches of one object, a write causes 30 MB of events, which the generator
+	// reads before the next sample or the one after. A generator that is fast enough has almost no backlog in some of
+	// the samples. A generator with a backlog in all samples reads all events late.
 	MaxStandingBacklog = 1 << 20
 	standingLooks      = 10
 )
 
-// Limits holds how much of each resource the generator may use. Zero means unknown; the use of that resource is then
-// not judged.
+// Limits holds how much of each resource the generator may use. Zero means unknown; Saturation then ignores that
+// resource.
 type Limits struct {
 	MemoryBytes int64
 	Descriptors uint64
@@ -67,7 +67,7 @@ func newPhaseFitness(name string) *phaseFitness {
 	return &phaseFitness{name: name, lag: latency.New(longestLag)}
 }
 
-// saturation returns one line for each limit that was exceeded in the phase.
+// saturation returns one line for each limit that the generator exceeded in the phase.
 func (p *phaseFitness) saturation(l Limits) []string {
 	g := p.max
 	if g.SchedulingLag = p.lag.Latency(); p.lag.CountOver(MaxSchedulingLag) < leastLate {

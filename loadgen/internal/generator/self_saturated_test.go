@@ -15,11 +15,11 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// starved marks the test's own process as starved of CPU.
+// starved is an environment variable. It makes the test's own process lack CPU time.
 const starved = "STORMGLASS_TEST_STARVED"
 
-// A generator that gets next to no CPU says so: it has one processor, which a
-// separate goroutine keeps for a good tenth of a second each time.
+// A generator that gets almost no CPU time reports that: it has one processor, and another goroutine uses it for over a
+// tenth of a second each time.
 func TestStarvedOfCPU(t *testing.T) {
 	if os.Getenv(starved) != "" {
 		starve(t)
@@ -29,11 +29,11 @@ func TestStarvedOfCPU(t *testing.T) {
 	cmd.Env = append(os.Environ(), starved+"=1", "GOMAXPROCS=1", "GODEBUG=asyncpreemptoff=1")
 	out, err := cmd.CombinedOutput()
 	if err != nil || !bytes.Contains(out, []byte("generator saturated: loadgen's timers fired")) {
-		t.Errorf("%v; it said:\n%s", err, out)
+		t.Errorf("%v; the process printed:\n%s", err, out)
 	}
 }
 
-// starve measures until the lag of the meter's timers is beyond doubt.
+// starve measures until the lag of the meter's timer is certain.
 func starve(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -54,8 +54,7 @@ func starve(t *testing.T) {
 	t.Log(strings.Join(m.Results().Saturated, "\n"))
 }
 
-// spin keeps the processor for at least the given time: its loop has no call at
-// which the scheduler could preempt it.
+// spin uses the processor for at least the given time. Its loop has no call at which the scheduler could preempt it.
 func spin(atLeast time.Duration) {
 	sum := 0
 	for start, turns := time.Now(), 1<<26; time.Since(start) < atLeast; turns *= 2 {
@@ -86,8 +85,7 @@ func TestLoadSaturation(t *testing.T) {
 	}
 }
 
-// A stop belongs to the phase in which it happened. One hiccup is not saturation:
-// package stall handles it.
+// A stop counts in the phase in which it happened. One short stall is not saturation: package stall handles it.
 func TestSaturationOfAPhase(t *testing.T) {
 	m, err := NewSelfMeter(prometheus.NewRegistry())
 	if err != nil {
@@ -117,9 +115,9 @@ func TestSaturationOfAPhase(t *testing.T) {
 		}
 	}
 	if got := m.PhaseSaturation("stopped"); len(got) != 1 || !strings.Contains(got[0], "generator saturated in stopped: loadgen's timers fired") {
-		t.Errorf("stopped: %q", got)
+		t.Errorf("phase with a stop: %q", got)
 	}
 	if got := m.Results().Saturated; len(got) != 0 {
-		t.Errorf("outside of the phases: %q", got)
+		t.Errorf("outside of all phases: %q", got)
 	}
 }

@@ -36,7 +36,7 @@ func TestSaturation(t *testing.T) {
 	}
 }
 
-// A machine that stalls us for 35 ms was late for four ticks, not for one.
+// A stall of 35 ms delays four ticks, not one.
 func TestMissedTicksCountAsLate(t *testing.T) {
 	m, err := NewSelfMeter(prometheus.NewRegistry())
 	if err != nil {
@@ -48,7 +48,7 @@ func TestMissedTicksCountAsLate(t *testing.T) {
 	}
 	lag := m.Results().SchedulingLag
 	if lag.Count != 4 || lag.Max != 0.035 || lag.Mean != 0.020 {
-		t.Errorf("noted %+v, want 35, 25, 15 and 5 ms", lag)
+		t.Errorf("recorded %+v, want 35, 25, 15 and 5 ms", lag)
 	}
 }
 
@@ -86,6 +86,6 @@ func TestSelfMeter(t *testing.T) {
 		}
 	}
 	if _, err := NewSelfMeter(registry); err == nil {
-		t.Error("the registry accepts a second meter")
+		t.Error("NewSelfMeter succeeded twice with one registry")
 	}
 }

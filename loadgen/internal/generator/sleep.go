@@ -7,7 +7,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/wakeup"
 )
 
-// sleep waits for the ticks of a SelfMeter, until ctx ends. Where a Wakeup is not supported, it uses Go timers.
+// sleep waits for the ticks of a SelfMeter, until ctx ends. On systems that do not support Wakeup, it uses Go timers.
 type sleep struct {
 	ctx    context.Context
 	begin  time.Time

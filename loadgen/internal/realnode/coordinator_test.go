@@ -16,12 +16,12 @@ import (
 	"github.com/stormglass/stormglass/internal/exitcode"
 )
 
-// The output of `run --render` runs the scenario in the cluster: the pods of the run and of its workers are admitted under the
-// profile "restricted". The Job completes if all gates pass, fails if one does not, and prints the verdict. Nothing of the run is
-// left.
+// The manifests from `run --render` run the scenario in the cluster. Pod Security admits the pods of the run and of its
+// workers under the profile "restricted". The Job completes if all gates pass, fails if one does not, and reports the
+// verdict. Nothing of the run is left behind.
 func TestRunInTheCluster(t *testing.T) {
 	s := newSite(t)
-	must(t, onlyOn(s, s.a)) // here pods of one node do not reach pods of another
+	must(t, onlyOn(s, s.a)) // pods of different nodes cannot connect to each other
 	for name, c := range map[string]struct {
 		args    []string
 		ends    batchv1.JobConditionType
@@ -57,10 +57,10 @@ func TestRunInTheCluster(t *testing.T) {
 			}
 			ended := pods.Items[0].Status.ContainerStatuses[0].State.Terminated
 			if ended.ExitCode == exitcode.NoData && strings.Contains(ended.Message, "generator saturated") {
-				c.ends, c.code, c.verdict = batchv1.JobFailed, exitcode.NoData, "NO DATA" // this machine has other work
+				c.ends, c.code, c.verdict = batchv1.JobFailed, exitcode.NoData, "NO DATA" // this machine is busy
 			}
 			if end != c.ends || ended.ExitCode != c.code || !strings.Contains(ended.Message, c.verdict) {
-				t.Errorf("the Job is %s, want %s, its pod\n%+v", end, c.ends, ended)
+				t.Errorf("Job condition %s, want %s; its pod ended with\n%+v", end, c.ends, ended)
 			}
 			s.wantNothing()
 			jobs, err := s.a.client.BatchV1().Jobs(namespace).List(s.ctx, metav1.ListOptions{})
@@ -77,11 +77,11 @@ func TestRunInTheCluster(t *testing.T) {
 	}
 }
 
-// kubectl runs kubectl with these arguments and this input.
+// kubectl runs kubectl with the given arguments and standard input.
 func (s *site) kubectl(stdin []byte, args ...string) {
 	s.t.Helper()
 	cmd := exec.CommandContext(s.ctx, plane.Binary, append([]string{"--kubeconfig", plane.Cluster().Kubeconfigs["admin"]}, args...)...)
-	cmd.Args[0] = "kubectl" // under this name the binary acts as kubectl
+	cmd.Args[0] = "kubectl" // the binary acts as kubectl if it has this name
 	cmd.Stdin = bytes.NewReader(stdin)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		s.t.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)

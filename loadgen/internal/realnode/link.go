@@ -25,8 +25,8 @@ type link struct {
 // mostNodes is the maximum number of nodes on this machine that can have their own network at the same time.
 const mostNodes = 256
 
-// nodeAddresses configures the network in the node: its address $0, the default route via this machine's address $1, and
-// the address $2 at which pods reach the API server.
+// nodeAddresses configures the network in the node: its address $0, the default route through this machine's address
+// $1, and the address $2 at which pods reach the API server.
 const nodeAddresses = `ip address add "$0/25" dev eth0 && ip link set eth0 up && ip route add default via "$1" &&
 ip address add "$2/32" dev lo && echo 1 >/proc/sys/net/ipv4/ip_forward`
 
@@ -51,7 +51,7 @@ func connect(ctx context.Context, s *namespaces, service netip.Addr) (link, erro
 		}
 		return l, l.configure(ctx, s, service)
 	}
-	return link{}, fmt.Errorf("this machine already runs the maximum of %d nodes", mostNodes)
+	return link{}, fmt.Errorf("this machine already runs %d nodes, the maximum", mostNodes)
 }
 
 func (l link) configure(ctx context.Context, s *namespaces, service netip.Addr) error {
@@ -96,9 +96,9 @@ func ip(ctx context.Context, args ...string) error {
 	return fmt.Errorf("ip %s: %w: %s", args, err, bytes.TrimSpace(out))
 }
 
-// relay forwards connections from the node to the API server. It listens in the node at the address of the Service for
-// pods, and at a loopback address for the node's own programs. It returns the loopback URL, because kube-proxy refuses
-// connections to a Service without endpoints.
+// relay forwards connections from the node to the API server. It listens in the node at the address of the Service
+// kubernetes, for pods, and at a loopback address, for the node's own programs. It returns the loopback URL, because
+// kube-proxy refuses connections to a Service without endpoints.
 func (n *Node) relay(service netip.AddrPort) (server string, err error) {
 	to, err := url.Parse(n.cluster.Server)
 	if err != nil {
@@ -120,7 +120,7 @@ func (n *Node) relay(service netip.AddrPort) (server string, err error) {
 	return server, nil
 }
 
-// serveRelay forwards the connections to l to an address of this machine, in both directions, until l is closed.
+// serveRelay forwards connections to l to the address `to` of this machine, in both directions, until l is closed.
 func serveRelay(l net.Listener, to string) {
 	for {
 		in, err := l.Accept()

@@ -23,7 +23,7 @@ import (
 // ends, the kernel kills all other processes in them and removes their mounts.
 type namespaces struct {
 	first *exec.Cmd
-	alive io.Closer   // standard input of the first process, which exits when this closes, even if this program is killed
+	alive io.Closer   // input of the first process, which exits when this closes, even if this program is killed
 	calls chan func() // functions that a thread in the namespaces calls
 }
 
@@ -31,7 +31,8 @@ type namespaces struct {
 // a node, the node's own directories are mounted over them.
 var replaced = []string{"run", "var/lib", "var/log"}
 
-// firstProcess mounts the directories below $0 over the same directories of this machine, and waits until its input closes.
+// firstProcess mounts the directories below $0 over the same directories of this machine, and waits until its input is
+// closed.
 var firstProcess = `set -e
 mount --make-rprivate /
 for d in ` + strings.Join(replaced, " ") + `; do mount --bind "$0/$d" "/$d"; done
@@ -113,7 +114,7 @@ func (s *namespaces) within(f func() error) error {
 	return <-done
 }
 
-// stopWithin is the time that a program has to end after SIGTERM. After that it is killed.
+// stopWithin is how long a program may take to end after SIGTERM. Then it is killed.
 const stopWithin = 20 * time.Second
 
 // start starts a program in the namespaces, and appends its output to a log.

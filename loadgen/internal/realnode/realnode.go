@@ -10,7 +10,7 @@
 // HostAddress. The API server and programs on this machine can connect to the kubelet and the pods. Other Services work
 // only if the caller starts a kube-proxy. There is no DNS. Pods of different nodes cannot connect to each other.
 //
-// There is no image registry: LoadImage makes images from programs. Containers need imagePullPolicy Never or
+// There is no image registry: LoadImage creates images from programs. Containers need imagePullPolicy Never or
 // IfNotPresent.
 package realnode
 
@@ -172,8 +172,8 @@ func (n *Node) Run(program string, args ...string) (stop func(), err error) {
 	return n.spaces.start(filepath.Join(n.dir, filepath.Base(program)+".log"), path, args...)
 }
 
-// Stop kills all processes of the node, and removes its network and cgroups. The Node object in the API stays, as if
-// the machine was switched off.
+// Stop kills all processes of the node, and removes its network and cgroups. The Node object stays in the API, as it
+// does for a machine that was switched off.
 func (n *Node) Stop() error {
 	if n.dir == "" {
 		return nil

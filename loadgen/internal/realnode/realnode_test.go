@@ -32,10 +32,10 @@ import (
 
 var plane planetest.Plane
 
-// killedEnv names the cluster of a test program that starts a node and is then killed.
+// killedEnv is the environment variable with the cluster of a test program that starts a node and is then killed.
 const killedEnv = "REALNODE_TEST_KILLED"
 
-// killedNode is the name of that node.
+// killedNode is the name of that test program's node.
 const killedNode = "real-d"
 
 func TestMain(m *testing.M) {
@@ -58,14 +58,15 @@ func start(t *testing.T, ctx context.Context, name string) *Node {
 	must(t, err)
 	t.Cleanup(func() {
 		if err := n.Stop(); err != nil {
-			t.Errorf("node %s: %v", name, err)
+			t.Errorf("stop node %s: %v", name, err)
 		}
 		forget(t, name)
 	})
 	return n
 }
 
-// forget deletes the Node object of a node that has ended: until it is NotReady, pods of other tests would be put there.
+// forget deletes the Node object of a node that has ended. Otherwise the scheduler would place pods of other tests on
+// it until it is NotReady.
 func forget(t *testing.T, name string) {
 	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", plane.Cluster().Kubeconfigs["admin"])
@@ -85,7 +86,7 @@ func poll(t *testing.T, ctx context.Context, what string, f func() bool) {
 
 const image = "stormglass.invalid/test:1"
 
-// restricted returns a pod that the strictest profile of Pod Security admits.
+// restricted returns a pod spec that Pod Security admits under its strictest profile.
 func restricted(args ...string) corev1.PodSpec {
 	yes, no, user := true, false, int64(1000)
 	return corev1.PodSpec{
@@ -100,8 +101,8 @@ func restricted(args ...string) corev1.PodSpec {
 	}
 }
 
-// An Indexed Job spreads over two nodes. Its pods reach the API server and this machine, their logs are readable through the API
-// server, and the pods of a drained node start on the other node.
+// The pods of an Indexed Job spread over two nodes. They reach the API server and this machine, and clients can read
+// their logs through the API server. The pods of a drained node start again on the other node.
 func TestPodsOfTwoNodes(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
@@ -117,7 +118,7 @@ func TestPodsOfTwoNodes(t *testing.T) {
 		Name: namespace, Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"},
 	}}, metav1.CreateOptions{})
 	must(t, err)
-	t.Cleanup(func() { // before its nodes end
+	t.Cleanup(func() { // runs before the nodes end
 		must(t, client.CoreV1().Namespaces().Delete(context.Background(), namespace, metav1.DeleteOptions{}))
 		poll(t, context.Background(), "the namespace goes", func() bool {
 			_, err := client.CoreV1().Namespaces().Get(context.Background(), namespace, metav1.GetOptions{})
@@ -158,11 +159,11 @@ func TestPodsOfTwoNodes(t *testing.T) {
 		case line := <-reported:
 			fields := strings.Fields(line)
 			if len(fields) != 2 || !strings.HasPrefix(fields[0], "workers-"+fields[1]) {
-				t.Fatalf("a pod reports %q", line)
+				t.Fatalf("a pod reported %q", line)
 			}
 			indices[fields[1]] = true
 		case <-ctx.Done():
-			t.Fatalf("pods with the indexes %v have reported", indices)
+			t.Fatalf("only the pods with the indexes %v reported", indices)
 		}
 	}
 	pods, err := client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: "app=workers"})
@@ -208,7 +209,7 @@ func TestPodsOfTwoNodes(t *testing.T) {
 	runsOn(b.Name)
 }
 
-// left returns the processes, mounts, devices and control groups of present nodes.
+// left returns the processes, mounts, devices and cgroups of existing nodes.
 func left(t *testing.T, dir string) (all []string) {
 	t.Helper()
 	commands, err := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -243,23 +244,23 @@ func TestNothingIsLeftOfANode(t *testing.T) {
 	must(t, n.LoadImage(ctx, program, image))
 	run(t, ctx, n, "left")
 	if len(left(t, dir)) == 0 {
-		t.Error("nothing is seen of a node that runs")
+		t.Error("left returns nothing for a running node")
 	}
 	must(t, n.Stop())
 	if all := left(t, dir); len(all) > 0 {
 		t.Errorf("left: %q", all)
 	}
 	if now := cgroupsOf(t); now != groups {
-		t.Errorf("control groups before %s\nnow %s", groups, now)
+		t.Errorf("cgroups before the node: %s\nafter it: %s", groups, now)
 	}
 	if _, err := os.Stat(dir); err == nil {
-		t.Errorf("%s still exists", dir)
+		t.Errorf("directory %s still exists", dir)
 	}
-	must(t, n.Stop()) // once more
+	must(t, n.Stop()) // a second call
 	forget(t, n.Name)
 }
 
-// cgroupsOf lists the control groups of containers.
+// cgroupsOf lists the cgroups of containers.
 func cgroupsOf(t *testing.T) string {
 	t.Helper()
 	all, err := filepath.Glob(cgroups + "/*/k8s.io/*")
@@ -290,7 +291,7 @@ func run(t *testing.T, ctx context.Context, n *Node, name string) {
 	})
 }
 
-// A node ends with the program that started it, even if that is killed.
+// A node ends when the program that started it ends, even if the program is killed.
 func TestNodeEndsWithAKilledProgram(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
@@ -314,7 +315,7 @@ func TestNodeEndsWithAKilledProgram(t *testing.T) {
 	forget(t, killedNode)
 }
 
-// startAndWait starts a node, prints its place, and waits to be killed.
+// startAndWait starts a node, prints its directory, and waits until it is killed.
 func startAndWait(planeDir string) int {
 	cluster, err := control.Load(planeDir)
 	if err == nil {

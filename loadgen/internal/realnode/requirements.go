@@ -11,7 +11,7 @@ import (
 var pluginDirs = []string{"/usr/lib/cni", "/opt/cni/bin", "/usr/libexec/cni"}
 
 // Lacks returns a line for each requirement of a real node that this machine does not meet. programs are required
-// programs. Lacks also returns the directory of the CNI plugins.
+// programs. plugins is the directory of the CNI plugins.
 func Lacks(programs ...string) (missing []string, plugins string) {
 	need := func(ok bool, format string, args ...any) {
 		if !ok {
@@ -32,6 +32,6 @@ func Lacks(programs ...string) (missing []string, plugins string) {
 	need(plugins != "", "CNI's plugin ptp in one of %v (Debian and Ubuntu: apt-get install containernetworking-plugins)", pluginDirs)
 	v2, v2err := os.Stat("/sys/fs/cgroup/cgroup.controllers")
 	v1, v1err := os.Stat("/sys/fs/cgroup/memory")
-	need(v2err == nil && v2 != nil || v1err == nil && v1 != nil, "cgroups: neither /sys/fs/cgroup/cgroup.controllers nor /sys/fs/cgroup/memory is there")
+	need(v2err == nil && v2 != nil || v1err == nil && v1 != nil, "cgroups: neither /sys/fs/cgroup/cgroup.controllers nor /sys/fs/cgroup/memory exists")
 	return missing, plugins
 }

@@ -92,7 +92,7 @@ func removeCgroups(ids []string) error {
 	var found []string
 	err := filepath.WalkDir(cgroups, func(path string, d fs.DirEntry, err error) error {
 		switch {
-		case errors.Is(err, fs.ErrNotExist): // the cgroup of another container was removed meanwhile
+		case errors.Is(err, fs.ErrNotExist): // the cgroup of another container was removed in the meantime
 			return nil
 		case err != nil:
 			return err

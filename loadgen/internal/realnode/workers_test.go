@@ -46,7 +46,7 @@ gates:
 - {name: errors, objective: request-errors, max: 0}
 `
 
-// site is two real nodes with the image of the workers, and the coordinator's program.
+// site consists of two real nodes with the workers' image, and the coordinator's program.
 type site struct {
 	t        *testing.T
 	ctx      context.Context
@@ -99,7 +99,7 @@ func (s *site) run(workers int, args ...string) *coordinator {
 	return r
 }
 
-// await waits for a line that contains words.
+// await waits until the run prints a line that contains words.
 func (r *coordinator) await(words string) {
 	r.site.t.Helper()
 	for r.out.Scan() {
@@ -108,7 +108,7 @@ func (r *coordinator) await(words string) {
 			return
 		}
 	}
-	r.site.t.Fatalf("never said %q, but\n%s", words, strings.Join(r.said, "\n"))
+	r.site.t.Fatalf("the run did not print %q, but\n%s", words, strings.Join(r.said, "\n"))
 }
 
 // drain reads the output to its end.
@@ -118,7 +118,7 @@ func (r *coordinator) drain() {
 	}
 }
 
-// end waits for the end of the run, with this exit code and these words.
+// end waits until the run ends. It checks the exit code, and that the run printed the given words.
 func (r *coordinator) end(code int, words ...string) {
 	r.site.t.Helper()
 	r.drain()
@@ -129,12 +129,13 @@ func (r *coordinator) end(code int, words ...string) {
 	}
 	for _, w := range words {
 		if !strings.Contains(said, w) {
-			r.site.t.Errorf("the output lacks %q:\n%s", w, said)
+			r.site.t.Errorf("the run did not print %q:\n%s", w, said)
 		}
 	}
 }
 
-// endWhole waits for the end of a run that passes. On a machine that is too busy to measure, the run cannot be judged.
+// endWhole waits until a run ends, and checks that it passed. If the machine is too busy to measure, the run has no
+// verdict.
 func (r *coordinator) endWhole(words ...string) {
 	r.site.t.Helper()
 	r.drain()
@@ -158,18 +159,18 @@ func (r *coordinator) result() (res result.Result) {
 	return res
 }
 
-// id returns the id of the run, from its namespaces.
+// id returns the run's ID, which it reads from the run's namespaces.
 func (s *site) id() string {
 	s.t.Helper()
 	all, err := s.a.client.CoreV1().Namespaces().List(s.ctx, metav1.ListOptions{LabelSelector: "stormglass.dev/run"})
 	must(s.t, err)
 	if len(all.Items) == 0 {
-		s.t.Fatal("no namespace of a run")
+		s.t.Fatal("there is no namespace of a run")
 	}
 	return all.Items[0].Labels["stormglass.dev/run"]
 }
 
-// pods returns the present pods of workers, by node.
+// pods returns the existing pods of workers, by node.
 func (s *site) pods() map[string][]corev1.Pod {
 	s.t.Helper()
 	all, err := s.a.client.CoreV1().Pods("").List(s.ctx, metav1.ListOptions{LabelSelector: "batch.kubernetes.io/job-name,stormglass.dev/run"})
@@ -181,7 +182,7 @@ func (s *site) pods() map[string][]corev1.Pod {
 	return on
 }
 
-// wantNothing fails if namespaces of a run are left.
+// wantNothing fails the test if namespaces of a run still exist.
 func (s *site) wantNothing() {
 	s.t.Helper()
 	all, err := s.a.client.CoreV1().Namespaces().List(s.ctx, metav1.ListOptions{LabelSelector: "stormglass.dev/run"})
@@ -191,8 +192,8 @@ func (s *site) wantNothing() {
 	}
 }
 
-// One, two and four workers on two real nodes send the same load and measure the same, whether they dial the coordinator or the
-// coordinator dials them. Nothing of them is left.
+// One, two and four workers on two real nodes send the same load and measure the same results, whether they connect to
+// the coordinator or the coordinator connects to them. Nothing of them is left behind.
 func TestWorkersOfAJob(t *testing.T) {
 	s := newSite(t)
 	for name, c := range map[string]struct {
@@ -207,14 +208,14 @@ func TestWorkersOfAJob(t *testing.T) {
 			s := *s
 			s.t = t
 			if name == "two" {
-				must(t, onlyOn(&s, s.a)) // only pods of s.a reach this machine at the address
+				must(t, onlyOn(&s, s.a)) // only pods of s.a can reach this machine at that address
 				defer func() { must(t, onlyOn(&s, s.a, s.b)) }()
 			}
 			r := s.run(c.workers, append(c.args, "--image", workersImage)...)
 			r.await("phase flood")
 			on := s.pods()
 			if c.workers == 4 && (len(on["real-a"]) != 2 || len(on["real-b"]) != 2) {
-				t.Errorf("pods %d on one node, %d on the other", len(on["real-a"]), len(on["real-b"]))
+				t.Errorf("%d pods on one node and %d on the other, want 2 and 2", len(on["real-a"]), len(on["real-b"]))
 			}
 			r.endWhole(fmt.Sprintf("starting workers: a Job of %d pods", c.workers))
 			m := r.result().Measurements
@@ -225,7 +226,7 @@ func TestWorkersOfAJob(t *testing.T) {
 			rates := map[string]float64{"reads": 100, "updates": 40, "writes": 20}
 			for _, of := range p.Requests {
 				if rate := rates[of.Load]; math.Abs(of.OfferedRate/rate-1) > 0.02 || of.Succeeded != of.Sent {
-					t.Errorf("%s: %d offered at %v/s of %v/s, %d sent, %d succeeded", of.Load, of.Offered, of.OfferedRate, rate, of.Sent, of.Succeeded)
+					t.Errorf("load %s: %d requests offered at %v/s, want %v/s; %d sent, %d succeeded", of.Load, of.Offered, of.OfferedRate, rate, of.Sent, of.Succeeded)
 				}
 			}
 			if w := p.Watches[0]; w.Open != 40 || w.Delivered != w.Expected || w.Delivered < 40*80 {
@@ -236,14 +237,14 @@ func TestWorkersOfAJob(t *testing.T) {
 			}
 			t.Logf("%d workers: %d of %d deliveries, p50 %.1f ms, p99 %.1f ms", c.workers, p.Watches[0].Delivered, p.Watches[0].Expected, 1000*p.Watches[0].Delivery.P50, 1000*p.Watches[0].Delivery.P99)
 			for _, w := range m.Workers {
-				t.Logf("%d workers: %s: clock %+.3f ms, known to %.3f ms", c.workers, w.Name, 1000*w.ClockOffset, 1000*w.ClockUncertainty)
+				t.Logf("%d workers: %s: clock offset %+.3f ms ± %.3f ms", c.workers, w.Name, 1000*w.ClockOffset, 1000*w.ClockUncertainty)
 			}
 			s.wantNothing()
 		})
 	}
 }
 
-// onlyOn makes only these nodes schedulable.
+// onlyOn makes all nodes except the given ones unschedulable.
 func onlyOn(s *site, nodes ...*Node) error {
 	var errs []error
 	for _, n := range []*Node{s.a, s.b} {
@@ -259,7 +260,8 @@ func onlyOn(s *site, nodes ...*Node) error {
 	return errors.Join(errs...)
 }
 
-// A worker whose pod is killed or whose node is drained ends the run immediately. The run cannot be judged, and names the worker.
+// A run ends immediately if the pod of a worker is killed or its node is drained. The run has no verdict, and names the
+// worker.
 func TestLostPodsEndTheRun(t *testing.T) {
 	s := newSite(t)
 	for name, lose := range map[string]func(*site){
@@ -285,14 +287,15 @@ func TestLostPodsEndTheRun(t *testing.T) {
 			lose(&s)
 			r.end(exitcode.NoData, "worker "+index+" ("+lost.Spec.Hostname+"/")
 			if res := r.result(); len(res.Run.LostWorkers) != 1 {
-				t.Errorf("lost workers %q", res.Run.LostWorkers)
+				t.Errorf("lost workers %q, want one", res.Run.LostWorkers)
 			}
 			s.wantNothing()
 		})
 	}
 }
 
-// Workers whose coordinator is killed stop by themselves. The next run does not meet them, and cleanup removes what the first left.
+// Workers end by themselves after their coordinator was killed. They do not affect the next run, and `loadgen cleanup`
+// removes what the first run left behind.
 func TestRestartedCoordinator(t *testing.T) {
 	s := newSite(t)
 	r := s.run(2, "--image", workersImage, "--set", "phases.flood.for=10m")
@@ -319,7 +322,7 @@ func TestRestartedCoordinator(t *testing.T) {
 	s.wantNothing()
 }
 
-// If pods of workers cannot run, one line gives the object and the remedy, and nothing is left.
+// If pods of workers cannot run, one line names the object and the remedy, and nothing is left behind.
 func TestWorkersThatDoNotStart(t *testing.T) {
 	s := newSite(t)
 	other, err := BuildContainer(s.ctx, t.TempDir())
@@ -356,12 +359,12 @@ func TestWorkersThatDoNotStart(t *testing.T) {
 			r.end(exitcode.Environment, c.want...)
 			s.wantNothing()
 			if _, err := os.Stat(r.dir); !os.IsNotExist(err) {
-				t.Errorf("the run directory is left: %v", err)
+				t.Errorf("the run directory still exists: %v", err)
 			}
 			jobs, err := s.a.client.BatchV1().Jobs(quota).List(s.ctx, metav1.ListOptions{})
 			must(t, err)
 			if len(jobs.Items) > 0 {
-				t.Errorf("%d jobs still exist", len(jobs.Items))
+				t.Errorf("%d Jobs still exist", len(jobs.Items))
 			}
 		})
 	}

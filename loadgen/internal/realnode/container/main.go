@@ -74,7 +74,7 @@ func must(err error) {
 	}
 }
 
-// serve answers probes with 200, or with 500 during the configured failure.
+// serve responds to probes with 200, or with 500 while the configured failure lasts.
 func serve(address string, after, fail, failFor time.Duration) {
 	time.Sleep(after)
 	var failing atomic.Bool
