@@ -207,7 +207,7 @@ func (c *census) phase(p *scenario.Phase) {
 	}
 }
 
-// act simulates one round of an action, and returns the number of its requests. most is the maximum of this number.
+// act simulates one round of an action, and returns the number of its requests. `most` is the maximum of this number.
 func (c *census) act(a *scenario.Action, phase, path string, how scenario.Certainty, most int) int {
 	switch {
 	case a.Has():

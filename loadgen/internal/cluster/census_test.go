@@ -28,18 +28,18 @@ func TestForecastOfEachKindOfLoad(t *testing.T) {
 	const app = `templates: [{replicas: 30, text: "{apiVersion: v1, kind: Secret, metadata: {name: 's-{{.Replica}}'}}"}]`
 	for load, want := range map[string]map[string]string{
 		"{kind: requests, name: l, verb: create, resource: secrets, rate: 50/s}":                  {"l create secrets": "about 500", "Secret load l, by its requests": "about 500"},
-		"{kind: requests, name: l, verb: get, rate: 2/s, objects: 7}":                             {"l get configmaps": "about 20", "ConfigMap load l, before it": "7"},
-		"{kind: requests, name: l, verb: delete, rate: 2/s, objects: 7}":                          {"l delete configmaps": "about 20", "ConfigMap load l, before it": "7", "ConfigMap load l, recreated after its requests deleted them": "at most 20"},
+		"{kind: requests, name: l, verb: get, rate: 2/s, objects: 7}":                             {"l get configmaps": "about 20", "ConfigMap load l, before it starts": "7"},
+		"{kind: requests, name: l, verb: delete, rate: 2/s, objects: 7}":                          {"l delete configmaps": "about 20", "ConfigMap load l, before it starts": "7", "ConfigMap load l, recreated after its requests deleted them": "at most 20"},
 		"{kind: requests, name: l, verb: deletecollection, rate: 1/s, objects: 8, namespaces: 2}": {"l deletecollection configmaps": "about 10", "ConfigMap load l, recreated after its requests deleted them": "at most 40"},
 		"{kind: requests, name: l, verb: create, resource: pods, subresource: eviction, rate: 1/s, objects: 5, body: {apiVersion: policy/v1, kind: Eviction}}": {
-			"l create pods/eviction": "about 10", "Pod load l, before it": "5", "Pod load l, recreated after its requests deleted them": "at most 10",
+			"l create pods/eviction": "about 10", "Pod load l, before it starts": "5", "Pod load l, recreated after its requests deleted them": "at most 10",
 		},
 		"{kind: requests, name: l, verb: get, rate: 4/s, shape: {kind: burst, burst: 5, every: 3s}}":      {"l get configmaps": "about 55"},
 		"{kind: requests, name: l, verb: get, rate: 0/s, shape: {kind: ramp, to: 10/s, over: 10s}}":       {"l get configmaps": "about 50"},
-		"{kind: watches, name: l, count: 30, rate: 10/s}":                                                 {"l watch configmaps": "30", "ConfigMap load l, before it": "1"},
+		"{kind: watches, name: l, count: 30, rate: 10/s}":                                                 {"l watch configmaps": "30", "ConfigMap load l, before it starts": "1"},
 		"{kind: watches, name: l, count: 300, rate: 10/s}":                                                {"l watch configmaps": "about 100"},
 		"{kind: watches, name: l, count: 5, rate: 10/s}, {kind: changes, name: c, watches: l, rate: 1/s}": {"c patch configmaps": "about 10"},
-		"{kind: history, name: l, rate: 16/s}":                                                            {"l update configmaps": "about 80", "l get configmaps": "about 140", "ConfigMap load l, before it": "5"},
+		"{kind: history, name: l, rate: 16/s}":                                                            {"l update configmaps": "about 80", "l get configmaps": "about 140", "ConfigMap load l, before it starts": "5"},
 		"{kind: streams, name: l, rate: 3/s}":                                                             {"l connect pods/log": "about 30"},
 		"{kind: objects, name: l, rate: 10/s, " + app + "}":                                               {"l create secrets": "30", "Secret load l, by its requests": "30"},
 		"{kind: objects, name: l, rate: 1/s, " + app + "}":                                                {"l create secrets": "about 10", "Secret load l, by its requests": "about 10"},
@@ -47,7 +47,7 @@ func TestForecastOfEachKindOfLoad(t *testing.T) {
 		rows := forecastOf(t, "phases: [{name: a, for: 10s, load: ["+load+"]}]\n")
 		for row, n := range want {
 			if rows[row] != n {
-				t.Errorf("%s: %q is %q, want %q, of\n%s", load, row, rows[row], n, lines(rows))
+				t.Errorf("%s: row %q = %q, want %q; all rows:\n%s", load, row, rows[row], n, lines(rows))
 			}
 		}
 	}
@@ -72,7 +72,7 @@ phases:
 `)
 	for row, n := range map[string]string{"held watch configmaps": "at most 150", "l get configmaps": "at most 20", "w watch configmaps": "20", "Job workloads, by controllers": "at most 3"} {
 		if rows[row] != n {
-			t.Errorf("%q is %q, want %q, of\n%s", row, rows[row], n, lines(rows))
+			t.Errorf("row %q = %q, want %q; all rows:\n%s", row, rows[row], n, lines(rows))
 		}
 	}
 }
@@ -119,7 +119,7 @@ func TestForecastOfActions(t *testing.T) {
 		"action patch priorityclasses.scheduling.k8s.io patch priorityclasses.scheduling.k8s.io": "1",
 	} {
 		if rows[row] != n {
-			t.Errorf("%q is %q, want %q, of\n%s", row, rows[row], n, lines(rows))
+			t.Errorf("row %q = %q, want %q; all rows:\n%s", row, rows[row], n, lines(rows))
 		}
 	}
 }
@@ -153,7 +153,7 @@ phases: [{name: a, for: 10s, load: [{kind: requests, verb: get, rate: 1/s, names
 		"Namespace accounts of simulated nodes": "1", "ServiceAccount simulated nodes": "6", "RoleBinding simulated nodes": "3",
 	} {
 		if rows[row] != n {
-			t.Errorf("%q is %q, want %q, of\n%s", row, rows[row], n, lines(rows))
+			t.Errorf("row %q = %q, want %q; all rows:\n%s", row, rows[row], n, lines(rows))
 		}
 	}
 }
@@ -180,7 +180,7 @@ phases:
 		"Namespace the run and its loads": "5",
 	} {
 		if rows[row] != n {
-			t.Errorf("%q is %q, want %q, of\n%s", row, rows[row], n, lines(rows))
+			t.Errorf("row %q = %q, want %q; all rows:\n%s", row, rows[row], n, lines(rows))
 		}
 	}
 	s := parsed(t, text)

@@ -60,8 +60,8 @@ func removeListed[L runtime.Object](ctx context.Context, c *cleaner, kind, plura
 	return c.remove(ctx, kind, items, removed, byName(from))
 }
 
-// removeCreated removes the cluster-scoped objects of a collection that the run created. It finds them by the run's label
-// or, if they have lost it, by the field manager that created them.
+// removeCreated removes the objects that the run created from a cluster-scoped collection. It finds them by the run's
+// label or, if they have lost it, by the field manager that created them.
 func removeCreated[L runtime.Object](ctx context.Context, c *cleaner, kind, plural string, from collection[L], removed *int) error {
 	return removeListed(ctx, c, kind, plural, from, c.all(), c.isCreated, removed)
 }

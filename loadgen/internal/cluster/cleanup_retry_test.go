@@ -93,7 +93,7 @@ func TestCleanupGivesUp(t *testing.T) {
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "namespaces"}, "", errors.New("no"))
 	for name, c := range map[string]struct {
 		err     error
-		signal  time.Duration // zero: none
+		signal  time.Duration // zero: no signal
 		want    string
 		atLeast time.Duration
 		within  time.Duration

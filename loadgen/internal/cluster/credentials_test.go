@@ -23,9 +23,9 @@ func TestCredentialsFollowWhatTheClusterGives(t *testing.T) {
 	mayNotSign, mayNotMake, unsigned := errors.New("alice lacks approve"), errors.New("alice lacks serviceaccounts"), errors.New("none was\nsigned")
 	for name, c := range map[string]struct {
 		credentials
-		probe  error // nil: the cluster signs
+		probe  error // nil: the cluster signs the certificate
 		probed bool
-		tokens string // the reason for tokens; "": certificates
+		tokens string // the reason for tokens; "" means certificates
 		err    string
 	}{
 		"the cluster signs":             {credentials{want: auto}, nil, true, "", ""},
@@ -81,7 +81,7 @@ func TestNodesTakeTokensWhereNothingIsSigned(t *testing.T) {
 		t.Errorf("deviations %+v", d)
 	}
 	if _, err := target(", identity: certificate").ChooseCredentials(t.Context()); err == nil || !strings.Contains(err.Error(), "cluster staging: the cluster does not issue client certificates to nodes: ") {
-		t.Errorf("with nodes.identity=certificate: %v", err)
+		t.Errorf("error with nodes.identity=certificate: %v", err)
 	}
 	tokens := target(", identity: token")
 	if plan := tokens.Plan(nodes(", identity: token")).String(); !strings.Contains(plan, "each with a token of a separate ServiceAccount in namespace stormglass-r1-nodes") || !strings.Contains(plan, "instead of the Node authorizer") {
@@ -91,7 +91,7 @@ func TestNodesTakeTokensWhereNothingIsSigned(t *testing.T) {
 		t.Errorf("%q, %v", told, err)
 	}
 	if told, err := target(", fidelity: shared").ChooseCredentials(t.Context()); told != "" || err != nil {
-		t.Errorf("with nodes.fidelity=shared: %q, %v; want neither", told, err)
+		t.Errorf("ChooseCredentials with nodes.fidelity=shared = %q, %v; want no text and no error", told, err)
 	}
 }
 

@@ -117,7 +117,7 @@ func explainNetwork(err error) error {
 	case errors.As(err, &refused):
 		return fmt.Errorf("its proxy refuses to connect: %w (does the proxy permit this address and port? NO_PROXY excludes addresses from HTTPS_PROXY)", refused)
 	case ofProxy(err) != nil:
-		return fmt.Errorf("its proxy cannot be used: %s (proxy-url in the kubeconfig, or HTTPS_PROXY, names it)", oneLine(ofProxy(err)))
+		return fmt.Errorf("its proxy cannot be used: %s (proxy-url in the kubeconfig or HTTPS_PROXY sets the proxy)", oneLine(ofProxy(err)))
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return errors.New("connection refused (is the cluster up? is the address right?)")
 	case errors.As(err, &dns):

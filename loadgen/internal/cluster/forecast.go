@@ -198,7 +198,7 @@ func (f forecast) loads() {
 	for _, l := range f.s.Loads() {
 		own := madeBy(l.Load)
 		for _, resource := range slices.Sorted(maps.Keys(own)) {
-			f.creates(f.s.KindOf(resource), l.Objects, scenario.Exact, f.where(resource), "load "+l.Name+", before it")
+			f.creates(f.s.KindOf(resource), l.Objects, scenario.Exact, f.where(resource), "load "+l.Name+", before it starts")
 		}
 		if l.Recorded != nil {
 			f.replay(l, peaks[l.Path])
@@ -292,7 +292,7 @@ func (f forecast) replay(l scenario.PlacedLoad, peak float64) {
 	}
 	f.Notes = append(f.Notes, "the data received and stored by load "+l.Name+" are not known before the run")
 	for _, resource := range slices.Sorted(maps.Keys(x.Made)) {
-		f.creates(f.s.KindOf(resource), x.Made[resource], scenario.Exact, inRun, "load "+l.Name+", before it")
+		f.creates(f.s.KindOf(resource), x.Made[resource], scenario.Exact, inRun, "load "+l.Name+", before it starts")
 	}
 	for _, resource := range slices.Sorted(maps.Keys(x.Created)) {
 		f.creates(f.s.KindOf(resource), x.Created[resource], how.Or(scenario.About), inRun, "load "+l.Name+", by its requests")

@@ -262,7 +262,7 @@ type identity struct {
 func newIdentity(ctx context.Context, client kubernetes.Interface, namespace string) (*identity, error) {
 	temp, err := scratch.New(scratch.Token)
 	if err != nil {
-		return nil, fmt.Errorf("a directory for the token of %s: %w", loadAccount, err)
+		return nil, fmt.Errorf("create a directory for the token of %s: %w", loadAccount, err)
 	}
 	i := &identity{scratch: temp, tokenFile: filepath.Join(temp.Path, "token")}
 	life, err := i.renew(ctx, client, namespace)

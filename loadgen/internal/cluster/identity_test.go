@@ -99,7 +99,7 @@ func TestLoadRunsAsAServiceAccountOfItsOwn(t *testing.T) {
 	}
 	load := target.Load
 	if load.BearerToken != "" || load.CertData != nil || load.KeyData != nil || string(load.CAData) != "ca" {
-		t.Errorf("load has the admin's credentials: %v", load)
+		t.Errorf("Load has the admin's credentials: %v", load)
 	}
 	if s := target.Scrape[0]; s.TokenFile != load.BearerTokenFile || s.CAFile == "" {
 		t.Errorf("the scrape target of the API server is %+v, want the load's token and a CA file", s)

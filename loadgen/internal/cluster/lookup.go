@@ -21,7 +21,7 @@ type lookup struct {
 	mapper  meta.RESTMapper // nil: not read yet
 	custom  []scenario.CustomResource
 	batches []kindsOf
-	read    bool // custom and batches have been read
+	read    bool // whether custom and batches were read
 }
 
 type kindsOf struct {

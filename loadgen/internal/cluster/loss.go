@@ -57,8 +57,8 @@ func (t *Target) AwaitLoss(ctx context.Context) error {
 	return nil
 }
 
-// WaitOutLosses calls say when the cluster is gone and when it is back, until ctx ends. It returns an error if it
-// cannot check.
+// WaitOutLosses calls the function say when the cluster is gone and when it is back, until ctx ends. It returns an
+// error if it cannot check.
 func (t *Target) WaitOutLosses(ctx context.Context, say func(string)) error {
 	p, err := newProbe(t.Admin)
 	if err != nil {

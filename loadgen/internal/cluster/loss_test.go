@@ -58,7 +58,7 @@ func TestUnreachableClusterIsLost(t *testing.T) {
 	for name, c := range map[string]struct {
 		answers func(time.Duration) (time.Duration, error)
 		dials   func(time.Duration) error
-		after   time.Duration // of the loss; zero: not lost
+		after   time.Duration // maximum time to notice the loss; zero: no loss
 		want    string
 	}{
 		"refused": {answers: away(loss, never, refused()), after: LossWithin(refused()), want: "connection refused since "},

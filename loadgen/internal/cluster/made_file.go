@@ -49,7 +49,7 @@ func (l madeLine) Check() error {
 	return nil
 }
 
-// RecordIn makes the run record the UIDs of its cluster-scoped objects also in a file in dir. If the run is killed,
+// RecordIn makes the run also record the UIDs of its cluster-scoped objects in a file in dir. If the run is killed,
 // ReadLeftovers reads the file. Cleanup removes the file when all objects are gone. Call RecordIn before Setup.
 func (t *Target) RecordIn(dir string) error {
 	f, err := os.OpenFile(filepath.Join(dir, result.CreatedFile), os.O_CREATE|os.O_EXCL|os.O_WRONLY|os.O_APPEND, 0o600)

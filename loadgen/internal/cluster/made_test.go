@@ -146,7 +146,7 @@ func (a answers) RoundTrip(*http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: a.status, Body: io.NopCloser(strings.NewReader(a.body))}, nil
 }
 
-const killed = "0123456789" // the ID of a run
+const killed = "0123456789" // the ID of the killed run
 
 // record records a namespace and a PriorityClass without labels, as a run does.
 func record(t *testing.T, dir string) *Target {

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// RunLabel is the label with the run's id on every object that a run creates.
+	// RunLabel is the label of every object that a run creates. Its value is the run's ID.
 	RunLabel = objects.RunLabel
 	// SimulatedTaint keeps pods that do not tolerate it off simulated nodes.
 	SimulatedTaint = "stormglass.dev/simulated"

@@ -13,7 +13,7 @@ import (
 type Preview struct {
 	Scenario string `json:"scenario"`
 	Variant  string `json:"variant,omitempty"`
-	// Cluster is the cluster that was inspected. Nil means that the run would start its own control plane.
+	// Cluster is the cluster that Inspect examined. Nil means that the run would start its own control plane.
 	Cluster *PreviewCluster `json:"cluster,omitempty"`
 	// LongestSeconds is the maximum total length of all phases.
 	LongestSeconds float64        `json:"longestSeconds"`

@@ -82,8 +82,8 @@ func grants(all []rbacv1.PolicyRule, but int, one rbacv1.PolicyRule, verb string
 	return false
 }
 
-// Objects returns the roles that grant the rules, and the bindings of these roles to subjects. All have the same name. meta
-// returns the metadata of a role or binding in a namespace, or of a cluster-scoped one for "".
+// Objects returns the roles that grant the rules, and the bindings of these roles to subjects. All have the same name.
+// `meta` returns the metadata of a role or binding in a namespace; "" means cluster-scoped.
 func (r Rules) Objects(name string, subjects []rbacv1.Subject, meta func(namespace string) metav1.ObjectMeta) (all []runtime.Object) {
 	const rbac = rbacv1.GroupName + "/v1"
 	ref := func(kind string) rbacv1.RoleRef {

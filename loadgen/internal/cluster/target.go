@@ -200,7 +200,7 @@ func (t *Target) describe(ctx context.Context, k Kubeconfig, client kubernetes.I
 	t.scrapeNotes = t.apiServers(ask, client)
 	t.Notes = append(t.Notes, t.scrapeNotes...)
 	if s.Nodes.Count > 0 {
-		t.Notes = append(t.Notes, "DaemonSets that tolerate every taint also place a pod on each simulated node; these pods are removed with the nodes")
+		t.Notes = append(t.Notes, "DaemonSets that tolerate every taint also place a pod on each simulated node; the run removes these pods with the nodes")
 	}
 }
 

@@ -64,7 +64,7 @@ func TestConditionOfAnOlderGeneration(t *testing.T) {
 func TestTestsWithoutAnAnswer(t *testing.T) {
 	for text, want := range map[string]string{
 		"jsonpath={.status.conditions[*].type}=Available": "several values",
-		"jsonpath={.status}=Running":                      "not to one value",
+		"jsonpath={.status}=Running":                      "not one value",
 		"cel=object.status.absent > 3":                    "no such key: absent",
 		"cel=object.status.phase > 3":                     "no such overload",
 		"cel=object.status.phase":                         "neither true nor false",
@@ -112,7 +112,7 @@ func TestStates(t *testing.T) {
 		}
 	}
 	if s, err := ParseState("services", "endpoints", nil); err != nil || s.Kind != Endpoints {
-		t.Errorf("state endpoints of Services: %+v, %v", s, err)
+		t.Errorf("ParseState of endpoints = %+v, %v", s, err)
 	}
 	if s, err := ParseState("pods", "deleting", nil); err != nil {
 		t.Error(err)

@@ -68,7 +68,7 @@ type set struct {
 	// endpoints is not empty, the set contains the EndpointSlices of these Services.
 	passages, endpoints []*passage
 	sources             []*source // nil until discovery has returned the paths
-	absent              bool      // the API server does not serve the resource yet
+	absent              bool      // whether the API server does not serve the resource yet
 }
 
 // New returns a Follower. It sends no request.

@@ -39,11 +39,11 @@ type passage struct {
 // object is the progress of one object through a transition.
 type object struct {
 	name       string   // namespace/name
-	unmeasured bool     // the object was in From when it was first listed, so its start time is unknown
+	unmeasured bool     // whether the start time is unknown, because the object was in From when it was first listed
 	phase      *passing // the phase in which the object reached From; nil if it has not
 	at         time.Time
 	stalled    time.Duration // stalled(at)
-	done       bool          // the object reached To
+	done       bool          // whether the object reached To
 }
 
 // passing holds the results of the objects that reached the state From in one phase. began, gone and unmeasured are

@@ -309,7 +309,7 @@ func TestNodeEndsWithAKilledProgram(t *testing.T) {
 	}
 	dir := strings.TrimSpace(line)
 	must(t, cmd.Process.Kill())
-	_ = cmd.Wait() // it was killed
+	_ = cmd.Wait() // the process was killed
 	poll(t, ctx, "nothing is left", func() bool { return len(left(t, dir)) == 0 })
 	must(t, os.RemoveAll(dir))
 	forget(t, killedNode)

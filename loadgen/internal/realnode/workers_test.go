@@ -92,7 +92,7 @@ func (s *site) run(workers int, args ...string) *coordinator {
 	must(s.t, r.cmd.Start())
 	s.t.Cleanup(func() {
 		if r.cmd.ProcessState == nil {
-			_ = r.cmd.Process.Kill() // it may have ended
+			_ = r.cmd.Process.Kill() // the process may have ended
 			_ = r.cmd.Wait()
 		}
 	})
@@ -302,7 +302,7 @@ func TestRestartedCoordinator(t *testing.T) {
 	r.await("phase flood")
 	first := s.id()
 	must(t, r.cmd.Process.Kill())
-	_ = r.cmd.Wait() // it was killed
+	_ = r.cmd.Wait() // the process was killed
 	poll(t, s.ctx, "the workers end", func() bool {
 		for _, pods := range s.pods() {
 			for _, p := range pods {

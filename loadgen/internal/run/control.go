@@ -129,8 +129,8 @@ type steering struct {
 	end     context.CancelFunc
 	since   time.Time     // start of the current pause, or start of the phase if that is later; zero: not paused
 	paused  time.Duration // time paused in the current phase, without the current pause
-	stopped bool          // the user has ended the phase
-	over    bool          // the phase is ending, so the user can no longer end it
+	stopped bool          // whether the user has ended the phase
+	over    bool          // whether the phase is ending, so that the user can no longer end it
 }
 
 func newSteering(j journal, pause *load.Pause, fleet *workers.Fleet, changed func()) *steering {

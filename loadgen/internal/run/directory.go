@@ -21,7 +21,7 @@ import (
 type Directory struct {
 	Path    string
 	made    []string // created directories: Path first, then its parents
-	resumed bool     // the directory existed before, and has measurements
+	resumed bool     // whether the directory existed before and has measurements
 	lock    *os.File // nil: not locked
 }
 

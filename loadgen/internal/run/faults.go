@@ -98,8 +98,8 @@ type schedule struct {
 	missed []string // messages about faults that did not begin, because the phase was too short
 }
 
-// startFaults schedules the faults of a phase that began at start. It begins faults of nodes that are due at the start
-// before it returns. If a fault cannot begin, it calls fail.
+// startFaults schedules the faults of a phase that began at the time `start`. It begins faults of nodes that are due at
+// the start before it returns. If a fault cannot begin, it calls fail.
 func (ps *phases) startFaults(ctx context.Context, p *scenario.Phase, start time.Time, fail context.CancelCauseFunc) *schedule {
 	s := &schedule{phases: ps, start: start, fail: fail}
 	waiting, stop := context.WithCancel(ctx)
@@ -192,7 +192,7 @@ func (s *schedule) takeOutOfService(ctx, waiting context.Context, p *scenario.Ph
 	if err := s.workload.Wait(waiting, func() bool { return s.workload.NotReady(nodes) }); err != nil {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.missed = append(s.missed, fmt.Sprintf("nodes were not marked out of service, because phase %s ended before all of them were NotReady", p.Name))
+		s.missed = append(s.missed, fmt.Sprintf("the run did not mark nodes out of service, because phase %s ended before all of them were NotReady", p.Name))
 		return
 	}
 	s.phases.mu.Lock()

@@ -165,8 +165,8 @@ func (ls *loads) fail(err error) {
 	ls.failed = errors.Join(ls.failed, err)
 }
 
-// drain waits until the watches in some have received what the loads wrote. Then it ends the watches that are not held open
-// after their phase.
+// drain waits until the watches in `some` have received what the loads wrote. Then it ends the watches that are not
+// held open after their phase.
 func (ls *loads) drain(ctx context.Context, some []*placed) {
 	for _, p := range some {
 		p.load.Settle(ctx)

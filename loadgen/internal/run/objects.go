@@ -18,7 +18,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// actOnObjects performs an action on objects of any resource, and records the number of objects in the timeline. in
+// actOnObjects performs an action on objects of any resource, and records the number of objects in the timeline. `in`
 // is the name of the action's phase, or scenario.Teardown. path is the action's position in the scenario file.
 func (ps *phases) actOnObjects(ctx context.Context, in, path string, a *scenario.Action) error {
 	name := nameOfAction(a)

@@ -231,7 +231,7 @@ func removeParts(dir string, parts ...string) error {
 	return errors.Join(errs...)
 }
 
-// repeatedByError reports whether the error of control.Start repeats line: the error contains the last lines of the
+// repeatedByError reports whether the error of control.Start repeats `line`: the error contains the last lines of the
 // supervisor.
 func repeatedByError(line string) bool {
 	return strings.HasPrefix(line, "controlplane: ") || strings.HasPrefix(line, "stopping: ")
@@ -242,7 +242,7 @@ type lineWriter struct {
 
 	mu      sync.Mutex
 	partial []byte
-	omitted bool // the last line was omitted
+	omitted bool // whether the last line was omitted
 }
 
 func (l *lineWriter) Write(b []byte) (int, error) {

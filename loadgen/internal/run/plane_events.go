@@ -17,7 +17,7 @@ import (
 const (
 	// followRetry is the wait after a failed request for events.
 	followRetry = 500 * time.Millisecond
-	// lastEvents is the time limit for reading the last events of the control plane.
+	// lastEvents is the time limit to read the last events of the control plane.
 	lastEvents = 500 * time.Millisecond
 )
 

@@ -106,8 +106,8 @@ type PhaseState struct {
 	Until      string        // the condition that ends the phase; empty: it ends after Length
 	Now        bool
 	Took       time.Duration
-	EndedEarly bool // by the user
-	Paused     bool // the user paused the load for a part of the phase
+	EndedEarly bool // whether the user ended the phase
+	Paused     bool // whether the user paused the load for a part of the phase
 }
 
 // StopState is a condition that ends a run early. Text is in the syntax of scenario.ParseAbort. Blind is the reason

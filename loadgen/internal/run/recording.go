@@ -108,8 +108,8 @@ func openRecording(o recordingOptions) (*recording, error) {
 	return r, nil
 }
 
-// serve starts the query API, and writes a configuration with which the user's own Prometheus can scrape the same
-// targets.
+// serve starts the query API, and writes a configuration with which the user's own Prometheus server can scrape the
+// same targets.
 func (r *recording) serve(o recordingOptions, scrapes *scrape.Recorder) error {
 	server, err := observe.Start(o.listener, observe.Config{
 		Public: o.public, Recorder: scrapes, Metrics: o.registry, Rules: alerts.Files(), Version: Version(),

@@ -103,7 +103,7 @@ func TestRunReadsPrometheus(t *testing.T) {
 		t.Errorf("the record of the cluster is %+v", c)
 	}
 	notes := strings.Join(target.Notes, "\n")
-	for _, want := range []string{"this run reads the metrics of etcd, kube-apiserver from " + server.URL(), "every 30s", "the Prometheus server's clock is "} {
+	for _, want := range []string{"this run reads the metrics of etcd, kube-apiserver from " + server.URL(), "every 30s", "the clock of the Prometheus server is "} {
 		if !strings.Contains(notes, want) {
 			t.Errorf("the notes do not contain %q:\n%s", want, notes)
 		}

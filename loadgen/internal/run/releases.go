@@ -18,7 +18,7 @@ type placedRelease struct {
 	path string
 }
 
-// addRelease appends r to all, unless all contains that release already.
+// addRelease appends r to `all`, unless `all` contains that release already.
 func addRelease(all []placedRelease, r placedRelease) []placedRelease {
 	if slices.ContainsFunc(all, func(p placedRelease) bool { return p.Release == r.Release }) {
 		return all

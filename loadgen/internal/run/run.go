@@ -4,7 +4,7 @@
 //	directory    created and locked; credentials that killed runs left are removed
 //	target       the run's own control plane, started and ready, or a user's cluster, after the user's confirmation
 //	loss watch   ends the run when the target is lost
-//	recording    scrapes metrics or copies them from a Prometheus, and serves them by a query API
+//	recording    scrapes metrics or copies them from a Prometheus server, and serves them by a query API
 //	samples      results of each load, ten times a second
 //	self meter   resource use and delays of the generator itself
 //	workload     the run's workloads, and the tracker of their pods
@@ -93,7 +93,7 @@ type ports struct {
 	registry *prometheus.Registry // the metrics of this process, including Options.Collectors
 	receiver *remotewrite.Client  // nil: no remote write
 	listener net.Listener         // of the query API; nil: the run serves none
-	source   *promimport.Source   // the user's Prometheus server; nil: the run itself scrapes
+	source   *promimport.Source   // the user's Prometheus server; nil: the run scrapes by itself
 }
 
 // instruments measure the target and this process.
@@ -203,8 +203,8 @@ func openPorts(o Options, started *undo) (to ports, err error) {
 	return to, err
 }
 
-// open invites the workers, creates the run's directory and connects to the target. It starts the control plane if the run
-// has its own. If the metrics come from a user's Prometheus, open sets to.source.
+// open lets workers join, creates the run's directory and connects to the target. It starts the control plane if the
+// run has its own. If the metrics come from a user's Prometheus server, open sets to.source.
 func (s *site) open(ctx context.Context, to *ports, started *undo) (err error) {
 	if s.fleet, err = workers.Open(s.o.Workers, Build, s.step); err != nil {
 		return err

@@ -15,7 +15,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// unlockTimeout is the time limit for releasing a lock. A lock that is not released expires.
+// unlockTimeout is the time limit to release a lock. A lock that is not released expires.
 const unlockTimeout = 10 * time.Second
 
 type userCluster struct {
@@ -45,7 +45,7 @@ func askForCluster(ctx context.Context, p plan, runID string, c console) (*targe
 			return nil, nil, exitcode.UsageError(err)
 		}
 	}
-	done := c.waiting("Prometheus to list its targets")
+	done := c.waiting("the Prometheus server to list its targets")
 	source, err := findPrometheus(ctx, o.Prometheus, t, o.Scenario)
 	done()
 	if err != nil {
@@ -111,7 +111,7 @@ func findPrometheus(ctx context.Context, config *promimport.Config, t *cluster.T
 		"this run reads the metrics of %s from %s, which scrapes them every %s; before and after each phase, the run waits for one of these scrapes",
 		strings.Join(source.Jobs(), ", "), source.URL(), every))
 	if ahead := source.Ahead(); ahead.Abs() > clockNote {
-		t.Notes = append(t.Notes, fmt.Sprintf("the Prometheus server's clock is %s ahead of this machine's clock; the run corrects for this difference", ahead.Round(time.Second)))
+		t.Notes = append(t.Notes, fmt.Sprintf("the clock of the Prometheus server is %s ahead of this machine's clock; the run corrects for this difference", ahead.Round(time.Second)))
 	}
 	return source, nil
 }
@@ -131,8 +131,8 @@ func gateNotes(gates []gate.Compiled, t *cluster.Target, source *promimport.Sour
 	return notes
 }
 
-// awaitLoss waits until the cluster is lost. A run of nodes only does not end then: like kubelets, the nodes wait until the
-// cluster is back.
+// awaitLoss waits until the cluster is lost. A run that only simulates nodes does not end then: like kubelets, the
+// nodes wait until the cluster is back.
 func (u *userCluster) awaitLoss(ctx context.Context) error {
 	if u.cluster.NodesAlone {
 		return u.cluster.WaitOutLosses(ctx, u.Step)

@@ -36,7 +36,7 @@ type Shape struct {
 	static []string
 }
 
-// Slot returns the placeholder for the value with index i. Callers may use the indexes from Shape.Slots upwards for other
+// Slot returns the placeholder for the value with index i. The indexes of Shape.Slots and above are free for other
 // values.
 func Slot(i int) string { return beginValue + strconv.Itoa(i) + endValue }
 

@@ -134,7 +134,7 @@ func headline(n run.Snapshot) string {
 	return "No phase is running."
 }
 
-// read reads the files that a run has written so far, as if the run had ended at now.
+// read reads the files that a run has written so far, as if the run had ended at the time `now`.
 func read(dir string, now time.Time) (*rundir.Recorded, []byte, error) {
 	rec := &rundir.Recorded{Dir: dir}
 	var err error

@@ -52,7 +52,7 @@ func (m *member) credentials(nodeName string) (g given, err error) {
 		return g, errors.New("the node does not belong to this worker")
 	}
 	if !m.mayAsk(nodeName) {
-		return g, errors.New("the worker has asked for these credentials too often")
+		return g, errors.New("the worker has requested these credentials too often")
 	}
 	ids := m.fleet.nodes.Identities
 	var c *rest.Config

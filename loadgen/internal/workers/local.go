@@ -31,7 +31,7 @@ const (
 
 // Describe returns the number of processes that Start starts.
 func (l Local) Describe(count int, _ string) string {
-	return fmt.Sprintf("%d processes of this machine", count)
+	return fmt.Sprintf("%d processes on this machine", count)
 }
 
 // Start starts the processes. They end when this process ends for any reason. They do not receive signals from the

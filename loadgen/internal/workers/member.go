@@ -55,7 +55,7 @@ type member struct {
 	live    map[string]load.Live
 	nodes   node.Live
 	tokens  map[string]string // the tokens of nodes as last sent to the worker
-	asks    map[string]int    // number of requests for credentials by node after `since`
+	asks    map[string]int    // number of requests for credentials by node, counted since the time `since`
 	since   time.Time         // start of the current hour for asks; at most an hour ago
 	results results
 	metrics [][]byte

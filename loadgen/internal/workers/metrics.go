@@ -90,7 +90,7 @@ func unpackMetrics(packed [][]byte) (families []*dto.MetricFamily, err error) {
 			return nil, err
 		}
 		if f.GetName() == "" {
-			return nil, errors.New("a family of metrics without a name")
+			return nil, errors.New("a metric family has no name")
 		}
 		families = append(families, f)
 	}

@@ -98,7 +98,7 @@ type call struct {
 	Numbers []int       `json:"numbers,omitempty"` // numbers of nodes
 }
 
-// Verbs of calls.
+// These are the verbs of calls.
 const (
 	verbTime    = "time"    // return the worker's time
 	verbPrepare = "prepare" // prepare a load
@@ -122,7 +122,7 @@ const (
 type reply struct {
 	ID      int64     `json:"id"`
 	Error   string    `json:"error,omitempty"`
-	Late    bool      `json:"late,omitempty"` // the call arrived too long after At
+	Late    bool      `json:"late,omitempty"` // whether the call arrived too long after At
 	Time    time.Time `json:"time,omitzero"`
 	Results *results  `json:"results,omitempty"`
 	Metrics [][]byte  `json:"metrics,omitempty"` // metric families as protobuf

@@ -21,7 +21,7 @@ type target struct {
 	Token       string                   `json:"token,omitempty"`
 	UserAgent   string                   `json:"userAgent,omitempty"`
 	Impersonate rest.ImpersonationConfig `json:"impersonate"`
-	Plain       bool                     `json:"plain,omitempty"` // disable compression
+	Plain       bool                     `json:"plain,omitempty"` // whether to disable compression
 
 	Namespace    string              `json:"namespace,omitempty"`
 	Namespaces   []string            `json:"namespaces,omitempty"`

@@ -145,7 +145,7 @@ phases:
 	}
 }
 
-// Every watch is opened once, for any number of workers.
+// Together, any number of workers open each watch once.
 func TestWatchesAreDivided(t *testing.T) {
 	s := parse(t, `phases: [{name: p, for: 3s, load: [{kind: watches, name: crowd, count: 15, rate: 100/s, objects: 3, slow: {fraction: 0.2, bytesPerSecond: 1000}}]}]`)
 	for _, of := range []int{1, 2, 3, 4, 7} {

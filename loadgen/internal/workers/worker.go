@@ -30,7 +30,7 @@ type Worker struct {
 	Index int
 	// Build is the build of this program. It must equal the coordinator's build.
 	Build string
-	// Within is the time limit for connecting to the coordinator. 0 means five minutes.
+	// Within is the time limit to connect to the coordinator. 0 means five minutes.
 	Within time.Duration
 	// Step receives progress messages of one line each.
 	Step func(format string, args ...any)

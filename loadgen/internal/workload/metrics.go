@@ -52,7 +52,7 @@ func register(r prometheus.Registerer, startup prometheus.Histogram, live func()
 		gauge("pods_unscheduled", "Pods that have no node yet.", func(l Live) int64 { return l.PodsUnscheduled }),
 		gauge("nodes_used", "Simulated nodes that hold a pod of the run's workloads.", func(l Live) int64 { return l.NodesUsed }),
 		gauge("pods_terminating", "Pods that are being deleted.", func(l Live) int64 { return l.PodsTerminating }),
-		gauge("nodes_ready", "Simulated nodes that the API server says are Ready.", func(l Live) int64 { return l.NodesReady }),
+		gauge("nodes_ready", "Simulated nodes that the API server reports as Ready.", func(l Live) int64 { return l.NodesReady }),
 	)
 }
 

@@ -16,13 +16,13 @@ type object struct {
 
 	name, uid, resourceVersion string
 	generation                 int64
-	deleting                   bool // the object has a deletionTimestamp
+	deleting                   bool // whether the object has a deletionTimestamp
 	deployment, revision       string
 	job                        string // Pod: name of the pod's Job
 
 	ready     bool   // Pod, Node: condition Ready is True; a Node must also be initialized by the cloud-controller-manager, if any
-	ended     bool   // Pod: phase Failed or Succeeded
-	succeeded bool   // Pod
+	ended     bool   // of a Pod: whether the phase is Failed or Succeeded
+	succeeded bool   // of a Pod: whether the phase is Succeeded
 	nodeName  string // Pod
 
 	endpoints []string // UIDs of the pods that are ready endpoints of an EndpointSlice

@@ -15,7 +15,7 @@ type rollout struct {
 	action, revision string
 	pods             int64 // number of new pods
 	service, over    bool
-	direct           bool  // the pods do not come from a ReplicaSet
+	direct           bool  // whether the pods come from no ReplicaSet
 	scaled           int64 // the ReplicaSet's replicas when last seen
 
 	asked time.Time // time just before the request was sent

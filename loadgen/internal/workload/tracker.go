@@ -17,7 +17,7 @@ type tracker struct {
 	up          int64            // number of nodes that have not failed
 	failed      map[string]bool  // names of nodes that the run has stopped
 	failures    []*failure
-	clocks      bool                 // a workload is recovering from a failure of nodes
+	clocks      bool                 // whether a workload is recovering from a failure of nodes
 	terminating map[string]time.Time // when the tracker first saw each namespace being deleted, by UID
 	endpoints   map[string]time.Time // early endpoints: when a slice first listed a pod that was not seen yet, by pod UID
 
@@ -42,10 +42,10 @@ type deployment struct {
 	deploy         *scenario.Action // the action that created the workload
 	needed, enough int64            // replicas that its demand needs, and that satisfy the autoscaler; 0: no demand
 
-	exists bool // seen by the watch and not deleted
+	exists bool // whether the watch has seen the object and it is not deleted
 	status object
 
-	service bool     // the workload has a Service
+	service bool     // whether the workload has a Service
 	rollout *rollout // rollout of the last change; nil before the first
 
 	good  int64 // pods that are Ready, of the current revision and not being deleted

@@ -271,7 +271,7 @@ func TestMetricsAreRegisteredOnce(t *testing.T) {
 # HELP stormglass_workload_pods_ready Pods that are Ready, on nodes that have not failed.
 # TYPE stormglass_workload_pods_ready gauge
 stormglass_workload_pods_ready 1
-# HELP stormglass_workload_pods_wanted Pods that the run's workloads require: the replicas, or more if a CPU demand (action demand) needs more; one per node for a DaemonSet; the missing completions of a Job.
+# HELP stormglass_workload_pods_wanted Pods that the run's workloads require: the requested replicas, or more if a CPU demand needs more; one per node for a DaemonSet; the missing completions of a Job.
 # TYPE stormglass_workload_pods_wanted gauge
 stormglass_workload_pods_wanted 2
 `

@@ -42,8 +42,8 @@ func (a *arrivals) receive(fd uintptr, p []byte, most int) (n uintptr, errno sys
 	return n, errno
 }
 
-// sinceStamp returns the time from the timestamp in the socket's control messages to now. It returns 0 if there is no
-// timestamp or the clock was set back.
+// sinceStamp returns the time from the timestamp in the socket's control messages to the time `now`. It returns 0 if
+// there is no timestamp or the clock was set back.
 func sinceStamp(control []byte, now time.Time) time.Duration {
 	for len(control) >= unix.SizeofCmsghdr { // unix.ParseOneSocketControlMessage reads a whole header
 		h, data, rest, err := unix.ParseOneSocketControlMessage(control)

@@ -98,7 +98,7 @@ type Conn struct {
 	reading     sync.Mutex
 	lastReceive time.Time
 	deferred    deferral       // nil if there is a read loop
-	over        bool           // every handler's End was called because the connection ended
+	over        bool           // whether every handler's End was called because the connection ended
 	waited      *time.Duration // how long the last byte of the last read had waited; nil if unknown
 	frames      frameReader
 	fields      fieldReader
@@ -115,7 +115,7 @@ type Conn struct {
 	queues        *queues   // the socket's kernel queues, for Options.Queued
 	deadline      time.Time // current write deadline
 	written       chan struct{}
-	resized       bool // the size of the header table was announced
+	resized       bool // whether the size of the header table was announced
 	streams       map[uint32]*Stream
 	current       *Stream   // the stream whose handler is being called
 	blocked       []*Stream // streams whose body waits for flow control

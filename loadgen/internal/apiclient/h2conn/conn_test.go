@@ -75,7 +75,7 @@ func TestRoundTripCarriesEverything(t *testing.T) {
 func TestFlowControl(t *testing.T) {
 	addr, config := serve(t, func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, r.Body) })
 	c := mustDial(t, addr, config)
-	body := bytes.Repeat([]byte("0123456789abcdef"), 700_000) // 11 MB: over the stream's 4 MB window
+	body := bytes.Repeat([]byte("0123456789abcdef"), 700_000) // 11 MB, more than the stream's window of 4 MB
 	got, err := c.RoundTrip(t.Context(), &Request{Method: "POST", Path: "/", Body: body})
 	if err != nil || !bytes.Equal(got.Body, body) {
 		t.Fatalf("%v; got %d of %d bytes back", err, len(got.Body), len(body))
@@ -137,7 +137,7 @@ func TestUrgentRequestsFindAPlace(t *testing.T) {
 
 func TestCancelledRequestFreesItsStream(t *testing.T) {
 	c, began := blocked(t)
-	for range 100 { // more than there are streams
+	for range 100 { // more than the maximum number of streams
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() {
 			<-began

@@ -18,7 +18,7 @@ import (
 type unwatched struct {
 	descriptor
 	deferred atomic.Bool
-	drained  bool // the last read emptied the socket; used by the reader
+	drained  bool // whether the last read emptied the socket; used by the reader
 	arrivals
 }
 

@@ -12,7 +12,7 @@ import (
 // each response, but saves 8 KB of memory per connection. The client also needs no state from earlier header blocks,
 // and can skip unneeded fields.
 
-// Indexes of the static table (RFC 7541, appendix A).
+// These are indexes of the static table (RFC 7541, appendix A).
 const (
 	staticAuthority     = 1
 	staticMethodGet     = 2
@@ -34,7 +34,7 @@ var staticStatuses = [...]int{200, 204, 206, 304, 400, 404, 500}
 type fields struct {
 	Header
 	length  int64 // content-length; -1 without one
-	pseudo  bool  // the block contains pseudo-header fields
+	pseudo  bool  // whether the block contains pseudo-header fields
 	invalid string
 }
 

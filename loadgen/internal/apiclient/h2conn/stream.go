@@ -55,12 +55,12 @@ type Stream struct {
 	sendWindow int64
 	kept       []byte // memory for rest, reused
 	rest       []byte // the part of the body that flow control does not allow to send yet
-	held       bool   // set by HoldWindow: only Release returns the receive window to the server
+	held       bool   // whether HoldWindow was called: only Release returns the receive window to the server
 	unreported int    // bytes read since the stream's last WINDOW_UPDATE
 	stopped    error  // error for End, which the read loop calls after the handler's current call
 
 	// The read loop uses these fields.
-	headed bool  // headers were read
+	headed bool  // whether headers were read
 	length int64 // remaining bytes of the body; negative if unknown
 	head   bool
 }
@@ -103,7 +103,7 @@ func (c *Conn) Open(r *Request, h Handler) (*Stream, error) {
 	return s, nil
 }
 
-// OpenFree is like Open, but does not wait. If the number of free streams is below least, it returns ErrBusy.
+// OpenFree is like Open, but does not wait. If the number of free streams is below `least`, it returns ErrBusy.
 func (c *Conn) OpenFree(r *Request, h Handler, least int) (*Stream, error) {
 	s, t := &Stream{}, NewTemplate(*r)
 	c.mu.Lock()

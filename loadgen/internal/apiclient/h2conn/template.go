@@ -14,7 +14,7 @@ type Template struct {
 	method []byte // :method and :scheme
 	rest   []byte // encoded fields to send after :authority and :path
 	typed  []byte // encoded content-type, sent only with a body
-	head   bool   // method is HEAD: the response has no body, regardless of its content-length
+	head   bool   // whether method is HEAD: the response has no body, regardless of its content-length
 }
 
 // NewTemplate returns the template of r. The template does not include Path, Body and Urgent.

@@ -108,8 +108,8 @@ func (s *Stream) HoldWindow() {
 	s.held = true
 }
 
-// Release returns up to n bytes of the receive window to the server, after HoldWindow. Its result is the number of
-// these bytes, at most the number of received bytes.
+// Release returns up to n bytes of the receive window to the server, after HoldWindow. It returns the number of these
+// bytes, at most the number of received bytes.
 func (s *Stream) Release(n int) int {
 	c := s.conn
 	c.mu.Lock()

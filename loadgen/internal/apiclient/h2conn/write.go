@@ -66,8 +66,8 @@ func (c *Conn) Flush() {
 	}
 }
 
-// hasRoom reports whether a write of n bytes certainly fits into the socket's send buffer. It does if few bytes were
-// sent since the connection last had no open stream. Otherwise hasRoom asks the kernel.
+// hasRoom reports whether a write of n bytes certainly fits into the socket's send buffer. A write fits if few bytes
+// were sent since the connection last had no open stream. Otherwise hasRoom asks the kernel.
 func (c *Conn) hasRoom(n int) bool {
 	if c.unanswered+n <= handedOver {
 		return true

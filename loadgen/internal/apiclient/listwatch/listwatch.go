@@ -3,8 +3,8 @@
 // into events (Frames). It follows client-go's reflector (client-go/tools/cache/reflector.go).
 //
 // These parts start no goroutine and send nothing. Simulated nodes and the tens of thousands of watches of a load call
-// them on the read loops of their connections, histories between requests. Reflector sends the requests itself, for
-// workloads and followed objects.
+// them on the read loops of their connections. Histories call them between requests. Reflector sends the requests
+// itself, for workloads and followed objects.
 package listwatch
 
 import (
@@ -32,7 +32,7 @@ func Backoff() apiclient.Backoff {
 	return apiclient.Backoff{First: 800 * time.Millisecond, Most: 30 * time.Second}
 }
 
-// Length returns a timeout for a watch, from least (if random is 0) to twice least (if random is 1).
+// Length returns a timeout for a watch, from `least` (if `random` is 0) to twice `least` (if `random` is 1).
 func Length(least time.Duration, random float64) time.Duration {
 	return least + time.Duration(random*float64(least))
 }

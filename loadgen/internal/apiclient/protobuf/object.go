@@ -7,7 +7,7 @@ import "google.golang.org/protobuf/encoding/protowire"
 type Object struct {
 	Name, Namespace, UID, ResourceVersion []byte
 	Generation                            int64
-	Deleting                              bool   // the object has a deletionTimestamp
+	Deleting                              bool   // whether the object has a deletionTimestamp
 	Spec, Status                          []byte // messages
 }
 
