@@ -11,17 +11,17 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// resource is a resource that a control plane can exhaust.
+// resource is a resource whose exhaustion can limit a control plane.
 type resource struct {
 	name, what string
 	// expr is the PromQL for the share of the resource that was in use over $window. component is the label that
-	// names the component, or "" for a resource of the whole machine.
+	// contains the component's name, or "" for a resource of the whole machine.
 	expr, component string
 }
 
 // resources lists the resources that may be the bottleneck. As in the USE method, each expression is the utilisation of
-// a resource. For the client-side rate limit, it is the time that requests waited per second, at most 1: a single
-// request that always waits counts as full use.
+// a resource. For the client-side rate limit, the utilisation is the time per second for which requests waited, at most
+// 1: one request that always waits counts as full use.
 var resources = []resource{
 	{"machine", "the machine's processors", `sum(rate(stormglass_machine_busy_seconds_total[$window])) / scalar(max(stormglass_machine_processors))`, ""},
 	{"processors", "processors that the component may use", `rate(process_cpu_seconds_total{job!="loadgen"}[$window]) / (go_sched_gomaxprocs_threads > 0)`, "instance"},
@@ -33,9 +33,9 @@ var resources = []resource{
 }
 
 const (
-	// fullFrom is the utilisation from which a resource counts as full.
+	// fullFrom is the lowest utilisation at which a resource counts as full.
 	fullFrom = 0.8
-	// mostUses is the number of resources recorded for a trial.
+	// mostUses is the number of resources that a trial records.
 	mostUses = 3
 )
 
@@ -69,8 +69,7 @@ type resourceKey struct{ resource, component string }
 
 func keyOf(u result.Use) resourceKey { return resourceKey{u.Resource, u.Component} }
 
-// bottleneck returns the resource that was the limit in the most failed trials, or nil if no resource was full in any
-// of them.
+// bottleneck returns the resource that limited the most bad trials, or nil if no resource was full in any bad trial.
 func bottleneck(trials []result.Trial) *result.Bottleneck {
 	light := usesWhenLight(trials)
 	found := map[resourceKey]*result.Bottleneck{}
@@ -122,7 +121,8 @@ func relationTo(light map[resourceKey]float64, u result.Use) relation {
 	return sameWhenLight
 }
 
-// limiting returns the full resource that most likely limits the load. ok is false if no resource is full.
+// limiting returns the full resource that most likely limits the load. light holds the utilisation at the lightest load
+// whose gates passed. ok is false if no resource is full.
 func limiting(uses []result.Use, light map[resourceKey]float64) (most result.Use, ok bool) {
 	for _, u := range uses { // the fullest first
 		if u.Share >= fullFrom && (!ok || relationTo(light, u) < relationTo(light, most)) {

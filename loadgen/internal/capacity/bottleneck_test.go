@@ -10,7 +10,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Processor time used before the phase, such as for registering nodes, does not count.
+// Cores exclude processor time from before the phase, such as the time for the registration of nodes.
 func TestCoresOfThePhase(t *testing.T) {
 	l := archivetest.New(t, scrape.Options{}, "kube-apiserver-0")
 	scrape := func(used float64, after time.Duration) time.Time {
@@ -23,7 +23,7 @@ func TestCoresOfThePhase(t *testing.T) {
 	end := scrape(5, 10*time.Second)
 	cores, err := coresUsed(t.Context(), l.Archive(), start, end)
 	if got := cores["kube-apiserver-0"]; err != nil || math.Abs(got-0.5) > 0.001 {
-		t.Errorf("%v of 0.5 cores: %v", got, err)
+		t.Errorf("cores of kube-apiserver-0 = %v (%v), want 0.5", got, err)
 	}
 }
 
@@ -42,11 +42,11 @@ func TestBottleneck(t *testing.T) {
 		want   string
 		light  bool
 	}{
-		{"what is full at a light load too is passed over", []result.Trial{trial(Good, 10, 0.3), trial(Bad, 160, 0.99), trial(Good, 80, 0.9)}, "machine", false},
-		{"and where no load was light, what is fuller is named", []result.Trial{trial(Good, 100, 0.9), trial(Bad, 160, 0.99)}, "machine", false},
+		{"a resource that is not full at a light load", []result.Trial{trial(Good, 10, 0.3), trial(Bad, 160, 0.99), trial(Good, 80, 0.9)}, "machine", false},
+		{"a resource that is fuller than at the lightest load", []result.Trial{trial(Good, 100, 0.9), trial(Bad, 160, 0.99)}, "machine", false},
 		{"no trial held", []result.Trial{trial(Bad, 160, 0.99)}, "client-limit", false},
-		{"nothing else is full", []result.Trial{trial(Good, 10, 0.1), trial(Bad, 160, 0.5)}, "client-limit", true},
-		{"nothing gave way", []result.Trial{trial(Good, 10, 0.1)}, "", false},
+		{"no other resource is full", []result.Trial{trial(Good, 10, 0.1), trial(Bad, 160, 0.5)}, "client-limit", true},
+		{"no bad trial", []result.Trial{trial(Good, 10, 0.1)}, "", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, light := "", false
@@ -54,7 +54,7 @@ func TestBottleneck(t *testing.T) {
 				got, light = b.Resource, b.FullWhenLight
 			}
 			if got != c.want || light != c.light {
-				t.Errorf("%q, as full at a light load: %v; want %q, %v", got, light, c.want, c.light)
+				t.Errorf("bottleneck %q, FullWhenLight %v; want %q, %v", got, light, c.want, c.light)
 			}
 		})
 	}

@@ -3,7 +3,7 @@ package capacity
 import "math"
 
 // sawNothing records a trial without a result: Invalid or NoData. Two such trials in a row end the search, unless the
-// generator was the limit and other loads remain to be tried.
+// generator was the limit and the search can try other loads.
 func (s *Search) sawNothing(load float64, outcome Outcome) {
 	if s.unusable != outcome {
 		s.unusable, s.invalid = outcome, 0
@@ -11,7 +11,7 @@ func (s *Search) sawNothing(load float64, outcome Outcome) {
 	s.invalid++
 	most := s.o.Trials
 	if s.confirming {
-		most += 2 * confirmOf // confirming trials may run at the upper end of the range and then at the lower end of the interval
+		most += 2 * confirmOf // for confirming trials at the upper end of the range and then at the lower end of the interval
 	}
 	switch {
 	case s.invalid < invalidInRow && s.trials < most:
@@ -28,9 +28,9 @@ func (s *Search) sawNothing(load float64, outcome Outcome) {
 	}
 }
 
-// belowCeiling returns the upper end of the loads to try: the ceiling (the lowest load at which the generator was the
-// limit twice in a row) or the lowest load at which a trial failed, whichever is lower. It ignores the latter if a
-// trial with a higher load passed and that load is not near the ceiling.
+// belowCeiling returns the upper bound of the loads to try: the ceiling (the lowest load at which the generator was the
+// limit twice in a row) or the lowest bad load, whichever is lower. It ignores the lowest bad load if a higher load was
+// good and is not near the ceiling.
 func (s *Search) belowCeiling() float64 {
 	if s.held < s.lowestBad || s.near(s.held, s.ceiling) {
 		return min(s.ceiling, s.lowestBad)
@@ -45,8 +45,8 @@ func (s *Search) stuck() bool {
 	return s.bad > 0 && !badBelow && s.near(s.held, s.ceiling) && s.quantile(0.5) >= s.ceiling
 }
 
-// tryAbove removes the ceiling (see belowCeiling) once, so that the search tries higher loads again. It does so only if
-// a trial failed: the generator managed its load, so other processes may have caused the invalid trials. Otherwise the
+// tryAbove removes the ceiling (see belowCeiling), so the search tries higher loads again. It does so once, and only if
+// a load was bad: the generator managed that load, so other processes may have caused the invalid trials. Otherwise the
 // search ends with the generator as the limit.
 func (s *Search) tryAbove() {
 	if s.bad == 0 || s.forgotten {

@@ -12,7 +12,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// searched returns the directory of a search on a known plane.
+// searched runs a search on the plane p and returns its directory.
 func searched(t *testing.T, p plane, sets ...string) string {
 	t.Helper()
 	s := newSession(t, &p)
@@ -34,7 +34,7 @@ func TestCompare(t *testing.T) {
 		"the same":     {plane{capacity: 705, spread: 0.03}, "no difference seen", exitcode.Pass},
 		"half of it":   {plane{capacity: 350, spread: 0.03}, "B is lower", exitcode.Fail},
 		"a third more": {plane{capacity: 930, spread: 0.03}, "B is higher", exitcode.Pass},
-		// No capacity is found. The answer is still given if the capacity can only lie further away.
+		// B's search finds no capacity. There is still an answer if B's capacity can only lie further away from A's.
 		"over the range":       {plane{capacity: 1e9}, "B is higher", exitcode.Pass},
 		"under the range":      {plane{capacity: 1}, "B is lower", exitcode.Fail},
 		"a generator to 3,000": {plane{capacity: 1e9, saturatedFrom: 3000}, "B is higher", exitcode.Pass},
@@ -46,17 +46,17 @@ func TestCompare(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got, err := Compare([2]string{a, searched(t, c.b, "nodes.count=3")})
 			if err != nil || got.Answer != c.answer || got.ExitCode != c.code {
-				t.Fatalf("%s, exit %d, %s: %v", got.Answer, got.ExitCode, got.Why, err)
+				t.Fatalf("answer %q, exit code %d, reason %q (%v); want %q, %d", got.Answer, got.ExitCode, got.Why, err, c.answer, c.code)
 			}
 			found := got.Sides[1].Answer
 			if unconfirmed := found == string(Unconfirmed); unconfirmed != (c.b.weakerAfter > 0) {
-				t.Errorf("B's search: %s", found)
+				t.Errorf("answer of B's search: %q", found)
 			}
 			if truth := c.b.capacity / 700; found == string(Found) && (got.Low > truth || truth > got.High) {
-				t.Errorf("ratio of B to A: %v to %v, but the true ratio is %v", got.Low, got.High, truth)
+				t.Errorf("interval of B/A from %v to %v does not contain the true ratio %v", got.Low, got.High, truth)
 			}
 			if d := got.Differences; len(d) != 1 || d[0].Name != "settings" || d[0].B != "nodes.count=3" {
-				t.Errorf("differences: %+v", d)
+				t.Errorf("differences = %+v, want nodes.count=3", d)
 			}
 		})
 	}
@@ -65,28 +65,28 @@ func TestCompare(t *testing.T) {
 	if _, faulty, err := s.run(t.Context()); err != nil {
 		t.Error(err)
 	} else if got, err := Compare([2]string{a, faulty}); err != nil || len(got.Differences) != 1 || got.Differences[0].Name != "control plane, faults and seed" {
-		t.Errorf("compared with a search under a fault: %+v, %v", got.Differences, err)
+		t.Errorf("Compare with a search under a fault: differences %+v, error %v", got.Differences, err)
 	}
 	s = newSession(t, &plane{capacity: 700, spread: 0.03})
 	s.o.Scenario.Gates[0].Name = "other"
 	if _, other, err := s.run(t.Context()); err != nil {
 		t.Error(err)
 	} else if _, err := Compare([2]string{a, other}); exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), "differ in more than the control plane") {
-		t.Errorf("compared with a search of other gates: %v", err)
+		t.Errorf("Compare with a search with other gates: error %v, want a usage error", err)
 	}
 	if _, err := Compare([2]string{a, t.TempDir()}); exitcode.Of(err) != exitcode.Usage {
-		t.Errorf("compared with an empty directory: %v", err)
+		t.Errorf("Compare with an empty directory: error %v, want a usage error", err)
 	}
 }
 
-// TestGatesOfTrials checks the gates that a trial adds to a scenario's.
+// TestGatesOfTrials checks the gates that addGates adds to a scenario.
 func TestGatesOfTrials(t *testing.T) {
 	for name, c := range map[string]struct{ rate, gates, want string }{
-		"a p99 that can be told":            {"50/s", "[{name: latency, objective: request-latency, max: 1s, over: [hold]}]", "request-latency-upper, achieved, unsent, growth"},
-		"too few requests for it":           {"20/s", "[{name: latency, objective: request-latency, max: 1s, over: [hold]}]", "request-latency, achieved, unsent, growth"},
-		"what the scenario asks more":       {"50/s", "[{name: all, objective: achieved, min: 99.9%}]", "achieved, unsent, growth"},
-		"weaker bounds of the scenario":     {"50/s", "[{name: all, objective: achieved, min: 50%}, {name: room, objective: unsent, max: 10%, over: [hold]}]", "achieved, unsent, achieved, unsent, growth"},
-		"of another phase, or in a variant": {"50/s", "[{name: achieved, objective: achieved, min: 99%, over: [settle]}]", "achieved, achieved, unsent, growth"},
+		"enough requests for a p99":        {"50/s", "[{name: latency, objective: request-latency, max: 1s, over: [hold]}]", "request-latency-upper, achieved, unsent, growth"},
+		"too few requests for a p99":       {"20/s", "[{name: latency, objective: request-latency, max: 1s, over: [hold]}]", "request-latency, achieved, unsent, growth"},
+		"a stricter bound of the scenario": {"50/s", "[{name: all, objective: achieved, min: 99.9%}]", "achieved, unsent, growth"},
+		"weaker bounds of the scenario":    {"50/s", "[{name: all, objective: achieved, min: 50%}, {name: room, objective: unsent, max: 10%, over: [hold]}]", "achieved, unsent, achieved, unsent, growth"},
+		"a gate on another phase":          {"50/s", "[{name: achieved, objective: achieved, min: 99%, over: [settle]}]", "achieved, achieved, unsent, growth"},
 	} {
 		text := "apiVersion: stormglass/v1alpha1\nkind: Scenario\nname: known\nphases: [{name: settle, for: 5s}, {name: hold, for: 20s}]\n" +
 			"background: [{name: writes, kind: requests, verb: get, rate: " + c.rate + "}]\ngates: " + c.gates + "\n"
@@ -102,16 +102,16 @@ func TestGatesOfTrials(t *testing.T) {
 			}
 			got = append(got, g.Objective)
 			if g.Objective != "request-latency" && g.Name != "all" && g.Name != "achieved" && strings.Join(g.Over, " ") != "hold" {
-				t.Errorf("%s: gate %s is over %v", name, g.Name, g.Over)
+				t.Errorf("%s: gate %s judges the phases %v, want hold", name, g.Name, g.Over)
 			}
 		}
 		if strings.Join(got, ", ") != c.want {
-			t.Errorf("%s: %v, want %s", name, got, c.want)
+			t.Errorf("%s: objectives of the gates = %v, want %s", name, got, c.want)
 		}
 	}
 }
 
-// The load that is raised is judged separately from a larger one: it would not show in their sum.
+// addGates adds separate gates for each load: the failure of a small load would not change the sum.
 func TestGatesOfEachLoad(t *testing.T) {
 	s, err := scenario.Parse("known.yaml", []byte("apiVersion: stormglass/v1alpha1\nkind: Scenario\nname: known\nphases: [{name: hold, for: 20s}]\n"+
 		"background: [{name: reads, kind: requests, verb: get, rate: 1000/s}, {name: writes, kind: requests, verb: update, rate: 1/s}]\n"), nil)
@@ -124,14 +124,14 @@ func TestGatesOfEachLoad(t *testing.T) {
 		got = append(got, g.Name)
 	}
 	if want := "achieved-reads achieved-writes all-sent in-flight-steady-reads in-flight-steady-writes"; strings.Join(got, " ") != want {
-		t.Errorf("%q, want %s", got, want)
+		t.Errorf("names of the gates = %q, want %s", got, want)
 	}
 	if _, err := gate.Compile(s); err != nil {
 		t.Error(err)
 	}
 }
 
-// TestComparisonErrorRate: two searches of the same plane are rarely reported as different.
+// TestComparisonErrorRate checks that Compare rarely reports a difference between two searches on equal planes.
 func TestComparisonErrorRate(t *testing.T) {
 	t.Log("seed 1")
 	const pairs = 200
@@ -158,9 +158,9 @@ func TestComparisonErrorRate(t *testing.T) {
 				differ++
 			}
 		}
-		t.Logf("spread %v: %d of %d are said to differ", spread, differ, pairs)
+		t.Logf("spread %v: Compare reports a difference for %d of %d pairs", spread, differ, pairs)
 		if differ > pairs/10 {
-			t.Errorf("spread %v: more intervals are wrong than 90%% confidence allows", spread)
+			t.Errorf("spread %v: more reported differences than the 90%% intervals allow", spread)
 		}
 	}
 }

@@ -12,13 +12,13 @@ import (
 // Preview describes a search before it starts: the number of trials, and one trial at the highest load.
 type Preview struct {
 	Field string `json:"field"`
-	// Trials is the maximum number of trials, not counting the confirming trials.
+	// Trials is the maximum number of trials, excluding the confirming trials.
 	Trials int             `json:"trials"`
 	Load   string          `json:"load"`
 	Trial  cluster.Preview `json:"trial"`
 }
 
-// check performs the checks that precede a trial, for the lowest and the highest load.
+// check checks the options of a trial with the lowest load and of a trial with the highest load.
 func (s *session) check(ctx context.Context) error {
 	for _, load := range []float64{s.c.From, s.c.To} {
 		of, err := s.at(load)
@@ -43,7 +43,7 @@ func (s *session) at(load float64) (run.Options, error) {
 	return o, err
 }
 
-// DryRun performs the checks of Run and returns a preview of a trial at the highest load.
+// DryRun performs the checks of Run and returns a preview of the search, with a trial at the highest load.
 func DryRun(ctx context.Context, o RunOptions) (p Preview, err error) {
 	s := onPlanes(o)
 	if err := s.plan(); err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// A trial that a condition ends did not hold, and the condition is reported as what gave way.
+// A trial that an abort condition ends is bad, and GaveWay contains the condition.
 func TestTrialThatAConditionEndsDidNotHold(t *testing.T) {
 	p := plane{capacity: 1e9}
 	s := newSession(t, &p)
@@ -25,11 +25,11 @@ func TestTrialThatAConditionEndsDidNotHold(t *testing.T) {
 		t.Fatal(err)
 	}
 	if c.Answer != string(Found) || len(c.GaveWay) != 1 || c.GaveWay[0].Gate != "abortOn: errors" || c.Held == nil || *c.Held > 300 {
-		t.Errorf("%s, held %v, gave way %+v", c.Answer, c.Held, c.GaveWay)
+		t.Errorf("answer %q, Held %v, GaveWay %+v; want found, at most 300, abortOn: errors", c.Answer, c.Held, c.GaveWay)
 	}
 	for _, trial := range c.Trials {
 		if trial.Outcome == "bad" && !strings.Contains(trial.Why, "62% is over 50%") {
-			t.Errorf("trial %d: %q", trial.Number, trial.Why)
+			t.Errorf("bad trial %d: reason %q lacks the condition", trial.Number, trial.Why)
 		}
 	}
 }
@@ -41,11 +41,11 @@ func TestRangeOverTheRateIsRefusedBeforeAnyTrial(t *testing.T) {
 	_, _, err := s.run(t.Context())
 	want := "background.writes.rate=5000/s: known.yaml:"
 	if exitcode.Of(err) != exitcode.Usage || !strings.HasPrefix(err.Error(), want) || !strings.Contains(err.Error(), "--max-rate is 200/s") || len(p.loads) > 0 {
-		t.Errorf("%v after %d trials", err, len(p.loads))
+		t.Errorf("error %v after %d trials, want a usage error about --max-rate before any trial", err, len(p.loads))
 	}
 }
 
-// The requirements of a revision's trials are checked before the revision is built.
+// Run builds the binary only after it has checked the options of the trials, so the checks need no binary.
 func TestCheckBeforeTheBuild(t *testing.T) {
 	programs := t.TempDir()
 	if err := os.WriteFile(filepath.Join(programs, "controlplane"), []byte("#!/bin/sh\n"), 0o700); err != nil {
@@ -66,6 +66,6 @@ func TestCheckBeforeTheBuild(t *testing.T) {
 	s.o.ControlPlane = filepath.Join(t.TempDir(), "not-built-yet")
 	s.o.Build = func(context.Context) error { return os.WriteFile(s.o.ControlPlane, []byte("one"), 0o700) }
 	if c, _, err := s.run(t.Context()); err != nil || c.Answer != string(Found) {
-		t.Errorf("%s: %v", c.Answer, err)
+		t.Errorf("answer %q (%v), want found", c.Answer, err)
 	}
 }

@@ -10,27 +10,27 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// growth is the PromQL for the fraction of a load's requests that pile up in flight. With fewer than 1,000 requests,
-// the fraction is scaled down, because random variation alone could exceed the bound.
+// growth is the PromQL for the fraction of a load's requests that pile up in flight. It scales the fraction down for
+// fewer than 1,000 requests, because random variation alone could exceed the bound.
 const growth = `sum(deriv(stormglass_requests_in_flight{load="$load"}[$window])) / sum(rate(stormglass_requests_total{load="$load"}[$window])) * clamp_max(sum(increase(stormglass_requests_total{load="$load"}[$window])) / 1000, 1)`
 
-// The bounds of the gates that addGates adds.
+// Bounds of the gates that addGates adds.
 const (
 	leastAchieved = "99%"
 	mostUnsent    = "0%"
 	mostGrowth    = "2%"
 )
 
-// addGates adds the gates of a trial to the scenario: 99% of the due requests must be answered, all requests must be
-// sent, and requests must not pile up. It also changes gates on a p99 so that they must hold with 99% confidence, if
-// there are enough requests to decide that.
+// addGates adds the gates of a trial to the scenario: 99% of the due requests must succeed, the generator must send all
+// requests, and requests must not pile up. It also changes gates on a p99 so that they must hold with 99% confidence,
+// if there are enough requests to decide that.
 func addGates(s *scenario.Scenario) {
 	loads := slices.DeleteFunc(s.Loads(), func(l scenario.PlacedLoad) bool { return l.Kind != "requests" })
 	if len(loads) == 0 {
 		return
 	}
 	s.Gates = slices.Clone(s.Gates)
-	var held []string // phases in which the load must hold
+	var held []string // phases in which the gates must pass
 	for i := range s.Gates {
 		g := &s.Gates[i]
 		if g.Objective != "request-latency" {
@@ -49,9 +49,9 @@ func addGates(s *scenario.Scenario) {
 		held = requestPhases(s, loads)
 	}
 	var achieved, steady []scenario.Gate
-	for _, l := range loads { // judge each load separately, because a small load would hardly change the sum
+	for _, l := range loads { // judge each load separately, because the failure of a small load would hardly change the sum
 		if l.MinAchieved == nil && s.MinAchieved == nil {
-			l.MinAchieved = bound("0%") // the gates below judge the achieved share, only in the phases in held
+			l.MinAchieved = bound("0%") // the gates below judge the achieved share, and only in the phases in `held`
 		}
 		of, over := "", held
 		if len(loads) > 1 {
@@ -98,8 +98,8 @@ func requestPhases(s *scenario.Scenario, loads []scenario.PlacedLoad) (names []s
 	return names
 }
 
-// leastShare returns the fraction of a load's requests that belong to its smallest separately judged group: an
-// operation of the mix, from one tenant.
+// leastShare returns the fraction of a load's requests in the smallest group that gates judge separately: the requests
+// of one tenant with one operation of the mix.
 func leastShare(l *scenario.Load) float64 {
 	var mix, tenants []float64
 	for _, o := range l.Mix {
@@ -111,7 +111,7 @@ func leastShare(l *scenario.Load) float64 {
 	return smallest(mix) * smallest(tenants)
 }
 
-// smallest returns the smallest weight as a share of the sum of all weights, or 1 without weights. An omitted weight
+// smallest returns the smallest weight as a fraction of the sum of all weights, or 1 without weights. An omitted weight
 // counts as 1.
 func smallest(weights []float64) float64 {
 	if len(weights) == 0 {
@@ -125,8 +125,8 @@ func smallest(weights []float64) float64 {
 	return least / sum
 }
 
-// fewest returns the number of requests in the smallest group that a gate judges separately: by phase, load, operation and
-// tenant. It returns 0 if there are no requests, or if a phase ends by a condition.
+// fewest returns the number of requests in the smallest group that a gate judges separately: the requests of one phase,
+// load, operation and tenant. It returns 0 if there are no requests, or if a phase ends by a condition.
 func fewest(s *scenario.Scenario, g scenario.Gate, loads []scenario.PlacedLoad) float64 {
 	least := math.Inf(1)
 	for _, l := range loads {

@@ -30,11 +30,12 @@ gates: [{name: latency, objective: request-latency, load: reads, max: 1s, over: 
 		t.Fatal(err)
 	}
 	if addGates(s); s.Gates[0].Objective != "request-latency" {
-		t.Errorf("gate = %s", s.Gates[0].Objective)
+		t.Errorf("objective of the gate = %s, want request-latency", s.Gates[0].Objective)
 	}
 }
 
-// The achieved rate is judged by the trial's own gates in the held phases, not by the default for all phases.
+// The gates that addGates adds judge the achieved rate in the phases with gates. They replace the default minimum for
+// all phases.
 func TestTrialsAreJudgedByTheirOwnGates(t *testing.T) {
 	for text, want := range map[string]float64{"": 0, "minAchieved: 97%\n": 0.97} {
 		s, err := scenario.Parse("own.yaml", []byte(`apiVersion: stormglass/v1alpha1
@@ -49,13 +50,13 @@ gates: [{name: latency, objective: request-latency, max: 1s, over: [hold]}]
 		}
 		addGates(s)
 		if least, _ := s.LeastAchieved(s.Background[0].MinAchieved); least != want {
-			t.Errorf("%q: the load must achieve %v, want %v", text, least, want)
+			t.Errorf("with %q, minimum achieved fraction = %v, want %v", text, least, want)
 		}
 	}
 }
 
-// TestGrowth: 10 requests a second that take one second each, scraped every 5 s, rarely seem to pile up within 20 s by
-// chance. Real growth shows.
+// TestGrowth checks that 10 requests per second that take one second each, scraped every 5 s for 20 s, rarely exceed
+// the bound by chance, and that growth has the right value for requests that pile up.
 func TestGrowth(t *testing.T) {
 	t.Log("seed 1")
 	const phases, rate, every, seconds = 300, 10, 5, 20
@@ -87,7 +88,7 @@ func TestGrowth(t *testing.T) {
 		t.Helper()
 		got, err := a.Instant(t.Context(), strings.NewReplacer("$load", load, "$window", archive.Window(start, end)).Replace(growth), end)
 		if err != nil || len(got) != 1 {
-			t.Fatalf("load %s: %v, %v", load, got, err)
+			t.Fatalf("growth of load %s = %v, error %v", load, got, err)
 		}
 		return got[0].V
 	}
@@ -98,11 +99,11 @@ func TestGrowth(t *testing.T) {
 		}
 	}
 	if t.Logf("%d of %d steady phases break the bound", broken, phases); broken > phases*3/100 {
-		t.Error("the gate fails by chance")
+		t.Error("more than 3% of the steady phases break the bound")
 	}
-	for _, load := range []string{"many", "few"} { // 30 of 1,000 requests a second, and 30 of 800 in total
+	for _, load := range []string{"many", "few"} { // 30 of 1,000 requests per second pile up, and 30 of 800 in total
 		if got := grows(load); math.Abs(got-0.03) > 0.001 {
-			t.Errorf("of %s requests %v pile up, want 3%%", load, got)
+			t.Errorf("growth of load %s = %v, want 0.03", load, got)
 		}
 	}
 }

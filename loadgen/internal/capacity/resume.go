@@ -11,8 +11,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// otherSearch describes how the recorded search (before) differs from the search to run, with a hint. It returns "" if
-// they match.
+// otherSearch describes how the recorded search `before` differs from the search to run, and gives a hint. It returns
+// "" if they match.
 func (s *session) otherSearch(before result.Capacity) string {
 	missing := func(from, sets []string) string {
 		return strings.Join(slices.DeleteFunc(slices.Clone(sets), func(set string) bool { return slices.Contains(from, set) }), ", ")
@@ -20,7 +20,7 @@ func (s *session) otherSearch(before result.Capacity) string {
 	lost, added := missing(s.c.Overrides, before.Overrides), missing(before.Overrides, s.c.Overrides)
 	switch {
 	case before.Scenario != s.c.Scenario:
-		return fmt.Sprintf("the search in this directory used scenario %s (name the same scenario)", before.Scenario)
+		return fmt.Sprintf("the search in this directory used scenario %s (use the same scenario)", before.Scenario)
 	case lost != "":
 		return fmt.Sprintf("the earlier trials had the setting %s (set it again)", lost)
 	case added != "":
@@ -37,7 +37,7 @@ func (s *session) otherSearch(before result.Capacity) string {
 func rangeOf(c result.Capacity) string { return fmt.Sprintf("%s from %v to %v", c.Field, c.From, c.To) }
 
 // stays reports whether to keep the directory of a search without a trial. The directory stays if the search was
-// resumed, if it contains the logs of a first trial, or if it records a load that ended a control plane.
+// resumed, if the directory contains the logs of a first trial, or if it records a load that ended a control plane.
 func (s *session) stays() bool {
 	_, absent := os.Stat(filepath.Join(s.Dir.Path, trialDir(1)))
 	return s.o.Resume != "" || absent == nil || len(s.c.EndedAt) > 0

@@ -21,7 +21,7 @@ func again(s session, dir string) session {
 	return next
 }
 
-// TestResume: finished trials are kept when a plane dies, and are not repeated.
+// TestResume checks that a resumed search keeps the trials from before a plane died, and does not repeat them.
 func TestResume(t *testing.T) {
 	p := plane{capacity: 700, fails: func(n int) error {
 		if n == 6 {
@@ -32,34 +32,34 @@ func TestResume(t *testing.T) {
 	s := newSession(t, &p)
 	first, dir, err := s.run(t.Context())
 	if err != nil || first.ExitCode != exitcode.Environment || len(first.Trials) != 5 {
-		t.Fatalf("exit %d, %d trials: %v", first.ExitCode, len(first.Trials), err)
+		t.Fatalf("exit code %d after %d trials (%v), want %d after 5", first.ExitCode, len(first.Trials), err, exitcode.Environment)
 	}
 	s.o.Resume, s.o.Out = dir, ""
 	again, _, err := s.run(t.Context())
 	if err != nil || again.Answer != string(Found) || len(p.loads) != len(again.Trials)+1 || len(again.Notes) > 0 {
-		t.Errorf("%s, %d trials of %d, %v: %v", again.Answer, len(again.Trials), len(p.loads), again.Notes, err)
+		t.Errorf("answer %q, %d of %d trials in the result, notes %q (%v); want found, all but the failed trial, no notes", again.Answer, len(again.Trials), len(p.loads), again.Notes, err)
 	}
 	s.OtherGenerator = func(result.Host, string) string { return "on another machine" }
 	if _, _, err := s.run(t.Context()); exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), "the earlier trials ran on another machine") {
-		t.Errorf("resumed elsewhere: %v", err)
+		t.Errorf("resume on another machine: error %v", err)
 	}
 	s.OtherGenerator = func(result.Host, string) string { return "" }
 	s.o.Overrides = []string{"nodes.count=5"}
 	if _, _, err := s.run(t.Context()); exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), "did not have the setting nodes.count=5 (leave it out)") {
-		t.Errorf("resumed with other settings: %v", err)
+		t.Errorf("resume with other settings: error %v", err)
 	}
 	s.o.Overrides, s.o.Scenario.Capacity.To.Value = nil, 4000
 	if _, _, err := s.run(t.Context()); exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), "from 10 to 5000") {
-		t.Errorf("resumed with another range: %v", err)
+		t.Errorf("resume with another range: error %v", err)
 	}
 	s.o.Scenario.Capacity.To.Value = 5000
 	s.o.Scenario.Gates[0].Name = "other"
 	if _, _, err := s.run(t.Context()); exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), "the scenario has changed") {
-		t.Errorf("resumed with other gates: %v", err)
+		t.Errorf("resume with other gates: error %v", err)
 	}
 }
 
-// A search is not resumed with other conditions that end trials, whether the flag or the rules file has changed.
+// A search cannot be resumed with other abort conditions, whether the flag or the rules file has changed.
 func TestOtherConditionsThatEndTrials(t *testing.T) {
 	s := newSession(t, &plane{capacity: 700, spread: 0.03})
 	s.o.Fuse = run.Fuse{AbortOn: []string{"errors=50%", "alert=Own"}, Rules: filepath.Join(t.TempDir(), "rules.yaml")}
@@ -76,15 +76,15 @@ func TestOtherConditionsThatEndTrials(t *testing.T) {
 	}
 	next := again(s, dir)
 	if _, _, err := next.run(t.Context()); err != nil {
-		t.Errorf("resumed with the same conditions: %v", err)
+		t.Errorf("resume with the same conditions: %v", err)
 	}
 	other := searched(t, plane{capacity: 700, spread: 0.03})
 	if got, err := Compare([2]string{dir, other}); err != nil || len(got.Differences) != 1 || !strings.HasPrefix(got.Differences[0].A, "errors=50%, alert=Own, rules ") || got.Differences[0].B != "none" {
-		t.Errorf("compared with a search without conditions: %+v, %v", got.Differences, err)
+		t.Errorf("Compare with a search without conditions: differences %+v, error %v", got.Differences, err)
 	}
 	refused := func(name string) {
 		if _, _, err := next.run(t.Context()); exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), "errors=50% alert=Own rules ") || !strings.Contains(err.Error(), "(use the same --abort-on and --abort-rules)") {
-			t.Errorf("resumed with other %s: %v", name, err)
+			t.Errorf("resume with other %s: error %v", name, err)
 		}
 	}
 	write(strings.Replace(own, "== 0", "== 1", 1))
@@ -94,37 +94,38 @@ func TestOtherConditionsThatEndTrials(t *testing.T) {
 	refused("flags")
 }
 
-// A search that used all its trials says how to continue, and can be continued.
+// The notes of a search that used all its trials say how to resume it, and this works.
 func TestResumeWithMoreTrials(t *testing.T) {
 	s := newSession(t, &plane{capacity: 700, spread: 0.03})
 	s.o.Most = 5
 	c, dir, err := s.run(t.Context())
 	if err != nil || c.Answer != string(Unfinished) || !strings.Contains(strings.Join(c.Notes, "\n"), "`--trials 7 --resume "+dir+"`") {
-		t.Fatalf("%s, %q: %v", c.Answer, c.Notes, err)
+		t.Fatalf("answer %q, notes %q (%v); want unfinished and a note with --trials 7", c.Answer, c.Notes, err)
 	}
 	next := again(s, dir)
 	next.o.Most = 40
 	if c, _, err = next.run(t.Context()); err != nil || c.Answer != string(Found) || len(c.Notes) > 0 {
-		t.Errorf("%s, %q: %v", c.Answer, c.Notes, err)
+		t.Errorf("resumed search: answer %q, notes %q (%v); want found, no notes", c.Answer, c.Notes, err)
 	}
 }
 
-// A search that the generator ended can continue, although its last trial held: the generator may manage more by then.
+// A search that ended because the generator was the limit can be resumed, even if its last trial was good: the
+// generator may be able to send more now.
 func TestResumeAfterTheGeneratorEndedFirst(t *testing.T) {
 	p := plane{capacity: 700, spread: 0.03, saturatedFrom: 300}
 	s := newSession(t, &p)
 	c, dir, err := s.run(t.Context())
 	if err != nil || c.Answer != string(GeneratorFirst) || c.Trials[len(c.Trials)-1].Outcome != "good" {
-		t.Fatalf("%s, %+v: %v", c.Answer, c.Trials, err)
+		t.Fatalf("answer %q (%v), want %q after a good trial; trials %+v", c.Answer, err, GeneratorFirst, c.Trials)
 	}
 	p.saturatedFrom = 0
 	next := again(s, dir)
 	if c, _, err = next.run(t.Context()); err != nil || c.Answer != string(Found) {
-		t.Errorf("%s after %d trials: %v", c.Answer, len(c.Trials), err)
+		t.Errorf("answer %q after %d trials (%v), want found", c.Answer, len(c.Trials), err)
 	}
 }
 
-// A resumed search keeps its trials if it cannot be written.
+// A resumed search whose files cannot be written keeps its earlier trials.
 func TestResumeOnAFullDisk(t *testing.T) {
 	s := newSession(t, &plane{capacity: 700, spread: 0.03})
 	_, dir, err := s.run(t.Context())
@@ -137,7 +138,7 @@ func TestResumeOnAFullDisk(t *testing.T) {
 	}
 	next := again(s, dir)
 	if _, _, err := next.run(t.Context()); exitcode.Of(err) != exitcode.Environment {
-		t.Errorf("%v", err)
+		t.Errorf("error %v, want exit code %d", err, exitcode.Environment)
 	}
 	for _, name := range []string{"trial-01", result.CapacityFile} {
 		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
@@ -146,7 +147,7 @@ func TestResumeOnAFullDisk(t *testing.T) {
 	}
 }
 
-// A search in progress cannot be resumed a second time.
+// A search cannot be resumed while it runs.
 func TestOneAtATime(t *testing.T) {
 	p := plane{capacity: 700, spread: 0.03}
 	s := newSession(t, &p)
@@ -159,14 +160,14 @@ func TestOneAtATime(t *testing.T) {
 		return nil
 	}
 	if c, _, err := s.run(t.Context()); err != nil || c.Answer != string(Found) {
-		t.Errorf("%s: %v", c.Answer, err)
+		t.Errorf("answer %q (%v), want found", c.Answer, err)
 	}
 	if exitcode.Of(other) != exitcode.Usage || !strings.Contains(other.Error(), "another loadgen process uses this directory") {
-		t.Errorf("the other one: %v", other)
+		t.Errorf("resume during the search: error %v", other)
 	}
 }
 
-// If the binary is rebuilt during the search, the search ends. It can continue with the binary of its trials.
+// A search ends if its binary is rebuilt in the meantime. It can be resumed with the binary of its trials.
 func TestBinaryBuiltAnew(t *testing.T) {
 	binary := filepath.Join(t.TempDir(), "controlplane")
 	write := func(text string) error { return os.WriteFile(binary, []byte(text), 0o700) }
@@ -182,12 +183,12 @@ func TestBinaryBuiltAnew(t *testing.T) {
 	}
 	c, dir, err := s.run(t.Context())
 	if err != nil || c.ExitCode != exitcode.NoData || len(c.Trials) != 3 || !strings.Contains(strings.Join(c.Notes, "\n"), binary+" was rebuilt during the runs") {
-		t.Fatalf("exit %d after %d trials, %q: %v", c.ExitCode, len(c.Trials), c.Notes, err)
+		t.Fatalf("exit code %d after %d trials, notes %q (%v); want %d after 3, and a note about the binary", c.ExitCode, len(c.Trials), c.Notes, err, exitcode.NoData)
 	}
 	p.fails = nil
 	next := again(s, dir)
 	if c, _, err = next.run(t.Context()); err != nil || c.Answer != string(Found) {
-		t.Errorf("%s, %q: %v", c.Answer, c.Notes, err)
+		t.Errorf("resumed search: answer %q, notes %q (%v); want found", c.Answer, c.Notes, err)
 	}
 	next = again(s, dir)
 	next.o.Build = nil
@@ -195,11 +196,11 @@ func TestBinaryBuiltAnew(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, _, err = next.run(t.Context()); exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), "the earlier trials used a different controlplane binary") {
-		t.Errorf("resumed with another one: %v", err)
+		t.Errorf("resume with another binary: error %v", err)
 	}
 }
 
-// A search with another schema is neither resumed nor compared.
+// Read refuses a search with another schema.
 func TestReadsItsOwnSchema(t *testing.T) {
 	s := newSession(t, &plane{capacity: 700, spread: 0.03})
 	_, dir, err := s.run(t.Context())
@@ -215,11 +216,11 @@ func TestReadsItsOwnSchema(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := Read(dir); exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), `the file has the schema "stormglass.capacity/v9", but this loadgen reads `+result.CapacitySchema) {
-		t.Errorf("%v", err)
+		t.Errorf("Read: error %v, want a usage error about the schema", err)
 	}
 }
 
-// Resuming a search that had ended does not change its end time; otherwise it would seem to have overlapped with later
+// Resuming a search that had ended does not change its end time. Otherwise it would seem to overlap with later
 // searches.
 func TestResumeOfWhatHasEnded(t *testing.T) {
 	s := newSession(t, &plane{capacity: 700, spread: 0.03})
@@ -229,11 +230,11 @@ func TestResumeOfWhatHasEnded(t *testing.T) {
 	}
 	next := again(s, dir)
 	if c, _, err := next.run(t.Context()); err != nil || !c.Ended.Equal(first.Ended) || len(c.Trials) != len(first.Trials) {
-		t.Errorf("ended %s, and before %s, %d trials: %v", c.Ended, first.Ended, len(c.Trials), err)
+		t.Errorf("ended at %s after %d trials (%v), want %s and %d", c.Ended, len(c.Trials), err, first.Ended, len(first.Trials))
 	}
 }
 
-// If the plane of the first trial dies, the logs that the error names are kept, and the search can be resumed.
+// If the plane of the first trial dies, its logs stay, and the error says how to resume the search.
 func TestDeadPlaneKeepsItsLogs(t *testing.T) {
 	s := newSession(t, &plane{})
 	s.Member = func(_ context.Context, o run.Options) (result.Result, error) {
@@ -250,13 +251,13 @@ func TestDeadPlaneKeepsItsLogs(t *testing.T) {
 	}
 }
 
-// A resumed search that is interrupted before its first trial keeps all earlier files, and the error says so.
+// A resumed search that is interrupted before its first new trial keeps all files, and the error says how to resume it.
 func TestInterruptedResumeKeepsAll(t *testing.T) {
 	p := plane{capacity: 700, spread: 0.03, saturatedFrom: 1}
 	s := newSession(t, &p)
 	c, dir, err := s.run(t.Context())
 	if err != nil || len(c.Trials) == 0 {
-		t.Fatalf("%s: %v", c.Answer, err)
+		t.Fatalf("answer %q without trials: %v", c.Answer, err)
 	}
 	before, err := os.ReadFile(filepath.Join(dir, result.CapacityFile))
 	if err != nil {
@@ -269,14 +270,14 @@ func TestInterruptedResumeKeepsAll(t *testing.T) {
 		return result.Result{}, ctx.Err()
 	}
 	if _, _, err := next.run(ctx); exitcode.Of(err) != exitcode.NoData || !strings.Contains(err.Error(), "`--resume "+dir+"`") || strings.Contains(err.Error(), "nothing is left") {
-		t.Errorf("%v", err)
+		t.Errorf("error %v, want the command that resumes the search", err)
 	}
 	if after, err := os.ReadFile(filepath.Join(dir, result.CapacityFile)); err != nil || string(after) != string(before) {
-		t.Errorf("an interrupted resume changed capacity.json: %v", err)
+		t.Errorf("the interrupted search changed capacity.json, or it is not readable (%v)", err)
 	}
 }
 
-// A missing controlplane binary is reported as missing, not as another binary.
+// A resumed search whose controlplane binary is missing does not report a different binary.
 func TestResumeWithoutItsBinary(t *testing.T) {
 	binary := filepath.Join(t.TempDir(), "controlplane")
 	if err := os.WriteFile(binary, []byte("one"), 0o700); err != nil {
@@ -289,9 +290,9 @@ func TestResumeWithoutItsBinary(t *testing.T) {
 		t.Fatal(err)
 	}
 	next := again(s, dir)
-	next.o.ControlPlane = "" // no binary is found next to a test
+	next.o.ControlPlane = "" // there is no controlplane binary next to a test binary
 	c, _, err := next.run(t.Context())
 	if err != nil || c.Build == "" {
-		t.Errorf("build %q: %v", c.Build, err)
+		t.Errorf("Build = %q, error %v; want the digest of the earlier trials", c.Build, err)
 	}
 }

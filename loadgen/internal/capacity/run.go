@@ -27,18 +27,19 @@ import (
 // RunOptions configure a search on real control planes.
 type RunOptions struct {
 	run.Options // options of each trial; Scenario is the scenario before the load is set
-	// Read reads the scenario with the given settings, including the setting of the load.
+	// Read reads the scenario and applies the settings `sets`, which include the load.
 	Read  func(sets []string) (*scenario.Scenario, error)
 	Width float64
 	Most  int // maximum number of trials
-	// Build builds the binary ControlPlane, after all other checks. Nil means that the binary exists already.
+	// Build builds the binary ControlPlane. Run calls it after all other checks. Nil means that the binary exists
+	// already.
 	Build func(ctx context.Context) error
 	// Resume is the directory of the search to resume. Empty means a new search.
 	Resume string
 }
 
-// Run searches for the capacity. It returns the search and its directory. If Run fails, no trial has a result. The
-// directory of a failed first trial is kept, so that the search can be resumed.
+// Run searches for the capacity. It returns the search and its directory. If Run fails, no trial has a result. Run
+// keeps the directory of a failed first trial, so you can resume the search.
 func Run(ctx context.Context, o RunOptions) (result.Capacity, string, error) {
 	s := onPlanes(o)
 	return s.run(ctx)
@@ -84,7 +85,7 @@ func (s *session) run(ctx context.Context) (result.Capacity, string, error) {
 
 // goOn runs trials until the opened search has an answer or fails.
 func (s *session) goOn(ctx context.Context) (result.Capacity, string, error) {
-	if s.o.Resume == "" { // the file of a resumed search is not rewritten before the first new trial
+	if s.o.Resume == "" { // do not rewrite the file of a resumed search before its first new trial
 		if err := s.write(); err != nil {
 			return s.c, "", errors.Join(err, s.Dir.Remove())
 		}
@@ -103,7 +104,7 @@ func (s *session) goOn(ctx context.Context) (result.Capacity, string, error) {
 	switch why := s.Note(ctx, err); {
 	case why != "":
 		next = why
-	case len(s.c.Trials) == len(s.before.Trials) && !s.before.Ended.IsZero(): // the search had ended before the resume
+	case len(s.c.Trials) == len(s.before.Trials) && !s.before.Ended.IsZero(): // the search had already ended when it was resumed
 		s.c.Ended = s.before.Ended
 	default:
 		s.c.Ended = time.Now().UTC()
@@ -203,7 +204,7 @@ func (s *session) build(ctx context.Context) error {
 	}
 	binary, changed, err := s.Binary(s.o.ControlPlane, &s.c.Build)
 	if changed {
-		return exitcode.Usagef("--resume %s: the earlier trials used a different controlplane binary (name it with --controlplane, or start a new search)", s.Dir.Path)
+		return exitcode.Usagef("--resume %s: the earlier trials used a different controlplane binary (specify that binary with --controlplane, or start a new search)", s.Dir.Path)
 	}
 	s.binary = binary
 	return err
@@ -231,7 +232,7 @@ func (s *session) resume() error {
 		return err
 	}
 	for n := len(before.Trials); n > 0 && !Outcome(before.Trials[n-1].Outcome).counts(); n-- {
-		before.Trials = before.Trials[:n-1] // repeat the last trials if they had no result
+		before.Trials = before.Trials[:n-1] // repeat the last trials that had no result
 	}
 	if len(before.Trials) < len(s.before.Trials) {
 		s.before.Ended = time.Time{}
@@ -241,7 +242,7 @@ func (s *session) resume() error {
 	for _, t := range s.c.Trials {
 		if outcome := Outcome(t.Outcome); outcome.counts() {
 			s.search.Saw(t.Load, outcome)
-		} else { // the generator may manage more now
+		} else { // the generator may be able to send more now
 			s.search.trials++
 		}
 	}
@@ -255,7 +256,7 @@ func trialDir(number int) string { return fmt.Sprintf("trial-%02d", number) }
 // load far above the capacity takes minutes to create and overloads the machine.
 const stateGrowth = 1.2
 
-// with returns the scenario with a given load and with the gates that every trial has.
+// with returns the scenario with the given load and the gates that every trial has.
 func (s *session) with(load float64) (*scenario.Scenario, error) {
 	sc, err := s.o.Read(append(slices.Clone(s.o.Overrides), s.c.Field+"="+s.text(load)))
 	if err != nil {
@@ -276,7 +277,7 @@ func (s *session) text(load float64) string {
 	return strconv.FormatFloat(s.value(load), 'f', 0, 64)
 }
 
-// value rounds a load to a value that can be tried: a whole number, or a rate with three digits.
+// value rounds a load to a value that a trial can have: a whole number, or a rate with three digits.
 func (s *session) value(load float64) float64 {
 	if s.c.Unit != string(scenario.PerSec) || load >= 100 {
 		return math.Round(load)
@@ -295,7 +296,7 @@ func (s *session) trials(ctx context.Context) error {
 	return nil
 }
 
-// next runs the next trial and reports whether more may follow.
+// next runs the next trial, and reports whether more may follow.
 func (s *session) next(ctx context.Context) (more bool, err error) {
 	if s.turn != nil {
 		end := s.turn()
@@ -357,7 +358,7 @@ func (s *session) conclude() {
 	e := s.search.Estimate()
 	s.c.Answer = string(e.Answer)
 	s.c.Low, s.c.Median, s.c.High, s.c.Held = nil, nil, nil, nil
-	if s.search.bad > 0 && e.Answer != AboveRange && e.Answer != BelowRange { // otherwise the interval only reflects the range
+	if s.search.bad > 0 && e.Answer != AboveRange && e.Answer != BelowRange { // in the other cases, the interval only reflects the range
 		s.c.Low, s.c.Median, s.c.High = &e.Low, &e.Median, &e.High
 	}
 	if e.Held > 0 {
@@ -371,7 +372,7 @@ func (s *session) conclude() {
 		s.c.ExitCode = exitcode.Pass
 	}
 	times := map[string]int{}
-	first, lowest := []string{}, math.Inf(1) // the gates that failed in the failed trial with the lowest load
+	first, lowest := []string{}, math.Inf(1) // first: gates that failed in the bad trial with the lowest load
 	for _, t := range s.c.Trials {
 		if t.Outcome == string(Bad) {
 			if t.Load < lowest {

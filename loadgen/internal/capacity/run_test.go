@@ -32,11 +32,11 @@ type quiet struct{ t *testing.T }
 func (q quiet) Step(line string)    { q.t.Log(line) }
 func (q quiet) Live(_ run.Snapshot) {}
 
-// plane holds loads below its capacity, which varies by a spread.
+// plane simulates trials: they are good at loads below the plane's capacity. The capacity varies by a spread.
 type plane struct {
 	capacity, spread float64
 	saturatedFrom    float64
-	weakerAfter      int // number of trials after which it has 80% of its capacity; 0 means never
+	weakerAfter      int // number of trials after which the capacity falls to 80%; 0 means never
 	fails            func(trial int) error
 	rng              *rand.Rand
 	loads            []float64
@@ -86,7 +86,8 @@ func newSession(t *testing.T, p *plane) session {
 	return session{o: o, Series: series.Series{Member: p.trial, OtherGenerator: func(result.Host, string) string { return "" }}, uses: uses}
 }
 
-// failsOver fails the trials of a session above 300 requests a second. change modifies their results.
+// failsOver makes trials of a session above 300 requests per second return err. The function `change` modifies their
+// results.
 func failsOver(s *session, change func(*result.Result), err error) {
 	plane := s.Member
 	s.Member = func(ctx context.Context, o run.Options) (result.Result, error) {
@@ -104,7 +105,7 @@ func TestSearchOnKnownPlanes(t *testing.T) {
 		plane  plane
 		answer Answer
 		code   int
-		next   string // step, which the notes name
+		next   string // part of the notes: the next step
 	}{
 		"a knee at 700":         {plane{capacity: 700, spread: 0.03}, Found, exitcode.Pass, ""},
 		"holds all":             {plane{capacity: 1e9}, AboveRange, exitcode.NoData, "`--set capacity.to=20000/s`"},
@@ -116,22 +117,22 @@ func TestSearchOnKnownPlanes(t *testing.T) {
 			s := newSession(t, &c.plane)
 			got, dir, err := s.run(t.Context())
 			if err != nil || got.Answer != string(c.answer) || got.ExitCode != c.code {
-				t.Fatalf("%s, exit %d: %v", got.Answer, got.ExitCode, err)
+				t.Fatalf("answer %q, exit code %d (%v); want %q, %d", got.Answer, got.ExitCode, err, c.answer, c.code)
 			}
 			if notes := strings.Join(got.Notes, "\n"); !strings.Contains(notes, c.next) || c.next == "" && notes != "" {
-				t.Errorf("the notes are %q, want %s", notes, c.next)
+				t.Errorf("notes = %q, want %q", notes, c.next)
 			}
 			if c.answer == Found && (got.Confirmed == nil || got.Confirmed.Good != confirmed || got.Confirmed.Load > 700) {
-				t.Errorf("confirmed: %+v", got.Confirmed)
+				t.Errorf("Confirmed = %+v, want %d good trials at no more than 700", got.Confirmed, confirmed)
 			}
 			if c.answer == Found && (*got.Low > 700 || *got.High < 700 || got.GaveWay[0].Gate != "latency" || got.Bottleneck == nil || got.Bottleneck.Resource != "machine") {
-				t.Errorf("%v to %v, %v", *got.Low, *got.High, got.GaveWay)
+				t.Errorf("interval %v to %v, GaveWay %v, bottleneck %v; want an interval around 700, latency, machine", *got.Low, *got.High, got.GaveWay, got.Bottleneck)
 			}
 			if read, err := Read(dir); err != nil || len(read.Trials) != len(got.Trials) {
-				t.Errorf("capacity.json: %v", err)
+				t.Errorf("Read returned %d trials, want %d: %v", len(read.Trials), len(got.Trials), err)
 			}
 			if page, err := os.ReadFile(filepath.Join(dir, result.CapacityHTMLFile)); err != nil || strings.Count(string(page), "/report.html") != len(got.Trials) {
-				t.Errorf("the page lacks trials: %v", err)
+				t.Errorf("the page does not link to every trial: %v", err)
 			}
 		})
 	}
@@ -142,41 +143,43 @@ func TestUnmetConditionIsBad(t *testing.T) {
 	var trial result.Trial
 	take(&trial, result.Result{Verdict: result.NoData, Measurements: result.Measurements{Phases: []result.Phase{{Name: "open", Until: "watchesOpen"}}}})
 	if trial.Outcome != "bad" || !strings.Contains(trial.Why, "watchesOpen") {
-		t.Errorf("%s: %s", trial.Outcome, trial.Why)
+		t.Errorf("unmet condition: outcome %q, reason %q; want bad, watchesOpen", trial.Outcome, trial.Why)
 	}
 	take(&trial, result.Result{Verdict: result.Fail, Measurements: result.Measurements{Phases: []result.Phase{{Name: "open", Until: "watchesOpen"}}}})
 	if !strings.Contains(trial.Why, "watchesOpen") {
-		t.Errorf("without a gate that failed: %q", trial.Why)
+		t.Errorf("unmet condition without a failed gate: reason %q, want watchesOpen", trial.Why)
 	}
 	take(&trial, result.Result{Verdict: result.NoData, Reasons: []string{"a scrape was lost"}})
 	if trial.Outcome != "no data" {
-		t.Errorf("%s: %s", trial.Outcome, trial.Why)
+		t.Errorf("lost scrape: outcome %q, reason %q; want no data", trial.Outcome, trial.Why)
 	}
 }
 
-// On a busy machine an unmet condition does not show a limit. A failed gate does, and a note mentions the machine.
+// On a busy machine, a trial with an unmet condition has no data. A trial with a failed gate is bad, and a note
+// describes the machine.
 func TestTrialOnABusyMachine(t *testing.T) {
 	const why = "other programs used 1.0 of 2 processors"
 	late := result.Measurements{Phases: []result.Phase{{Name: "open", Until: "watchesOpen", Machine: &result.Machine{Busy: why}}}}
 	var unmet, failed result.Trial
 	take(&unmet, result.Result{Verdict: result.NoData, Reasons: []string{"not met, measured on a busy machine"}, Measurements: late, BusyMachine: []string{why + " in phase open"}})
 	if unmet.Outcome != "no data" || unmet.Machine[0] != why+" in phase open" {
-		t.Errorf("%s: %s, %q", unmet.Outcome, unmet.Why, unmet.Machine)
+		t.Errorf("unmet condition: outcome %q, reason %q, machine %q; want no data", unmet.Outcome, unmet.Why, unmet.Machine)
 	}
 	take(&failed, result.Result{Verdict: result.Fail, Gates: []result.Gate{{Name: "achieved", Verdict: result.Fail}}, BusyMachine: []string{why + " in phase hold"}})
 	if failed.Outcome != "bad" || failed.Why != "achieved" {
-		t.Errorf("%s: %s", failed.Outcome, failed.Why)
+		t.Errorf("failed gate: outcome %q, reason %q; want bad, achieved", failed.Outcome, failed.Why)
 	}
 	failed.Number = 3
 	if note := busyTrials([]result.Trial{{}, unmet, failed}); note != "machine: 2 of 3 trials ran on a busy machine; reason for the last one: "+why+" in phase hold of trial 3 (on an idle machine the capacity may be higher)" {
-		t.Error(note)
+		t.Errorf("note of two busy trials = %q", note)
 	}
 	if note := busyTrials([]result.Trial{{}}); note != "" {
 		t.Error(note)
 	}
 }
 
-// The figures of a trial come from its longest phase with requests, not from the phase with the most requests.
+// take reads the measurements of a trial from its longest phase with requests, not from the phase with the highest
+// rate.
 func TestFiguresOfTheLongestPhase(t *testing.T) {
 	phase := func(name string, from, seconds int, rate float64) result.Phase {
 		start := time.Unix(int64(from), 0)
@@ -187,7 +190,7 @@ func TestFiguresOfTheLongestPhase(t *testing.T) {
 	var trial result.Trial
 	held := take(&trial, result.Result{Verdict: result.Pass, Measurements: result.Measurements{Phases: []result.Phase{phase("settle", 0, 5, 104), phase("hold", 5, 20, 100)}}})
 	if held.Name != "hold" || trial.Offered != 100 {
-		t.Errorf("%v offered in %s", trial.Offered, held.Name)
+		t.Errorf("offered rate %v in phase %s, want 100 in hold", trial.Offered, held.Name)
 	}
 }
 
@@ -202,14 +205,14 @@ func TestInterrupt(t *testing.T) {
 	s := newSession(t, &p)
 	c, _, err := s.run(ctx)
 	if c.Median != nil {
-		t.Errorf("median = %v before any trial failed, want none", *c.Median)
+		t.Errorf("median = %v before a trial was bad, want null", *c.Median)
 	}
 	if err != nil || len(c.Trials) != 2 || c.Answer != string(Unfinished) || c.ExitCode != exitcode.NoData {
-		t.Errorf("%d trials, %s, exit %d: %v", len(c.Trials), c.Answer, c.ExitCode, err)
+		t.Errorf("%d trials, answer %q, exit code %d (%v); want 2, unfinished, %d", len(c.Trials), c.Answer, c.ExitCode, err, exitcode.NoData)
 	}
 }
 
-// Invalid flag values are refused, and the error names the flag.
+// Run refuses invalid flag values with an error that begins with the flag.
 func TestBadFlags(t *testing.T) {
 	for flag, change := range map[string]func(*RunOptions){
 		"--trials 2": func(o *RunOptions) { o.Most = 2 },
@@ -218,19 +221,19 @@ func TestBadFlags(t *testing.T) {
 		s := newSession(t, &plane{capacity: 700})
 		change(&s.o)
 		if _, _, err := s.run(t.Context()); exitcode.Of(err) != exitcode.Usage || !strings.HasPrefix(err.Error(), flag+":") {
-			t.Errorf("%s: %v", flag, err)
+			t.Errorf("%s: error %v, want a usage error that begins with the flag", flag, err)
 		}
 	}
 }
 
-// TestBadRanges: an invalid range is refused with an error of one line before anything starts.
+// TestBadRanges checks that an invalid range is an error before the first trial.
 func TestBadRanges(t *testing.T) {
 	for name, c := range map[string]struct{ capacity, want string }{
-		"no field of the scenario": {"{field: background.reads.rate, from: 1/s, to: 5/s}", "reads"},
-		"a rate for a number":      {"{field: nodes.count, from: 1/s, to: 5/s}", "nodes.count"},
-		"out of bounds":            {"{field: nodes.count, from: 1, to: 500000}", "nodes.count"},
-		"none":                     {"null", "does not name the field that the search should raise"},
-		"one load":                 {"{field: background.writes.rate, from: 10.01/s, to: 10.02/s}", "rates to three digits"},
+		"an unknown load":     {"{field: background.reads.rate, from: 1/s, to: 5/s}", "reads"},
+		"a rate for a number": {"{field: nodes.count, from: 1/s, to: 5/s}", "nodes.count"},
+		"too many nodes":      {"{field: nodes.count, from: 1, to: 500000}", "nodes.count"},
+		"no range":            {"null", "does not name the field that the search should raise"},
+		"a range of one load": {"{field: background.writes.rate, from: 10.01/s, to: 10.02/s}", "rates to three digits"},
 	} {
 		p := plane{capacity: 1}
 		s := newSession(t, &p)
@@ -243,13 +246,13 @@ func TestBadRanges(t *testing.T) {
 			_, _, err = s.run(t.Context())
 		}
 		if err == nil || !strings.Contains(err.Error(), c.want) || len(p.loads) > 0 {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: error %v after %d trials, want %q before any", name, err, len(p.loads), c.want)
 		}
 	}
 }
 
-// Other failures are not caused by the load, even if they occur twice: only the end of the plane, or a plane that never
-// gets ready, is.
+// Only the end of a plane and a plane that never becomes ready count as caused by the load. Other failures end the
+// search again, even if they occur twice.
 func TestEnvironmentIsNoLoad(t *testing.T) {
 	s := newSession(t, &plane{capacity: 1e9})
 	failsOver(&s, func(r *result.Result) {
@@ -258,16 +261,16 @@ func TestEnvironmentIsNoLoad(t *testing.T) {
 	first := s
 	got, dir, err := first.run(t.Context())
 	if err != nil || len(got.EndedAt) > 0 {
-		t.Fatalf("%v: %v", got.EndedAt, err)
+		t.Fatalf("EndedAt = %v (%v), want none", got.EndedAt, err)
 	}
 	next := again(s, dir)
 	if got, _, err = next.run(t.Context()); err != nil || got.ExitCode != exitcode.Environment {
-		t.Errorf("exit %d: %v", got.ExitCode, err)
+		t.Errorf("resumed search: exit code %d (%v), want %d", got.ExitCode, err, exitcode.Environment)
 	}
 }
 
-// TestPlaneEndsByTheLoad: the first control plane that ends by itself, or does not get ready for its load, ends the
-// search. The second one under the same load fails the trial, and the report names it as what gave way.
+// TestPlaneEndsByTheLoad: the first control plane that ends by itself, or does not become ready for its load, ends the
+// search. If the same load ends a second one, the trial is bad, and GaveWay contains the reason.
 func TestPlaneEndsByTheLoad(t *testing.T) {
 	ended := exitcode.Environmentf("kube-apiserver-0 ended")
 	noRun := func(r *result.Result) { *r = result.Result{} }
@@ -286,7 +289,7 @@ func TestPlaneEndsByTheLoad(t *testing.T) {
 		first := s
 		got, dir, err := first.run(t.Context())
 		if err != nil || got.ExitCode != exitcode.Environment || len(got.EndedAt) != 1 {
-			t.Fatalf("%s, exit %d, %v: %v", got.Answer, got.ExitCode, got.EndedAt, err)
+			t.Fatalf("answer %q, exit code %d, EndedAt %v (%v); want exit code %d and one load", got.Answer, got.ExitCode, got.EndedAt, err, exitcode.Environment)
 		}
 		for range 40 {
 			next := again(s, dir)
@@ -298,13 +301,13 @@ func TestPlaneEndsByTheLoad(t *testing.T) {
 			}
 		}
 		if got.Answer != string(Found) || *got.Low > 300 || *got.High < 290 || len(got.GaveWay) != 1 || got.GaveWay[0].Gate != c.gaveWay {
-			t.Errorf("%s: %s, %v to %v, %v", c.gaveWay, got.Answer, got.Low, got.High, got.GaveWay)
+			t.Errorf("answer %q, interval %v to %v, GaveWay %v; want found, around 300, %q", got.Answer, got.Low, got.High, got.GaveWay, c.gaveWay)
 		}
 	}
 }
 
-// A control plane that ends twice under the first load means a capacity below the range. The machine and the versions
-// are still recorded.
+// If the first load ends the control plane twice, the answer is "below the range". The result still contains the
+// machine and the versions.
 func TestPlaneEndsByTheFirstLoad(t *testing.T) {
 	s := newSession(t, &plane{})
 	s.Member = func(context.Context, run.Options) (r result.Result, err error) {
@@ -317,11 +320,11 @@ func TestPlaneEndsByTheFirstLoad(t *testing.T) {
 	next := again(s, s.o.Out)
 	c, _, err := next.run(t.Context())
 	if err != nil || c.Answer != string(BelowRange) || len(c.Trials) != 2 || c.Versions.Kubernetes != "v1.37.1" || c.Host.CPUs != 2 {
-		t.Errorf("%s, %+v, on %+v with %+v: %v", c.Answer, c.Trials, c.Host, c.Versions, err)
+		t.Errorf("answer %q, trials %+v, host %+v, versions %+v (%v); want %q after two trials", c.Answer, c.Trials, c.Host, c.Versions, err, BelowRange)
 	}
 }
 
-// Rates are tried with three digits, other loads as whole numbers.
+// Trials use rates with three digits, and whole numbers for other loads.
 func TestRoundedLoads(t *testing.T) {
 	for _, c := range []struct {
 		unit scenario.Unit
@@ -333,7 +336,7 @@ func TestRoundedLoads(t *testing.T) {
 	} {
 		s := session{c: result.Capacity{Unit: string(c.unit)}}
 		if got := s.text(c.load); got != c.want {
-			t.Errorf("%v is tried as %s, want %s", c.load, got, c.want)
+			t.Errorf("text(%v) = %s, want %s", c.load, got, c.want)
 		}
 	}
 }

@@ -1,11 +1,11 @@
-// Package capacity searches for the highest load that a control plane can hold. Each trial is a run with one load; the
-// trial passes (Good) if all gates pass, and otherwise fails (Bad). The type Search chooses the loads and evaluates the
-// outcomes. It is pure: it accesses neither control planes nor clocks.
+// Package capacity searches for the highest load that a control plane can sustain. Each trial is a run with one load.
+// The trial and its load are good if all gates pass. The type Search chooses the loads and evaluates the outcomes. It
+// accesses neither control planes nor clocks.
 //
-// The load grows until a trial fails; a rate doubles each time. Then the search estimates a psychometric curve: a trial
-// fails with probability lapse/2 + (1-lapse) Φ(ln(load/capacity)/spread). Each trial updates the posterior over
-// capacity and spread, which is kept on a grid. Trials use the 50, 35 and 65% quantiles of the capacity in turn, until
-// the 90% interval of the capacity is narrow.
+// The load grows until a trial is bad; a rate doubles each time. Then the search estimates a psychometric curve: a
+// trial is bad with probability lapse/2 + (1-lapse) Φ(ln(load/capacity)/spread). Each trial updates the posterior over
+// capacity and spread, a grid of weights. Trials use the 50, 35 and 65% quantiles of the capacity in turn, until the
+// 90% interval of the capacity is narrow.
 package capacity
 
 import (
@@ -23,9 +23,9 @@ type Options struct {
 	Growth float64
 	// Width is the width of the interval at which the search ends: the upper end divided by the lower end, minus 1.
 	Width float64
-	// Trials is the maximum number of trials, not counting the confirming trials.
+	// Trials is the maximum number of trials, excluding the confirming trials.
 	Trials int
-	// Whole means that loads are whole numbers. The search then also ends when no whole number lies inside the
+	// Whole reports whether loads are whole numbers. If so, the search also ends when no whole number lies inside the
 	// interval.
 	Whole bool
 }
@@ -62,13 +62,13 @@ const (
 	leastWidth, mostWidth = 0.01, 1
 	leastTrials           = 3
 
-	lapse      = 0.02 // assumed share of trials with a random outcome
+	lapse      = 0.02 // assumed fraction of trials with a random outcome
 	confidence = 0.90 // probability that the interval contains the capacity
 	gridStep   = 0.005
 	confirmOf  = 5 // maximum number of confirming trials
-	confirmed  = 3 // number of confirming trials that must pass
-	// mostWide is the maximum width of an interval that is accepted when all trials are used up, as a multiple of the
-	// requested width.
+	confirmed  = 3 // number of confirming trials that must be good
+	// mostWide limits the width of the interval, as a multiple of the requested width, if a search has used all its
+	// trials. In a wider interval, it has not found the capacity.
 	mostWide = 2
 	// invalidInRow is the number of invalid trials in a row after which the generator counts as the limit. Other
 	// processes on the machine may cause a single invalid trial.
@@ -83,7 +83,7 @@ func spreads() []float64 { return []float64{0.02, 0.04, 0.08, 0.16} }
 type Outcome string
 
 // The outcomes of a trial. Invalid means that the generator was the limit, and NoData that the trial could not be
-// judged. These two outcomes say nothing about the capacity.
+// judged. Both outcomes say nothing about the capacity.
 const (
 	Good    Outcome = "good"
 	Bad     Outcome = "bad"
@@ -91,7 +91,7 @@ const (
 	NoData  Outcome = "no data"
 )
 
-// counts reports whether the outcome says something about the capacity.
+// counts reports whether the search can use the outcome to estimate the capacity.
 func (o Outcome) counts() bool { return o == Good || o == Bad }
 
 // Answer is the result of a search.
@@ -108,15 +108,15 @@ const (
 	Unfinished     Answer = "unfinished"
 )
 
-// Estimate holds what a search has found out about the capacity so far.
+// Estimate is the current result of a search.
 type Estimate struct {
 	Answer            Answer
 	Low, Median, High float64 // 90% interval
-	Held              float64 // the highest load at which a trial passed; 0 if none did
+	Held              float64 // the highest load of a good trial; 0 without good trials
 	Trials            int
 	// ConfirmLoad is the load of the confirming trials: the lower end of the interval once the interval is narrow, or
-	// the upper end of the range if the capacity may lie above the range. Confirms is the number of these trials, and
-	// ConfirmGood the number that passed.
+	// the upper end of the range if the capacity may lie above the range. Confirms is the number of confirming trials
+	// so far, and ConfirmGood is the number of good ones.
 	ConfirmLoad           float64
 	ConfirmGood, Confirms int
 }
@@ -125,7 +125,7 @@ type Estimate struct {
 type Search struct {
 	o      Options
 	logs   []float64   // ln of the capacities of the grid
-	weight [][]float64 // posterior by capacity and spread
+	weight [][]float64 // posterior, indexed by capacity and spread
 
 	trials, bad, good     int
 	unusable              Outcome // outcome of the latest trials without a result: Invalid or NoData
@@ -135,7 +135,7 @@ type Search struct {
 	lowestBad, held       float64
 	next                  int // index into shares
 	confirming            bool
-	endFailed             bool // the upper end of the range did not hold
+	endFailed             bool // confirming trials at the upper end of the range were bad
 	confirmLoad           float64
 	confirmGood, confirms int
 	answer                Answer
@@ -160,7 +160,7 @@ func New(o Options) (*Search, error) {
 	return s, nil
 }
 
-// Next returns the next load to try, or false if the search has ended.
+// Next returns the next load to try. more is false if the search has ended.
 func (s *Search) Next() (load float64, more bool) {
 	switch {
 	case s.answer != "":
@@ -169,7 +169,7 @@ func (s *Search) Next() (load float64, more bool) {
 		return s.confirmLoad, true
 	case s.bad == 0 && !math.IsInf(s.ceiling, 1): // try between held and the generator's limit
 		return math.Sqrt(s.held * s.ceiling), true
-	case !s.began(): // do not raise the load before a trial has passed
+	case !s.began(): // do not raise the load until a trial is good
 		return s.o.From, true
 	case s.bad == 0:
 		return min(s.grown(s.held), s.o.To), true
@@ -181,7 +181,7 @@ func (s *Search) Next() (load float64, more bool) {
 	return load, true
 }
 
-// began reports whether the search may leave Options.From: one trial has passed, or two have failed.
+// began reports whether a trial was good or two trials were bad. Until then, the search stays at Options.From.
 func (s *Search) began() bool { return s.good > 0 || s.bad > 1 }
 
 // grown returns the load `held` multiplied by Options.Growth. Whole numbers grow by at least 1.
@@ -197,17 +197,17 @@ func (s *Search) near(low, high float64) bool {
 	return high/low-1 <= s.o.Width || s.o.Whole && math.Floor(high)-math.Floor(low) <= 1
 }
 
-// shares are the quantiles of the capacity that trials use in turn.
+// shares are the quantiles of the capacity at which trials run in turn.
 var shares = []float64{0.5, 0.35, 0.65}
 
-// likely returns the load at the current quantile (see shares) of the probable capacity.
+// likely returns the capacity at the current quantile (see shares) of the posterior.
 func (s *Search) likely() float64 { return s.quantile(shares[s.next%len(shares)]) }
 
 // Further returns another load to try after the search has found a capacity. found is false if it has found no
 // capacity.
 func (s *Search) Further() (load float64, found bool) { return s.likely(), s.answer == Found }
 
-// Saw records the outcome of a trial. Trials after the search has found a capacity only refine the estimate.
+// Saw records the outcome of a trial. After the search has found a capacity, further trials only refine the estimate.
 func (s *Search) Saw(load float64, outcome Outcome) {
 	if s.answer == Found && outcome.counts() {
 		s.next++
@@ -233,7 +233,7 @@ func (s *Search) Saw(load float64, outcome Outcome) {
 		if s.o.Whole {
 			rounding = max(rounding, 0.5)
 		}
-		if math.Abs(load-s.confirmLoad) <= rounding { // other loads belong to an earlier search with another width
+		if math.Abs(load-s.confirmLoad) <= rounding { // trials with other loads confirmed an earlier search with another width
 			s.confirm(outcome)
 		}
 		return
@@ -273,7 +273,7 @@ func (s *Search) Saw(load float64, outcome Outcome) {
 			return
 		}
 		s.confirming, s.confirmLoad = true, low
-		if high >= s.o.To*(1-2*gridStep) && !s.endFailed { // the capacity may lie above the range: then the upper end of the range holds
+		if high >= s.o.To*(1-2*gridStep) && !s.endFailed { // the capacity may lie above the range: confirm the upper end of the range
 			s.confirmLoad = s.o.To
 		}
 	case outcome == Good && s.stuck():
@@ -292,7 +292,7 @@ func (s *Search) confirm(outcome Outcome) {
 		s.answer = AboveRange
 	case s.confirmGood == confirmed:
 		s.answer = Found
-	case s.confirms-s.confirmGood > confirmOf-confirmed && s.confirmLoad == s.o.To: // the capacity lies in the range: continue
+	case s.confirms-s.confirmGood > confirmOf-confirmed && s.confirmLoad == s.o.To: // the capacity lies in the range, so the search continues
 		s.confirming, s.endFailed, s.confirms, s.confirmGood = false, true, 0, 0
 	case s.confirms-s.confirmGood > confirmOf-confirmed:
 		s.answer = Unconfirmed
@@ -315,8 +315,8 @@ func (s *Search) Estimate() Estimate {
 	return e
 }
 
-// update updates the posterior: it multiplies the weight of each pair of capacity and spread by the probability of
-// the outcome under that pair.
+// update updates the posterior: it multiplies the weight of each pair of capacity and spread by the probability that
+// this pair gives to the outcome.
 func (s *Search) update(load float64, outcome Outcome) {
 	x := math.Log(load)
 	for i, c := range s.logs {

@@ -12,7 +12,7 @@ import (
 
 const seed = 1
 
-// known returns a plane whose capacity varies around a value from trial to trial.
+// known returns a function that tries a load on a plane whose capacity varies around a value from trial to trial.
 func known(rng *rand.Rand, value, spread float64) func(load float64) capacity.Outcome {
 	return func(load float64) capacity.Outcome {
 		if load > value*math.Exp(spread*rng.NormFloat64()) {
@@ -34,7 +34,7 @@ func search(t *testing.T, o capacity.Options, try func(float64) capacity.Outcome
 			return s.Estimate()
 		}
 		if load < o.Least*0.99 || load > o.To*1.01 {
-			t.Fatalf("trial at %v, outside %v to %v", load, o.Least, o.To)
+			t.Fatalf("the search tries the load %v, which is not between %v and %v", load, o.Least, o.To)
 		}
 		s.Saw(load, try(load))
 	}
@@ -42,8 +42,8 @@ func search(t *testing.T, o capacity.Options, try func(float64) capacity.Outcome
 	return capacity.Estimate{}
 }
 
-// TestKnownCapacity: the interval covers the truth in 90% of searches, the median error is below 3%, and the median
-// number of trials is below 20.
+// TestKnownCapacity checks that 90% of the intervals contain the true capacity, that the median error is at most 3%,
+// and that the median number of trials is below 20, plus 3 confirming trials.
 func TestKnownCapacity(t *testing.T) {
 	t.Logf("seed %d", seed)
 	const searches = 200
@@ -63,9 +63,9 @@ func TestKnownCapacity(t *testing.T) {
 			}
 			slices.Sort(errs)
 			slices.Sort(trials)
-			t.Logf("covered %d of %d, median error %.2f%%, median trials %d, most %d", covered, searches, 100*errs[searches/2], trials[searches/2], trials[searches-1])
+			t.Logf("%d of %d intervals contain the capacity, median error %.2f%%, median trials %d, most %d", covered, searches, 100*errs[searches/2], trials[searches/2], trials[searches-1])
 			if covered < searches*9/10 || errs[searches/2] > 0.03 || trials[searches/2] >= 20+3 {
-				t.Error("coverage, error or number of trials is out of bounds")
+				t.Error("too few intervals contain the capacity, or the median error or number of trials is too high")
 			}
 		})
 	}
@@ -98,16 +98,16 @@ func TestAnswers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e := search(t, capacity.Default(50, 2000), c.try)
 			if e.Answer != c.want {
-				t.Errorf("%+v, want %s", e, c.want)
+				t.Errorf("estimate %+v, want the answer %q", e, c.want)
 			}
 			if e.Answer == capacity.Found && (e.Low > 300 || e.High < 300 || e.Held > 300) {
-				t.Errorf("%+v", e)
+				t.Errorf("estimate %+v, want an interval around 300", e)
 			}
 		})
 	}
 }
 
-// A capacity between the highest load that held and the lowest that saturates the generator is found.
+// A search finds a capacity between the highest good load and the lowest load that saturates the generator.
 func TestKneeBelowTheGeneratorsLimit(t *testing.T) {
 	for truth, want := range map[float64]capacity.Answer{2900: capacity.Found, 5000: capacity.GeneratorFirst} {
 		e := search(t, capacity.Default(50, 20_000), func(load float64) capacity.Outcome {
@@ -120,20 +120,20 @@ func TestKneeBelowTheGeneratorsLimit(t *testing.T) {
 			return capacity.Good
 		})
 		if e.Answer != want || want == capacity.Found && (e.Low > truth || e.High < truth) {
-			t.Errorf("capacity %v: %s, %v to %v", truth, e.Answer, e.Low, e.High)
+			t.Errorf("capacity %v: answer %q, interval %v to %v; want %q", truth, e.Answer, e.Low, e.High, want)
 		}
 	}
 }
 
-// Trials without data are not the generator's limit.
+// Two trials without data end the search with the answer Unjudged, not with GeneratorFirst.
 func TestTrialsWithoutData(t *testing.T) {
 	e := search(t, capacity.Default(50, 20_000), func(float64) capacity.Outcome { return capacity.NoData })
 	if e.Answer != capacity.Unjudged || e.Trials != 2 {
-		t.Errorf("%s after %d trials", e.Answer, e.Trials)
+		t.Errorf("answer %q after %d trials, want %q after 2", e.Answer, e.Trials, capacity.Unjudged)
 	}
 }
 
-// An invalid trial and a trial without data do not add up to two of a kind.
+// An invalid trial followed by a trial without data does not end the search.
 func TestUselessTrialsOfTwoKinds(t *testing.T) {
 	n := 0
 	e := search(t, capacity.Default(50, 400), func(load float64) capacity.Outcome {
@@ -149,11 +149,11 @@ func TestUselessTrialsOfTwoKinds(t *testing.T) {
 		return capacity.Good
 	})
 	if e.Answer != capacity.Found {
-		t.Errorf("%s", e.Answer)
+		t.Errorf("answer %q, want found", e.Answer)
 	}
 }
 
-// A search that used all its trials and is far from narrow has found nothing.
+// A search that has used all its trials, and whose interval is still wide, is unfinished.
 func TestTooFewTrials(t *testing.T) {
 	o := capacity.Default(100, 20_000)
 	o.Trials = 5
@@ -164,7 +164,7 @@ func TestTooFewTrials(t *testing.T) {
 		return capacity.Good
 	})
 	if e.Answer != capacity.Unfinished {
-		t.Errorf("%s: %v to %v", e.Answer, e.Low, e.High)
+		t.Errorf("answer %q, interval %v to %v; want unfinished", e.Answer, e.Low, e.High)
 	}
 }
 
@@ -179,11 +179,11 @@ func TestWholeLoads(t *testing.T) {
 		return capacity.Good
 	})
 	if e.Answer != capacity.Found || math.Floor(e.Median) != 3 || e.Trials > 20 {
-		t.Errorf("%s: %v after %d trials", e.Answer, e.Median, e.Trials)
+		t.Errorf("answer %q, median %v after %d trials; want found, 3 after at most 20", e.Answer, e.Median, e.Trials)
 	}
 }
 
-// A single failed trial in a range that holds does not set the capacity.
+// A single bad trial, among good ones in the whole range, does not count as a capacity.
 func TestStrayBadTrial(t *testing.T) {
 	n := 0
 	e := search(t, capacity.Default(50, 400), func(float64) capacity.Outcome {
@@ -193,11 +193,12 @@ func TestStrayBadTrial(t *testing.T) {
 		return capacity.Good
 	})
 	if e.Answer != capacity.AboveRange {
-		t.Errorf("%s, %v to %v", e.Answer, e.Low, e.High)
+		t.Errorf("answer %q, interval %v to %v; want %q", e.Answer, e.Low, e.High, capacity.AboveRange)
 	}
 }
 
-// A capacity near the end of the range lies in the range: if the end does not hold, the lower end is confirmed.
+// A search finds a capacity near the end of the range: if the end of the range is bad, it confirms the lower end of the
+// interval.
 func TestKneeNearTheEnd(t *testing.T) {
 	for _, truth := range []float64{1900, 1950, 1980} {
 		e := search(t, capacity.Default(50, 2000), func(load float64) capacity.Outcome {
@@ -207,22 +208,22 @@ func TestKneeNearTheEnd(t *testing.T) {
 			return capacity.Good
 		})
 		if e.Answer != capacity.Found || e.Low > truth || e.High < truth {
-			t.Errorf("capacity %v: %s, %v to %v after %d trials", truth, e.Answer, e.Low, e.High, e.Trials)
+			t.Errorf("capacity %v: answer %q, interval %v to %v after %d trials", truth, e.Answer, e.Low, e.High, e.Trials)
 		}
 	}
 }
 
-// A search in which no trial fails also ends when its trials are used up.
+// A search without bad trials ends when it has used all its trials.
 func TestTrialsBoundGrowth(t *testing.T) {
 	o := capacity.Default(50, 20_000)
 	o.Growth, o.Trials = 1.2, 5
 	if e := search(t, o, func(float64) capacity.Outcome { return capacity.Good }); e.Answer != capacity.Unfinished || e.Trials != 5 {
-		t.Errorf("%s after %d trials", e.Answer, e.Trials)
+		t.Errorf("answer %q after %d trials, want unfinished after 5", e.Answer, e.Trials)
 	}
 }
 
-// Whole loads grow by at least one. No load between two neighbours is tried if the generator cannot deliver the upper
-// one.
+// Whole loads grow by at least one. If the generator is the limit at a load, the search tries no load between it and
+// the previous number.
 func TestWholeLoadsGrow(t *testing.T) {
 	o := capacity.Default(1, 40)
 	o.Growth, o.Whole = 1.2, true
@@ -234,12 +235,12 @@ func TestWholeLoadsGrow(t *testing.T) {
 		return capacity.Good
 	})
 	if want := []float64{1, 2, 3, 4, 5, 6, 6}; e.Answer != capacity.GeneratorFirst || !slices.Equal(loads, want) {
-		t.Errorf("%s after %v, want %v", e.Answer, loads, want)
+		t.Errorf("answer %q after the loads %v, want %q after %v", e.Answer, loads, capacity.GeneratorFirst, want)
 	}
 }
 
-// If the generator is the limit below a load that failed, the search tries higher loads once more: other processes may
-// have used the machine.
+// If the generator is the limit below a bad load, the search tries higher loads once more: other processes may have
+// used the machine.
 func TestGeneratorsLimitBelowABadLoad(t *testing.T) {
 	for name, c := range map[string]struct {
 		limits func(load float64, invalid int) bool
@@ -261,12 +262,12 @@ func TestGeneratorsLimitBelowABadLoad(t *testing.T) {
 			return capacity.Good
 		})
 		if e.Answer != c.want || e.Trials > 20 || e.Answer == capacity.Found && (e.Low > 700 || e.High < 700) {
-			t.Errorf("%s: %s, %v to %v after %d trials", name, e.Answer, e.Low, e.High, e.Trials)
+			t.Errorf("limit %s: answer %q, interval %v to %v after %d trials; want %q", name, e.Answer, e.Low, e.High, e.Trials, c.want)
 		}
 	}
 }
 
-// The confirmation of the end of the range stops if the generator cannot deliver that load.
+// A search that confirms the end of the range ends if the generator is the limit at that load.
 func TestGeneratorsLimitAtTheEnd(t *testing.T) {
 	n := 0
 	e := search(t, capacity.Default(50, 400), func(load float64) capacity.Outcome {
@@ -279,11 +280,11 @@ func TestGeneratorsLimitAtTheEnd(t *testing.T) {
 		return capacity.Good
 	})
 	if e.Answer != capacity.GeneratorFirst || e.Trials > 20 {
-		t.Errorf("%s after %d trials", e.Answer, e.Trials)
+		t.Errorf("answer %q after %d trials, want %q after at most 20", e.Answer, e.Trials, capacity.GeneratorFirst)
 	}
 }
 
-// The search ends after a limited number of alternating invalid trials and trials without data, even at the lower end.
+// A search with alternating invalid trials and trials without data ends, even while it confirms the lower end.
 func TestUselessTrialsInTurns(t *testing.T) {
 	for _, useful := range []int{0, 12} {
 		n := 0
@@ -297,12 +298,13 @@ func TestUselessTrialsInTurns(t *testing.T) {
 			return capacity.Good
 		})
 		if e.Answer != capacity.Unfinished || e.Trials > 50 {
-			t.Errorf("after %d useful trials: %s after %d", useful, e.Answer, e.Trials)
+			t.Errorf("%d useful trials: answer %q after %d trials, want unfinished after at most 50", useful, e.Answer, e.Trials)
 		}
 	}
 }
 
-// After the first load fails, no higher load is tried, and one trial does not prove that the capacity lies below it.
+// After a bad first trial, the search does not raise the load. One bad trial does not mean that the capacity lies below
+// the range.
 func TestFirstTrialIsBad(t *testing.T) {
 	for _, to := range []float64{60, 20_000} {
 		var loads []float64
@@ -313,7 +315,7 @@ func TestFirstTrialIsBad(t *testing.T) {
 			return capacity.Good
 		})
 		if loads[1] > loads[0] || e.Answer == capacity.BelowRange {
-			t.Errorf("up to %v: %s after %v", to, e.Answer, loads)
+			t.Errorf("range up to %v: answer %q after the loads %v", to, e.Answer, loads)
 		}
 	}
 }

@@ -37,7 +37,7 @@ capacity: {field: background.reads.rate, from: 50/s, to: 5000/s}
 gates: [{name: latency, objective: request-latency, load: reads, max: 100ms}]
 `
 
-// server answers rate requests a second, one after another.
+// server responds to `rate` requests per second, one after another.
 func server(rate float64) stubapi.Policy {
 	var mu sync.Mutex
 	var free time.Time
@@ -53,12 +53,12 @@ func server(rate float64) stubapi.Policy {
 }
 
 // capacityOf returns the load whose p99 reaches the bound at the end of a trial. The queue of a server with this rate
-// grows by the requests that it cannot answer.
+// grows by the requests to which it cannot respond.
 func capacityOf(rate float64) float64 {
 	return rate * (1 + stubBound.Seconds()/(0.99*stubHold.Seconds()))
 }
 
-// against makes one trial in virtual time with the real load engine and the real gates.
+// against runs one trial in virtual time with the real load engine and the real gates.
 func against(t *testing.T, offered, rate float64) Outcome {
 	t.Helper()
 	var trial result.Trial
@@ -68,7 +68,7 @@ func against(t *testing.T, offered, rate float64) Outcome {
 			t.Fatal(err)
 		}
 		addGates(s)
-		s.Gates = slices.DeleteFunc(s.Gates, func(g scenario.Gate) bool { return g.Expr != "" }) // nothing is scraped here
+		s.Gates = slices.DeleteFunc(s.Gates, func(g scenario.Gate) bool { return g.Expr != "" }) // this test scrapes nothing
 		stub, err := stubapi.Start(stubapi.Options{Listener: stubapi.NewPipes(), NoRecord: true})
 		if err != nil {
 			t.Fatal(err)
@@ -136,7 +136,7 @@ func TestStubOfKnownCapacity(t *testing.T) {
 			slices.Sort(errs)
 			slices.Sort(trials)
 			n := len(errs)
-			t.Logf("covered %d of %d, median error %.1f%%, median trials %d, most %d", covered, n, 100*errs[n/2], trials[n/2], trials[n-1])
+			t.Logf("%d of %d intervals contain the capacity, median error %.1f%%, median trials %d, most %d", covered, n, 100*errs[n/2], trials[n/2], trials[n-1])
 			if covered < n*3/4 || errs[n/2] > 0.06 {
 				t.Error("the searches do not find the known capacity of the server")
 			}

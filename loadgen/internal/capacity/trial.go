@@ -33,7 +33,7 @@ func (s *session) try(ctx context.Context, number int, load float64) (t result.T
 	ended := endedBy(res, err)
 	again := slices.Contains(s.c.EndedAt, load)
 	switch {
-	case err != nil && ctx.Err() == nil && ended != "" && again: // the same load ended a run twice, so it is the cause
+	case err != nil && ctx.Err() == nil && ended != "" && again: // this load has ended two runs, so it is the cause
 		t.Outcome, t.Why = string(Bad), ended
 		return t, nil
 	case err != nil && ctx.Err() == nil && ended != "":
@@ -52,7 +52,7 @@ func (s *session) try(ctx context.Context, number int, load float64) (t result.T
 	return t, err
 }
 
-// endedBy describes how a run with the error err ended, or returns "" if its load cannot be the cause.
+// endedBy describes how a run with the error err ended. It returns "" if the load cannot be the cause.
 func endedBy(res result.Result, err error) string {
 	switch {
 	case len(res.Run.UnexpectedExits) > 0, errors.Is(err, run.ErrPlaneEnded):
@@ -110,7 +110,7 @@ func take(t *result.Trial, res result.Result) (held result.Phase) {
 	longest := 0.0
 	for _, p := range res.Measurements.Phases {
 		offered, achieved := 0.0, 0.0
-		var worst result.Latency // of the load with the highest p99
+		var worst result.Latency // latency of the load with the highest p99
 		for _, r := range rundir.Requests(p) {
 			offered, achieved = offered+r.OfferedRate, achieved+r.AchievedRate
 			if r.Latency.P99 > worst.P99 {
@@ -125,8 +125,8 @@ func take(t *result.Trial, res result.Result) (held result.Phase) {
 	return held
 }
 
-// unmet describes a phase that did not meet its condition in time, or returns "". It ignores interrupted phases, and
-// phases during which the machine was busy.
+// unmet describes a phase that did not meet its condition in time. It returns "" if all phases did. It ignores
+// interrupted phases, and phases during which the machine was busy.
 func unmet(phases []result.Phase) string {
 	for _, p := range phases {
 		busy := p.Machine != nil && p.Machine.Busy != ""
@@ -137,8 +137,8 @@ func unmet(phases []result.Phase) string {
 	return ""
 }
 
-// wrong returns the gates that failed in a failed trial. If a condition ended the trial early, it returns only the
-// condition. If no gate failed, it returns only the reason why the trial failed.
+// wrong returns the gates that failed in a bad trial. If a condition ended the trial early, it returns only the
+// condition. If no gate failed, it returns the reason why the trial is bad.
 func wrong(t result.Trial) []string {
 	if condition, _, _ := strings.Cut(t.Why, " in phase "); strings.HasPrefix(condition, "abortOn: ") {
 		return []string{condition}

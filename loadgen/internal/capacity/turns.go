@@ -16,9 +16,9 @@ import (
 )
 
 // RunInTurns searches for the capacities of two configurations. Trials of A and B alternate until both searches have an
-// answer, so that changes on the machine affect both. RunInTurns creates the directory of the searches in out. resume
-// is a directory of two searches to resume; empty means new searches. If RunInTurns fails, neither search has run a
-// trial.
+// answer, so that changes on the machine affect both. RunInTurns creates the directory of both searches in the
+// directory out. resume is a directory of two searches to resume; empty means new searches. If RunInTurns fails,
+// neither search has a trial.
 func RunInTurns(ctx context.Context, sides [2]RunOptions, out, resume string) (result.CapacityComparison, string, error) {
 	p := pair{out: out, resume: resume}
 	for i, o := range sides {
@@ -95,7 +95,7 @@ func (p *pair) compared(dir string, untried [2]error) result.CapacityComparison 
 func (p *pair) open(ctx context.Context, dir string) error {
 	if p.resume != "" && !isSearch(filepath.Join(dir, sideDirs[0])) && !isSearch(filepath.Join(dir, sideDirs[1])) {
 		if isSearch(dir) {
-			return exitcode.Usagef("--resume %s: the search in this directory has only one control plane, without B (leave out --b)", dir)
+			return exitcode.Usagef("--resume %s: the search in this directory has only one control plane, without B (remove --b)", dir)
 		}
 		return exitcode.Usagef("--resume %s: the directory does not contain two searches (%s/%s is missing)", dir, sideDirs[0], result.CapacityFile)
 	}
@@ -103,7 +103,7 @@ func (p *pair) open(ctx context.Context, dir string) error {
 		s, of := &p.sides[i], filepath.Join(dir, sideDirs[i])
 		s.name, s.Whole = sideNames[i]+": ", dir
 		s.o.Out, s.o.Resume = of, ""
-		if entries, _ := os.ReadDir(of); p.resume != "" && len(entries) > 0 { // missing if the first control plane did not start
+		if entries, _ := os.ReadDir(of); p.resume != "" && len(entries) > 0 { // the file is missing if the first control plane did not start
 			s.o.Out, s.o.Resume = "", of
 		}
 		if err := s.open(ctx); err != nil {
@@ -122,15 +122,15 @@ func (p *pair) open(ctx context.Context, dir string) error {
 	return nil
 }
 
-// search runs the trials of both searches. It returns the error of each search that ran no trial. If one search ends
-// early, the other one ends too, so that both can be resumed together.
+// search runs the trials of both searches. It returns the error of each search that ran no trial. If one search fails,
+// the other one ends too, so you can resume both together.
 func (p *pair) search(ctx context.Context) (untried [2]error) {
 	order := &turns{changed: sync.NewCond(&sync.Mutex{})}
 	var both sync.WaitGroup
 	for i := range p.sides {
 		p.sides[i].turn = func() func(bool) { return order.take(i) }
 		other := &p.sides[1-i]
-		p.sides[i].further = func() bool { return other.search.Searching() } // only called while the other search waits
+		p.sides[i].further = func() bool { return other.search.Searching() } // this search calls it only while the other search waits
 		both.Go(func() {
 			_, dir, err := p.sides[i].goOn(ctx)
 			if dir == "" {
@@ -143,15 +143,15 @@ func (p *pair) search(ctx context.Context) (untried [2]error) {
 	return untried
 }
 
-// otherFailed is the error of a search that ended because the other search failed.
+// otherFailed is the error of a search that ended because the other search of the pair failed.
 type otherFailed struct{}
 
 func (otherFailed) Error() string { return "the other search failed" }
 
-// Unjudged marks the error as missing data. It is not a failure of the environment.
+// Unjudged returns true: the error means missing data, not a failure of the environment.
 func (otherFailed) Unjudged() bool { return true }
 
-// turns makes two searches run trials alternately. After one search has ended, the other one continues without waiting.
+// turns makes two searches alternate their trials. After one search has ended, the other one continues without waiting.
 // After a failure, neither search runs another trial.
 type turns struct {
 	changed *sync.Cond
