@@ -15,7 +15,7 @@ const (
 // ABSchema is the version of ab.json.
 const ABSchema = "stormglass.ab/v1"
 
-// Answer is the conclusion about one figure (a value of the runs that is compared), or about all gated figures together.
+// Answer is the conclusion about one figure (a compared metric of the runs), or about all gated figures together.
 type Answer string
 
 // The values of Answer.
@@ -82,7 +82,7 @@ type Side struct {
 // Plan holds the parameters by which pairs are judged ([method](comparing.md#answers)).
 type Plan struct {
 	Looks  []Look  `json:"looks"`  // in ascending order of pairs
-	Change float64 `json:"change"` // smallest mean change that counts as a change; 0.05 is 5%
+	Change float64 `json:"change"` // a smaller mean change does not count; 0.05 is 5%
 	// Margin: a figure has not regressed if the upper bound of its change is below this
 	Margin     float64 `json:"margin"`
 	Confidence float64 `json:"confidence"` // one-sided confidence of the bounds
@@ -107,8 +107,8 @@ func (p Plan) Most() int {
 	return p.Looks[len(p.Looks)-1].Pairs
 }
 
-// Throw holds bounds for other work on the machine during a run, as fractions of processor time. A pair that exceeds a
-// bound is discarded.
+// Throw holds bounds for the work of other programs on the machine during a run, as fractions of processor time. The
+// comparison discards a pair that exceeds a bound.
 type Throw struct {
 	Steal float64 `json:"steal"` // taken by the hypervisor
 	Other float64 `json:"other"` // used by processes outside the run
@@ -140,7 +140,7 @@ type Member struct {
 	Versions Versions `json:"versions"` // versions of the programs in the run
 }
 
-// Statistic names how the values of several runs are combined into one.
+// Statistic says how the values of several runs are combined into one.
 type Statistic string
 
 // The values of Statistic.

@@ -12,10 +12,10 @@ type Breakdown struct {
 	Resource   string  `json:"resource"`
 	Variant    string  `json:"variant,omitempty"` // distinguishes operations with the same verb and resource, such as "rv=0"
 	Tenant     string  `json:"tenant,omitempty"`
-	Count      int64   `json:"count"`             // requests sent, on which all means are based
+	Count      int64   `json:"count"`             // requests that were sent; all means are over these
 	ClientMean float64 `json:"clientMeanSeconds"` // mean latency: the sum of parts and unexplainedSeconds
 	ClientP99  float64 `json:"clientP99Seconds"`  // p99 of the latency; not split
-	// ServerMean: mean time in the API server, from receipt of the request to the end of the answer
+	// ServerMean: mean time in the API server, from receipt of the request to the end of the response
 	ServerMean *float64 `json:"serverMeanSeconds,omitempty"`
 	ServerP99  *float64 `json:"serverP99Seconds,omitempty"` // p99 of the time in the API server; only from the audit log
 	// ServerSource: "audit" (only the run's requests) or "metrics" (the requests of all clients)

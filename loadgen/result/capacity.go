@@ -28,8 +28,7 @@ type Capacity struct {
 	Started   time.Time `json:"started"`
 	Ended     time.Time `json:"ended,omitzero"` // absent: the search did not finish
 	Overrides []string  `json:"overrides,omitempty"`
-	// AbortOn: values of `--abort-on`, and a digest of the file of `--abort-rules`; a trial that such a condition ends
-	// fails
+	// AbortOn: values of `--abort-on`, and a digest of the file of `--abort-rules`; a trial ended by one of them is bad
 	AbortOn  []string `json:"abortOn,omitempty"`
 	InTurns  bool     `json:"inTurns,omitempty"` // trials alternated with trials of another search
 	Versions Versions `json:"versions,omitzero"` // versions of the first trial
@@ -41,7 +40,7 @@ type Capacity struct {
 	Low       *float64   `json:"low"`       // lower end of the 90% interval of the capacity
 	Median    *float64   `json:"median"`    // median of the capacity
 	High      *float64   `json:"high"`      // upper end of this interval
-	Held      *float64   `json:"held"`      // highest load at which a trial passed
+	Held      *float64   `json:"held"`      // highest load of a good trial (its gates passed)
 	Confirmed *Confirmed `json:"confirmed"` // null: none yet
 	// GaveWay: failed gates and other reasons why trials failed, sorted by lowest load, then by number of trials
 	GaveWay []GaveWay `json:"gaveWay"`
@@ -55,8 +54,8 @@ type Capacity struct {
 	PlaneDigest string `json:"planeDigest,omitempty"` // digest of the control plane, faults, seed and variant
 	// Build: SHA-256 of the controlplane binary
 	Build string `json:"build,omitempty"`
-	// EndedAt: loads at which a trial did not begin or finish because the control plane exited, a load's objects were
-	// not created, or the first phase did not begin. If this happens again at the same load, the trial fails
+	// EndedAt: loads of trials that ended because the control plane exited, objects of the load were not created, or
+	// the first phase did not begin. If this happens again at the same load, the trial is bad
 	EndedAt []float64 `json:"endedAt,omitempty"`
 }
 
@@ -74,7 +73,8 @@ type Use struct {
 	Share     float64 `json:"share"`               // 1: fully used
 }
 
-// Confirmed is the load that the search repeated at its end, with the number of these trials and of those that passed.
+// Confirmed is the load that the search repeated at its end, the number of these trials, and how many of them were
+// good.
 type Confirmed struct {
 	Load   float64 `json:"load"`
 	Good   int     `json:"good"`
@@ -85,7 +85,7 @@ type Confirmed struct {
 type Bottleneck struct {
 	Use
 	Trials        int  `json:"trials"`
-	FullWhenLight bool `json:"fullWhenLight,omitempty"` // just as full in the passed trial with the lowest load
+	FullWhenLight bool `json:"fullWhenLight,omitempty"` // the resource was equally used in the good trial with the lowest load
 }
 
 // Trial is one run of a search, at one load.
@@ -97,14 +97,14 @@ type Trial struct {
 	Why     string   `json:"why,omitempty"`     // explains outcome
 	Machine []string `json:"machine,omitempty"` // why the machine was busy during the trial, by phase
 	Gates   []Gate   `json:"gates"`
-	// Offered: rate of due requests of all loads in the busiest phase (with the most requests)
+	// Offered: rate of due requests of all loads in the busiest phase (the one with the most requests)
 	Offered  float64 `json:"offeredPerSecond"`
 	Achieved float64 `json:"achievedPerSecond"` // the part of offeredPerSecond that succeeded in time
 	P50      float64 `json:"p50Seconds"`        // median latency of the slowest load in the busiest phase
 	P99      float64 `json:"p99Seconds"`        // p99 latency of the slowest load in the busiest phase
 	// Cores: processors that each component used in the busiest phase, or in the last phase if there are no requests
 	Cores map[string]float64 `json:"cores"`
-	Uses  []Use              `json:"uses,omitempty"` // the fullest resources in the busiest phase
+	Uses  []Use              `json:"uses,omitempty"` // the most used resources in the busiest phase
 }
 
 // Check returns an error if c is not a valid result of a search.

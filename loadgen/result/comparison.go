@@ -34,7 +34,7 @@ type Variant struct {
 	Reasons     []string `json:"reasons,omitempty"`     // why the run did not pass
 	// NotRun: why the variant did not run
 	NotRun string `json:"notRun,omitempty"`
-	// Left: objects that the run created in a user's cluster and could not remove, as in run.json
+	// Left: objects that the run could not remove from a user's cluster, as in run.json
 	Left string `json:"left,omitempty"`
 }
 

@@ -13,12 +13,12 @@ type Action struct {
 	AtOnce   int   `json:"atOnce,omitempty"`
 	Requests int64 `json:"requests"`          // requests due by the end of the phase, in the rounds that began
 	Done     int64 `json:"done"`              // requests that were completed
-	Refused  int64 `json:"refused,omitempty"` // part of requests: evictions refused by a PodDisruptionBudget
+	Refused  int64 `json:"refused,omitempty"` // part of requests: evictions that a PodDisruptionBudget refused
 	// Cut: the phase ended before the action; only for an action without rate and without rounds
 	Cut        bool    `json:"cut,omitempty"`
 	DueSeconds float64 `json:"dueSeconds"`  // time that the requests should take at the action's rate
 	Seconds    float64 `json:"tookSeconds"` // time that the requests took
-	// Service: service time of each request, with retries, and of each list of target objects
+	// Service: service time of each request, including retries, and of each list of target objects
 	Service Latency `json:"service"`
 }
 
@@ -29,7 +29,7 @@ type Delivery struct {
 	Path string `json:"path,omitempty"` // path of an action, such as "phases.churn.actions[0]"
 	// What: "requests", "watches", "operations" (of a history), or "rounds" (of an action)
 	What string `json:"what"`
-	// Asked: watches or rounds due by the end of the phase, or requests whose answers were due by then
+	// Asked: watches or rounds due by the end of the phase, or requests whose responses were due by then
 	Asked     int64   `json:"asked"`
 	Done      int64   `json:"done"`                     // part of asked that succeeded
 	AskedRate float64 `json:"askedPerSecond,omitempty"` // rate of due requests
@@ -45,7 +45,7 @@ type Delivery struct {
 // The values of Delivery.Limit: the reasons for a share below least.
 const (
 	LimitGenerator = "generator" // the generator's own delay: the run could not be judged
-	LimitAsked     = "asked"     // answers were fast: the scenario's concurrency is too low for its rate
-	LimitCluster   = "cluster"   // answers were slow or failed: the run fails
-	LimitMachine   = "machine"   // answers were slow while other programs kept the machine busy: the run could not be judged
+	LimitAsked     = "asked"     // responses were fast: the scenario's concurrency is too low for its rate
+	LimitCluster   = "cluster"   // responses were slow or failed: the run fails
+	LimitMachine   = "machine"   // responses were slow while other programs kept the machine busy: the run could not be judged
 )

@@ -74,7 +74,7 @@ type Cause struct {
 	Ended      time.Time  `json:"ended,omitzero"` // when the cause ended; absent: not ended
 	Sentence   string     `json:"sentence"`       // the cause and its evidence in words
 	Evidence   []Evidence `json:"evidence"`
-	Calm       []string   `json:"calm"`            // signals that did not deviate, which rules out other causes
+	Calm       []string   `json:"calm"`            // signals that did not deviate; they rule out other causes
 	Explains   []Explains `json:"explains"`        // effects of the cause
 	Look       string     `json:"look"`            // what to examine next
 	Page       string     `json:"page,omitempty"`  // page of the documentation about the cause

@@ -34,14 +34,14 @@ const (
 	EventPhaseEnd   EventKind = "phase-end"
 	EventAction     EventKind = "action"
 	EventNote       EventKind = "note"
-	// EventNodeFault is a fault of simulated nodes, or their recovery: Name says which.
+	// EventNodeFault is a fault of simulated nodes or their recovery, as Name says.
 	EventNodeFault EventKind = "fault"
 
-	// Begin and end of a fault of the control plane.
+	// The start and the end of a fault of the control plane.
 	EventFaultBegin EventKind = control.EventFaultBegin
 	EventFaultEnd   EventKind = control.EventFaultEnd
 
-	// Changes of the process of a component.
+	// The process of a component exited or is ready again.
 	EventExit  EventKind = control.EventExit
 	EventStart EventKind = control.EventStart
 	EventReady EventKind = control.EventReady // the component is ready again

@@ -15,15 +15,15 @@ type History struct {
 	Reads           HistoryOperations `json:"reads"`           // consistent reads. A list counts once for each register
 	UnknownHappened int64             `json:"unknownHappened"` // writes with an unknown outcome whose effect was seen later
 	CachedReads     HistoryOperations `json:"cachedReads"`     // reads with resourceVersion=0
-	// CachedOld: cached reads that returned an older state than the client already knew; allowed
+	// CachedOld: allowed: cached reads that returned an older state than the client already knew
 	CachedOld int64 `json:"cachedOld"`
-	Skipped   int64 `json:"skipped"` // operations skipped because their client waited for an answer
+	Skipped   int64 `json:"skipped"` // operations skipped because their client waited for a response
 
-	Events    int64 `json:"events"` // watch events without bookmarks
+	Events    int64 `json:"events"` // watch events, excluding bookmarks
 	Bookmarks int64 `json:"bookmarks"`
 	Resumes   int64 `json:"resumes"` // watches resumed by resourceVersion
 	Relists   int64 `json:"relists"`
-	Hidden    int64 `json:"hidden"` // changes that watchers missed because of a relist; allowed
+	Hidden    int64 `json:"hidden"` // allowed: changes that watchers missed because of a relist
 
 	Linearizable string `json:"linearizable"` // "yes", "no" or "unknown"; only "yes" passes
 	// LostWrites: acknowledged writes that are missing in the chain of resourceVersions to the final state
@@ -40,9 +40,9 @@ type History struct {
 // HistoryOperations counts operations by outcome.
 type HistoryOperations struct {
 	Invoked   int64 `json:"invoked"`   // operations sent (all outcomes)
-	Succeeded int64 `json:"succeeded"` // answers of 2xx, and of 404 to a read
-	Conflicts int64 `json:"conflicts"` // answers of 409
-	Refused   int64 `json:"refused"`   // other 4xx answers, or no connection
+	Succeeded int64 `json:"succeeded"` // 2xx responses, and 404 responses to reads
+	Conflicts int64 `json:"conflicts"` // 409 responses
+	Refused   int64 `json:"refused"`   // other 4xx responses, or no connection
 	Unknown   int64 `json:"unknown"`   // timeout, lost connection or 5xx
 }
 

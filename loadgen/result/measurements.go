@@ -36,7 +36,7 @@ type Phase struct {
 	Workload    *Workload    `json:"workload,omitempty"`
 	Custom      []Custom     `json:"custom,omitempty"`
 	Machine     *Machine     `json:"machine,omitempty"`     // only on Linux
-	Transitions []Transition `json:"transitions,omitempty"` // of objects that reached the first state in this phase
+	Transitions []Transition `json:"transitions,omitempty"` // only objects that reached the first state in this phase
 	Actions     []Action     `json:"actions,omitempty"`
 	Deliveries  []Delivery   `json:"deliveries,omitempty"` // compares done with requested work; only in result.json
 }
@@ -52,8 +52,8 @@ type Machine struct {
 	CPUWaitSeconds    *float64 `json:"cpuWaitSeconds,omitempty"`
 	MemoryWaitSeconds *float64 `json:"memoryWaitSeconds,omitempty"` // the same for memory
 	IOWaitSeconds     *float64 `json:"ioWaitSeconds,omitempty"`     // the same for a disk
-	// ClientRequests: requests that the API servers answered for clients other than the run and the plane's components.
-	// Like busy and notes, only in result.json
+	// ClientRequests: requests to the API servers from other clients than the run and the plane's components. Only in
+	// result.json, like busy and notes
 	ClientRequests   *float64 `json:"clientRequests,omitempty"`
 	ClientSeconds    *float64 `json:"clientSeconds,omitempty"`    // part of busySeconds that these clients may have used
 	GeneratorSeconds float64  `json:"generatorSeconds,omitempty"` // part of ownSeconds used by the generator
@@ -96,30 +96,30 @@ type Requests struct {
 	Sent    int64  `json:"sent"`
 	// Unsent: not sent, because maxInFlight requests were already in flight
 	Unsent int64 `json:"unsent"`
-	// Outcomes: answers by HTTP status ("200"), and failures by kind: "timeout", "reset", "refused", "truncated",
+	// Outcomes: responses by HTTP status ("200"), and failures by kind: "timeout", "reset", "refused", "truncated",
 	// "malformed", "goaway", "protocol", "canceled" or "other"
 	Outcomes  map[string]int64 `json:"outcomes"`
-	Succeeded int64            `json:"succeeded"` // 2xx answers
+	Succeeded int64            `json:"succeeded"` // 2xx responses
 	// UnsentLate: unsent requests that the generator handled over 100 ms late, or just after a stall of over 100 ms
 	UnsentLate int64 `json:"unsentLate,omitempty"`
 	// FailedLate: failed requests whose latency was mostly the generator's own delay
 	FailedLate int64 `json:"failedLate,omitempty"`
-	// Answered: 2xx answers that arrived in the phase, also to earlier requests
+	// Answered: 2xx responses that arrived in the phase, including those to earlier requests
 	Answered *int64 `json:"answered,omitempty"`
 	Overdue  int64  `json:"overdue,omitempty"` // part of answered that arrived after the end of the load's schedule
-	// Backlog: requests in flight at the end of the phase, also from earlier phases
+	// Backlog: requests in flight at the end of the phase, including those from earlier phases
 	Backlog     int64   `json:"backlog,omitempty"`
 	DueSeconds  float64 `json:"dueSeconds"` // time during which requests were due
 	OfferedRate float64 `json:"offeredPerSecond"`
-	// AchievedRate: rate of 2xx answers that arrived within dueSeconds. Older versions counted all 2xx answers
+	// AchievedRate: rate of 2xx responses that arrived within dueSeconds. Older versions counted all 2xx responses
 	AchievedRate float64 `json:"achievedPerSecond"`
 	Latency      Latency `json:"latency"`  // lag + connect + service of all sent requests, including failed ones
 	External     Latency `json:"external"` // latency without the generator's lag and stalls
 	// Lag: from the intended start until the generator began to handle the request
 	Lag     Latency `json:"lag"`
 	Connect Latency `json:"connect"`         // wait for a free HTTP/2 stream or a new connection
-	Service Latency `json:"service"`         // from the end of connect until the last byte of the answer
-	Bytes   int64   `json:"bytes"`           // size of the answers' bodies, as transferred
+	Service Latency `json:"service"`         // from the end of connect until the last byte of the response
+	Bytes   int64   `json:"bytes"`           // size of the response bodies, as transferred
 	Pages   int64   `json:"pages,omitempty"` // pages of lists that needed several pages
 }
 
@@ -147,10 +147,10 @@ type Watches struct {
 	// Expected: deliveries that must arrive: each acknowledged write, once at each watch of its object
 	Expected   int64 `json:"expected"`
 	Delivered  int64 `json:"delivered"`  // deliveries that arrived, without repetitions
-	Lost       int64 `json:"lost"`       // expected - delivered, after a wait for missing events
+	Lost       int64 `json:"lost"`       // expected - delivered, after waiting for missing events
 	Duplicated int64 `json:"duplicated"` // repeated deliveries of one event
 	Reordered  int64 `json:"reordered"`  // deliveries of an event after a newer event
-	// BeforeAck: deliveries before the acknowledgement of their write. They count as 0 s in `external`; in `delivery`,
+	// BeforeAck: deliveries before the acknowledgement of their write. In `external`, they count as 0 s; in `delivery`,
 	// as the delay with which the generator noticed the acknowledgement (0 s without a stall)
 	BeforeAck int64 `json:"beforeAck"`
 	// Late: deliveries after their write counted as lost; not in delivered
@@ -225,7 +225,7 @@ type Nodes struct {
 	ReadySeconds        float64 `json:"readySeconds"`                  // from the start of registration until all nodes were Ready
 	ReadyStalledSeconds float64 `json:"readyStalledSeconds,omitempty"` // part of readySeconds in which the generator was stalled
 	Heartbeats          int64   `json:"heartbeats"`                    // acknowledged lease renewals
-	// MissedByGenerator: missed renewals that the generator caused: they began over one interval late, or the
+	// MissedByGenerator: renewals missed because of the generator: they began over one interval late, or the
 	// generator's delay took over half of the interval until the next renewal
 	MissedByGenerator int64 `json:"missedByGenerator"`
 	MissedByServer    int64 `json:"missedByServer"` // other renewals that were not acknowledged before the next was due
@@ -254,7 +254,7 @@ type Generator struct {
 	GCPauseP99     float64 `json:"gcPauseP99Seconds"`
 	GCPauseMax     float64 `json:"gcPauseMaxSeconds"`
 	GCCPU          float64 `json:"gcCPUSeconds"`
-	// BacklogMax: most data from API servers that was received but not yet read
+	// BacklogMax: largest amount of data received from API servers but not yet read
 	BacklogMax    int64   `json:"backlogMaxBytes"`
 	SchedulingLag Latency `json:"schedulingLag"` // how late a timer fires that is due every 10 ms
 	// Saturated: bounds that the generator exceeded; the run then could not be judged

@@ -29,7 +29,7 @@ func mostBytes(name string) int64 {
 	return 256 << 20
 }
 
-// Damaged is the error for a file in a run's directory that is missing or cannot have been written by the run.
+// Damaged is the error for a file in a run's directory that is missing or that the run cannot have written.
 type Damaged struct {
 	File string // path in the run's directory
 	Err  error  // what is wrong, with line and byte if known
@@ -71,7 +71,7 @@ func ReadJSON(dir, name string, v Checked) error {
 	return Decode(name, data, v)
 }
 
-// Decode is like ReadJSON, but decodes data instead of reading a file. It uses name only in errors.
+// Decode is like ReadJSON, but decodes data instead of reading the file. It uses name only in errors.
 func Decode(name string, data []byte, v Checked) error {
 	if bytes.Count(data, []byte("{"))+bytes.Count(data, []byte("[")) > mostObjects {
 		return &Damaged{name, fmt.Errorf("it has more objects and lists than the maximum of %d", mostObjects)}

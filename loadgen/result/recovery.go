@@ -9,8 +9,7 @@ const PulseFile = "pulse.jsonl"
 type Recovery struct {
 	// SlotSeconds: length of a slot, the resolution of times derived from requests
 	SlotSeconds float64 `json:"slotSeconds"`
-	// StretchSeconds: how long a load must stay within its bound before its error window ends and it counts as
-	// recovered
+	// StretchSeconds: how long a load must stay within its bound until its error window ends and it counts as recovered
 	StretchSeconds float64         `json:"stretchSeconds"`
 	Faults         []FaultRecovery `json:"faults,omitempty"`
 	Handovers      []Handover      `json:"handovers,omitempty"` // sorted by time
@@ -47,7 +46,7 @@ type LoadRecovery struct {
 	Open        bool             `json:"errorWindowOpen,omitempty"` // the error window had not ended at the last slot
 	From        *float64         `json:"fromSeconds,omitempty"`     // from the start of the fault to the start of the error window
 	Until       *float64         `json:"untilSeconds,omitempty"`    // from the start of the fault to the end of the error window
-	Succeeded   int64            `json:"succeeded"`                 // 2xx answers, including slow ones
+	Succeeded   int64            `json:"succeeded"`                 // 2xx responses, including slow ones
 	Failed      int64            `json:"failed"`
 	Unsent      int64            `json:"unsent"`
 	SlowSlots   int64            `json:"slowSlots"`          // slots without a failure but with a latency over the bound
@@ -85,7 +84,7 @@ type Handover struct {
 	At       time.Time  `json:"at"`                        // when the new holder was observed
 	Lost     *time.Time `json:"lost,omitempty"`            // when the old holder lost the lease or the leadership
 	Failover *float64   `json:"failoverSeconds,omitempty"` // from `lost` to `at`
-	Fault    string     `json:"fault,omitempty"`           // ID of the fault that caused this
+	Fault    string     `json:"fault,omitempty"`           // ID of the fault that caused it
 	Phase    string     `json:"phase,omitempty"`           // phase in which the change was observed
 }
 
@@ -95,7 +94,7 @@ type Restart struct {
 	Exited    *time.Time `json:"exited,omitempty"`      // when the old process ended
 	Ready     *time.Time `json:"ready,omitempty"`       // when the component was ready again; absent: never
 	Down      *float64   `json:"downSeconds,omitempty"` // from `exited` to `ready`
-	Fault     string     `json:"fault,omitempty"`       // ID of the fault that caused this
+	Fault     string     `json:"fault,omitempty"`       // ID of the fault that caused it
 }
 
 // Signal is a metric of an incident, compared with its own noise ([definitions](recovery.md#signals)). Values are in the
@@ -110,13 +109,13 @@ type Signal struct {
 	// Noise: standard deviation of the steady samples, or the minimum noise
 	Noise float64 `json:"noise"`
 	Floor bool    `json:"noiseFloor,omitempty"` // noise is the minimum noise
-	// Extreme: mean of the highest or the lowest third of the samples in under, whichever is farther from the steady
+	// Extreme: mean of the highest or the lowest third of the samples in `under`, whichever is farther from the steady
 	// mean
 	Extreme float64  `json:"extreme"`
 	Moved   *float64 `json:"movedNoises,omitempty"` // difference between extreme and the steady mean, divided by noise
 	// Returned: the signal came back to the steady mean
 	Returned *bool    `json:"returned,omitempty"`
-	Last     *float64 `json:"last,omitempty"`   // mean of the last third of the samples in after
+	Last     *float64 `json:"last,omitempty"`   // mean of the last third of the samples in `after`
 	Detail   string   `json:"detail,omitempty"` // why the signal could not be judged
 }
 

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// RemoteWrite counts the samples of a run that were sent to another Prometheus.
+// RemoteWrite counts the samples that a run sent to a remote-write receiver.
 type RemoteWrite struct {
 	// URL: URL of the receiver, without query
 	URL        string    `json:"url"`
@@ -25,6 +25,6 @@ func (w *RemoteWrite) Lost(dir string) string {
 	case w.Unsent == 0:
 		return fmt.Sprintf("remote write: %s rejected %d samples and accepted %d: %s", w.URL, w.Refused, w.Sent, w.Error)
 	}
-	return fmt.Sprintf("remote write: %d samples were not sent to %s, but %d were (send the missing samples with `loadgen export %s --format remote-write --remote-write URL --start %s`)",
+	return fmt.Sprintf("remote write: %d samples were not sent to %s, %d were (send the missing samples with `loadgen export %s --format remote-write --remote-write URL --start %s`)",
 		w.Unsent, w.URL, w.Sent, dir, w.UnsentFrom.Format(time.RFC3339Nano))
 }

@@ -31,8 +31,8 @@ type Replay struct {
 	// DispersionError: difference between dispersionSent and dispersionDue, divided by dispersionDue (or by 1 if
 	// dispersionDue is smaller); absent if the load was too short
 	DispersionError *float64      `json:"dispersionError,omitempty"`
-	NotFound        ReplayShare   `json:"notFound"`  // fraction of 404 answers
-	Conflicts       ReplayShare   `json:"conflicts"` // fraction of 409 answers
+	NotFound        ReplayShare   `json:"notFound"`  // fraction of 404 responses
+	Conflicts       ReplayShare   `json:"conflicts"` // fraction of 409 responses
 	Kinds           []ReplayKind  `json:"kinds"`
 	Watches         ReplayWatches `json:"watches"`
 	Made            int64         `json:"made"` // objects created before the replay
@@ -41,7 +41,8 @@ type Replay struct {
 	// Mapped: writes of the recording that go to ConfigMaps instead, by their resource
 	Mapped  map[string]int64 `json:"mapped,omitempty"`
 	Refused []string         `json:"refused,omitempty"` // why these resources were mapped
-	// Cut: requests whose body was truncated, because the API server accepts no larger one, by the size sent in bytes
+	// Cut: requests whose body was cut because the API server accepts no body of the recorded size, by the size sent in
+	// bytes
 	Cut map[string]int64 `json:"cut,omitempty"`
 	// VersionsUnset: reads with an exact resourceVersion in the recording that were sent without it
 	VersionsUnset int64 `json:"versionsUnset,omitempty"`
@@ -56,11 +57,11 @@ type ReplayKind struct {
 	Resource      string           `json:"resource"` // resource with its subresource, such as pods/status
 	Due           int64            `json:"due"`      // requests that were due
 	Sent          int64            `json:"sent"`
-	Codes         map[string]int64 `json:"codes"`      // answers by status, and failures by kind as in [Requests](#requests)
-	RecordedCodes map[string]int64 `json:"traceCodes"` // answers in the recording, by status
+	Codes         map[string]int64 `json:"codes"`      // responses by status, and failures by kind as in [Requests](#requests)
+	RecordedCodes map[string]int64 `json:"traceCodes"` // responses in the recording, by status
 }
 
-// ReplayShare is the fraction of answers with a status code, 0 to 1, in the recording and in its replay.
+// ReplayShare is the fraction of responses with a status code, 0 to 1, in the recording and in its replay.
 type ReplayShare struct {
 	Recording float64 `json:"trace"`
 	Replay    float64 `json:"replay"`
@@ -69,7 +70,7 @@ type ReplayShare struct {
 // ReplayWatches counts the watches of a replay.
 type ReplayWatches struct {
 	Due         int64            `json:"due"`    // watches that were due
-	Opened      int64            `json:"opened"` // watches answered with 200
+	Opened      int64            `json:"opened"` // watches with response 200
 	Codes       map[string]int64 `json:"codes"`
 	Open        int64            `json:"open,omitempty"` // watches currently open; 0 after the run
 	OpenMax     int64            `json:"openMax"`        // most watches open at the same time
@@ -93,7 +94,7 @@ func ShareOf(kinds []ReplayKind, code int) ReplayShare {
 		}
 		for c, n := range k.Codes {
 			if _, err := strconv.Atoi(c); err != nil {
-				continue // no answer
+				continue // no response
 			}
 			if seenAll += n; c == strconv.Itoa(code) {
 				seen += n
@@ -111,7 +112,7 @@ const mostDifferences = 5
 func (r Replay) Notes() []string {
 	var notes []string
 	for _, why := range slices.Sorted(maps.Keys(r.LeftOut)) {
-		notes = append(notes, fmt.Sprintf("replay %s: %d requests of the recording are left out: %s", r.Load, r.LeftOut[why], why))
+		notes = append(notes, fmt.Sprintf("replay %s: %d requests of the recording are not replayed: %s", r.Load, r.LeftOut[why], why))
 	}
 	for _, resource := range slices.Sorted(maps.Keys(r.Mapped)) {
 		notes = append(notes, fmt.Sprintf("replay %s: %d writes of %s in the recording go to ConfigMaps", r.Load, r.Mapped[resource], resource))

@@ -22,7 +22,7 @@ func TestSharesOf404And409AreCompared(t *testing.T) {
 func TestNotesTellWhatIsNotSentAsInTheRecording(t *testing.T) {
 	r := Replay{Load: "tuesday", LeftOut: map[string]int64{"streams of pods": 3}, Mapped: map[string]int64{"nodes/status": 7}}
 	want := []string{
-		"replay tuesday: 3 requests of the recording are left out: streams of pods",
+		"replay tuesday: 3 requests of the recording are not replayed: streams of pods",
 		"replay tuesday: 7 writes of nodes/status in the recording go to ConfigMaps",
 	}
 	if got := r.Notes(); !slices.Equal(got, want) {

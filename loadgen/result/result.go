@@ -80,7 +80,7 @@ type Run struct {
 	Overrides    []string  `json:"overrides,omitempty"`    // values of `--set`
 	WithoutGates []string  `json:"withoutGates,omitempty"` // gates that `--without-gate` left out
 	WithoutHooks bool      `json:"withoutHooks,omitempty"` // `--no-hooks` left out the hooks
-	Warnings     []string  `json:"warnings,omitempty"`     // of the checks before the start, and of the run
+	Warnings     []string  `json:"warnings,omitempty"`     // from the checks before the start, and from the run
 	// MissedFaults: faults that never began, or were active for less than their time; the run then does not pass
 	MissedFaults []string  `json:"missedFaults,omitempty"`
 	Profiles     []Profile `json:"profiles,omitempty"` // including failed profiles
@@ -88,7 +88,7 @@ type Run struct {
 	Interrupted  bool      `json:"interrupted"`        // the user interrupted the run
 	// Aborted: condition in abortOn, or limit such as etcd's quota, that ended the run early; the run then fails
 	Aborted string `json:"aborted,omitempty"`
-	// AbortOn: conditions that end the run early ([early end](fuse.md)): of the scenario, of `--abort-on`, and the
+	// AbortOn: conditions that end the run early ([early end](fuse.md)): from the scenario, from `--abort-on`, and the
 	// defaults on a user's cluster
 	AbortOn []string `json:"abortOn,omitempty"`
 	Failure string   `json:"failure,omitempty"` // how the environment failed (exit code 4)
@@ -168,7 +168,7 @@ type Cluster struct {
 	Server       string              `json:"server"`
 	Deviations   []control.Deviation `json:"deviations"`
 	Targets      []string            `json:"scrapeTargets"`
-	Prometheus   string              `json:"prometheus,omitempty"`   // URL of the Prometheus from which samples were copied
+	Prometheus   string              `json:"prometheus,omitempty"`   // URL of the Prometheus server from which samples were copied
 	ReadySeconds float64             `json:"readySeconds,omitempty"` // time until the bundled control plane was ready
 }
 
@@ -207,9 +207,9 @@ type Alert struct {
 	Name string `json:"name"`
 	// Outcome: "fired", "pending" (active for less than its `for`), "silent" or "no data"
 	Outcome string `json:"outcome"`
-	// Verdict: verdict of its gate; absent if the alert does not affect the run's verdict
+	// Verdict: verdict of the alert's gate; absent if the alert does not affect the run's verdict
 	Verdict       Verdict `json:"verdict,omitempty"`
-	ActiveSeconds float64 `json:"activeSeconds,omitempty"` // longest time for which its condition held
+	ActiveSeconds float64 `json:"activeSeconds,omitempty"` // longest time for which the alert's condition held
 	Detail        string  `json:"detail"`
 	Expr          string  `json:"expr"` // with mapped labels
 }

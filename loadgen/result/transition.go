@@ -14,12 +14,12 @@ type Transition struct {
 	Open       int64 `json:"open,omitempty"`       // objects that had not reached the second state at the end
 	Gone       int64 `json:"gone,omitempty"`       // objects deleted before the second state; not in the latencies
 	Unmeasured int64 `json:"unmeasured,omitempty"` // objects seen only in a list; not in began
-	// Relists: lists after a lost watch; changes during the loss are seen late
+	// Relists: lists after a lost watch; changes in the meantime are seen late
 	Relists int64 `json:"relists,omitempty"`
 	// Latency: time between the states; open objects count as longer than all others (clamped)
 	Latency  Latency `json:"latency"`
 	External Latency `json:"external"` // latency without the generator's stalls
-	// SoFar: latency in which open objects count with their time until the end; absent without open objects
+	// SoFar: like latency, but open objects count with their time until the end; absent without open objects
 	SoFar         *Latency `json:"soFar,omitempty"`
 	ExternalSoFar *Latency `json:"externalSoFar,omitempty"` // soFar without the generator's stalls
 }

@@ -15,5 +15,5 @@ type Worker struct {
 	// ClockUncertainty: maximum error of clockOffsetSeconds
 	ClockUncertainty float64   `json:"clockUncertaintySeconds"`
 	Generator        Generator `json:"generator"`
-	Lost             string    `json:"lost,omitempty"` // why the worker was lost or given up
+	Lost             string    `json:"lost,omitempty"` // why the coordinator lost or gave up the worker
 }

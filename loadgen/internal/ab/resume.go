@@ -16,7 +16,7 @@ func (s *session) resume() error {
 	same := sameSide(before.A, s.c.A) && sameSide(before.B, s.c.B) // a git branch that has moved can be given by its commit
 	switch {
 	case before.Scenario != s.c.Scenario:
-		return exitcode.Usagef("--resume %s: the comparison in this directory used scenario %s (name the same scenario)", s.Dir.Path, before.Scenario)
+		return exitcode.Usagef("--resume %s: the comparison in this directory used scenario %s (use the same scenario)", s.Dir.Path, before.Scenario)
 	case !same && !(slices.Equal(before.A.Spec, s.c.A.Spec) && slices.Equal(before.B.Spec, s.c.B.Spec)):
 		return exitcode.Usagef("--resume %s: the comparison in this directory compared %s with %s (use the same --a and --b)", s.Dir.Path, specText(before.A), specText(before.B))
 	case !same:
