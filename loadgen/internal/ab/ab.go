@@ -1,11 +1,11 @@
 // Package ab compares two variants of a run, A and B: it runs a scenario in pairs, A and B back to back on separate
 // control planes, and reports whether B is worse.
 //
-// Both runs of a pair have the same seed. The order of A and B is drawn at random in blocks of two pairs, so that each
-// comes first equally often. The first pair warms up the machine and does not count. Run discards a pair if other work
-// on the machine exceeded fixed bounds, regardless of its results. The statistical plan lists looks: the numbers of
-// pairs after which Run judges the pairs. The comparison ends at the first look that gives an answer, or at the last
-// look.
+// Both runs of a pair have the same seed. The order of A and B is random in blocks of two pairs; A and B come first
+// equally often. The first pair warms up the machine and does not count. The package discards a pair if the work of
+// other programs on the machine exceeded fixed bounds, regardless of the pair's results. The statistical plan lists
+// looks: the numbers of pairs after which the package judges the pairs. The comparison ends at the first look that
+// gives an answer, or at the last look.
 package ab
 
 import (
@@ -33,8 +33,8 @@ import (
 // warmUp is the number of the first pair, which warms the machine up and does not count.
 const warmUp = 0
 
-// mostThrown limits the discarded pairs: the comparison ends after more than mostThrown times the plan's maximum number
-// of pairs.
+// mostThrown limits the discarded pairs: the comparison ends if their number exceeds mostThrown times the plan's
+// maximum number of pairs.
 const mostThrown = 1
 
 // Options configure a comparison.
@@ -48,8 +48,8 @@ type Options struct {
 	Resume string
 }
 
-// Run runs pairs until they give an answer, and returns the comparison and its directory. If Run fails, it has judged
-// no pair; it keeps finished runs, so that the user can resume the comparison.
+// Run runs pairs until they give an answer, and returns the comparison and its directory. If Run fails, no pair was
+// judged; Run keeps the finished runs, and you can resume the comparison.
 func Run(ctx context.Context, o Options) (c result.AB, dir string, err error) {
 	return session{o: o, Series: series.New()}.run(ctx)
 }
@@ -144,8 +144,8 @@ func (s *session) plan() (err error) {
 	if s.o.B.Baseline != "" {
 		return exitcode.Usagef("--b %s: a baseline can be used only as --a (use --a %[1]s)", s.o.B.Baseline)
 	}
-	// A comparison of a scenario with itself measures how much metrics vary, so no metric needs to be gated (decide the
-	// answer). A resumed comparison already has its gated metrics.
+	// A comparison of a scenario with itself measures how much metrics vary, so no metric needs to be gated, that is,
+	// decide the answer. A resumed comparison already has its gated metrics.
 	figures, err := figuresOf(s.o, s.o.Resume != "" || len(s.o.A.Spec)+len(s.o.B.Spec) == 0)
 	if err != nil {
 		return err
@@ -170,7 +170,7 @@ func (s *session) plan() (err error) {
 }
 
 // builds builds the controlplane binary of each side that is a git revision, and records the digests of both binaries.
-// When a comparison is resumed, it fails if a binary has changed since the first pairs.
+// For a resumed comparison, it fails if a binary has changed since the first pairs.
 func (s *session) builds(ctx context.Context) error {
 	for i, side := range []struct {
 		name string
@@ -185,21 +185,21 @@ func (s *session) builds(ctx context.Context) error {
 			return err
 		}
 		if changed {
-			return exitcode.Usagef("--resume %s: the controlplane binary of %s has changed since the first pairs (use the original build; name a revision by its commit)", s.Dir.Path, side.name)
+			return exitcode.Usagef("--resume %s: the controlplane binary of %s has changed since the first pairs (use the original build; specify a revision by its commit)", s.Dir.Path, side.name)
 		}
 		s.binaries[i] = binary
 	}
 	return nil
 }
 
-// baseline reads the runs of A if side A is a baseline (saved runs). These runs are not paired with the runs of B.
+// baseline reads the runs of A if side A is a baseline (saved runs). The comparison does not pair them with runs of B.
 func (s *session) baseline() error {
 	switch {
 	case s.o.A.Baseline == "":
 		return nil
 	case len(s.o.A.Spec) > 1:
-		return exitcode.Usagef("--a %s: a baseline cannot be combined with another --a (leave out the other --a)", s.o.A.Baseline)
-	case len(s.was.Pairs) > 0 && s.was.Sets != nil: // resumed: use the runs that the baseline had at the start of the comparison
+		return exitcode.Usagef("--a %s: a baseline cannot be combined with another --a (remove the other --a)", s.o.A.Baseline)
+	case len(s.was.Pairs) > 0 && s.was.Sets != nil: // resumed comparison: use the runs that were in the baseline when the comparison started
 		s.c.Sets, s.c.A.Versions = s.was.Sets, s.was.A.Versions
 		s.c.Notes = slices.DeleteFunc(slices.Clone(s.was.Notes), func(note string) bool { return !strings.Contains(note, leftOut) })
 		return nil
@@ -233,7 +233,7 @@ func (s *session) baseline() error {
 // discarded.
 func (s *session) pairs(ctx context.Context) error {
 	plan := s.c.Plan
-	before := s.c.Thrown // pairs discarded before a resume do not count towards the limit, because the machine may be idle now
+	before := s.c.Thrown // a resumed comparison has a new limit, because the machine may be idle now
 	for ctx.Err() == nil {
 		counted := len(Counted(s.c.Pairs))
 		if paired.IsLook(plan, counted) && decided(s.c) || counted >= plan.Most() {
@@ -259,7 +259,8 @@ func (s *session) pairs(ctx context.Context) error {
 }
 
 // givenUp returns the note on a comparison that ended because too many pairs were discarded. It counts these pairs by
-// the side whose run was disturbed. If nearly all belong to one side, that side causes the other work on the machine.
+// the side whose run was disturbed. If this is nearly always the same side, this side probably causes the other work on
+// the machine.
 func givenUp(c result.AB) string {
 	of := map[string]int{}
 	last := ""
@@ -273,7 +274,7 @@ func givenUp(c result.AB) string {
 		c.Thrown, of["A"], of["B"], last)
 }
 
-// told returns the progress line after a pair: the outcome of the pair, or the state of the comparison.
+// told returns the progress line that follows a pair: the outcome of the pair, or the state of the comparison.
 func told(c result.AB, p result.Pair) string {
 	counted := len(Counted(c.Pairs))
 	switch {
@@ -318,7 +319,7 @@ func (s *session) pair(ctx context.Context, number, counted int) (p result.Pair,
 	return p, nil
 }
 
-// order returns the order of the runs in a pair, "AB" or "BA", drawn at random from the seed. In each block of two
+// order returns the order of the runs in a pair, "AB" or "BA", chosen at random with the seed. In each block of two
 // pairs (1 and 2, 3 and 4, and so on), each order occurs once.
 func order(seed int64, pair int) string {
 	block := (pair + 1) / 2
@@ -329,7 +330,7 @@ func order(seed int64, pair int) string {
 	return "BA"
 }
 
-// runSide makes one run with the seed of the pair and returns its results.
+// runSide runs one side with the seed of the pair and returns the results.
 func (s *session) runSide(ctx context.Context, side Side, number int, name string) (result.Member, error) {
 	sub := memberDir(name, number)
 	res, err := s.Make(ctx, s.of(side), sub, number)

@@ -21,8 +21,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// kept returns the files of a run that a baseline stores, in the order of writing. The last file marks the directory as
-// a run, so an incomplete copy does not count as a run.
+// kept returns the files of a run that a baseline stores, in the order in which SaveBaseline writes them. The last file
+// marks the directory as a run, so an incomplete copy does not count as a run.
 func kept() []string { return []string{result.ResultFile, result.ScenarioFile, result.RunFile} }
 
 // SaveBaseline copies the results of runs to the baseline in dir, and returns the number of copied runs. from lists the
@@ -30,7 +30,7 @@ func kept() []string { return []string{result.ResultFile, result.ScenarioFile, r
 // compared metrics. It also refuses a dir that is a symbolic link.
 func SaveBaseline(ctx context.Context, dir string, from []string) (n int, err error) {
 	if info, err := os.Lstat(dir); err == nil && info.Mode()&fs.ModeSymlink != 0 {
-		return 0, exitcode.Usagef("%s: a baseline cannot be a symbolic link (name another one, or replace the link with a directory)", dir)
+		return 0, exitcode.Usagef("%s: a baseline cannot be a symbolic link (choose another name, or replace the link with a directory)", dir)
 	}
 	var all []recorded
 	for _, f := range from {
@@ -50,7 +50,7 @@ func SaveBaseline(ctx context.Context, dir string, from []string) (n int, err er
 	}
 	for _, r := range all {
 		if why := r.result.Run.CutShort(); why != "" {
-			return 0, exitcode.Usagef("%s: %s, so its metrics do not cover a whole run (leave out this run)", r.dir, why)
+			return 0, exitcode.Usagef("%s: %s, so its metrics do not cover a whole run (remove this run)", r.dir, why)
 		}
 		if !slices.ContainsFunc(r.result.Figures, func(f result.Figure) bool { return f.Value != nil }) {
 			return 0, exitcode.Usagef("%s: the run measured nothing (a baseline needs runs with metrics)", r.dir)
@@ -62,7 +62,7 @@ func SaveBaseline(ctx context.Context, dir string, from []string) (n int, err er
 	for _, r := range all {
 		to := filepath.Join(dir, r.result.Run.Started.UTC().Format("20060102-150405")+"-"+r.result.Run.ID)
 		if err := os.MkdirAll(to, 0o700); err != nil {
-			return n, exitcode.Usagef("%s: %w (name another directory with --baselines)", dir, userfile.Cause(err))
+			return n, exitcode.Usagef("%s: %w (specify another directory with --baselines)", dir, userfile.Cause(err))
 		}
 		for _, file := range kept() {
 			text, err := result.ReadFile(r.dir, file)
@@ -91,7 +91,7 @@ type Baseline struct {
 	Runs     int             `json:"runs"`
 	Last     time.Time       `json:"last"`
 	Versions result.Versions `json:"versions"`
-	Damage   string          `json:"damage,omitempty"` // why the runs cannot be read; empty if they can
+	Damage   string          `json:"damage,omitempty"` // why the runs cannot be read; empty if they can be read
 }
 
 // Baselines summarises each baseline in dir. It fails if dir contains no baseline.
@@ -112,7 +112,7 @@ func Baselines(ctx context.Context, dir string) ([]Baseline, error) {
 		}
 	}
 	if len(all) == 0 {
-		return nil, exitcode.Usagef("%s: there are no baselines (save one with `loadgen baseline save NAME DIR`, or name another directory with --baselines)", dir)
+		return nil, exitcode.Usagef("%s: the directory contains no baselines (save one with `loadgen baseline save NAME DIR`, or specify another directory with --baselines)", dir)
 	}
 	return all, nil
 }
@@ -146,7 +146,7 @@ func ReadBaseline(ctx context.Context, dir string) (runs []BaselineRun, err erro
 	return runs, err
 }
 
-// WriteBaseline writes the compared metrics of each run of a baseline as text.
+// WriteBaseline writes, as text, the compared metrics of each run of a baseline.
 func WriteBaseline(w io.Writer, runs []BaselineRun) error {
 	for _, r := range runs {
 		run := r.Run

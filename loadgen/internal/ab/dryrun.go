@@ -12,7 +12,8 @@ import (
 
 // Preview describes the runs of a comparison before they start.
 type Preview struct {
-	// Pairs is the maximum number of pairs that count. It excludes the warm-up pair and discarded pairs.
+	// Pairs is the maximum number of pairs that count. It excludes the warm-up pair, and discarded pairs, which are
+	// repeated.
 	Pairs int `json:"pairs"`
 	// A and B describe one run of each side. A is nil if side A is a baseline.
 	A *cluster.Preview `json:"a,omitempty"`
@@ -49,7 +50,7 @@ func (p Preview) WriteText(to io.Writer) error {
 	if p.A == nil {
 		runs, each = p.Pairs+1, "B alone, and one warm-up run"
 	}
-	fmt.Fprintf(to, "at most %d pairs, %d runs: %s. Pairs that are discarded are repeated\n", p.Pairs, runs, each)
+	fmt.Fprintf(to, "at most %d pairs, %d runs: %s. Discarded pairs are repeated\n", p.Pairs, runs, each)
 	for _, side := range []struct {
 		name string
 		of   *cluster.Preview
@@ -65,7 +66,7 @@ func (p Preview) WriteText(to io.Writer) error {
 	return nil
 }
 
-// check performs the checks that precede a run, for both sides.
+// check checks the options of both sides before the first run.
 func (s *session) check(ctx context.Context) error {
 	for _, side := range []struct {
 		flag string

@@ -15,8 +15,8 @@ import (
 // noFigures is the hint in the error for a scenario without metrics to compare.
 const noFigures = "write compare: [{name: ..., objective: ...}], or use the scenario ci-gate"
 
-// figuresOf returns the metrics that the scenario compares. The gated ones, which decide the answer, come first. It
-// fails if no metric is gated, unless advice is true.
+// figuresOf returns the metrics that the scenario compares. The gated metrics, which decide the answer, come first.
+// figuresOf fails if no metric is gated, unless advice is true.
 func figuresOf(o Options, advice bool) ([]result.ABFigure, error) {
 	if _, err := gate.Figures(o.A.Scenario); err != nil {
 		return nil, exitcode.UsageError(err)
@@ -54,7 +54,7 @@ func figuresOf(o Options, advice bool) ([]result.ABFigure, error) {
 		}
 	}
 	if len(byspread) == 0 && !advice {
-		return nil, exitcode.Usagef("no metric of scenario %s is known to vary by at most %.1f%% between identical runs, so no metric can decide the answer (name metrics with --metric; to measure how much each metric varies, run `loadgen ab %s` without --a and --b)",
+		return nil, exitcode.Usagef("no metric of scenario %s is known to vary by at most %.1f%% between identical runs, so no metric can decide the answer (choose metrics with --metric; to measure how much each metric varies, run `loadgen ab %s` without --a and --b)",
 			o.A.Scenario.Name, 100*o.Plan.Spread, o.A.Scenario.Name)
 	}
 	return gatedFirst(all), nil

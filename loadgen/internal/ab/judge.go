@@ -36,7 +36,7 @@ func judgePairs(c *result.AB) {
 		c.Plan = plan
 		return
 	}
-	for _, gated := range []bool{true, false} { // judged separately, because advisory metrics must not use up the alpha of gated ones
+	for _, gated := range []bool{true, false} { // judge them separately: advisory metrics must not use up the alpha of gated metrics
 		var of []collected
 		for i := range c.Figures {
 			if f := &c.Figures[i]; f.Gated == gated {
@@ -64,8 +64,8 @@ func checkLowerBound(f *result.ABFigure, bound string) {
 	}
 }
 
-// reached returns a slice with the latest look that needs at most this number of pairs. It returns nil if there are too
-// few pairs for any look.
+// reached returns a slice with the last look that needs at most this number of pairs. It returns nil if there are too
+// few pairs for the first look.
 func reached(looks []result.Look, pairs int) []result.Look {
 	for i, l := range slices.Backward(looks) {
 		if l.Pairs <= pairs {
@@ -76,8 +76,8 @@ func reached(looks []result.Look, pairs int) []result.Look {
 }
 
 // checkVerdicts adds the numbers of runs that did not pass to the reasons. A failed run may have done less work. A good
-// answer therefore becomes CouldNotTell if at least half of B's runs did not pass, and a larger fraction than of A's
-// runs.
+// answer therefore becomes CouldNotTell if at least half of B's runs did not pass, and if this fraction is larger than
+// A's.
 func checkVerdicts(c *result.AB, a, b []result.Member) {
 	count := func(of []result.Member, is func(result.Member) bool) (n int) {
 		for _, m := range of {
@@ -111,13 +111,13 @@ func Counted(all []result.Pair) []result.Pair {
 type collected struct {
 	figure *result.ABFigure
 	paired paired.Figure
-	// lower names a pair in which the value of B is only a lower bound. It is "" if all values are exact. Even then, a
-	// regression can be shown.
+	// lower names a pair in which the value of B is only a lower bound. It is "" if all values of B are exact. A
+	// regression can be proven even with a lower bound.
 	lower string
 }
 
-// collect collects the values of a metric from the pairs. A metric that is missing in a pair is not judged, because the
-// change under test may be the cause.
+// collect collects the values of a metric from the pairs. It does not judge a metric that is missing in a pair, because
+// the change under test may be the cause.
 func collect(f *result.ABFigure, pairs []result.Pair) collected {
 	f.Changes, f.Detail = []float64{}, ""
 	lower := ""
@@ -182,7 +182,7 @@ func gone(f *result.ABFigure, a, b []float64) float64 {
 	return -1
 }
 
-// byDifference explains that a metric was judged by the difference between A and B instead of their ratio.
+// byDifference explains that the answer for a metric depends on the difference between A and B instead of their ratio.
 func byDifference(f *result.ABFigure) string {
 	return fmt.Sprintf("judged by the difference instead of the ratio, because some values are 0: %s in A, %s in B (%s)", digits.Format(*f.A, 4), digits.Format(*f.B, 4), f.Statistic)
 }
@@ -311,7 +311,7 @@ func bound(v *float64) string {
 // have answers.
 func decided(c result.AB) bool { return c.Answer != result.CouldNotTell }
 
-// Replay returns the comparison as if only the given pairs had been run, in this order. It ends at the first look
+// Replay returns the result of a comparison with the given pairs in this order. The comparison ends at the first look
 // that gives an answer.
 func Replay(c result.AB, pairs []result.Pair) result.AB {
 	c.Figures, c.Pairs = slices.Clone(c.Figures), nil

@@ -17,7 +17,7 @@ func memberDir(side string, pair int) string {
 // memberOf returns the part of a run's result that a comparison needs.
 func memberOf(dir string, res result.Result) result.Member {
 	m := result.Member{Dir: dir, Verdict: res.Verdict, Values: map[string]float64{}, Unfit: res.Measurements.Generator.Saturated, Versions: res.Run.Versions}
-	m.Ungated = len(res.Gates) == 0 && res.Verdict == result.NoData && len(res.Reasons) == 1 // the lack of gates is the only reason
+	m.Ungated = len(res.Gates) == 0 && res.Verdict == result.NoData && len(res.Reasons) == 1 // the missing gates are the only reason
 	for _, f := range res.Figures {
 		if f.Value == nil {
 			continue
@@ -60,8 +60,8 @@ func memberOf(dir string, res result.Result) result.Member {
 	return m
 }
 
-// thrown returns the reason why a pair is discarded, or "" if the pair counts. The reason is always other work on the
-// machine or a saturated generator, never the value of a compared metric.
+// thrown returns the reason why a pair is discarded, or "" if the pair counts. The reason is always the work of other
+// programs or a saturated generator, never the value of a compared metric.
 func thrown(bounds result.Throw, p result.Pair) string {
 	for _, side := range []struct {
 		name string
@@ -106,15 +106,15 @@ func valueOr(v *float64) float64 {
 	return *v
 }
 
-// unseen returns a note that names the --discard flags without effect, or "". A flag has no effect if the machine does
-// not report the quantity that the flag limits.
+// unseen returns a note on the --discard flags that had no effect, or "". A flag has no effect if the machine does not
+// report the quantity that the flag limits.
 func unseen(pairs []result.Pair) string {
 	for _, p := range pairs {
 		switch m := p.B.Machine; {
 		case m == nil:
 			return "other load on the machine could not be measured, so --discard-steal, --discard-other and --discard-io had no effect"
 		case m.IOWaitSeconds == nil:
-			return "waits for a disk (PSI) could not be measured, so --discard-io had no effect"
+			return "the time spent waiting for a disk (PSI) could not be measured, so --discard-io had no effect"
 		}
 	}
 	return ""

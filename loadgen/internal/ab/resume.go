@@ -13,18 +13,18 @@ import (
 // have changed since the first pairs.
 func (s *session) resume() error {
 	before := s.was
-	same := sameSide(before.A, s.c.A) && sameSide(before.B, s.c.B) // a git branch that has moved can be given by its commit
+	same := sameSide(before.A, s.c.A) && sameSide(before.B, s.c.B) // the user can replace a git branch that has moved by its old commit
 	switch {
 	case before.Scenario != s.c.Scenario:
 		return exitcode.Usagef("--resume %s: the comparison in this directory used scenario %s (use the same scenario)", s.Dir.Path, before.Scenario)
 	case !same && !(slices.Equal(before.A.Spec, s.c.A.Spec) && slices.Equal(before.B.Spec, s.c.B.Spec)):
 		return exitcode.Usagef("--resume %s: the comparison in this directory compared %s with %s (use the same --a and --b)", s.Dir.Path, specText(before.A), specText(before.B))
 	case !same:
-		return exitcode.Usagef("--resume %s: the scenario, settings or revision of A or B have changed since the first pairs (use the same file and --set; name a revision by its commit)", s.Dir.Path)
+		return exitcode.Usagef("--resume %s: the scenario, settings or revision of A or B have changed since the first pairs (use the same file and --set; specify a revision by its commit)", s.Dir.Path)
 	case !reflect.DeepEqual(s.c.Plan, before.Plan):
-		return exitcode.Usagef("--resume %s: --looks, --alpha and the other statistical settings cannot be changed after the first pairs (leave them out)", s.Dir.Path)
+		return exitcode.Usagef("--resume %s: --looks, --alpha and the other statistical settings cannot be changed after the first pairs (remove them)", s.Dir.Path)
 	case len(s.o.Gated) > 0 && !slices.Equal(gatedOf(s.c.Figures), gatedOf(before.Figures)):
-		return exitcode.Usagef("--resume %s: the metrics that decide the answer cannot be changed after the first pairs (leave out --metric)", s.Dir.Path)
+		return exitcode.Usagef("--resume %s: the metrics that decide the answer cannot be changed after the first pairs (remove --metric)", s.Dir.Path)
 	}
 	if len(before.Pairs) > 0 {
 		first := before.Pairs[0].B
@@ -36,7 +36,7 @@ func (s *session) resume() error {
 			return err
 		}
 	}
-	for i, p := range before.Pairs { // an interrupted pair is run again
+	for i, p := range before.Pairs { // run an interrupted pair again
 		if p.A.Verdict == "" && s.c.A.Baseline == "" || p.B.Verdict == "" {
 			before.Pairs = before.Pairs[:i]
 			break

@@ -38,8 +38,7 @@ type recorded struct {
 }
 
 // Compare compares two sets of recorded runs of one scenario, without pairs. a and b are each the directory of a run,
-// or a directory that contains directories of runs. Compare first judges runs that have no result yet, and writes their
-// results.
+// or a directory of such directories. Compare first judges runs that have no result yet, and writes their results.
 func Compare(ctx context.Context, plan result.Plan, gated []string, a, b string) (c result.AB, err error) {
 	if err := paired.Check(plan); err != nil {
 		return c, exitcode.UsageError(err)
@@ -100,8 +99,8 @@ func has(s *scenario.Scenario, figure string) bool {
 	return slices.ContainsFunc(s.Compare, func(f scenario.Figure) bool { return f.Name == figure })
 }
 
-// withoutUnfit removes runs from a set if the generator was saturated or other work on the machine exceeded the bounds.
-// It adds a note on each removed run to c.
+// withoutUnfit removes runs from a set if the generator was saturated or other programs exceeded the bounds. It adds a
+// note on each removed run to c.
 func withoutUnfit(c *result.AB, set []recorded) []recorded {
 	return slices.DeleteFunc(set, func(r recorded) bool {
 		bounds := c.Plan.Throw
@@ -120,7 +119,7 @@ func withoutUnfit(c *result.AB, set []recorded) []recorded {
 	})
 }
 
-// leftOut is the text between the run and the reason in a note on a run that is left out.
+// leftOut separates the run and the reason in the note on a run that the comparison excludes.
 const leftOut = " is left out: "
 
 // inBoth returns the ID of a run that is in both sets. both is false if there is no such run.
@@ -165,7 +164,7 @@ func sideOf(path string, r recorded) result.Side {
 	return result.Side{Spec: []string{path}, Set: r.result.Run.Overrides, Variant: r.result.Run.Variant, Versions: r.result.Run.Versions}
 }
 
-// mostDeep is the maximum depth, in levels below the given directory, at which readSet searches for runs.
+// mostDeep is the maximum number of levels below the given directory in which readSet searches for runs.
 const mostDeep = 2
 
 // readSet reads the runs in a directory and its subdirectories. It judges the runs that have no result yet.
@@ -175,7 +174,7 @@ func readSet(ctx context.Context, dir string) (all []recorded, err error) {
 		return nil, err
 	}
 	if len(dirs) == 0 {
-		return nil, exitcode.Usagef("%s: %w (name the directory of a run, or a directory that contains runs)", dir, errNoRun)
+		return nil, exitcode.Usagef("%s: %w (specify the directory of a run, or a directory that contains runs)", dir, errNoRun)
 	}
 	for _, d := range dirs {
 		r := recorded{dir: d}
@@ -184,7 +183,7 @@ func readSet(ctx context.Context, dir string) (all []recorded, err error) {
 			return nil, exitcode.Usagef("%s: %w (remove that run from the baseline, then save it again)", d, err)
 		case errors.Is(err, fs.ErrNotExist): // not judged yet
 			if goesOn(d) {
-				return nil, exitcode.Usagef("%s: the run is still active (wait for its end)", d)
+				return nil, exitcode.Usagef("%s: the run is still active (wait until it ends)", d)
 			}
 			if r.result, err = judge.Judge(ctx, d); err != nil {
 				return nil, err
@@ -207,14 +206,14 @@ func readSet(ctx context.Context, dir string) (all []recorded, err error) {
 	return once(all), nil
 }
 
-// goesOn reports whether a run in dir is in progress: another process holds the lock of dir.
+// goesOn reports whether a run in dir is active, that is, whether another process holds the lock of dir.
 func goesOn(dir string) bool {
 	lock, err := scratch.LockDir(dir)
 	if err != nil {
 		return false
 	}
 	if lock != nil {
-		_ = lock.Close() // nothing was written, so an error does not matter
+		_ = lock.Close() // goesOn wrote nothing, so ignore the error
 	}
 	return lock == nil
 }
@@ -222,7 +221,7 @@ func goesOn(dir string) bool {
 // errNoRun is returned for a directory without runs.
 var errNoRun = errors.New("the directory contains no run")
 
-// isWhole reports whether dir contains the recordings of a run, not only its results as in a baseline.
+// isWhole reports whether dir contains the measurements of a run. A baseline contains only results.
 func isWhole(dir string) bool {
 	return slices.ContainsFunc([]string{result.TimelineFile, result.MeasurementsFile, result.TSDBDir}, func(name string) bool {
 		return !isNew(filepath.Join(dir, name))
@@ -244,7 +243,7 @@ func runsIn(dir string, depth int) (all []string, err error) {
 	ours, err := result.IsRunDir(dir)
 	switch {
 	case err != nil:
-		return nil, exitcode.Usagef("%s: %w (name the directory of a run)", dir, userfile.Cause(err))
+		return nil, exitcode.Usagef("%s: %w (specify the directory of a run)", dir, userfile.Cause(err))
 	case ours:
 		return []string{dir}, nil
 	case depth == mostDeep:
@@ -253,7 +252,7 @@ func runsIn(dir string, depth int) (all []string, err error) {
 	if _, err := os.Stat(filepath.Join(dir, result.ABFile)); err == nil && depth > 0 {
 		return nil, nil // the runs of an A/B comparison do not belong to this set
 	} else if err == nil {
-		return nil, exitcode.Usagef("%s: an A/B comparison has two sets of runs (name one of them: %s or %s)", dir, filepath.Join(dir, "a"), filepath.Join(dir, "b"))
+		return nil, exitcode.Usagef("%s: an A/B comparison has two sets of runs (specify one of them: %s or %s)", dir, filepath.Join(dir, "a"), filepath.Join(dir, "b"))
 	}
 	uncounted, err := uncountedIn(dir)
 	if err != nil {
@@ -313,7 +312,7 @@ func uncountedIn(dir string) (names []string, err error) {
 func unlike(a, b *scenario.Scenario) string {
 	of := func(s *scenario.Scenario) map[string]any {
 		c := *s
-		c.Bundle() // names replayed files by their content
+		c.Bundle() // identifies replayed files by their content
 		c.ControlPlane, c.Seed, c.Variant, c.Gates, c.Compare, c.Description = scenario.Scenario{}.ControlPlane, 0, "", nil, nil, ""
 		c.Variants, c.Capacity = nil, nil
 		var fields map[string]any
@@ -372,8 +371,8 @@ func differences(sets [2][]recorded) []result.Difference {
 	return all
 }
 
-// flatten adds each leaf field of v to the map into. The key is the path of the field, which begins with path. The
-// value is text.
+// flatten adds each leaf field of v to the map `into`. The key is the path of the field below path, and the value is a
+// string.
 func flatten(into map[string]string, path string, v any) {
 	text, err := yaml.Marshal(v)
 	if err != nil {
@@ -452,13 +451,13 @@ func tooFew(c result.AB) string {
 	return ""
 }
 
-// setsOf returns the values of a metric for the test: their logarithms, or the values themselves if one of them is 0 or
-// negative. If values are missing, it returns an empty Sets.
+// setsOf returns the values of a metric for the statistical test: their logarithms, or the values themselves if one of
+// them is 0 or negative. If values are missing, it returns an empty Sets.
 func setsOf(f *result.ABFigure, a, b []float64) (s paired.Sets) {
 	if f.Detail != "" || len(a) == 0 || len(b) == 0 {
 		return s
 	}
-	if slices.Min(a) <= 0 || slices.Min(b) <= 0 { // these values have no ratio
+	if slices.Min(a) <= 0 || slices.Min(b) <= 0 { // there is no logarithm
 		s = paired.Sets{A: a, B: b, Differences: true, Level: math.Abs(stat.Mean(a, nil)), Gone: gone(f, a, b)}
 	} else {
 		s = paired.Sets{A: logs(a), B: logs(b)}
@@ -477,8 +476,8 @@ func logs(values []float64) []float64 {
 	return all
 }
 
-// valuesOf returns the values of a metric in a set of runs. lower names a run for which only a lower bound of the value
-// is known; "" means that all values are exact.
+// valuesOf returns the values of a metric in a set of runs. lower describes a run with only a lower bound of the value;
+// "" means that all values are exact.
 func valuesOf(f *result.ABFigure, side string, set []result.Member) (all []float64, lower string) {
 	for _, m := range set {
 		if slices.Contains(m.AtLeast, f.Name) {

@@ -100,8 +100,8 @@ func TestWhatIsNotComparable(t *testing.T) {
 	for name, c := range map[string]struct{ b, want string }{
 		"another load":      {more, "cannot be compared, because their scenarios differ in background"},
 		"no runs":           {empty, "the directory contains no run"},
-		"not there":         {filepath.Join(dir, "none"), "name the directory of a run"},
-		"both sides at one": {pairs, "name one of them"},
+		"not there":         {filepath.Join(dir, "none"), "specify the directory of a run"},
+		"both sides at one": {pairs, "specify one of them"},
 	} {
 		_, err := Compare(t.Context(), paired.Default(), nil, a, c.b)
 		if exitcode.Of(err) != exitcode.Usage || !strings.Contains(fmt.Sprint(err), c.want) || strings.Contains(fmt.Sprint(err), "\n") {

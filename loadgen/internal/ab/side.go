@@ -29,7 +29,7 @@ import (
 type Side struct {
 	result.Side
 	Scenario *scenario.Scenario
-	// file is the config file that was given for the side, or "".
+	// file is the side's config file, or "".
 	file string
 }
 
@@ -38,9 +38,8 @@ var gateSpec = regexp.MustCompile(`^([A-Z][A-Za-z0-9]*)=(true|false)$`)
 
 const specHint = "a controlplane binary, a config file, a baseline directory, a setting such as nodes.count=50, a feature gate such as WatchList=false, variant=NAME or rev=REVISION"
 
-// NewSide parses specs, the values of --a or --b, and reads the scenario with their settings and with sets, the
-// settings of both sides. read returns the scenario for given settings. NewSide does not build the binary of a git
-// revision; Build does.
+// NewSide parses specs, the values of --a or --b. It calls read with their settings and with sets, the settings of both
+// sides, to get the scenario. NewSide does not build the binary of a git revision; Build does.
 func NewSide(ctx context.Context, flag string, specs, sets []string, read func(sets []string) (*scenario.Scenario, error)) (Side, error) {
 	s := Side{Side: result.Side{Spec: specs}}
 	s.Set = append(s.Set, sets...)
@@ -73,13 +72,13 @@ func (s *Side) take(ctx context.Context, spec string) error {
 			return exitcode.Usagef("the name is missing (write variant=NAME)")
 		}
 		if s.Variant != "" {
-			return exitcode.Usagef("variant=%s was already given (name only one variant)", s.Variant)
+			return exitcode.Usagef("variant=%s was already given (specify only one variant)", s.Variant)
 		}
 		s.Variant = value
 		return nil
 	case isSetting && key == "rev":
 		if s.ControlPlane != "" {
-			return exitcode.Usagef("%s was already given (name only one binary or revision)", s.given())
+			return exitcode.Usagef("%s was already given (specify only one binary or revision)", s.given())
 		}
 		return s.revision(ctx, value)
 	case isSetting:
@@ -99,7 +98,7 @@ func (s *Side) take(ctx context.Context, spec string) error {
 		return exitcode.Usagef("this is not a regular file (write %s)", specHint)
 	case info.Mode().Perm()&0o111 != 0 || isProgram(spec):
 		if s.ControlPlane != "" {
-			return exitcode.Usagef("%s was already given (name only one binary or revision)", s.given())
+			return exitcode.Usagef("%s was already given (specify only one binary or revision)", s.given())
 		}
 		s.ControlPlane, err = commandline.Program(spec)
 		return exitcode.UsageError(err)
@@ -107,8 +106,8 @@ func (s *Side) take(ctx context.Context, spec string) error {
 	return s.config(spec)
 }
 
-// isProgram reports whether the first bytes of a file mark it as a program. The executable bit is not enough, because
-// copying may have removed it.
+// isProgram reports whether a file begins like a program. It ignores the executable bit, because copying may have
+// removed it.
 func isProgram(file string) bool {
 	f, err := os.Open(file)
 	if err != nil {
@@ -131,7 +130,7 @@ func (s *Side) given() string {
 // config replaces the controlPlane section of the scenario with the settings in a file.
 func (s *Side) config(file string) error {
 	if s.file != "" {
-		return exitcode.Usagef("%s was already given (name only one config file)", s.file)
+		return exitcode.Usagef("%s was already given (specify only one config file)", s.file)
 	}
 	s.file = file
 	text, err := userfile.Read(file, userfile.Text)
@@ -152,9 +151,9 @@ func (s *Side) config(file string) error {
 	}
 	line, err := json.Marshal(settings) // JSON is also YAML
 	if err != nil {
-		return exitcode.Usagef("the name of a setting is not text (write it in quotes)")
+		return exitcode.Usagef("the name of a setting is not a string (write it in quotes)")
 	}
-	s.Set = append([]string{"controlPlane=" + string(line)}, s.Set...) // other settings override the file
+	s.Set = append([]string{"controlPlane=" + string(line)}, s.Set...) // later settings override those in the file
 	return nil
 }
 
@@ -181,8 +180,8 @@ func (s *Side) revision(ctx context.Context, rev string) error {
 	return nil
 }
 
-// Build builds the binary of a side that is a git revision, unless the build exists already. It announces the build
-// with step, because a build may take minutes.
+// Build builds the binary of a side that is a git revision, unless the build already exists. It first calls step to
+// announce the build, because a build may take minutes.
 func (s *Side) Build(ctx context.Context, step func(string)) (err error) {
 	if s.Revision == "" {
 		return nil

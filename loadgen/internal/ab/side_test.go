@@ -75,7 +75,7 @@ func TestSideIsWhatItSeems(t *testing.T) {
 		"etcd: {members: 3}\netcd: {members: 1}\n": `mapping key "etcd" already defined at line 1`,
 		"- a list\n":                               "no control plane settings",
 		"plain text":                               "no control plane settings",
-		"etcd: {flags: {1: x}}\n":                  "the name of a setting is not text (write it in quotes)",
+		"etcd: {flags: {1: x}}\n":                  "the name of a setting is not a string (write it in quotes)",
 		"etcd: [\n":                                "did not find",
 	} {
 		file := filepath.Join(dir, "plane")

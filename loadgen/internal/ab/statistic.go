@@ -9,8 +9,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// sidesOf returns the statistic that summarises the values of A and of B: the geometric mean, or the arithmetic mean if
-// any value is 0 or negative.
+// sidesOf returns the statistic for the values of A and of B: the geometric mean, or the arithmetic mean if a value is
+// 0 or negative.
 func sidesOf(a, b []float64) result.Statistic {
 	for _, v := range slices.Concat(a, b) {
 		if v <= 0 {

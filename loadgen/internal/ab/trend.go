@@ -41,7 +41,7 @@ func Trend(ctx context.Context, dirs []string) (t result.Trend, err error) {
 	if len(t.Figures) == 0 {
 		return t, exitcode.UsageError(first.scenario.Errorf("compare", noFigures, "scenario %s has no metrics to compare", first.scenario.Name))
 	}
-	last := all[len(all)-1].scenario // a run whose scenario defines a figure differently has no value for that figure
+	last := all[len(all)-1].scenario // a run has no value for a figure that its scenario defines differently from `last`
 	members := make([]result.Member, len(all))
 	for i, r := range all {
 		members[i] = memberLike(new(result.AB), last, r)
@@ -66,8 +66,8 @@ func Trend(ctx context.Context, dirs []string) (t result.Trend, err error) {
 	return t, nil
 }
 
-// follow sets the values of a metric in all runs, and finds its changes. A run without data has the value nil and is
-// skipped in the search.
+// follow sets the values of a metric in all runs, and finds its changes. A run without data has the value nil; the
+// search skips it.
 func follow(f *result.TrendFigure, members []result.Member) {
 	var values []float64
 	var of []int

@@ -67,7 +67,7 @@ func TestRunThatGoesOnIsNotCompared(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = lock.Close() })
-	if _, err := Trend(t.Context(), []string{dir}); exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), "the run is still active (wait for its end)") {
+	if _, err := Trend(t.Context(), []string{dir}); exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), "the run is still active (wait until it ends)") {
 		t.Errorf("%v", err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, result.ResultFile)); !errors.Is(err, os.ErrNotExist) {
