@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Stage is the stage of a request at which an event was generated.
+// Stage is the stage of a request at which the API server generated an event.
 type Stage uint8
 
 // Stages in the order in which a request reaches them.
@@ -33,16 +33,16 @@ type Event struct {
 	Verb    []byte
 	// URI is the path and query of the request.
 	URI []byte
-	// User is the user that sent the request. UserUID is the UID of a service account. As is the user that is
-	// impersonated.
+	// User is the user that sent the request. UserUID is the UID of a service account. As is the user that User
+	// impersonates.
 	User, UserUID, As []byte
 	UserAgent         []byte
 	// Object is the object of the request. Its Resource is empty if the request is not for a resource.
 	Object Object
 	// Code is the HTTP status of the response, or 0 before the response.
 	Code int
-	// Received is when the request was received. At is the time of the stage. Both are in microseconds since 1970. OneTime
-	// reports that the event has only one of them; the fields are then equal.
+	// Received is the time when the API server received the request. At is the time of the stage. Both are in
+	// microseconds since 1970. OneTime reports whether the event has only one of them; the fields are then equal.
 	Received, At int64
 	OneTime      bool
 	// Body describes the request body. An event contains the body if its audit level is Request or higher.

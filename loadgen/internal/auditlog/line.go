@@ -10,9 +10,9 @@ import (
 
 // line is the state of scanning one line of a log.
 type line struct {
-	// section is the JSON object that is being read. next is the section that begins if the next value is an object.
+	// section is the JSON object that the Reader reads. next is the section that starts if the next value is an object.
 	section, next section
-	// into receives the next value as text. If it is nil, value says how to process the next value.
+	// into receives the next value as a string. If it is nil, value says how to process the next value.
 	into  *[]byte
 	value value
 	layer string // layer of the duration in the next value
@@ -20,7 +20,7 @@ type line struct {
 	// after the key of the body.
 	at, bodyAt int
 	inBody     bool
-	// isEvent, isList, known and beta are the result of checking kind and apiVersion.
+	// isEvent, isList, known and beta report what kind and apiVersion say about the record.
 	isEvent, isList, known, beta bool
 	body                         uint8 // bit 0: the body has an apiVersion; bit 1: it has a kind
 }
@@ -38,7 +38,7 @@ const (
 	ofAnnotations
 )
 
-// value says how to process a value that is not stored as text.
+// value says how to process a value that is not stored as a string.
 type value uint8
 
 const (
@@ -53,11 +53,11 @@ const (
 )
 
 // layerPrefix is the prefix of annotations with durations that the API server measured
-// (apiserver/pkg/endpoints/request/webhook_duration.go). It writes them only for requests that take more than 500 ms
+// (apiserver/pkg/endpoints/request/webhook_duration.go). It adds them only to requests that take more than 500 ms
 // (endpoints/filters/audit.go).
 const layerPrefix = "apiserver.latency.k8s.io/"
 
-// feed scans rest up to the end of the record. It reports whether the record is complete.
+// feed scans the field `rest` up to the end of the record. done reports whether the record is complete.
 func (r *Reader) feed() (done bool, err error) {
 	l := &r.line
 	for len(r.rest) > 0 {
@@ -97,7 +97,7 @@ func (r *Reader) feed() (done bool, err error) {
 	return false, nil
 }
 
-// endBody ends a request body that is not a JSON object. end is the offset after the body.
+// endBody records the size of a request body that is not a JSON object. end is the offset after the body.
 func (r *Reader) endBody(end int) {
 	l := &r.line
 	l.inBody = false
@@ -106,7 +106,7 @@ func (r *Reader) endBody(end int) {
 	}
 }
 
-// key decides how to process the value of the field with the name text.
+// key decides how to process the value of the field whose name is text.
 func (r *Reader) key(text []byte) {
 	l, e := &r.line, r.event
 	l.into, l.value, l.next = nil, ofNothing, ofEvent
@@ -229,7 +229,7 @@ func (r *Reader) take(text []byte) {
 	}
 }
 
-// micros returns an RFC 3339 time in microseconds since 1970, or 0 if text is no time.
+// micros parses an RFC 3339 time and returns it in microseconds since 1970, or 0 if text is not a time.
 func micros(text []byte) int64 {
 	t, err := time.Parse(time.RFC3339Nano, string(text))
 	if err != nil {

@@ -19,8 +19,8 @@ type Reader struct {
 	scan  jsonscan.Scanner
 	line  line
 	event *Event
-	// begun reports whether the Reader has checked for compression. zipped reports whether the log is compressed; from
-	// then returns decompressed text.
+	// begun reports whether the Reader has checked for compression. zipped reports whether the log is compressed. If it
+	// is, the field `from` returns decompressed text.
 	begun, zipped bool
 	rest          []byte // part of the current line that is in memory and unread
 	open          bool   // the current line continues after rest
@@ -36,7 +36,7 @@ type Reader struct {
 // Reason is the reason for skipping a record.
 type Reason uint8
 
-// Reasons for skipping records. A server that is killed leaves a Cut record. Cut also occurs where a log was split.
+// Reasons for skipping records. A killed API server leaves a Cut record. Splitting a log also does.
 const (
 	Cut Reason = iota
 	NoJSON
@@ -67,13 +67,13 @@ func (s *Skipped) Total() (n int64) {
 	return n
 }
 
-// Lines is a number of records. First is the number of the line where the first one begins, counted from 1.
+// Lines counts records. First is the number of the line where the first of them begins, counted from 1.
 type Lines struct{ Count, First int64 }
 
 // ErrCut reports that the compressed data of a log is truncated or damaged.
 var ErrCut = errors.New("the compressed data is truncated or damaged")
 
-// Maximum sizes in bytes. The longest expected keys are names of fields, the longest expected values are URIs with
+// Maximum sizes in bytes. The longest expected keys are names of fields, and the longest expected values are URIs with
 // selectors.
 const (
 	longestKey   = 64
@@ -128,7 +128,7 @@ func (r *Reader) read() (begin int64, _ Reason, _ error) {
 	r.line = line{}
 	for {
 		if len(r.rest) == 0 {
-			// The next line continues the record unless it begins like a record.
+			// The next line continues this record unless it begins like a new record.
 			if begin > 0 && !r.open {
 				if next, _ := r.from.Peek(1); len(next) == 0 || next[0] == '{' {
 					return begin, Cut, nil
@@ -164,7 +164,7 @@ func (r *Reader) read() (begin int64, _ Reason, _ error) {
 	}
 }
 
-// fill reads the next line, or a part of it if it is long.
+// fill reads the next line, or the next part of a long line.
 func (r *Reader) fill() error {
 	piece, err := r.from.ReadSlice('\n')
 	more := errors.Is(err, bufio.ErrBufferFull)

@@ -25,15 +25,15 @@ import (
 type Audit struct {
 	// Files is the number of log files that were read.
 	Files int `json:"files"`
-	// Events is the number of events that Classes describe. Foreign counts events of other users. Other counts events
-	// that do not end a request for a resource. Outside counts events received outside of all phases.
+	// Events is the number of events that Classes summarizes. Foreign counts events of other users. Other counts events
+	// that do not end a request for a resource. Outside counts events whose request was not received in a phase.
 	Events  int64 `json:"events"`
 	Foreign int64 `json:"foreign,omitempty"`
 	Other   int64 `json:"other,omitempty"`
 	Outside int64 `json:"outside,omitempty"`
 	// Malformed is the number of lines that are not events. Torn is the number of lines that are incomplete because a
-	// server was killed. Backwards is the number of events that end before they were received, because the machine's clock
-	// was set back; they are not evaluated.
+	// server was killed. Backwards is the number of requests that ended before they were received, because the
+	// machine's clock was set back; Classes excludes them.
 	Malformed int64   `json:"malformed,omitempty"`
 	Torn      int64   `json:"torn,omitempty"`
 	Backwards int64   `json:"backwards,omitempty"`
@@ -73,7 +73,7 @@ func (a *Audit) Check() error {
 	return nil
 }
 
-// ClassOf returns the class of a phase, verb, resource and tenant. It returns false if there is no such class.
+// ClassOf returns the class of a phase, verb, resource and tenant, and reports whether there is one.
 func (a *Audit) ClassOf(phase, verb, resource, tenant string) (Class, bool) {
 	if a == nil {
 		return Class{}, false
@@ -152,7 +152,7 @@ func (s *summary) audit() *Audit {
 			n := float64(sum.slow)
 			c.Slow = &result.SlowRequests{Count: sum.slow, Mean: sum.slowSum.Seconds() / n, Layers: map[string]float64{}}
 			for layer, d := range sum.layers {
-				if layer != "total" { // same as Mean
+				if layer != "total" { // the layer "total" equals Mean
 					c.Slow.Layers[layer] = d.Seconds() / n
 				}
 			}
@@ -170,11 +170,10 @@ func (s *summary) audit() *Audit {
 }
 
 // ReadLog summarizes the audit logs of all API servers in dir, including rotated files. A request belongs to the phase
-// in which the API server received it. user is the name of the load's user. Events of other users, events outside of
-// all phases, and invalid lines are only counted. ReadLog returns an error if ctx ends or a file cannot be read.
+// in which the API server received it. user is the name of the load's user. ReadLog only counts events of other users,
+// events outside of all phases, and invalid lines. ReadLog returns an error if ctx ends or a file cannot be read.
 //
-// Call ReadLog after the run, because parsing the logs takes CPU time, which the measured components need during the
-// run.
+// Call ReadLog after the run: parsing the logs takes CPU time that the measured components need during the run.
 func ReadLog(ctx context.Context, dir, user string, phases []result.Phase) (*Audit, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*.log"))
 	if err == nil && len(files) == 0 {

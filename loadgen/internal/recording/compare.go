@@ -11,8 +11,8 @@ import (
 
 // CompareOptions describe how a recording was replayed.
 type CompareOptions struct {
-	// Speed is how many times faster than recorded the replay sent the recording. Copies is how many copies it sent at the
-	// same time. Zero means 1.
+	// Speed is the factor by which the replay was faster than the recording. Copies is the number of copies that it
+	// sent at the same time. Zero means 1.
 	Speed  float64
 	Copies int
 }
@@ -23,8 +23,8 @@ type Comparison struct {
 	// requests that the replay sent.
 	Requests int64 `json:"requests"`
 	Replayed int64 `json:"replayed"`
-	// Setup is the number of other requests in the recording of the replay: requests that created objects for the replay, and other
-	// clients' requests.
+	// Setup is the number of the remaining requests in the recording of the replay: those that created objects for the
+	// replay, and requests of other clients.
 	Setup int64 `json:"setup"`
 	// RateError is the largest Error of all Groups.
 	RateError float64 `json:"rateError"`
@@ -64,8 +64,8 @@ func (a Actor) recorded() (user string, replayed bool) {
 }
 
 // Compare compares the recording in the file original with the file replay, a recording of its replay that keeps the
-// names of users. If replay contains users that a replay impersonated, only their requests are compared. Times are relative
-// to the first request of each file.
+// names of users. If that file contains users that a replay impersonated, Compare ignores all other requests in it.
+// Times are relative to the first request of each file.
 func Compare(original, replay string, o CompareOptions) (Comparison, error) {
 	speed, copies := cmp.Or(o.Speed, 1), int64(cmp.Or(o.Copies, 1))
 	a, err := read(original, speed)
@@ -108,7 +108,7 @@ type comparedKey struct{ verb, resource, actor string }
 type compared struct {
 	groups        map[comparedKey]int64
 	bins          []int32 // number of requests in each second
-	total, others int64   // others: requests of clients that are not part of the replay
+	total, others int64   // others counts requests of clients that are not part of the replay
 	last          Micros  // time of the last request since the first
 }
 

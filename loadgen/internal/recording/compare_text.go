@@ -9,7 +9,7 @@ import (
 	"github.com/stormglass/stormglass/internal/terminal"
 )
 
-// mostGroups is the maximum number of groups that WriteText writes.
+// mostGroups is the maximum number of groups that WriteText prints.
 const mostGroups = 20
 
 // WriteText writes the comparison as text, with the mostGroups groups that differ most.

@@ -17,7 +17,7 @@ import (
 type Recording struct {
 	Header
 	// Shapes are the distinct combinations of properties that requests have (see Shape). Objects are the distinct
-	// objects that requests name.
+	// objects in the requests.
 	Shapes  []Shape
 	Objects []Object
 	// Namespaces are the namespaces of requests for namespaced resources, in the order of their first request.
@@ -41,7 +41,7 @@ const None = -1
 // Exact is the value of Shape.ResourceVersion for requests with a version other than "" and "0".
 const Exact = "exact"
 
-// Shape holds the properties that many requests of a recording share.
+// Shape holds properties that many requests of a recording share.
 type Shape struct {
 	Verb, Group, Version, Resource, Subresource string
 	LabelSelector, FieldSelector                string
@@ -62,8 +62,8 @@ func (s Shape) GroupResource() string { return objectName(s.Group, s.Resource, "
 // Writes reports whether the verb is a write.
 func (s Shape) Writes() bool { return !slices.Contains([]string{"get", "list", "watch"}, s.Verb) }
 
-// Collective reports whether the verb applies to a collection of objects. A name in such a request selects the object
-// with this name from the collection.
+// Collective reports whether the verb applies to a collection of objects. If such a request has a name, it selects only
+// the object with this name.
 func (s Shape) Collective() bool {
 	return slices.Contains([]string{"list", "watch", "deletecollection"}, s.Verb)
 }
@@ -74,7 +74,7 @@ func RenewsLease(verb, group, resource string) bool {
 	return group == "coordination.k8s.io" && resource == "leases" && slices.Contains([]string{"get", "update", "patch"}, verb)
 }
 
-// Object is an object that is named in requests.
+// Object is an object to which requests apply.
 type Object struct {
 	Group, Resource, Name string
 	Namespace             int32
@@ -83,7 +83,7 @@ type Object struct {
 // ErrEmpty is the error for a recording without requests.
 var ErrEmpty = errors.New("the recording has no requests")
 
-// LoadData returns the recording in data. Its errors name path as the file, line and field.
+// LoadData reads a recording from data. Its errors contain path as the name of the file, the line and the field.
 func LoadData(path string, data []byte) (*Recording, error) {
 	r, err := open(path, io.NopCloser(bytes.NewReader(data)))
 	if err != nil {
@@ -97,13 +97,13 @@ func (r *Reader) whole() (*Recording, error) {
 	defer r.Close()
 	t, err := Load(r.Header(), r.Requests())
 	if errors.Is(err, ErrEmpty) {
-		err = exitcode.Usagef("recording %s: the recording has no requests (all events of the log were left out)", r.path)
+		err = exitcode.Usagef("recording %s: the recording has no requests (`loadgen record` excluded all events of the log)", r.path)
 	}
 	return t, err
 }
 
-// Load builds a Recording from a header and requests. It returns an error if requests yields one, or if a request is
-// invalid; the error then contains the request's number, counted from 1.
+// Load builds a Recording from a header and requests. It returns the error that requests yields, or an error with the
+// number (from 1) of an invalid request.
 func Load(h Header, requests iter.Seq2[Request, error]) (*Recording, error) {
 	b := builder{
 		t: &Recording{Header: h}, shapes: map[Shape]int32{}, objects: map[Object]int32{}, namespaces: map[string]int32{},
@@ -117,7 +117,7 @@ func Load(h Header, requests iter.Seq2[Request, error]) (*Recording, error) {
 		case r.At < last:
 			return nil, fmt.Errorf("request %d is earlier than the previous request", number)
 		case r.Actor < 0 || r.Actor >= len(h.Actors):
-			return nil, fmt.Errorf("request %d names actor %d, but the number of actors in the recording is %d", number, r.Actor, len(h.Actors))
+			return nil, fmt.Errorf("request %d refers to actor %d, but the recording has only %d actors", number, r.Actor, len(h.Actors))
 		}
 		last = r.At
 		b.add(r)
@@ -167,8 +167,8 @@ func (b *builder) add(r Request) {
 	b.t.Entries = append(b.t.Entries, e)
 }
 
-// index returns the index of value in list. If the list does not contain value, index appends it. known maps values to
-// indexes.
+// index returns the index of value in list. If the list does not contain value, index appends it. The map known
+// contains the index of each value.
 func index[T comparable](known map[T]int32, list *[]T, value T) int32 {
 	i, ok := known[value]
 	if !ok {

@@ -66,9 +66,9 @@ func TestLoadRefusesWhatIsNoRecording(t *testing.T) {
 		t.Errorf("empty: %v", err)
 	}
 	for want, all := range map[string][]Request{
-		"request 2 is earlier than the previous request":                           {{At: 5}, {At: 4}},
-		"request 1 names actor 1, but the number of actors in the recording is 1":  {{Actor: 1}},
-		"request 2 names actor -1, but the number of actors in the recording is 1": {{}, {Actor: -1}},
+		"request 2 is earlier than the previous request":                    {{At: 5}, {At: 4}},
+		"request 1 refers to actor 1, but the recording has only 1 actors":  {{Actor: 1}},
+		"request 2 refers to actor -1, but the recording has only 1 actors": {{}, {Actor: -1}},
 	} {
 		if _, err := Load(h, seq(all...)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)

@@ -39,8 +39,8 @@ type Reader struct {
 	err    error
 }
 
-// Open opens a recording file and reads its header. If the file is invalid, it returns a usage error of one line that names
-// file, line and field.
+// Open opens a recording file and reads its header. If the file is invalid, it returns a usage error, in one line, with
+// the file, line and field.
 func Open(path string) (*Reader, error) {
 	f, err := userfile.Open(path, math.MaxInt64)
 	if err != nil {

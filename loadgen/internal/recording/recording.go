@@ -20,7 +20,8 @@ const Longest = 31 * 24 * time.Hour
 
 // Header is the first line of a recording.
 type Header struct {
-	// Format is the version of the format. Files of earlier releases have it in Trace, which Reader copies to Format.
+	// Format is the version of the format. In files of earlier releases, Trace contains it; Reader copies Trace to
+	// Format.
 	Format int `json:"recording,omitempty"`
 	Trace  int `json:"trace,omitempty"`
 	// Start is the time at which the recording begins. Length is its duration.
@@ -30,11 +31,11 @@ type Header struct {
 	Requests int64 `json:"requests"`
 	// Actors are the clients. Requests refer to them by index.
 	Actors []Actor `json:"actors"`
-	// Dropped holds the number of requests that were left out, by reason.
+	// Dropped holds the number of requests that the recording excludes, by reason.
 	Dropped map[string]int64 `json:"dropped,omitempty"`
 	// Source describes the source of the requests.
 	Source string `json:"source"`
-	// Hashed reports whether names of users, namespaces and objects were replaced by hashes.
+	// Hashed reports whether the recording has hashes instead of the names of users, namespaces and objects.
 	Hashed bool `json:"hashed"`
 	// Notes lists damaged or missing parts of the source and other remarks, one line each.
 	Notes []string `json:"notes,omitempty"`
@@ -64,7 +65,7 @@ func (a Actor) String() string {
 
 // Request is one request of a recording.
 type Request struct {
-	// At is the time at which the request was received, relative to Header.Start.
+	// At is the time at which the API server received the request, relative to Header.Start.
 	At    Micros `json:"at"`
 	Actor int    `json:"actor"`
 	// Verb is "get", "list", "watch", "create", "update", "patch", "delete" or "deletecollection".
@@ -76,7 +77,7 @@ type Request struct {
 	Namespace   string `json:"namespace,omitempty"`
 	Name        string `json:"name,omitempty"`
 	// LabelSelector, FieldSelector, Limit and ResourceVersion are query parameters. Paged reports whether the request
-	// has a continue token, which requests the next page of a list.
+	// has a continue token, that is, whether it requests a further page of a list.
 	LabelSelector   string `json:"labelSelector,omitempty"`
 	FieldSelector   string `json:"fieldSelector,omitempty"`
 	Limit           int64  `json:"limit,omitempty"`
@@ -90,7 +91,7 @@ type Request struct {
 	Code int `json:"code,omitempty"`
 	// PatchType is the content type of a patch, if known.
 	PatchType string `json:"patchType,omitempty"`
-	// Size is the size of the request body in bytes, if the audit log contains request bodies.
+	// Size is the size of the request body in bytes, or 0 if the source does not contain request bodies.
 	Size int `json:"size,omitempty"`
 	// DryRun reports whether the request was a dry run, which does not change objects.
 	DryRun bool `json:"dryRun,omitempty"`
@@ -109,8 +110,8 @@ func objectName(group, resource, subresource string) string {
 	return resource
 }
 
-// LongRunning reports whether kube-apiserver treats requests with this verb and subresource as long-running. They are
-// watches and streams of pods, which stay open until the client or a timeout ends them.
+// LongRunning reports whether kube-apiserver treats requests with this verb and subresource as long-running. Such
+// requests are watches and streams of pods. They stay open until the client or a timeout ends them.
 func LongRunning(verb, subresource string) bool {
 	switch subresource {
 	case "exec", "attach", "portforward", "proxy", "log":
@@ -145,7 +146,8 @@ type ResourceCount struct {
 	Namespaces int64 `json:"namespaces,omitempty"`
 	// PerNamespace holds quantiles of the number of objects of the resource in each of the Namespaces.
 	PerNamespace Quantiles `json:"perNamespace,omitzero"`
-	// Bytes holds quantiles of the size of objects as JSON, in bytes, measured on Sampled objects.
+	// Bytes holds quantiles of the size of objects as JSON, in bytes. Sampled is the number of objects that were
+	// measured.
 	Bytes   Quantiles `json:"bytes,omitzero"`
 	Sampled int64     `json:"sampled,omitempty"`
 }

@@ -14,11 +14,11 @@ type Summary struct {
 	// Rate is the number of requests per second.
 	Rate float64 `json:"rate"`
 	// Dispersion is the variance of the number of requests per second, divided by the mean. It is about 1 for random
-	// (Poisson) arrivals, higher for bursts, and 0 for evenly spaced requests or a length below two seconds.
+	// (Poisson) arrivals, higher for bursts, 0 for evenly spaced requests, and 0 for a length below two seconds.
 	Dispersion float64 `json:"dispersion"`
 	// Groups holds the numbers of requests by verb, resource and actor, in descending order.
 	Groups []Group `json:"groups"`
-	// Watches describes the time for which watches were open.
+	// Watches holds quantiles of the time for which watches were open.
 	Watches Lengths `json:"watches"`
 }
 
@@ -40,7 +40,7 @@ type Group struct {
 	Rate     float64 `json:"rate"`
 }
 
-// Share is the number of requests that have the value Of in one property, such as the verb.
+// Share is the number of requests for which a property, such as the verb, has the value Of.
 type Share[K cmp.Ordered] struct {
 	Of       K       `json:"of"`
 	Requests int64   `json:"requests"`
@@ -97,7 +97,7 @@ type groupKey struct {
 	actor                              int
 }
 
-// second is the length of the intervals of the dispersion.
+// second is the length of the intervals that Dispersion counts.
 const second = Micros(time.Second / time.Microsecond)
 
 // NewTally returns an empty Tally.
@@ -145,8 +145,8 @@ func threeDigits(m Micros) Micros {
 	return m / unit * unit
 }
 
-// lengths returns the quantiles of watch durations by the nearest-rank method. counts holds the number of watches of
-// each duration.
+// lengths computes the quantiles of watch durations by the nearest-rank method. counts holds the number of watches by
+// duration.
 func lengths(counts map[Micros]int64) (l Lengths) {
 	times := slices.Sorted(maps.Keys(counts))
 	for _, n := range counts {

@@ -1,4 +1,4 @@
-// Package auditlogtest writes audit logs of a fictitious cluster for tests.
+// Package auditlogtest writes audit logs of a fictitious cluster. Tests use it.
 package auditlogtest
 
 import (
@@ -16,7 +16,7 @@ func Start() time.Time { return time.Date(2026, 11, 24, 10, 0, 0, 0, time.UTC) }
 
 // Options configure a log. Lines is required.
 type Options struct {
-	// Lines is the minimum number of lines. The log also contains the ends of watches that are open after these lines.
+	// Lines is the number of lines. Events that end the open watches follow these lines.
 	Lines int
 	Seed  uint64
 	// Rate is the number of requests per second. Zero means 500.
@@ -35,7 +35,7 @@ type Truth struct {
 	Clients            map[string]int64
 }
 
-// client is a program in the cluster. share is its fraction of all requests.
+// client is a program that sends requests. share is its fraction of all requests.
 type client struct {
 	share           float64
 	user, agent     string
@@ -44,8 +44,8 @@ type client struct {
 	does            []deed
 }
 
-// deed is a kind of request of a client. share is its fraction of the client's requests. In the fields, %d stands for a
-// random number. In uri, %s stands for the namespace and the name.
+// deed is a kind of request that a client sends. share is its fraction of the client's requests. In the fields, %d is a
+// placeholder for a random number. In uri, %s is a placeholder for the namespace and for the name.
 type deed struct {
 	share                                                float64
 	verb, uri, group, version, resource, subresource, ns string
@@ -160,7 +160,7 @@ func (w *writer) endBefore(now time.Time) {
 	}
 }
 
-// event is a request of a client. end is when a watch ends; it is zero for other requests.
+// event is a request of a client. end is the time when a watch ends; it is zero for other requests.
 type event struct {
 	c       *client
 	d       *deed

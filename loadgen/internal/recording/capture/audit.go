@@ -24,14 +24,15 @@ type AuditOptions struct {
 	// Logs are the paths of the logs, plain or compressed with gzip. "-" means Stdin.
 	Logs  []string
 	Stdin io.Reader
-	// Out is the path of the recording. The recording is compressed if the path ends in .gz.
+	// Out is the path of the recording. If the path ends in .gz, the recording is compressed.
 	Out string
 	// From and To limit the recorded time. A zero time means no limit.
 	From, To time.Time
-	// KeepNames keeps the names of users, namespaces and objects. By default, hashes replace them.
+	// KeepNames reports whether the recording keeps the names of users, namespaces and objects. If false, it has hashes
+	// instead.
 	KeepNames bool
-	// KeepSystem keeps the requests of controllers, the scheduler, kubelets and API servers. By default, the recording
-	// omits them.
+	// KeepSystem reports whether the recording keeps the requests of controllers, the scheduler, kubelets and API
+	// servers.
 	KeepSystem bool
 }
 
@@ -58,7 +59,7 @@ func Audit(ctx context.Context, o AuditOptions) (*Result, error) {
 		a.note("%d events have the version audit.k8s.io/v1beta1, which has the same fields", a.beta)
 	}
 	if a.oneTime > 0 {
-		a.note("%d events lack requestReceivedTimestamp or stageTimestamp, so the other time is used for both", a.oneTime)
+		a.note("%d events lack requestReceivedTimestamp or stageTimestamp, so loadgen uses the other time for both", a.oneTime)
 	}
 	if !a.reads {
 		a.note("the recording has no reads, because the logs contain no get, list or watch (does the audit policy leave out reads?)")
@@ -71,12 +72,13 @@ type audit struct {
 	o        AuditOptions
 	accounts *accounts
 	query    query
-	// beta and oneTime are the sums of the fields of auditlog.Reader. reads reports whether a get, list or watch was found.
+	// beta and oneTime are the sums of Beta and OneTime of all auditlog.Readers. reads reports whether the logs contain
+	// a get, list or watch.
 	beta, oneTime int64
 	reads         bool
 }
 
-// nothing returns the error for logs without any audit event.
+// nothing returns the error for logs that contain no audit event.
 func (a *audit) nothing() error {
 	what := cmp.Or(strings.Join(a.notes, "; "), "the logs are empty")
 	return fmt.Errorf("no audit event was found: %s (the logs of kube-apiserver must have --audit-log-format=json)", what)
@@ -87,7 +89,7 @@ func (a *audit) readLog(ctx context.Context, log int, path string) error {
 	if path != "-" {
 		f, err := userfile.Open(path, math.MaxInt64)
 		if err != nil {
-			return exitcode.Usagef("audit log %s: %w (name a file, or - for standard input)", path, err)
+			return exitcode.Usagef("audit log %s: %w (specify a file, or - for standard input)", path, err)
 		}
 		defer f.Close()
 		from, name = f, filepath.Base(path)
@@ -162,7 +164,7 @@ func (a *audit) add(log int, e *auditlog.Event) {
 	a.records.add(rec)
 }
 
-// reason returns why a request is left out of the recording, or "" if it is kept.
+// reason returns the reason why the recording excludes a request, or "" if it keeps the request.
 func (a *audit) reason(e *auditlog.Event) string {
 	if len(e.Object.Resource) == 0 {
 		return forNoResource
@@ -178,7 +180,7 @@ func (a *audit) reason(e *auditlog.Event) string {
 	return systemSource(string(e.User), string(e.As), string(e.UserAgent))
 }
 
-// describe fills s and rec with the fields of a request that is kept.
+// describe copies the fields of a request that the recording keeps to s and rec.
 func (a *audit) describe(s *shape, rec *record, user uint32, e *auditlog.Event) {
 	number := a.strings.number
 	s.user, s.as, s.agent = user, number(e.As), number(e.UserAgent)
@@ -195,11 +197,11 @@ func (a *audit) describe(s *shape, rec *record, user uint32, e *auditlog.Event) 
 	rec.size = uint32(min(e.Body.Size, math.MaxUint32))
 }
 
-// patchType returns the content type of a patch, or "" if it is unknown. Audit events do not contain it, so it is
-// derived from the query and the body.
+// patchType returns the content type of a patch, or "" if it is unknown. Audit events do not contain it, so patchType
+// derives it from the query and the body.
 func patchType(e *auditlog.Event, q *query) string {
 	switch {
-	case q.forced, e.Body.Typed && q.manager: // only server-side apply uses the parameter force or needs kind in the body
+	case q.forced, e.Body.Typed && q.manager: // only server-side apply has the parameter force or requires a kind in the body
 		return "application/apply-patch+yaml"
 	case e.Body.Array:
 		return "application/json-patch+json"

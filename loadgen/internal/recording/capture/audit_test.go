@@ -157,7 +157,7 @@ func TestStagesOfARequestCountOnce(t *testing.T) {
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("requests\n%+v, want\n%+v", got, want)
 	}
-	if !noted(r, "more than once (each is counted once): 2") {
+	if !noted(r, "more than once (each counts once): 2") {
 		t.Errorf("notes %q", r.Header.Notes)
 	}
 }
@@ -312,7 +312,7 @@ func TestEventsWithOneTimeArePaired(t *testing.T) {
 		if len(got) != 2 || got[0].At != 0 || got[0].Took != took || got[0].Code != 201 || got[0].Name != "web-1" || got[1].Took != 0 {
 			t.Errorf("without %s: requests %+v", field, got)
 		}
-		if !noted(r, "6 events lack requestReceivedTimestamp or stageTimestamp, so the other time is used for both") || !noted(r, "more than once (each is counted once): 3") {
+		if !noted(r, "6 events lack requestReceivedTimestamp or stageTimestamp, so loadgen uses the other time for both") || !noted(r, "more than once (each counts once): 3") {
 			t.Errorf("without %s: notes %q", field, r.Header.Notes)
 		}
 	}
@@ -371,7 +371,7 @@ func TestDamageIsCountedAndReported(t *testing.T) {
 func TestLogWithoutRequestsIsRefused(t *testing.T) {
 	refused(t, AuditOptions{Logs: []string{writeText(t, "")}}, "no audit event was found: the logs are empty")
 	refused(t, AuditOptions{Logs: []string{writeText(t, "hello\n")}}, "no audit event was found: audit.log: 1 of 1 lines are not JSON")
-	refused(t, AuditOptions{Logs: []string{write(t, logged{id: "1", resource: "pods", user: "system:node:a"})}}, "nothing was recorded, because all requests were left out: 1 of 1 request: kubelets 1 (100%)")
+	refused(t, AuditOptions{Logs: []string{write(t, logged{id: "1", resource: "pods", user: "system:node:a"})}}, "nothing was recorded, because all requests were excluded: 1 of 1 request: kubelets 1 (100%)")
 	refused(t, AuditOptions{Logs: []string{filepath.Join(t.TempDir(), "none.log")}}, "no such file")
 	refused(t, AuditOptions{Logs: []string{write(t, logged{id: "1", resource: "pods"}, logged{id: "2", resource: "pods", at: 40 * 86400})}}, "a recording covers at most 31 days")
 	refused(t, AuditOptions{Logs: []string{writeText(t, "\x1f\x8b\x08")}}, "the compressed data is truncated or damaged")

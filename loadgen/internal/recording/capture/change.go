@@ -6,11 +6,11 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/auditlog"
 )
 
-// unknownUser is the user name of a client for which only the program is known.
+// unknownUser is the user name of a client if only its program is known.
 const unknownUser = "unknown"
 
-// change is a write inferred from a changed object, because there is no log. actor is the program that wrote. reason is
-// why the recording omits the write, or "" if it has it.
+// change is a write that the recorder inferred from a changed object, because there is no log. actor is the program
+// that wrote. reason is the reason why the recording excludes the write, or "" if it keeps the write.
 type change struct {
 	at                                              int64 // microseconds since 1970
 	actor, verb, group, version, resource           string

@@ -29,14 +29,14 @@ type ClusterOptions struct {
 	Out string
 	// KeepNames and KeepSystem have the same meaning as in AuditOptions.
 	KeepNames, KeepSystem bool
-	// Step receives progress messages. It may be nil.
+	// Step shows a progress message. It may be nil.
 	Step func(string)
 }
 
-// Cluster records the changes in a cluster during o.For as a recording. The recording has only writes, because watches do not
-// show reads. The recording's header contains a count of the cluster's objects. To count them, Cluster lists the metadata
-// of all objects in pages. It also reads all pods, to count them per node, and some objects of each resource, to
-// measure their sizes.
+// Cluster records the changes in a cluster for the time o.For. The recording contains only writes, because watches do
+// not show reads. Its header contains the number of the cluster's objects. To count them, Cluster lists the metadata of
+// all objects in pages. It also reads all pods, to count them per node, and some objects of each resource, to measure
+// their sizes.
 func Cluster(ctx context.Context, cfg *rest.Config, o ClusterOptions) (*Result, error) {
 	resources, notes, err := watchable(cfg)
 	if err != nil {
@@ -78,7 +78,7 @@ func (c *clusterRecording) step(format string, args ...any) {
 	}
 }
 
-// resourceStart is a resource and the resourceVersion from which it is watched.
+// resourceStart is a resource and the resourceVersion at which its watch starts.
 type resourceStart struct {
 	schema.GroupVersionResource
 	revision string
@@ -96,7 +96,7 @@ func watchable(cfg *rest.Config) (all []schema.GroupVersionResource, notes []str
 		return nil, nil, err
 	}
 	if err != nil {
-		notes = append(notes, fmt.Sprintf("some of the cluster's resources are not known: %v", err))
+		notes = append(notes, fmt.Sprintf("some of the cluster's resources are unknown: %v", err))
 	}
 	for _, list := range discovery.FilteredBy(discovery.SupportsAllVerbs{Verbs: []string{"list", "watch"}}, lists) {
 		gv, err := schema.ParseGroupVersion(list.GroupVersion)
@@ -110,7 +110,7 @@ func watchable(cfg *rest.Config) (all []schema.GroupVersionResource, notes []str
 	return all, notes, nil
 }
 
-// seen is a change that a watch delivered.
+// seen is a change that a watch reported.
 type seen struct {
 	at       time.Time
 	resource schema.GroupVersionResource
@@ -143,7 +143,7 @@ func (c *clusterRecording) watchAll(ctx context.Context, starts []resourceStart)
 		c.add(s)
 	}
 	if away := c.outage.length(time.Now()); away > 0 {
-		c.note("the cluster could not be reached for %s; changes during that time are recorded at the time when it answered again", away.Round(time.Second))
+		c.note("the cluster could not be reached for %s; the recording contains the changes in that time at its end", away.Round(time.Second))
 	}
 	return ctx.Err()
 }

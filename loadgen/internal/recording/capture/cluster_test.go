@@ -96,13 +96,13 @@ func (c *interrupted) Watch(context.Context, metav1.ListOptions) (watch.Interfac
 // A recording waits for a cluster that cannot be reached, says so once, and continues.
 func TestRecordingOutlastsAnOutage(t *testing.T) {
 	refused := &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
-	const back, noted = "the cluster answers again, after 15s", "the cluster could not be reached for 15s; changes during that time are recorded at the time when it answered again"
+	const back, noted = "the cluster responds again, after 15s", "the cluster could not be reached for 15s; the recording contains the changes in that time at its end"
 	for name, c := range map[string]struct {
 		interrupted
 		said []string
 	}{
-		"refused": {interrupted{away: 15 * time.Second, err: refused}, []string{"the cluster cannot be reached: dial tcp: connection refused; the recording waits until the cluster answers again", back}},
-		"reset":   {interrupted{away: 15 * time.Second, watch: watch.NewEmptyWatch()}, []string{"the cluster cannot be reached: the cluster closes connections without a response; the recording waits until the cluster answers again", back}},
+		"refused": {interrupted{away: 15 * time.Second, err: refused}, []string{"the cluster cannot be reached: dial tcp: connection refused; the recording waits until the cluster responds again", back}},
+		"reset":   {interrupted{away: 15 * time.Second, watch: watch.NewEmptyWatch()}, []string{"the cluster cannot be reached: connections end without a response; the recording waits until the cluster responds again", back}},
 		"a blink": {interrupted{away: 2 * time.Second, err: refused}, nil},
 	} {
 		synctest.Test(t, func(t *testing.T) {

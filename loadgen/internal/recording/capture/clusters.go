@@ -13,8 +13,8 @@ import (
 // until it is deleted.
 type accounts struct {
 	seen map[accountUID]*sighting
-	// last is the account of the previous event, and at is its entry in seen. If the next event has the same account,
-	// this saves a lookup.
+	// last is the account of the previous event, and at is its entry in the field `seen`. They save a lookup if the
+	// next event has the same account.
 	last accountUID
 	at   *sighting
 }
@@ -22,7 +22,7 @@ type accounts struct {
 // accountUID is a service account and one of its UIDs, as numbers in the string table.
 type accountUID struct{ user, uid uint32 }
 
-// sighting records when, and in which logs, an account had one UID.
+// sighting records in which logs, and at what times, an account had one UID.
 type sighting struct {
 	logs        []int // indexes of the logs, ascending
 	first, last int64 // microseconds since 1970
@@ -45,14 +45,14 @@ func (a *accounts) note(log int, user, uid uint32, at int64) {
 	}
 }
 
-// overlap is the maximum time for which two UIDs of a service account may occur in logs of one cluster. After an
-// account is recreated, its old UID remains valid for a short time, because kube-apiserver caches tokens for 10
-// seconds.
+// overlap is the maximum time for which two UIDs of a service account may occur at the same time in logs of one
+// cluster. After an account is recreated, its old UID remains valid for a short time, because kube-apiserver caches
+// tokens for 10 seconds.
 const overlap = time.Minute
 
-// check returns an error if the logs come from several clusters. That is certain if a service account has two UIDs at
-// the same time. It is also assumed if two logs contain the same service accounts, but none with the same UID. compared
-// is false if no two logs contain the same service account.
+// check returns an error if a service account has two UIDs at the same time, or if two logs contain the same service
+// accounts but none with the same UID: these logs come from several clusters. compared is false if no two logs contain
+// the same service account.
 func (a *accounts) check(text func(uint32) string, logs []string) (compared bool, err error) {
 	byUser := map[uint32][]accountUID{}
 	for key := range a.seen {
@@ -73,7 +73,7 @@ func (a *accounts) check(text func(uint32) string, logs []string) (compared bool
 				}
 				for _, m := range a.seen[x].logs {
 					for _, n := range a.seen[y].logs {
-						if m != n { // two UIDs within one log mean that the account was recreated
+						if m != n { // if one log has two UIDs, the account was recreated
 							pair(shared, m, n).differs(user, x.uid, y.uid)
 						}
 					}

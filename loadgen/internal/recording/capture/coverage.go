@@ -10,8 +10,9 @@ import (
 // span is the time from the first to the last event of a log, in microseconds since 1970.
 type span struct{ from, to int64 }
 
-// coverage ignores gaps in the logs that are shorter than shortestGap, and times without the logs of some API servers
-// if they sum to less than shortestShare, or to less than the fraction smallestShare of the total time.
+// coverage ignores gaps in the logs that are shorter than shortestGap. It ignores times for which logs of some API
+// servers are missing if their sum is less than shortestShare, or less than the fraction smallestShare of the total
+// time.
 const (
 	shortestGap   = time.Minute
 	smallestShare = 0.05
@@ -19,7 +20,7 @@ const (
 )
 
 // coverage returns notes about times without any log, and about times for which logs of some API servers are missing.
-// If twice is set, a log was given twice, so it omits the second kind of note.
+// If twice is true, a log was given twice, so it omits the second kind of note.
 func coverage(spans []span, twice bool) (notes []string) {
 	type edge struct {
 		at   int64
@@ -29,7 +30,7 @@ func coverage(spans []span, twice bool) (notes []string) {
 	for _, s := range spans {
 		edges = append(edges, edge{s.from, 1}, edge{s.to, -1})
 	}
-	// Sort a begin before an end at the same time, so that there is no gap if one log begins when another ends.
+	// Sort a begin before an end at the same time: there is no gap if one log begins when another ends.
 	slices.SortFunc(edges, func(a, b edge) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(b.step, a.step)) })
 	type stretch struct {
 		span
@@ -45,7 +46,7 @@ func coverage(spans []span, twice bool) (notes []string) {
 		}
 		logs += e.step
 	}
-	// The number of servers is the largest number of logs that cover the same time, if they do so for a significant
+	// The number of servers is the largest number of logs that cover the same times, if these times are a significant
 	// part of the total time.
 	times := map[int]int64{}
 	servers := 0

@@ -18,12 +18,12 @@ type unpacker struct {
 	left  int // how many more elements the current value may have
 }
 
-// Limits of a value. A file that exceeds them is treated as damaged.
+// Limits of a value. The unpacker treats a file that exceeds them as damaged.
 const (
 	deepestValue  = 200
 	longestString = 16 << 20
-	// mostElements limits the memory of a value to about a gigabyte: a list of zeros takes 16 times its size in the
-	// file. An event of a large cluster has less than a million elements.
+	// mostElements limits the memory of a value to about a gigabyte: a list of zeros takes 16 times as much memory as
+	// space in the file. An event of a large cluster has less than a million elements.
 	mostElements = 8 << 20
 	stringUnit   = 64 // a string counts as one element for each 64 bytes
 )
@@ -118,7 +118,8 @@ func (u *unpacker) sized(bytes int, read func(int) (any, error)) (any, error) {
 	return read(int(n))
 }
 
-// claim counts the elements of the current value before they are read. It fails if the value has too many.
+// claim counts elements of the current value before the unpacker reads them. It fails if the value has too many
+// elements.
 func (u *unpacker) claim(elements int) error {
 	if u.left -= elements; u.left < 0 {
 		return errMany

@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 )
 
-// names replaces names by hashes. Equal names get equal hashes. Nobody can find a name by hashing guesses, because the
-// key is random for each recording and is not stored. The zero value keeps all names.
+// names replaces names by hashes. Equal names get equal hashes. Nobody can find a name by hashing guesses, because each
+// recording has a random key that is not stored. The zero value keeps all names.
 type names struct {
 	mac      hash.Hash
 	encoding *base32.Encoding
@@ -36,8 +36,8 @@ func newNames() *names {
 // alphabet contains only characters that are valid in Kubernetes names.
 const alphabet = "abcdefghijklmnopqrstuvwxyz234567"
 
-// hash returns a hash of name with 14 characters, which is a valid name for any Kubernetes object. It keeps an empty
-// name and the names of namespaces that every cluster has.
+// hash returns a hash of name. The hash has 14 characters and is a valid name for every Kubernetes object. hash keeps
+// an empty name and the names of namespaces that every cluster has.
 func (n *names) hash(name string) string {
 	if n.mac == nil {
 		return name
@@ -69,8 +69,8 @@ func (n *names) object(group, resource, name string) string {
 	return n.hash(name)
 }
 
-// user hashes a user name. In the names of service accounts and nodes, it hashes only the namespace, account or node.
-// It keeps other user names that begin with "system:".
+// user hashes a user name. In the user names of service accounts and nodes, it hashes only the namespace and the name
+// of the account or node. It keeps other user names that begin with "system:".
 func (n *names) user(name string) string {
 	if n.mac == nil {
 		return name
@@ -88,7 +88,7 @@ func (n *names) user(name string) string {
 	return n.hash(name)
 }
 
-// labelSelector hashes the values in a label selector or, if the selector is invalid, the whole text.
+// labelSelector hashes the values in a label selector. If the selector is invalid, it hashes the whole string.
 func (n *names) labelSelector(text string) string {
 	if n.mac == nil || text == "" {
 		return text
@@ -117,7 +117,7 @@ func (n *names) labelSelector(text string) string {
 }
 
 // fieldSelector hashes those values in a field selector that may be names. If the selector is invalid, it hashes the
-// whole text.
+// whole string.
 func (n *names) fieldSelector(text string) string {
 	if n.mac == nil || text == "" {
 		return text
@@ -137,7 +137,7 @@ func (n *names) fieldSelector(text string) string {
 	return strings.Join(parts, ",")
 }
 
-// isKind reports whether the values of a field are predefined, such as phases and kinds, so that they need no hash.
+// isKind reports whether the values of a field need no hash because Kubernetes defines them, such as phases and kinds.
 func isKind(field string) bool {
 	switch field {
 	case "status.phase", "type", "reason", "reportingComponent", "source", "spec.unschedulable", "spec.restartPolicy", "spec.schedulerName",

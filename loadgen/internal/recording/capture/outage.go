@@ -11,21 +11,21 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// tellAfter is the minimum length of an outage that is reported to the user.
+// tellAfter is the minimum length of an outage that the user sees.
 const tellAfter = 3 * time.Second
 
-// outage tells the user when the cluster becomes unreachable and when it responds again. Meanwhile, the watches retry
-// once a second.
+// outage tells the user when the cluster is no longer reachable and when it responds again. Meanwhile, the watches
+// retry once per second.
 type outage struct {
 	tell func(format string, args ...any)
 
 	mu    sync.Mutex
-	since time.Time     // when the cluster became unreachable; zero while it answers
-	told  bool          // whether the current outage was reported
+	since time.Time     // when the cluster became unreachable; zero while it responds
+	told  bool          // whether the user saw a message about the current outage
 	total time.Duration // total length of earlier reported outages
 }
 
-// saw records the outcome of opening a watch. why is nil if the cluster answered.
+// saw records the outcome of opening a watch. why is nil if the cluster responded.
 func (o *outage) saw(now time.Time, why error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -33,7 +33,7 @@ func (o *outage) saw(now time.Time, why error) {
 		if o.told {
 			away := now.Sub(o.since)
 			o.total += away
-			o.tell("the cluster answers again, after %s", away.Round(time.Second))
+			o.tell("the cluster responds again, after %s", away.Round(time.Second))
 		}
 		o.since, o.told = time.Time{}, false
 		return
@@ -43,7 +43,7 @@ func (o *outage) saw(now time.Time, why error) {
 	}
 	if !o.told && now.Sub(o.since) >= tellAfter {
 		o.told = true
-		o.tell("the cluster cannot be reached: %v; the recording waits until the cluster answers again", why)
+		o.tell("the cluster cannot be reached: %v; the recording waits until the cluster responds again", why)
 	}
 }
 
@@ -57,13 +57,13 @@ func (o *outage) length(now time.Time) time.Duration {
 	return o.total
 }
 
-// unreachable returns why a watch could not reach the cluster, or nil if the cluster answered. For some connection
-// errors, client-go returns no error but a watch that has ended.
+// unreachable returns the reason why a watch could not reach the cluster, or nil if the cluster responded. For some
+// connection errors, client-go returns no error but a watch that has ended.
 func unreachable(w watch.Interface, err error) error {
 	var op *net.OpError
 	switch {
 	case err == nil && reflect.TypeOf(w) == reflect.TypeOf(watch.NewEmptyWatch()):
-		return errors.New("the cluster closes connections without a response")
+		return errors.New("connections end without a response")
 	case err == nil, errors.As(err, new(apierrors.APIStatus)):
 		return nil
 	case errors.As(err, &op): // the OpError does not contain the URL

@@ -49,7 +49,7 @@ func (q *query) parse(raw []byte) {
 	}
 }
 
-// unescape returns the unescaped value. If value contains escapes, it stores the result in scratch.
+// unescape returns the unescaped value. If value contains escapes, unescape stores the result in scratch.
 func unescape(scratch *[]byte, value []byte) []byte {
 	if bytes.IndexByte(value, '%') < 0 && bytes.IndexByte(value, '+') < 0 {
 		return value

@@ -24,7 +24,7 @@ type Result struct {
 	Summary recording.Summary `json:"summary"`
 }
 
-// recorder collects requests until the recording is written.
+// recorder collects the requests of a recording, and writes it at the end.
 type recorder struct {
 	out       string
 	keepNames bool
@@ -36,8 +36,8 @@ type recorder struct {
 	spans   []span // time range of each log
 	lines   int64
 	events  int64
-	changes uint64           // number of calls of change
-	dropped map[string]int64 // number of requests that were left out, by reason
+	changes uint64           // number of calls of the method change
+	dropped map[string]int64 // number of excluded requests, by reason
 	notes   []string
 }
 
@@ -60,8 +60,9 @@ func micros(t time.Time) int64 {
 // window is the time range that a recording covers, in microseconds since 1970.
 type window struct{ start, end int64 }
 
-// window returns the time that the recording covers: from --from to --to. The default start is the receipt of the request
-// that ended first, because requests received earlier may be missing in the logs. The default end is the last event.
+// window returns the time that the recording covers: from --from to --to. The default start is the time when the
+// request that ended first was received: the logs may lack requests that were received earlier. The default end is the
+// last event.
 func (rec *recorder) window() (w window) {
 	first := int64(math.MaxInt64)
 	w.start, w.end = math.MaxInt64, math.MinInt64
@@ -87,12 +88,13 @@ func (rec *recorder) window() (w window) {
 	return w
 }
 
-// placed is the position of a request in the window. dropped is the reason for omitting the request, or "".
+// placed is the position of a request in the window. dropped is the reason why the recording excludes the request, or
+// "".
 type placed struct {
 	at, took  recording.Micros
 	dropped   string
 	carried   bool // the request is long-running and was open when the window began
-	unended   bool // the logs lack its end
+	unended   bool // the end of the request is not in the logs
 	stillOpen bool // the request is long-running and was open when the window ended
 }
 
@@ -154,14 +156,14 @@ func (rec *recorder) write(ctx context.Context, h recording.Header) (*Result, er
 		return nil, exitcode.Usagef("the source covers %s to %s, but a recording covers at most 31 days (record a part with --from and --to)", clock(w.start), clock(w.end))
 	}
 	if kept == 0 {
-		return nil, exitcode.Usagef("nothing was recorded, because all requests were left out: %s", dropped(rec.dropped))
+		return nil, exitcode.Usagef("nothing was recorded, because all requests were excluded: %s", dropped(rec.dropped))
 	}
 	rec.notes = append(rec.notes, coverage(rec.spans, duplicates > 0)...)
 	for _, n := range []struct {
 		count int64
 		what  string
 	}{
-		{duplicates, "events that are in the logs more than once (each is counted once)"},
+		{duplicates, "events that are in the logs more than once (each counts once)"},
 		{carried, "watches that were already open when the recording begins (they start with the recording)"},
 		{open, "watches that were still open when the recording ends (they end with the recording)"},
 		{unended, "requests whose end is not in the logs (their status code and duration are unknown)"},
@@ -196,7 +198,7 @@ func count(yes bool) int64 {
 	return 0
 }
 
-// actors assigns an index to each actor, in descending order of requests.
+// actors assigns an index to each actor: 0 to the actor with the most requests, and so on.
 func (rec *recorder) actors(requests map[actor]int64, names *names) (of map[actor]int, all []recording.Actor) {
 	text := rec.strings.string
 	keys := slices.SortedFunc(maps.Keys(requests), func(x, y actor) int {

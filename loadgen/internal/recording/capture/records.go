@@ -12,7 +12,8 @@ import (
 // garbage collection cheap.
 type record struct {
 	id uint64 // hash of the auditID
-	// at is when the request was received, and end is when it reached its stage, in microseconds since 1970.
+	// at is the time when the request was received, and end is the time of the event's stage, in microseconds since
+	// 1970.
 	at, end int64
 	// shape is an index into records.shapes. name and revision are indexes into the string table.
 	shape, name, revision uint32
@@ -24,8 +25,8 @@ type record struct {
 
 // shape holds the fields that many requests share. Strings are indexes into the string table.
 type shape struct {
-	// dropped is the reason for omitting the requests, or "". If it is set, all other fields except longRunning are
-	// empty.
+	// dropped is the reason why the recording excludes the requests, or "". If it is set, all other fields except
+	// longRunning are empty.
 	dropped     string
 	longRunning bool
 
@@ -37,8 +38,8 @@ type shape struct {
 	paged, initialEvents, dryRun                bool
 }
 
-// buckets is the number of parts into which records are divided by id, so that the growth of a slice copies only one
-// part. All events of a request are in the same part.
+// buckets is the number of slices that hold the records, divided by id. A slice that grows copies only its own records.
+// All events of a request are in the same slice.
 const buckets = 64
 
 // records holds the events of all logs.
@@ -81,7 +82,7 @@ func (r *records) pair() (duplicates int64) {
 		})
 		kept := part[:0]
 		for _, rec := range part {
-			// A client may use an auditID again, so the time must match, too.
+			// A client may reuse an auditID, so the time must match, too.
 			last := max(len(kept)-1, 0)
 			switch {
 			case len(kept) == 0 || kept[last].id != rec.id:
@@ -134,7 +135,8 @@ func (r *records) each(visit func(*record) error) error {
 	return nil
 }
 
-// cursors is a heap of the unvisited records of all parts. It is ordered by the first record of each part.
+// cursors is a heap of slices: the records in each bucket that were not visited yet. It is ordered by the time of the
+// first record of each slice.
 type cursors [][]record
 
 func (c cursors) Len() int      { return len(c) }
@@ -143,7 +145,7 @@ func (c cursors) Less(i, j int) bool {
 	a, b := &c[i][0], &c[j][0]
 	return a.at < b.at || a.at == b.at && a.id < b.id
 }
-func (c *cursors) Push(any) {} // never called: parts are only removed
+func (c *cursors) Push(any) {} // never called: each only removes slices
 func (c *cursors) Pop() any {
 	old := *c
 	*c = old[:len(old)-1]

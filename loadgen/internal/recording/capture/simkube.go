@@ -34,11 +34,11 @@ type SimKubeOptions struct {
 // MessagePack; SimKube's own test data are the same structure in JSON.
 const simKubeVersion = 2
 
-// longestSimKube is the maximum size of a trace in bytes. It limits the time for reading a sparse file.
+// longestSimKube is the maximum size of a trace in bytes. It limits the time needed to read a sparse file.
 const longestSimKube = 4 << 30
 
-// SimKube converts a SimKube trace to a Stormglass recording. SimKube records objects that were applied or deleted; the
-// first apply of an object becomes a create, later ones become updates. If the file is invalid, SimKube returns a usage
+// SimKube converts a SimKube trace to a Stormglass recording. A SimKube trace contains applied and deleted objects. The
+// first apply of an object becomes a create; later ones become updates. If the file is invalid, SimKube returns a usage
 // error.
 func SimKube(ctx context.Context, o SimKubeOptions) (*Result, error) {
 	f, err := userfile.Open(o.File, longestSimKube)
@@ -63,8 +63,8 @@ func SimKube(ctx context.Context, o SimKubeOptions) (*Result, error) {
 	case s.changes == 0:
 		return nil, exitcode.Usagef("SimKube trace %s: the trace has no objects (does SimKube's config track any?)", o.File)
 	}
-	s.note("SimKube's times are whole seconds, so all requests of a second are placed at the start of that second")
-	s.note("the names of resources are guessed from the kinds of the objects")
+	s.note("SimKube's times are whole seconds, so all requests of a second are at the start of that second in the recording")
+	s.note("the names of resources are guesses, derived from the kinds of the objects")
 	s.note("the lifecycles of pods are not imported (a scenario defines how long pods live): %d", s.lifecycles)
 	var dropped []string
 	for _, name := range slices.Sorted(maps.Keys(s.fields)) {
@@ -82,10 +82,10 @@ type simKube struct {
 	known       map[uint64]bool // existing objects, by hash
 	first, last int64           // seconds since 1970
 	lifecycles  int             // lifecycles of pods in the trace
-	fields      map[string]int  // how often each field was dropped
+	fields      map[string]int  // number of times that each field was dropped
 }
 
-// drop counts a field, other than version and events, of the whole trace.
+// drop counts a top-level field of the trace that the recording excludes.
 func (s *simKube) drop(key string, value any) {
 	switch key {
 	case "version":
@@ -124,7 +124,7 @@ func checkVersion(version any) error {
 // longestJSON is the maximum size of a JSON trace in bytes. In memory, it takes up to 30 times its size.
 const longestJSON = 64 << 20
 
-// readJSON reads a JSON file with the same structure as read.
+// readJSON reads a JSON file. The structure is the same as in the files that read reads.
 func (s *simKube) readJSON(from io.Reader) error {
 	var file map[string]any
 	limited := &io.LimitedReader{R: from, N: longestJSON}

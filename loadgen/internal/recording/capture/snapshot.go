@@ -20,8 +20,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/recording"
 )
 
-// page is the maximum number of objects in one page of a list. sample is the maximum number of objects of a resource
-// that snapshot reads completely. maxPages is the maximum number of pages of a list.
+// page is the maximum number of objects in one page of a list. maxPages is the maximum number of pages. sample is the
+// maximum number of objects of a resource whose content loadgen reads.
 const (
 	page     = 500
 	sample   = 50
@@ -93,7 +93,7 @@ func (c *clusterRecording) count(ctx context.Context, r schema.GroupVersionResou
 }
 
 // eachPage calls list for each page of a list, and returns the resourceVersion of the last page. It fails if the list
-// may never end: if the token for the next page is the token of this page, or if there are too many pages.
+// may never end, that is, if the token for the next page is the token of this page or if there are too many pages.
 func eachPage(o metav1.ListOptions, list func(metav1.ListOptions) (metav1.ListInterface, error)) (revision string, err error) {
 	o.Limit = page
 	for pages := 1; ; pages++ {

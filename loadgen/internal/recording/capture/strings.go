@@ -32,7 +32,7 @@ func (t *stringTable) number(text []byte) uint32 {
 	return t.slots[slot]
 }
 
-// slot returns the index in slots of a string. For a new string, it returns the index of the free slot to use.
+// slot returns the index of a string in slots. For a new string, it returns the index of the free slot to use.
 func (t *stringTable) slot(text []byte) int {
 	mask := len(t.slots) - 1
 	at := int(maphash.Bytes(t.seed, text)) & mask

@@ -7,7 +7,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// Reasons for leaving requests out of a recording.
+// Reasons why a recording excludes requests.
 const (
 	fromKubelets   = "kubelets"
 	fromController = "kube-controller-manager"
@@ -29,8 +29,8 @@ const (
 var ownAgent = regexp.MustCompile(`^((loadgen|controlplane)/v\S+ \(\S+\) kubernetes/\S+|stormglass|stormglass-recorder|stormglass-profiles)$`)
 
 // systemSource returns the system component that sent a request, or "" for another client. It recognizes the user names
-// of kubeadm and of managed clusters. It recognizes Stormglass by the user agent, because other clients share its users.
-// A replay sends requests as another user and with recorded user agents, so these are kept.
+// of kubeadm and of managed clusters. It recognizes Stormglass by the user agent, because other clients share its
+// users. It returns "" for the requests of a replay, which have other users and recorded user agents.
 func systemSource(user, as, agent string) string {
 	if as == "" && ownAgent.MatchString(agent) {
 		return fromStormglass
@@ -54,18 +54,18 @@ func systemSource(user, as, agent string) string {
 // kubeSystem is the prefix of the users of service accounts in kube-system.
 const kubeSystem = "system:serviceaccount:kube-system:"
 
-// systemUsers maps users to the system components that they belong to.
+// systemUsers maps user names to the system components that use them.
 var systemUsers = map[string]string{
 	"system:kube-controller-manager": fromController, "system:kube-scheduler": fromScheduler, "system:kube-proxy": fromProxies,
 	"system:apiserver": fromAPIServer, "system:kube-apiserver": fromAPIServer, "system:aggregator": fromAPIServer,
 	"system:cloud-controller-manager": fromCloud,
 	kubeSystem + "kube-scheduler":     fromScheduler, kubeSystem + "kube-proxy": fromProxies, kubeSystem + "cloud-controller-manager": fromCloud,
-	"system:bootstrap:" + control.BootstrapTokenID: "", // the load of a bundled control plane
+	"system:bootstrap:" + control.BootstrapTokenID: "", // sends the load of a bundled control plane
 }
 
 // isController reports whether a service account belongs to a controller of kube-controller-manager
 // (bootstrappolicy/controller_policy.go, and the names in older releases). The suffix -controller is not sufficient,
-// because add-ons use it, too.
+// because service accounts of add-ons have it, too.
 func isController(account string) bool {
 	switch account {
 	case "attachdetach-controller", "bootstrap-signer", "certificate-controller", "clusterrole-aggregation-controller", "cronjob-controller",

@@ -17,7 +17,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/recording"
 )
 
-// mostRows is the maximum number of rows in a table. An additional row sums up all remaining groups.
+// mostRows is the maximum number of rows in a table. One more row contains the sum of the remaining groups.
 const mostRows = 10
 
 // WriteText writes a recording as text for a terminal.
@@ -43,8 +43,8 @@ func WriteText(to io.Writer, r *Result) error {
 	return err
 }
 
-// dropped describes how many requests the recording omits for each reason, in numbers and percent. kept holds numbers
-// of recorded requests.
+// dropped describes how many requests were excluded for each reason, in numbers and percent. kept holds numbers of
+// requests that were kept.
 func dropped(reasons map[string]int64, kept ...int64) string {
 	total := int64(0)
 	for _, n := range reasons {
@@ -79,7 +79,7 @@ func table[K cmp.Ordered](to io.Writer, title string, rows []recording.Share[K],
 		}
 		fmt.Fprintf(w, "%d more\t%d\t%s\n", len(rows)-mostRows, n, digits.Format(rate, 4))
 	}
-	_ = w.Flush() // writes to memory, so it cannot fail
+	_ = w.Flush() // cannot fail: it writes to memory
 }
 
 func number(n int64, what string) string {
@@ -107,5 +107,5 @@ func writeSnapshot(to io.Writer, s *recording.Snapshot) {
 		name := schema.GroupResource{Group: r.Group, Resource: r.Resource}
 		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\n", name, r.Objects, r.Namespaces, r.PerNamespace.Max, r.Bytes.P50, r.Bytes.P99)
 	}
-	_ = w.Flush() // writes to memory, so it cannot fail
+	_ = w.Flush() // cannot fail: it writes to memory
 }
