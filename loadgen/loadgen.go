@@ -12,8 +12,8 @@
 //
 // # Custom loads, actions and measurements
 //
-// The scenario sets the name, schedule and bounds of a load of kind "custom".
-// The Load in Options.Loads with the same name makes the requests:
+// The scenario sets the name, schedule and bounds of a load of kind "custom". The Load in Options.Loads with the same
+// name sends the requests:
 //
 //	phases:
 //	  - {name: rush, for: 1m, load: [{kind: custom, name: login, rate: 50/s}]}
@@ -25,17 +25,17 @@
 // in the charts, and in the metrics stormglass_requests_total and
 // stormglass_request_seconds. The objectives of requests therefore apply to custom loads.
 //
-// An action of kind "custom" is performed by the Action in Options.Actions with the same name. A
-// Measurement in Options.Measurements returns named figures of each phase. The figures are in
-// result.Phase.Custom and in the report. The objective custom-figure of a gate judges a figure:
+// The Action in Options.Actions with the same name performs an action of kind "custom". A Measurement in
+// Options.Measurements returns named figures of each phase. The figures are in result.Phase.Custom and in the report.
+// The objective custom-figure of a gate judges a figure:
 //
 //	phases:
 //	  - {name: rotate, for: 1m, actions: [{kind: custom, name: rotate-keys}]}
 //	gates:
 //	  - {name: reconciled, objective: custom-figure, figure: reconcile/p99, max: 1s}
 //
-// Every scrape records the metrics of a Collector in Options.Collectors, as job
-// "loadgen". A gate reads them by PromQL:
+// Every scrape records the metrics of the Collectors in Options.Collectors, with the job "loadgen". A gate reads them
+// with PromQL:
 //
 //	gates:
 //	  - {name: sessions, expr: max(myapp_sessions), max: 1000}
@@ -72,10 +72,11 @@ import (
 // and Plane cannot be used together.
 type Options struct {
 	Scenario *scenario.Scenario
-	// Overrides are the path=value settings that were applied to Scenario. WithoutGates are the names of the gates that
-	// were removed from it. The run only records these two fields.
+	// Overrides are the path=value settings that the caller applied to Scenario. WithoutGates are the names of the
+	// gates that the caller removed from it. The run only records these two fields.
 	Overrides, WithoutGates []string
-	// WithoutHooks records that the hooks were removed from Scenario, by Scenario.DropHooks.
+	// WithoutHooks reports whether the caller removed the hooks from Scenario with Scenario.DropHooks. The run only
+	// records it.
 	WithoutHooks bool
 	// Out is the run directory, which must be new or empty; "" means runs/TIME-NAME.
 	Out string
@@ -84,11 +85,11 @@ type Options struct {
 	Kubeconfig Kubeconfig
 	// Targets is a file with additional scrape targets of a user's cluster.
 	Targets string
-	// ControlPlane is the path of the controlplane binary. If empty, the run searches the directory of this program,
+	// ControlPlane is the path of the controlplane binary. If empty, the run searches the directory of this program and
 	// then PATH.
 	ControlPlane string
 	// Plane is the directory of a running control plane (`controlplane up --dir`). At its end, the run removes
-	// everything that it created there, and leaves the control plane running.
+	// everything that it created in the control plane, and leaves the control plane running.
 	Plane string
 	// Loads implement the scenario's loads of kind "custom", by name.
 	Loads map[string]Load
@@ -96,15 +97,15 @@ type Options struct {
 	Actions map[string]Action
 	// Measurements return custom figures of each phase. The key is the name of the measurement.
 	Measurements map[string]Measurement
-	// Collectors provide additional metrics, which are recorded with the generator's own metrics. The names of these
-	// metrics must not begin with stormglass_, go_ or process_.
+	// Collectors provide additional metrics. The run records them with the generator's own metrics. Their names must
+	// not begin with stormglass_, go_ or process_.
 	Collectors []prometheus.Collector
-	// Observe is the address (HOST:PORT) at which Prometheus' query API serves the samples while the run is active.
-	// Empty means no API. ObservePublic permits an address that other machines can reach; the API has no password.
+	// Observe is the address (HOST:PORT) at which the active run serves its samples with Prometheus' query API. Empty
+	// means no API. ObservePublic permits an address that other machines can reach; the API has no password.
 	Observe       string
 	ObservePublic bool
-	// Prometheus names a Prometheus that scrapes the user's cluster. The run copies samples from it instead of scraping.
-	// If nil, the run scrapes the cluster itself.
+	// Prometheus names a Prometheus server that scrapes the user's cluster. The run copies samples from this server
+	// instead of scraping. If nil, the run scrapes the cluster itself.
 	Prometheus *Prometheus
 	// RemoteWrite names a receiver to which the run sends its samples while it is active. The
 	// zero value means no receiver.
@@ -112,45 +113,47 @@ type Options struct {
 	// Workers divide the loads and nodes among several generators. The zero value means that this process is the only
 	// generator.
 	Workers Workers
-	// Run calls Confirm before it creates anything in a user's cluster.
+	// Confirm reports whether the run may create the objects of the Plan in a user's cluster. The run calls it before
+	// it creates anything there.
 	Confirm func(context.Context, Plan) (bool, error)
 	// Progress shows the run.
 	Progress Progress
 	// Control pauses the load and ends phases while the run is active. Nil means no control.
 	Control *Control
-	// Hurry is closed when the user, after canceling the context, does not want to wait for an orderly end. The run then
-	// does not remove the remaining objects, but still writes the report. Nil means that the user always waits.
+	// Hurry shortens the end of a run whose context was canceled: if the caller closes it, the run does not remove the
+	// remaining objects, but still writes the report. Nil means that the caller always waits.
 	Hurry <-chan struct{}
-	// Fuse has the conditions that end the run early, and the limits on what the run sends. On a user's cluster it also
-	// protects the cluster. With the zero value, a run on a user's cluster uses the default conditions and the lock;
-	// other runs have no conditions or limits.
+	// Fuse has the conditions that end the run early, the limits on what the run sends, and the protections of a user's
+	// cluster. With the zero value, a run on a user's cluster uses the default conditions and the lock; other runs have
+	// no conditions or limits.
 	Fuse Fuse
 }
 
-// Load makes the requests of a load of kind "custom".
+// Load sends the requests of a load of kind "custom".
 type Load = interface {
 	// Prepare creates the objects that Do needs. The run calls it before the first phase. cfg authenticates as the
 	// load's identity on the target. namespace is the run's namespace. Prepare must set labels on every object that it
 	// creates, so that the run can remove the object. On a user's cluster, the identity has only the rights of the
 	// scenario's other loads.
 	Prepare(ctx context.Context, cfg *rest.Config, namespace string, labels map[string]string) error
-	// Do makes one request and returns when the response has arrived. Up to maxInFlight goroutines call it at the same
+	// Do sends one request and returns when the response has arrived. Up to maxInFlight goroutines call it at the same
 	// time. ctx ends after the load's timeout. A nil error counts as HTTP status 200, and a client-go error as its HTTP
-	// status. Other errors are counted by kind, as in result.Requests.Outcomes.
+	// status. The run counts other errors by kind, as in result.Requests.Outcomes.
 	Do(ctx context.Context) error
 }
 
 // Action performs an action of kind "custom".
 type Action = interface {
-	// Do performs the action and returns when the action is done. The phase's next action starts after that. The
+	// Do performs the action and returns when the action is complete. Then the phase's next action starts. The
 	// arguments are the same as in Load.Prepare. An error ends the run with exit code 4.
 	Do(ctx context.Context, cfg *rest.Config, namespace string, labels map[string]string) error
 }
 
 // Measurement measures custom figures in each phase.
 type Measurement = interface {
-	// Prepare starts the work that lasts for the whole run. The run calls it before the first phase. The arguments are
-	// the same as in Load.Prepare, but ctx ends after the last phase. An error ends the run with exit code 4.
+	// Prepare prepares the measurement, and may start work that lasts until ctx ends after the last phase. The run
+	// calls it before the first phase. The other arguments are the same as in Load.Prepare. An error ends the run with
+	// exit code 4.
 	Prepare(ctx context.Context, cfg *rest.Config, namespace string, labels map[string]string) error
 	// Start begins the measurement of a phase. The run calls it before it starts the phase's loads and actions.
 	Start(ctx context.Context, phase string) error
@@ -165,7 +168,7 @@ type Figure = result.CustomFigure
 
 // Progress shows a run. Run calls its methods from several goroutines.
 type Progress = interface {
-	// Step reports, in one line, a step that was done or started.
+	// Step reports, in one line, that the run has finished or started a step.
 	Step(line string)
 	// Live reports the state of the run, once a second.
 	Live(Snapshot)
@@ -180,19 +183,18 @@ type (
 	Kubeconfig = cluster.Kubeconfig
 	// Plan lists the objects that a run will create in a user's cluster. Plan.String formats the list.
 	Plan = cluster.Plan
-	// Prometheus names a Prometheus whose samples a run copies instead of scraping.
+	// Prometheus names a Prometheus server. A run copies samples from it instead of scraping.
 	Prometheus = promimport.Config
 	// RemoteWrite names a receiver of Prometheus' remote write protocol.
 	RemoteWrite = remotewrite.Config
-	// Workers configures the generators that share the loads and nodes of a run, and how they are started.
+	// Workers configures the generators that share the loads and nodes of a run, and how the run starts them.
 	Workers = workers.Options
-	// Fuse has conditions that end a run early and limits on what the run sends, in addition to the conditions of the
-	// scenario.
+	// Fuse has conditions that end a run early, in addition to those of the scenario, and limits on what the run sends.
 	Fuse = run.Fuse
 )
 
 // Run runs a scenario and returns the run directory. If Run returns an error, there is nothing to judge. If the run is
-// interrupted or its environment fails, the error is nil and the directory records the reason.
+// interrupted or its environment fails, the error is nil, and the directory contains the reason.
 func Run(ctx context.Context, o Options) (dir string, err error) { return run.Run(ctx, run.Options(o)) }
 
 // RunVariants runs all variants of a scenario, one after another, and compares them. Each variant runs on a separate
@@ -207,10 +209,10 @@ func RunVariants(ctx context.Context, o Options) (c result.Comparison, dir strin
 // the run or could not write the files.
 func Judge(ctx context.Context, dir string) (result.Result, error) { return judge.Judge(ctx, dir) }
 
-// JudgeBy judges the run in dir by files of gates or of Prometheus rules, and writes
-// nothing. With a file of gates, only the alerts that gates name affect the verdict. Otherwise, no
-// alert of the rules may fire in any phase. Missing data of the gates and alerts in noDataAllowed
-// is ignored, unless all of them lack data. The result says where it was ignored.
+// JudgeBy judges the run in dir by files of gates or of Prometheus rules, and writes nothing. With a file of gates,
+// only the alerts that gates name affect the verdict. Otherwise, no alert of the rules may fire in any phase. JudgeBy
+// ignores missing data of the gates and alerts in noDataAllowed, unless all of them lack data. The result says where it
+// did so.
 func JudgeBy(ctx context.Context, dir string, files []string, noDataAllowed ...string) (result.Result, error) {
 	return judge.By(ctx, dir, files, noDataAllowed...)
 }
@@ -218,5 +220,5 @@ func JudgeBy(ctx context.Context, dir string, files []string, noDataAllowed ...s
 // Check returns the errors in the gates of a scenario and of its variants.
 func Check(s *scenario.Scenario) error { return gate.Check(s) }
 
-// ExitCode returns the exit code with which the command loadgen ends after err.
+// ExitCode returns the exit code of the command loadgen after the error err.
 func ExitCode(err error) int { return exitcode.Of(err) }

@@ -7,8 +7,8 @@ import (
 )
 
 // merger adds up the slots (results of an interval) of several recorders. All slots begin and end at multiples of
-// Width. Slots of different recorders may have different lengths: a merged slot ends at the next time at which slots of
-// all recorders end.
+// Width. Slots of different recorders may have different lengths. A merged slot ends when slots of all recorders end at
+// the same time.
 type merger struct {
 	sources []source
 	from    int64 // Unix milliseconds up to which slots have been merged; 0 at the start
@@ -16,7 +16,7 @@ type merger struct {
 
 type source struct {
 	slots []Slot
-	over  bool // the merger does not wait for further slots of this recorder
+	over  bool // whether the merger waits for no further slots of this recorder
 }
 
 func newMerger(n int) *merger { return &merger{sources: make([]source, n)} }
@@ -24,7 +24,7 @@ func newMerger(n int) *merger { return &merger{sources: make([]source, n)} }
 // add adds a slot of a recorder and returns the merged slots that are now complete.
 func (m *merger) add(of int, s Slot) []Slot {
 	if end := s.Begin + s.Millis; end <= m.from {
-		return nil // too late: the merger has already merged this time
+		return nil // too late: the merger has already merged the slots of this time
 	}
 	m.sources[of].slots = append(m.sources[of].slots, s)
 	return m.whole()
@@ -46,7 +46,7 @@ func (m *merger) whole() (all []Slot) {
 	}
 }
 
-// next returns the end of the next merged slot. It returns false if that slot is not complete yet.
+// next returns the end of the next merged slot. ok is false if that slot is not complete yet.
 func (m *merger) next() (until int64, ok bool) {
 	for _, s := range m.sources {
 		if len(s.slots) == 0 {

@@ -13,13 +13,13 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// quiet is the time without events of a kind and load after which the next such event is delivered.
+// quiet is the time without an event of a kind and load after which the recorder delivers the next such event.
 const quiet = 5 * time.Second
 
-// Recorder counts results in slots (short intervals). It writes each slot to pulse.jsonl or sends it to another
-// recorder. Its methods are safe for concurrent use. A nil Recorder returns nil counters, which count nothing.
+// Recorder counts results in slots (short intervals). It writes slots to pulse.jsonl or sends them to another recorder.
+// Its methods are safe for concurrent use. A nil Recorder returns nil counters, which count nothing.
 type Recorder struct {
-	f     *os.File // nil if slots are sent
+	f     *os.File // pulse.jsonl; nil if the recorder sends its slots
 	event func(result.Event)
 	send  func(Slot) error
 	now   func() time.Time // clock for aligned slots; nil if slots are not aligned
@@ -32,7 +32,7 @@ type Recorder struct {
 	streams     map[string]*Streams
 	last        map[string]time.Time // time of the last event by kind and load
 	undelivered []result.Event       // at most two per load in five seconds
-	news        chan struct{}        // signals undelivered events
+	news        chan struct{}        // signals that undelivered is not empty
 }
 
 // Open creates pulse.jsonl in dir, which must not contain the file yet. The recorder calls event, if not nil, for
@@ -52,8 +52,8 @@ func Open(dir string, event func(result.Event)) (*Recorder, error) {
 	}, nil
 }
 
-// Sending returns a recorder that passes each slot to send, including empty slots. Slots begin and end at multiples of
-// Width. now returns the current time; it must agree with the clock of the recorder that merges the slots.
+// Sending returns a recorder that calls send for each slot, including empty slots. Slots begin and end at multiples of
+// Width. now returns the current time by the clock of the recorder that merges the slots.
 func Sending(send func(Slot) error, now func() time.Time) *Recorder {
 	return &Recorder{
 		send: send, now: now, event: func(result.Event) {}, from: boundary(now()),
@@ -70,7 +70,7 @@ func (r *Recorder) Merge(n int) {
 	r.now, r.merger, r.from = time.Now, newMerger(n+1), boundary(time.Now())
 }
 
-// Add adds a slot of another recorder to the merged slots. of is the index of the other recorder.
+// Add adds a slot of another recorder, whose index is of, to the merged slots.
 func (r *Recorder) Add(of int, s Slot) error {
 	if err := s.Check(); err != nil {
 		return err
@@ -80,7 +80,7 @@ func (r *Recorder) Add(of int, s Slot) error {
 	return r.writeAll(r.merger.add(of+1, s))
 }
 
-// End stops waiting for slots of another recorder. of is the index of the other recorder.
+// End stops waiting for slots of another recorder, whose index is of.
 func (r *Recorder) End(of int) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -101,8 +101,8 @@ func (r *Recorder) Requests(load string) *Requests {
 	return c
 }
 
-// Follow sets a function that the recorder calls at the end of each slot, even an empty one, with the results of all
-// loads. f must return quickly and must not use the Recorder. Call Follow before any call of Requests.
+// Follow makes the recorder call f at the end of each slot, even an empty one, with the results of all loads. f must
+// return quickly and must not use the Recorder. Call Follow before any call of Requests.
 func (r *Recorder) Follow(f func(Slot)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -127,8 +127,8 @@ func counterOf[T any](mu *sync.Mutex, all map[string]*T, load string) *T {
 	return all[load]
 }
 
-// Run ends a slot every Width until ctx ends, and then returns nil. A separate goroutine delivers events: writing
-// them can take long while a fault keeps the disk busy, and must not delay the slots.
+// Run ends a slot every Width until ctx ends, and then returns nil. A separate goroutine delivers events, because
+// writing an event can take long while a fault keeps the disk busy. This must not delay the slots.
 func (r *Recorder) Run(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	var telling sync.WaitGroup
@@ -179,10 +179,10 @@ func (r *Recorder) runAligned(ctx context.Context) error {
 	}
 }
 
-// Close writes the last slot and delivers the remaining events. Results that are counted after Close are lost.
+// Close writes the last slot and delivers the remaining events. Later results are lost.
 func (r *Recorder) Close() error {
 	now := time.Now()
-	if r.now != nil { // the results since the last multiple of Width get a separate slot
+	if r.now != nil { // a separate slot for the results since the last multiple of Width
 		now = boundary(r.now()).Add(Width)
 	}
 	err := r.flush(now)
@@ -201,11 +201,11 @@ func (r *Recorder) Close() error {
 	return err
 }
 
-// flush ends the current slot at now, and writes or sends it.
+// flush ends the current slot at the time `now`, and writes or sends it.
 func (r *Recorder) flush(now time.Time) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	// Compute the length from the rounded times, so that slots are contiguous.
+	// Compute the length from rounded times. Otherwise, there would be gaps between slots.
 	s := Slot{Begin: r.from.UnixMilli(), Requests: map[string]RequestSlot{}, Streams: map[string]StreamSlot{}}
 	s.Millis = now.UnixMilli() - s.Begin
 	if s.Millis <= 0 {
@@ -240,7 +240,7 @@ func (r *Recorder) writeAll(all []Slot) error {
 	return nil
 }
 
-// write writes a slot that ended at now, and notes its events for delivery.
+// write writes a slot that ended at the time `now`, and queues its events for delivery.
 func (r *Recorder) write(s Slot, now time.Time) error {
 	if r.follow != nil {
 		r.follow(s)
@@ -262,15 +262,15 @@ func (r *Recorder) write(s Slot, now time.Time) error {
 	if err != nil {
 		return fmt.Errorf("samples: %w", err)
 	}
-	// Write the line in one call, without a sync: written data survives a kill of the process.
+	// Write the line in one call. A sync is not necessary: the data survives if the process is killed.
 	if _, err := r.f.Write(append(line, '\n')); err != nil {
 		return fmt.Errorf("samples: %w", err)
 	}
 	return nil
 }
 
-// note records an event for delivery, unless the previous event of the same kind and load was less than quiet ago.
-// Slots count all events.
+// note queues an event for delivery if the previous event of the same kind and load was at least `quiet` ago. Slots
+// count all events.
 func (r *Recorder) note(kind result.EventKind, load string, n int64, now time.Time) {
 	if n == 0 {
 		return

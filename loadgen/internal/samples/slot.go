@@ -2,10 +2,10 @@
 // the slowest request, watches that broke or had to list again, and deliveries. From these samples, package recovery
 // computes how long a fault affected a load.
 //
-// Each load obtains a Requests or a Streams from the Recorder and counts its results with it. Counting a request
-// costs an atomic addition and an atomic maximum; a failed request also takes a lock. One goroutine writes a line of
-// pulse.jsonl (a Slot) for each interval that has results: about 1 MB per load and hour of a busy run. The interval
-// is Width, or longer if the recorder ran late.
+// Each load gets a Requests or a Streams from the Recorder, with which it counts its results. Counting a request costs
+// an atomic addition and an atomic maximum; a failed request also takes a lock. One goroutine writes a line of
+// pulse.jsonl (a Slot) for each interval that has results: about 1 MB per load and hour of a busy run. The interval is
+// Width, or longer if the recorder ran late.
 package samples
 
 import (
@@ -23,8 +23,8 @@ import (
 // Width is the length of a Slot, unless the recorder ran late.
 const Width = 100 * time.Millisecond
 
-// Slot is a line of pulse.jsonl: the results of all loads in an interval. It contains only loads with results. If no
-// load has results, no line is written.
+// Slot is a line of pulse.jsonl: the results of all loads in an interval. It contains only loads with results. The
+// recorder writes no line if no load has results.
 type Slot struct {
 	Begin    int64                  `json:"t"`                  // Unix milliseconds
 	Millis   int64                  `json:"ms"`                 // length
@@ -35,22 +35,22 @@ type Slot struct {
 // Nodes is the key in Slot.Streams for the watches of simulated nodes. No load can have this name.
 const Nodes = "simulated nodes"
 
-// From returns when the slot begins.
+// From returns the time at which the slot begins.
 func (s Slot) From() time.Time { return time.UnixMilli(s.Begin).UTC() }
 
-// Until returns when the slot ends.
+// Until returns the time at which the slot ends.
 func (s Slot) Until() time.Time { return time.UnixMilli(s.Begin + s.Millis).UTC() }
 
 // RequestSlot counts the requests of one load that ended in a slot.
 type RequestSlot struct {
 	Succeeded int64            `json:"ok,omitempty"`      // response 2xx
 	Failed    map[string]int64 `json:"failed,omitempty"`  // by outcome
-	Unsent    int64            `json:"unsent,omitempty"`  // arrivals above maxInFlight
+	Unsent    int64            `json:"unsent,omitempty"`  // requests that were due but not sent
 	Slowest   float64          `json:"slowest,omitempty"` // seconds since the intended start
 	// External is the duration of the slowest request without the generator's own delay. It is nil in runs of older
 	// versions of loadgen.
 	External *float64 `json:"external,omitempty"`
-	// Took contains the number of requests by duration, for a Window. Recorders send Took to each other but do not
+	// Took contains the number of requests by duration. A Window needs it. Recorders send it to each other, but do not
 	// write it to pulse.jsonl.
 	Took []Bucket `json:"took,omitempty"`
 }
@@ -97,7 +97,7 @@ func Read(dir string) ([]Slot, error) {
 	return slots, err
 }
 
-// Check returns an error for a slot that a recorder cannot have created.
+// Check returns an error if a recorder cannot have created the slot.
 func (s Slot) Check() error {
 	const longest = 1 << 40 // milliseconds: 35 years
 	if s.Begin <= 0 || s.Millis <= 0 || s.Millis > longest || s.Begin > 4*longest {
@@ -127,7 +127,7 @@ func (s Slot) Check() error {
 }
 
 func countable(counts ...int64) bool {
-	const most = 1e12 // in one slot; small enough that sums do not overflow
+	const most = 1e12 // of anything in one slot; sums of such numbers do not overflow
 	return !slices.ContainsFunc(counts, func(n int64) bool { return n < 0 || n > most })
 }
 
@@ -173,7 +173,7 @@ func (r *Requests) took(took, own time.Duration) {
 	raise(&r.external, took-own)
 }
 
-// Unsent counts an arrival that was not sent, for example because too many requests were in flight.
+// Unsent counts a request that was due but not sent, for example because too many requests were in flight.
 func (r *Requests) Unsent() {
 	if r != nil {
 		r.unsent.Add(1)
@@ -189,8 +189,8 @@ func raise(maximum *atomic.Int64, d time.Duration) {
 	}
 }
 
-// take returns the results since the last call. If a request ends during the call, this slot may have its count and the
-// next slot its duration.
+// take returns the results since the last call. If a request ends during the call, this slot may contain its count, and
+// the next slot its duration.
 func (r *Requests) take() RequestSlot {
 	s := RequestSlot{Succeeded: r.succeeded.Swap(0), Unsent: r.unsent.Swap(0), Slowest: time.Duration(r.slowest.Swap(0)).Seconds()}
 	s.External = new(time.Duration(r.external.Swap(0)).Seconds())

@@ -30,7 +30,7 @@ type summary struct {
 // Counts contains numbers of requests.
 type Counts struct {
 	Ended     int64 // all requests that ended, except those canceled because the run ended
-	Throttled int64 // HTTP status 429
+	Throttled int64 // responses with status 429
 	// Errors is the number of failed requests that count as errors of the server: status 5xx, no complete response,
 	// or no response in time.
 	Errors int64
@@ -42,7 +42,7 @@ func (c *Counts) add(o Counts, sign int64) {
 	c.Errors += sign * o.Errors
 }
 
-// Add adds a slot, as provided by Recorder.Follow. Slots must be added in order.
+// Add adds a slot from Recorder.Follow. Call it in the order of the slots.
 func (w *Window) Add(s Slot) {
 	n := summary{until: s.Until()}
 	for _, r := range s.Requests {
@@ -89,8 +89,8 @@ func (w *Window) Recent() Counts { return w.recent }
 // Total returns the numbers of requests that ended since the first slot.
 func (w *Window) Total() Counts { return w.total }
 
-// Over returns the number of requests in the last Span that took longer than d, without the generator's own delay. It
-// may miss requests that took at most 6% longer than d.
+// Over returns the number of requests in the last Span that took longer than d, not counting the generator's own delay.
+// It may miss requests that took at most 6% longer than d.
 func (w *Window) Over(d time.Duration) (n int64) {
 	for i := bucketOf(d) + 1; i < buckets; i++ {
 		n += w.took[i]
@@ -110,7 +110,7 @@ func (w *Window) Longest(n int64) time.Duration {
 }
 
 // Buckets of durations: one for durations below 2^shortest ns, and perOctave buckets for each doubling of the duration.
-// The last bucket also includes all longer durations.
+// The last bucket also contains all longer durations.
 const (
 	shortest  = 10 // 2^10 ns, about a microsecond
 	perOctave = 16

@@ -33,8 +33,8 @@ func (e statusError) Error() string {
 
 type fetch func(ctx context.Context, into *bytes.Buffer) error
 
-// fetchHTTP returns a function that fetches a target's /metrics with the target's credentials, and a function that
-// closes idle connections. Connections stay open between scrapes.
+// fetchHTTP returns a function that fetches a target's /metrics with the target's credentials. Its connections stay
+// open between scrapes. The second function closes idle connections.
 func fetchHTTP(t control.ScrapeTarget) (fetch, func(), error) {
 	u, err := url.Parse(t.URL)
 	if err != nil || u.Host == "" {
@@ -46,8 +46,8 @@ func fetchHTTP(t control.ScrapeTarget) (fetch, func(), error) {
 	}
 	transport := &http.Transport{
 		TLSClientConfig: config,
-		// On the loopback interface, compressing the response would cost the measured component several times as much CPU
-		// time as sending the uncompressed bytes.
+		// On the loopback interface, compression would cost the measured component several times as much CPU time as
+		// sending the uncompressed bytes.
 		DisableCompression: loopback.Is(u.Hostname()),
 		DialContext:        dialGathering,
 		ReadBufferSize:     gatherBuffer,
@@ -68,7 +68,7 @@ func fetchHTTP(t control.ScrapeTarget) (fetch, func(), error) {
 		req.Header.Set("Accept", "text/plain;version=0.0.4")
 		req.Header.Set("User-Agent", "stormglass-recorder")
 		if t.TokenFile != "" {
-			token, err := userfile.Read(t.TokenFile, userfile.Text) // read each time, because tokens are rotated
+			token, err := userfile.Read(t.TokenFile, userfile.Text) // for each scrape, because tokens are rotated
 			if err != nil {
 				return err
 			}
@@ -96,22 +96,22 @@ func fetchHTTP(t control.ScrapeTarget) (fetch, func(), error) {
 func tlsConfig(t control.ScrapeTarget) (*tls.Config, error) {
 	c := &tls.Config{
 		MinVersion: tls.VersionTLS12, ServerName: t.ServerName,
-		InsecureSkipVerify: t.InsecureSkipVerify, // set by the user in a kubeconfig or targets file
+		InsecureSkipVerify: t.InsecureSkipVerify, // the user sets it in a kubeconfig or targets file
 	}
 	if t.CAFile != "" {
 		pem, err := userfile.Read(t.CAFile, userfile.Text)
 		if err != nil {
-			return nil, fmt.Errorf("read the CA of its server: %w", err)
+			return nil, fmt.Errorf("read the CA of the server: %w", err)
 		}
 		c.RootCAs = x509.NewCertPool()
 		if !c.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("%s holds no PEM certificate", t.CAFile)
+			return nil, fmt.Errorf("%s contains no PEM certificate", t.CAFile)
 		}
 	}
 	if t.CertFile != "" {
 		cert, err := tls.LoadX509KeyPair(t.CertFile, t.KeyFile)
 		if err != nil {
-			return nil, fmt.Errorf("read its client certificate: %w", err)
+			return nil, fmt.Errorf("read the client certificate: %w", err)
 		}
 		c.Certificates = []tls.Certificate{cert}
 	}

@@ -13,9 +13,9 @@ const (
 	gatherBuffer = 128 << 10
 )
 
-// dialGathering opens a connection that combines small amounts of received data into large reads.
+// dialGathering opens a connection that collects small amounts of received data for a large read.
 func dialGathering(ctx context.Context, network, address string) (net.Conn, error) {
-	// These are the times of net/http's default transport.
+	// net/http's default transport has the same times.
 	c, err := (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext(ctx, network, address)
 	if err != nil {
 		return nil, err
@@ -28,7 +28,7 @@ func dialGathering(ctx context.Context, network, address string) (net.Conn, erro
 type gathering struct {
 	net.Conn
 	buffer []byte // created by the first read
-	read   []byte // part of buffer that Read has not returned yet
+	read   []byte // the part of buffer that Read has not returned yet
 	more   bool   // whether to pause, because the last read did not fill buffer
 }
 

@@ -17,9 +17,9 @@ const jobLoadgen = "loadgen"
 // Jobs returns the job names of all components and of the generator.
 func Jobs() []string { return append(control.Kinds(), jobLoadgen) }
 
-// keepList returns the names of the metric families that a Recorder keeps for a job. A name that ends in * is a prefix.
-// Each job has its own list, because all components are one binary: the /metrics of one component may include families
-// of another.
+// keepList returns the names of the metric families that the recorder keeps for a job. A name that ends in * is a
+// prefix. Each job has its own list: all components are in one binary, so the /metrics of one component may include
+// families of another.
 func keepList(job string) []string {
 	const process, kube = metricnames.Process, metricnames.Kube
 	switch job {
@@ -45,7 +45,7 @@ func keepList(job string) []string {
 	return metricnames.Recorded(process, kube, metricnames.APIServer, metricnames.Etcd, metricnames.Scheduler, metricnames.ControllerManager)
 }
 
-// keeper decides which metric families of one job are recorded.
+// keeper decides which metric families of one job the recorder keeps.
 type keeper struct {
 	exact    map[string]bool
 	prefixes []string
@@ -53,7 +53,7 @@ type keeper struct {
 }
 
 // newKeeper returns a keeper for a job. extra lists families or series to keep in addition to keepList. drop lists
-// families to leave out.
+// families to drop.
 func newKeeper(job string, extra, drop []string) *keeper {
 	k := &keeper{exact: map[string]bool{}, drop: map[string]bool{}}
 	for _, name := range append(keepList(job), extra...) {
@@ -69,7 +69,7 @@ func newKeeper(job string, extra, drop []string) *keeper {
 	return k
 }
 
-// seriesSuffixes are suffixes by which the name of a series may differ from the name of its family.
+// seriesSuffixes are suffixes that follow the name of the family in the name of a series.
 var seriesSuffixes = []string{"_bucket", "_sum", "_count"}
 
 func (k *keeper) keep(family string) bool {
@@ -80,8 +80,8 @@ func (k *keeper) keep(family string) bool {
 		slices.ContainsFunc(seriesSuffixes, func(s string) bool { return k.exact[family+s] })
 }
 
-// Names returns a regular expression for the names of a job's recorded series. A matching series is still left out if
-// dropped returns true for its name. extra and drop are the same as in Options.
+// Names returns a regular expression for the names of a job's recorded series. The recorder does not keep a matching
+// series if dropped returns true for its name. extra and drop are Extra and Drop of Options.
 func Names(job string, extra, drop []string) (pattern string, dropped func(series string) bool) {
 	k := newKeeper(job, extra, drop)
 	var exact, prefixes []string

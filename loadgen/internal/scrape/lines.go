@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 )
 
-// lines holds the kept lines of a /metrics response, and the positions of known series in them.
+// lines holds the kept lines of a /metrics response, and the positions of the known series in these lines.
 type lines struct {
 	text  []byte
 	known []knownLine
@@ -58,8 +58,8 @@ func (b *batch) parse() error {
 	return b.parseOthers(b.others)
 }
 
-// addKnown stores the sample of a line. It returns false if the series is unknown, or if the line is not just a name,
-// labels and a number.
+// addKnown stores the sample of a line. known is false, and nothing is stored, if the series is unknown or if the line
+// does not consist of a name, labels and a number.
 func (b *batch) addKnown(line []byte, from int) (known bool, err error) {
 	l, ok := b.read(line)
 	if !ok {
@@ -75,7 +75,7 @@ func (b *batch) addKnown(line []byte, from int) (known bool, err error) {
 	return true, nil
 }
 
-// read parses a line of a known series. It returns false if the line needs the full parser.
+// read parses a line of a known series. ok is false if the line needs the full parser.
 func (b *batch) read(line []byte) (l knownLine, ok bool) {
 	if len(line) == 0 || line[0] == '#' {
 		return l, false
@@ -90,7 +90,7 @@ func (b *batch) read(line []byte) (l knownLine, ok bool) {
 		last = b.before.text[old.from:old.space]
 	}
 	space := bytes.LastIndexByte(line, ' ')
-	if space < 0 || bytes.ContainsAny(line[space:], "xXpP_") { // number formats that only Go accepts
+	if space < 0 || bytes.ContainsAny(line[space:], "xXpP_") { // formats of numbers that Go accepts, but Prometheus does not
 		return l, false
 	}
 	l.space = space

@@ -1,7 +1,7 @@
 // Package scrape scrapes every component and the generator itself into a Prometheus TSDB in the run's directory.
 //
-// The scrape loop is Stormglass's (for the reasons, see docs/design.md); parsing, storage and PromQL are Prometheus'
-// libraries. As in Prometheus, series have the labels job and instance, each target has the series up and scrape_*, and
+// The package has its own scrape loop (docs/design.md explains why). Prometheus' libraries parse, store and query the
+// samples. As in Prometheus, series have the labels job and instance, each target has the series up and scrape_*, and
 // series that disappear get staleness markers.
 //
 // # Zero injection
@@ -49,20 +49,22 @@ const (
 type Options struct {
 	// Interval is the time between periodic scrapes of one target. Zero means 5 s.
 	Interval time.Duration
-	// Extra lists metric families, or single series, that the Recorder keeps in addition to the default families
-	// because gates read them.
+	// Extra lists metric families, or single series, to record in addition to the default families, because gates read
+	// them.
 	Extra []string
-	// Drop names metric families that the Recorder drops. It takes precedence over Extra and the default families.
+	// Drop lists metric families that the recorder does not keep. It takes precedence over Extra and the default
+	// families.
 	Drop []string
-	// Registry provides the generator's own metrics, which get job="loadgen" and instance="loadgen". Nil means none.
+	// Registry provides the generator's own metrics. Their series have job="loadgen" and instance="loadgen". Nil means
+	// that they are not recorded.
 	Registry prometheus.Gatherer
-	// Retention is the minimum time for which the Recorder keeps samples. Zero means forever. Only `loadgen observe`
+	// Retention is the minimum time for which the archive keeps samples. Zero means forever. Only `loadgen observe`
 	// sets it.
 	Retention time.Duration
-	// Log receives a line when scrapes of a target start to fail and when they succeed again, but not for each failed
-	// scrape: a component may be unavailable for minutes. Nil means no log.
+	// Log logs when the scrapes of a target start to fail and when they succeed again. It does not log each failed
+	// scrape, because a component may be unavailable for minutes. Nil means no log.
 	Log func(format string, args ...any)
-	// Now returns the timestamps of scrapes. Nil means time.Now.
+	// Now returns the current time, for the timestamps of scrapes. Nil means time.Now.
 	Now func() time.Time
 }
 
@@ -75,7 +77,7 @@ type Recorder struct {
 
 	mu      sync.Mutex
 	counts  result.Scrapes
-	pending map[*target]int64 // targets being scraped, with a lower bound of the timestamp in ms
+	pending map[*target]int64 // scrapes in progress, with a lower bound of their timestamp in ms
 }
 
 // Open creates the archive in dir/tsdb, which must not exist. Run and ScrapeNow then scrape the targets.
@@ -111,7 +113,7 @@ func Open(dir string, targets []control.ScrapeTarget, o Options) (*Recorder, err
 }
 
 // Run scrapes each target once per interval until ctx ends, and then returns nil. It scrapes the targets at different
-// times, to spread the cost of scraping over the interval.
+// times to spread the cost over the interval.
 func (r *Recorder) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -149,7 +151,8 @@ func (r *Recorder) loop(ctx context.Context, t *target, offset time.Duration) er
 	}
 }
 
-// skipPart limits the time after a boundary scrape in which periodic skips scrapes: 1/skipPart of the interval.
+// skipPart determines for how long after a boundary scrape the recorder skips periodic scrapes: 1/skipPart of the
+// interval.
 const skipPart = 5
 
 // periodic scrapes one target, unless a boundary scrape was less than 1/skipPart of the interval ago.
@@ -165,8 +168,8 @@ func (r *Recorder) periodic(ctx context.Context, t *target) error {
 }
 
 // ScrapeNow scrapes every target at the boundary of a phase, in parallel. It returns the common timestamp of all
-// samples, in UTC and whole milliseconds. It first waits for scrapes in progress. A target that does not respond counts
-// as failed. An error means that ctx ended or storing the samples failed.
+// samples, in UTC and whole milliseconds. It first waits for scrapes in progress. It counts a scrape without a response
+// as failed. It returns an error only if ctx ends or the samples cannot be stored.
 func (r *Recorder) ScrapeNow(ctx context.Context) (time.Time, error) {
 	for _, t := range r.targets { // no deadlock: the order is fixed, and periodic holds at most one lock
 		t.mu.Lock()
@@ -211,8 +214,8 @@ func (r *Recorder) Scrapes() result.Scrapes {
 	return result.Scrapes{Done: r.counts.Done, Failed: maps.Clone(r.counts.Failed)}
 }
 
-// Close writes all samples into one block, which is small and opens quickly, and removes the write-ahead log. If Close
-// fails, the log remains, and archive.Open recovers the samples from it.
+// Close writes all samples into one block and removes the write-ahead log. The block is small and opens quickly. If
+// Close fails, the log remains, and archive.Open recovers the samples from it.
 func (r *Recorder) Close() error {
 	for _, t := range r.targets {
 		t.close()
@@ -223,7 +226,7 @@ func (r *Recorder) Close() error {
 	return archive.Seal(r.dir, r.db)
 }
 
-// Storage gives access to an archive that is still being written.
+// Storage gives access to the archive while the recorder writes it.
 type Storage interface {
 	storage.Queryable
 	storage.AppendableV2
@@ -269,7 +272,8 @@ func (r *Recorder) Types() map[string]model.MetricType {
 	return all
 }
 
-// learn records the type of a metric family. It locks typesMu, because record holds t.mu during a whole scrape.
+// learn records the type of a metric family. It locks typesMu instead of t.mu, because a scrape holds t.mu all the
+// time.
 func (t *target) learn(family []byte, kind model.MetricType) {
 	t.typesMu.Lock()
 	defer t.typesMu.Unlock()

@@ -154,7 +154,7 @@ func TestAbsenceIsLoggedOnce(t *testing.T) {
 		b.scrape(time.Second)
 		b.scrape(time.Second)
 	}
-	away, back := "scrapes of etcd-0 fail: ", "scrapes of etcd-0 work again; 30 scrapes were lost"
+	away, back := "scrapes of etcd-0 fail: ", "scrapes of etcd-0 succeed again; 30 scrapes failed"
 	if len(logged) != 4 || !strings.HasPrefix(logged[0], away) || logged[1] != back || !strings.HasPrefix(logged[2], away) || logged[3] != back {
 		t.Errorf("logged %q", logged)
 	}
@@ -310,7 +310,7 @@ func TestRunScrapesUntilItIsStopped(t *testing.T) {
 func TestOpenNamesInvalidTarget(t *testing.T) {
 	for want, target := range map[string]control.ScrapeTarget{
 		"scrape target x: read the CA":              {Instance: "x", URL: "https://h/metrics", CAFile: "/nonexistent"},
-		"scrape target x: read its client cert":     {Instance: "x", URL: "https://h/metrics", CertFile: "/nonexistent", KeyFile: "/nonexistent"},
+		"scrape target x: read the client cert":     {Instance: "x", URL: "https://h/metrics", CertFile: "/nonexistent", KeyFile: "/nonexistent"},
 		`scrape target x: "metrics" is not the URL`: {Instance: "x", URL: "metrics"},
 	} {
 		if _, err := Open(t.TempDir(), []control.ScrapeTarget{target}, Options{}); err == nil || !strings.HasPrefix(err.Error(), want) {

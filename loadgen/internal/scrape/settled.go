@@ -2,8 +2,8 @@ package scrape
 
 import "time"
 
-// begin marks scrapes of targets as in progress. Call it before the scrapes get their timestamps. Call end after their
-// samples are in the archive. The caller holds mu of the targets.
+// begin marks the scrapes of targets as in progress. Call it before you choose the timestamp of the scrapes, with mu of
+// the targets locked. Call end when the samples are in the archive.
 func (r *Recorder) begin(targets ...*target) (end func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -20,8 +20,8 @@ func (r *Recorder) begin(targets ...*target) (end func()) {
 	}
 }
 
-// Settled returns the time up to which the archive is complete. Later scrapes only add zeros before that time, for
-// counters that appear for the first time.
+// Settled returns the time up to which the archive is complete. Later scrapes add only zeros before that time, for new
+// counters.
 func (r *Recorder) Settled() time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -32,13 +32,13 @@ type target struct {
 	close         func()
 	keeper        *keeper
 
-	// mu serialises the scrapes of this target, because a series accepts samples in chronological order only. It guards
+	// mu serialises the scrapes of this target, because a series accepts samples only in chronological order. mu guards
 	// the fields below, except state and types.
 	mu sync.Mutex
-	// series maps the text of a series in the response (name and labels) to its state.
+	// series maps a series, as in the response (name and labels), to its state.
 	series map[string]*series
 	own    map[string]storage.SeriesRef // series that describe scrapes, such as up
-	// reasons lists the distinct reasons of failed scrapes.
+	// reasons lists the distinct reasons why scrapes have failed.
 	reasons []string
 	last    int64 // timestamp of the last scrape, in ms
 	scrape  int64 // number of successful scrapes so far
@@ -48,12 +48,12 @@ type target struct {
 	lastGood int64
 	started  float64
 	symbols  *labels.SymbolTable
-	// raw holds the current /metrics response. others holds the kept lines of it that need the full parser, such as
-	// lines of new series. Both buffers are reused.
+	// raw holds the current /metrics response. others holds the kept lines of the response that need the full parser,
+	// such as lines of new series. The next scrape reuses both buffers.
 	raw    bytes.Buffer
 	others []byte
-	// now holds the kept lines of the current response, before holds the lines of the previous response. Each scrape
-	// swaps them.
+	// now holds the kept lines of the current response, and before holds those lines of the previous response. remember
+	// swaps them after each scrape.
 	now, before lines
 
 	state TargetState // guarded by the recorder's mu
@@ -64,8 +64,8 @@ type target struct {
 
 type series struct {
 	ref   storage.SeriesRef
-	seen  int64 // number of the last successful scrape that had the series
-	line  int   // index in target.before; only valid if the series is there
+	seen  int64 // number of the last successful scrape whose response contained the series
+	line  int   // index in target.before; valid only if target.before contains the series
 	stale bool  // its last sample is a staleness marker
 }
 
@@ -84,9 +84,9 @@ type outcome struct {
 	failed  error
 }
 
-// record scrapes the target once and stores the samples with the timestamp `at`, in ms, which must be later than all
-// earlier timestamps. outcome says why a scrape failed. record returns an error, and stores nothing, if storing failed
-// or ctx ended. The caller holds t.mu.
+// record scrapes the target once and stores the samples with the timestamp at, in ms. This timestamp must be later than
+// the previous ones. The outcome contains the reason if the scrape failed. If ctx ends or the samples cannot be stored,
+// record stores nothing and returns an error. The caller holds t.mu.
 func (t *target) record(ctx context.Context, db *tsdb.DB, at int64, timeout time.Duration) (outcome, error) {
 	t.last = at
 	begin := time.Now()
@@ -151,16 +151,16 @@ func (t *target) storeAll(ctx context.Context, db *tsdb.DB, at int64, o *outcome
 	return nil
 }
 
-// batch holds the samples of one scrape while they are being stored.
+// batch stores the samples of one scrape.
 type batch struct {
 	*target
 	app    storage.AppenderV2
 	at     int64
 	scrape int64
-	bornAt int64    // timestamp of the 0 sample that new cumulative series get; 0 means no such sample
+	bornAt int64    // timestamp of the sample 0 that storeAll adds to new cumulative series; 0 means no such sample
 	born   []string // keys of new series in target.series
 	count  int
-	expect int // index in before of the line that most likely comes next
+	expect int // index of the line in before that most likely comes next
 }
 
 func (b *batch) parseOthers(text []byte) error {
@@ -212,8 +212,8 @@ func (b *batch) add(parser textparse.Parser, kind model.MetricType) error {
 	return nil
 }
 
-// again returns the labels with which to append a sample to a known series. The labels are empty unless the series is
-// stale: only then the storage may have dropped the series.
+// again returns the labels with which to append a sample to a known series. They are empty unless the series is stale:
+// the storage may have dropped stale series.
 func (b *batch) again(s *series, parser textparse.Parser) labels.Labels {
 	if !s.stale {
 		return labels.EmptyLabels()
@@ -232,8 +232,8 @@ func (b *batch) append(s *series, lset labels.Labels, at int64, v float64) error
 	return nil
 }
 
-// label adds the labels job and instance to a series. As in Prometheus, own labels with these names are renamed to
-// exported_NAME.
+// label adds the labels job and instance to a series. Like Prometheus, it renames the series' own labels with these
+// names to exported_NAME.
 func (t *target) label(own labels.Labels) labels.Labels {
 	b := labels.NewBuilder(own)
 	for _, l := range [...]labels.Label{{Name: "job", Value: t.job}, {Name: "instance", Value: t.instance}} {
@@ -245,8 +245,8 @@ func (t *target) label(own labels.Labels) labels.Labels {
 	return b.Labels()
 }
 
-// cumulative reports whether a series starts at 0 and only grows while its process runs: a counter, or a bucket, sum or
-// count.
+// cumulative reports whether a series (a counter, or a bucket, sum or count) starts at 0 and only grows while its
+// process runs.
 func cumulative(key []byte, kind model.MetricType) bool {
 	switch kind {
 	case model.MetricTypeCounter, model.MetricTypeHistogram:
@@ -274,8 +274,8 @@ func (t *target) markStale(app storage.AppenderV2, at int64, gone func(*series) 
 	return nil
 }
 
-// storeOwn stores the series that Prometheus adds to each scrape. It also stores scrape_failed for each reason for
-// which a scrape has failed so far.
+// storeOwn stores the series that Prometheus adds to each scrape. It also stores the counter scrape_failed for each
+// reason in t.reasons.
 func (t *target) storeOwn(app storage.AppenderV2, at int64, o outcome) error {
 	up, failed := 1.0, ""
 	if o.failed != nil {
@@ -317,8 +317,8 @@ func (t *target) appendOwn(app storage.AppenderV2, at int64, v float64, name str
 	return nil
 }
 
-// failureReason returns why a scrape failed, for the label reason of scrape_failed: the HTTP status ("429"), "refused",
-// "timeout", "reset" or "other".
+// failureReason returns the reason why a scrape failed, for the label `reason` of scrape_failed: the HTTP status
+// ("429"), "refused", "timeout", "reset" or "other".
 func failureReason(err error) string {
 	if answer, ok := errors.AsType[statusError](err); ok {
 		return strconv.Itoa(int(answer))
@@ -334,8 +334,8 @@ func failureReason(err error) string {
 	return "other"
 }
 
-// logAbsence logs the first failed scrape in a row. After the next successful scrape, it logs how many failed. The
-// caller holds t.mu.
+// logAbsence logs the first of several failed scrapes, and after the next successful scrape how many failed. The caller
+// holds t.mu.
 func (t *target) logAbsence(failed error, log func(format string, args ...any)) {
 	switch {
 	case failed != nil:
@@ -343,7 +343,7 @@ func (t *target) logAbsence(failed error, log func(format string, args ...any)) 
 			log("scrapes of %s fail: %v", t.instance, failed)
 		}
 	case t.missed > 0:
-		log("scrapes of %s work again; %d scrapes were lost", t.instance, t.missed)
+		log("scrapes of %s succeed again; %d scrapes failed", t.instance, t.missed)
 		t.missed = 0
 	}
 }
