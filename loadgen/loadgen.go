@@ -189,7 +189,8 @@ type (
 	RemoteWrite = remotewrite.Config
 	// Workers configures the generators that share the loads and nodes of a run, and how the run starts them.
 	Workers = workers.Options
-	// Fuse has conditions that end a run early, in addition to those of the scenario, and limits on what the run sends.
+	// Fuse has conditions that end a run early, in addition to the scenario's conditions, and limits on what the run
+	// sends.
 	Fuse = run.Fuse
 )
 

@@ -131,7 +131,7 @@ Exit codes:
 // judge judges the runs in dirs. Without --rule, it fails unless the runs prove every alert.
 func (p proveOptions) judge(cmd *cobra.Command, dirs []string) error {
 	if len(p.proofs) > 0 || p.out != "" || p.controlPlane != "" {
-		return exitcode.Usagef("--proof, --out and --controlplane apply only to new runs (leave out these flags, or the directories)")
+		return exitcode.Usagef("--proof, --out and --controlplane apply only to new runs (remove these flags, or the directories)")
 	}
 	if _, err := alertproof.Select(nil, p.rules); err != nil {
 		return exitcode.UsageError(err)
@@ -155,7 +155,7 @@ func (p proveOptions) judge(cmd *cobra.Command, dirs []string) error {
 	return p.show(cmd, all)
 }
 
-// same returns a canonical path, so that two paths of one directory can be compared as text.
+// same returns the canonical path of a directory. It is equal for all paths of this directory.
 func same(dir string) string {
 	if real, err := filepath.EvalSymlinks(dir); err == nil {
 		dir = real
@@ -166,8 +166,8 @@ func same(dir string) string {
 	return dir
 }
 
-// run runs the proofs one after another, and judges each proof immediately. If a proof cannot run, the other proofs
-// still run.
+// run runs the proofs one after another. It judges each proof before it starts the next one, and continues if a proof
+// cannot run.
 func (p proveOptions) run(cmd *cobra.Command) error {
 	proofs, err := alertproof.Select(p.proofs, p.rules)
 	if err != nil {
@@ -185,7 +185,7 @@ func (p proveOptions) run(cmd *cobra.Command) error {
 	for i, proof := range proofs {
 		name := proof.ScenarioName()
 		if ran[name] {
-			continue // the same run has already been judged for this proof
+			continue // the run of this scenario has already been judged for all its proofs
 		}
 		ran[name] = true
 		if cmd.Context().Err() != nil {
@@ -214,8 +214,8 @@ func (p proveOptions) run(cmd *cobra.Command) error {
 	return p.show(cmd, all)
 }
 
-// checkOut returns an error if --out cannot be written, is the directory of a run, or already contains the directory of
-// a proof.
+// checkOut returns an error if --out is not writable, is the directory of a run, or already contains the directory of a
+// proof.
 func (p proveOptions) checkOut(proofs []alertproof.Proof) error {
 	if err := commandline.CheckDir(p.out); err != nil {
 		err = fmt.Errorf("--out %w", err)
@@ -236,8 +236,8 @@ func (p proveOptions) checkOut(proofs []alertproof.Proof) error {
 	return nil
 }
 
-// show prints the table of alerts and proofs. The exit code covers all proofs. If the user named proofs but no rules, show
-// covers only the alerts that these proofs expect.
+// show prints the table of alerts and proofs. The exit code depends on all proofs. If the user specified proofs but no
+// rules, the table lists only the alerts that these proofs expect.
 func (p proveOptions) show(cmd *cobra.Command, all []alertproof.Judged) error {
 	wanted := p.rules
 	for _, a := range alerts.Table() {

@@ -156,7 +156,7 @@ func sideOptions(o capacity.RunOptions, side ab.Side) capacity.RunOptions {
 	return o
 }
 
-// capacitySides compares the capacities of two sides by two searches that alternate their trials. If a side is a Git
+// capacitySides compares the capacities of two sides with two searches that alternate their trials. If a side is a Git
 // revision, it first builds the programs of that revision.
 func capacitySides(ctx context.Context, o capacity.RunOptions, specs ...[]string) (c result.CapacityComparison, err error) {
 	sides, err := searchedSides(ctx, o, specs...)
@@ -204,7 +204,7 @@ Exit codes:
 	return cmd
 }
 
-// fenced returns a function that writes a result as a Markdown code block, in the format that text writes to a
+// fenced returns a function that writes a result as a Markdown code block. It calls text to write the content, as for a
 // terminal.
 func fenced[T any](text func(io.Writer, T, report.TerminalOptions) error) func(io.Writer, T) error {
 	return func(w io.Writer, v T) error {

@@ -86,7 +86,7 @@ type cleanup struct {
 	cmd *cobra.Command
 	ui  *tui
 	at  string // the cluster
-	by  string // how the objects are selected
+	by  string // how cleanup selects the objects
 
 	left cluster.Leftovers
 }
@@ -100,22 +100,22 @@ func (c *cleanup) check() error {
 		errs = append(errs, exitcode.Usagef("--wait requires --expired and --run (add --expired --run ID)"))
 	}
 	if c.wait && c.dryRun {
-		errs = append(errs, exitcode.Usagef("--wait and --dry-run cannot be used together (remove one of them)"))
+		errs = append(errs, exitcode.Usagef("--wait and --dry-run cannot be used together (leave out one of them)"))
 	}
 	return errors.Join(errs...)
 }
 
-// read reads which objects the run in the directory args[0] created. Without arguments it does nothing.
+// read reads the list of objects that the run in the directory args[0] created. Without arguments, it does nothing.
 func (c *cleanup) read(args []string) (err error) {
 	c.left.Run, c.by = c.runID, "label"
 	switch {
 	case len(args) == 0:
 		return nil
 	case c.expired:
-		return exitcode.Usagef("--expired and a run directory cannot be used together (remove one of them)")
+		return exitcode.Usagef("--expired and a run directory cannot be used together (leave out one of them)")
 	}
 	if c.left, err = cluster.ReadLeftovers(args[0]); err != nil {
-		return exitcode.Usagef("%v", err) // not wrapped: an error about a damaged run directory would set exit code 3
+		return exitcode.Usagef("%v", err) // not wrapped: a wrapped error about a damaged run directory would set exit code 3
 	}
 	if c.runID != "" && c.runID != c.left.Run {
 		return exitcode.Usagef("--run %s: %s is the directory of run %s (leave out --run or the directory)", c.runID, args[0], c.left.Run)
@@ -130,7 +130,7 @@ func (c *cleanup) agree(question string) error {
 	}
 	ok, err := c.ui.confirm(c.cmd.Context(), c.cmd.InOrStdin(), question, c.yes)
 	if err == nil && !ok {
-		err = exitcode.Usagef("you did not confirm, so loadgen removed nothing")
+		err = exitcode.Usagef("you did not confirm the removal, so loadgen removed nothing")
 	}
 	return err
 }
@@ -167,8 +167,8 @@ func (c *cleanup) remove(ctx context.Context, cfg *rest.Config, of cluster.Lefto
 	return err
 }
 
-// removeExpired removes the objects of runs that are over. If removing the objects of one run fails, it continues with
-// the other runs.
+// removeExpired removes the objects of runs that are over. If it cannot remove the objects of one run, it continues
+// with the other runs.
 func (c *cleanup) removeExpired(ctx context.Context, cfg *rest.Config) error {
 	if c.wait {
 		why, err := cluster.AwaitExpired(ctx, cfg, c.runID, c.ui.Step)

@@ -21,7 +21,7 @@ level "restricted".`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if once && cmd.Flags().Changed("schedule") {
-				return exitcode.Usagef("--once and --schedule cannot be used together (remove one of them)")
+				return exitcode.Usagef("--once and --schedule cannot be used together (leave out one of them)")
 			}
 			if once {
 				o.Schedule = ""

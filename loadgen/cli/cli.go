@@ -22,8 +22,8 @@ func Main() int {
 	return execute(context.Background(), os.Args[1:], os.Stdin, os.Stdout, terminal.Unstuck(os.Stderr))
 }
 
-// verdictError is the exit code of a judged run, as an error. It is not printed, because the report shows the result
-// already.
+// verdictError is the exit code of a judged run, as an error. Main does not print it, because the report shows the
+// result.
 type verdictError int
 
 func (v verdictError) Error() string { return fmt.Sprintf("exit code %d", int(v)) }
@@ -102,7 +102,7 @@ Exit codes of run, report and gate:
 	commandline.Group(root, "Tools", newVersion(), commandline.ManCommand())
 	root.SetCompletionCommandGroupID("Tools")
 	root.SetHelpCommandGroupID("Tools")
-	// An empty --summary or --junit writes no file.
+	// These flags may be empty. The command then writes no file.
 	commandline.Strict(root, exitcode.UsageError, "summary", "junit")
 	completeValues(root)
 	return root

@@ -72,8 +72,7 @@ func complete(cmd *cobra.Command, flag string, values func(args []string, typed 
 	})
 }
 
-// completed returns the scenario that the command line names. It returns nil if the command line names none, or if the
-// scenario cannot be read.
+// completed returns the scenario in the arguments. It returns nil if there is none, or if the scenario cannot be read.
 func completed(args []string) *scenario.Scenario {
 	if len(args) != 1 || args[0] == "-" {
 		return nil
@@ -119,7 +118,7 @@ func completeSet(args []string, typed string) []string {
 	return offered
 }
 
-// children returns the names of the fields of a mapping, or of the items of a sequence. For an item without a name, it
+// children returns the names of the fields of a mapping or the items of a sequence. For an item without a name, it
 // returns the item's number.
 func children(of *yaml.Node) (names []string) {
 	switch of.Kind {
@@ -139,8 +138,8 @@ func children(of *yaml.Node) (names []string) {
 	return names
 }
 
-// child returns a field of a mapping by its name, or an item of a sequence by its name or number. It returns nil if
-// none exists.
+// child returns the field of a mapping with this name, or the item of a sequence with this name or number. It returns
+// nil if there is none.
 func child(of *yaml.Node, name string) *yaml.Node {
 	switch of.Kind {
 	case yaml.MappingNode:

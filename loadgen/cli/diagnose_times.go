@@ -20,15 +20,15 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// diagnoseOptions select the time to diagnose (Under) and the comparison period, a time without problems, to compare it with
-// (Calm). A time is the name of a phase of a run, or "FROM,TO". FROM and TO are points in time (RFC 3339, or a UTC time of
-// day such as 14:00:00) or durations since the first scrape of a run. By default, Calm is the first quarter of a run's
-// phases, at most a minute, and Under is the rest of the run.
+// diagnoseOptions select the time to diagnose (Under) and the comparison period, a time without problems (Calm). A time
+// is the name of a phase of a run, or "FROM,TO". FROM and TO are points in time (RFC 3339, or a UTC time of day such as
+// 14:00:00) or durations since the first scrape of a run. By default, Calm is the first quarter of a run's phases, at
+// most a minute, and Under is the rest of the run.
 type diagnoseOptions struct {
 	Calm, Under string
 	// Step is the scrape interval. Zero means that the diagnosis detects it.
 	Step time.Duration
-	// Reference is the directory of a healthy run. If set, that run is used instead of a comparison period.
+	// Reference is the directory of a healthy run. If set, this run replaces the comparison period.
 	Reference string
 }
 
@@ -57,7 +57,7 @@ func diagnoseRun(ctx context.Context, dir string, o diagnoseOptions) (d result.D
 	}
 	var judged result.Result
 	if result.ReadJSON(dir, result.ResultFile, &judged) != nil {
-		judged = result.Result{} // the run has no gates, for example because it is still active
+		judged = result.Result{} // without a judged result, for example because the run is still active
 	}
 	options := judge.DiagnosisOptions(rec, judged)
 	options.Step = o.Step
@@ -99,9 +99,9 @@ func diagnoseRun(ctx context.Context, dir string, o diagnoseOptions) (d result.D
 	return d, err
 }
 
-// prometheusDiagnosis returns a function that diagnoses the metrics of a Prometheus, in the time set in o or up to the
-// time of the call. While a problem lasts, later calls compare with the same comparison period before the problem, as
-// long as the Prometheus server has data for it.
+// prometheusDiagnosis returns a function that diagnoses the metrics of a Prometheus server, in the time set in o or up
+// to the time of the call. While a problem lasts, later calls use the same comparison period before the problem, as
+// long as the server has data for it.
 func prometheusDiagnosis(p promimport.Config, o diagnoseOptions) func(context.Context) (result.Diagnosis, error) {
 	var live diagnosis.Live
 	return func(ctx context.Context) (result.Diagnosis, error) {
@@ -109,7 +109,7 @@ func prometheusDiagnosis(p promimport.Config, o diagnoseOptions) func(context.Co
 		if err != nil && ctx.Err() != nil {
 			return d, ctx.Err()
 		}
-		if err == nil || exitcode.Of(err) == exitcode.NoData { // without data, forget the comparison period too: it may be the reason
+		if err == nil || exitcode.Of(err) == exitcode.NoData { // if data is missing, forget the comparison period: it may be the reason
 			live.Saw(d)
 		}
 		return d, err
@@ -146,7 +146,7 @@ func diagnosePrometheus(ctx context.Context, p promimport.Config, o diagnoseOpti
 		}
 	}
 	options := live.Options(now)
-	if o.Under != "" { // the comparison period is the hour before Under
+	if o.Under != "" { // by default, the comparison period is the hour before Under
 		options.Under, options.Calm, options.CalmByDefault = named.Under, diagnosis.CalmBefore(named.Under.From), true
 	}
 	if o.Calm != "" {
@@ -178,8 +178,8 @@ func diagnosePrometheus(ctx context.Context, p promimport.Config, o diagnoseOpti
 	return d, ofPrometheus(ctx, source, err)
 }
 
-// ofPrometheus adds the URL of the Prometheus server to an error. If the Prometheus server does not scrape an API
-// server or any component, ofPrometheus also adds the names of its jobs.
+// ofPrometheus adds the URL of the Prometheus server to an error. If the server does not scrape an API server or any
+// component, ofPrometheus also adds the names of its jobs.
 func ofPrometheus(ctx context.Context, source *promimport.Source, err error) error {
 	if errors.Is(err, diagnosis.NoAPIServer) || errors.Is(err, diagnosis.Nothing) && !source.Scrapes(ctx) {
 		err = fmt.Errorf("%w: %w", err, source.FoundNone(ctx))
@@ -193,15 +193,15 @@ func ofPrometheus(ctx context.Context, source *promimport.Source, err error) err
 	return err
 }
 
-// longest and mostSteps limit the comparison period and the diagnosed time with a Prometheus. They limit memory, because each
-// series has a value at each step.
+// longest and mostSteps limit the comparison period and the diagnosed time with a Prometheus server. They limit the
+// memory: each series has a value at each step.
 const (
 	longest   = 48 * time.Hour
 	mostSteps = 11_000
 )
 
-// bounded returns an error if the calm or the diagnosed time is too long or has too many steps. It does not check the
-// number of steps if the step is zero (unknown).
+// bounded returns an error if the comparison period or the diagnosed time is too long or has too many steps. It does
+// not check the number of steps if the step is zero (unknown).
 func (o diagnoseOptions) bounded(times diagnosis.Options) error {
 	for _, s := range o.spans(&times) {
 		if s.text == "" {
@@ -217,7 +217,7 @@ func (o diagnoseOptions) bounded(times diagnosis.Options) error {
 	return nil
 }
 
-// apartFrom returns an error if the diagnosed time overlaps the comparison period, with which it is compared.
+// apartFrom returns an error if the diagnosed time overlaps the comparison period.
 func apartFrom(o diagnosis.Options) error {
 	none := result.Span{}
 	if o.Calm != none && o.Under != none && o.Calm.From.Before(o.Under.To) && o.Under.From.Before(o.Calm.To) {
@@ -248,7 +248,7 @@ func (o diagnoseOptions) spans(into *diagnosis.Options) []namedSpan {
 	return []namedSpan{{"--comparison-period", o.Calm, &into.Calm}, {"--period", o.Under, &into.Under}}
 }
 
-// spanOfRun parses the name of a phase, or "FROM,TO", as a time range of a run.
+// spanOfRun parses the name of a phase, or "FROM,TO", and returns the time range in the run.
 func spanOfRun(text string, phases map[string]result.Phase, first time.Time) (result.Span, error) {
 	if p, ok := phases[text]; ok {
 		return result.Span{From: p.Start, To: p.End}, nil
@@ -264,8 +264,8 @@ func spanOfRun(text string, phases map[string]result.Phase, first time.Time) (re
 	return parseSpan(text, first, time.Now())
 }
 
-// clip limits the time range s to the recorded time, [from, to]. A zero from means no lower limit. clip returns an error if
-// s and the recorded time do not overlap.
+// clip limits the time range s to the recorded time, from `from` to `to`. If `from` is zero, there is no lower limit.
+// clip returns an error if s and the recorded time do not overlap.
 func clip(s result.Span, from, to time.Time) (result.Span, error) {
 	if !s.From.Before(to) || !s.To.After(from) {
 		recorded := "up to " + to.UTC().Format(time.DateTime)
@@ -283,8 +283,8 @@ func clip(s result.Span, from, to time.Time) (result.Span, error) {
 	return s, nil
 }
 
-// parseSpan parses "FROM,TO". If first, the time of the first scrape, is zero, durations are errors. If TO is a time of day
-// that is later than now on the same day, it means now.
+// parseSpan parses "FROM,TO". first is the time of the first scrape; if it is zero, durations are errors. If TO is a
+// time of day later today, parseSpan uses the time now instead.
 func parseSpan(text string, first, now time.Time) (s result.Span, err error) {
 	from, to, ok := strings.Cut(text, ",")
 	if !ok {
@@ -301,7 +301,7 @@ func parseSpan(text string, first, now time.Time) (s result.Span, err error) {
 	case first.IsZero() && toCome(to, now):
 		s.To = now
 	case !first.IsZero() && s.From.Sub(first) > 12*time.Hour:
-		if clock, isClock := clockOf(from); isClock && onDay(clock, first).Before(s.From) { // the time of day is before the first scrape, so it was taken for the next day
+		if clock, isClock := clockOf(from); isClock && onDay(clock, first).Before(s.From) { // this time of day is before the first scrape, so parseMoment returned the next day
 			s.From = s.From.Add(-24 * time.Hour)
 		}
 	}
@@ -324,7 +324,7 @@ func parseMoment(text string, first, now time.Time) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%q is not a time (write FROM,TO%s)", text, spanHint(first))
 }
 
-// toCome reports whether text is a time of day (UTC) that has not yet passed today.
+// toCome reports whether text is a time of day (UTC) later today.
 func toCome(text string, now time.Time) bool {
 	clock, ok := clockOf(text)
 	return ok && onDay(clock, now).After(now)
@@ -340,8 +340,8 @@ func onDay(clock, day time.Time) time.Time {
 	return day.UTC().Truncate(24 * time.Hour).Add(clock.Sub(clock.Truncate(24 * time.Hour)))
 }
 
-// atClock returns the earliest time, at or after first, with the time of day of clock (UTC). If first is zero, it returns
-// the latest such time before now.
+// atClock returns the earliest time, not before first, with the time of day of clock (UTC). If first is zero, it
+// returns the latest such time before the time now.
 func atClock(clock, first, now time.Time) time.Time {
 	day := first
 	if first.IsZero() {

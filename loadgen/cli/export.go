@@ -97,7 +97,7 @@ func exportTo(cmd *cobra.Command, dir string, o exportOptions, out string) (done
 	return done, err
 }
 
-// checkExport returns an error if options are missing, or if options are set that would have no effect.
+// checkExport returns an error if a required option is missing, or if an option would have no effect.
 func checkExport(o exportOptions, out, url string) error {
 	switch o.Format {
 	case "":

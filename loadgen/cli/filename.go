@@ -21,7 +21,7 @@ func addFilenameFlag(cmd *cobra.Command) {
 		case *file == "":
 		case *file == "-" || strings.ContainsRune(*file, '/'):
 			args = []string{*file}
-		default: // a file of this name, not a built-in scenario
+		default: // a file, even if a built-in scenario has the same name
 			args = []string{"./" + *file}
 		}
 		return run(cmd, args)

@@ -93,9 +93,9 @@ does not pass.`,
 	return cmd
 }
 
-// checkWritable checks that the file of a flag can be written, before any work is done. It refuses an existing file unless
-// the flag wrote it earlier: such a file has the text mark in its first kilobyte. checkWritable removes a file that it
-// created itself.
+// checkWritable returns an error if the file of a flag is not writable. Call it before other work. It refuses an
+// existing file unless it has the text mark in its first kilobyte, which shows that the flag wrote it earlier.
+// checkWritable removes the file if it created it.
 func checkWritable(flag, file, mark string) error {
 	if file == "" {
 		return nil
@@ -126,8 +126,8 @@ func firstKilobyte(file string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, 1<<10))
 }
 
-// writeOutput calls write with the file of a flag, which it creates if necessary. It does nothing if file is empty: the
-// flag is not set.
+// writeOutput calls write with the file of a flag. It creates the file if necessary. If file is empty (the flag is not
+// set), it does nothing.
 func writeOutput(flag, file string, mode int, write func(io.Writer) error) error {
 	if file == "" {
 		return nil
@@ -157,18 +157,18 @@ func openOutput(flag, file string, mode int) (*os.File, error) {
 	return f, nil
 }
 
-// summary is the file of --summary, to which Markdown is appended; empty means no file.
+// summary is the value of --summary: the file to which a command appends Markdown; empty means no file.
 type summary struct{ file string }
 
 func (s *summary) flag(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&s.file, "summary", "", "append the result as Markdown to this `file`, for example \"$GITHUB_STEP_SUMMARY\"")
 }
 
-// check checks that the file can be written, before any work is done.
+// check returns an error if the file is not writable. Call it before other work.
 func (s summary) check() error { return s.write(func(io.Writer) error { return nil }) }
 
-// after appends v to the summary, after v was shown. It returns shown: the exit code of the result, or the error that
-// occurred when v was shown.
+// after appends v to the summary. Call it after showing v. It returns shown: the exit code of the result, or the error
+// that occurred when v was shown.
 func after[T any](s summary, shown error, v T, write func(io.Writer, T) error) error {
 	if err := s.write(func(w io.Writer) error { return write(w, v) }); err != nil {
 		return err

@@ -12,13 +12,15 @@ import (
 )
 
 const (
-	// quietGC lets the heap of a generator grow by half of its live size before a garbage collection.
+	// quietGC is the GOGC with which the heap of a generator grows by half of its live size before a garbage
+	// collection.
 	quietGC = 50
-	// busyGC lets it grow to three times its live size. With Go's default of 100, garbage collection took half of the
-	// generator's CPU time while thousands of nodes registered. The control plane on the same machine lacked this time.
+	// busyGC is the GOGC with which the heap grows to three times its live size. With Go's default of 100, garbage
+	// collection took half of the generator's CPU time while thousands of nodes registered. The control plane on the
+	// same machine lacked this time.
 	busyGC = 200
-	// busyRate is the allocation rate from which busyGC holds, in bytes per second. Below it, quietGC costs less than 1%
-	// of a processor.
+	// busyRate is the lowest allocation rate, in bytes per second, at which busyGC applies. Below it, quietGC costs
+	// less than 1% of a processor.
 	busyRate = 16 << 20
 )
 
@@ -27,7 +29,8 @@ func isGenerator(cmd *cobra.Command) bool {
 	return slices.Contains([]string{"run", "ab", "capacity", "nodes", "worker"}, cmd.Name())
 }
 
-// tuneGC trades memory for CPU time by the allocation rate, once a second until ctx ends. GOGC in the environment wins.
+// tuneGC sets GOGC according to the allocation rate, once per second until ctx ends. If the environment variable GOGC
+// is set, it does nothing.
 func tuneGC(ctx context.Context) {
 	if os.Getenv("GOGC") != "" {
 		return
@@ -42,7 +45,7 @@ func tuneGC(ctx context.Context) {
 		case <-ticks.C:
 		}
 		now := allocated()
-		if p := gcPercent(now - last); p != percent { // a change stops all goroutines for a moment
+		if p := gcPercent(now - last); p != percent { // only if necessary: a change stops all goroutines for a moment
 			percent = p
 			debug.SetGCPercent(p)
 		}

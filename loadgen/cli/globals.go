@@ -25,7 +25,7 @@ func addGlobals(root *cobra.Command, stderr io.Writer) {
 	_ = root.RegisterFlagCompletionFunc("log-level", cobra.FixedCompletions(logLevels(), cobra.ShellCompDirectiveNoFileComp))
 	root.PersistentPreRunE = func(*cobra.Command, []string) error {
 		if *noColor {
-			if err := os.Setenv("NO_COLOR", "1"); err != nil { // also for the processes that loadgen starts
+			if err := os.Setenv("NO_COLOR", "1"); err != nil { // for loadgen and the processes that it starts
 				return err
 			}
 		}
@@ -67,19 +67,19 @@ func (l *logLevel) Set(text string) error {
 	return nil
 }
 
-// apply sends the log of client-go to w. With "off", the default, it drops the log: client-go also returns important
-// messages as errors.
+// apply sends the log of client-go to w. With "off", the default, it drops the log, because client-go also returns
+// important messages as errors.
 func (l *logLevel) apply(w io.Writer) {
 	if *l == "off" {
 		klog.SetLogger(klog.Logger{})
 		return
 	}
-	verbosity := map[logLevel]int{"error": 0, "info": 2, "debug": 6}[*l] // klog's -v; from 6 on requests are logged
+	verbosity := map[logLevel]int{"error": 0, "info": 2, "debug": 6}[*l] // klog's -v; at 6 or higher, client-go logs requests
 	least := slog.Level(-verbosity)                                      // klog's V(n) is slog's level -n
 	if *l == "error" {
 		least = slog.LevelError
 	}
 	var v klog.Level
-	_ = v.Set(strconv.Itoa(verbosity)) // cannot fail, because the text is a number
+	_ = v.Set(strconv.Itoa(verbosity)) // cannot fail: the string is a number
 	klog.SetSlogLogger(slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: least})))
 }

@@ -10,12 +10,12 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/cluster"
 )
 
-// kubeconfigFlags are the flags that name a user's cluster and the identity to use there. They have the same names as in
-// kubectl. There are no flags for namespaces and timeouts (the scenario and the run set them), for passwords (not
-// supported), and for a proxy (set in the kubeconfig or the environment).
+// kubeconfigFlags are the flags that name a user's cluster and the identity to use there. They have the same names as
+// in kubectl. There are no flags for namespaces and timeouts (the scenario and the run set them), for passwords (not
+// supported), and for a proxy (the kubeconfig or the environment sets it).
 type kubeconfigFlags struct {
 	current bool
-	names   []string // names of the flags that are valid only with a cluster
+	names   []string // names of the flags that are valid only with a user's cluster
 }
 
 func (f *kubeconfigFlags) add(flags *pflag.FlagSet, into *cluster.Kubeconfig) {
@@ -52,7 +52,7 @@ func (f *kubeconfigFlags) add(flags *pflag.FlagSet, into *cluster.Kubeconfig) {
 func (f *kubeconfigFlags) into(cmd *cobra.Command, k *cluster.Kubeconfig) error {
 	if f.current {
 		if k.Files != "" {
-			return exitcode.Usagef("--current-cluster and --kubeconfig cannot be used together (remove one of them)")
+			return exitcode.Usagef("--current-cluster and --kubeconfig cannot be used together (leave out one of them)")
 		}
 		var err error
 		if k.Files, err = cluster.CurrentKubeconfig(); err != nil {

@@ -11,12 +11,12 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/web"
 )
 
-// liveFlags are the flags that control how an active run is shown.
+// liveFlags are the flags that control how loadgen shows an active run.
 type liveFlags struct {
 	plain bool
 	web   string
 
-	served *web.Server // nil: no page is served
+	served *web.Server // serves the web page; nil without --web
 }
 
 func (f *liveFlags) add(flags *pflag.FlagSet) {
@@ -31,12 +31,12 @@ func (f *liveFlags) check(variant string) error {
 	case f.web == "":
 		return nil
 	case variant == "all":
-		return exitcode.Usagef("--web shows only one run, but --variant all starts several runs (name one variant)")
+		return exitcode.Usagef("--web shows only one run, but --variant all starts several runs (specify one variant)")
 	}
 	return web.Check(f.web)
 }
 
-// begin sets up the live displays of a run: the page on the terminal, and the web page.
+// begin prepares the live displays of a run: the page on the terminal, and the web page.
 func (f *liveFlags) begin(cmd *cobra.Command, ui *tui, o *run.Options, signals *interrupts) (err error) {
 	o.Control = &run.Control{}
 	url := ""
@@ -62,7 +62,7 @@ func (f *liveFlags) finish(dir string, hurry <-chan struct{}) error {
 }
 
 // end stops serving the web page.
-func (f *liveFlags) end() { _ = f.served.Close() } // an error loses no data
+func (f *liveFlags) end() { _ = f.served.Close() } // ignore the error: no data is lost
 
 // logs reports whether client-go writes its log to the terminal. The log would overwrite the page there.
 func logs(cmd *cobra.Command) bool {

@@ -84,7 +84,7 @@ directory:
 	return cmd
 }
 
-// addDirFlag adds --dir, which names a control plane by its directory, as in the program controlplane.
+// addDirFlag adds the flag --dir for the directory of a control plane. The program controlplane has the same flag.
 func addDirFlag(cmd *cobra.Command, dir *string, usage string) {
 	preset := cmp.Or(os.Getenv(control.DirEnv), filepath.Join("planes", "default"))
 	cmd.Flags().StringVar(dir, "dir", preset, usage+"; also $"+control.DirEnv)
@@ -112,8 +112,8 @@ func printObserver(w io.Writer, url, config string, output *commandline.Output) 
 	})
 }
 
-// untilParentEnds returns a context that ends when the parent process ends. It does so only if the parent process asked for
-// it with control.ParentPipeEnv.
+// untilParentEnds returns a context that ends when the parent process ends, if the parent process requested this with
+// control.ParentPipeEnv.
 func untilParentEnds(ctx context.Context) (context.Context, func(), error) {
 	text, asked := os.LookupEnv(control.ParentPipeEnv)
 	if !asked {
@@ -123,7 +123,7 @@ func untilParentEnds(ctx context.Context) (context.Context, func(), error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s=%q in the environment is not an open file descriptor", control.ParentPipeEnv, text)
 	}
-	if err := os.Unsetenv(control.ParentPipeEnv); err != nil { // processes that loadgen starts must not use the variable
+	if err := os.Unsetenv(control.ParentPipeEnv); err != nil { // child processes must not use the variable
 		return nil, nil, err
 	}
 	unix.CloseOnExec(fd)
@@ -173,18 +173,18 @@ func (p *prometheusFlags) into(o *run.Options) error {
 	case o.Kubeconfig.Files == "":
 		return exitcode.Usagef("--prometheus requires your own cluster, because a run on a bundled control plane scrapes it itself (add --kubeconfig FILE)")
 	case o.Targets != "":
-		return exitcode.Usagef("--targets and --prometheus cannot be used together: with --prometheus, the run scrapes nothing (remove one of them)")
+		return exitcode.Usagef("--targets and --prometheus cannot be used together: with --prometheus, the run scrapes nothing (leave out one of them)")
 	case o.Observe != "":
-		return exitcode.Usagef("--observe and --prometheus cannot be used together: your Prometheus server already serves the metrics (remove one of them)")
+		return exitcode.Usagef("--observe and --prometheus cannot be used together: your own Prometheus already serves the metrics (leave out one of them)")
 	}
-	if err := p.alone(); err != nil { // the run checks the same later
+	if err := p.alone(); err != nil { // here too, although the run checks it later
 		return err
 	}
 	o.Prometheus = &p.config
 	return nil
 }
 
-// alone checks the Prometheus flags, without regard to other flags.
+// alone checks the Prometheus flags. It ignores other flags.
 func (p *prometheusFlags) alone() error {
 	if p.config.URL != "" {
 		if _, err := promimport.New(p.config); err != nil {

@@ -19,22 +19,22 @@ const (
 // mostPoints is the maximum number of points in a chart: one point per second for a quarter of an hour.
 const mostPoints = 900
 
-// point holds the values of all charts for one second: rates, the p99 latency in seconds, and numbers of nodes, pods and
-// watches.
+// point holds the values of all charts for one second: rates per second, the p99 latency in seconds, and the numbers of
+// nodes, pods and watches.
 type point struct{ offered, achieved, p99, nodes, pods, watches float64 }
 
-// pageModel is the state of the page that shows a run on the terminal. It does no I/O: its inputs are snapshots and steps,
-// and its output is lines of text.
+// pageModel is the state of the page that shows a run on the terminal. It does no I/O: callers pass snapshots and steps
+// to it and get lines of text.
 type pageModel struct {
 	began    time.Time
-	url      string // URL of the page for browsers; empty without a page
+	url      string // URL of the web page; empty without --web
 	snapshot run.Snapshot
 	points   []point // the newest points, at most mostPoints
 	dropped  int     // number of older points that were dropped
 	last     time.Time
 	steps    []string
 	help     bool
-	said     string // message about the effect of the last key that was pressed
+	said     string // message about the effect of the last pressed key
 	colours  bool
 }
 
@@ -56,7 +56,7 @@ func (m *pageModel) take(s run.Snapshot, now time.Time) {
 }
 
 func (m *pageModel) frame(columns, rows int, now time.Time) []string {
-	columns, rows = max(columns, 20), max(rows, 8) // minimum for a terminal that has become smaller
+	columns, rows = max(columns, 20), max(rows, 8) // the user may make the terminal smaller than the minimum
 	head := []line{m.title(columns, now), m.phases(columns), nil}
 	foot := line{{m.keys(), ""}, {m.said, bold}}
 	var middle []line
@@ -76,7 +76,7 @@ func (m *pageModel) frame(columns, rows int, now time.Time) []string {
 		}
 	}
 	all := append(append(head, middle...), foot)
-	if over := len(all) - rows; over > 0 { // drops lines above the last line, which lists the keys
+	if over := len(all) - rows; over > 0 { // drop lines above the last line, which lists the keys
 		all = append(all[:max(0, rows-1)], foot)
 	}
 	var text []string
@@ -139,7 +139,7 @@ func (m *pageModel) phases(columns int) line {
 	return shown
 }
 
-// joined returns the spans of a line, separated by spaces.
+// joined returns the parts of a line, separated by spaces.
 func joined(all line) (out line) {
 	for i, s := range all {
 		if i > 0 {
@@ -157,8 +157,7 @@ func (m *pageModel) faults() line {
 	return line{{"faults      ", ""}, {clean(strings.Join(m.snapshot.Faults, " · ")), bold}}
 }
 
-// conditions returns a line with the number of gates that will judge the run, and with the conditions that end the run
-// early.
+// conditions returns a line with the number of gates that will judge the run and the conditions that end it early.
 func (m *pageModel) conditions() line {
 	gates := fmt.Sprintf("%d gates are judged at the end", m.snapshot.Gates)
 	switch m.snapshot.Gates {
@@ -206,8 +205,8 @@ func helpLines() []line {
 	return all
 }
 
-// charts returns the charts, two in each row, in at most the given number of lines. The last line states the time that one
-// column covers.
+// charts returns the charts, two in each row, in at most `rows` lines. The last line states how much time one column
+// covers.
 func (m *pageModel) charts(columns, rows int) []line {
 	all := m.barCharts()
 	across := (len(all) + 1) / 2
@@ -236,7 +235,7 @@ func (m *pageModel) charts(columns, rows int) []line {
 	return append(out, line{{caption, dim}})
 }
 
-// step returns the number of seconds per column: the smallest one with which all points fit into the width.
+// step returns the smallest number of seconds per column with which all points fit into the width.
 func (m *pageModel) step(width int) int {
 	for _, step := range []int{1, 2, 5, 10, 15, 30} {
 		if (len(m.points)+step-1)/step < width {
@@ -251,7 +250,7 @@ type barChart struct {
 	title  string
 	value  func(point) float64
 	behind func(point) float64
-	dips   bool // low values matter, so a column shows its smallest value
+	dips   bool // whether a column shows its smallest value, because low values matter
 	format func(float64) string
 }
 
@@ -303,8 +302,8 @@ func (c barChart) lines(m *pageModel, width, high, step int) []line {
 	return out
 }
 
-// column groups the points into columns of step seconds, and returns the values of the last width columns. The value of a
-// column is its largest value, or its smallest value if smallest is true.
+// column groups the points into columns of step seconds, and returns the values of the last `width` columns. The value
+// of a column is the largest value of its points, or the smallest if smallest is true.
 func (m *pageModel) column(of func(point) float64, step, width int, smallest bool) []float64 {
 	var all []float64
 	group := -1
@@ -320,10 +319,10 @@ func (m *pageModel) column(of func(point) float64, step, width int, smallest boo
 	return all[max(0, len(all)-width):]
 }
 
-// blocks are the characters for a bar that fills zero to eight eighths of a line.
+// blocks are the characters for a bar with a height of 0 to 8 eighths of a line.
 const blocks = " ▁▂▃▄▅▆▇█"
 
-// bars draws values as columns of blocks, on a scale from 0 to top, in high rows. It returns the highest row first.
+// bars draws values as columns of blocks, on a scale from 0 to top. It returns `high` rows, the highest row first.
 func bars(values, behind []float64, top float64, high int) []string {
 	eighths := func(v float64) int {
 		if top <= 0 || v <= 0 {

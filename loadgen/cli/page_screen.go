@@ -20,11 +20,11 @@ type page struct {
 	mu       sync.Mutex
 	model    pageModel
 	terminal *rawTerminal // nil: not open yet
-	over     bool         // the page was closed, or the terminal cannot show it
+	over     bool         // whether the page was closed, or the terminal cannot show it
 	steps    []string     // steps to print to the terminal when the page is closed
 	quitting bool
 
-	writing sync.Mutex // held while a goroutine writes to the terminal
+	writing sync.Mutex // locked while a goroutine writes to the terminal
 	dirty   chan struct{}
 	closing chan struct{}
 	tasks   sync.WaitGroup
@@ -36,7 +36,7 @@ func newPage(control *run.Control, began time.Time, url string) *page {
 	}
 }
 
-// show updates the page with a snapshot. It returns false if the terminal shows no page.
+// show updates the page with a snapshot. It reports whether the terminal shows the page.
 func (p *page) show(s run.Snapshot) bool {
 	if p == nil {
 		return false
@@ -54,7 +54,7 @@ func (p *page) show(s run.Snapshot) bool {
 	return true
 }
 
-// open opens the page on the terminal. It returns false if the terminal cannot show a page; later calls then return false
+// open opens the page on the terminal, and reports whether the terminal can show it. If not, later calls return false,
 // too. The caller holds mu.
 func (p *page) open() bool {
 	t, err := openTerminal()
@@ -64,11 +64,11 @@ func (p *page) open() bool {
 	}
 	p.terminal = t
 	p.tasks.Go(p.draw)
-	go p.readKeys() // ends when the terminal is closed; if reads cannot be cancelled, it ends with the program
+	go p.readKeys() // ends when the terminal is closed, or with the program if reads cannot be cancelled
 	return true
 }
 
-// step adds the line of a completed step to the page. It returns false if the terminal shows no page.
+// step adds the line of a completed step to the page. It reports whether the terminal shows the page.
 func (p *page) step(line string) bool {
 	if p == nil {
 		return false
@@ -118,7 +118,8 @@ func (p *page) draw() {
 	}
 }
 
-// write draws a frame (the lines of the page). It returns false if the page is closed or the terminal no longer exists.
+// write draws a frame (the lines of the page). It reports whether it succeeded: the page may be closed, or the terminal
+// may no longer exist.
 func (p *page) write(frame []string, columns, rows int) bool {
 	p.writing.Lock()
 	defer p.writing.Unlock()
@@ -181,8 +182,7 @@ func text(err error) string {
 	return err.Error()
 }
 
-// quit does the same as one Ctrl-C. Only the first call has an effect, so that a long key press does not skip the orderly
-// end.
+// quit does the same as one Ctrl-C. Only the first call has an effect: a long key press must not skip the orderly end.
 func (p *page) quit() string {
 	p.mu.Lock()
 	again := p.quitting
@@ -194,7 +194,7 @@ func (p *page) quit() string {
 	return text(syscall.Kill(os.Getpid(), syscall.SIGINT))
 }
 
-// close closes the page and returns the steps that the page has shown.
+// close closes the page and returns the steps that it has shown.
 func (p *page) close() []string {
 	if p == nil || !p.end() {
 		return nil
@@ -205,7 +205,7 @@ func (p *page) close() []string {
 	return p.steps
 }
 
-// end ends the updates of the page. It returns false if the terminal shows no page.
+// end ends the updates of the page. shown reports whether the terminal shows the page.
 func (p *page) end() (shown bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -214,7 +214,7 @@ func (p *page) end() (shown bool) {
 	return shown
 }
 
-// abandonWithin is the time limit of abandon, because the terminal may no longer accept output.
+// abandonWithin is the time limit of abandon. The terminal may no longer accept output.
 const abandonWithin = time.Second
 
 // abandon closes the page of a program that is about to end. Unlike close, it returns after abandonWithin at the latest.

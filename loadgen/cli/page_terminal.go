@@ -23,8 +23,8 @@ const (
 	leavePage = "\x1b[?2004l\x1b[?25h\x1b[?1049l"
 )
 
-// openTerminal opens the controlling terminal for a page. It returns an error if there is no terminal, if it is too small,
-// or if loadgen is a background job and another process uses it.
+// openTerminal opens the controlling terminal for a page. It returns an error if there is no terminal, if the terminal
+// is too small, or if loadgen is a background job.
 func openTerminal() (*rawTerminal, error) {
 	file, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
 	if err != nil {
@@ -68,7 +68,7 @@ func (t *rawTerminal) take() error {
 	})
 }
 
-// control calls f with the file descriptor of the terminal. Unlike File.Fd, it leaves the descriptor non-blocking, so that
+// control calls f with the file descriptor of the terminal. Unlike File.Fd, it leaves the descriptor non-blocking, so
 // reads can be canceled.
 func (t *rawTerminal) control(f func(fd int) error) error {
 	conn, err := t.file.SyscallConn()
@@ -80,9 +80,9 @@ func (t *rawTerminal) control(f func(fd int) error) error {
 	return errors.Join(err, failed)
 }
 
-// size returns the size of the terminal in characters; 0 if unknown.
+// size returns the size of the terminal in characters, or 0 if unknown.
 func (t *rawTerminal) size() (columns, rows int) {
-	_ = t.control(func(fd int) error { // unknown: 0
+	_ = t.control(func(fd int) error { // on an error, both remain 0
 		size, err := unix.IoctlGetWinsize(fd, unix.TIOCGWINSZ)
 		if err == nil {
 			columns, rows = int(size.Col), int(size.Row)
@@ -92,7 +92,7 @@ func (t *rawTerminal) size() (columns, rows int) {
 	return columns, rows
 }
 
-// draw replaces the previous frame by a new frame, in one write. An error means that the terminal no longer exists.
+// draw replaces the previous frame with a new frame, in one write. An error means that the terminal no longer exists.
 func (t *rawTerminal) draw(frame []string, columns, rows int) error {
 	var b strings.Builder
 	b.WriteString("\x1b[?2026h\x1b[H") // synchronized output, if the terminal supports it
@@ -111,7 +111,7 @@ func (t *rawTerminal) draw(frame []string, columns, rows int) error {
 	return err
 }
 
-// restore resets the terminal to its earlier state and closes it. Reads that are waiting return.
+// restore resets the terminal to its earlier state and closes it. Blocked reads return.
 func (t *rawTerminal) restore() error {
 	_, err := t.file.WriteString(leavePage)
 	err = errors.Join(err, t.control(func(fd int) error { return unix.IoctlSetTermios(fd, setTermios, &t.before) }))

@@ -5,7 +5,7 @@ import (
 	"unicode"
 )
 
-// The styles of text, as a terminal's SGR parameters.
+// Styles of text, as SGR parameters of a terminal.
 const (
 	bold    = "1"
 	dim     = "2"
@@ -61,8 +61,8 @@ func (l line) text(width int, colours bool) string {
 	return b.String()
 }
 
-// clean makes untrusted text safe to show. It replaces control characters by spaces. It replaces runes that may be wider
-// than one column, or that combine with another rune, by question marks.
+// clean makes untrusted text safe to show. It replaces control characters with spaces. It replaces runes that may be
+// wider than one column, or that combine with another rune, with question marks.
 func clean(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

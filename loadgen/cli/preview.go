@@ -14,7 +14,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/run"
 )
 
-// preview shows what a run would do. It returns an error if the run would not begin.
+// preview shows what a run would do. It returns an error if the run would not start.
 func preview(cmd *cobra.Command, o run.Options, variant string, output *commandline.Output) error {
 	if variant == "all" {
 		return exitcode.Usagef("--dry-run can show only one variant (add --variant NAME)")
@@ -40,7 +40,7 @@ func previewAB(cmd *cobra.Command, o ab.Options, output *commandline.Output) err
 	return output.Write(w, p, func() error { return p.WriteText(w) })
 }
 
-// withoutRevisions removes the specs that name a Git revision, because these would have to be built.
+// withoutRevisions removes the specs of Git revisions, because a preview does not build them.
 func withoutRevisions(specs []string) []string {
 	return slices.DeleteFunc(slices.Clone(specs), func(spec string) bool { return strings.HasPrefix(spec, "rev=") })
 }

@@ -17,11 +17,12 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// windUp is the maximum time that an interrupted run may take to stop its plane and write its results.
+// windUp is the time limit for an interrupted run to stop its plane and write its results.
 const windUp = 2 * time.Minute
 
-// start runs the scenario of a proof in a separate process, because some proofs stop and continue the generator (SIGSTOP,
-// SIGCONT), and a stopped process cannot continue itself. A run that fails its own gates is still judged.
+// start runs the scenario of a proof in a separate process, because some proofs stop and continue the generator
+// (SIGSTOP, SIGCONT), and a stopped process cannot continue itself. start returns no error if the run fails its own
+// gates.
 func (p proveOptions) start(ctx context.Context, stderr io.Writer, proof alertproof.Proof, dir string) (err error) {
 	own, err := os.Executable()
 	if err != nil {
@@ -45,13 +46,13 @@ func (p proveOptions) start(ctx context.Context, stderr io.Writer, proof alertpr
 		args = append(args, "--controlplane", p.controlPlane)
 	}
 	cmd := exec.CommandContext(ctx, own, args...)
-	cmd.Stderr = stderr // the run's report contains what the run prints at its end
-	// A separate process group, so that only this process passes Ctrl-C on to the run. Otherwise the run would receive it
+	cmd.Stderr = stderr // without standard output: the report contains what the run prints at its end
+	// In a separate process group, the run receives Ctrl-C only from this process. Otherwise it would receive Ctrl-C
 	// twice, and end immediately.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = windUp
-	// The run ends when this process ends, even if it is killed.
+	// The run ends when this process ends, even if this process is killed.
 	alive, err := control.StartAttended(cmd)
 	if err != nil {
 		return err
@@ -71,13 +72,13 @@ func (p proveOptions) start(ctx context.Context, stderr io.Writer, proof alertpr
 	case errors.As(err, &exit) && (exit.ExitCode() == exitcode.Fail || exit.ExitCode() == exitcode.NoData):
 	default:
 		if _, missing := os.Stat(filepath.Join(dir, result.MeasurementsFile)); missing != nil {
-			return err // the run has already printed why
+			return err // the run has already printed the reason
 		}
 	}
 	return nil
 }
 
-// stall stops a run's process for a part of each second during a phase. When stall returns, the process is running again.
+// stall stops a run's process for a part of each second of a phase. When stall returns, the process is running again.
 func stall(ctx context.Context, p *os.Process, s alertproof.Stall, dir string) error {
 	if s == (alertproof.Stall{}) {
 		return nil

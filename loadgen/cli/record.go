@@ -41,7 +41,7 @@ func (f *recordFlags) add(cmd *cobra.Command) {
 
 func (f *recordFlags) check() error {
 	if f.out == "" {
-		return exitcode.Usagef("--out is missing (name the recording's file, for example --out storm.recording.gz)")
+		return exitcode.Usagef("--out is missing (specify the recording's file, for example --out storm.recording.gz)")
 	}
 	if err := commandline.NewFile(f.out); err != nil {
 		return exitcode.Usagef("--out %w", err)

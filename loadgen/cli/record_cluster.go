@@ -12,7 +12,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/recording/capture"
 )
 
-// Limits of the time for which a cluster is recorded.
+// Limits of the length of a recording of a cluster.
 const (
 	minRecording = time.Second
 	maxRecording = 24 * time.Hour

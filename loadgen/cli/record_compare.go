@@ -10,10 +10,10 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/recording"
 )
 
-// mostCompared is the maximum number of copies of a replay to compare. It prevents overflows of the numbers of requests.
+// mostCompared is the maximum value of --copies. It prevents overflows of the numbers of requests.
 const mostCompared = 1_000_000
 
-// Default limits for the differences between a recording and a replay that counts as faithful.
+// Default limits for the differences between a recording and a faithful replay.
 const (
 	mostRateError       = 0.01
 	mostDispersionError = 0.10

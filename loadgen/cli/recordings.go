@@ -15,18 +15,18 @@ import (
 type queryOptions struct {
 	// Expr is PromQL. It may use Grafana's $__range, $__rate_interval and $__interval.
 	Expr string
-	// At is a point in time (RFC 3339), a time of day (UTC) or a duration since the first scrape. If it is empty, the query is
-	// evaluated at the end of Phase or, without a Phase, at the last scrape.
+	// At is a point in time (RFC 3339), a time of day (UTC) or a duration since the first scrape. If it is empty,
+	// queryRun evaluates the query at the end of Phase or, without a Phase, at the last scrape.
 	At string
 	// Phase is the name of the phase to query, from its start to its end; empty means the whole run.
 	Phase string
-	// Range evaluates the query at intervals of Step, from the start to the end. A zero Step means the interval between
-	// scrapes.
+	// Range reports whether to evaluate the query at intervals of Step, from the start to the end. A zero Step means
+	// the interval between scrapes.
 	Range bool
 	Step  time.Duration
 }
 
-// queryRun evaluates PromQL over the recorded run in dir and calls show with the answer. The answer is valid until show
+// queryRun evaluates PromQL over the recorded run in dir and calls show with the result. The result is valid until show
 // returns. queryRun does not change the directory.
 func queryRun(ctx context.Context, dir string, o queryOptions, show func(runmetrics.Answer) error) (err error) {
 	r, err := runmetrics.Open(ctx, dir)
@@ -66,20 +66,21 @@ func momentOf(flag, text string, first time.Time) (time.Time, error) {
 // exportOptions select the data of a recorded run to export, and the destination.
 type exportOptions struct {
 	Format string
-	// Labels are added to each series. The label run is the directory's name unless Labels sets
-	// it. An empty value removes a label.
+	// Labels are labels to add to each series. The label `run` is the directory's name unless Labels sets it. An empty
+	// value removes a label.
 	Labels map[string]string
 	// Start and End are the times of the first and the last sample to export, with the syntax of queryOptions.At. Empty means
 	// no limit.
 	Start, End string
-	// Rules also exports the results of the built-in rules: the series of recording rules, and ALERTS.
+	// Rules reports whether to export also the results of the built-in rules: the series of recording rules, and
+	// ALERTS.
 	Rules bool
 	// Writer is the destination in format OpenMetrics, Dir the destination of TSDB blocks, and Receiver the destination of
 	// remote write.
 	Writer   io.Writer
 	Dir      string
 	Receiver remotewrite.Config
-	// Log is called when the receiver becomes unavailable or available again.
+	// Log logs when the receiver becomes unavailable and when it is available again.
 	Log func(format string, args ...any)
 }
 

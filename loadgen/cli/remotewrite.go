@@ -7,7 +7,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/remotewrite"
 )
 
-// remoteWriteFlags are the flags that name a remote write receiver. They name files for secrets.
+// remoteWriteFlags are the flags for a remote write receiver. Secrets are in files that they name.
 type remoteWriteFlags struct{ config remotewrite.Config }
 
 func (f *remoteWriteFlags) add(flags *pflag.FlagSet) {

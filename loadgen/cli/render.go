@@ -44,7 +44,7 @@ managed control plane needs this for etcd, scheduler and controller manager.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if out == "" {
-				return exitcode.Usagef("--out is missing (name a new directory for the files)")
+				return exitcode.Usagef("--out is missing (specify a new directory for the files)")
 			}
 			jobs, err := render.Preset(preset)
 			if err != nil {
@@ -91,7 +91,7 @@ func writeBundle(dir string, b render.Bundle) error {
 	entries, err := os.ReadDir(dir)
 	switch {
 	case err == nil && len(entries) > 0:
-		return exitcode.Usagef("--out %s: the directory is not empty (name a new one)", dir)
+		return exitcode.Usagef("--out %s: the directory is not empty (choose a new directory)", dir)
 	case err != nil && !errors.Is(err, os.ErrNotExist):
 		return exitcode.Usagef("--out: %w (name a directory that can be created)", err)
 	}

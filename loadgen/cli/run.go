@@ -157,7 +157,7 @@ remaining ones. A third signal, at least 5 s later, ends the program immediately
 			if dir == "" {
 				return err
 			}
-			// An interrupted run is still judged and reported.
+			// Judge and report an interrupted run, too.
 			res, judgeErr := judge.Judge(context.WithoutCancel(ctx), dir)
 			if err = errors.Join(err, judgeErr); err != nil {
 				return err
@@ -198,8 +198,8 @@ remaining ones. A third signal, at least 5 s later, ends the program immediately
 	return cmd
 }
 
-// nameOrList returns an error unless args contain exactly the name of a scenario. Without arguments, it also lists the
-// built-in scenarios on standard error.
+// nameOrList returns an error unless args contains exactly one argument, the scenario. Without arguments, it also lists
+// the built-in scenarios on standard error.
 func nameOrList(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		all, err := listScenarios()
@@ -215,7 +215,7 @@ func nameOrList(cmd *cobra.Command, args []string) error {
 	return cobra.ExactArgs(1)(cmd, args)
 }
 
-// printLeftovers prints the objects that are left in a user's cluster. This is the last message on the terminal, and it
+// printLeftovers prints the objects that the run left in a user's cluster. This is the last message on the terminal. It
 // is not truncated to the terminal's width.
 func printLeftovers(w io.Writer, left string) {
 	if left != "" {
@@ -223,13 +223,14 @@ func printLeftovers(w io.Writer, left string) {
 	}
 }
 
-// showReport prints the result v, with text if the output is text. It returns exitCode as an error, or nil for
-// exitcode.Pass. If dir is empty, there is no report to name.
+// showReport prints the result v. If the output is text, it calls text, with the path of the report in dir unless dir
+// is empty. It returns exitCode as an error, or nil for exitcode.Pass.
 func showReport[T any](w io.Writer, output *commandline.Output, exitCode int, v T, text func(io.Writer, T, report.TerminalOptions) error, dir string) error {
 	return showAs(w, output, exitCode, v, func() error { return text(w, v, textOptions(w, dir)) })
 }
 
-// showAs prints the result v, with asText if the output is text. It returns exitCode as an error, or nil for ExitPass.
+// showAs prints the result v. If the output is text, it calls asText. It returns exitCode as an error, or nil for
+// exitcode.Pass.
 func showAs(w io.Writer, output *commandline.Output, exitCode int, v any, asText func() error) error {
 	if err := output.Write(w, v, asText); err != nil || exitCode == exitcode.Pass {
 		return err
@@ -244,7 +245,7 @@ func textOptions(w io.Writer, dir string) report.TerminalOptions {
 	return report.TerminalOptions{Color: colours(w), Width: terminal.Columns(w), Dir: dir}
 }
 
-// short returns path relative to the current directory if path is below it. Otherwise it returns path.
+// short returns path relative to the working directory if path is below it. Otherwise it returns path.
 func short(path string) string {
 	here, err := os.Getwd()
 	if err != nil {

@@ -15,12 +15,12 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/workers/job"
 )
 
-// renderFlags are the flags of `loadgen run` that print manifests which run the scenario inside the cluster, instead of
-// running it here.
+// renderFlags are the flags of `loadgen run --render`. With --render, loadgen prints manifests that run the scenario
+// inside the cluster, instead of running it here.
 type renderFlags struct {
 	on    bool
 	claim string
-	asked cluster.Kubeconfig // cluster from which resources are looked up; empty: none
+	asked cluster.Kubeconfig // cluster in which to look up resources; empty: none
 }
 
 func (f *renderFlags) add(flags *pflag.FlagSet) {
@@ -29,8 +29,8 @@ func (f *renderFlags) add(flags *pflag.FlagSet) {
 }
 
 // renderedFlags lists the flags of run that also work with --render, because the manifests contain their values. The
-// kubeconfig flags name the cluster in which resources are looked up. Flags that are neither here nor in passedFlags are
-// only for runs on this machine.
+// kubeconfig flags name the cluster in which loadgen looks up resources. Flags that are neither here nor in passedFlags
+// apply only to runs on this machine.
 func renderedFlags() []string {
 	return []string{"render", "results-claim", "filename", "set", "without-gate", "no-hooks", "variant", "yes", "no-color", "kubeconfig", "current-cluster",
 		"workers", "image", "image-pull-secret", "workers-namespace", "workers-resources", "workers-node-selector", "workers-tolerations"}
@@ -40,8 +40,8 @@ func passedFlags() []string {
 	return []string{"abort-on", "max-rate", "no-lock", "remote-write", "prometheus", "prometheus-job", "prometheus-match", "workers-within", "quiet", "log-level"}
 }
 
-// into moves the cluster of the flags from o to f.asked, because the run in the pod uses the pod's own cluster. It returns
-// an error if a flag would have no effect.
+// into moves the cluster that the flags name from o to f.asked, because the run in the pod uses the pod's own cluster.
+// It returns an error if a flag would have no effect.
 func (f *renderFlags) into(flags *pflag.FlagSet, k kubeconfigFlags, image string, o *run.Options) (err error) {
 	switch {
 	case !f.on && f.claim != "":
@@ -61,7 +61,8 @@ func (f *renderFlags) into(flags *pflag.FlagSet, k kubeconfigFlags, image string
 	return err
 }
 
-// takes returns the flags of the workers' Job that also apply to the Job of a rendered run; none without --render.
+// takes returns the names of the flags of the workers' Job that also apply to the Job of a rendered run. It returns
+// none without --render.
 func (f renderFlags) takes(w workerFlags) []string {
 	if f.on {
 		return w.jobNames()

@@ -73,7 +73,7 @@ type listedScenario struct {
 	Nodes       int            `json:"nodes"`
 	Variants    []string       `json:"variants,omitempty"`
 	Components  map[string]int `json:"components"`
-	// Memory is the maximum memory that recorded runs used; nil if no run was recorded.
+	// Memory is the maximum memory that recorded runs of the scenario used; nil without such a run.
 	Memory *listedMemory `json:"memory,omitempty"`
 }
 

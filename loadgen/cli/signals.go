@@ -17,13 +17,13 @@ import (
 )
 
 const (
-	// sameSignal is the time within which a second signal is ignored, because it is the same one: both the terminal and the
-	// parent process may send it.
+	// sameSignal is the time for which interrupts ignores a second signal. It is the same signal: both the terminal and
+	// the parent process may send it.
 	sameSignal = 500 * time.Millisecond
-	// reportGrace is the time after the second signal within which a third signal is ignored, so that the report can be
-	// written.
+	// reportGrace is the time after the second signal for which interrupts ignores a third signal, so that the command
+	// can write the report.
 	reportGrace = 5 * time.Second
-	// endsWithin is the maximum time that a command which only reads and writes files may take to end after the first signal.
+	// endsWithin is the time limit, after the first signal, for a command that only reads and writes files.
 	endsWithin = 1500 * time.Millisecond
 )
 
@@ -46,8 +46,8 @@ type signalCount struct {
 	last  time.Time
 }
 
-// next returns the action for a signal that arrives at the time `at`. patient is true if the command must write a report or
-// remove objects.
+// next returns the action for a signal that arrives at the time `at`. patient reports whether the command must write a
+// report or remove objects.
 func (c *signalCount) next(at time.Time, patient bool) int {
 	since := at.Sub(c.last)
 	switch {
@@ -66,7 +66,7 @@ type interrupts struct {
 	hurried chan struct{}
 	patient atomic.Bool
 	before  atomic.Pointer[func()]
-	brief   atomic.Bool // the command needs no orderly end, unless patient is set
+	brief   atomic.Bool // whether the command needs no orderly end, unless patient is set
 }
 
 // endBrief ends the program if its command needs no orderly end but is still running, for example because it waits for a
@@ -85,19 +85,19 @@ func (i *interrupts) endBrief() {
 // atEnd sets the function to call before a third signal ends the program.
 func (i *interrupts) atEnd(do func()) { i.before.Store(&do) }
 
-// second returns a channel that is closed on the second signal. After this call, the second signal does not end the
-// program.
+// second returns a channel that interrupts closes on the second signal. After this call, the second signal does not end
+// the program.
 func (i *interrupts) second() <-chan struct{} {
 	i.patient.Store(true)
 	return i.hurried
 }
 
-// prints makes the next signal end the program. A command calls it when it only has to print its answer, which may block on
-// a pipe.
+// prints makes the next signal end the program. A command calls it when it only has to print its result, because
+// writing to a pipe may block.
 func (i *interrupts) prints() { i.patient.Store(false) }
 
-// isBrief reports whether a command may be ended soon after the first signal. Such a command starts no processes and
-// creates nothing in a cluster, or calls second before it does.
+// isBrief reports whether a command can end soon after the first signal. Such a command starts no processes and creates
+// nothing in a cluster, or calls second before it does so.
 func isBrief(cmd *cobra.Command) bool {
 	for cmd.HasParent() && cmd.Parent().HasParent() {
 		cmd = cmd.Parent()
@@ -105,11 +105,11 @@ func isBrief(cmd *cobra.Command) bool {
 	return !slices.Contains([]string{"alerts", "cleanup", "observe", "record", "serve", "worker", "workers"}, cmd.Name())
 }
 
-// listen returns a context that ends with the first signal. It ignores further hangups (SIGHUP), because a closed terminal
-// sends one and its shell another.
+// listen returns a context that ends with the first signal. It ignores further hangups (SIGHUP), because a closed
+// terminal sends one and its shell sends another.
 func listen(parent context.Context) (ctx context.Context, i *interrupts, stop func()) {
 	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
-	if !signal.Ignored(syscall.SIGHUP) { // nohup
+	if !signal.Ignored(syscall.SIGHUP) { // it is ignored under nohup
 		signals = append(signals, syscall.SIGHUP)
 	}
 	come := make(chan os.Signal, 1)

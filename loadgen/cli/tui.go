@@ -31,9 +31,9 @@ type tui struct {
 	mu       sync.Mutex
 	w        io.Writer
 	terminal bool
-	quiet    bool // print only questions
+	quiet    bool // whether to print only questions
 	columns  int
-	drawn    bool // the live line is on the terminal
+	drawn    bool // whether the live line is on the terminal
 	began    time.Time
 	plain    time.Time // time of the last plain live line
 	page     *page     // page of a run, if the terminal is large enough; otherwise nil
@@ -61,7 +61,7 @@ func (t *tui) Step(line string) {
 	fmt.Fprintln(t.w, line)
 }
 
-// tell is like Step, but writes the line even if progress is off. It is for lines that the user asked for.
+// tell is like Step, but writes the line even if progress is off. Use it for lines that the user requested.
 func (t *tui) tell(line string) {
 	if t.quiet {
 		fmt.Fprintln(t.w, terminal.CleanLines(line))
@@ -112,13 +112,13 @@ func (t *tui) clear() {
 	}
 }
 
-// done closes the page and ends the live line. It prints the steps that the page has shown, so that they remain on the
+// done closes the page and ends the live line. It prints the steps that the page has shown; they remain on the
 // terminal.
 func (t *tui) done() {
 	t.mu.Lock()
 	p := t.page
 	t.mu.Unlock()
-	steps := p.close() // a handler of the page's keys may be about to write a step
+	steps := p.close() // not with mu locked: a handler of the page's keys may be about to write a step
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.page = nil
@@ -142,8 +142,8 @@ func (t *tui) confirm(ctx context.Context, in io.Reader, plan string, yes bool) 
 	return yesOrNo(ctx, in)
 }
 
-// yesOrNo reads the user's answer. Ctrl-C ends the wait. The goroutine that reads from the terminal cannot be canceled, and
-// ends only with the program.
+// yesOrNo reads the user's answer. It returns early when ctx ends. The goroutine that reads from the terminal cannot be
+// canceled, and ends only with the program.
 func yesOrNo(ctx context.Context, in io.Reader) (bool, error) {
 	type line struct {
 		text string
@@ -159,7 +159,7 @@ func yesOrNo(ctx context.Context, in io.Reader) (bool, error) {
 		return false, context.Cause(ctx)
 	case answer := <-read:
 		if answer.err != nil {
-			return false, exitcode.Usagef("read the answer: %w", answer.err)
+			return false, exitcode.Usagef("read your answer: %w", answer.err)
 		}
 		text := strings.ToLower(strings.TrimSpace(answer.text))
 		return text == "y" || text == "yes", nil

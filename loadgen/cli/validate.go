@@ -53,7 +53,7 @@ together, and resources that your cluster lacks.`,
 				variants = fmt.Sprintf(", %d variants", n)
 			}
 			out := cmd.OutOrStdout()
-			if show { // the output may be redirected to a file
+			if show { // standard output may be a file
 				resolved, err := s.Resolved()
 				if err != nil {
 					return err
@@ -80,7 +80,8 @@ together, and resources that your cluster lacks.`,
 	return cmd
 }
 
-// showBatches prints the objects of each batch as YAML comments: their number by kind, and the first object of each kind.
+// showBatches prints the objects of each batch as YAML comments: the number of objects by kind, and the first object of
+// each kind.
 func showBatches(to io.Writer, s *scenario.Scenario) error {
 	for _, b := range s.Batches() {
 		all, err := s.Expand(b)

@@ -20,7 +20,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/workers/job"
 )
 
-// workerFlags are the flags for runs that divide their load among several generators (workers).
+// workerFlags are the flags for runs that divide their loads among several generators (workers).
 type workerFlags struct {
 	count     int
 	local     bool
@@ -54,8 +54,8 @@ func addJobFlags(flags *pflag.FlagSet, o *job.Options) {
 	flags.StringVar(&o.NodeSelector, "workers-node-selector", "", "node `labels` that the pods require, as KEY=VALUE,KEY=VALUE")
 }
 
-// options returns the options of the workers for a run on target. An empty target means a bundled control plane. Flags
-// whose names are in the last argument are also valid without --workers.
+// options returns the options of the workers for a run on target. An empty target means a bundled control plane. The
+// flags whose names are in besides are also valid without --workers.
 func (f workerFlags) options(flags *pflag.FlagSet, target cluster.Kubeconfig, besides ...string) (o workers.Options, err error) {
 	if !flags.Changed("workers") {
 		for _, name := range f.names() {
@@ -190,7 +190,7 @@ func workerEnvironment(flags *pflag.FlagSet, w *workers.Worker, getenv func(stri
 	case w.Coordinator == "" && w.Listen == "":
 		return fmt.Errorf("set --coordinator or --listen (or %s or %s in the environment)", coordinatorEnv, listenEnv)
 	case w.Coordinator != "" && w.Listen != "":
-		return errors.New("--coordinator and --listen cannot be used together (remove one of them)")
+		return errors.New("--coordinator and --listen cannot be used together (leave out one of them)")
 	}
 	for _, v := range []struct {
 		to        *string

@@ -23,8 +23,8 @@ type Comparison struct {
 	// requests that the replay sent.
 	Requests int64 `json:"requests"`
 	Replayed int64 `json:"replayed"`
-	// Setup is the number of the remaining requests in the recording of the replay: those that created objects for the
-	// replay, and requests of other clients.
+	// Setup is the number of the remaining requests in the recording of the replay: requests that created objects for
+	// the replay, and requests of other clients.
 	Setup int64 `json:"setup"`
 	// RateError is the largest Error of all Groups.
 	RateError float64 `json:"rateError"`

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 )
 
-// names replaces names by hashes. Equal names get equal hashes. Nobody can find a name by hashing guesses, because each
+// names replaces names by hashes. Equal names get equal hashes. Hashing guesses does not reveal a name, because each
 // recording has a random key that is not stored. The zero value keeps all names.
 type names struct {
 	mac      hash.Hash
