@@ -120,7 +120,7 @@ func nested(t *testing.T, r result.Requests, metrics, audit result.Breakdown) {
 		t.Errorf("%s: not %q at etcd: %+v", what, calls, audit.Parts)
 	}
 	if _, found := parts[result.PartFairness]; !found {
-		t.Errorf("%s: fairness is not known: %v", what, auditsummary.Warnings)
+		t.Errorf("%s: fairness is not known: %v", what, audit.Warnings)
 	}
 	// A busy machine leaves no metric from which to tell admission from fairness.
 	admission, admitted := parts[result.PartAdmission]
