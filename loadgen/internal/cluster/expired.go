@@ -156,7 +156,7 @@ func namespaceOf(runID string) string { return "stormglass-" + runID }
 
 const expiredPoll = 30 * time.Second
 
-// AwaitExpired waits until a run is over or has no objects left in the cluster. why says which of the two is true.
+// AwaitExpired waits until a run is over or has no objects left in the cluster. `why` says which of the two is true.
 // AwaitExpired retries after errors until ctx ends.
 func AwaitExpired(ctx context.Context, cfg *rest.Config, runID string, log func(string)) (why string, err error) {
 	told := ""

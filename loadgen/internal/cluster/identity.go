@@ -144,7 +144,7 @@ func (t *Target) createsPodsEarly() bool {
 // awaitTimeout is the time limit for results of controllers that normally take a few seconds at most.
 const awaitTimeout = time.Minute
 
-// await checks cond repeatedly until it returns true, for at most awaitTimeout. what names the condition in errors.
+// await checks cond repeatedly until it returns true, for at most awaitTimeout. `what` names the condition in errors.
 func await(ctx context.Context, what string, cond wait.ConditionWithContextFunc) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, awaitTimeout, fmt.Errorf("not found within %s", awaitTimeout))
 	defer cancel()

@@ -85,7 +85,7 @@ func TestBrokenFlagsAndFilesHaveAHint(t *testing.T) {
 	}
 }
 
-// All requests of the user's identity, even those of the HTTP/2 client, impersonate the user that the flags name.
+// All requests of the user's identity, even by the HTTP/2 client, impersonate the user that the flags name.
 // Requests of the load do not.
 func TestImpersonationReachesTheServer(t *testing.T) {
 	s := newStub(t)
@@ -121,7 +121,7 @@ func TestImpersonationReachesTheServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	if as := target.Load.Impersonate.UserName; as != "" {
-		t.Errorf("the load impersonates %s, want nobody", as)
+		t.Errorf("the load impersonates %s, want no user", as)
 	}
 }
 

@@ -53,7 +53,7 @@ type Target struct {
 	// Notes describes peculiarities of this target, one line each. They appear in the confirmation before the start and
 	// in the report.
 	Notes []string
-	// Waiting, if not nil, is a function that Setup calls before it waits. what names the awaited condition. Setup
+	// Waiting, if not nil, is a function that Setup calls before it waits. `what` names the awaited condition. Setup
 	// calls done when the wait is over.
 	Waiting func(what string) (done func())
 	// NodesAlone means that the run only simulates nodes here and sends no load.

@@ -49,7 +49,7 @@ const customPhases = `phases: [{name: p, for: 1s, actions: [{kind: custom, name:
 gates: [{name: g, objective: custom-figure, figure: reconcile/p99, max: 1s}]
 `
 
-// Run compares the custom actions and measurements of the scenario with those of the program before it starts anything.
+// Run compares the custom actions and measurements of the scenario with the program's before it starts anything.
 func TestCustomCodeIsGivenForWhatTheScenarioNames(t *testing.T) {
 	const action = "mine.yaml:4: phases.p.actions.rotate: action rotate has kind: custom, which only a Go program can run (run the scenario from a Go program that sets this action in loadgen.Options.Actions)"
 	const measurement = "mine.yaml:5: gates.g.figure: measurement reconcile has kind: custom, which only a Go program can take (run the scenario from a Go program that sets this measurement in loadgen.Options.Measurements)"

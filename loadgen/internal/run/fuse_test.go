@@ -121,7 +121,7 @@ func TestFuseOfAlertsOfTheirs(t *testing.T) {
 		t.Error(err)
 	}
 	if set, err := (Fuse{Rules: rules, Map: []string{"job=theirs:ours"}}).rules(); err != nil || set[0].Rules[0].Expr != `max(up{job="ours"}) > 5` {
-		t.Errorf("mapped rules %v (%v), want those of job ours", set, err)
+		t.Errorf("mapped rules %v (%v), want rules of job ours", set, err)
 	}
 	if _, err := (Options{Scenario: s, Fuse: pager, Prometheus: &promimport.Config{}}).aborts(); exitcode.Of(err) != exitcode.Usage {
 		t.Errorf("no usage error for rules in a file together with --prometheus: %v", err)

@@ -84,7 +84,7 @@ func (ps *phases) worked() (all []result.Action) {
 	return all
 }
 
-// idle records that an action had nothing to do. what is a message that says so. idle shows a new message as a warning.
+// idle records that an action had nothing to do. The message `what` says so. idle shows a new message as a warning.
 func (ps *phases) idle(what string) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
