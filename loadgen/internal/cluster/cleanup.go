@@ -168,10 +168,10 @@ type cleaner struct {
 	client      kubernetes.Interface
 	metadata    metadata.Interface   // for kinds without a typed client
 	created     []scenario.Creatable // cluster-scoped kinds that actions create
-	definitions bool                 // also remove custom resource definitions
-	devices     bool                 // also remove ResourceSlices and DeviceClasses
-	locks       bool                 // also remove locks of the cluster
-	jobs        bool                 // also remove the cleanup Jobs of runs, after everything else
+	definitions bool                 // whether to remove also custom resource definitions
+	devices     bool                 // whether to remove also ResourceSlices and DeviceClasses
+	locks       bool                 // whether to remove also locks of the cluster
+	jobs        bool                 // whether to remove also the cleanup Jobs of runs, after everything else
 	ofJobs      metav1.ListOptions
 	discovery   discovery.DiscoveryInterface // if not nil, also remove the run's other cluster-scoped objects
 	owned       metav1.ListOptions

@@ -81,7 +81,7 @@ func TestNodesTakeTokensWhereNothingIsSigned(t *testing.T) {
 		t.Errorf("deviations %+v", d)
 	}
 	if _, err := target(", identity: certificate").ChooseCredentials(t.Context()); err == nil || !strings.Contains(err.Error(), "cluster staging: the cluster does not issue client certificates to nodes: ") {
-		t.Errorf("with nodes.identity=certificate: %v", err)
+		t.Errorf("error with nodes.identity=certificate: %v", err)
 	}
 	tokens := target(", identity: token")
 	if plan := tokens.Plan(nodes(", identity: token")).String(); !strings.Contains(plan, "each with a token of a separate ServiceAccount in namespace stormglass-r1-nodes") || !strings.Contains(plan, "instead of the Node authorizer") {
@@ -91,7 +91,7 @@ func TestNodesTakeTokensWhereNothingIsSigned(t *testing.T) {
 		t.Errorf("%q, %v", told, err)
 	}
 	if told, err := target(", fidelity: shared").ChooseCredentials(t.Context()); told != "" || err != nil {
-		t.Errorf("with nodes.fidelity=shared: %q, %v; want neither", told, err)
+		t.Errorf("ChooseCredentials with nodes.fidelity=shared = %q, %v; want no text and no error", told, err)
 	}
 }
 

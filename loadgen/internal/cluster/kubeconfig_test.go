@@ -73,7 +73,7 @@ controlPlane:
 		t.Fatal(err)
 	}
 	if target.Cluster.Name != "staging" || target.Cluster.Server != s.URL || target.Cluster.Bundled || target.KubernetesVersion != "v1.37.1" {
-		t.Errorf("cluster %+v, version %s", target.Cluster, target.KubernetesVersion)
+		t.Errorf("unexpected cluster %+v or version %s", target.Cluster, target.KubernetesVersion)
 	}
 	if target.Load != nil {
 		t.Error("Load is set before Setup: the load would run as the user of the kubeconfig")
@@ -126,7 +126,7 @@ background:
 	s.Background[0].Resource = "unicorns.example.com"
 	const lacks = "it has no resource \"unicorns.example.com\" (`kubectl api-resources` lists its resources; to add a custom resource, create its CustomResourceDefinition in setup or objects)"
 	if _, err := requestNeeds(newLookup(client.Discovery(), s), "ns"); err == nil || err.Error() != lacks {
-		t.Errorf("for an unknown resource: %v", err)
+		t.Errorf("error for an unknown resource: %v", err)
 	}
 }
 

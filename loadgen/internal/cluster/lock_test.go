@@ -160,7 +160,7 @@ func TestLockIsTakenOverByName(t *testing.T) {
 		second := newLock(client, "r2", LockOptions{})
 		err := second.acquire(t.Context(), "r9", waitsFor)
 		if err == nil || !strings.Contains(err.Error(), "--take-lock names run r9, which does not hold the lock") {
-			t.Fatalf("with --take-lock of a run that does not hold the lock: %v", err)
+			t.Fatalf("error with --take-lock for a run that does not hold the lock: %v", err)
 		}
 		if err := second.acquire(t.Context(), "r1", waitsFor); err != nil {
 			t.Fatal(err)

@@ -83,7 +83,7 @@ func TestAllOfNothingDoesNotHold(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got, err := c.Holds(tally(c)); got != want || err != nil {
-			t.Errorf("%s without pods: %v, %v", text, got, err)
+			t.Errorf("Holds of %s without pods = %v, %v", text, got, err)
 		}
 	}
 }

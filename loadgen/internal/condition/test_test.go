@@ -112,7 +112,7 @@ func TestStates(t *testing.T) {
 		}
 	}
 	if s, err := ParseState("services", "endpoints", nil); err != nil || s.Kind != Endpoints {
-		t.Errorf("state endpoints of Services: %+v, %v", s, err)
+		t.Errorf("ParseState of endpoints = %+v, %v", s, err)
 	}
 	if s, err := ParseState("pods", "deleting", nil); err != nil {
 		t.Error(err)

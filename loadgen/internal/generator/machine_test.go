@@ -12,7 +12,7 @@ import (
 func TestMachineTellsOwnWork(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		if MeasureMachine()() != nil {
-			t.Error("MeasureMachine returns a use on an unsupported system")
+			t.Error("MeasureMachine returns a measurement on an unsupported system")
 		}
 		return
 	}

@@ -131,7 +131,7 @@ func TestFuseOfAlertsOfTheirs(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 
-	// TestFuseOfAlertsOfTheirs: check asks the Prometheus server of the test which alerts it has.
+	// The method check asks the Prometheus server of the test which alerts it has.
 	var status int
 	theirs := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		if status != 0 {

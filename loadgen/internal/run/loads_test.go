@@ -39,7 +39,7 @@ func TestWatchesOfEndedPhaseAreNotAwaited(t *testing.T) {
 }
 
 // TestLoadsOfEveryKind runs loads of every kind in two phases. In the second phase, the watches of the first are still
-// open, and a load changes their objects that precedes them in the file.
+// open. The load that changes their objects precedes them in the file.
 func TestLoadsOfEveryKind(t *testing.T) {
 	s := parse(t, `
 background: [{kind: history, rate: 10/s}, {kind: custom, name: login, rate: 10/s}]

@@ -70,7 +70,7 @@ func (c *instances) ChangeInstances(_ context.Context, change control.Instances)
 }
 
 // Three workers register the same nodes as one process would, renew their Leases, and have the same faults. The merged
-// results, metrics and costs are those of one generator, and contain each worker's share.
+// results, metrics and costs describe one generator, and contain each worker's share.
 func TestNodesAreDivided(t *testing.T) {
 	cloud := &instances{names: map[string]bool{}}
 	b, n := nodeBench(t, 3, sevenNodes, cloud)

@@ -56,8 +56,8 @@ func TestRolloutIsTimedHopByHop(t *testing.T) {
 	s.pod("b", "n", starting)     // 7
 	s.pod("a", "n")               // 8
 	s.slice("a")                  // 9
-	s.slice("a", "b")             // 10: this stream is ahead of the pods'
-	s.pod("b", "n")               // 10: the slice watch is ahead of the pod watch
+	s.slice("a", "b")             // 10: the slice watch is ahead of the pod watch
+	s.pod("b", "n")               // 11
 	s.pod("c", "n")               // 12: a later replacement of another pod
 
 	got := s.results()["one"]

@@ -17,7 +17,7 @@ type tracker struct {
 	up          int64            // number of nodes that have not failed
 	failed      map[string]bool  // names of nodes that the run has stopped
 	failures    []*failure
-	clocks      bool                 // a workload is recovering from a failure of nodes
+	clocks      bool                 // whether a workload is recovering from a failure of nodes
 	terminating map[string]time.Time // when the tracker first saw each namespace being deleted, by UID
 	endpoints   map[string]time.Time // early endpoints: when a slice first listed a pod that was not seen yet, by pod UID
 

@@ -93,7 +93,7 @@ type transfer struct {
 	errno syscall.Errno
 	call  func(fd uintptr, p []byte) (uintptr, syscall.Errno) // performs one system call
 	step  func(fd uintptr) bool                               // the method try; stored, to avoid a closure for each call
-	whole bool                                                // transfer all bytes, with several calls if necessary
+	whole bool                                                // whether to transfer all bytes, with several calls if needed
 }
 
 // run transfers p: it calls step each time the descriptor may be ready, until step returns true.

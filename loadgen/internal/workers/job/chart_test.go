@@ -107,7 +107,7 @@ func (c *chart) names() (all []string) {
 	return all
 }
 
-// grants lists the permissions of the roles with this name, in the form "namespace verb group resource names urls".
+// grants returns the permissions in roles, each in the form "namespace verb group resource names urls".
 func grants(roles map[string][]rbacv1.PolicyRule) map[string]bool {
 	all := map[string]bool{}
 	for namespace, rules := range roles {
