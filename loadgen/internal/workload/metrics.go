@@ -8,26 +8,28 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
+// Settings of native buckets, which are never reset.
+const (
+	nativeFactor  = 1.1
+	nativeBuckets = 160
+)
+
 func newStartup() prometheus.Histogram {
-	return newHistogram(prometheus.HistogramOpts{
-		Name:    "stormglass_pod_startup_seconds",
-		Help:    "Time from a pod's first event to the event that says it is Ready, as they arrived at the generator.",
-		Buckets: []float64{.1, .25, .5, 1, 2, 3, 5, 10, 20, 30, 60, 120, 300, 600}, // 5 s is the objective of the Kubernetes SLO for stateless pods
+	return prometheus.NewHistogram(prometheus.HistogramOpts{
+		Name:                        "stormglass_pod_startup_seconds",
+		Help:                        "Time from a pod's first event to the event that says it is Ready, as they arrived at the generator.",
+		Buckets:                     []float64{.1, .25, .5, 1, 2, 3, 5, 10, 20, 30, 60, 120, 300, 600}, // 5 s is the objective of the Kubernetes SLO for stateless pods
+		NativeHistogramBucketFactor: nativeFactor, NativeHistogramMaxBucketNumber: nativeBuckets,
 	})
 }
 
 func newDeletion() prometheus.Histogram {
-	return newHistogram(prometheus.HistogramOpts{
-		Name:    "stormglass_namespace_deletion_seconds",
-		Help:    "Time from the event that marks a namespace as Terminating to its DELETED event, as received by the generator.",
-		Buckets: []float64{1, 2.5, 5, 7.5, 10, 15, 20, 30, 60, 120, 300, 600},
+	return prometheus.NewHistogram(prometheus.HistogramOpts{
+		Name:                        "stormglass_namespace_deletion_seconds",
+		Help:                        "Time from the event that marks a namespace as Terminating to its DELETED event, as received by the generator.",
+		Buckets:                     []float64{1, 2.5, 5, 7.5, 10, 15, 20, 30, 60, 120, 300, 600},
+		NativeHistogramBucketFactor: nativeFactor, NativeHistogramMaxBucketNumber: nativeBuckets,
 	})
-}
-
-// newHistogram returns a histogram with classic and native buckets. The native buckets are never reset.
-func newHistogram(o prometheus.HistogramOpts) prometheus.Histogram {
-	o.NativeHistogramBucketFactor, o.NativeHistogramMaxBucketNumber = 1.1, 160
-	return prometheus.NewHistogram(o)
 }
 
 func registerNamespaces(r prometheus.Registerer, deletion prometheus.Histogram, live func() Live) error {
