@@ -148,7 +148,7 @@ test-realnode: container-runtime controlplane kubelet ## Test nodes and workers 
 	STORMGLASS_CONTROLPLANE=$(BIN)/controlplane STORMGLASS_LOADGEN=$(BIN)/static/loadgen STORMGLASS_KUBELET=$(BIN)/kubelet \
 	  go test -tags realnode -count 1 -timeout 25m -v ./loadgen/internal/realnode
 
-calibrate: build ## Measure the error rates of `loadgen ab`: A against A, planted regressions, a busy machine (about 6 hours, resumable; ARGS=-help)
+calibrate: build ## Measure how often `loadgen ab` answers wrongly: A against A, planted regressions, a busy machine (about 6 hours, resumable; ARGS=-help)
 	go run ./loadgen/lab/calibrate/pairs $(ARGS)
 
 diagnose-score: build ## Plant faults of known kinds during storms and score the diagnosis (about 4 hours, resumable; ARGS=-help)

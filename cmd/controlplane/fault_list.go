@@ -27,8 +27,8 @@ func faultListCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the active faults and those that have ended",
-		Long: `List the faults of a control plane in the order of their requests: the active faults,
-and up to a thousand that have ended.`,
+		Long: `List the faults of a control plane, the oldest first: the active faults, and up to a
+thousand that have ended.`,
 		Example: `  controlplane fault list
   controlplane fault list --output json`,
 		Args: cobra.NoArgs,

@@ -64,7 +64,7 @@ func (v faultVerb) flags(cmd *cobra.Command, f *control.Fault) {
 		case "reinvoke":
 			flags.BoolVar(&f.Reinvoke, "reinvoke", false, "set reinvocationPolicy IfNeeded: a webhook is called again if a later webhook changed the object (default: Never)")
 		case "to":
-			flags.StringVar(&f.To, "to", "", "new minor `version` of the components, for example 1.37")
+			flags.StringVar(&f.To, "to", "", "minor `version` to change to, for example 1.36")
 		case "timeout":
 			flags.Func("timeout", "timeout of the API server for the webhook, in whole `seconds`: 1s to 30s (default 10s)", readSeconds(&f.TimeoutSeconds))
 		}

@@ -216,7 +216,8 @@ Caches can hide the effect for some time (docs/reference/services.md).`,
 			Short: "Give a service a new key",
 			Long: `Give kms-plugin or oidc-issuer a new key. API servers notice a new key of kms-plugin
 within a minute, and then encrypt with it. When an API server has read a new key of
-oidc-issuer, it refuses tokens with the old key. The load of a run gets a new token.`,
+oidc-issuer, it refuses tokens signed with the old key. The load of a run gets a new
+token.`,
 			Example: `  controlplane fault key-rotation --component kms-plugin`,
 			Takes:   []string{"components"}, Needs: []string{"components"}, Momentary: true,
 			On: []string{KindKMSPlugin, KindOIDCIssuer}, Process: ProcessAltered, PartOfEach: "the keys of",

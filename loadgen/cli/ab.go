@@ -26,7 +26,7 @@ func newAB(signals *interrupts) *cobra.Command {
 	var pairs, alphas []string
 	cmd := &cobra.Command{
 		Use:   "ab NAME|FILE",
-		Short: "Decide whether B is worse than A by repeated runs, with a known error rate",
+		Short: "Decide by repeated runs whether configuration B is worse than A",
 		Long: `Run a scenario with two configurations, A and B, and decide whether B is worse.
 
 --a and --b define the configurations. The default is the unchanged scenario. Both
@@ -41,8 +41,8 @@ flags can be repeated:
   baselines/main             a baseline (only for --a): ab uses its saved runs and runs only B
 
 A pair is a run of A and a run of B on new control planes, in random order, with the
-same seed. The first pair only warms up the machine. A pair is discarded if other
-programs kept the machine busy (--discard-other, --discard-io, --discard-steal).
+same seed. The first pair only warms up the machine. A pair is discarded if the machine
+was busy (--discard-other, --discard-io, --discard-steal).
 
 After 6, 9 and 12 pairs, a paired t-test of each metric gives one of these answers:
 
@@ -53,14 +53,14 @@ After 6, 9 and 12 pairs, a paired t-test of each metric gives one of these answe
 
 The scenario's section compare lists the metrics. By default, the metrics that vary
 least between identical runs (at most five) decide the answer.
-docs/reference/comparing.md has the error rates.
+docs/reference/comparing.md has the probabilities of a wrong answer.
 
 Ctrl-C ends the current run and keeps the finished pairs; --resume DIR continues with
 them. If --abort-on ends a run early, the comparison ends. --dry-run shows what a run
 of A and a run of B would create and send, and builds no revision.
 
 Exit codes:
-  0  not regressed or improved
+  0  improved or not regressed
   1  regressed
   3  could not tell
   4  the environment failed`,
@@ -117,11 +117,11 @@ Exit codes:
 	addHooksFlag(cmd, &noHooks)
 	flags.StringArrayVar(&o.Gated, "metric", nil, "`name` of a metric in compare that decides the answer, or all (repeatable; default: the metrics that vary least)")
 	flags.StringSliceVar(&pairs, "looks", []string{"6", "9", "12"}, "numbers of `pairs` after which the metrics are tested")
-	flags.StringSliceVar(&alphas, "alpha", []string{"0.3%", "0.3%", "0.4%"}, "`probabilities` of a false \"regressed\" for one metric, one for each test of --looks")
+	flags.StringSliceVar(&alphas, "alpha", []string{"0.3%", "0.3%", "0.4%"}, "`probabilities` of a false \"regressed\" at each test of --looks, for one metric")
 	percentVar(flags, &o.Plan.Change, "change", "smallest change that counts as regressed or improved")
 	percentVar(flags, &o.Plan.Margin, "margin", "\"not regressed\" requires an upper bound of the change below this")
 	percentVar(flags, &o.Plan.Confidence, "confidence", "confidence level of the one-sided bounds of a change")
-	flags.IntVar(&o.Plan.Figures, "max-metrics", o.Plan.Figures, "without --metric, at most this `number` of metrics decide the answer, each tested at --alpha; if --metric names more, they share --alpha by Holm's method")
+	flags.IntVar(&o.Plan.Figures, "max-metrics", o.Plan.Figures, "maximum `number` of deciding metrics without --metric, each tested at --alpha; more metrics in --metric share --alpha by Holm's method")
 	percentVar(flags, &o.Plan.Spread, "spread", "metrics that vary more than this between identical runs do not decide, unless --metric names them")
 	commandline.OldName(cmd, "figure", "metric")
 	commandline.OldName(cmd, "most-figures", "max-metrics")

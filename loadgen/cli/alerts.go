@@ -88,7 +88,7 @@ func newProve() *cobra.Command {
 	var p proveOptions
 	cmd := &cobra.Command{
 		Use:   "prove [DIR...]",
-		Short: "Test the alerts: cause the problem of each alert, and check that only this alert fires",
+		Short: "Test the alerts: cause the problem of each alert, and check which alerts fire",
 		Long: `Test the built-in alerts. A proof is a scenario of a few minutes that causes the
 problems of some alerts on a new control plane. The command evaluates all rules over
 the recorded metrics, with Prometheus' own code.

@@ -49,7 +49,7 @@ capacity.
 
 If the load generator is too busy to measure in two trials in a row, the search
 continues at lower loads. If no lower load is left, the answer is "the generator ended
-first".
+first": the load generator reached its limit before the cluster.
 
 With --b, the command searches the capacities of two configurations in alternating
 trials, and compares them. --a and --b accept the values that 'loadgen ab --help'

@@ -21,15 +21,15 @@ func newCompare() *cobra.Command {
 		Long: `Compare two sets of recorded runs of one scenario, A and B. Each is the directory of a
 run, or a directory that contains runs, for example a baseline.
 
-With at least three runs in each set, Welch's t-test of the logarithms decides whether
-B is worse. With fewer runs, the output shows the change without an error rate. The
+With at least three runs in each set, Welch's t-test of the values' logarithms decides
+whether B is worse. With fewer runs, the output shows the change without a test. The
 output also lists differences in configuration, versions, host and seeds.
 
 A change of the machine between the two sets looks like a change of B. 'loadgen ab'
 avoids this, because it alternates runs of A and B.
 
 Exit codes:
-  0  not regressed or improved
+  0  improved or not regressed
   1  regressed
   3  could not tell`,
 		Example: `  loadgen compare runs/20261121-101500-ci-gate runs/20261122-090000-ci-gate

@@ -28,8 +28,8 @@ func (f *fuseFlags) addOnClusters(flags *pflag.FlagSet) {
 // addOnPlanes adds the flags that are also valid for runs on bundled control planes.
 func (f *fuseFlags) addOnPlanes(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&f.abortOn, "abort-on", nil, "end a run early if this `condition` holds, for example throttled=20%,for=5s or alert=NAME (repeatable; docs/reference/fuse.md lists conditions)")
-	flags.StringVar(&f.rules, "abort-rules", "", "`file` or directory of Prometheus rules with alerts for --abort-on alert=NAME; the run also records the metrics that they read")
-	flags.StringArrayVar(&f.maps, "map", nil, "replace a `label=from:to` in the rules of --abort-rules (repeatable)")
+	flags.StringVar(&f.rules, "abort-rules", "", "`file` or directory of Prometheus rules with alerts for --abort-on alert=NAME; the run also records the metrics of these rules")
+	flags.StringArrayVar(&f.maps, "map", nil, "replace the value of a label in the rules of --abort-rules: `label=from:to` (repeatable)")
 	flags.StringVar(&f.maxRate, "max-rate", "", "refuse a scenario whose loads together send more than this `rate`, for example 500/s")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "show what would be created and sent, without creating anything")
 }

@@ -84,7 +84,7 @@ does not pass.`,
 		},
 	}
 	cmd.Flags().StringArrayVar(&criteria.Files, "rules", nil, "`file` of gates, or file or directory of Prometheus rules (repeatable)")
-	cmd.Flags().StringArrayVar(&criteria.Map, "map", nil, "replace a `label=from:to` in the rules (repeatable)")
+	cmd.Flags().StringArrayVar(&criteria.Map, "map", nil, "replace the value of a label in the rules: `label=from:to` (repeatable)")
 	cmd.Flags().StringArrayVar(&criteria.AllowNoData, "allow-no-data", nil, "`rule` or gate that may have no data (repeatable)")
 	cmd.Flags().StringVar(&junit, "junit", "", "write the result as JUnit to this `file`; replaces an existing file only if this command wrote it")
 	cmd.Flags().StringVar(&page, "html", "", "write the report with this result and a table of the alerts to this `file`; replaces an existing file only if this command wrote it")

@@ -49,11 +49,11 @@ type importFlags struct {
 	options importer.Options
 }
 
-func (f *importFlags) add(cmd *cobra.Command) {
+func (f *importFlags) add(cmd *cobra.Command, nodes string) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.out, "out", "", "new `file` for the scenario, with its templates next to it (default: standard output, with the templates inline)")
-	flags.BoolVar(&f.partial, "partial", false, "exit with 0 although a job, phase, measurement or Stage is left out")
-	flags.IntVar(&f.options.Nodes, "nodes", 0, "`number` of simulated nodes")
+	flags.BoolVar(&f.partial, "partial", false, "exit with 0 even if a job, phase, measurement or Stage is left out")
+	flags.IntVar(&f.options.Nodes, "nodes", 0, "`number` of simulated nodes (default"+nodes+")")
 }
 
 func (f *importFlags) addCluster(cmd *cobra.Command) {
@@ -165,7 +165,8 @@ func newImportKubeBurner() *cobra.Command {
 		Long: `Convert a configuration of kube-burner: a file, or a directory that contains one. Its
 parts become these parts of the scenario:
 
-  jobs that create objects           loads of kind "objects" at the job's qps, then waits
+  jobs that create objects           loads of kind "objects" at the job's qps, then
+                                     conditions to wait for
   jobs that delete or patch          actions
   thresholds and alert profiles      gates
   metric profiles                    metrics in the section compare
@@ -180,7 +181,7 @@ environment is ignored.`,
 			return f.convert(cmd, false, func(o importer.Options) (*importer.Result, error) { return importer.KubeBurner(args[0], o) })
 		},
 	}
-	f.add(cmd)
+	f.add(cmd, ": what the pods need")
 	f.addCluster(cmd)
 	flags := cmd.Flags()
 	flags.StringArrayVar(&f.sets, "set", nil, "template value: `NAME=VALUE`; NAME= sets an empty value (repeatable)")
@@ -200,10 +201,9 @@ scenario:
 
   phases that create objects         loads of kind "objects" at the tuning set's rate
   other phases                       actions
-  measurements                       waits, gates, and times between states of objects
+  measurements                       conditions, gates, times between states of objects
 
---nodes sets .Nodes in the test's template (default 100) and the number of simulated
-nodes.`,
+--nodes sets .Nodes in the test's template and the number of simulated nodes.`,
 		Example: `  loadgen import clusterloader2 testing/density/config.yaml --nodes 50 > density.yaml
   loadgen import clusterloader2 testing/load/config.yaml --set CL2_LOAD_TEST_THROUGHPUT=20 --out load.yaml`,
 		Args: cobra.ExactArgs(1),
@@ -213,7 +213,7 @@ nodes.`,
 			})
 		},
 	}
-	f.add(cmd)
+	f.add(cmd, " 100")
 	f.addCluster(cmd)
 	cmd.Flags().StringArrayVar(&f.sets, "set", nil, "template value: `NAME=VALUE` (repeatable)")
 	cmd.Flags().StringArrayVar(&f.values, "testoverrides", nil, "`file` of template values (repeatable)")
@@ -234,6 +234,6 @@ The scenario has one phase; add load to it.`,
 			return f.convert(cmd, false, func(o importer.Options) (*importer.Result, error) { return importer.Kwok(args, o) })
 		},
 	}
-	f.add(cmd)
+	f.add(cmd, " 10")
 	return cmd
 }

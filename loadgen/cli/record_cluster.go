@@ -77,8 +77,8 @@ func newRecordSimKube() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "simkube FILE",
 		Short: "Convert a trace of SimKube",
-		Long: `Make a recording from a SimKube trace of version 2, as .sktrace or JSON. The first apply
-of an object becomes a create, and later applies become updates. Times are whole
+		Long: `Convert a SimKube trace (format version 2, .sktrace or JSON) to a recording. The first
+apply of an object becomes a create, and later applies become updates. Times are whole
 seconds. The recording contains only the sizes of bodies, and no lifecycles of pods.`,
 		Example: `  loadgen record simkube cronjob.sktrace --out cronjob.recording.gz`,
 		Args:    cobra.ExactArgs(1),

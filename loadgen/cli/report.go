@@ -18,8 +18,8 @@ func newReport() *cobra.Command {
 		Use:   "report DIR",
 		Short: "Check a recorded run against its gates again and rebuild its report",
 		Long: `Check a recorded run against its gates again, and rebuild result.json, junit.xml and
-report.html from its directory. The exit code is the same as for the run. If the
-directory contains the runs of variants, the command checks and compares them all.
+report.html from its directory. 'loadgen --help' lists the exit codes. If the directory
+contains the runs of variants, the command checks and compares them all.
 
 --charts and --chart only read the report's charts, and do not check the gates.`,
 		Example: `  loadgen report runs/20261121-101500-rollout-500

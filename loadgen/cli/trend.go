@@ -17,13 +17,13 @@ func newTrend() *cobra.Command {
 	var output *commandline.Output
 	cmd := &cobra.Command{
 		Use:   "trend DIR...",
-		Short: "Find changes of metrics over many recorded runs",
+		Short: "Find changes in metrics over many recorded runs",
 		Long: `Find where a metric changed over many recorded runs of one scenario, for example
 nightly runs. Each DIR is a run, a baseline, or a directory that contains these.
 
 The method is change-point detection ("E-divisive with means") with a t-test (p at most
-0.001), on the runs in the order of their start. Only changes of at least 5% are shown. For a pull request, use
-'loadgen ab'.`,
+0.001), on the runs in start order. Only changes of at least 5% are shown. For a pull
+request, use 'loadgen ab'.`,
 		Example: `  loadgen trend baselines/nightly
   loadgen trend baselines/nightly --html trend.html`,
 		Args: cobra.MinimumNArgs(1),

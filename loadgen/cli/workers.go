@@ -36,7 +36,7 @@ type workerFlags struct {
 func (f *workerFlags) add(flags *pflag.FlagSet) {
 	flags.IntVar(&f.count, "workers", 0, "divide the loads and simulated nodes among this `number` of load generators (workers)")
 	flags.BoolVar(&f.local, "workers-local", false, "start the workers as processes on this machine")
-	flags.StringVar(&f.listen, "workers-listen", "", "listen at this `address` (HOST:PORT) for workers that you start with 'loadgen worker' or, with --image, for the pods")
+	flags.StringVar(&f.listen, "workers-listen", "", "`address` (HOST:PORT) to listen at for workers that you start with 'loadgen worker', or for the pods of --image")
 	flags.StringVar(&f.advertise, "workers-advertise", "", "`address` (HOST or HOST:PORT) of this machine for the workers (default: from --workers-listen)")
 	flags.DurationVar(&f.within, "workers-within", 5*time.Minute, "maximum `time` until all workers have joined")
 	flags.StringVar(&f.kubeconfig, "workers-kubeconfig", "", "kubeconfig `file` of the cluster where the Job runs (default: the cluster under load)")

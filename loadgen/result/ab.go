@@ -40,7 +40,7 @@ type AB struct {
 	// Answer: "regressed", "could not tell", "improved" or "not regressed" ([rules](comparing.md#answers)); "could not
 	// tell" also without gated figures or without pairs
 	Answer   Answer     `json:"answer"`
-	ExitCode int        `json:"exitCode"` // 0 not regressed or improved, 1 regressed, 3 could not tell, 4 the environment failed
+	ExitCode int        `json:"exitCode"` // 0 improved or not regressed, 1 regressed, 3 could not tell, 4 the environment failed
 	Reasons  []string   `json:"reasons"`  // for the exit code, and how many runs did not pass
 	Notes    []string   `json:"notes,omitempty"`
 	Sets     *Sets      `json:"sets,omitempty"` // only if recorded runs are compared without pairs

@@ -444,7 +444,7 @@ func judgeSets(c *result.AB) {
 func tooFew(c result.AB) string {
 	switch a, b := len(c.Sets.A), len(c.Sets.B); {
 	case a == 1 && b == 1:
-		return "A and B have only one run each, which is too few to estimate the error rate"
+		return "A and B have only one run each, which is too few for a test"
 	case min(a, b) < paired.LeastRuns:
 		return fmt.Sprintf("A has %d runs and B has %d, but each needs at least %d", a, b, paired.LeastRuns)
 	}

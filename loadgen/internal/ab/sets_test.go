@@ -61,7 +61,7 @@ func TestCompareRecordedRuns(t *testing.T) {
 		"the same":      {8, 1, result.NotRegressed, ""},
 		"slower":        {8, 1.2, result.Regressed, ""},
 		"quicker":       {8, 0.8, result.Improved, ""},
-		"one run each":  {1, 1.5, result.CouldNotTell, "A and B have only one run each, which is too few to estimate the error rate"},
+		"one run each":  {1, 1.5, result.CouldNotTell, "A and B have only one run each, which is too few for a test"},
 		"two runs each": {2, 1.5, result.CouldNotTell, "A has 2 runs and B has 2, but each needs at least 3"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -139,7 +139,7 @@ func TestOneRunEachOfAdvice(t *testing.T) {
 	a := record(t, filepath.Join(dir, "a"), 1, advice, around(1, 0), nil)
 	b := record(t, filepath.Join(dir, "b"), 1, advice, around(1, 0), nil)
 	got, err := Compare(t.Context(), paired.Default(), nil, a, b)
-	if err != nil || !slices.Contains(got.Reasons, "A and B have only one run each, which is too few to estimate the error rate") {
+	if err != nil || !slices.Contains(got.Reasons, "A and B have only one run each, which is too few for a test") {
 		t.Errorf("%q: %v", got.Reasons, err)
 	}
 }
