@@ -60,7 +60,7 @@ func TestNodesWithoutCertificates(t *testing.T) {
 	p := run(filepath.Join(planetest.Dir(t), "refused"), "--set", "nodes.identity=certificate")
 	code, said := p.wait(), strings.Join(p.said, "\n")
 	const why = "the cluster does not issue client certificates to nodes: approve certificatesigningrequests sg-"
-	if code != exitcode.Environment || !strings.Contains(said, why) || !strings.Contains(said, refusal) || strings.Contains(said, "the cluster to create the ServiceAccount") {
+	if code != exitcode.Environment || !strings.Contains(said, why) || !strings.Contains(said, refusal) || strings.Contains(said, "the cluster to create ServiceAccount default") {
 		t.Errorf("approvals are denied: exit code %d\n%s", code, said)
 	}
 	wantNothingLeft(t, kubeconfig)

@@ -131,7 +131,7 @@ func (o CleanupOptions) YAML() ([]byte, error) { return manifest.YAML(o.Objects(
 // MakeCleanupJob creates a Job in the cluster that waits until the run is over, and then removes the remaining objects
 // of the run and itself. Call it after Setup.
 func (t *Target) MakeCleanupJob(ctx context.Context, image string) error {
-	defer t.waiting("the cluster to create the cleanup Job")()
+	defer t.waiting("the cluster to create the Job that cleans up")()
 	o := CleanupOptions{Image: image, Namespace: t.Namespace + "-cleanup", run: t.runID}
 	client, err := dynamic.NewForConfig(t.Admin)
 	if err != nil {

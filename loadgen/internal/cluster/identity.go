@@ -119,7 +119,7 @@ func (t *Target) AwaitServiceAccount(ctx context.Context) error {
 }
 
 func (t *Target) awaitServiceAccount(ctx context.Context, client kubernetes.Interface) error {
-	defer t.waiting("the cluster to create the ServiceAccount of namespace " + t.Namespace)()
+	defer t.waiting("the cluster to create ServiceAccount default of namespace " + t.Namespace)()
 	return await(ctx, fmt.Sprintf("ServiceAccount %s/default", t.Namespace), func(ctx context.Context) (bool, error) {
 		_, err := client.CoreV1().ServiceAccounts(t.Namespace).Get(ctx, "default", metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
