@@ -208,7 +208,7 @@ func (w window) queues(b *row, c call, all total, perRequest float64) {
 	switch {
 	case !w.recorded(famSLI):
 		webhooks = o.webhooks.least
-		b.warn("%s was not recorded, so the time that is not attributed includes priority and fairness", famSLI)
+		b.warn("the unexplained time includes priority and fairness, because %s was not recorded", famSLI)
 	case known || waited > 0:
 		source := famRequest + " less " + famSLI
 		if o.asked {
@@ -241,7 +241,7 @@ func between(b bounds, perRequest float64) string {
 // resources increases only the maximum of the part.
 func (w window) admission(b *row, c call, all total, perRequest, webhooks float64, asked bool, tolerance float64) {
 	if !w.recorded(famAdmission) {
-		b.warn("%s was not recorded, so the time that is not attributed includes admission", famAdmission)
+		b.warn("the unexplained time includes admission, because %s was not recorded", famAdmission)
 		return
 	}
 	plugins, mean := w.plugins(c)
@@ -267,7 +267,7 @@ func (w window) admission(b *row, c call, all total, perRequest, webhooks float6
 		p := &b.Parts[len(b.Parts)-1]
 		most := (webhooks + plugins.most) * perRequest
 		p.Most = &most
-		p.Note = join(p.Note, fmt.Sprintf("requests for other resources may account for %.3g ms of the upper bound", (plugins.most-seconds)*perRequest*1e3))
+		p.Note = join(p.Note, fmt.Sprintf("up to %.3g ms of the upper value may belong to other resources", (plugins.most-seconds)*perRequest*1e3))
 	}
 }
 

@@ -209,8 +209,8 @@ func TestAuditOfVariants(t *testing.T) {
 		if rows[i].Variant != want || rows[i].ServerSource != "audit" {
 			t.Errorf("variant %q from %q, want %q from the audit log", rows[i].Variant, rows[i].ServerSource, want)
 		}
-		if !strings.HasPrefix(rows[i].Warnings[0], "the audit log cannot separate 2 loads or variants, so the times include all of them") {
-			t.Errorf("warnings = %q, want one about 2 loads or variants", rows[i].Warnings)
+		if !strings.HasPrefix(rows[i].Warnings[0], "the audit log does not separate 2 loads or kinds of call, so the server's times include all") {
+			t.Errorf("it warns %q", rows[i].Warnings)
 		}
 	}
 }

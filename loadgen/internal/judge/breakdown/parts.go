@@ -16,7 +16,7 @@ func (w window) serverParts(b *row, c call, all total, perRequest float64) {
 	if w.recorded(famFilter) {
 		b.part(result.PartFilters, w.filters()*perRequest, ofServer, famFilter+" but priorityandfairness", "")
 	} else {
-		b.warn("%s was not recorded, so the time that is not attributed includes the filters", famFilter)
+		b.warn("the unexplained time includes the filters, because %s was not recorded", famFilter)
 	}
 	w.queues(b, c, all, perRequest)
 	w.etcd(b, c, perRequest)
@@ -44,7 +44,7 @@ func (w window) ofOperation(operation string) float64 {
 // multiplies the calls per request by the mean time of the operation, and adds up the products.
 func (w window) etcd(b *row, c call, perRequest float64) {
 	if !w.recorded(famEtcd) {
-		b.warn("%s was not recorded, so the time that is not attributed includes etcd", famEtcd)
+		b.warn("the unexplained time includes etcd, because %s was not recorded", famEtcd)
 		return
 	}
 	byOperation := w.by(famEtcd, "operation", c.sameResource)
@@ -58,7 +58,7 @@ func (w window) etcd(b *row, c call, perRequest float64) {
 			continue
 		}
 		seconds += mine * t.mean()
-		used = append(used, fmt.Sprintf("%.2f calls of %s per request", mine, operation))
+		used = append(used, fmt.Sprintf("%.2f %s calls per request", mine, operation))
 		for v := range given {
 			if v != c.verb && !slices.Contains(with, v) {
 				with = append(with, v)

@@ -152,7 +152,7 @@ func (b *row) fit() {
 func (w window) splitService(b *row, r result.Requests) {
 	c, known := callOf(r)
 	if !known {
-		b.UnexplainedNote = "connection, wire and API server together"
+		b.UnexplainedNote = "wire and API server together"
 		b.warn("the API server's metrics do not show %s of %s separately from other requests", r.Verb, r.Resource)
 		return
 	}
@@ -164,7 +164,7 @@ func (w window) splitService(b *row, r result.Requests) {
 		b.ServerSource = "metrics"
 	}
 	if !exact && refused != "" {
-		b.UnexplainedNote = "connection, wire and API server together"
+		b.UnexplainedNote = "wire and API server together"
 		b.warn("not split: %s", refused)
 		return
 	}
@@ -216,7 +216,7 @@ func (w window) audited(b *row, r result.Requests, c call) (mean, perRequest flo
 		b.warn("the audit log has %d requests, but loadgen received %d responses", class.Server.Count, ours)
 	}
 	if rows > 1 {
-		b.warn("the audit log cannot separate %d loads or variants, so the times include all of them", rows)
+		b.warn("the audit log does not separate %d loads or kinds of call, so the server's times include all", rows)
 	}
 	b.ServerP99, b.ServerSource, b.Slow = &class.Server.P99, "audit", class.Slow
 	return class.Server.Mean, perSent(r, max(answered(r), r.Pages)), true
@@ -254,7 +254,7 @@ func (w window) refusal(b *row, c call, all total) string {
 		b.warn("the API servers' metrics count only %.0f of loadgen's %d requests", all.count, ours)
 	}
 	if rows > 1 {
-		b.warn("the server's mean times are for %d loads, variants or tenants together, because the metrics do not separate them", rows)
+		b.warn("the metrics do not separate %d loads, kinds of call or tenants, so the server's times include all", rows)
 	}
 	return ""
 }

@@ -217,14 +217,14 @@ func TestSharedOperations(t *testing.T) {
 	expect(t, rows[1], "lag 0", "connect 0", "wire 2", "fairness 0", "admission 1", "etcd 5.45", "unexplained 5.55")
 	expect(t, rows[3], "lag 0", "connect 0", "wire 1", "fairness 0", "admission 0.5", "etcd 5", "unexplained 0.5")
 	expect(t, rows[4], "lag 0", "connect 0", "wire 1", "fairness 0", "etcd 3", "unexplained 1")
-	if note := rows[0].Parts[5].Note; !strings.HasPrefix(note, "0.15 calls of get per request, 1.00 calls of update per request; requests with other verbs (APPLY, DELETE, DELETECOLLECTION, GET) make the same calls; ") {
-		t.Errorf("note of etcd = %q", note)
+	if note := rows[0].Parts[5].Note; !strings.HasPrefix(note, "0.15 get calls per request, 1.00 update calls per request; requests with other verbs (APPLY, DELETE, DELETECOLLECTION, GET) make the same calls; ") {
+		t.Errorf("etcd's note is %q", note)
 	}
 	if note := rows[0].Parts[4].Note; !strings.Contains(note, "50% of all UPDATE requests have this verb and resource") {
 		t.Errorf("note of admission = %q", note)
 	}
 	for _, r := range rows[1:3] {
-		warns(t, r, "the server's mean times are for 2 loads, variants or tenants together, because the metrics do not separate them", famFilter)
+		warns(t, r, "the metrics do not separate 2 loads, kinds of call or tenants, so the server's times include all", famFilter)
 	}
 }
 
@@ -247,8 +247,8 @@ func TestDeletionsOfCollections(t *testing.T) {
 	rows := l.split(nil, p)
 	expect(t, rows[0], "lag 0", "connect 0", "wire 5", "fairness 2", "admission 3.875", "etcd 141", "cache 5", "unexplained 148.1")
 	expect(t, rows[1], "lag 0", "connect 0", "wire 1", "fairness 0", "admission 3.875", "etcd 7", "unexplained 9.125")
-	if note := rows[0].Parts[5].Note; !strings.HasPrefix(note, "20.00 calls of delete per request, 20.00 calls of get per request, 1.00 calls of getCurrentResourceVersion per request; requests with other verbs (DELETE) make the same calls; ") {
-		t.Errorf("note of etcd = %q", note)
+	if note := rows[0].Parts[5].Note; !strings.HasPrefix(note, "20.00 delete calls per request, 20.00 get calls per request, 1.00 getCurrentResourceVersion calls per request; requests with other verbs (DELETE) make the same calls; ") {
+		t.Errorf("etcd's note is %q", note)
 	}
 	for _, r := range rows {
 		warns(t, r, famFilter+" was not recorded")
