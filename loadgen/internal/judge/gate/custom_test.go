@@ -24,11 +24,11 @@ func TestCustomFigures(t *testing.T) {
 		gateCase
 		m result.Measurements
 	}{
-		{gateCase{"figure: reconcile/p99, max: 1s", result.Pass, 0.9, "worst of 3: storm"}, m},
+		{gateCase{"figure: reconcile/p99, max: 1s", result.Pass, 0.9, "worst of 3 values: storm"}, m},
 		{gateCase{"figure: reconcile/p99, max: 500ms", result.Fail, 0.9, "storm"}, m},
-		{gateCase{"figure: reconcile/p99, max: 500ms, over: [calm, recovery]", result.Pass, 0.4, "worst of 2: recovery"}, m},
+		{gateCase{"figure: reconcile/p99, max: 500ms, over: [calm, recovery]", result.Pass, 0.4, "worst of 2 values: recovery"}, m},
 		{gateCase{"figure: reconcile/p99, max: 0.5", result.Fail, 0.9, "storm"}, m},
-		{gateCase{"figure: reconcile/cache, min: 1MB", result.Pass, 1e6, "worst of 3: calm"}, m},
+		{gateCase{"figure: reconcile/cache, min: 1MB", result.Pass, 1e6, "worst of 3 values: calm"}, m},
 		{gateCase{"figure: reconcile/p99, max: 1MB", result.NoData, 0, "figure reconcile/p99 is in seconds, but its bound is in bytes"}, m},
 		{gateCase{"figure: reconcile/p98, max: 1s", result.NoData, 0, "measurement reconcile has no figure p98; it has cache, p99"}, m},
 		{gateCase{"figure: lost/p99, max: 1s, over: [storm]", result.NoData, 0, "measurement lost in storm: no watch"}, m},

@@ -314,6 +314,6 @@ func shortfall(phase string, d result.Delivery) string {
 	if d.AskedRate > 0 {
 		did = fmt.Sprintf("%s of the %s asked for", show(scenario.PerSec, d.DoneRate), show(scenario.PerSec, d.AskedRate))
 	}
-	limits := map[string]string{result.LimitGenerator: "the generator", result.LimitAsked: "the asked rate", result.LimitCluster: "the cluster", result.LimitMachine: "the machine"}
+	limits := map[string]string{result.LimitGenerator: "the generator", result.LimitAsked: "the scenario", result.LimitCluster: "the cluster", result.LimitMachine: "the machine"}
 	return fmt.Sprintf("%s: %s (%s); limited by %s: %s", what, did, show(scenario.Ratio, d.Share), limits[d.Limit], d.Why)
 }

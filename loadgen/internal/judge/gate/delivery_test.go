@@ -81,8 +81,8 @@ func judgedAs(t *testing.T, text string, m result.Measurements) result.Result {
 	return res
 }
 
-// Loads and actions that did less than the scenario demands do not pass, even without a gate: they fail if the cluster
-// was the limit, and have no data if the generator or the rate was.
+// Loads and actions that did less than they were asked do not pass, without a gate on them: they fail where the cluster was
+// the limit, and could not be judged where the generator or the scenario was.
 func TestWhatWasNotDeliveredDoesNotPass(t *testing.T) {
 	requests := func(r result.Requests) func(*result.Phase) {
 		return func(p *result.Phase) { p.Requests = []result.Requests{r} }
@@ -133,11 +133,11 @@ func TestWhatWasNotDeliveredDoesNotPass(t *testing.T) {
 		"a load under its own share":        {requests(steady("lax", 380, 0, 0, 2)), 1, "load lax in churn: 1/s of the 20/s"},
 		"rounds and requests in time":       {actions(patching(10, 10.05, 0.005)), 0, ""},
 		"evictions that a budget refuses":   {actions(result.Action{Name: "evict pods", Rate: 20, Rounds: 1, Requests: 30, Done: 0, Refused: 30, DueSeconds: 1.5, Seconds: 1.6, Service: lat(30, 0.01, 0.01, 0.01)}), 1, "limited by the cluster: 30 requests failed, most with 429"},
-		"an action that the phase cuts off": {actions(result.Action{Name: "create", Cut: true, Done: 1}), 3, "phases.churn.actions[0], create: 0 of the 1 rounds asked for (0%); limited by the asked rate: the phase ended after 1 requests of the current round"},
+		"an action that the phase cuts off": {actions(result.Action{Name: "create", Cut: true, Done: 1}), 3, "phases.churn.actions[0], create: 0 of the 1 rounds asked for (0%); limited by the scenario: the phase ended after 1 requests of the current round"},
 		"refused while the generator was saturated": {func(p *result.Phase) {
 			p.Requests, p.Saturated = []result.Requests{steady("made", 0, 100, 0, 0.002)}, []string{"late"}
 		}, 1, "limited by the cluster: 100 requests failed"},
-		"a round is left out":                  {actions(patching(9, 9.2, 0.005)), 3, "phases.churn.actions[0], patch configmaps: 9 of the 10 rounds asked for (90%); limited by the asked rate"},
+		"a round is left out":                  {actions(patching(9, 9.2, 0.005)), 3, "phases.churn.actions[0], patch configmaps: 9 of the 10 rounds asked for (90%); limited by the scenario"},
 		"requests slower than the rate":        {actions(patching(10, 19, 0.3)), 3, "31.2/s of the 50/s asked for"},
 		"requests that the cluster slows down": {actions(patching(3, 20, 2)), 1, "3 of the 10 rounds asked for (30%); limited by the cluster: requests took 2 s (p50)"},
 		"not judged":                           {actions(result.Action{Index: 1, Name: "delete configmaps", Rate: 50, Rounds: 1, Requests: 500, Done: 100, DueSeconds: 10, Seconds: 20, Service: lat(100, 2, 2, 2)}), 0, ""},

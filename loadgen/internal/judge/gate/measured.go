@@ -13,7 +13,7 @@ func measured() map[string]func(evidence) finding {
 	count := func(get func(result.Watches) int64) func(evidence) finding {
 		return func(e evidence) finding {
 			f := e.perWatches(func(w result.Watches) reading {
-				return reading{value: float64(get(w)), nothing: w.Expected == 0, detail: fmt.Sprintf("of %d expected", w.Expected)}
+				return reading{value: float64(get(w)), nothing: w.Expected == 0, detail: fmt.Sprintf("of %d expected events", w.Expected)}
 			})
 			f.summed = true
 			return f
@@ -46,12 +46,12 @@ func measured() map[string]func(evidence) finding {
 				})
 		},
 		"unsent": func(e evidence) finding {
-			return e.ratioOf("arrivals unsent",
+			return e.ratioOf("due requests unsent",
 				func(r result.Requests) share { return share{r.Unsent, r.Offered} },
 				func(r result.Requests) share { return share{r.Unsent - r.UnsentLate, r.Offered - r.UnsentLate} })
 		},
 		"achieved": func(e evidence) finding {
-			return e.ratioOf("arrivals answered with a 2xx in their phase",
+			return e.ratioOf("due requests answered with a 2xx in their phase",
 				func(r result.Requests) share { return achieved(r, 0) },
 				func(r result.Requests) share { return achieved(r, r.UnsentLate+r.FailedLate) })
 		},
@@ -86,7 +86,7 @@ func measured() map[string]func(evidence) finding {
 			}
 			return reading{
 				value: float64(m.Nodes.MissedByGenerator), nothing: m.Nodes.Heartbeats == 0 && m.Nodes.MissedByGenerator == 0,
-				detail: fmt.Sprintf("%d renewals acknowledged", m.Nodes.Heartbeats),
+				detail: fmt.Sprintf("only misses caused by the generator count; %d heartbeats acknowledged", m.Nodes.Heartbeats),
 			}
 		}),
 		"nodes-ready": overRun(func(m result.Measurements) reading {

@@ -56,10 +56,10 @@ func told() result.Measurements {
 // Every objective that the generator measures is checked against values computed by hand.
 func TestMeasuredObjectives(t *testing.T) {
 	for _, c := range []gateCase{
-		{"objective: pod-startup, max: 5s", result.Pass, 4.5, "worst of 2: recovery: 200 samples"},
+		{"objective: pod-startup, max: 5s", result.Pass, 4.5, "worst of 2 values: recovery: 200 samples"},
 		{"objective: pod-startup, max: 2s, over: [storm]", result.Fail, 2.5, "storm"},
 		{"objective: pod-startup-p50, max: 600ms", result.Fail, 0.7, "recovery"},
-		{"objective: request-latency, max: 1s", result.Pass, 0.9, "worst of 4: storm/patch"},
+		{"objective: request-latency, max: 1s", result.Pass, 0.9, "worst of 4 values: storm/patch"},
 		{"objective: request-latency, max: 500ms, load: patch", result.Fail, 0.9, "storm/patch"},
 		{"objective: request-latency, max: 500ms, load: patch, over: [calm, recovery]", result.Pass, 0.4, "recovery/patch"},
 		{"objective: request-latency, max: 10ms, load: news", result.Pass, 0.003, "storm/news"},
@@ -78,7 +78,7 @@ func TestMeasuredObjectives(t *testing.T) {
 		{"objective: phase-duration, max: 60s", result.Fail, 100, "recovery"},
 		{"objective: time-to-not-ready, max: 1m", result.Pass, 41.5, "storm"},
 		{"objective: time-to-recover, max: 1m", result.Fail, 97, "recovery"},
-		{"objective: missed-heartbeats, max: 0", result.Fail, 2, "180 renewals"},
+		{"objective: missed-heartbeats, max: 0", result.Fail, 2, "180 heartbeats"},
 		{"objective: nodes-ready, max: 30s", result.Pass, 3.5, "10 nodes"},
 		{"objective: generator-memory, max: 200MB", result.Pass, 150e6, ""},
 	} {

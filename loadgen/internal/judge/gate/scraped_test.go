@@ -85,7 +85,7 @@ func TestScrapedObjectives(t *testing.T) {
 		// virtual resource, and not the requests before the run.
 		{"objective: mutating-latency, max: 1s, over: [storm]", result.Pass, 0.78, "POST pods"},
 		{"objective: mutating-latency, max: 1s, over: [storm]", result.Pass, 0.78, "1000 observations, interpolated between 600 ms and 800 ms"},
-		{"objective: mutating-latency, max: 700ms, over: [storm, recovery]", result.Fail, 0.78, "worst of 3: storm"},
+		{"objective: mutating-latency, max: 700ms, over: [storm, recovery]", result.Fail, 0.78, "worst of 3 values: storm"},
 		{"objective: mutating-latency, min: 700ms, over: [storm]", result.Fail, 0.05 * 990 / 995, "PATCH nodes"},
 		{"objective: mutating-latency, max: 1s", result.Pass, 0.78, ""}, // calm had no samples and is skipped
 		{"objective: read-latency, max: 1s, over: [storm]", result.Pass, 0.199, "leases"},
@@ -105,7 +105,7 @@ func TestScrapedObjectives(t *testing.T) {
 		{"objective: generator-cpu, max: 20%", result.Pass, 1. / 6, ""},
 		{`expr: 'sum(round(increase(apiserver_request_total{code="200"}[$window])))', max: 100, over: [calm]`, result.Pass, 100, "calm"},
 		{`expr: 'max(process_open_fds)', max: 41`, result.Fail, 42, "worst of 3"},
-		{`expr: 'sum(round(increase(apiserver_request_total{code="429"}[$window])))', max: 8, over: [storm, recovery]`, result.Pass, 7, "worst of 2: storm"},
+		{`expr: 'sum(round(increase(apiserver_request_total{code="429"}[$window])))', max: 8, over: [storm, recovery]`, result.Pass, 7, "worst of 2 values: storm"},
 		{`expr: 'sum(round(increase(apiserver_request_total{code="429"}[$window])))', max: 8, over: [storm, recovery], together: true`, result.Fail, 9, "storm to recovery"},
 		{"objective: mutating-latency, max: 1s, together: true", result.Pass, 0.78, "calm to recovery, POST pods"},
 	} {

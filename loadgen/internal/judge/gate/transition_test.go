@@ -44,7 +44,7 @@ func TestTransitionObjectives(t *testing.T) {
 		gateCase
 		open int64
 	}{
-		{gateCase{"objective: transition-latency, transition: pod-ready, max: 5s", result.Pass, 4, "worst of 2: storm: 500 objects"}, 0},
+		{gateCase{"objective: transition-latency, transition: pod-ready, max: 5s", result.Pass, 4, "worst of 2 values: storm: 500 objects"}, 0},
 		{gateCase{"objective: transition-latency, transition: pod-ready, max: 3s", result.Fail, 4, "storm"}, 0},
 		{gateCase{"objective: transition-latency, transition: pod-ready, quantile: 0.5, max: 600ms, over: [calm]", result.Pass, 0.5, "calm"}, 0},
 		{gateCase{"objective: transition-open, transition: pod-ready, max: 0", result.Pass, 0, "of"}, 0},

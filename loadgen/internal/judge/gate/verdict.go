@@ -175,7 +175,7 @@ func (c Compiled) nothing() string {
 func explain(f finding, worst reading, n int) string {
 	detail := worst.of
 	if n > 1 && !f.summed {
-		detail = fmt.Sprintf("worst of %d: %s", n, detail)
+		detail = fmt.Sprintf("worst of %d values: %s", n, detail)
 	}
 	if worst.detail != "" {
 		detail += ": " + worst.detail
