@@ -33,25 +33,25 @@ type piece struct {
 	X, Width                  string
 }
 
-// partText holds the name and the explanation of a part of the latency. colour is an index in the palette, the same on
-// every page. No large part is grey, because grey is the colour of the unexplained part.
+// partText holds the explanation of a part of the latency. colour is an index in the palette, the same on every page.
+// No large part is grey, because grey is the colour of the unexplained part.
 type partText struct {
-	title, tells string
-	colour       int
+	tells  string
+	colour int
 }
 
 func partTexts() map[string]partText {
 	return map[string]partText{
-		result.PartLag:       {"delay in the generator", "From the intended start of the request until the generator began to process it", 0},
-		result.PartConnect:   {"waiting for a connection", "Waiting for a new connection, or for a free stream on an open one", 6},
-		result.PartWire:      {"connection and wire", "Time outside the API server's handlers: network, TLS, reading and writing in client and server", 2},
-		result.PartFilters:   {"authentication and authorization", "The API server's request filters, which run before the handler", 3},
-		result.PartFairness:  {"priority and fairness", "Waiting in the API server's priority and fairness queues", 4},
-		result.PartAdmission: {"admission", "Admission plugins, admission webhooks and policies", 5},
-		result.PartEtcd:      {"etcd", "Calls from the API server to etcd", 1},
-		result.PartCache:     {"watch cache", "Waiting until the API server's watch cache is up to date", 7},
+		result.PartLag:       {"From the intended start of the request until the generator began to process it", 0},
+		result.PartConnect:   {"Waiting for a new connection, or for a free stream on an open one", 6},
+		result.PartWire:      {"Time outside the API server's handlers: network, TLS, reading and writing in client and server", 2},
+		result.PartFilters:   {"The API server's request filters, which run before the handler: authentication, authorization and others", 3},
+		result.PartFairness:  {"Waiting in the API server's priority and fairness queues", 4},
+		result.PartAdmission: {"Admission plugins, admission webhooks and policies", 5},
+		result.PartEtcd:      {"Calls from the API server to etcd", 1},
+		result.PartCache:     {"Waiting until the API server's watch cache is up to date", 7},
 
-		result.PartAdmissionOrFairness: {"admission or fairness", "Admission webhooks, or waiting in the priority and fairness queues; the metrics do not separate the two", 4},
+		result.PartAdmissionOrFairness: {"Admission webhooks, or waiting in the priority and fairness queues; the metrics do not separate the two", 4},
 	}
 }
 
@@ -65,7 +65,7 @@ func breakdownView(_ context.Context, p *page) (any, error) {
 		return nil, nil
 	}
 	if n := len(p.result.Breakdown); n > len(rows) {
-		v.Note = fmt.Sprintf("Shown are the %d of %s bars with the highest mean latency. result.json has all.", len(rows), chart.Count(n))
+		v.Note = fmt.Sprintf("%d of %s bars are shown: those with the highest mean latency. result.json has all.", len(rows), chart.Count(n))
 	}
 	for _, b := range rows {
 		v.Splits = append(v.Splits, newSplitView(b))
@@ -114,17 +114,14 @@ func newSplitView(b result.Breakdown) splitView {
 	}
 	texts := partTexts()
 	for _, p := range b.Parts {
-		text, known := texts[p.Name]
-		if !known {
-			text.title = terminal.Clean(p.Name)
-		}
-		add(text.title, sentences(text.tells, "averaged over "+measuredOver(p.Of), terminal.Clean(p.Note)), text.colour, p.Seconds)
+		text := texts[p.Name]
+		add(terminal.Clean(p.Name), sentences(text.tells, "averaged over "+measuredOver(p.Of), terminal.Clean(p.Note)), text.colour, p.Seconds)
 		if p.Most != nil {
 			last := &v.Pieces[len(v.Pieces)-1]
 			last.Value, last.Share = upTo(last.Value, seconds(*p.Most), p.Seconds), upTo(last.Share, shareText(*p.Most, b.ClientMean), p.Seconds)
 		}
 	}
-	add("not attributed", sentences(terminal.Clean(b.UnexplainedNote)), -1, b.Unexplained)
+	add("unexplained", sentences(terminal.Clean(b.UnexplainedNote)), -1, b.Unexplained)
 	for _, p := range v.Pieces {
 		v.Summary += fmt.Sprintf("%s %s, ", p.Name, p.Value)
 	}
@@ -133,7 +130,7 @@ func newSplitView(b result.Breakdown) splitView {
 		v.Notes = append(v.Notes, slowText(*s))
 	}
 	for _, w := range b.Warnings {
-		v.Notes = append(v.Notes, terminal.Clean(w))
+		v.Notes = append(v.Notes, sentences(terminal.Clean(w)))
 	}
 	return v
 }
@@ -219,16 +216,27 @@ func shareText(part, of float64) string {
 // terminalSplits is the maximum number of rows of a table in a summary, so that the summary fits on a screen.
 const terminalSplits = 3
 
-// breakdown writes the slowest calls with the parts of their mean latency in percent. The column "server" adds up all
-// parts in the API server that have no other column. It includes time that may belong to admission or to fairness.
+// breakdown writes the slowest calls with the parts of their mean latency in percent. The column "others" adds up all
+// parts that have no other column. It includes time that may belong to admission or to fairness.
 func (t *terminalWriter) breakdown(r result.Result) {
 	rows := worstSplits(r, terminalSplits)
 	slices.SortStableFunc(rows, func(a, b result.Breakdown) int { return cmp.Compare(b.ClientMean, a.ClientMean) })
 	if len(rows) == 0 {
 		return
 	}
-	tab := newTable("~WHERE THE TIME WENT, % of mean", ">mean", ">generator", ">wire", ">APF queue", ">etcd", ">server", ">not attributed")
+	tab := newTable("~WHERE THE TIME WENT, % of mean", ">mean", ">lag", ">connect", ">wire", ">fairness", ">etcd", ">others", ">unexplained")
+	callOf := func(b result.Breakdown) string {
+		return terminal.Clean(b.Phase) + " " + callText(b.Verb, b.Resource, b.Variant, b.Tenant)
+	}
+	calls := map[string]int{}
+	for _, b := range r.Breakdown {
+		calls[callOf(b)]++
+	}
 	for _, b := range rows {
+		call := callOf(b)
+		if calls[call] > 1 { // several loads send it
+			call += " (" + terminal.Clean(b.Load) + ")"
+		}
 		share := func(names ...string) string {
 			sum, most, found := 0.0, 0.0, false
 			for _, p := range b.Parts {
@@ -248,8 +256,8 @@ func (t *terminalWriter) breakdown(r result.Result) {
 			}
 			return certain + " to " + upper
 		}
-		tab.add(terminal.Clean(b.Phase)+" "+callText(b.Verb, b.Resource, b.Variant, b.Tenant), seconds(b.ClientMean),
-			share(result.PartLag, result.PartConnect), share(result.PartWire), share(result.PartFairness), share(result.PartEtcd),
+		tab.add(call, seconds(b.ClientMean),
+			share(result.PartLag), share(result.PartConnect), share(result.PartWire), share(result.PartFairness), share(result.PartEtcd),
 			share(result.PartFilters, result.PartAdmission, result.PartAdmissionOrFairness, result.PartCache), shareText(b.Unexplained, b.ClientMean))
 	}
 	t.section(tab)

@@ -26,13 +26,21 @@ func deliveryTable(phases []result.Phase) table {
 			}
 			limit := d.Why
 			if d.Limit != "" {
-				limit = d.Limit + ": " + d.Why
+				limit = limitText(d.Limit) + ": " + d.Why
 			}
 			asked, done := deliveryTexts(d)
 			t.add(terminal.Clean(p.Name), terminal.Clean(d.Name), terminal.Clean(d.What), asked, done, chart.Format(scenario.Ratio, d.Share), least, terminal.Clean(limit))
 		}
 	}
 	return t
+}
+
+// limitText returns the word that reports show for the limit of a delivery.
+func limitText(limit string) string {
+	if limit == result.LimitAsked {
+		return "scenario"
+	}
+	return terminal.Clean(limit)
 }
 
 // deliveryTexts formats the work that the scenario demanded and the work that was done: as rates if possible, otherwise
@@ -44,8 +52,8 @@ func deliveryTexts(d result.Delivery) (asked, done string) {
 	return chart.Count(d.Asked), chart.Count(d.Done)
 }
 
-// mostDelivered is the maximum number of rows in a summary. If there are more, the summary only counts the loads and
-// actions that did all their work.
+// mostDelivered is the maximum number of rows in a summary. If there are more, the summary only counts the rows in which
+// enough work was done.
 const mostDelivered = 8
 
 // delivered writes a line for each load and action of a phase.
@@ -70,7 +78,7 @@ func (t *terminalWriter) delivered(r result.Result) {
 	tab := newTable("~WORK ASKED FOR AND DONE", "unit", ">asked for", ">done", ">done, %", "limited by")
 	for _, d := range shown {
 		asked, done := deliveryTexts(d.Delivery)
-		tab.add(terminal.Clean(d.phase+" "+d.Name), terminal.Clean(d.What), asked, done, chart.Format(scenario.Ratio, d.Share), terminal.Clean(d.Limit))
+		tab.add(terminal.Clean(d.phase+" "+d.Name), terminal.Clean(d.What), asked, done, chart.Format(scenario.Ratio, d.Share), limitText(d.Limit))
 		switch d.Limit {
 		case "":
 		case result.LimitCluster:
@@ -86,22 +94,26 @@ func (t *terminalWriter) delivered(r result.Result) {
 		t.line("")
 	}
 	if more := len(all) - len(shown); more > 0 {
-		count := "the other " + chart.Count(more)
+		rows := "the other " + plural(int64(more), "row")
 		if len(shown) == 0 {
-			count = "all " + chart.Count(more)
+			rows = "all " + chart.Count(more) + " rows (a load or action in a phase)"
 		}
-		t.line("  " + count + " loads and actions did all work that was asked for")
+		t.line("  " + rows + ": at least " + chart.Format(scenario.Ratio, scenario.DefaultMinAchieved) + " done")
 	}
 }
 
-// undelivered counts the loads and actions that did too little work for the run to pass.
-func undelivered(phases []result.Phase) (n int) {
+// undelivered counts the loads and actions that did too little work for the run to pass. It counts a load once, even if
+// the load did too little in several phases.
+func undelivered(phases []result.Phase) int {
+	short := map[[2]string]bool{}
 	for _, p := range phases {
 		for _, d := range p.Deliveries {
-			n += btoi(d.Limit != "")
+			if d.Limit != "" {
+				short[[2]string{d.Name, d.Path}] = true
+			}
 		}
 	}
-	return n
+	return len(short)
 }
 
 // backlogOf counts the requests that had no response at the end of a phase.

@@ -26,7 +26,7 @@ func shortRun() result.Result {
 func TestAskedAndDoneAreShown(t *testing.T) {
 	r := shortRun()
 	got := summary(t, r, TerminalOptions{})
-	for _, want := range []string{"WORK ASKED FOR AND DONE", "20/s  2.4/s      12%  cluster", "patch configmaps", "30      8    26.7%  asked", "backlog", "2 rates not achieved"} {
+	for _, want := range []string{"WORK ASKED FOR AND DONE", "20/s  2.4/s      12%  cluster", "patch configmaps", "30      8    26.7%  scenario", "backlog", "2 loads or actions did too little work"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is not in\n%s", want, got)
 		}
@@ -51,7 +51,7 @@ func TestManyDeliveriesAreCounted(t *testing.T) {
 		p := &r.Measurements.Phases[1]
 		p.Deliveries = append(p.Deliveries, result.Delivery{Name: fmt.Sprintf("load-%d", i), What: "requests", Asked: 10, Done: 10, AskedRate: 1, DoneRate: 1, Share: 1})
 	}
-	if got := summary(t, r, TerminalOptions{}); strings.Contains(got, "load-7") || !strings.Contains(got, "the other 21 loads and actions did all work that was asked for") {
+	if got := summary(t, r, TerminalOptions{}); strings.Contains(got, "load-7") || !strings.Contains(got, "the other 21 rows: at least 95% done") {
 		t.Errorf("in\n%s", got)
 	}
 }

@@ -147,7 +147,7 @@ func costTable(r result.Result) table {
 	g := r.Measurements.Generator
 	t := table{
 		Caption: "Resource use over the whole run", Empty: "The process metrics of the components were not recorded.",
-		Head: heads("Process", ">CPU time", ">Of all CPU time", ">Peak memory", ">Peak file descriptors"),
+		Head: heads("Process", ">CPU time", ">Share of the sum", ">Peak memory", ">Peak file descriptors"),
 		Note: fmt.Sprintf("loadgen also measured itself: CPU time %s, peak memory %s, %s goroutines at most, p99 of garbage collection pauses %s, p99 of the delay of its timers %s.",
 			seconds(g.CPUSeconds), chart.Format(scenario.Size, float64(g.MaxRSSBytes)), chart.Count(g.MaxGoroutines),
 			seconds(g.GCPauseP99), seconds(g.SchedulingLag.P99)),
@@ -175,7 +175,7 @@ func (t *terminalWriter) cost(r result.Result) {
 		return
 	}
 	tab := costTable(r)
-	tab.Head = heads("~RESOURCE USE", ">CPU time", ">of all CPU time", ">peak memory", ">peak descriptors")
+	tab.Head = heads("~RESOURCE USE", ">CPU time", ">share of sum", ">peak memory", ">peak descriptors")
 	t.section(&tab)
 	if n := r.Measurements.Nodes; n != nil && n.MissedByGenerator+n.MissedByServer > 0 {
 		t.line(terminal.Shorten(fmt.Sprintf("  heartbeats: %s acknowledged, %s missed because of the generator, %s because of the API server",

@@ -60,7 +60,7 @@ func (p *page) draw(ctx context.Context, c metricChart) chart.Chart {
 		d.Note = "Always 0: " + zero + ". "
 	}
 	if len(lines) > chart.MostSeries {
-		d.Note += fmt.Sprintf("Shown are the %d of %s series with the highest peaks.", chart.MostSeries, chart.Count(len(lines)))
+		d.Note += fmt.Sprintf("%d of %s series are shown: those with the highest peaks.", chart.MostSeries, chart.Count(len(lines)))
 		lines = lines[:chart.MostSeries]
 	}
 	if p.src == nil {

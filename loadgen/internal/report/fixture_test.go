@@ -213,10 +213,10 @@ func floodRun() result.Result {
 func blindRun() result.Result {
 	r := floodRun()
 	r.Verdict, r.ExitCode = result.NoData, 3
-	r.Reasons = []string{"the archive is empty: no metrics were recorded", "generator saturated: scheduling lag p99 61 ms is over 50 ms"}
-	r.Measurements.Generator.Saturated = []string{"scheduling lag p99 61 ms is over 50 ms"}
+	r.Reasons = []string{"the archive is empty: no metrics were recorded", "generator saturated: timer delay p99 61 ms is over 50 ms"}
+	r.Measurements.Generator.Saturated = []string{"timer delay p99 61 ms is over 50 ms"}
 	for i := range r.Gates {
-		r.Gates[i].Verdict, r.Gates[i].Value, r.Gates[i].Detail = result.NoData, nil, "generator saturated: scheduling lag p99 61 ms is over 50 ms"
+		r.Gates[i].Verdict, r.Gates[i].Value, r.Gates[i].Detail = result.NoData, nil, "generator saturated: timer delay p99 61 ms is over 50 ms"
 	}
 	for i := range r.Key {
 		r.Key[i].Rows, r.Key[i].Missing = nil, "no metrics were recorded"

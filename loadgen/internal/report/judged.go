@@ -115,9 +115,9 @@ func headline(r result.Result) string {
 	}
 	switch n := undelivered(r.Measurements.Phases); {
 	case n == 1:
-		parts = append(parts, "1 rate not achieved")
+		parts = append(parts, "1 load or action did too little work")
 	case n > 1:
-		parts = append(parts, fmt.Sprintf("%d rates not achieved", n))
+		parts = append(parts, fmt.Sprintf("%d loads or actions did too little work", n))
 	}
 	if r.Run.Interrupted {
 		parts = append(parts, "interrupted")

@@ -107,7 +107,7 @@ const mostRollouts = 5
 // rollouts writes a line for each rollout, with the time at which its last object reached each hop.
 func (t *terminalWriter) rollouts(r result.Result) {
 	hopNames := []string{"api write", "replicaset", "pods", "binding", "ready", "endpointslice"}
-	tab := newTable("~ROLLOUTS, each step done after", ">API", ">replicaset", ">pods", ">binding", ">ready", ">served")
+	tab := newTable("~ROLLOUTS, time until done", ">api write", ">replicaset", ">pods", ">binding", ">ready", ">endpoints")
 	all := rolledOut(r.Measurements.Phases)
 	if len(all) == 0 {
 		return

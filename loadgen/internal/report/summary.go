@@ -21,7 +21,7 @@ func Summary(w io.Writer, r result.Result) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "### %s: %s\n\n%s.\n", inMarkdown(runWord(r)), inMarkdown(runName(r)), inMarkdown(headline(r)))
 	if busy := busyMachine(r); busy != "" {
-		fmt.Fprintf(&b, "\n%s.\n", inMarkdown(busy))
+		fmt.Fprintf(&b, "\n%s\n", inMarkdown(busy))
 	}
 	if rest := otherReasons(r); len(rest) > 0 {
 		b.WriteString("\n")

@@ -98,8 +98,10 @@ func style(v result.Verdict) string {
 }
 
 func (t *terminalWriter) header(r result.Result) {
-	for _, l := range terminal.Wrap(busyMachine(r), t.width) {
-		t.line(t.paint("nodata", l))
+	if busy := busyMachine(r); busy != "" {
+		for _, l := range terminal.Wrap("warning: "+busy, t.width) {
+			t.line(t.paint("nodata", l))
+		}
 	}
 	t.title(style(r.Verdict), runWord(r), fmt.Sprintf("%s  %s  %s", runName(r), chart.Seconds(runSeconds(r), 3), headline(r)))
 	t.line(t.paint("dim", terminal.Shorten(setting(r), t.width)))
@@ -127,7 +129,7 @@ func setting(r result.Result) string {
 		}
 	}
 	if n := r.Measurements.Nodes; n != nil && n.Count > 0 {
-		parts = append(parts, fmt.Sprintf("%s nodes (%s)", chart.Count(n.Count), terminal.Clean(n.Fidelity)))
+		parts = append(parts, fmt.Sprintf("%s nodes (fidelity %s)", chart.Count(n.Count), terminal.Clean(n.Fidelity)))
 	}
 	if r.Run.ID != "" {
 		parts = append(parts, fmt.Sprintf("seed %d", r.Run.Seed))

@@ -140,7 +140,7 @@ func (l line) first() int {
 func (out *picture) byPeak(lines []line, most int) []line {
 	slices.SortStableFunc(lines, func(x, y line) int { return chart.ByPeak(x.Line, y.Line) })
 	if len(lines) > most {
-		out.Note = strings.TrimSpace(fmt.Sprintf("%s Shown are the %d of %d lines with the highest peaks.", out.Note, most, len(lines)))
+		out.Note = strings.TrimSpace(fmt.Sprintf("%s %d of %d lines are shown: those with the highest peaks.", out.Note, most, len(lines)))
 		lines = lines[:most]
 	}
 	return lines
@@ -228,7 +228,7 @@ func colourOf(steps []dashboards.Step, v float64) string {
 func (out *picture) timeline(lines []line) {
 	slices.SortStableFunc(lines, func(x, y line) int { return cmp.Or(cmp.Compare(x.first(), y.first()), cmp.Compare(x.Name, y.Name)) })
 	if len(lines) > mostRows {
-		out.Note = fmt.Sprintf("Shown are the first %d of %d rows.", mostRows, len(lines))
+		out.Note = fmt.Sprintf("The first %d of %d rows are shown.", mostRows, len(lines))
 		lines = lines[:mostRows]
 	}
 	steps := out.Steps()

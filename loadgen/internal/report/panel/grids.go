@@ -37,7 +37,7 @@ func (out *picture) table(answers []answer) {
 		return cmp.Or(cmp.Compare(y.value, x.value), cmp.Compare(fmt.Sprint(x.labels), fmt.Sprint(y.labels)))
 	})
 	if len(rows) > mostRows {
-		out.Note = fmt.Sprintf("Shown are the first %d of %d rows.", mostRows, len(rows))
+		out.Note = fmt.Sprintf("The first %d of %d rows are shown.", mostRows, len(rows))
 		rows = rows[:mostRows]
 	}
 	var shown []string

@@ -142,7 +142,7 @@ func TestPageIsBounded(t *testing.T) {
 	if len(page) > MostBytes {
 		t.Errorf("the page has %d bytes, over %d", len(page), MostBytes)
 	}
-	if !strings.Contains(page, "Shown are the 8 of 40 lines with the highest peaks.") {
+	if !strings.Contains(page, "8 of 40 lines are shown: those with the highest peaks.") {
 		t.Error("the page does not say that it shows some of the lines")
 	}
 }
