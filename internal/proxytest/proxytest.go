@@ -30,6 +30,7 @@ type Proxy struct {
 	mu       sync.Mutex
 	asked    []string
 	open     map[net.Conn]struct{}
+	stopped  bool
 }
 
 // Start starts a proxy, which serves until the test ends.
@@ -51,8 +52,7 @@ func Start(t testing.TB) *Proxy {
 		}
 	})
 	t.Cleanup(func() {
-		l.Close()
-		p.Cut()
+		p.Stop()
 		serving.Wait()
 	})
 	return p
@@ -71,6 +71,9 @@ func (p *Proxy) Asked() []string {
 // Stop makes the proxy refuse new connections, and ends the open connections.
 func (p *Proxy) Stop() {
 	p.listener.Close()
+	p.mu.Lock()
+	p.stopped = true
+	p.mu.Unlock()
 	p.Cut()
 }
 
@@ -86,6 +89,9 @@ func (p *Proxy) Cut() {
 func (p *Proxy) keep(c net.Conn) (release func()) {
 	p.mu.Lock()
 	p.open[c] = struct{}{}
+	if p.stopped { // while this connection was accepted or opened
+		c.Close()
+	}
 	p.mu.Unlock()
 	return func() {
 		c.Close()

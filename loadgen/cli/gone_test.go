@@ -29,6 +29,7 @@ type wire struct {
 
 	mu       sync.Mutex
 	listener net.Listener
+	whole    bool // connections may be opened
 	conns    []net.Conn
 }
 
@@ -64,6 +65,9 @@ func (w *wire) mend() {
 		w.t.Fatal(err)
 	}
 	w.addr, w.listener = listener.Addr().String(), listener
+	w.mu.Lock()
+	w.whole = true
+	w.mu.Unlock()
 	go func() {
 		for {
 			near, err := listener.Accept()
@@ -77,6 +81,10 @@ func (w *wire) mend() {
 			}
 			w.mu.Lock()
 			w.conns = append(w.conns, near, far)
+			if !w.whole { // it was cut meanwhile
+				near.Close()
+				far.Close()
+			}
 			w.mu.Unlock()
 			join := func(a, b net.Conn) {
 				_, _ = io.Copy(a, b)
@@ -94,6 +102,7 @@ func (w *wire) cut() {
 	w.listener.Close()
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.whole = false
 	for _, c := range w.conns {
 		c.Close()
 	}
