@@ -52,7 +52,9 @@ func (b *broken) write(name string, bytes int, within time.Duration) error {
 // TestFaults injects each kind of fault into a small plane. It checks the effect from outside, and that the plane
 // recovers.
 func TestFaults(t *testing.T) {
-	s := planetest.Start(t, shared.Binary, &control.Config{NetworkFaults: control.NetworkFaultsOn})
+	// The scheduler's lease outlasts a pause on a busy machine, where the scheduler would otherwise exit and be restarted.
+	lasting := control.Flags{"leader-elect-lease-duration": "5m", "leader-elect-renew-deadline": "4m"}
+	s := planetest.Start(t, shared.Binary, &control.Config{NetworkFaults: control.NetworkFaultsOn, Scheduler: control.Scheduler{Flags: lasting}})
 	cluster := s.Cluster()
 	b := &broken{dir: cluster.Dir, cluster: cluster, kube: client(t, cluster, "admin")}
 	for _, test := range []struct {
