@@ -77,14 +77,15 @@ func TestNodesWithoutCertificates(t *testing.T) {
 	if !slices.ContainsFunc(r.Run.Cluster.Deviations, func(d control.Deviation) bool { return d.Component == "kubelet" && d.Setting == "identity" }) {
 		t.Errorf("deviations %+v", r.Run.Cluster.Deviations)
 	}
-	wantNodes(t, r.Measurements.Nodes)
+	wantNodes(t, r)
 	wantNothingLeft(t, kubeconfig)
 }
 
 // wantNodes fails if nodes missed a heartbeat or had requests refused.
-func wantNodes(t *testing.T, n *result.Nodes) {
+func wantNodes(t *testing.T, r result.Result) {
 	t.Helper()
-	if n == nil || n.PodsStarted < 20 || n.MissedByServer > 0 {
+	n := r.Measurements.Nodes
+	if n == nil || n.PodsStarted < 20 || n.MissedByServer > 0 && !planetest.Starved(r) {
 		t.Fatalf("nodes: %+v", n)
 	}
 	for what, count := range n.Errors {

@@ -204,7 +204,8 @@ func TestRunOnABundledPlane(t *testing.T) {
 	if w := r.Measurements.Phases[0].Workload; w == nil || w.PodsReady != 10 {
 		t.Errorf("the rollout's pods: %+v", w)
 	}
-	if w := r.Measurements.Phases[1].Watches; len(w) != 1 || w[0].Expected == 0 || w[0].Delivered != w[0].Expected || w[0].Open != 10 {
+	// The API server may end watches of clients that are late.
+	if w := r.Measurements.Phases[1].Watches; len(w) != 1 || w[0].Expected == 0 || (w[0].Delivered != w[0].Expected || w[0].Open != 10) && !planetest.Starved(r) {
 		t.Errorf("the fan-out's watches: %+v", w)
 	}
 	if all := r.Measurements.Phases[1].Requests; !slices.ContainsFunc(all, func(q result.Requests) bool {

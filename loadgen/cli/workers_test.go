@@ -49,8 +49,8 @@ func TestRunWithWorkers(t *testing.T) {
 	kubeconfig := plane.Cluster().Kubeconfigs["admin"]
 	dir := filepath.Join(planetest.Dir(t), "run")
 	p := startLoadgen(t, "run", dividedScenario(t), "--out", dir, "--kubeconfig", kubeconfig, "--yes", "--workers", "2", "--workers-local")
-	wantPass(t, p, dir)
-	m := readResult(t, dir).Measurements
+	r := wantPass(t, p, dir)
+	m := r.Measurements
 	if len(m.Workers) != 2 {
 		t.Fatalf("workers %+v", m.Workers)
 	}
@@ -60,7 +60,8 @@ func TestRunWithWorkers(t *testing.T) {
 		}
 	}
 	// Watches need not deliver writes from before they were opened.
-	if watches := m.Phases[0].Watches[0]; watches.Open != 20 || watches.Delivered < 20*30 || watches.Delivered != watches.Expected {
+	// The API server may end watches of clients that are late.
+	if watches := m.Phases[0].Watches[0]; watches.Delivered < 20*30 || (watches.Open != 20 || watches.Delivered != watches.Expected) && !planetest.Starved(r) {
 		t.Errorf("watches %+v of %+v", watches, m.Phases[0].Changes)
 	}
 	awaitNoProcess(t, dir)
@@ -110,13 +111,17 @@ func TestRunWithNodesOfWorkers(t *testing.T) {
 			}
 			dir := filepath.Join(planetest.Dir(t), "run")
 			p := startLoadgen(t, append([]string{"run", file, "--out", dir, "--kubeconfig", kubeconfig, "--yes", "--workers", "2", "--workers-local"}, set...)...)
-			wantPass(t, p, dir)
-			m := readResult(t, dir).Measurements
+			r := wantPass(t, p, dir)
+			m := r.Measurements
 			if len(m.Workers) != 2 || m.Workers[0].Nodes != 5 || m.Workers[1].Nodes != 4 {
 				t.Fatalf("workers %+v", m.Workers)
 			}
-			if n := m.Nodes; n == nil || n.Count != 9 || n.PodsStarted < 40 || n.MissedByGenerator+n.MissedByServer > 0 || n.Heartbeats < 18 || n.Heartbeat.Count != n.Heartbeats {
-				t.Errorf("nodes %+v", m.Nodes)
+			n := m.Nodes
+			if n == nil || n.Count != 9 || n.PodsStarted < 40 || n.Heartbeats < 18 || n.Heartbeat.Count != n.Heartbeats+n.MissedByGenerator+n.MissedByServer {
+				t.Fatalf("nodes %+v", n)
+			}
+			if n.MissedByGenerator+n.MissedByServer > 0 && !planetest.Starved(r) {
+				t.Errorf("missed renewals of nodes %+v", n)
 			}
 			if w := m.Phases[0].Workload; w == nil || w.PodsReady < 40 {
 				t.Errorf("workload %+v", w)
