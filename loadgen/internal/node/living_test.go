@@ -99,13 +99,15 @@ func (s *stub) statuses(name string) (all []string) {
 	return all
 }
 
-// settled reports whether all changes of a pod so far are reported.
+// settled reports whether all changes of a pod so far are reported, and the kubelet knows of its deletion.
 func (l *living) settled(name string) bool {
+	deleting := false
+	l.locked(func() { deleting = l.pods[name] != nil && l.pods[name].DeletionTimestamp != nil })
 	k := l.fleet.kubelets[0]
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, p := range k.pods {
-		if p.name == name && p.lifecycle != nil && p.state != stopping && !p.lifecycle.done && p.lifecycle.acked != p.lifecycle.version {
+		if p.name == name && (deleting && p.state < stopping || p.lifecycle != nil && p.state != stopping && !p.lifecycle.done && p.lifecycle.acked != p.lifecycle.version) {
 			return false
 		}
 	}
