@@ -154,7 +154,7 @@ func await(t *testing.T, condition func() bool) {
 // TestMain fails if a closed object leaves a goroutine behind.
 func TestMain(m *testing.M) {
 	code := m.Run()
-	for end := time.Now().Add(5 * time.Second); code == 0 && strings.Contains(goroutines(), "fault/network."); runtime.Gosched() {
+	for end := time.Now().Add(time.Minute); code == 0 && strings.Contains(goroutines(), "fault/network."); runtime.Gosched() {
 		if time.Now().After(end) {
 			fmt.Println("left behind:\n" + goroutines())
 			code = 1
