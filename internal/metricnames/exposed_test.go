@@ -157,6 +157,10 @@ func (p pkg) call(n *ast.CallExpr, names map[string]bool) {
 		p.add(names, n.Args...)
 	case (callee == "NewDesc" || callee == "Latency") && len(n.Args) > 0:
 		p.add(names, nil, nil, n.Args[0])
+	case (callee == "gauge" || callee == "counter") && len(n.Args) > 0: // local helpers, such as in newLedger
+		if name, known := p.text(n.Args[0]); known && strings.HasPrefix(name, "stormglass_") {
+			names[name] = true
+		}
 	}
 }
 
