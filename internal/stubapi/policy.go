@@ -15,17 +15,17 @@ type Request struct {
 	Watch  bool
 }
 
-// Answer says how a request is answered. The zero value executes the request and answers it immediately, as an API server does.
+// Answer says how the stub responds to a request. The zero value executes the request and responds immediately.
 type Answer struct {
 	// After is the time from the receipt of the request to its execution. Ack is the time from the execution to the
 	// response. The events of a write are sent at the execution, before Ack begins.
 	After, Ack time.Duration
-	// Status, if not 0, is the status of the response; the request is then not executed. RetryAfter, if positive, is
-	// sent with the status, in whole seconds.
+	// Status, if not 0, is the status of the response; the stub then does not execute the request. RetryAfter, if
+	// positive, goes with the status, in whole seconds.
 	Status     int
 	RetryAfter time.Duration
-	// Fault is the failure to inject. If the fault changes the response (Truncated, Cut, Garbled), the request is
-	// executed first. With any other fault, the request is executed only if Commits is set.
+	// Fault is the failure to inject. If it changes the response (Truncated, Cut, Garbled), the stub executes
+	// the request first. With any other fault, the stub executes the request only if Commits is set.
 	Fault   Fault
 	Commits bool
 }
@@ -59,12 +59,12 @@ const (
 	BadFrame
 )
 
-// Policy decides how each request is answered. A Policy must be a pure function, because many goroutines call it at the same
-// time.
+// Policy decides how the stub responds to each request. A Policy must be a pure function, because many goroutines call
+// it at the same time.
 type Policy func(Request) Answer
 
-// Only returns a policy that applies p to the requests for which match returns true. It executes and answers all other requests
-// immediately.
+// Only returns a policy that applies p to the requests for which match returns true. The stub executes all other
+// requests and responds to them immediately.
 func Only(match func(Request) bool, p Policy) Policy {
 	return func(r Request) Answer {
 		if !match(r) {
@@ -74,13 +74,13 @@ func Only(match func(Request) bool, p Policy) Policy {
 	}
 }
 
-// Fixed returns a policy that answers each request after the time d.
+// Fixed returns a policy that responds to each request after the time d.
 func Fixed(d time.Duration) Policy {
 	return func(Request) Answer { return Answer{After: d} }
 }
 
-// Bimodal returns a policy that answers the fraction share of the requests after the duration slow, and all other
-// requests after the duration fast. The seed and the number of a request determine whether the request is slow.
+// Bimodal returns a policy that responds to the fraction `share` of the requests after the duration `slow`, and to all
+// other requests after the duration `fast`. The seed and the number of a request determine whether the request is slow.
 func Bimodal(fast, slow time.Duration, share float64, seed uint64) Policy {
 	return func(r Request) Answer {
 		if rand.New(rand.NewPCG(seed, uint64(r.N))).Float64() < share {
@@ -90,8 +90,8 @@ func Bimodal(fast, slow time.Duration, share float64, seed uint64) Policy {
 	}
 }
 
-// Stall returns a policy that answers each request after the time base. Answers that would be sent between begin and end are
-// held back until end.
+// Stall returns a policy that responds to each request after the time `base`, but not between `begin` and `end`: these
+// responses are sent at `end`.
 func Stall(base time.Duration, begin, end time.Time) Policy {
 	return func(r Request) Answer {
 		at := r.At.Add(base)

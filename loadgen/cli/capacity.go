@@ -204,8 +204,7 @@ Exit codes:
 	return cmd
 }
 
-// fenced returns a function that writes a result as a Markdown code block. It calls text to write the content, as for a
-// terminal.
+// fenced returns a function that writes the terminal output of `text` as a Markdown code block.
 func fenced[T any](text func(io.Writer, T, report.TerminalOptions) error) func(io.Writer, T) error {
 	return func(w io.Writer, v T) error {
 		if _, err := fmt.Fprint(w, "```\n"); err != nil {

@@ -99,7 +99,7 @@ func diagnoseRun(ctx context.Context, dir string, o diagnoseOptions) (d result.D
 	return d, err
 }
 
-// prometheusDiagnosis returns a function that diagnoses the metrics of a Prometheus server, in the time set in o or up
+// prometheusDiagnosis returns a function that diagnoses the metrics in a Prometheus server, in the time set in o or up
 // to the time of the call. While a problem lasts, later calls use the same comparison period before the problem, as
 // long as the server has data for it.
 func prometheusDiagnosis(p promimport.Config, o diagnoseOptions) func(context.Context) (result.Diagnosis, error) {
@@ -193,8 +193,8 @@ func ofPrometheus(ctx context.Context, source *promimport.Source, err error) err
 	return err
 }
 
-// longest and mostSteps limit the comparison period and the diagnosed time with a Prometheus server. They limit the
-// memory: each series has a value at each step.
+// longest and mostSteps limit the comparison period and the diagnosed time with a Prometheus server. They limit memory,
+// because each series has a value at each step.
 const (
 	longest   = 48 * time.Hour
 	mostSteps = 11_000

@@ -171,7 +171,7 @@ func TestInvertedTimesOfALongRun(t *testing.T) {
 	}
 }
 
-// The present is unknown if a Prometheus has stopped scraping or has a different clock.
+// The present is unknown if a Prometheus server has stopped scraping or has a different clock.
 func TestOldScrapesTellNothingOfThePresent(t *testing.T) {
 	age := 3 * time.Minute
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -71,9 +71,8 @@ func TestValidateReadsStandardInput(t *testing.T) {
 const withTemplate = "apiVersion: stormglass/v1alpha1\nkind: Scenario\nname: x\nobjects: [{templates: [{file: FILE}]}]\n" +
 	"phases: [{name: p, for: 10s, load: [{kind: requests, verb: list, resource: configmaps, rate: 5/s}]}]\ngates: [{name: g, objective: request-latency, max: 5s}]\n"
 
-// A FIFO, a device, a directory or a huge file in place of a file: each command that takes a path refuses it
-// immediately and in one line, and wherever a file names another file. Without the checks, commands wait for a writer
-// of the FIFO.
+// Each command refuses a FIFO, a device, a directory or a huge file immediately and in one line, as an argument and
+// where a file names another file. Without the checks, commands wait for a writer of the FIFO.
 func TestOnlyRegularFilesAreRead(t *testing.T) {
 	const usage, environment = exitcode.Usage, exitcode.Environment
 	commands := map[string]int{

@@ -51,8 +51,7 @@ const livePageScript = `({
   Charts: document.querySelectorAll('.plot canvas').length,
 })`
 
-// A browser follows a run: charts grow, the buttons pause load and end phases, and at the end the browser shows the
-// report.
+// A browser follows a run: charts grow, buttons pause load and end phases, and the report follows the end.
 func TestRunInABrowser(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(planetest.Dir(t), "run")

@@ -18,7 +18,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/scrape/promimport"
 )
 
-// series returns the number of series that a Prometheus returns for an expression.
+// series returns the number of series that a Prometheus server returns for an expression.
 func series(t *testing.T, at, expr string) int {
 	t.Helper()
 	resp, err := http.Get(at + "/api/v1/query?query=" + url.QueryEscape(expr))
@@ -58,9 +58,8 @@ func queryWhileUnderWay(t *testing.T, p *loadgenProcess) {
 	}
 }
 
-// TestRunReadsPrometheus: with a Prometheus that scrapes the user's cluster, set
-// up as kube-prometheus-stack does it, the gates have data of components that
-// the run could not have scraped.
+// TestRunReadsPrometheus: with a Prometheus server that scrapes the user's cluster, set up by kube-prometheus-stack,
+// the gates have data of components that the run cannot scrape.
 func TestRunReadsPrometheus(t *testing.T) {
 	useSharedPlane(t)
 	var targets []control.ScrapeTarget

@@ -26,7 +26,7 @@ type queryOptions struct {
 	Step  time.Duration
 }
 
-// queryRun evaluates PromQL over the recorded run in dir and calls show with the result. The result is valid until show
+// queryRun evaluates PromQL over the recorded run in dir and calls show with the result, which is valid until show
 // returns. queryRun does not change the directory.
 func queryRun(ctx context.Context, dir string, o queryOptions, show func(runmetrics.Answer) error) (err error) {
 	r, err := runmetrics.Open(ctx, dir)

@@ -47,5 +47,5 @@ const (
 	LimitGenerator = "generator" // the generator's own delay: the run could not be judged
 	LimitAsked     = "asked"     // responses were fast: the scenario's concurrency is too low for its rate
 	LimitCluster   = "cluster"   // responses were slow or failed: the run fails
-	LimitMachine   = "machine"   // responses were slow while other programs kept the machine busy: the run could not be judged
+	LimitMachine   = "machine"   // responses were slow while other programs kept the machine busy: the run is not judged
 )

@@ -40,8 +40,8 @@ type History struct {
 // HistoryOperations counts operations by outcome.
 type HistoryOperations struct {
 	Invoked   int64 `json:"invoked"`   // operations sent (all outcomes)
-	Succeeded int64 `json:"succeeded"` // 2xx responses, and 404 responses to reads
-	Conflicts int64 `json:"conflicts"` // 409 responses
+	Succeeded int64 `json:"succeeded"` // responses 2xx, and 404 to a read
+	Conflicts int64 `json:"conflicts"` // responses 409
 	Refused   int64 `json:"refused"`   // other 4xx responses, or no connection
 	Unknown   int64 `json:"unknown"`   // timeout, lost connection or 5xx
 }

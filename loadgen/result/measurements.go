@@ -104,7 +104,7 @@ type Requests struct {
 	UnsentLate int64 `json:"unsentLate,omitempty"`
 	// FailedLate: failed requests whose latency was mostly the generator's own delay
 	FailedLate int64 `json:"failedLate,omitempty"`
-	// Answered: 2xx responses that arrived in the phase, including those to earlier requests
+	// Answered: 2xx responses that arrived in the phase, also to earlier requests
 	Answered *int64 `json:"answered,omitempty"`
 	Overdue  int64  `json:"overdue,omitempty"` // part of answered that arrived after the end of the load's schedule
 	// Backlog: requests in flight at the end of the phase, including those from earlier phases

@@ -57,7 +57,7 @@ type ReplayKind struct {
 	Resource      string           `json:"resource"` // resource with its subresource, such as pods/status
 	Due           int64            `json:"due"`      // requests that were due
 	Sent          int64            `json:"sent"`
-	Codes         map[string]int64 `json:"codes"`      // responses by status, and failures by kind as in [Requests](#requests)
+	Codes         map[string]int64 `json:"codes"`      // responses by status, failures by kind as in [Requests](#requests)
 	RecordedCodes map[string]int64 `json:"traceCodes"` // responses in the recording, by status
 }
 

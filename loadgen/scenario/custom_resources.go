@@ -13,8 +13,7 @@ type CustomResource struct {
 	Name       string // name, such as "databases.example.com"
 	Kind       string
 	Namespaced bool
-	// Early is true if the setup or the objects define the resource: before the first phase, and before loads create
-	// their objects.
+	// Early is true if the setup or the objects define the resource, before any load creates its objects.
 	Early bool
 }
 

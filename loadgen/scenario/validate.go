@@ -110,8 +110,7 @@ func plain(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
 var hugeExponent = regexp.MustCompile(`[eE][-+]?[0-9]{3}`)
 
 // hugeQuantity reports whether a quantity is too long or has too large an exponent. Package resource computes exact
-// powers of ten. That takes too long for 1e-2147483648 (when it parses the text) and 1e2147483647 (when it compares
-// quantities).
+// powers of ten. It would take too long to parse 1e-2147483648 and to compare 1e2147483647.
 func hugeQuantity(text string) bool { return len(text) > 100 || hugeExponent.MatchString(text) }
 
 // ParseQuantity parses a Kubernetes quantity whose exponent has at most two digits.

@@ -87,8 +87,7 @@ type roleNeeds struct {
 	may  [][]control.Claim // the claims for each component that may hold the role
 }
 
-// always reports whether the claims of the role clash with the claims in `has` for every component that may hold the
-// role.
+// always reports whether the role's claims clash with the claims in `has` for every component that may hold it.
 func (r roleNeeds) always(has []control.Claim) bool {
 	return len(r.may) > 0 && !slices.ContainsFunc(r.may, func(want []control.Claim) bool {
 		_, clash := control.Clash(want, has)

@@ -18,8 +18,7 @@ import (
 )
 
 // The probe requests /livez of a user's cluster once a second, on a separate connection without credentials. Any
-// response shows that the cluster exists, even 401, 429, 503 or a late one: the run measures a slow API server and does
-// not give up.
+// response, even a late one or a 401, 429 or 503, keeps the run alive: a slow API server does not end it.
 const (
 	probeEvery = time.Second
 	// unreachableFor is how long connections must fail before the cluster counts as gone.

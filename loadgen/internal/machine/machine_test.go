@@ -45,8 +45,7 @@ func TestOtherProgramsOfAUsersCluster(t *testing.T) {
 	}
 }
 
-// Old runs did not record the machine, or its number of processors. Without a record, Busy returns ""; without the
-// number, Of uses the host's number.
+// A run without a recorded machine or processors is not busy; the host's processors count as its own.
 func TestMachineOfOldRuns(t *testing.T) {
 	for what, known := range map[string]bool{"nothing": false, "no length": false, "no processors": false, "the host's": true} {
 		m, seconds, processors := &result.Machine{BusySeconds: 14, OwnSeconds: 4}, 10., 2

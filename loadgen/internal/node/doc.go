@@ -77,9 +77,8 @@
 // A node rejects a pod that does not fit, does not tolerate its NoExecute taints or is for another operating system.
 // Like a real kubelet, it ignores extended resources that its Node lacks. Unlike one, it does not check hugepages and
 // supplementalGroupsPolicy, and does not evict other pods for a critical pod. A pod waits for the ConfigMaps, Secrets
-// and claims of its volumes, and for the ConfigMaps and Secrets of its environment variables. It does not wait if its
-// node is restricted (Config.Restricted) or has fidelity "shared". Nodes do not check the keys in ConfigMaps and
-// Secrets.
+// and claims that its volumes and environment variables use, unless its node is restricted (Config.Restricted) or has
+// fidelity "shared". Nodes do not check the keys in ConfigMaps and Secrets.
 //
 // With fidelity "shared", one watch of pods and one of nodes serve all nodes, over a few connections with one identity.
 // This puts far less load on the API server's watches than real nodes would.

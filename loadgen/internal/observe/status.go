@@ -62,7 +62,7 @@ func (s *Server) runtimeInfo(*http.Request) (answer, error) {
 // flags returns an empty map, because the server has none of Prometheus' flags.
 func (s *Server) flags(*http.Request) (answer, error) { return answer{data: map[string]string{}}, nil }
 
-// config returns a minimal configuration with which a Prometheus would record the same samples.
+// config returns a minimal configuration with which a Prometheus server would record the same samples.
 func (s *Server) config(*http.Request) (answer, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "global:\n  scrape_interval: %s\n  evaluation_interval: %s\n", model.Duration(s.c.Recorder.Interval()), model.Duration(ruleInterval))

@@ -71,8 +71,8 @@ func TestRunObserved(t *testing.T) {
 	defer a.Close()
 }
 
-// TestRunReadsPrometheus checks that a run on a user's Prometheus server scrapes nothing, uses the server's interval,
-// and shows notes about this before the start.
+// TestRunReadsPrometheus: with a Prometheus server, the run scrapes nothing and uses the server's interval, and the
+// notes before the start say what the user has to know.
 func TestRunReadsPrometheus(t *testing.T) {
 	lab := archivetest.New(t, scrape.Options{}, "apiserver-0", "kube-etcd-0")
 	for range 5 {

@@ -109,7 +109,7 @@ func TestRunSends(t *testing.T) {
 	}
 }
 
-// A run that copies metrics from a Prometheus server sends only the generator's own metrics.
+// A run that copies from a Prometheus server sends only the generator's metrics.
 func TestRunOnPrometheusSendsItsOwn(t *testing.T) {
 	lab := archivetest.New(t, scrape.Options{}, "apiserver-0", "kube-etcd-0")
 	for range 5 {

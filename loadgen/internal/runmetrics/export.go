@@ -130,7 +130,7 @@ func (r *Run) Send(ctx context.Context, c *remotewrite.Client, e Export, log fun
 	return sent, nil
 }
 
-// oldSamplesHint returns a hint if a Prometheus refused samples because they are too old. Otherwise it returns "".
+// oldSamplesHint returns a hint if a Prometheus server refused samples as too old, otherwise "".
 func oldSamplesHint(refusal string) string {
 	for _, why := range []string{"out of bounds", "out of order", "too old"} {
 		if strings.Contains(refusal, why) {

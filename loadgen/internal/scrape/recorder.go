@@ -58,8 +58,7 @@ type Options struct {
 	// Registry provides the generator's own metrics. Their series have job="loadgen" and instance="loadgen". Nil means
 	// that they are not recorded.
 	Registry prometheus.Gatherer
-	// Retention is the minimum time for which the archive keeps samples. Zero means forever. Only `loadgen observe`
-	// sets it.
+	// Retention is the minimum time for which the Recorder keeps samples (zero: forever). `loadgen observe` sets it.
 	Retention time.Duration
 	// Log logs when the scrapes of a target start to fail and when they succeed again. It does not log each failed
 	// scrape, because a component may be unavailable for minutes. Nil means no log.

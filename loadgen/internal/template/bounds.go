@@ -127,8 +127,7 @@ func printf(format string, args ...any) (string, error) {
 
 func tooLarge() error { return &Error{Msg: "the arguments of a function are too large"} }
 
-// bound wraps the function `name` so that it panics if it exceeds a limit. text/template converts the panic to an
-// error.
+// bound makes the function `name` panic if it exceeds a limit. text/template converts the panic to an error.
 func (b *Bounds) bound(name string, f any) any {
 	of := reflect.ValueOf(f)
 	if of.Kind() != reflect.Func {

@@ -287,8 +287,7 @@ func TestUnansweredRegistrationIsUncertain(t *testing.T) {
 	}
 }
 
-// Start retries while the API server cannot write, for example while etcd elects a leader. A write that got no response
-// may have taken effect.
+// Start retries while an election of etcd blocks writes; a write without a response may have happened.
 func TestRegistrationIsTriedAgain(t *testing.T) {
 	for _, first := range []string{"lost", "kept"} {
 		api := startAPIServer(t, 0)

@@ -45,7 +45,7 @@ func (e *engine) receive() {
 	e.pool.Receive(all)
 }
 
-// nextRead returns the time by which the engine must next read answers.
+// nextRead returns the time by which the engine must next read responses.
 func (e *engine) nextRead() time.Duration {
 	if e.inFlight.Load() > 0 {
 		return e.now() + readWithin

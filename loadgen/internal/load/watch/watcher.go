@@ -45,7 +45,7 @@ type watcher struct {
 
 	// opening is held while an attempt is being made.
 	opening sync.Mutex
-	// current is the open stream. deadline is the time by which the stream must be answered or end; 0 means none. timer
+	// current is the open stream. deadline is the time by which the stream must get a response or end; 0 means none. timer
 	// runs during a wait before the next attempt. Other goroutines of Watches also use these fields.
 	current  atomic.Pointer[h2conn.Stream]
 	deadline atomic.Int64

@@ -44,7 +44,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
 )
 
-// Config names a Prometheus and selects the series of the cluster in it.
+// Config names a Prometheus server and selects the series of the cluster in it.
 type Config struct {
 	// URL is the URL of the API, such as http://127.0.0.1:9090 or https://mimir/prometheus. Any server with the query
 	// API of Prometheus works.

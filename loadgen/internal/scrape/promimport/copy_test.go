@@ -85,7 +85,7 @@ func TestGatesReadTheCopy(t *testing.T) {
 	}
 }
 
-// TestLostData: data that a Prometheus does not deliver counts as no data, never as a pass.
+// TestLostData: data that the Prometheus server does not return counts as no data, never as a pass.
 func TestLostData(t *testing.T) {
 	for name, lose := range map[string]func(*lab){
 		"a target is down for two scrapes": func(l *lab) {
