@@ -61,7 +61,7 @@ func Prove(ctx context.Context, dir string) (all []Judged, err error) {
 	return all, nil
 }
 
-// NotRun returns the result for a proof whose scenario did not run. why is the reason.
+// NotRun returns the result for a proof whose scenario did not run. `why` is the reason.
 func NotRun(p Proof, why error) Judged {
 	return Judged{
 		Proof: p.Name, Scenario: p.ScenarioName(), Verdict: result.NoData, Outcomes: []Outcome{},

@@ -33,8 +33,7 @@ type Event struct {
 	Verb    []byte
 	// URI is the path and query of the request.
 	URI []byte
-	// User is the user that sent the request. UserUID is the UID of a service account. As is the user that User
-	// impersonates.
+	// User is the user that sent the request. UserUID is the UID of a service account. As is the impersonated user.
 	User, UserUID, As []byte
 	UserAgent         []byte
 	// Object is the object of the request. Its Resource is empty if the request is not for a resource.

@@ -229,7 +229,7 @@ func (r *Reader) take(text []byte) {
 	}
 }
 
-// micros parses an RFC 3339 time and returns it in microseconds since 1970, or 0 if text is not a time.
+// micros returns an RFC 3339 time in microseconds since 1970, or 0 if text is not a time.
 func micros(text []byte) int64 {
 	t, err := time.Parse(time.RFC3339Nano, string(text))
 	if err != nil {

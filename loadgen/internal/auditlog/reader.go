@@ -19,8 +19,8 @@ type Reader struct {
 	scan  jsonscan.Scanner
 	line  line
 	event *Event
-	// begun reports whether the Reader has checked for compression. zipped reports whether the log is compressed. If it
-	// is, the field `from` returns decompressed text.
+	// begun reports whether the Reader has checked for compression. zipped reports whether the log is compressed;
+	// `from` then returns decompressed text.
 	begun, zipped bool
 	rest          []byte // part of the current line that is in memory and unread
 	open          bool   // the current line continues after rest

@@ -102,8 +102,8 @@ func (c *Condition) Describe(tallies []Tally) string {
 // All, as the parameter `enough` of OfObjects, means all objects. At least one object must exist.
 const All = -1
 
-// OfObjects returns the condition that a test is true for at least `enough` objects of a Count. If enough is All, the
-// test must be true for all objects.
+// OfObjects returns the condition that a test is true for at least a given number of objects of a Count. The parameter
+// `enough` is that number; All means all objects.
 func OfObjects(text string, c Count, enough int) *Condition {
 	c.noun = c.Resource
 	if c.Name != "" {

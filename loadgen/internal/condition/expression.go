@@ -85,7 +85,7 @@ func variable(i int) string { return fmt.Sprintf("set_%d", i) }
 
 func size(t Tally) any { return t.Holds }
 
-// add adds a variable for a count and returns the variable's name. The function `of` computes the variable's value.
+// add adds a variable for a count and returns the variable's name. `of` computes the variable's value.
 func (x *expression) add(c Count, text string, kind *cel.Type, of func(Tally) any) string {
 	x.counts, x.values = append(x.counts, c), append(x.values, value{kind, of, text})
 	return variable(len(x.values) - 1)

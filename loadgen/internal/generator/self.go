@@ -39,9 +39,9 @@ type SelfMeter struct {
 	phases []*phaseFitness // first the time before the first phase, without a name, then each phase
 }
 
-// NewSelfMeter returns a meter that starts to measure immediately. It registers the standard process and Go collectors,
-// so that the job "loadgen" exports process_* metrics like all other jobs. It also registers metrics of the timer's lag
-// and of the machine's CPU use.
+// NewSelfMeter starts a meter and returns it. It registers the standard process and Go collectors, so that the job
+// "loadgen" exports process_* metrics like all other jobs. It also registers metrics of the timer's lag and of the
+// machine's CPU use.
 func NewSelfMeter(registry prometheus.Registerer) (*SelfMeter, error) {
 	m := &SelfMeter{
 		limits: ownLimits(), cpu: cpuSeconds(), gc: gcSeconds(), pauses: gcPauses(), lag: latency.New(longestLag),
@@ -73,7 +73,7 @@ func (m *SelfMeter) Backlog(unread func() int64) { m.backlog = unread }
 // Stalls returns the meter of the times in which this process did not run. Run updates that meter.
 func (m *SelfMeter) Stalls() *stall.Meter { return &m.stalls }
 
-// BeginPhase begins a phase. Later measurements belong to that phase.
+// BeginPhase begins a phase. Measurements belong to it until the next call.
 func (m *SelfMeter) BeginPhase(name string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -16,8 +16,8 @@ const (
 const (
 	served = `sum(rate(apiserver_request_total{job="kube-apiserver", verb!~"WATCH|WATCHLIST|CONNECT", subresource!~"/(livez|readyz|healthz).*"}[$over]))`
 	sent   = `sum(rate(stormglass_own_requests_total[$over]))` +
-		// Only API servers send requests to webhooks, and the clients of the webhooks count these too. For API servers,
-		// the filter on host excludes these requests.
+		// Only API servers send requests to webhooks, and count these requests as clients. The filter on `host`
+		// excludes them.
 		` + (sum(rate(rest_client_requests_total{job=~"kube-scheduler|kube-controller-manager|cloud-controller-manager|metrics-server"}[$over])) or vector(0))` +
 		` + (sum(rate(rest_client_requests_total{job="kube-apiserver", host=~"\\[::1\\]:.*|localhost:.*"}[$over])) or vector(0))` +
 		` + (sum(rate(stormglass_requests_total[$over])) or vector(0))` +

@@ -48,9 +48,9 @@ type Facts struct {
 	Memory, IO *float64
 }
 
-// Of computes Facts from measurements over the given number of seconds. ours is true if the generator started the whole
-// control plane. processors is the number of processors to use if m, as in old runs, does not contain it. ok is false
-// if nothing is known.
+// Of computes Facts from measurements over the given number of seconds. `ours` is true if the generator started the
+// whole control plane. `processors` is used if m does not contain the number of processors (old runs). ok is false if
+// nothing is known.
 func Of(m *result.Machine, seconds float64, processors int, ours bool) (f Facts, ok bool) {
 	if m == nil || seconds <= 0 {
 		return f, false

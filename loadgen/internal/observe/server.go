@@ -2,7 +2,7 @@
 // (https://prometheus.io/docs/prometheus/latest/querying/api/). It also evaluates rules over these samples. Grafana's
 // Prometheus data source, promtool and every other client of that API work with it unmodified.
 //
-// The engine, the storage and the rules manager are Prometheus' own; the handlers are ours. Prometheus' handlers
+// The engine, the storage and the rules manager come from Prometheus; the handlers do not. Prometheus' handlers
 // (web/api/v1) also implement remote write and OTLP. Using them would add 30 modules, including most of an
 // OpenTelemetry collector, and 14 MB to a program of 62 MB (docs/design.md).
 //

@@ -27,8 +27,8 @@ type namespaces struct {
 	calls chan func() // functions that a thread in the namespaces calls
 }
 
-// replaced lists directories to which the container runtime and the kubelet write regardless of their configuration. In
-// a node, the node's own directories are mounted over them.
+// replaced lists directories to which the container runtime and the kubelet write regardless of their configuration. A
+// node mounts its own directories over them.
 var replaced = []string{"run", "var/lib", "var/log"}
 
 // firstProcess mounts the directories below $0 over the same directories of this machine, and waits until its input is

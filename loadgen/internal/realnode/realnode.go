@@ -1,8 +1,8 @@
 // Package realnode runs real kubelets on this machine, with containerd and runc. They join a control plane started by
 // Stormglass.
 //
-// A Node has its own process IDs, mounts and network. When a Node ends, its processes are killed and its mounts
-// removed. This also happens when the program that started the Node is killed. The network:
+// A Node has its own process IDs, mounts and network. When a Node ends, or when the program that started it is killed,
+// the kernel kills the Node's processes and removes its mounts. The network:
 //
 //	this machine, 10.213.K.1 ── node, 10.213.K.2 ── pods, 10.213.K.128/25
 //

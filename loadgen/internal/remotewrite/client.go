@@ -1,6 +1,6 @@
 // Package remotewrite sends the samples of a run to a receiver of Prometheus' remote write protocol 1.0
-// (https://prometheus.io/docs/specs/prw/remote_write_spec/): a Prometheus with --web.enable-remote-write-receiver, Mimir
-// or Thanos Receive.
+// (https://prometheus.io/docs/specs/prw/remote_write_spec/): a Prometheus server with
+// --web.enable-remote-write-receiver, Mimir or Thanos Receive.
 //
 // The run's archive serves as the queue: a Sender reads unsent samples from the archive. Memory use is therefore
 // limited, and no sample is lost while the receiver is slow or unavailable. A run waits for the Sender only at its end,

@@ -31,7 +31,7 @@ type Options struct {
 	// Samples is the storage of the recording. It is read repeatedly while the recorder writes it.
 	Samples storage.Queryable
 	// Settled returns the time up to which the recording is complete. Before that time, the recorder only adds a 0 for
-	// each counter that appears later (see record.Recorder.Settled).
+	// each counter that appears later (see scrape.Recorder.Settled).
 	Settled func() time.Time
 	// From is the time of the earliest samples to send.
 	From time.Time
@@ -127,7 +127,7 @@ func (s *Sender) Run(ctx context.Context, hurry <-chan struct{}) {
 }
 
 // Send sends all samples in o.Samples up to the time `to`, for example the samples of an old run. It returns an error
-// if ctx ended, the archive could not be read, or the receiver did not answer. The counts are correct in any case.
+// if ctx ended, the archive could not be read, or the receiver did not respond. The counts are correct in any case.
 func Send(ctx context.Context, c *Client, o Options, to time.Time) (result.RemoteWrite, error) {
 	s := NewSender(c, o)
 	err := s.flush(ctx, to.UnixMilli())

@@ -70,7 +70,7 @@ func (r *Recorder) Merge(n int) {
 	r.now, r.merger, r.from = time.Now, newMerger(n+1), boundary(time.Now())
 }
 
-// Add adds a slot of another recorder, whose index is of, to the merged slots.
+// Add adds a slot of another recorder to the merged slots. `of` is the index of the other recorder.
 func (r *Recorder) Add(of int, s Slot) error {
 	if err := s.Check(); err != nil {
 		return err
@@ -80,7 +80,7 @@ func (r *Recorder) Add(of int, s Slot) error {
 	return r.writeAll(r.merger.add(of+1, s))
 }
 
-// End stops waiting for slots of another recorder, whose index is of.
+// End stops waiting for slots of another recorder. `of` is the index of the other recorder.
 func (r *Recorder) End(of int) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -33,7 +33,7 @@ type state struct {
 	total        time.Duration // sum of all stalls of at least LostTick
 }
 
-// Ticked records that a tick that was due at due occurred at now. next is when the next tick is due.
+// Ticked records that a tick with the due time `due` occurred at `now`. `next` is when the next tick is due.
 func (m *Meter) Ticked(due, now, next time.Time) {
 	s := state{due: due}
 	if last := m.state.Load(); last != nil {
@@ -106,7 +106,7 @@ func (m *Meter) now(now time.Time) state {
 	return s.at(now)
 }
 
-// at returns the state at now. If the next tick is overdue, the state includes the stall since the tick was due.
+// at returns the state at the time `now`. If a tick is overdue, the state includes the stall since its due time.
 func (s state) at(now time.Time) state {
 	if s.due.IsZero() {
 		return s

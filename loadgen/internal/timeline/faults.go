@@ -102,11 +102,11 @@ func (f Fault) about() control.FaultKind {
 // stops reports whether the supervisor ends processes to cause the fault.
 func (f Fault) stops() bool { return f.about().Process == control.ProcessEnded }
 
-// silences reports whether the faulty components do not answer during the fault.
+// silences reports whether the faulty components do not respond during the fault.
 func (f Fault) silences() bool { return f.about().Silences }
 
-// silencesElected reports whether schedulers and controller managers may not answer scrapes during the fault. They
-// need an API server to authorize a scrape.
+// silencesElected reports whether schedulers and controller managers may fail to respond to scrapes during the fault.
+// They need an API server to authorize a scrape.
 func (f Fault) silencesElected() bool {
 	return f.about().Isolates || f.silences() && (f.isOn(control.KindEtcd) || f.isOn(control.KindAPIServer))
 }
@@ -214,7 +214,7 @@ func (t *Timeline) Outages() (outages Outages, unexplained []Exit) {
 	return outages, unexplained
 }
 
-// addSilences adds an outage for each component that does not answer during the fault.
+// addSilences adds an outage for each component that does not respond during the fault.
 func (t *Timeline) addSilences(outages Outages, f *Fault) {
 	if !f.silences() && !f.silencesElected() {
 		return

@@ -131,8 +131,8 @@ func (t *Timeline) exitsUntil(component string, over func(time.Time) bool) (n in
 	return sort.Search(len(exits), func(i int) bool { return over(t.Exits[exits[i]].Time) }), exits
 }
 
-// FaultOn returns the latest fault on a component that was active at `at`, or had ended at most grace before. It
-// returns nil if there is no such fault.
+// FaultOn returns the latest fault on a component that was active at the time `at`, or that ended at most `grace`
+// before it. It returns nil if there is no such fault.
 func (t *Timeline) FaultOn(component string, at time.Time, grace time.Duration) *Fault {
 	for i, f := range slices.Backward(t.Faults) {
 		if f.Hits(component) && !f.Begin.After(at.Add(clockSkew)) && (f.End == nil || !f.End.Add(grace).Before(at)) {

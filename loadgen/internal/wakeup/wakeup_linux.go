@@ -17,7 +17,7 @@ import (
 //     timer is due, the runtime wakes a second thread in addition to the thread that runs it. With a timerfd, the
 //     polling thread runs the waiting goroutine itself.
 //   - In an idle process, Go rounds waits up to a millisecond, the unit of epoll_wait (runtime/netpoll_epoll.go).
-//   - The runtime's monitor thread, which sleeps until the next Go timer is due, is not woken.
+//   - A timerfd does not wake the runtime's monitor thread, which sleeps until the next Go timer is due.
 //
 // A goroutine that must select on a Go timer can call Set with the duration of the timer, so that the timer fires on
 // time even in an idle process. Only one goroutine may wait.
