@@ -104,7 +104,7 @@ func (c podCase) pod(node string) *corev1.Pod {
 	return p
 }
 
-// paced calls do(0) to do(n-1), with random pauses between the calls whose mean is every. Without pauses, a kubelet
+// paced calls do(0) to do(n-1), with random pauses between the calls, `every` on average. Without pauses, a kubelet
 // would merge the status reports of pods that start or end at the same time. With fixed pauses, all pods would start at
 // the same point of the kubelet's loops, whose periods are 1 s and 10 s.
 func paced(ctx context.Context, n int, every time.Duration, rng *rand.Rand, do func(i int) error) error {

@@ -215,7 +215,7 @@ func (c *Conn) finish(s *Stream, ended bool) {
 			c.unanswered = 0
 		}
 		if stopped && unsent {
-			// The server has responded, so do not send the rest of the request's body.
+			// The server has responded, so the connection does not send the rest of the request's body.
 			c.out = appendNumber(c.out, http2.FrameRSTStream, s.id, uint32(http2.ErrCodeNo))
 		}
 		if s.length > 0 {

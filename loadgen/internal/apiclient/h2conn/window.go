@@ -100,7 +100,7 @@ func (c *Conn) credit(s *Stream, n int) {
 	c.out = appendNumber(c.out, http2.FrameWindowUpdate, s.id, uint32(n))
 }
 
-// HoldWindow makes the stream a slow consumer: after the call, only Release returns the stream's receive window to the
+// HoldWindow makes the stream a slow consumer: afterwards, only Release returns the stream's receive window to the
 // server. Call it in Handler.Header: later, half of the window may have been received and returned.
 func (s *Stream) HoldWindow() {
 	s.conn.mu.Lock()

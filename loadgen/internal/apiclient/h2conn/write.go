@@ -12,8 +12,8 @@ const writeTimeout = 15 * time.Second
 
 const pingTimeout = 15 * time.Second
 
-// maxReplies is the maximum number of queued frames that reply to frames of the server, as in Go's server. It limits
-// the client's memory if the server does not read the replies.
+// maxReplies is the maximum number of queued replies to the server's frames, as in Go's server. It limits the client's
+// memory if the server does not read the replies.
 const maxReplies = 10_000
 
 // handedOver is the number of queued and unacknowledged bytes up to which Flush writes to the socket itself. Such a
@@ -66,8 +66,8 @@ func (c *Conn) Flush() {
 	}
 }
 
-// hasRoom reports whether a write of n bytes certainly fits into the socket's send buffer. A write fits if few bytes
-// were sent since the connection last had no open stream. Otherwise hasRoom asks the kernel.
+// hasRoom reports whether a write of n bytes certainly fits into the socket's send buffer. It does if few bytes were
+// sent since the connection last had no open stream. Otherwise hasRoom queries the kernel.
 func (c *Conn) hasRoom(n int) bool {
 	if c.unanswered+n <= handedOver {
 		return true
@@ -118,8 +118,8 @@ func (c *Conn) transmit(b []byte) error {
 	return err
 }
 
-// reply counts a queued frame that replies to a frame of the server. If there are too many, it ends the connection. The
-// caller holds mu.
+// reply counts a queued reply to a frame of the server. If there are too many, it ends the connection. The caller holds
+// mu.
 func (c *Conn) reply() {
 	if c.replies++; c.replies > maxReplies {
 		c.failLocked(&ProtocolError{Code: http2.ErrCodeEnhanceYourCalm, Reason: "the server sends frames that need replies, but does not read the replies"})
@@ -139,8 +139,8 @@ func appendPing(b []byte, flags http2.Flags, data []byte) []byte {
 	return append(appendFrame(b, http2.FramePing, flags, 0, 8), data...)
 }
 
-// alive sends a PING to a silent server, or ends the connection if the server did not answer the last PING. The ping
-// timer calls it.
+// alive sends a PING to a silent server, or ends the connection if the server did not acknowledge the last PING. The
+// ping timer calls it.
 func (c *Conn) alive() {
 	c.Receive() // on a deferred connection, the reply may be unread
 	c.mu.Lock()

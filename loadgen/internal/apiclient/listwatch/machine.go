@@ -69,7 +69,7 @@ func refusal(err error) Refusal {
 type Verdict uint8
 
 const (
-	// Failed means that the client sends the same request again, or a FreshList if the server cannot answer a List.
+	// Failed means that the client must repeat the request, or send a FreshList if the server cannot serve a List.
 	Failed Verdict = iota
 	// Resumed means that a watch ended normally, and that the next one continues from the newest version seen.
 	Resumed
@@ -77,7 +77,7 @@ const (
 	Listed
 	// Expired means that the server answered a watch with 410. The client must read the state again.
 	Expired
-	// NoWatchList means that the server does not support WatchList. The client then reads the state with a List.
+	// NoWatchList means that the server does not support WatchList. The client must then read the state with a List.
 	NoWatchList
 )
 

@@ -67,8 +67,8 @@ func (l *ledger) deliver(seq int64, a receipt) delivery {
 	return delivery{first: true, after: after, ackLate: w.ackLate, stats: w.stats, reordered: w.reorder(a)}
 }
 
-// deliverEarly records a delivery that arrived before the acknowledgement of the write. If others is true, the write is
-// another worker's, and the delivery arrived before that worker's notice (load.Ack). The caller holds mu.
+// deliverEarly records a delivery that arrived before the acknowledgement of the write. If `others` is true, the write
+// is another worker's, and the delivery arrived before that worker's notice (load.Ack). The caller holds mu.
 func (w *write) deliverEarly(a receipt, others bool) delivery {
 	if w.rv != 0 && w.rv != a.rv {
 		return delivery{foreign: true}

@@ -125,7 +125,7 @@ func (l *ledger) close(w *write) (given int64) {
 	return w.giveUp(expected - delivered)
 }
 
-// ack records that write seq was acknowledged with version rv. The time of the acknowledgement is at, or up to late
+// ack records that write seq was acknowledged with version rv. The write was acknowledged at `at`, or up to `late`
 // earlier. ack returns how many deliveries to normal and to slow watches had arrived before that.
 func (l *ledger) ack(seq int64, rv uint64, at, late time.Duration) (early, earlySlow int64) {
 	w := l.slot(seq).Load()

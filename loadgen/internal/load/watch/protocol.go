@@ -11,7 +11,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 )
 
-// Time limits for the server to answer a request, and to end a watch after its timeout. client-go has no such limits.
+// Time limits for a response of the server, and for the end of a watch after its timeout. client-go has none.
 const (
 	answerTimeout = time.Minute
 	endGrace      = time.Minute
@@ -58,7 +58,7 @@ func newRequests(prefix string, w *Watches) requests {
 }
 
 // accept returns the Accept headers for watches and lists, as in client-go's typed and metadata clients. Unlike in
-// client-go, each header names only one encoding, so that the server cannot answer in another one unnoticed.
+// client-go, each header names only one encoding, so that the server cannot use another one unnoticed.
 func accept(encoding, form string) (watch, list string) {
 	as := func(kind string) string {
 		if form != "metadata" {
@@ -69,7 +69,7 @@ func accept(encoding, form string) (watch, list string) {
 	if encoding == "protobuf" {
 		return protobuf.ContentType + as("PartialObjectMetadata") + ";stream=watch", protobuf.ContentType + as("PartialObjectMetadataList")
 	}
-	// In CBOR, a watch requests the media type of a single object, and the server answers with application/cbor-seq.
+	// In CBOR, a watch requests the media type of a single object, and the server responds with application/cbor-seq.
 	// The server refuses a request for application/cbor-seq (apiserver, endpoints/handlers/watch.go).
 	media := "application/" + cmp.Or(encoding, "json")
 	return media + as("PartialObjectMetadata"), media + as("PartialObjectMetadataList")

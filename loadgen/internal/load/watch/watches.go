@@ -158,8 +158,8 @@ func (w *Watches) endPhase() {
 // latency SLO for requests for single objects.
 const openWithin = time.Second
 
-// dueBy returns how many watches should be open at the given time. The schedule starts when the load starts, not when the
-// initial list has been answered, so a slow list makes watches late. The caller holds mu.
+// dueBy returns how many watches should be open at the given time. The schedule starts when the load starts, not when
+// the initial list has arrived, so a slow list makes watches late. The caller holds mu.
 func (w *Watches) dueBy(at time.Time) int {
 	if w.running.start.IsZero() {
 		return 0

@@ -195,8 +195,8 @@ func (t trial) blames() []result.Cause {
 	return slices.DeleteFunc(t.causes(), func(c result.Cause) bool { return c.Limit })
 }
 
-// wronglyHealthy reports whether the diagnosis answers "healthy" although a gate failed, a symptom or a cause was
-// found, or data is missing or doubtful.
+// wronglyHealthy reports whether the diagnosis is "healthy" although a gate failed, a symptom or a cause was found, or
+// data is missing or doubtful.
 func (t trial) wronglyHealthy() bool {
 	d := t.said
 	return d.Answer == result.Healthy && len(t.failed)+len(d.Symptoms)+len(d.Causes)+len(d.Lacked)+len(d.Doubts) > 0

@@ -37,8 +37,8 @@ func isProfile(data []byte) (all []query, ok bool) {
 }
 
 // profiles imports each profile below o.profileDirs together with a small job. It does so twice: for a bundled control
-// plane, and for a cluster with its own Prometheus. It prints how many queries became gates, rows and remarks. In the
-// second case, it also checks that the time ranges in the queries are unchanged.
+// plane, and for a cluster with its own Prometheus server. It prints how many queries became gates, rows and remarks.
+// In the second case, it also checks that the time ranges in the queries are unchanged.
 func (o options) profiles(ctx context.Context, w io.Writer) error {
 	var files []string
 	for _, dir := range o.profileDirs {
