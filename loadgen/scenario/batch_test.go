@@ -90,7 +90,7 @@ func TestObjectsOfABatchInOrder(t *testing.T) {
 			}
 		}
 		if o.Kind == "Deployment" && !strings.HasSuffix(o.Place, "web.yaml:7") {
-			t.Errorf("%s is at %s", o.Name, o.Place)
+			t.Errorf("the path of %s is %s", o.Name, o.Place)
 		}
 	}
 	want := strings.Fields(`0/c-0-1 0/d-0-1 0/c-0-2 0/d-0-2 0/s-0  0/c-1-1 0/d-1-1 0/c-1-2 0/d-1-2 0/s-1  1/c-2-1 1/d-2-1 1/c-2-2 1/d-2-2 1/s-2`)
@@ -98,7 +98,7 @@ func TestObjectsOfABatchInOrder(t *testing.T) {
 		t.Errorf("got  %v\nwant %v", got, want)
 	}
 	if len(tokens) != 6 {
-		t.Errorf("%d tokens were drawn for 6 objects", len(tokens))
+		t.Errorf("the batch drew %d tokens for 6 objects", len(tokens))
 	}
 	again, err := s.Expand(s.Batches()[0])
 	if err != nil {

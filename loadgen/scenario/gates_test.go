@@ -81,7 +81,7 @@ phases: [{name: a, until: podsReady, within: 1m}]
 gates: [{name: g, objective: unsent, max: 5}]
 `
 	if _, err := Parse("old.yaml", []byte(text), nil); err == nil {
-		t.Error("a new scenario of this kind was accepted")
+		t.Error("Parse accepts the old scenario")
 	}
 	s, err := ParseRecorded("old.yaml", []byte(text))
 	if err != nil {

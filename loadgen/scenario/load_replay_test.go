@@ -79,10 +79,10 @@ func TestRecordingIsReadBesideTheScenarioAndCarriedWithIt(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := again.Loads()[0].Recorded; len(got.Entries) != 5 || !slices.Equal(got.Entries, l.Recorded.Entries) {
-			t.Errorf("%d requests after it was carried elsewhere", len(got.Entries))
+			t.Errorf("after a copy to another directory, the replay has %d requests", len(got.Entries))
 		}
 		if len(again.Gates) != len(s.Gates) {
-			t.Errorf("%d gates after it was carried elsewhere, %d before", len(again.Gates), len(s.Gates))
+			t.Errorf("after a copy to another directory, the scenario has %d gates, before %d", len(again.Gates), len(s.Gates))
 		}
 	}
 }

@@ -34,12 +34,12 @@ func TestRecordedMemoryIsThatOfTheDocs(t *testing.T) {
 	}
 	for _, name := range Names() {
 		if _, recorded := RecordedMemory(name); recorded != slices.Contains(documented, name) {
-			t.Errorf("%s is recorded in one of docs/sizing.md and the catalogue only", name)
+			t.Errorf("only one of docs/sizing.md and the catalogue has %s", name)
 		}
 	}
 	for _, name := range documented {
 		if !slices.Contains(Names(), name) {
-			t.Errorf("docs/sizing.md has %s, which is no built-in scenario", name)
+			t.Errorf("docs/sizing.md has %s, but no built-in scenario has this name", name)
 		}
 	}
 }

@@ -64,6 +64,6 @@ func TestReplayIsReadBesideTheScenario(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := again.Loads()[0].Shape.Times; !slices.Equal(got, []float64{0, 0.125, 70}) {
-		t.Errorf("times %v after it was carried elsewhere", got)
+		t.Errorf("times %v after a copy to another directory", got)
 	}
 }

@@ -92,7 +92,7 @@ func TestResourcesMatchKubernetes(t *testing.T) {
 		return
 	}
 	if text != resourceTable {
-		t.Errorf("resources.txt is not what Kubernetes has (go test ./loadgen/scenario -run Resources -update):\n%s", text)
+		t.Errorf("resources.txt differs from the resources of Kubernetes (go test ./loadgen/scenario -run Resources -update):\n%s", text)
 	}
 }
 

@@ -24,7 +24,7 @@ func TestBadScenarios(t *testing.T) {
 		}
 		got := err.Error() + "\n"
 		if len(strictyaml.Errors(err)) != strings.Count(got, "\n") {
-			t.Errorf("not one line per error:\n%s", got)
+			t.Errorf("some error has more than one line:\n%s", got)
 		}
 		return got
 	})
@@ -39,7 +39,7 @@ func TestCatalogueIsValidAndResolves(t *testing.T) {
 		}
 		// The name has no slash because it becomes part of object names.
 		if s.Name != name && !(OfFeature(name) && strings.HasPrefix(s.Name, "features-")) {
-			t.Errorf("%s calls itself %q", name, s.Name)
+			t.Errorf("%s has the name %q", name, s.Name)
 		}
 		text, err := s.Resolved()
 		if err != nil {
@@ -54,7 +54,7 @@ func TestCatalogueIsValidAndResolves(t *testing.T) {
 			t.Fatal(err)
 		}
 		if string(second) != string(text) {
-			t.Errorf("%s: resolved twice gives\n%s\nnot\n%s", name, second, text)
+			t.Errorf("%s: resolving it twice returns\n%s\nwant\n%s", name, second, text)
 		}
 	}
 }
@@ -71,7 +71,7 @@ func TestRecordedScenarioSkipsNewChecks(t *testing.T) {
 	} {
 		text := []byte("apiVersion: stormglass/v1alpha1\nkind: Scenario\nname: old\n" + body + "\n")
 		if _, err := Parse("old.yaml", text, nil); err == nil {
-			t.Errorf("%s: not refused", name)
+			t.Errorf("%s: Parse returns no error", name)
 		}
 		if _, err := ParseRecorded("old.yaml", text); err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -134,7 +134,7 @@ func FuzzParse(f *testing.F) {
 		}
 		for _, line := range strings.Split(err.Error(), "\n") {
 			if !strings.HasPrefix(line, "f.yaml:") && !strings.HasPrefix(line, "--set ") {
-				t.Errorf("error line %q does not say where", line)
+				t.Errorf("error line %q has no position", line)
 			}
 		}
 	})

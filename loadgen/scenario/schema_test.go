@@ -232,7 +232,7 @@ func allowed(t *testing.T, q question) []string {
 			}
 		}
 	}
-	t.Errorf("validation does not name the values that would do in\n%s%v", q.text, said(q.text))
+	t.Errorf("validation does not name the allowed values:\n%s%v", q.text, said(q.text))
 	return nil
 }
 
@@ -419,7 +419,7 @@ func TestSchemaRefusesWhatIsWrongInShape(t *testing.T) {
 			}
 			errors := string(ar.Files[1].Data)
 			if wrong := wrongInShape(errors); wrong != "" {
-				t.Errorf("%s: the schema takes it, and loading says\n%s", file, wrong)
+				t.Errorf("%s: the schema accepts it, but Load returns\n%s", file, wrong)
 			}
 			first, _, _ := strings.Cut(errors, "\n")
 			fmt.Fprintf(&list, "%s: %s\n", strings.TrimSuffix(filepath.Base(file), ".txtar"), first)
@@ -432,7 +432,7 @@ func TestSchemaRefusesWhatIsWrongInShape(t *testing.T) {
 		}
 	}
 	if have, err := os.ReadFile(golden); err != nil || !bytes.Equal(have, list.Bytes()) {
-		t.Errorf("%s is not what the schema takes (%v):\n%s", golden, err, list.Bytes())
+		t.Errorf("%s differs from the invalid scenarios that the schema accepts (%v):\n%s", golden, err, list.Bytes())
 	}
 }
 
@@ -455,7 +455,7 @@ func TestSchemaOfScalars(t *testing.T) {
 			bare := strings.Trim(value, `"'`)
 			bySchema, byLoading := check([]byte(text)), read(bare)
 			if bySchema == nil && byLoading != nil || bySchema != nil && byLoading == nil && !zeroForm.MatchString(bare) {
-				t.Errorf("%s with %s: by the schema %v; by loading %v", field, value, bySchema, byLoading)
+				t.Errorf("%s with %s: the schema returns %v, the parser %v", field, value, bySchema, byLoading)
 			}
 		}
 	}

@@ -44,7 +44,7 @@ func TestSelectableFieldsMatchKubernetes(t *testing.T) {
 		}
 	}
 	if len(found) != len(selectable()) {
-		t.Errorf("Kubernetes has fields of %v, the table of %v", slices.Sorted(maps.Keys(found)), slices.Sorted(maps.Keys(selectable())))
+		t.Errorf("Kubernetes has selectable fields for %v, the table for %v", slices.Sorted(maps.Keys(found)), slices.Sorted(maps.Keys(selectable())))
 	}
 	for name, want := range found {
 		have := slices.Clone(selectable()[name])

@@ -190,7 +190,7 @@ func TestFiguresOfTheLongestPhase(t *testing.T) {
 	var trial result.Trial
 	held := take(&trial, result.Result{Verdict: result.Pass, Measurements: result.Measurements{Phases: []result.Phase{phase("settle", 0, 5, 104), phase("hold", 5, 20, 100)}}})
 	if held.Name != "hold" || trial.Offered != 100 {
-		t.Errorf("offered rate %v in phase %s, want 100 in hold", trial.Offered, held.Name)
+		t.Errorf("offered %v in %s", trial.Offered, held.Name)
 	}
 }
 

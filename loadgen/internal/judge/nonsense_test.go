@@ -102,7 +102,7 @@ func TestDamageNamesLineAndByte(t *testing.T) {
 		t.Fatal(err)
 	}
 	if o := judged(t, dir); o.code != exitcode.NoData || !o.names("scenario.yaml is damaged: line 1") || o.names(dir) {
-		t.Errorf("a scenario without the fault that its gate is about: exit code %d, %q", o.code, o.said)
+		t.Errorf("a scenario without the fault that its gate needs: exit code %d, %q", o.code, o.said)
 	}
 }
 

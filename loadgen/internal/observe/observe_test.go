@@ -89,10 +89,10 @@ func TestQueries(t *testing.T) {
 		t.Errorf("the instant query gave %v, want 30 leader changes of etcd-0 at %v", got, end)
 	}
 	if got := must[model.Value](t)(ask.Query(ctx, "1/0", end)); got.String() != "scalar: +Inf @["+model.TimeFromUnixNano(end.UnixNano()).String()+"]" {
-		t.Errorf("1/0 is %v", got)
+		t.Errorf("got %v for 1/0", got)
 	}
 	if got := must[model.Value](t)(ask.Query(ctx, "up == 2", end)).(model.Vector); len(got) != 0 {
-		t.Errorf("an empty vector is %v", got)
+		t.Errorf("got %v for an empty vector", got)
 	}
 	matrix := must[model.Value](t)(ask.QueryRange(ctx, `up{job="kube-apiserver"}`, v1.Range{Start: end.Add(-time.Minute), End: end, Step: 30 * time.Second})).(model.Matrix)
 	if len(matrix) != 1 || len(matrix[0].Values) != 3 || matrix[0].Values[0].Value != 1 || matrix[0].Values[2].Value != 0 {

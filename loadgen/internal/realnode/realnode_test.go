@@ -244,7 +244,7 @@ func TestNothingIsLeftOfANode(t *testing.T) {
 	must(t, n.LoadImage(ctx, program, image))
 	run(t, ctx, n, "left")
 	if len(left(t, dir)) == 0 {
-		t.Error("left returns nothing for a running node")
+		t.Error("left lists nothing for a running node")
 	}
 	must(t, n.Stop())
 	if all := left(t, dir); len(all) > 0 {

@@ -165,7 +165,7 @@ func (s *site) id() string {
 	all, err := s.a.client.CoreV1().Namespaces().List(s.ctx, metav1.ListOptions{LabelSelector: "stormglass.dev/run"})
 	must(s.t, err)
 	if len(all.Items) == 0 {
-		s.t.Fatal("there is no namespace of a run")
+		s.t.Fatal("the run has no namespace")
 	}
 	return all.Items[0].Labels["stormglass.dev/run"]
 }

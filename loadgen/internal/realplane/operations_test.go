@@ -98,7 +98,7 @@ func TestNamespacesAndSizes(t *testing.T) {
 				large++
 			case 100:
 			default:
-				t.Errorf("a payload of %d bytes", len(o.Data["payload"]))
+				t.Errorf("got a payload of %d bytes", len(o.Data["payload"]))
 			}
 		}
 		if ns == to.Namespace {

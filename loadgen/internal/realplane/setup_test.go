@@ -145,7 +145,7 @@ func TestSetupJudgesTheRunsNamespaces(t *testing.T) {
 		}}, metav1.CreateOptions{})
 		if err == nil {
 			if low, _, _ := unstructured.NestedInt64(made.Object, "spec", "low"); low != 1 {
-				t.Errorf("low is %d by default", low)
+				t.Errorf("the default value of low is %d", low)
 			}
 		}
 		return err
@@ -183,7 +183,7 @@ func TestSetupJudgesTheRunsNamespaces(t *testing.T) {
 	made, err := admin.CoreV1().Pods(theirs.Namespace).Create(ctx, pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 	must(t, err)
 	if asked := made.Spec.Containers[0].Resources.Requests.Cpu().String(); asked != "10m" {
-		t.Errorf("the limit range gives a request of %s", asked)
+		t.Errorf("the limit range sets the request to %s", asked)
 	}
 }
 

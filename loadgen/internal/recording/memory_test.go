@@ -31,7 +31,7 @@ func TestLoadKeepsEachShapeObjectAndNamespaceOnce(t *testing.T) {
 		t.Errorf("%d entries, %d shapes, %d objects, namespaces %v; want 4, 3, 2, [a b]", len(got.Entries), len(got.Shapes), len(got.Objects), got.Namespaces)
 	}
 	if v := got.Shapes[got.Entries[3].Shape].ResourceVersion; v != Exact {
-		t.Errorf("an exact version is kept as %q", v)
+		t.Errorf("an exact version is stored as %q", v)
 	}
 	if got.Last() != 9 {
 		t.Errorf("last request at %d", got.Last())

@@ -40,7 +40,7 @@ func TestEndPhaseEndsIt(t *testing.T) {
 			met, err := r.phases.through(t.Context(), p, began)
 			synctest.Wait()
 			if took := time.Since(began); met || err != nil || took != time.Minute {
-				t.Errorf("phase %s: met %v, %v after %s; want the end after 1m", p.Name, met, err, took)
+				t.Errorf("phase %s: condition met: %v, %v after %s", p.Name, met, err, took)
 			}
 			if _, early := r.phases.steering.endPhase(time.Now()); !early {
 				t.Errorf("phase %s: endPhase does not report that the user ended it", p.Name)

@@ -44,7 +44,7 @@ func TestHooksRunBeforeAndAfterThePhase(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := kubeconfig.Clusters[kubeconfig.Contexts[kubeconfig.CurrentContext].Cluster].Server; got != nowhere().Host {
-		t.Errorf("the kubeconfig has server %s", got)
+		t.Errorf("the kubeconfig names the server %s", got)
 	}
 	all := r.phases.hooks.ran
 	if len(all) != 3 || all[0].When != "before" || all[2].Command != "echo two" || all[2].Output != "hooks/storm-after-2.log" || all[1].Failed != "" {

@@ -333,7 +333,7 @@ func TestRunDirectory(t *testing.T) {
 		t.Error(err)
 	}
 	if left, err := os.ReadDir("."); err != nil || len(left) != 0 {
-		t.Errorf("files left: %v (%v)", left, err)
+		t.Errorf("the run left %v, %v", left, err)
 	}
 
 	if err := os.Mkdir("theirs", 0o700); err != nil {

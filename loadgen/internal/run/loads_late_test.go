@@ -64,11 +64,11 @@ func TestLoadWaitsForItsResource(t *testing.T) {
 		stop := ls.start(ls.of("applied"))
 		time.Sleep(4 * time.Second)
 		if l.ran.Load() != 0 || changes.ran.Load() != 0 {
-			t.Error("a load ran before the API server served its resource")
+			t.Error("the load ran before the API server served its resource")
 		}
 		time.Sleep(2 * time.Second)
 		if l.ran.Load() != 1 || changes.ran.Load() != 1 {
-			t.Errorf("1 s after the API server serves the resource: the load ran %d times, the load of changes %d times; want 1 and 1", l.ran.Load(), changes.ran.Load())
+			t.Errorf("1 s after the API server began to serve the resource, the load had run %d times, the changes of its objects %d", l.ran.Load(), changes.ran.Load())
 		}
 		if err := stop(); err != nil || len(ls.unserved()) > 0 {
 			t.Errorf("%v, %q", err, ls.unserved())

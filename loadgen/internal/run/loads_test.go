@@ -65,7 +65,7 @@ phases:
 			continue
 		}
 		if !slices.ContainsFunc(s.Loads(), func(l scenario.PlacedLoad) bool { return l.Kind == name }) {
-			t.Errorf("the scenario has no load of kind %s", name)
+			t.Errorf("no load has the kind %s", name)
 		}
 	}
 	synctest.Test(t, func(t *testing.T) {

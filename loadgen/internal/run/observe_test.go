@@ -182,7 +182,7 @@ func TestObserverForgetsACalmTimeWithoutData(t *testing.T) {
 	} {
 		o := p.live.Options(start.Add(c.after))
 		if o.CalmByDefault == c.kept {
-			t.Errorf("after %s the comparison period is %s to %s", c.after, o.Calm.From, o.Calm.To)
+			t.Errorf("after %s, the comparison period is %s to %s", c.after, o.Calm.From, o.Calm.To)
 		}
 		d := result.Diagnosis{}
 		if c.err == nil {

@@ -130,7 +130,7 @@ func TestInterruptReportsRemainingFaults(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
 		if _, err := r.phases.through(ctx, &r.o.Scenario.Phases[0], time.Now()); err == nil {
-			t.Error("no error after an interrupt")
+			t.Error("the interrupt caused no error")
 		}
 	})
 	if last := said.steps[len(said.steps)-1]; last != "fault 1 could not be undone: etcd-0 does not go on" {

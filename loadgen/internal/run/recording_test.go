@@ -49,7 +49,7 @@ func TestRunObserved(t *testing.T) {
 	}
 	url := "http://" + listener.Addr().String()
 	if v := value(t, url, `stormglass_test{job="loadgen"}`); v != 7 {
-		t.Errorf("stormglass_test is %v, want 7", v)
+		t.Errorf("the generator reports %v", v)
 	}
 	if said := strings.Join(q.steps, "\n"); !strings.Contains(said, url) {
 		t.Errorf("no step contains %s: %s", url, said)
@@ -105,7 +105,7 @@ func TestRunReadsPrometheus(t *testing.T) {
 	notes := strings.Join(target.Notes, "\n")
 	for _, want := range []string{"this run reads the metrics of etcd, kube-apiserver from " + server.URL(), "every 30s", "the clock of the Prometheus server is "} {
 		if !strings.Contains(notes, want) {
-			t.Errorf("the notes do not contain %q:\n%s", want, notes)
+			t.Errorf("the notes lack %q:\n%s", want, notes)
 		}
 	}
 	r, err := openRecording(recordingOptions{

@@ -37,7 +37,7 @@ func TestPageStatesTheEndOfALostCluster(t *testing.T) {
 		fmt.Sprintf("for %.0f s, then lists the leftovers", end.Seconds()),
 	} {
 		if !strings.Contains(string(page), want) {
-			t.Errorf("the page does not contain %q", want)
+			t.Errorf("the page lacks %q", want)
 		}
 	}
 }

@@ -95,7 +95,7 @@ func TestServedNames(t *testing.T) {
 	}
 	refused := func(o runmetrics.ServeOptions, code int, want string) {
 		t.Helper()
-		o.Ready = func(string, []runmetrics.Served) { t.Error("Serve serves with refused options") }
+		o.Ready = func(string, []runmetrics.Served) { t.Error("Serve accepts invalid options") }
 		err := runmetrics.Serve(t.Context(), o)
 		if got := exitcode.Of(err); got != code || err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("exit %d, want %d and %q: %v", got, code, want, err)

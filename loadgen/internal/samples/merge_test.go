@@ -78,7 +78,7 @@ func TestRecorderWritesMergedSlots(t *testing.T) {
 		t.Errorf("%d requests in the file, want 9: %+v", sum, slots)
 	}
 	if err := r.Add(0, Slot{Begin: 1, Millis: -1}); err == nil {
-		t.Error("a slot without a length was taken")
+		t.Error("Add accepts a slot without a length")
 	}
 }
 
@@ -130,6 +130,6 @@ func TestDurationsOfSendersAreFollowed(t *testing.T) {
 	s := sent[0]
 	s.Requests["reads"].Took[0].At = buckets
 	if s.Check() == nil {
-		t.Error("a bucket that does not exist is accepted")
+		t.Error("Check accepts a bucket that does not exist")
 	}
 }

@@ -199,7 +199,7 @@ func TestReadTruncatedSamples(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := Read(dir); err == nil {
-		t.Error("a broken line is no error")
+		t.Error("Read accepts a broken line")
 	}
 }
 

@@ -38,7 +38,7 @@ func TestWindowCountsWhatTheServerFailed(t *testing.T) {
 		t.Errorf("%d over 1.1 s", n)
 	}
 	if d := w.Longest(20); d < 10*time.Millisecond || d > 10700*time.Microsecond {
-		t.Errorf("80%% took %s", d)
+		t.Errorf("80%% of the requests took at most %s", d)
 	}
 	for range 49 {
 		step(Width)

@@ -125,7 +125,7 @@ func TestTimelineSurvivesAKill(t *testing.T) {
 		t.Errorf("read %+v, %v", events, err)
 	}
 	if line, err = timeline.Open(filepath.Join(dir, "none")); err == nil {
-		t.Errorf("opened %v in a directory that is not there", line)
+		t.Errorf("opened %v in a directory that does not exist", line)
 	}
 }
 
@@ -169,7 +169,7 @@ func TestScrapeIdentity(t *testing.T) {
 		t.Errorf("counted %+v, want only the unverified server refused", got)
 	}
 	if shown != "Bearer secret Acme Co" {
-		t.Errorf("the server was shown %q", shown)
+		t.Errorf("the server received %q", shown)
 	}
 	if err := b.Close(); err != nil {
 		t.Error(err)

@@ -53,7 +53,7 @@ func TestSmallPiecesAreReadTogether(t *testing.T) {
 			t.Errorf("%d reads of %d pieces", under.reads, pieces)
 		}
 		if late := time.Since(under.began) - time.Duration(len(text)/pieceLength)*pieceEvery; late > 2*gatherPause {
-			t.Errorf("the end was read %v after it came", late)
+			t.Errorf("the end was read %v after it arrived", late)
 		}
 	})
 }

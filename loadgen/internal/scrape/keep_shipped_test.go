@@ -18,7 +18,7 @@ func TestShippedQueriesAreRecorded(t *testing.T) {
 			continue // metrics of the generator (all are kept), of the recorder and of a rule engine
 		}
 		if !slices.ContainsFunc(components, func(job string) bool { return newKeeper(job, nil, nil).keep(f.Name) }) {
-			t.Errorf("%s is recorded of no component", f.Name)
+			t.Errorf("no component's scrape keeps %s", f.Name)
 		}
 	}
 }

@@ -67,7 +67,7 @@ func TestIncreaseOverAPhaseIsExact(t *testing.T) {
 	}
 	for _, exact := range []string{"etcd_disk_h_count", "etcd_server_late_total"} {
 		if got := valueOf(t, a, fmt.Sprintf("increase(%s[%s])", exact, window), end); got != math.Trunc(got) {
-			t.Errorf("%s was born in the phase, and its increase %v is not exact", exact, got)
+			t.Errorf("%s appeared in the phase, and its increase %v is not exact", exact, got)
 		}
 	}
 }
@@ -99,7 +99,7 @@ func TestRestartAddsNoZero(t *testing.T) {
 	b.scrape(time.Second)
 	a := b.archive()
 	if got := valueOf(t, a, "etcd_server_x_total", first); !math.IsNaN(got) {
-		t.Errorf("the new process' counter is %v before it appeared", got)
+		t.Errorf("the counter of the new process is %v before its first scrape", got)
 	}
 }
 
@@ -126,7 +126,7 @@ func TestLostScrapeIsCountedAndEndsSeries(t *testing.T) {
 		}
 	}
 	if got := valueOf(t, a, "etcd_server_x_total", lost); !math.IsNaN(got) {
-		t.Errorf("while the target was away its counter still read %v", got)
+		t.Errorf("while the target was unavailable, its counter was still %v", got)
 	}
 	if got := valueOf(t, a, fmt.Sprintf("increase(etcd_server_x_total[%s])", archive.Window(first, back)), back); math.Round(got) != 4 {
 		t.Errorf("increase across the lost scrape is %v, want 4", got)
@@ -300,7 +300,7 @@ func TestRunScrapesUntilItIsStopped(t *testing.T) {
 		t.Errorf("Run ended with %v", err)
 	}
 	if n := r.Scrapes(); n.Done < 2 || n.Failed["etcd-0"] != 0 {
-		t.Errorf("counted %+v: a scrape that was called off is not a lost one", n)
+		t.Errorf("counted %+v: a canceled scrape counts as lost", n)
 	}
 	if err := r.Close(); err != nil {
 		t.Error(err)

@@ -42,10 +42,10 @@ func TestSettled(t *testing.T) {
 	<-ahead
 	ahead <- time.Minute
 	if got := r.Settled(); !got.Before(now) {
-		t.Errorf("while it is scraped at %v everything up to %v is settled", now, got)
+		t.Errorf("during the scrape at %v, the recording is settled up to %v", now, got)
 	}
 	close(answer)
 	if at := <-done; r.Settled().Before(at) {
-		t.Errorf("after the scrape at %v everything up to %v is settled", at, r.Settled())
+		t.Errorf("after the scrape at %v, the recording is settled up to %v", at, r.Settled())
 	}
 }

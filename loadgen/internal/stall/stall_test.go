@@ -34,7 +34,7 @@ func TestNoStallWithoutLateTick(t *testing.T) {
 	}
 	var none *Meter
 	if none.Late(at(0)) != 0 || none.Total(at(0)) != 0 || (&Meter{}).Late(at(0)) != 0 {
-		t.Error("a meter without ticks knows of a stall")
+		t.Error("a meter without ticks reports a stall")
 	}
 }
 
@@ -123,6 +123,6 @@ func TestTotalNeverDecreases(t *testing.T) {
 	asked := m.Total(at(60 * time.Millisecond)) // 40 ms late, and the tick has not come
 	tickAt(59 * time.Millisecond)               // the tick is from before that call
 	if total := m.Total(at(61 * time.Millisecond)); total < asked {
-		t.Errorf("total %v, and %v a millisecond before", total, asked)
+		t.Errorf("total %v, a millisecond earlier %v", total, asked)
 	}
 }

@@ -52,6 +52,6 @@ func TestQuickLeavesOthersToTheTemplate(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, _, err := q.Values(shape, map[string]any{}, 1, 1); err == nil {
-		t.Error("no error for a missing value")
+		t.Error("a missing value causes no error")
 	}
 }

@@ -80,7 +80,7 @@ func TestShapeGivesTheDocuments(t *testing.T) {
 				t.Fatalf("with %v: %s: %v", with, text, err)
 			}
 			if !reflect.DeepEqual(got, throughJSON(t, want)) {
-				t.Fatalf("with %v, document %d is\n%v\nwant\n%v", with, i, got, want)
+				t.Fatalf("%v: document %d: got\n%v\nwant\n%v", with, i, got, want)
 			}
 		}
 	}

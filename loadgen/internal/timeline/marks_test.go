@@ -51,7 +51,7 @@ func TestMarks(t *testing.T) {
 		got := exposed(t, registry)
 		for want := range strings.Lines(step.want) {
 			if want = strings.TrimSpace(want); want != "" && !strings.Contains(got, want+"\n") {
-				t.Errorf("after event %d there is no %s in\n%s", i, want, got)
+				t.Errorf("after event %d, the metrics lack %s:\n%s", i, want, got)
 			}
 		}
 	}

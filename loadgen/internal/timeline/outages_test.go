@@ -85,7 +85,7 @@ func TestOutagesOfComponents(t *testing.T) {
 			}
 		}
 		if len(unexplained) > 0 {
-			t.Errorf("%s: no fault accounts for %+v", name, unexplained)
+			t.Errorf("%s: no fault explains %+v", name, unexplained)
 		}
 	}
 }
@@ -217,11 +217,11 @@ func TestHandoverIsAnOutage(t *testing.T) {
 		}
 	}
 	if got := outages.Fault("kube-scheduler-1", at(11), at(11)); got != "" {
-		t.Errorf("another is away by %q", got)
+		t.Errorf("kube-scheduler-1 is unavailable because of %q", got)
 	}
 	outages, _ = Of(append([]result.Event{begin(5, "slowFsync", "etcd-0"), end(20)}, back...)).Outages()
 	if got := outages.Fault(name, at(11), at(11)); got != "slowFsync" {
-		t.Errorf("under a fault it is away by %q", got)
+		t.Errorf("the component under a fault is unavailable because of %q", got)
 	}
 	// A crash soon after the new start does not belong to the handover.
 	if _, unexplained = Of(append(back, event(14, result.EventExit, name))).Outages(); len(unexplained) != 1 {

@@ -48,7 +48,7 @@ func TestPageIsMadeSeldom(t *testing.T) {
 		get(4)
 		time.Sleep(time.Hour)
 		if _, _, err := p.get(func() ([]byte, error) { return nil, errors.New("torn") }); err == nil {
-			t.Error("get does not return the error of write")
+			t.Error("get returns no error, want the error of write")
 		}
 		get(5)
 	})

@@ -88,7 +88,7 @@ func TestCarriedConnections(t *testing.T) {
 	b.fleet.End()
 	for range 2 {
 		if !<-c.joined {
-			t.Error("Take reports that a worker is not a worker")
+			t.Error("the coordinator treated a worker's connection as foreign")
 		}
 	}
 }
@@ -278,7 +278,7 @@ func TestAcceptsAgain(t *testing.T) {
 		l := &badListener{errs: []error{syscall.EMFILE, syscall.ECONNABORTED, net.ErrClosed}}
 		(&Fleet{listener: l}).accept()
 		if len(l.errs) > 0 {
-			t.Errorf("accept returned with %d errors left", len(l.errs))
+			t.Errorf("the worker gave up %d errors too early", len(l.errs))
 		}
 	})
 }

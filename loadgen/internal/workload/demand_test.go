@@ -18,7 +18,7 @@ func TestAutoscaledDeploymentIsReadyWhenItMeetsDemand(t *testing.T) {
 	s.pod("a", "n1")
 	s.status(1, 1)
 	if !s.allPodsReady() {
-		t.Fatal("the Deployment is not ready before any demand")
+		t.Fatal("not ready without any demand")
 	}
 	s.demanded("web", "750m", s.at) // three pods that use half of their request
 	if s.allPodsReady() || s.liveNow().PodsWanted != 3 {
@@ -38,7 +38,7 @@ func TestAutoscaledDeploymentIsReadyWhenItMeetsDemand(t *testing.T) {
 	s.pod("c", "n1")
 	s.pod("d", "n1")
 	if !s.allPodsReady() || s.liveNow().PodsWanted != 4 {
-		t.Errorf("the Deployment is not ready with one pod too many: %d wanted, want 4", s.liveNow().PodsWanted)
+		t.Errorf("not ready with one pod too many: wanted %d", s.liveNow().PodsWanted)
 	}
 	rollouts := s.results()["one"].Rollouts
 	if r := rollouts[len(rollouts)-1]; r.Action != "demand" || !r.Complete || r.Hops[hopAPIWrite].Count != 2 || r.Hops[hopReady].Count < 2 {

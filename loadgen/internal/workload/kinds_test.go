@@ -99,7 +99,7 @@ func TestDaemonSetIsWholeOnNodesThatLive(t *testing.T) {
 	s.nodesFailed(s.at, []string{"n2"})
 	s.mustBeWhole(true, "its pod is lost with its node")
 	if n := s.liveNow().PodsWanted; n != 2 {
-		t.Errorf("%d pods wanted on 2 live nodes", n)
+		t.Errorf("%d pods are wanted on 2 live nodes", n)
 	}
 	s.nodeIs("n2", false)
 	s.pod("a2", "n2", of("agent"), starting) // the node lifecycle controller reports this
@@ -140,7 +140,7 @@ func TestJobIsWholeWhileItRunsAndWhenItIsComplete(t *testing.T) {
 	s.pod("b2", "n0", ofJob("batch", "batch"), succeeded)
 	s.job("batch", "batch", 2, 2)
 	if c := *s.states(s.at)[0].jobs; c != (jobCounts{waiting: 1}) {
-		t.Errorf("jobs %+v, want one that waits for its stuck pod", c)
+		t.Errorf("%+v: the object waits for its stuck pod", c)
 	}
 	s.podGone("b1")
 	s.job("batch", "batch", 2, 2, complete)

@@ -42,7 +42,7 @@ func mustHop(t *testing.T, r result.Rollout, name string, count int64, first, la
 		}
 		return
 	}
-	t.Errorf("no hop %q in %+v", name, r)
+	t.Errorf("hop %q is missing in %+v", name, r)
 }
 
 func TestRolloutIsTimedHopByHop(t *testing.T) {
@@ -106,7 +106,7 @@ func TestEndpointSeenBeforeItsPodIsNotLost(t *testing.T) {
 	mustHop(t, r, "endpointslice", 1, 2, 2)
 	s.podGone("a")
 	if len(s.endpoints) != 0 {
-		t.Errorf("%d endpoints kept after the deletion of their pods", len(s.endpoints))
+		t.Errorf("the tracker keeps %d endpoints after their pods are gone", len(s.endpoints))
 	}
 }
 
@@ -117,7 +117,7 @@ func TestEndpointsOfPodsThatAreGoneAreForgotten(t *testing.T) {
 		s.slice(fmt.Sprint("gone-", i)) // one slice each second
 	}
 	if n := len(s.endpoints); n > mostEarly {
-		t.Errorf("%d early endpoints kept", n)
+		t.Errorf("the tracker keeps %d endpoints without pods", n)
 	}
 }
 
@@ -143,7 +143,7 @@ func TestStoppedRolloutNamesItsStep(t *testing.T) {
 	}
 	for _, h := range r.Hops {
 		if reached := h.Count > 0; reached != (h.First != nil && h.Last != nil) {
-			t.Errorf("hop %+v has times without a count, or a count without times", h)
+			t.Errorf("hop %+v has a time without an arrival, or an arrival without a time", h)
 		}
 	}
 }

@@ -103,7 +103,7 @@ func TestStartupCountsArrivalsInThePhaseOfTheFirst(t *testing.T) {
 		t.Errorf("the phase in which the pod became Ready has startup times too: %+v", two)
 	}
 	if len(s.pods) != 0 {
-		t.Errorf("%d pods kept after their deletion", len(s.pods))
+		t.Errorf("the tracker keeps %d deleted pods", len(s.pods))
 	}
 }
 
@@ -159,7 +159,7 @@ func TestDeploymentsThatAreNotAwaitedMayLackPods(t *testing.T) {
 	s.pod("s0", "", func(o *object) { o.deployment = "stuck" })
 	s.mustBeWhole(false, "all are awaited")
 	if !s.allPodsReady("web") || s.allPodsReady("stuck") || s.allPodsReady("web", "stuck") {
-		t.Error("allPodsReady must be true only for web")
+		t.Error("allPodsReady: want web ready and stuck not ready")
 	}
 }
 
@@ -215,7 +215,7 @@ func TestRecoveryClocks(t *testing.T) {
 		t.Errorf("RecoveredAfter = %v, want 6 s in the phase in which the workload recovered", r)
 	}
 	if got["recovery"].NotReadyAfter != nil || got["one"].RecoveredAfter != nil {
-		t.Error("a phase contains a measurement that did not end in it")
+		t.Error("a phase reports a clock that did not stop in it")
 	}
 	s.status(3, 1)
 	s.mustBeWhole(true, "recovered; terminating pods on failed nodes do not count")
@@ -254,7 +254,7 @@ func TestNodesThatReturnInTimeWereNeverNotReady(t *testing.T) {
 		t.Error("no RecoveredAfter, although the pods returned with their node")
 	}
 	if s.allFailedNotReady() {
-		t.Error("allFailedNotReady without a failed node")
+		t.Error("no node counts as failed any more")
 	}
 }
 

@@ -30,7 +30,7 @@ func TestTrackerResumesAndRelists(t *testing.T) {
 	w := s.running()
 	first := s.watch()
 	if first.Version != "10" {
-		t.Errorf("the watch starts at version %q, want 10, as in the list", first.Version)
+		t.Errorf("the watch starts from %q, but the version of the list is 10", first.Version)
 	}
 	first.Events <- string(frame(t, "ADDED", at("11", fullPod("a"))))
 	await(t, w, func() bool { return w.Live().PodsReady == 1 })
@@ -39,7 +39,7 @@ func TestTrackerResumesAndRelists(t *testing.T) {
 
 	second := s.watch()
 	if second.Version != "20" {
-		t.Errorf("the watch resumes at version %q, want 20, as in the bookmark", second.Version)
+		t.Errorf("the watch resumes from %q, but the version of the bookmark is 20", second.Version)
 	}
 	s.mu.Lock()
 	s.pods = []answer{
@@ -51,7 +51,7 @@ func TestTrackerResumesAndRelists(t *testing.T) {
 
 	third := s.watch()
 	if third.Version != "50" {
-		t.Errorf("after the relist, the watch starts at version %q, want 50", third.Version)
+		t.Errorf("after the relist, the watch starts from %q, but the version of the list is 50", third.Version)
 	}
 	third.Events <- string(frame(t, "DELETED", at("51", fullPod("b"))))
 	await(t, w, func() bool { return w.Live().PodsReady == 0 })
@@ -69,7 +69,7 @@ func TestTrackerListsPageByPage(t *testing.T) {
 	w := s.running()
 	await(t, w, w.Synced)
 	if got := w.Live().PodsReady; got != 2 {
-		t.Errorf("%d Ready pods on two pages, want 2", got)
+		t.Errorf("got %d pods from two pages", got)
 	}
 }
 
@@ -96,7 +96,7 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	if len(w.waiters) != 0 {
-		t.Error("the waiter was not removed")
+		t.Error("a waiter remains after its wait")
 	}
 }
 
@@ -142,7 +142,7 @@ func TestDeployAppliesServiceAndDeployment(t *testing.T) {
 		t.Errorf("selector %v, but pod labels %v", d.Spec.Selector.MatchLabels, pod.Labels)
 	}
 	if pod.Spec.AutomountServiceAccountToken != nil || pod.Spec.TerminationGracePeriodSeconds != nil {
-		t.Error("token and grace period must have the defaults of Kubernetes")
+		t.Error("the token and the grace period are not upstream's defaults")
 	}
 	var tolerated []string
 	for _, x := range pod.Spec.Tolerations {
@@ -282,6 +282,6 @@ stormglass_workload_pods_wanted 2
 		t.Errorf("startup histogram: %d series, %v", n, err)
 	}
 	if _, err := New(&rest.Config{Host: "http://127.0.0.1:1"}, o); err == nil {
-		t.Error("New succeeded for a second workload with the same registry")
+		t.Error("New accepts a second workload on one registry")
 	}
 }

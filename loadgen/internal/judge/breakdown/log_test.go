@@ -106,7 +106,7 @@ func TestUnreadableAuditLog(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	if _, err := auditsummary.ReadLog(ctx, write(t, map[string]string{"audit.log": line(us, "get", configMaps, 0, 1, "")}), us, nil); err == nil {
-		t.Error("reading with a cancelled context succeeds")
+		t.Error("ReadLog succeeded with a canceled context")
 	}
 	if a := read(t, write(t, map[string]string{"audit.log": ""})); a.Events != 0 || len(a.Classes) != 0 {
 		t.Errorf("an empty log: %+v", a)

@@ -53,7 +53,7 @@ func TestLive(t *testing.T) {
 	const day = 24 * 60
 	made(day+9, lasts)
 	if o := made(day+10, lasts); o.Calm == before {
-		t.Error("after a day what lasts is still compared with what was before")
+		t.Error("after a day, the diagnosis still compares a lasting symptom with the time before it")
 	}
 	lasts.Ended = at(day + 11)
 	made(day+12, lasts)

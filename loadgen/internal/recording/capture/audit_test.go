@@ -238,7 +238,7 @@ func TestOnlyClientsRequestsAreKept(t *testing.T) {
 	system := int64(0)
 	for _, reason := range []string{fromKubelets, fromController, fromScheduler, fromAPIServer} {
 		if r.Header.Dropped[reason] == 0 {
-			t.Errorf("none left out of %s", reason)
+			t.Errorf("no request was left out of %s", reason)
 		}
 		system += r.Header.Dropped[reason]
 	}

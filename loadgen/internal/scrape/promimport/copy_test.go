@@ -132,7 +132,7 @@ func TestLostData(t *testing.T) {
 				t.Errorf("%s: %v; %+v", res.Verdict, res.Reasons, res.Gates)
 			}
 			if len(scrapes.Failed) == 0 {
-				t.Error("no scrape counts as lost")
+				t.Error("the copy counts no lost scrape")
 			}
 		})
 	}

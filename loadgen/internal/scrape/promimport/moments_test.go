@@ -99,17 +99,17 @@ func TestParts(t *testing.T) {
 	n := 0
 	for _, part := range parts(all) {
 		if length := part[len(part)-1].at - part[0].at; length > chunk.Milliseconds()+1 {
-			t.Errorf("a part of %d ms", length)
+			t.Errorf("got a part of %d ms", length)
 		}
 		if n > 0 && part[0].of == all[n-1].of {
-			t.Errorf("the scrape at %d is in two parts", part[0].of)
+			t.Errorf("the scrape at %d belongs to two parts", part[0].of)
 		}
 		n += len(part)
 	}
 	if n != len(all) {
-		t.Errorf("%d moments of %d", n, len(all))
+		t.Errorf("got %d of %d moments", n, len(all))
 	}
 	if parts(nil) != nil {
-		t.Error("parts of nothing")
+		t.Error("an empty range has parts")
 	}
 }

@@ -46,11 +46,11 @@ func TestLongRange(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(all) != 1 || len(all[0].Points) != 24*60*12+1 || asked != 2 {
-		t.Fatalf("%d series in %d queries", len(all), asked)
+		t.Fatalf("got %d series in %d queries", len(all), asked)
 	}
 	for i, p := range all[0].Points {
 		if !p.T.Equal(start.Add(time.Duration(i) * step)) {
-			t.Fatalf("point %d is of %s", i, p.T)
+			t.Fatalf("point %d has the value of %s", i, p.T)
 		}
 	}
 }

@@ -95,7 +95,7 @@ func get[T any](c *chart, kind, name string) (object T) {
 			return object
 		}
 	}
-	c.t.Fatalf("the chart has no %s %s, only %v", kind, name, c.names())
+	c.t.Fatalf("%s %s is missing among %v", kind, name, c.names())
 	return object
 }
 

@@ -147,7 +147,7 @@ func TestCoordinatorRules(t *testing.T) {
 		t.Errorf("unexpected rules %s", text)
 	}
 	if strings.Contains(string(text), "portforward") {
-		t.Errorf("the workers connect to the run, but the rules allow port forwarding: %s", text)
+		t.Errorf("the rules allow portforward, which no worker needs: %s", text)
 	}
 	role := find[*rbacv1.ClusterRole](t, c)
 	if role.Name != "stormglass-run-small" || slices.ContainsFunc(role.Rules, func(r rbacv1.PolicyRule) bool { return slices.Contains(r.Verbs, "*") }) {
