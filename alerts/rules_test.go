@@ -29,7 +29,7 @@ func TestAnnotations(t *testing.T) {
 			t.Errorf("%s has severity %q", a.Alert, s)
 		}
 		if a.Labels["component"] == "" {
-			t.Errorf("%s does not say which component it is about", a.Alert)
+			t.Errorf("%s does not name its component", a.Alert)
 		}
 		for _, name := range []string{"summary", "description", "runbook", "runbook_url"} {
 			if a.Annotations[name] == "" {
@@ -64,7 +64,7 @@ func TestEveryAlertIsTested(t *testing.T) {
 	for _, a := range mustRules(t) {
 		for _, want := range []string{a.Alert + " fires", a.Alert + " is quiet", "absent data"} {
 			if !tests[a.File+": "+want] {
-				t.Errorf("no unit test of %s is called %q", a.File, want)
+				t.Errorf("%s has no unit test with the name %q", a.File, want)
 			}
 		}
 	}

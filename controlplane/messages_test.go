@@ -54,7 +54,7 @@ func TestStalledReaderDelaysNoMessage(t *testing.T) {
 		read++
 	}
 	if last := lines[len(lines)-1]; last != "the last line" || read < maxUnread || leftOut == 0 || read+leftOut != said+1 {
-		t.Errorf("%d lines were written and %d reported as left out, of %d in total; the last is %q", read, leftOut, said+1, last)
+		t.Errorf("got %d lines, %d reported as left out, of %d; the last is %q", read, leftOut, said+1, last)
 	}
 	log, err := os.ReadFile(file)
 	if err != nil {

@@ -212,7 +212,7 @@ func scrapeTemplates(scrape fs.FS) (map[string]string, error) {
 		for _, line := range scrapeLines {
 			from := strings.ReplaceAll(line.from, "%s", job)
 			if from == line.from && !strings.Contains(text, from) {
-				return fmt.Errorf("there is no line %q", from)
+				return fmt.Errorf("line %q is missing", from)
 			}
 			text = strings.ReplaceAll(text, from, strings.ReplaceAll(line.to, "%s", job))
 		}
@@ -225,7 +225,7 @@ func scrapeTemplates(scrape fs.FS) (map[string]string, error) {
 		return nil
 	})
 	if err == nil && len(files) == 0 {
-		err = fmt.Errorf("there is no file for a component")
+		err = fmt.Errorf("some component has no file")
 	}
 	return files, err
 }

@@ -87,7 +87,7 @@ func TestShown(t *testing.T) {
 	for _, c := range shown {
 		known[c.claim] = true
 		if !moved(all, c.claim) {
-			t.Errorf("no panel is about %q", c.claim)
+			t.Errorf("no panel shows %q", c.claim)
 		}
 	}
 	for _, d := range all {

@@ -17,7 +17,7 @@ func TestUnstuckWriterDropsTextUntilItIsRead(t *testing.T) {
 	}
 	stuck := w.stuck
 	if stuck == nil {
-		t.Fatal("a write without a reader is not reported as stuck")
+		t.Fatal("a write without a reader is not detected as stuck")
 	}
 	text := make([]byte, 5)
 	if _, err := io.ReadFull(read, text); err != nil || string(text) != "stuck" {

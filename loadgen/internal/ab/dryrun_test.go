@@ -46,7 +46,7 @@ func TestRunThatAConditionEndsEndsTheComparison(t *testing.T) {
 		return res, err
 	}
 	if _, _, err := s.run(t.Context()); exitcode.Of(err) != exitcode.NoData || !strings.Contains(err.Error(), "pair 0: ") {
-		t.Errorf("a comparison whose first run was ended: exit %d, %v", exitcode.Of(err), err)
+		t.Errorf("a comparison whose first run ended early: exit %d, %v", exitcode.Of(err), err)
 	}
 }
 
@@ -56,6 +56,6 @@ func TestRateOverTheBoundIsRefusedBeforeAnyRun(t *testing.T) {
 	s.o.Fuse.MaxRate = 5
 	_, _, err := s.run(t.Context())
 	if exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), "--max-rate is 5/s") || len(p.runs) > 0 {
-		t.Errorf("%v after %d runs", err, len(p.runs))
+		t.Errorf("got %v after %d runs", err, len(p.runs))
 	}
 }

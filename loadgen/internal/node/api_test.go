@@ -49,7 +49,7 @@ func TestLogsOfASimulatedContainer(t *testing.T) {
 		}
 		first, _, _ := strings.Cut(read(corev1.PodLogOptions{Timestamps: true}), " ")
 		if at, err := time.Parse(time.RFC3339Nano, first); err != nil || !at.Equal(pod.Status.ContainerStatuses[0].State.Running.StartedAt.Time) {
-			t.Errorf("the first line is of %s, %v", first, err)
+			t.Errorf("the first line is dated %s, %v", first, err)
 		}
 		if err := k.Log(t.Context(), pod, "c", &corev1.PodLogOptions{Previous: true}, &bytes.Buffer{}); err == nil {
 			t.Error("the node serves the log of a previous container that never existed")
@@ -65,7 +65,7 @@ func TestUsageOfASimulatedContainer(t *testing.T) {
 		t.Errorf("the container uses %v cores and %v bytes, want 25%% to 75%% of its requests of 1 and %d", u.cores, u.bytes, 1<<30)
 	}
 	if again := k.usageOf(pod, &pod.Spec.Containers[0]); again != u {
-		t.Errorf("%v, then %v", u, again)
+		t.Errorf("got %v, then %v", u, again)
 	}
 	pod.Annotations = map[string]string{cpuUsage: "250m", memoryUsage: "64Mi"}
 	if u = k.usageOf(pod, &pod.Spec.Containers[0]); u.cores != 0.25 || u.bytes != 64<<20 {
@@ -112,6 +112,6 @@ func TestNodeWithoutPodsUsesSomething(t *testing.T) {
 	k.Summary(now)
 	s := k.Summary(now.Add(10 * time.Second)).Node
 	if *s.CPU.UsageCoreNanoSeconds != 5e8 || *s.Memory.WorkingSetBytes != 256<<20 {
-		t.Errorf("in 10 s %d ns of CPU and %d bytes", *s.CPU.UsageCoreNanoSeconds, *s.Memory.WorkingSetBytes)
+		t.Errorf("in 10 s, the node reports %d ns of CPU and %d bytes", *s.CPU.UsageCoreNanoSeconds, *s.Memory.WorkingSetBytes)
 	}
 }

@@ -146,7 +146,7 @@ func BenchmarkIdleNodes(b *testing.B) {
 				used = cpuSeconds() - used
 				now := f.Results()
 				if n := now.MissedByGenerator - seen.MissedByGenerator; n > 0 {
-					b.Errorf("%d renewals were missed by the generator", n)
+					b.Errorf("the generator missed %d renewals", n)
 				}
 				b.ReportMetric(100*used/b.Elapsed().Seconds()*1000/float64(nodes), "%core/1000nodes")
 				b.ReportMetric(1e6*used/float64(max(now.Heartbeats-seen.Heartbeats, 1)), "cpu-us/renewal")

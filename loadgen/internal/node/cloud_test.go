@@ -91,7 +91,7 @@ func TestNodesJoinLater(t *testing.T) {
 	f := s.fleet(5, func(c *Config) { c.Cloud, c.Spec.Later = cloud, 3 })
 	must(t, f.Start(t.Context()))
 	if names := f.Names(); !slices.Equal(names, []string{"sg-0", "sg-1"}) || f.Live().Ready != 2 || len(cloud.instances) != 2 {
-		t.Fatalf("%v at first, the cloud has %v", names, cloud.instances)
+		t.Fatalf("the fleet has %v at first, the cloud has %v", names, cloud.instances)
 	}
 	if hit := f.Isolate(1); len(hit) != 2 {
 		t.Errorf("a fault of all nodes hits %v", hit)

@@ -85,7 +85,7 @@ func TestNodePublishesItsDevices(t *testing.T) {
 			s.await("the node with devices publishes a slice", func() bool { return len(published) > 0 })
 			s.locked(func() {
 				if len(published) != 1 {
-					t.Fatalf("%d slices for one node with devices", len(published))
+					t.Fatalf("got %d slices for one node with devices", len(published))
 				}
 				for _, slice := range published {
 					node := *slice.Spec.NodeName

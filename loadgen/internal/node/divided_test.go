@@ -112,7 +112,7 @@ func (d *dividedFleet) live(t *testing.T) history {
 		case control.InstancesVanish:
 			d.cloud.mu.Lock()
 			if n := len(d.cloud.instances); n != 22 {
-				t.Errorf("%d instances after some vanished", n)
+				t.Errorf("got %d instances after some vanished", n)
 			}
 			d.cloud.mu.Unlock()
 		case control.NodeRecovery, control.NodeScaleUp:
@@ -129,7 +129,7 @@ func TestPartsAreTheOneFleet(t *testing.T) {
 	t.Log("seed 42")
 	one := newDivided(t, 1, nil).live(t)
 	if len(one.Names) != 25 || len(one.Nodes) != 25 || len(one.Dues[0]) != 25 || len(one.Dues[2]) != 31 {
-		t.Fatalf("%d names, %d nodes, renewals %v", len(one.Names), len(one.Nodes), one.Dues)
+		t.Fatalf("got %d names, %d nodes, renewals %v", len(one.Names), len(one.Nodes), one.Dues)
 	}
 	for _, of := range []int{2, 3, 7} {
 		got := newDivided(t, of, nil).live(t)
@@ -246,7 +246,7 @@ func TestResultsOfPartsAreAdded(t *testing.T) {
 	}
 	d.chooser.parts = append(d.chooser.parts, told{})
 	if r := d.Results(); r.ReadySeconds != 0 {
-		t.Errorf("all nodes were Ready after %v s, and those of one part are not", r.ReadySeconds)
+		t.Errorf("all nodes were Ready after %v s, but the nodes of one part are not", r.ReadySeconds)
 	}
 }
 

@@ -162,7 +162,7 @@ func TestForeignNodeIsNotTakenOver(t *testing.T) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if n := len(s.seen("PATCH", "/status")) + len(s.leases); n != 0 {
-		t.Errorf("%d writes to another owner's node", n)
+		t.Errorf("the fleet sent %d writes to another owner's node", n)
 	}
 }
 

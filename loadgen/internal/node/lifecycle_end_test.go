@@ -39,7 +39,7 @@ func TestContainersTakeTheirTimeToStop(t *testing.T) {
 		}
 	}
 	if n := l.happened("slow", lifeStopTimedOut); n != 1 {
-		t.Errorf("%d kills counted", n)
+		t.Errorf("the node counted %d kills", n)
 	}
 }
 

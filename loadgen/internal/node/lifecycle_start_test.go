@@ -32,7 +32,7 @@ func TestImageThatCannotBePulled(t *testing.T) {
 		l.awaitPod("web", step.is)
 	}
 	if n := l.happened("unpullable", lifeImagePullFailed); n != 2 {
-		t.Errorf("%d failed attempts counted", n)
+		t.Errorf("the node counted %d failed attempts", n)
 	}
 	l.await("it is told", func() bool {
 		told := l.told("web")
@@ -137,7 +137,7 @@ func TestProbesFail(t *testing.T) {
 	l.clock.Step(minGrace)
 	l.awaitPod("stuck", "Running, ready, running x1 after Error(137)")
 	if flapped, killed := l.happened("flapping", lifeReadinessFailed), l.happened("stuck", lifeLivenessFailed); flapped != 2 || killed != 1 {
-		t.Errorf("%d and %d failures counted", flapped, killed)
+		t.Errorf("the node counted %d and %d failures", flapped, killed)
 	}
 }
 

@@ -83,7 +83,7 @@ func TestCrashLoopBacksOff(t *testing.T) {
 		l.clock.Step(5 * time.Second)
 		l.awaitPod("web", ended)
 		if running := l.fleet.Live().PodsRunning; running != 0 {
-			t.Errorf("%d pods run while one backs off", running)
+			t.Errorf("%d pods run while one is in back-off", running)
 		}
 		const longest = resyncInterval * 3 / 2
 		left := delay - 1
@@ -116,7 +116,7 @@ func TestCrashLoopBacksOff(t *testing.T) {
 		l.awaitPod("web", fmt.Sprintf("Running, ready, running x%d after Error(1)", n+2))
 	}
 	if n := l.happened("crashing", lifeRestarted); n != 8 {
-		t.Errorf("%d restarts counted", n)
+		t.Errorf("the node counted %d restarts", n)
 	}
 }
 
@@ -171,7 +171,7 @@ func TestOutOfMemory(t *testing.T) {
 	l.clock.Step(time.Second)
 	l.awaitPod("web", "Failed, OOMKilled(137)")
 	if n := l.happened("leaking", lifeOOMKilled); n != 1 {
-		t.Errorf("%d events counted", n)
+		t.Errorf("the node counted %d events", n)
 	}
 }
 

@@ -25,14 +25,14 @@ func TestShapesAreDealtOutByWeight(t *testing.T) {
 		room := n.Status.Allocatable
 		count[fmt.Sprint(n.Labels[corev1.LabelInstanceTypeStable], room.Cpu(), room.Memory(), room.Pods())]++
 		if got := *s.leases[n.Name].Spec.LeaseDurationSeconds; got != 90 {
-			t.Errorf("a Lease of %d s", got)
+			t.Errorf("got a Lease of %d s", got)
 		}
 	}
 	if len(count) != 2 || count["small4 8Gi 10"] != 8 || count["large64 1Ti 250"] != 4 {
 		t.Errorf("shapes %v", count)
 	}
 	if size := f.kubelets[0].ips.size(); size < 500 {
-		t.Errorf("addresses for %d pods per node", size)
+		t.Errorf("got addresses for %d pods per node", size)
 	}
 }
 
@@ -190,7 +190,7 @@ func TestPodWaitsForItsImage(t *testing.T) {
 		}
 	}
 	if len(names) != len(s.events) {
-		t.Errorf("%d names for %d events", len(names), len(s.events))
+		t.Errorf("got %d names for %d events", len(names), len(s.events))
 	}
 }
 
@@ -220,7 +220,7 @@ func TestTokenIsRefreshed(t *testing.T) {
 	clock.Step(47 * time.Minute)
 	s.locked(func() {
 		if tokens() != 1 {
-			t.Errorf("%d tokens before the first is old", tokens())
+			t.Errorf("got %d tokens before the first is old", tokens())
 		}
 	})
 	clock.Step(2 * time.Minute) // 80% of 3607 s
@@ -246,7 +246,7 @@ func TestKubeProxyHasAnIdentityAndAConnectionOfItsOwn(t *testing.T) {
 			t.Errorf("requests of kube-proxies = %v", got)
 		}
 		if len(s.conns) != 4 {
-			t.Errorf("%d connections of two nodes", len(s.conns))
+			t.Errorf("got %d connections of two nodes", len(s.conns))
 		}
 	})
 	f.Fail(0.5)

@@ -98,7 +98,7 @@ func TestPodFromBindingToItsEnd(t *testing.T) {
 		t.Errorf("the last status is %s, %+v", patch.Status.Phase, c)
 	}
 	if *options.GracePeriodSeconds != 0 || *options.Preconditions.UID != "uid-web" {
-		t.Errorf("deleted with %+v", options)
+		t.Errorf("the deletion had the options %+v", options)
 	}
 	eventually(t, "it is counted", func() bool {
 		r := f.Results()
@@ -183,7 +183,7 @@ func TestPodStartsAfterItsTime(t *testing.T) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if n := len(s.seen("PATCH", "/pods/done/status")); n != 0 || f.Results().PodsStarted != 0 {
-		t.Errorf("%d writes to a finished pod, %d pods started", n, f.Results().PodsStarted)
+		t.Errorf("the node sent %d writes to a finished pod and started %d pods", n, f.Results().PodsStarted)
 	}
 }
 

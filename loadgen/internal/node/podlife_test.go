@@ -132,7 +132,7 @@ func TestEventsOfAPodAreCountedUpAndDropped(t *testing.T) {
 		}
 	}
 	if _, n := e.observe("BackOff", now); n != 0 {
-		t.Error("one past the burst is posted")
+		t.Error("the node posted an Event beyond the burst")
 	}
 	if _, n := e.observe("BackOff", now.Add(eventRefill)); n != 1 {
 		t.Errorf("5 minutes later it is observed %d times, want once", n)

@@ -70,12 +70,12 @@ func TestExpiredWatchRelistsAndFindsWhatIsGone(t *testing.T) {
 	})
 	eventually(t, "the pod that vanished is let go", func() bool { return f.Live().PodsRunning == 1 })
 	if r := f.Results(); r.Relists != 1 || r.PodsStopped != 1 {
-		t.Errorf("%d relists, %d pods stopped", r.Relists, r.PodsStopped)
+		t.Errorf("got %d relists and %d stopped pods", r.Relists, r.PodsStopped)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if n := len(s.seen("PATCH", "/pods/stays/status")); n != 2 { // creating, running
-		t.Errorf("%d writes to the remaining pod", n)
+		t.Errorf("the node sent %d writes to the remaining pod", n)
 	}
 	if q := s.queries(); q[len(q)-1].Get("sendInitialEvents") != "true" {
 		t.Errorf("the watch listed again with %v, want sendInitialEvents", q[len(q)-1])
@@ -148,6 +148,6 @@ func TestServerWithoutWatchListIsListedFirst(t *testing.T) {
 	defer s.mu.Unlock()
 	q := s.queries()
 	if last := q[len(q)-1]; last.Get("watch") != "true" || last.Get("resourceVersion") == "" || last.Has("sendInitialEvents") {
-		t.Errorf("watched with %v", last)
+		t.Errorf("the watch had the query %v", last)
 	}
 }

@@ -43,7 +43,7 @@ func TestManySplits(t *testing.T) {
 	}
 	for _, want := range []string{" with the highest mean latency", "<b>1m 17s</b>"} {
 		if !strings.Contains(page, want) {
-			t.Errorf("the page does not say %q", want)
+			t.Errorf("the page lacks %q", want)
 		}
 	}
 	r.Breakdown = nil
@@ -61,7 +61,7 @@ func TestVariantsAreTold(t *testing.T) {
 	page := render(t, r, recording{result: r})
 	for _, want := range []string{"list pods (rv=0 limit=500) as blue", "list pods (table) as green"} {
 		if !strings.Contains(page, want) {
-			t.Errorf("the page does not say %q", want)
+			t.Errorf("the page lacks %q", want)
 		}
 	}
 }

@@ -28,7 +28,7 @@ func TestAskedAndDoneAreShown(t *testing.T) {
 	got := summary(t, r, TerminalOptions{})
 	for _, want := range []string{"WORK ASKED FOR AND DONE", "20/s  2.4/s      12%  cluster", "patch configmaps", "30      8    26.7%  scenario", "backlog", "2 loads or actions did too little work"} {
 		if !strings.Contains(got, want) {
-			t.Errorf("%q is not in\n%s", want, got)
+			t.Errorf("%q is missing in\n%s", want, got)
 		}
 	}
 	tables := map[string]table{}

@@ -46,7 +46,7 @@ func TestDiagnosisSaysWhatIsNotKnownAndTheFacts(t *testing.T) {
 		text = strings.Join(strings.Fields(text), " ")
 		for _, want := range []string{"too short for 3 scrapes", "other programs used 1.04 of 2 processors (0.02 in the comparison period)", "for 30% of the time, a process waited for a disk", "without a fault: kube-scheduler-0 exited with code 1 at 14:00:01"} {
 			if !strings.Contains(text, want) {
-				t.Errorf("%s has no %q:\n%s", what, want, text)
+				t.Errorf("%s lacks %q:\n%s", what, want, text)
 			}
 		}
 	}
@@ -83,7 +83,7 @@ func TestTimesOfSeveralDaysHaveDates(t *testing.T) {
 		}
 		for _, want := range c.want {
 			if !strings.Contains(b.String(), want) {
-				t.Errorf("until %s there is no %q in\n%s", c.until, want, b.String())
+				t.Errorf("until %s, %q is missing in\n%s", c.until, want, b.String())
 			}
 		}
 	}

@@ -38,7 +38,7 @@ func TestSameRunSameBytes(t *testing.T) {
 	first := render(t, r, recording{result: r})
 	for range 5 {
 		if render(t, r, recording{result: r}) != first {
-			t.Fatal("the same run resulted in another page")
+			t.Fatal("rendering the same run again results in another page")
 		}
 	}
 }
@@ -133,7 +133,7 @@ func TestChartsSayWhyTheyAreEmpty(t *testing.T) {
 			page := render(t, r, c.src(r))
 			for _, want := range c.want {
 				if !strings.Contains(page, want) {
-					t.Errorf("the page does not say %q", want)
+					t.Errorf("the page lacks %q", want)
 				}
 			}
 			// Each chart is either drawn or listed as missing, with the reason.
@@ -146,7 +146,7 @@ func TestChartsSayWhyTheyAreEmpty(t *testing.T) {
 				}
 			}
 			if plots, figures := strings.Count(page, `class="plot"`), strings.Count(page, "<figure"); plots != figures {
-				t.Errorf("%d figures and %d plots", figures, plots)
+				t.Errorf("the page has %d figures and %d plots", figures, plots)
 			}
 		})
 	}
@@ -173,7 +173,7 @@ func TestQueriesParse(t *testing.T) {
 		}
 	}
 	if queries < 20 {
-		t.Errorf("only %d queries", queries)
+		t.Errorf("the page has only %d queries", queries)
 	}
 }
 

@@ -69,7 +69,7 @@ func checkJUnit(t *testing.T, text string) *element {
 		counts[e.name]++
 		r, ok := rules[e.name]
 		if !ok {
-			t.Errorf("<%s> is not in the schema", e.name)
+			t.Errorf("the schema has no element <%s>", e.name)
 			return
 		}
 		for _, a := range r.required {

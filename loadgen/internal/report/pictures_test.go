@@ -54,7 +54,7 @@ func named(t *testing.T, all []Picture, name string) Picture {
 		for _, p := range all {
 			known = append(known, p.Name)
 		}
-		t.Fatalf("no picture %s among %q", name, known)
+		t.Fatalf("picture %s is missing among %q", name, known)
 	}
 	return all[i]
 }
@@ -96,7 +96,7 @@ func TestEveryChartOfThePageIsAPicture(t *testing.T) {
 		t.Errorf("a signal without data: %+v", p)
 	}
 	if figures := regexp.MustCompile(`<figure [^>]*id="chart-([^"]+)"`).FindAllStringSubmatch(page.String(), -1); len(figures) < 20 {
-		t.Errorf("only %d figures on the page", len(figures))
+		t.Errorf("the page has only %d figures", len(figures))
 	} else {
 		for _, f := range figures {
 			named(t, all, f[1])
@@ -137,7 +137,7 @@ func TestPicturesStandAlone(t *testing.T) {
 			}
 		}
 		if again := string(p.SVG()); again != svg {
-			t.Errorf("%s drawn twice is not the same", p.Name)
+			t.Errorf("drawing %s again results in another picture", p.Name)
 		}
 	}
 }
@@ -183,7 +183,7 @@ func standsAlone(svg string) error {
 		}
 	}
 	if texts < 5 {
-		return fmt.Errorf("only %d texts", texts)
+		return fmt.Errorf("the picture has only %d texts", texts)
 	}
 	return nil
 }

@@ -38,7 +38,7 @@ func TestProfilesAreLinked(t *testing.T) {
 		"Markdown lost":      {md.String(), "| heap | etcd-0 | storm | lost: 403 Forbidden: &lt;b&gt;no&lt;/b&gt; |"},
 	} {
 		if !strings.Contains(c.text, c.want) {
-			t.Errorf("%s: no %q", name, c.want)
+			t.Errorf("%s: %q is missing", name, c.want)
 		}
 	}
 	if strings.Contains(page.String(), `href="../elsewhere`) || strings.Contains(md.String(), "elsewhere") {
@@ -71,7 +71,7 @@ func TestFailedHooksAreShown(t *testing.T) {
 		"Markdown":       {md.String(), "- failed hook: after phase storm: ./save.sh: exit code 3"},
 	} {
 		if !strings.Contains(c.text, c.want) {
-			t.Errorf("%s: no %q", name, c.want)
+			t.Errorf("%s: %q is missing", name, c.want)
 		}
 	}
 }

@@ -82,7 +82,7 @@ func TestPageShowsFaultsAndRecovery(t *testing.T) {
 		"41.7× noise", "bound 1 s; 500: 69; timeout: 46", "0 samples in the steady phases",
 	} {
 		if !strings.Contains(got, want) {
-			t.Errorf("%q is not on the page", want)
+			t.Errorf("the page lacks %q", want)
 		}
 	}
 	// The effects of faults come before the charts, right after the timeline.
@@ -105,7 +105,7 @@ func TestRunWithoutFaultsHasNoRecovery(t *testing.T) {
 	page := render(t, r, recording{result: r})
 	for _, never := range []string{"Faults and recovery", "Faults, leaders and restarts", "Effects on the loads"} {
 		if strings.Contains(page, never) {
-			t.Errorf("%q is on the page of a run without faults", never)
+			t.Errorf("the page of a run without faults has %q", never)
 		}
 	}
 	if got := summary(t, r, TerminalOptions{}); strings.Contains(got, "RECOVERY") || strings.Contains(got, "SIGNALS") {
@@ -118,7 +118,7 @@ func TestSummaryListsRecovery(t *testing.T) {
 	got := summary(t, r, TerminalOptions{})
 	for _, want := range []string{"RECOVERY", "kill on kube-scheduler-1", "pause on etcd-0", "2.3 s", "16.3 s", "SIGNALS", "41.7× noise", "NO DATA"} {
 		if !strings.Contains(got, want) {
-			t.Errorf("%q is not in the summary:\n%s", want, got)
+			t.Errorf("the summary lacks %q:\n%s", want, got)
 		}
 	}
 	for _, width := range []int{72, 100, 120} {

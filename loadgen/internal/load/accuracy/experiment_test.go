@@ -123,7 +123,7 @@ func (x *experiment) run(t *testing.T) {
 	}
 	all := r.Results()[""]
 	if len(all) != 1 {
-		t.Fatalf("results of %d kinds", len(all))
+		t.Fatalf("got results of %d kinds", len(all))
 	}
 	x.result, x.exchanges = all[0], s.Exchanges()
 }

@@ -141,7 +141,7 @@ func (f *flood) run(t *testing.T) {
 		}
 	}
 	if len(f.acked) != f.writes {
-		t.Fatalf("%d writes of %d", len(f.acked), f.writes)
+		t.Fatalf("the watches delivered %d of %d writes", len(f.acked), f.writes)
 	}
 }
 

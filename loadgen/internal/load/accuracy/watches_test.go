@@ -71,7 +71,7 @@ func TestEndsLoseNothing(t *testing.T) {
 						t.Errorf("%d reconnects and %d relists of 10 ends; %d watches were opened", f.result.Reconnects, f.result.Relists, len(f.sent))
 					}
 					if malformed := f.result.Malformed; spoil == stubapi.Garble && malformed != 10 || spoil != stubapi.Garble && malformed != 0 {
-						t.Errorf("%d malformed streams", malformed)
+						t.Errorf("got %d malformed streams", malformed)
 					}
 				})
 			})

@@ -11,6 +11,6 @@ import (
 func TestEveryKindIsMade(t *testing.T) {
 	have, want := slices.Sorted(maps.Keys(makers())), slices.Sorted(slices.Values(scenario.LoadKinds()))
 	if !slices.Equal(have, want) {
-		t.Errorf("loads of kinds %v can be made, a scenario may have %v", have, want)
+		t.Errorf("makers has the kinds %v, a scenario %v", have, want)
 	}
 }

@@ -76,7 +76,7 @@ func TestNoAllocations(t *testing.T) {
 				n++
 			})
 			if allocs > 0 {
-				t.Errorf("%v allocations for each request", allocs)
+				t.Errorf("got %v allocations for each request", allocs)
 			}
 		})
 	}

@@ -42,7 +42,7 @@ func TestBodies(t *testing.T) {
 	for _, name := range scenario.Manifests {
 		m, ok := builtIn(name)
 		if !ok {
-			t.Fatalf("no manifest for %s", name)
+			t.Fatalf("%s has no manifest", name)
 		}
 		manifests[name] = m
 	}

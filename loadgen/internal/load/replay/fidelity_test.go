@@ -13,7 +13,7 @@ func TestRateErrorIsThatOfTheWorstGroup(t *testing.T) {
 		t.Errorf("%g of group %d without a difference, want 0 of 0", worst, of)
 	}
 	if _, of := rateError([]count{{0, 0}}); of != -1 {
-		t.Errorf("group %d of nothing due", of)
+		t.Errorf("got group %d without any due request", of)
 	}
 }
 

@@ -32,7 +32,7 @@ func find(t *testing.T, got []seen, ask, body string) seen {
 	t.Helper()
 	i := slices.IndexFunc(got, func(s seen) bool { return s.String() == ask && strings.Contains(s.body, body) })
 	if i < 0 {
-		t.Errorf("no %s with %q among %v", ask, body, got)
+		t.Errorf("%s with %q is missing among %v", ask, body, got)
 		return seen{}
 	}
 	return got[i]
@@ -204,7 +204,7 @@ func TestWatchesAreHeldForTheirTimeAtAnySpeed(t *testing.T) {
 		t.Errorf("held for %g s of 0.4, opened within %g s", held, slow)
 	}
 	if r.Sent != 2 || r.Due != 2 {
-		t.Errorf("%d of %d sent", r.Sent, r.Due)
+		t.Errorf("the load sent %d of %d requests", r.Sent, r.Due)
 	}
 }
 

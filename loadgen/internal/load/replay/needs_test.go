@@ -25,7 +25,7 @@ func TestNeedsAreThoseOfWhatIsSent(t *testing.T) {
 		{Verb: "patch", Resource: "configmaps"},
 	} {
 		if !slices.Contains(got, want) {
-			t.Errorf("no %+v among %+v", want, got)
+			t.Errorf("%+v is missing among %+v", want, got)
 		}
 	}
 	for _, n := range got {

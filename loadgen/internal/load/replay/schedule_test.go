@@ -98,7 +98,7 @@ func TestCopiesAreShiftedWithinTheRecording(t *testing.T) {
 		o := Options{Name: "again", Seed: seed, Speed: 1, Copies: 3}
 		got := Schedule(tr, o, nil)
 		if len(got) != 300 {
-			t.Fatalf("%d arrivals of 3 copies of 100 requests", len(got))
+			t.Fatalf("got %d arrivals for 3 copies of 100 requests", len(got))
 		}
 		if !slices.IsSortedFunc(got, func(a, b Arrival) int { return int(a.At - b.At) }) {
 			t.Error("the arrivals are not in the order of their times")
@@ -121,7 +121,7 @@ func TestCopiesAreShiftedWithinTheRecording(t *testing.T) {
 			apart[shift] = true
 		}
 		if len(apart) != 9 { // none, and one of each of the 8 further copies
-			t.Errorf("%d different shifts of 3 copies of 4 actors", len(apart))
+			t.Errorf("got %d different shifts for 3 copies of 4 actors", len(apart))
 		}
 		if again := Schedule(tr, o, nil); !slices.Equal(got, again) {
 			t.Error("the same seed results in another schedule")

@@ -270,7 +270,7 @@ func TestLostConnectionIsReplaced(t *testing.T) {
 func TestEndWakesASleepingDispatcher(t *testing.T) {
 	s := h2test.Serve(t, h2test.Options{})
 	if got := start(t, newLoad(t, target(s), schedule{}, nil))(); got.Offered != 0 {
-		t.Errorf("%+v of nothing", got)
+		t.Errorf("got %+v without any request", got)
 	}
 }
 

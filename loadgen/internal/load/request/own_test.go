@@ -113,7 +113,7 @@ func TestRatesLeaveOutTheDrain(t *testing.T) {
 		t.Errorf("%d succeeded, %d of them in the phase, a backlog of %d; want 10, 4 and 6", got.Succeeded, got.AnsweredInPhase(), got.Backlog)
 	}
 	if wait := got.Latency.Max; got.DueSeconds > wait {
-		t.Errorf("arrivals were due for %v s, which has the %v s of the drain in it", got.DueSeconds, wait)
+		t.Errorf("arrivals were due for %v s, including the %v s of the drain", got.DueSeconds, wait)
 	}
 }
 
@@ -173,7 +173,7 @@ func TestAnswersAfterTheScheduleAreOverdue(t *testing.T) {
 	h2test.Await(t, "all answers", func() bool { return one(r).Succeeded == 10 })
 	got := stop()
 	if early := got.AnsweredInPhase() - got.Overdue; early > 4 || got.AchievedRate != float64(early)/got.DueSeconds || got.AnsweredInPhase() != 10 || got.Backlog != 0 {
-		t.Errorf("%d answers, %d of them overdue, achieved %v/s in %v s, backlog %d", got.AnsweredInPhase(), got.Overdue, got.AchievedRate, got.DueSeconds, got.Backlog)
+		t.Errorf("got %d responses, %d of them overdue, achieved %v/s in %v s, backlog %d", got.AnsweredInPhase(), got.Overdue, got.AchievedRate, got.DueSeconds, got.Backlog)
 	}
 }
 

@@ -183,7 +183,7 @@ func TestNothingIsLeftRunning(t *testing.T) {
 	await(t, "writes", func() bool { return s.count(&s.patches) >= testWrites })
 	st.finish(t)
 	if n := len(st.watches.connections); runtime.NumGoroutine() > before+1000 || n != 2 {
-		t.Errorf("%d connections for %d watches", n, testWatches)
+		t.Errorf("got %d connections for %d watches", n, testWatches)
 	}
 	st.stopWatches()
 	s.CloseClientConnections()

@@ -82,7 +82,7 @@ func startStorm(t *testing.T, s *stub, target load.Target, change func(*scenario
 	select {
 	case <-w.AllOpen():
 	case <-time.After(patience):
-		t.Fatalf("%d of %d watches open", w.Open(), testWatches)
+		t.Fatalf("%d of %d watches are open", w.Open(), testWatches)
 	}
 	st.stopWrites = start(t, r)
 	return st

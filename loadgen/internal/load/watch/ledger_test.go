@@ -20,7 +20,7 @@ const noon = 12 * time.Hour
 func begin(t *testing.T, l *ledger, seq int64, d *deliveries) {
 	t.Helper()
 	if _, ok := l.begin(seq, d); !ok {
-		t.Fatalf("no slot for write %d", seq)
+		t.Fatalf("the ledger has no slot for write %d", seq)
 	}
 }
 
@@ -114,7 +114,7 @@ func TestAcknowledgementDecidesWhatWasDelivered(t *testing.T) {
 	begin(t, l, 0, d)
 	bring(l, 0, 0, 15, noon, false)
 	if early, _ := l.ack(0, 11, noon, 0); early != 0 {
-		t.Errorf("%d early deliveries of another's write", early)
+		t.Errorf("got %d early deliveries of another worker's write", early)
 	}
 	if got := bring(l, 0, 0, 11, noon, true); !got.first {
 		t.Errorf("the write itself: %+v", got)
@@ -145,7 +145,7 @@ func TestOldWriteIsGivenUpForItsSlot(t *testing.T) {
 		t.Errorf("late %d, duplicated %d, reordered %d; want 1, 0, 0", d.late.Load(), d.duplicated.Load(), d.reordered.Load())
 	}
 	if again := l.giveUp(); again != 0 {
-		t.Errorf("%d given up again", again)
+		t.Errorf("the ledger gave up %d deliveries again", again)
 	}
 }
 

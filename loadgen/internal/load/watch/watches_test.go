@@ -62,7 +62,7 @@ func TestFaithfulServerLosesNothing(t *testing.T) {
 				t.Errorf("%d deliveries of %d timed, of %d watches", got.Delivery.Count, timed, got.SlowestPerWatch.Count)
 			}
 			if got.Slow != int(testWatches*l.Slow.Fraction) {
-				t.Errorf("%d slow watches", got.Slow)
+				t.Errorf("got %d slow watches", got.Slow)
 			}
 			if live := st.watches.Live(); live.Open != testWatches || live.Delivered != got.Delivered {
 				t.Errorf("live: %+v", live)
@@ -279,7 +279,7 @@ func TestPhasesAreKeptApart(t *testing.T) {
 		t.Errorf("after the end: %+v", end)
 	}
 	if st.watches.Open() != 0 || st.watches.Backlog() != 0 {
-		t.Errorf("%d open at the end", st.watches.Open())
+		t.Errorf("%d watches were open at the end", st.watches.Open())
 	}
 }
 

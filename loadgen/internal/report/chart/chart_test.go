@@ -21,7 +21,7 @@ func TestGapsAreGapsAndLonePointsAreDots(t *testing.T) {
 		t.Errorf("%s %s: %d strokes and %d dots, want 2 and 1", line, lone, m, dots)
 	}
 	if strings.Contains(line+lone, "NaN") {
-		t.Error("NaN in a path")
+		t.Error("a path contains NaN")
 	}
 }
 

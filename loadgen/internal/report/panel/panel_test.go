@@ -68,7 +68,7 @@ func TestPage(t *testing.T) {
 	n := 0
 	for _, d := range boards {
 		if !strings.Contains(page, `<details class="pn-board" id="`+d.UID+`"><summary>`+d.Title) {
-			t.Errorf("%s is not on the page", d.UID)
+			t.Errorf("the page lacks %s", d.UID)
 		}
 		for _, r := range d.Rows {
 			n += len(r.Panels)
@@ -79,18 +79,18 @@ func TestPage(t *testing.T) {
 	}
 	for _, want := range []string{"the Grafana panels of dashboards/json", "<b>Do:</b>", `class="pn-fault"`, ">etcd-2<", ">0:00<", ">10:00<"} {
 		if !strings.Contains(page, want) {
-			t.Errorf("the page does not have %s", want)
+			t.Errorf("the page lacks %s", want)
 		}
 	}
 	if later := draw(t, well, Run{Span: span, Zero: at(-65)}); !strings.Contains(later, ">1:05<") || !strings.Contains(later, ">11:05<") {
-		t.Error("the clock is not the page's")
+		t.Error("the page has another clock")
 	}
 	if strings.Contains(page, "<details open") || strings.Contains(page, `" open>`) || strings.Contains(page, "<script") {
 		t.Error("a part of the page is open, or the page has a script")
 	}
 	for range 3 {
 		if draw(t, well, Run{Span: span, Phases: []Mark{{"storm", at(60), at(120)}}, Causes: []Cause{{Mark: Mark{"kill", at(70), at(80)}}}}) != page {
-			t.Fatal("the same run resulted in another page")
+			t.Fatal("rendering the same run again results in another page")
 		}
 	}
 }
@@ -113,7 +113,7 @@ func TestPageSaysWhatIsMissing(t *testing.T) {
 		page := draw(t, c.src, Run{Span: span})
 		for _, want := range c.want {
 			if !strings.Contains(page, want) {
-				t.Errorf("%s: the page does not say %q", c.name, want)
+				t.Errorf("%s: the page lacks %q", c.name, want)
 			}
 		}
 		if panels := strings.Count(page, `class="pn-panel `); panels != strings.Count(page, `class="empty"`) && panels > 0 {
@@ -192,7 +192,7 @@ func TestCheck(t *testing.T) {
 				return c
 			}
 		}
-		t.Fatalf("no panel %q", panel)
+		t.Fatalf("the page has no panel %q", panel)
 		return Checked{}
 	}
 	if c := find("WAL fsync, p99 and median"); c.Problem != "" || c.Numbers == 0 {
@@ -261,7 +261,7 @@ func TestPaths(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 	if bad := regexp.MustCompile(`[^-MHhlvVz0-9 ]`).FindString(got); bad != "" {
-		t.Errorf("%q in a path", bad)
+		t.Errorf("a path contains %q", bad)
 	}
 }
 
