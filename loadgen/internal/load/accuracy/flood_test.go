@@ -141,7 +141,7 @@ func (f *flood) run(t *testing.T) {
 		}
 	}
 	if len(f.acked) != f.writes {
-		t.Fatalf("the watches delivered %d of %d writes", len(f.acked), f.writes)
+		t.Fatalf("%d of %d writes were acknowledged", len(f.acked), f.writes)
 	}
 }
 

@@ -114,7 +114,7 @@ func TestAcknowledgementDecidesWhatWasDelivered(t *testing.T) {
 	begin(t, l, 0, d)
 	bring(l, 0, 0, 15, noon, false)
 	if early, _ := l.ack(0, 11, noon, 0); early != 0 {
-		t.Errorf("got %d early deliveries of another worker's write", early)
+		t.Errorf("got %d early deliveries of another client's write", early)
 	}
 	if got := bring(l, 0, 0, 11, noon, true); !got.first {
 		t.Errorf("the write itself: %+v", got)
