@@ -240,7 +240,7 @@ func (w watcher) until(t *testing.T, what string, c condition) {
 	t.Fatalf("waiting until %s: %v; still missing: %s", what, err, missing)
 }
 
-// get reads a JSON answer.
+// get reads a JSON response.
 func (w watcher) get(at string, into any) error {
 	req, err := http.NewRequestWithContext(w.ctx, http.MethodGet, at, nil)
 	if err != nil {

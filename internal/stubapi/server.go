@@ -88,7 +88,7 @@ func (s *Server) Config() *rest.Config {
 	return c
 }
 
-// SetPolicy replaces the policy. The new policy applies to all requests that are received from now on.
+// SetPolicy replaces the policy. The new policy applies to all later requests.
 func (s *Server) SetPolicy(p Policy) {
 	s.mu.Lock()
 	s.policy = p

@@ -83,7 +83,7 @@ func TestTimesOutsideTheRun(t *testing.T) {
 	}
 }
 
-// A named time is refused if its answer would be too large.
+// A named time is refused if its diagnosis would be too large.
 func TestLongTimesAreRefused(t *testing.T) {
 	from := time.Date(2026, 11, 21, 14, 0, 0, 0, time.UTC)
 	for _, c := range []struct {

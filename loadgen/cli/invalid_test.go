@@ -162,7 +162,7 @@ func TestEndlessQueriesAreRefused(t *testing.T) {
 	}
 }
 
-// The answer of a receiver that refuses samples is printed without control characters, and not in full.
+// The response of a receiver that refuses samples is printed without control characters, and not in full.
 func TestAnswerOfReceiverIsClean(t *testing.T) {
 	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, "no\x1b[2J\u202e"+strings.Repeat(" no", 1<<20), http.StatusBadRequest)

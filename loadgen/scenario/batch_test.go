@@ -109,7 +109,7 @@ func TestObjectsOfABatchInOrder(t *testing.T) {
 	}
 }
 
-// The resolved scenario of a run contains the texts of the files, so that it can run again.
+// The resolved scenario of a run contains the contents of the files, so that it can run again.
 func TestResolvedBatchHasItsFiles(t *testing.T) {
 	dir := writeFiles(t, map[string]string{"s.yaml": strings.Replace(batches, "web.yaml", "all", 1), "all/a.yaml": web, "all/sub/b.yml": web, "all/notes.txt": "x"})
 	s, err := Read(filepath.Join(dir, "s.yaml"), nil)

@@ -83,7 +83,7 @@ func scalars() map[string]schemadoc.Part {
 	}
 }
 
-// forms are schemas for the texts that validation checks with a pattern.
+// forms are schemas for the strings that validation checks with a pattern.
 func forms() map[string]schemadoc.Part {
 	all := map[string]schemadoc.Part{
 		"Scenario.apiVersion": {"const": scenario.APIVersion}, "Scenario.kind": {"const": scenario.Kind},

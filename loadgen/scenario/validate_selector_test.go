@@ -84,7 +84,7 @@ func named(e ast.Expr, name string) bool {
 	return ok && s.Sel.Name == name
 }
 
-// texts returns the texts in the cases of a switch and the keys of a map.
+// texts returns the strings in the cases of a switch and the keys of a map.
 func texts(n ast.Node) []string {
 	var all []string
 	ast.Inspect(n, func(n ast.Node) bool {

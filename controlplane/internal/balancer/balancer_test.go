@@ -161,11 +161,11 @@ func TestUnreadyServerDrains(t *testing.T) {
 	ready(t, b, "x", "y")
 }
 
-// TestDeadServerLosesItsConnections checks that the balancer closes the connections of a server that does not respond
-// to checks, so that its clients do not wait for their own timeouts.
+// TestDeadServerLosesItsConnections: if a server responds to no check, its clients learn it immediately, not by their
+// own timeouts.
 func TestDeadServerLosesItsConnections(t *testing.T) {
 	x, y := newAPI(t, "x"), newAPI(t, "y")
-	// silent listens but never responds, like a stopped process.
+	// silent listens and never responds, like a stopped process.
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

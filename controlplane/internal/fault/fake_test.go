@@ -33,7 +33,7 @@ type fakeHost struct {
 
 	lost func(error) // `lost` of the neighbour that was started last
 
-	lostWebhook bool // whether one registration of each webhook got no response
+	lostWebhook bool // a registration of each webhook got no response
 
 	version string                       // initial version of the plane
 	unready func(component string) error // why a component does not serve; if nil, all components serve

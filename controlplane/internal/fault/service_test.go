@@ -8,7 +8,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// When its fault ends, a service responds as before, even if it was restarted during the fault.
+// When its fault ends, a service responds as before, even if it was restarted.
 func TestServiceBehavesAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, h := fixture(t)

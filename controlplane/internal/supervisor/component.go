@@ -347,7 +347,7 @@ func (s *Supervisor) AwaitReady(ctx context.Context, name string) error {
 	for {
 		select {
 		case <-serves:
-			serves = nil // the loop now only checks InService
+			serves = nil // the loop then only checks InService
 		case <-tick.C:
 		case <-i.child.Done():
 			return fmt.Errorf("%s %s before it was ready%s", name, i.ending(), s.quoteLog(i))

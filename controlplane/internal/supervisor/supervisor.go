@@ -117,7 +117,7 @@ func (s *Supervisor) add(proc topology.Process) (*component, error) {
 	return c, nil
 }
 
-// Settle ends the start of the plane. Afterwards, the supervisor reports components that end and starts them again.
+// Settle ends the start of the plane: afterwards, the supervisor reports components that end and starts them again.
 func (s *Supervisor) Settle() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

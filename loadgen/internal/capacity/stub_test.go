@@ -37,7 +37,7 @@ capacity: {field: background.reads.rate, from: 50/s, to: 5000/s}
 gates: [{name: latency, objective: request-latency, load: reads, max: 100ms}]
 `
 
-// server responds to `rate` requests per second, one after another.
+// server responds to `rate` requests a second, one after another.
 func server(rate float64) stubapi.Policy {
 	var mu sync.Mutex
 	var free time.Time

@@ -114,7 +114,7 @@ func TestAnswersInPlaceOfACluster(t *testing.T) {
 	}
 }
 
-// listener answers each connection with a function.
+// listener handles each connection with a function.
 func listener(t *testing.T, answer func(net.Conn)) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -137,8 +137,7 @@ func listener(t *testing.T, answer func(net.Conn)) string {
 	return l.Addr().String()
 }
 
-// If a plugin hangs, or if the server does not respond after the plugin has ended, the run gives up and names the one
-// at fault.
+// A plugin that hangs is given up and named; so is a server that does not respond after it.
 func TestHangingPluginTimesOut(t *testing.T) {
 	hangs := func(ctx context.Context) error { <-ctx.Done(); <-t.Context().Done(); return nil }
 	err := bounded(t.Context(), "aws eks get-token", time.Millisecond, time.Hour, hangs)

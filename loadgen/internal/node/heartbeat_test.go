@@ -22,8 +22,7 @@ func (c fakeClock) AfterFunc(d time.Duration, f func()) clock.Timer {
 	return c.FakeClock.AfterFunc(d, func() { go f() })
 }
 
-// beats runs one heartbeat with a clock that only the test moves. Renewals wait
-// until the test answers them.
+// beats runs one heartbeat with a clock that only the test moves. Renewals wait until the test responds to them.
 type beats struct {
 	t         *testing.T
 	clock     fakeClock
@@ -111,7 +110,7 @@ func TestStalledServerIsBlamedAndBoundsOurRequests(t *testing.T) {
 	b := newBeats(t)
 	for range 2 {
 		b.until(0)
-		b.begun() // and never answered
+		b.begun() // and gets no response
 	}
 	<-b.dropped
 	b.until(0)

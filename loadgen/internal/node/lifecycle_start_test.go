@@ -184,7 +184,7 @@ func TestProbesFailUpToTheirThreshold(t *testing.T) {
 	}
 }
 
-// A readiness probe is attempted twice as the container starts and does not answer yet, and then once per period until
+// A readiness probe is attempted twice as the container starts and does not respond yet, and then once per period until
 // it succeeds.
 func TestReadinessProbeFailsUntilReady(t *testing.T) {
 	l := startLiving(t, Lean, scenario.PodLife{Name: "late", ReadyAfter: fixed(5 * time.Second)})

@@ -64,7 +64,7 @@ type stub struct {
 	watches  map[*stubWatch]bool
 	conns    map[net.Conn]bool
 	changed  chan struct{} // closed at each change
-	// answer may handle a request: it returns true if it has answered.
+	// answer may handle a request: it returns true if it has responded.
 	answer func(http.ResponseWriter, request) bool
 	// forgetful says that requests are not recorded.
 	forgetful bool

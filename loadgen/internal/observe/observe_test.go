@@ -193,7 +193,7 @@ func TestString(t *testing.T) {
 	}
 }
 
-// TestRefused: a wrong request is answered in one line, and paths that would change
+// TestRefused: the response to an invalid request has one line, and paths that would change
 // something do not exist.
 func TestRefused(t *testing.T) {
 	lab, _ := storm(t)

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// served answers like a component and records the requested URIs.
+// served responds like a component and records the requested URIs.
 func served(t *testing.T, answer func(w http.ResponseWriter)) (Source, *[]string) {
 	t.Helper()
 	var asked []string

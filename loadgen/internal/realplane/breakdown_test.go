@@ -34,7 +34,7 @@ const each = 40
 
 // The client, the audit log and the metrics measure the same requests. Their three
 // times are nested: a metric is observed within the handler whose end is audited,
-// and the answer ends after that.
+// and the response ends after that.
 func TestAuditAgreesWithMetrics(t *testing.T) {
 	plane := plane.Cluster()
 	if !slices.ContainsFunc(plane.Deviations, func(d control.Deviation) bool { return d.Setting == "--audit-log-path" }) {

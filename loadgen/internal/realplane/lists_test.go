@@ -17,7 +17,7 @@ func TestLists(t *testing.T) {
 	found := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "found"}}
 	_, err := client.CoreV1().ConfigMaps(to.Namespace).Create(t.Context(), found, metav1.CreateOptions{})
 	must(t, err)
-	to.Config.DisableCompression = true // the test reads the answers
+	to.Config.DisableCompression = true // the test reads the responses
 	const objects = 25
 	// The cases run in any order; a list of the whole cluster must find objects of
 	// another load.
@@ -107,7 +107,7 @@ func TestProtobuf(t *testing.T) {
 	}
 }
 
-// Large answers are compressed, as with client-go, and are still read correctly.
+// Large responses are compressed, as with client-go, and are still read correctly.
 // Lists whose pages are followed are requested without compression.
 func TestCompression(t *testing.T) {
 	to, _ := target(t, "compression")

@@ -57,7 +57,7 @@ func defaults(o *scenario.Operation) {
 	}
 }
 
-// exchange is one request of an arrival, and its answer.
+// exchange is one request of an arrival, and its response.
 type exchange struct {
 	n       int64
 	kind    request.Kind
@@ -66,7 +66,7 @@ type exchange struct {
 	body    []byte
 }
 
-// into decodes the answer.
+// into decodes the response.
 func (e *exchange) into(t *testing.T, o any) {
 	t.Helper()
 	if err := json.Unmarshal(e.body, o); err != nil {
@@ -74,7 +74,7 @@ func (e *exchange) into(t *testing.T, o any) {
 	}
 }
 
-// recorder is an operation that records its requests and answers.
+// recorder is an operation that records its requests and responses.
 type recorder struct {
 	request.Operation
 	mu     sync.Mutex
@@ -140,7 +140,7 @@ func (a arrivals) Due(elapsed time.Duration) int64 {
 	return min(int64(elapsed/(5*time.Millisecond))+1, int64(a))
 }
 
-// run makes n arrivals of a load and returns the requests and their answers.
+// run makes n arrivals of a load and returns the requests and their responses.
 func run(t *testing.T, to load.Target, l scenario.Load, n int) []exchange {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -164,7 +164,7 @@ func run(t *testing.T, to load.Target, l scenario.Load, n int) []exchange {
 	return r.all
 }
 
-// succeeded fails the test for each answer that is not a success.
+// succeeded fails the test for each response that is not a success.
 func succeeded(t *testing.T, all []exchange) {
 	t.Helper()
 	for _, e := range all {

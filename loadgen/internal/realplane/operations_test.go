@@ -58,7 +58,7 @@ func TestVerbs(t *testing.T) {
 	}
 }
 
-// written checks the answers to writes.
+// written checks the responses to writes.
 func written(t *testing.T, verb, loadName, resource string, all []exchange) {
 	versions := map[string]bool{}
 	for _, e := range all {

@@ -15,7 +15,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/scrape"
 )
 
-// A real Prometheus with its receiver enabled has the recorded samples, and answers queries about them.
+// A real Prometheus server with its receiver enabled has the recorded samples, and answers queries about them.
 func TestPrometheusReceives(t *testing.T) {
 	config := filepath.Join(t.TempDir(), "prometheus.yml")
 	if err := os.WriteFile(config, []byte("global: {scrape_interval: 1h}\n"), 0o600); err != nil {

@@ -82,7 +82,7 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// answers sets the response to requests from now on; nil accepts all samples.
+// answers sets the response to all later requests; nil accepts all samples.
 func (r *receiver) answers(f func(http.ResponseWriter, *http.Request) bool) {
 	if f == nil {
 		r.answer.Store(nil)

@@ -49,7 +49,7 @@ func TestRoundsOfAnActionAreCounted(t *testing.T) {
 	}
 }
 
-// Watches whose first list request got no response count as due but not opened, and only in the phase of the load.
+// Watches whose first list got no response count as due but never opened, only in the phase of the load.
 func TestWatchesThatNeverOpenedWereDue(t *testing.T) {
 	s := parse(t, `
 phases:

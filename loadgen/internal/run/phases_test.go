@@ -17,7 +17,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// If the control plane does not respond for a minute, this delays the actions but not the faults.
+// A plane that does not respond for a minute delays the actions, not the faults.
 func TestFaultsDoNotWaitForActions(t *testing.T) {
 	r := underway(t, parse(t, `phases:
   - name: p

@@ -38,7 +38,7 @@ func killed(name string, more ...result.Event) []result.Event {
 }
 
 // A fault keeps its own components away until they are ready again, and also the components
-// that cannot answer without them. It affects no others and no other time.
+// that cannot respond without them. It affects no others and no other time.
 func TestOutagesOfComponents(t *testing.T) {
 	type look struct {
 		component string

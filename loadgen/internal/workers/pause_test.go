@@ -14,7 +14,8 @@ func TestPauseReachesWorkers(t *testing.T) {
 	loads := b.run("reads")
 	h2test.Await(t, "reads", func() bool { return b.received("GET") >= 100 })
 	b.fleet.Pause(time.Now())
-	// Messages arrive in order: replies after the pause come from workers that know about the pause.
+	// Messages are in order: replies after the pause come from workers that know of
+	// it.
 	offered := func() (sum int64) {
 		t.Helper()
 		for _, r := range b.measured().Requests {

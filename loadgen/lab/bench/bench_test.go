@@ -3,9 +3,9 @@
 //
 //	go test ./loadgen/lab/bench -run '^$' -bench 'Watch|Requests' -benchtime 1x -count 6 | go tool benchstat -
 //
-// A third side uses net/http with client-go's transport and our scanner of undecoded
-// answers. The difference between ours and net/http is the gain from our HTTP/2 client;
-// the difference between net/http and client-go is the gain from not decoding.
+// A third side uses net/http with client-go's transport and our scanner of undecoded responses. The difference between
+// ours and net/http is the gain from our HTTP/2 client; the difference between net/http and client-go is the gain from
+// not decoding.
 //
 // Each measurement runs in a separate process, against a stub API server in another
 // process, so only the client is counted: CPU time by getrusage, memory

@@ -11,9 +11,8 @@ import (
 	"testing"
 )
 
-// nodePackage has the benchmarks of simulated nodes and a stub that answers every
-// request of a kubelet. internal/stubapi does not answer many of them (tokens,
-// CSINodes, selectors on spec.nodeName, client certificates).
+// nodePackage has the benchmarks of simulated nodes and a stub that responds to every request of a kubelet.
+// internal/stubapi does not support many of them (tokens, CSINodes, selectors on spec.nodeName, client certificates).
 const nodePackage = "github.com/stormglass/stormglass/loadgen/internal/node"
 
 // BenchmarkNodes puts the fidelities side by side: nodes that renew a Lease every

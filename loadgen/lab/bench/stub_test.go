@@ -36,7 +36,7 @@ func ChildMain() {
 	if os.Getenv(childEnv) == "" {
 		return
 	}
-	// With one thread, the stub gathers more answers into each write.
+	// With one thread, the stub gathers more responses into each write.
 	runtime.GOMAXPROCS(1)
 	server := rpc.NewServer()
 	if err := server.RegisterName("Stub", &childStub{}); err != nil {

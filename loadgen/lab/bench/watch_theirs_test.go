@@ -93,8 +93,7 @@ func newInformers(stub *Child) (drainer, error) {
 	}), err
 }
 
-// httpClient is net/http over client-go's transport. It reads answers without decoding
-// them.
+// httpClient is net/http over client-go's transport. It reads responses without decoding them.
 type httpClient struct {
 	*http.Client
 	collection string
@@ -106,7 +105,7 @@ func newHTTPClient(stub *Child) (*httpClient, error) {
 	return &httpClient{c, config.Host + "/api/v1/namespaces/" + namespace + "/configmaps"}, err
 }
 
-// send sends a request; the caller closes the answer.
+// send sends a request; the caller closes the response.
 func (c *httpClient) send(ctx context.Context, method, path string, body []byte) (io.ReadCloser, error) {
 	request, err := http.NewRequestWithContext(ctx, method, c.collection+path, bytes.NewReader(body))
 	if err != nil {

@@ -95,7 +95,7 @@ func TestCutFreezesOpenConnections(t *testing.T) {
 
 	cut.Link().Cut()
 	say(t, c, "lost?")
-	for range 100 { // in the meantime, the server serves other links
+	for range 100 { // meanwhile the server responds to others
 		exchange(t, other, "sound")
 	}
 	if s.has("lost?") {

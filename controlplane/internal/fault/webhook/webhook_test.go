@@ -256,7 +256,7 @@ func TestCancelledStartAfterALostRegistrationIsUncertain(t *testing.T) {
 	}
 }
 
-// Only a request that was sent and got no response can take effect later.
+// Only a request without a response may still be executed later.
 func TestUnansweredRegistrationIsUncertain(t *testing.T) {
 	for _, c := range []struct {
 		code      int // 0: the connection ends instead

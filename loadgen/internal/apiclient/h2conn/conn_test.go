@@ -110,7 +110,7 @@ func TestServersStreamLimitIsKept(t *testing.T) {
 	}
 }
 
-// blocked returns a connection to a server that does not respond to /block until the test ends.
+// blocked is a server whose /block does not respond until the test ends.
 func blocked(t *testing.T) (*Conn, chan struct{}) {
 	began := make(chan struct{}, 100)
 	addr, config := serve(t, func(w http.ResponseWriter, r *http.Request) {

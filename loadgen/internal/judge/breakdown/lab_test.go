@@ -67,7 +67,7 @@ func addsUp(t *testing.T, r result.Breakdown) {
 	}
 }
 
-// load returns n requests of one verb, answered with 200, with known means in ms.
+// load returns n requests of one verb, with response 200 and known means in ms.
 func load(name, verb, resource string, n int64, lag, connect, service float64) result.Requests {
 	l := func(ms float64) result.Latency {
 		return result.Latency{Count: n, Mean: ms / 1e3, P99: 5 * ms / 1e3}

@@ -47,7 +47,7 @@ eval range from 95s to 110s step 5s `+s.query(window)+`
 
 // A process has started if its start time is later than two scrapes ago, after any absence and for a late scrape too.
 // None of these counts as a start: a missed scrape of a running process, a clock change of less than a second, and
-// several processes that answer at one address, except when the address is first seen.
+// several processes that respond at one address, except when the address is first seen.
 func TestStartedIsSeenPastAGap(t *testing.T) {
 	s := known.signal("started")
 	evaluate(t, `
@@ -164,7 +164,7 @@ eval instant at 100s `+known.signal("etcd-far").query(window)+`
 	}
 }
 
-// A connection is refused if no server answers. An answer with an error status is not a refusal. If the scraper does
+// A connection is refused if no server listens. A response with an error status is not a refusal. If the scraper does
 // not report the reason, a fast failure counts.
 func TestRefusedIsNoErrorStatus(t *testing.T) {
 	const recorded = `
@@ -188,7 +188,7 @@ eval instant at 80s `+known.signal("scrape-429").query(window)+`
 `)
 }
 
-// A process that waits for a processor, or uses all that it may use, answers scrapes late, but is not paused.
+// A process that waits for a processor, or uses all that it may use, responds late to scrapes, but is not paused.
 func TestStarvedProcessIsNotPaused(t *testing.T) {
 	evaluate(t, `
 load 5s
@@ -210,7 +210,7 @@ eval instant at 200s `+known.signal("hangs").query(window)+`
 `)
 }
 
-// The processors that a process uses are known without answers to scrapes.
+// The processors that a process uses are known without successful scrapes.
 func TestProcessorsWithoutScrapes(t *testing.T) {
 	evaluate(t, `
 load 5s
@@ -418,7 +418,7 @@ eval instant at 90s `+known.signal("etcd-link").query(window)+`
 `)
 }
 
-// A process is out of open files if it answers and can no longer read its limits, even if the kernel still reports its
+// A process is out of open files if it responds and can no longer read its limits, even if the kernel still reports its
 // number of files.
 func TestDescriptorsOut(t *testing.T) {
 	s := known.signal("descriptors-out")

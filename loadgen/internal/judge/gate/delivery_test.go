@@ -161,7 +161,7 @@ func TestWhatWasNotDeliveredDoesNotPass(t *testing.T) {
 	}
 }
 
-// A gate on what was achieved counts answers within the phase, and lowers the default bound, but does not raise it.
+// A gate on the achieved rate counts responses within the phase, and lowers the default bound, but does not raise it.
 func TestAchievedCountsAnswersInThePhase(t *testing.T) {
 	m := askedPhase(func(p *result.Phase) { p.Requests = []result.Requests{steady("made", 0, 0, 60, 0.05)} })
 	for gate, want := range map[string]struct {
@@ -191,7 +191,7 @@ func TestOverdueAnswersAreMissing(t *testing.T) {
 	}
 }
 
-// A replay's recording may have answers of 404 and 409; 429 and 5xx count as not delivered.
+// A replay's recording may have responses 404 and 409; 429 and 5xx count as not delivered.
 func TestRefusalsOfAReplayAreDelivered(t *testing.T) {
 	m := askedPhase(func(p *result.Phase) { p.Requests = []result.Requests{steady("made", 0, 100, 0, 0.002)} })
 	m.Replays = []result.Replay{{Load: "made"}}

@@ -126,7 +126,7 @@ func TestClientLimitTrips(t *testing.T) {
 	}
 }
 
-// Requests that a hung API server does not answer are slow, though none has ended.
+// Requests to a hung API server are slow, though none has ended.
 func TestHungServerIsSlow(t *testing.T) {
 	stop := clientStop(t, "latency=2s")
 	underLoad(t, func(c *client) {

@@ -219,7 +219,7 @@ func (o *operation) call(method string, x scenario.Operation, contentType string
 	return o.callAs(method, x, accept(x), contentType)
 }
 
-// callAs returns a call whose requests accept answers of the given media type.
+// callAs returns a call whose requests accept the given media type.
 func (o *operation) callAs(method string, x scenario.Operation, media, contentType string) call {
 	c := call{protobuf: x.Encoding == "protobuf", cbor: x.Encoding == "cbor"}
 	// The API server does not compress responses to writes. A load that reads all pages of a list cannot accept

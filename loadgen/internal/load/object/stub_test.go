@@ -20,10 +20,10 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// stub is an API server with a few resources that accepts all requests. A test answers the requests that it is about itself.
+// stub is an API server with a few resources that accepts all requests. A test handles the requests that it checks itself.
 type stub struct {
 	config *rest.Config
-	// The stub calls answer first. If it returns false, the stub itself answers.
+	// The stub calls answer first. If it returns false, the stub itself responds.
 	answer func(w http.ResponseWriter, r *http.Request, body []byte) bool
 
 	mu    sync.Mutex
@@ -65,7 +65,7 @@ func (s *stub) serve(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprint(w, `{"metadata":{"resourceVersion":"5"}}`)
 }
 
-// refuse answers with an error Status, as an API server does.
+// refuse responds with an error Status, as an API server does.
 func refuse(w http.ResponseWriter, code int, message string) {
 	w.WriteHeader(code)
 	_ = json.NewEncoder(w).Encode(map[string]any{"kind": "Status", "message": message, "code": code})
@@ -121,8 +121,7 @@ func prepared(t *testing.T, s *stub, l scenario.Load) request.Operation {
 	return op
 }
 
-// ask sends one arrival, which is answered with a status and the pages of a
-// body. It returns the requested paths.
+// ask sends one arrival, which gets a status and the pages of a body as responses. It returns the requested paths.
 func ask(t *testing.T, op request.Operation, n int64, status int, pages ...string) []string {
 	t.Helper()
 	r := &request.Request{N: n, Kind: op.KindOf(n)}

@@ -167,7 +167,7 @@ func TestObjectsAreThereAsInTheRecording(t *testing.T) {
 	}
 }
 
-// In the recording, an unrecorded client deleted the object, so a later get was answered 404. The result reports the
+// In the recording, an unrecorded client deleted the object, so a later get failed with 404. The result reports the
 // difference.
 func TestOtherCodesThanInTheRecordingAreTold(t *testing.T) {
 	s := newStub(t)

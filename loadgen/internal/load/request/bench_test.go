@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 	s.Close()
 }
 
-// remote starts a server in a separate process; how selects how it answers.
+// remote starts a server in a separate process; `how` selects how it responds.
 func remote(b *testing.B, how string) load.Target {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), serverVariable+"="+how)

@@ -20,7 +20,7 @@ type unhurried struct{ *gets }
 
 func (unhurried) Unhurried() {}
 
-// newDeferred returns a prepared load whose answers the dispatcher reads, if the platform supports that.
+// newDeferred returns a prepared load whose responses the dispatcher reads, if the platform supports that.
 func newDeferred(t *testing.T, to load.Target, p arrival.Pacer, change func(*scenario.Load)) *Requests {
 	t.Helper()
 	l := scenario.Load{Name: "test", Rate: 100, MaxInFlight: 1000, Timeout: scenario.Duration(patience), Connections: 2}
@@ -127,8 +127,8 @@ func TestWhichAnswersAreDeferred(t *testing.T) {
 	}
 }
 
-// BenchmarkDeferredAnswers offers 300 requests per second to a server that answers in two pieces, as API servers do, and reports the client's
-// CPU time for each.
+// BenchmarkDeferredAnswers offers 300 requests per second to a server that responds in two pieces, like an API server,
+// and reports the client's CPU time for each.
 func BenchmarkDeferredAnswers(b *testing.B) {
 	for _, deferred := range []bool{false, true} {
 		b.Run(fmt.Sprintf("deferred=%t", deferred), func(b *testing.B) {
@@ -143,7 +143,7 @@ func BenchmarkDeferredAnswers(b *testing.B) {
 	}
 }
 
-// inPieces answers with headers and, a moment later, the body.
+// inPieces responds with headers and, a moment later, the body.
 func inPieces(body int) func(*h2test.Peer, uint32) {
 	block, text := h2test.Block(200, body), bytes.Repeat([]byte("x"), body)
 	return func(p *h2test.Peer, id uint32) {

@@ -15,10 +15,10 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// held is a server that answers when the test allows it.
+// held is a server that responds when the test allows it.
 type held struct {
 	*h2test.Server
-	asked chan func() // answers a request
+	asked chan func() // responds to a request
 }
 
 func hold(t *testing.T, settings ...http2.Setting) *held {

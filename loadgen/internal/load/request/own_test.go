@@ -86,7 +86,7 @@ func TestFailureIsTheGenerators(t *testing.T) {
 	}
 }
 
-// Rates are per second in which arrivals were due, no matter how long the last requests took. Requests that are answered after
+// Rates are per second in which arrivals were due, no matter how long the last requests took. Requests that end after
 // the phase are its backlog, and not achieved in it.
 func TestRatesLeaveOutTheDrain(t *testing.T) {
 	s := hold(t)

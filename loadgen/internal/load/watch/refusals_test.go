@@ -108,7 +108,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// A watch is given up if the server never answers its request, or does not end the watch in time.
+// A watch is given up if the server never responds to its request, or does not end the watch in time.
 func TestSilentServerIsGivenUp(t *testing.T) {
 	t.Parallel()
 	var silent atomic.Bool

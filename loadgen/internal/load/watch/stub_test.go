@@ -41,7 +41,7 @@ type stub struct {
 	accepted  string         // by the last watch
 	queries   []string       // of watches and lists
 
-	// intercept answers in place of the stub if it returns true.
+	// intercept responds in place of the stub if it returns true.
 	intercept func(w http.ResponseWriter, r *http.Request) bool
 	// deliver returns the events that watch number n sends instead of an event.
 	deliver func(n int, e stubEvent) []stubEvent
@@ -184,8 +184,8 @@ func (s *stub) end(compact bool) {
 	s.cut = make(chan struct{})
 }
 
-// loseConnections closes all connections, one after the other. A watch that is resumed on a connection that is closed next is
-// not answered there, so that each watch is resumed once.
+// loseConnections closes all connections, one after the other. A watch that is resumed on a connection that is closed
+// next gets no response there, so that each watch is resumed once.
 func (s *stub) loseConnections() {
 	s.mu.Lock()
 	lost := maps.Clone(s.conns)
@@ -299,7 +299,7 @@ func locked[T any](s *stub, read func() T) T {
 
 func (s *stub) count(of *int) int { return locked(s, func() int { return *of }) }
 
-// serveUnanswered executes a patch and does not answer the client.
+// serveUnanswered executes a patch and sends no response.
 func (s *stub) serveUnanswered(t *testing.T, r *http.Request) {
 	var p metav1.PartialObjectMetadata
 	if err := json.NewDecoder(r.Body).Decode(&p); err != nil {

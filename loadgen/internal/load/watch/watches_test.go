@@ -237,11 +237,11 @@ func TestWritesWithoutAcknowledgementAreNotExpected(t *testing.T) {
 		case 1: // done, and the response lost
 			s.serveUnanswered(t, r)
 			panic(http.ErrAbortHandler)
-		case 2: // done, and answered with an error
+		case 2: // executed, but the response is an error
 			s.serveUnanswered(t, r)
 			refuse(w, http.StatusInternalServerError, "etcd timed out")
 			return true
-		case 3: // done, and answered with nonsense
+		case 3: // executed, but the response is invalid
 			s.serveUnanswered(t, r)
 			_, _ = w.Write([]byte(`{"metadata":{"resourceVersion":"12`))
 			return true

@@ -20,7 +20,7 @@ func under(c Cause) Run {
 	return Run{Span: span, Phases: []Mark{{"steady", at(0), at(300)}, {"fault", at(300), at(360)}}, Causes: []Cause{c}}
 }
 
-// one answers every query with a line.
+// one returns a line for every query.
 func one(v func(second float64) float64) chart.Source {
 	return sourceFunc(func(expr string, start, end time.Time, step time.Duration) ([]chart.Series, error) {
 		return []chart.Series{series("instance", "etcd-0", start, end, step, func(t time.Time) float64 { return v(t.Sub(began).Seconds()) })}, nil

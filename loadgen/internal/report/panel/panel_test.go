@@ -38,7 +38,7 @@ func series(label, value string, start, end time.Time, step time.Duration, v fun
 	return s
 }
 
-// well answers every query with a few lines.
+// well returns a few lines for every query.
 var well = sourceFunc(func(expr string, start, end time.Time, step time.Duration) ([]chart.Series, error) {
 	var all []chart.Series
 	for i, le := range []string{"0.001", "0.01", "+Inf"} {
