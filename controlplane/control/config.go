@@ -123,7 +123,7 @@ type CloudControllerManager struct {
 	Cloud Cloud `yaml:"cloud,omitempty" json:"cloud,omitzero"`  // cloud-api, the API of the cloud
 }
 
-// Cloud configures the simulated cloud. By default it answers without delay and refuses nothing.
+// Cloud configures the simulated cloud. By default it responds without delay and refuses nothing.
 type Cloud struct {
 	Delay  Duration `yaml:"delay,omitempty" json:"delay,omitempty"`   // delay of each response
 	Jitter Duration `yaml:"jitter,omitempty" json:"jitter,omitempty"` // maximum random deviation from `delay`

@@ -178,7 +178,7 @@ type FaultKind struct {
 	// Whole reports whether the fault needs the whole plane. Then no other fault may be active.
 	Whole bool
 
-	// Silences reports whether the affected components do not respond to scrapes while the fault is active.
+	// Silences is true if the affected components do not respond to scrapes while the fault is active.
 	Silences bool
 	// Isolates reports whether schedulers and controller managers may also stop responding to scrapes, because they
 	// authenticate the client through an API server.

@@ -86,7 +86,7 @@ func New(c Config) (*Server, error) {
 	return s, nil
 }
 
-// Serve accepts and answers connections on a listener until Close.
+// Serve accepts and serves connections on a listener until Close.
 func (s *Server) Serve(l net.Listener) error {
 	err := s.http.ServeTLS(&listener{l, s.connections}, "", "")
 	if errors.Is(err, http.ErrServerClosed) {
@@ -160,8 +160,8 @@ func writeJSON(w http.ResponseWriter, v any) {
 	_ = json.NewEncoder(w).Encode(v) // an error means that the client has disconnected
 }
 
-// find returns the pod and container that a request names. If they do not exist, it answers the request with 404. A
-// port-forward request names no container.
+// find returns the pod and container that a request names. If they do not exist, it responds with 404. A port-forward
+// request names no container.
 func find(w http.ResponseWriter, r *http.Request, n Node) (pod *corev1.Pod, container string, found bool) {
 	name, container := r.PathValue("pod"), r.PathValue("container")
 	for _, p := range n.Pods() {

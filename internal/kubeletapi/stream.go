@@ -43,7 +43,7 @@ func servePortForward(w http.ResponseWriter, r *http.Request, n Node) {
 	}
 }
 
-// open returns the pod, the container and the options of a stream request. On an error it answers the request and
+// open returns the pod, the container and the options of a stream request. On an error it responds with the error and
 // returns false.
 func open[O any](w http.ResponseWriter, r *http.Request, n Node, parse func(*http.Request) (O, error)) (pod *corev1.Pod, container string, options O, ok bool) {
 	if pod, container, ok = find(w, r, n); !ok {
@@ -95,7 +95,7 @@ func (d dialed) PortForward(ctx context.Context, _, _ string, port int32, stream
 	go func() {
 		_, _ = io.Copy(conn, stream) // if the process closes the connection first, the copy below ends too
 		if c, ok := conn.(interface{ CloseWrite() error }); ok {
-			_ = c.CloseWrite() // the process may still answer
+			_ = c.CloseWrite() // the process may still respond
 		}
 	}()
 	_, err = io.Copy(stream, conn)

@@ -200,7 +200,7 @@ func (c *conn) floodOn(out []byte, id uint32) {
 	}
 }
 
-// giantHeader sends a valid answer with a header field that is larger than clients must accept.
+// giantHeader sends a valid response with a header field that is larger than clients must accept.
 func (c *conn) giantHeader(st *stream) {
 	c.queue(func() error {
 		block := c.encoded(statusOK, hpack.HeaderField{Name: "x-giant", Value: strings.Repeat("g", giant)})

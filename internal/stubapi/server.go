@@ -18,12 +18,12 @@ import (
 
 // Options configure a Server. With the zero value the server behaves like an API server and answers immediately.
 type Options struct {
-	// Policy decides how each request is answered. If nil, all requests are executed.
+	// Policy decides how the server responds to each request. If nil, the server executes all requests.
 	Policy Policy
 	// Script selects the failures of the events of each watch. If nil, all events are delivered.
 	Script Script
-	// EventDelay returns the time from a write until the stub sends the resulting event, number n of watch k. Events stay
-	// in order. If EventDelay is nil, an event is sent immediately, before the write is answered.
+	// EventDelay returns the time from a write until the stub sends the resulting event, number n of watch k. Events
+	// stay in order. If EventDelay is nil, an event is sent immediately, before the response to the write.
 	EventDelay func(k, n int64) time.Duration
 	// MaxStreams is the maximum number of concurrent streams of a connection. The server enforces it. Zero means 100,
 	// the default of kube-apiserver.

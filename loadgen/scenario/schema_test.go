@@ -25,8 +25,7 @@ import (
 
 func updating() bool { return flag.Lookup("update").Value.String() == "true" }
 
-// TestSchema keeps schema.json equal to the Go types, their comments, and the answers of
-// validation.
+// TestSchema keeps schema.json equal to the Go types, their comments, and the results of validation.
 func TestSchema(t *testing.T) {
 	s := schemaOf(t)
 	plain, err := s.Build("Scenario") // samples of fields are based on it

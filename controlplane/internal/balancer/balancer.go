@@ -2,9 +2,9 @@
 // TCP mode. It distributes connections without terminating TLS, and checks over TLS whether each server is ready.
 //
 // A server that reports that it is not ready, or does not respond in time, gets no new connections. It keeps its
-// existing connections, so that it can shut down gracefully. A dead server loses its existing connections too;
-// otherwise their clients would hang until their own timeouts. A server is dead if nothing listens at its address, or
-// if it has not responded to several checks in a row.
+// existing connections, so that it can shut down gracefully. A dead server (nothing listens at its address, or it did
+// not respond to several checks in a row) loses its existing connections too; otherwise their clients would hang until
+// their own timeouts.
 //
 // A connection uses two descriptors and two goroutines, but no buffer while it is idle. Package balancer avoids
 // io.Copy, because io.Copy uses splice(2). splice keeps two pipes open for each connection, which adds four

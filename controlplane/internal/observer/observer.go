@@ -56,7 +56,7 @@ func Find(executable string) (string, error) {
 	return path, nil
 }
 
-// Start starts an observer and returns when it responds to queries.
+// Start starts an observer and returns when it serves queries.
 func Start(ctx context.Context, o Options) (*Observer, error) {
 	log, err := os.OpenFile(o.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {

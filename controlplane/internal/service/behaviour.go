@@ -14,7 +14,7 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Behaviour says how a service responds to requests. With the zero value, it responds immediately and to all requests.
+// Behaviour says how a service responds to requests. The zero value responds immediately.
 type Behaviour struct {
 	// Delay is the delay of each response. Jitter is the maximum random change of Delay, up or down. Seed is the seed
 	// of the random changes.
@@ -72,7 +72,7 @@ func (c *conduct) set(b Behaviour) {
 
 // throttledError is the error of a request over the service's rate limit.
 type throttledError struct {
-	after time.Duration // time until the service accepts the next request
+	after time.Duration // time until the response to the next request
 }
 
 func (e *throttledError) Error() string {

@@ -115,7 +115,7 @@ func serveCloud(s *server) (func(context.Context) error, error) {
 	}, nil
 }
 
-// operation registers an operation of the cloud's API. It responds with the result of `answer` as JSON.
+// operation registers an operation of the cloud, which responds with JSON.
 func (s *server) operation(pattern, name string, answer func(*http.Request) (any, error)) {
 	s.mux.Handle(pattern, identified(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var out any

@@ -236,13 +236,13 @@ func (s *server) open(operation string, answer http.HandlerFunc) http.Handler {
 	})
 }
 
-// writeJSON responds to a request with v as JSON.
+// writeJSON responds with v as JSON.
 func writeJSON(w http.ResponseWriter, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(v) // an error means that the client is gone
 }
 
-// refuse responds to a request with an error. It does nothing if err is nil.
+// refuse responds with an error. It does nothing if err is nil.
 func refuse(w http.ResponseWriter, err error) {
 	status := http.StatusInternalServerError
 	var throttled *throttledError

@@ -119,8 +119,8 @@ func socket(f *os.File) (net.Conn, error) {
 }
 
 // Set delays the child's fsync calls, and replaces an earlier delay. The delay applies to every call that begins after
-// Set has returned. ctx limits the wait for the child's reply and should have a deadline: a stopped child does not
-// reply, and applies the request when it continues.
+// Set has returned. ctx limits the wait for the child's response and should have a deadline: a stopped child does not
+// respond, and applies the request when it continues.
 func (a *Agent) Set(ctx context.Context, d Delay) error {
 	_, err := a.request(ctx, question{Set: &d})
 	return err
