@@ -15,7 +15,7 @@ import (
 const (
 	frameSize     = 16384
 	defaultWindow = 65535
-	// Flow-control windows for request bodies, so large that the stub never holds a client back.
+	// Flow-control windows for request bodies. They are so large that the stub never slows a client down.
 	bodyWindow = 1 << 24
 	connWindow = 1 << 30
 )
@@ -30,9 +30,9 @@ type conn struct {
 	decoder *hpack.Decoder
 
 	// Only read uses these fields:
-	opening *stream // stream whose header block is being read
-	ending  bool    // the header block of opening has END_STREAM
-	unread  int     // bytes of request bodies that were not yet returned to the flow-control window
+	opening *stream // stream whose header block is incomplete
+	ending  bool    // whether the header block of opening has END_STREAM
+	unread  int     // bytes of request bodies for which read has not yet enlarged the flow-control window
 
 	wake chan struct{}
 
@@ -43,7 +43,7 @@ type conn struct {
 	block    bytes.Buffer
 	flooding uint32 // ID of the stream whose headers never end, or 0
 	closed   bool
-	leaving  bool // GOAWAY was sent
+	leaving  bool // whether the stub has sent GOAWAY
 	streams  map[uint32]*stream
 	window   int64
 	initial  int64
@@ -65,7 +65,7 @@ func newConn(s *Server, nc *tls.Conn) *conn {
 	return c
 }
 
-// read handles the client's frames, after the TLS handshake, until the connection ends.
+// read handles the client's frames until the connection ends. The TLS handshake is already complete.
 func (c *conn) read() {
 	defer c.end()
 	preface := make([]byte, len(http2.ClientPreface))

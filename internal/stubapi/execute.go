@@ -83,7 +83,7 @@ func (s *Server) readBody(at place, st *stream) (map[string]any, error) {
 				return nil, err
 			}
 		default:
-			return nil, fmt.Errorf("patches of type %q are not served", content)
+			return nil, fmt.Errorf("the stub does not support patches of type %q", content)
 		}
 	}
 	return fieldsOf(at.resource, st.contentType, body)
@@ -124,7 +124,7 @@ func (s *Server) list(f form, c *collection, at place, query url.Values) respons
 
 type resource struct {
 	group, version, name, kind string
-	cluster                    bool // the resource is cluster-scoped
+	cluster                    bool // whether the resource is cluster-scoped
 }
 
 // resources lists the resources for which the load engine has manifests, the resources that simulated kubelets use, and
@@ -162,7 +162,7 @@ type place struct {
 	namespace, name string
 }
 
-// locate parses a request path. It returns false if the stub does not serve the path.
+// locate parses a request path, and reports whether the stub serves it.
 func locate(path string) (place, bool) {
 	parts := strings.Split(strings.TrimPrefix(path, "/"), "/")
 	for i, p := range parts {
@@ -184,7 +184,7 @@ func locate(path string) (place, bool) {
 		at.namespace, parts = parts[1], parts[2:]
 	}
 	if len(parts) > 1 {
-		at.name = parts[1] // a request to a subresource is served like a request to the object
+		at.name = parts[1] // the stub handles a request to a subresource like a request to the object
 	}
 	for _, r := range resources {
 		if r.group == group && r.version == version && r.name == parts[0] {
@@ -195,7 +195,8 @@ func locate(path string) (place, bool) {
 	return place{}, false
 }
 
-// discover returns the response to a discovery request of client-go. It returns false if path is not a discovery path.
+// discover returns the body of the response to a discovery request of client-go, and reports whether path is a
+// discovery path.
 func discover(path string) ([]byte, bool) {
 	switch path {
 	case "/api":

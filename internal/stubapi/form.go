@@ -18,7 +18,7 @@ import (
 // form is the encoding of a response: JSON or protobuf, of whole objects or of their metadata.
 type form struct {
 	protobuf bool
-	metadata bool // only the metadata: PartialObjectMetadata
+	metadata bool // whether to send only the metadata (PartialObjectMetadata)
 }
 
 const (
@@ -127,7 +127,7 @@ func (f form) status(code int, reason metav1.StatusReason, message string) []byt
 var kinds, codecs = func() (*runtime.Scheme, serializer.CodecFactory) {
 	s := runtime.NewScheme()
 	if err := errors.Join(scheme.AddToScheme(s), metav1.AddMetaToScheme(s)); err != nil {
-		panic(err) // cannot happen for the types that are linked in
+		panic(err) // cannot happen for these types
 	}
 	return s, serializer.NewCodecFactory(s)
 }()
@@ -161,7 +161,7 @@ func fieldsOf(r resource, contentType string, body []byte) (map[string]any, erro
 		return nil, err
 	}
 	if fields == nil {
-		return nil, fmt.Errorf("body is not an object")
+		return nil, fmt.Errorf("the body is not an object")
 	}
 	fields["apiVersion"], fields["kind"] = r.apiVersion(), r.kind
 	return fields, nil

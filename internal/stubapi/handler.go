@@ -12,8 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// ServeHandler serves a test's HTTP handler over TLS and HTTP/2 until the test ends. It returns a client configuration for the
-// handler.
+// ServeHandler serves h over TLS and HTTP/2 until the test ends. It returns a client configuration for this server.
 func ServeHandler(t testing.TB, h http.Handler) *rest.Config {
 	t.Helper()
 	s := httptest.NewUnstartedServer(h)
@@ -24,7 +23,7 @@ func ServeHandler(t testing.TB, h http.Handler) *rest.Config {
 	return &rest.Config{Host: s.URL, TLSClientConfig: rest.TLSClientConfig{CAData: ca}}
 }
 
-// Watches gives a test control of the watches that clients open at the test's HTTP handler.
+// Watches lets a test control the watches that clients open at the test's HTTP handler.
 type Watches struct {
 	t      testing.TB
 	opened chan *OpenWatch
@@ -39,7 +38,8 @@ type OpenWatch struct {
 // NewWatches returns Watches for a test.
 func NewWatches(t testing.TB) *Watches { return &Watches{t, make(chan *OpenWatch)} }
 
-// Serve answers a watch request with the events that the test sends, until the test ends the watch or the client disconnects.
+// Serve responds to a watch request with the events that the test sends, until the test ends the watch or the client
+// disconnects.
 func (w *Watches) Serve(rw http.ResponseWriter, r *http.Request, contentType string) {
 	w.serve(rw, r, contentType, func(open *OpenWatch) {
 		select {
@@ -49,8 +49,8 @@ func (w *Watches) Serve(rw http.ResponseWriter, r *http.Request, contentType str
 	})
 }
 
-// ServeSilent answers a watch request but sends no events. It returns when the client disconnects. Next does not return such a
-// watch.
+// ServeSilent responds to a watch request but sends no events. It returns when the client disconnects. Next does not
+// return such a watch.
 func (w *Watches) ServeSilent(rw http.ResponseWriter, r *http.Request, contentType string) {
 	w.serve(rw, r, contentType, func(*OpenWatch) {})
 }
@@ -82,7 +82,7 @@ func (w *Watches) Next() *OpenWatch {
 	case open := <-w.opened:
 		return open
 	case <-w.t.Context().Done():
-		w.t.Fatal("no watch was opened")
+		w.t.Fatal("no client opened a watch")
 		return nil
 	}
 }
@@ -97,7 +97,7 @@ func RunBeside(t testing.TB, f func(context.Context) error) {
 	t.Cleanup(func() {
 		cancel()
 		if err := <-ended; !errors.Is(err, context.Canceled) {
-			t.Errorf("the function returned %v, not context.Canceled", err)
+			t.Errorf("the function returned %v, want context.Canceled", err)
 		}
 	})
 }

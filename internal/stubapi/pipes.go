@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// Pipes is a listener whose connections are pipes in memory. A server and its clients can therefore run in a synctest bubble,
-// where time is virtual.
+// Pipes is a listener whose connections are pipes in memory. With Pipes, a server and its clients can run in a synctest
+// bubble, where time is virtual.
 type Pipes struct {
 	made   chan net.Conn
 	closed chan struct{}

@@ -7,7 +7,7 @@ import (
 
 // Request describes a request to the stub. It is the argument of a Policy.
 type Request struct {
-	N      int64 // number of the request, in the order of receipt from 0
+	N      int64 // number of the request, from 0, in the order in which the stub receives requests
 	Method string
 	Path   string // without the query
 	Query  string // as the client sent it
@@ -15,17 +15,18 @@ type Request struct {
 	Watch  bool
 }
 
-// Answer says how the stub responds to a request. The zero value executes the request and responds immediately.
+// Answer says how the stub responds to a request. With the zero value, it executes the request and responds
+// immediately, as an API server does.
 type Answer struct {
 	// After is the time from the receipt of the request to its execution. Ack is the time from the execution to the
-	// response. The events of a write are sent at the execution, before Ack begins.
+	// response. The stub sends the events of a write when it executes the write, before Ack begins.
 	After, Ack time.Duration
 	// Status, if not 0, is the status of the response; the stub then does not execute the request. RetryAfter, if
-	// positive, goes with the status, in whole seconds.
+	// positive, is the Retry-After header of this response, in whole seconds.
 	Status     int
 	RetryAfter time.Duration
-	// Fault is the failure to inject. If it changes the response (Truncated, Cut, Garbled), the stub executes
-	// the request first. With any other fault, the stub executes the request only if Commits is set.
+	// Fault is the failure to inject. If the fault changes the response (Truncated, Cut, Garbled), the stub executes
+	// the request first. With any other fault, it executes the request only if Commits is set.
 	Fault   Fault
 	Commits bool
 }
@@ -63,8 +64,8 @@ const (
 // it at the same time.
 type Policy func(Request) Answer
 
-// Only returns a policy that applies p to the requests for which match returns true. The stub executes all other
-// requests and responds to them immediately.
+// Only returns a policy that applies p to the requests for which match returns true. All other requests get the zero
+// Answer.
 func Only(match func(Request) bool, p Policy) Policy {
 	return func(r Request) Answer {
 		if !match(r) {
@@ -79,8 +80,8 @@ func Fixed(d time.Duration) Policy {
 	return func(Request) Answer { return Answer{After: d} }
 }
 
-// Bimodal returns a policy that responds to the fraction `share` of the requests after the duration `slow`, and to all
-// other requests after the duration `fast`. The seed and the number of a request determine whether the request is slow.
+// Bimodal returns a policy that responds to the fraction share of the requests after the duration slow, and to all
+// other requests after the duration fast. The seed and the number of a request determine whether the request is slow.
 func Bimodal(fast, slow time.Duration, share float64, seed uint64) Policy {
 	return func(r Request) Answer {
 		if rand.New(rand.NewPCG(seed, uint64(r.N))).Float64() < share {
@@ -90,8 +91,8 @@ func Bimodal(fast, slow time.Duration, share float64, seed uint64) Policy {
 	}
 }
 
-// Stall returns a policy that responds to each request after the time `base`, but not between `begin` and `end`: these
-// responses are sent at `end`.
+// Stall returns a policy that responds to each request after the time base. It delays responses that are due between
+// begin and end until end.
 func Stall(base time.Duration, begin, end time.Time) Policy {
 	return func(r Request) Answer {
 		at := r.At.Add(base)
@@ -102,5 +103,5 @@ func Stall(base time.Duration, begin, end time.Time) Policy {
 	}
 }
 
-// Always returns a policy that gives all requests the response a.
+// Always returns a policy that returns a for all requests.
 func Always(a Answer) Policy { return func(Request) Answer { return a } }

@@ -9,8 +9,8 @@ import (
 // Exchange is the record of one request and its response.
 type Exchange struct {
 	Request
-	// Answered is the time just before the response was passed to the connection. It is zero if there was no response,
-	// or if a fault replaced the response.
+	// Answered is the time just before the stub passed the response to the connection. It is zero if there was no
+	// response, or if a fault replaced the response.
 	Answered time.Time
 	Status   int
 	Fault    Fault
@@ -23,10 +23,10 @@ func (e Exchange) Latency() time.Duration { return e.Answered.Sub(e.At) }
 type Watch struct {
 	K      int64
 	Conn   int    // number of the watch's connection, from 0
-	From   uint64 // resourceVersion that the watch began from
+	From   uint64 // resourceVersion at which the watch started
 	Opened time.Time
 	Sent   []Sent
-	// Taken is the number of bytes of the watch that the client's flow-control windows have allowed to be sent.
+	// Taken is the number of bytes of the watch that the client's flow-control windows have allowed the stub to send.
 	Taken int64
 
 	stream *stream
@@ -91,7 +91,7 @@ func (r *record) sent(k int64, kind string, rv uint64) {
 	}
 }
 
-// Counts returns the number of requests that were received so far, and the number of events that were sent.
+// Counts returns the number of requests that the stub has received, and the number of events that it has sent.
 func (s *Server) Counts() (requests, events int64) {
 	s.record.mu.Lock()
 	defer s.record.mu.Unlock()

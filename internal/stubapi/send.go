@@ -10,8 +10,8 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// queue calls write, which adds frames to the pending data. It panics if write fails, because only an invalid frame makes write
-// fail.
+// queue calls write, which adds frames to the pending data. It panics if write fails, because this can happen only for
+// an invalid frame.
 func (c *conn) queue(write func() error) {
 	c.mu.Lock()
 	c.must(write())
@@ -25,8 +25,8 @@ func (c *conn) must(err error) {
 	}
 }
 
-// encoded returns a header block with the fields. It marks all fields except ":status 200" as sensitive, so that the client does
-// not add them to its HPACK table. The caller holds the lock.
+// encoded returns a header block with the fields. It marks all fields except ":status 200" as sensitive. The client
+// then does not add them to its HPACK table. The caller holds the lock.
 func (c *conn) encoded(fields ...hpack.HeaderField) []byte {
 	c.block.Reset()
 	for _, f := range fields {
@@ -55,7 +55,7 @@ func (c *conn) head(st *stream, status int, contentType string, length int, retr
 	c.must(c.frames.WriteHeaders(http2.HeadersFrameParam{StreamID: st.id, BlockFragment: c.encoded(fields...), EndHeaders: true}))
 }
 
-// body sends a part of a response's body, or keeps it until the client's flow-control windows allow sending it. If last
+// body sends a part of a response body, or keeps it until the client's flow-control windows allow sending it. If last
 // is true, the stream ends after this part. body returns false if the stream has already ended.
 func (c *conn) body(st *stream, p []byte, last bool) bool {
 	c.mu.Lock()
@@ -134,7 +134,7 @@ func (c *conn) over(st *stream) {
 	onEnd := st.onEnd
 	c.mu.Unlock()
 	if onEnd != nil {
-		// onEnd locks the store, which the caller may have locked, so do not wait for it. Only watches have an onEnd.
+		// onEnd locks the store. The caller may have locked it, so do not wait for onEnd. Only watches have an onEnd.
 		go onEnd()
 	}
 }
@@ -174,7 +174,7 @@ func (c *conn) badFrame() {
 	c.queue(func() error { return c.frames.WriteData(0, false, []byte("DATA")) })
 }
 
-// flood begins a response whose headers never end.
+// flood starts a response whose headers never end.
 func (c *conn) flood(st *stream) {
 	c.queue(func() error {
 		c.flooding = st.id
@@ -184,7 +184,7 @@ func (c *conn) flood(st *stream) {
 
 var statusOK = hpack.HeaderField{Name: ":status", Value: "200"}
 
-// floodOn writes the bytes "out" and then CONTINUATION frames until the client closes the connection.
+// floodOn writes the bytes in out and then CONTINUATION frames until the client closes the connection.
 func (c *conn) floodOn(out []byte, id uint32) {
 	filler := strings.Repeat("f", 1000)
 	for {

@@ -16,23 +16,23 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Options configure a Server. With the zero value the server behaves like an API server and answers immediately.
+// Options configure a Server. With the zero value, the server behaves like an API server and responds immediately.
 type Options struct {
 	// Policy decides how the server responds to each request. If nil, the server executes all requests.
 	Policy Policy
-	// Script selects the failures of the events of each watch. If nil, all events are delivered.
+	// Script selects the failures of the events of each watch. If nil, the server delivers all events.
 	Script Script
 	// EventDelay returns the time from a write until the stub sends the resulting event, number n of watch k. Events
-	// stay in order. If EventDelay is nil, an event is sent immediately, before the response to the write.
+	// stay in order. If EventDelay is nil, the stub sends an event immediately, before it responds to the write.
 	EventDelay func(k, n int64) time.Duration
 	// MaxStreams is the maximum number of concurrent streams of a connection. The server enforces it. Zero means 100,
 	// the default of kube-apiserver.
 	MaxStreams uint32
-	// NoRecord makes the server only count requests and events instead of recording them, to save memory in tests that
+	// NoRecord makes the server count requests and events instead of recording them. This saves memory in tests that
 	// send many of them.
 	NoRecord bool
-	// Listener accepts the connections. If nil, the server listens on 127.0.0.1. To use connections in memory, set it
-	// to Pipes.
+	// Listener accepts the connections. If nil, the server listens on 127.0.0.1. A Pipes provides connections in
+	// memory.
 	Listener net.Listener
 }
 
@@ -88,14 +88,14 @@ func (s *Server) Config() *rest.Config {
 	return c
 }
 
-// SetPolicy replaces the policy. The new policy applies to all later requests.
+// SetPolicy replaces the policy. The new policy applies to all requests that the server receives after this call.
 func (s *Server) SetPolicy(p Policy) {
 	s.mu.Lock()
 	s.policy = p
 	s.mu.Unlock()
 }
 
-// Compact removes the history up to the current version. A watch that starts from an earlier version gets 410.
+// Compact removes the history up to the current version. A watch that starts at an earlier version gets 410.
 func (s *Server) Compact() {
 	s.store.mu.Lock()
 	defer s.store.mu.Unlock()
@@ -166,7 +166,7 @@ func (s *Server) after(d time.Duration, f func()) {
 	time.AfterFunc(d, f)
 }
 
-// received handles a request after its body has been read completely.
+// received handles a request whose body is complete.
 func (s *Server) received(st *stream) {
 	path, query, _ := strings.Cut(st.path, "?")
 	values, _ := url.ParseQuery(query)
@@ -185,7 +185,7 @@ func (s *Server) received(st *stream) {
 	s.after(a.After, func() { s.answer(st, a, values) })
 }
 
-// answer executes a request and answers it, or injects the fault in a.
+// answer executes a request and responds to it, or injects the fault in a.
 func (s *Server) answer(st *stream, a Answer, query url.Values) {
 	at, known := locate(st.request.Path)
 	spoils := a.Fault == Truncated || a.Fault == Cut || a.Fault == Garbled

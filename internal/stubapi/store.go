@@ -67,7 +67,7 @@ type store struct {
 
 type collection struct {
 	byKey   map[string]*object
-	sorted  []*object // cached result of the method all; nil after a change
+	sorted  []*object // cached result of the method `all`; nil after a change
 	history []*event
 	watches map[*watch]struct{}
 	// lists caches the responses to list requests at version listsAt, by request.
@@ -100,7 +100,7 @@ func (c *collection) all() []*object {
 type selector struct {
 	namespace, name string
 	labels          labels.Selector
-	bound           bool // only pods that are bound to a node
+	bound           bool // whether to select only pods that are bound to a node
 }
 
 func newSelector(at place, query url.Values) (selector, error) {
@@ -166,7 +166,7 @@ func (s *store) publish(c *collection, e *event) {
 	}
 }
 
-// merged returns a deep copy of fields with a merge patch (RFC 7386) applied.
+// merged returns a deep copy of fields to which a merge patch (RFC 7386) has been applied.
 func merged(fields map[string]any, patch map[string]any) map[string]any {
 	out := make(map[string]any, len(fields))
 	for k, v := range fields {
@@ -190,7 +190,8 @@ func merged(fields map[string]any, patch map[string]any) map[string]any {
 	return out
 }
 
-// since returns the events after version rv. It returns false if that version was compacted. The caller holds the lock.
+// since returns the events after version rv. It returns false if the history no longer contains that version. The
+// caller holds the lock.
 func (s *store) since(c *collection, rv uint64) ([]*event, bool) {
 	if rv < s.compacted {
 		return nil, false

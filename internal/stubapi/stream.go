@@ -15,13 +15,14 @@ type stream struct {
 
 	// Guarded by the connection's lock:
 	window  int64
-	through int64  // bytes of the response's body that the flow-control windows have allowed
+	through int64  // bytes of the response body that the flow-control windows have allowed
 	pending []byte // bytes that the flow-control windows hold back
 	last    bool   // the stream ends after pending
-	onEnd   func() // called when the stream of a watch ends
+	onEnd   func() // the connection calls it when the stream of a watch ends
 }
 
-// watching sets the function to call when the stream ends. It returns false if the stream has already ended.
+// watching sets the function that the connection calls when the stream ends. It returns false if the stream has already
+// ended.
 func (st *stream) watching(onEnd func()) bool {
 	st.conn.mu.Lock()
 	defer st.conn.mu.Unlock()
@@ -29,7 +30,7 @@ func (st *stream) watching(onEnd func()) bool {
 	return st.conn.streams[st.id] == st
 }
 
-// flowed returns the number of bytes of the body that the client's flow-control windows have allowed to be sent.
+// flowed returns the number of bytes of the body that the client's flow-control windows have allowed the stub to send.
 func (st *stream) flowed() int64 {
 	st.conn.mu.Lock()
 	defer st.conn.mu.Unlock()
@@ -38,7 +39,7 @@ func (st *stream) flowed() int64 {
 
 // respond sends a complete response in the encoding f.
 func (st *stream) respond(f form, r response) {
-	// Record the response before it can arrive, so that the recorded time is never later than the client's.
+	// Record the response before it can arrive. The recorded time is then never later than the client's.
 	st.conn.server.record.answered(st.request.N, r.status, None)
 	st.conn.head(st, r.status, f.contentType(false), len(r.body), 0)
 	st.conn.body(st, r.body, true)
@@ -47,8 +48,8 @@ func (st *stream) respond(f form, r response) {
 // giant is the size of the header field of GiantHeader, in bytes.
 const giant = 1 << 20
 
-// spoil injects the fault of the answer a or, if a has no fault, answers with the status of a. body is the body of the
-// correct response, or nil.
+// spoil injects the fault of a. If a has no fault, it responds with the status of a. body is the body of the correct
+// response, or nil.
 func (st *stream) spoil(a Answer, body []byte) {
 	c := st.conn
 	c.server.record.answered(st.request.N, a.Status, a.Fault)

@@ -23,15 +23,15 @@ type watch struct {
 	done   bool
 }
 
-// due is a piece (a message to a watch) with the time at which it is sent.
+// due is a piece (a message to a watch) and the time at which to send it.
 type due struct {
 	piece
 	bytes []byte
 	at    time.Time
 }
 
-// watch begins a watch. It first sends the events since the requested version or, if the client accepts any version, the current
-// objects. Then it sends new events.
+// watch starts a watch. It first sends the events since the requested version or, if the client accepts any version,
+// the current objects. Then it sends new events.
 func (s *Server) watch(st *stream, at place, query url.Values) {
 	f := formOf(st.accept, at.resource)
 	sel, err := newSelector(at, query)
@@ -115,7 +115,7 @@ func (w *watch) send(e *event) {
 	}
 }
 
-// enqueue adds a piece to the queue of the watch. The piece is sent after delay, but not before earlier pieces.
+// enqueue adds a piece to the queue of the watch. flush sends the piece after delay, but not before earlier pieces.
 func (w *watch) enqueue(d due, delay time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -127,7 +127,7 @@ func (w *watch) enqueue(d due, delay time.Duration) {
 	time.AfterFunc(time.Until(d.at), w.flush)
 }
 
-// flush sends the pieces that are due. It holds the lock while it sends, so that the pieces stay in order.
+// flush sends the pieces that are due. It holds the lock while it sends, because the pieces must stay in order.
 func (w *watch) flush() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -165,20 +165,20 @@ type Spoil uint8
 // The failures to deliver an event. The zero value, Keep, delivers the event.
 const (
 	Keep   Spoil = iota
-	Drop         // the event is not sent
-	Double       // the event is sent twice
-	Swap         // the event is sent after the next one
-	Gone         // an ERROR event with code 410 is sent instead, and the watch ends
-	End          // the watch ends normally before the event
-	Abort        // the stream is reset before the event
-	Garble       // invalid bytes are sent instead of the event
+	Drop         // does not send the event
+	Double       // sends the event twice
+	Swap         // sends the event after the next one
+	Gone         // sends an ERROR event with code 410 instead, and ends the watch
+	End          // ends the watch normally before the event
+	Abort        // resets the stream before the event
+	Garble       // sends invalid bytes instead of the event
 )
 
-// Script returns the failure for event n of watch k. It must be a pure function. Both numbers count from 0. Watches are numbered
-// in the order in which they are opened; a watch that a client resumes gets a new number.
+// Script returns the failure for event n of watch k. It must be a pure function. Both numbers count from 0. The stub
+// numbers watches in the order in which clients open them. A resumed watch gets a new number.
 type Script func(k, n int64) Spoil
 
-// Spoils returns a script that takes the failures from a map, by number of the watch and number of the event.
+// Spoils returns a script that looks the failures up in list, by the number of the watch and of the event.
 func Spoils(list map[int64]map[int64]Spoil) Script {
 	return func(k, n int64) Spoil { return list[k][n] }
 }
@@ -194,7 +194,7 @@ type eventScript struct {
 	script Script
 	watch  int64
 	n      int64
-	held   *event // event to be sent after the next one (Swap), or nil
+	held   *event // event to send after the next one (Swap), or nil
 	ended  bool
 }
 
