@@ -77,11 +77,11 @@ func Window(start, end time.Time) string {
 	return model.Duration(end.Sub(start).Truncate(time.Millisecond) + time.Millisecond).String()
 }
 
-// Open opens the archive of the run in dir. If the run was killed or is still in progress, it recovers the archive in a
-// copy in the system's temporary directory, which Close removes. Every error is a *result.Damaged.
+// Open opens the archive of the run in dir. If the run was killed or is still active, it recovers the archive in a copy
+// in the system's temporary directory. Close removes the copy. Every error is a *result.Damaged.
 func Open(dir string) (a *Archive, err error) {
 	a = &Archive{engine: NewEngine(50_000_000, 2*time.Minute, nil)}
-	// Check the files first, because the TSDB would wait for the writer of a FIFO, and copy a file of any size.
+	// Check the files first. Without this check, a FIFO would block the TSDB, and it would copy a file of any size.
 	files, err := result.FilesBelow(dir, result.TSDBDir)
 	if err != nil {
 		return nil, err
@@ -118,7 +118,7 @@ func (a *Archive) openBlocks(dir string) error {
 	}
 	var blocks []tsdb.BlockReader
 	for _, e := range entries {
-		if len(e.Name()) != ulidLength { // left by a kill during Close, or by a file browser
+		if len(e.Name()) != ulidLength { // from a Close that was killed, or from a file browser
 			continue
 		}
 		b, err := tsdb.OpenBlock(nil, filepath.Join(dir, e.Name()), chunkenc.NewPool(), nil)
@@ -129,7 +129,7 @@ func (a *Archive) openBlocks(dir string) error {
 		blocks = append(blocks, &decoded{BlockReader: b, known: map[storage.SeriesRef]decodedSeries{}})
 	}
 	if len(blocks) == 0 {
-		return errors.New("it is empty: nothing was recorded")
+		return errors.New("it is empty: the run recorded nothing")
 	}
 	a.queryable = storage.QueryableFunc(func(mint, maxt int64) (storage.Querier, error) {
 		var queriers []storage.Querier
@@ -149,11 +149,11 @@ func (a *Archive) openBlocks(dir string) error {
 // evaluate rules use both to add series.
 func (a *Archive) Storage() (storage.Queryable, *promql.Engine) { return a.queryable, a.engine }
 
-// Over returns an archive for samples that are still being recorded. It cannot evaluate PromQL.
+// Over returns an archive for the samples of an active recorder. It cannot evaluate PromQL.
 func Over(samples storage.Queryable) *Archive { return &Archive{queryable: samples} }
 
-// Evaluating returns an archive for samples that are still being recorded. It evaluates PromQL, with lower limits than
-// an archive from Open.
+// Evaluating returns an archive for the samples of an active recorder. It evaluates PromQL, with lower limits than an
+// archive from Open.
 func Evaluating(samples storage.Queryable) *Archive {
 	return &Archive{queryable: samples, engine: NewEngine(5_000_000, 30*time.Second, nil)}
 }
@@ -195,7 +195,7 @@ func (a *Archive) Instant(ctx context.Context, expr string, at time.Time) (_ []S
 	return nil, fmt.Errorf("%s: returns a %s, not a vector or a scalar", expr, res.Value.Type())
 }
 
-// Range evaluates a PromQL expression at start, start+step, ... end. A series has no points at times at which the
+// Range evaluates a PromQL expression at start, start+step, ... end. A series has no point at a time at which the
 // expression has no value.
 func (a *Archive) Range(ctx context.Context, expr string, start, end time.Time, step time.Duration) (_ []Series, err error) {
 	defer survive(&err)
@@ -321,7 +321,7 @@ func (a *Archive) Bounds(ctx context.Context) (first, last time.Time, err error)
 		}
 	}
 	if first.IsZero() {
-		return first, last, errors.New("the archive holds no scrape")
+		return first, last, errors.New("the archive contains no scrape")
 	}
 	return first, last, nil
 }
@@ -347,8 +347,8 @@ func (a *Archive) scrapes(ctx context.Context) ([]Series, error) {
 	return a.Samples(ctx, time.UnixMilli(0), time.UnixMilli(math.MaxInt64/2), Equal(model.MetricNameLabel, "up"))
 }
 
-// survive is deferred to convert a panic to an error. Prometheus' TSDB trusts data that its checksums do not cover, and
-// reads past the end of truncated files.
+// survive converts a panic to an error. Call it with defer. Prometheus' TSDB trusts data that its checksums do not
+// cover, and reads past the end of truncated files.
 func survive(err *error) {
 	if p := recover(); p != nil {
 		*err = fmt.Errorf("it cannot be read: %v", p)

@@ -17,8 +17,8 @@ import (
 	"github.com/prometheus/prometheus/tsdb"
 )
 
-// prometheusBlock is the length of the blocks that a Prometheus server writes. Each begins at a multiple of this
-// length. Blocks of another length would overlap with them after an import.
+// prometheusBlock is the length of the blocks that a Prometheus server writes. Each block begins at a multiple of this
+// length. Blocks of another length would overlap with these blocks after an import.
 const prometheusBlock = 2 * time.Hour
 
 // appendAtMost is the maximum number of samples in one commit.
@@ -50,7 +50,7 @@ func WriteBlocks(ctx context.Context, dir string, q storage.Queryable, start, en
 	return blocks, samples, nil
 }
 
-// writeWindow writes one block, unless there are no samples. It returns the number of samples.
+// writeWindow writes one block and returns the number of its samples. Without samples, it writes no block.
 func writeWindow(ctx context.Context, dir string, q storage.Queryable, start, end int64) (samples int, err error) {
 	scratch, err := os.MkdirTemp("", "stormglass-block-")
 	if err != nil {
@@ -58,8 +58,8 @@ func writeWindow(ctx context.Context, dir string, q storage.Queryable, start, en
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(scratch)) }()
 	o := tsdb.DefaultHeadOptions()
-	// The chunk range is twice the block length, because a head rejects samples that are older than its newest sample by
-	// half a chunk range.
+	// The chunk range is twice the block length: a head rejects samples that are more than half a chunk range older
+	// than its newest sample.
 	o.ChunkRange, o.ChunkDirRoot = 2*prometheusBlock.Milliseconds(), scratch
 	o.StripeSize, o.ChunkWriteBufferSize = stripes, chunkBuffer
 	log := slog.New(slog.DiscardHandler)

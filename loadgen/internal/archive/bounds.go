@@ -51,7 +51,7 @@ func (p bounded) ParseExpr(text string) (parser.Expr, error) {
 	return root, cost{growth: 1, total: new(float64)}.check(root)
 }
 
-// NewRangeQuery is like the method of promql.Engine, but returns an error if the query exceeds a limit.
+// NewRangeQuery is like promql.Engine.NewRangeQuery, but returns an error if the query exceeds a limit.
 func NewRangeQuery(ctx context.Context, e *promql.Engine, q storage.Queryable, o promql.QueryOpts, expr string, start, end time.Time, step time.Duration) (promql.Query, error) {
 	root, err := NewParser().ParseExpr(expr)
 	if err != nil {
@@ -67,9 +67,9 @@ func NewRangeQuery(ctx context.Context, e *promql.Engine, q storage.Queryable, o
 	return e.NewRangeQuery(ctx, q, o, expr, start, end, step)
 }
 
-// cost describes how the outer nodes of an expression affect an inner node. span is the time range over which the inner
-// node is evaluated. Outer functions may multiply the length of its labels by growth, and add the number of bytes in
-// added. total is the number of steps of the query and of all subqueries checked so far.
+// cost describes how the outer nodes of an expression affect an inner node. span is the time range over which the
+// engine evaluates the inner node. Outer functions may multiply the length of its labels by growth, and may add the
+// number of bytes in added. total is the number of steps of the query and of all subqueries checked so far.
 type cost struct {
 	span   time.Duration
 	growth float64
@@ -117,8 +117,8 @@ func (c cost) check(n parser.Node) error {
 	return nil
 }
 
-// growthOf returns by what factor a function may lengthen the longest label of its input, and how many bytes its string
-// arguments may add.
+// growthOf returns the factor by which a function may lengthen the longest label of its input, and the number of bytes
+// that its string arguments may add.
 func growthOf(call *parser.Call) (factor, added float64) {
 	switch call.Func.Name {
 	case "label_join":

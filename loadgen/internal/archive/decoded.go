@@ -32,7 +32,7 @@ func (d *decoded) Index() (tsdb.IndexReader, error) {
 	return decodedIndex{r, d}, nil
 }
 
-// series returns the decoded series ref. It decodes the series on first use.
+// series returns the decoded series with the reference ref. It decodes the series on first use.
 func (d *decoded) series(ref storage.SeriesRef, builder *labels.ScratchBuilder, from tsdb.IndexReader) (decodedSeries, error) {
 	d.mu.RLock()
 	s, ok := d.known[ref]

@@ -30,8 +30,8 @@ func Merge(all ...storage.Queryable) storage.Queryable {
 	})
 }
 
-// WithLabels returns a storage that adds labels to each series. As in a scrape, a label of the series with the same
-// name is renamed to exported_NAME.
+// WithLabels returns a storage that adds labels to each series. Like a scrape, it renames a label of the series with
+// the same name to exported_NAME.
 func WithLabels(inner storage.Queryable, more map[string]string) storage.Queryable {
 	if len(more) == 0 {
 		return inner
@@ -80,7 +80,7 @@ func (l labelled) matched(matchers []*labels.Matcher) (inner []*labels.Matcher, 
 	return inner, true
 }
 
-// Select implements storage.Querier. It sorts the series after adding labels, which can change their order.
+// Select implements storage.Querier. It sorts the series again, because added labels can change their order.
 func (l labelled) Select(ctx context.Context, _ bool, hints *storage.SelectHints, matchers ...*labels.Matcher) storage.SeriesSet {
 	inner, ok := l.matched(matchers)
 	if !ok {

@@ -20,12 +20,13 @@ import (
 )
 
 const (
-	// blockLength is longer than any run, so that all samples stay in the head block until Close.
+	// blockLength is longer than any run: all samples stay in the head block until Close.
 	blockLength = 7 * 24 * time.Hour
 	// blocksKept is the number of blocks into which a retention period is divided. Prometheus' TSDB deletes only whole
 	// blocks. The newest block is in memory.
 	blocksKept = 8
-	// shortestBlock is the minimum block length, so that the head still accepts samples that arrive slightly late.
+	// shortestBlock is the minimum block length. With shorter blocks, the head would reject samples that arrive
+	// slightly late.
 	shortestBlock = 10 * time.Minute
 	// stripes is the number of lock stripes of the head. Prometheus' default of 16,384 is meant for many concurrent
 	// writers and needs more memory; this store has few writers.
@@ -37,8 +38,8 @@ const (
 	chunkFile = 16 << 20
 )
 
-// OpenStore opens or creates a TSDB in dir. It keeps samples for at least retention. 0 means that it neither deletes
-// nor compacts samples.
+// OpenStore opens or creates a TSDB in dir. It keeps samples for at least retention. If retention is 0, it neither
+// deletes nor compacts samples.
 func OpenStore(dir string, retention time.Duration) (*tsdb.DB, error) {
 	length := blockLength
 	if retention > 0 {
@@ -91,8 +92,8 @@ func writeBlock(dir string, db *tsdb.DB) error {
 	return err
 }
 
-// startJitter is the maximum difference, in seconds, between two values of process_start_time_seconds of one process.
-// The value is computed from the kernel's boot time, which changes when the clock is adjusted.
+// startJitter is the maximum difference, in seconds, between two values of process_start_time_seconds of one process. A
+// process computes the value from the kernel's boot time. This time changes when the clock is adjusted.
 const startJitter = 2
 
 // SameProcess reports whether two values of process_start_time_seconds are from the same process. 0 means unknown and
@@ -101,8 +102,8 @@ func SameProcess(a, b float64) bool {
 	return a != 0 && b != 0 && math.Abs(a-b) < startJitter
 }
 
-// recover replays the write-ahead log in a copy of the archive, because the TSDB repairs a log that ends within a
-// record: that would change the original.
+// recover replays the write-ahead log in a copy of the archive. In the original, the TSDB would change a log that ends
+// within a record.
 func (a *Archive) recover(dir string, files []string) error {
 	copied, err := os.MkdirTemp("", "stormglass-archive-")
 	if err != nil {

@@ -17,10 +17,10 @@ import (
 type answer struct {
 	data     any
 	warnings annotations.Annotations
-	query    string // the query to which the warnings refer
+	query    string // the query that caused the warnings
 }
 
-// handle handles one API request. Its error is a badData if the request is invalid.
+// handle handles one API request. It returns a badData error if the request is invalid.
 type handle func(*http.Request) (answer, error)
 
 type badData struct{ error }
@@ -82,7 +82,7 @@ func (s *Server) handler() http.Handler {
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !loopback.IsHost(r.Host) {
-			http.Error(w, "this server answers only requests from this machine: use the address 127.0.0.1", http.StatusForbidden)
+			http.Error(w, "this server accepts only requests from this machine: use the address 127.0.0.1", http.StatusForbidden)
 			return
 		}
 		mux.ServeHTTP(w, r)
@@ -107,7 +107,7 @@ func serve(h handle) http.HandlerFunc {
 		out.Warnings, out.Infos = a.warnings.AsStrings(a.query, 10, 10)
 		text, err := json.Marshal(out)
 		if err != nil {
-			code, text = http.StatusInternalServerError, []byte(`{"status":"error","errorType":"internal","error":"the answer cannot be written as JSON"}`)
+			code, text = http.StatusInternalServerError, []byte(`{"status":"error","errorType":"internal","error":"the response cannot be encoded as JSON"}`)
 		}
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(code)
@@ -135,7 +135,7 @@ func isA[E error](err error) bool {
 	return ok
 }
 
-// limited returns a with all as its data, truncated to the limit of the request. If it truncates all, it adds a
+// limited returns a with the data `all`, truncated to the limit of the request. If it truncates the data, it adds a
 // warning.
 func limited[T any](a answer, all []T, limit int) answer {
 	if limit > 0 && len(all) > limit {

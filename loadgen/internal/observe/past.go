@@ -8,8 +8,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/scrape"
 )
 
-// Past is a Recorder for finished runs. It has no targets. With Past, Config.Samples must be set to the samples of the
-// runs.
+// Past is a Recorder for finished runs. It has no targets. Set Config.Samples to the samples of the runs.
 type Past struct {
 	// Every is the longest scrape interval of the runs.
 	Every time.Duration

@@ -162,7 +162,7 @@ func (p point) MarshalJSON() ([]byte, error) {
 	return append(b, '"', ']'), nil
 }
 
-// exemplars returns an empty list, because exemplars are not recorded.
+// exemplars returns an empty list, because runs do not record exemplars.
 func (s *Server) exemplars(r *http.Request) (answer, error) {
 	if _, err := archive.NewParser().ParseExpr(r.FormValue("query")); err != nil {
 		return answer{}, badData{err}

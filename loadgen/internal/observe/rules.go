@@ -68,7 +68,7 @@ func newEvaluator(c Config, externalURL string) (_ *evaluator, err error) {
 	e.manager = rules.NewManager(&rules.ManagerOptions{
 		Context: ctx, ExternalURL: external, Logger: slog.New(slog.DiscardHandler), Parser: archive.NewParser(),
 		QueryFunc: rules.EngineQueryFunc(engine, e.samples), Queryable: e.samples, Appendable: e.db, GroupLoader: files,
-		NotifyFunc: func(context.Context, string, ...*rules.Alert) {}, // alerts are served on request
+		NotifyFunc: func(context.Context, string, ...*rules.Alert) {}, // clients request the alerts
 	})
 	e.running.Go(e.manager.Run)
 	names, err := files.names()
@@ -80,7 +80,7 @@ func newEvaluator(c Config, externalURL string) (_ *evaluator, err error) {
 	if err := e.manager.Update(ruleInterval, nil, labels.EmptyLabels(), externalURL, nil); err != nil {
 		return nil, err
 	}
-	for _, name := range names { // unlike Update, Load returns the reason of an error
+	for _, name := range names { // unlike Update, Load returns the reason why a file is invalid
 		if _, errs := files.Load(name, false, model.LegacyValidation); len(errs) > 0 {
 			return nil, errors.Join(errs...)
 		}
@@ -88,7 +88,7 @@ func newEvaluator(c Config, externalURL string) (_ *evaluator, err error) {
 	return e, e.manager.Update(ruleInterval, names, labels.EmptyLabels(), externalURL, nil)
 }
 
-// close stops the evaluator. It may be called after newEvaluator failed.
+// close stops the evaluator. newEvaluator also calls it if it fails.
 func (e *evaluator) close() error {
 	var errs []error
 	if e.manager != nil {

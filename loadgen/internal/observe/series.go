@@ -24,7 +24,7 @@ func (s *Server) series(r *http.Request) (answer, error) {
 		return answer{}, badParameter("match[]", err)
 	}
 	return s.search(r, func(ctx context.Context, q storage.Querier, sets [][]*labels.Matcher, start, end int64, limit int) (answer, error) {
-		hints := &storage.SelectHints{Start: start, End: end, Func: "series"} // no samples are needed
+		hints := &storage.SelectHints{Start: start, End: end, Func: "series"} // with Func "series", Select reads no samples
 		var found []storage.SeriesSet
 		for _, set := range sets {
 			found = append(found, q.Select(ctx, true, hints, set...))

@@ -2,16 +2,16 @@
 // (https://prometheus.io/docs/prometheus/latest/querying/api/). It also evaluates rules over these samples. Grafana's
 // Prometheus data source, promtool and every other client of that API work with it unmodified.
 //
-// The engine, the storage and the rules manager come from Prometheus; the handlers do not. Prometheus' handlers
-// (web/api/v1) also implement remote write and OTLP. Using them would add 30 modules, including most of an
+// The engine, the storage and the rules manager are Prometheus' packages; only the handlers are new. Prometheus'
+// handlers (web/api/v1) also implement remote write and OTLP. They would add 30 modules, including most of an
 // OpenTelemetry collector, and 14 MB to a program of 62 MB (docs/design.md).
 //
-// The API is read-only. Results of rules are written to a separate store, so that observing a run does not change its
+// The API is read-only. The server writes the results of rules to a separate store: observing a run does not change its
 // archive.
 //
 // The server is for clients on this machine. Unless Public is set, it listens only on loopback addresses and refuses
-// requests for other host names. This prevents DNS rebinding, with which a website can reach a local server under the
-// website's name. Like Prometheus, it has no password.
+// requests for other host names. This prevents DNS rebinding, an attack in which a website reaches a local server under
+// the website's name. Like Prometheus, it has no password.
 package observe
 
 import (
@@ -56,21 +56,22 @@ type Recorder interface {
 
 // Config configures a Server.
 type Config struct {
-	// Public accepts requests for any host name, so that other machines can send requests.
+	// Public reports whether the server accepts requests for any host name. Other machines need it.
 	Public bool
-	// Recorder is the recorder to observe. It must not be closed before the Server.
+	// Recorder is the recorder to observe. Close the Server before it.
 	Recorder Recorder
-	// Samples are the samples to serve. They must not be closed before the Server. Nil means the samples of Recorder.
+	// Samples are the samples to serve. Close the Server before them. Nil means the samples of Recorder.
 	Samples storage.Queryable
 	// Metrics are the metrics of this process, served at /metrics. Nil means none.
 	Metrics prometheus.Gatherer
 	// Rules are rule files (*.yaml) to evaluate. Nil means none.
 	Rules fs.FS
-	// Retention is the minimum time for which results of rules are kept. Zero means forever.
+	// Retention is the minimum time for which the server keeps results of rules. Zero means forever.
 	Retention time.Duration
 	// Version is the version of Stormglass that the endpoint status/buildinfo returns.
 	Version string
-	// Now returns the evaluation time of queries that specify none. Nil means time.Now. Rules always use the wall clock.
+	// Now returns the current time, the default evaluation time of queries. Nil means time.Now. Rules always use the
+	// wall clock.
 	Now func() time.Time
 }
 
@@ -140,12 +141,12 @@ func (s *Server) URL() string {
 	return "http://" + at
 }
 
-// Close ends all queries and the evaluation of rules, and deletes the results of rules. Afterwards, the recorder's
-// storage may be closed.
+// Close ends all queries and the evaluation of rules, and deletes the results of rules. After that, the caller may
+// close the recorder's storage.
 func (s *Server) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), lastAnswers)
 	defer cancel()
-	if s.http.Shutdown(ctx) != nil { // a request is still being answered
+	if s.http.Shutdown(ctx) != nil { // a request is still in progress
 		_ = s.http.Close()
 	}
 	<-s.served

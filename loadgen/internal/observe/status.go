@@ -17,8 +17,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/scrape"
 )
 
-// prometheusVersion returns the version of the linked Prometheus module. Grafana derives from it which requests the
-// server supports.
+// prometheusVersion returns the version of Prometheus to which the linked module belongs. Grafana derives from it which
+// requests the server supports.
 func prometheusVersion(linked []*debug.Module) string {
 	for _, m := range linked {
 		if m.Path != "github.com/prometheus/prometheus" {
@@ -69,8 +69,8 @@ func (s *Server) config(*http.Request) (answer, error) {
 	return answer{data: map[string]string{"yaml": b.String()}}, nil
 }
 
-// metadata returns the types of the metrics, for Grafana's query builder. It returns no help texts, because they are
-// not recorded.
+// metadata returns the types of the metrics, for Grafana's query builder. There are no help texts, because runs do not
+// record them.
 func (s *Server) metadata(r *http.Request) (answer, error) {
 	limit := -1
 	for name, n := range map[string]*int{"limit": &limit, "limit_per_metric": new(int)} { // limit_per_metric is only validated: each metric has one entry

@@ -27,10 +27,10 @@ func (f Fault) String() string {
 	return f.Kind + " on " + strings.Join(f.On, ", ")
 }
 
-// Over reports whether the fault had ended at the given time.
+// Over reports whether the fault had ended at the time at.
 func (f Fault) Over(at time.Time) bool { return f.End != nil && !f.End.After(at) }
 
-// EndOr returns when the fault ended, or last if the timeline does not contain the end.
+// EndOr returns the end of the fault, or last if the timeline does not contain the end.
 func (f Fault) EndOr(last time.Time) time.Time {
 	if f.End == nil {
 		return last
@@ -90,7 +90,7 @@ func (p *faults) end(id string, at time.Time) {
 }
 
 // about returns the properties of the fault's kind. For an unknown kind, it assumes that the supervisor ends processes.
-// The fault then explains an exit only if the supervisor marked the exit as requested.
+// Such a fault explains an exit only if the supervisor marked the exit as requested.
 func (f Fault) about() control.FaultKind {
 	kind, ok := control.FaultKindOf(f.Kind)
 	if !ok {
@@ -105,15 +105,15 @@ func (f Fault) stops() bool { return f.about().Process == control.ProcessEnded }
 // silences reports whether the faulty components do not respond during the fault.
 func (f Fault) silences() bool { return f.about().Silences }
 
-// silencesElected reports whether schedulers and controller managers may fail to respond to scrapes during the fault.
-// They need an API server to authorize a scrape.
+// silencesElected reports whether scrapes of schedulers and controller managers may fail during the fault, because
+// these components need an API server to authorize a scrape.
 func (f Fault) silencesElected() bool {
 	return f.about().Isolates || f.silences() && (f.isOn(control.KindEtcd) || f.isOn(control.KindAPIServer))
 }
 
 // accountsFor reports whether the fault explains an exit that the supervisor did not request. marked is true if the
-// supervisor marks requested exits. In this case, a fault that ends processes does not explain unmarked exits of its
-// components: they have another cause.
+// supervisor marks requested exits. If marked is true, a fault that ends processes does not explain unmarked exits of
+// its components, because these have another cause.
 func (f Fault) accountsFor(x Exit, marked bool) bool {
 	reachesEtcd := f.isOn(control.KindEtcd) || f.about().ReachesEtcd
 	switch {
@@ -140,15 +140,14 @@ func isElected(name string) bool {
 
 const (
 	// quotaRestarts is the time before the recorded start of a fault in which the fault may already have ended
-	// processes: for an etcdQuota, the supervisor restarts the members one after another before the fault takes
-	// effect.
+	// processes. For an etcdQuota, the supervisor restarts the members one after another before the fault takes effect.
 	quotaRestarts = time.Minute
 	// catchUp is the time after an outage in which scrapes may still fail: the component needs time to catch up, and a
 	// scrape may have started during the outage.
 	catchUp = 15 * time.Second
-	// aftermath is the time after the end of a fault in which the fault still explains exits. If a fault led to the
-	// start of a process, it also explains an exit of this process within aftermath after the start. The supervisor
-	// uses the same time (controlplane/internal/supervisor/exits.go).
+	// aftermath is the time after the end of a fault in which the fault still explains exits. A fault that led to the
+	// start of a process also explains an exit of this process within aftermath after this start. The supervisor uses
+	// the same time (controlplane/internal/supervisor/exits.go).
 	aftermath = 30 * time.Second
 )
 
@@ -159,14 +158,14 @@ type Outage struct {
 	Fault       string // the fault's kind, or the constant handover
 }
 
-// handover is the value of Outage.Fault for an outage because the component handed over its lease.
+// handover is the value of Outage.Fault if the component was unavailable because it handed over its lease.
 const handover = "handover of its lease"
 
 // Outages contains the outages of a run by component. The outages of a component are in no particular order.
 type Outages map[string][]Outage
 
-// Fault returns the field Fault of an outage of the component that overlaps the closed interval [from, until], or "" if
-// no outage does.
+// Fault returns the field Fault of an outage of the component that overlaps the closed interval [from, until]. It
+// returns "" if there is no such outage.
 func (all Outages) Fault(component string, from, until time.Time) string {
 	for _, o := range all[component] {
 		if !o.From.After(until) && !o.Until.Before(from) {
@@ -240,8 +239,8 @@ func (t *Timeline) addSilences(outages Outages, f *Fault) {
 // end returns the end of a fault, or the time of the last event if the timeline does not contain the end.
 func (t *Timeline) end(f *Fault) time.Time { return f.EndOr(t.events[len(t.events)-1].Time) }
 
-// back returns when a component that exited between from and until was ready again. It returns until if the component
-// did not exit or was ready before until.
+// back returns the time at which a component that exited between from and until was ready again. It returns until if
+// the component did not exit or was ready before until.
 func (t *Timeline) back(component string, from, until time.Time) time.Time {
 	n, exits := t.exitsUntil(component, func(at time.Time) bool { return at.After(until.Add(catchUp)) })
 	if n == 0 {
@@ -257,8 +256,8 @@ func (t *Timeline) back(component string, from, until time.Time) time.Time {
 }
 
 // cause returns the fault that explains an exit, or nil. If several faults explain it, cause returns the latest.
-// revived is the fault that explains the component's previous exit, which was followed by the process of this exit. For
-// marked, see accountsFor.
+// revived is the fault that explains the component's previous exit, that is, the start of the process that exits now.
+// For marked, see accountsFor.
 func (t *Timeline) cause(x Exit, revived *Fault, marked bool) *Fault {
 	within := func(f *Fault, before, after time.Duration) bool {
 		return !x.Time.Before(f.Begin.Add(-before)) && !x.Time.After(t.end(f).Add(after))

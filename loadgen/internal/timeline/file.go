@@ -17,8 +17,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Writer appends events to timeline.jsonl. Append syncs each event to disk before it returns, so the timeline of a
-// killed run contains all events up to the kill. A Writer is safe for concurrent use.
+// Writer appends events to timeline.jsonl. Append syncs each event to disk before it returns. The timeline of a killed
+// run therefore contains all events up to the kill. A Writer is safe for concurrent use.
 type Writer struct {
 	mu    sync.Mutex
 	f     *os.File
@@ -52,7 +52,7 @@ func (w *Writer) Append(e result.Event) error {
 	return nil
 }
 
-// Register registers metrics of the phases and faults in the written events.
+// Register registers metrics that show the phases and faults in the written events.
 func (w *Writer) Register(r prometheus.Registerer) error {
 	if err := r.Register(w.marks); err != nil {
 		return fmt.Errorf("register the timeline's metrics: %w", err)
@@ -88,12 +88,11 @@ func Read(dir string) ([]result.Event, error) {
 // onNodes is the value of the label "on" for faults of simulated nodes, which affect no component.
 const onNodes = "nodes"
 
-// marks exports the phases and faults of a timeline as metrics, so that Grafana dashboards can show them during the
-// run. A fault without a duration, such as a kill, is never active during a scrape. It only shows in the metric for the
-// start of faults.
+// marks exports the phases and faults of a timeline as metrics, for Grafana dashboards. A fault without a duration,
+// such as a kill, is never active during a scrape. Only the metric for the start of faults shows it.
 type marks struct {
 	mu     sync.Mutex
-	phases map[string]bool // by name; true while the phase is active
+	phases map[string]bool // whether the phase is active, by its name
 	faults faults
 }
 

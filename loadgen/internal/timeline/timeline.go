@@ -32,14 +32,14 @@ type Exit struct {
 	Component string
 	Time      time.Time
 	Detail    string
-	Expected  bool // the supervisor requested the exit
-	Handover  bool // the component handed over its lease and is restarted
+	Expected  bool // whether the supervisor requested the exit
+	Handover  bool // whether the component handed over its lease; the supervisor then restarts it
 	// Ready is the time at which the next process was ready. It is zero if no process was ready before the next exit.
 	Ready time.Time
 
 	started  time.Time // start of the process that ended; zero for the first process, which was ready before the run began
-	starting bool      // the process was not ready yet
-	back     time.Time // when a later process was ready for the first time; zero if none was
+	starting bool      // whether the process was not ready yet
+	back     time.Time // time at which a later process was ready for the first time; zero if none was
 }
 
 // Leader is an event: a component became the leader among the components of its kind.
@@ -52,7 +52,7 @@ type Leader struct {
 // process is the state of a component while Of reads the events.
 type process struct {
 	exits   []int // indices in Timeline.Exits
-	back    int   // number of exits after which a process became ready
+	back    int   // number of exits before the last process that became ready
 	started time.Time
 	ready   bool
 }
@@ -131,8 +131,8 @@ func (t *Timeline) exitsUntil(component string, over func(time.Time) bool) (n in
 	return sort.Search(len(exits), func(i int) bool { return over(t.Exits[exits[i]].Time) }), exits
 }
 
-// FaultOn returns the latest fault on a component that was active at the time `at`, or that ended at most `grace`
-// before it. It returns nil if there is no such fault.
+// FaultOn returns the latest fault on a component that was active at the time `at` or had ended at most grace before
+// `at`. It returns nil if there is no such fault.
 func (t *Timeline) FaultOn(component string, at time.Time, grace time.Duration) *Fault {
 	for i, f := range slices.Backward(t.Faults) {
 		if f.Hits(component) && !f.Begin.After(at.Add(clockSkew)) && (f.End == nil || !f.End.Add(grace).Before(at)) {
@@ -153,8 +153,8 @@ func (t *Timeline) FaultsWithin(from, until time.Time) []Fault {
 	return all
 }
 
-// CheckPhases returns an error unless the timeline contains the start and the end of each measured phase exactly
-// once, at the measured times. A timeline without these events may also lack faults and exits.
+// CheckPhases returns an error unless the timeline contains the start and the end of each measured phase exactly once,
+// at the measured times. A timeline that lacks these events may also lack faults and exits.
 func (t *Timeline) CheckPhases(phases []result.Phase) error {
 	type bound struct {
 		kind result.EventKind
