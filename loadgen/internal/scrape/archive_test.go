@@ -92,7 +92,7 @@ func TestMissingArchive(t *testing.T) {
 	if err := b.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := archive.Open(b.dir); err == nil || !strings.Contains(err.Error(), "nothing was recorded") {
+	if _, err := archive.Open(b.dir); err == nil || !strings.Contains(err.Error(), "the run recorded nothing") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -1,22 +1,22 @@
 // Package promimport records metrics from a Prometheus server that already scrapes the cluster, so that a run need not
-// scrape the cluster a second time. At the end of a run, it copies the samples into the run's archive. Samples that it
-// cannot copy count as missing data.
+// scrape the cluster a second time. At the end of a run, it copies the samples into the run's archive. Samples that
+// could not be copied count as missing data.
 //
 // # Boundaries
 //
-// At a phase boundary, the run pauses the phase's load until the server has scraped every target once more. It copies
-// these scrapes a second time with the timestamp of the boundary, so that all targets have samples at the same time, as
-// in package scrape. Requests that other clients send between a scrape and the boundary therefore count as sent after
-// the boundary.
+// At a phase boundary, the run pauses the phase's load until the Prometheus server has scraped every target once more.
+// The Recorder copies these scrapes a second time with the timestamp of the boundary: all targets then have samples at
+// the same time, as in package scrape. Requests that other clients send between a scrape and the boundary therefore
+// count as sent after the boundary.
 //
 // # Reconstruction
 //
-// A query does not show when a target was scraped, so this package takes these times from the samples of the metric up.
-// A series that is missing from a scrape gets a staleness marker. A counter that appears for the first time gets a 0 at
+// A query does not show when a target was scraped. The Recorder takes these times from the samples of the metric up. A
+// series that is missing from a scrape gets a staleness marker. A counter that appears for the first time gets a 0 at
 // the previous scrape if the process was the same. The metric up is 0 while scrapes are missing for two and a half
 // intervals, and where samples could not be copied.
 //
-// Times are shifted by the difference between the two clocks, which is measured once.
+// The Recorder measures the difference between the two clocks once, and shifts all times by it.
 package promimport
 
 import (
@@ -52,12 +52,12 @@ type Config struct {
 	// HTTPConfig is a file with credentials and TLS settings, in the format of promtool's --http.config.file. Empty
 	// means no credentials.
 	HTTPConfig string
-	// Jobs maps the job names of Stormglass to values of the label job in the server, such as {"kube-apiserver":
-	// "apiserver"}. The default is the name in KubePrometheusStack, or Stormglass's job name if the server has only
-	// that. An empty value leaves the job out.
+	// Jobs maps the job names of this program to values of the label job in the Prometheus server, such as
+	// {"kube-apiserver": "apiserver"}. The default is the name in KubePrometheusStack, or this program's job name if
+	// the Prometheus server has only that. An empty value leaves the job out.
 	Jobs map[string]string
-	// Ours means that the server uses Stormglass's job names, as it does with `loadgen observe` and `loadgen run
-	// --observe`.
+	// Ours reports whether the Prometheus server uses this program's job names, as it does with `loadgen observe` and
+	// `loadgen run --observe`.
 	Ours bool
 	// Match is a list of PromQL matchers that select the series of the cluster, such as `cluster="prod",
 	// prometheus_replica="a"`. Empty means that all series belong to the cluster.
@@ -81,19 +81,19 @@ func KubePrometheusStack() map[string]string {
 type Source struct {
 	api   v1.API
 	url   string            // without a password, for messages
-	jobs  map[string]string // Stormglass's job names, by job name in the server
-	named map[string]string // job names in the server, as given by the user, by Stormglass's job name
-	ours  bool              // whether the server uses Stormglass's job names
+	jobs  map[string]string // Stormglass's job names, by job name in the Prometheus server
+	named map[string]string // job names in the Prometheus server, as given by the user, by Stormglass's job name
+	ours  bool              // whether the Prometheus server uses Stormglass's job names
 	match []*labels.Matcher
-	clock func() time.Time // the generator's clock
+	clock func() time.Time // this machine's clock
 	// ingestion is the maximum time from a scrape until queries return its samples. It is long with remote write.
 	ingestion time.Duration
 
 	targets []Target
-	ahead   int64 // how far the server's clock is ahead of the generator's clock, in ms
+	ahead   int64 // how far the Prometheus server's clock is ahead of this machine's clock, in ms
 }
 
-// New returns the Source for a Config. It sends no request. Every error is one that the user can fix.
+// New returns the Source for a Config. It sends no request. Every error is a mistake of the user in the Config.
 func New(c Config) (*Source, error) {
 	u, err := url.Parse(c.URL)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
@@ -142,8 +142,8 @@ func Transport(file string) (http.RoundTripper, error) {
 	return transport, nil
 }
 
-// httpConfig reads a file in the format of promtool's --http.config.file. It also checks the files that it names,
-// relative to its directory: if one is a device, Prometheus' client would read it forever.
+// httpConfig reads a file in the format of promtool's --http.config.file. It also checks the files that this file
+// names, relative to its directory: Prometheus' client would read a device forever.
 func httpConfig(file string) (*config.HTTPClientConfig, error) {
 	data, err := userfile.Read(file, userfile.Text)
 	if err != nil {
@@ -190,8 +190,8 @@ func checkNamed(n *yaml.Node, dir string) error {
 	return nil
 }
 
-// theirJobs maps job names in the server to Stormglass's job names. It uses the names in named, and the defaults for
-// other jobs.
+// theirJobs maps job names in the Prometheus server to Stormglass's job names. It uses the names in named, and the
+// defaults for other jobs.
 func theirJobs(named map[string]string) (map[string]string, error) {
 	jobs := KubePrometheusStack()
 	for ours, theirs := range named {

@@ -108,7 +108,7 @@ type copier struct {
 	types   map[string]model.MetricType
 	moments []moment
 
-	series map[string]*copied // by labels in the server
+	series map[string]*copied // by labels in the Prometheus server
 	before before
 }
 
@@ -209,7 +209,7 @@ func (c *copier) store(ctx context.Context, part []moment, matrix model.Matrix, 
 
 // each calls add with the samples of each series in a part.
 func (c *copier) each(part []moment, matrix model.Matrix, dropped func(string) bool, round int, add func(labels.Labels, []point) error) error {
-	seconds := map[int64]float64{} // durations of the scrapes, by their time in the server
+	seconds := map[int64]float64{} // durations of the scrapes, by their time in the Prometheus server
 	for _, s := range matrix {
 		if s.Metric[model.MetricNameLabel] == scrapeDuration {
 			for _, p := range s.Values {
@@ -286,7 +286,8 @@ func started(part []moment, matrix model.Matrix) []float64 {
 	return all
 }
 
-// archived returns the labels of a series in the archive: the server's labels with Stormglass's job and instance names.
+// archived returns the labels of a series in the archive: as in the Prometheus server, but with Stormglass's job and
+// instance names.
 func (c *copier) archived(m model.Metric) labels.Labels {
 	b := labels.NewScratchBuilder(len(m))
 	for name, v := range m {

@@ -42,8 +42,8 @@ const (
 	rejected      = `{name: rejected, objective: too-many-requests, max: 5}`
 )
 
-// TestGatesReadTheCopy: gates read exactly what happened in a phase, although the server does not know the phase, uses
-// other names for the jobs, and has another clock.
+// TestGatesReadTheCopy: gates read exactly what happened in a phase, although the Prometheus server does not know the
+// phase, uses other names for the jobs, and has another clock.
 func TestGatesReadTheCopy(t *testing.T) {
 	l := newLab(t)
 	s := l.found(t, Config{})
@@ -85,7 +85,7 @@ func TestGatesReadTheCopy(t *testing.T) {
 	}
 }
 
-// TestLostData: data that the Prometheus server does not return counts as no data, never as a pass.
+// TestLostData: data that a Prometheus server does not deliver counts as no data, never as a pass.
 func TestLostData(t *testing.T) {
 	for name, lose := range map[string]func(*lab){
 		"a target is down for two scrapes": func(l *lab) {
@@ -199,7 +199,7 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// TestNotFound: Find reports a Prometheus server that is missing or does not scrape the cluster before anything starts.
+// TestNotFound: a Prometheus server that is missing, or has nothing of the cluster, is reported before anything starts.
 func TestNotFound(t *testing.T) {
 	l := newLab(t)
 	login := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -26,9 +26,8 @@ const (
 	apiserver = "apiserver-0"
 )
 
-// lab is a Prometheus as set up by kube-prometheus-stack, over components with
-// known numbers. It scrapes when it is queried about its scrapes, so that no test
-// waits.
+// lab is a Prometheus server as set up by kube-prometheus-stack, over components with known numbers. It scrapes when it
+// is queried about its scrapes, so that no test waits.
 type lab struct {
 	*archivetest.Lab
 	url string

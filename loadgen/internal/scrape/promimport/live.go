@@ -16,7 +16,7 @@ import (
 const liveTimeout = 5 * time.Second
 
 // Instant evaluates a PromQL expression on the series of the cluster, for a condition that ends a run. (Gates use only
-// the archive.) The expression uses Stormglass's job names. The result has the labels of the server.
+// the archive.) The expression uses Stormglass's job names. The result has the labels of the Prometheus server.
 func (s *Source) Instant(ctx context.Context, expr string, at time.Time) ([]archive.Sample, error) {
 	theirs, err := s.translate(expr)
 	if err != nil {
@@ -25,8 +25,8 @@ func (s *Source) Instant(ctx context.Context, expr string, at time.Time) ([]arch
 	return s.ask(ctx, theirs, at)
 }
 
-// Firing reports whether an alert of the server's own rules fires for the cluster. summary contains the alert's
-// severity, if known.
+// Firing reports whether an alert of the Prometheus server's own rules fires for the cluster. summary contains the
+// alert's severity, if known.
 func (s *Source) Firing(ctx context.Context, alert string, at time.Time) (fires bool, summary string, err error) {
 	series := s.selector(archive.Equal(model.MetricNameLabel, "ALERTS"), archive.Equal("alertname", alert), archive.Equal("alertstate", "firing"))
 	found, err := s.ask(ctx, series, at)
@@ -59,8 +59,8 @@ func (s *Source) ask(ctx context.Context, expr string, at time.Time) ([]archive.
 	return nil, fmt.Errorf("%s: returns a %s, not a vector or a scalar", expr, v.Type())
 }
 
-// Alerts returns the sorted names of the alerts in the server's rules. It returns an error if the server does not
-// support the API for rules.
+// Alerts returns the sorted names of the alerts in the Prometheus server's rules. It returns an error if the server
+// does not support the API for rules.
 func (s *Source) Alerts(ctx context.Context) (names []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()

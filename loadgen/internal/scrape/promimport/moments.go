@@ -14,16 +14,16 @@ import (
 )
 
 type boundary struct {
-	at int64 // time of the boundary's samples in the archive, in ms by the generator's clock
-	// seen is the time of the scrape that the run waited for at the boundary, in ms by the server's clock, or 0 if that
-	// scrape is missing.
+	at int64 // time of the boundary's samples in the archive, in ms by this machine's clock
+	// seen is the time of the scrape that the run waited for at the boundary, in ms by the Prometheus server's clock,
+	// or 0 if that scrape is missing.
 	seen int64
 }
 
 // moment is one scrape of a target, as stored in the archive.
 type moment struct {
-	at int64 // time of the samples in the archive, in ms by the generator's clock
-	of int64 // time of the scrape, in ms by the server's clock; 0 if the scrape is missing
+	at int64 // time of the samples in the archive, in ms by this machine's clock
+	of int64 // time of the scrape, in ms by the Prometheus server's clock; 0 if the scrape is missing
 	up bool
 }
 

@@ -121,8 +121,9 @@ func appendPoints(all []archive.Point, values []model.SamplePair) []archive.Poin
 	return all
 }
 
-// translate replaces Stormglass's job names in an expression by the job names in the server, and adds the matchers that
-// select the cluster to each selector. If the server uses Stormglass's job names, it returns the expression unchanged.
+// translate replaces Stormglass's job names in an expression by the job names in the Prometheus server, and adds the
+// matchers that select the cluster to each selector. If the Prometheus server uses Stormglass's job names, it returns
+// the expression unchanged.
 func (s *Source) translate(expr string) (string, error) {
 	if s.ours {
 		return expr, nil
@@ -147,8 +148,9 @@ func (s *Source) translate(expr string) (string, error) {
 	return root.String(), nil
 }
 
-// theirJob converts a matcher for Stormglass's job names to a matcher for the job names in the server. If Config.Jobs
-// leaves the component out, the result matches nothing. Jobs that are not components have the same name in the server.
+// theirJob converts a matcher for Stormglass's job names to a matcher for the job names in the Prometheus server. If
+// Config.Jobs leaves the component's job out, the result matches nothing. Jobs that are not components have the same
+// name in the Prometheus server.
 func (s *Source) theirJob(ours *labels.Matcher) *labels.Matcher {
 	var names []string
 	for theirs, name := range s.jobs {

@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// TestLongRange: Prometheus refuses over 11,000 points of a series, so a day in steps of 5 s is requested in parts.
+// TestLongRange: a Prometheus server refuses over 11,000 points of a series, so a day in steps of 5 s is requested in
+// parts.
 func TestLongRange(t *testing.T) {
 	asked := 0
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

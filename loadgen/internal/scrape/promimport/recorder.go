@@ -29,18 +29,18 @@ type Recorder struct {
 	mu         sync.Mutex
 	boundaries []boundaryScrapes
 	scrapes    result.Scrapes // scrapes of the targets
-	failed     error          // error of our own storage
+	failed     error          // error of the run's archive
 }
 
 // boundaryScrapes is a boundary and, for each target, the time of the scrape that the run waited for. at is in ms by
-// the generator's clock, the scrapes are in ms by the server's clock.
+// this machine's clock, the scrapes are in ms by the Prometheus server's clock.
 type boundaryScrapes struct {
 	at      int64
 	scrapes map[key]int64
 }
 
 // Record creates the archive in dir, as scrape.Open does. Call Find first. The Recorder scrapes only o.Registry. From
-// the server, it copies the samples that a scrape.Recorder with the same options would keep.
+// the Prometheus server, it copies the samples that a scrape.Recorder with the same options would keep.
 func (s *Source) Record(dir string, o scrape.Options) (*Recorder, error) {
 	own, err := scrape.Open(dir, nil, o)
 	if err != nil {
@@ -68,18 +68,18 @@ func (r *Recorder) Run(ctx context.Context) error {
 	return err
 }
 
-// ScrapeNow records the boundary of a phase. It waits until the server has scraped each target once more, and returns
-// the time after these scrapes. A target that is not scraped in time counts as lost. An error means that ctx ended or
-// storing failed.
+// ScrapeNow records the boundary of a phase. It waits until the Prometheus server has scraped each target once more,
+// and returns the time after these scrapes. A target that is not scraped in time counts as lost. An error means that
+// ctx ended or storing failed.
 func (r *Recorder) ScrapeNow(ctx context.Context) (time.Time, error) {
 	began := r.source.clock()
 	asked, err := r.source.now(ctx)
 	if err != nil {
-		// The server may be available again when the samples are copied.
+		// The Prometheus server may be available again when the samples are copied.
 		asked = began.Add(r.source.Ahead())
 		r.o.Log("the time of %s could not be read: %s", r.source.url, oneLine(err))
 	}
-	waited := r.await(ctx, asked.Add(r.source.clock().Sub(began))) // latest possible current time by the server's clock
+	waited := r.await(ctx, asked.Add(r.source.clock().Sub(began))) // latest possible current time by the Prometheus server's clock
 	at, err := r.own.ScrapeNow(ctx)
 	if err != nil {
 		return at, err
@@ -90,8 +90,8 @@ func (r *Recorder) ScrapeNow(ctx context.Context) (time.Time, error) {
 	return at, nil
 }
 
-// await waits until the server has scraped each target after asked, a time by the server's clock. It returns the times
-// of these scrapes. It stops waiting when missing scrapes count as lost.
+// await waits until the Prometheus server has scraped each target after asked, a time by the Prometheus server's clock.
+// It returns the times of these scrapes. It stops waiting when missing scrapes count as lost.
 func (r *Recorder) await(ctx context.Context, asked time.Time) map[key]int64 {
 	every := r.source.Interval()
 	window := time.Duration(patience*float64(every)) + r.source.ingestion

@@ -21,7 +21,7 @@ import (
 const (
 	// askTimeout is the timeout of an instant query.
 	askTimeout = 30 * time.Second
-	// rangeTimeout is the timeout of a range query. By default, Prometheus aborts a query after two minutes.
+	// rangeTimeout is the timeout of a range query. By default, a Prometheus server aborts a query after two minutes.
 	rangeTimeout = 2*time.Minute + askTimeout
 	// lookBack is the length of the window before now in which Find searches for targets and measures their scrape
 	// intervals.
@@ -31,9 +31,10 @@ const (
 	usualInterval = time.Minute
 )
 
-// Target is a target that the server scrapes.
+// Target is a target that the Prometheus server scrapes.
 type Target struct {
-	// Job is the kind of the component. Instance is the instance label in the archive; it is unique among the targets.
+	// Job is the kind of the component. Instance is the instance label in the run's archive; it is unique among the
+	// targets.
 	Job, Instance string
 	// Interval is the time between scrapes of the target.
 	Interval time.Duration
@@ -41,10 +42,10 @@ type Target struct {
 	key key
 }
 
-// key identifies a target by its labels in the server.
+// key identifies a target by its labels in the Prometheus server.
 type key struct{ job, instance string }
 
-// tick is one scrape: its time in ms by the server's clock, and whether the target answered.
+// tick is one scrape: its time in ms by the Prometheus server's clock, and whether the target answered.
 type tick struct {
 	at int64
 	up bool
@@ -80,7 +81,7 @@ func (s *Source) Find(ctx context.Context) error {
 }
 
 // Ambiguous returns a text that asks the user to select one of several clusters, or "" if the targets belong to one
-// cluster. It considers the targets that the server scraped in the 10 minutes before `at`.
+// cluster. It considers the targets that the Prometheus server scraped in the 10 minutes before at.
 func (s *Source) Ambiguous(ctx context.Context, at time.Time) (clusters string, err error) {
 	if s.ours {
 		return "", nil
@@ -95,7 +96,7 @@ func (s *Source) Ambiguous(ctx context.Context, at time.Time) (clusters string, 
 	return "", nil
 }
 
-// URL returns the URL of the server without password.
+// URL returns the URL of the Prometheus server without password.
 func (s *Source) URL() string { return s.url }
 
 // Targets returns the targets, sorted by job and instance.
@@ -119,10 +120,10 @@ func (s *Source) Interval() time.Duration {
 	return longest
 }
 
-// Ahead returns how far the server's clock is ahead of the generator's clock.
+// Ahead returns how far the Prometheus server's clock is ahead of this machine's clock.
 func (s *Source) Ahead() time.Duration { return time.Duration(s.ahead) * time.Millisecond }
 
-// now returns the current time by the server's clock.
+// now returns the current time by the Prometheus server's clock.
 func (s *Source) now(ctx context.Context) (time.Time, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -310,7 +311,7 @@ func interval(ticks []tick) time.Duration {
 	return time.Duration(gaps[len(gaps)/2]) * time.Millisecond
 }
 
-// theirs returns the job names that the server uses for the cluster.
+// theirs returns the job names that the Prometheus server uses for the cluster.
 func (s *Source) theirs(ctx context.Context) (names []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -321,9 +322,10 @@ func (s *Source) theirs(ctx context.Context) (names []string, err error) {
 	return names, err
 }
 
-// NameJobs decides which job names the server uses. By default, these are the names of kube-prometheus-stack.
-// Stormglass's name for a job replaces the default if the server has only Stormglass's name, as with `loadgen observe`.
-// Names that the user gave do not change. NameJobs returns an error if the server does not answer in time.
+// NameJobs decides which job names the Prometheus server uses. By default, these are the names of
+// kube-prometheus-stack. Stormglass's name for a job replaces the default if the server has only this name, as with
+// `loadgen observe`. Names that the user gave do not change. NameJobs returns an error if the Prometheus server does
+// not answer in time.
 func (s *Source) NameJobs(ctx context.Context) error {
 	if s.ours {
 		return nil
@@ -341,13 +343,14 @@ func (s *Source) NameJobs(ctx context.Context) error {
 	return nil
 }
 
-// Scrapes reports whether the server scrapes at least one of the jobs.
+// Scrapes reports whether the Prometheus server scrapes at least one of the jobs.
 func (s *Source) Scrapes(ctx context.Context) bool {
-	names, _ := s.theirs(ctx) // the caller has an error of the server already
+	names, _ := s.theirs(ctx) // the caller has an error of the Prometheus server already
 	return slices.ContainsFunc(names, func(name string) bool { _, ours := s.jobs[name]; return ours })
 }
 
-// FoundNone returns the error for a Prometheus server without matching targets. The error lists the jobs of the server.
+// FoundNone returns the error for a Prometheus server without matching targets. The error lists the jobs of the
+// Prometheus server.
 func (s *Source) FoundNone(ctx context.Context) error {
 	has := "it has no matching jobs"
 	if names, _ := s.theirs(ctx); len(names) > 0 {

@@ -24,8 +24,8 @@ func scraped(now time.Time, ago time.Duration, more model.Metric) history {
 	return h
 }
 
-// TestCurrent: a target that is gone does not count. If a target exists twice, for example in two replicas of a
-// Prometheus server, the user must choose one.
+// TestCurrent: a target that is gone does not count. If a target exists twice, as from two replicas of a Prometheus
+// server, the user must choose one.
 func TestCurrent(t *testing.T) {
 	now := time.UnixMilli(1_800_000_000_000)
 	k := key{"kube-etcd", "a"}
@@ -94,7 +94,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// A Prometheus whose jobs have our own names needs no --prometheus-job; jobs named by the user stay.
+// A Prometheus server whose jobs have our own names needs no --prometheus-job; jobs named by the user stay.
 func TestJobsWithOurNames(t *testing.T) {
 	ours := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprint(w, `{"status": "success", "data": ["etcd", "kube-apiserver", "kube-scheduler"]}`)
@@ -117,7 +117,7 @@ func TestJobsWithOurNames(t *testing.T) {
 	}
 }
 
-// NameJobs sends one request to a server that does not respond.
+// A Prometheus server that does not answer is asked once.
 func TestNamesOfASilentPrometheus(t *testing.T) {
 	silent := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-silent }))
