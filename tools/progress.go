@@ -4,9 +4,9 @@
 //
 //	go build -v FLAGS PACKAGE 2>&1 | progress FLAGS PACKAGE
 //
-// FLAGS are the flags that determine what is compiled: -modfile, -tags and -gcflags. Progress calculates the percentage and the
-// time left from the source size of the packages that are not in Go's build cache. It shows no progress for a build of fewer than
-// 20 packages, and passes other lines on.
+// FLAGS are the flags that determine what the go command compiles: -modfile, -tags and -gcflags. Progress calculates
+// the percentage and the time left from the source size of the packages that are not in Go's build cache. It shows no
+// progress for a build of fewer than 20 packages. It copies other lines of the input to the output.
 package main
 
 import (
@@ -60,10 +60,10 @@ func main() {
 	}
 }
 
-// lacking returns the source size of each package that must still be compiled, and the sum of these sizes.
+// lacking returns the source size of each package to compile, and the sum of these sizes.
 func lacking(args []string) (sizes map[string]float64, all float64) {
 	const format = `{{if .Stale}}{{range .GoFiles}}{{$.ImportPath}} {{$.Dir}}/{{.}}{{"\n"}}{{end}}{{end}}`
-	out, _ := exec.Command("go", append([]string{"list", "-deps", "-f", format}, args...)...).Output() // on an error, no progress is shown
+	out, _ := exec.Command("go", append([]string{"list", "-deps", "-f", format}, args...)...).Output() // on an error, Progress shows no progress
 	sizes = map[string]float64{}
 	for line := range strings.Lines(string(out)) {
 		name, file, _ := strings.Cut(strings.TrimSpace(line), " ")

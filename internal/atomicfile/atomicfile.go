@@ -17,7 +17,7 @@ func Write(path string, data []byte) error {
 	})
 }
 
-// Publish replaces a file atomically and syncs it to disk. The file has mode 0644, so that other users can read it.
+// Publish replaces a file atomically and syncs it to disk. The file has mode 0644: other users can read it.
 func Publish(path string, data []byte) error {
 	return PublishFunc(path, func(f io.Writer) error {
 		_, err := f.Write(data)
@@ -25,7 +25,7 @@ func Publish(path string, data []byte) error {
 	})
 }
 
-// PublishFunc is like Publish. It calls write to write the content. If write fails, the old content remains.
+// PublishFunc is like Publish, but calls write to write the content. If write fails, the old content remains.
 func PublishFunc(path string, write func(io.Writer) error) error {
 	return replace(path, func(f *os.File) error {
 		if err := write(f); err != nil {

@@ -1,4 +1,4 @@
-// Package browsertest runs a real browser for tests of web pages.
+// Package browsertest runs a real browser. Tests of web pages use it.
 package browsertest
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// browserEnv is the environment variable that names the browser.
+// browserEnv is the environment variable with the path or name of the browser.
 const browserEnv = "STORMGLASS_BROWSER"
 
 // Start starts a headless Chromium and returns its chromedp context. The browser ends when the test ends.
@@ -33,7 +33,7 @@ func Start(t *testing.T) context.Context {
 	}
 	alloc, stop := chromedp.NewExecAllocator(context.Background(), options...)
 	ctx, cancel := chromedp.NewContext(alloc)
-	ctx, expire := context.WithTimeout(ctx, 10*time.Minute) // a busy machine takes minutes
+	ctx, expire := context.WithTimeout(ctx, 10*time.Minute) // a page can take minutes on a busy machine
 	t.Cleanup(func() {
 		if err := chromedp.Cancel(ctx); err != nil {
 			t.Errorf("close the browser: %v", err)
@@ -55,8 +55,8 @@ func Must[T any](t *testing.T, ctx context.Context, action chromedp.Action[T]) T
 	return v
 }
 
-// find returns the path of the program `named`. If that is empty, it returns the path of the first browser in
-// tools/browsers that lookPath finds.
+// find returns the path of the program whose name or path is named. If named is empty, it returns the path of the first
+// browser in tools/browsers that lookPath finds.
 func find(named string, lookPath func(string) (string, error)) (string, error) {
 	if named != "" {
 		path, err := lookPath(named)

@@ -1,6 +1,6 @@
-// Package cborscan reads CBOR (RFC 8949) in chunks that may end anywhere, without holding the whole input. Package
-// jsonscan does the same for JSON. It supports the CBOR that API servers write. Keys and strings may be byte strings or
-// text strings of a definite length, and need not be valid UTF-8. Tags are ignored.
+// Package cborscan reads CBOR (RFC 8949) in chunks that may end anywhere, as package jsonscan does for JSON. It does
+// not hold the whole input in memory. It supports the CBOR that API servers write. Keys and strings may be byte strings
+// or text strings of a definite length, and need not be valid UTF-8. Package cborscan ignores tags.
 package cborscan
 
 import (
@@ -18,7 +18,7 @@ const deepest = 64
 // Scanner reads one CBOR data item, or a sequence of maps (RFC 8742). Use it like a jsonscan.Scanner; it returns the same
 // tokens. It enters the outermost map, and never enters arrays. Set the exported fields before the first call.
 type Scanner struct {
-	// Stream means that the input is a sequence of maps. If it is false, the input is one data item of any kind.
+	// Stream reports whether the input is a sequence of maps. If false, the input is one data item of any kind.
 	Stream bool
 	// LongestKey is the maximum length of a key in bytes; Next skips longer keys. LongestValue is the maximum length in bytes of
 	// a value that the caller requests with Keep; for a longer value Next returns jsonscan.ErrLong.
@@ -27,13 +27,13 @@ type Scanner struct {
 	want   want
 	open   []container
 	ends   int     // number of closed maps whose End token Next has not returned yet
-	over   bool    // the only item of the input has ended; always false if Stream is true
-	head   [9]byte // the bytes of the current item's head read so far
+	over   bool    // whether the only item of the input has ended; always false if Stream is true
+	head   [9]byte // the bytes of the current item's head that were read so far
 	have   int     // number of bytes in head
-	tagged bool    // a tag was read; its item must follow
-	skip   uint64  // number of bytes left of a string that is skipped
-	need   uint64  // number of bytes left of a string that is returned
-	key    bool    // the string that is returned is a key
+	tagged bool    // whether a tag was read whose item must follow
+	skip   uint64  // number of unread bytes of a string to skip
+	need   uint64  // number of unread bytes of a string to return
+	key    bool    // whether the string to return is a key
 	// partial holds the part of the current string that was in earlier chunks.
 	partial []byte
 	text    []byte // text of the last token
@@ -41,11 +41,11 @@ type Scanner struct {
 
 // container is an open array or map.
 type container struct {
-	left    uint64 // number of items left; in a map, a key and its value count as two
-	endless bool   // the container has an indefinite length and ends with a break
+	left    uint64 // number of unread items; in a map, a key and its value count as two
+	endless bool   // whether the container has an indefinite length and ends with a break
 	mapping bool
 	entered bool
-	odd     bool // the key of the current member was read, but not its value
+	odd     bool // whether the key of the current member was read, but not its value
 }
 
 // want is the part of a value that the caller has requested.
@@ -57,16 +57,16 @@ const (
 	members
 )
 
-// Keep requests the value of the key that Next returned last: the next call of Next returns the value, if it is a string or an
-// integer.
+// Keep requests the value of the key that Next returned last. If this value is a string or an integer, the next call of
+// Next returns it.
 func (s *Scanner) Keep() { s.want = content }
 
-// Enter requests the members of the value of the key that Next returned last: if that value is a map, the following
-// calls of Next return its members.
+// Enter requests the members of the value of the key that Next returned last. If this value is a map, the next calls of
+// Next return its members.
 func (s *Scanner) Enter() { s.want = members }
 
-// Text returns the text of the last token. It is valid until the next call of Next, and only while the chunk p that was
-// passed to Next is unchanged.
+// Text returns the text of the last token. It is valid until the next call of Next, as long as the chunk p of the last
+// call is unchanged.
 func (s *Scanner) Text() []byte { return s.text }
 
 // Complete reports whether the input may end after the bytes read so far.
@@ -80,9 +80,9 @@ func (s *Scanner) Reset() {
 	*s = Scanner{Stream: s.Stream, LongestKey: s.LongestKey, LongestValue: s.LongestValue, open: s.open[:0], partial: s.partial[:0]}
 }
 
-// Next reads p up to the next token and returns the number of bytes that it used. The caller passes the rest of p in the next
-// call. If one byte ends several maps, Next counts that byte as used only with the last End, so that all tokens of p are
-// returned before p is used up. After an error, call Reset.
+// Next reads p up to the next token and returns n, the number of bytes that it used. Pass the rest of p in the next
+// call. If one byte ends several maps, Next counts that byte as used only with the last End: it returns all tokens of p
+// before p is used up. After an error, call Reset.
 func (s *Scanner) Next(p []byte) (n int, t jsonscan.Token, err error) {
 	for i := 0; i < len(p); {
 		if s.ends == 0 {
@@ -108,7 +108,7 @@ func (s *Scanner) Next(p []byte) (n int, t jsonscan.Token, err error) {
 	return len(p), jsonscan.None, nil
 }
 
-// piece reads as much of an item's head or string as p contains.
+// piece reads the head or the string of an item, as far as p contains it.
 func (s *Scanner) piece(p []byte) (n int, t jsonscan.Token, err error) {
 	switch {
 	case s.skip > 0:
@@ -176,7 +176,7 @@ const (
 
 const indefinite = 31
 
-// item handles an item whose head has been read completely.
+// item handles an item with a complete head.
 func (s *Scanner) item(major, info byte, argument uint64) (jsonscan.Token, error) {
 	if info > 27 && info < indefinite {
 		return jsonscan.None, fmt.Errorf("invalid first byte %#x of a CBOR item", major<<5|info)
@@ -249,7 +249,7 @@ func appendNumber(b []byte, major byte, argument uint64) []byte {
 	return strconv.AppendUint(append(b, '-'), argument+1, 10)
 }
 
-// begin begins a string. The string will be returned as a token or skipped.
+// begin handles the start of a string, which Next returns as a token or skips.
 func (s *Scanner) begin(isKey bool, wanted want, length uint64) (jsonscan.Token, error) {
 	top := s.top()
 	given := isKey && top.entered && length <= uint64(s.LongestKey) || !isKey && wanted == content
@@ -268,7 +268,7 @@ func (s *Scanner) begin(isKey bool, wanted want, length uint64) (jsonscan.Token,
 	return jsonscan.None, nil
 }
 
-// given completes the string that is being returned, and returns its kind of token.
+// given completes the string to return, and returns its kind of token.
 func (s *Scanner) given() jsonscan.Token {
 	s.ended()
 	if s.key {
@@ -284,7 +284,7 @@ func (s *Scanner) top() *container {
 	return &s.open[len(s.open)-1]
 }
 
-// enter begins an array or a map.
+// enter handles the start of an array or a map.
 func (s *Scanner) enter(c container) error {
 	if len(s.open) == deepest {
 		return fmt.Errorf("CBOR nested deeper than %d", deepest)
@@ -305,7 +305,7 @@ func (s *Scanner) close() {
 	s.ended()
 }
 
-// ended records that an item has ended. It closes the arrays and maps that end with the item.
+// ended handles the end of an item. It also closes the arrays and maps that end with the item.
 func (s *Scanner) ended() {
 	top := s.top()
 	if top == nil {

@@ -16,8 +16,8 @@ import (
 )
 
 // Strict makes root and all commands below it check their arguments and flags before they run. usage marks an error as
-// bad usage. mayBeEmpty names the flags for which an empty value is allowed. Call Strict after you have added all
-// commands to root.
+// bad usage. mayBeEmpty lists the flags whose value may be empty. Call Strict after you have added all commands to
+// root.
 func Strict(root *cobra.Command, usage func(error) error, mayBeEmpty ...string) {
 	s := strict{usage, mayBeEmpty}
 	root.InitDefaultCompletionCmd()
@@ -33,7 +33,7 @@ type strict struct {
 }
 
 func (s strict) checkArguments(c *cobra.Command) {
-	if c.HasSubCommands() && !c.Runnable() { // otherwise cobra shows the help for any argument
+	if c.HasSubCommands() && !c.Runnable() { // by default, cobra shows the help for any argument
 		c.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
 	}
 	check := c.Args
@@ -49,7 +49,7 @@ func (s strict) checkArguments(c *cobra.Command) {
 		}
 		c.Annotations[group] = group
 	}
-	if !c.DisableFlagParsing { // otherwise the arguments belong to another program
+	if !c.DisableFlagParsing { // if flag parsing is disabled, the arguments belong to another program
 		c.Args = func(c *cobra.Command, args []string) error {
 			err := s.unusable(c, args)
 			if err == nil {
@@ -66,9 +66,8 @@ func (s strict) checkArguments(c *cobra.Command) {
 	}
 }
 
-// unusable refuses numbers that are not finite, and flags and arguments with an empty value, such as
-// --kubeconfig "$UNSET". Otherwise the command would behave as if the flag had been left out, and might act on another
-// cluster.
+// unusable refuses numbers that are not finite, and flags and arguments with an empty value, such as --kubeconfig
+// "$UNSET". Without this check, the command would behave as if the flag were missing, and might act on another cluster.
 func (s strict) unusable(c *cobra.Command, args []string) error {
 	var errs []error
 	c.Flags().Visit(func(f *pflag.Flag) {
@@ -89,8 +88,8 @@ func (s strict) unusable(c *cobra.Command, args []string) error {
 	return errors.Join(errs...)
 }
 
-// argumentError adds a hint to err, the result of a command's own check of its arguments. If err is nil, argumentError
-// still refuses a first argument that is probably a mistyped subcommand.
+// argumentError adds a hint to err, the error of a command's check of its arguments. If err is nil, argumentError still
+// refuses a first argument that is probably a mistyped subcommand.
 func argumentError(c *cobra.Command, args []string, err error) error {
 	if err == nil {
 		if c.HasSubCommands() && !isGroup(c) && len(args) > 0 && nearSubcommand(c, args[0]) {
@@ -125,8 +124,8 @@ func optionalValue(c *cobra.Command, args []string) (found *pflag.Flag) {
 	return found
 }
 
-// lastAddress returns the last argument that contains a colon, because it may be HOST:PORT, or "" if no argument
-// contains a colon.
+// lastAddress returns the last argument that contains a colon and may therefore be HOST:PORT. It returns "" if there is
+// none.
 func lastAddress(args []string) string {
 	for _, arg := range slices.Backward(args) {
 		if strings.Contains(arg, ":") {
@@ -144,8 +143,8 @@ func unknownCommand(c *cobra.Command, word string) error {
 	return fmt.Errorf("unknown command %q for %q (%s)", word, c.CommandPath(), hint)
 }
 
-// nearestCommand returns the command that word probably means: a subcommand with a similar name, a subcommand for which
-// word is a known synonym, or a command with that name elsewhere in the program.
+// nearestCommand returns the command that word probably means: a subcommand with a similar name, a subcommand with the
+// known synonym word, or a command with the name word elsewhere in the program.
 func nearestCommand(c *cobra.Command, word string) string {
 	var names []string
 	for _, sub := range c.Commands() {
@@ -215,7 +214,7 @@ func (s strict) checkHelp(root *cobra.Command) {
 	}
 }
 
-// group is the annotation of a command that has subcommands and takes no arguments.
+// group is the annotation that marks a command with subcommands and without arguments.
 const group = "group"
 
 func isGroup(c *cobra.Command) bool { return c.Annotations[group] != "" }

@@ -10,13 +10,13 @@ import (
 	"github.com/stormglass/stormglass/internal/terminal"
 )
 
-// OnCrash handles a panic of the calling goroutine. Call it with defer. It writes the stack to a file, prints one line to
-// stderr, and sets *code to exitcode.Crash. It cannot handle a panic of another goroutine or a fatal error, such as lack of
-// memory. In these cases Go prints the stacks, and with AbortOnCrash the program ends by SIGABRT.
+// OnCrash handles a panic of the calling goroutine. Call it with defer. It writes the stack to a file, prints one line
+// to stderr, and sets *code to exitcode.Crash. It cannot handle a panic of another goroutine or a fatal error, such as
+// lack of memory. In these cases, Go prints the stacks; after AbortOnCrash, the program ends by SIGABRT.
 func OnCrash(program string, stderr io.Writer, code *int) {
 	if reason := recover(); reason != nil {
 		*code = exitcode.Crash
-		where := "the stack trace could not be written"
+		where := "writing the stack trace failed"
 		if f, err := os.CreateTemp("", program+"-crash-*.txt"); err == nil {
 			_, err = fmt.Fprintf(f, "%v\n\n%s", reason, debug.Stack())
 			if f.Close() == nil && err == nil {

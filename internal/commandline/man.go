@@ -21,7 +21,7 @@ func ManCommand() *cobra.Command {
 				return err
 			}
 			root := cmd.Root()
-			root.DisableAutoGenTag = true // so that the pages do not depend on the date
+			root.DisableAutoGenTag = true // the pages must not depend on the date
 			header := &doc.GenManHeader{Section: "1", Source: "Stormglass", Manual: strings.ToUpper(root.Name()[:1]) + root.Name()[1:]}
 			if err := doc.GenManTree(root, header, args[0]); err != nil {
 				return fmt.Errorf("write the manual pages: %w", err)

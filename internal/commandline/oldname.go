@@ -8,8 +8,9 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// OldName keeps old as a hidden name of the flag name of c. The first use of old prints a warning to standard error.
-// MarkDeprecated would add a second value, and cobra could write its warning to standard output.
+// OldName keeps old as a hidden alias of a flag of c. The first use of the alias prints a warning to standard error.
+// pflag's MarkDeprecated would require a flag with a separate value, and cobra could write the warning to standard
+// output.
 func OldName(c *cobra.Command, old, name string) {
 	flags := c.Flags()
 	if c.PersistentFlags().Lookup(name) != nil {
@@ -32,5 +33,5 @@ func (o *oldName) Set(value string) error {
 	if !o.old.Changed {
 		fmt.Fprintf(o.c.ErrOrStderr(), "%s: --%s is deprecated (use --%s)\n", o.c.Root().Name(), o.old.Name, o.name)
 	}
-	return errors.Unwrap(o.flags.Set(o.name, value)) // without the name, which the caller adds
+	return errors.Unwrap(o.flags.Set(o.name, value)) // without the flag's name: the caller adds it
 }

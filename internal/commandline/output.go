@@ -28,7 +28,7 @@ type Output struct {
 func AddOutput(c *cobra.Command, others ...string) *Output {
 	o := &Output{form: Text, forms: append([]string{Text, JSON, YAML}, others...)}
 	c.Flags().VarP(o, "output", "o", "`format` of the result: "+o.known())
-	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(o.forms, cobra.ShellCompDirectiveNoFileComp)) // fails only for an unknown flag
+	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(o.forms, cobra.ShellCompDirectiveNoFileComp)) // the flag exists, so this cannot fail
 	return o
 }
 
@@ -51,7 +51,7 @@ func (o *Output) known() string {
 	return strings.Join(o.forms[:last], ", ") + " or " + o.forms[last]
 }
 
-// Write writes v as JSON or YAML. For any other format it calls the function text, which writes the result.
+// Write writes v as JSON or YAML. For any other format, it calls text, which writes the result.
 func (o *Output) Write(w io.Writer, v any, text func() error) error {
 	switch o.form {
 	case JSON:
@@ -62,8 +62,8 @@ func (o *Output) Write(w io.Writer, v any, text func() error) error {
 	return text()
 }
 
-// WriteEach writes one of many results: v as one line of JSON or as one YAML document. For any other format it calls the
-// function text, which writes the result.
+// WriteEach writes v, one of many results, as one line of JSON or as one YAML document. For any other format, it calls
+// text, which writes the result.
 func (o *Output) WriteEach(w io.Writer, v any, text func() error) error {
 	switch o.form {
 	case JSON:

@@ -12,8 +12,8 @@ import (
 	"github.com/stormglass/stormglass/internal/userfile"
 )
 
-// PathAtFault reports whether err means that the named path cannot be used, which is bad usage. An error of a full or
-// broken disk is not bad usage.
+// PathAtFault reports whether err is bad usage, because the user specified an unusable path. A full or broken disk is
+// not bad usage.
 func PathAtFault(err error) bool {
 	var number syscall.Errno
 	return errors.As(err, &number) && slices.Contains([]syscall.Errno{
@@ -22,8 +22,8 @@ func PathAtFault(err error) bool {
 	}, number)
 }
 
-// Program returns the absolute path of a program that a user has named. It does not search PATH. It fails if the path
-// is not an executable file.
+// Program returns the absolute path of a program whose path the user specified. It does not search PATH. It fails if
+// the path is not an executable file.
 func Program(path string) (string, error) {
 	info, err := os.Stat(path)
 	switch {
@@ -66,7 +66,7 @@ func CheckDir(path string) error {
 	if err != nil {
 		return err
 	}
-	var made []string // directories to be created, the innermost first
+	var made []string // directories to create, the innermost first
 	for at := whole; at != filepath.Dir(at); at = filepath.Dir(at) {
 		if _, err := os.Lstat(at); err == nil {
 			break

@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// wrongArguments returns an error that names the missing arguments, or the first superfluous argument. It takes the names of the
-// arguments from the usage line, because cobra only counts arguments.
+// wrongArguments returns an error that names the missing arguments or the first superfluous argument. The usage line
+// contains the names of the arguments; cobra only counts arguments.
 func wrongArguments(c *cobra.Command, args []string) error {
 	needed, most := argumentNames(c)
 	switch {
@@ -68,7 +68,7 @@ func wrongValue(e *pflag.InvalidValueError) error {
 			return errors.New(text)
 		}
 	}
-	return Plain(e.Unwrap()) // flag types of Stormglass already return readable errors
+	return Plain(e.Unwrap()) // the flag types of Stormglass return readable errors
 }
 
 // Plain rewords errors of strconv, net/url and encoding/csv that name functions or positions. It returns other errors unchanged.

@@ -9,8 +9,8 @@ import (
 )
 
 // Format rounds v to n significant digits. It keeps all digits before the decimal point and drops trailing zeros after
-// it: 12.3, 1235, 0.5. It writes at most 12 decimals; a number that rounds to zero there is "0". It writes NaN and
-// infinities like strconv.
+// it: 12.3, 1235, 0.5. It writes at most 12 decimals; a number that rounds to zero with 12 decimals is "0". It writes
+// NaN and infinities like strconv.
 func Format(v float64, n int) string {
 	if v == 0 {
 		return "0"

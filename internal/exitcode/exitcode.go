@@ -11,13 +11,13 @@ const (
 	Pass = 0
 	// Fail means that a gate failed.
 	Fail = 1
-	// Usage means bad usage, an invalid scenario or configuration file, or a named path that cannot be used.
+	// Usage means bad usage: invalid arguments, an invalid scenario or configuration file, or an unusable path.
 	Usage = 2
 	// NoData means that a run could not be judged.
 	NoData = 3
 	// Environment means that the machine, the control plane or the cluster failed.
 	Environment = 4
-	// Partial means that an import left out a whole job, phase, measurement or Stage.
+	// Partial means that an import omitted a whole job, phase, measurement or Stage.
 	Partial = 5
 	// Crash means that the program has a bug. It is EX_SOFTWARE of sysexits.h.
 	Crash = 70

@@ -1,6 +1,6 @@
-// Package jsonscan reads JSON in chunks that may end anywhere, without holding the whole text. A Scanner returns only
-// the keys and values that the caller requests, and skips the rest without allocations. It accepts and refuses exactly
-// the same inputs as encoding/json; a fuzz test verifies that.
+// Package jsonscan reads JSON in chunks that may end anywhere. It does not hold the whole input in memory. A Scanner
+// returns only the keys and values that the caller requests, and skips the rest without allocations. It accepts and
+// refuses exactly the same inputs as encoding/json; a fuzz test verifies that.
 package jsonscan
 
 import (
@@ -21,18 +21,18 @@ const (
 	End                 // the end of an entered object
 )
 
-// ErrLong is the error for a value that Keep requested and that is longer than LongestValue.
+// ErrLong is the error for a requested value (see Keep) that is longer than LongestValue.
 var ErrLong = errors.New("value is too long")
 
 // deepest is the maximum depth of nesting that encoding/json accepts.
 const deepest = 10000
 
-// Scanner reads one JSON text, or a stream of objects. It returns the keys of entered objects. After each key, the
-// caller calls Keep or Enter, or neither of them to skip the value. The Scanner enters the outermost object, and never
+// Scanner reads one JSON value, or a stream of objects. It returns the keys of entered objects. After each key, the
+// caller calls Keep or Enter. To skip the value, it calls neither. The Scanner enters the outermost object, and never
 // enters arrays. Set the exported fields before the first call.
 type Scanner struct {
-	// Stream means that the input is a stream of objects, separated by white space. If it is false, the input is one
-	// JSON text of any kind.
+	// Stream reports whether the input is a stream of objects, separated by white space. If false, the input is one
+	// JSON value of any kind.
 	Stream bool
 	// LongestKey is the maximum length of a key, in bytes as written; Next skips longer keys. LongestValue is the
 	// maximum length of a value that the caller requests with Keep; for a longer value Next returns ErrLong.
@@ -44,12 +44,12 @@ type Scanner struct {
 	beyond  int      // number of open objects and arrays that are skipped, within the innermost entered object
 	arrays  uint64   // a bit for each of the innermost 64 skipped containers: 1 for an array, 0 for an object
 	further []uint64 // the same bits for the outer skipped containers, 64 in each element
-	hex     uint8    // number of digits of a \u escape that are still to be read
+	hex     uint8    // number of unread digits of a \u escape
 	literal string   // the unread part of true, false or null
-	// State of the string or number that is being read:
+	// State of the current string or number:
 	inKey   bool
-	keep    bool   // the caller has requested the string or number
-	escapes bool   // the string contains an escape
+	keep    bool   // whether the caller has requested the string or number
+	escapes bool   // whether the string contains an escape
 	partial []byte // the part of the string or number that was in earlier chunks
 	meaning []byte // buffer for decoded strings
 	text    []byte // text of the last token
@@ -90,16 +90,16 @@ const (
 	members
 )
 
-// Keep requests the value of the key that Next returned last: the next call of Next returns the value, if it is a
-// string or a number.
+// Keep requests the value of the key that Next returned last. If this value is a string or a number, the next call of
+// Next returns it.
 func (s *Scanner) Keep() { s.want = content }
 
-// Enter requests the members of the value of the key that Next returned last: the next calls of Next return them, if
-// the value is an object.
+// Enter requests the members of the value of the key that Next returned last. If this value is an object, the next
+// calls of Next return its members.
 func (s *Scanner) Enter() { s.want = members }
 
-// Text returns the text of the last token. It is valid until the next call of Next, and only while the chunk p that was
-// passed to Next is unchanged.
+// Text returns the text of the last token. It is valid until the next call of Next, as long as the chunk p of the last
+// call is unchanged.
 func (s *Scanner) Text() []byte { return s.text }
 
 // Complete reports whether the input may end after the bytes read so far.
@@ -118,8 +118,8 @@ func (s *Scanner) Reset() {
 	}
 }
 
-// Next reads p up to the next token and returns the number of bytes that it used. The caller passes the rest of p in
-// the next call. After an error, call Reset.
+// Next reads p up to the next token and returns n, the number of bytes that it used. Pass the rest of p in the next
+// call. After an error, call Reset.
 func (s *Scanner) Next(p []byte) (n int, t Token, err error) {
 	for i := 0; i < len(p); {
 		c := p[i]
@@ -244,7 +244,7 @@ func (s *Scanner) value(c byte) (Token, error) {
 
 var errDeep = fmt.Errorf("JSON nested deeper than %d", deepest)
 
-// open begins an object or an array that will be skipped.
+// open handles the start of an object or an array to skip.
 func (s *Scanner) open(array uint64) error {
 	if s.entered+s.beyond >= deepest {
 		return errDeep

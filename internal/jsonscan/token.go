@@ -14,7 +14,8 @@ func (s *Scanner) begin(key, keep bool) {
 	s.partial = s.partial[:0]
 }
 
-// skip reads a string that was not requested, from the byte after the opening quote to its end or its first escape.
+// skip reads a string that the caller has not requested, from the byte after the opening quote to its end or its first
+// escape.
 func (s *Scanner) skip(p []byte, key bool) (n int) {
 	n = plain(p)
 	switch {
@@ -77,7 +78,7 @@ func (s *Scanner) hold(c byte) {
 // end finishes a string and returns its token.
 func (s *Scanner) end(text []byte) Token {
 	if s.keep {
-		// Keys with invalid UTF-8 are not decoded: no caller looks for such a key.
+		// Do not decode keys with invalid UTF-8: no caller looks for such a key.
 		if s.text = text; s.escapes || !s.inKey && !utf8.Valid(text) {
 			s.meaning = appendMeaning(s.meaning[:0], text)
 			s.text = s.meaning

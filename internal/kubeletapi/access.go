@@ -24,7 +24,7 @@ const (
 	deniedTTL  = 30 * time.Second
 )
 
-// access authenticates and authorizes requests as a kubelet does in webhook mode.
+// access authenticates and authorizes requests like a kubelet in webhook mode.
 type access struct {
 	authenticator.Request
 	authorizer authorizer.Authorizer
@@ -53,7 +53,7 @@ func newAccess(config *rest.Config, clientCA []byte) (*access, error) {
 	return &access{authenticate, authorize}, err
 }
 
-// allowed reports whether a client may send a request to a node. If not, it responds to the request.
+// allowed reports whether a client may send a request to a node. If not, allowed sends an error response.
 func (a *access) allowed(w http.ResponseWriter, r *http.Request, node string) bool {
 	known, ok, err := a.AuthenticateRequest(r)
 	if err != nil || !ok {

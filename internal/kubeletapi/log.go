@@ -29,7 +29,7 @@ func serveLog(w http.ResponseWriter, r *http.Request, n Node) {
 	if options.Follow {
 		out.Flush() // send the headers now: the next line of the log may come much later
 	}
-	if *options.Stream == corev1.LogStreamStderr { // containers here write only to standard output
+	if *options.Stream == corev1.LogStreamStderr { // simulated containers write only to standard output
 		return
 	}
 	if err := n.Log(r.Context(), pod, container, options, out); err != nil && !out.begun && r.Context().Err() == nil {
@@ -102,7 +102,7 @@ func logOptions(q url.Values) (*corev1.PodLogOptions, *refusal) {
 	return o, refused
 }
 
-// flushed writes to a client and flushes after each write. left is the number of bytes that may still be written; a negative
+// flushed writes to a client and flushes after each write. left is the remaining number of bytes to write; a negative
 // number means unlimited.
 type flushed struct {
 	w     http.ResponseWriter

@@ -40,7 +40,7 @@ type Node interface {
 	Log(ctx context.Context, pod *corev1.Pod, container string, o *corev1.PodLogOptions, w io.Writer) error
 }
 
-// Dialer is the interface of a Node whose pods are real processes. port-forward connects to these processes.
+// Dialer is a Node whose pods are real processes. port-forward connects to these processes.
 type Dialer interface {
 	// Dial connects to a port of a pod. It fails if the pod does not have the port.
 	Dial(ctx context.Context, pod *corev1.Pod, port int32) (net.Conn, error)
@@ -51,7 +51,7 @@ type Config struct {
 	// Node returns the node whose address is the local address of a connection. It returns nil if no node has the
 	// address, or if the node is down.
 	Node func(netip.AddrPort) Node
-	// Client configures the client with which the server sends TokenReviews and SubjectAccessReviews.
+	// Client is the configuration of the client that sends TokenReviews and SubjectAccessReviews.
 	Client *rest.Config
 	// ClientCA is the certificate authority of client certificates, as PEM.
 	ClientCA []byte
@@ -78,7 +78,7 @@ func New(c Config) (*Server, error) {
 		// Offer HTTP/2 too, as a kubelet does. Only HTTP/1.1 connections can be upgraded to streams.
 		TLSConfig:         &tls.Config{GetCertificate: c.Certificate, ClientAuth: tls.RequestClientCert, MinVersion: tls.VersionTLS12},
 		ReadHeaderTimeout: 30 * time.Second,
-		ErrorLog:          log.New(io.Discard, "", 0), // discard reports of clients that gave up
+		ErrorLog:          log.New(io.Discard, "", 0), // discard errors of clients that gave up
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
 			return context.WithValue(ctx, nodeKey{}, c.(*tls.Conn).NetConn().(*connection).node)
 		},
@@ -86,7 +86,7 @@ func New(c Config) (*Server, error) {
 	return s, nil
 }
 
-// Serve accepts and serves connections on a listener until Close.
+// Serve accepts connections on a listener, and serves them, until Close.
 func (s *Server) Serve(l net.Listener) error {
 	err := s.http.ServeTLS(&listener{l, s.connections}, "", "")
 	if errors.Is(err, http.ErrServerClosed) {
@@ -100,9 +100,9 @@ func (s *Server) Reset(n Node) { s.connections.reset(func(of Node) bool { return
 
 // Close resets all connections.
 func (s *Server) Close() error {
-	s.connections.reset(func(Node) bool { return true }) // before http.Close, which would wait for connections to unreachable nodes
+	s.connections.reset(func(Node) bool { return true }) // first: http.Close would wait for connections to unreachable nodes
 	err := s.http.Close()
-	s.connections.reset(func(Node) bool { return true }) // connections that were accepted in between
+	s.connections.reset(func(Node) bool { return true }) // reset connections that were accepted in between
 	return err
 }
 

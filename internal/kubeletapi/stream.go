@@ -43,7 +43,7 @@ func servePortForward(w http.ResponseWriter, r *http.Request, n Node) {
 	}
 }
 
-// open returns the pod, the container and the options of a stream request. On an error it responds with the error and
+// open returns the pod, the container and the options of a stream request. On an error, it sends an error response and
 // returns false.
 func open[O any](w http.ResponseWriter, r *http.Request, n Node, parse func(*http.Request) (O, error)) (pod *corev1.Pod, container string, options O, ok bool) {
 	if pod, container, ok = find(w, r, n); !ok {
@@ -56,8 +56,8 @@ func open[O any](w http.ResponseWriter, r *http.Request, n Node, parse func(*htt
 	return pod, container, options, err == nil
 }
 
-// echo is a runtime that executes no commands. It sends a command and its input back to the client, and likewise the data
-// that arrives at a forwarded port.
+// echo is a runtime that executes no commands. It sends a command and its input, or the data that arrives at a
+// forwarded port, back to the client.
 type echo struct{}
 
 func (echo) ExecInContainer(_ context.Context, _, _, _ string, cmd []string, in io.Reader, out, _ io.WriteCloser, tty bool, _ <-chan remotecommand.TerminalSize, _ time.Duration) error {
@@ -93,9 +93,9 @@ func (d dialed) PortForward(ctx context.Context, _, _ string, port int32, stream
 	}
 	defer conn.Close()
 	go func() {
-		_, _ = io.Copy(conn, stream) // if the process closes the connection first, the copy below ends too
+		_, _ = io.Copy(conn, stream) // if the process closes the connection first, the other copy ends too
 		if c, ok := conn.(interface{ CloseWrite() error }); ok {
-			_ = c.CloseWrite() // the process may still respond
+			_ = c.CloseWrite() // the process may still send data
 		}
 	}()
 	_, err = io.Copy(stream, conn)
@@ -107,7 +107,8 @@ type nowhere struct{}
 func (nowhere) Write(p []byte) (int, error) { return len(p), nil }
 func (nowhere) Close() error                { return nil }
 
-// output attaches clients to the output of a container. A client receives the output that follows its request.
+// output attaches clients to the output of a container. A client receives only output that is written after its
+// request.
 type output struct {
 	node Node
 	pod  *corev1.Pod

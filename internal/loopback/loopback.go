@@ -13,8 +13,8 @@ func Is(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// IsHost reports whether the Host header of a request names a loopback address or localhost. A server that refuses other
-// names cannot be reached by DNS rebinding.
+// IsHost reports whether the Host header of a request names a loopback address or localhost. DNS rebinding cannot reach
+// a server that refuses other names.
 func IsHost(header string) bool {
 	host, _, err := net.SplitHostPort(header)
 	if err != nil {
@@ -23,8 +23,8 @@ func IsHost(header string) bool {
 	return Is(host)
 }
 
-// Check returns an error if addr is not HOST:PORT. Unless public is true, it also returns an error if other machines can reach
-// addr. An error is one line with a hint.
+// Check returns an error, in one line with a hint, if addr is not HOST:PORT, or if other machines can reach addr and
+// public is false.
 func Check(addr string, public bool) error {
 	host, port, err := net.SplitHostPort(addr)
 	if err == nil {

@@ -17,10 +17,10 @@ var runtimePrefixes = []string{"go_", "process_", "promhttp_", "scrape_"}
 type Exposed struct {
 	names    []string
 	exact    map[string]bool
-	suffixes []string // suffixes of metrics whose prefix is only known at run time
+	suffixes []string // suffixes of metrics whose prefix is known only at run time
 }
 
-// ReadExposed returns the set of exposed metrics, which it reads from the embedded list and the table.
+// ReadExposed reads the set of exposed metrics from the embedded list and the table.
 func ReadExposed() Exposed {
 	e := Exposed{exact: map[string]bool{"up": true, "ALERTS": true, "ALERTS_FOR_STATE": true}}
 	add := func(name string) {

@@ -15,7 +15,7 @@ type Metric struct {
 	Name string
 	// Type is "counter", "gauge" or "histogram".
 	Type string
-	// Labels lists the metric's labels, without those that a scrape target adds.
+	// Labels lists the metric's labels, without the labels of the scrape target.
 	Labels []string
 	// Source is the Go file that declares the metric, by import path. Tests compare name, type and labels with this file. Source
 	// is empty if a library of Prometheus or a helper function declares the metric; tests then compare the metric with a
@@ -44,7 +44,7 @@ const (
 // Reader is a part of the project that reads a metric.
 type Reader string
 
-// The readers. The table lists a metric under its first reader in this order.
+// The readers. If several readers read a metric, the table lists it under the first of them in this order.
 const (
 	Rules      Reader = "rules"      // rules of package alerts
 	Dashboards Reader = "dashboards" // dashboards of package dashboards
@@ -89,8 +89,8 @@ func For(by Reader) []Metric {
 	return all
 }
 
-// Recorded returns the names of the metrics to record from the given components, grouped by component. A name that ends in * is
-// a prefix; Recorded leaves out other names that begin with the prefix.
+// Recorded returns the names of the metrics to record from the given components, grouped by component. A name that ends
+// in * is a prefix; Recorded omits other names that begin with this prefix.
 func Recorded(of ...Component) []string {
 	all := rows()
 	var names []string

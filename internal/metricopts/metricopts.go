@@ -3,8 +3,8 @@ package metricopts
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// Latency returns the options of a histogram of latencies in seconds: classic buckets that double from 1 ms to 65.536 s, and
-// native buckets that are each at most 10% wider than the one before.
+// Latency returns the options of a histogram of latencies in seconds: classic buckets that double from 1 ms to 65.536
+// s, and native buckets with a growth factor of at most 1.1.
 func Latency(name, help string) prometheus.HistogramOpts {
 	return prometheus.HistogramOpts{
 		Name: name, Help: help,

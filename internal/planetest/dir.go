@@ -15,7 +15,7 @@ const (
 )
 
 // Dir returns a directory for the plane or the run of one test, and removes it when the test ends. The directory is in
-// memory if enough space is free there, because an fsync can take long on a disk to which other programs write.
+// memory if enough memory is free, because an fsync can take long on a disk to which other programs write.
 func Dir(t testing.TB) string {
 	t.Helper()
 	dir, err := temporary()

@@ -1,5 +1,5 @@
-// Package planetest starts real control planes for tests. It runs the program controlplane as a user would, and imports only the
-// package control. Small packages can therefore test against a plane without linking Kubernetes.
+// Package planetest starts real control planes for tests. It runs the program controlplane like a user, and imports
+// only the package control. Tests of small packages can therefore use a plane without linking Kubernetes.
 package planetest
 
 import (
@@ -17,7 +17,8 @@ import (
 )
 
 // BinaryEnv and LoadgenEnv are the environment variables with the paths of the built programs controlplane and loadgen.
-// If a variable is not set, Build or Loadgen builds the program within a minute. `make test` sets both variables.
+// If a variable is not set, Build or Loadgen builds the program. This takes up to a minute. `make test` sets both
+// variables.
 const (
 	BinaryEnv  = "STORMGLASS_CONTROLPLANE"
 	LoadgenEnv = "STORMGLASS_LOADGEN"
@@ -31,9 +32,9 @@ func Build(dir string) (string, error) { return program(dir, "controlplane", Bin
 // the program in dir.
 func Loadgen(dir string) (string, error) { return program(dir, "loadgen", LoadgenEnv) }
 
-// Programs makes the programs that a package's tests run an input of these tests, so that go test does not reuse results of
-// older programs. go test knows the environment variables that tests read, but not those that TestMain reads. `make test` sets
-// STORMGLASS_PROGRAMS to a checksum of the programs' sources.
+// Programs keeps go test from reusing cached results of tests with older programs: it reads STORMGLASS_PROGRAMS, which
+// `make test` sets to a checksum of the programs' sources. go test knows the environment variables that tests read, but
+// not the variables that TestMain reads.
 func Programs(testing.TB) { _ = os.Getenv("STORMGLASS_PROGRAMS") }
 
 func program(dir, name, env string) (string, error) {
@@ -65,8 +66,8 @@ type Plane struct {
 	Binary string
 	// Config is the plane's configuration; nil means the defaults.
 	Config *control.Config
-	// Main calls Ready, if not nil, when the plane is ready, before the first test. If it returns an error, Main runs
-	// no tests and fails.
+	// Ready prepares the plane; nil means no preparation. Main calls it when the plane is ready, before the first test.
+	// If it returns an error, Main runs no tests and fails.
 	Ready func(*Plane) error
 }
 

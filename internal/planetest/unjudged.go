@@ -2,15 +2,15 @@ package planetest
 
 import "github.com/stormglass/stormglass/loadgen/result"
 
-// Starved reports whether other work on the machine disturbed the run: the load generator ran late, or the run reports a
-// busy machine.
+// Starved reports whether other programs disturbed the run: the load generator ran late, or the run reports a busy
+// machine.
 func Starved(r result.Result) bool {
 	return len(r.Measurements.Generator.Saturated) > 0 || len(r.BusyMachine) > 0
 }
 
-// Unjudged reports whether a gate has no data only because the machine was too busy to measure. In a starved run, that is
-// true for every gate without data. In other runs, the gate's value must have been withheld, and it must be in seconds or
-// meet the gate's bound.
+// Unjudged reports whether a gate has no data only because the machine was too busy to measure. In a starved run, this
+// is true for every gate without data. In other runs, the gate's value must be withheld, and must be in seconds or meet
+// the gate's bound.
 func Unjudged(r result.Result, g result.Gate) bool {
 	if g.Verdict != result.NoData {
 		return false

@@ -1,4 +1,4 @@
-// Package proxytest runs a forward proxy for tests. It serves HTTP CONNECT and SOCKS 5 on one loopback address.
+// Package proxytest runs a forward proxy for tests. The proxy serves HTTP CONNECT and SOCKS 5 on one loopback address.
 package proxytest
 
 import (
@@ -33,7 +33,7 @@ type Proxy struct {
 	stopped  bool
 }
 
-// Start starts a proxy, which serves until the test ends.
+// Start starts a proxy. It serves until the test ends.
 func Start(t testing.TB) *Proxy {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -23,8 +23,8 @@ const Draft = "https://json-schema.org/draft/2020-12/schema"
 type Part = map[string]any
 
 // Schema generates the JSON Schema of a file format. The schema has a definition for the root type and for every struct
-// reached from it. The comment of a field is its description. Fields without omitempty are required. The tag `zero` of
-// a field gives its default, and makes the schema refuse a zero.
+// that it contains, directly or indirectly. The comment of a field is its description. Fields without omitempty are
+// required. The tag `zero` of a field contains the default; the schema then refuses a zero.
 type Schema struct {
 	// File is the path of the schema with which Check compares. Title is the title of the schema.
 	File, Title string
@@ -83,7 +83,7 @@ func (s *Schema) Check(t *testing.T, root string, update bool) {
 	}
 }
 
-// unused adds an error for each key of Fields and Types that does not match a field or type.
+// unused adds an error for each key of Fields or Types that does not match a field or type.
 func (s *Schema) unused() {
 	for key := range s.Fields {
 		name, field, _ := strings.Cut(key, ".")
@@ -127,7 +127,7 @@ func (s *Schema) fieldNames(name string) (all []string) {
 	return all
 }
 
-// properties calls the function `each` for every field of a struct, including fields of embedded structs.
+// properties calls the function each for every field of a struct, including fields of embedded structs.
 func (s *Schema) properties(name string, each func(field, option string, p Part)) {
 	if s.types.structs[name] == nil {
 		return
@@ -174,8 +174,8 @@ func plainText(comment string) string {
 	return strings.ToUpper(comment[:1]) + comment[1:]
 }
 
-// typed returns the schema of a type expression. The schema of a string accepts any scalar, because strictyaml decodes the
-// text of any scalar into a string.
+// typed returns the schema of a type expression. The schema of a string accepts any scalar, because strictyaml decodes
+// any scalar into a string.
 func (s *Schema) typed(e ast.Expr) Part {
 	switch e := e.(type) {
 	case *ast.StarExpr:

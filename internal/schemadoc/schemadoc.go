@@ -1,5 +1,5 @@
-// Package schemadoc generates reference pages and JSON Schemas of file formats from Go types and their comments. Tests run it
-// and compare the result with the checked-in page or schema, so that these files cannot differ from the types.
+// Package schemadoc generates reference pages and JSON Schemas of file formats from Go types and their comments. Tests
+// compare the result with the checked-in page or schema: these files cannot differ from the types.
 package schemadoc
 
 import (
@@ -18,11 +18,11 @@ import (
 	"testing"
 )
 
-// Marker is the line of a page that separates the hand-written head from the generated part.
+// Marker is the line that separates the hand-written head of a page from the generated part.
 const Marker = "<!-- generated from here on -->\n"
 
-// Page is a reference page. It consists of a hand-written head, which ends with Marker, and a list of fields for each root type
-// and each struct reached from a root type.
+// Page is a reference page. It consists of a hand-written head, which ends with Marker, and a list of fields for each
+// root type and for each struct that a root type contains, directly or indirectly.
 type Page struct {
 	File string
 	// Intro is generated text between Marker and the lists.
@@ -34,7 +34,8 @@ type Page struct {
 	// Untyped lists the types that the page omits. For any other type, the page shows the name in parentheses after the
 	// field. The head of the page must explain this.
 	Untyped []string
-	// Documented requires a comment for every field. If it is false, the page lists consecutive fields without a comment on one line.
+	// Documented reports whether every field must have a comment. If false, the page lists consecutive fields without a
+	// comment on one line.
 	Documented bool
 
 	structs  map[string]*ast.StructType
@@ -45,8 +46,8 @@ type Page struct {
 	errs     []error
 }
 
-// field is a description of a field on a page: the type that the field belongs to, the text for the field's type, and the
-// meaning.
+// field is the description of a field on a page: of is the type with the field, text is the text for the field's type,
+// and meaning is the meaning.
 type field struct{ of, text, meaning string }
 
 // Read parses the named structs of the Go package in dir, or all structs if there are no names.
@@ -145,8 +146,8 @@ func (p *Page) table(name string) {
 
 // rows collects the lines of the list for one type.
 type rows struct {
-	// plain holds the fields without a comment that are not written yet. again holds the fields that the list of an earlier
-	// type already describes, by that type.
+	// plain holds the pending fields without a comment. again holds the fields that the list of an earlier type already
+	// describes, by that type.
 	plain []string
 	again map[string][]string
 	next  []string // structs that occur as types of the fields
@@ -159,8 +160,8 @@ func (r *rows) endLine(out *bytes.Buffer) {
 	r.plain = nil
 }
 
-// rows writes the fields of a struct. owner is the struct whose list is being written: the struct itself, or the struct
-// that embeds it. It only links an embedded struct that already has a list.
+// rows writes the fields of a struct. owner is the struct whose list rows writes: the struct itself, or the struct that
+// embeds it. For an embedded struct that already has a list, rows writes only a link.
 func (p *Page) rows(name, owner string, rows *rows) {
 	for _, f := range p.structs[name].Fields.List {
 		text, inner := p.typeText(f.Type)
@@ -207,8 +208,8 @@ func (p *Page) rows(name, owner string, rows *rows) {
 	}
 }
 
-// describedIn returns another type whose list describes a field with the same key, type and meaning, or "". For a meaning
-// of one word it returns "". For a field without a comment it considers only the first field with the key.
+// describedIn returns another type whose list describes a field with the same key, type and meaning, or "". It returns
+// "" for a meaning of one word. For a field without a comment, it considers only the first field with the key.
 func (p *Page) describedIn(key, owner, text, meaning string) string {
 	for i, f := range p.fields[key] {
 		same := f.meaning == meaning && strings.Contains(meaning, " ")

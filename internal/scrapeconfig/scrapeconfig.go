@@ -1,15 +1,15 @@
-// Package scrapeconfig writes a configuration for the user's own Prometheus, with the targets that Stormglass scrapes
-// and the same labels and credentials. It does not depend on Prometheus' packages. It writes these files to the folder
-// prometheus/ of a control plane or a run:
+// Package scrapeconfig writes a configuration for the user's Prometheus server. It has the targets that Stormglass
+// scrapes, with the same labels and credentials. The package does not depend on Prometheus' packages. It writes these
+// files to the directory prometheus/ of a control plane or a run:
 //
 //	prometheus.yml   to start a Prometheus: it includes the files below
 //	scrape.yaml      for another Prometheus: scrape_config_files: [.../scrape.yaml]
 //	targets/*.json   addresses of the targets, for file-based discovery
 //	rules/*.yaml     the rules of package alerts
 //
-// The configuration refers to key files and does not copy them. If they are below the same plane or run directory, their
-// paths are relative, so that the directory can be mounted elsewhere. A control plane may have different ports at each
-// start. The files are then written again, and a running Prometheus reloads the targets by itself.
+// The configuration refers to key files and does not copy them. The paths of key files below the same plane or run
+// directory are relative: the directory can be mounted elsewhere. A control plane may have different ports at each
+// start. It then writes the files again, and a running Prometheus server reloads the targets.
 package scrapeconfig
 
 import (
@@ -47,7 +47,7 @@ type Options struct {
 	Interval time.Duration
 	// Rules contains rule files (*.yaml), which Write copies. Nil means no rules.
 	Rules fs.FS
-	// Owner says in the first line of each file for which plane or run it was written, such as "the control plane in ...".
+	// Owner is the plane or run, such as "the control plane in ...". The first line of each file contains it.
 	Owner string
 }
 
@@ -110,8 +110,7 @@ func (w writer) jobs(targets []control.ScrapeTarget) ([]*scrapeConfig, error) {
 		if i < 0 {
 			i = len(all)
 			all = append(all, c)
-			// The job label is set on the targets, because Prometheus requires that the names of scrape configurations are
-			// unique.
+			// The targets have the label job, because the names of scrape configurations must be unique.
 			if named[t.Job]++; named[t.Job] > 1 {
 				c.JobName = fmt.Sprintf("%s-%d", t.Job, named[t.Job])
 			}
@@ -140,7 +139,7 @@ func (w writer) config(t control.ScrapeTarget, u *url.URL) *scrapeConfig {
 	return c
 }
 
-// path returns the path of file relative to the folder if file is below base, otherwise its absolute path.
+// path returns the path of file, relative to the folder if file is below base, otherwise absolute.
 func (w writer) path(file string) string {
 	if file == "" {
 		return ""
@@ -212,7 +211,7 @@ func (w writer) file(name string, text []byte) error {
 	return atomicfile.Write(path, text)
 }
 
-// sweep removes targets and rules that an earlier call of Write has written and this one has not.
+// sweep removes targets and rules of earlier calls of Write that this call has not written.
 func (w writer) sweep() error {
 	var errs []error
 	for _, sub := range []string{targetsDir, rulesDir} {
@@ -253,7 +252,7 @@ type scrapeConfig struct {
 	ProxyURL      string          `yaml:"proxy_url,omitempty"`
 	Discovery     []fileDiscovery `yaml:"file_sd_configs"`
 
-	job   string // job label of the targets; configurations with other credentials may have the same one
+	job   string // job label of the targets; configurations with other credentials may have the same label
 	found []targetGroup
 }
 

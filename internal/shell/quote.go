@@ -1,4 +1,4 @@
-// Package shell quotes words, so that a person can paste them into a shell.
+// Package shell quotes words that users paste into a shell.
 package shell
 
 import "strings"

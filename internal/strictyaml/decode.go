@@ -16,7 +16,7 @@ import (
 )
 
 // Decode sets the fields of the struct to which into points, by their `yaml` tags. It returns the errors of all fields,
-// joined by Join. A field of an interface type accepts any YAML. A string accepts the text of any scalar. A struct that
+// joined by Join. A field with an interface type accepts any YAML. A string accepts any scalar. A struct that
 // implements encoding.TextUnmarshaler and has tagged fields accepts either one value or a mapping of its fields.
 func (d *Document) Decode(into any) error {
 	c := decoder{doc: d}
@@ -124,7 +124,7 @@ func (c *decoder) fields(n *yaml.Node, v reflect.Value, path string) {
 	}
 }
 
-// renamed returns the current name of a field with a former name, or "" if no field had the name.
+// renamed returns the current name of the field whose former name is name, or "" if no field had this name.
 func renamed(known map[string]knownField, name string) string {
 	for now, field := range known {
 		if name != "" && field.was == name {
@@ -153,8 +153,8 @@ func written(n *yaml.Node) string {
 	return n.Value
 }
 
-// noKeyTwice reports whether all keys in the untyped YAML n are unique, and records an error for each repeated key. It
-// also turns dates into strings, as kubectl does.
+// noKeyTwice reports whether the keys of each mapping in the untyped YAML n are unique, and records an error for each
+// repeated key. It also turns dates into strings, as kubectl does.
 func (c *decoder) noKeyTwice(n *yaml.Node, path string) bool {
 	n = follow(n)
 	if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!timestamp" {
@@ -180,8 +180,8 @@ func (c *decoder) noKeyTwice(n *yaml.Node, path string) bool {
 	return len(c.errs) == before
 }
 
-// knownField is a field of a struct. The tag `zero:"5s; HINT"` names the default that the program uses for zero. If a
-// field has this tag, Decode refuses a zero that is written in the document. The tag `was:"NAME"` is a former name.
+// knownField is a field of a struct. The tag `zero:"5s; HINT"` contains the default that the program uses for zero.
+// Decode refuses a zero in the document for a field with this tag. The tag `was:"NAME"` contains a former name.
 type knownField struct {
 	value     reflect.Value
 	zero, was string // the values of the tags
@@ -306,7 +306,7 @@ func join(path, name string) string {
 	return path + "." + name
 }
 
-// notColon matches NAME=VALUE and NAME:VALUE. YAML reads such text as a single scalar, because ": " is missing.
+// notColon matches NAME=VALUE and NAME:VALUE. YAML reads this as a single scalar, because ": " is missing.
 var notColon = regexp.MustCompile(`^(\w+)\s*[:=]\s*(.+)$`)
 
 func fieldHint(name string, known []string) string {
@@ -321,7 +321,7 @@ func fieldHint(name string, known []string) string {
 }
 
 // Hint returns "did you mean ...?" with the known name that is most similar to name. Without a similar name, it returns
-// the argument "otherwise".
+// otherwise.
 func Hint(name string, known []string, otherwise string) string {
 	if near := Suggest(name, known); near != "" {
 		return fmt.Sprintf("did you mean %q?", near)

@@ -1,9 +1,9 @@
-// Package strictyaml reads YAML into structs and refuses unknown fields. Each error names file, line and field, and has a hint,
-// such as the most similar field name or the format of the value. The Document remains available after decoding, so that
-// validation can report the line of any field.
+// Package strictyaml reads YAML into structs and refuses unknown fields. Each error names file, line and field, and has
+// a hint, such as the most similar field name or the format of the value. The Document remains available after
+// decoding, for errors of the validation with the line of a field.
 //
-// A path names a field, as in --set: "nodes.count", "phases[0].for", or "gates.mutating-p99.max", which selects an item of a
-// list by the item's name.
+// A path names a field, as in --set: "nodes.count", "phases[0].for", or "gates.mutating-p99.max". The last one selects
+// an item of a list by the item's name.
 package strictyaml
 
 import (
@@ -26,8 +26,8 @@ type Document struct {
 	Deprecated []*Error
 	root       *yaml.Node
 	begin      int // line
-	// overrides holds the nodes that Set and Overlay have added, with the origin of each override. Errors in these nodes name
-	// the origin.
+	// overrides maps the nodes that Set and Overlay have added to the origin of the override. Errors in these nodes
+	// name the origin.
 	overrides map[*yaml.Node]origin
 	// layer is the name of the applied overlay, or "". Errors outside the overrides begin with this name.
 	layer string
@@ -60,7 +60,7 @@ func (e *Error) Error() string {
 	if e.Hint != "" {
 		b.WriteString(" (" + e.Hint + ")")
 	}
-	return strings.NewReplacer("\n", " ", "\r", " ").Replace(b.String()) // the message may quote text of several lines
+	return strings.NewReplacer("\n", " ", "\r", " ").Replace(b.String()) // the message may quote several lines
 }
 
 // maxNodes is the maximum number of nodes of a document, including the nodes of all expanded aliases. It prevents a few lines of
@@ -94,8 +94,8 @@ func Parse(file string, data []byte) (*Document, error) {
 	return all[0], nil
 }
 
-// Documents reads a file with one or more documents, and leaves out empty ones. It refuses syntax errors, a file without
-// documents, and a document with more than maxNodes nodes.
+// Documents reads a file with one or more documents, and omits empty documents. It refuses syntax errors, a file
+// without documents, and a document with more than maxNodes nodes.
 func Documents(file string, data []byte) (all []*Document, err error) {
 	for dec := yaml.NewDecoder(strings.NewReader(string(data))); ; {
 		var node yaml.Node
@@ -109,7 +109,7 @@ func Documents(file string, data []byte) (all []*Document, err error) {
 			return nil, (&Document{File: file}).syntaxError(data, err)
 		}
 		if len(node.Content) != 1 || isNull(node.Content[0]) {
-			continue // a --- with nothing after it
+			continue // an empty document after ---
 		}
 		d := &Document{File: file, root: node.Content[0], begin: node.Line, overrides: map[*yaml.Node]origin{}}
 		if err := d.checkAliases(); err != nil {
@@ -157,8 +157,8 @@ func (d *Document) checkAliases() error {
 	return walk(d.root)
 }
 
-// Errorf returns an error at the field with the given path. The error has the line of the field or, if the field is missing, of
-// its nearest parent.
+// Errorf returns an error for the field with the given path. The error has the line of the field or, if the field is
+// missing, the line of its nearest parent.
 func (d *Document) Errorf(path, hint, format string, args ...any) *Error {
 	e := &Error{File: d.File, Msg: fmt.Sprintf(format, args...), Hint: hint}
 	node := follow(d.root)
@@ -191,7 +191,8 @@ func (d *Document) Errorf(path, hint, format string, args ...any) *Error {
 	return e
 }
 
-// mostNamed is the number of items of a list that errors call by their names. The search for a name is slow in a longer list.
+// mostNamed is the maximum length of a list whose items have names in errors. In longer lists, the search for a name is
+// slow.
 const mostNamed = 1000
 
 // itemPath returns the path of an item of a list. The path contains the name of the item if the name is unique, otherwise
@@ -220,7 +221,8 @@ func follow(n *yaml.Node) *yaml.Node {
 	return n
 }
 
-// position returns the index in node.Content of the value to which one step of a path leads, or -1 if none exists.
+// position returns the index in node.Content of the value to which one step of a path leads, or -1 if there is no such
+// value.
 func position(node *yaml.Node, step string) int {
 	switch node.Kind {
 	case yaml.MappingNode:
@@ -242,8 +244,8 @@ func position(node *yaml.Node, step string) int {
 	return -1
 }
 
-// itemName returns the field `name` of a list item, by which a path can select the item. It returns "" if the item has no such
-// field.
+// itemName returns the field `name` of a list item. A path can select the item by this name. It returns "" if the item
+// has no such field.
 func itemName(item *yaml.Node) string {
 	item = follow(item)
 	if item == nil || item.Kind != yaml.MappingNode {
@@ -258,7 +260,7 @@ func itemName(item *yaml.Node) string {
 // Written reports whether the document contains the field with the given path.
 func (d *Document) Written(path string) bool { return d.at(path) != nil }
 
-// Text returns the text of the scalar at a path, or "" if the path does not lead to a scalar.
+// Text returns the scalar at a path, or "" if the path does not lead to a scalar.
 func (d *Document) Text(path string) string {
 	if n := d.at(path); n != nil && n.Kind == yaml.ScalarNode {
 		return n.Value

@@ -10,11 +10,11 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// origin is the place where an override was written. Errors in the override name this place.
+// origin is the place from which an override comes. Errors in the override name this place.
 type origin struct {
 	file  string
 	line  int
-	field string // the field that holds the override, or ""
+	field string // the field that contains the override, or ""
 }
 
 // place sets file, line and field of an error at the node n. If n is an override, they come from its origin. Otherwise, if an
@@ -32,8 +32,8 @@ func (d *Document) place(e *Error, n *yaml.Node) {
 	}
 }
 
-// BlameOverrides adds the overrides (--set) to the messages of those errors in err that the overrides cause. Errors that
-// are also in without, the error of the document without overrides, have another cause.
+// BlameOverrides adds the overrides (--set) to the messages of the errors in err that the overrides cause. without is
+// the error of the document without overrides: its errors have another cause.
 func BlameOverrides(err, without error, overrides []string) error {
 	had := map[string]bool{}
 	for _, e := range Errors(without) {
@@ -74,8 +74,8 @@ func (d *Document) Set(assignment string) error {
 	return d.put(path, set, o)
 }
 
-// Overlay sets fields of the document, as Set does. The paths and values are the keys and values of the mapping at path, which
-// may be missing. Errors that these values cause elsewhere in the document begin with layer.
+// Overlay sets fields of the document, as Set does. The paths and values are the keys and values of the mapping at
+// path; this mapping may be missing. Errors that these values cause elsewhere in the document begin with layer.
 func (d *Document) Overlay(path, layer string) error {
 	d.layer = layer
 	from := d.at(path)
@@ -85,13 +85,13 @@ func (d *Document) Overlay(path, layer string) error {
 	budget := maxNodes
 	for i := 0; i+1 < len(from.Content); i += 2 {
 		key, value := from.Content[i], from.Content[i+1]
-		// Copy the value: put marks it as an override, and a value with an anchor may also be used in other places.
+		// Copy the value: put marks it as an override, but aliases may use a value with an anchor elsewhere.
 		own, ok := clone(value, &budget)
 		if !ok {
 			return d.Errorf(path, "", "the values are too large")
 		}
 		o := origin{file: d.File, line: key.Line, field: d.Errorf(path, "", "").Field}
-		if e, ok := d.overrides[key]; ok { // a --set has added this key
+		if e, ok := d.overrides[key]; ok { // --set has added this key
 			o.file, o.line = e.file, e.line
 		}
 		if err := d.put(key.Value, own, o); err != nil {

@@ -118,8 +118,8 @@ var dashWithoutSpace = regexp.MustCompile(`^\s*-\w+:`)
 
 var opensQuote = regexp.MustCompile(`(?:^|[:,\[{-])\s*"[^"]*$`)
 
-// openQuote finds the double quote that opens the value that ends at the given line and column, and returns the line of
-// the quote. It returns 0 if there is no such quote on an earlier line.
+// openQuote returns the line of the double quote that opens a value. The value ends at the given line and column. If
+// the quote is not on an earlier line, openQuote returns 0.
 func openQuote(at func(int) string, line, column int) int {
 	text := []rune(at(line))
 	if !strings.Contains(string(text[:min(column, len(text))]), `"`) {

@@ -24,8 +24,8 @@ func Clean(s string) string {
 // firstPart and lastPart are the numbers of characters that CleanLines keeps of a long line.
 const firstPart, lastPart = 3000, 1000
 
-// CleanLines cleans each line of a text. It keeps the line breaks and the indentation. It cuts the middle out of a long line,
-// because the end of an error says what to do.
+// CleanLines cleans each line of a text. It keeps the line breaks and the indentation. It cuts the middle out of a long
+// line and keeps the end, because the end of an error says what to do.
 func CleanLines(s string) string {
 	lines := strings.Split(s, "\n")
 	for i, line := range lines {

@@ -1,4 +1,5 @@
-// Package terminal keeps a process alive when the terminal or pipe to which it writes goes away, and cleans text for terminals.
+// Package terminal keeps a process alive when its terminal or the reader of its pipe disappears, and cleans text for
+// terminals.
 package terminal
 
 import (
@@ -15,7 +16,7 @@ import (
 // error ends the process. Processes that this process starts keep the default.
 func SurvivePipes() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
 
-// Leave redirects standard output and standard error of this process to the end of a file.
+// Leave makes this process append its standard output and standard error to a file.
 func Leave(file string) error {
 	f, err := os.OpenFile(file, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {

@@ -10,9 +10,9 @@ import (
 // stuckAfter is the time after which a write counts as stuck.
 const stuckAfter = time.Second
 
-// Unstuck returns a writer to w that does not wait for a reader that has stopped, such as a paused pager. It gives up on
-// a write that takes longer than a second. Until that write has ended, it drops further text. It returns w if w is a
-// terminal.
+// Unstuck returns a writer to w that does not wait for a stopped reader, such as a paused pager. It gives up a write
+// that takes longer than a second, and drops further text until that write has ended. If w is a terminal, Unstuck
+// returns w.
 func Unstuck(w io.Writer) io.Writer {
 	if IsTerminal(w) {
 		return w
@@ -25,7 +25,7 @@ type unstuck struct {
 	after time.Duration
 
 	mu    sync.Mutex
-	stuck <-chan error // closed at the end of a write that is stuck
+	stuck <-chan error // closed when the stuck write ends
 }
 
 func (u *unstuck) Write(p []byte) (int, error) {

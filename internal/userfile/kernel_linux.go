@@ -7,7 +7,7 @@ import "golang.org/x/sys/unix"
 func ofKernel(path string) bool {
 	var fs unix.Statfs_t
 	if unix.Statfs(path, &fs) != nil {
-		return false // opening the file will return the error
+		return false // opening the file returns the error
 	}
 	switch uint32(fs.Type) {
 	case unix.PROC_SUPER_MAGIC, unix.SYSFS_MAGIC, unix.DEBUGFS_MAGIC, unix.TRACEFS_MAGIC:

@@ -1,5 +1,5 @@
-// Package userfile reads files that a user names or may have changed. It reads only regular files and standard input, up to a
-// maximum size, so that no file can hang the program or fill its memory.
+// Package userfile reads files that a user specifies or may have changed. It reads only regular files and standard
+// input, up to a maximum size: no file can block the program or fill its memory.
 package userfile
 
 import (
@@ -28,7 +28,7 @@ func Read(path string, limit int64) ([]byte, error) {
 	return readAll(f, limit)
 }
 
-// Check opens the file with the checks of Read and returns the error, without reading the file.
+// Check performs the checks of Read and opens the file, but does not read it.
 func Check(path string, limit int64) error {
 	f, err := Open(path, limit)
 	if err != nil {
@@ -44,7 +44,7 @@ func Stdin(ctx context.Context, stdin io.Reader, limit int64) ([]byte, error) {
 		err  error
 	}
 	done := make(chan answer, 1)
-	go func() { // a read cannot be interrupted, so this goroutine outlives Stdin if ctx ends first
+	go func() { // this goroutine outlives Stdin if ctx ends first, because a read cannot be interrupted
 		data, err := readAll(stdin, limit)
 		done <- answer{data, err}
 	}()
@@ -56,7 +56,7 @@ func Stdin(ctx context.Context, stdin io.Reader, limit int64) ([]byte, error) {
 	}
 }
 
-// Open opens a file with the checks of Read. It is for a caller that does not want to hold the whole file in memory.
+// Open opens a file with the checks of Read. Use it if the whole file should not be in memory.
 func Open(path string, limit int64) (*os.File, error) {
 	info, err := os.Stat(path) // check before opening, because opening a device may have an effect
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package version determines from which source a program was built, and prints it.
+// Package version determines and prints the source from which a program was built.
 package version
 
 import (
@@ -9,16 +9,16 @@ import (
 	"time"
 )
 
-// The linker sets these variables. The Makefile sets the version, from git, and a release sets all three. If a variable is
-// empty, resolve uses the value that the go command has recorded.
+// version, commit and date get their values from the linker: version in the Makefile, from git, and all three in a
+// release. If a variable is empty, resolve uses the value that the go command has recorded.
 var version, commit, date string
 
-// Info describes the source that a program was built from.
+// Info describes the source from which a program was built.
 type Info struct {
 	// Version is a tag, a pseudo-version or the output of `git describe`. It is "(devel)" if none of these is known.
 	Version string `json:"version"`
-	// Commit is the commit of the source: 40 digits, or 12 if only a pseudo-version names the commit. It is "" if the commit is
-	// unknown.
+	// Commit is the commit of the source: 40 digits, or 12 if it is known only from a pseudo-version. It is "" if the
+	// commit is unknown.
 	Commit string `json:"commit,omitempty"`
 	// Date is the time of the commit, in RFC 3339; "" if unknown.
 	Date string `json:"date,omitempty"`
@@ -28,8 +28,7 @@ type Info struct {
 	// linux/amd64.
 	GoVersion string `json:"goVersion"`
 	Platform  string `json:"platform"`
-	// Kubernetes and Etcd are the versions that a plane of this program runs, unless the plane's configuration specifies another
-	// version.
+	// Kubernetes and Etcd are the default versions of a plane that this program starts.
 	Kubernetes string `json:"kubernetes"`
 	Etcd       string `json:"etcd"`
 }
@@ -37,7 +36,8 @@ type Info struct {
 // Program returns the version of this program.
 func Program() string { return read().Version }
 
-// Revision returns the first twelve digits of the commit that this program was built from, or "" if the commit is unknown.
+// Revision returns the first twelve digits of the commit from which this program was built, or "" if the commit is
+// unknown.
 func Revision() string {
 	commit := read().Commit
 	return commit[:min(12, len(commit))]

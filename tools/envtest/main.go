@@ -1,6 +1,6 @@
-// Envtest measures how long controller-runtime's envtest and a control plane of Stormglass take to start and to stop, and how
-// much memory they use. It starts them alternately, both from the same program controlplane. The last argument is the number of
-// starts:
+// Envtest measures how long controller-runtime's envtest and a control plane of Stormglass take to start and to stop,
+// and how much memory they use. It starts them alternately, both with the same program controlplane. The last argument
+// is the number of starts:
 //
 //	go run . ../../bin/controlplane 5
 //
@@ -80,7 +80,7 @@ func run(args []string) error {
 	return nil
 }
 
-// show prints the medians of a measurement, and the smallest and largest values of start and memory.
+// show prints the medians of the samples, and the smallest and largest values of start and memory.
 func show(what string, all []sample) {
 	row := func(get func(sample) float64) (mid, low, high float64) {
 		var values []float64

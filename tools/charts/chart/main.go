@@ -1,5 +1,5 @@
-// Chart renders a Helm chart with Helm's own engine, as `helm template` does, and prints the rendered files as JSON, by their names in
-// the chart:
+// Chart renders a Helm chart with Helm's engine, as `helm template` does. It prints the rendered files as JSON, by
+// their names in the chart:
 //
 //	go run . CHART RELEASE NAMESPACE REVISION <values.yaml
 //

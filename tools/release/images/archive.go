@@ -27,7 +27,7 @@ type entry struct {
 	data  []byte
 }
 
-// layer returns a layer with the given files, which all have the time of the release.
+// layer returns a layer with the given files. All files have the time of the release.
 func (r release) layer(entries ...entry) (v1.Layer, error) {
 	var archive bytes.Buffer
 	w := tar.NewWriter(&archive)

@@ -17,7 +17,7 @@ import (
 // user is the ID of the user that runs the programs. In the image, this user owns only its home directory.
 const user = 65532
 
-// home is the working directory of the programs. Runs are written below it.
+// home is the working directory of the programs. Run directories are below it.
 const home = "/home/stormglass"
 
 // programsOf returns the programs of an image, the entrypoint first, or nil for an unknown image.
@@ -27,7 +27,7 @@ func programsOf(image string) []string {
 
 func imageNames() []string { return []string{"loadgen", "controlplane"} }
 
-// release is the input from which the images are built.
+// release is the input for building the images.
 type release struct {
 	programs   string // directory with a folder for each platform
 	repository string
@@ -42,7 +42,7 @@ func (r release) tag(image string) string { return r.repository + "/" + image + 
 func (r release) index(image string) (v1.ImageIndex, error) {
 	names := programsOf(image)
 	if names == nil {
-		return nil, fmt.Errorf("there is no such image (%s)", strings.Join(imageNames(), ", "))
+		return nil, fmt.Errorf("unknown image (%s)", strings.Join(imageNames(), ", "))
 	}
 	base, err := r.baseLayer()
 	if err != nil {
@@ -62,7 +62,7 @@ func (r release) index(image string) (v1.ImageIndex, error) {
 // image returns the image for one platform: a base layer, and one layer for each program.
 func (r release) image(programs []string, base v1.Layer, p v1.Platform) (v1.Image, error) {
 	layers := []v1.Layer{base}
-	for _, name := range slices.Backward(programs) { // the program that changes least comes first
+	for _, name := range slices.Backward(programs) { // the program that changes least often comes first
 		data, err := os.ReadFile(filepath.Join(r.programs, p.OS+"_"+p.Architecture, name))
 		if err != nil {
 			return nil, err
@@ -104,8 +104,8 @@ func (r release) image(programs []string, base v1.Layer, p v1.Platform) (v1.Imag
 	return mutate.ConfigFile(image, config)
 }
 
-// baseLayer returns the layer with the files that a program expects of a system: users, writable directories, and certificate
-// authorities.
+// baseLayer returns the layer with the system files that a program expects: users, writable directories, and
+// certificate authorities.
 func (r release) baseLayer() (v1.Layer, error) {
 	roots, err := authorities()
 	if err != nil {

@@ -192,7 +192,7 @@ func TestImagesRefuse(t *testing.T) {
 		{[]string{"-programs", whole, "-out", "OUT", "-created", "today"}, 2, `images: -created "today" is not a time`},
 		{[]string{"-programs", whole, "-out", "OUT", "-platforms", "darwin/arm64"}, 2, `"darwin/arm64" is not a platform of the images`},
 		{[]string{"-programs", whole, "-out", "OUT", "-platforms", "linux/riscv64"}, 1, "images: loadgen: open "},
-		{[]string{"-programs", whole, "-out", "OUT", "grafana"}, 1, "images: grafana: there is no such image (loadgen, controlplane)"},
+		{[]string{"-programs", whole, "-out", "OUT", "grafana"}, 1, "images: grafana: unknown image (loadgen, controlplane)"},
 	} {
 		out := t.TempDir()
 		for i, a := range c.args {

@@ -3,9 +3,10 @@
 //
 //	images -programs DIR -out OUT [-repository NAME] [-version V] [-created TIME] [-platforms LIST] [IMAGE...]
 //
-// DIR has a directory for each platform, such as linux_amd64, with the programs for that platform. IMAGE is loadgen (an image
-// with the program loadgen) or controlplane (an image with both programs); without IMAGE, both images are written. The archive
-// OUT/IMAGE.tar contains the image for each platform. The same programs, version and time give the same archive.
+// DIR has a directory for each platform, such as linux_amd64, with the programs for that platform. IMAGE is loadgen (an
+// image with the program loadgen) or controlplane (an image with both programs); without IMAGE, the command writes both
+// images. The archive OUT/IMAGE.tar contains the image for each platform. The same programs, version and time give the
+// same archive.
 package main
 
 import (
