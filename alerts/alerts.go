@@ -1,21 +1,22 @@
-// Package alerts contains the Prometheus rules that Stormglass ships: recording rules for the dashboards, and alerts. For each
-// alert, Table describes the fault that must fire it.
+// Package alerts contains the Prometheus server rules that Stormglass ships: recording rules for the dashboards, and
+// alerts. For each alert, Table describes the fault that must fire it.
 //
-// The rules are plain rule files (*.yaml in this directory) that any Prometheus loads. Their tests, in promtool's format, are
-// in tests/*.yaml. The rules contain nothing that is specific to tests: the tested files are the files for production.
+// The rules are plain rule files (*.yaml in this directory) that any Prometheus server loads. Their tests, in
+// promtool's format, are in tests/*.yaml. The tested files are the files for production: the rules contain nothing that
+// is specific to tests.
 //
 // # What the rules expect
 //
-// The rules expect the jobs kube-apiserver, etcd, kube-scheduler, kube-controller-manager and loadgen, as Stormglass records
-// them. If the series have a label cluster, the rules keep it. The scrape interval must be at most 30 s: the shortest range is 2
-// minutes, which then contains four scrapes.
+// The rules expect the jobs kube-apiserver, etcd, kube-scheduler, kube-controller-manager and loadgen, as Stormglass
+// records them. If the series have a label cluster, the rules keep it. The scrape interval must be at most 30 s: the
+// shortest range, 2 minutes, then contains four scrapes.
 //
 // # Conventions
 //
-// A threshold on a histogram is a fraction of observations above a bucket boundary, which is exact, and not a quantile, which
-// is interpolated. Boundaries of whole seconds are matched both as "1" and as "1.0", because Prometheus 3 changed how they are
-// written. If a counter exists only after its first event, the rule also detects that the series appears. No rule adds a value
-// to a series that may be absent: PromQL would drop the sum.
+// A threshold on a histogram is a fraction of observations above a bucket boundary. This fraction is exact; a quantile
+// is an interpolation. Boundaries of whole seconds are matched both as "1" and as "1.0", because Prometheus 3 changed
+// how they are written. If a counter exists only after its first event, the rule also detects that the series appears.
+// No rule adds a value to a series that may be absent: PromQL would drop the sum.
 package alerts
 
 import (
@@ -37,7 +38,7 @@ import (
 //go:embed *.yaml
 var files embed.FS
 
-// Files returns the rule files, in a format that any Prometheus loads.
+// Files returns the rule files. Any Prometheus server can load them.
 func Files() fs.FS { return files }
 
 // Group is a group of rules, with the name of the file that defines it.
@@ -55,8 +56,8 @@ func Load() ([]Group, error) {
 	})
 }
 
-// Records returns the recording rules, by group. It leaves out groups without recording rules. It does not check the rules,
-// because checking takes most of the time of Load.
+// Records returns the recording rules, by group. It omits groups without recording rules. It does not check the rules,
+// because the checks take most of the time of Load.
 func Records() ([]Group, error) {
 	return load(func(text []byte) (*rulefmt.RuleGroups, error) {
 		var groups rulefmt.RuleGroups
@@ -124,7 +125,7 @@ func Rules() ([]Alert, error) {
 			}
 			p, ok := proofs[r.Alert]
 			if !ok {
-				return nil, fmt.Errorf("%s: the table of faults has none that makes alert %s fire", g.File, r.Alert)
+				return nil, fmt.Errorf("%s: the table contains no fault that makes alert %s fire", g.File, r.Alert)
 			}
 			delete(proofs, r.Alert)
 			all = append(all, Alert{Rule: r, Proof: p, File: g.File, Group: g.Name, Interval: time.Duration(g.Interval)})
@@ -136,9 +137,10 @@ func Rules() ([]Alert, error) {
 	return all, nil
 }
 
-// FiresWithin returns the maximum time from the beginning of a fault of the documented size until the alert fires, if no scrape and no
-// evaluation is late. It is the sum of the scrape interval, the time until the rule exceeds its threshold (Window), the
-// evaluation interval, and the rule's `for`. A rule that takes much longer is broken. A rule may fire earlier by chance.
+// FiresWithin returns the maximum time from the start of a fault of the documented size until the alert fires, if no
+// scrape and no evaluation is late. It is the sum of the scrape interval, the time until the rule exceeds its threshold
+// (Window), the evaluation interval, and the rule's `for`. A rule that takes much longer is broken. A rule may fire
+// earlier by chance.
 //
 // scrape is the scrape interval. evaluation is the evaluation interval; zero means the interval of the group.
 func (a Alert) FiresWithin(scrape, evaluation time.Duration) time.Duration {

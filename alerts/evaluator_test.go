@@ -26,9 +26,8 @@ type rule struct {
 	active map[string]time.Time
 }
 
-// evaluator evaluates rules over a storage as a Prometheus does: records are
-// stored with the rule's labels, alerts as ALERTS, pending until their for is
-// over, and series that are no longer there end with a staleness marker.
+// evaluator evaluates rules over a storage as a Prometheus server does: records are stored with the rule's labels,
+// alerts as ALERTS, pending until their for is over, and series that are no longer there end with a staleness marker.
 type evaluator struct {
 	suite *promqltest.LazyLoader
 	rules []rule

@@ -18,9 +18,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// unitTests is a file in the format of "promtool test rules", limited to the
-// parts that the tests here use: they query ALERTS for the results of rules,
-// which promtool writes as a Prometheus does.
+// unitTests is a file in the format of "promtool test rules", limited to the parts that the tests here use: they query
+// ALERTS for the results of rules, which promtool writes as a Prometheus server does.
 type unitTests struct {
 	RuleFiles          []string       `yaml:"rule_files"`
 	EvaluationInterval model.Duration `yaml:"evaluation_interval"`

@@ -12,16 +12,17 @@ import (
 //go:embed proofs/table.yaml
 var proofTable []byte
 
-// Proof describes the fault or load that must fire an alert.
+// Proof describes the fault or load that must make an alert fire.
 type Proof struct {
 	// Name is the name of the alert.
 	Name string
 	// Incident is the incident that the alert detects ("I3"). Empty means that the alert serves all incidents.
 	Incident string
-	// Fault is the kind of fault that fires the alert: a fault of the bundled plane (package controlplane/control) or of the
-	// simulated nodes (nodeFailure). It is empty if load alone, or a change to the monitoring, fires the alert.
+	// Fault is the kind of fault that makes the alert fire: a fault of the bundled plane (package controlplane/control)
+	// or of the simulated nodes (nodeFailure). It is empty if load alone, or a change to the monitoring, makes the
+	// alert fire.
 	Fault string
-	// How describes the fault and its size. At this size the alert must fire.
+	// How describes the fault, and a size of the fault at which the alert must fire.
 	How string
 	// Run is the name of the run that proves that the alert fires. `loadgen alerts prove` starts this run.
 	Run   string
@@ -31,10 +32,10 @@ type Proof struct {
 	// times the range of the rule. If a component measures at a fixed period, Window is that period. Zero means that the
 	// first sample exceeds the threshold.
 	Window time.Duration
-	// Smallest is the calculated size of the smallest fault that fires the alert.
+	// Smallest is the calculated size of the smallest fault that makes the alert fire.
 	Smallest string
-	// Upstream says at which threshold the kubernetes-mixin or the etcd-mixin alerts on the same problem, such as "at a p99 over
-	// 0.5 s for 10 minutes". It is empty if neither mixin alerts on the problem.
+	// Upstream is the threshold at which the kubernetes-mixin or the etcd-mixin alerts on the same problem, such as "at
+	// a p99 over 0.5 s for 10 minutes". It is empty if neither mixin alerts on the problem.
 	Upstream string
 }
 
@@ -43,8 +44,8 @@ type Cause struct {
 	// Phase is the phase in which the cause begins. The cause begins with the first fault of the phase, or with the phase itself
 	// if no fault begins in the phase.
 	Phase string
-	// Last makes the cause begin with the last fault of the phase instead of the first. It is for alerts on the number of
-	// faults.
+	// Last reports whether the cause begins with the last fault of the phase instead of the first. Alerts on the number
+	// of faults need it.
 	Last bool
 	// Since is a PromQL expression, or empty. The cause begins when the expression first has a result after the start of the
 	// phase. Use it for faults whose effect is delayed, for example by a grace period.
@@ -60,8 +61,8 @@ type Expected struct {
 // Run describes a run of a scenario that proves that alerts fire.
 type Run struct {
 	Name string
-	// Scenario is the scenario to run. Empty means the scenario with the name of the run. Two runs of the same scenario are
-	// judged from one recording.
+	// Scenario is the name of the scenario to run. Empty means Name. `loadgen alerts prove` runs a scenario once, for
+	// all Runs with this scenario.
 	Scenario string
 	// Expect lists the alerts that must fire. In the table it lists only alerts whose Proof names another run; the function Runs
 	// adds the alerts whose Proof names this run.
@@ -71,7 +72,7 @@ type Run struct {
 		Rules []string
 		Why   string
 	}
-	// Hide lists the recorded series that are hidden from the rules.
+	// Hide lists recorded series that the rules do not see.
 	Hide []Hide
 	// Stall pauses the load generator's process repeatedly during a phase.
 	Stall Stall
@@ -80,7 +81,7 @@ type Run struct {
 // Hide hides series of the recorded data from the rules during a part of a phase. The part begins when the time After of
 // the phase has passed, and lasts for the time For.
 type Hide struct {
-	// Job is the job whose series are hidden. Family is the metric family that is hidden. One of the two is set.
+	// Job is the job whose series to hide. Family is the metric family to hide. One of the two is set.
 	Job, Family string
 	Phase       string
 	After, For  time.Duration

@@ -16,7 +16,8 @@ import (
 
 // Window holds the values of Grafana's time variables for a query.
 type Window struct {
-	// Rate is the value of $__rate_interval: four scrape intervals, but at least one step plus one scrape interval.
+	// Rate is the value of $__rate_interval: four scrape intervals, or one step plus one scrape interval if that is
+	// longer.
 	Rate time.Duration
 	// Interval is the value of $__interval, the step of the query.
 	Interval time.Duration
@@ -24,8 +25,8 @@ type Window struct {
 	Range time.Duration
 }
 
-// Asker rewrites a panel's query so that it works on the recorded data of a run. It makes Grafana's variables match everything.
-// The recorded data has no series of recording rules, so it also replaces these series with the expressions of the rules.
+// Asker rewrites a panel's query for the recorded data of a run. Grafana's variables match everything. The recorded
+// data has no series of recording rules, so an Asker replaces these series with the expressions of the rules.
 type Asker struct {
 	parser  parser.Parser
 	records map[string][]record // by the name of a record: its rules
@@ -63,8 +64,9 @@ func Expand(expr string, w Window) string {
 
 // Ask rewrites a panel's query for recorded data that has no series of recording rules.
 //
-// The rewritten query evaluates the expression of a rule at each step. Prometheus would instead read the value that the rule
-// wrote some seconds before. Ask fails if the PromQL cannot be parsed, or if it uses a record in a way that cannot be rewritten.
+// The rewritten query evaluates the expression of a rule at each step. Prometheus would instead read the value that the
+// rule wrote some seconds before. Ask fails if expr is not valid PromQL, or if it uses a record in a way that Ask
+// cannot rewrite.
 func (a *Asker) Ask(expr string, w Window) (string, error) {
 	return a.inline(Expand(expr, w), nil)
 }
@@ -75,8 +77,7 @@ type edit struct {
 	with     string
 }
 
-// inline replaces the records in expr with their expressions. The argument inside lists the records in whose expressions
-// expr occurs.
+// inline replaces the records in expr with their expressions. inside lists the records whose expressions contain expr.
 func (a *Asker) inline(expr string, inside []string) (string, error) {
 	parsed, err := a.parser.ParseExpr(expr)
 	if err != nil {
@@ -147,8 +148,9 @@ func (a *Asker) union(s *parser.VectorSelector, inside []string) (string, error)
 	return "(" + strings.Join(parts, " or ") + ")", nil
 }
 
-// selected reports whether a selector of a record matches the rule that sets the labels own. It fails if the selector has a
-// restrictive matcher for a label that the rule does not set: that matcher would have to be moved into the rule's expression.
+// selected reports whether a selector of a record matches the rule that sets the labels own. It fails if the selector
+// has a restrictive matcher for a label that the rule does not set: only the rule's expression could apply this
+// matcher.
 func selected(s *parser.VectorSelector, own map[string]string) (bool, error) {
 	for _, m := range s.LabelMatchers {
 		value, has := own[m.Name]

@@ -1,16 +1,17 @@
-// Package dashboards contains the Grafana dashboards that Stormglass ships. The folder source has a YAML file for each dashboard;
-// process.yaml describes a row that several dashboards have, and reasons.yaml explains why a query may have no result. Package
-// source generates the JSON that any Grafana imports or provisions (json/UID.json). The report draws the dashboards without
-// Grafana. The YAML files also list, for each panel, the faults that must move it.
+// Package dashboards contains the Grafana dashboards that Stormglass ships. The folder source has a YAML file for each
+// dashboard; process.yaml describes a row that several dashboards contain, and reasons.yaml explains why a query may
+// have no result. Package source generates the JSON that any Grafana imports or provisions (json/UID.json). The report
+// draws the dashboards without Grafana. The YAML files also list, for each panel, the faults that must visibly change
+// it.
 //
 // This package does not link the Grafana SDK.
 //
 // # Conventions
 //
-// Every dashboard has the variables datasource, cluster and instance. Every query uses cluster and instance; a query of a
-// recording rule uses only those labels that the rule keeps. Jobs are named as in package alerts, and queries use the recording
-// rules of that package where one computes the same value. A panel's description says what the panel shows, and after "Do:" what
-// to do about it. Titles are unique within a dashboard.
+// Every dashboard has the variables datasource, cluster and instance. Every query uses cluster and instance; a query of
+// a recording rule uses only those labels that the rule keeps. Package alerts defines the job names. Queries use the
+// recording rules of that package if a rule computes the same value. A panel's description says what the panel shows,
+// and after "Do:" what to do about it. Titles are unique within a dashboard.
 package dashboards
 
 import "slices"
@@ -29,7 +30,7 @@ type Dashboard struct {
 type Row struct {
 	Title  string
 	Panels []Panel
-	// Process, if not nil, makes Load replace this row with the row in process.yaml.
+	// Process, if not nil, means that Load replaces this row with the row in process.yaml.
 	Process *Process
 }
 
@@ -37,7 +38,7 @@ type Row struct {
 type Process struct {
 	// Waits reports whether the component exports how long its goroutines wait. etcd does not export it.
 	Waits bool
-	// Moves lists the faults and loads that must visibly change the panel of open file descriptors. See Panel.Moves.
+	// Moves lists the faults and loads that must visibly change the panel of open file descriptors, as in Panel.Moves.
 	Moves []string
 }
 
@@ -55,8 +56,8 @@ type Panel struct {
 	X, Y    uint32 `yaml:"-"`
 	W, H    uint32
 	Queries []Query
-	// Warn is the value from which the panel is orange, and Bad the value from which it is red. Zero means no such threshold.
-	// With Falls, low values are bad: the panel is red below Warn and green above it.
+	// Warn is the lowest value at which the panel is orange, and Bad is the lowest value at which it is red. Zero means
+	// no such threshold. With Falls, low values are bad: the panel is red below Warn and green above it.
 	Warn, Bad float64
 	Falls     bool
 	Log       bool    // logarithmic axis
@@ -70,10 +71,10 @@ type Panel struct {
 	Renamed map[string]string
 	// More is the UID of the dashboard with more panels about the same subject.
 	More string
-	// Moves lists the kinds of fault and load that must move this panel; for each of them, a run shows that the panel moves. An
-	// element is a kind of fault ("slowFsync") or of load ("watches"). A qualifier may follow after a space: the kind of
-	// component ("kill etcd"), how a webhook fails ("webhook slow", "webhook closed" or "webhook open"), the verb ("requests
-	// list"), or that the watches read too slowly ("watches slow").
+	// Moves lists the kinds of fault and load that must visibly change this panel. For each of them, a run proves it.
+	// An element is a kind of fault ("slowFsync") or of load ("watches"). A qualifier may follow after a space: the
+	// kind of component ("kill etcd"), how a webhook fails ("webhook slow", "webhook closed" or "webhook open"), the
+	// verb ("requests list"), or that the watches read too slowly ("watches slow").
 	Moves []string
 }
 
@@ -87,7 +88,7 @@ type Query struct {
 	Legend string
 	// Empty names the reason in reasons.yaml why the query may have no result. If Empty is "", the query must have a result.
 	Empty  string
-	Reason *Reason `yaml:"-"` // the reason with the name in Empty
+	Reason *Reason `yaml:"-"` // the reason whose name is in Empty
 }
 
 // Reason explains why a query may have no result.
@@ -99,7 +100,7 @@ type Reason struct {
 	Unless string
 }
 
-// Step is a threshold: values of at least Value have the colour. A nil Value means the lowest possible value.
+// Step is a threshold: values of Value or more have the colour. A nil Value means the lowest possible value.
 type Step struct {
 	Value *float64
 	Color string
@@ -108,8 +109,9 @@ type Step struct {
 // faint is the colour of the state "off" in a state timeline.
 const faint = "rgba(128, 128, 128, 0.15)"
 
-// Steps returns the thresholds from low to high: green, orange from Warn, and red from Bad. With Falls, values are red,
-// and green from Warn. A state timeline has the states off and on; on is red if Bad is set, and blue otherwise.
+// Steps returns the thresholds from low to high: green, orange at Warn or more, and red at Bad or more. With Falls,
+// values are red below Warn and green at Warn or more. A state timeline has the states "off" and "on"; "on" is red if
+// Bad is set, and blue otherwise.
 func (p Panel) Steps() []Step {
 	steps := []Step{{Color: "green"}}
 	add := func(at float64, colour string) {
@@ -137,8 +139,8 @@ func (p Panel) Steps() []Step {
 // DrawsSteps reports whether the panel shows its thresholds.
 func (p Panel) DrawsSteps() bool { return p.Kind == "timeseries" && (p.Warn != 0 || p.Bad != 0) }
 
-// SoftMax returns the lowest upper end of the axis, so that a fraction of 0.1% does not fill the whole panel. Zero means
-// that the axis ends at the highest value.
+// SoftMax returns the minimum for the upper end of the axis: a fraction of 0.1% must not fill the whole panel. Zero
+// means that the axis ends at the highest value.
 func (p Panel) SoftMax() float64 {
 	if p.Kind == "timeseries" && p.Unit == "percentunit" && p.Max == 0 {
 		return p.Warn

@@ -19,9 +19,9 @@ const chosen = `, cluster=~"$cluster", instance=~"$instance"`
 
 // abbreviations returns a replacer for the abbreviations in expressions. @etcd, @api, @scheduler, @kcm, @generator,
 // @control (all four components), @all and @job (the jobs of the dashboard) stand for matchers of job, cluster and
-// instance. @short stands for the matchers of those API server requests whose duration the client does not choose, which
-// excludes watches. @record and @irecord stand for the matchers of a recording rule; only @irecord has one for instance.
-// @rate stands for Grafana's $__rate_interval.
+// instance. @short stands for the matchers of API server requests whose duration the client does not choose. It
+// excludes watches. @record and @irecord stand for the matchers of a recording rule; only @irecord has one for
+// instance. @rate stands for Grafana's $__rate_interval.
 func abbreviations(jobs string) *strings.Replacer {
 	const api = `job="kube-apiserver"` + chosen
 	return strings.NewReplacer(
@@ -35,7 +35,7 @@ func abbreviations(jobs string) *strings.Replacer {
 	)
 }
 
-// Load returns all dashboards, in the recommended reading order, which is also the order of the links between them.
+// Load returns all dashboards in the recommended reading order. The links between them have the same order.
 func Load() ([]Dashboard, error) {
 	var reasons map[string]Reason
 	errs := []error{decode("reasons.yaml", &reasons)}
@@ -100,7 +100,7 @@ func (r *Row) complete(jobs string, reasons map[string]Reason) error {
 	return nil
 }
 
-// arrange places the panels of a row from left to right below the row's heading. A heading has a height of 1.
+// arrange places the panels of the rows from left to right below the heading of each row. A heading has a height of 1.
 func (d *Dashboard) arrange() {
 	y := uint32(0)
 	for _, r := range d.Rows {

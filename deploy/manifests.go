@@ -2,8 +2,9 @@
 // are written by hand: compose/ for a control plane on this machine, github-actions/ for pull requests, and the scrape objects in
 // kubernetes/ for a Prometheus operator.
 //
-// The PrometheusRules of deploy/kubernetes are checked in, so that kubectl needs only a checkout. "go run ./deploy/generate"
-// writes them, and a test verifies that they match their sources. Kustomize makes the ConfigMaps (dashboards/kustomization.yaml).
+// The PrometheusRules of deploy/kubernetes are checked in: kubectl needs only a checkout. "go run ./deploy/generate"
+// writes them, and a test verifies that they match their sources. Kustomize creates the ConfigMaps
+// (dashboards/kustomization.yaml).
 package deploy
 
 import (
@@ -20,15 +21,15 @@ import (
 // Namespace is the namespace of the generated objects. A user's kustomization can change it.
 const Namespace = "monitoring"
 
-// DashboardLabel is the label, with the value "1", by which Grafana's sidecar finds ConfigMaps with dashboards (the default of
-// Grafana's chart). FolderAnnotation is the annotation with the name of Grafana's folder for a dashboard. A sidecar reads it only
-// if configured to.
+// DashboardLabel is the label, with the value "1", by which Grafana's sidecar finds ConfigMaps with dashboards (the
+// default of Grafana's chart). FolderAnnotation is the annotation with the name of Grafana's folder for a dashboard. A
+// sidecar reads it only if its configuration names it.
 const (
 	DashboardLabel   = "grafana_dashboard"
 	FolderAnnotation = "grafana_folder"
 )
 
-// The directories of the generated files. The one below deploy/kubernetes with the rules holds only generated files.
+// The directories of the generated files. deploy/kubernetes/rules contains only generated files.
 const (
 	RulesDir      = "rules"
 	DashboardsDir = "dashboards"
@@ -47,9 +48,9 @@ func Manifests(root fs.FS) (map[string][]byte, error) {
 	return rules("go run ./deploy/generate", all)
 }
 
-// Objects returns a PrometheusRule for each rule file and a ConfigMap for each dashboard, by their paths, and a kustomization for
-// each of the two directories. The arguments map file names such as "etcd.yaml" to their text. The first line of each generated
-// file names command as the command that has generated it.
+// Objects returns, by their paths, a PrometheusRule for each rule file, a ConfigMap for each dashboard, and a
+// kustomization for each of the two directories. The arguments map file names such as "etcd.yaml" to their text. The
+// first line of each generated file says that command has generated it.
 //
 // It fails if a rule file has no line "groups:", or if a dashboard is not a JSON object whose "uid" is the file's name, is too
 // large for a ConfigMap, or contains tabs or carriage returns.
@@ -76,7 +77,7 @@ func rules(command string, all []source) (map[string][]byte, error) {
 	var names []string
 	for _, s := range all {
 		if !strings.Contains("\n"+s.text, "\ngroups:\n") {
-			return nil, fmt.Errorf("%s: there is no line \"groups:\"", s.file)
+			return nil, fmt.Errorf("%s: the line \"groups:\" is missing", s.file)
 		}
 		name := s.name + ".yaml"
 		names = append(names, name)
@@ -98,7 +99,7 @@ func sources(root fs.FS, pattern string) ([]source, error) {
 		return nil, err
 	}
 	if len(names) == 0 {
-		return nil, fmt.Errorf("%s: there is no such file", pattern)
+		return nil, fmt.Errorf("%s: no such file", pattern)
 	}
 	var all []source
 	for _, file := range names {
@@ -138,7 +139,7 @@ func checkDashboard(s source) error {
 		return fmt.Errorf("%d bytes do not fit into a ConfigMap (%d)", len(s.text), maxConfigMap)
 	}
 	if strings.ContainsAny(s.text, "\r\t") {
-		return errors.New("tabs and carriage returns cannot be written in a YAML block")
+		return errors.New("a YAML block cannot contain tabs and carriage returns")
 	}
 	return nil
 }

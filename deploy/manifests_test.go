@@ -151,7 +151,7 @@ func TestConfigMapsHoldTheDashboards(t *testing.T) {
 func TestBadSources(t *testing.T) {
 	for _, test := range []struct{ name, text, want string }{
 		{"a_b.yaml", "groups:\n", ""},
-		{"a_b.yaml", "rules: []\n", `rules/a_b.yaml: there is no line "groups:"`},
+		{"a_b.yaml", "rules: []\n", `rules/a_b.yaml: the line "groups:" is missing`},
 		{"d.json", `{"uid": "d"}`, ""},
 		{"d.json", "{", "dashboards/d.json: "},
 		{"d.json", `{"uid": "other"}`, `its uid is "other"`},
@@ -169,7 +169,7 @@ func TestBadSources(t *testing.T) {
 			t.Errorf("%s as %.20q: %v, want %q", test.name, test.text, err, test.want)
 		}
 	}
-	if _, err := deploy.Manifests(fstest.MapFS{}); err == nil || err.Error() != "alerts/*.yaml: there is no such file" {
+	if _, err := deploy.Manifests(fstest.MapFS{}); err == nil || err.Error() != "alerts/*.yaml: no such file" {
 		t.Errorf("no rules: %v", err)
 	}
 }

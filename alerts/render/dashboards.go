@@ -54,8 +54,8 @@ func (r *renderer) dashboards(files fs.FS) (rendered, error) {
 	return out, nil
 }
 
-// generators returns the UIDs of the dashboards about a run. They are left out if the job of the load generator is left
-// out.
+// generators returns the UIDs of the dashboards about a run. The bundle omits them without the job of the load
+// generator.
 func generators() []string { return []string{"stormglass-loadgen", "stormglass-run"} }
 
 // panels renders the queries of a dashboard, and reports whether at least one query remains.
@@ -101,8 +101,8 @@ func (r *renderer) panels(d object) (queries bool, err error) {
 	return queries, err
 }
 
-// choices renders the query of a variable, whose result is the list of instances to choose from. If no job of the query is
-// scraped, the rendered query uses all scraped jobs instead.
+// choices renders the query of a variable. Its result is the list of instances that the user can choose. If the query
+// uses only left-out jobs, the rendered query uses all other jobs instead.
 func (r *renderer) choices(query string) string {
 	jobs := jobMatcher.FindStringSubmatch(query)
 	if jobs != nil && !slices.ContainsFunc(strings.Split(jobs[3], "|"), r.scraped) {
@@ -111,7 +111,8 @@ func (r *renderer) choices(query string) string {
 	return r.text(query)
 }
 
-// targets renders the queries of a panel and removes queries that use only left-out jobs. alive reports whether a query remains.
+// targets renders the queries of a panel, and removes queries that use only left-out jobs. alive reports whether a
+// query remains.
 func (r *renderer) targets(panel object) (alive bool, err error) {
 	panel["targets"] = without(panel["targets"], func(target object) bool {
 		ok, e := r.query(target, "expr")
@@ -142,7 +143,7 @@ func (r *renderer) query(of object, field string) (alive bool, err error) {
 	return true, nil
 }
 
-// leadsNowhere reports whether a link leads to a dashboard that is left out.
+// leadsNowhere reports whether a link leads to a dashboard that is not in kept.
 func leadsNowhere(link object, kept map[string]bool) bool {
 	uid, ok := dashboardOf(link)
 	return ok && !kept[uid]

@@ -35,8 +35,8 @@ var (
 	clusterValues = regexp.MustCompile(`^(label_values\(.*,\s*)cluster\)$`)
 )
 
-// jobs returns the value of a job matcher with the installation's job names, without the left-out jobs. If all jobs of the
-// matcher are left out, it returns value unchanged.
+// jobs replaces the job names in the value of a job matcher with the installation's job names, and removes left-out
+// jobs. If no job remains, it returns value unchanged.
 func (r *renderer) jobs(op, value string) string {
 	quoted := strings.NewReplacer(`\`, `\\`, `"`, `\"`)
 	var names []string
@@ -56,8 +56,8 @@ func (r *renderer) jobs(op, value string) string {
 	return strings.Join(names, "|")
 }
 
-// leftOut reports whether a selector can only match left-out series: all its jobs are left out, or all rules of the record that
-// it selects are left out.
+// leftOut reports whether a selector cannot match any series, because all its jobs are left out, or because the bundle
+// has no rule of the record that it selects.
 func (r *renderer) leftOut(s *parser.VectorSelector) bool {
 	if r.gone[s.Name] {
 		return true
@@ -125,7 +125,7 @@ func (r *renderer) pruneBinary(e *parser.BinaryExpr) (parser.Expr, bool) {
 	return e, leftAlive && rightAlive
 }
 
-// selects reports whether an expression reads any series.
+// selects reports whether an expression reads series.
 func selects(e parser.Expr) bool {
 	found := false
 	parser.Inspect(e, func(n parser.Node, _ []parser.Node) error {
@@ -156,8 +156,8 @@ func (r *renderer) expr(text string) (out string, alive bool, err error) {
 	return r.text(text), true, nil
 }
 
-// selected inserts Options.Selector into each selector of a scraped series in an expression. The argument parsable is the
-// expression as valid PromQL, with the selectors at the same positions.
+// selected inserts Options.Selector into each selector of a scraped series in an expression. parsable is the expression
+// as valid PromQL, with the selectors at the same positions.
 func (r *renderer) selected(text, parsable string) (string, error) {
 	if r.Selector == "" {
 		return text, nil

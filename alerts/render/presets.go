@@ -26,8 +26,8 @@ func presets() map[string]map[string]string {
 	}
 }
 
-// only returns the job names of a Prometheus that scrapes only the load generator and one component. ours is the component's job
-// name in Stormglass, and theirs its job name in that Prometheus.
+// only returns the job names of a Prometheus server that scrapes only the load generator and one component. ours is the
+// component's job name in Stormglass, and theirs is its job name in that server.
 func only(ours, theirs string) map[string]string {
 	jobs := map[string]string{}
 	for _, job := range Jobs() {

@@ -1,8 +1,8 @@
-// Package render adapts the built-in rules and dashboards to another Prometheus, which may use other job names and another
-// cluster label, need more matchers, and not scrape all components.
+// Package render adapts the built-in rules and dashboards to another Prometheus server. It may use other job names and
+// another cluster label, need more matchers, and not scrape all components.
 //
-// It replaces names in expressions and does not change their other text. It removes rules, operands of "or", panels,
-// links and whole files that use only left-out components.
+// The package replaces names in expressions and does not change the rest of their text. It removes rules, operands of
+// "or", panels, links and whole files that use only left-out components.
 package render
 
 import (
@@ -36,7 +36,8 @@ type Options struct {
 	// RunbookBase is the URL of the folder docs, the prefix of each runbook_url. Empty means alerts.Pages.
 	RunbookBase string
 	// Namespace is the namespace of the Kubernetes objects; empty means "monitoring". Release is the value of the
-	// objects' label "release", by which the operator's Prometheus finds rules; empty means "kube-prometheus-stack".
+	// objects' label "release", by which the operator's Prometheus server finds rules; empty means
+	// "kube-prometheus-stack".
 	Namespace, Release string
 }
 
@@ -45,7 +46,7 @@ type Bundle struct {
 	// Files holds the files by path: rules in rules/*.yaml and dashboards in dashboards/*.json. It also holds both as
 	// Kubernetes objects in kubernetes/ and as a monitoring mixin in mixin/.
 	Files map[string][]byte
-	// LeftOut names the alerts and dashboards that are not in the bundle, because they use only left-out components.
+	// LeftOut lists the alerts and dashboards that the bundle omits, because they use only left-out components.
 	LeftOut []string
 }
 
@@ -54,11 +55,11 @@ func Jobs() []string {
 	return []string{"cloud-controller-manager", "etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", Generator}
 }
 
-// renderer renders rules and dashboards with Options that are already checked.
+// renderer renders rules and dashboards. Its Options are valid.
 type renderer struct {
 	Options
 	parser parser.Parser
-	// gone is the set of recorded metrics whose rules are all left out.
+	// gone is the set of records without a rule in the bundle.
 	gone map[string]bool
 }
 
@@ -107,7 +108,7 @@ labels:
 	return b, nil
 }
 
-// rendered holds rendered files by name, and the names of the alerts and dashboards that are left out.
+// rendered holds rendered files by name, and the names of the alerts and dashboards that the bundle omits.
 type rendered struct {
 	files   map[string]string
 	leftOut []string
@@ -136,7 +137,7 @@ func newRenderer(o Options) (*renderer, error) {
 		return nil, fmt.Errorf("cluster label %q is not a label name (letters, digits and _)", o.ClusterLabel)
 	}
 	if slices.Contains([]string{"job", "instance", "le"}, o.ClusterLabel) {
-		return nil, fmt.Errorf("cluster label %q already has another meaning in Prometheus (name the label that distinguishes clusters)", o.ClusterLabel)
+		return nil, fmt.Errorf("cluster label %q already has another meaning in Prometheus (use the label that distinguishes clusters)", o.ClusterLabel)
 	}
 	if u, err := url.Parse(o.RunbookBase); err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
 		return nil, fmt.Errorf("runbook base %q is not a URL (write %s)", o.RunbookBase, alerts.Pages)
@@ -198,7 +199,7 @@ func (r *renderer) job(ours string) string {
 	return theirs
 }
 
-// scraped reports whether a job of Stormglass is not left out.
+// scraped reports whether the installation scrapes a job of Stormglass.
 func (r *renderer) scraped(ours string) bool { return r.job(ours) != "" }
 
 func sortedNames(files map[string]string) []string { return slices.Sorted(maps.Keys(files)) }

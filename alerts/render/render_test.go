@@ -23,7 +23,7 @@ func kubePrometheusStack() map[string]string {
 	return map[string]string{"kube-apiserver": "apiserver", "etcd": "kube-etcd", "kube-scheduler": "kube-scheduler", "kube-controller-manager": "kube-controller-manager"}
 }
 
-// production is a Prometheus of several clusters, without a load generator.
+// production is a Prometheus server of several clusters, without a load generator.
 func production() render.Options {
 	jobs := kubePrometheusStack()
 	jobs[render.Generator] = ""
@@ -84,7 +84,7 @@ func TestPromtoolAcceptsRenderedRules(t *testing.T) {
 	}
 }
 
-// renamedTests writes the unit tests of the rules with the series of another Prometheus.
+// renamedTests writes the unit tests of the rules with the series of another Prometheus server.
 func renamedTests(t *testing.T, dir string, o render.Options) []string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(deploytest.Root(t), "alerts", "tests", "*.yaml"))

@@ -30,8 +30,8 @@ func ruleFiles(files fs.FS) (map[string]*yaml.Node, error) {
 	return docs, err
 }
 
-// settle fills r.gone with the records whose rules are all left out. A rule may read a record that a later file defines, so
-// settle repeats the search until it finds no more records.
+// settle fills r.gone with the records that have no rule in the bundle. A rule may read a record that a later file
+// defines, so settle repeats the search until it finds no more records.
 func (r *renderer) settle(docs map[string]*yaml.Node) error {
 	for before := -1; before != len(r.gone); {
 		before = len(r.gone)

@@ -1,5 +1,5 @@
-// Package deploytest supports tests of the files in deploy/. It builds the programs of the modules below tools/, reads the
-// compose file with Compose's own loader, and arranges the files of a service as in its container.
+// Package deploytest supports tests of the files in deploy/. It builds the programs of the modules below tools/, reads
+// the compose file with Compose's loader, and arranges the files of a service as in the service's container.
 package deploytest
 
 import (
@@ -35,7 +35,7 @@ const (
 	Chart        = "chart"
 )
 
-// packages maps each program to its package path, and to the module that determines the program's version.
+// packages maps each program to its package path and to the module that determines the program's version.
 var packages = map[string]struct{ module, path string }{
 	Prometheus:   {"tools", "github.com/prometheus/prometheus/cmd/prometheus"},
 	Promtool:     {"tools", "github.com/prometheus/prometheus/cmd/promtool"},
@@ -94,8 +94,8 @@ func Run(t testing.TB, dir, program string, args ...string) (string, error) {
 	return string(out), err
 }
 
-// Documented returns the arguments of each command of a program on the pages of docs/how-to. It finds commands of the form
-// "bin/PROGRAM ARGUMENTS" in blocks and between backticks.
+// Documented returns the arguments of each command on the pages of docs/how-to that runs a program. It finds commands
+// of the form "bin/PROGRAM ARGUMENTS" in code blocks and between backticks.
 func Documented(t testing.TB, program string) [][]string {
 	t.Helper()
 	pages, err := filepath.Glob(filepath.Join(Root(t), "docs", "how-to", "*.md"))
@@ -190,12 +190,12 @@ func (s Service) Container(t testing.TB) string {
 	return root
 }
 
-// listening matches the log line in which Prometheus reports the address that it listens on.
+// listening matches the log line in which Prometheus reports its address.
 var listening = regexp.MustCompile(`msg="Listening on".* address=(\S+)`)
 
-// StartPrometheus starts a Prometheus server on a free port of 127.0.0.1, and returns its URL when the server is ready. config
-// is the configuration file and data the data directory of the server. The server is stopped at the end of the test, which fails
-// if the server does not exit with 0.
+// StartPrometheus starts a Prometheus server on a free port of 127.0.0.1, and returns its URL when the server is ready.
+// config is the configuration file and data the data directory of the server. StartPrometheus stops the server at the
+// end of the test. The test fails if the server does not exit with 0.
 func StartPrometheus(t testing.TB, config, data string, args ...string) (url string) {
 	t.Helper()
 	cmd := exec.Command(Tool(t, Prometheus), append(args, "--config.file="+config, "--storage.tsdb.path="+data, "--web.listen-address=127.0.0.1:0")...)
