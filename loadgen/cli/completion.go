@@ -72,7 +72,8 @@ func complete(cmd *cobra.Command, flag string, values func(args []string, typed 
 	})
 }
 
-// completed returns the scenario in the arguments. It returns nil if there is none, or if the scenario cannot be read.
+// completed returns the scenario in the arguments. It returns nil if the arguments contain no scenario, or if it cannot
+// be read.
 func completed(args []string) *scenario.Scenario {
 	if len(args) != 1 || args[0] == "-" {
 		return nil
@@ -139,7 +140,7 @@ func children(of *yaml.Node) (names []string) {
 }
 
 // child returns the field of a mapping with this name, or the item of a sequence with this name or number. It returns
-// nil if there is none.
+// nil if the node has no such child.
 func child(of *yaml.Node, name string) *yaml.Node {
 	switch of.Kind {
 	case yaml.MappingNode:

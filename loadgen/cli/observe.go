@@ -184,7 +184,7 @@ func (p *prometheusFlags) into(o *run.Options) error {
 	return nil
 }
 
-// alone checks the Prometheus flags. It ignores other flags.
+// alone checks the Prometheus server flags. It ignores other flags.
 func (p *prometheusFlags) alone() error {
 	if p.config.URL != "" {
 		if _, err := promimport.New(p.config); err != nil {

@@ -58,8 +58,8 @@ func queryWhileUnderWay(t *testing.T, p *loadgenProcess) {
 	}
 }
 
-// TestRunReadsPrometheus: with a Prometheus server that scrapes the user's cluster, set up by kube-prometheus-stack,
-// the gates have data of components that the run cannot scrape.
+// TestRunReadsPrometheus: with a Prometheus server that scrapes the user's cluster, set up as kube-prometheus-stack
+// does it, the gates have data of components that the run could not have scraped.
 func TestRunReadsPrometheus(t *testing.T) {
 	useSharedPlane(t)
 	var targets []control.ScrapeTarget

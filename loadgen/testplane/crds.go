@@ -74,7 +74,7 @@ func readDefinitions(file string) ([]*unstructured.Unstructured, error) {
 		err := decoder.Decode(&d.Object)
 		switch {
 		case errors.Is(err, io.EOF) && len(all) == 0:
-			return nil, fmt.Errorf("%s: there is no CustomResourceDefinition in the file", file)
+			return nil, fmt.Errorf("%s: the file contains no CustomResourceDefinition", file)
 		case errors.Is(err, io.EOF):
 			return all, nil
 		case err != nil:
@@ -107,7 +107,7 @@ func establish(ctx context.Context, client dynamic.ResourceInterface, d *unstruc
 		return false, nil
 	})
 	if err != nil {
-		return fmt.Errorf("it was not established: %w", err)
+		return fmt.Errorf("its condition Established is not true: %w", err)
 	}
 	return nil
 }

@@ -11,7 +11,7 @@ func TestNoProgram(t *testing.T) {
 	for _, c := range []struct {
 		named, env, want string
 	}{
-		{want: "no program controlplane: name it by $STORMGLASS_CONTROLPLANE, or put it on PATH (`make build` in a checkout of Stormglass makes bin/controlplane"},
+		{want: "the program controlplane is missing: set $STORMGLASS_CONTROLPLANE to its path, or put it on PATH (`make build` in a checkout of Stormglass creates bin/controlplane"},
 		{env: "/nowhere/controlplane", want: "$STORMGLASS_CONTROLPLANE: /nowhere/controlplane: no such file or directory (`make build`"},
 		{named: "/nowhere/else", env: "/nowhere/controlplane", want: "Plane.Binary: /nowhere/else: no such file or directory (`make build`"},
 	} {

@@ -66,7 +66,7 @@ func (p *Plane) stop() error {
 }
 
 func (p *Plane) find() (string, error) {
-	const hint = "`make build` in a checkout of Stormglass makes bin/controlplane, in 6 to 10 minutes the first time"
+	const hint = "`make build` in a checkout of Stormglass creates bin/controlplane; the first build takes 6 to 10 minutes"
 	for _, named := range []struct{ by, path string }{{"Plane.Binary", p.Binary}, {"$" + BinaryEnv, os.Getenv(BinaryEnv)}} {
 		if named.path == "" {
 			continue
@@ -84,5 +84,5 @@ func (p *Plane) find() (string, error) {
 	if err == nil {
 		return filepath.Abs(self)
 	}
-	return "", fmt.Errorf("no program controlplane: name it by $%s, or put it on PATH (%s)", BinaryEnv, hint)
+	return "", fmt.Errorf("the program controlplane is missing: set $%s to its path, or put it on PATH (%s)", BinaryEnv, hint)
 }

@@ -27,7 +27,7 @@ func (p *Plane) startNodes() (stop func(), err error) {
 		return nil, err
 	}
 	hurry := make(chan struct{})
-	close(hurry) // the nodes need not be removed, because the whole plane is removed
+	close(hurry) // do not remove the nodes: Main removes the whole plane
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() {

@@ -13,13 +13,13 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// judgeMargin is the time before a test's deadline that is reserved for ending the run and judging it.
+// judgeMargin is the time before a test's deadline in which Run ends and judges the run.
 const judgeMargin = 20 * time.Second
 
-// Run runs a scenario on the plane and returns its result. file is a path or the name of a built-in scenario. If the run
-// does not pass, the test fails with one line for each reason. Run removes the objects that the run created. Each change
-// may set further options, such as Loads, Actions and Measurements. Scenarios of parallel tests run one after another. The
-// run directory, with report.html, is in the test's ArtifactDir, which `go test -artifacts` keeps.
+// Run runs a scenario on the plane and returns its result. file is a path or the name of a built-in scenario. If the
+// run does not pass, the test fails with one line for each reason. Run removes the objects that the run created. Each
+// function in change may set further options, such as Loads, Actions and Measurements. Scenarios of parallel tests run
+// one after another. The run directory, with report.html, is in the test's ArtifactDir; `go test -artifacts` keeps it.
 func (p *Plane) Run(t testing.TB, file string, change ...func(*loadgen.Options)) result.Result {
 	t.Helper()
 	p.mustRun(t)

@@ -20,8 +20,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// calm is the length of the simulated time after a run, in which firing alerts can resolve. It is longer than an hour,
-// the longest range of a rule.
+// calm is the length of the simulated time after a run. Firing alerts can resolve in this time. It is longer than an
+// hour, the longest range of a rule.
 const calm = 75 * time.Minute
 
 // Prove judges the run in dir by each Proof of its scenario. It writes no files.
@@ -125,7 +125,7 @@ type judge struct {
 	h      alerting.History
 }
 
-// doubts returns the reasons why the run cannot prove anything, such as a missed fault.
+// doubts returns the reasons why the run proves nothing, such as a missed fault.
 func (j *judge) doubts(s *scenario.Scenario) []string {
 	all := []string{}
 	run := j.in.Run
@@ -189,7 +189,7 @@ func (j *judge) outcome(ctx context.Context, a alerts.Alert) (Outcome, error) {
 	return o, err
 }
 
-// blind reports whether the recorded data could never have made the rule fire. If so, it sets the verdict to no data.
+// blind reports whether the rule can never fire with the recorded data. If so, it sets the verdict to no data.
 func (j *judge) blind(ctx context.Context, o *Outcome) (bool, error) {
 	visible, err := j.rules.Look(ctx, j.in.Archive, o.Rule, alerting.Known(j.in.Scenario.Record.Drop))
 	if visible.Blind != "" {
@@ -221,7 +221,7 @@ func (j *judge) must(ctx context.Context, o *Outcome, a alerts.Alert, e alerts.E
 	}
 	if before := slices.IndexFunc(lives, func(f alerting.Firing) bool { return f.Pending.Before(cause) && !f.Fired.Before(cause) }); i < 0 && before >= 0 {
 		o.FiredAt = j.since(lives[before].Fired)
-		fail("fired, but its threshold was exceeded already %s before the fault that should cause it", seconds(cause.Sub(lives[before].Pending).Seconds()))
+		fail("fired, but was over its threshold already %s before the fault that should cause it", seconds(cause.Sub(lives[before].Pending).Seconds()))
 		return nil
 	}
 	if i < 0 {
@@ -256,7 +256,7 @@ func (j *judge) resolved(o *Outcome, f alerting.Firing) {
 	}
 }
 
-// nearly describes how long an alert that did not fire was pending after its cause.
+// nearly describes, for an alert that did not fire, how long it was pending after its cause.
 func (j *judge) nearly(rule string, cause time.Time) string {
 	longest := time.Duration(0)
 	for _, f := range j.h.Firings {
@@ -277,7 +277,7 @@ func (j *judge) nearly(rule string, cause time.Time) string {
 
 func (j *judge) since(at time.Time) *float64 { return new(at.Sub(j.h.Start).Seconds()) }
 
-// describe returns the labels that distinguish the instances of an alert, as text, or the job if there are no such
+// describe returns the labels that distinguish the instances of an alert as a string, or the job if there are no such
 // labels.
 func describe(set map[string]string) string {
 	var parts []string
@@ -303,7 +303,7 @@ func seconds(s float64) string {
 	return d.Round(100 * time.Millisecond).String()
 }
 
-// cause returns when the cause of an alert began. If the time is unknown, why gives the reason.
+// cause returns the time at which the cause of an alert began. If it is unknown, why is the reason.
 func (j *judge) cause(ctx context.Context, e alerts.Expected) (at time.Time, why string, err error) {
 	p, ok := j.phases[e.Phase]
 	if !ok {
@@ -337,8 +337,8 @@ func (j *judge) cause(ctx context.Context, e alerts.Expected) (at time.Time, why
 	return at, "", nil
 }
 
-// cut returns the phases of the scenario that are missing or too short in this run. Such a run proves nothing, because
-// an alert may have stayed silent only because the run was too short.
+// cut returns the phases of the scenario that are missing or too short in this run. Such a run proves nothing: an alert
+// may have stayed silent only because the run was too short.
 func (j *judge) cut(s *scenario.Scenario) []string {
 	var all []string
 	for _, x := range s.Phases {

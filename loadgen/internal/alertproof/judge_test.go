@@ -116,7 +116,7 @@ func TestFails(t *testing.T) {
 				in.Timeline[i].Time = in.Timeline[i].Time.Add(50 * time.Second)
 			}
 		}
-		fails(t, judged(t, p, in), "EtcdWALFsyncSlow", "fired, but its threshold was exceeded already 38s before the fault that should cause it")
+		fails(t, judged(t, p, in), "EtcdWALFsyncSlow", "fired, but was over its threshold already 38s before the fault that should cause it")
 	})
 	t.Run("unrelated", func(t *testing.T) {
 		t.Parallel()

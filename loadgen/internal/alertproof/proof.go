@@ -1,5 +1,5 @@
-// Package alertproof tests the alerts that Stormglass ships. A proof is a scenario that must make some alerts fire. All
-// shipped rules are evaluated over a run of the scenario. The run proves the alerts if:
+// Package alertproof tests the alerts that Stormglass ships. A proof is a scenario that must make some alerts fire. The
+// package evaluates all shipped rules over a run of the scenario. The run proves the alerts if:
 //
 //   - Each expected rule was neither firing nor pending when its cause began, fired within
 //     1.5 times its floor (alerts.Alert.FiresWithin) after its cause, and resolved. It must
@@ -7,8 +7,8 @@
 //     repeats the last one. Rules that look back an hour need this time.
 //   - Every other rule stayed silent. Rules that follow from the fault may fire.
 //
-// A run proves nothing if it was cut short, missed a fault, had an unexpected exit, or had a
-// saturated generator although that is not the fault. Its verdict is then no data.
+// A run proves nothing if it was cut short, missed a fault, had an unexpected exit, or had a saturated generator that
+// is not the intended fault. Its verdict is then no data.
 package alertproof
 
 import (

@@ -31,16 +31,16 @@ type Outcome struct {
 	Severity string         `json:"severity"`
 	Part     Part           `json:"part"`
 	Verdict  result.Verdict `json:"verdict"`
-	// Why is one line: what is wrong, what could not be judged, or why a rule that fired was allowed to fire.
+	// Why is one line: what is wrong, what could not be judged, or why the rule may fire.
 	Why string `json:"why,omitempty"`
 	// Fired reports whether the rule fired at any time.
 	Fired bool `json:"fired"`
-	// CauseAt is when the cause of a rule that must fire began. FiredAt is when that rule fired after its cause. For
-	// any other rule, FiredAt is when it first fired.
+	// CauseAt is the time at which the cause of a rule that must fire began. FiredAt is the time at which that rule
+	// fired after its cause. For any other rule, FiredAt is the time at which it first fired.
 	CauseAt *float64 `json:"causeAtSeconds,omitempty"`
 	FiredAt *float64 `json:"firedAtSeconds,omitempty"`
-	// ResolvedAt is when the rule resolved, or nil if it did not. The time may be after the end of the run, which is then
-	// simulated: each scrape repeats the last one.
+	// ResolvedAt is the time at which the rule resolved, or nil if it did not. It may be in the simulated time after
+	// the run, in which each scrape repeats the last scrape.
 	ResolvedAt *float64 `json:"resolvedAtSeconds,omitempty"`
 	// InCalm reports whether the rule resolved only in the simulated time after the run.
 	InCalm bool `json:"resolvedInCalm,omitempty"`
@@ -81,8 +81,8 @@ func (j Judged) Outcome(rule string) *Outcome {
 // Report holds all judged proofs and their summary.
 type Report struct {
 	Schema string `json:"schema"` // stormglass.proof/v1
-	// Verdict is "fail" if any proof failed. Otherwise it is "no data" if a proof could not be judged or a wanted rule is
-	// in Untried, and "pass" in all other cases.
+	// Verdict is "fail" if a proof failed. Otherwise it is "no data" if a proof could not be judged or a wanted rule is
+	// in Untried, or else "pass".
 	Verdict  result.Verdict `json:"verdict"`
 	ExitCode int            `json:"exitCode"` // 0, 1 or 3
 	Proofs   []Judged       `json:"proofs"`
@@ -221,7 +221,8 @@ func matrix(b *strings.Builder, r Report) {
 	}
 }
 
-// figures returns the columns of the matrix for a rule: latency, floor, their ratio, and how long the rule fired.
+// figures returns the columns of the matrix for a rule: latency, floor, their ratio, and the time for which the rule
+// fired.
 func figures(o *Outcome) string {
 	if o == nil || o.Floor == nil {
 		return ""

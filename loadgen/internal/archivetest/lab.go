@@ -1,4 +1,4 @@
-// Package archivetest records runs for tests. A test sets the values of all metrics.
+// Package archivetest records runs for tests. The tests set the values of all metrics.
 package archivetest
 
 import (
@@ -23,7 +23,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Lab is a run that is being recorded. Its clock moves only when Boundary is called.
+// Lab is an active recording of a run. Only Boundary moves its clock.
 type Lab struct {
 	// Parts are the components, by name.
 	Parts map[string]*Component
@@ -57,7 +57,7 @@ func New(t testing.TB, o scrape.Options, names ...string) *Lab {
 	return l
 }
 
-// Boundary moves the clock forward by `after`, scrapes all components, and returns the time of the scrape.
+// Boundary moves the clock forward by the duration `after`, scrapes all components, and returns the time of the scrape.
 func (l *Lab) Boundary(after time.Duration) time.Time {
 	l.t.Helper()
 	l.mu.Lock()
@@ -70,8 +70,8 @@ func (l *Lab) Boundary(after time.Duration) time.Time {
 	return at
 }
 
-// Phase records a phase of one minute with an additional scrape in the middle. After the first scrape it calls storm,
-// unless storm is nil.
+// Phase records a phase of one minute with an additional scrape in the middle. If storm is not nil, it calls storm
+// after the first scrape.
 func (l *Lab) Phase(name string, storm func()) result.Phase {
 	l.t.Helper()
 	p := result.Phase{Name: name, Start: l.Boundary(time.Second)}
@@ -93,10 +93,10 @@ func (l *Lab) Now() time.Time {
 // Dir returns the directory of the run.
 func (l *Lab) Dir() string { return l.dir }
 
-// Recorder returns the recorder, which is open until Archive or RunDir is called.
+// Recorder returns the recorder. It is open until the first call of Archive or RunDir.
 func (l *Lab) Recorder() *scrape.Recorder { return l.recorder }
 
-// Archive ends the recording and returns the archive, which is closed when the test ends.
+// Archive ends the recording and returns the archive. The end of the test closes the archive.
 func (l *Lab) Archive() *archive.Archive {
 	l.t.Helper()
 	if err := l.recorder.Close(); err != nil {
@@ -115,7 +115,7 @@ func (l *Lab) Archive() *archive.Archive {
 }
 
 // RunDir ends the recording and completes the run directory with a scenario, measurements, a timeline, and run.json
-// with the digests of all files. It is for tests of programs that read run directories.
+// with the digests of all files. Tests of programs that read run directories use it.
 func (l *Lab) RunDir(scenario string, run result.Run, m result.Measurements, events ...result.Event) string {
 	l.t.Helper()
 	if err := l.recorder.Close(); err != nil {
@@ -125,7 +125,7 @@ func (l *Lab) RunDir(scenario string, run result.Run, m result.Measurements, eve
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	// Write no line break at the end, so that any byte cut off at the end damages the file.
+	// Write no line break at the end: cutting off any byte at the end must damage the file.
 	measured, err := json.Marshal(m)
 	errs := []error{
 		err, rundir.WriteFile(filepath.Join(l.dir, result.ScenarioFile), []byte(scenario)),
@@ -154,7 +154,7 @@ type Component struct {
 // NewComponent returns a component without counters and histograms.
 func NewComponent() *Component { return &Component{started: 1000, values: map[string]float64{}} }
 
-// Add adds v to a counter or another cumulative series, which begins at 0. series is the name with labels.
+// Add adds v to a counter or another cumulative series. series is the name with labels. A new series begins at 0.
 func (c *Component) Add(series string, v float64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -187,7 +187,7 @@ func (c *Component) Restart() {
 	clear(c.values)
 }
 
-// SetDown makes scrapes fail if down is set, and succeed otherwise.
+// SetDown sets whether scrapes of the component fail.
 func (c *Component) SetDown(down bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -34,7 +34,7 @@ gates:
   - {name: memory, objective: generator-memory, max: 1GB}
 `
 
-// SoundRun returns the directory of a run that passes its gates and has every file that judging reads.
+// SoundRun returns the directory of a run that passes its gates. It contains every file that judging reads.
 func SoundRun(t testing.TB) string {
 	t.Helper()
 	return SoundVariant(t, "")
@@ -96,7 +96,7 @@ func CopyDir(t *testing.T, dir string) string {
 	return to
 }
 
-// Change decodes a JSON file, calls the function `how` to modify the object, and writes the object back.
+// Change decodes a JSON file, calls the function how to modify the object, and writes the object back.
 func Change(t testing.TB, path string, how func(map[string]any)) {
 	t.Helper()
 	text, err := os.ReadFile(path)

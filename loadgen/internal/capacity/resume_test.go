@@ -37,7 +37,7 @@ func TestResume(t *testing.T) {
 	s.o.Resume, s.o.Out = dir, ""
 	again, _, err := s.run(t.Context())
 	if err != nil || again.Answer != string(Found) || len(p.loads) != len(again.Trials)+1 || len(again.Notes) > 0 {
-		t.Errorf("answer %q, %d of %d trials in the result, notes %q (%v); want found, all but the failed trial, no notes", again.Answer, len(again.Trials), len(p.loads), again.Notes, err)
+		t.Errorf("answer %q, %d of %d trials in the result, notes %q (%v); want found, all trials except the failed one, no notes", again.Answer, len(again.Trials), len(p.loads), again.Notes, err)
 	}
 	s.OtherGenerator = func(result.Host, string) string { return "on another machine" }
 	if _, _, err := s.run(t.Context()); exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), "the earlier trials ran on another machine") {

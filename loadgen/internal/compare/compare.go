@@ -54,7 +54,7 @@ func Compare(ctx context.Context, dir string) (c result.Comparison, err error) {
 		v := &c.Variants[i]
 		of := filepath.Join(dir, v.Name)
 		if ours, err := result.IsRunDir(of); err != nil || !ours {
-			if v.NotRun == "" { // the variant ran, but cannot be judged again
+			if v.NotRun == "" { // the variant ran, but Compare cannot judge it again
 				v.NotRun = v.Name + " no longer contains a run"
 			}
 			if v.Verdict = result.NoData; worse(exitcode.Pass, v.ExitCode) == exitcode.Pass {
@@ -136,7 +136,7 @@ func fill(c *result.Comparison, results map[string]result.Result) {
 				row := result.Row{Name: f.Name, Objective: f.Objective, Unit: f.Unit, Better: f.Better, Values: make([]result.Value, len(c.Variants))}
 				for j, w := range c.Variants {
 					if _, ran := results[w.Name]; !ran {
-						row.Values[j].Detail = "it did not run"
+						row.Values[j].Detail = "the variant did not run"
 					}
 				}
 				c.Rows = append(c.Rows, row)
@@ -179,10 +179,9 @@ func writeComparison(dir string, c result.Comparison) error {
 	return exitcode.EnvironmentError(report.WriteComparison(dir, c))
 }
 
-// Run runs all variants of a scenario one after another and compares them. Each variant has
-// a separate control plane, and a directory with its name. If a variant cannot run, the
-// next variants still run. After an interrupt, no further variant runs, and the finished
-// ones are compared. If Run fails before any variant ran, it removes the directory.
+// Run runs all variants of a scenario one after another and compares them. Each variant has a separate control plane,
+// and a directory with its name. If a variant cannot run, the next variants still run. After an interrupt, Run starts
+// no further variant and compares the finished ones. If Run fails before any variant ran, it removes the directory.
 func Run(ctx context.Context, o run.Options) (c result.Comparison, dir string, err error) {
 	variants := o.Scenario.AllVariants()
 	if len(variants) == 0 {
@@ -198,7 +197,7 @@ func Run(ctx context.Context, o run.Options) (c result.Comparison, dir string, e
 			return c, "", err
 		}
 	}
-	if o.Kubeconfig.Files == "" && o.Plane == "" && o.ControlPlane == "" { // report a missing binary once, not for each variant
+	if o.Kubeconfig.Files == "" && o.Plane == "" && o.ControlPlane == "" { // check here: a missing binary must not be an error of each variant
 		if o.ControlPlane, err = run.FindControlPlane(); err != nil {
 			return c, "", err
 		}
@@ -231,7 +230,7 @@ func Run(ctx context.Context, o run.Options) (c result.Comparison, dir string, e
 			results[v.Variant] = res
 		}
 		fill(&c, results)
-		if err := writeComparison(dir, c); err != nil { // so that a report is possible if the process is killed
+		if err := writeComparison(dir, c); err != nil { // a report must be possible even if the process is killed
 			return c, dir, err
 		}
 	}
@@ -247,8 +246,8 @@ func Run(ctx context.Context, o run.Options) (c result.Comparison, dir string, e
 	return c, dir, writeComparison(dir, c)
 }
 
-// CheckVariant returns an error if a variant sets fields of the control plane but the run
-// uses a user's cluster, because these fields would have no effect.
+// CheckVariant returns an error if a variant sets fields of the control plane but the run uses a user's cluster. These
+// fields would have no effect.
 func CheckVariant(s *scenario.Scenario, name string, kubeconfig cluster.Kubeconfig) error {
 	i := slices.IndexFunc(s.Variants, func(v scenario.Variant) bool { return v.Name == name })
 	if i < 0 || kubeconfig.Files == "" {

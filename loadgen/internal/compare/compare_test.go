@@ -61,7 +61,7 @@ func TestComparisonIsReportedFromItsDirectory(t *testing.T) {
 	if quick.NotRun != "this variant did not run, because the comparison ended early" || quick.Verdict != result.NoData || strings.Join(quick.Set, " ") != "controlPlane.scheduler.qps=500 phases.p.for=2s" {
 		t.Errorf("quick is %+v", quick)
 	}
-	if r := c.Rows; len(r) != 1 || *r[0].Values[0].Value != 10 || r[0].Values[1].Value != nil || r[0].Values[1].Detail != "it did not run" || r[0].Values[1].Ratio != nil {
+	if r := c.Rows; len(r) != 1 || *r[0].Values[0].Value != 10 || r[0].Values[1].Value != nil || r[0].Values[1].Detail != "the variant did not run" || r[0].Values[1].Ratio != nil {
 		t.Errorf("rows %+v", r)
 	}
 	if c.ExitCode != exitcode.NoData {

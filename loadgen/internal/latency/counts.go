@@ -8,7 +8,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// Counts is the content of a Histogram in a form that can be serialized. Merged adds Counts up.
+// Counts is the serializable content of a Histogram. Merged adds Counts up.
 type Counts struct {
 	Highest time.Duration `json:"highest"`
 	Zeros   int64         `json:"zeros,omitempty"`
@@ -39,8 +39,7 @@ func (h *Histogram) Counts() Counts {
 	return c
 }
 
-// Merged returns a histogram with the sum of all Counts, which must have the same range. It ignores Counts that are the
-// zero value.
+// Merged returns a histogram with the sum of all Counts, which must have the same range. It ignores zero Counts.
 func Merged(all ...Counts) (*Histogram, error) {
 	var h *Histogram
 	for _, c := range all {

@@ -16,7 +16,7 @@ import (
 // Lowest is the smallest duration that a Histogram distinguishes from zero.
 const Lowest = time.Microsecond
 
-// digits is the number of significant digits of a quantile: its error is at most 0.1%.
+// digits is the number of significant digits of a quantile: the error of a quantile is at most 0.1%.
 const digits = 3
 
 // Histogram is a distribution of durations. Its quantiles are accurate to three significant digits. Its memory does
@@ -42,7 +42,7 @@ func New(highest time.Duration) *Histogram {
 // Record counts d once.
 func (h *Histogram) Record(d time.Duration) { h.RecordN(d, 1) }
 
-// RecordN counts d n times. A negative d counts as zero. It can occur if two readings of a clock are out of order.
+// RecordN counts d n times. A negative d counts as zero; it occurs if two readings of a clock are out of order.
 func (h *Histogram) RecordN(d time.Duration, n int64) {
 	if n <= 0 {
 		return
@@ -84,7 +84,7 @@ func (h *Histogram) ranked(rank int64) time.Duration {
 	return v
 }
 
-// CountOver returns the number of values greater than d, which is accurate to three digits.
+// CountOver returns the number of values greater than d. This number is accurate to three digits.
 func (h *Histogram) CountOver(d time.Duration) int64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -121,8 +121,8 @@ func (h *Histogram) Latency() result.Latency {
 // confidence is the confidence level of result.Latency.P99Upper, the upper bound of the p99.
 const confidence = 0.99
 
-// AllowedOver returns how many of n values may exceed a bound so that, with 99% confidence, at most 1% of all values
-// exceed it: 0 of 459, 1 of 662, 2 of 838, as in MLPerf's LoadGen. If n is too small for any bound, ok is false.
+// AllowedOver returns the largest number of the n values that may exceed a bound if, with 99% confidence, at most 1% of
+// all values exceed it: 0 of 459, 1 of 662, 2 of 838, as in MLPerf's LoadGen. ok is false if n is too small.
 func AllowedOver(n int64) (over int64, ok bool) {
 	b := distuv.Binomial{N: float64(n), P: 0.01}
 	// Find the first count that is too high.

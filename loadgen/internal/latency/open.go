@@ -8,9 +8,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// WithOpen returns the distribution with n additional values, such as the durations of open requests, that are still
-// unknown but longer than all others. They count as clamped. A quantile that falls on one of them is reported as the
-// maximum of the known values.
+// WithOpen returns the distribution with n additional values that are unknown but longer than all others, such as the
+// durations of open requests. They count as clamped. If a quantile falls on one of them, WithOpen returns the maximum
+// of the known values for it.
 func (h *Histogram) WithOpen(n int64) result.Latency {
 	known := h.Latency()
 	all := h.clone()

@@ -5,7 +5,7 @@ import "math"
 // Rank returns the rank of the q-quantile of n values by the nearest-rank method. The smallest value has rank 1. The
 // rank is the ceiling of q*n: 0 if n is 0, otherwise from 1 to n.
 //
-// Because of the ceiling, at most the fraction 1-q of the values is above the quantile. For example, the p99 of 60
+// At most the fraction 1-q of the values is above the quantile, because of the ceiling. For example, the p99 of 60
 // values is the largest value.
 func Rank(q float64, n int64) int64 {
 	exact := q * float64(n)

@@ -16,11 +16,11 @@ const (
 	blockRate = 10_000
 )
 
-// Own returns the Source for this process. Its profiles of mutexes and blocking contain only events between Watch and
-// stop, because sampling these costs CPU time.
+// Own returns the Source for this process. Its mutex and block profiles contain only events between Watch and stop,
+// because sampling these events costs CPU time.
 func Own(component string) Source { return Source{component, component, takeOwn} }
 
-// Watch starts to sample the events in this process that the given kinds of profile need. stop ends the sampling.
+// Watch starts to sample the events that the given kinds of profile of this process need. stop ends the sampling.
 func Watch(kinds []string) (stop func()) {
 	mutexes, blocks := false, false
 	for _, kind := range kinds {

@@ -28,7 +28,7 @@ const (
 // maxBytes is the maximum size of a profile in bytes. A heap profile of a large API server has about a megabyte.
 const maxBytes = 64 << 20
 
-// transferWithin is the time limit for receiving a profile from a process. It is added to the duration of the profile.
+// transferWithin is the time limit for receiving a profile from a process, in addition to the duration of the profile.
 const transferWithin = 20 * time.Second
 
 // Source is a process that can be profiled.
@@ -39,8 +39,8 @@ type Source struct {
 	take func(ctx context.Context, kind string, length time.Duration, into io.Writer) error
 }
 
-// Remote returns the Source for a process that serves profiles below the URL base, like net/http/pprof. client must be
-// authorized to get them.
+// Remote returns the Source for a process that serves profiles below the URL base, like net/http/pprof. client must
+// have permission to get the profiles.
 func Remote(component, kind, base string, client *http.Client) Source {
 	return Source{component, kind, func(ctx context.Context, kind string, length time.Duration, into io.Writer) error {
 		return fetch(ctx, client, address(base, kind, length), into)
@@ -124,7 +124,7 @@ func refused(resp *http.Response, said string) error {
 	return fmt.Errorf("%s: %s", resp.Status, cmp.Or(first, "without a reason"))
 }
 
-// sampleField is the number of the field sample in the message Profile of pprof's profile.proto.
+// sampleField is the number of the field `sample` in the message Profile of pprof's profile.proto.
 const sampleField = 2
 
 func samples(data []byte) (n int, err error) {

@@ -12,8 +12,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
 )
 
-// batch is one encoded write request. It is encoded immediately, because its labels may point into a file
-// that is closed before the request is sent, and because an encoded request takes a third of the memory.
+// batch is one encoded write request. builder encodes it immediately: its labels may point into a file that is closed
+// before the client sends the request, and an encoded request takes a third of the memory.
 type batch struct {
 	body    []byte
 	samples int64
@@ -26,7 +26,7 @@ func (b batch) Size() int { return len(b.body) }
 // MarshalToSizedBuffer implements the interface of messages that the client sends.
 func (b batch) MarshalToSizedBuffer(into []byte) (int, error) { return copy(into, b.body), nil }
 
-// builder encodes samples into batches. The samples of a series must be added in chronological order.
+// builder encodes samples into batches. Add the samples of a series in chronological order.
 type builder struct {
 	more    map[string]string // labels to add to each series
 	full    []batch

@@ -1,6 +1,6 @@
 // Package remotewrite sends the samples of a run to a receiver of Prometheus' remote write protocol 1.0
-// (https://prometheus.io/docs/specs/prw/remote_write_spec/): a Prometheus server with
-// --web.enable-remote-write-receiver, Mimir or Thanos Receive.
+// (https://prometheus.io/docs/specs/prw/remote_write_spec/): Mimir, Thanos Receive, or a Prometheus server with
+// --web.enable-remote-write-receiver.
 //
 // The run's archive serves as the queue: a Sender reads unsent samples from the archive. Memory use is therefore
 // limited, and no sample is lost while the receiver is slow or unavailable. A run waits for the Sender only at its end,
@@ -32,16 +32,17 @@ const (
 	requestTimeout = 30 * time.Second
 	firstRetry     = time.Second
 	longestRetry   = 10 * time.Second
-	// answerAtMost is the maximum number of bytes of a response that are read.
+	// answerAtMost is the maximum number of bytes that the client reads of a response.
 	answerAtMost = 1 << 10
 )
 
-// Config describes a receiver. Secrets are not in the Config, but in files that it names.
+// Config describes a receiver. It contains no secrets, only the names of files with secrets.
 type Config struct {
-	// URL is the URL to which samples are posted, such as http://127.0.0.1:9090/api/v1/write. It must not contain a user
-	// or password.
+	// URL is the URL to which the client posts samples, such as http://127.0.0.1:9090/api/v1/write. It must not contain
+	// a user or password.
 	URL string
-	// HeaderFile is a file with one header per line, such as "X-Scope-OrgID: tenant". It is read once. Empty means none.
+	// HeaderFile is a file with one header per line, such as "X-Scope-OrgID: tenant". New reads it. Empty means no
+	// headers.
 	HeaderFile string
 	// HTTPConfig is a file with credentials and TLS settings, in the format of promtool's --http.config.file. Empty
 	// means no credentials.
@@ -61,18 +62,18 @@ type Client struct {
 	attempts int    // Config.Attempts
 }
 
-// New returns the Client for a Config. It sends no request. Every error is one that the user can fix.
+// New returns the Client for a Config. It sends no request. Every error is a mistake of the user in the Config.
 func New(c Config) (*Client, error) {
 	u, err := url.Parse(c.URL)
 	switch {
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
 		shown := "the given text"
-		if !strings.ContainsAny(c.URL, "@?") { // otherwise the URL may contain a password
+		if !strings.ContainsAny(c.URL, "@?") { // do not show a URL that may contain a password
 			shown = fmt.Sprintf("%q", c.URL)
 		}
 		return nil, fmt.Errorf("%s is not the URL of a receiver (write http://HOST:9090/api/v1/write)", shown)
 	case u.User != nil:
-		return nil, errors.New("a URL with a password can be read by others on this machine (put \"Authorization: Basic ...\" into a file, and name it with --remote-write-header-file)")
+		return nil, errors.New("other users of this machine can read a URL with a password (put \"Authorization: Basic ...\" into a file, and name it with --remote-write-header-file)")
 	}
 	headers, err := readHeaders(c.HeaderFile)
 	if err != nil {
@@ -118,7 +119,7 @@ func (c *Client) write(ctx context.Context, request batch, retried func(error)) 
 	return err
 }
 
-// gaveUp reports whether a request was retried as often as Config.Attempts allows.
+// gaveUp reports whether retries is the maximum number of retries of a request (Config.Attempts).
 func (c *Client) gaveUp(retries int) bool { return c.attempts > 0 && retries >= c.attempts }
 
 // ownHeaders returns the headers that the protocol sets. The user must not set them.
@@ -148,7 +149,7 @@ func readHeaders(file string) (http.Header, error) {
 		case !ok || !httpguts.ValidHeaderFieldName(name) || !httpguts.ValidHeaderFieldValue(v):
 			return nil, fmt.Errorf("line %d is not a header (write \"X-Scope-OrgID: tenant\", one per line)", n)
 		case slices.Contains(ownHeaders(), name):
-			return nil, fmt.Errorf("line %d: %s is set by the protocol (leave it out)", n, name)
+			return nil, fmt.Errorf("line %d: the protocol sets %s (remove it)", n, name)
 		}
 		headers.Add(name, v)
 	}
@@ -156,7 +157,7 @@ func readHeaders(file string) (http.Header, error) {
 }
 
 // bounded adds headers to requests and limits responses to answerAtMost bytes. RoundTrip reads the response and returns
-// any read error, so that the request is retried.
+// any read error; the client then retries the request.
 type bounded struct {
 	inner   http.RoundTripper
 	headers http.Header
@@ -175,7 +176,7 @@ func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, answerAtMost))
 	if err != nil {
-		return nil, fmt.Errorf("read its response: %w", err)
+		return nil, fmt.Errorf("read the response: %w", err)
 	}
 	resp.Body = io.NopCloser(bytes.NewReader(body))
 	return resp, nil

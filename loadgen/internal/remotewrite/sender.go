@@ -17,7 +17,7 @@ import (
 const (
 	// batchSamples is the maximum number of samples in a request.
 	batchSamples = 5_000
-	// window is the time range of the archive that is read into memory at once.
+	// window is the time range of the archive that a Sender reads into memory at once.
 	window = 30 * time.Second
 	// lookBack is the maximum age of the 0 sample of a new counter. The recorder adds this sample at the time of the
 	// target's previous scrape, which may be long ago if the target was unavailable.
@@ -28,20 +28,20 @@ const (
 
 // Options configure a Sender. Samples and Settled are required.
 type Options struct {
-	// Samples is the storage of the recording. It is read repeatedly while the recorder writes it.
+	// Samples is the storage of the recording. The Sender reads it repeatedly while the recorder writes it.
 	Samples storage.Queryable
 	// Settled returns the time up to which the recording is complete. Before that time, the recorder only adds a 0 for
 	// each counter that appears later (see scrape.Recorder.Settled).
 	Settled func() time.Time
 	// From is the time of the earliest samples to send.
 	From time.Time
-	// Every is the interval at which samples are sent; zero means 5 s.
+	// Every is the interval at which the Sender sends samples; zero means 5 s.
 	Every time.Duration
-	// Labels are added to each series, like archive.WithLabels does.
+	// Labels are labels to add to each series, with archive.WithLabels.
 	Labels map[string]string
 	// Matchers select the series to send. No matchers means all series.
 	Matchers []*labels.Matcher
-	// Log is called when the receiver becomes unavailable, when it is available again, and when it first rejects samples.
+	// Log logs when the receiver becomes unavailable, when it is available again, and when it first rejects samples.
 	// Nil means no log.
 	Log func(format string, args ...any)
 	// Drain is the time limit for sending after the end of the recording; zero means 30 s.
@@ -53,7 +53,7 @@ type Sender struct {
 	client *Client
 	o      Options
 
-	// done is the time, in ms, up to which samples were read from the archive into the queue.
+	// done is the time, in ms, up to which the Sender has read samples from the archive into the queue.
 	done  int64
 	known map[uint64]bool // hashes of the series in earlier windows
 	queue []batch         // unsent batches of the current window
@@ -79,15 +79,16 @@ func NewSender(c *Client, o Options) *Sender {
 	return &Sender{client: c, o: o, done: o.From.UnixMilli() - 1, known: map[uint64]bool{}, stats: result.RemoteWrite{URL: c.URL()}}
 }
 
-// Stats returns how many samples were sent and rejected so far.
+// Stats returns the numbers of samples that were sent and rejected so far.
 func (s *Sender) Stats() result.RemoteWrite {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.stats
 }
 
-// Run sends samples until ctx ends, each as soon as the recording is complete up to its time (Options.Settled). It then
-// sends the remaining samples until Options.Drain has passed or hurry is closed. It counts unsent samples.
+// Run sends samples until ctx ends. It sends a sample when the recording is complete up to the sample's time
+// (Options.Settled). It then sends the remaining samples until Options.Drain has passed or hurry is closed. It counts
+// unsent samples.
 func (s *Sender) Run(ctx context.Context, hurry <-chan struct{}) {
 	sending, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
@@ -95,7 +96,7 @@ func (s *Sender) Run(ctx context.Context, hurry <-chan struct{}) {
 	var patience sync.WaitGroup
 	defer patience.Wait()
 	defer close(over)
-	patience.Go(func() { // do not cancel a request that is being sent when ctx ends: it would be sent twice
+	patience.Go(func() { // do not cancel a request in progress when ctx ends: the Sender would send it twice
 		select {
 		case <-over:
 			return
@@ -157,8 +158,8 @@ func (s *Sender) flush(ctx context.Context, to int64) error {
 	}
 }
 
-// read returns the samples of the next window, from done to end. For series that appear for the first time, it also
-// returns earlier samples, because the recorder adds a 0 before the first sample of a counter.
+// read returns the samples of the next window, from done to end. For new series, it also returns earlier samples,
+// because the recorder adds a 0 before the first sample of a counter.
 func (s *Sender) read(ctx context.Context, end int64) ([]batch, error) {
 	b := builder{more: s.o.Labels}
 	born := map[uint64]bool{}
@@ -215,7 +216,7 @@ func (s *Sender) send(ctx context.Context, b batch) error {
 	return nil
 }
 
-// refused counts samples that the receiver rejected. They are not sent again.
+// refused counts samples that the receiver rejected. The Sender does not send them again.
 func (s *Sender) refused(samples int64, why error) {
 	s.mu.Lock()
 	first := s.stats.Refused == 0
@@ -236,7 +237,7 @@ func (s *Sender) failed(err error) {
 	}
 }
 
-// countUnsent counts the unsent samples up to the time `to`, in the queue and in the archive.
+// countUnsent counts the unsent samples in the queue, and in the archive up to the time `to`.
 func (s *Sender) countUnsent(ctx context.Context, to int64) {
 	var left int64
 	first := to

@@ -269,9 +269,9 @@ func TestHeaders(t *testing.T) {
 	for text, want := range map[string]string{
 		"Bearer s3cret\n":                    "line 1 is not a header",
 		"\nX-A: b\n s3 cret: x\n":            "line 3 is not a header",
-		"Content-Type: text/s3cret\n":        "Content-Type is set by the protocol",
+		"Content-Type: text/s3cret\n":        "the protocol sets Content-Type",
 		"X-A: s3cret\x00\n":                  "line 1 is not a header",
-		"content-encoding: gzip, s3cret\n\n": "Content-Encoding is set by the protocol",
+		"content-encoding: gzip, s3cret\n\n": "the protocol sets Content-Encoding",
 	} {
 		write(text)
 		_, err := remotewrite.New(remotewrite.Config{URL: stub.url, HeaderFile: file})

@@ -20,9 +20,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Make creates the directory of one run: out, or if out is empty, a directory in ./runs named after the time and the
-// scenario. If out exists, it must be empty, because a run never overwrites another run. made lists the directories that
-// Make created, the run's own directory first.
+// Make creates the directory of one run: out or, if out is empty, a directory in ./runs whose name is the time and the
+// scenario. If out exists, it must be empty, because a run never overwrites another run. made lists the directories
+// that Make created, the run's own directory first.
 func Make(out, scenario string, now time.Time) (dir string, made []string, err error) {
 	if out == "" {
 		return makeDefaultRunDir(filepath.Join("runs", now.UTC().Format("20060102-150405")+"-"+scenario))
@@ -48,7 +48,8 @@ func Make(out, scenario string, now time.Time) (dir string, made []string, err e
 	return dir, made, nil
 }
 
-// mostAlike is the maximum number of runs of a scenario that may start in the same directory in the same second.
+// mostAlike is the maximum number of runs of a scenario that may start in the same second with the same working
+// directory.
 const mostAlike = 1000
 
 // makeDefaultRunDir creates the directory of a run without --out. If name exists, because several runs started in the same
@@ -103,7 +104,7 @@ func Remove(dir string, made []string) error {
 	return errors.Join(errs...)
 }
 
-// RemoveMade removes the directories in made, in which subdirectories precede their parents. It keeps directories that are
+// RemoveMade removes the directories in made. Subdirectories must precede their parents. It keeps directories that are
 // not empty, because another run uses them.
 func RemoveMade(made []string) {
 	for _, dir := range made {
@@ -120,7 +121,7 @@ func NewID() (string, error) {
 	return hex.EncodeToString(b), nil
 }
 
-// WriteFile writes a file atomically: readers see either the old contents or the new ones.
+// WriteFile writes a file atomically: readers see either the old or the new contents.
 func WriteFile(path string, data []byte) error {
 	if err := atomicfile.Write(path, data); err != nil {
 		return exitcode.Environmentf("write %s: %w (%s)", path, userfile.Cause(err), DiskHint(err))
@@ -128,7 +129,7 @@ func WriteFile(path string, data []byte) error {
 	return nil
 }
 
-// WriteJSON writes v as indented JSON to the file name in the run directory dir.
+// WriteJSON writes v, as indented JSON, to a file in the run directory dir.
 func WriteJSON(dir, name string, v any) error {
 	data, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
@@ -146,7 +147,7 @@ func WriteInfo(dir string, run result.Run) error {
 	return WriteFile(filepath.Join(dir, result.RunFile), data)
 }
 
-// DiskHint returns a hint for the user about err, an error that occurred when a run directory was written.
+// DiskHint returns a hint for the user about err, an error of writing to a run directory.
 func DiskHint(err error) string {
 	switch {
 	case errors.Is(err, syscall.ENOSPC):

@@ -25,7 +25,7 @@ import (
 )
 
 // Recorded holds the contents of a run directory. A file that has changed since the run counts as missing, so gates
-// that need it have no data. A changed scenario is an exception: it is read, and Foreign is set.
+// that need it have no data. A changed scenario is an exception: Open reads it and sets Foreign.
 type Recorded struct {
 	Dir          string
 	Run          result.Run
@@ -36,10 +36,11 @@ type Recorded struct {
 	Slots        []samples.Slot
 	Audit        *auditsummary.Audit
 	Archive      *archive.Archive // nil if it cannot be read
-	// Foreign is an error if the scenario in the directory differs from the scenario that was run. It is nil if the two are
-	// the same, or if that is unknown.
+	// Foreign is an error if the scenario in the directory is not the scenario that ran. It is nil if both are the
+	// same, or if this is unknown.
 	Foreign error
-	// Damage has an error for each missing or damaged file. Notes has a line for each check that was not possible.
+	// Damage contains an error for each missing or damaged file. Notes contains a line for each check that was not
+	// possible.
 	Damage []error
 	Notes  []string
 	// Recovery holds the effects of the faults, and Signals the sampled signals. Judging sets both later. Recovery is nil if
@@ -70,7 +71,7 @@ func Open(dir string) (*Recorded, error) {
 	}
 	changed := rec.Run.Changed(dir)
 	if err == nil && len(rec.Run.Files) == 0 {
-		rec.Notes = append(rec.Notes, "no checksums of the run's files were recorded, so a change after the run would not be noticed")
+		rec.Notes = append(rec.Notes, "the run recorded no checksums of its files, so loadgen cannot detect changes after the run")
 	}
 	rec.readScenario(changed[result.ScenarioFile])
 	take(rec, &rec.Measurements, changed[result.MeasurementsFile], rec.readMeasurements)
@@ -92,8 +93,8 @@ func Open(dir string) (*Recorded, error) {
 	return rec, nil
 }
 
-// take reads a file or directory of the run into *into. If reading fails, or if the file has changed since the run, take
-// records damage instead.
+// take reads a file or directory of the run into *into. If it cannot be read, or has changed since the run (changed is
+// not nil), take adds the error to Damage.
 func take[T any](rec *Recorded, into *T, changed error, read func(dir string) (T, error)) {
 	part, err := read(rec.Dir)
 	switch {
@@ -106,7 +107,7 @@ func take[T any](rec *Recorded, into *T, changed error, read func(dir string) (T
 	}
 }
 
-// AddDamage adds err to Damage, unless err is nil or Damage contains an error with the same text.
+// AddDamage adds err to Damage unless err is nil or Damage contains an error with the same message.
 func (rec *Recorded) AddDamage(err error) {
 	if err != nil && !slices.ContainsFunc(rec.Damage, func(known error) bool { return known.Error() == err.Error() }) {
 		rec.Damage = append(rec.Damage, err)
@@ -154,7 +155,7 @@ func (rec *Recorded) Began() time.Time {
 	return rec.Measurements.Phases[0].Start
 }
 
-// ArchiveDamage returns the reason, in one line, why the archive could not be opened.
+// ArchiveDamage returns the reason why the archive could not be opened, in one line.
 func (rec *Recorded) ArchiveDamage() error {
 	for _, err := range rec.Damage {
 		if d, ok := errors.AsType[*result.Damaged](err); ok && strings.HasPrefix(d.File, result.TSDBDir) {
@@ -164,7 +165,7 @@ func (rec *Recorded) ArchiveDamage() error {
 	return errors.Join(rec.Damage...)
 }
 
-// Unreadable converts an error of reading the opened archive to a *result.Damaged.
+// Unreadable converts an error that occurred when reading the open archive to a *result.Damaged.
 func (rec *Recorded) Unreadable(err error) error {
 	if broken, ok := errors.AsType[promql.ErrStorage](err); ok {
 		err = broken.Err
@@ -191,7 +192,7 @@ func (rec *Recorded) readMeasurements(dir string) (m result.Measurements, err er
 	return m, err
 }
 
-// readScenario reads the scenario, and sets Foreign if it is not the scenario that was run.
+// readScenario reads the scenario, and sets Foreign if it is not the scenario that ran.
 func (rec *Recorded) readScenario(changed error) {
 	text, err := result.ReadFile(rec.Dir, result.ScenarioFile)
 	if err != nil {
@@ -214,13 +215,14 @@ func (rec *Recorded) readScenario(changed error) {
 	default:
 		return
 	}
-	rec.Foreign = fmt.Errorf("%s is not the scenario that was run: %s (restore the original, or judge by other gates: `loadgen gate DIR --rules FILE`)",
+	rec.Foreign = fmt.Errorf("%s is not the scenario that ran: %s (restore the original, or judge by other gates: `loadgen gate DIR --rules FILE`)",
 		result.ScenarioFile, why)
 }
 
 func (rec *Recorded) scenarioPath() string { return filepath.Join(rec.Dir, result.ScenarioFile) }
 
-// AddScenarioDamage adds an error in the scenario to Damage. The error then names line numbers instead of the path.
+// AddScenarioDamage adds an error in the scenario to Damage. It replaces the path in the message, because Damaged names
+// the file.
 func (rec *Recorded) AddScenarioDamage(err error) {
 	rec.AddDamage(&result.Damaged{File: result.ScenarioFile, Err: errors.New(strings.ReplaceAll(err.Error(), rec.scenarioPath()+":", "line "))})
 }
@@ -233,12 +235,12 @@ func (rec *Recorded) complete() {
 		if rec.Scenario != nil {
 			rec.Run.Scenario = rec.Scenario.Name
 		}
-		return // how far the run came is unknown
+		return // it is unknown which phases the run reached
 	case rec.Run.Ended.IsZero():
 		rec.Run.Interrupted = true
 	}
 	if rec.Run.CutShort() != "" {
-		return // the run itself reports that it is incomplete
+		return // run.json says that the run is incomplete
 	}
 	if rec.Scenario != nil && rec.Foreign == nil && !rec.lost(result.MeasurementsFile) {
 		if err := rec.checkPhases(); err != nil {
@@ -274,7 +276,7 @@ func (rec *Recorded) checkPhases() error {
 	return nil
 }
 
-// IsComparison reports whether dir holds the runs of several variants and a comparison of them.
+// IsComparison reports whether dir contains the runs of several variants and their comparison.
 func IsComparison(dir string) bool {
 	return slices.ContainsFunc([]string{result.ComparisonFile, result.ComparisonHTMLFile}, func(name string) bool {
 		_, err := os.Lstat(filepath.Join(dir, name))
@@ -287,7 +289,7 @@ func IsComparison(dir string) bool {
 // OpenJudged returns no metrics.
 func OpenJudged(dir string) (rec *Recorded, res result.Result, err error) {
 	if IsComparison(dir) {
-		return nil, res, exitcode.Usagef("%s: a comparison has no charts (name the directory of one of its variants)", dir)
+		return nil, res, exitcode.Usagef("%s: a comparison has no charts (specify the directory of one variant)", dir)
 	}
 	err = result.ReadJSON(dir, result.ResultFile, &res)
 	if errors.Is(err, fs.ErrNotExist) {

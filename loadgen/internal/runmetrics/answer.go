@@ -20,8 +20,8 @@ import (
 // timeForm is the format of times, in milliseconds like the archive.
 const timeForm = "2006-01-02T15:04:05.000Z"
 
-// WriteText writes the answer as a table. An instant query gives one line per series. A range query gives one line per
-// series, followed by a line for each of its points with the time since the start of the query.
+// WriteText writes the answer as a table with one line per series. For a range query, a line for each point of the
+// series follows, with the time since the start of the query.
 func (a Answer) WriteText(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	if !a.Range {
@@ -80,7 +80,7 @@ func (a Answer) WriteCSV(w io.Writer) error {
 	for _, c := range columns {
 		head = append(head, printable(c))
 	}
-	_ = out.Write(append(head, "value")) // out.Error returns the first error of all Writes
+	_ = out.Write(append(head, "value")) // out.Error returns the first error of all calls of Write
 	row := func(at time.Time, of map[string]string, v float64) {
 		cells := []string{at.UTC().Format(timeForm)}
 		for _, c := range columns {

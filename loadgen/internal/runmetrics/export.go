@@ -18,7 +18,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Formats of an export.
+// The formats of an export.
 const (
 	OpenMetrics = "openmetrics"
 	Blocks      = "blocks"
@@ -27,11 +27,11 @@ const (
 
 // Export selects the samples of a run to export.
 type Export struct {
-	// Labels are added to each exported series.
+	// Labels are labels to add to each exported series.
 	Labels map[string]string
 	// From and To limit the time range of the samples. A zero From means the first sample, a zero To the last sample.
 	From, To time.Time
-	// Rules also exports the results of the rules that Stormglass provides.
+	// Rules reports whether to export also the results of the rules that Stormglass provides.
 	Rules bool
 }
 
@@ -55,8 +55,8 @@ func (e Export) source(ctx context.Context, r *Run) (q storage.Queryable, start,
 	if !e.To.IsZero() {
 		end = min(end, e.To.UnixMilli())
 	}
-	// Include samples before the first and after the last scrape of all targets, because some targets may have been
-	// scraped then.
+	// Include samples before the first and after the last scrape of all targets: these are samples of some targets
+	// only.
 	first, last, err := extent(ctx, q)
 	if e.To.IsZero() {
 		end = last
@@ -78,7 +78,7 @@ func (r *Run) WriteOpenMetrics(ctx context.Context, w io.Writer, e Export) (Expo
 // dir must not be inside the directory of a run.
 func (r *Run) WriteBlocks(ctx context.Context, dir string, e Export) (Exported, error) {
 	if inRun, err := withinRun(dir); err != nil || inRun {
-		return Exported{}, exitcode.Usagef("--out %s: this path is inside the directory of a run, which export must not change (name another directory)", dir)
+		return Exported{}, exitcode.Usagef("--out %s: this path is inside the directory of a run, which export must not change (choose another directory)", dir)
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return Exported{}, exitcode.Usagef("--out %s: %w (name a directory that can be created)", dir, userfile.Cause(err))
@@ -130,7 +130,8 @@ func (r *Run) Send(ctx context.Context, c *remotewrite.Client, e Export, log fun
 	return sent, nil
 }
 
-// oldSamplesHint returns a hint if a Prometheus server refused samples as too old, otherwise "".
+// oldSamplesHint returns a hint if a Prometheus server refused samples because they are too old. Otherwise it returns
+// "".
 func oldSamplesHint(refusal string) string {
 	for _, why := range []string{"out of bounds", "out of order", "too old"} {
 		if strings.Contains(refusal, why) {
@@ -140,8 +141,8 @@ func oldSamplesHint(refusal string) string {
 	return ""
 }
 
-// readError converts an error of an export. An error of reading the archive becomes a *result.Damaged. An error of
-// writing becomes an environment error.
+// readError converts an error of an export: a read error of the archive to a *result.Damaged, and a write error to an
+// environment error.
 func (r *Run) readError(err error) error {
 	if err == nil || errors.Is(err, context.Canceled) || exitcode.IsUsage(err) || exitcode.IsEnvironment(err) {
 		return err

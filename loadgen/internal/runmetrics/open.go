@@ -20,13 +20,13 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// RunLabel is the label with the name of the run, which distinguishes the series of different runs.
+// RunLabel is the label that distinguishes the series of different runs. Its value is the name of the run.
 const RunLabel = "run"
 
-// usualInterval is the default scrape interval, which is used if the scenario of the run cannot be read.
+// usualInterval is the default scrape interval. Open uses it if the scenario of the run cannot be read.
 const usualInterval = 5 * time.Second
 
-// Run is a recorded run that was opened for reading.
+// Run is an open recorded run.
 type Run struct {
 	Dir string
 	// Start and End are the first and the last time at which all targets were scraped.
@@ -79,7 +79,7 @@ func (r *Run) Raw() storage.Queryable {
 }
 
 // Replayed returns the scraped samples and the results of the recording rules and alerts that Stormglass provides. It
-// evaluates the rules in the first call only.
+// evaluates the rules only at the first call.
 func (r *Run) Replayed(ctx context.Context) (storage.Queryable, error) {
 	if r.rules == nil {
 		set, err := alerting.Shipped()
@@ -107,7 +107,7 @@ func (r *Run) Phase(name string) (result.Phase, error) {
 				return result.Phase{}, fmt.Errorf("%s: %w", r.Dir, err)
 			}
 		}
-		return result.Phase{}, exitcode.Usagef("--phase %s: the run ended during its first phase, so no phase is complete (leave out --phase)", name)
+		return result.Phase{}, exitcode.Usagef("--phase %s: the run ended during its first phase, so no phase is complete (remove --phase)", name)
 	}
 	var names []string
 	for _, p := range phases {

@@ -76,8 +76,7 @@ type textLine struct {
 	text   []byte
 }
 
-// begin formats the series, with which each line starts: name{label="value"}, or {"a name"} for a name that needs
-// quotes.
+// begin formats the start of each line, the series: name{label="value"}, or {"a name"} for a name that needs quotes.
 func (t *textLine) begin(l labels.Labels) {
 	t.text = t.text[:0]
 	name := l.Get(model.MetricNameLabel)
@@ -141,8 +140,8 @@ func (t *textLine) quote(text string) {
 	t.text = append(t.text, '"')
 }
 
-// seconds converts ms to seconds so that Prometheus' parser gets ms back. The parser multiplies by 1,000 and truncates,
-// so 1800000000.001 would lose a millisecond. seconds returns the smallest number for which the parser returns ms.
+// seconds converts ms to the smallest number of seconds that Prometheus' parser converts back to ms. The parser
+// multiplies by 1,000 and truncates, so 1800000000.001 would lose a millisecond.
 func seconds(ms int64) float64 {
 	s := float64(ms) / 1000
 	for int64(s*1000) < ms {

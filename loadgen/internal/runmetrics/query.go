@@ -22,9 +22,9 @@ type Query struct {
 	// Expr is the expression. It may be copied from a dashboard: it may use Grafana's $__range, $__rate_interval and
 	// $__interval, and also $cluster and $instance, which match every value.
 	Expr string
-	// From and To are the start and the end of a range query. An instant query is evaluated at To.
+	// From and To are the start and the end of a range query. Ask evaluates an instant query at To.
 	From, To time.Time
-	// Range requests a range query, at From, From+Step, ... To.
+	// Range reports whether this is a range query, at From, From+Step, ... To.
 	Range bool
 	// Step is the step of a range query. Zero means the scrape interval.
 	Step time.Duration

@@ -25,7 +25,8 @@ type ServeOptions struct {
 	Public bool
 	// Version is the version of Stormglass.
 	Version string
-	// Ready is called when the server accepts requests, with the URL of the API and the runs in the order of Dirs.
+	// Ready handles the start of the server. Serve calls it, with the URL of the API and the runs in the order of Dirs,
+	// when the server accepts requests.
 	Ready func(url string, runs []Served)
 }
 
@@ -109,7 +110,7 @@ func uniqueNames(dirs []string) ([]string, error) {
 		}
 		for j := range i {
 			if paths[j] == p {
-				return nil, exitcode.Usagef("%s is named twice (name each run once)", dirs[i])
+				return nil, exitcode.Usagef("%s appears twice in the arguments (specify each run once)", dirs[i])
 			}
 		}
 	}
@@ -126,8 +127,8 @@ func endsAnother(paths []string, i int, name string) bool {
 	return false
 }
 
-// kinds derives the types of metrics from their names, because the archive has no types. It leaves out metrics whose
-// names do not show the type.
+// kinds derives the types of metrics from their names, because the archive has no types. It omits metrics whose names
+// do not show the type.
 func kinds(ctx context.Context, samples storage.Queryable) (map[string]model.MetricType, error) {
 	q, err := samples.Querier(0, maxTime)
 	if err != nil {
@@ -140,7 +141,7 @@ func kinds(ctx context.Context, samples storage.Queryable) (map[string]model.Met
 	}
 	all := map[string]model.MetricType{}
 	for _, name := range names {
-		name = strings.Clone(name) // name may point into a file that is closed before it is served
+		name = strings.Clone(name) // name may point into a file that is closed before the server sends it
 		if family, ok := strings.CutSuffix(name, "_bucket"); ok {
 			all[family] = model.MetricTypeHistogram
 		} else if strings.HasSuffix(name, "_total") {

@@ -1,4 +1,4 @@
-// Package scratch makes directories for temporary files, and removes the directories of killed processes.
+// Package scratch creates directories for temporary files, and removes the directories of killed processes.
 package scratch
 
 import (
@@ -17,14 +17,14 @@ const (
 	Test  = "stormglass-test-"  // the control plane of a package's tests
 )
 
-// Dir is a directory for temporary files. The process that made it removes it. If that process was killed, the next Sweep
-// removes it. A lock on the directory shows that the process is alive.
+// Dir is a directory for temporary files. The process that created it removes it. If that process was killed, the next
+// Sweep removes it. A lock on the directory shows that the process is alive.
 type Dir struct {
 	Path string
 	lock *os.File
 }
 
-// New makes a Dir whose name begins with one of the prefixes.
+// New creates a Dir. prefix is one of the prefixes above.
 func New(prefix string) (*Dir, error) {
 	for {
 		path, err := os.MkdirTemp("", prefix) // 0700
@@ -45,7 +45,7 @@ func New(prefix string) (*Dir, error) {
 	}
 }
 
-// Remove removes the directory with all its files. It may be called again.
+// Remove removes the directory with all its files. Further calls do nothing.
 func (d *Dir) Remove() error {
 	err := os.RemoveAll(d.Path)
 	d.lock.Close() // last, so that no sweep removes the directory at the same time

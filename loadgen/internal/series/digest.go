@@ -15,7 +15,7 @@ import (
 
 // ScenarioDigest returns the SHA-256 of a resolved scenario. It covers the contents of replayed files.
 func ScenarioDigest(s scenario.Scenario) (string, error) {
-	s.Bundle() // names replayed files by their content
+	s.Bundle() // identifies replayed files by their content
 	text, err := s.Resolved()
 	if err != nil {
 		return "", exitcode.UsageError(err)
@@ -25,7 +25,7 @@ func ScenarioDigest(s scenario.Scenario) (string, error) {
 
 // Binary is the controlplane binary of a series of runs.
 type Binary struct {
-	Digest string // SHA-256 of the file when it was read; empty if the file is missing, which the run reports later
+	Digest string // SHA-256 of the file when it was read; empty if the file is missing (the run reports this later)
 
 	path string
 	was  os.FileInfo
@@ -58,8 +58,8 @@ func readBinary(path string) (b Binary, err error) {
 	return b, nil
 }
 
-// Same returns an error if the binary was replaced since it was read. If size and modification time are
-// unchanged, Same does not read the file again, because reading would disturb the measurement.
+// Same returns an error if the binary has changed since it was read. If size and modification time are unchanged, Same
+// does not read the file again, because reading would disturb the measurement.
 func (b *Binary) Same() error {
 	now, err := os.Stat(b.path)
 	if err != nil || now.Size() == b.was.Size() && now.ModTime().Equal(b.was.ModTime()) {

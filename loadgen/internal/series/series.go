@@ -1,5 +1,5 @@
-// Package series makes runs one after another in one directory. A series can be resumed after an interrupt or a failure.
-// Packages ab and capacity decide which runs to make, and judge them together.
+// Package series starts runs one after another in one directory. A series can be resumed after an interrupt or a
+// failure. Packages ab and capacity decide which runs to start, and judge them together.
 package series
 
 import (
@@ -21,11 +21,11 @@ import (
 
 // Series is a series of runs in progress.
 type Series struct {
-	// Member makes one run and judges it. Tests replace it with a function that returns known results.
+	// Member executes one run and judges it. Tests replace it with a function that returns known results.
 	Member func(ctx context.Context, o run.Options) (result.Result, error)
-	// OtherGenerator reports whether earlier runs were made on another machine or version. It is run.OtherGenerator.
+	// OtherGenerator is run.OtherGenerator: it says how the machine or version of earlier runs differs, or returns "".
 	OtherGenerator func(host result.Host, version string) string
-	// Whole is the directory that the hint on --resume names. Empty means Dir.
+	// Whole is the directory to resume, for the hint on --resume. Empty means Dir.
 	Whole string
 	// Dir is the directory of the series. It is nil until Lock or Create succeeds.
 	Dir *run.Directory
@@ -67,7 +67,7 @@ func (s *Series) Binary(path string, recorded *string) (b Binary, changed bool, 
 	return b, false, err
 }
 
-// CheckGenerator returns an error if the earlier runs of a resumed series were made on another machine or with another
+// CheckGenerator returns an error if the earlier runs of a resumed series ran on another machine or with another
 // version. runs and whole are the user's words for the runs and the series.
 func (s *Series) CheckGenerator(host result.Host, version, runs, whole string) error {
 	if other := s.OtherGenerator(host, version); other != "" {
@@ -76,12 +76,12 @@ func (s *Series) CheckGenerator(host result.Host, version, runs, whole string) e
 	return nil
 }
 
-// Make makes one run in the subdirectory dir of the series. The number of the run changes its seed.
+// Make executes one run in the subdirectory dir of the series. The seed of the run depends on its number.
 func (s *Series) Make(ctx context.Context, o run.Options, dir string, number int) (result.Result, error) {
 	seeded := *o.Scenario
 	seeded.Seed += int64(number)
 	o.Scenario, o.Out = &seeded, filepath.Join(s.Dir.Path, dir)
-	if err := os.RemoveAll(o.Out); err != nil { // left by an interrupted run
+	if err := os.RemoveAll(o.Out); err != nil { // from an interrupted run
 		return result.Result{}, exitcode.EnvironmentError(err)
 	}
 	return s.Member(ctx, o)
@@ -105,8 +105,8 @@ func (s *Series) Abandon(ctx context.Context, err error, keep bool) error {
 	return errors.Join(err, left)
 }
 
-// Note returns a note on why the series ended before its last run, with a hint on how to resume it. It returns "" if the
-// series was not interrupted and err is nil.
+// Note returns the reason why the series ended before its last run, with a hint on how to resume it. It returns "" if
+// the series was not interrupted and err is nil.
 func (s *Series) Note(ctx context.Context, err error) string {
 	switch {
 	case ctx.Err() != nil:
@@ -117,7 +117,7 @@ func (s *Series) Note(ctx context.Context, err error) string {
 	return ""
 }
 
-// EndedEarly returns a one-line note on an error that ended a series of runs. The note has only the first line of the
+// EndedEarly returns a one-line note on an error that ended a series of runs. It contains only the first line of the
 // error, because the log of a component may follow.
 func EndedEarly(err error) string {
 	first, _, _ := strings.Cut(err.Error(), "\n")
@@ -140,10 +140,10 @@ type EndedEarlyError string
 
 func (e EndedEarlyError) Error() string { return string(e) }
 
-// Unjudged marks the error as missing data, because there is nothing to compare.
+// Unjudged returns true: the error means missing data, because there is nothing to compare.
 func (e EndedEarlyError) Unjudged() bool { return true }
 
-// RunWhole makes a run and judges it. It also returns an error if the environment of the run failed.
+// RunWhole executes a run and judges it. It also returns an error if the environment of the run failed.
 func RunWhole(ctx context.Context, o run.Options) (result.Result, error) {
 	res, err := RunJudged(ctx, o)
 	if err == nil && res.ExitCode == exitcode.Environment {
@@ -152,7 +152,7 @@ func RunWhole(ctx context.Context, o run.Options) (result.Result, error) {
 	return res, err
 }
 
-// RunJudged makes a run and judges it, even if the run was interrupted.
+// RunJudged executes a run and judges it, even if the run was interrupted.
 func RunJudged(ctx context.Context, o run.Options) (result.Result, error) {
 	dir, err := run.Run(ctx, o)
 	if dir == "" {

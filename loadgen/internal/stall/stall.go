@@ -1,4 +1,4 @@
-// Package stall measures stalls: times in which the generator did not run because of a signal, a lack of CPU time, or
+// Package stall measures stalls: times in which the generator did not run, because of a signal, lack of CPU time, or
 // too much work. An operation that appears to end during a stall may have ended earlier.
 package stall
 
@@ -17,10 +17,10 @@ const (
 	LostTick = 10 * time.Millisecond
 )
 
-// Meter detects stalls by delayed ticks of a ticker, and by the time that goroutines wait to run. After a stall, the
-// generator needs about the same time again to catch up. An operation that appears to end during a stall or while the
-// generator catches up may have been delayed since the start of the stall. Meter is safe for concurrent use. A nil
-// *Meter reports no stalls.
+// Meter detects stalls from delayed ticks of a ticker, and from the time for which goroutines wait to run. After a
+// stall, the generator needs about the same time again to catch up. An operation that appears to end during a stall or
+// while the generator catches up may have been delayed since the start of the stall. Meter is safe for concurrent use.
+// A nil *Meter reports no stalls.
 type Meter struct {
 	state atomic.Pointer[state]
 	total atomic.Int64 // the largest value that Total returned
@@ -33,7 +33,8 @@ type state struct {
 	total        time.Duration // sum of all stalls of at least LostTick
 }
 
-// Ticked records that a tick with the due time `due` occurred at `now`. `next` is when the next tick is due.
+// Ticked records that a tick that was due at the time due occurred at the time now. The next tick is due at the time
+// next.
 func (m *Meter) Ticked(due, now, next time.Time) {
 	s := state{due: due}
 	if last := m.state.Load(); last != nil {
@@ -45,8 +46,8 @@ func (m *Meter) Ticked(due, now, next time.Time) {
 	m.state.Store(&s)
 }
 
-// Queued records wait, the longest time that any goroutine waited to run between the previous tick and now. The
-// generator may read the next data late by the same time.
+// Queued records wait, the longest time for which a goroutine waited to run between the previous tick and the time now.
+// The generator may read the next data with the same delay.
 func (m *Meter) Queued(wait time.Duration, now time.Time) {
 	last := m.state.Load()
 	if last == nil || wait < Noticeable || !now.Add(wait).After(last.until) {
@@ -57,7 +58,7 @@ func (m *Meter) Queued(wait time.Duration, now time.Time) {
 	m.state.Store(&s)
 }
 
-// Stop ends the measurement. Missing ticks then no longer count as stalls.
+// Stop ends the measurement. After it, missing ticks do not count as stalls.
 func (m *Meter) Stop() {
 	if s := m.state.Load(); s != nil {
 		stopped := *s
@@ -66,9 +67,9 @@ func (m *Meter) Stop() {
 	}
 }
 
-// Late returns the maximum delay that the generator may have added to an operation that appears to end at now. It is
-// the time since the start of the current stall or, while the generator catches up, since the start of the last stall.
-// It is zero if the generator runs on time.
+// Late returns the maximum delay that the generator may have added to an operation that appears to end at the time now.
+// It is the time since the start of the current stall or, while the generator catches up, since the start of the last
+// stall. It is zero if the generator runs on time.
 func (m *Meter) Late(now time.Time) time.Duration {
 	s := m.now(now)
 	if !now.Before(s.until) {
@@ -106,7 +107,8 @@ func (m *Meter) now(now time.Time) state {
 	return s.at(now)
 }
 
-// at returns the state at the time `now`. If a tick is overdue, the state includes the stall since its due time.
+// at returns the state at the time now. If the next tick is overdue, the state includes the stall since the tick was
+// due.
 func (s state) at(now time.Time) state {
 	if s.due.IsZero() {
 		return s
@@ -116,7 +118,7 @@ func (s state) at(now time.Time) state {
 		return s
 	}
 	if until := now.Add(late); until.After(s.until) {
-		if !s.due.Before(s.until) { // otherwise the generator was still catching up
+		if !s.due.Before(s.until) { // if false, the generator was still catching up
 			s.begin = s.due
 		}
 		s.until = until

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Wakeup lets one goroutine wait for a precise time with a timerfd, which the runtime polls like a socket. This is
+// Wakeup lets one goroutine wait for a precise time with a timerfd. The runtime polls a timerfd like a socket. This is
 // cheaper and more precise than a Go timer:
 //
 //   - Setting a Go timer interrupts the thread that polls the network, unless another timer is due earlier. When the
@@ -19,8 +19,8 @@ import (
 //   - In an idle process, Go rounds waits up to a millisecond, the unit of epoll_wait (runtime/netpoll_epoll.go).
 //   - A timerfd does not wake the runtime's monitor thread, which sleeps until the next Go timer is due.
 //
-// A goroutine that must select on a Go timer can call Set with the duration of the timer, so that the timer fires on
-// time even in an idle process. Only one goroutine may wait.
+// A goroutine that must select on a Go timer can call Set with the duration of the timer. The timer then fires on time,
+// even in an idle process. Only one goroutine may wait.
 type Wakeup struct {
 	file *os.File
 	raw  syscall.RawConn // nil if there is no timerfd
@@ -37,7 +37,7 @@ type Wakeup struct {
 }
 
 // States of a Wakeup. If the goroutine is asleep, Ring fires the timer. Otherwise Ring prevents the goroutine from
-// falling asleep, so no call of Ring is lost.
+// falling asleep. No call of Ring is lost.
 const (
 	awake int32 = iota
 	asleep
@@ -64,8 +64,8 @@ func New() *Wakeup {
 	return a
 }
 
-// Wait waits until the time start+until, or until Ring is called. It returns false if it cannot wait, for example
-// because there is no timerfd.
+// Wait waits until the time start+until or a call of Ring. It returns false if it cannot wait, for example because
+// there is no timerfd.
 func (a *Wakeup) Wait(start time.Time, until time.Duration) bool {
 	if a.raw == nil {
 		return false
@@ -87,7 +87,7 @@ func (a *Wakeup) settled(fd uintptr) bool {
 	}
 	a.after.Value = unix.NsecToTimespec(int64(wait))
 	if a.failure = unix.TimerfdSettime(int(fd), 0, &a.after, nil); a.failure != nil {
-		return true // no timer would end the wait
+		return true // the timer could not be set, so nothing would end the wait
 	}
 	return !a.state.CompareAndSwap(awake, asleep)
 }
@@ -99,7 +99,7 @@ func (a *Wakeup) Ring() {
 	}
 }
 
-// ringNow makes the timer fire at once.
+// ringNow makes the timer fire immediately.
 func ringNow(fd uintptr) {
 	_ = unix.TimerfdSettime(int(fd), 0, &unix.ItimerSpec{Value: unix.Timespec{Nsec: 1}}, nil)
 }
