@@ -81,3 +81,19 @@ func TestNegativePartIsShown(t *testing.T) {
 		t.Errorf("pieces: %+v", v.Pieces)
 	}
 }
+
+// If several loads of a phase send the same call, its rows in the terminal name the load; other rows do not.
+func TestLoadsOfOneCallAreNamed(t *testing.T) {
+	r := stormRun()
+	r.Breakdown = []result.Breakdown{
+		{Phase: "update", Load: "news", Verb: "patch", Resource: "configmaps", ClientMean: .05},
+		{Phase: "update", Load: "patch-configmap", Verb: "patch", Resource: "configmaps", ClientMean: .04},
+		{Phase: "steady", Load: "news", Verb: "patch", Resource: "configmaps", ClientMean: .03},
+	}
+	out := summary(t, r, TerminalOptions{Width: 120})
+	for _, want := range []string{"update patch configmaps (news) ", "update patch configmaps (patch-configmap) ", "steady patch configmaps  "} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%q is not in\n%s", want, out)
+		}
+	}
+}

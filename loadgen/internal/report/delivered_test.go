@@ -25,8 +25,8 @@ func shortRun() result.Result {
 // Demanded and delivered work of loads and actions are shown together, with the backlog; the headline says that they differ.
 func TestAskedAndDoneAreShown(t *testing.T) {
 	r := shortRun()
-	got := summary(t, r, TerminalOptions{})
-	for _, want := range []string{"WORK ASKED FOR AND DONE", "20/s  2.4/s      12%  cluster", "patch configmaps", "30      8    26.7%  scenario", "backlog", "2 loads or actions did too little work"} {
+	got := summary(t, r, TerminalOptions{Width: 120})
+	for _, want := range []string{"WORK ASKED FOR AND DONE", "20/s  2.4/s      12%  cluster", "patch configmaps", "30      8    26.7%  scenario", "backlog", "2 loads or actions below target"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is missing in\n%s", want, got)
 		}

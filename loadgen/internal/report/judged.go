@@ -115,9 +115,9 @@ func headline(r result.Result) string {
 	}
 	switch n := undelivered(r.Measurements.Phases); {
 	case n == 1:
-		parts = append(parts, "1 load or action did too little work")
+		parts = append(parts, "1 load or action below target")
 	case n > 1:
-		parts = append(parts, fmt.Sprintf("%d loads or actions did too little work", n))
+		parts = append(parts, fmt.Sprintf("%d loads or actions below target", n))
 	}
 	if r.Run.Interrupted {
 		parts = append(parts, "interrupted")

@@ -129,7 +129,7 @@ func setting(r result.Result) string {
 		}
 	}
 	if n := r.Measurements.Nodes; n != nil && n.Count > 0 {
-		parts = append(parts, fmt.Sprintf("%s nodes (fidelity %s)", chart.Count(n.Count), terminal.Clean(n.Fidelity)))
+		parts = append(parts, chart.Count(n.Count)+" simulated nodes")
 	}
 	if r.Run.ID != "" {
 		parts = append(parts, fmt.Sprintf("seed %d", r.Run.Seed))
