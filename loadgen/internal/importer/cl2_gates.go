@@ -44,7 +44,7 @@ func (c *cl2) testMetrics(m call) {
 	c.figure(m, flow("name", "scheduling-latency", "objective", "scheduling-latency"))
 	m.leave()
 	if c.first("method TestMetrics") {
-		m.item.remark(nil, m.fields.at(""), "its parts EtcdMetrics and SchedulingMetrics become rows of compare, and the report shows the resource usage of components; profiles, and the restarts and memory of system pods, are not measured")
+		m.item.remark(nil, m.at(""), "its parts EtcdMetrics and SchedulingMetrics become rows of compare, and the report shows the resource usage of components; profiles, and the restarts and memory of system pods, are not measured")
 	}
 }
 
@@ -53,7 +53,7 @@ func (c *cl2) testMetrics(m call) {
 func (c *cl2) responsiveness(m call) {
 	single := m.duration("singleResourceThreshold", time.Second).String()
 	judged := m.flag("enableViolations", false)
-	if slow := m.number("allowedSlowCalls"); slow > 0 && judged {
+	if slow := m.number("allowedSlowCalls", 0); slow > 0 && judged {
 		m.item.remark(nil, m.at("allowedSlowCalls"), "the gates tolerate no slow calls beyond the quantile; ClusterLoader2 tolerates %g for each resource and verb", slow)
 	}
 	if judged && strings.Trim(m.text("customThresholds", ""), "\"' \n") != "" {
@@ -97,7 +97,7 @@ func (c *cl2) throughput(m call) {
 	if of := c.selectorOf(m); c.makesOthers(m.from, of) {
 		m.item.remark(c.lastPhase(), m.at("labelSelector"), "the gate also counts pods without %s that the test creates at the same time", selector(of))
 	}
-	if bound := m.number("threshold"); bound > 0 && m.flag("enableViolations", true) {
+	if bound := m.number("threshold", 0); bound > 0 && m.flag("enableViolations", true) {
 		c.gate(m, flow("name", unique("scheduling-throughput", c.gateSet), "expr", expr, "min", fmt.Sprint(bound)), true)
 		return
 	}
@@ -122,7 +122,7 @@ func (c *cl2) since(list *[]*mapping, row *mapping, m call, window bool) {
 		c.windows = append(c.windows, cl2Window{row, burnSpan{from: m.from, to: len(c.phases)}, window})
 		*list = append(*list, row)
 	} else if c.first("nothing " + m.id) {
-		m.item.remark(c.lastPhase(), m.fields.at(""), "%s is not measured: no phase runs between its actions start and gather", m.id)
+		m.item.remark(c.lastPhase(), m.at(""), "%s is not measured: no phase runs between its actions start and gather", m.id)
 	}
 }
 
@@ -140,7 +140,7 @@ var percentV = regexp.MustCompile(`%v`)
 func (c *cl2) queries(m call) {
 	unit := m.text("unit", "")
 	scale, known := cl2Units()[unit]
-	for _, q := range m.param("queries").list("queries") {
+	for _, q := range m.list("queries") {
 		name := strings.Join([]string{m.text("metricName", m.id), q.text("name", "")}, "-")
 		query := strings.Join(strings.Fields(percentV.ReplaceAllString(q.text("query", ""), "$$window")), " ")
 		g := newMapping()

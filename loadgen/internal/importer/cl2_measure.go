@@ -3,8 +3,6 @@ package importer
 import (
 	"slices"
 	"time"
-
-	"go.yaml.in/yaml/v3"
 )
 
 // cl2Measurement is a measurement that a step has started.
@@ -17,51 +15,11 @@ type cl2Measurement struct {
 // call is one use of a measurement in a step. ClusterLoader2 usually starts a measurement in one step and gathers its
 // results in a later one. The parameters of the later use override those given at the start.
 type call struct {
-	*fields         // parameters of the step
-	own     *fields // parameters of one entry in instances; nil without instances
-	start   *fields // nil if no call started the measurement
+	*fields // parameters of an entry in instances, if any, then of the step, then of the call that started the measurement
 	item    *item
 	id      string
 	from    int // index of the first phase after the start
 }
-
-// params returns all parameters, the ones that override others first.
-func (m call) params() []*fields {
-	return slices.DeleteFunc([]*fields{m.own, m.fields, m.start}, func(f *fields) bool { return f == nil })
-}
-
-// param returns the parameters that contain key: own, else the step's parameters, else start. If none of them contains
-// key, it returns the step's parameters.
-func (m call) param(key string) *fields {
-	for _, f := range m.params() {
-		if f.has(key) {
-			return f
-		}
-	}
-	return m.fields
-}
-
-func (m call) text(key, otherwise string) string { return m.param(key).text(key, otherwise) }
-func (m call) duration(key string, otherwise time.Duration) time.Duration {
-	return m.param(key).duration(key, otherwise)
-}
-func (m call) number(key string) float64            { return m.param(key).number(key, 0) }
-func (m call) flag(key string, otherwise bool) bool { return m.param(key).flag(key, otherwise) }
-
-// leave marks all parameters as used.
-func (m call) leave() {
-	for _, f := range m.params() {
-		f.leave()
-	}
-}
-
-func (m call) ignore(keys ...string) {
-	for _, f := range m.params() {
-		f.ignore(keys...)
-	}
-}
-
-func (m call) at(key string) Remark { return m.param(key).at(key) }
 
 // measure converts the measurements of a step. Because they run in parallel, the conditions that they wait for are
 // combined into one phase.
@@ -73,7 +31,11 @@ func (c *cl2) measure(step string, all []*fields) {
 		id := f.text("identifier", method)
 		var calls []call
 		for _, instance := range f.list("instances") {
-			calls = append(calls, call{fields: params, own: instance.sub("params"), id: instance.text("identifier", method)})
+			own := params
+			if of := instance.sub("params"); of.node != nil {
+				own = of.over(params)
+			}
+			calls = append(calls, call{fields: own, id: instance.text("identifier", method)})
 		}
 		if len(calls) == 0 {
 			calls = []call{{fields: params, id: id}}
@@ -91,21 +53,18 @@ func (c *cl2) measure(step string, all []*fields) {
 func (c *cl2) measurement(method string, m call) (waits []string, within time.Duration) {
 	of, supported := cl2Methods()[method]
 	params := m.fields
-	if m.own != nil {
-		params = m.fields.src.fieldsOf(merged(m.fields.node, m.own.node), m.own.path)
-	}
 	key := method + "/" + m.id
 	known := c.measurements[key]
 	if known == nil {
 		known = &cl2Measurement{item: c.item(), params: params}
 		c.measurements[key] = known
 	} else {
-		m.start = known.params
+		m.fields = params.over(known.params)
 	}
 	m.item, m.from = known.item, known.from
 	action := m.text("action", "gather")
 	if !slices.Contains([]string{"start", "gather", "reset", "stop"}, action) && supported {
-		m.param("action").fail("action", "%s has no action %q (start or gather)", method, action)
+		m.fail("action", "%s has no action %q (start or gather)", method, action)
 	}
 	starts := action == "start" && !of.always
 	if starts {
@@ -169,18 +128,6 @@ func cl2Methods() map[string]cl2Method {
 	}
 }
 
-// merged returns a mapping with the fields of base and over. If both have a key, it takes the field of over.
-func merged(base, over *yaml.Node) *yaml.Node {
-	m := &yaml.Node{Kind: yaml.MappingNode}
-	for _, n := range []*yaml.Node{over, base} {
-		if n != nil && n.Kind == yaml.MappingNode {
-			m.Line = n.Line
-			m.Content = append(m.Content, n.Content...) // readers use the first field with a key
-		}
-	}
-	return m
-}
-
 // unsupported adds a remark that a measurement is not supported, once for each measurement identifier.
 func (c *cl2) unsupported(method string, m call) {
 	if c.first("method " + method + m.id) {
@@ -190,7 +137,7 @@ func (c *cl2) unsupported(method string, m call) {
 		}
 		c.lose("measurement", what)
 		c.all.measurements = append(c.all.measurements, what)
-		m.item.remark(nil, m.fields.at(""), "%s is not measured", what)
+		m.item.remark(nil, m.at(""), "%s is not measured", what)
 	}
 	m.leave()
 }

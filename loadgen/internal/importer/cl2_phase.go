@@ -176,17 +176,17 @@ func (c *cl2) bundle(p *cl2Phase) (templates []*mapping, each int) {
 		}
 		switch {
 		case strings.Contains(key.template, noValue):
-			p.src.fail(o.get("objectTemplatePath"), at.Field, "a value of the test's template is missing: the path is %s (add --set NAME=VALUE, or --testoverrides FILE)", key.template)
+			o.fail("objectTemplatePath", "a value of the test's template is missing: the path is %s (add --set NAME=VALUE, or --testoverrides FILE)", key.template)
 			continue
 		case errors.Is(err, fs.ErrNotExist):
-			p.src.fail(o.get("objectTemplatePath"), at.Field, "cannot read %s: no such file (paths are relative to the test's directory)", key.template)
+			o.fail("objectTemplatePath", "cannot read %s: no such file (paths are relative to the test's directory)", key.template)
 			continue
 		case err != nil:
 			c.creates(p, "of "+key.template)
 			p.item.remark(c.lastPhase(), at, "%s %s is left out: %v", key.basename, key.template, err)
 			continue
 		case strings.Contains(text, noValue):
-			p.src.fail(o.get("objectTemplatePath"), at.Field, "%s: a value is missing: %s (add it to templateFillMap, --set NAME=VALUE or --testoverrides FILE)", key.template, lineWith(text, noValue))
+			o.fail("objectTemplatePath", "%s: a value is missing: %s (add it to templateFillMap, --set NAME=VALUE or --testoverrides FILE)", key.template, lineWith(text, noValue))
 			continue
 		}
 		for _, m := range objects {

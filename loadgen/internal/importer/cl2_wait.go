@@ -86,7 +86,7 @@ func (c *cl2) controlled(m call) []string {
 // counted returns the condition that at least n objects pass a test, where n is the value of the parameter key. If n is
 // 0, the condition is that no object exists.
 func (c *cl2) counted(m call, resource, test, key string) []string {
-	want := int(m.number(key))
+	want := int(m.number(key, 0))
 	of := c.selectorOf(m)
 	if want == 0 {
 		c.asked.waits = append(c.asked.waits, "no "+resource)
@@ -103,9 +103,9 @@ func (c *cl2) nodeCount(m call) []string {
 	if len(of) > 0 {
 		count = countOf("nodes", of)
 	}
-	all := []string{fmt.Sprintf("%s >= %d", count, int(m.number("minDesiredNodeCount")))}
-	if m.param("maxDesiredNodeCount").has("maxDesiredNodeCount") {
-		all = append(all, fmt.Sprintf("%s <= %d", count, int(m.number("maxDesiredNodeCount"))))
+	all := []string{fmt.Sprintf("%s >= %d", count, int(m.number("minDesiredNodeCount", 0)))}
+	if m.has("maxDesiredNodeCount") {
+		all = append(all, fmt.Sprintf("%s <= %d", count, int(m.number("maxDesiredNodeCount", 0))))
 	}
 	return all
 }
@@ -114,7 +114,7 @@ func (c *cl2) nodeCount(m call) []string {
 // or failed conditions, and a maximum number with a failed condition. Without such conditions, all objects count.
 func (c *cl2) generic(m call) []string {
 	m.ignore("objectGroup", "objectVersion", "objectResource", "successfulConditions", "failedConditions", "minDesiredObjectCount", "maxFailedObjectCount")
-	r := m.param("namespaceRange").sub("namespaceRange")
+	r := m.sub("namespaceRange")
 	from, to, own := r.integer("min", 1), r.integer("max", c.namespaces), r.has("basename")
 	if from > 1 || to < c.namespaces || own {
 		m.item.remark(c.lastPhase(), m.at("namespaceRange"), "objects in all namespaces of the run count, not only those in namespaces %d to %d", from, to)
@@ -130,7 +130,7 @@ func (c *cl2) generic(m call) []string {
 		return nil
 	}
 	tests := func(key string) (all []string) {
-		for _, one := range m.param(key).texts(key) {
+		for _, one := range m.texts(key) {
 			kind, status, _ := strings.Cut(one, "=")
 			all = append(all, strings.Replace(conditionTest(kind, status), "o.status", "status", 1))
 		}
@@ -143,9 +143,9 @@ func (c *cl2) generic(m call) []string {
 		}
 		return countOf(resource, of, "("+strings.Join(tests, " || ")+")")
 	}
-	waits := []string{fmt.Sprintf("%s >= %d", count(append(succeeded, failed...)), int(m.number("minDesiredObjectCount")))}
+	waits := []string{fmt.Sprintf("%s >= %d", count(append(succeeded, failed...)), int(m.number("minDesiredObjectCount", 0)))}
 	if len(failed) > 0 {
-		waits = append(waits, fmt.Sprintf("%s <= %d", count(failed), int(m.number("maxFailedObjectCount"))))
+		waits = append(waits, fmt.Sprintf("%s <= %d", count(failed), int(m.number("maxFailedObjectCount", 0))))
 	}
 	return waits
 }

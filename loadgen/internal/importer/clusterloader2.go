@@ -19,7 +19,6 @@ import (
 // cl2 imports a ClusterLoader2 test. See api/types.go and pkg/test/simple_test_executor.go in ClusterLoader2.
 type cl2 struct {
 	*draft
-	src       *source
 	templates cl2Templates
 	values    map[string]any
 	tunings   map[string]*fields
@@ -30,7 +29,6 @@ type cl2 struct {
 	madeBy       map[cl2Objects][]*cl2Bundle
 	updates      int
 	measurements map[string]*cl2Measurement
-	told         map[string]bool // keys of remarks that were added and must not be repeated
 	pods         []cl2Pods
 	windows      []cl2Window
 	asked        *part // the current step
@@ -81,42 +79,37 @@ func ClusterLoader2(file string, o Options) (*Result, error) {
 	c := &cl2{
 		draft:  newDraft(o, file),
 		values: map[string]any{"Nodes": o.Nodes, "ImageRegistry": "registry.k8s.io"}, tunings: map[string]*fields{}, paced: map[*fields]bool{}, replicas: map[cl2Objects]int{},
-		made: map[cl2Objects]madeObjects{}, madeBy: map[cl2Objects][]*cl2Bundle{}, measurements: map[string]*cl2Measurement{}, told: map[string]bool{},
+		made: map[cl2Objects]madeObjects{}, madeBy: map[cl2Objects][]*cl2Bundle{}, measurements: map[string]*cl2Measurement{},
 	}
-	c.src = c.source(file)
-	c.src.fold = true
+	c.fold = true
 	c.templates = cl2Templates{below(filepath.Dir(file)), c.limits}
 	maps.Copy(c.values, o.Values)
-	root, err := c.load(c.src, filepath.Base(file), c.values)
+	f, err := c.load(file, filepath.Base(file), c.values)
 	if err != nil {
 		return nil, err
 	}
-	f := c.src.fieldsOf(root, "")
 	if !f.has("steps") {
 		return nil, fmt.Errorf("%s: not a ClusterLoader2 test: the file has no steps", file)
 	}
 	return c.convert(f)
 }
 
-// load renders and parses a template file, whose path is relative to the directory of the test.
-func (c *cl2) load(src *source, file string, values map[string]any) (*yaml.Node, error) {
-	text, original, err := c.templates.render(file, values)
+// load renders and parses the template file at path. relative is its path below the directory of the test.
+func (c *cl2) load(path, relative string, values map[string]any) (*fields, error) {
+	text, original, err := c.templates.render(relative, values)
 	if err != nil {
-		return nil, fmt.Errorf("%s", below(filepath.Dir(c.src.file)).place(err))
+		return nil, fmt.Errorf("%s", below(filepath.Dir(c.file)).place(err))
 	}
-	src.lines = alignLines(original, text)
-	src.bytes, src.values = c.src.bytes, c.src.values
-	root, err := src.parse([]byte(text))
-	c.src.bytes, c.src.values = src.bytes, src.values
-	return root, err
+	root, err := c.parse(path, []byte(text), alignLines(original, text))
+	return c.fieldsOf(path, root, ""), err
 }
 
 func (c *cl2) convert(f *fields) (*Result, error) {
-	name := f.text("name", strings.TrimSuffix(filepath.Base(c.src.file), filepath.Ext(c.src.file)))
+	name := f.text("name", strings.TrimSuffix(filepath.Base(c.file), filepath.Ext(c.file)))
 	c.name = nameOf(name)
 	c.description = fmt.Sprintf("Imported from ClusterLoader2's test %s, for %d nodes.", name, c.options.Nodes)
 	c.head = []string{
-		fmt.Sprintf("Imported from ClusterLoader2's %s by `loadgen import clusterloader2`, for %d nodes.", filepath.Base(c.src.file), c.options.Nodes),
+		fmt.Sprintf("Imported from ClusterLoader2's %s by `loadgen import clusterloader2`, for %d nodes.", filepath.Base(c.file), c.options.Nodes),
 		"What every import does differently:",
 		"- objects go into the run's own namespaces, and everything is removed at the end;",
 		"- objects of a bundle arrive one by one, at the bundle's rate times the number of its objects, without an initial burst;",
@@ -147,7 +140,7 @@ func (c *cl2) convert(f *fields) (*Result, error) {
 	}
 	steps, err := c.flatten(f.list("steps"), 0)
 	if err == nil {
-		err = errors.Join(c.src.errs...)
+		err = errors.Join(c.errs...)
 	}
 	if err != nil {
 		return nil, err
@@ -155,8 +148,8 @@ func (c *cl2) convert(f *fields) (*Result, error) {
 	c.oneFamily = oneFamily(steps)
 	for i, s := range steps {
 		c.step(i, s)
-		if len(s.src.errs) > 0 {
-			return nil, errors.Join(s.src.errs...)
+		if len(c.errs) > 0 {
+			return nil, errors.Join(c.errs...)
 		}
 	}
 	for _, t := range tunings {
@@ -168,7 +161,7 @@ func (c *cl2) convert(f *fields) (*Result, error) {
 		c.over(w.row, w.span, w.window)
 	}
 	if len(c.phases) == 0 {
-		return nil, c.nothing(c.src.file)
+		return nil, c.nothing()
 	}
 	c.addPools(c.options.Nodes)
 	return c.finish()
@@ -198,7 +191,7 @@ const mostModules = 1000
 // flatten replaces each step that refers to a module with the steps of that module.
 func (c *cl2) flatten(steps []*fields, depth int) (all []*fields, err error) {
 	if depth > 20 {
-		return nil, fmt.Errorf("%s: its modules include each other in a cycle", c.src.file)
+		return nil, fmt.Errorf("%s: its modules include each other in a cycle", c.file)
 	}
 	for _, s := range steps {
 		if !s.has("module") {
@@ -213,13 +206,11 @@ func (c *cl2) flatten(steps []*fields, depth int) (all []*fields, err error) {
 		values := maps.Clone(c.values)
 		maps.Copy(values, m.values("params"))
 		file := strings.TrimPrefix(m.text("path", ""), "/")
-		src := c.source(filepath.Join(filepath.Dir(c.src.file), file))
-		src.fold = true
-		root, err := c.load(src, file, values)
+		root, err := c.load(filepath.Join(filepath.Dir(c.file), file), file, values)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", m.at("path").place(), err)
 		}
-		inner, err := c.flatten(src.fieldsOf(root, "").list("steps"), depth+1)
+		inner, err := c.flatten(root.list("steps"), depth+1)
 		if err != nil {
 			return nil, err
 		}
@@ -322,10 +313,3 @@ func ReadOverrides(file string, data []byte) (map[string]any, error) {
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
-
-// first reports whether it is called with this key for the first time.
-func (c *cl2) first(key string) bool {
-	was := c.told[key]
-	c.told[key] = true
-	return !was
-}

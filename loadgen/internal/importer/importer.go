@@ -87,6 +87,12 @@ type draft struct {
 	file    string         // path of the configuration
 	head    []string       // lines of the comment at the top
 
+	fold          bool // makes keys case-insensitive
+	bytes, values int  // total sizes of the documents parsed so far
+	roots         []*fields
+	uses          map[*yaml.Node]use // how the conversion has used keys, mappings and lists
+	errs          []error            // errors in values; after maxErrors errors, one that says so
+
 	name, description string
 	nodes, record     *mapping
 	namespaces        []*mapping      // groups of namespaces
@@ -103,7 +109,6 @@ type draft struct {
 	names   map[string]bool // names of phases and loads
 	gateSet map[string]bool // names of gates, and of rows in the comparison table
 	texts   []*templateText
-	sources []*source
 	items   []*item
 	remarks []Remark
 	lost    []string
@@ -111,6 +116,7 @@ type draft struct {
 	all     *part // measurements and gates
 	perJob  bool  // whether an expression can become a gate or a figure for each job
 	quiet   bool  // suppresses remarks while a part is converted repeatedly
+	told    map[any]bool
 }
 
 func newDraft(o Options, file string) *draft {
@@ -120,31 +126,15 @@ func newDraft(o Options, file string) *draft {
 	}
 	return &draft{
 		options: o, limits: limits, file: file, namespaceLabels: map[string]bool{}, names: map[string]bool{}, gateSet: map[string]bool{}, stubs: map[string]*stub{},
-		all: newPart("all", 0),
+		all: newPart("all", 0), uses: map[*yaml.Node]use{}, told: map[any]bool{},
 	}
 }
 
-// source returns a new source for a file of the configuration.
-func (d *draft) source(file string) *source {
-	s := &source{file: file, uses: map[*yaml.Node]use{}}
-	told := map[*yaml.Node]bool{}
-	s.long = func(at Remark, n *yaml.Node) {
-		if !told[n] {
-			told[n] = true
-			d.item().remark(nil, at, "24h is used instead of %s: no phase is longer", n.Value)
-		}
-	}
-	d.sources = append(d.sources, s)
-	return s
-}
-
-// left adds a remark for each part of the configuration that no conversion used.
-func (d *draft) left() {
-	for _, s := range d.sources {
-		s.left(func(n *yaml.Node, path string) {
-			d.item().remark(nil, Remark{File: s.file, Line: s.line(n), Field: path}, "left out: the import does not know this field")
-		})
-	}
+// first reports whether it is called with this key for the first time. It prevents repeated remarks.
+func (d *draft) first(key any) bool {
+	was := d.told[key]
+	d.told[key] = true
+	return !was
 }
 
 // templateText is the text of a template, which finish writes into the scenario or into a separate file.
@@ -204,12 +194,12 @@ func (r Remark) comment() string {
 }
 
 // nothing returns the error for a configuration from which no phase results.
-func (d *draft) nothing(file string) error {
+func (d *draft) nothing() error {
 	d.left()
 	if len(d.remarks) == 0 {
-		return fmt.Errorf("%s: no part of the file can be converted to a scenario", file)
+		return fmt.Errorf("%s: no part of the file can be converted to a scenario", d.file)
 	}
-	err := fmt.Errorf("%s: no part of the file can be converted: %s", file, d.remarks[0])
+	err := fmt.Errorf("%s: no part of the file can be converted: %s", d.file, d.remarks[0])
 	if n := len(d.remarks) - 1; n > 0 {
 		err = fmt.Errorf("%w (and %d more)", err, n)
 	}

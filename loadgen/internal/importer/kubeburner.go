@@ -17,7 +17,6 @@ import (
 // See pkg/config/types.go and pkg/burner in kube-burner.
 type burner struct {
 	*draft
-	src  *source
 	dir  string
 	root *fields
 
@@ -68,19 +67,20 @@ func KubeBurner(path string, o Options) (*Result, error) {
 	maps.Copy(values, o.Values)
 	o.Values = values
 	b := &burner{draft: newDraft(o, file), dir: filepath.Dir(file), timeout: defaultTimeout, read: map[string]bool{}}
-	b.src, b.perJob = b.source(file), true
+	b.perJob = true
 	text, err := renderConfig(b.limits, file, data, values)
 	if err != nil {
 		return nil, err
 	}
+	var lines []int
 	if text != string(data) {
-		b.src.lines = alignLines(string(data), text)
+		lines = alignLines(string(data), text)
 	}
-	root, err := b.src.parse([]byte(text))
+	root, err := b.parse(file, []byte(text), lines)
 	if err != nil {
 		return nil, err
 	}
-	b.root = b.src.fieldsOf(root, "")
+	b.root = b.fieldsOf(file, root, "")
 	if !b.root.has("jobs") && !b.root.has("global") {
 		return nil, fmt.Errorf("%s: not a kube-burner configuration: the file has neither jobs nor global", file)
 	}
@@ -117,9 +117,9 @@ func burnFile(path string) (string, error) {
 
 func (b *burner) convert(name string) (*Result, error) {
 	b.name = nameOf(name)
-	b.description = fmt.Sprintf("Imported from kube-burner's %s.", filepath.Base(b.src.file))
+	b.description = fmt.Sprintf("Imported from kube-burner's %s.", filepath.Base(b.file))
 	b.head = []string{
-		fmt.Sprintf("Imported from kube-burner's %s by `loadgen import kube-burner`.", filepath.Base(b.src.file)),
+		fmt.Sprintf("Imported from kube-burner's %s by `loadgen import kube-burner`.", filepath.Base(b.file)),
 		"What every import does differently:",
 		"- all namespaces are created before the first phase, and everything is removed at the end;",
 		"- objects have kube-burner's labels, with the run's own label in place of its UUID labels;",
@@ -132,7 +132,7 @@ func (b *burner) convert(name string) (*Result, error) {
 	for _, f := range b.root.list("jobs") {
 		b.jobs = append(b.jobs, b.readJob(f))
 	}
-	if err := errors.Join(b.src.errs...); err != nil {
+	if err := errors.Join(b.errs...); err != nil {
 		return nil, err
 	}
 	b.readGroups()
@@ -147,11 +147,11 @@ func (b *burner) convert(name string) (*Result, error) {
 	b.all.to = len(b.phases)
 	b.endpoints()
 	b.writeGroups()
-	if err := errors.Join(b.src.errs...); err != nil {
+	if err := errors.Join(b.errs...); err != nil {
 		return nil, err
 	}
 	if len(b.phases) == 0 {
-		return nil, b.nothing(b.src.file)
+		return nil, b.nothing()
 	}
 	b.placeNodes()
 	b.say()

@@ -1,7 +1,6 @@
 package importer
 
 import (
-	"errors"
 	"fmt"
 	"path"
 	"path/filepath"
@@ -32,25 +31,22 @@ func (b *burner) profile(kind profileKind, at Remark, file string) {
 	}
 	data, err := userfile.Read(name, userfile.Text)
 	if err != nil {
-		at.Text = fmt.Sprintf("cannot read %s: %v (paths are relative to the configuration's directory)", file, err)
-		b.src.errs = append(b.src.errs, errors.New(at.String()))
+		b.fail(at, "cannot read %s: %v (paths are relative to the configuration's directory)", file, err)
 		return
 	}
-	src := b.source(name)
-	root, err := src.parse(data)
+	root, err := b.parse(name, data, nil)
 	switch {
 	case err != nil:
-		b.src.errs = append(b.src.errs, err)
+		b.errs = append(b.errs, err)
 	case root == nil:
 	case root.Kind != yaml.SequenceNode:
-		src.use(root, whole)
+		b.use(root, whole)
 		b.item().remark(nil, Remark{File: name, Line: root.Line}, "the %s must be a list", kind.title)
 	default:
-		src.use(root, opened)
+		b.use(root, opened)
 		for i, n := range root.Content {
-			kind.convert(src.fieldsOf(n, fmt.Sprintf("[%d]", i)), b.item())
+			kind.convert(b.fieldsOf(name, n, fmt.Sprintf("[%d]", i)), b.item())
 		}
-		b.src.errs = append(b.src.errs, src.errs...)
 	}
 }
 
@@ -74,7 +70,7 @@ func (b *burner) alert(f *fields, item *item) {
 	whole := fmt.Sprintf("max_over_time(%s[$window:5s]) or %s", count, count)
 	refused := b.forJobs(base, expr, whole, why, func(m *mapping) {
 		if description != "" {
-			addComment(m.key("name"), fmt.Sprintf("%s, %s: %s", path.Base(f.src.file), severity, description))
+			addComment(m.key("name"), fmt.Sprintf("%s, %s: %s", path.Base(f.file), severity, description))
 		}
 		if judged {
 			b.gates = append(b.gates, m.add("max", "0"))

@@ -19,7 +19,7 @@ func (b *burner) checkHooks(j *burnJob) {
 		when := h.text("when", "")
 		h.check(slices.Contains(hookTimes(), when), "when", "kube-burner has no hook time %q (choose from: %s)", when, strings.Join(hookTimes(), ", "))
 		if len(h.texts("cmd")) == 0 {
-			b.src.fail(h.node, h.field("cmd"), "the hook has no command (write cmd: [sh, -c, ...])")
+			b.fail(placeOf(h.file, h.node, h.at("cmd").Field), "the hook has no command (write cmd: [sh, -c, ...])")
 		}
 	}
 }

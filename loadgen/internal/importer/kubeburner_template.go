@@ -99,7 +99,7 @@ func (b *burner) readTemplate(o *burnObject) (string, bool) {
 	text := string(data)
 	unknown, err := template.Calls(text)
 	if err != nil {
-		b.src.errs = append(b.src.errs, fmt.Errorf("%s:%s (it is a Go template)", file, strings.ReplaceAll(strings.TrimPrefix(err.Error(), "template: t:"), "\n", " ")))
+		b.errs = append(b.errs, fmt.Errorf("%s:%s (it is a Go template)", file, strings.ReplaceAll(strings.TrimPrefix(err.Error(), "template: t:"), "\n", " ")))
 		return "", false
 	}
 	unknown = slices.DeleteFunc(unknown, func(call template.Call) bool { return template.Known(call.Function) })
@@ -124,8 +124,7 @@ func (b *burner) templateFailed(o *burnObject, err error) {
 		at.Line, msg = e.Line, e.Msg
 	}
 	if _, lacks, ok := strings.Cut(msg, "there is no value "); ok {
-		at.Text = fmt.Sprintf("there is no value %s (write inputVars: {%s: ...} at %s)", lacks, strings.Trim(lacks, `"`), o.at("").place())
-		b.src.errs = append(b.src.errs, fmt.Errorf("%s", at))
+		b.fail(at, "there is no value %s (write inputVars: {%s: ...} at %s)", lacks, strings.Trim(lacks, `"`), o.at("").place())
 		return
 	}
 	o.item.remark(nil, at, "the object is left out: %s", msg)

@@ -79,12 +79,7 @@ func Kwok(paths []string, o Options) (*Result, error) {
 	for _, s := range k.all {
 		k.stage(s)
 	}
-	var errs []error
-	for _, s := range k.all {
-		errs = append(errs, s.src.errs...)
-		s.src.errs = nil
-	}
-	if err := errors.Join(errs...); err != nil {
+	if err := errors.Join(k.errs...); err != nil {
 		return nil, err
 	}
 	k.fill()
@@ -173,11 +168,11 @@ func (k *stages) readFile(file string, data []byte, others bool) error {
 		if err != nil {
 			return err
 		}
-		src := k.source(file)
-		if err := src.check(doc.Content[0]); err != nil {
+		if err := k.begin(file, doc.Content[0]); err != nil {
 			return err
 		}
-		f := src.fieldsOf(doc.Content[0], "")
+		before := len(k.errs)
+		f := k.fieldsOf(file, doc.Content[0], "")
 		if f.text("kind", "") == "Stage" && strings.HasPrefix(f.text("apiVersion", ""), "kwok.x-k8s.io/") {
 			k.all = append(k.all, newStage(f, k.item()))
 			continue
@@ -186,6 +181,7 @@ func (k *stages) readFile(file string, data []byte, others bool) error {
 		if kind := f.text("kind", ""); !others || kind != "Kustomization" {
 			k.item().remark(nil, f.at("kind"), "%s is not a Stage and is left out", cmp.Or(kind, "a document without kind"))
 		}
+		k.errs = k.errs[:before] // other documents may have any form
 	}
 	return nil
 }

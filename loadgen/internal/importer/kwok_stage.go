@@ -13,7 +13,6 @@ import (
 )
 
 type stage struct {
-	src  *source
 	spec *fields
 	name string
 	item *item
@@ -36,7 +35,7 @@ type stage struct {
 
 func newStage(f *fields, item *item) *stage {
 	spec := f.sub("spec")
-	s := &stage{src: f.src, spec: spec, name: f.sub("metadata").text("name", "stage"), item: item, own: map[string]map[string]string{"labels": {}, "annotations": {}}}
+	s := &stage{spec: spec, name: f.sub("metadata").text("name", "stage"), item: item, own: map[string]map[string]string{"labels": {}, "annotations": {}}}
 	ref := spec.sub("resourceRef")
 	s.kind = ref.text("kind", "")
 	if group := ref.text("apiGroup", "v1"); group != "v1" {
