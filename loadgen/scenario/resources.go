@@ -291,6 +291,7 @@ type BuiltIn struct {
 	Name, Group, Kind string
 	Versions          []string // such as "apps/v1", the preferred version first
 	Verbs             []string
+	Cluster           bool // its objects have no namespace
 }
 
 // BuiltIns lists the resources that are built into Kubernetes, ordered by name.
@@ -298,7 +299,7 @@ func BuiltIns() (all []BuiltIn) {
 	for _, name := range slices.Sorted(maps.Keys(builtIns())) {
 		plural, group, _ := strings.Cut(name, ".")
 		of := builtIns()[name]
-		all = append(all, BuiltIn{plural, group, of.kind, of.versions, of.verbs})
+		all = append(all, BuiltIn{plural, group, of.kind, of.versions, of.verbs, of.cluster})
 	}
 	return all
 }

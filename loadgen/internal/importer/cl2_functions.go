@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"math"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"text/template"
@@ -67,8 +68,8 @@ func toFloat(v any) (float64, error) {
 
 // arithmetic returns a template function that applies fold to its arguments from left to right. If whole is set, the
 // result is truncated to an integer. If an argument is a symbol, the result is a symbol, with an expression that calls
-// the sprig function called name.
-func arithmetic(name string, whole bool, fold func(a, b float64) (float64, error)) func(...any) (any, error) {
+// the sprig function called name. It fails if a result is not finite.
+func arithmetic(name string, whole bool, fold func(a, b float64) float64) func(...any) (any, error) {
 	return func(args ...any) (any, error) {
 		if len(args) == 0 {
 			return nil, fmt.Errorf("function %s has no arguments", name)
@@ -86,10 +87,8 @@ func arithmetic(name string, whole bool, fold func(a, b float64) (float64, error
 			}
 			if i == 0 {
 				result = f
-				continue
-			}
-			if result, err = fold(result, f); err != nil && !drawn {
-				return nil, err
+			} else if result = fold(result, f); !drawn && (math.IsNaN(result) || math.IsInf(result, 0)) {
+				return nil, fmt.Errorf("the result of %s is not a number: division by zero", name)
 			}
 		}
 		var value any = result
@@ -103,40 +102,15 @@ func arithmetic(name string, whole bool, fold func(a, b float64) (float64, error
 	}
 }
 
-func divide(a, b float64) (float64, error) {
-	if b == 0 {
-		return 0, fmt.Errorf("division by zero")
-	}
-	return a / b, nil
-}
-
-func exact(f func(a, b float64) float64) func(a, b float64) (float64, error) {
-	return func(a, b float64) (float64, error) { return f(a, b), nil }
-}
-
 // cl2Functions returns the functions of ClusterLoader2's templates (pkg/config/template_functions.go). It also replaces
 // the comparison and logical functions of text/template with versions that accept arguments of type symbol.
 func cl2Functions(files fs.FS) template.FuncMap {
-	add := exact(func(a, b float64) float64 { return a + b })
-	subtract := exact(func(a, b float64) float64 { return a - b })
-	multiply := exact(func(a, b float64) float64 { return a * b })
 	include := func(file string) (string, error) {
 		data, err := fs.ReadFile(files, path.Clean(strings.TrimPrefix(file, "/")))
 		return string(data), err
 	}
 	all := template.FuncMap{
-		"AddInt": arithmetic("add", true, add), "AddFloat": arithmetic("addf", false, add),
-		"SubtractInt": arithmetic("sub", true, subtract), "SubtractFloat": arithmetic("subf", false, subtract),
-		"MultiplyInt": arithmetic("mul", true, multiply), "MultiplyFloat": arithmetic("mulf", false, multiply),
-		"DivideInt": arithmetic("div", true, divide), "DivideFloat": arithmetic("divf", false, divide),
-		"MaxInt": arithmetic("max", true, exact(math.Max)), "MaxFloat": arithmetic("maxf", false, exact(math.Max)),
-		"MinInt": arithmetic("min", true, exact(math.Min)), "MinFloat": arithmetic("minf", false, exact(math.Min)),
-		"Mod": arithmetic("mod", true, func(a, b float64) (float64, error) {
-			if int(b) == 0 {
-				return 0, fmt.Errorf("division by zero")
-			}
-			return float64(int(a) % int(b)), nil
-		}),
+		"Mod": arithmetic("mod", true, func(a, b float64) float64 { return math.Mod(math.Trunc(a), math.Trunc(b)) }),
 		"Ceil": func(v any) (any, error) {
 			f, err := toFloat(v)
 			if s, ok := v.(symbol); ok && err == nil {
@@ -152,14 +126,12 @@ func cl2Functions(files fs.FS) template.FuncMap {
 		},
 		"IfThenElse": func(condition, then, otherwise any) (any, error) {
 			c, err := concrete(condition)
-			if err != nil {
+			switch is, ok := c.(bool); {
+			case err != nil:
 				return nil, err
-			}
-			is, ok := c.(bool)
-			if !ok {
+			case !ok:
 				return nil, fmt.Errorf("%v is neither true nor false", c)
-			}
-			if is {
+			case is:
 				return then, nil
 			}
 			return otherwise, nil
@@ -172,13 +144,7 @@ func cl2Functions(files fs.FS) template.FuncMap {
 			return strings.ToLower(text), nil
 		},
 		"StringSplit": func(text string) []string { return strings.Split(text, ",") },
-		"Concat": func(parts ...any) string {
-			var b strings.Builder
-			for _, p := range parts {
-				fmt.Fprint(&b, p)
-			}
-			return b.String()
-		},
+		"Concat":      func(parts ...any) string { return fmt.Sprintf(strings.Repeat("%v", len(parts)), parts...) },
 		"YamlQuote": func(text any, tabs int) (string, error) {
 			if tabs < 0 || tabs > 100 {
 				return "", fmt.Errorf("YamlQuote: %d tabs: must be from 0 to 100", tabs)
@@ -187,6 +153,16 @@ func cl2Functions(files fs.FS) template.FuncMap {
 			return strings.ReplaceAll(string(data), "\n", "\n"+strings.Repeat("  ", tabs)), err
 		},
 		"concrete": concrete,
+	}
+	for name, of := range map[string]struct {
+		sprig string
+		fold  func(a, b float64) float64
+	}{
+		"Add": {"add", func(a, b float64) float64 { return a + b }}, "Subtract": {"sub", func(a, b float64) float64 { return a - b }},
+		"Multiply": {"mul", func(a, b float64) float64 { return a * b }}, "Divide": {"div", func(a, b float64) float64 { return a / b }},
+		"Max": {"max", math.Max}, "Min": {"min", math.Min},
+	} {
+		all[name+"Int"], all[name+"Float"] = arithmetic(of.sprig, true, of.fold), arithmetic(of.sprig+"f", false, of.fold)
 	}
 	loop := func(v any) ([]int, error) {
 		c, err := concrete(v)
@@ -244,14 +220,8 @@ func random(all template.FuncMap) {
 // decisions replaces the comparison and logical functions of text/template with versions that accept arguments of type
 // symbol.
 func decisions(all template.FuncMap) {
-	for name, holds := range map[string]func(order int) bool{
-		"eq": func(order int) bool { return order == 0 },
-		"ne": func(order int) bool { return order != 0 },
-		"lt": func(order int) bool { return order < 0 },
-		"le": func(order int) bool { return order <= 0 },
-		"gt": func(order int) bool { return order > 0 },
-		"ge": func(order int) bool { return order >= 0 },
-	} {
+	// The results of cmp.Compare for which a comparison is true.
+	for name, holds := range map[string][]int{"eq": {0}, "ne": {-1, 1}, "lt": {-1}, "le": {-1, 0}, "gt": {1}, "ge": {0, 1}} {
 		all[name] = func(a any, others ...any) (bool, error) {
 			x, err := concrete(a)
 			if err != nil {
@@ -268,7 +238,7 @@ func decisions(all template.FuncMap) {
 				if notX == nil && notY == nil {
 					order = cmp.Compare(f, g)
 				}
-				if holds(order) {
+				if slices.Contains(holds, order) {
 					return true, nil
 				}
 			}

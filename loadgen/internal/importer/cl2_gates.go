@@ -2,7 +2,6 @@ package importer
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -24,8 +23,8 @@ func (c *cl2) podStartup(m call) {
 		if q.quantile != 0.99 && bound >= m.duration("perc99Threshold", whole) {
 			continue // implied by the threshold of the 99th percentile
 		}
-		g := flow("name", unique(fmt.Sprintf("%s-p%g", name, 100*q.quantile), c.gateSet), "objective", "transition-latency", "transition", name)
-		c.gate(m, g.add("quantile", when(q.quantile != 0.99, q.quantile), "max", bound.String()), false)
+		g := c.row(fmt.Sprintf("%s-p%g", name, 100*q.quantile), "objective", "transition-latency", "transition", name)
+		c.judge(m, true, g.add("quantile", when(q.quantile != 0.99, q.quantile), "max", bound.String()), false)
 	}
 }
 
@@ -40,8 +39,8 @@ func (c *cl2) jobLatency(m call) {
 
 // testMetrics adds the comparison rows for the parts of TestMetrics that a run measures.
 func (c *cl2) testMetrics(m call) {
-	c.figure(m, flow("name", "wal-fsync", "objective", "wal-fsync"))
-	c.figure(m, flow("name", "scheduling-latency", "objective", "scheduling-latency"))
+	c.figure(m, "wal-fsync")
+	c.figure(m, "scheduling-latency")
 	m.leave()
 	if c.first("method TestMetrics") {
 		m.item.remark(nil, m.at(""), "its parts EtcdMetrics and SchedulingMetrics become rows of compare, and the report shows the resource usage of components; profiles, and the restarts and memory of system pods, are not measured")
@@ -60,25 +59,31 @@ func (c *cl2) responsiveness(m call) {
 		m.item.remark(nil, m.at("customThresholds"), "the gates apply the same thresholds to all resources")
 	}
 	for _, one := range [][2]string{{"mutating-latency", single}, {"read-latency", single}, {"list-latency", "30s"}} {
-		if !judged {
-			c.figure(m, flow("name", one[0], "objective", one[0]))
-			continue
-		}
-		c.gate(m, flow("name", unique(one[0], c.gateSet), "objective", one[0], "max", one[1]), true)
+		c.judge(m, judged, c.row(one[0], "objective", one[0]).add("max", when(judged, one[1])), true)
 	}
 }
 
-// gate adds a gate. It covers the phases that the measurement m covers, as since describes.
-func (c *cl2) gate(m call, g *mapping, window bool) {
-	c.all.gates[phaseName(g)] = true
-	c.since(&c.gates, g, m, window)
+// row returns a gate or a row of the comparison table. fields are alternating names and values.
+func (c *cl2) row(name string, fields ...any) *mapping {
+	return flow(append([]any{"name", unique(name, c.gateSet)}, fields...)...)
 }
 
-// figure adds a row to the comparison table. The row covers the phases that the measurement m covers.
-func (c *cl2) figure(m call, row *mapping) {
-	row.set("name", unique(phaseName(row), c.gateSet))
-	c.all.figures[phaseName(row)] = true
-	c.since(&c.compare, row, m, true)
+// figure adds a row with an objective to the comparison table.
+func (c *cl2) figure(m call, objective string) {
+	c.judge(m, false, c.row(objective, "objective", objective), true)
+}
+
+// judge adds a gate or, unless judged is set, a row of the comparison table, for the phases after its measurement was started. If
+// together is set, these phases are evaluated together, otherwise each separately. If there are no such phases, judge adds
+// a remark instead.
+func (c *cl2) judge(m call, judged bool, row *mapping, together bool) {
+	c.all.ask(judged, phaseName(row))
+	if to := len(c.phases); m.from < to {
+		c.windows = append(c.windows, func() { c.over(row, m.from, to, together) })
+		c.draft.judge(judged, row)
+	} else if c.first("nothing " + m.id) {
+		m.item.remark(c.lastPhase(), m.at(""), "%s is not measured: no phase runs between its actions start and gather", m.id)
+	}
 }
 
 // scrapeEvery is the default interval at which a run records metrics.
@@ -97,11 +102,14 @@ func (c *cl2) throughput(m call) {
 	if of := c.selectorOf(m); c.makesOthers(m.from, of) {
 		m.item.remark(c.lastPhase(), m.at("labelSelector"), "the gate also counts pods without %s that the test creates at the same time", selector(of))
 	}
-	if bound := m.number("threshold", 0); bound > 0 && m.flag("enableViolations", true) {
-		c.gate(m, flow("name", unique("scheduling-throughput", c.gateSet), "expr", expr, "min", fmt.Sprint(bound)), true)
-		return
+	row, bound := c.row("scheduling-throughput", "expr", expr), m.number("threshold", 0)
+	judged := bound > 0 && m.flag("enableViolations", true)
+	if judged {
+		row.set("min", fmt.Sprint(bound))
+	} else {
+		row.add("unit", "per second", "better", "higher")
 	}
-	c.figure(m, flow("name", "scheduling-throughput", "expr", expr, "unit", "per second", "better", "higher"))
+	c.judge(m, judged, row, true)
 }
 
 // cl2Pods holds the index of a phase and the labels of pods that it creates.
@@ -115,26 +123,6 @@ func (c *cl2) makesOthers(from int, of map[string]string) bool {
 	return slices.ContainsFunc(c.pods, func(p cl2Pods) bool { return p.phase >= from && !selects(of, p.labels) })
 }
 
-// since adds a gate or a comparison row to a list, for the phases after its measurement was started. If window is set, these
-// phases are evaluated together, otherwise each separately. If there are no such phases, since adds a remark instead.
-func (c *cl2) since(list *[]*mapping, row *mapping, m call, window bool) {
-	if m.from < len(c.phases) {
-		c.windows = append(c.windows, cl2Window{row, burnSpan{from: m.from, to: len(c.phases)}, window})
-		*list = append(*list, row)
-	} else if c.first("nothing " + m.id) {
-		m.item.remark(c.lastPhase(), m.at(""), "%s is not measured: no phase runs between its actions start and gather", m.id)
-	}
-}
-
-// cl2Window is a gate or a comparison row with the phases that it covers.
-type cl2Window struct {
-	row    *mapping
-	span   burnSpan
-	window bool // evaluate the phases together; otherwise each separately
-}
-
-var percentV = regexp.MustCompile(`%v`)
-
 // queries adds a gate for each Prometheus query with a threshold that the test enforces, and a comparison row for each other
 // query.
 func (c *cl2) queries(m call) {
@@ -142,7 +130,7 @@ func (c *cl2) queries(m call) {
 	scale, known := cl2Units()[unit]
 	for _, q := range m.list("queries") {
 		name := strings.Join([]string{m.text("metricName", m.id), q.text("name", "")}, "-")
-		query := strings.Join(strings.Fields(percentV.ReplaceAllString(q.text("query", ""), "$$window")), " ")
+		query := strings.Join(strings.Fields(strings.ReplaceAll(q.text("query", ""), "%v", "$window")), " ")
 		g := newMapping()
 		first := g.set("name", unique(name, c.gateSet))
 		bounded, higher := q.has("threshold"), q.flag("lowerBound", false)
@@ -166,21 +154,17 @@ func (c *cl2) queries(m call) {
 			addComment(first, "Its unit is "+unit+".")
 		}
 		g.set("expr", expr)
-		asked := c.all.figures
-		if bounded {
-			asked = c.all.gates
-		}
-		asked[phaseName(g)] = true
+		c.all.ask(bounded, phaseName(g))
 		if why := c.refused(g); why != "" {
 			m.item.remark(nil, q.at("query"), "gate or figure %s is left out: %s", name, why)
 			continue
 		}
 		if bounded {
 			g.set(most, fmt.Sprintf("%g%s", q.number("threshold", 0), scale.suffix))
-			c.since(&c.gates, g, m, true)
-			continue
+		} else {
+			g.add("unit", string(scale.unit), "better", when(higher, "higher"))
 		}
-		c.since(&c.compare, g.add("unit", string(scale.unit), "better", when(higher, "higher")), m, true)
+		c.judge(m, bounded, g, true)
 	}
 }
 

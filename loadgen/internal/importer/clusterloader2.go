@@ -30,11 +30,11 @@ type cl2 struct {
 	updates      int
 	measurements map[string]*cl2Measurement
 	pods         []cl2Pods
-	windows      []cl2Window
-	asked        *part // the current step
-	modules      int   // number of modules included so far
-	namespaces   int   // number of namespaces that the test creates
-	oneFamily    bool  // whether all namespace ranges have the same basename and the same first number
+	windows      []func() // restrict gates and rows of the comparison table to phases
+	asked        *part    // the current step
+	modules      int      // number of modules included so far
+	namespaces   int      // number of namespaces that the test creates
+	oneFamily    bool     // whether all namespace ranges have the same basename and the same first number
 }
 
 // cl2Objects identifies the objects that a test creates from one template in one range of namespaces.
@@ -108,12 +108,11 @@ func (c *cl2) convert(f *fields) (*Result, error) {
 	name := f.text("name", strings.TrimSuffix(filepath.Base(c.file), filepath.Ext(c.file)))
 	c.name = nameOf(name)
 	c.description = fmt.Sprintf("Imported from ClusterLoader2's test %s, for %d nodes.", name, c.options.Nodes)
-	c.head = []string{
-		fmt.Sprintf("Imported from ClusterLoader2's %s by `loadgen import clusterloader2`, for %d nodes.", filepath.Base(c.file), c.options.Nodes),
-		"What every import does differently:",
-		"- objects go into the run's own namespaces, and everything is removed at the end;",
-		"- objects of a bundle arrive one by one, at the bundle's rate times the number of its objects, without an initial burst;",
-		"- a wait that exceeds its time limit ends the run.",
+	c.origin = fmt.Sprintf("ClusterLoader2's %s by `loadgen import clusterloader2`, for %d nodes.", filepath.Base(c.file), c.options.Nodes)
+	c.differences = []string{
+		"objects go into the run's own namespaces, and everything is removed at the end",
+		"objects of a bundle arrive one by one, at the bundle's rate times the number of its objects, without an initial burst",
+		"a wait that exceeds its time limit ends the run",
 	}
 	ns := f.sub("namespace")
 	c.namespaces = ns.integer("number", f.integer("automanagedNamespaces", 0))
@@ -157,8 +156,8 @@ func (c *cl2) convert(f *fields) (*Result, error) {
 			t.leave() // the test does not use it
 		}
 	}
-	for _, w := range c.windows {
-		c.over(w.row, w.span, w.window)
+	for _, restrict := range c.windows {
+		restrict()
 	}
 	if len(c.phases) == 0 {
 		return nil, c.nothing()

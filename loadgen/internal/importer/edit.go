@@ -1,9 +1,12 @@
 package importer
 
 import (
+	"fmt"
+	"maps"
 	"reflect"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/stormglass/stormglass/loadgen/internal/template"
@@ -115,16 +118,8 @@ func dropUnknown(limits *template.Bounds, text string, values []map[string]any, 
 	}
 	changed, ok = edit(limits, text, values, func(lines []string, m manifest, _ int) []string {
 		for _, path := range scenario.UnknownFields(m) {
-			from, end, indent := 0, len(lines), -1
-			for depth, key := range path {
-				at, child := find(lines, from, end, indent, key)
-				if at < 0 {
-					break
-				}
-				from, end, indent = at+1, blockEnd(lines, at), child
-				if depth == len(path)-1 {
-					lines = slices.Delete(slices.Clone(lines), at, end)
-				}
+			if at, end, _ := locate(lines, path); len(at) == len(path) {
+				lines = slices.Delete(slices.Clone(lines), at[len(at)-1], end)
 			}
 		}
 		return lines
@@ -151,33 +146,41 @@ func blockEnd(lines []string, at int) int {
 	return end
 }
 
+// locate finds the keys of a path in a document. at has the line of each key, until one is missing. end is the end of the block
+// below the last of them, and child the indentation of the keys in this block.
+func locate(lines, path []string) (at []int, end, child int) {
+	from, indent := 0, -1
+	for end = len(lines); ; end = blockEnd(lines, from-1) {
+		key := ""
+		if len(at) < len(path) {
+			key = path[len(at)]
+		}
+		next, child := find(lines, from, end, indent, key)
+		if child < 0 {
+			child = indent + 2
+		}
+		if next < 0 {
+			return at, end, child
+		}
+		at, from, indent = append(at, next), next+1, child
+	}
+}
+
 // addEntries adds entries to the mapping at a path of a document. It creates a missing mapping. The values of entries
 // are YAML text.
 func addEntries(lines, path []string, entries map[string]string) []string {
-	from, end, indent := 0, len(lines), -1
-	for depth, key := range path {
-		at, child := find(lines, from, end, indent, key)
-		if at < 0 {
-			if child < 0 {
-				child = indent + 2
-			}
-			if depth == 0 {
-				return lines
-			}
-			return slices.Insert(slices.Clone(lines), from, missing(path[depth:], entries, child)...)
-		}
-		if flow := flowValue.FindString(lines[at]); flow != "" {
+	at, _, child := locate(lines, path)
+	if len(at) == 0 {
+		return lines
+	}
+	for depth, line := range at {
+		if flow := flowValue.FindString(lines[line]); flow != "" {
 			n := strings.LastIndexByte(flow, '{') + 1
-			changed := lines[at][:n] + intoFlow(lines[at][n:], path[depth+1:], entries)
-			return slices.Replace(slices.Clone(lines), at, at+1, changed)
+			changed := lines[line][:n] + intoFlow(lines[line][n:], path[depth+1:], entries)
+			return slices.Replace(slices.Clone(lines), line, line+1, changed)
 		}
-		from, end, indent = at+1, blockEnd(lines, at), child
 	}
-	_, child := find(lines, from, end, indent, "")
-	if child < 0 {
-		child = indent + 2
-	}
-	return slices.Insert(slices.Clone(lines), from, missing(nil, entries, child)...)
+	return slices.Insert(slices.Clone(lines), at[len(at)-1]+1, missing(path[len(at):], entries, child)...)
 }
 
 // flowValue matches a key whose value is a flow mapping on the same line.
@@ -217,4 +220,96 @@ func missing(path []string, entries map[string]string, indent int) (lines []stri
 		lines = append(lines, strings.Repeat(" ", indent)+key+": "+entries[key])
 	}
 	return lines
+}
+
+// addLabels adds labels to each object of a template and to its pod template. labels returns the labels for the
+// document with a given index; their values may be template expressions. If inherit is set, pod templates also get the
+// labels of their object. If it fails, addLabels returns the text unchanged and false.
+func addLabels(limits *template.Bounds, text string, values []map[string]any, inherit bool, labels func(document int) map[string]string) (string, bool) {
+	inherited := map[int][]string{} // keys, by document
+	return edit(limits, text, values, func(lines []string, m manifest, document int) []string {
+		entries := map[string]string{}
+		for key, value := range labels(document) {
+			entries[key] = strconv.Quote(value)
+		}
+		for n, path := range labelPaths(m) {
+			if n > 0 && inherit {
+				own := ownLabelTexts(lines, m)
+				maps.Copy(own, entries)
+				entries = own
+				inherited[document] = slices.Collect(maps.Keys(own))
+			}
+			if lack := without(entries, m.at(path...)); len(lack) > 0 {
+				lines = addEntries(lines, path, lack)
+			}
+		}
+		return lines
+	}, func(m manifest, document int, values map[string]any) {
+		for n, path := range labelPaths(m) {
+			at := m
+			for _, key := range path {
+				if at.at(key) == nil {
+					at[key] = map[string]any{}
+				}
+				at = at.at(key)
+			}
+			for key, value := range labels(document) {
+				if _, own := at[key]; !own {
+					at[key] = filled(value, values)
+				}
+			}
+			for key, value := range m.at("metadata", "labels") {
+				if _, own := at[key]; n > 0 && !own && slices.Contains(inherited[document], key) {
+					at[key] = value
+				}
+			}
+		}
+	})
+}
+
+// ownLabelTexts returns the labels in an object's metadata, with their values as the template writes them. It skips
+// labels that share a line with others.
+func ownLabelTexts(lines []string, m manifest) map[string]string {
+	own := map[string]string{}
+	at, end, _ := locate(lines, []string{"metadata", "labels"})
+	if len(at) < 2 {
+		return own
+	}
+	for _, line := range lines[at[1]+1 : end] {
+		if key := keyLine.FindStringSubmatch(line); key != nil {
+			name := strings.Trim(key[2], `"'`)
+			if _, is := m.at("metadata", "labels")[name]; is {
+				own[name] = strings.TrimSpace(key[3])
+			}
+		}
+	}
+	return own
+}
+
+// labelPaths returns the path of the object's labels and, for controllers of pods, the path of the labels in the pod
+// template.
+func labelPaths(m manifest) [][]string {
+	all := [][]string{{"metadata", "labels"}}
+	switch m.kind() {
+	case "Deployment", "ReplicaSet", "DaemonSet", "StatefulSet":
+		all = append(all, []string{"spec", "template", "metadata", "labels"})
+	}
+	return all
+}
+
+// filled renders text, a label value that may be a template expression. If that fails, it returns text unchanged.
+func filled(text string, values map[string]any) string {
+	if t, err := template.ParseValue(text); err == nil {
+		if v, err := t.Value(values, 1, 1); err == nil {
+			return fmt.Sprint(v)
+		}
+	}
+	return text
+}
+
+// without returns the entries whose keys are not in m.
+func without(entries map[string]string, m manifest) map[string]string {
+	all := maps.Clone(entries)
+	maps.DeleteFunc(all, func(key, _ string) bool { _, own := m[key]; return own })
+	return all
 }

@@ -85,7 +85,6 @@ type draft struct {
 	options Options
 	limits  *bounds.Bounds // for the whole import
 	file    string         // path of the configuration
-	head    []string       // lines of the comment at the top
 
 	fold          bool // makes keys case-insensitive
 	bytes, values int  // total sizes of the documents parsed so far
@@ -94,6 +93,8 @@ type draft struct {
 	errs          []error            // errors in values; after maxErrors errors, one that says so
 
 	name, description string
+	origin            string   // what was imported, and by which command
+	differences       []string // what every import of the tool does differently
 	nodes, record     *mapping
 	namespaces        []*mapping      // groups of namespaces
 	namespaceLabels   map[string]bool // keys of the labels of these groups
@@ -281,8 +282,12 @@ func (d *draft) write() ([]byte, error) {
 	m := block("apiVersion", scenario.APIVersion, "kind", scenario.Kind, "name", d.name, "description", d.description,
 		"controlPlane", d.schedulerProfiles(), "nodes", d.nodes, "record", d.record, "namespaces", d.namespaces, "setup", d.setup(), "objects", d.objects,
 		"transitions", d.transitions, "phases", d.phases, "gates", d.gates, "compare", d.compare)
-	for _, line := range d.head {
-		addComment(m.key("apiVersion"), line)
+	head := m.key("apiVersion")
+	addComment(head, "Imported from "+d.origin)
+	addComment(head, "What every import does differently:")
+	for i, line := range d.differences {
+		end := map[bool]string{false: ";", true: "."}[i == len(d.differences)-1]
+		addComment(head, "- "+line+end)
 	}
 	if len(d.stubs) > 0 {
 		addComment(m.key("setup"), "These CustomResourceDefinitions are stubs: API servers accept any field, and no controller acts on the objects.")

@@ -29,7 +29,6 @@ type burner struct {
 	groups    []*burnGroup
 	made      []madeObjects
 	demand    need            // what all pods need from nodes
-	spans     []burnSpan      // the range of phases of each job
 	profiles  []*burnProfiles // profiles of all jobs
 	read      map[string]bool // the alert and metrics profiles that were converted, by file
 	custom    []string        // API groups of custom resources that jobs create
@@ -84,7 +83,7 @@ func KubeBurner(path string, o Options) (*Result, error) {
 	if !b.root.has("jobs") && !b.root.has("global") {
 		return nil, fmt.Errorf("%s: not a kube-burner configuration: the file has neither jobs nor global", file)
 	}
-	return b.convert(strings.TrimSuffix(filepath.Base(file), filepath.Ext(file)))
+	return b.convert()
 }
 
 // importUUID replaces the UUID and the run ID, which kube-burner would generate for each run.
@@ -115,16 +114,16 @@ func burnFile(path string) (string, error) {
 	return "", fmt.Errorf("%s: the directory contains %d configurations: %s (name one of them)", path, len(found), strings.Join(found, ", "))
 }
 
-func (b *burner) convert(name string) (*Result, error) {
-	b.name = nameOf(name)
-	b.description = fmt.Sprintf("Imported from kube-burner's %s.", filepath.Base(b.file))
-	b.head = []string{
-		fmt.Sprintf("Imported from kube-burner's %s by `loadgen import kube-burner`.", filepath.Base(b.file)),
-		"What every import does differently:",
-		"- all namespaces are created before the first phase, and everything is removed at the end;",
-		"- objects have kube-burner's labels, with the run's own label in place of its UUID labels;",
-		"- objects are created at an even rate, without kube-burner's initial burst, and creations are not retried;",
-		"- a wait that exceeds its time limit ends the run.",
+func (b *burner) convert() (*Result, error) {
+	base := filepath.Base(b.file)
+	b.name = nameOf(strings.TrimSuffix(base, filepath.Ext(base)))
+	b.description = fmt.Sprintf("Imported from kube-burner's %s.", base)
+	b.origin = fmt.Sprintf("kube-burner's %s by `loadgen import kube-burner`.", base)
+	b.differences = []string{
+		"all namespaces are created before the first phase, and everything is removed at the end",
+		"objects have kube-burner's labels, with the run's own label in place of its UUID labels",
+		"objects are created at an even rate, without kube-burner's initial burst, and creations are not retried",
+		"a wait that exceeds its time limit ends the run",
 	}
 	if err := b.global(); err != nil {
 		return nil, err
@@ -153,8 +152,16 @@ func (b *burner) convert(name string) (*Result, error) {
 	if len(b.phases) == 0 {
 		return nil, b.nothing()
 	}
-	b.placeNodes()
-	b.say()
+	if count := cmp.Or(b.options.Nodes, b.demand.nodeCount()); count > 0 && !b.options.OwnCluster {
+		b.addPools(count)
+		addComment(b.nodes.key("count"), "kube-burner uses the nodes of the cluster; here as many nodes as the pods need are simulated")
+	}
+	if slices.ContainsFunc(b.phases, func(p *mapping) bool { return p.key("before") != nil || p.key("after") != nil }) {
+		b.differences = append(b.differences, "a hook that fails ends the run; kube-burner continues and fails at its end")
+	}
+	if b.elapsed {
+		b.differences = append(b.differences, ".elapsed becomes the length of a job's phases in gates, and of each phase in rows of compare")
+	}
 	return b.finish()
 }
 
@@ -184,31 +191,6 @@ func (b *burner) global() error {
 		b.measurement(m, nil)
 	}
 	return nil
-}
-
-// say adds the differences to kube-burner that apply to this import to the comment at the top of the scenario.
-func (b *burner) say() {
-	more := func(line string) {
-		last := len(b.head) - 1
-		b.head[last] = strings.TrimSuffix(b.head[last], ".") + ";"
-		b.head = append(b.head, "- "+line+".")
-	}
-	if slices.ContainsFunc(b.phases, func(p *mapping) bool { return p.key("before") != nil || p.key("after") != nil }) {
-		more("a hook that fails ends the run; kube-burner continues and fails at its end")
-	}
-	if b.elapsed {
-		more(".elapsed becomes the length of a job's phases in gates, and of each phase in rows of compare")
-	}
-}
-
-// placeNodes sets the number of simulated nodes from the options. If that is 0, it is the number that the pods need.
-func (b *burner) placeNodes() {
-	count := cmp.Or(b.options.Nodes, b.demand.nodeCount())
-	if b.options.OwnCluster || count == 0 {
-		return
-	}
-	b.addPools(count)
-	addComment(b.nodes.key("count"), "kube-burner uses the nodes of the cluster; here as many nodes as the pods need are simulated")
 }
 
 // phase adds a phase to the end of the scenario. If its name is taken by another phase or load, it gets a different

@@ -244,3 +244,36 @@ func (b *burner) readingJob(j *burnJob) {
 	}
 	j.ignore("jobIterationDelay")
 }
+
+// removal adds a phase that deletes the objects of a job that have the given labels.
+func (b *burner) removal(j *burnJob, labels map[string]string, name string) {
+	var actions []*mapping
+	var gone, done []string
+	count := 0
+	for i := range b.made {
+		m := &b.made[i]
+		if m.deleted || m.job != j || !selects(labels, m.labels) {
+			continue
+		}
+		m.deleted = true
+		count += m.count
+		resource := resourceOf(m.apiVersion, m.kind)
+		if slices.Contains(done, resource) {
+			continue
+		}
+		done = append(done, resource)
+		actions = append(actions, deletion(resource, selector(labels), false, j.qps))
+		if j.waitForDeletion && celName.MatchString(resource) {
+			gone = append(gone, noneOf(resource, labels))
+		}
+	}
+	if len(actions) == 0 {
+		return
+	}
+	p := b.phase(withSuffix(nameOf(name), "removed"))
+	p.set("actions", actions)
+	until(p, gone, j.within+atRate(count, j.qps))
+	if slices.ContainsFunc(b.made, func(m madeObjects) bool { return m.job == j && namespaced(m.kind) }) {
+		j.item.remark(p.Node, j.at(""), "job %s: its objects are deleted, and its namespaces stay until the end of the run", j.name)
+	}
+}

@@ -3,8 +3,12 @@ package importer
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
+	"strings"
 	"time"
+
+	"go.yaml.in/yaml/v3"
 )
 
 // burnBatch is a set of objects that a job creates together: those with the same group id. The default group id is 0.
@@ -236,4 +240,205 @@ func (b *burner) pace(j *burnJob, load *mapping, made burnMade) {
 // atRate returns the time that count requests take. rate is in requests per second.
 func atRate(count int, rate float64) time.Duration {
 	return time.Duration(float64(count) / rate * float64(time.Second))
+}
+
+// createRemarks adds remarks about settings of a create job that scenarios do not support. It also adds the labels of the
+// job to its namespaces.
+func (b *burner) createRemarks(j *burnJob, node *yaml.Node) {
+	if b.waitsEach(j) && j.iterations > 1 && !b.apart(j) {
+		j.item.remark(node, j.at("podWait"), "iterations do not wait for the pods of the previous iteration, which is supported for up to %d iterations; the run waits for all pods at the end", maxEach)
+	}
+	if !j.flag("verifyObjects", true) || !j.flag("errorOnVerify", true) {
+		addComment(node, "No gate judges whether all objects were created, because errorOnVerify or verifyObjects is off.")
+	}
+	b.labelGroup(j, node)
+	if j.has("objectDelay") || j.has("objectWait") {
+		addComment(node, "objectDelay and objectWait have no effect in a create job.")
+	}
+}
+
+// watchers converts each entry in the job's watchers to a load of watches, in the phase with index first.
+func (b *burner) watchers(j *burnJob, first int) {
+	var loads []*mapping
+	for i, w := range j.list("watchers") {
+		item := b.item()
+		kind, apiVersion := w.text("kind", ""), w.text("apiVersion", "v1")
+		l := block("name", unique(withSuffix(nameOf(j.name), fmt.Sprintf("watch-%d", i+1)), b.names), "kind", "watches", "resource", resourceOf(apiVersion, kind),
+			"labelSelector", selector(w.strings("labelSelector")), "scope", "cluster", "count", max(1, w.integer("replicas", 1)), "rate", "100/s",
+			"hold", len(b.phases) > first+1 || j.pause > 0)
+		if why := b.unserved(manifest{"apiVersion": apiVersion, "kind": kind}, false); why != "" {
+			item.remark(l.Node, w.at("kind"), "%s", why)
+			continue
+		}
+		if j != b.jobs[len(b.jobs)-1] {
+			item.remark(l.Node, w.at(""), "the watch stays open until the end of the run, not of the job")
+		}
+		loads = append(loads, l)
+	}
+	if list := b.phases[first].value("load"); list != nil {
+		list.Content = append(toNode(loads).Content, list.Content...)
+	}
+}
+
+// maxEach is the maximum number of iterations that become separate phases.
+const maxEach = 20
+
+// apart reports whether each iteration of a job must become a separate phase, because one load cannot express the
+// waits, pauses or hooks between iterations.
+func (b *burner) apart(j *burnJob) bool {
+	if j.kind != "create" || j.iterations < 2 || j.iterations > maxEach || j.has("incrementalLoad") {
+		return false
+	}
+	irregular := func(o *burnObject) bool { return o.replicas > 0 && o.every(j.iterations) > 1 }
+	return b.waitsEach(j) || j.runsEach() || j.delay > 0 && slices.ContainsFunc(j.objects, irregular)
+}
+
+// waitsEach reports whether kube-burner waits for the objects of an iteration before it starts the next one.
+func (b *burner) waitsEach(j *burnJob) bool { return j.podWait && !j.wait && !b.wait && !j.grouped() }
+
+// runsEach reports whether a job has a hook that runs in each iteration.
+func (j *burnJob) runsEach() bool {
+	return slices.ContainsFunc(j.list("hooks"), func(h *fields) bool { return h.text("when", "") == "onEachIteration" })
+}
+
+// createEach adds a phase for each iteration, with the waits and pauses between iterations. It returns the conditions
+// that kube-burner waits for.
+func (b *burner) createEach(j *burnJob, batch burnBatch, made burnMade) (waits []string) {
+	quiet := b.quiet
+	for i := range j.iterations {
+		name := withSuffix(nameOf(batch.name), fmt.Sprint(i+1))
+		if these, n := made.in(i); n > 0 {
+			p, _ := b.createPhase(j, name, these, &i)
+			takes := atRate(n, j.qps)
+			j.takes = max(j.takes, takes)
+			p.set("within", length(max(b.timeout, 2*takes)))
+		} else {
+			b.phase(name).set("for", length(0))
+		}
+		j.each = append(j.each, len(b.phases)-1)
+		if i == 0 {
+			waits = b.waitsOf(batch)
+		}
+		// kube-burner waits once in each namespace.
+		waited := j.inNamespaces && (i%j.perNamespace != 0 || !made.spread && i > 0)
+		if b.waitsEach(j) && !waited {
+			b.waitPhase(name, waits, j.within)
+		}
+		b.pause(name, j.delay)
+		b.quiet = true // remarks on the first iteration apply to all
+	}
+	b.quiet = quiet
+	return waits
+}
+
+// in returns the templates in m from which one iteration creates objects, and the number of these objects.
+func (m burnMade) in(iteration int) (these burnMade, count int) {
+	these = m
+	these.templates = nil
+	for _, t := range m.templates {
+		if iteration%t.object.every(m.iterations) == 0 {
+			these.templates = append(these.templates, t)
+			count += t.object.replicas * len(t.objects)
+		}
+	}
+	return these, count
+}
+
+// maxSteps is the maximum number of steps of an incremental load. Each step becomes a phase.
+const maxSteps = 50
+
+// steps adds the phases of a job with an incremental load. Such a job runs several times with an increasing number of
+// iterations, and removes its objects after each time (pkg/burner/incremental.go).
+func (b *burner) steps(j *burnJob, f *fields) {
+	whole := j.iterations
+	ends := b.stepEnds(j, f)
+	if len(ends) > maxSteps {
+		j.item.remark(b.lastPhase(), f.at(""), "job %s: only its first %d steps are imported", j.name, maxSteps)
+		ends = ends[:maxSteps]
+	}
+	for n, end := range ends {
+		b.quiet = n > 0
+		j.iterations = end
+		before := len(b.phases)
+		b.createObjects(j)
+		if len(b.phases) == before {
+			break
+		}
+		b.healthCheck(j, f)
+		b.removal(j, map[string]string{jobLabel: j.name}, j.name)
+		b.pause(withSuffix(nameOf(j.name), "step"), f.duration("stepDelay", 0))
+	}
+	b.quiet = false
+	j.iterations = whole
+}
+
+// healthCheck adds the job's health check script as a hook after the latest phase.
+func (b *burner) healthCheck(j *burnJob, f *fields) {
+	script := f.text("healthCheckScript", "")
+	switch {
+	case script == "":
+	case strings.Contains(script, "://"):
+		j.item.remark(b.lastPhase(), f.at("healthCheckScript"), "%s is not downloaded: save it locally, and name that file", script)
+	default:
+		b.addHook(b.phases[len(b.phases)-1], "after", append([]string{"sh"}, strings.Fields(script)...))
+	}
+}
+
+// stepEnds returns the number of iterations of each step.
+func (b *burner) stepEnds(j *burnJob, f *fields) []int {
+	start, total := f.integer("startIterations", 0), f.integer("totalIterations", 0)
+	if start <= 0 {
+		start = j.iterations
+	}
+	total = max(total, start)
+	if total > maxObjects {
+		f.fail("totalIterations", "%d iterations (a load makes at most %d objects)", total, maxObjects)
+		return nil
+	}
+	pattern := f.sub("pattern")
+	linear, exponential := pattern.sub("linear"), pattern.sub("exponential")
+	kind := pattern.text("type", "linear")
+	pattern.check(kind == "linear" || kind == "exponential", "type", "kube-burner has no pattern %q (linear or exponential)", kind)
+	increase := linearIncrease(start, total, linear.integer("stepSize", 1), linear.integer("minSteps", 0))
+	if kind == "exponential" {
+		increase = exponentialIncrease(start, total, exponential.number("base", 0), exponential.integer("maxIncrease", 0), exponential.integer("warmupSteps", 0))
+	}
+	return endsOf(start, total, increase)
+}
+
+// endsOf returns the number of iterations of each step, from start to total. increase returns the growth before step n.
+func endsOf(start, total int, increase func(n int) int) []int {
+	ends := []int{start}
+	for n := 2; ends[len(ends)-1] < total && len(ends) <= maxSteps; n++ {
+		ends = append(ends, min(total, ends[len(ends)-1]+increase(n)))
+	}
+	return ends
+}
+
+// linearIncrease returns the function by which the number of iterations grows before step n: always by step, or by less if that
+// gives fewer than least steps from start to total.
+func linearIncrease(start, total, step, least int) func(n int) int {
+	step = max(1, step)
+	if steps := (total - start + step - 1) / step; least > 0 && steps < least {
+		step = max(1, (total-start+least-1)/least)
+	}
+	return func(int) int { return step }
+}
+
+// exponentialIncrease returns the function by which the number of iterations grows before step n. In the warm-up steps, it
+// grows by start. After that, it grows by start times a rising power of base. If most is positive, it limits this growth.
+func exponentialIncrease(start, total int, base float64, most, warmup int) func(n int) int {
+	if base <= 0 {
+		base = 2
+	}
+	return func(n int) int {
+		if warmup > 0 && n <= warmup {
+			return start
+		}
+		increase := max(1, int(min(math.Pow(base, float64(n-max(0, warmup))), float64(total)))*start)
+		if most > 0 {
+			increase = min(increase, most)
+		}
+		return increase
+	}
 }

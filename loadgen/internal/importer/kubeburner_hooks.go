@@ -6,18 +6,16 @@ import (
 	"strings"
 )
 
-// hookTimes returns the values of a hook's field when, the point of a job at which kube-burner runs the hook.
-func hookTimes() []string {
-	return []string{
-		"beforeJobExecution", "afterJobExecution", "beforeChurn", "afterChurn", "beforeCleanup", "afterCleanup", "beforeGC", "afterGC", "onEachIteration",
-	}
+// hookTimes are the values of a hook's field when, the point of a job at which kube-burner runs the hook.
+var hookTimes = []string{
+	"beforeJobExecution", "afterJobExecution", "beforeChurn", "afterChurn", "beforeCleanup", "afterCleanup", "beforeGC", "afterGC", "onEachIteration",
 }
 
 // checkHooks reports an error for each hook that kube-burner rejects.
 func (b *burner) checkHooks(j *burnJob) {
 	for _, h := range j.list("hooks") {
 		when := h.text("when", "")
-		h.check(slices.Contains(hookTimes(), when), "when", "kube-burner has no hook time %q (choose from: %s)", when, strings.Join(hookTimes(), ", "))
+		h.check(slices.Contains(hookTimes, when), "when", "kube-burner has no hook time %q (choose from: %s)", when, strings.Join(hookTimes, ", "))
 		if len(h.texts("cmd")) == 0 {
 			b.fail(placeOf(h.file, h.node, h.at("cmd").Field), "the hook has no command (write cmd: [sh, -c, ...])")
 		}
@@ -28,81 +26,67 @@ func (b *burner) checkHooks(j *burnJob) {
 // phase that deletes the job's objects, or -1. Background hooks run before other hooks, as in kube-burner.
 func (b *burner) hooks(j *burnJob, first, removed int) {
 	all := j.list("hooks")
-	rank := func(h *fields) int { // hooks for each iteration run after the hooks before the job
-		rank := 0
-		if h.text("when", "") == "onEachIteration" {
-			rank += 2
-		}
-		if !h.flag("background", false) {
-			rank++
-		}
-		return rank
+	rank := func(h *fields) string { // hooks for each iteration run after the hooks before the job
+		return fmt.Sprint(h.text("when", "") == "onEachIteration", !h.flag("background", false))
 	}
-	slices.SortStableFunc(all, func(a, b *fields) int { return rank(a) - rank(b) })
+	slices.SortStableFunc(all, func(a, b *fields) int { return strings.Compare(rank(a), rank(b)) })
 	for _, h := range all {
 		b.hook(j, h, b.item(), first, removed)
 	}
 }
 
 func (b *burner) hook(j *burnJob, h *fields, item *item, first, removed int) {
-	when, command := h.text("when", ""), strings.Join(h.texts("cmd"), " ")
-	background := h.flag("background", false)
+	when, command, background := h.text("when", ""), strings.Join(h.texts("cmd"), " "), h.flag("background", false)
 	if len(b.phases) == first {
 		item.remark(b.lastPhase(), h.at(""), "the command is not run %s, because the job has no phase here: %s", when, command)
 		return
 	}
-	never := func(why string) {
-		addComment(b.phases[first].Node, fmt.Sprintf("Hook %s of job %s: %s.", when, j.name, why))
-	}
+	global := b.root.sub("global")
 	phases, side := []int{first}, "before"
+	after := func(phase int) { phases, side = []int{phase}, "after" }
+	never, lost := "", "" // why kube-burner or only the run does not execute the command
 	switch when {
-	case "beforeJobExecution":
 	case "afterJobExecution":
-		phases, side = []int{j.last}, "after"
+		after(j.last)
 	case "beforeChurn":
-		never("kube-burner knows this hook but does not run it")
-		return
+		never = "kube-burner knows this hook but does not run it"
 	case "afterChurn":
-		if j.kind != "create" || !j.churn || j.sub("churnConfig").text("mode", "namespaces") != "objects" {
-			never("kube-burner runs it only after a churn of mode objects")
-			return
+		if after(j.churned); j.churned < 0 || j.sub("churnConfig").text("mode", "namespaces") != "objects" {
+			never = "kube-burner runs it only after a churn of mode objects"
 		}
-		phases, side = []int{j.churned}, "after"
 	case "beforeCleanup":
-		phases, side = []int{max(j.last, j.churned)}, "after"
+		after(max(j.last, j.churned))
 	case "afterCleanup":
-		switch {
-		case removed >= 0:
-			phases, side = []int{removed}, "after"
-		case b.root.sub("global").flag("gc", false) && b.root.sub("global").flag("gcMetrics", false):
-			item.remark(b.topOf(first), h.at(""), "kube-burner runs this command after everything is removed; here it is not run: %s", command)
-			return
-		default:
-			never("kube-burner runs it only if the job has gc, or global has gc and gcMetrics")
-			return
+		if after(removed); removed < 0 && global.flag("gc", false) && global.flag("gcMetrics", false) {
+			lost = "kube-burner runs this command after everything is removed; here it is not run"
+		} else if removed < 0 {
+			never = "kube-burner runs it only if the job has gc, or global has gc and gcMetrics"
 		}
 	case "beforeGC", "afterGC": // kube-burner removes objects of earlier runs before the first job
-		if j.kind != "create" || !j.flag("cleanup", true) {
-			never("kube-burner runs it at the start of a run, for create jobs with cleanup")
-			return
+		if phases = []int{0}; j.kind != "create" || !j.flag("cleanup", true) {
+			never = "kube-burner runs it at the start of a run, for create jobs with cleanup"
 		}
-		phases = []int{0}
 	case "onEachIteration":
 		if b.apart(j) {
 			phases = j.each
 		} else if j.iterations > 1 || j.kind != "create" || j.has("incrementalLoad") {
-			item.remark(b.topOf(first), h.at(""), "the command is not run at each of the %d iterations; that is possible for up to %d iterations of a create job: %s", j.iterations, maxEach, command)
-			return
+			lost = fmt.Sprintf("the command is not run at each of the %d iterations; that is possible for up to %d iterations of a create job", j.iterations, maxEach)
 		}
+	}
+	switch {
+	case never != "":
+		addComment(b.phases[first].Node, fmt.Sprintf("Hook %s of job %s: %s.", when, j.name, never))
+		return
+	case lost != "":
+		item.remark(b.topOf(first), h.at(""), "%s: %s", lost, command)
+		return
 	}
 	run := h.texts("cmd")
 	if background { // in its own session, the command continues when the hook's process group ends
 		run = append([]string{"sh", "-c", `setsid "$@" > /dev/null 2>&1 & sleep 1`, "sh"}, run...)
+		item.remark(b.topOf(phases[0]), h.at("background"), "%s runs during the job; its exit code is not checked", command)
 	}
-	for i, phase := range phases {
-		if background && i == 0 {
-			item.remark(b.topOf(phase), h.at("background"), "%s runs during the job; its exit code is not checked", command)
-		}
+	for _, phase := range phases {
 		b.addHook(b.phases[phase], side, run)
 	}
 }

@@ -3,39 +3,32 @@ package importer
 import (
 	"cmp"
 	"fmt"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/stormglass/stormglass/internal/userfile"
 )
 
-// burnTransitions returns the transitions that replace a kube-burner measurement. byCondition maps a condition in the
-// thresholds of the measurement to the name of its transition.
-func burnTransitions(measurement string) (all []*mapping, byCondition map[string]string) {
-	byCondition = map[string]string{}
-	add := func(condition string, transition *mapping) {
-		all = append(all, transition)
-		byCondition[condition] = phaseName(transition)
-	}
-	switch measurement {
-	case "podLatency":
-		add("PodScheduled", flow("name", "pod-scheduled"))
-		add("Initialized", flow("name", "pod-initialized"))
-		add("ContainersReady", flow("name", "pod-containers-ready"))
-		add("Ready", flow("name", "pod-ready"))
-	case "jobLatency":
-		add("Complete", flow("name", "job-complete"))
-	case "pvcLatency":
-		add("Bound", flow("name", "pvc-bound"))
-	case "serviceLatency":
-		all = []*mapping{flow("name", "service-endpoints")}
-	case "nodeLatency": // kube-burner measures nodes that are added during a job
-		for _, condition := range []string{"MemoryPressure", "DiskPressure", "PIDPressure"} {
-			add(condition, flow("name", "node-"+nameOf(condition), "resource", "nodes", "to", "condition="+condition+"=False"))
-		}
-		add("Ready", flow("name", "node-ready", "resource", "nodes", "to", "ready"))
-	}
-	return all, byCondition
+// burnTransition is a transition that replaces a part of a kube-burner measurement. condition is its name in thresholds. to is the
+// state of nodes at its end; other transitions are predefined.
+type burnTransition struct{ condition, name, to string }
+
+var burnTransitions = map[string][]burnTransition{
+	"podLatency": {
+		{"PodScheduled", "pod-scheduled", ""}, {"Initialized", "pod-initialized", ""}, {"ContainersReady", "pod-containers-ready", ""}, {"Ready", "pod-ready", ""},
+	},
+	"jobLatency":     {{"Complete", "job-complete", ""}},
+	"pvcLatency":     {{"Bound", "pvc-bound", ""}},
+	"serviceLatency": {{"", "service-endpoints", ""}},
+	"nodeLatency": { // kube-burner measures nodes that are added during a job
+		{"MemoryPressure", "node-memory-pressure", "condition=MemoryPressure=False"}, {"DiskPressure", "node-disk-pressure", "condition=DiskPressure=False"},
+		{"PIDPressure", "node-pidpressure", "condition=PIDPressure=False"}, {"Ready", "node-ready", "ready"},
+	},
 }
 
 // measurement converts a measurement of a job or, if j is nil, of all jobs.
@@ -50,7 +43,7 @@ func (b *burner) measurement(f *fields, j *burnJob) {
 		return
 	}
 	item := b.item()
-	transitions, byCondition := burnTransitions(name)
+	transitions := burnTransitions[name]
 	switch {
 	case name == "serviceLatency":
 		item.remark(nil, f.at("name"), "the measured latency ends when an EndpointSlice of the Service has a ready endpoint, not when real pods connect to it")
@@ -65,15 +58,15 @@ func (b *burner) measurement(f *fields, j *burnJob) {
 		f.ignore("thresholds", "svcTimeout")
 	}
 	for _, t := range transitions {
-		b.transition(t)
+		b.transition(flow("name", t.name).add("resource", when(t.to != "", "nodes"), "to", t.to))
 	}
 	for _, t := range f.list("thresholds") {
-		b.all.gates[t.at("").place()] = true
+		b.all.ask(true, t.at("").place())
 		if transitions == nil {
 			t.leave()
 			continue
 		}
-		b.threshold(item, t, byCondition, j)
+		b.threshold(item, t, transitions, j)
 	}
 }
 
@@ -85,15 +78,16 @@ func (d *draft) transition(m *mapping) {
 }
 
 // threshold adds a gate for a latency threshold.
-func (b *burner) threshold(item *item, f *fields, byCondition map[string]string, j *burnJob) {
+func (b *burner) threshold(item *item, f *fields, transitions []burnTransition, j *burnJob) {
 	condition, metric := f.text("conditionType", ""), f.text("metric", "")
 	q, known := map[string]float64{"P99": 0.99, "P95": 0.95, "P50": 0.5, "Max": 1}[metric]
-	transition := byCondition[condition]
-	if !known || transition == "" {
+	at := slices.IndexFunc(transitions, func(t burnTransition) bool { return t.condition == condition && condition != "" })
+	if !known || at < 0 {
 		item.remark(nil, f.at(""), "no gate: there is no %s of %s", metric, condition)
 		return
 	}
-	g := block("name", unique(fmt.Sprintf("%s-%s", transition, metric), b.gateSet), "objective", "transition-latency", "transition", transition,
+	transition := transitions[at].name
+	g := block("name", unique(transition+"-"+metric, b.gateSet), "objective", "transition-latency", "transition", transition,
 		"quantile", when(q != 0.99, q), "max", f.duration("threshold", time.Second).String())
 	if j != nil {
 		var over []string
@@ -137,4 +131,144 @@ func (b *burner) endpoints() {
 			b.profile(kind, Remark{File: file}, cmp.Or(whole, file))
 		}
 	}
+}
+
+// profileKind is a kind of kube-burner's profiles.
+type profileKind struct {
+	key, title string
+	convert    func(*fields, *item) // converts an entry of a profile
+	more       []string             // the profiles that the options name
+}
+
+// profile converts the entries of a profile, unless an earlier call did so. at is the place that names the file.
+func (b *burner) profile(kind profileKind, at Remark, file string) {
+	if b.read[file] {
+		return
+	}
+	b.read[file] = true
+	name := file
+	if !filepath.IsAbs(file) {
+		name = filepath.Join(b.dir, file)
+	}
+	data, err := userfile.Read(name, userfile.Text)
+	if err != nil {
+		b.fail(at, "cannot read %s: %v (paths are relative to the configuration's directory)", file, err)
+		return
+	}
+	root, err := b.parse(name, data, nil)
+	switch {
+	case err != nil:
+		b.errs = append(b.errs, err)
+	case root == nil:
+	case root.Kind != yaml.SequenceNode:
+		b.use(root, whole)
+		b.item().remark(nil, Remark{File: name, Line: root.Line}, "the %s must be a list", kind.title)
+	default:
+		b.use(root, opened)
+		for i, n := range root.Content {
+			kind.convert(b.fieldsOf(name, n, fmt.Sprintf("[%d]", i)), b.item())
+		}
+	}
+}
+
+// alert adds a gate for an alert that makes kube-burner fail, and a comparison row for any other alert. In kube-burner, an alert
+// fires if its expression returns a series at any time during a job (pkg/alerting/alert_manager.go).
+func (b *burner) alert(f *fields, item *item) {
+	text := f.text("expr", "")
+	expr, why := b.promQL(text)
+	severity, description := f.text("severity", "info"), f.text("description", "")
+	judged := severity == "error" || severity == "critical"
+	if !judged && severity != "info" && severity != "warning" {
+		item.remark(nil, f.at("severity"), "kube-burner has no severity %q and treats it as info", severity)
+	}
+	b.all.ask(judged, text)
+	base := unique("alert-"+metricsOf(expr), b.gateSet)
+	count := fmt.Sprintf("(count(%s) or vector(0))", expr)
+	whole := fmt.Sprintf("max_over_time(%s[$window:5s]) or %s", count, count)
+	refused := b.forJobs(base, expr, whole, why, func(m *mapping) {
+		if description != "" {
+			addComment(m.key("name"), fmt.Sprintf("%s, %s: %s", path.Base(f.file), severity, description))
+		}
+		b.judge(judged, m.add("max", when(judged, "0"), "unit", when(!judged, "count")))
+	})
+	if refused != "" {
+		item.remark(nil, f.at("expr"), "no gate: %s: %s", refused, text)
+	}
+}
+
+// forJobs calls add with a new gate or comparison row, whose expression is value. If the profile's expression expr uses the
+// elapsed time of a job, there is a row for each job with phases, evaluated over all phases of the job. Otherwise there is
+// one, evaluated over all phases. forJobs returns why the expression cannot be used: why, or what b.refused returns.
+func (b *burner) forJobs(name, expr, value, why string, add func(*mapping)) string {
+	spans := []*part{{}}
+	if strings.Contains(expr, "$window") {
+		spans = slices.DeleteFunc(slices.Clone(b.parts), func(p *part) bool { return p.to == p.from })
+	}
+	for n, span := range spans {
+		m := block("name", name, "expr", value)
+		if n > 0 {
+			m.set("name", unique(withSuffix(name, strings.TrimPrefix(span.name, "job ")), b.gateSet))
+		}
+		if why == "" {
+			why = b.refused(m)
+		}
+		if why != "" {
+			return why
+		}
+		add(m)
+		b.over(m, span.from, span.to, true)
+	}
+	return ""
+}
+
+// over restricts a gate or a comparison row to a range of phases, which are evaluated together or each separately. If the range is
+// empty, all phases are evaluated, each separately.
+func (d *draft) over(row *mapping, from, to int, together bool) {
+	if to > from && to-from < len(d.phases) {
+		var over []string
+		for _, p := range d.phases[from:to] {
+			over = append(over, phaseName(p))
+		}
+		row.set("over", over)
+	}
+	row.add("together", together && to-from > 1)
+}
+
+// judge adds a gate or, unless judged is set, a row of the comparison table.
+func (d *draft) judge(judged bool, row *mapping) {
+	if judged {
+		d.gates = append(d.gates, row)
+	} else {
+		d.compare = append(d.compare, row)
+	}
+}
+
+// promQL converts an expression of a profile. why is the reason if that is impossible, and empty otherwise.
+func (b *burner) promQL(text string) (expr, why string) {
+	expr, why = promQL(text, b.options.Values)
+	if !b.options.OwnCluster {
+		expr = ownLabelsOf(expr)
+	}
+	b.elapsed = b.elapsed || strings.Contains(expr, "$window")
+	return expr, why
+}
+
+// metric adds a comparison row for a metric of a profile.
+func (b *burner) metric(f *fields, item *item) {
+	name := f.text("metricName", "")
+	expr, why := b.promQL(f.text("query", ""))
+	b.all.ask(false, f.text("query", ""))
+	instant := f.flag("instant", false)
+	base := unique(name, b.gateSet)
+	if instant && f.flag("captureStart", false) && why == "" {
+		item.remark(nil, f.at("captureStart"), "the figure %s is the value at the end of a phase; the value at its start is only in the run's archive", name)
+	}
+	value := fmt.Sprintf("max(%s)", expr)
+	if !instant {
+		value = fmt.Sprintf("max_over_time(%s[$window:5s])", value)
+	}
+	if refused := b.forJobs(base, expr, value, why, func(m *mapping) { b.judge(false, m) }); refused != "" {
+		item.remark(nil, f.at("query"), "no figure %s: %s", name, refused)
+	}
+	f.ignore("captureStart")
 }

@@ -1,8 +1,10 @@
 package importer
 
 import (
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 
@@ -142,4 +144,39 @@ func (b *burner) spread(j *burnJob, made burnMade, m *mapping) {
 	case j.group == nil:
 		m.set("namespaces", made.iterations)
 	}
+}
+
+// namespacesIn returns the names of namespaces that an object refers to outside of its metadata.
+func namespacesIn(v any) (names []string) {
+	switch v := v.(type) {
+	case map[string]any:
+		for key, value := range v {
+			text, isText := value.(string)
+			switch {
+			case key == "metadata":
+			case isText && (key == "namespace" || key == "kubernetes.io/metadata.name"):
+				names = append(names, text)
+			case key == "values" && v["key"] == "kubernetes.io/metadata.name", key == "namespaces" && v["topologyKey"] != nil:
+				for _, one := range asList(value) {
+					names = append(names, fmt.Sprint(one))
+				}
+			default:
+				names = append(names, namespacesIn(value)...)
+			}
+		}
+	case []any:
+		for _, one := range v {
+			names = append(names, namespacesIn(one)...)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// namesOwn reports whether names contains a namespace of a job. base is the common prefix of the job's namespaces.
+func namesOwn(names []string, base string) bool {
+	return slices.ContainsFunc(names, func(name string) bool {
+		rest, ok := strings.CutPrefix(name, base)
+		return ok && base != "" && (rest == "" || strings.HasPrefix(rest, "-"))
+	})
 }

@@ -48,16 +48,16 @@ func TestRangesSelectTheirObjects(t *testing.T) {
 // The steps of an incremental load are the same as in kube-burner.
 func TestStepsOfIncrementalLoads(t *testing.T) {
 	for _, c := range []struct{ got, want []int }{
-		{linearEnds(5, 20, 5, 3), []int{5, 10, 15, 20}},
-		{linearEnds(5, 20, 5, 4), []int{5, 9, 13, 17, 20}},
-		{linearEnds(2, 7, 3, 0), []int{2, 5, 7}},
-		{linearEnds(10, 20, 10, 5), []int{10, 12, 14, 16, 18, 20}},
-		{linearEnds(4, 4, 1, 3), []int{4}},
-		{linearEnds(1, 3, 0, 0), []int{1, 2, 3}},
-		{exponentialEnds(1, 40, 2, 0, 0), []int{1, 5, 13, 29, 40}},
-		{exponentialEnds(2, 40, 2, 0, 3), []int{2, 4, 6, 10, 18, 34, 40}},
-		{exponentialEnds(1, 20, 3, 5, 0), []int{1, 6, 11, 16, 20}},
-		{exponentialEnds(3, 1_000_000, 10, 0, 1), []int{3, 33, 333, 3333, 33333, 333333, 1_000_000}},
+		{endsOf(5, 20, linearIncrease(5, 20, 5, 3)), []int{5, 10, 15, 20}},
+		{endsOf(5, 20, linearIncrease(5, 20, 5, 4)), []int{5, 9, 13, 17, 20}},
+		{endsOf(2, 7, linearIncrease(2, 7, 3, 0)), []int{2, 5, 7}},
+		{endsOf(10, 20, linearIncrease(10, 20, 10, 5)), []int{10, 12, 14, 16, 18, 20}},
+		{endsOf(4, 4, linearIncrease(4, 4, 1, 3)), []int{4}},
+		{endsOf(1, 3, linearIncrease(1, 3, 0, 0)), []int{1, 2, 3}},
+		{endsOf(1, 40, exponentialIncrease(1, 40, 2, 0, 0)), []int{1, 5, 13, 29, 40}},
+		{endsOf(2, 40, exponentialIncrease(2, 40, 2, 0, 3)), []int{2, 4, 6, 10, 18, 34, 40}},
+		{endsOf(1, 20, exponentialIncrease(1, 20, 3, 5, 0)), []int{1, 6, 11, 16, 20}},
+		{endsOf(3, 1_000_000, exponentialIncrease(3, 1_000_000, 10, 0, 1)), []int{3, 33, 333, 3333, 33333, 333333, 1_000_000}},
 	} {
 		if !slices.Equal(c.got, c.want) {
 			t.Errorf("steps to %v, want %v", c.got, c.want)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stormglass/stormglass/internal/userfile"
 	"github.com/stormglass/stormglass/loadgen/internal/template"
+	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
 // objectTemplate converts an entry in the objects of a job to a template of a load. It returns nil if that is
@@ -232,3 +233,83 @@ func ownOf(kind string) []string {
 	}
 	return nil
 }
+
+const definitionKind = "CustomResourceDefinition"
+
+// customGroups returns the API groups of the custom resources that jobs create.
+func (b *burner) customGroups() (groups []string) {
+	for _, j := range b.jobs {
+		if j.kind != "create" {
+			continue
+		}
+		for _, o := range j.objects {
+			data, err := userfile.Read(filepath.Join(b.dir, o.template), userfile.Text)
+			if err != nil {
+				continue // reported when the object's creation is converted
+			}
+			objects, err := render(b.limits, string(data)+b.functions, b.values(j, o, 0, 1))
+			if err != nil {
+				continue
+			}
+			for _, m := range objects {
+				if scenario.IsCustom(resourceOf(m.apiVersion(), m.kind())) {
+					groups = append(groups, groupOf(m.apiVersion()))
+				}
+			}
+		}
+	}
+	return groups
+}
+
+// definition moves a template of CustomResourceDefinitions to the objects that a run creates before its first phase, if
+// a job creates custom resources with these definitions. A run checks its loads at the start, which requires the
+// definitions. It reports whether it moved the template.
+func (b *burner) definition(j *burnJob, t *burnTemplate) bool {
+	needed := func(m manifest) bool {
+		return m.kind() == definitionKind && slices.Contains(b.custom, m.at("spec").text("group"))
+	}
+	if !slices.ContainsFunc(t.objects, needed) || slices.ContainsFunc(t.objects, func(m manifest) bool { return m.kind() != definitionKind }) {
+		return false
+	}
+	b.objects = append(b.objects, block("iterations", when(j.iterations > 1, j.iterations), "vars", flow("JobName", j.name), "templates", []*mapping{t.at}))
+	t.object.item.remark(t.at.Node, t.object.at("objectTemplate"), "this CustomResourceDefinition is created before the first phase, because a later job creates objects of its kind")
+	j.defines = true
+	return true
+}
+
+// note records the objects that a template creates. It adds remarks about differences of these objects in a run.
+func (b *burner) note(j *burnJob, t *burnTemplate) {
+	say := func(format string, args ...any) {
+		t.object.item.remark(t.at.Node, t.object.at("objectTemplate"), format, args...)
+	}
+	for _, m := range t.objects {
+		made := m.made()
+		made.count, made.job, made.object = t.count, j, t.object
+		b.made = append(b.made, made)
+		need := m.need().times(float64(t.count))
+		b.demand = b.demand.plus(need)
+		if ns := m.namespace(); ns != "" && !b.owns(ns) {
+			say("%s %s goes into another namespace of the run: %s is not the namespace of a job", m.kind(), m.name(), ns)
+		}
+		if names := namespacesIn(map[string]any(m)); slices.ContainsFunc(b.jobs, func(o *burnJob) bool { return o.group == nil && namesOwn(names, o.namespace) }) {
+			say("%s names the namespaces %s; the run's namespaces have other names", m.kind(), strings.Join(names, ", "))
+		}
+		defined := b.creates(func(o madeObjects) bool {
+			return o.kind == definitionKind && strings.HasSuffix(o.name, "."+groupOf(m.apiVersion()))
+		})
+		volumes := b.creates(func(o madeObjects) bool { return o.kind == "PersistentVolume" })
+		exists := func(kind, name string) bool {
+			return b.creates(func(o madeObjects) bool { return o.kind == kind && o.name == name })
+		}
+		unserved := ""
+		if !defined {
+			unserved = b.unserved(m, false)
+		}
+		for _, problem := range b.problems(m, need, unserved, !volumes, exists) {
+			say("%s", problem)
+		}
+	}
+}
+
+// creates reports whether a job, so far, creates objects that is accepts.
+func (b *burner) creates(is func(madeObjects) bool) bool { return slices.ContainsFunc(b.made, is) }

@@ -69,11 +69,10 @@ func Kwok(paths []string, o Options) (*Result, error) {
 	}
 	k.name = "kwok-stages"
 	k.description = "Simulated nodes whose pods follow KWOK's Stages; add load to the phase."
-	k.head = []string{
-		"Imported from Stages of KWOK by `loadgen import kwok`.",
-		"What every import does differently:",
-		"- nodes behave as kubelets do, with their requests, Events and heartbeats; Stages only change their times and outcomes;",
-		"- a delay with a jitter is log-normal, with the median and 99th percentile of KWOK's uniform delay.",
+	k.origin = "Stages of KWOK by `loadgen import kwok`."
+	k.differences = []string{
+		"nodes behave as kubelets do, with their requests, Events and heartbeats; Stages only change their times and outcomes",
+		"a delay with a jitter is log-normal, with the median and 99th percentile of KWOK's uniform delay",
 	}
 	k.nodes = block("count", cmp.Or(o.Nodes, defaultNodes))
 	for _, s := range k.all {

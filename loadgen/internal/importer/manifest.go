@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/stormglass/stormglass/loadgen/internal/template"
 	"github.com/stormglass/stormglass/loadgen/scenario"
@@ -48,6 +49,22 @@ func (m manifest) at(path ...string) manifest {
 func asMap(v any) (manifest, bool) {
 	m, ok := v.(map[string]any)
 	return m, ok
+}
+
+// list returns the mappings in the lists of some fields.
+func (m manifest) list(keys ...string) (all []manifest) {
+	for _, key := range keys {
+		for _, v := range asList(m[key]) {
+			one, _ := asMap(v)
+			all = append(all, one)
+		}
+	}
+	return all
+}
+
+func asList(v any) []any {
+	all, _ := v.([]any)
+	return all
 }
 
 func (m manifest) text(key string) string {
@@ -141,15 +158,13 @@ func (m manifest) need() need {
 		return n
 	}
 	spec := m.at(at...)
-	for _, c := range asList(spec["containers"]) {
-		one, _ := asMap(c)
-		requests := one.at("resources", "requests")
+	for _, c := range spec.list("containers") {
+		requests := c.at("resources", "requests")
 		n.cpus += quantity(requests["cpu"])
 		n.memory += quantity(requests["memory"])
 	}
-	for _, v := range asList(spec["volumes"]) {
-		one, _ := asMap(v)
-		n.claims = n.claims || one["persistentVolumeClaim"] != nil
+	for _, v := range spec.list("volumes") {
+		n.claims = n.claims || v["persistentVolumeClaim"] != nil
 	}
 	replicas := 1.0
 	switch m.kind() {
@@ -189,14 +204,63 @@ func quantity(v any) float64 {
 	return numberOf(v)
 }
 
-// clusterKinds returns the cluster-scoped kinds of Kubernetes that workloads use.
-func clusterKinds() []string {
-	return []string{
-		"Namespace", "Node", "PersistentVolume", "ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition", "StorageClass", "PriorityClass",
-		"IngressClass", "RuntimeClass", "DeviceClass", "ResourceSlice", "VolumeAttachment", "CSIDriver", "APIService", "FlowSchema",
-		"PriorityLevelConfiguration", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "MutatingAdmissionPolicy",
-		"MutatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration", "CertificateSigningRequest",
-	}
+// namespaced reports whether the objects of a kind have a namespace, as custom resources have.
+func namespaced(kind string) bool {
+	return !slices.ContainsFunc(scenario.BuiltIns(), func(r scenario.BuiltIn) bool { return r.Kind == kind && r.Cluster })
 }
 
-func namespaced(kind string) bool { return !slices.Contains(clusterKinds(), kind) }
+// stub is a custom resource that the scenario defines without a schema.
+type stub struct {
+	group, plural, kind string
+	cluster             bool     // whether its objects have no namespace
+	versions            []string // the first one is stored
+}
+
+// unserved returns why a bundled control plane does not serve an object, or "". With Options.StubCRDs, it adds a stub for a
+// custom resource. cluster means that its objects have no namespace.
+func (d *draft) unserved(m manifest, cluster bool) string {
+	apiVersion, kind := m.apiVersion(), m.kind()
+	resource := resourceOf(apiVersion, kind)
+	switch hint := new(scenario.Scenario).ServesVersion(apiVersion, kind); {
+	case d.options.OwnCluster:
+		return ""
+	case hint != "":
+		return fmt.Sprintf("a bundled control plane does not serve %s of %s (%s)", kind, apiVersion, hint)
+	case !scenario.IsCustom(resource):
+		return ""
+	case !d.options.StubCRDs:
+		return fmt.Sprintf("a bundled control plane has no %s of %s: import with --stub-crds to define it, or run with --kubeconfig on a cluster that has it", kind, apiVersion)
+	}
+	plural, _, _ := strings.Cut(resource, ".")
+	s := d.stubs[resource]
+	if s == nil {
+		s = &stub{group: groupOf(apiVersion), plural: plural, kind: kind, cluster: cluster || strings.HasPrefix(kind, "Cluster")}
+		d.stubs[resource] = s
+	}
+	if version := strings.TrimPrefix(apiVersion, s.group+"/"); !slices.Contains(s.versions, version) {
+		s.versions = append(s.versions, version)
+	}
+	return ""
+}
+
+// setup returns the actions that create the stubs.
+func (d *draft) setup() (all []*mapping) {
+	for _, resource := range sortedKeys(d.stubs) {
+		s := d.stubs[resource]
+		scope := "Namespaced"
+		if s.cluster {
+			scope = "Cluster"
+		}
+		var versions []*mapping
+		for i, version := range s.versions {
+			versions = append(versions, flow("name", version, "served", true, "storage", i == 0, "subresources", flow("status", flow()),
+				"schema", flow("openAPIV3Schema", flow("type", "object", "x-kubernetes-preserve-unknown-fields", true))))
+		}
+		object := block("apiVersion", "apiextensions.k8s.io/v1", "kind", definitionKind,
+			// API servers require the second annotation for groups of Kubernetes, such as snapshot.storage.k8s.io.
+			"metadata", flow("name", resource, "annotations", flow(scenario.StubAnnotation, "true", "api-approved.kubernetes.io", "unapproved, a stub")),
+			"spec", block("group", s.group, "scope", scope, "names", flow("plural", s.plural, "kind", s.kind), "versions", versions))
+		all = append(all, block("kind", "create", "object", object))
+	}
+	return all
+}

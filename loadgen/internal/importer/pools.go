@@ -10,14 +10,9 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
-
-// requirement is an expression of a node selector: a key, an operator and values.
-type requirement struct {
-	key, operator string
-	values        []string
-}
 
 // nodePool is a pool of simulated nodes on which imported pods can run.
 type nodePool struct {
@@ -37,47 +32,47 @@ func (p *nodePool) clone() *nodePool {
 }
 
 // require adds a requirement to the pool. It returns false if the nodes of the pool cannot meet it.
-func (p *nodePool) require(r requirement) bool {
-	have, set := p.labels[r.key]
+func (p *nodePool) require(r corev1.NodeSelectorRequirement) bool {
+	have, set := p.labels[r.Key]
 	denies := func(value string) bool {
-		return slices.Contains(p.without[r.key], value) || slices.Contains(p.without[r.key], anyValue)
+		return slices.Contains(p.without[r.Key], value) || slices.Contains(p.without[r.Key], anyValue)
 	}
 	use := func(value string) bool {
-		valid := len(validation.IsQualifiedName(r.key))+len(validation.IsValidLabelValue(value)) == 0
-		if !valid || denies(value) || strings.HasPrefix(r.key, "stormglass.dev/") {
+		valid := len(validation.IsQualifiedName(r.Key))+len(validation.IsValidLabelValue(value)) == 0
+		if !valid || denies(value) || strings.HasPrefix(r.Key, "stormglass.dev/") {
 			return false
 		}
-		p.labels[r.key] = value
+		p.labels[r.Key] = value
 		return true
 	}
-	switch r.key {
+	switch r.Key {
 	case corev1.LabelOSStable, "beta.kubernetes.io/os":
 		have, set = "linux", true
 	case corev1.LabelArchStable, "beta.kubernetes.io/arch":
 		return true // known only when the scenario runs
-	case corev1.LabelHostname:
-		return r.operator == "Exists" || r.operator == "NotIn"
+	case corev1.LabelHostname, "metadata.name":
+		return r.Operator == "Exists" || r.Operator == "NotIn"
 	}
-	switch r.operator {
+	switch r.Operator {
 	case "In":
-		return set && slices.Contains(r.values, have) || !set && slices.ContainsFunc(r.values, use)
+		return set && slices.Contains(r.Values, have) || !set && slices.ContainsFunc(r.Values, use)
 	case "Exists":
 		return set || use("")
 	case "NotIn", "DoesNotExist":
-		if r.operator == "DoesNotExist" {
-			r.values = []string{anyValue}
+		if r.Operator == "DoesNotExist" {
+			r.Values = []string{anyValue}
 		}
 		if set {
-			return r.operator == "NotIn" && !slices.Contains(r.values, have)
+			return r.Operator == "NotIn" && !slices.Contains(r.Values, have)
 		}
-		p.without[r.key] = slices.Concat(p.without[r.key], r.values)
+		p.without[r.Key] = slices.Concat(p.without[r.Key], r.Values)
 		return true
 	case "Gt", "Lt":
 		by := 1
-		if r.operator == "Lt" {
+		if r.Operator == "Lt" {
 			by = -1
 		}
-		bound, err := strconv.Atoi(strings.Join(r.values, ""))
+		bound, err := strconv.Atoi(strings.Join(r.Values, ""))
 		n, no := strconv.Atoi(have)
 		return err == nil && (set && no == nil && (n-bound)*by > 0 || !set && bound+by >= 0 && use(strconv.Itoa(bound+by)))
 	}
@@ -85,28 +80,16 @@ func (p *nodePool) require(r requirement) bool {
 }
 
 // nodeTerms returns what a pod spec requires of nodes. A node must meet all requirements of at least one term.
-func (m manifest) nodeTerms() (terms [][]requirement) {
-	var all []requirement
-	selector := m.at("nodeSelector")
-	for _, key := range sortedKeys(selector) {
-		all = append(all, requirement{key, "In", []string{fmt.Sprint(selector[key])}})
+func (m manifest) nodeTerms() (terms [][]corev1.NodeSelectorRequirement) {
+	var all []corev1.NodeSelectorRequirement
+	for key, value := range m.at("nodeSelector") {
+		all = append(all, corev1.NodeSelectorRequirement{Key: key, Operator: "In", Values: []string{fmt.Sprint(value)}})
 	}
 	required := m.at("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
-	for _, t := range asList(required["nodeSelectorTerms"]) {
-		term, _ := asMap(t)
-		reqs := slices.Clone(all)
-		for _, e := range slices.Concat(asList(term["matchExpressions"]), asList(term["matchFields"])) {
-			one, _ := asMap(e)
-			r := requirement{key: one.text("key"), operator: one.text("operator")}
-			if one.text("key") == "metadata.name" {
-				r.key = corev1.LabelHostname // no simulated node has the name
-			}
-			for _, v := range asList(one["values"]) {
-				r.values = append(r.values, fmt.Sprint(v))
-			}
-			reqs = append(reqs, r)
-		}
-		terms = append(terms, reqs)
+	var of corev1.NodeSelector
+	_ = runtime.DefaultUnstructuredConverter.FromUnstructured(required, &of) // the validation of the scenario reports an error
+	for _, t := range of.NodeSelectorTerms {
+		terms = append(terms, slices.Concat(all, t.MatchExpressions, t.MatchFields))
 	}
 	if required == nil && len(all) > 0 {
 		terms = append(terms, all)
@@ -117,9 +100,8 @@ func (m manifest) nodeTerms() (terms [][]requirement) {
 // nodeResources returns the extended resources and huge pages that a pod requests.
 func (m manifest) nodeResources() map[string]float64 {
 	all := map[string]float64{}
-	for _, c := range slices.Concat(asList(m["containers"]), asList(m["initContainers"])) {
-		one, _ := asMap(c)
-		limits := one.at("resources", "limits")
+	for _, c := range m.list("containers", "initContainers") {
+		limits := c.at("resources", "limits")
 		for name := range limits {
 			group, _, extended := strings.Cut(name, "/")
 			extended = extended && !strings.HasSuffix("."+group, ".kubernetes.io") && len(validation.IsQualifiedName(name)) == 0
@@ -139,13 +121,13 @@ func (d *draft) place(spec manifest, pods need) bool {
 		return true
 	}
 	if len(terms) == 0 {
-		terms = [][]requirement{nil}
+		terms = [][]corev1.NodeSelectorRequirement{nil}
 	}
 	fresh := &nodePool{map[string]string{}, map[string][]string{}, map[string]nodeResource{}, need{}}
 	for i, old := range append(slices.Clone(d.pools), fresh) {
 		for _, term := range terms {
 			p := old.clone()
-			if slices.ContainsFunc(term, func(r requirement) bool { return !p.require(r) }) {
+			if slices.ContainsFunc(term, func(r corev1.NodeSelectorRequirement) bool { return !p.require(r) }) {
 				continue
 			}
 			for name, amount := range resources {
@@ -153,7 +135,7 @@ func (d *draft) place(spec manifest, pods need) bool {
 				p.resources[name] = nodeResource{has.total + amount*max(1, pods.pods), max(has.largest, amount)}
 			}
 			p.need = p.need.plus(pods)
-			d.pools = append(d.pools[:i], append([]*nodePool{p}, d.pools[min(i+1, len(d.pools)):]...)...)
+			d.pools = slices.Replace(d.pools, i, min(i+1, len(d.pools)), p)
 			return true
 		}
 	}
@@ -232,7 +214,7 @@ func (d *draft) problems(m manifest, pods need, unserved string, unbound bool, e
 		return all
 	}
 	spec := m.at(at...)
-	node, scheduler, runtime, priority := spec.text("nodeName"), spec.text("schedulerName"), spec.text("runtimeClassName"), spec.text("priorityClassName")
+	node, scheduler, class, priority := spec.text("nodeName"), spec.text("schedulerName"), spec.text("runtimeClassName"), spec.text("priorityClassName")
 	own := scheduler != "" && scheduler != corev1.DefaultSchedulerName
 	if own && !slices.Contains(d.schedulers, scheduler) {
 		d.schedulers = append(d.schedulers, scheduler)
@@ -243,8 +225,8 @@ func (d *draft) problems(m manifest, pods need, unserved string, unbound bool, e
 	say(len(asList(spec["resourceClaims"])) > 0,
 		"resourceClaims: simulated nodes have only devices of driver gpu.stormglass.dev: its pods stay Pending unless their DeviceClass selects these")
 	say(len(asList(spec["schedulingGates"])) > 0, "schedulingGates: no controller removes the gates: its pods stay Pending")
-	say(runtime != "" && !exists("RuntimeClass", runtime),
-		"runtimeClassName %s: the API server refuses its pods, because no earlier object is this RuntimeClass", runtime)
+	say(class != "" && !exists("RuntimeClass", class),
+		"runtimeClassName %s: the API server refuses its pods, because no earlier object is this RuntimeClass", class)
 	say(priority != "" && !strings.HasPrefix(priority, "system-") && !exists("PriorityClass", priority),
 		"priorityClassName %s: the API server refuses its pods, because no earlier object is this PriorityClass", priority)
 	return all
@@ -256,9 +238,9 @@ func namespaceLabels(v any) (keys []string) {
 	case map[string]any:
 		selector, _ := asMap(v["namespaceSelector"])
 		keys = sortedKeys(selector.at("matchLabels"))
-		for _, e := range asList(selector["matchExpressions"]) {
-			if one, _ := asMap(e); one.text("operator") == "In" || one.text("operator") == "Exists" {
-				keys = append(keys, one.text("key"))
+		for _, e := range selector.list("matchExpressions") {
+			if operator := e.text("operator"); operator == "In" || operator == "Exists" {
+				keys = append(keys, e.text("key"))
 			}
 		}
 		for _, key := range sortedKeys(v) {

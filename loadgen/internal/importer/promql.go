@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -56,15 +57,15 @@ func ownLabelsOf(expr string) string {
 
 var window = strings.NewReplacer("$window", "1m", "$hours", "1")
 
-// selectorsOf returns the label matchers of each vector selector in an expression, or nil if the expression is invalid.
-func selectorsOf(expr string) (all [][]*labels.Matcher) {
+// matchersOf returns the label matchers of the vector selectors in an expression, or nil if the expression is invalid.
+func matchersOf(expr string) (all []*labels.Matcher) {
 	root, err := archive.NewParser().ParseExpr(window.Replace(expr))
 	if err != nil {
 		return nil
 	}
 	parser.Inspect(root, func(n parser.Node, _ []parser.Node) error {
 		if v, ok := n.(*parser.VectorSelector); ok {
-			all = append(all, v.LabelMatchers)
+			all = append(all, v.LabelMatchers...)
 		}
 		return nil
 	})
@@ -73,50 +74,37 @@ func selectorsOf(expr string) (all [][]*labels.Matcher) {
 
 // metricsOf returns a short name for an expression: the name of its first metric without suffix, or "expr".
 func metricsOf(expr string) string {
-	for _, matchers := range selectorsOf(expr) {
-		for _, m := range matchers {
-			if m.Name == model.MetricNameLabel {
-				return strings.TrimSuffix(strings.TrimSuffix(m.Value, "_bucket"), "_total")
-			}
+	for _, m := range matchersOf(expr) {
+		if m.Name == model.MetricNameLabel {
+			return strings.TrimSuffix(strings.TrimSuffix(m.Value, "_bucket"), "_total")
 		}
 	}
 	return "expr"
 }
 
-// foreignPrefixes returns prefixes of metrics that the components of a control plane do not export.
-func foreignPrefixes() []string {
-	return []string{
-		"node_", "container_", "machine_", "kube_", "kubelet_", "kubeproxy_", "crio_", "container_runtime_", "ovn", "haproxy_", "prometheus_", "cadvisor_",
-		"ALERTS", "kubevirt_", "cilium_", "coredns_", "probes:", "serviceruntime_", "openshift_",
-	}
-}
+// foreignMetric matches metrics that the components of a control plane do not export.
+var foreignMetric = regexp.MustCompile(`^(node|container|machine|kube|kubelet|kubeproxy|crio|haproxy|prometheus|cadvisor|kubevirt|cilium|coredns|openshift)_|` +
+	`^(ovn|ALERTS|probes:|serviceruntime_)`)
 
-// foreignLabels returns labels that a cluster's Prometheus adds. The metrics of the components do not have these
-// labels.
-func foreignLabels() []string {
-	return []string{"pod", "node", "container", "endpoint", "apiserver", "cluster", "prometheus", "openshift_io_component", "service"}
-}
+// foreignLabels are labels that a cluster's Prometheus adds. The metrics of the components do not have these labels.
+var foreignLabels = []string{"pod", "node", "container", "endpoint", "apiserver", "cluster", "prometheus", "openshift_io_component", "service"}
 
-// components returns the jobs whose metrics a run with a bundled control plane records.
-func components() []string {
-	return []string{"etcd", "kube-apiserver", "kube-scheduler", "kube-controller-manager", "loadgen"}
-}
+// components are the jobs whose metrics a run with a bundled control plane records.
+var components = []string{"etcd", "kube-apiserver", "kube-scheduler", "kube-controller-manager", "loadgen"}
 
 // foreign returns why an expression cannot be evaluated on the metrics of a run: it uses a metric or label that no
 // component of a bundled control plane has. It returns "" if the expression can be evaluated.
 func foreign(expr string) string {
-	for _, matchers := range selectorsOf(expr) {
-		for _, m := range matchers {
-			switch {
-			case m.Name == model.MetricNameLabel && strings.Contains(m.Value, ":"):
-				return m.Value + " comes from a recording rule"
-			case m.Name == model.MetricNameLabel && slices.ContainsFunc(foreignPrefixes(), func(p string) bool { return strings.HasPrefix(m.Value, p) }):
-				return "no component of a bundled control plane has " + m.Value
-			case slices.Contains(foreignLabels(), m.Name) && !m.Matches(""):
-				return fmt.Sprintf("the label %s is added by a cluster's Prometheus, so the metrics that a run records do not have it", m.Name)
-			case m.Name == "job" && !slices.ContainsFunc(components(), m.Matches):
-				return fmt.Sprintf("there is no job %s; the jobs are %s", m.Value, strings.Join(components(), ", "))
-			}
+	for _, m := range matchersOf(expr) {
+		switch {
+		case m.Name == model.MetricNameLabel && strings.Contains(m.Value, ":"):
+			return m.Value + " comes from a recording rule"
+		case m.Name == model.MetricNameLabel && foreignMetric.MatchString(m.Value):
+			return "no component of a bundled control plane has " + m.Value
+		case slices.Contains(foreignLabels, m.Name) && !m.Matches(""):
+			return fmt.Sprintf("the label %s is added by a cluster's Prometheus, so the metrics that a run records do not have it", m.Name)
+		case m.Name == "job" && !slices.ContainsFunc(components, m.Matches):
+			return fmt.Sprintf("there is no job %s; the jobs are %s", m.Value, strings.Join(components, ", "))
 		}
 	}
 	return ""
@@ -131,19 +119,16 @@ func (d *draft) refused(m *mapping) string {
 	}
 	text, err := block("apiVersion", scenario.APIVersion, "kind", scenario.Kind, "name", "one", "phases", []*mapping{flow("name", "one", "for", "1m")},
 		"gates", []*mapping{flow("name", "one", "expr", expr, "max", "0")}).bytes()
-	if err != nil {
-		return err.Error()
+	var s *scenario.Scenario
+	if err == nil {
+		s, err = scenario.Parse("one", text, nil)
 	}
-	s, err := scenario.Parse("one", text, nil)
 	if err == nil {
 		_, err = gate.Compile(s)
 	}
 	if err == nil {
 		return ""
 	}
-	before, after, found := strings.Cut(err.Error(), "expr: ")
-	if !found {
-		after = before
-	}
-	return strings.ReplaceAll(after, "\n", " ")
+	before, after, _ := strings.Cut(err.Error(), "expr: ")
+	return strings.ReplaceAll(cmp.Or(after, before), "\n", " ")
 }

@@ -27,6 +27,15 @@ func newPart(name string, from int) *part {
 	return &part{name: name, from: from, objects: map[string]int{}, gates: map[string]bool{}, figures: map[string]bool{}}
 }
 
+// ask counts a gate or, unless judged is set, a figure of the configuration.
+func (p *part) ask(judged bool, name string) {
+	if judged {
+		p.gates[name] = true
+	} else {
+		p.figures[name] = true
+	}
+}
+
 // part adds a part of the configuration. It begins with the next phase.
 func (d *draft) part(name string) *part {
 	p := newPart(name, len(d.phases))
@@ -142,9 +151,8 @@ func (d *draft) measured(s *scenario.Scenario) *part {
 		p.figures[key(f.Expr, f.Name)] = true
 	}
 	names := s.TransitionNames()
-	for _, measurement := range []string{"podLatency", "jobLatency", "pvcLatency", "serviceLatency", "nodeLatency"} {
-		all, _ := burnTransitions(measurement)
-		if !slices.ContainsFunc(all, func(t *mapping) bool { return !slices.Contains(names, phaseName(t)) }) {
+	for measurement, all := range burnTransitions {
+		if !slices.ContainsFunc(all, func(t burnTransition) bool { return !slices.Contains(names, t.name) }) {
 			p.measurements = append(p.measurements, measurement)
 		}
 	}

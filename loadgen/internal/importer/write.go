@@ -56,9 +56,9 @@ func (m *mapping) set(key string, value any) *yaml.Node {
 
 // key returns the node of a key, to which comments can be added, or nil if the field is missing.
 func (m *mapping) key(name string) *yaml.Node {
-	for i := 0; i < len(m.Content); i += 2 {
-		if m.Content[i].Value == name {
-			return m.Content[i]
+	for key := range pairs(m.Node) {
+		if key.Value == name {
+			return key
 		}
 	}
 	return nil
@@ -102,23 +102,16 @@ func toNode(value any) *yaml.Node {
 			list.Content = append(list.Content, m.Node)
 		}
 		return list
-	case []string:
-		list := &yaml.Node{Kind: yaml.SequenceNode, Style: yaml.FlowStyle}
-		for _, s := range v {
-			list.Content = append(list.Content, toNode(s))
-		}
-		return list
-	case map[string]string:
-		m := newMapping()
-		for _, key := range sortedKeys(v) {
-			m.set(key, v[key])
-		}
-		return m.Node
 	}
 	n := new(yaml.Node)
 	_ = n.Encode(value) // cannot fail: values are of basic types or were decoded from YAML
-	if text, ok := value.(string); ok && strings.Contains(text, "\n") {
-		n.Style = yaml.LiteralStyle
+	switch v := value.(type) {
+	case []string:
+		n.Style = yaml.FlowStyle
+	case string:
+		if strings.Contains(v, "\n") {
+			n.Style = yaml.LiteralStyle
+		}
 	}
 	return n
 }
