@@ -78,8 +78,8 @@ func (c *cl2) figure(m call, objective string) {
 // a remark instead.
 func (c *cl2) judge(m call, judged bool, row *mapping, together bool) {
 	c.all.ask(judged, phaseName(row))
-	if to := len(c.phases); m.from < to {
-		c.windows = append(c.windows, func() { c.over(row, m.from, to, together) })
+	if from, to := m.from, len(c.phases); from < to {
+		c.windows = append(c.windows, func() { c.over(row, from, to, together) })
 		c.draft.judge(judged, row)
 	} else if c.first("nothing " + m.id) {
 		m.item.remark(c.lastPhase(), m.at(""), "%s is not measured: no phase runs between its actions start and gather", m.id)
@@ -99,7 +99,8 @@ func (c *cl2) throughput(m call) {
 	}
 	expr := fmt.Sprintf(`max_over_time(sum(rate(scheduler_schedule_attempts_total{result="scheduled"}[%s]))[$window:%s])`,
 		scenario.Duration(max(interval, scrape)+scrape), scenario.Duration(scrape))
-	if of := c.selectorOf(m); c.makesOthers(m.from, of) {
+	of := c.selectorOf(m)
+	if slices.ContainsFunc(c.pods, func(p cl2Pods) bool { return p.phase >= m.from && !selects(of, p.labels) }) {
 		m.item.remark(c.lastPhase(), m.at("labelSelector"), "the gate also counts pods without %s that the test creates at the same time", selector(of))
 	}
 	row, bound := c.row("scheduling-throughput", "expr", expr), m.number("threshold", 0)
@@ -118,16 +119,15 @@ type cl2Pods struct {
 	labels map[string]string
 }
 
-// makesOthers reports whether any phase with index from or higher creates pods that do not match the labels in of.
-func (c *cl2) makesOthers(from int, of map[string]string) bool {
-	return slices.ContainsFunc(c.pods, func(p cl2Pods) bool { return p.phase >= from && !selects(of, p.labels) })
-}
-
 // queries adds a gate for each Prometheus query with a threshold that the test enforces, and a comparison row for each other
 // query.
 func (c *cl2) queries(m call) {
 	unit := m.text("unit", "")
-	scale, known := cl2Units()[unit]
+	var scale cl2Unit
+	at := slices.IndexFunc(cl2Units, func(u cl2Unit) bool { return slices.Contains(strings.Split(u.names, " "), unit) })
+	if at >= 0 {
+		scale = cl2Units[at]
+	}
 	for _, q := range m.list("queries") {
 		name := strings.Join([]string{m.text("metricName", m.id), q.text("name", "")}, "-")
 		query := strings.Join(strings.Fields(strings.ReplaceAll(q.text("query", ""), "%v", "$window")), " ")
@@ -143,14 +143,14 @@ func (c *cl2) queries(m call) {
 		switch {
 		case scale.per > 1:
 			expr = fmt.Sprintf("%s / %g", expr, scale.per)
-		case known && 0 < scale.per && scale.per < 1:
+		case 0 < scale.per && scale.per < 1:
 			expr = fmt.Sprintf("%s * %.0f", expr, 1/scale.per)
 		}
 		if bounded && !q.flag("requireSamples", false) && !higher {
 			expr += " or vector(0)"
 			addComment(first, "Without a series the value is 0, because requireSamples is off.")
 		}
-		if !known {
+		if at < 0 {
 			addComment(first, "Its unit is "+unit+".")
 		}
 		g.set("expr", expr)
@@ -168,37 +168,21 @@ func (c *cl2) queries(m call) {
 	}
 }
 
-// cl2Unit maps a unit of ClusterLoader2's queries to a unit of scenarios. per is the number of query units in one
+// cl2Unit maps units of ClusterLoader2's queries, by their names, to a unit of scenarios. per is the number of query units in one
 // scenario unit, such as 1000 for ms. suffix is appended to thresholds in the query's unit.
 type cl2Unit struct {
+	names  string
 	unit   scenario.Unit
 	per    float64
 	suffix string
 }
 
-// cl2Units returns the units of queries that scenarios support. ClusterLoader2 itself accepts any text as a unit.
-func cl2Units() map[string]cl2Unit {
-	all := map[string]cl2Unit{"": {}, "none": {}}
-	for unit, names := range map[cl2Unit][]string{
-		{scenario.Seconds, 1, "s"}:             {"s", "sec", "second", "seconds"},
-		{scenario.Seconds, 1e3, "ms"}:          {"ms", "millisecond", "milliseconds"},
-		{scenario.Seconds, 1e6, "us"}:          {"us", "microsecond", "microseconds"},
-		{scenario.Ratio, 1, ""}:                {"ratio"},
-		{scenario.Ratio, 100, "%"}:             {"%", "percent", "percentage"},
-		{scenario.PerSec, 1, "/s"}:             {"1/s", "/s", "qps", "rps", "ops/s", "req/s", "requests/s"},
-		{scenario.PerHour, 1, "/h"}:            {"1/h", "/h"},
-		{scenario.Count, 1, ""}:                {"count"},
-		{scenario.Size, 1, "B"}:                {"B", "byte", "bytes"},
-		{scenario.Size, 1. / 1024, "KiB"}:      {"KiB"},
-		{scenario.Size, 1. / (1 << 20), "MiB"}: {"MiB"},
-		{scenario.Size, 1. / (1 << 30), "GiB"}: {"GiB"},
-		{scenario.Size, 1e-3, "KB"}:            {"KB", "kB"},
-		{scenario.Size, 1e-6, "MB"}:            {"MB"},
-		{scenario.Size, 1e-9, "GB"}:            {"GB"},
-	} {
-		for _, name := range names {
-			all[name] = unit
-		}
-	}
-	return all
+// cl2Units are the units of queries that scenarios support. ClusterLoader2 itself accepts any text as a unit.
+var cl2Units = []cl2Unit{
+	{" none", "", 0, ""}, {"ratio", scenario.Ratio, 1, ""}, {"% percent percentage", scenario.Ratio, 100, "%"}, {"count", scenario.Count, 1, ""},
+	{"s sec second seconds", scenario.Seconds, 1, "s"}, {"ms millisecond milliseconds", scenario.Seconds, 1e3, "ms"},
+	{"us microsecond microseconds", scenario.Seconds, 1e6, "us"}, {"1/h /h", scenario.PerHour, 1, "/h"},
+	{"1/s /s qps rps ops/s req/s requests/s", scenario.PerSec, 1, "/s"}, {"B byte bytes", scenario.Size, 1, "B"},
+	{"KiB", scenario.Size, 1. / 1024, "KiB"}, {"MiB", scenario.Size, 1. / (1 << 20), "MiB"}, {"GiB", scenario.Size, 1. / (1 << 30), "GiB"},
+	{"KB kB", scenario.Size, 1e-3, "KB"}, {"MB", scenario.Size, 1e-6, "MB"}, {"GB", scenario.Size, 1e-9, "GB"},
 }

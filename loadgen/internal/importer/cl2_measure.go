@@ -23,9 +23,8 @@ type cl2Measurement struct {
 // results in a later one. The parameters of the later use override those given at the start.
 type call struct {
 	*fields // parameters of an entry in instances, if any, then of the step, then of the call that started the measurement
-	item    *item
-	id      string
-	from    int // index of the first phase after the start
+	*cl2Measurement
+	id string
 }
 
 // measure converts the measurements of a step. Because they run in parallel, the conditions that they wait for are
@@ -58,7 +57,7 @@ func (c *cl2) measure(step string, all []*fields) {
 
 // measurement converts one call. It returns the conditions that the call waits for, and the timeout of the wait.
 func (c *cl2) measurement(method string, m call) (waits []string, within time.Duration) {
-	of, supported := cl2Methods()[method]
+	of, supported := cl2Methods[method]
 	params := m.fields
 	key := method + "/" + m.id
 	known := c.measurements[key]
@@ -68,7 +67,7 @@ func (c *cl2) measurement(method string, m call) (waits []string, within time.Du
 	} else {
 		m.fields = params.over(known.params)
 	}
-	m.item, m.from = known.item, known.from
+	m.cl2Measurement = known
 	action := m.text("action", "gather")
 	if !slices.Contains([]string{"start", "gather", "reset", "stop"}, action) && supported {
 		m.fail("action", "%s has no action %q (start or gather)", method, action)
@@ -78,7 +77,12 @@ func (c *cl2) measurement(method string, m call) (waits []string, within time.Du
 		known.params, known.from = params, len(c.phases)
 	}
 	if !supported {
-		c.unsupported(method, m)
+		if what := strings.TrimSuffix(method+" ("+m.id+")", " ("+method+")"); c.first(known) {
+			c.lose("measurement", what)
+			c.all.measurements = append(c.all.measurements, what)
+			m.item.remark(nil, m.at(""), "%s is not measured", what)
+		}
+		m.leave()
 	}
 	if starts || !supported {
 		return nil, 0
@@ -105,48 +109,31 @@ type cl2Method struct {
 	always  bool                      // calls with the action start wait, too
 }
 
-// cl2Methods returns the methods that are supported.
-func cl2Methods() map[string]cl2Method {
-	counted := func(resource, test, key string) func(*cl2, call) []string {
-		return func(c *cl2, m call) []string { return c.counted(m, resource, test, key) }
-	}
-	figure := func(name string) func(*cl2, call) {
-		return func(c *cl2, m call) { c.figure(m, name) }
-	}
-	return map[string]cl2Method{
-		"WaitForControlledPodsRunning": {wait: (*cl2).controlled, timeout: "operationTimeout", limit: 10 * time.Minute},
-		"WaitForFinishedJobs":          {wait: (*cl2).finishedJobs, timeout: "timeout", limit: 10 * time.Minute},
-		"WaitForRunningPods":           {wait: counted("pods", `status.phase == "Running"`, "desiredPodCount"), timeout: "timeout", limit: time.Minute, always: true},
-		"WaitForNodes":                 {wait: (*cl2).nodeCount, timeout: "timeout", limit: 30 * time.Minute, always: true},
-		"WaitForGenericK8sObjects":     {wait: (*cl2).generic, timeout: "timeout", limit: 30 * time.Minute, always: true},
-		"WaitForBoundPVCs":             {wait: counted("persistentvolumeclaims", `status.phase == "Bound"`, "desiredPVCCount"), timeout: "timeout", limit: 5 * time.Minute, always: true},
-		"PodStartupLatency":            {convert: (*cl2).podStartup},
-		"APIResponsivenessPrometheus":  {convert: (*cl2).responsiveness},
-		"APIResponsiveness":            {convert: (*cl2).responsiveness},
-		"SchedulingThroughput":         {convert: (*cl2).throughput},
-		"SchedulingMetrics":            {convert: figure("scheduling-latency")},
-		"PrometheusSchedulingMetrics":  {convert: figure("scheduling-latency")},
-		"EtcdMetrics":                  {convert: figure("wal-fsync")},
-		"TestMetrics":                  {convert: (*cl2).testMetrics},
-		"JobLifecycleLatency":          {convert: (*cl2).jobLatency},
-		"GenericPrometheusQuery":       {convert: (*cl2).queries},
-		"Sleep":                        {convert: func(c *cl2, m call) { c.pause(m.id, m.duration("duration", 0)) }},
-		"Timer":                        {}, // a run measures the length of each phase anyway
-	}
+// figureOf returns a conversion to a row of the comparison table with an objective.
+func figureOf(objective string) func(*cl2, call) {
+	return func(c *cl2, m call) { c.figure(m, objective) }
 }
 
-// unsupported adds a remark that a measurement is not supported, once for each measurement identifier.
-func (c *cl2) unsupported(method string, m call) {
-	if c.first("method " + method + m.id) {
-		what := method
-		if m.id != method {
-			what += " (" + m.id + ")"
-		}
-		c.lose("measurement", what)
-		c.all.measurements = append(c.all.measurements, what)
-		m.item.remark(nil, m.at(""), "%s is not measured", what)
-	}
-	m.leave()
+// cl2Methods are the methods that are supported.
+var cl2Methods = map[string]cl2Method{
+	"WaitForControlledPodsRunning": {wait: (*cl2).controlled, timeout: "operationTimeout", limit: 10 * time.Minute},
+	"WaitForFinishedJobs":          {wait: (*cl2).finishedJobs, timeout: "timeout", limit: 10 * time.Minute},
+	"WaitForRunningPods":           {wait: counted("pods", `status.phase == "Running"`, "desiredPodCount"), timeout: "timeout", limit: time.Minute, always: true},
+	"WaitForNodes":                 {wait: (*cl2).nodeCount, timeout: "timeout", limit: 30 * time.Minute, always: true},
+	"WaitForGenericK8sObjects":     {wait: (*cl2).generic, timeout: "timeout", limit: 30 * time.Minute, always: true},
+	"WaitForBoundPVCs":             {wait: counted("persistentvolumeclaims", `status.phase == "Bound"`, "desiredPVCCount"), timeout: "timeout", limit: 5 * time.Minute, always: true},
+	"PodStartupLatency":            {convert: (*cl2).podStartup},
+	"APIResponsivenessPrometheus":  {convert: (*cl2).responsiveness},
+	"APIResponsiveness":            {convert: (*cl2).responsiveness},
+	"SchedulingThroughput":         {convert: (*cl2).throughput},
+	"SchedulingMetrics":            {convert: figureOf("scheduling-latency")},
+	"PrometheusSchedulingMetrics":  {convert: figureOf("scheduling-latency")},
+	"EtcdMetrics":                  {convert: figureOf("wal-fsync")},
+	"TestMetrics":                  {convert: (*cl2).testMetrics},
+	"JobLifecycleLatency":          {convert: (*cl2).jobLatency},
+	"GenericPrometheusQuery":       {convert: (*cl2).queries},
+	"Sleep":                        {convert: func(c *cl2, m call) { c.pause(m.id, m.duration("duration", 0)) }},
+	"Timer":                        {}, // a run measures the length of each phase anyway
 }
 
 // selectorOf returns the labels for which the measurement's label selector requires one value. It ignores each other
@@ -222,17 +209,18 @@ func (c *cl2) controlled(m call) []string {
 	return gone
 }
 
-// counted returns the condition that at least n objects pass a test, where n is the value of the parameter key. If n is
-// 0, the condition is that no object exists.
-func (c *cl2) counted(m call, resource, test, key string) []string {
-	want := int(m.number(key, 0))
-	of := c.selectorOf(m)
-	if want == 0 {
-		c.asked.waits = append(c.asked.waits, "no "+resource)
-		return []string{noneOf(resource, of)}
+// counted returns a wait until at least n objects pass a test, where n is the value of the parameter key. If n is 0, it waits until
+// no object exists.
+func counted(resource, test, key string) func(*cl2, call) []string {
+	return func(c *cl2, m call) []string {
+		want, of := int(m.number(key, 0)), c.selectorOf(m)
+		if want == 0 {
+			c.asked.waits = append(c.asked.waits, "no "+resource)
+			return []string{noneOf(resource, of)}
+		}
+		c.asked.waits = append(c.asked.waits, resource)
+		return []string{fmt.Sprintf("%s >= %d", countOf(resource, of, test), want)}
 	}
-	c.asked.waits = append(c.asked.waits, resource)
-	return []string{fmt.Sprintf("%s >= %d", countOf(resource, of, test), want)}
 }
 
 // nodeCount returns the conditions for WaitForNodes: the number of nodes is in a range.

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"maps"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -90,9 +91,7 @@ func (c *cl2) phasesOf(name string, all []*fields) {
 			c.lose("step", name)
 		}
 		c.phases = c.phases[:len(c.phases)-1]
-		if phase.HeadComment != "" { // keep the remarks about objects that were left out
-			c.top = append(c.top, commentsOf(phase.Node)...)
-		}
+		appendComment(&c.top, phase.HeadComment) // keep the remarks about objects that were left out
 		return
 	}
 	phase.set("name", unique(name, c.names))
@@ -187,7 +186,7 @@ func (c *cl2) bundle(p *cl2Phase) (templates []*mapping, each int) {
 			p.item.remark(c.lastPhase(), at, "%s %s is left out: %v", key.basename, key.template, err)
 			continue
 		case strings.Contains(text, noValue):
-			o.fail("objectTemplatePath", "%s: a value is missing: %s (add it to templateFillMap, --set NAME=VALUE or --testoverrides FILE)", key.template, lineWith(text, noValue))
+			o.fail("objectTemplatePath", "%s: a value is missing: %s (add it to templateFillMap, --set NAME=VALUE or --testoverrides FILE)", key.template, strings.TrimSpace(lineWithoutValue.FindString(text)))
 			continue
 		}
 		for _, m := range objects {
@@ -221,18 +220,10 @@ func (c *cl2) bundle(p *cl2Phase) (templates []*mapping, each int) {
 	return []*mapping{t}, each
 }
 
-// lineWith returns the first line of text that contains part, without spaces around it.
-func lineWith(text, part string) string {
-	for line := range strings.Lines(text) {
-		if strings.Contains(line, part) {
-			return strings.TrimSpace(line)
-		}
-	}
-	return ""
-}
-
 // noValue is the text that a template renders for a missing value.
 const noValue = "<no value>"
+
+var lineWithoutValue = regexp.MustCompile("[^\n]*" + noValue + "[^\n]*")
 
 // note records the kind and the labels of an object of a phase. It adds remarks if a control plane started by loadgen
 // does not support the object.

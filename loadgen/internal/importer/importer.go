@@ -4,6 +4,7 @@
 package importer
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path"
@@ -12,6 +13,7 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+	corev1 "k8s.io/api/core/v1"
 
 	bounds "github.com/stormglass/stormglass/loadgen/internal/template"
 	"github.com/stormglass/stormglass/loadgen/scenario"
@@ -70,14 +72,14 @@ type Remark struct {
 func (r Remark) String() string { return r.place() + ": " + r.Text }
 
 func (r Remark) place() string {
-	parts := []string{r.File}
+	place := r.File
 	if r.Line > 0 {
-		parts[0] = fmt.Sprintf("%s:%d", r.File, r.Line)
+		place += fmt.Sprintf(":%d", r.Line)
 	}
 	if r.Field != "" {
-		parts = append(parts, r.Field)
+		place += ": " + r.Field
 	}
-	return strings.Join(parts, ": ")
+	return place
 }
 
 // draft is a scenario under construction.
@@ -105,7 +107,7 @@ type draft struct {
 	phases, gates     []*mapping
 	compare           []*mapping
 	stubs             map[string]*stub // by resource
-	top               []string         // comments before the phases
+	top               yaml.Node        // has the comments before the phases
 
 	names   map[string]bool // names of phases and loads
 	gateSet map[string]bool // names of gates, and of rows in the comparison table
@@ -121,12 +123,8 @@ type draft struct {
 }
 
 func newDraft(o Options, file string) *draft {
-	limits := o.limits
-	if limits == nil {
-		limits = bounds.NewBounds()
-	}
 	return &draft{
-		options: o, limits: limits, file: file, namespaceLabels: map[string]bool{}, names: map[string]bool{}, gateSet: map[string]bool{}, stubs: map[string]*stub{},
+		options: o, limits: cmp.Or(o.limits, bounds.NewBounds()), file: file, namespaceLabels: map[string]bool{}, names: map[string]bool{}, gateSet: map[string]bool{}, stubs: map[string]*stub{},
 		all: newPart("all", 0), uses: map[*yaml.Node]use{}, told: map[any]bool{},
 	}
 }
@@ -166,11 +164,8 @@ func (i *item) remark(node *yaml.Node, at Remark, format string, args ...any) {
 	i.remarks++
 	at.Text = fmt.Sprintf(format, args...)
 	i.draft.remarks = append(i.draft.remarks, at)
-	if node == nil {
-		i.draft.top = append(i.draft.top, at.comment())
-		return
-	}
-	addComment(node, at.comment())
+	at.File = at.File[strings.LastIndexByte(at.File, '/')+1:] // comments do not depend on the directory
+	addComment(cmp.Or(node, &i.draft.top), "NOT CARRIED OVER: "+at.String())
 }
 
 // lose records that a job, phase, measurement or Stage was left out as a whole.
@@ -186,12 +181,6 @@ func (d *draft) placement() string {
 		return "none"
 	}
 	return ""
-}
-
-// comment formats the remark as a comment in the scenario. It shortens the file to its base name.
-func (r Remark) comment() string {
-	r.File = r.File[strings.LastIndexByte(r.File, '/')+1:]
-	return "NOT CARRIED OVER: " + r.String()
 }
 
 // nothing returns the error for a configuration from which no phase results.
@@ -243,11 +232,13 @@ func (d *draft) finish() (*Result, error) {
 		return r, nil
 	}
 	written := map[string]string{} // names by text
-	taken := map[string]bool{}
 	for _, t := range d.texts {
 		name, known := written[t.text]
 		if !known {
-			name = uniqueFile(d.options.Templates+"/"+t.file, taken)
+			name = d.options.Templates + "/" + t.file
+			for n, ext := 2, path.Ext(name); slices.ContainsFunc(r.Files, func(f File) bool { return f.Name == name }); n++ {
+				name = fmt.Sprintf("%s/%s-%d%s", d.options.Templates, strings.TrimSuffix(t.file, ext), n, ext)
+			}
 			written[t.text] = name
 			r.Files = append(r.Files, File{Name: name, Data: []byte(t.text)})
 		}
@@ -268,19 +259,13 @@ func (d *draft) invalid(err error) error {
 	return errors.Join(errs...)
 }
 
-func uniqueFile(name string, taken map[string]bool) string {
-	ext := path.Ext(name)
-	stem := strings.TrimSuffix(name, ext)
-	for n := 2; taken[name]; n++ {
-		name = fmt.Sprintf("%s-%d%s", stem, n, ext)
-	}
-	taken[name] = true
-	return name
-}
-
 func (d *draft) write() ([]byte, error) {
+	var profiles []*mapping // one for each scheduler name of the pods
+	for _, name := range append([]string{corev1.DefaultSchedulerName}, d.schedulers...) {
+		profiles = append(profiles, flow("schedulerName", name))
+	}
 	m := block("apiVersion", scenario.APIVersion, "kind", scenario.Kind, "name", d.name, "description", d.description,
-		"controlPlane", d.schedulerProfiles(), "nodes", d.nodes, "record", d.record, "namespaces", d.namespaces, "setup", d.setup(), "objects", d.objects,
+		"controlPlane", when(len(d.schedulers) > 0, flow("scheduler", flow("config", block("profiles", profiles)))), "nodes", d.nodes, "record", d.record, "namespaces", d.namespaces, "setup", d.setup(), "objects", d.objects,
 		"transitions", d.transitions, "phases", d.phases, "gates", d.gates, "compare", d.compare)
 	head := m.key("apiVersion")
 	addComment(head, "Imported from "+d.origin)
@@ -292,8 +277,6 @@ func (d *draft) write() ([]byte, error) {
 	if len(d.stubs) > 0 {
 		addComment(m.key("setup"), "These CustomResourceDefinitions are stubs: API servers accept any field, and no controller acts on the objects.")
 	}
-	for _, line := range d.top {
-		addComment(m.key("phases"), line)
-	}
+	m.key("phases").HeadComment = d.top.HeadComment
 	return m.bytes()
 }

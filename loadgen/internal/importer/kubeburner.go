@@ -97,12 +97,10 @@ func burnFile(path string) (string, error) {
 	}
 	var found []string
 	for _, file := range entries {
-		if ext := filepath.Ext(file); ext != ".yml" && ext != ".yaml" {
-			continue
-		}
-		data, err := userfile.Read(file, userfile.Text)
-		if err == nil && slices.ContainsFunc(strings.Split(string(data), "\n"), func(line string) bool { return strings.HasPrefix(line, "jobs:") }) {
-			found = append(found, file)
+		if ext := filepath.Ext(file); ext == ".yml" || ext == ".yaml" {
+			if data, err := userfile.Read(file, userfile.Text); err == nil && strings.Contains("\n"+string(data), "\njobs:") {
+				found = append(found, file)
+			}
 		}
 	}
 	switch len(found) {
@@ -145,7 +143,11 @@ func (b *burner) convert() (*Result, error) {
 	}
 	b.all.to = len(b.phases)
 	b.endpoints()
-	b.writeGroups()
+	for _, g := range b.groups {
+		if g.used {
+			b.namespaces = append(b.namespaces, block("name", g.Name, "count", g.Count, "labels", g.Labels, "annotations", g.Annotations))
+		}
+	}
 	if err := errors.Join(b.errs...); err != nil {
 		return nil, err
 	}

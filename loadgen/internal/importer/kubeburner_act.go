@@ -28,7 +28,7 @@ func (b *burner) deleteJob(j *burnJob) {
 	j.ignore("jobIterations", "waitWhenFinished") // a delete job always has one iteration
 	for _, o := range j.objects {
 		node := b.lastPhase()
-		live, deleted := b.matching(o)
+		live, deleted, count := b.matching(o)
 		resource := resourceOf(o.apiVersion, o.kind)
 		switch {
 		case o.kind == "Namespace":
@@ -53,28 +53,18 @@ func (b *burner) deleteJob(j *burnJob) {
 			p.set("actions", []*mapping{deletion(resource, selector(o.labels), false, j.qps)})
 		}
 		var gone []string
-		switch {
-		case !j.waitForDeletion:
-		case celName.MatchString(resource):
+		if named := celName.MatchString(resource); j.waitForDeletion && named {
 			gone = append(gone, noneOf(resource, o.labels))
-		default:
+		} else if j.waitForDeletion {
 			o.item.remark(p.Node, j.at("waitForDeletion"), "the run does not wait for these objects: CEL cannot read the name %s", resource)
 		}
 		for _, m := range live {
 			m.deleted = m.deleted || m.kind == o.kind // controllers recreate pods, so only objects of this kind count as deleted
 		}
-		until(p, gone, j.within+atRate(total(live), j.qps))
+		until(p, gone, j.within+atRate(count, j.qps))
 		b.pause(name, j.duration("objectDelay", 0))
 	}
 	b.pause(j.name, j.delay)
-}
-
-// total returns the number of objects.
-func total(all []*madeObjects) (count int) {
-	for _, m := range all {
-		count += m.count
-	}
-	return count
 }
 
 // maxPatches is the maximum number of patch actions into which a patch job is converted.
@@ -108,12 +98,12 @@ func (b *burner) patchJob(j *burnJob) {
 	for i := range iterations {
 		name := withSuffix(nameOf(j.name), fmt.Sprint(i))
 		for _, o := range j.objects {
-			if a := b.patch(j, o, i); a != nil {
+			b.quiet = i > 0 // remarks on the first iteration apply to all
+			a := b.patch(j, o, i)
+			if b.quiet = false; a != nil {
 				pending = append(pending, a)
-				live, _ := b.matching(o)
-				for _, m := range live {
-					takes += atRate(m.count, j.qps)
-				}
+				_, _, count := b.matching(o)
+				takes += atRate(count, j.qps)
 			}
 			if apart {
 				flush(name)
@@ -142,21 +132,17 @@ func (b *burner) patchWaits(j *burnJob) (waits []string) {
 // converted.
 func (b *burner) patch(j *burnJob, o *burnObject, iteration int) *mapping {
 	failed := func(at Remark, format string, args ...any) *mapping {
-		if iteration == 0 {
-			o.item.remark(b.lastPhase(), at, format, args...)
-		}
+		o.item.remark(b.lastPhase(), at, format, args...)
 		return nil
 	}
-	live, _ := b.matching(o)
+	live, _, _ := b.matching(o)
 	if len(live) == 0 {
 		return failed(o.at("labelSelector"), "job %s: no earlier job creates a %s with labels %s, so there is nothing to patch", j.name, o.kind, selector(o.labels))
 	}
 	file := filepath.Join(b.dir, o.template)
 	data, err := userfile.Read(file, userfile.Text)
 	if err != nil {
-		if iteration == 0 {
-			o.fail("objectTemplate", "cannot read %s: %v (paths are relative to the configuration's directory)", o.template, err)
-		}
+		o.fail("objectTemplate", "cannot read %s: %v (paths are relative to the configuration's directory)", o.template, err)
 		return nil
 	}
 	values := b.values(j, o, iteration, 0)
@@ -170,9 +156,8 @@ func (b *burner) patch(j *burnJob, o *burnObject, iteration int) *mapping {
 	data = randomText.ReplaceAll(data, []byte("random($1)"))
 	text, err := renderConfig(b.limits, file, append(data, b.functions...), values)
 	if _, lack, ok := strings.Cut(fmt.Sprint(err), "it needs values: "); ok {
-		if lack, _, _ = strings.Cut(lack, " ("); iteration == 0 {
-			o.fail("", "%s reads missing values: %s (add them to inputVars)", o.template, lack)
-		}
+		lack, _, _ = strings.Cut(lack, " (")
+		o.fail("", "%s reads missing values: %s (add them to inputVars)", o.template, lack)
 		return nil
 	}
 	if err != nil {
@@ -182,14 +167,14 @@ func (b *burner) patch(j *burnJob, o *burnObject, iteration int) *mapping {
 	if err := yaml.Unmarshal([]byte(text), &patch); err != nil || patch == nil {
 		return failed(Remark{File: file}, "the patch is not valid YAML and is left out: %v", err)
 	}
-	kind := ""
+	kind, asked := "", o.text("patchType", "")
 	for name, media := range scenario.PatchTypes {
-		if text := o.text("patchType", ""); text == media || text == name {
+		if asked == media || asked == name {
 			kind = name
 		}
 	}
 	if kind == "" {
-		return failed(o.at("patchType"), "unknown patch type %q", o.text("patchType", ""))
+		return failed(o.at("patchType"), "unknown patch type %q", asked)
 	}
 	if fields, ok := patch.(map[string]any); ok { // the selectors of later jobs may match the new labels
 		for _, m := range live {
@@ -204,7 +189,7 @@ func (b *burner) patch(j *burnJob, o *burnObject, iteration int) *mapping {
 	a.set("rate", perSecond(j.qps))
 	once := []string{"randInt", "randAlphaNum", "randAlpha", "randNumeric", "randAscii", "randBytes", "shuffle", "uuidv4", "env"}
 	calls, _ := template.Calls(string(data))
-	if at := slices.IndexFunc(calls, func(c template.Call) bool { return slices.Contains(once, c.Function) }); at >= 0 && iteration == 0 {
+	if at := slices.IndexFunc(calls, func(c template.Call) bool { return slices.Contains(once, c.Function) }); at >= 0 {
 		o.item.remark(a.Node, Remark{File: file, Line: calls[at].Line}, "the import evaluated %s once; all objects have the same value", calls[at].Function)
 	}
 	return a
@@ -231,8 +216,7 @@ func drawAgain(n *yaml.Node) {
 func (b *burner) readingJob(j *burnJob) {
 	for _, o := range j.objects {
 		resource := resourceOf(o.apiVersion, o.kind)
-		live, _ := b.matching(o)
-		count := total(live)
+		_, _, count := b.matching(o)
 		if !slices.Contains(scenario.Manifests, resource) || resource == "pods" || count == 0 {
 			o.item.remark(b.lastPhase(), o.at("kind"), "job %s is not imported: no load can read %s", j.name, resource)
 			continue

@@ -10,24 +10,11 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// burnMade describes the objects of one batch: the templates and the number of iterations.
-type burnMade struct {
-	templates         []*burnTemplate
-	iterations, total int
-	spread            bool // some objects name no namespace, and are spread over the job's namespaces
-}
-
 type burnChurn struct {
 	*fields
 	cycles, percent              int
 	duration, delay, deleteDelay time.Duration
 	objects                      bool // mode "objects"; otherwise mode "namespaces"
-}
-
-// churns reports whether a job configures churn.
-func churns(job *fields) bool {
-	c := job.sub("churnConfig")
-	return c.integer("cycles", 0) > 0 || c.duration("duration", 0) > 0
 }
 
 // maxCycles is the maximum number of churn cycles that become separate phases.
@@ -53,7 +40,7 @@ func (b *burner) churn(j *burnJob) {
 	}
 	item := b.item()
 	last := b.lastPhase()
-	spread := slices.ContainsFunc(j.made, func(m burnMade) bool { return m.spread })
+	spread := slices.ContainsFunc(j.made, func(m burnBatch) bool { return m.spread })
 	switch {
 	case mode != "objects" && mode != "namespaces":
 		item.remark(last, c.at("mode"), "no churn: kube-burner knows the modes namespaces and objects, and does nothing in mode %q", mode)
@@ -71,14 +58,12 @@ func (b *burner) churn(j *burnJob) {
 	}
 }
 
-// again returns the actions that recreate the deleted objects of a job. keep selects the batches.
-func (b *burner) again(j *burnJob, keep func(burnMade) bool) (all []*mapping) {
-	for _, m := range j.made {
-		if keep(m) {
-			a := block("kind", "create", "onlyMissing", true, "rate", perSecond(j.qps))
-			b.spread(j, m, a)
-			all = append(all, a.add("vars", flow("JobName", j.name), "placement", b.placement(), "templates", b.templatesOf(m)))
-		}
+// again returns the actions that recreate the deleted objects of batches.
+func (b *burner) again(j *burnJob, batches []burnBatch) (all []*mapping) {
+	for _, m := range batches {
+		a := block("kind", "create", "onlyMissing", true, "rate", perSecond(j.qps))
+		b.spread(j, m, a)
+		all = append(all, a.add("vars", flow("JobName", j.name), "placement", b.placement(), "templates", b.templatesOf(m)))
 	}
 	return all
 }
@@ -110,6 +95,9 @@ func (b *burner) cycles(j *burnJob, c burnChurn, item *item) {
 	if !c.objects {
 		b.lose("deletion of namespaces by the churn of job", j.name)
 	}
+	batches := slices.DeleteFunc(slices.Clone(j.made), func(m burnBatch) bool {
+		return !slices.ContainsFunc(m.templates, func(t *burnTemplate) bool { return slices.Contains(templates, t) })
+	})
 	waits := j.waits
 	if !c.objects && (!j.wait || b.wait) {
 		waits = nil
@@ -136,15 +124,16 @@ func (b *burner) cycles(j *burnJob, c burnChurn, item *item) {
 			}
 		}
 		p.set("actions", actions)
-		if !c.objects && slices.ContainsFunc(templates, (*burnTemplate).hasPods) {
+		hasPods := func(t *burnTemplate) bool { // whose labels are those of their controllers
+			return slices.ContainsFunc(t.objects, func(o manifest) bool { return len(labelPaths(o)) > 1 })
+		}
+		if !c.objects && slices.ContainsFunc(templates, hasPods) {
 			gone = append(gone, fmt.Sprintf("count(pods where %s) == 0", churned[0].selector.test()))
 		}
 		until(p, gone, b.timeout+atRate(count, j.qps))
 		b.pause(name, c.deleteDelay)
 		p = b.phase(withSuffix(name, "again"))
-		p.set("actions", b.again(j, func(m burnMade) bool {
-			return slices.ContainsFunc(m.templates, func(t *burnTemplate) bool { return slices.Contains(templates, t) })
-		}))
+		p.set("actions", b.again(j, batches))
 		until(p, distinct(waits), j.within+atRate(count, j.qps))
 		b.pause(withSuffix(name, "delay"), c.delay)
 	}
@@ -202,11 +191,6 @@ func (j *burnJob) ofNamespaces(templates []*burnTemplate, percent int, random *r
 	return all
 }
 
-// hasPods reports whether a template creates controllers whose pods have the labels of the controller.
-func (t *burnTemplate) hasPods() bool {
-	return slices.ContainsFunc(t.objects, func(o manifest) bool { return len(labelPaths(o)) > 1 })
-}
-
 // repeats adds a phase that deletes a random part of the objects and recreates them, at a regular interval.
 func (b *burner) repeats(j *burnJob, c burnChurn, item *item) {
 	count := 0
@@ -221,8 +205,7 @@ func (b *burner) repeats(j *burnJob, c burnChurn, item *item) {
 			resources = append(resources, object.resource())
 		}
 	}
-	all := func(burnMade) bool { return true }
-	creations := b.again(j, all)
+	creations := b.again(j, j.made)
 	takes := atRate(count, j.qps)
 	after := max(time.Second, takes+c.deleteDelay).Round(time.Second)
 	every := max(time.Second, after+takes+c.delay).Round(time.Second)
@@ -237,18 +220,15 @@ func (b *burner) repeats(j *burnJob, c burnChurn, item *item) {
 		a.add("after", scenario.Duration(after).String(), "every", scenario.Duration(every).String())
 	}
 	p.add("for", length(max(lasts, after+every+time.Second)), "actions", append(deletions, creations...))
-	what := fmt.Sprintf("%s of the %s", share, strings.Join(distinct(resources), ", "))
-	instead := ""
-	if c.objects {
-		what = "the oldest " + what
-	} else {
-		what, instead = what+", chosen at random,", " deletes whole namespaces,"
+	what, instead := "the oldest %s of the %s", ""
+	if !c.objects {
+		what, instead = "%s of the %s, chosen at random,", " deletes whole namespaces,"
 		b.lose("deletion of namespaces by the churn of job", j.name)
 	}
-	item.remark(p.Node, c.at(""), "every %s, %s are deleted, and the missing objects are recreated %s later; kube-burner%s waits until the old ones are gone and then until the new ones are ready",
-		scenario.Duration(every), what, scenario.Duration(after), instead)
+	item.remark(p.Node, c.at(""), "every %s, "+what+" are deleted, and the missing objects are recreated %s later; kube-burner%s waits until the old ones are gone and then until the new ones are ready",
+		scenario.Duration(every), share, strings.Join(distinct(resources), ", "), scenario.Duration(after), instead)
 	end := b.phase(withSuffix(nameOf(j.name), "churn-end"))
-	end.set("actions", b.again(j, all))
+	end.set("actions", b.again(j, j.made))
 	until(end, distinct(j.waits), j.within+takes)
 	j.churned = len(b.phases) - 1
 }

@@ -7,15 +7,16 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"go.yaml.in/yaml/v3"
 )
 
 // burnBatch is a set of objects that a job creates together: those with the same group id. The default group id is 0.
 type burnBatch struct {
-	name    string
-	group   int
-	objects []*burnObject
+	name              string
+	group             int
+	objects           []*burnObject
+	templates         []*burnTemplate
+	iterations, total int  // total: number of objects
+	spread            bool // some objects name no namespace, and are spread over the job's namespaces
 }
 
 // batches returns the batches of a job in the order in which kube-burner creates them.
@@ -25,7 +26,8 @@ func (b *burner) batches(j *burnJob) (all []burnBatch) {
 		groups[o.group] = append(groups[o.group], o)
 	}
 	for _, g := range slices.Sorted(maps.Keys(groups)) {
-		batch := burnBatch{j.name, g, slices.DeleteFunc(groups[g], func(o *burnObject) bool { return o.replicas < 1 })}
+		objects := slices.DeleteFunc(groups[g], func(o *burnObject) bool { return o.replicas < 1 })
+		batch := burnBatch{name: j.name, group: g, objects: objects, iterations: j.iterations}
 		if len(groups) > 1 {
 			batch.name = withSuffix(nameOf(j.name), fmt.Sprintf("group-%d", g))
 		}
@@ -77,30 +79,44 @@ func (b *burner) createJob(j *burnJob) {
 	}
 	j.last = len(b.phases) - 1
 	node := b.phases[first].Node
-	b.createRemarks(j, node)
+	if b.waitsEach(j) && j.iterations > 1 && !b.apart(j) {
+		j.item.remark(node, j.at("podWait"), "iterations do not wait for the pods of the previous iteration, which is supported for up to %d iterations; the run waits for all pods at the end", maxEach)
+	}
+	if !j.verified() {
+		addComment(node, "No gate judges whether all objects were created, because errorOnVerify or verifyObjects is off.")
+	}
+	b.labelGroup(j, node)
+	if j.has("objectDelay") || j.has("objectWait") {
+		addComment(node, "objectDelay and objectWait have no effect in a create job.")
+	}
 	b.watchers(j, first)
 	b.churn(j)
+}
+
+// verified reports whether kube-burner fails if a job has not created all its objects.
+func (j *burnJob) verified() bool {
+	return j.flag("verifyObjects", true) && j.flag("errorOnVerify", true)
 }
 
 // createObjects adds the phases that create the objects of a job and wait for them.
 func (b *burner) createObjects(j *burnJob) {
 	j.made, j.each = nil, nil
 	for _, batch := range b.batches(j) {
-		made := b.madeOf(j, batch)
+		b.convertTemplates(j, &batch)
 		var waits []string
 		switch {
-		case len(made.templates) == 0:
+		case len(batch.templates) == 0:
 		case b.apart(j):
-			waits = b.createEach(j, batch, made)
+			waits = b.createEach(j, batch)
 		default:
-			p, load := b.createPhase(j, batch.name, made, nil)
-			b.pace(j, load, made)
+			p, load := b.createPhase(j, batch.name, batch, nil)
+			b.pace(j, load, batch)
 			p.set("within", length(max(b.timeout, 2*j.takes)))
 			b.pause(batch.name, j.delay)
 			waits = b.waitsOf(batch)
 		}
-		if len(made.templates) > 0 {
-			j.made = append(j.made, made)
+		if len(batch.templates) > 0 {
+			j.made = append(j.made, batch)
 		}
 		j.waits = append(j.waits, waits...)
 		b.afterCreation(j, batch, waits)
@@ -115,23 +131,19 @@ func (b *burner) waitsOf(batch burnBatch) (waits []string) {
 	return waits
 }
 
-// madeOf converts the templates of a batch. It leaves out objects that the run must create before the first phase.
-func (b *burner) madeOf(j *burnJob, batch burnBatch) burnMade {
-	made := burnMade{iterations: j.iterations}
+// convertTemplates converts the templates of a batch. It leaves out objects that the run must create before the first phase.
+func (b *burner) convertTemplates(j *burnJob, batch *burnBatch) {
 	for _, o := range batch.objects {
-		t := b.objectTemplate(j, o)
-		if t == nil || b.definition(j, t) {
-			continue
+		if t := b.objectTemplate(j, o); t != nil && !b.definition(j, t) {
+			batch.templates = append(batch.templates, t)
+			batch.total += t.count * len(t.objects)
+			batch.spread = batch.spread || slices.ContainsFunc(t.objects, manifest.spread)
 		}
-		made.templates = append(made.templates, t)
-		made.total += t.count * len(t.objects)
-		made.spread = made.spread || slices.ContainsFunc(t.objects, manifest.spread)
 	}
-	if made.total > maxObjects {
-		j.fail("jobIterations", "%d objects (a load makes at most %d)", made.total, maxObjects)
-		made.templates = nil
+	if batch.total > maxObjects {
+		j.fail("jobIterations", "%d objects (a load makes at most %d)", batch.total, maxObjects)
+		batch.templates = nil
 	}
-	return made
 }
 
 // afterCreation adds the phases that follow the creation of a batch: the wait for its objects, pauses, and the deletion
@@ -163,17 +175,17 @@ func (b *burner) afterCreation(j *burnJob, batch burnBatch, waits []string) {
 
 // createPhase adds a phase with a load that creates the objects of one iteration. If iteration is nil, the load creates
 // the objects of all iterations.
-func (b *burner) createPhase(j *burnJob, title string, made burnMade, iteration *int) (phase, load *mapping) {
+func (b *burner) createPhase(j *burnJob, title string, batch burnBatch, iteration *int) (phase, load *mapping) {
 	phase = b.phase(title)
 	name := phaseName(phase)
 	load = block("name", name, "kind", "objects", "rate", perSecond(j.qps))
-	b.spread(j, made, load)
+	b.spread(j, batch, load)
 	if iteration != nil {
 		load.add("fromIteration", *iteration, "toIteration", *iteration+1)
 	}
-	load.add("vars", when(name != j.name, flow("JobName", j.name)), "placement", b.placement(), "templates", b.templatesOf(made))
+	load.add("vars", when(name != j.name, flow("JobName", j.name)), "placement", b.placement(), "templates", b.templatesOf(batch))
 	phase.add("load", []*mapping{load}, "until", "objectsMade", "within", length(b.timeout))
-	if j.flag("verifyObjects", true) && j.flag("errorOnVerify", true) {
+	if j.verified() {
 		b.gates = append(b.gates, block("name", unique(withSuffix(name, "made"), b.gateSet), "objective", "achieved", "load", name, "min", "100%", "over", []string{name}))
 	}
 	return phase, load
@@ -181,8 +193,8 @@ func (b *burner) createPhase(j *burnJob, title string, made burnMade, iteration 
 
 // templatesOf returns the templates for a load or an action. Each template node can stand at only one place in the
 // scenario, so the second and later calls return copies.
-func (b *burner) templatesOf(made burnMade) (all []*mapping) {
-	for _, t := range made.templates {
+func (b *burner) templatesOf(batch burnBatch) (all []*mapping) {
+	for _, t := range batch.templates {
 		if !t.placed {
 			t.placed = true
 			all = append(all, t.at)
@@ -197,7 +209,7 @@ func (b *burner) templatesOf(made burnMade) (all []*mapping) {
 
 // perIteration returns the number of objects that every iteration creates, at least 1. irregular reports whether some
 // iterations create additional objects.
-func (m burnMade) perIteration() (count int, irregular bool) {
+func (m burnBatch) perIteration() (count int, irregular bool) {
 	for _, t := range m.templates {
 		if n := t.object.replicas * len(t.objects); t.object.every(m.iterations) == 1 {
 			count += n
@@ -210,51 +222,31 @@ func (m burnMade) perIteration() (count int, irregular bool) {
 
 // pace estimates how long a load of all iterations takes. If the job has a delay between iterations, pace also changes
 // the load to bursts.
-func (b *burner) pace(j *burnJob, load *mapping, made burnMade) {
-	takes := atRate(made.total, j.qps)
-	defer func() { j.takes = max(j.takes, takes) }()
+func (b *burner) pace(j *burnJob, load *mapping, batch burnBatch) {
 	if j.delay == 0 || j.iterations < 2 {
+		j.takes = max(j.takes, atRate(batch.total, j.qps))
 		return
 	}
 	// kube-burner's rate limiter, a token bucket, refills during the delay. kube-burner then creates one object per
 	// token immediately, and the remaining objects at the job's rate.
-	perIteration, irregular := made.perIteration()
+	perIteration, irregular := batch.perIteration()
 	rest := atRate(max(0, perIteration-j.burst), j.qps)
 	every := j.delay + rest
 	load.replace("rate", "shape", flow("kind", "burst", "burst", perIteration, "every", length(every)))
-	shape := load.key("shape")
-	switch {
-	case irregular:
-		j.item.remark(shape, j.at("jobIterationDelay"), "%d objects are created at once every %s, whatever the size of an iteration; kube-burner creates an iteration's objects at %g/s between pauses of %s",
-			perIteration, every, j.qps, j.delay)
-	case rest > 0 || j.delay.Seconds()*j.qps < float64(min(perIteration, j.burst)):
-		j.item.remark(shape, j.at("jobIterationDelay"), "each iteration's %d objects are created at once, an iteration every %s; kube-burner creates them at %g/s between pauses of %s",
-			perIteration, every, j.qps, j.delay)
+	what := "each iteration's %d objects are created at once, an iteration every %s; kube-burner creates them at %g/s between pauses of %s"
+	if irregular {
+		what = "%d objects are created at once every %s, whatever the size of an iteration; kube-burner creates an iteration's objects at %g/s between pauses of %s"
 	}
-	if perIteration > 1000 {
-		load.set("maxInFlight", perIteration)
+	if irregular || rest > 0 || j.delay.Seconds()*j.qps < float64(min(perIteration, j.burst)) {
+		j.item.remark(load.key("shape"), j.at("jobIterationDelay"), what, perIteration, every, j.qps, j.delay)
 	}
-	takes = every * time.Duration((made.total+perIteration-1)/perIteration+1)
+	load.add("maxInFlight", when(perIteration > 1000, perIteration))
+	j.takes = max(j.takes, every*time.Duration((batch.total+perIteration-1)/perIteration+1))
 }
 
 // atRate returns the time that count requests take. rate is in requests per second.
 func atRate(count int, rate float64) time.Duration {
 	return time.Duration(float64(count) / rate * float64(time.Second))
-}
-
-// createRemarks adds remarks about settings of a create job that scenarios do not support. It also adds the labels of the
-// job to its namespaces.
-func (b *burner) createRemarks(j *burnJob, node *yaml.Node) {
-	if b.waitsEach(j) && j.iterations > 1 && !b.apart(j) {
-		j.item.remark(node, j.at("podWait"), "iterations do not wait for the pods of the previous iteration, which is supported for up to %d iterations; the run waits for all pods at the end", maxEach)
-	}
-	if !j.flag("verifyObjects", true) || !j.flag("errorOnVerify", true) {
-		addComment(node, "No gate judges whether all objects were created, because errorOnVerify or verifyObjects is off.")
-	}
-	b.labelGroup(j, node)
-	if j.has("objectDelay") || j.has("objectWait") {
-		addComment(node, "objectDelay and objectWait have no effect in a create job.")
-	}
 }
 
 // watchers converts each entry in the job's watchers to a load of watches, in the phase with index first.
@@ -290,24 +282,20 @@ func (b *burner) apart(j *burnJob) bool {
 		return false
 	}
 	irregular := func(o *burnObject) bool { return o.replicas > 0 && o.every(j.iterations) > 1 }
-	return b.waitsEach(j) || j.runsEach() || j.delay > 0 && slices.ContainsFunc(j.objects, irregular)
+	hooked := slices.ContainsFunc(j.list("hooks"), func(h *fields) bool { return h.text("when", "") == "onEachIteration" })
+	return b.waitsEach(j) || hooked || j.delay > 0 && slices.ContainsFunc(j.objects, irregular)
 }
 
 // waitsEach reports whether kube-burner waits for the objects of an iteration before it starts the next one.
 func (b *burner) waitsEach(j *burnJob) bool { return j.podWait && !j.wait && !b.wait && !j.grouped() }
 
-// runsEach reports whether a job has a hook that runs in each iteration.
-func (j *burnJob) runsEach() bool {
-	return slices.ContainsFunc(j.list("hooks"), func(h *fields) bool { return h.text("when", "") == "onEachIteration" })
-}
-
 // createEach adds a phase for each iteration, with the waits and pauses between iterations. It returns the conditions
 // that kube-burner waits for.
-func (b *burner) createEach(j *burnJob, batch burnBatch, made burnMade) (waits []string) {
+func (b *burner) createEach(j *burnJob, batch burnBatch) (waits []string) {
 	quiet := b.quiet
 	for i := range j.iterations {
 		name := withSuffix(nameOf(batch.name), fmt.Sprint(i+1))
-		if these, n := made.in(i); n > 0 {
+		if these, n := batch.in(i); n > 0 {
 			p, _ := b.createPhase(j, name, these, &i)
 			takes := atRate(n, j.qps)
 			j.takes = max(j.takes, takes)
@@ -320,7 +308,7 @@ func (b *burner) createEach(j *burnJob, batch burnBatch, made burnMade) (waits [
 			waits = b.waitsOf(batch)
 		}
 		// kube-burner waits once in each namespace.
-		waited := j.inNamespaces && (i%j.perNamespace != 0 || !made.spread && i > 0)
+		waited := j.inNamespaces && (i%j.perNamespace != 0 || !batch.spread && i > 0)
 		if b.waitsEach(j) && !waited {
 			b.waitPhase(name, waits, j.within)
 		}
@@ -332,7 +320,7 @@ func (b *burner) createEach(j *burnJob, batch burnBatch, made burnMade) (waits [
 }
 
 // in returns the templates in m from which one iteration creates objects, and the number of these objects.
-func (m burnMade) in(iteration int) (these burnMade, count int) {
+func (m burnBatch) in(iteration int) (these burnBatch, count int) {
 	these = m
 	these.templates = nil
 	for _, t := range m.templates {
@@ -364,24 +352,16 @@ func (b *burner) steps(j *burnJob, f *fields) {
 		if len(b.phases) == before {
 			break
 		}
-		b.healthCheck(j, f)
+		if script := f.text("healthCheckScript", ""); strings.Contains(script, "://") {
+			j.item.remark(b.lastPhase(), f.at("healthCheckScript"), "%s is not downloaded: save it locally, and name that file", script)
+		} else if script != "" {
+			b.addHook(b.phases[len(b.phases)-1], "after", append([]string{"sh"}, strings.Fields(script)...))
+		}
 		b.removal(j, map[string]string{jobLabel: j.name}, j.name)
 		b.pause(withSuffix(nameOf(j.name), "step"), f.duration("stepDelay", 0))
 	}
 	b.quiet = false
 	j.iterations = whole
-}
-
-// healthCheck adds the job's health check script as a hook after the latest phase.
-func (b *burner) healthCheck(j *burnJob, f *fields) {
-	script := f.text("healthCheckScript", "")
-	switch {
-	case script == "":
-	case strings.Contains(script, "://"):
-		j.item.remark(b.lastPhase(), f.at("healthCheckScript"), "%s is not downloaded: save it locally, and name that file", script)
-	default:
-		b.addHook(b.phases[len(b.phases)-1], "after", append([]string{"sh"}, strings.Fields(script)...))
-	}
 }
 
 // stepEnds returns the number of iterations of each step.

@@ -11,17 +11,6 @@ var hookTimes = []string{
 	"beforeJobExecution", "afterJobExecution", "beforeChurn", "afterChurn", "beforeCleanup", "afterCleanup", "beforeGC", "afterGC", "onEachIteration",
 }
 
-// checkHooks reports an error for each hook that kube-burner rejects.
-func (b *burner) checkHooks(j *burnJob) {
-	for _, h := range j.list("hooks") {
-		when := h.text("when", "")
-		h.check(slices.Contains(hookTimes, when), "when", "kube-burner has no hook time %q (choose from: %s)", when, strings.Join(hookTimes, ", "))
-		if len(h.texts("cmd")) == 0 {
-			b.fail(placeOf(h.file, h.node, h.at("cmd").Field), "the hook has no command (write cmd: [sh, -c, ...])")
-		}
-	}
-}
-
 // hooks adds the hooks of a job to its phases. first is the index of the job's first phase. removed is the index of the
 // phase that deletes the job's objects, or -1. Background hooks run before other hooks, as in kube-burner.
 func (b *burner) hooks(j *burnJob, first, removed int) {

@@ -3,6 +3,7 @@ package importer
 import (
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v3"
@@ -12,25 +13,21 @@ import (
 
 type burnJob struct {
 	*fields
-	name, kind      string
-	namespace       string
-	group           *burnGroup // the namespaces of the job; nil: the run's namespaces
-	noGroup         string     // why the job has a namespace, but no group
-	iterations      int
-	perNamespace    int
-	inNamespaces    bool // namespacedIterations
-	qps             float64
-	burst           int
-	wait, podWait   bool
-	churn           bool
-	defines         bool // whether definition has moved a template of this job
-	within          time.Duration
-	delay, pause    time.Duration
-	waitForDeletion bool
-	objects         []*burnObject
-	item            *item
+	name, kind, namespace    string
+	group                    *burnGroup // the namespaces of the job; nil: the run's namespaces
+	noGroup                  string     // why the job has a namespace, but no group
+	iterations, perNamespace int
+	inNamespaces             bool // namespacedIterations
+	qps                      float64
+	burst                    int
+	wait, podWait, churn     bool
+	waitForDeletion          bool
+	defines                  bool // whether definition has moved a template of this job
+	within, delay, pause     time.Duration
+	objects                  []*burnObject
+	item                     *item
 
-	made  []burnMade    // the created objects, for churn
+	made  []burnBatch   // the created objects, for churn
 	waits []string      // conditions to wait for its objects
 	takes time.Duration // estimated duration of the longest creation
 	each  []int         // indexes of the phases for one iteration each
@@ -42,16 +39,12 @@ type burnJob struct {
 // burnObject is an entry in the objects field of a job.
 type burnObject struct {
 	*fields
-	template         string
-	replicas         int
-	kind, apiVersion string
-	labels           map[string]string // labelSelector
-	vars             map[string]any
-	wait, runOnce    bool
-	repeat           int
-	group            int
-	index            int
-	item             *item
+	template, kind, apiVersion     string
+	labels                         map[string]string // labelSelector
+	vars                           map[string]any
+	wait, runOnce                  bool
+	replicas, repeat, group, index int
+	item                           *item
 }
 
 // Default qps and burst of kube-burner jobs, which are the defaults of client-go.
@@ -68,10 +61,12 @@ func (b *burner) readJob(f *fields) *burnJob {
 		inNamespaces: f.flag("namespacedIterations", true), qps: f.number("qps", 0), burst: f.integer("burst", 0),
 		wait: f.flag("waitWhenFinished", true), podWait: f.flag("podWait", false),
 		within: f.duration("maxWaitTimeout", b.timeout), delay: f.duration("jobIterationDelay", 0), pause: f.duration("jobPause", 0),
-		waitForDeletion: f.flag("waitForDeletion", true), item: b.item(), last: -1, churned: -1, churn: churns(f),
+		waitForDeletion: f.flag("waitForDeletion", true), item: b.item(), last: -1, churned: -1,
 	}
-	used := slices.ContainsFunc(b.jobs, func(other *burnJob) bool { return other.name == j.name })
+	churn := f.sub("churnConfig")
+	j.churn = churn.integer("cycles", 0) > 0 || churn.duration("duration", 0) > 0
 	f.check(j.name != "", "", "the job has no name (write name: ...)")
+	used := slices.ContainsFunc(b.jobs, func(other *burnJob) bool { return other.name == j.name })
 	f.check(j.name == "" || !used, "name", "two jobs have the name %s (names must be unique)", j.name)
 	known := slices.Contains([]string{"create", "delete", "patch", "read", "kubevirt"}, j.kind)
 	f.check(known, "jobType", "kube-burner has no jobs of type %q (create, delete, patch, read, kubevirt)", j.kind)
@@ -88,10 +83,14 @@ func (b *burner) readJob(f *fields) *burnJob {
 	}
 	f.check(j.iterations >= 1, "jobIterations", "%d iterations: kube-burner refuses the job", j.iterations)
 	f.check(j.kind != "create" || j.iterations <= maxObjects, "jobIterations", "%d iterations (a load makes at most %d objects)", j.iterations, maxObjects)
-	if j.qps > scenario.MaxRate {
-		f.fail("qps", "%g requests a second (at most %d)", j.qps, scenario.MaxRate)
+	f.check(j.qps <= scenario.MaxRate, "qps", "%g requests a second (at most %d)", j.qps, scenario.MaxRate)
+	for _, h := range f.list("hooks") {
+		when := h.text("when", "")
+		h.check(slices.Contains(hookTimes, when), "when", "kube-burner has no hook time %q (choose from: %s)", when, strings.Join(hookTimes, ", "))
+		if len(h.texts("cmd")) == 0 {
+			b.fail(placeOf(h.file, h.node, h.at("cmd").Field), "the hook has no command (write cmd: [sh, -c, ...])")
+		}
 	}
-	b.checkHooks(j)
 	if j.qps <= 0 {
 		j.qps = defaultQPS
 	}
@@ -132,18 +131,16 @@ func (b *burner) job(j *burnJob) {
 	for _, m := range j.list("measurements") {
 		b.measurement(m, j)
 	}
-	if len(b.phases) > first {
-		if len(j.each) == 0 {
-			j.each = []int{first}
-		}
-		for _, at := range j.each {
-			b.profileEach(j, sets, b.phases[at])
-		}
-	} else {
+	if len(b.phases) == first {
 		if len(j.objects) > 0 {
 			b.lose("job", j.name)
 		}
 		b.phases, first = b.phases[:from], from
+	} else if len(j.each) == 0 {
+		j.each = []int{first}
+	}
+	for _, at := range j.each {
+		b.profileEach(j, sets, b.phases[at])
 	}
 	if b.options.OwnCluster && j.kind == "create" && j.flag("preLoadImages", true) {
 		j.item.remark(node, j.at("preLoadImages"), "images are not loaded onto the nodes beforehand")

@@ -40,11 +40,9 @@ func (b *burner) ownLabels(j *burnJob, o *burnObject) func(document int) map[str
 	if o.repeat > 1 {
 		labels[iterationLabel] = fmt.Sprintf("{{mul .Iteration %d}}", o.repeat)
 	}
-	for _, asked := range b.selectors() {
-		for key := range asked {
-			if key == ownPrefix+"uuid" || key == ownPrefix+"runid" {
-				labels[key] = importUUID
-			}
+	for _, key := range []string{ownPrefix + "uuid", ownPrefix + "runid"} {
+		if slices.ContainsFunc(b.selectors(), func(asked map[string]string) bool { _, is := asked[key]; return is }) {
+			labels[key] = importUUID
 		}
 	}
 	return func(document int) map[string]string {
@@ -87,8 +85,8 @@ func (b *burner) number(j *burnJob) {
 }
 
 // matching returns the objects of earlier jobs that match the label selector of an entry. live are the objects that
-// still exist, and gone those that were deleted.
-func (b *burner) matching(o *burnObject) (live, gone []*madeObjects) {
+// still exist, count is their number, and gone are those that were deleted.
+func (b *burner) matching(o *burnObject) (live, gone []*madeObjects, count int) {
 	asked := maps.Clone(o.labels)
 	delete(asked, iterationLabel) // some object has each value
 	delete(asked, replicaLabel)
@@ -106,8 +104,8 @@ func (b *burner) matching(o *burnObject) (live, gone []*madeObjects) {
 		case m.deleted:
 			gone = append(gone, m)
 		default:
-			live = append(live, m)
+			live, count = append(live, m), count+m.count
 		}
 	}
-	return live, gone
+	return live, gone, count
 }

@@ -243,16 +243,6 @@ func (d *draft) judge(judged bool, row *mapping) {
 	}
 }
 
-// promQL converts an expression of a profile. why is the reason if that is impossible, and empty otherwise.
-func (b *burner) promQL(text string) (expr, why string) {
-	expr, why = promQL(text, b.options.Values)
-	if !b.options.OwnCluster {
-		expr = ownLabelsOf(expr)
-	}
-	b.elapsed = b.elapsed || strings.Contains(expr, "$window")
-	return expr, why
-}
-
 // metric adds a comparison row for a metric of a profile.
 func (b *burner) metric(f *fields, item *item) {
 	name := f.text("metricName", "")

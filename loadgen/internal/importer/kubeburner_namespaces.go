@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -70,20 +71,11 @@ func (g *burnGroup) clashes(o *burnGroup) bool {
 	return g.Count > 0 && o.Count == 0 && (g.Name == o.Name || slices.Contains(g.Names(), o.Name))
 }
 
-// owns reports whether a group has a namespace with this name, and marks that group as used.
-func (b *burner) owns(namespace string) bool {
-	at := slices.IndexFunc(b.groups, func(g *burnGroup) bool { return slices.Contains(g.Names(), namespace) })
-	if at >= 0 {
-		b.groups[at].used = true
-	}
-	return at >= 0
-}
-
 // labelGroup adds the labels and annotations of a job to its namespaces. kube-burner does not change the labels of existing
 // namespaces. labelGroup also adds remarks about the namespaces.
 func (b *burner) labelGroup(j *burnJob, node *yaml.Node) {
 	labels, annotations := j.strings("namespaceLabels"), j.strings("namespaceAnnotations")
-	if !slices.ContainsFunc(j.made, func(m burnMade) bool { return m.spread }) {
+	if !slices.ContainsFunc(j.made, func(m burnBatch) bool { return m.spread }) {
 		return // kube-burner creates no namespaces
 	}
 	if n := j.needed(); j.inNamespaces && n > maxNamespaces {
@@ -117,17 +109,8 @@ func (b *burner) labelGroup(j *burnJob, node *yaml.Node) {
 	merge("namespaceAnnotations", j.group.Annotations, annotations)
 }
 
-// writeGroups adds the groups that the scenario uses.
-func (b *burner) writeGroups() {
-	for _, g := range b.groups {
-		if g.used {
-			b.namespaces = append(b.namespaces, block("name", g.Name, "count", g.Count, "labels", g.Labels, "annotations", g.Annotations))
-		}
-	}
-}
-
 // spread sets the iterations of a load or an action, and the namespaces over which it distributes the objects.
-func (b *burner) spread(j *burnJob, made burnMade, m *mapping) {
+func (b *burner) spread(j *burnJob, made burnBatch, m *mapping) {
 	grouped := made.spread && j.group != nil
 	m.add("iterations", when(made.iterations > 1 || grouped && j.group.Count > 1, made.iterations))
 	if grouped {
@@ -147,30 +130,21 @@ func (b *burner) spread(j *burnJob, made burnMade, m *mapping) {
 }
 
 // namespacesIn returns the names of namespaces that an object refers to outside of its metadata.
-func namespacesIn(v any) (names []string) {
-	switch v := v.(type) {
-	case map[string]any:
-		for key, value := range v {
-			text, isText := value.(string)
-			switch {
-			case key == "metadata":
-			case isText && (key == "namespace" || key == "kubernetes.io/metadata.name"):
+func namespacesIn(m manifest) (names []string) {
+	const nameLabel = corev1.LabelMetadataName
+	m.each(func(m manifest) {
+		for key, value := range m {
+			if text, ok := value.(string); ok && (key == "namespace" || key == nameLabel) {
 				names = append(names, text)
-			case key == "values" && v["key"] == "kubernetes.io/metadata.name", key == "namespaces" && v["topologyKey"] != nil:
+			}
+			if key == "values" && m["key"] == nameLabel || key == "namespaces" && m["topologyKey"] != nil {
 				for _, one := range asList(value) {
 					names = append(names, fmt.Sprint(one))
 				}
-			default:
-				names = append(names, namespacesIn(value)...)
 			}
 		}
-	case []any:
-		for _, one := range v {
-			names = append(names, namespacesIn(one)...)
-		}
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
+	})
+	return distinct(names)
 }
 
 // namesOwn reports whether names contains a namespace of a job. base is the common prefix of the job's namespaces.

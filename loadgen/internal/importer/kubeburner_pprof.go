@@ -19,7 +19,6 @@ type burnProfiles struct {
 	at       Remark
 	all      []burnProfile
 	interval time.Duration
-	told     bool // whether the remark about the times of profiles was already added
 }
 
 type burnProfile struct {
@@ -134,8 +133,7 @@ func (b *burner) profileEach(j *burnJob, sets []*burnProfiles, phase *mapping) {
 				profiles = append(profiles, p.at(time.Duration(n)*set.interval, free))
 			}
 		}
-		if !set.told {
-			set.told = true
+		if b.first(set) {
 			set.item.remark(phase.Node, set.at, "profiles are taken every %s while objects are created, and before and after a job, but not while it waits", scenario.Duration(set.interval))
 		}
 	}

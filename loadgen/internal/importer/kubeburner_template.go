@@ -288,10 +288,13 @@ func (b *burner) note(j *burnJob, t *burnTemplate) {
 		b.made = append(b.made, made)
 		need := m.need().times(float64(t.count))
 		b.demand = b.demand.plus(need)
-		if ns := m.namespace(); ns != "" && !b.owns(ns) {
+		ns := m.namespace()
+		if at := slices.IndexFunc(b.groups, func(g *burnGroup) bool { return slices.Contains(g.Names(), ns) }); at >= 0 {
+			b.groups[at].used = true
+		} else if ns != "" {
 			say("%s %s goes into another namespace of the run: %s is not the namespace of a job", m.kind(), m.name(), ns)
 		}
-		if names := namespacesIn(map[string]any(m)); slices.ContainsFunc(b.jobs, func(o *burnJob) bool { return o.group == nil && namesOwn(names, o.namespace) }) {
+		if names := namespacesIn(m); slices.ContainsFunc(b.jobs, func(o *burnJob) bool { return o.group == nil && namesOwn(names, o.namespace) }) {
 			say("%s names the namespaces %s; the run's namespaces have other names", m.kind(), strings.Join(names, ", "))
 		}
 		defined := b.creates(func(o madeObjects) bool {

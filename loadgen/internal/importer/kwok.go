@@ -17,11 +17,9 @@ import (
 type stages struct {
 	*draft
 	all []*stage
-	// start is the time from the binding of a pod until its containers run: the sum of the delays of all stages until
-	// then.
-	start span
-	init  span              // duration of init containers
-	stop  span              // time from the deletion of a pod until it is gone
+	// times has the sums of the delays of stages: "podStart" is the time from the binding of a pod until its containers run,
+	// "init runFor" the duration of init containers, and "stopAfter" the time from the deletion of a pod until it is gone.
+	times map[string]span
 	lives []*mapping        // podLives of the scenario; each describes the lifecycle of a group of pods
 	of    map[string]*stage // the stage of each element of lives, by name
 	// report is the interval at which nodes report their status. 0 means the default.
@@ -58,7 +56,7 @@ const defaultNodes = 10
 
 // Kwok imports KWOK Stages from files and directories.
 func Kwok(paths []string, o Options) (*Result, error) {
-	k := &stages{draft: newDraft(o, strings.Join(paths, ", ")), of: map[string]*stage{}}
+	k := &stages{draft: newDraft(o, strings.Join(paths, ", ")), of: map[string]*stage{}, times: map[string]span{}}
 	for _, path := range paths {
 		if err := k.read(path); err != nil {
 			return nil, err
@@ -112,21 +110,22 @@ func (k *stages) table() (rows []Row) {
 // fill writes the settings that all stages together require to the scenario.
 func (k *stages) fill() {
 	k.shares()
-	if k.init.to > 0 || k.stop.to > 0 {
+	start, init, stop := k.times["podStart"], k.times["init runFor"], k.times["stopAfter"]
+	if init.to > 0 || stop.to > 0 {
 		k.lives = append(k.lives, flow("name", "other-pods")) // the pods that no other entry selects
 		for _, l := range k.lives {
 			if l.key("init") == nil {
-				l.add("init", when(k.init.to > 0, flow("runFor", k.init.spread())))
+				l.add("init", when(init.to > 0, flow("runFor", init.spread())))
 			}
 			if l.key("stopAfter") == nil {
-				l.add("stopAfter", when(k.stop.to > 0, k.stop.spread()))
+				l.add("stopAfter", when(stop.to > 0, stop.spread()))
 			}
 		}
 	}
-	k.nodes.add("statusReport", when(k.report > 0, scenario.Duration(k.report).String()), "podStart", when(k.start.to > 0, k.start.spread()), "podLives", k.lives)
+	k.nodes.add("statusReport", when(k.report > 0, scenario.Duration(k.report).String()), "podStart", when(start.to > 0, start.spread()), "podLives", k.lives)
 	p := k.phase("steady")
 	p.set("for", "1m")
-	if len(k.top) == 0 {
+	if k.top.HeadComment == "" {
 		addComment(p.Node, "Add actions, load and faults here.")
 	}
 }

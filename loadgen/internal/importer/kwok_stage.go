@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -129,12 +128,16 @@ func (s *stage) selector() {
 		key, operator, values := jq.text("key", ""), jq.text("operator", ""), jq.texts("values")
 		operators := []string{"", "In", "NotIn", "Exists", "DoesNotExist"}
 		jq.check(slices.Contains(operators, operator), "operator", "KWOK has no operator %q (%s)", operator, strings.Join(operators[1:], ", "))
-		own := jqOwn.FindStringSubmatch(key)
+		cel := strings.TrimSpace(e.sub("cel").text("expression", ""))
+		own, ownCEL := jqOwn.FindStringSubmatch(key), celOwn.FindStringSubmatch(cel)
 		switch {
+		case cel == "has(self.metadata.deletionTimestamp)":
+			s.deleting = true
+		case cel == "!has(self.metadata.deletionTimestamp)", cel == "!has(self.metadata.finalizers)", celStatus.MatchString(cel):
+		case ownCEL != nil:
+			s.own[ownCEL[1]][ownCEL[2]] = ownCEL[3]
 		case e.has("cel"):
-			if !s.celSelector(strings.TrimSpace(e.sub("cel").text("expression", ""))) {
-				s.unselected = append(s.unselected, e.at("cel"))
-			}
+			s.unselected = append(s.unselected, e.at("cel"))
 		case own != nil && operator == "In" && len(values) == 1:
 			s.own[own[1]][own[2]] = values[0]
 		case jqOwner.MatchString(key) && operator == "In" && len(values) == 1:
@@ -154,21 +157,6 @@ var (
 	celStatus = regexp.MustCompile(`^!?\(?(has\()?self\.status\.[^&|?]*$`)
 	celOwn    = regexp.MustCompile(`^self\.metadata\.(labels|annotations)\[['"]([^'"]+)['"]\] *== *['"]([^'"]*)['"]$`)
 )
-
-// celSelector reads a CEL expression of the selector. It returns false if the expression is not supported.
-func (s *stage) celSelector(text string) bool {
-	own := celOwn.FindStringSubmatch(text)
-	switch {
-	case text == "has(self.metadata.deletionTimestamp)":
-		s.deleting = true
-	case text == "!has(self.metadata.deletionTimestamp)", text == "!has(self.metadata.finalizers)", celStatus.MatchString(text):
-	case own != nil:
-		s.own[own[1]][own[2]] = own[3]
-	default:
-		return false
-	}
-	return true
-}
 
 // stage converts a stage to settings of the simulated nodes. It leaves out a stage if scenarios cannot express the
 // selector of the stage.
@@ -198,14 +186,10 @@ func (k *stages) leaveOut(s *stage, at Remark, why string, args ...any) {
 // rest adds remarks about settings of a stage that simulated nodes and pods do not support.
 func (s *stage) rest() {
 	d := s.spec.sub("delay")
-	ownDelay := d.has("durationFrom") || d.has("jitterDurationFrom") && !s.untilGrace
-	ownWeight := s.spec.has("weightFrom")
-	switch {
-	case ownDelay && ownWeight:
-		s.item.remark(nil, d.at(""), "stage %s: annotations do not set an object's delay or weight; all objects use the stage's values", s.name)
-	case ownDelay:
+	if d.has("durationFrom") || d.has("jitterDurationFrom") && !s.untilGrace {
 		s.item.remark(nil, d.at(""), "stage %s: annotations do not set an object's delay; all objects use the stage's delay", s.name)
-	case ownWeight:
+	}
+	if s.spec.has("weightFrom") {
 		s.item.remark(nil, s.spec.at("weightFrom"), "stage %s: annotations do not set an object's weight", s.name)
 	}
 	if s.untilGrace {
@@ -246,11 +230,10 @@ func (k *stages) podStage(s *stage) {
 	case s.deletes && s.deleting && narrow:
 		k.newLife(s, "stop").set("stopAfter", s.delay.orAtOnce().spread())
 	case s.deletes && s.deleting:
-		k.stop = k.stop.plus(s.delay)
-		s.into = func() string { return "stopAfter " + k.stop.spread() }
+		k.delays("stopAfter", s)
 	case s.deletes || s.deleting:
 		k.leaveOut(s, s.spec.at(""), "pods are deleted by requests, not by simulated nodes")
-	case phase == "Running" && k.ready != nil && same(k.ready, s):
+	case phase == "Running" && k.ready != nil && k.ready.selectsAll(s) && k.ready.narrowness() == s.narrowness(): // KWOK chooses by their weights
 		k.leaveOut(s, s.spec.at("weight"), "all pods start as in stage %s", k.ready.name)
 	case starts && narrow:
 		k.leaveOut(s, s.spec.at("selector"), "all pods take the same time to start")
@@ -258,18 +241,22 @@ func (k *stages) podStage(s *stage) {
 		if phase == "Running" {
 			k.ready = s
 		}
-		k.start = k.start.plus(s.delay)
-		s.into = func() string { return "podStart " + k.start.spread() }
+		k.delays("podStart", s)
 	case phase == "" && inits && narrow:
 		k.newLife(s, "init").set("init", flow("runFor", s.delay.orAtOnce().spread()))
 	case phase == "" && inits:
-		k.init = k.init.plus(s.delay)
-		s.into = func() string { return "init runFor " + k.init.spread() }
+		k.delays("init runFor", s)
 	case phase != "Succeeded" && phase != "Failed":
 		k.leaveOut(s, s.spec.at(""), "simulated nodes do not write its status")
 	default:
 		k.life(s, phase == "Failed")
 	}
+}
+
+// delays adds the delay of a stage to a time of all pods.
+func (k *stages) delays(what string, s *stage) {
+	k.times[what] = k.times[what].plus(s.delay)
+	s.into = func() string { return what + " " + k.times[what].spread() }
 }
 
 // life adds an entry of podLives for the pods that a stage ends. If the stage describes a pod whose init containers have failed while
@@ -329,18 +316,13 @@ func fieldsText(n *yaml.Node) string {
 	return strings.Join(parts, ", ")
 }
 
-// same reports whether two stages select the same pods. KWOK then uses the weights of the stages to choose one.
-func same(a, b *stage) bool {
-	return a.owner == b.owner && reflect.DeepEqual(a.own, b.own) && a.deleting == b.deleting
-}
-
 // shares converts the weights of stages to fractions of pods (shares) in podLives. It sorts the entries from narrow to
 // wide selectors. If several stages select a pod, the share of the narrowest is its fraction of the total weight of
 // these stages. The other pods get the next entry that matches.
 func (k *stages) shares() {
 	stageOf := func(l *mapping) *stage { return k.of[phaseName(l)] }
 	slices.SortStableFunc(k.lives, func(a, b *mapping) int { return stageOf(b).narrowness() - stageOf(a).narrowness() })
-	var never []string
+	never := map[*mapping]bool{}
 	for _, l := range k.lives {
 		own := stageOf(l)
 		total, rivals, even := 0, 0, true
@@ -357,8 +339,8 @@ func (k *stages) shares() {
 		}
 		switch {
 		case share == 0:
-			never = append(never, phaseName(l))
-			k.top = append(k.top, fmt.Sprintf("Stage %s has weight 0 and others do not: KWOK never selects it.", own.name))
+			never[l] = true
+			addComment(&k.top, fmt.Sprintf("Stage %s has weight 0 and others do not: KWOK never selects it.", own.name))
 		case share < 1:
 			l.set("share", fmt.Sprintf("%.4g%%", 100*share))
 		}
@@ -366,7 +348,7 @@ func (k *stages) shares() {
 			own.item.remark(l.Node, own.spec.at(""), "stage %s: a pod follows one entry of podLives; pods that an earlier entry selects do not follow this one", own.name)
 		}
 	}
-	k.lives = slices.DeleteFunc(k.lives, func(l *mapping) bool { return slices.Contains(never, phaseName(l)) })
+	k.lives = slices.DeleteFunc(k.lives, func(l *mapping) bool { return never[l] })
 }
 
 // selectsAll reports whether a stage selects every pod that another stage selects.
@@ -388,9 +370,10 @@ func (s *stage) narrowness() int {
 func lastWord(text, key string) string {
 	at := strings.LastIndex(text, "\n"+key) + 1
 	if at == 0 {
-		if at = strings.LastIndex(text, key); at < 0 {
-			return ""
-		}
+		at = strings.LastIndex(text, key)
+	}
+	if at < 0 {
+		return ""
 	}
 	words := append(strings.Fields(text[at+len(key):]), "")
 	return strings.Trim(words[0], `"'`)

@@ -62,6 +62,19 @@ func (m manifest) list(keys ...string) (all []manifest) {
 	return all
 }
 
+// each calls visit for each mapping in an object, except in metadata.
+func (m manifest) each(visit func(manifest)) {
+	visit(m)
+	for _, key := range sortedKeys(m) {
+		one, _ := asMap(m[key])
+		for _, of := range append(m.list(key), one) {
+			if of != nil && key != "metadata" {
+				of.each(visit)
+			}
+		}
+	}
+}
+
 func asList(v any) []any {
 	all, _ := v.([]any)
 	return all

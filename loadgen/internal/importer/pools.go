@@ -206,7 +206,7 @@ func (d *draft) problems(m manifest, pods need, unserved string, unbound bool, e
 	}
 	say(unserved != "", "%s", unserved)
 	say(unserved == "" && pods.claims && unbound, "a bundled control plane provisions no volumes: claims, and pods with them, stay Pending")
-	for _, key := range namespaceLabels(map[string]any(m)) {
+	for _, key := range namespaceLabels(m) {
 		say(!d.namespaceLabels[key] && key != corev1.LabelMetadataName, "namespaceSelector: the run's namespaces have no label %s", key)
 	}
 	at := podSpec(m.kind())
@@ -233,36 +233,15 @@ func (d *draft) problems(m manifest, pods need, unserved string, unbound bool, e
 }
 
 // namespaceLabels returns the labels that the namespace selectors in an object require.
-func namespaceLabels(v any) (keys []string) {
-	switch v := v.(type) {
-	case map[string]any:
-		selector, _ := asMap(v["namespaceSelector"])
-		keys = sortedKeys(selector.at("matchLabels"))
+func namespaceLabels(m manifest) (keys []string) {
+	m.each(func(m manifest) {
+		selector := m.at("namespaceSelector")
+		keys = append(keys, sortedKeys(selector.at("matchLabels"))...)
 		for _, e := range selector.list("matchExpressions") {
 			if operator := e.text("operator"); operator == "In" || operator == "Exists" {
 				keys = append(keys, e.text("key"))
 			}
 		}
-		for _, key := range sortedKeys(v) {
-			keys = append(keys, namespaceLabels(v[key])...)
-		}
-	case []any:
-		for _, one := range v {
-			keys = append(keys, namespaceLabels(one)...)
-		}
-	}
+	})
 	return keys
-}
-
-// schedulerProfiles returns the configuration of a scheduler that has a profile for each scheduler name of the pods, or nil if
-// all pods have the default scheduler.
-func (d *draft) schedulerProfiles() *mapping {
-	if len(d.schedulers) == 0 {
-		return nil
-	}
-	profiles := []*mapping{flow("schedulerName", corev1.DefaultSchedulerName)}
-	for _, name := range d.schedulers {
-		profiles = append(profiles, flow("schedulerName", name))
-	}
-	return flow("scheduler", flow("config", block("profiles", profiles)))
 }

@@ -19,12 +19,13 @@ import (
 // otherValue matches a template action that reads a value, such as {{.name}}.
 var otherValue = regexp.MustCompile(`\{\{-?\s*\.(\w+)\s*-?\}\}`)
 
-// promQL converts an expression of kube-burner: it inserts values, and replaces the elapsed time of a job by $window,
-// the length of the measured phases. why is the reason if that is impossible, and empty otherwise.
-func promQL(text string, values map[string]any) (expr, why string) {
+// promQL converts an expression of a profile: it inserts values, replaces the elapsed time of a job by $window, the length of the
+// measured phases, and selects API servers as in the metrics of a run. why is the reason if that is impossible, and empty
+// otherwise.
+func (b *burner) promQL(text string) (expr, why string) {
 	text = otherValue.ReplaceAllStringFunc(text, func(action string) string {
 		name := otherValue.FindStringSubmatch(action)[1]
-		switch v, ok := values[name]; {
+		switch v, ok := b.options.Values[name]; {
 		case ok:
 			return fmt.Sprint(v)
 		case name == "elapsed":
@@ -33,27 +34,25 @@ func promQL(text string, values map[string]any) (expr, why string) {
 		return action
 	})
 	expr = strings.Join(strings.Fields(text), " ")
+	if !b.options.OwnCluster {
+		expr = apiServerJob.ReplaceAllString(apiServerLabel.ReplaceAllString(expr, "job$1"), `job$1"kube-apiserver"`)
+	}
+	b.elapsed = b.elapsed || strings.Contains(expr, "$window")
 	switch {
 	case expr == "":
-		return "", "there is no expression"
+		why = "there is no expression"
 	case strings.Contains(expr, "{{"):
-		return expr, "it is a template that lacks a value (add --set NAME=VALUE)"
+		why = "it is a template that lacks a value (add --set NAME=VALUE)"
 	}
-	return expr, ""
+	return expr, why
 }
 
 // These are label matchers that select API servers: by the label apiserver, as on OpenShift, or by the job in a
-// cluster's Prometheus.
+// cluster's Prometheus. In the metrics of a run, job="kube-apiserver" selects them.
 var (
 	apiServerLabel = regexp.MustCompile(`\bapiserver(\s*(?:=~|!=|!~|=)\s*")`)
 	apiServerJob   = regexp.MustCompile(`\bjob(\s*=\s*)"apiserver"`)
 )
-
-// ownLabelsOf replaces label matchers that select API servers by job="kube-apiserver". In the metrics of a run, this
-// matcher selects API servers.
-func ownLabelsOf(expr string) string {
-	return apiServerJob.ReplaceAllString(apiServerLabel.ReplaceAllString(expr, "job$1"), `job$1"kube-apiserver"`)
-}
 
 var window = strings.NewReplacer("$window", "1m", "$hours", "1")
 

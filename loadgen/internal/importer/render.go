@@ -13,26 +13,21 @@ import (
 	bounds "github.com/stormglass/stormglass/loadgen/internal/template"
 )
 
-// configFunctions returns the template functions for kube-burner's configuration files. Random functions return the
-// same values in each import. env reads from values instead of from the environment.
-func configFunctions(values map[string]any) template.FuncMap {
-	all := bounds.Functions(rand.New(rand.NewPCG(1, 1)))
-	all["env"] = func(name string) string {
-		if v, ok := values[name]; ok {
-			return fmt.Sprint(v)
-		}
-		return ""
-	}
-	return all
-}
-
-// renderConfig renders a configuration file with its values. It stops when the time of limits is over.
+// renderConfig renders a configuration file of kube-burner with its values. It stops when the time of limits is over. Random
+// functions return the same values in each import. env reads from values instead of from the environment.
 func renderConfig(limits *bounds.Bounds, file string, text []byte, values map[string]any) (string, error) {
 	if err := limits.Late(); err != nil {
 		return "", fmt.Errorf("%s: %w", file, err)
 	}
 	limits = limits.Another()
-	t, err := template.New(file).Option("missingkey=error").Funcs(limits.Functions(configFunctions(values))).Parse(string(text))
+	functions := bounds.Functions(rand.New(rand.NewPCG(1, 1)))
+	functions["env"] = func(name string) string {
+		if v, ok := values[name]; ok {
+			return fmt.Sprint(v)
+		}
+		return ""
+	}
+	t, err := template.New(file).Option("missingkey=error").Funcs(limits.Functions(functions)).Parse(string(text))
 	if err != nil {
 		return "", templateError(err)
 	}
@@ -107,23 +102,18 @@ func ParseValues(pairs []string, fractions bool) (map[string]any, error) {
 		if !ok || name == "" {
 			return nil, fmt.Errorf("--set %s: must be NAME=VALUE", pair)
 		}
-		values[name] = typedValue(text, fractions)
+		n, notWhole := strconv.Atoi(text)
+		f, notNumber := strconv.ParseFloat(text, 64)
+		switch {
+		case text == "true" || text == "false":
+			values[name] = text == "true"
+		case notWhole == nil && strconv.Itoa(n) == text:
+			values[name] = n
+		case notNumber == nil && fractions:
+			values[name] = f
+		default:
+			values[name] = text
+		}
 	}
 	return values, nil
-}
-
-func typedValue(text string, fractions bool) any {
-	switch text {
-	case "true":
-		return true
-	case "false":
-		return false
-	}
-	if n, err := strconv.Atoi(text); err == nil && strconv.Itoa(n) == text {
-		return n
-	}
-	if n, err := strconv.ParseFloat(text, 64); err == nil && fractions {
-		return n
-	}
-	return text
 }

@@ -2,6 +2,7 @@ package importer
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"reflect"
 	"regexp"
@@ -141,48 +142,27 @@ func addComment(n *yaml.Node, text string) {
 		}
 		line += " " + word
 	}
-	lines = append(lines, line)
-	if n.HeadComment != "" {
-		lines = append([]string{n.HeadComment}, lines...)
-	}
-	n.HeadComment = strings.Join(lines, "\n")
+	appendComment(n, strings.Join(append(lines, line), "\n"))
 }
 
-// commentsOf returns the texts that addComment added to a node, unwrapped.
-func commentsOf(n *yaml.Node) (all []string) {
-	for _, line := range strings.Split(n.HeadComment, "\n") {
-		rest, more := strings.CutPrefix(line, "#   ")
-		if more && len(all) > 0 {
-			all[len(all)-1] += " " + rest
-			continue
-		}
-		all = append(all, strings.TrimPrefix(line, "# "))
-	}
-	return all
+// appendComment adds the lines of a comment before a node.
+func appendComment(n *yaml.Node, lines string) {
+	n.HeadComment = strings.Trim(n.HeadComment+"\n"+lines, "\n")
 }
 
 // maxName is the maximum length of names of phases, loads and gates.
 const maxName = 40
 
-var notInNames = regexp.MustCompile(`[^a-z0-9]+`)
+var (
+	camelCase  = regexp.MustCompile(`([a-z])([A-Z])`)
+	notInNames = regexp.MustCompile(`[^a-z0-9]+`)
+)
 
 // nameOf converts a text to a valid name in a scenario: lower-case letters, digits and "-", at most maxName bytes.
 func nameOf(text string) string {
-	var b strings.Builder
-	for i, r := range text {
-		if r >= 'A' && r <= 'Z' && i > 0 && text[i-1] >= 'a' && text[i-1] <= 'z' {
-			b.WriteByte('-')
-		}
-		b.WriteRune(r)
-	}
-	name := strings.Trim(notInNames.ReplaceAllString(strings.ToLower(b.String()), "-"), "-")
-	if len(name) > maxName {
-		name = strings.TrimRight(name[:maxName], "-")
-	}
-	if name == "" {
-		name = "unnamed"
-	}
-	return name
+	text = strings.ToLower(camelCase.ReplaceAllString(text, "$1-$2"))
+	name := strings.Trim(notInNames.ReplaceAllString(text, "-"), "-")
+	return cmp.Or(strings.TrimRight(name[:min(len(name), maxName)], "-"), "unnamed")
 }
 
 // unique returns a valid name that is derived from name and is not in taken. It adds the result to taken.
