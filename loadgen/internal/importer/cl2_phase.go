@@ -12,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	bounds "github.com/stormglass/stormglass/loadgen/internal/template"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
@@ -161,7 +160,7 @@ func (c *cl2) bundle(p *cl2Phase) (templates []*mapping, each int) {
 		values := maps.Clone(c.values)
 		maps.Copy(values, o.values("templateFillMap"))
 		if p.want < p.have { // a deletion needs only the kind of the objects
-			if _, known := c.made[key]; known {
+			if _, known := c.latest[key]; known {
 				each++
 				continue
 			}
@@ -228,19 +227,17 @@ var lineWithoutValue = regexp.MustCompile("[^\n]*" + noValue + "[^\n]*")
 // note records the kind and the labels of an object of a phase. It adds remarks if a control plane started by loadgen
 // does not support the object.
 func (c *cl2) note(p *cl2Phase, key cl2Objects, m manifest) {
-	c.made[key] = m.made()
-	c.creates(p, m.kind())
-	if p.want > p.have && podSpec(m.kind()) != nil {
-		c.pods = append(c.pods, cl2Pods{len(c.phases) - 1, m.podLabels()})
+	made := madeObjects{manifest: m, labels: m.labels(), phase: -1}
+	if p.want > p.have {
+		made.phase = len(c.phases) - 1
 	}
+	c.latest[key], c.made = made, append(c.made, made)
+	c.creates(p, m.kind())
 	var problems []string
 	for _, path := range scenario.UnknownFields(m) {
 		problems = append(problems, fmt.Sprintf("%s: the run refuses objects with fields that Kubernetes lacks (remove from the template: %s)", m.kind(), strings.Join(path, ".")))
 	}
-	exists := func(kind, name string) bool {
-		return slices.ContainsFunc(slices.Collect(maps.Values(c.made)), func(o madeObjects) bool { return o.kind == kind && o.name == name })
-	}
-	problems = append(problems, c.problems(m, m.need().times(float64(p.change())), c.unserved(m, p.where == ""), true, exists)...)
+	problems = append(problems, c.problems(m, m.need().times(float64(p.change())), c.unserved(m, p.where == ""), true)...)
 	for _, problem := range problems {
 		if c.first(problem) {
 			p.item.remark(c.lastPhase(), p.at("objectBundle"), "%s", problem)
@@ -258,7 +255,7 @@ func (c *cl2) creates(p *cl2Phase, kind string) {
 
 // fill adds to a load or an action the templates of the objects of a phase, and where they go.
 func (c *cl2) fill(m *mapping, p *cl2Phase, templates []*mapping) *mapping {
-	return m.add("namespaces", when(p.spread > 1, p.spread), "placement", c.placement(), "templates", templates)
+	return m.add("namespaces", when(p.spread > 1, p.spread), "placement", when(c.options.OwnCluster, "none"), "templates", templates)
 }
 
 // cl2Bundle is a template in the scenario. It creates the objects of one ClusterLoader2 objectBundle, with indexes from
@@ -270,29 +267,11 @@ type cl2Bundle struct {
 	labelled        bool
 }
 
-// Labels that label adds to the objects of a bundle, so that a later deletion can select them.
+// Labels that labelled adds to the objects of a bundle, so that a later deletion can select them.
 const (
 	bundleLabel      = "imported.bundle"
 	bundleIndexLabel = "imported.index"
 )
-
-// label adds bundleLabel and bundleIndexLabel to the template, unless the template has them. It returns false if they
-// cannot be added.
-func (b *cl2Bundle) label(limits *bounds.Bounds) bool {
-	if b.labelled {
-		return true
-	}
-	var values []map[string]any
-	for i := range min(b.replicas, maxIndexes) {
-		values = append(values, sampleValues(i+1))
-	}
-	values = append(values, sampleValues(b.replicas))
-	b.text.text, b.labelled = addLabels(limits, b.text.text, values, false, func(document int) map[string]string {
-		basename := b.documents[min(document, len(b.documents)-1)]
-		return map[string]string{bundleLabel: nameOf(basename), bundleIndexLabel: "{{" + indexExpr(b.first) + "}}"}
-	})
-	return b.labelled
-}
 
 // sampleValues returns the values with which a load renders a template for one replica.
 func sampleValues(replica int) map[string]any {
@@ -310,7 +289,18 @@ const (
 // whose index is at least from. ok is false if a template cannot get labels or no template creates these objects.
 func (c *cl2) labelled(key cl2Objects, from int) (labelSelector string, ok bool) {
 	for _, b := range c.madeBy[key] {
-		if !b.label(c.limits) {
+		if b.labelled {
+			continue
+		}
+		values := []map[string]any{sampleValues(b.replicas)}
+		for i := range min(b.replicas, maxIndexes) {
+			values = append(values, sampleValues(i+1))
+		}
+		b.text.text, b.labelled = addLabels(c.limits, b.text.text, values, false, func(document int) map[string]string {
+			basename := b.documents[min(document, len(b.documents)-1)]
+			return map[string]string{bundleLabel: nameOf(basename), bundleIndexLabel: "{{" + indexExpr(b.first) + "}}"}
+		})
+		if !b.labelled {
 			return "", false
 		}
 	}
@@ -325,7 +315,7 @@ func (c *cl2) labelled(key cl2Objects, from int) (labelSelector string, ok bool)
 // by name or by label.
 func (c *cl2) deletions(p *cl2Phase) (all []*mapping) {
 	for i, key := range slices.Backward(p.keys) {
-		made, ok := c.made[key]
+		made, ok := c.latest[key]
 		if !ok {
 			p.item.remark(c.lastPhase(), p.objects[i].at("objectTemplatePath"), "%s: no earlier step creates any, so there is nothing to delete", key.basename)
 			continue

@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -22,14 +23,12 @@ type cl2 struct {
 	templates cl2Templates
 	values    map[string]any
 	tunings   map[string]*fields
-	paced     map[*fields]bool // the tuning sets that a phase uses
 
 	replicas     map[cl2Objects]int // current number of replicas in each namespace
-	made         map[cl2Objects]madeObjects
+	latest       map[cl2Objects]madeObjects
 	madeBy       map[cl2Objects][]*cl2Bundle
 	updates      int
 	measurements map[string]*cl2Measurement
-	pods         []cl2Pods
 	windows      []func() // restrict gates and rows of the comparison table to phases
 	asked        *part    // the current step
 	modules      int      // number of modules included so far
@@ -38,10 +37,7 @@ type cl2 struct {
 }
 
 // cl2Objects identifies the objects that a test creates from one template in one range of namespaces.
-type cl2Objects struct {
-	basename, template string
-	namespaces         string
-}
+type cl2Objects struct{ basename, template, namespaces string }
 
 // below is a file system rooted at the named directory. Unlike os.DirFS, it allows paths that leave the directory with
 // "..".
@@ -64,22 +60,17 @@ func (b below) place(err error) string {
 	return strings.TrimSuffix(string(b), "/") + "/" + strings.TrimPrefix(err.Error(), "/")
 }
 
-// cl2Nodes is the number of nodes if the options set none.
-const cl2Nodes = 100
-
 // ClusterLoader2 imports a ClusterLoader2 test from its configuration file, or from config.yaml in a directory.
 func ClusterLoader2(file string, o Options) (*Result, error) {
-	if o.Nodes == 0 {
-		o.Nodes = cl2Nodes
-	}
+	o.Nodes = cmp.Or(o.Nodes, 100)
 	info, err := os.Stat(file)
 	if err == nil && info.IsDir() {
 		file = filepath.Join(file, "config.yaml")
 	}
 	c := &cl2{
 		draft:  newDraft(o, file),
-		values: map[string]any{"Nodes": o.Nodes, "ImageRegistry": "registry.k8s.io"}, tunings: map[string]*fields{}, paced: map[*fields]bool{}, replicas: map[cl2Objects]int{},
-		made: map[cl2Objects]madeObjects{}, madeBy: map[cl2Objects][]*cl2Bundle{}, measurements: map[string]*cl2Measurement{},
+		values: map[string]any{"Nodes": o.Nodes, "ImageRegistry": "registry.k8s.io"}, tunings: map[string]*fields{}, replicas: map[cl2Objects]int{},
+		latest: map[cl2Objects]madeObjects{}, madeBy: map[cl2Objects][]*cl2Bundle{}, measurements: map[string]*cl2Measurement{},
 	}
 	c.fold = true
 	c.templates = cl2Templates{below(filepath.Dir(file)), c.limits}
@@ -146,14 +137,20 @@ func (c *cl2) convert(f *fields) (*Result, error) {
 	}
 	c.oneFamily = oneFamily(steps)
 	for i, s := range steps {
-		c.step(i, s)
+		name := s.text("name", fmt.Sprintf("step-%d", i+1))
+		c.asked = c.part("step " + name)
+		if phases := s.list("phases"); len(phases) > 0 {
+			c.phasesOf(name, phases)
+		}
+		c.measure(name, s.list("measurements"))
+		c.asked.to = len(c.phases)
 		if len(c.errs) > 0 {
 			return nil, errors.Join(c.errs...)
 		}
 	}
 	for _, t := range tunings {
-		if !c.paced[t] {
-			t.leave() // the test does not use it
+		if c.first(t) {
+			t.leave() // no phase uses it
 		}
 	}
 	for _, restrict := range c.windows {
@@ -218,17 +215,6 @@ func (c *cl2) flatten(steps []*fields, depth int) (all []*fields, err error) {
 	return all, nil
 }
 
-// step converts step number i, counted from 0: first its phases, then its measurements.
-func (c *cl2) step(i int, s *fields) {
-	name := s.text("name", fmt.Sprintf("step-%d", i+1))
-	c.asked = c.part("step " + name)
-	if phases := s.list("phases"); len(phases) > 0 {
-		c.phasesOf(name, phases)
-	}
-	c.measure(name, s.list("measurements"))
-	c.asked.to = len(c.phases)
-}
-
 // cl2Pace is the pace at which a phase of a step creates or deletes bundles.
 type cl2Pace struct {
 	rate    float64 // actions on bundles per second; 0 means as fast as responses arrive
@@ -240,56 +226,59 @@ type cl2Pace struct {
 // actionsAtOnce is the maximum number of concurrent requests of an action in a scenario.
 const actionsAtOnce = 16
 
+// cl2Loads are the loads of tuning sets. rate is the field with the number of bundles per second, if there is one.
+var cl2Loads = []struct{ name, rate, arrival string }{
+	{"qpsLoad", "qps", ""}, {"globalQPSLoad", "qps", ""}, {"poissonLoad", "expectedActionsPerSecond", "poisson"}, {"randomizedLoad", "averageQps", "poisson"},
+	{"steppedLoad", "", ""}, {"timeLimitedLoad", "", ""}, {"randomizedTimeLimitedLoad", "", "poisson"}, {"parallelismLimitedLoad", "", ""},
+}
+
 // pace converts the tuning set of a phase that creates or deletes n bundles with `each` objects per bundle. together is
 // the number of bundles in all phases of the step with this tuning set: some tuning sets share their rate among phases.
-func (c *cl2) pace(item *item, f *fields, n, each, together int) cl2Pace {
+func (c *cl2) pace(item *item, f *fields, n, each, together int) (p cl2Pace) {
 	name := f.text("tuningSet", "")
 	t := c.tunings[name]
 	if t == nil {
 		item.remark(c.lastPhase(), f.at("tuningSet"), "there is no tuning set %q: objects are created as fast as responses arrive", name)
-		return cl2Pace{}
+		return p
 	}
-	c.paced[t] = true
-	over := func(load string) float64 {
-		d := t.sub(load).duration("timeLimit", 0)
-		if d <= 0 {
-			return 0
-		}
-		return float64(n) / d.Seconds()
-	}
+	c.first(t)
 	if delay := t.duration("initialDelay", 0); delay > 0 {
 		item.remark(c.lastPhase(), t.at("initialDelay"), "objects are created immediately, not after %s", delay)
 	}
-	switch {
-	case t.has("qpsLoad"):
-		return cl2Pace{rate: t.sub("qpsLoad").number("qps", 0)}
-	case t.has("globalQPSLoad"):
-		t.sub("globalQPSLoad").ignore("burst")
-		return cl2Pace{rate: t.sub("globalQPSLoad").number("qps", 0) * float64(n) / float64(max(1, together))}
-	case t.has("poissonLoad"):
-		return cl2Pace{rate: t.sub("poissonLoad").number("expectedActionsPerSecond", 0), arrival: "poisson"}
-	case t.has("randomizedLoad"):
-		if c.first(name) {
-			item.remark(c.lastPhase(), t.at("randomizedLoad"), "arrivals are a Poisson process of the same rate; ClusterLoader2 draws the times between arrivals from a uniform distribution")
+	for _, of := range cl2Loads {
+		if !t.has(of.name) {
+			continue
 		}
-		return cl2Pace{rate: t.sub("randomizedLoad").number("averageQps", 0), arrival: "poisson"}
-	case t.has("steppedLoad"):
-		l := t.sub("steppedLoad")
-		every := l.duration("stepDelay", time.Second)
-		return cl2Pace{rate: l.number("burstSize", 1) / every.Seconds(), burst: l.integer("burstSize", 1), every: every}
-	case t.has("timeLimitedLoad"):
-		return cl2Pace{rate: over("timeLimitedLoad")}
-	case t.has("randomizedTimeLimitedLoad"):
-		return cl2Pace{rate: over("randomizedTimeLimitedLoad"), arrival: "poisson"}
-	case t.has("parallelismLimitedLoad"):
-		limit := t.sub("parallelismLimitedLoad").integer("parallelismLimit", 1)
-		if atOnce := each == 1 && together <= min(limit, actionsAtOnce); !atOnce && c.first(name) {
-			item.remark(c.lastPhase(), t.at("parallelismLimitedLoad"), "%d requests are in flight at a time, not %d", actionsAtOnce, limit)
+		l := t.sub(of.name)
+		p.arrival = of.arrival
+		if of.rate != "" {
+			p.rate = l.number(of.rate, 0)
 		}
-		return cl2Pace{}
+		switch of.name {
+		case "globalQPSLoad":
+			l.ignore("burst")
+			p.rate = p.rate * float64(n) / float64(max(1, together))
+		case "randomizedLoad":
+			if c.first(name) {
+				item.remark(c.lastPhase(), t.at(of.name), "arrivals are a Poisson process of the same rate; ClusterLoader2 draws the times between arrivals from a uniform distribution")
+			}
+		case "steppedLoad":
+			p.every, p.burst = l.duration("stepDelay", time.Second), l.integer("burstSize", 1)
+			p.rate = l.number("burstSize", 1) / p.every.Seconds()
+		case "timeLimitedLoad", "randomizedTimeLimitedLoad":
+			if limit := l.duration("timeLimit", 0); limit > 0 {
+				p.rate = float64(n) / limit.Seconds()
+			}
+		case "parallelismLimitedLoad":
+			limit := l.integer("parallelismLimit", 1)
+			if atOnce := each == 1 && together <= min(limit, actionsAtOnce); !atOnce && c.first(name) {
+				item.remark(c.lastPhase(), t.at(of.name), "%d requests are in flight at a time, not %d", actionsAtOnce, limit)
+			}
+		}
+		return p
 	}
 	item.remark(c.lastPhase(), t.at(""), "the tuning set has no known load: objects are created as fast as responses arrive")
-	return cl2Pace{}
+	return p
 }
 
 // into sets the arrival process of a load whose bundles contain `each` objects. The load counts objects, not bundles.

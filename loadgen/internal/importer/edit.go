@@ -239,7 +239,9 @@ func addLabels(limits *template.Bounds, text string, values []map[string]any, in
 				entries = own
 				inherited[document] = slices.Collect(maps.Keys(own))
 			}
-			if lack := without(entries, m.at(path...)); len(lack) > 0 {
+			lack := maps.Clone(entries)
+			maps.DeleteFunc(lack, func(key, _ string) bool { _, own := m.at(path...)[key]; return own })
+			if len(lack) > 0 {
 				lines = addEntries(lines, path, lack)
 			}
 		}
@@ -254,8 +256,14 @@ func addLabels(limits *template.Bounds, text string, values []map[string]any, in
 				at = at.at(key)
 			}
 			for key, value := range labels(document) {
-				if _, own := at[key]; !own {
-					at[key] = filled(value, values)
+				if _, own := at[key]; own {
+					continue
+				}
+				at[key] = value
+				if t, err := template.ParseValue(value); err == nil { // it may be a template expression
+					if v, err := t.Value(values, 1, 1); err == nil {
+						at[key] = fmt.Sprint(v)
+					}
 				}
 			}
 			for key, value := range m.at("metadata", "labels") {
@@ -294,22 +302,5 @@ func labelPaths(m manifest) [][]string {
 	case "Deployment", "ReplicaSet", "DaemonSet", "StatefulSet":
 		all = append(all, []string{"spec", "template", "metadata", "labels"})
 	}
-	return all
-}
-
-// filled renders text, a label value that may be a template expression. If that fails, it returns text unchanged.
-func filled(text string, values map[string]any) string {
-	if t, err := template.ParseValue(text); err == nil {
-		if v, err := t.Value(values, 1, 1); err == nil {
-			return fmt.Sprint(v)
-		}
-	}
-	return text
-}
-
-// without returns the entries whose keys are not in m.
-func without(entries map[string]string, m manifest) map[string]string {
-	all := maps.Clone(entries)
-	maps.DeleteFunc(all, func(key, _ string) bool { _, own := m[key]; return own })
 	return all
 }

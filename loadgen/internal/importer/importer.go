@@ -104,6 +104,7 @@ type draft struct {
 	schedulers        []string // names of schedulers that pods require, except the default one
 	transitions       []*mapping
 	objects           []*mapping
+	made              []madeObjects
 	phases, gates     []*mapping
 	compare           []*mapping
 	stubs             map[string]*stub // by resource
@@ -175,14 +176,6 @@ func (d *draft) lose(kind, name string) {
 	}
 }
 
-// placement returns the value of the field placement of loads and actions, or "" for the default.
-func (d *draft) placement() string {
-	if d.options.OwnCluster {
-		return "none"
-	}
-	return ""
-}
-
 // nothing returns the error for a configuration from which no phase results.
 func (d *draft) nothing() error {
 	d.left()
@@ -218,8 +211,9 @@ func (d *draft) finish() (*Result, error) {
 		return nil, err
 	}
 	s, err := scenario.Parse(d.name+".yaml", inline, nil)
-	if err != nil {
-		return nil, d.invalid(err)
+	if err != nil { // the user knows the configuration file, not the scenario
+		place := regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(d.name) + `\.yaml(:\d+)?: `)
+		return nil, errors.New(place.ReplaceAllString(err.Error(), d.file+": cannot be converted to a valid scenario: "))
 	}
 	d.parts = append(d.parts, d.all)
 	r := &Result{Name: d.name, Scenario: inline, Items: len(d.items), Remarks: d.remarks, Lost: d.lost, Summary: d.summary(s)}
@@ -248,17 +242,6 @@ func (d *draft) finish() (*Result, error) {
 	return r, err
 }
 
-// invalid converts the validation errors of the scenario, one per line, to errors about the configuration file, which
-// the user knows.
-func (d *draft) invalid(err error) error {
-	place := regexp.MustCompile(`^` + regexp.QuoteMeta(d.name) + `\.yaml(:\d+)?: `)
-	var errs []error
-	for _, line := range strings.Split(err.Error(), "\n") {
-		errs = append(errs, fmt.Errorf("%s: cannot be converted to a valid scenario: %s", d.file, place.ReplaceAllString(line, "")))
-	}
-	return errors.Join(errs...)
-}
-
 func (d *draft) write() ([]byte, error) {
 	var profiles []*mapping // one for each scheduler name of the pods
 	for _, name := range append([]string{corev1.DefaultSchedulerName}, d.schedulers...) {
@@ -270,9 +253,8 @@ func (d *draft) write() ([]byte, error) {
 	head := m.key("apiVersion")
 	addComment(head, "Imported from "+d.origin)
 	addComment(head, "What every import does differently:")
-	for i, line := range d.differences {
-		end := map[bool]string{false: ";", true: "."}[i == len(d.differences)-1]
-		addComment(head, "- "+line+end)
+	for line := range strings.SplitSeq("- "+strings.Join(d.differences, ";\n- ")+".", "\n") {
+		addComment(head, line)
 	}
 	if len(d.stubs) > 0 {
 		addComment(m.key("setup"), "These CustomResourceDefinitions are stubs: API servers accept any field, and no controller acts on the objects.")

@@ -27,7 +27,6 @@ type burner struct {
 	waits     []string // conditions of all jobs, if wait is set
 	longest   time.Duration
 	groups    []*burnGroup
-	made      []madeObjects
 	demand    need            // what all pods need from nodes
 	profiles  []*burnProfiles // profiles of all jobs
 	read      map[string]bool // the alert and metrics profiles that were converted, by file
@@ -38,16 +37,14 @@ type burner struct {
 // madeObjects describes the objects that a job creates from one entry in its objects field. For ClusterLoader2, it
 // describes the objects that a cl2Objects identifies.
 type madeObjects struct {
-	kind, apiVersion string
-	labels, pods     map[string]string // labels of the objects and of their pods
-	count            int
-	job              *burnJob
-	object           *burnObject
-	name             string // name of the first object
-	deleted          bool
+	manifest                   // the first of them
+	labels   map[string]string // the current labels
+	count    int
+	job      *burnJob
+	object   *burnObject
+	deleted  bool
+	phase    int // index of the phase that creates them, for ClusterLoader2; -1 if none does
 }
-
-func (m madeObjects) resource() string { return resourceOf(m.apiVersion, m.kind) }
 
 // defaultTimeout is kube-burner's default for global.timeout, which limits each wait and the whole run.
 const defaultTimeout = 4 * time.Hour
@@ -71,11 +68,7 @@ func KubeBurner(path string, o Options) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	var lines []int
-	if text != string(data) {
-		lines = alignLines(string(data), text)
-	}
-	root, err := b.parse(file, []byte(text), lines)
+	root, err := b.parse(file, []byte(text), alignLines(string(data), text))
 	if err != nil {
 		return nil, err
 	}

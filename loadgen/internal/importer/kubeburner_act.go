@@ -59,7 +59,7 @@ func (b *burner) deleteJob(j *burnJob) {
 			o.item.remark(p.Node, j.at("waitForDeletion"), "the run does not wait for these objects: CEL cannot read the name %s", resource)
 		}
 		for _, m := range live {
-			m.deleted = m.deleted || m.kind == o.kind // controllers recreate pods, so only objects of this kind count as deleted
+			m.deleted = m.deleted || m.kind() == o.kind // controllers recreate pods, so only objects of this kind count as deleted
 		}
 		until(p, gone, j.within+atRate(count, j.qps))
 		b.pause(name, j.duration("objectDelay", 0))
@@ -77,9 +77,13 @@ func (b *burner) patchJob(j *burnJob) {
 	apart := sequential && (j.delay > 0 || j.duration("objectDelay", 0) > 0 || j.flag("objectWait", false))
 	var pending []*mapping
 	var takes time.Duration
-	waits := b.patchWaits(j)
-	if b.wait || sequential && !j.wait {
-		waits = nil
+	var waits []string
+	for _, o := range j.objects {
+		resource := resourceOf(o.apiVersion, o.kind)
+		waited := o.wait && !b.wait && (j.wait || !sequential)
+		if test := readyTest(o.kind); waited && test != "" && celName.MatchString(resource) && b.stubs[resource] == nil {
+			waits = append(waits, allOf(resource, nil, test, ownOf(o.kind)...))
+		}
 	}
 	iterations := j.iterations
 	if most := max(1, maxPatches/max(1, len(j.objects))); iterations > most {
@@ -92,7 +96,7 @@ func (b *burner) patchJob(j *burnJob) {
 		}
 		p := b.phase(name)
 		p.set("actions", pending)
-		until(p, waits, j.within+takes)
+		until(p, distinct(waits), j.within+takes)
 		pending, takes = nil, 0
 	}
 	for i := range iterations {
@@ -115,17 +119,6 @@ func (b *burner) patchJob(j *burnJob) {
 		}
 	}
 	flush(j.name)
-}
-
-// patchWaits returns the conditions that a patch job waits for.
-func (b *burner) patchWaits(j *burnJob) (waits []string) {
-	for _, o := range j.objects {
-		resource := resourceOf(o.apiVersion, o.kind)
-		if test := readyTest(o.kind); o.wait && test != "" && celName.MatchString(resource) && b.stubs[resource] == nil {
-			waits = append(waits, allOf(resource, nil, test, ownOf(o.kind)...))
-		}
-	}
-	return distinct(waits)
 }
 
 // patch returns an action that patches the objects of the entry o in one iteration, or nil if the patch cannot be
@@ -241,7 +234,7 @@ func (b *burner) removal(j *burnJob, labels map[string]string, name string) {
 		}
 		m.deleted = true
 		count += m.count
-		resource := resourceOf(m.apiVersion, m.kind)
+		resource := m.resource()
 		if slices.Contains(done, resource) {
 			continue
 		}
@@ -257,7 +250,7 @@ func (b *burner) removal(j *burnJob, labels map[string]string, name string) {
 	p := b.phase(withSuffix(nameOf(name), "removed"))
 	p.set("actions", actions)
 	until(p, gone, j.within+atRate(count, j.qps))
-	if slices.ContainsFunc(b.made, func(m madeObjects) bool { return m.job == j && namespaced(m.kind) }) {
+	if slices.ContainsFunc(b.made, func(m madeObjects) bool { return m.job == j && namespaced(m.kind()) }) {
 		j.item.remark(p.Node, j.at(""), "job %s: its objects are deleted, and its namespaces stay until the end of the run", j.name)
 	}
 }

@@ -63,7 +63,7 @@ func (b *burner) again(j *burnJob, batches []burnBatch) (all []*mapping) {
 	for _, m := range batches {
 		a := block("kind", "create", "onlyMissing", true, "rate", perSecond(j.qps))
 		b.spread(j, m, a)
-		all = append(all, a.add("vars", flow("JobName", j.name), "placement", b.placement(), "templates", b.templatesOf(m)))
+		all = append(all, a.add("vars", flow("JobName", j.name), "placement", when(b.options.OwnCluster, "none"), "templates", b.templatesOf(m)))
 	}
 	return all
 }

@@ -113,7 +113,7 @@ func (b *burner) createObjects(j *burnJob) {
 			b.pace(j, load, batch)
 			p.set("within", length(max(b.timeout, 2*j.takes)))
 			b.pause(batch.name, j.delay)
-			waits = b.waitsOf(batch)
+			waits = b.waitsFor(batch)
 		}
 		if len(batch.templates) > 0 {
 			j.made = append(j.made, batch)
@@ -121,14 +121,6 @@ func (b *burner) createObjects(j *burnJob) {
 		j.waits = append(j.waits, waits...)
 		b.afterCreation(j, batch, waits)
 	}
-}
-
-// waitsOf returns the conditions that kube-burner waits for after it has created the objects of a batch.
-func (b *burner) waitsOf(batch burnBatch) (waits []string) {
-	for _, o := range batch.objects {
-		waits = append(waits, b.waitFor(o)...)
-	}
-	return waits
 }
 
 // convertTemplates converts the templates of a batch. It leaves out objects that the run must create before the first phase.
@@ -183,7 +175,7 @@ func (b *burner) createPhase(j *burnJob, title string, batch burnBatch, iteratio
 	if iteration != nil {
 		load.add("fromIteration", *iteration, "toIteration", *iteration+1)
 	}
-	load.add("vars", when(name != j.name, flow("JobName", j.name)), "placement", b.placement(), "templates", b.templatesOf(batch))
+	load.add("vars", when(name != j.name, flow("JobName", j.name)), "placement", when(b.options.OwnCluster, "none"), "templates", b.templatesOf(batch))
 	phase.add("load", []*mapping{load}, "until", "objectsMade", "within", length(b.timeout))
 	if j.verified() {
 		b.gates = append(b.gates, block("name", unique(withSuffix(name, "made"), b.gateSet), "objective", "achieved", "load", name, "min", "100%", "over", []string{name}))
@@ -305,7 +297,7 @@ func (b *burner) createEach(j *burnJob, batch burnBatch) (waits []string) {
 		}
 		j.each = append(j.each, len(b.phases)-1)
 		if i == 0 {
-			waits = b.waitsOf(batch)
+			waits = b.waitsFor(batch)
 		}
 		// kube-burner waits once in each namespace.
 		waited := j.inNamespaces && (i%j.perNamespace != 0 || !batch.spread && i > 0)

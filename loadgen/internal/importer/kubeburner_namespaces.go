@@ -42,11 +42,14 @@ func (b *burner) readGroups() {
 			g.Count = min(j.needed(), maxNamespaces)
 		}
 		at := slices.IndexFunc(b.groups, func(o *burnGroup) bool { return o.Name == g.Name && (o.Count == 0) == (g.Count == 0) })
+		clashes := func(o *burnGroup) bool { // only one of them has a count, and they have a common namespace
+			return (o.Count == 0) != (g.Count == 0) && (o.Name == g.Name || slices.Contains(o.Names(), g.Name) || slices.Contains(g.Names(), o.Name))
+		}
 		why, _ := g.Unusable()
 		switch {
 		case why != "":
 			j.noGroup = why
-		case slices.ContainsFunc(b.groups, g.clashes):
+		case slices.ContainsFunc(b.groups, clashes):
 			j.noGroup = "namespacedIterations is different in another job with these namespaces"
 		case at < 0:
 			b.groups, j.group = append(b.groups, g), g
@@ -61,14 +64,6 @@ func (b *burner) readGroups() {
 			}
 		}
 	}
-}
-
-// clashes reports whether one of the groups has a count, and both have the same name or a common namespace.
-func (g *burnGroup) clashes(o *burnGroup) bool {
-	if o.Count > 0 {
-		g, o = o, g
-	}
-	return g.Count > 0 && o.Count == 0 && (g.Name == o.Name || slices.Contains(g.Names(), o.Name))
 }
 
 // labelGroup adds the labels and annotations of a job to its namespaces. kube-burner does not change the labels of existing

@@ -45,7 +45,7 @@ func (b *burner) objectTemplate(j *burnJob, o *burnObject) *burnTemplate {
 	}
 	b.createOnce(t, j, o, text, values, objects)
 	every, iterations := o.every(j.iterations), o.times(j.iterations)
-	text, objects = b.fit(t, j, o, text, b.corners(values, iterations, o.replicas), objects)
+	text, objects = b.fit(t, j, o, text, corners(values, iterations, o.replicas), objects)
 	t.add("replicas", when(o.replicas > 1, o.replicas), "everyIterations", when(every > 1, every), "vars", vars)
 	made := &burnTemplate{object: o, at: t, text: b.template(t, path.Base(filepath.ToSlash(o.template)), text), objects: objects, count: o.replicas * iterations}
 	b.note(j, made)
@@ -160,12 +160,9 @@ func (b *burner) fit(t *mapping, j *burnJob, o *burnObject, text string, values 
 
 // corners returns sample template values: for the first two and the last iteration, each with the first two and the
 // last replica.
-func (b *burner) corners(first map[string]any, iterations, replicas int) (all []map[string]any) {
-	for _, i := range []int{0, 1, iterations - 1} {
-		for _, r := range []int{1, 2, replicas} {
-			if i >= iterations || r > replicas {
-				continue
-			}
+func corners(first map[string]any, iterations, replicas int) (all []map[string]any) {
+	for _, i := range slices.Compact([]int{0, min(1, iterations-1), iterations - 1}) {
+		for _, r := range slices.Compact([]int{1, min(2, replicas), replicas}) {
 			values := maps.Clone(first)
 			values["Iteration"], values["Replica"] = i, r
 			all = append(all, values)
@@ -184,18 +181,15 @@ func trimLines(text string) string {
 	return strings.Join(lines, "\n") + "\n"
 }
 
-// waitFor returns the conditions that kube-burner waits for after it has created the objects of an entry.
-func (b *burner) waitFor(o *burnObject) (conditions []string) {
-	if !o.wait {
-		return nil
-	}
-	w := o.sub("waitOptions")
-	labels := w.strings("labelSelector")
+// waitsFor returns the conditions that kube-burner waits for after it has created the objects of a batch.
+func (b *burner) waitsFor(batch burnBatch) (conditions []string) {
 	for _, m := range b.made {
-		if m.object != o {
+		o := m.object
+		if !slices.Contains(batch.objects, o) || !o.wait {
 			continue
 		}
-		kind, apiVersion := m.kind, m.apiVersion
+		w := o.sub("waitOptions")
+		kind, apiVersion := m.kind(), m.apiVersion()
 		if other := w.text("kind", ""); other != "" {
 			kind, apiVersion = other, w.text("apiVersion", apiVersion)
 		}
@@ -218,7 +212,7 @@ func (b *burner) waitFor(o *burnObject) (conditions []string) {
 			case !celName.MatchString(resource):
 				o.item.remark(b.lastPhase(), o.at("waitOptions"), "the run does not wait for these objects: CEL cannot read the name %s", resource)
 			default:
-				conditions = append(conditions, allOf(resource, labels, test, ownOf(kind)...))
+				conditions = append(conditions, allOf(resource, w.strings("labelSelector"), test, ownOf(kind)...))
 			}
 		}
 	}
@@ -252,7 +246,7 @@ func (b *burner) customGroups() (groups []string) {
 				continue
 			}
 			for _, m := range objects {
-				if scenario.IsCustom(resourceOf(m.apiVersion(), m.kind())) {
+				if scenario.IsCustom(m.resource()) {
 					groups = append(groups, groupOf(m.apiVersion()))
 				}
 			}
@@ -283,9 +277,7 @@ func (b *burner) note(j *burnJob, t *burnTemplate) {
 		t.object.item.remark(t.at.Node, t.object.at("objectTemplate"), format, args...)
 	}
 	for _, m := range t.objects {
-		made := m.made()
-		made.count, made.job, made.object = t.count, j, t.object
-		b.made = append(b.made, made)
+		b.made = append(b.made, madeObjects{manifest: m, labels: m.labels(), count: t.count, job: j, object: t.object})
 		need := m.need().times(float64(t.count))
 		b.demand = b.demand.plus(need)
 		ns := m.namespace()
@@ -297,22 +289,116 @@ func (b *burner) note(j *burnJob, t *burnTemplate) {
 		if names := namespacesIn(m); slices.ContainsFunc(b.jobs, func(o *burnJob) bool { return o.group == nil && namesOwn(names, o.namespace) }) {
 			say("%s names the namespaces %s; the run's namespaces have other names", m.kind(), strings.Join(names, ", "))
 		}
-		defined := b.creates(func(o madeObjects) bool {
-			return o.kind == definitionKind && strings.HasSuffix(o.name, "."+groupOf(m.apiVersion()))
+		defined := slices.ContainsFunc(b.made, func(o madeObjects) bool {
+			return o.kind() == definitionKind && strings.HasSuffix(o.name(), "."+groupOf(m.apiVersion()))
 		})
-		volumes := b.creates(func(o madeObjects) bool { return o.kind == "PersistentVolume" })
-		exists := func(kind, name string) bool {
-			return b.creates(func(o madeObjects) bool { return o.kind == kind && o.name == name })
-		}
+		volumes := slices.ContainsFunc(b.made, func(o madeObjects) bool { return o.kind() == "PersistentVolume" })
 		unserved := ""
 		if !defined {
 			unserved = b.unserved(m, false)
 		}
-		for _, problem := range b.problems(m, need, unserved, !volumes, exists) {
+		for _, problem := range b.problems(m, need, unserved, !volumes) {
 			say("%s", problem)
 		}
 	}
 }
 
-// creates reports whether a job, so far, creates objects that is accepts.
-func (b *burner) creates(is func(madeObjects) bool) bool { return slices.ContainsFunc(b.made, is) }
+// Labels that kube-burner adds to objects and pods.
+const (
+	ownPrefix      = "kube-burner.io/"
+	jobLabel       = ownPrefix + "job"
+	indexLabel     = ownPrefix + "index"
+	groupLabel     = ownPrefix + "group"
+	iterationLabel = ownPrefix + "job-iteration"
+	replicaLabel   = ownPrefix + "replica"
+)
+
+// selectors returns all label selectors in the jobs of the configuration.
+func (b *burner) selectors() (all []map[string]string) {
+	for _, j := range b.jobs {
+		for _, o := range j.objects {
+			all = append(all, o.labels, o.sub("waitOptions").strings("labelSelector"))
+		}
+		for _, w := range j.list("watchers") {
+			all = append(all, w.strings("labelSelector"))
+		}
+	}
+	return all
+}
+
+// ownLabels returns a function from a document's index to the labels that kube-burner adds to the document's objects.
+// It includes labels with the UUID or run ID only if a selector uses them; otherwise the run's own label replaces them.
+func (b *burner) ownLabels(j *burnJob, o *burnObject) func(document int) map[string]string {
+	labels := map[string]string{jobLabel: j.name, groupLabel: fmt.Sprint(o.group), iterationLabel: "{{.Iteration}}", replicaLabel: "{{.Replica}}"}
+	if o.repeat > 1 {
+		labels[iterationLabel] = fmt.Sprintf("{{mul .Iteration %d}}", o.repeat)
+	}
+	for _, key := range []string{ownPrefix + "uuid", ownPrefix + "runid"} {
+		if slices.ContainsFunc(b.selectors(), func(asked map[string]string) bool { _, is := asked[key]; return is }) {
+			labels[key] = importUUID
+		}
+	}
+	return func(document int) map[string]string {
+		of := maps.Clone(labels)
+		of[indexLabel] = fmt.Sprint(o.index + document)
+		return of
+	}
+}
+
+// selected reports whether the objects of a job must have kube-burner's labels, because a selector, churn or a removal
+// depends on them.
+func (b *burner) selected(j *burnJob, o *burnObject) bool {
+	if j.flag("gc", false) || o.sub("group").flag("gc", false) || j.has("incrementalLoad") || j.churn {
+		return true
+	}
+	return slices.ContainsFunc(b.selectors(), func(asked map[string]string) bool {
+		return slices.ContainsFunc(sortedKeys(asked), func(key string) bool { return strings.HasPrefix(key, ownPrefix) }) &&
+			(asked[jobLabel] == "" || asked[jobLabel] == j.name)
+	})
+}
+
+// number sets the value of kube-burner's index label for each entry: the number of documents in the templates of
+// earlier entries.
+func (b *burner) number(j *burnJob) {
+	index := 0
+	for _, o := range j.objects {
+		o.index = index
+		if o.replicas < 1 {
+			continue
+		}
+		documents := 0
+		data, _ := userfile.Read(filepath.Join(b.dir, o.template), userfile.Text)
+		for _, part := range documentTexts(string(data)) {
+			if hasFields(strings.Split(part, "\n")) {
+				documents++
+			}
+		}
+		index += max(1, documents)
+	}
+}
+
+// matching returns the objects of earlier jobs that match the label selector of an entry. live are the objects that
+// still exist, count is their number, and gone are those that were deleted.
+func (b *burner) matching(o *burnObject) (live, gone []*madeObjects, count int) {
+	asked := maps.Clone(o.labels)
+	delete(asked, iterationLabel) // some object has each value
+	delete(asked, replicaLabel)
+	for i := range b.made {
+		m := &b.made[i]
+		labels := m.labels
+		switch {
+		case o.kind == "Pod" && m.kind() != "Pod":
+			labels = m.podLabels()
+		case m.kind() != o.kind || groupOf(m.apiVersion()) != groupOf(o.apiVersion):
+			continue
+		}
+		switch {
+		case len(labels) == 0 || !selects(asked, labels):
+		case m.deleted:
+			gone = append(gone, m)
+		default:
+			live, count = append(live, m), count+m.count
+		}
+	}
+	return live, gone, count
+}

@@ -51,9 +51,6 @@ func (s span) spread() string {
 	return text
 }
 
-// defaultNodes is the number of nodes if the options set none.
-const defaultNodes = 10
-
 // Kwok imports KWOK Stages from files and directories.
 func Kwok(paths []string, o Options) (*Result, error) {
 	k := &stages{draft: newDraft(o, strings.Join(paths, ", ")), of: map[string]*stage{}, times: map[string]span{}}
@@ -72,14 +69,32 @@ func Kwok(paths []string, o Options) (*Result, error) {
 		"nodes behave as kubelets do, with their requests, Events and heartbeats; Stages only change their times and outcomes",
 		"a delay with a jitter is log-normal, with the median and 99th percentile of KWOK's uniform delay",
 	}
-	k.nodes = block("count", cmp.Or(o.Nodes, defaultNodes))
+	k.nodes = block("count", cmp.Or(o.Nodes, 10))
 	for _, s := range k.all {
 		k.stage(s)
 	}
 	if err := errors.Join(k.errs...); err != nil {
 		return nil, err
 	}
-	k.fill()
+	k.shares()
+	start, init, stop := k.times["podStart"], k.times["init runFor"], k.times["stopAfter"]
+	if init.to > 0 || stop.to > 0 {
+		k.lives = append(k.lives, flow("name", "other-pods")) // the pods that no other entry selects
+		for _, l := range k.lives {
+			if l.key("init") == nil {
+				l.add("init", when(init.to > 0, flow("runFor", init.spread())))
+			}
+			if l.key("stopAfter") == nil {
+				l.add("stopAfter", when(stop.to > 0, stop.spread()))
+			}
+		}
+	}
+	k.nodes.add("statusReport", when(k.report > 0, scenario.Duration(k.report).String()), "podStart", when(start.to > 0, start.spread()), "podLives", k.lives)
+	p := k.phase("steady")
+	p.set("for", "1m")
+	if k.top.HeadComment == "" {
+		addComment(p.Node, "Add actions, load and faults here.")
+	}
 	r, err := k.finish()
 	if err == nil {
 		r.Summary = append(r.Summary, k.table()...)
@@ -105,29 +120,6 @@ func (k *stages) table() (rows []Row) {
 		rows = append(rows, row)
 	}
 	return rows
-}
-
-// fill writes the settings that all stages together require to the scenario.
-func (k *stages) fill() {
-	k.shares()
-	start, init, stop := k.times["podStart"], k.times["init runFor"], k.times["stopAfter"]
-	if init.to > 0 || stop.to > 0 {
-		k.lives = append(k.lives, flow("name", "other-pods")) // the pods that no other entry selects
-		for _, l := range k.lives {
-			if l.key("init") == nil {
-				l.add("init", when(init.to > 0, flow("runFor", init.spread())))
-			}
-			if l.key("stopAfter") == nil {
-				l.add("stopAfter", when(stop.to > 0, stop.spread()))
-			}
-		}
-	}
-	k.nodes.add("statusReport", when(k.report > 0, scenario.Duration(k.report).String()), "podStart", when(start.to > 0, start.spread()), "podLives", k.lives)
-	p := k.phase("steady")
-	p.set("for", "1m")
-	if k.top.HeadComment == "" {
-		addComment(p.Node, "Add actions, load and faults here.")
-	}
 }
 
 // read reads the Stages in a file or a directory.

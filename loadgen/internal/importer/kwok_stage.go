@@ -169,10 +169,16 @@ func (k *stages) stage(s *stage) {
 		at := s.unselected[0]
 		k.leaveOut(s, at, "the field %s of its selector has no equivalent", at.Field[strings.LastIndexByte(at.Field, '.')+1:])
 		return
-	case s.kind == "Node":
-		k.nodeStage(s)
-	default:
+	case s.kind == "Pod":
 		k.podStage(s)
+	case s.narrowness() > 0 || strings.Contains(s.template, `status: "False"`):
+		s.item.remark(nil, s.spec.at(""), "stage %s: to make nodes fail, add a fault to a phase: faults: [{kind: nodeFailure, fraction: 0.1}]", s.name)
+	case s.delay.to >= time.Second: // a heartbeat
+		k.report = (s.delay.from + s.delay.to) / 2
+		s.into = func() string { return "statusReport " + scenario.Duration(k.report).String() }
+		if s.delay.to < time.Minute {
+			s.item.remark(k.nodes.Node, s.spec.at("delay"), "nodes also renew their Leases, as kubelets do, and do not only report their status")
+		}
 	}
 	s.rest()
 }
@@ -200,21 +206,6 @@ func (s *stage) rest() {
 	}
 	d.ignore("durationFrom", "jitterDurationFrom")
 	s.spec.ignore("immediateNextStage", "weightFrom")
-}
-
-// nodeStage sets the interval of status reports to the delay of a stage for heartbeats.
-func (k *stages) nodeStage(s *stage) {
-	failing := strings.Contains(s.template, `status: "False"`)
-	switch {
-	case failing || s.narrowness() > 0:
-		s.item.remark(nil, s.spec.at(""), "stage %s: to make nodes fail, add a fault to a phase: faults: [{kind: nodeFailure, fraction: 0.1}]", s.name)
-	case s.delay.to >= time.Second:
-		k.report = (s.delay.from + s.delay.to) / 2
-		s.into = func() string { return "statusReport " + scenario.Duration(k.report).String() }
-		if s.delay.to < time.Minute {
-			s.item.remark(k.nodes.Node, s.spec.at("delay"), "nodes also renew their Leases, as kubelets do, and do not only report their status")
-		}
-	}
 }
 
 var exitCode = regexp.MustCompile(`exitCode: *(\d+)`)

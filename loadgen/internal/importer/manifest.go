@@ -94,10 +94,6 @@ func (m manifest) labels() map[string]string { return textsOf(m.at("metadata", "
 
 func (m manifest) resource() string { return resourceOf(m.apiVersion(), m.kind()) }
 
-func (m manifest) made() madeObjects {
-	return madeObjects{kind: m.kind(), apiVersion: m.apiVersion(), labels: m.labels(), pods: m.podLabels(), name: m.name()}
-}
-
 // spread reports whether an object goes into each of the namespaces of a job: it is namespaced, and names no namespace.
 func (m manifest) spread() bool { return namespaced(m.kind()) && m.namespace() == "" }
 
@@ -203,18 +199,10 @@ func numberOf(v any) float64 {
 	return 1
 }
 
+// quantity returns the value of a resource quantity, or 0 if it is missing or invalid.
 func quantity(v any) float64 {
-	switch v := v.(type) {
-	case nil:
-		return 0
-	case string:
-		q, err := scenario.ParseQuantity(v)
-		if err != nil {
-			return 0
-		}
-		return q.AsApproximateFloat64()
-	}
-	return numberOf(v)
+	q, _ := scenario.ParseQuantity(fmt.Sprint(v))
+	return q.AsApproximateFloat64()
 }
 
 // namespaced reports whether the objects of a kind have a namespace, as custom resources have.
@@ -224,9 +212,8 @@ func namespaced(kind string) bool {
 
 // stub is a custom resource that the scenario defines without a schema.
 type stub struct {
-	group, plural, kind string
-	cluster             bool     // whether its objects have no namespace
-	versions            []string // the first one is stored
+	group, kind, scope string
+	versions           []string // the first one is stored
 }
 
 // unserved returns why a bundled control plane does not serve an object, or "". With Options.StubCRDs, it adds a stub for a
@@ -244,11 +231,12 @@ func (d *draft) unserved(m manifest, cluster bool) string {
 	case !d.options.StubCRDs:
 		return fmt.Sprintf("a bundled control plane has no %s of %s: import with --stub-crds to define it, or run with --kubeconfig on a cluster that has it", kind, apiVersion)
 	}
-	plural, _, _ := strings.Cut(resource, ".")
 	s := d.stubs[resource]
 	if s == nil {
-		s = &stub{group: groupOf(apiVersion), plural: plural, kind: kind, cluster: cluster || strings.HasPrefix(kind, "Cluster")}
-		d.stubs[resource] = s
+		s = &stub{group: groupOf(apiVersion), kind: kind, scope: "Namespaced"}
+		if d.stubs[resource] = s; cluster || strings.HasPrefix(kind, "Cluster") {
+			s.scope = "Cluster"
+		}
 	}
 	if version := strings.TrimPrefix(apiVersion, s.group+"/"); !slices.Contains(s.versions, version) {
 		s.versions = append(s.versions, version)
@@ -260,10 +248,7 @@ func (d *draft) unserved(m manifest, cluster bool) string {
 func (d *draft) setup() (all []*mapping) {
 	for _, resource := range sortedKeys(d.stubs) {
 		s := d.stubs[resource]
-		scope := "Namespaced"
-		if s.cluster {
-			scope = "Cluster"
-		}
+		plural, _, _ := strings.Cut(resource, ".")
 		var versions []*mapping
 		for i, version := range s.versions {
 			versions = append(versions, flow("name", version, "served", true, "storage", i == 0, "subresources", flow("status", flow()),
@@ -272,7 +257,7 @@ func (d *draft) setup() (all []*mapping) {
 		object := block("apiVersion", "apiextensions.k8s.io/v1", "kind", definitionKind,
 			// API servers require the second annotation for groups of Kubernetes, such as snapshot.storage.k8s.io.
 			"metadata", flow("name", resource, "annotations", flow(scenario.StubAnnotation, "true", "api-approved.kubernetes.io", "unapproved, a stub")),
-			"spec", block("group", s.group, "scope", scope, "names", flow("plural", s.plural, "kind", s.kind), "versions", versions))
+			"spec", block("group", s.group, "scope", s.scope, "names", flow("plural", plural, "kind", s.kind), "versions", versions))
 		all = append(all, block("kind", "create", "object", object))
 	}
 	return all

@@ -27,10 +27,6 @@ type nodeResource struct{ total, largest float64 }
 
 const anyValue = "*"
 
-func (p *nodePool) clone() *nodePool {
-	return &nodePool{maps.Clone(p.labels), maps.Clone(p.without), maps.Clone(p.resources), p.need}
-}
-
 // require adds a requirement to the pool. It returns false if the nodes of the pool cannot meet it.
 func (p *nodePool) require(r corev1.NodeSelectorRequirement) bool {
 	have, set := p.labels[r.Key]
@@ -126,7 +122,7 @@ func (d *draft) place(spec manifest, pods need) bool {
 	fresh := &nodePool{map[string]string{}, map[string][]string{}, map[string]nodeResource{}, need{}}
 	for i, old := range append(slices.Clone(d.pools), fresh) {
 		for _, term := range terms {
-			p := old.clone()
+			p := &nodePool{maps.Clone(old.labels), maps.Clone(old.without), maps.Clone(old.resources), old.need}
 			if slices.ContainsFunc(term, func(r corev1.NodeSelectorRequirement) bool { return !p.require(r) }) {
 				continue
 			}
@@ -194,8 +190,7 @@ func (p *nodePool) name() string {
 
 // problems adds the pods of an object to the pools, and returns what a bundled control plane does not support: unserved unless it is
 // empty, volumes if unbound is set, each field that keeps the pods from running, and each field that selects no namespace of the run.
-// exists reports whether the run has created an object of a kind with a name.
-func (d *draft) problems(m manifest, pods need, unserved string, unbound bool, exists func(kind, name string) bool) (all []string) {
+func (d *draft) problems(m manifest, pods need, unserved string, unbound bool) (all []string) {
 	if d.options.OwnCluster {
 		return nil
 	}
@@ -203,6 +198,9 @@ func (d *draft) problems(m manifest, pods need, unserved string, unbound bool, e
 		if is {
 			all = append(all, fmt.Sprintf(format, args...))
 		}
+	}
+	exists := func(kind, name string) bool {
+		return slices.ContainsFunc(d.made, func(o madeObjects) bool { return o.kind() == kind && o.name() == name })
 	}
 	say(unserved != "", "%s", unserved)
 	say(unserved == "" && pods.claims && unbound, "a bundled control plane provisions no volumes: claims, and pods with them, stay Pending")

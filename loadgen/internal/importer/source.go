@@ -42,8 +42,7 @@ func (d *draft) parse(file string, text []byte, lines []int) (*yaml.Node, error)
 	return doc, d.begin(file, doc)
 }
 
-// documents yields the YAML documents in text that are not empty. It stops after the first error. The lines of the nodes are those of
-// the file.
+// documents yields the YAML documents in text that are not empty. It stops after the first error. Nodes have the lines of the file.
 func documents(file string, text []byte, lines []int) iter.Seq2[*yaml.Node, error] {
 	var place func(n *yaml.Node)
 	place = func(n *yaml.Node) {
@@ -83,7 +82,6 @@ func (d *draft) begin(file string, root *yaml.Node) error {
 		return fmt.Errorf("%s: the file, its aliases and the files before it have more than %d values (use fewer)", file, maxNodes)
 	}
 	before := len(d.errs)
-	d.noKeyTwice(file, root)
 	d.merge(file, root)
 	d.roots = append(d.roots, &fields{file: file, node: root})
 	errs := d.errs[before:]
@@ -92,7 +90,7 @@ func (d *draft) begin(file string, root *yaml.Node) error {
 }
 
 // merge replaces each alias by the value of its anchor, and each merge key (<<) by the fields that it merges. The mapping's own
-// fields win, then the fields of the first merged mapping.
+// fields win, then the fields of the first merged mapping. A key that a mapping has twice is an error.
 func (d *draft) merge(file string, n *yaml.Node) {
 	for i, child := range n.Content {
 		if child.Kind == yaml.AliasNode {
@@ -106,9 +104,12 @@ func (d *draft) merge(file string, n *yaml.Node) {
 	var own, merged []*yaml.Node
 	known := map[string]bool{}
 	for key, value := range pairs(n) {
+		if known[key.Value] && key.Kind == yaml.ScalarNode {
+			d.fail(placeOf(file, key, key.Value), "the field appears twice (keep one)")
+		}
+		known[key.Value] = true
 		if key.Tag != "!!merge" {
 			own = append(own, key, value)
-			known[key.Value] = true
 			continue
 		}
 		all := []*yaml.Node{value}
@@ -130,19 +131,6 @@ func (d *draft) merge(file string, n *yaml.Node) {
 		}
 	}
 	n.Content = own
-}
-
-func (d *draft) noKeyTwice(file string, n *yaml.Node) {
-	seen := map[string]bool{}
-	for i, child := range n.Content {
-		if n.Kind == yaml.MappingNode && i%2 == 0 && child.Kind == yaml.ScalarNode {
-			if seen[child.Value] {
-				d.fail(placeOf(file, child, child.Value), "the field appears twice (keep one)")
-			}
-			seen[child.Value] = true
-		}
-		d.noKeyTwice(file, child)
-	}
 }
 
 // maxNodes is the maximum number of values of all documents. Each use of an alias counts all its values again, because a
