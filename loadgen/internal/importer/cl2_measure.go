@@ -148,7 +148,7 @@ func (c *cl2) selectorOf(m call) map[string]string {
 			all[r.Key()] = values[0]
 			continue
 		}
-		m.item.remark(c.lastPhase(), m.at("labelSelector"), "objects without %q count too", r.String())
+		m.item.remark(c.lastPhase(), m.at("labelSelector"), "the condition also counts objects that do not match %q: a scenario supports only equality", r.String())
 	}
 	return all
 }
@@ -246,7 +246,7 @@ func (c *cl2) generic(m call) []string {
 	c.asked.waits = append(c.asked.waits, resource)
 	switch {
 	case !celName.MatchString(resource):
-		c.notAwaited(m, "objectResource", "these objects: CEL cannot read the name %s", resource)
+		c.notAwaited(m, "objectResource", "these objects: a condition cannot contain the resource name %s", resource)
 		return nil
 	case scenario.IsCustom(resource) && !c.options.OwnCluster:
 		c.notAwaited(m, "objectResource", "these objects: a bundled control plane has no controller of %s", resource)

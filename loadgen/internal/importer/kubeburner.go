@@ -155,7 +155,7 @@ func (b *burner) convert() (*Result, error) {
 		b.differences = append(b.differences, "a hook that fails ends the run; kube-burner continues and fails at its end")
 	}
 	if b.elapsed {
-		b.differences = append(b.differences, ".elapsed becomes the length of a job's phases in gates, and of each phase in rows of compare")
+		b.differences = append(b.differences, "in gates, .elapsed becomes the total length of the job's phases; in compare, it becomes the length of each phase")
 	}
 	return b.finish()
 }

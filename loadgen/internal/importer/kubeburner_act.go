@@ -56,7 +56,7 @@ func (b *burner) deleteJob(j *burnJob) {
 		if named := celName.MatchString(resource); j.waitForDeletion && named {
 			gone = append(gone, noneOf(resource, o.labels))
 		} else if j.waitForDeletion {
-			o.item.remark(p.Node, j.at("waitForDeletion"), "the run does not wait for these objects: CEL cannot read the name %s", resource)
+			o.item.remark(p.Node, j.at("waitForDeletion"), "the run does not wait for these objects: a condition cannot contain the resource name %s", resource)
 		}
 		for _, m := range live {
 			m.deleted = m.deleted || m.kind() == o.kind // controllers recreate pods, so only objects of this kind count as deleted

@@ -120,7 +120,7 @@ func (b *burner) cycles(j *burnJob, c burnChurn, item *item) {
 			if celName.MatchString(l.resource) {
 				gone = append(gone, fmt.Sprintf("count(%s where %s) == 0", l.resource, l.selector.test()))
 			} else if n == 0 {
-				item.remark(p.Node, c.at(""), "the run does not wait for deletions of %s: CEL cannot read this name", l.resource)
+				item.remark(p.Node, c.at(""), "the run does not wait for deletions of %s: a condition cannot contain this resource name", l.resource)
 			}
 		}
 		p.set("actions", actions)

@@ -210,7 +210,7 @@ func (b *burner) waitsFor(batch burnBatch) (conditions []string) {
 			case b.stubs[resource] != nil:
 				o.item.remark(b.lastPhase(), o.at(""), "the run does not wait for %s: no controller sets the status of a stub", resource)
 			case !celName.MatchString(resource):
-				o.item.remark(b.lastPhase(), o.at("waitOptions"), "the run does not wait for these objects: CEL cannot read the name %s", resource)
+				o.item.remark(b.lastPhase(), o.at("waitOptions"), "the run does not wait for these objects: a condition cannot contain the resource name %s", resource)
 			default:
 				conditions = append(conditions, allOf(resource, w.strings("labelSelector"), test, ownOf(kind)...))
 			}
@@ -266,7 +266,7 @@ func (b *burner) definition(j *burnJob, t *burnTemplate) bool {
 		return false
 	}
 	b.objects = append(b.objects, block("iterations", when(j.iterations > 1, j.iterations), "vars", flow("JobName", j.name), "templates", []*mapping{t.at}))
-	t.object.item.remark(t.at.Node, t.object.at("objectTemplate"), "this CustomResourceDefinition is created before the first phase, because a later job creates objects of its kind")
+	t.object.item.remark(t.at.Node, t.object.at("objectTemplate"), "the run creates this CustomResourceDefinition before the first phase, because a later job creates objects of its kind")
 	j.defines = true
 	return true
 }
@@ -287,7 +287,7 @@ func (b *burner) note(j *burnJob, t *burnTemplate) {
 			say("%s %s goes into another namespace of the run: %s is not the namespace of a job", m.kind(), m.name(), ns)
 		}
 		if names := namespacesIn(m); slices.ContainsFunc(b.jobs, func(o *burnJob) bool { return o.group == nil && namesOwn(names, o.namespace) }) {
-			say("%s names the namespaces %s; the run's namespaces have other names", m.kind(), strings.Join(names, ", "))
+			say("%s refers to namespaces %s, but the namespaces of the run have other names", m.kind(), strings.Join(names, ", "))
 		}
 		defined := slices.ContainsFunc(b.made, func(o madeObjects) bool {
 			return o.kind() == definitionKind && strings.HasSuffix(o.name(), "."+groupOf(m.apiVersion()))

@@ -133,7 +133,7 @@ func rateText(rate float64, burst int, every string) string {
 	return scenario.Rate(rate).String()
 }
 
-// measured describes the measurements, gates and rows of compare of the scenario.
+// measured describes the scenario's measurements, gates and compared metrics (the field `compare`).
 func (d *draft) measured(s *scenario.Scenario) *part {
 	p := phasesOf(s, s.Phases[d.all.from:d.all.to])
 	key := func(expr, name string) string {
