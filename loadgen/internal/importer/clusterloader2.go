@@ -228,7 +228,8 @@ const actionsAtOnce = 16
 
 // cl2Loads are the loads of tuning sets. rate is the field with the number of bundles per second, if there is one.
 var cl2Loads = []struct{ name, rate, arrival string }{
-	{"qpsLoad", "qps", ""}, {"globalQPSLoad", "qps", ""}, {"poissonLoad", "expectedActionsPerSecond", "poisson"}, {"randomizedLoad", "averageQps", "poisson"},
+	{"qpsLoad", "qps", ""}, {"globalQPSLoad", "qps", ""},
+	{"poissonLoad", "expectedActionsPerSecond", "poisson"}, {"randomizedLoad", "averageQps", "poisson"},
 	{"steppedLoad", "", ""}, {"timeLimitedLoad", "", ""}, {"randomizedTimeLimitedLoad", "", "poisson"}, {"parallelismLimitedLoad", "", ""},
 }
 

@@ -211,8 +211,8 @@ func metricsOf(expr string) string {
 }
 
 // foreignMetric matches metrics that the components of a control plane do not export.
-var foreignMetric = regexp.MustCompile(`^(node|container|machine|kube|kubelet|kubeproxy|crio|haproxy|prometheus|cadvisor|kubevirt|cilium|coredns|openshift)_|` +
-	`^(ovn|ALERTS|probes:|serviceruntime_)`)
+var foreignMetric = regexp.MustCompile(`^(node|container|machine|kube|kubelet|kubeproxy|crio|haproxy|prometheus)_|` +
+	`^(cadvisor|kubevirt|cilium|coredns|openshift|serviceruntime)_|^(ovn|ALERTS|probes:)`)
 
 // foreignLabels are labels that a cluster's Prometheus adds. The metrics of the components do not have these labels.
 var foreignLabels = []string{"pod", "node", "container", "endpoint", "apiserver", "cluster", "prometheus", "openshift_io_component", "service"}

@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"iter"
@@ -83,11 +84,7 @@ func join(path, key string) string { return strings.TrimPrefix(path+"."+key, "."
 
 // placeOf returns a Remark without text. n may be nil.
 func placeOf(file string, n *yaml.Node, path string) Remark {
-	r := Remark{File: file, Field: path}
-	if n != nil {
-		r.Line = n.Line
-	}
-	return r
+	return Remark{File: file, Line: cmp.Or(n, &yaml.Node{}).Line, Field: path}
 }
 
 // maxErrors is the maximum number of errors that are reported.
@@ -296,9 +293,6 @@ func (f *fields) sub(key string) *fields {
 // strings reads a mapping of strings, such as labels.
 func (f *fields) strings(key string) map[string]string {
 	of := f.sub(key)
-	if of.node == nil {
-		return nil
-	}
 	of.leave()
 	all := map[string]string{}
 	for name, value := range pairs(of.node) {

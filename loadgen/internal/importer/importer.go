@@ -117,16 +117,16 @@ type draft struct {
 	remarks []Remark
 	lost    []string
 	parts   []*part
-	all     *part // measurements and gates
-	perJob  bool  // whether an expression can become a gate or a figure for each job
-	quiet   bool  // suppresses remarks while a part is converted repeatedly
-	told    map[any]bool
+	all     *part        // measurements and gates
+	perJob  bool         // whether an expression can become a gate or a figure for each job
+	quiet   bool         // suppresses remarks while a part is converted repeatedly
+	told    map[any]bool // the keys of earlier calls of first
 }
 
 func newDraft(o Options, file string) *draft {
 	return &draft{
-		options: o, limits: cmp.Or(o.limits, bounds.NewBounds()), file: file, namespaceLabels: map[string]bool{}, names: map[string]bool{}, gateSet: map[string]bool{}, stubs: map[string]*stub{},
-		all: newPart("all", 0), uses: map[*yaml.Node]use{}, told: map[any]bool{},
+		options: o, limits: cmp.Or(o.limits, bounds.NewBounds()), file: file, uses: map[*yaml.Node]use{}, told: map[any]bool{}, all: newPart("all", 0),
+		namespaceLabels: map[string]bool{}, names: map[string]bool{}, gateSet: map[string]bool{}, stubs: map[string]*stub{},
 	}
 }
 
@@ -247,8 +247,9 @@ func (d *draft) write() ([]byte, error) {
 	for _, name := range append([]string{corev1.DefaultSchedulerName}, d.schedulers...) {
 		profiles = append(profiles, flow("schedulerName", name))
 	}
+	scheduler := flow("scheduler", flow("config", block("profiles", profiles)))
 	m := block("apiVersion", scenario.APIVersion, "kind", scenario.Kind, "name", d.name, "description", d.description,
-		"controlPlane", when(len(d.schedulers) > 0, flow("scheduler", flow("config", block("profiles", profiles)))), "nodes", d.nodes, "record", d.record, "namespaces", d.namespaces, "setup", d.setup(), "objects", d.objects,
+		"controlPlane", when(len(d.schedulers) > 0, scheduler), "nodes", d.nodes, "record", d.record, "namespaces", d.namespaces, "setup", d.setup(), "objects", d.objects,
 		"transitions", d.transitions, "phases", d.phases, "gates", d.gates, "compare", d.compare)
 	head := m.key("apiVersion")
 	addComment(head, "Imported from "+d.origin)

@@ -124,7 +124,7 @@ func (b *burner) cycles(j *burnJob, c burnChurn, item *item) {
 			}
 		}
 		p.set("actions", actions)
-		hasPods := func(t *burnTemplate) bool { // whose labels are those of their controllers
+		hasPods := func(t *burnTemplate) bool { // its controllers give their pods their labels
 			return slices.ContainsFunc(t.objects, func(o manifest) bool { return len(labelPaths(o)) > 1 })
 		}
 		if !c.objects && slices.ContainsFunc(templates, hasPods) {

@@ -373,7 +373,8 @@ func (b *burner) stepEnds(j *burnJob, f *fields) []int {
 	pattern.check(kind == "linear" || kind == "exponential", "type", "kube-burner has no pattern %q (linear or exponential)", kind)
 	increase := linearIncrease(start, total, linear.integer("stepSize", 1), linear.integer("minSteps", 0))
 	if kind == "exponential" {
-		increase = exponentialIncrease(start, total, exponential.number("base", 0), exponential.integer("maxIncrease", 0), exponential.integer("warmupSteps", 0))
+		base, most, warmup := exponential.number("base", 0), exponential.integer("maxIncrease", 0), exponential.integer("warmupSteps", 0)
+		increase = exponentialIncrease(start, total, base, most, warmup)
 	}
 	return endsOf(start, total, increase)
 }

@@ -24,13 +24,15 @@ type burnTransition struct{ condition, name, to string }
 
 var burnTransitions = map[string][]burnTransition{
 	"podLatency": {
-		{"PodScheduled", "pod-scheduled", ""}, {"Initialized", "pod-initialized", ""}, {"ContainersReady", "pod-containers-ready", ""}, {"Ready", "pod-ready", ""},
+		{"PodScheduled", "pod-scheduled", ""}, {"Initialized", "pod-initialized", ""},
+		{"ContainersReady", "pod-containers-ready", ""}, {"Ready", "pod-ready", ""},
 	},
 	"jobLatency":     {{"Complete", "job-complete", ""}},
 	"pvcLatency":     {{"Bound", "pvc-bound", ""}},
 	"serviceLatency": {{"", "service-endpoints", ""}},
 	"nodeLatency": { // kube-burner measures nodes that are added during a job
-		{"MemoryPressure", "node-memory-pressure", "condition=MemoryPressure=False"}, {"DiskPressure", "node-disk-pressure", "condition=DiskPressure=False"},
+		{"MemoryPressure", "node-memory-pressure", "condition=MemoryPressure=False"},
+		{"DiskPressure", "node-disk-pressure", "condition=DiskPressure=False"},
 		{"PIDPressure", "node-pidpressure", "condition=PIDPressure=False"}, {"Ready", "node-ready", "ready"},
 	},
 }

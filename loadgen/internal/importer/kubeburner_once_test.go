@@ -2,6 +2,7 @@ package importer
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stormglass/stormglass/loadgen/scenario"
@@ -47,5 +48,25 @@ func TestObjectsOfOneName(t *testing.T) {
 	}
 	if len(r.Remarks) != 5 {
 		t.Errorf("remarks: %v, want one for each kind of object that is created less often", r.Remarks)
+	}
+}
+
+// A hook after a churn that has no phase is not run. The job removes its objects after each step, so that nothing is left to churn.
+func TestHookAfterMissingChurn(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write(t, "map.yml", []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: 'm{{.Iteration}}'}\n"))
+	write(t, "config.yml", []byte(`jobs:
+- name: grow
+  incrementalLoad: {startIterations: 1, totalIterations: 2}
+  churnConfig: {cycles: 1, percent: 50, mode: objects}
+  hooks: [{when: afterChurn, cmd: [echo, done]}]
+  objects: [{objectTemplate: map.yml}]
+`))
+	r, err := KubeBurner("config.yml", Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "# Hook afterChurn of job grow: kube-burner runs it only after a churn"; !strings.Contains(string(r.Scenario), want) {
+		t.Errorf("the scenario does not contain %s:\n%s", want, r.Scenario)
 	}
 }

@@ -180,17 +180,7 @@ func (k *stages) stage(s *stage) {
 			s.item.remark(k.nodes.Node, s.spec.at("delay"), "nodes also renew their Leases, as kubelets do, and do not only report their status")
 		}
 	}
-	s.rest()
-}
-
-// leaveOut records that a stage is left out, and why.
-func (k *stages) leaveOut(s *stage, at Remark, why string, args ...any) {
-	k.lose("Stage", s.name)
-	s.item.remark(nil, at, "stage %s is left out: %s", s.name, fmt.Sprintf(why, args...))
-}
-
-// rest adds remarks about settings of a stage that simulated nodes and pods do not support.
-func (s *stage) rest() {
+	// These settings have no counterpart in simulated nodes and pods.
 	d := s.spec.sub("delay")
 	if d.has("durationFrom") || d.has("jitterDurationFrom") && !s.untilGrace {
 		s.item.remark(nil, d.at(""), "stage %s: annotations do not set an object's delay; all objects use the stage's delay", s.name)
@@ -206,6 +196,12 @@ func (s *stage) rest() {
 	}
 	d.ignore("durationFrom", "jitterDurationFrom")
 	s.spec.ignore("immediateNextStage", "weightFrom")
+}
+
+// leaveOut records that a stage is left out, and why.
+func (k *stages) leaveOut(s *stage, at Remark, why string, args ...any) {
+	k.lose("Stage", s.name)
+	s.item.remark(nil, at, "stage %s is left out: %s", s.name, fmt.Sprintf(why, args...))
 }
 
 var exitCode = regexp.MustCompile(`exitCode: *(\d+)`)
