@@ -182,11 +182,12 @@ func (k *stages) stage(s *stage) {
 	}
 	// These settings have no counterpart in simulated nodes and pods.
 	d := s.spec.sub("delay")
-	if d.has("durationFrom") || d.has("jitterDurationFrom") && !s.untilGrace {
-		s.item.remark(nil, d.at(""), "stage %s: annotations do not set an object's delay; all objects use the stage's delay", s.name)
+	at, ownDelay := s.spec.at("weightFrom"), d.has("durationFrom") || d.has("jitterDurationFrom") && !s.untilGrace
+	if ownDelay {
+		at = d.at("")
 	}
-	if s.spec.has("weightFrom") {
-		s.item.remark(nil, s.spec.at("weightFrom"), "stage %s: annotations do not set an object's weight", s.name)
+	if ownDelay || s.spec.has("weightFrom") {
+		s.item.remark(nil, at, "stage %s: annotations do not set an object's delay or weight; all objects use the stage's values", s.name)
 	}
 	if s.untilGrace {
 		s.item.remark(nil, d.at("jitterDurationFrom"), "stage %s: all pods are assumed to have a grace period of %s", s.name, gracePeriod)
