@@ -234,3 +234,14 @@ steps:
 		t.Errorf("got %v, want %s", err, want)
 	}
 }
+
+// TestInvalidModule checks that a module of a test is refused if it is not a mapping.
+func TestInvalidModule(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write(t, "module.yaml", []byte("- name: x\n"))
+	write(t, "config.yaml", []byte("name: x\nsteps: [{module: {path: module.yaml}}, {measurements: [{method: Sleep, params: {duration: 1s}}]}]\n"))
+	_, err := ClusterLoader2("config.yaml", Options{})
+	if want := "module.yaml:1: must be a mapping (write NAME: VALUE lines)"; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
