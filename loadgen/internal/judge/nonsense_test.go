@@ -113,7 +113,7 @@ func TestTooManyObjectsAreRefused(t *testing.T) {
 	for _, empty := range []string{"{}", "[]"} {
 		text := `{"phases":[` + strings.Repeat(empty+",", 1_000_000) + empty + `]}`
 		archivetest.Must(t, os.WriteFile(filepath.Join(dir, result.MeasurementsFile), []byte(text), 0o600))
-		if o := weighed(t, dir); o.code != exitcode.NoData || !strings.HasPrefix(o.said[0], "measurements.json is damaged: it has more than 1000000 objects and lists") {
+		if o := weighed(t, dir); o.code != exitcode.NoData || !strings.HasPrefix(o.said[0], "measurements.json is damaged: it has more objects and lists than the maximum of 1000000") {
 			t.Errorf("%s: exit code %d, %q", empty, o.code, o.said)
 		}
 	}

@@ -158,7 +158,7 @@ func TestStoppedChildAnswersAfterContinue(t *testing.T) {
 	}
 	c.returned() // the child executes the Clear whose caller gave up
 	if s := c.stats(); s.Waiting != 0 || s.Delayed != 1 {
-		t.Errorf("the reply to an abandoned question was taken for another reply: %+v", s)
+		t.Errorf("the response to an abandoned request counts as the response to another: %+v", s)
 	}
 }
 
