@@ -97,7 +97,7 @@ func TestAnswersInPlaceOfACluster(t *testing.T) {
 		{"an empty authority", kubeconfigOf(t, fmt.Sprintf("server: %q, certificate-authority: %s", good.URL, empty), "token: good"), empty + ": the file is empty (name a readable file"},
 		{"an authority of no certificate", kubeconfigOf(t, fmt.Sprintf("server: %q, certificate-authority: %s", good.URL, text), "token: good"), "certificate-authority holds no certificate in PEM form (`kubectl --kubeconfig"},
 		{"an empty token file", kubeconfigOf(t, insecure, "tokenFile: "+empty), empty + ": the file is empty (name a readable file"},
-		{"a certificate of another key", kubeconfigOf(t, insecure, fmt.Sprintf("client-certificate: %s, client-key: %s", file(t, "crt", string(certificate)), file(t, "key", string(foreignKey)))), "the client certificate cannot be used: tls: private key does not match public key (`kubectl"},
+		{"a certificate of another key", kubeconfigOf(t, insecure, fmt.Sprintf("client-certificate: %s, client-key: %s", file(t, "crt", string(certificate)), file(t, "key", string(foreignKey)))), "cannot use the client certificate: tls: private key does not match public key (`kubectl"},
 		{"a certificate without key", kubeconfigOf(t, insecure, "client-certificate: "+file(t, "crt", string(certificate))), "client-key must be specified"},
 		{"credentials that are no longer built in", kubeconfigOf(t, insecure, "auth-provider: {name: gcp}"), `no Auth Provider found for name "gcp" (` + "`kubectl"},
 	} {
