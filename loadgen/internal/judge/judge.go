@@ -243,7 +243,7 @@ func (c Criteria) Judge(ctx context.Context, dir string) (res result.Result, err
 	}
 	switch {
 	case err != nil && rec.Foreign != nil: // the gates may name parts of the scenario that were lost
-		err = fmt.Errorf("it is not the scenario that was run, and the gates do not fit it: %w", err)
+		err = fmt.Errorf("it is not the scenario that ran, and the gates do not fit it: %w", err)
 		return res, fmt.Errorf("%s: %w", dir, &result.Damaged{File: result.ScenarioFile, Err: err})
 	case err != nil:
 		return res, exitcode.UsageError(err)

@@ -189,13 +189,13 @@ func TestForeignScenarioDoesNotPass(t *testing.T) {
 		if err := os.WriteFile(file, []byte(edit(archivetest.SoundScenario)), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		const says = "scenario.yaml is not the scenario that was run"
+		const says = "scenario.yaml is not the scenario that ran"
 		if o := judged(t, dir); o.code != exitcode.NoData || o.result.Verdict != result.NoData || !strings.HasPrefix(o.said[0], says) {
 			t.Errorf("%s: exit code %d, %q", what, o.code, o.said)
 		}
 		noStalePass(t, what, dir)
 		const fits = "gates: [{name: g, objective: generator-memory, max: 1GB}]\n"
-		for gates, says := range map[string]string{fits: says, strings.Replace(fits, "generator-memory", "watch-lost", 1): "scenario.yaml is damaged: it is not the scenario that was run"} {
+		for gates, says := range map[string]string{fits: says, strings.Replace(fits, "generator-memory", "watch-lost", 1): "scenario.yaml is damaged: it is not the scenario that ran"} {
 			if o := outcomeOf(By(t.Context(), dir, []string{written(t, "gates.yaml", gates)})); o.code != exitcode.NoData || !o.names(says) {
 				t.Errorf("%s, by other gates: exit code %d, %q", what, o.code, o.said)
 			}
