@@ -54,13 +54,13 @@ func (p *Provider) ProviderName() string { return control.ProviderName }
 // HasClusterID returns true, because the whole cloud belongs to one cluster.
 func (p *Provider) HasClusterID() bool { return true }
 
-// LoadBalancer, InstancesV2 and Routes return the implementations for the simulated cloud. InstancesV2 also provides
-// the zones of nodes.
+// LoadBalancer returns the implementation for the simulated cloud, as do InstancesV2 and Routes. InstancesV2 also
+// provides the zones of nodes.
 func (p *Provider) LoadBalancer() (cloudprovider.LoadBalancer, bool) { return balancers{p}, true }
 func (p *Provider) InstancesV2() (cloudprovider.InstancesV2, bool)   { return instances{p}, true }
 func (p *Provider) Routes() (cloudprovider.Routes, bool)             { return routes{p}, true }
 
-// Instances, Zones and Clusters return false, because InstancesV2 replaces Instances and Zones, and there is only one
+// Instances returns false, as do Zones and Clusters: InstancesV2 replaces Instances and Zones, and there is only one
 // cluster.
 func (p *Provider) Instances() (cloudprovider.Instances, bool) { return nil, false }
 func (p *Provider) Zones() (cloudprovider.Zones, bool)         { return nil, false }

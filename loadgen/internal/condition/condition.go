@@ -99,7 +99,7 @@ func (c *Condition) Describe(tallies []Tally) string {
 	return strings.Join(parts, "; ")
 }
 
-// All, as the parameter `enough` of OfObjects, means all objects. At least one object must exist.
+// All means all objects as the parameter `enough` of OfObjects. At least one object must exist.
 const All = -1
 
 // OfObjects returns the condition that a test is true for at least a given number of objects of a Count. The parameter
