@@ -333,8 +333,8 @@ func (w watcher) connected() string {
 	return ""
 }
 
-// alerts: an alert is active in Alertmanager for this instance only, with its annotations; with an empty instance, for
-// no instance.
+// alerts: in Alertmanager, the alert is active, with annotations, for this instance only. An empty instance means that
+// it is active for none.
 func (w watcher) alerts(name, instance string) condition {
 	var want []string
 	if instance != "" {

@@ -17,7 +17,7 @@ func TestModuleOfImage(t *testing.T) {
 		"prom/prometheus:v3.15.0":                  "github.com/prometheus/prometheus@v0.315.0 3.15.0",
 		"docker.io/prom/prometheus:v3.5.1":         "github.com/prometheus/prometheus@v0.305.1 3.5.1",
 		"prom/alertmanager:v0.34.0":                "github.com/prometheus/alertmanager@v0.34.0 0.34.0",
-		"grafana/grafana:13.2.0":                   "image grafana/grafana:13.2.0: it is not built from a known Go module",
+		"grafana/grafana:13.2.0":                   "image grafana/grafana:13.2.0: not built from a known Go module",
 		"prom/prometheus:latest":                   `image "prom/prometheus:latest" is not OWNER/NAME:vX.Y.Z`,
 		"prom/prometheus":                          "is not OWNER/NAME:vX.Y.Z",
 		"registry.invalid/prom/prometheus:v3.15.0": "is not OWNER/NAME:vX.Y.Z",

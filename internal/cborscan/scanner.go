@@ -26,7 +26,7 @@ type Scanner struct {
 
 	want   want
 	open   []container
-	ends   int     // number of closed maps whose End token Next has not returned yet
+	ends   int     // number of End tokens that Next has not returned yet
 	over   bool    // whether the only item of the input has ended; always false if Stream is true
 	head   [9]byte // the bytes of the current item's head that were read so far
 	have   int     // number of bytes in head

@@ -156,7 +156,7 @@ type Action struct {
 	// ConcurrencyPolicy: for a CronJob, "Allow" (the default), "Forbid" or "Replace"
 	ConcurrencyPolicy string `yaml:"concurrencyPolicy,omitempty"`
 	Batch             `yaml:",inline"`
-	// Target: objects of the run to change, or pods in which to run a command
+	// Target: the run's objects to change, or pods in which to run a command
 	Target Selection `yaml:"target,omitempty"`
 	// Patch: patch for each object of `target`; its strings are templates with the object's {{.Name}}, {{.Namespace}}
 	// and {{.Index}} (from 0), and with `vars`

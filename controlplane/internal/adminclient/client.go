@@ -235,7 +235,7 @@ func (c *Client) DeleteLeases(ctx context.Context) error {
 	for _, kind := range control.ElectedKinds() {
 		err := c.kube.CoordinationV1().Leases(metav1.NamespaceSystem).Delete(ctx, kind, metav1.DeleteOptions{})
 		if err != nil && !apierrors.IsNotFound(err) {
-			return fmt.Errorf("delete the lease of the last %s: %w", kind, err)
+			return fmt.Errorf("delete the lease of %s: %w", kind, err)
 		}
 	}
 	return nil

@@ -200,7 +200,7 @@ func matchersOf(expr string) (all []*labels.Matcher) {
 	return all
 }
 
-// metricsOf returns a short name for an expression: the name of its first metric without suffix, or "expr".
+// metricsOf returns a short name for expr: its first metric without _bucket or _total, or "expr".
 func metricsOf(expr string) string {
 	for _, m := range matchersOf(expr) {
 		if m.Name == model.MetricNameLabel {

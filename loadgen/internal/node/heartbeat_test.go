@@ -131,7 +131,7 @@ func TestStalledServerIsBlamedAndBoundsOurRequests(t *testing.T) {
 
 func TestStarvedGeneratorBlamesItself(t *testing.T) {
 	b := newBeats(t)
-	b.until(3*interval + time.Second) // the process was not run for three intervals and more
+	b.until(3*interval + time.Second) // the process did not run for over three intervals
 	answer := b.begun()
 	answer <- nil
 	b.expect(1, 3, 0)

@@ -145,8 +145,8 @@ func abandoned(pod *corev1.Pod, s *corev1.PodStatus) *corev1.PodStatus {
 	return &last
 }
 
-// wasInitialized reports whether a pod was initialized (hasPodInitialized in pkg/kubelet/status): its init containers
-// had succeeded when it began to stop, or a regular container has run since.
+// wasInitialized reports whether a pod was initialized (hasPodInitialized in pkg/kubelet/status): its last init
+// container had succeeded when it began to stop, or a regular container has run.
 func wasInitialized(pod *corev1.Pod, s *corev1.PodStatus) bool {
 	inits := pod.Spec.InitContainers
 	if len(inits) == 0 {

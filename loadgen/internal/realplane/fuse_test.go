@@ -36,7 +36,7 @@ func eventually(ctx context.Context, t *testing.T, what string, cond func() (boo
 	}
 }
 
-// If no process is left to clean up, deleting the run's first namespace also removes the objects that it owns outside.
+// Even if no process cleans up, deleting the run's first namespace also removes the cluster-scoped objects that it owns.
 func TestNamespaceOwnsWhatIsInNone(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()

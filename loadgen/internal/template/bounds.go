@@ -92,8 +92,7 @@ func (b *Bounds) Functions(all template.FuncMap) template.FuncMap {
 	return out
 }
 
-// turns counts one step or, if v has an argument, also one step for each iteration of a loop over v[0]. It returns that
-// argument.
+// turns counts one step. If v is not empty, it adds one step for each iteration of a loop over v[0], and returns v[0].
 func (b *Bounds) turns(v ...any) (any, error) {
 	if len(v) == 0 {
 		return nil, b.Step(1)

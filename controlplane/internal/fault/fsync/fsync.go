@@ -65,7 +65,7 @@ type Stats struct {
 // ErrUnavailable means that fsync calls cannot be delayed here. The errors of Available wrap it.
 var ErrUnavailable = errors.New("slow fsync is not available here")
 
-// isWAL reports whether a file belongs to etcd's write-ahead log. path is the file's path in /proc/self/fd.
+// isWAL reports whether a file is part of etcd's WAL. path is the target of its link in /proc/self/fd.
 func isWAL(path string) bool {
 	path = strings.TrimSuffix(path, " (deleted)")
 	return filepath.Ext(path) == ".wal" || filepath.Base(filepath.Dir(path)) == "wal"
