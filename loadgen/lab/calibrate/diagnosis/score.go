@@ -363,7 +363,7 @@ func printSingles(w io.Writer, all []trial) (failures []string) {
 	for _, t := range all {
 		abstained += count(t.said.Answer == result.Unknown)
 	}
-	fmt.Fprintf(w, "\nAnswered "unknown": %s\n", runner.Share(abstained, len(all)))
+	fmt.Fprintf(w, "\nAnswered unknown: %s\n", runner.Share(abstained, len(all)))
 	return failures
 }
 
