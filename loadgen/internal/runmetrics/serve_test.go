@@ -101,7 +101,7 @@ func TestServedNames(t *testing.T) {
 			t.Errorf("exit %d, want %d and %q: %v", got, code, want, err)
 		}
 	}
-	refused(runmetrics.ServeOptions{Dirs: []string{dirs[0], dirs[0]}, Addr: "127.0.0.1:0"}, exitcode.Usage, "named twice")
+	refused(runmetrics.ServeOptions{Dirs: []string{dirs[0], dirs[0]}, Addr: "127.0.0.1:0"}, exitcode.Usage, "appears twice")
 	refused(runmetrics.ServeOptions{Dirs: dirs[:1], Addr: "0.0.0.0:0"}, exitcode.Usage, "--listen")
 	refused(runmetrics.ServeOptions{Dirs: []string{dirs[0], base}, Addr: "127.0.0.1:0"}, exitcode.Usage, base)
 	if err := os.RemoveAll(filepath.Join(dirs[1], result.TSDBDir)); err != nil {
