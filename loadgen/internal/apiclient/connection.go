@@ -12,7 +12,7 @@ import (
 // connection was lost. The zero value is ready to use. A Connection is safe for concurrent use.
 type Connection struct {
 	mu      sync.Mutex
-	conns   []*h2conn.Conn // only the last accepts new streams; earlier connections still have open streams
+	conns   []*h2conn.Conn // new streams use only the last one; the earlier ones may still have open streams
 	dialing chan struct{}  // closed when the current dial ends; nil if no dial is running
 }
 
@@ -69,7 +69,7 @@ func (c *Connection) Drop(abrupt bool) {
 	}
 }
 
-// Ended waits until the dropped connections have ended, or ctx is done.
+// Ended waits until all connections have ended, or ctx is done. Call it after Drop.
 func (c *Connection) Ended(ctx context.Context) {
 	c.mu.Lock()
 	conns := slices.Clone(c.conns)

@@ -39,7 +39,7 @@ type Endpoint struct {
 	Agent string
 	// TLS is the client's TLS configuration: roots, server name and client certificate.
 	TLS *tls.Config
-	// DialContext opens a TCP connection, through the proxy if there is one. It uses rest.Config.Dial if that is set.
+	// DialContext opens a TCP connection, through the proxy if there is one. If rest.Config.Dial is set, it uses that.
 	DialContext DialFunc
 
 	authenticate func() (http.Header, error) // nil if the client certificate suffices
@@ -73,7 +73,7 @@ func New(c *rest.Config, roots *Roots) (*Endpoint, error) {
 		return nil, fmt.Errorf("read the client's TLS files: %w", err)
 	}
 	ca := loaded.CAData
-	c = rest.CopyConfig(c)       // keeps the paths of the client certificate's files, which are read again for each connection
+	c = rest.CopyConfig(c)       // keeps the client certificate's paths: each connection reads the files again
 	c.CAData, c.CAFile = nil, "" // the CA is parsed below, once for all clients
 	tc, err := c.TransportConfig()
 	if err != nil {
@@ -102,7 +102,7 @@ func New(c *rest.Config, roots *Roots) (*Endpoint, error) {
 
 // Headers returns the headers for authentication, such as a token or impersonation, or nil if the client certificate
 // suffices. If the headers are older than RenewEvery, it renews them. If the renewal fails, it returns the old ones.
-// The caller must not modify them.
+// The caller must not modify the headers.
 func (e *Endpoint) Headers() (http.Header, error) {
 	if e.authenticate == nil {
 		return nil, nil
@@ -132,7 +132,7 @@ func (e *Endpoint) Request(method, path string) (*h2conn.Request, error) {
 	return &h2conn.Request{Method: method, Path: e.Prefix + path, UserAgent: e.Agent, Extra: h}, nil
 }
 
-// Connect opens a connection to the API server. It sets TLS in o, and also DialContext if that is nil.
+// Connect opens a connection to the API server. It sets o.TLS. If o.DialContext is nil, it sets that too.
 func (e *Endpoint) Connect(ctx context.Context, o h2conn.Options) (*h2conn.Conn, error) {
 	o.TLS = e.TLS
 	if o.DialContext == nil {

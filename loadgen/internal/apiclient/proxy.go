@@ -21,8 +21,8 @@ import (
 // DialFunc opens a network connection. It has the signature of net.Dialer.DialContext.
 type DialFunc func(ctx context.Context, network, address string) (net.Conn, error)
 
-// Proxy returns the proxy for requests to the API server of c: the kubeconfig's proxy-url if set, otherwise the proxy
-// from the environment variables HTTPS_PROXY, HTTP_PROXY and NO_PROXY. It returns nil if there is no proxy.
+// Proxy returns the proxy for requests to the API server of c: the kubeconfig's proxy-url if set, otherwise the one in
+// the environment variables HTTPS_PROXY, HTTP_PROXY and NO_PROXY. It returns nil if there is no proxy.
 func Proxy(c *rest.Config) (*url.URL, error) {
 	server, _, err := rest.DefaultServerUrlFor(c)
 	if err != nil {
@@ -40,8 +40,8 @@ func Proxy(c *rest.Config) (*url.URL, error) {
 	return via, nil
 }
 
-// Dialer returns a function that opens connections to the API server of c, through the proxy that Proxy returns, if
-// any. The function uses c.Dial if that is set. If the proxy causes an error, it is a *net.OpError with Op
+// Dialer returns a function that opens connections to the API server of c. If Proxy returns a proxy, the function uses
+// that proxy. If c.Dial is set, the function dials with it. An error that the proxy causes is a *net.OpError with Op
 // "proxyconnect" or "socks connect", as in net/http.
 func Dialer(c *rest.Config) (DialFunc, error) {
 	direct := DialFunc(c.Dial)
@@ -84,7 +84,7 @@ func (t tunnel) dial(ctx context.Context, network, address string) (net.Conn, er
 	if err != nil {
 		return nil, proxyError(network, err)
 	}
-	// The handshake with the proxy also ends when ctx ends.
+	// Abort the handshake with the proxy when ctx ends.
 	ended := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(ended)
@@ -113,7 +113,7 @@ func proxyError(network string, err error) error {
 // largestAnswer is the maximum size, in bytes, of a proxy's response to a CONNECT.
 const largestAnswer = 64 << 10
 
-// openHTTP sends a CONNECT request to an HTTP proxy (RFC 9110, 9.3.6). It returns the connection to address.
+// openHTTP connects to address through an HTTP proxy, with a CONNECT request (RFC 9110, 9.3.6).
 func openHTTP(ctx context.Context, via *url.URL, conn net.Conn, address string) (net.Conn, error) {
 	if via.Scheme == "https" {
 		over := tls.Client(conn, &tls.Config{ServerName: via.Hostname(), MinVersion: tls.VersionTLS12})

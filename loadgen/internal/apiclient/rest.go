@@ -12,7 +12,7 @@ import (
 )
 
 // NewREST returns a client-go client for raw requests, and its HTTP client. No other client shares its connections. It
-// has no rate limit, because the loads would measure the delay as latency of the server.
+// has no rate limit, because the loads would measure the limiter's delay as latency of the server.
 func NewREST(cfg *rest.Config) (*rest.RESTClient, *http.Client, error) {
 	own := rest.CopyConfig(cfg)
 	own.QPS = -1
@@ -31,8 +31,8 @@ func NewREST(cfg *rest.Config) (*rest.RESTClient, *http.Client, error) {
 	return requests, client, nil
 }
 
-// Body returns the body of a response, or the error in the response. Result.Raw alone would lose the reason of a
-// refusal.
+// Body returns the body of a response, or the error in the response. Result.Raw alone would lose the server's reason
+// for a refusal.
 func Body(r rest.Result) ([]byte, error) {
 	if err := r.Error(); err != nil {
 		return nil, err
