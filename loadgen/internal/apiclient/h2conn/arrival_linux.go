@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// arrivals reads from a socket and records how long the last byte of each read had waited in the kernel. It uses
-// timestamps of the kernel (SO_TIMESTAMPNS, socket(7)).
+// arrivals reads from a socket and records how long the last byte of each read had waited in the kernel. It uses the
+// kernel's timestamps (SO_TIMESTAMPNS, socket(7)).
 type arrivals struct {
 	on      bool
 	waited  time.Duration // how long the last byte of the last read had waited; used by the read loop
@@ -18,12 +18,12 @@ type arrivals struct {
 	control [64]byte
 }
 
-// stamp enables arrival times for a socket. If the kernel does not support them, the field on stays false.
+// stamp enables arrival times for a socket. If the kernel does not support them, the field `on` stays false.
 func (a *arrivals) stamp(fd uintptr) {
 	a.on = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1) == nil
 }
 
-// receive reads at most `most` bytes into p with one system call. It sets waited.
+// receive reads at most `most` bytes into p with one system call. It sets `waited`.
 func (a *arrivals) receive(fd uintptr, p []byte, most int) (n uintptr, errno syscall.Errno) {
 	a.piece.Base = unsafe.SliceData(p)
 	a.piece.SetLen(min(len(p), most))

@@ -15,7 +15,7 @@ func backlog(nc net.Conn) int64 {
 	return max(q.length(unix.SIOCINQ), 0)
 }
 
-// queues reads how many bytes are in a socket's kernel queues. It is not safe for concurrent use.
+// queues reads the lengths of a socket's kernel queues, in bytes. It is not safe for concurrent use.
 type queues struct {
 	raw     syscall.RawConn // nil: no socket
 	request uint
@@ -38,8 +38,8 @@ func newQueues(nc net.Conn) *queues {
 	return q
 }
 
-// length returns the number of bytes in the queue that the ioctl request reads. It returns a negative number if that is
-// unknown.
+// length performs the ioctl `request` and returns the number of bytes in the queue. If the number is unknown, it
+// returns a negative number.
 func (q *queues) length(request uint) int64 {
 	q.request, q.answer = request, -1
 	if q.raw != nil {

@@ -1,8 +1,8 @@
 // Package h2conn is an HTTP/2 client for a very large number of streams with little memory and CPU time. It has three
 // uses: the mostly silent watches of simulated kubelets, with one connection per kubelet; tens of thousands of watches
-// on a few connections; and open-loop requests, whose sending must never wait for the network. net/http uses two
-// goroutines and a pipe per stream. In h2conn, one goroutine reads a connection and passes each frame to the Handler of
-// the stream. An idle stream costs one map entry.
+// on a few connections; and open-loop requests, which a client must send without ever waiting for the network. net/http
+// uses two goroutines and a pipe per stream. In h2conn, one goroutine reads a connection and passes each frame to the
+// Handler of the stream. An idle stream costs one map entry.
 //
 // The package implements a subset of RFC 9113 for clients: TLS with ALPN only, no push, no priorities, no dynamic
 // header table. It obeys flow control, concurrency limits, GOAWAY, PING and SETTINGS. After an error it closes the
@@ -25,7 +25,7 @@ import (
 )
 
 // connWindow and defaultStreamWindow are the sizes of the receive windows. Go's HTTP/2 client has the same sizes, so a
-// connection exerts the same back pressure as a kubelet's.
+// connection exerts the same back pressure as a kubelet's connection.
 const (
 	connWindow          = 1 << 30
 	defaultStreamWindow = 4 << 20
@@ -35,8 +35,7 @@ const (
 	largestWindow = 1<<31 - 1
 )
 
-// defaultMaxStreams is the limit of concurrent streams until the server's SETTINGS arrive. Go's server sends 100 or
-// 250.
+// defaultMaxStreams is the limit of concurrent streams until the server's SETTINGS arrive. Go's server sets 100 or 250.
 const defaultMaxStreams = 100
 
 // maxFrame is the maximum size of a frame, in bytes, that every peer must accept (RFC 9113, 4.2).
@@ -64,15 +63,15 @@ type Options struct {
 	Poller *Poller
 	// StampArrivals enables Stream.Waited. The timestamps cost a few hundred nanoseconds per read.
 	StampArrivals bool
-	// Deferred means that the connection leaves received bytes unread until the Pool or the owner calls Receive. Use it
-	// for a client that wakes up often anyway. With StampArrivals, the arrival time of a response is still known.
+	// Deferred means that the connection leaves received bytes unread until Pool.Receive or Conn.Receive is called. Use
+	// it for a client that wakes up often anyway. With StampArrivals, the arrival time of a response is still known.
 	// Deferred has an effect only for TCP connections on Linux.
 	Deferred bool
 	// StreamWindow is the flow-control window of a stream in bytes. Zero means 4 MiB, as in Go's client.
 	StreamWindow uint32
 	// Queued makes a separate goroutine write all queued frames together, so that opening a stream never waits for the
-	// network. Without Queued, the goroutine that sends a frame also writes it, with the frames that other goroutines
-	// queue in the meantime.
+	// network. Without Queued, the goroutine that sends a frame writes it to the network, together with frames that
+	// other goroutines queue in the meantime.
 	Queued bool
 	// Ping is the time without received data after which the client sends a PING. If no response arrives within 15 s,
 	// the connection counts as lost. Zero means no PINGs; a dead connection then looks like a silent one. client-go
@@ -99,7 +98,7 @@ type Conn struct {
 	lastReceive time.Time
 	deferred    deferral       // nil if there is a read loop
 	over        bool           // whether every handler's End was called because the connection ended
-	waited      *time.Duration // how long the last byte of the last read had waited; nil if unknown
+	waited      *time.Duration // how long the last byte of the last read had waited in the kernel; nil if unknown
 	frames      frameReader
 	fields      fieldReader
 	block       blockReader
@@ -180,7 +179,7 @@ func connect(ctx context.Context, addr string, o Options, p *Pool) (*Conn, error
 	var waited *time.Duration
 	if o.StampArrivals {
 		if waited = stampArrivals(raw); waited == nil {
-			later = nil // otherwise the time during which responses wait unread would count as latency
+			later = nil // without arrival times, the time that responses wait unread would count as latency
 		}
 	}
 	below := raw
@@ -304,8 +303,7 @@ func (c *Conn) usable() error {
 	return c.goAway
 }
 
-// Done returns a channel that is closed after the connection has ended and the End methods of all its handlers were
-// called.
+// Done returns a channel that is closed after the connection has ended and has called End on all its handlers.
 func (c *Conn) Done() <-chan struct{} { return c.done }
 
 // Err returns the reason why the connection ended, or nil while it is open.
@@ -315,7 +313,7 @@ func (c *Conn) Err() error {
 	return c.err
 }
 
-// Backlog returns the number of bytes that were received but not read yet, or 0 if unknown.
+// Backlog returns the number of bytes that the kernel has received and the connection has not read, or 0 if unknown.
 func (c *Conn) Backlog() int64 { return backlog(c.raw) }
 
 // Close ends the connection. Its streams end with ErrClosed.
@@ -350,6 +348,6 @@ func (c *Conn) failLocked(err error) {
 	// Do not use tls.Conn.Close, because it would wait for a blocked writer.
 	_ = c.raw.Close()
 	if c.deferred != nil {
-		go c.Receive() // there is no read loop to notify the streams
+		go c.Receive() // there is no read loop that could end the streams
 	}
 }

@@ -13,8 +13,8 @@ import (
 )
 
 // unwatched is a TCP connection that Go's runtime does not poll, so incoming data wakes no goroutine. Until deferReads
-// is called, a read waits for data, because the handshake requires this. Afterwards a read without data fails with
-// errNothing.
+// is called, a read waits for data, because the TLS handshake requires this. Afterwards, if no data has arrived, a read
+// fails with errNothing.
 type unwatched struct {
 	descriptor
 	deferred atomic.Bool
@@ -86,7 +86,7 @@ func (u *unwatched) await(events int16, most time.Duration) {
 	}
 }
 
-// Close implements net.Conn. It also ends a read that is waiting.
+// Close implements net.Conn. It also ends a read that waits for data.
 func (u *unwatched) Close() error {
 	_ = u.Control(func(fd uintptr) { _ = unix.Shutdown(int(fd), unix.SHUT_RD) }) // sends nothing to the peer
 	u.mu.Lock()

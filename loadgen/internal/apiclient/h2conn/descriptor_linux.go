@@ -53,7 +53,7 @@ func (d *descriptor) call(call func(fd uintptr) (uintptr, syscall.Errno)) (int, 
 	}
 }
 
-// move performs one read or write system call, with the given number, for the bytes p. It does not wait.
+// move performs one system call on the bytes p, without waiting. number is SYS_READ or SYS_WRITE.
 func (d *descriptor) move(number uintptr, p []byte) (int, syscall.Errno) {
 	return d.call(func(fd uintptr) (uintptr, syscall.Errno) {
 		return rawCall(number, fd, p)

@@ -27,7 +27,7 @@ var errNoPong = errors.New("the server did not answer a PING for 15 s")
 // ErrTruncated means that a response ended with fewer bytes than its content-length.
 var ErrTruncated = errors.New("the response ended before its content-length")
 
-// DialError means that a connection could not be established. If the server refused the connection, it wraps
+// DialError means that a connection could not be established. If the server refused the connection, Err wraps
 // syscall.ECONNREFUSED.
 type DialError struct {
 	Addr string
@@ -69,7 +69,7 @@ func (e *GoAwayError) Error() string {
 func (e *GoAwayError) Is(target error) bool { return target == ErrGoAway }
 
 // ProtocolError means that the server violated RFC 9113 or exceeded a limit of this client. If Stream is 0, the error
-// ends the connection, otherwise only that stream.
+// ends the connection, otherwise it ends only that stream.
 type ProtocolError struct {
 	Code   http2.ErrCode
 	Reason string
@@ -83,12 +83,12 @@ func (e *ProtocolError) Error() string {
 	return fmt.Sprintf("protocol error of the server: %s (%s)", e.Reason, e.Code)
 }
 
-// violation returns a ProtocolError of the connection with the code PROTOCOL_ERROR.
+// violation returns a ProtocolError with the code PROTOCOL_ERROR that ends the connection.
 func violation(reason string) *ProtocolError {
 	return &ProtocolError{Code: http2.ErrCodeProtocol, Reason: reason}
 }
 
-// malformed returns a ProtocolError of one stream with the code PROTOCOL_ERROR.
+// malformed returns a ProtocolError with the code PROTOCOL_ERROR that ends only the given stream.
 func malformed(stream uint32, reason string) *ProtocolError {
 	return &ProtocolError{Code: http2.ErrCodeProtocol, Reason: reason, Stream: stream}
 }

@@ -14,25 +14,25 @@ type frame struct {
 	kind  http2.FrameType
 	flags http2.Flags
 	id    uint32
-	// payload is the content of the frame without padding and priority, or a part of the content of a DATA frame.
+	// payload is the content of the frame, without padding and priority. For DATA, it may be a part of the content.
 	payload []byte
 	// size is the number of bytes of DATA that count for flow control, including padding.
 	size int
 	last bool
 }
 
-// frameReader splits the bytes from a server into frames. It returns a DATA frame in parts, as their bytes arrive, so
-// the frame may be larger than the buffer. An error is a *ProtocolError or an error of the reader: io.EOF between
-// frames, io.ErrUnexpectedEOF within a frame. After a *ProtocolError with a Stream, reading may continue.
+// frameReader splits the bytes from a server into frames. It returns a DATA frame in parts, as the bytes arrive, so the
+// frame may be larger than the buffer. An error is a *ProtocolError or an error of the reader r: io.EOF between frames,
+// io.ErrUnexpectedEOF within a frame. After a *ProtocolError whose Stream is not 0, reading may continue.
 type frameReader struct {
 	r     io.Reader
 	small int // length of buf, unless a frame requires a longer one
 	buf   []byte
-	at    int // buf[at:end] has been read but not returned
+	at    int // buf[at:end] holds the bytes that were read from r but not returned
 	end   int
 
 	data  frame  // the current DATA frame
-	left  int    // number of bytes of data that have not been returned
+	left  int    // number of bytes of the current DATA frame that next has not returned yet
 	block uint32 // stream whose header block is incomplete; 0 if none
 }
 
@@ -72,7 +72,7 @@ func (f *frameReader) next() (frame, error) {
 	if err != nil {
 		return fr, unexpected(err)
 	}
-	if err := f.order(fr); err != nil { // call order after need: if need fails, next runs again for the same frame
+	if err := f.order(fr); err != nil { // must come after f.need: if that fails, the next call reads this frame again
 		return fr, err
 	}
 	f.at += frameHeaderLen + length
@@ -128,7 +128,7 @@ func (f *frameReader) fill() error {
 	n, err := f.r.Read(f.buf[f.end:])
 	f.end += n
 	if n > 0 {
-		return nil // the next read returns the error again
+		return nil // ignore err: the next read returns it again
 	}
 	if err == nil {
 		err = io.ErrNoProgress
@@ -206,7 +206,7 @@ func (fr *frame) check() error {
 		return size(n == 4)
 	case http2.FrameWindowUpdate:
 		if n == 4 && fr.number() == 0 {
-			return malformed(fr.id, "WINDOW_UPDATE of 0") // if id is 0, this error ends the connection
+			return malformed(fr.id, "WINDOW_UPDATE of 0") // if fr.id is 0, this error ends the connection
 		}
 		return size(n == 4)
 	}

@@ -15,7 +15,7 @@ const (
 type blockReader struct {
 	bytes  []byte
 	frames int
-	ended  bool // whether the frame has END_STREAM
+	ended  bool // whether the HEADERS frame has END_STREAM
 }
 
 // headers collects the frames of a header block, and passes the complete block to the method header.

@@ -12,7 +12,7 @@ import (
 // each response, but saves 8 KB of memory per connection. The client also needs no state from earlier header blocks,
 // and can skip unneeded fields.
 
-// These are indexes of the static table (RFC 7541, appendix A).
+// The constants are indexes of the static table (RFC 7541, appendix A).
 const (
 	staticAuthority     = 1
 	staticMethodGet     = 2
@@ -105,7 +105,7 @@ func (r *fieldReader) read(block []byte, f *fields) bool {
 		case !pseudo:
 			regular = true
 		}
-		// A fully indexed field other than :status counts as having an empty value.
+		// For a fully indexed field other than :status, the value is empty here.
 		if (b == 0 || !pseudo) && !r.value(index, value, f) {
 			return false
 		}
@@ -113,8 +113,8 @@ func (r *fieldReader) read(block []byte, f *fields) bool {
 	return true
 }
 
-// value stores the value of the field with the given index, if the field is needed. It returns false if the Huffman
-// code of the value is invalid.
+// value stores the value v of the field with the given index, if the field is needed. It returns false if v has an
+// invalid Huffman code.
 func (r *fieldReader) value(index int, v coded, f *fields) bool {
 	switch index {
 	case staticStatus:
@@ -178,7 +178,7 @@ func (r *fieldReader) text(v coded) ([]byte, bool) {
 	return r.scratch.Bytes(), err == nil
 }
 
-// literalNames contains the names of the needed fields, for servers that send names as literals.
+// literalNames contains the names of the needed fields. Some servers send names as literals.
 var literalNames = func() (names []literalName) {
 	for index, name := range map[int]string{
 		staticStatus: ":status", staticContentLength: "content-length",
@@ -211,7 +211,7 @@ func indexOf(name coded) int {
 	return 0
 }
 
-// cutInt parses the integer at the start of p, and returns it and the bytes after it (RFC 7541, 5.1).
+// cutInt parses the integer at the start of p (RFC 7541, 5.1). It returns the integer and the remaining bytes of p.
 func cutInt(p []byte, prefix uint) (n int, rest []byte, ok bool) {
 	if len(p) == 0 {
 		return 0, nil, false
@@ -236,7 +236,7 @@ func cutInt(p []byte, prefix uint) (n int, rest []byte, ok bool) {
 	return 0, nil, false
 }
 
-// cutString parses the string literal at the start of p, and returns it and the bytes after it (RFC 7541, 5.2).
+// cutString parses the string literal at the start of p (RFC 7541, 5.2). It returns the string and the remaining bytes.
 func cutString(p []byte) (s coded, rest []byte, ok bool) {
 	if len(p) == 0 {
 		return s, nil, false

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// On this platform, connections are not optimized: the runtime polls them, and arrival times and the lengths of a
-// socket's queues are unknown.
+// On this platform, connections are not optimized. The runtime polls them. Arrival times are unknown, and so are the
+// lengths of a socket's queues.
 
 // Poller does nothing in this build.
 type Poller struct{}

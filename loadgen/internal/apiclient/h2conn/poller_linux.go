@@ -13,9 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Poller wakes the readers of many connections together. Go's own poller wakes an idle process for each response; that
-// costs more than reading the response. While data keeps arriving, a Poller checks for it only once per interval. When
-// no data arrives, the Poller waits until there is some.
+// Poller wakes the readers of many connections together. Go's own poller wakes an idle process for each response, which
+// costs more than reading the response does. While data keeps arriving, a Poller checks for it only once per interval.
+// When no data arrives, the Poller waits until there is some.
 //
 // The sockets are in an epoll set that the runtime does not watch. This set is in a second epoll set, which the runtime
 // watches. The second set reports the first one only once each time it is armed (EPOLLONESHOT).
@@ -60,7 +60,7 @@ func NewPoller(every time.Duration) (*Poller, error) {
 	return p, nil
 }
 
-// once is the event for which the second epoll set (see Poller) watches the set of sockets.
+// once is the event that the second epoll set (see Poller) reports about the set of sockets.
 var once = unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLONESHOT}
 
 // Close ends the poller. Close its connections first, because a read on an open connection would never return.
@@ -90,8 +90,8 @@ func (p *Poller) run(gate syscall.RawConn) {
 	}
 }
 
-// look wakes the goroutines that wait for a connection that is ready now. It returns the number of ready connections,
-// or -1 on an error.
+// look finds the connections that are ready now, and wakes the goroutines that wait for them. It returns the number of
+// ready connections, or -1 on an error.
 func (p *Poller) look(events []unix.EpollEvent) (n int) {
 	n = ready(p.sockets, events)
 	p.mu.Lock()

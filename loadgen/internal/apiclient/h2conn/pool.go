@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// restoreAfter is the wait after a failed dial before the pool dials again to replace a lost connection. It applies
-// only while the pool has a connection with a free stream.
+// restoreAfter is the wait after a failed dial before the pool dials again to replace a lost connection. The wait
+// applies only while the pool has a connection with a free stream.
 const restoreAfter = time.Second
 
-// Pool holds the connections of one client to one server. New streams use a fixed number of connections (the spread) in
-// turn, and other connections only when these are full. A server has one write loop per connection, so with a single
-// connection a client would measure the queue of that loop. The pool drops lost connections, and never repeats a
-// request. A Pool is safe for concurrent use.
+// Pool holds the connections of one client to one server. The pool gives new streams to a fixed number of connections
+// (the spread) in turn. It uses further connections only when these are full. A server has one write loop per
+// connection, so with a single connection a client would measure the queue of that loop. The pool drops lost
+// connections, and never repeats a request. A Pool is safe for concurrent use.
 type Pool struct {
 	addr    string
 	options Options
@@ -34,8 +34,8 @@ type Pool struct {
 	closed    bool
 	reads     []*Conn // memory that Receive reuses
 
-	// rmu is the innermost lock: a goroutine may lock it while it holds the pool's mu or a connection's mu. It must not
-	// lock another mutex while it holds rmu.
+	// rmu is the innermost lock: a goroutine may lock rmu while it holds the pool's mu or a connection's mu. A
+	// goroutine that holds rmu must not lock another mutex.
 	rmu     sync.Mutex
 	starved atomic.Bool   // a goroutine waits until changed is closed
 	changed chan struct{} // the channel that Changed returns
@@ -54,7 +54,7 @@ func NewPool(addr string, o Options, spread int) *Pool {
 	return p
 }
 
-// Open dials until the pool has as many connections as its spread, so that no measured stream waits for a handshake.
+// Open dials until the number of connections reaches the spread, so that no measured stream waits for a handshake.
 func (p *Pool) Open(ctx context.Context) error {
 	for {
 		p.mu.Lock()
@@ -91,8 +91,8 @@ func (p *Pool) TryAcquire() (*Conn, error) {
 	}
 	c := p.pick()
 	if c == nil {
-		// From here, every stream that ends closes the channel changed. Pick again, because a stream may have ended
-		// since the first pick.
+		// From here on, a stream that ends closes p.changed. Pick again, because a stream may have ended since the
+		// first pick.
 		p.starve()
 		if c = p.pick(); c == nil {
 			p.dial()
@@ -105,7 +105,7 @@ func (p *Pool) TryAcquire() (*Conn, error) {
 	return c, nil
 }
 
-// Acquire is like TryAcquire, but waits for a free stream. If a dial fails while it waits, it returns the *DialError.
+// Acquire is like TryAcquire, but waits for a free stream. If a dial fails in the meantime, it returns the *DialError.
 func (p *Pool) Acquire(ctx context.Context) (*Conn, error) {
 	for {
 		before, _ := p.Failed()
@@ -131,14 +131,14 @@ func (p *Pool) Changed() <-chan struct{} {
 	return p.changed
 }
 
-// Failed returns the number of dials that failed so far, and the last *DialError.
+// Failed returns the number of dials that have failed so far, and the error of the last one, a *DialError.
 func (p *Pool) Failed() (n int64, last error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.failures, p.failure
 }
 
-// Backlog returns the number of bytes that were received but not read yet, or 0 if unknown.
+// Backlog returns the number of bytes that the kernel has received and the pool has not read, or 0 if unknown.
 func (p *Pool) Backlog() int64 {
 	p.mu.Lock()
 	conns := append(slices.Clone(p.conns), p.leaving...)
@@ -150,8 +150,8 @@ func (p *Pool) Backlog() int64 {
 	return sum
 }
 
-// Receive reads the data that has arrived on deferred connections: on all of them if all is true, otherwise only on
-// those with open streams. Calls must not be concurrent.
+// Receive reads the data that has arrived on deferred connections. If `all` is true, it reads all connections,
+// otherwise only those with open streams. Calls must not be concurrent.
 func (p *Pool) Receive(all bool) {
 	p.mu.Lock()
 	p.reads = append(append(p.reads[:0], p.conns...), p.leaving...)
@@ -270,7 +270,7 @@ func (p *Pool) starve() {
 	}
 }
 
-// freed reports that a stream became free. A connection calls it while holding its own mu.
+// freed tells the pool that a stream became free. A connection calls it while holding the connection's mu.
 func (p *Pool) freed() {
 	if p.starved.Load() {
 		p.notify()

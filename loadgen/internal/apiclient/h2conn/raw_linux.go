@@ -2,6 +2,6 @@
 
 package h2conn
 
-// rawRead and rawWrite do nothing without the race detector.
+// rawRead and rawWrite do nothing in a build without the race detector.
 func rawRead()  {}
 func rawWrite() {}

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// deferral is a connection on which reads do not wait for data after a call of deferReads: they return errNothing.
+// deferral is a connection whose reads, after deferReads, return errNothing instead of waiting for data.
 type deferral interface{ deferReads() }
 
 // errNothing means that no data has arrived. For crypto/tls it is a temporary error, so that later reads can succeed.
@@ -20,7 +20,7 @@ func (nothing) Error() string   { return "nothing to read now" }
 func (nothing) Timeout() bool   { return true }
 func (nothing) Temporary() bool { return true }
 
-// read is the read loop. On a deferred connection it ends after the server's first SETTINGS.
+// read is the read loop. On a deferred connection, the loop ends after the server's first SETTINGS.
 func (c *Conn) read() {
 	c.reading.Lock()
 	defer c.reading.Unlock()
@@ -50,7 +50,7 @@ func (c *Conn) ReceiveAfter(d time.Duration) {
 	}
 }
 
-// receive reads and handles all complete frames. The caller holds reading.
+// receive reads and handles all complete frames. The caller holds the mutex `reading`.
 func (c *Conn) receive() {
 	c.lastReceive = time.Now()
 	for !c.over && c.readFrame() {
@@ -193,7 +193,7 @@ func (c *Conn) data(f frame) error {
 	return err
 }
 
-// begin returns the stream with the given id, or nil if it has ended. Call it before a call of the stream's handler.
+// begin returns the stream with the given id, or nil if it has ended. Call begin before calling the stream's handler.
 func (c *Conn) begin(id uint32) *Stream {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -201,8 +201,8 @@ func (c *Conn) begin(id uint32) *Stream {
 	return c.current
 }
 
-// finish ends the stream if the response is complete or the stream was cancelled. Call it after each call of a
-// handler's method.
+// finish ends the stream if the response is complete or the stream was cancelled. Call finish after each call of the
+// stream's handler.
 func (c *Conn) finish(s *Stream, ended bool) {
 	c.mu.Lock()
 	c.current = nil
@@ -228,7 +228,7 @@ func (c *Conn) finish(s *Stream, ended bool) {
 	}
 }
 
-// end ends a stream with err. If code is not 0, it also sends RST_STREAM with this code.
+// end ends a stream with err. If code is not 0, it also sends an RST_STREAM frame with this code.
 func (c *Conn) end(id uint32, err error, code http2.ErrCode) {
 	c.mu.Lock()
 	s := c.streams[id]

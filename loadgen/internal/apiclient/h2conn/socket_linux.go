@@ -9,7 +9,7 @@ import (
 	"unsafe"
 )
 
-// socket is a TCP connection whose system calls do not notify Go's scheduler. They never block, because the descriptor
+// socket is a TCP connection whose system calls do not notify Go's scheduler. The calls never block, as the descriptor
 // is non-blocking. The first system call that the scheduler notices after an idle period wakes the runtime's monitor
 // thread (runtime/proc.go, entersyscall). That thread then checks about every 20 µs whether the call blocks. For an
 // idle process that receives a few thousand small requests per second, these checks take a quarter of the CPU time.
@@ -22,8 +22,8 @@ type socket struct {
 	arrivals
 }
 
-// most is the maximum number of bytes of a read or write system call. It limits how long the garbage collector waits
-// for the call.
+// most is the maximum number of bytes of a read or write system call. The garbage collector waits for the call, so the
+// limit keeps this wait short.
 const most = 64 << 10
 
 // unscheduled turns a TCP connection into a socket. It returns other connections unchanged.
@@ -42,8 +42,8 @@ func unscheduled(nc net.Conn) net.Conn {
 	return s
 }
 
-// stampArrivals makes each read on nc store how long its last byte had waited to be read. It returns a pointer to this
-// duration, or nil if nc does not support arrival times.
+// stampArrivals makes each read on nc store how long the last byte of the read had waited in the kernel. It returns a
+// pointer to this duration, or nil if nc does not support arrival times.
 func stampArrivals(nc net.Conn) (waited *time.Duration) {
 	switch s := nc.(type) {
 	case *socket:

@@ -16,7 +16,7 @@ type Request struct {
 	// Path is the percent-encoded path with the query.
 	Path   string
 	Accept string
-	// ContentType is the media type of Body. Requests without a Body do not send it.
+	// ContentType is the media type of Body. A request without a Body does not send this header.
 	ContentType string
 	Body        []byte
 	UserAgent   string
@@ -45,29 +45,29 @@ type Handler interface {
 	End(error)
 }
 
-// Stream is a request in flight. The zero Stream is for TryOpen, which fills it in.
+// Stream is a request in flight. Pass a zero Stream to TryOpen, which fills it in.
 type Stream struct {
 	conn    *Conn
 	id      uint32
 	handler Handler
 
-	// conn.mu guards these fields.
+	// conn.mu guards the following fields.
 	sendWindow int64
 	kept       []byte // memory for rest, reused
-	rest       []byte // the part of the body that flow control does not allow to send yet
+	rest       []byte // the part of the body that flow control still holds back
 	held       bool   // whether HoldWindow was called: only Release returns the receive window to the server
 	unreported int    // bytes read since the stream's last WINDOW_UPDATE
-	stopped    error  // error for End, which the read loop calls after the handler's current call
+	stopped    error  // argument of End, which the read loop calls when the handler's current call returns
 
-	// The read loop uses these fields.
+	// Only the read loop uses the following fields.
 	headed bool  // whether headers were read
 	length int64 // remaining bytes of the body; negative if unknown
 	head   bool
 }
 
-// Waited returns how long the bytes that the Handler receives had waited in the kernel before they were read, or 0 if
-// unknown. If the bytes arrived at different times, it is the wait of the last byte. Only methods of the Handler may
-// call Waited.
+// Waited returns how long the bytes of the Handler's current call had waited in the kernel, or 0 if unknown. If the
+// bytes arrived at different times, Waited returns the wait of the last byte. Only methods of the Handler may call
+// Waited.
 func (s *Stream) Waited() time.Duration {
 	if s.conn == nil || s.conn.waited == nil {
 		return 0
@@ -120,12 +120,12 @@ func (c *Conn) OpenFree(r *Request, h Handler, least int) (*Stream, error) {
 
 // TryOpen sends a request with the method and headers of a template. It does not wait for a free stream and, once
 // buffers have grown, does not allocate. It copies path and body. If all streams that the server allows are in use, it
-// returns ErrBusy. If the connection accepts no more streams, it returns the connection's error or ErrGoAway. After an
-// error nothing was sent, and the handler is not called.
+// returns ErrBusy. If the connection accepts no more streams, it returns the connection's error or ErrGoAway. If it
+// returns an error, it has sent nothing and does not call the handler.
 //
-// The caller owns s, and may use s for another request after a call of the handler's End. Cancel does not call End, so
-// a stream that was ended with Cancel cannot be reused; use CancelWith instead. Without Options.Queued, TryOpen may
-// wait for the network.
+// The caller owns s, and may use s for another request after the connection has called the handler's End. Cancel does
+// not call End, so a stream that was ended with Cancel cannot be reused. Use CancelWith instead. Without
+// Options.Queued, TryOpen may wait for the network.
 func (c *Conn) TryOpen(s *Stream, t *Template, path, body []byte, h Handler) error {
 	c.mu.Lock()
 	defer c.unlock()
@@ -183,9 +183,9 @@ func (s *Stream) Cancel() bool {
 	return c.cancel(s, http2.ErrCodeCancel)
 }
 
-// CancelWith cancels the stream and passes err to the handler's End. It calls End itself. But if a call of the handler
-// is in progress, the read loop calls End after that call. It returns false if the stream has already ended or been
-// cancelled.
+// CancelWith cancels the stream and passes err to the handler's End. If a call of the handler is in progress, the read
+// loop calls End after that call; otherwise CancelWith calls it. CancelWith returns false if the stream has already
+// ended or been cancelled.
 func (s *Stream) CancelWith(err error) bool {
 	c := s.conn
 	c.mu.Lock()
@@ -243,7 +243,7 @@ func (c *Conn) freed() {
 // maxBody is the maximum size, in bytes, of a response body that RoundTrip reads.
 const maxBody = 64 << 20
 
-// Response is a complete response, as RoundTrip returns it.
+// Response is a complete response. RoundTrip returns it.
 type Response struct {
 	Header
 	Body []byte

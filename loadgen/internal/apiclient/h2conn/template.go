@@ -14,7 +14,7 @@ type Template struct {
 	method []byte // :method and :scheme
 	rest   []byte // encoded fields to send after :authority and :path
 	typed  []byte // encoded content-type, sent only with a body
-	head   bool   // whether method is HEAD: the response has no body, regardless of its content-length
+	head   bool   // whether the method is HEAD; the response then has no body, whatever its content-length
 }
 
 // NewTemplate returns the template of r. The template does not include Path, Body and Urgent.
@@ -81,8 +81,8 @@ func appendHeaders[T string | []byte](c *Conn, id uint32, t *Template, path T, b
 // resizeTable is the first byte of a connection's first header block. It sets the size of the dynamic table to 0.
 const resizeTable = 0x20
 
-// appendInt appends n as an integer with a prefix of the given number of bits (RFC 7541, 5.1). high holds the other
-// bits of the first byte.
+// appendInt appends n as an integer with a prefix of the given number of bits (RFC 7541, 5.1). `high` holds the bits of
+// the first byte that are not part of the prefix.
 func appendInt(b []byte, high byte, prefix uint, n int) []byte {
 	most := 1<<prefix - 1
 	if n < most {

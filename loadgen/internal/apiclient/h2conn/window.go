@@ -6,8 +6,8 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// take splits body into two parts: the part `now` can be sent immediately in one frame, and the rest must wait. take
-// subtracts the size of now from the send windows. The caller holds mu.
+// take splits body into two parts: `now` can be sent immediately in one frame, and `rest` must wait. take subtracts the
+// size of `now` from the send windows. The caller holds mu.
 func (c *Conn) take(s *Stream, body []byte) (now, rest []byte) {
 	n := int(max(0, min(int64(len(body)), c.sendWindow, s.sendWindow, maxFrame)))
 	c.sendWindow -= int64(n)
@@ -15,7 +15,7 @@ func (c *Conn) take(s *Stream, body []byte) (now, rest []byte) {
 	return body[:n], body[n:]
 }
 
-// push queues the part of body that flow control allows to send now. It returns the rest. The caller holds mu.
+// push queues as much of body as flow control allows now. It returns the rest. The caller holds mu.
 func (c *Conn) push(s *Stream, body []byte) []byte {
 	for len(body) > 0 {
 		var part []byte
@@ -31,7 +31,7 @@ func (c *Conn) push(s *Stream, body []byte) []byte {
 	return body
 }
 
-// resume queues the parts of waiting bodies that flow control allows to send now, in order. The caller holds mu.
+// resume queues as much of the waiting bodies as flow control allows now, in order. The caller holds mu.
 func (c *Conn) resume() {
 	c.blocked = slices.DeleteFunc(c.blocked, func(s *Stream) bool {
 		if c.sendWindow > 0 {
@@ -41,7 +41,7 @@ func (c *Conn) resume() {
 	})
 }
 
-// initial applies a new initial window size from the server to new and open streams (RFC 9113, 6.9.2). The caller holds
+// initial applies the server's new initial window size to open and future streams (RFC 9113, 6.9.2). The caller holds
 // mu.
 func (c *Conn) initial(window uint32) error {
 	delta := int64(window) - c.initialWindow
@@ -74,8 +74,8 @@ func (c *Conn) window(f frame) error {
 	return nil
 }
 
-// received counts DATA that was read. It returns the receive windows to the server with few, large WINDOW_UPDATE
-// frames. The caller holds mu.
+// received counts the bytes of DATA that were read. It returns them to the server's windows with few, large
+// WINDOW_UPDATE frames. The caller holds mu.
 func (c *Conn) received(s *Stream, size int, last bool) error {
 	if c.unreported += size; c.unreported >= connWindow/2 {
 		c.out = appendNumber(c.out, http2.FrameWindowUpdate, 0, uint32(c.unreported))
@@ -101,15 +101,15 @@ func (c *Conn) credit(s *Stream, n int) {
 }
 
 // HoldWindow makes the stream a slow consumer: afterwards, only Release returns the stream's receive window to the
-// server. Call it in Handler.Header: later, half of the window may have been received and returned.
+// server. Call it in Handler.Header. At a later call, the stream may already have returned half of the window.
 func (s *Stream) HoldWindow() {
 	s.conn.mu.Lock()
 	defer s.conn.mu.Unlock()
 	s.held = true
 }
 
-// Release returns up to n bytes of the receive window to the server, after HoldWindow. It returns the number of these
-// bytes, at most the number of received bytes.
+// Release gives up to n bytes of the receive window back to the server, after HoldWindow. It gives back at most as many
+// bytes as were received, and returns their number.
 func (s *Stream) Release(n int) int {
 	c := s.conn
 	c.mu.Lock()

@@ -16,8 +16,8 @@ const pingTimeout = 15 * time.Second
 // memory if the server does not read the replies.
 const maxReplies = 10_000
 
-// handedOver is the number of queued and unacknowledged bytes up to which Flush writes to the socket itself. Such a
-// write cannot block, because every socket's send buffer is larger.
+// handedOver is the maximum number of queued and unacknowledged bytes with which Flush writes to the socket itself.
+// Such a write cannot block, because every socket's send buffer is larger.
 const handedOver = 8 << 10
 
 // keptBuffer and keptBufferQueued are the maximum capacities of write buffers that the connection keeps for reuse.
@@ -27,7 +27,7 @@ const (
 )
 
 // unlock sends the queued frames, and releases mu. With Options.Queued, the writer goroutine writes the frames.
-// Otherwise the caller does, or a goroutine that is already writing.
+// Otherwise the caller writes them, or a goroutine that is already writing.
 func (c *Conn) unlock() {
 	defer c.mu.Unlock()
 	switch {
@@ -66,8 +66,8 @@ func (c *Conn) Flush() {
 	}
 }
 
-// hasRoom reports whether a write of n bytes certainly fits into the socket's send buffer. It does if few bytes were
-// sent since the connection last had no open stream. Otherwise hasRoom queries the kernel.
+// hasRoom reports whether a write of n bytes certainly fits into the socket's send buffer. The write fits if the
+// connection has sent few bytes since it last had no open stream. Otherwise hasRoom asks the kernel.
 func (c *Conn) hasRoom(n int) bool {
 	if c.unanswered+n <= handedOver {
 		return true
@@ -106,8 +106,8 @@ func (c *Conn) send() {
 }
 
 func (c *Conn) transmit(b []byte) error {
-	// Setting a deadline costs a timer operation. To save them, set the deadline to twice the timeout from now, and set
-	// it again only when less than the timeout is left.
+	// Setting a deadline costs a timer operation. To save such operations, set the deadline to twice the timeout from
+	// now, and set it again only when less than the timeout is left.
 	if now := time.Now(); c.deadline.Sub(now) < writeTimeout {
 		c.deadline = now.Add(2 * writeTimeout)
 		if err := c.nc.SetWriteDeadline(c.deadline); err != nil {
@@ -118,8 +118,8 @@ func (c *Conn) transmit(b []byte) error {
 	return err
 }
 
-// reply counts a queued reply to a frame of the server. If there are too many, it ends the connection. The caller holds
-// mu.
+// reply counts a queued reply to a frame of the server. If there are too many replies, it ends the connection. The
+// caller holds mu.
 func (c *Conn) reply() {
 	if c.replies++; c.replies > maxReplies {
 		c.failLocked(&ProtocolError{Code: http2.ErrCodeEnhanceYourCalm, Reason: "the server sends frames that need replies, but does not read the replies"})
