@@ -1,5 +1,5 @@
 // Package h2test provides an HTTP/2 server for tests of clients. The server passes frames to the test and does not
-// decode requests. A test can make it violate the protocol.
+// decode requests. A test can make the server violate the protocol.
 package h2test
 
 import (
@@ -188,8 +188,7 @@ func Respond(status int, body []byte) func(*Peer, uint32) {
 	}
 }
 
-// Await waits until met returns true. If this takes longer than half a minute, the test fails. `what` names the condition
-// in the failure.
+// Await waits until `met` returns true. After half a minute, it fails the test with a message that names `what`.
 func Await(t testing.TB, what string, met func() bool) {
 	t.Helper()
 	tick := time.NewTicker(time.Millisecond)
