@@ -15,8 +15,8 @@ type Frames struct {
 	rest []byte // the incomplete event at the end of the data so far
 }
 
-// Feed reads the next bytes of the body, and calls take for each event that is now complete. The event is valid only
-// during the call of take.
+// Feed reads the next bytes of the body, and calls `take` for each event that is now complete. The event is valid only
+// during that call.
 func (f *Frames) Feed(p []byte, take func(event []byte) error) error {
 	if len(f.rest) > 0 {
 		p = append(f.rest, p...)
@@ -40,7 +40,7 @@ func (f *Frames) Feed(p []byte, take func(event []byte) error) error {
 }
 
 // cut returns the bounds of the first event in p, and the index at which the next event begins. If the first event is
-// incomplete, after is greater than len(p).
+// incomplete, `after` is greater than len(p).
 func (f *Frames) cut(p []byte) (begin, end, after int) {
 	if f.Lines {
 		if end = bytes.IndexByte(p, '\n'); end < 0 {

@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	// ShortestWatch is the minimum timeout of a watch. The maximum is twice as long.
+	// ShortestWatch is the minimum timeout of a watch. The maximum timeout is twice as long.
 	ShortestWatch = 5 * time.Minute
-	// TooShort is the minimum duration of a watch without events. If it ends earlier, it counts as failed.
+	// TooShort is the minimum duration of a watch without events. A watch that ends earlier counts as failed.
 	TooShort = time.Second
 	// MostEvent is the maximum size of a watch event in bytes, as in client-go (rest/watch, through serializer/streaming).
 	MostEvent = 16 << 20

@@ -52,7 +52,7 @@ func (e *Refusal) Error() string {
 	return fmt.Sprintf("the API server answers %d %s", e.Status, http.StatusText(e.Status))
 }
 
-// refusal returns the Refusal in an error. If err contains no Refusal, the status of the result is 0.
+// refusal returns the Refusal or apierrors.StatusError that err wraps. If there is none, the result has the status 0.
 func refusal(err error) Refusal {
 	if r, ok := errors.AsType[*Refusal](err); ok {
 		return *r
@@ -82,7 +82,7 @@ const (
 )
 
 // Ended records the end of the request Next, and sets Next to the request that follows. It returns the wait before that
-// request. random is a random number from 0 to 1, which lengthens the wait (see Backoff.Wait).
+// request. `random`, from 0 to 1, lengthens the wait (see Backoff.Wait).
 func (m *Machine) Ended(e End, random float64) (v Verdict, wait time.Duration) {
 	watched, refused := m.Next <= WatchList, refusal(e.Err)
 	expired := refused.Status == http.StatusGone

@@ -68,8 +68,8 @@ func (r *Reflector) Run(ctx context.Context) error {
 	}
 }
 
-// Pages lists the objects page by page and returns the resourceVersion of the list. It calls read with the body of each
-// page; read returns the resourceVersion and the continue token in the page.
+// Pages lists the objects page by page and returns the resourceVersion of the list. It calls `read` with the body of
+// each page. `read` returns the resourceVersion and the continue token in the page.
 func (r *Reflector) Pages(ctx context.Context, read func(page []byte) (version, token string, err error)) (version string, err error) {
 	for token := ""; ; {
 		data, err := apiclient.Body(r.Client.Get().AbsPath(r.Path).
