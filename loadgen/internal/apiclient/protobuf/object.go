@@ -2,8 +2,8 @@ package protobuf
 
 import "google.golang.org/protobuf/encoding/protowire"
 
-// Object holds the fields of an object that this program uses. Its byte slices point into the message from which it was
-// read.
+// Object holds those fields of a Kubernetes object that this program uses. Its byte slices point into the message from
+// which it was read.
 type Object struct {
 	Name, Namespace, UID, ResourceVersion []byte
 	Generation                            int64

@@ -1,7 +1,7 @@
 // Package protobuf reads objects in the API server's protobuf encoding without decoding them into Go structs. Decoding
 // whole pods costs at least six times the CPU (BenchmarkDecodePod in workload), and this program's own writes cause
-// most events. A reader selects the fields of an object by their numbers in k8s.io/api/*/generated.proto, which never
-// change.
+// most events. A reader selects the fields of an object by their numbers (k8s.io/api/*/generated.proto). These numbers
+// never change.
 package protobuf
 
 import (
