@@ -18,10 +18,10 @@ type Load interface {
 	// BeginPhase begins a phase at the given time. Requests and events after that time belong to the phase. Call it
 	// before the first arrival of the phase.
 	BeginPhase(name string, at time.Time)
-	// AllOpen returns a channel that is closed when all watches of the load are established, for phases that wait for
-	// this. It returns nil if the load has no such watches.
+	// AllOpen returns a channel that is closed when all watches of the load are established. Phases can wait for this.
+	// AllOpen returns nil if the load has no such watches.
 	AllOpen() <-chan struct{}
-	// Settle waits until the watches have delivered all measured writes, or until it gives up and counts missing
+	// Settle waits until the watches have delivered all measured writes. When it gives up, it counts the missing
 	// deliveries as lost. Call it after Run.
 	Settle(ctx context.Context)
 	// Finish completes the load. Call it after Run, when all loads and faults have ended. It calls step to report work
@@ -62,14 +62,14 @@ func AddToPhases[T any](m *result.Measurements, byPhase map[string]T, add func(*
 // Live is a load's state for a display. Rates cover the time since the previous call of Load.Live. Fields that do not
 // apply to a kind of load are zero.
 type Live struct {
-	// Offered is the number of requests that were due per second. Achieved is the number of requests that were
-	// answered with 2xx per second.
+	// Offered is the number of requests per second that were due. Achieved is the number of requests per second that
+	// the server answered with 2xx.
 	Offered, Achieved float64
-	// P99 is the 99th percentile of request latency, which is measured from the intended start.
+	// P99 is the 99th percentile of latency. A request's latency begins at its intended start.
 	P99 time.Duration
 	// Open is the number of open watches.
 	Open int
-	// Delivered is the number of watch events of measured writes that were delivered since the start of the load.
+	// Delivered is the number of watch events of measured writes that arrived since the start of the load.
 	Delivered int64
 }
 

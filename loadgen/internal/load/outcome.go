@@ -37,7 +37,7 @@ const (
 	Protocol
 )
 
-// String returns the outcome's key in result.Requests.Outcomes. The label "code" of metrics has the same value.
+// String returns the outcome's key in result.Requests.Outcomes. The metrics use it as the value of the label "code".
 func (o Outcome) String() string {
 	if o >= 0 || o < Protocol {
 		return strconv.Itoa(int(o))

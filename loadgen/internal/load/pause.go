@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// Pause pauses the arrivals of all loads of a process. A pause delays all later arrivals by its length, so no arrivals
-// are skipped. Requests in flight and open watches continue. A nil *Pause never pauses. A Pause is safe for concurrent
-// use.
+// Pause pauses the arrivals of all loads of a process. A pause delays all later arrivals by the length of the pause, so
+// no arrivals are skipped. Requests in flight and open watches continue. A nil *Pause never pauses. A Pause is safe for
+// concurrent use.
 type Pause struct {
 	mu    sync.Mutex
 	state atomic.Pointer[PauseState]
@@ -78,8 +78,7 @@ func (p *Pause) State() *PauseState {
 // Paused reports whether a pause is in progress.
 func (s *PauseState) Paused() bool { return s != nil && !s.since.IsZero() }
 
-// Changed returns a channel that is closed when a pause begins or ends. For a nil state, which never changes, the
-// channel is nil.
+// Changed returns a channel that is closed when a pause begins or ends. A nil state never changes; its channel is nil.
 func (s *PauseState) Changed() <-chan struct{} {
 	if s == nil {
 		return nil
@@ -116,8 +115,8 @@ func (s *PauseState) Elapsed(start, now time.Time) time.Duration {
 	return elapsed
 }
 
-// Await waits until an arrival is due: without pauses, at the time start+at. It returns the time at which the arrival
-// was due. ok is false if ctx ended first.
+// Await waits until an arrival is due. Without pauses, that is the time start+at. It returns the time at which the
+// arrival was due. ok is false if ctx ended first.
 func (p *Pause) Await(ctx context.Context, start time.Time, at time.Duration) (due time.Time, ok bool) {
 	for ctx.Err() == nil {
 		s := p.State()

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Share is the part of each load that one of several workers generates: the arrivals, watches and objects whose number
-// modulo Of equals Index. The zero value is the whole load.
+// Share is one worker's part of each load: the arrivals, watches and objects whose number modulo Of equals Index. The
+// zero value is the whole load.
 type Share struct {
 	Index, Of int
 	// Run is an identifier of the run, the same for all its workers. It distinguishes their writes from the writes of
@@ -31,8 +31,8 @@ func (s Share) Part(n int) int {
 // Whole reports whether the share is the whole load.
 func (s Share) Whole() bool { return s.Of <= 1 }
 
-// Ack notifies the other workers that the API server acknowledged a worker's measured write. Their watches must deliver
-// that write too.
+// Ack notifies the other workers that the API server acknowledged a worker's measured write. The watches of the other
+// workers must deliver that write too.
 type Ack struct {
 	// Load is the name of the load of kind "changes". From is the index of the worker that wrote.
 	Load string
@@ -50,7 +50,7 @@ type Ack struct {
 
 type startKey struct{}
 
-// StartAt returns a context for Load.Run. It makes the schedule of arrivals start at the time t of this machine's
+// StartAt returns a context for Load.Run. It makes the schedule of arrivals start at the time t on this machine's
 // clock.
 func StartAt(ctx context.Context, t time.Time) context.Context {
 	now := time.Now()

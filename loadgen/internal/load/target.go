@@ -19,20 +19,20 @@ const LoadLabel = "stormglass.dev/load"
 type Target struct {
 	// Config is the client configuration for the API server. Its rate limit and Transport are not used.
 	Config *rest.Config
-	// Namespace is the existing namespace for the loads' objects. If it is empty, loads on existing resources read all
-	// namespaces.
+	// Namespace is the existing namespace for the loads' objects. If it is empty, loads that read existing objects read
+	// all namespaces.
 	Namespace string
 	// Labels are set on every object that a load creates, in addition to LoadLabel.
 	Labels map[string]string
-	// Namespaces are the namespaces for the objects of batches. The first is Namespace. NodeSelector and Tolerations
-	// are for the pods of batches, to place them on the run's simulated nodes. If NodeSelector is nil, these pods may
-	// run on any node.
+	// Namespaces are the namespaces for the objects of batches. The first is Namespace. The pods of batches get
+	// NodeSelector and Tolerations, which place them on the run's simulated nodes. If NodeSelector is nil, these pods
+	// may run on any node.
 	Namespaces   []string
 	NodeSelector map[string]string
 	Tolerations  []corev1.Toleration
 	// Seed determines all random choices.
 	Seed int64
-	// Registerer registers the loads' metrics. If it is nil, there are no metrics.
+	// Registerer registers the loads' metrics. If it is nil, the loads have no metrics.
 	Registerer prometheus.Registerer
 	// Samples records measurements of the loads ten times a second. If it is nil, nothing is recorded.
 	Samples *samples.Recorder
