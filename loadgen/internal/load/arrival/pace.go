@@ -18,8 +18,8 @@ const Never = time.Duration(math.MaxInt64)
 // apart, which is the resolution of latencies.
 const MaxRate = 1e6
 
-// Pacer is a schedule of arrivals that depends only on its parameters. It is not safe for concurrent use. A call
-// takes constant time unless its argument is smaller than in the previous call.
+// Pacer is a schedule of arrivals that depends only on its parameters. It is not safe for concurrent use. Calls with
+// growing arguments are cheap; a smaller argument may start again at arrival 0.
 type Pacer interface {
 	// At returns the intended time of arrival n, relative to the start, or Never if there is no such arrival.
 	// Arrivals are numbered from 0. The time does not decrease with n.
@@ -79,8 +79,8 @@ func possible(rate float64) error {
 // constant is a Pacer with equal gaps between arrivals. gap is in nanoseconds; it is infinite at rate 0.
 type constant struct{ gap float64 }
 
-// At returns n times the gap. Because it multiplies instead of adding up gaps, its error stays below a nanosecond for
-// 100 days.
+// At returns n times the gap. It multiplies instead of adding up gaps, so the error stays below a nanosecond for 100
+// days.
 func (c constant) At(n int64) time.Duration {
 	if math.IsInf(c.gap, 1) {
 		return Never
@@ -116,11 +116,11 @@ func toDuration(ns float64) time.Duration {
 type times func() float64
 
 // sequence is a Pacer for arrival times that must be generated one after another. At and Due each have a cursor. A
-// cursor moves forward when the argument increases, and restarts when it decreases.
+// cursor moves forward when its argument increases, and restarts when its argument decreases.
 type sequence struct{ at, due cursor }
 
-// newSequence returns a Pacer for generated arrival times. begin must return a new generator at each call, and all generators
-// must produce the same times, because a cursor restarts by calling begin again.
+// newSequence returns a Pacer for generated arrival times. Each call of `begin` must return a new generator, and all
+// generators must produce the same times: a cursor restarts by calling `begin` again.
 func newSequence(begin func() times) *sequence {
 	s := &sequence{cursor{begin: begin}, cursor{begin: begin}}
 	s.at.rewind()
@@ -188,8 +188,8 @@ func exponential(seed int64) func() float64 {
 	}
 }
 
-// warped converts the points of a process of rate 1 to arrival times. inverse returns the time at which a given number
-// of arrivals is expected.
+// warped converts the points of a process of rate 1 to arrival times. `inverse` returns the time at which a given
+// number of arrivals is expected.
 func warped(points func() func() float64, inverse func(float64) float64) func() times {
 	return func() times {
 		next := points()

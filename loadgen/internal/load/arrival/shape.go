@@ -24,7 +24,7 @@ type Shape struct {
 	Burst int
 	// Amplitude is the amplitude of a sine as a fraction of the rate: greater than 0, at most 1.
 	Amplitude float64
-	// Times are the times of a replay's arrivals, in seconds in ascending order. They are divided by Speed.
+	// Times are the times of a replay's arrivals, in seconds, in ascending order. A replay divides them by Speed.
 	Times []float64
 	Speed float64
 }
@@ -64,8 +64,8 @@ func (s Shape) validate() error {
 	return nil
 }
 
-// inverse returns the inverse of the cumulative rate: a function from an expected number of arrivals to the time, in
-// nanoseconds, at which it is reached. The time is infinite if the number is never reached.
+// inverse returns the inverse of the cumulative rate: a function that converts an expected number of arrivals to the
+// time, in nanoseconds, at which that number is reached. If it is never reached, the time is infinite.
 func (s Shape) inverse(rate float64) func(float64) float64 {
 	seconds := func(u float64) float64 { return linear(u, rate) }
 	switch s.Kind {
@@ -102,7 +102,7 @@ func inverseRamp(u, from, to, over float64) float64 {
 }
 
 // inverseSteps returns the time at which u arrivals are expected under a rate that changes in steps. After the last
-// step, the rate stays at its final value, to.
+// step, the rate stays at the value `to`.
 func inverseSteps(u, from, to float64, steps int, every float64) float64 {
 	for k := range steps {
 		rate := from + (to-from)*float64(k)/float64(steps)
