@@ -73,7 +73,7 @@ type operation struct {
 	kinds     []request.Kind
 	resources []objects.Resource
 	outlines  map[[2]int]*outline
-	paths     map[[2]int][]byte // paths of collections, by kind and namespace
+	paths     map[[2]int][]byte // paths of collections, by the indexes of kind and namespace
 
 	ahead *stock
 	next  int // number of the next object to render
@@ -101,7 +101,7 @@ func newOperation(t load.Target, all *scenario.Objects) (*operation, error) {
 
 func (o *operation) Kinds() []request.Kind { return o.kinds }
 
-// KindOf returns the kind of the n-th object.
+// KindOf returns the index in Kinds of the n-th object's kind.
 func (o *operation) KindOf(n int64) int { return o.objects.KindAt(int(n)) }
 
 // Prepare finds the resources and renders the first objects.
@@ -137,8 +137,8 @@ type outline struct {
 	slots int // number of values; the namespace has one more slot
 }
 
-// outlineOf returns the outline for object n, or nil if its document must be rendered for each object. It caches one
-// outline per document.
+// outlineOf returns the outline for object n, or nil if the object must be rendered separately. It caches one outline
+// per document.
 func (o *operation) outlineOf(n int, r objects.Resource) (*outline, error) {
 	key := o.objects.DocumentAt(n)
 	if known, ok := o.outlines[key]; ok {
@@ -185,8 +185,8 @@ func (o *operation) pathOf(kind, namespace int) []byte {
 	return path
 }
 
-// body appends the manifest of object n as JSON to b, and returns the index of the object's namespace. It fills in the
-// values of the object's outline. If there is no outline, it renders the template.
+// body appends the manifest of object n as JSON to b, and returns the index of the object's namespace. If the object
+// has an outline, body fills in the outline's values. Otherwise it renders the template.
 func (o *operation) body(b []byte, n int, r objects.Resource) (body []byte, namespace int, err error) {
 	common, err := o.outlineOf(n, r)
 	if err != nil {

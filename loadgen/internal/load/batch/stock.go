@@ -11,9 +11,9 @@ type rendered struct {
 	path, body []byte
 }
 
-// stock is a queue of rendered objects from one renderer to one dispatcher. When the stock is full, the renderer
-// sleeps until half of it is used, because waking the renderer for each object costs more than rendering the object.
-// The memory of items is reused.
+// stock is a queue of rendered objects from one renderer to one dispatcher. When the stock is full, the renderer sleeps
+// until half of the stock is used, because waking the renderer for each object costs more than rendering the object.
+// The stock reuses the memory of its items.
 type stock struct {
 	items      []rendered // a ring
 	put, taken atomic.Int64
@@ -26,8 +26,8 @@ func newStock(size int) *stock {
 
 func (s *stock) full() bool { return s.put.Load()-s.taken.Load() == int64(len(s.items)) }
 
-// fill adds one object, which render writes into the given item. Only the renderer may call it, and only if the stock
-// is not full.
+// fill calls `render` to write one object into a free item, and adds it to the stock. Only the renderer may call fill,
+// and only if the stock is not full.
 func (s *stock) fill(render func(*rendered) error) error {
 	at := s.put.Load()
 	if err := render(&s.items[at%int64(len(s.items))]); err != nil {
@@ -50,8 +50,8 @@ func (s *stock) awaitRoom(ctx context.Context) bool {
 	return ctx.Err() == nil
 }
 
-// take removes the oldest object and calls use with it. The object is valid only during that call. take returns false
-// if the stock is empty. Only the dispatcher may call it.
+// take calls `use` with the oldest object and removes it. The object is valid only during that call. take returns false
+// if the stock is empty. Only the dispatcher may call take.
 func (s *stock) take(use func(*rendered)) bool {
 	at := s.taken.Load()
 	left := s.put.Load() - at - 1
