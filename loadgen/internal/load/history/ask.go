@@ -32,7 +32,7 @@ func newRequest(to *apiclient.Endpoint, method, path string, body []byte) (*h2co
 	return r, nil
 }
 
-// connection is a client's connection to the API server. It replaces a lost connection. It is not safe for concurrent
+// connection is a client's connection to the API server. After a loss, it dials again. It is not safe for concurrent
 // use.
 type connection struct {
 	apiclient.Connection

@@ -69,8 +69,8 @@ func (c *client) read(ctx context.Context, i int, kind check.Kind) bool {
 	return c.do(ctx, check.Operation{Register: i, Kind: kind})
 }
 
-// write updates a register, with the resourceVersion that the client last saw. If it has seen none, write does nothing.
-// It returns false if the history is full.
+// write updates a register and sends the resourceVersion that the client last saw. Without one, write does nothing. It
+// returns false if the history is full.
 func (c *client) write(ctx context.Context, i int) bool {
 	if c.known[i] == 0 {
 		return true
@@ -138,8 +138,8 @@ func readAnswer(o *check.Operation, body []byte) {
 	o.Version, o.Value = version, valueOf(&is)
 }
 
-// sample adds a request to the samples. took is the time since it was sent. good is true for 2xx responses and for
-// conflicts, which clients cause on purpose.
+// sample adds a request to the samples. `took` is the time since the request was sent. `good` is true for 2xx responses
+// and for conflicts, which clients cause on purpose.
 func (l *Load) sample(answer *h2conn.Response, err error, good bool, took time.Duration) {
 	own := min(l.stalls.Late(time.Now()), took)
 	switch {

@@ -8,8 +8,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Limits of a history. A load keeps it in memory: up to about 10 MB of operations and 60 MB of watch events. A history
-// that exceeds a limit does not pass.
+// Limits of a history. A load keeps its history in memory: up to about 10 MB of operations and 60 MB of watch events. A
+// history that exceeds a limit does not pass.
 const (
 	MaxOperations = scenario.MaxHistory
 	MaxEvents     = 1_000_000
@@ -82,5 +82,5 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
-// mostPerArrival is the maximum number of operations of one arrival: a read, and a write of the version that was read.
+// mostPerArrival is the maximum number of operations of one arrival: a read, and a write that replaces the state read.
 const mostPerArrival = 2

@@ -6,10 +6,10 @@
 // replaces. A client (a "process" in Jepsen) performs one operation at a time, on its own connection, without retries.
 // The response determines the outcome of an operation:
 //
-//   - 2xx: executed. A 404 also counts as the answer to a read.
+//   - 2xx: executed. For a read, a 404 also means executed.
 //   - 409 or 404 in answer to a write: not executed, because of the register's
 //     state.
-//   - any other 4xx except 408, and a failed connection attempt: not executed.
+//   - any other 4xx except 408, or a failed connection attempt: not executed.
 //   - everything else (5xx, timeouts, lost connections, unreadable responses): unknown. The write may have happened, or
 //     may still happen, and its client continues with another connection.
 //

@@ -65,8 +65,8 @@ func newRegisters(t load.Target, c Config) (*registers, error) {
 
 func (r *registers) path(i int) string { return r.collection + "/" + url.PathEscape(r.names[i]) }
 
-// body returns the manifest of register i with the given value, for an update of the given version. Version 0 replaces
-// any version.
+// body returns the manifest of register i with the given value, for an update that replaces the given version. Version
+// 0 means any version.
 func (r *registers) body(i int, value, version uint64) []byte {
 	o := corev1.ConfigMap{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},

@@ -13,7 +13,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// recorder records operations, with their times since base on the monotonic clock. It is safe for concurrent use.
+// recorder records operations. Their times count from `base`, on the monotonic clock. It is safe for concurrent use.
 type recorder struct {
 	base    time.Time
 	value   atomic.Uint64 // the last value that a write used

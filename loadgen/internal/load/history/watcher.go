@@ -18,8 +18,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/load/history/check"
 )
 
-// The first and the longest wait after a failed watch. They are shorter than in client-go, because a watcher must be
-// connected at the end of the history.
+// firstBackoff and longestBackoff limit the wait after a failed watch. They are shorter than in client-go, because a
+// watcher must be connected at the end of the history.
 const (
 	firstBackoff   = 100 * time.Millisecond
 	longestBackoff = 2 * time.Second
@@ -158,7 +158,7 @@ type watchStream struct {
 	conn    *h2conn.Conn
 	frames  listwatch.Frames
 	header  h2conn.Header
-	headed  chan struct{} // closed when a watch is answered with 200
+	headed  chan struct{} // closed when the server answers the watch with 200
 	wrong   error         // reason for giving up the stream
 	end     listwatch.End // how the watch ended; valid once done is closed
 	broke   bool          // the watch was established and ended too early; valid once done is closed
