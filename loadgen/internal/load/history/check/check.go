@@ -33,8 +33,8 @@ type Picture struct {
 
 const mostPictures = 3
 
-// Check judges a history. limit is the time limit, greater than 0, for all searches for a linear order together. Check
-// exceeds it if a register is not linearizable, to search for the first wrong operation.
+// Check judges a history. limit is the time limit, greater than 0, for all searches for a linear order together. If a
+// register is not linearizable, Check takes longer, to find the first wrong operation.
 func Check(h *History, limit time.Duration) Report {
 	s, wrong := observedStates(h)
 	r := Report{Violations: wrong, UnknownHappened: s.unknownHappened()}

@@ -17,9 +17,9 @@ import (
 // number.
 const pictured = 60
 
-// explain finds, by binary search, the first operation that fits no linear order. The operation is in the last of the
-// parts. explain returns a violation and an HTML page with the operations up to that one. The page is nil if it cannot
-// be drawn. limit is the time limit of each search.
+// explain finds, by binary search, the first operation that fits no linear order. The operation is in the last element
+// of `parts`. explain returns a violation and an HTML page with the operations up to that one. The page is nil if it
+// cannot be drawn. limit is the time limit of each search.
 func explain(parts []segment, limit time.Duration) (result.Violation, []byte) {
 	part := parts[len(parts)-1]
 	begin := part.begin
@@ -51,7 +51,7 @@ func explain(parts []segment, limit time.Duration) (result.Violation, []byte) {
 }
 
 // until returns the operations that had ended when the n-th operation ended, and the writes that were in flight at that
-// time, because they may have taken effect. all must be sorted by return time.
+// time, because these may have taken effect. `all` must be sorted by return time.
 func until(all []porcupine.Operation, n int) []porcupine.Operation {
 	some := slices.Clone(all[:n])
 	end := all[n-1].Return
@@ -65,7 +65,7 @@ func until(all []porcupine.Operation, n int) []porcupine.Operation {
 	return some
 }
 
-// draw returns an HTML page with the last operations of all. It returns nil if these operations alone do not show the
+// draw returns an HTML page with the last operations in `all`. It returns nil if these operations alone do not show the
 // violation.
 func draw(begin register, all []porcupine.Operation) []byte {
 	if cut := len(all) - pictured; cut > 0 {

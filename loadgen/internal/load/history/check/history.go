@@ -72,7 +72,7 @@ type Operation struct {
 	Register int // index of the register
 	Kind     Kind
 	Outcome  Outcome
-	// Final marks a read after all writes, which returns the final state.
+	// Final marks a read that the load sent after all writes. Such a read returns the final state.
 	Final bool
 	// Call is the time just before the request was sent. Return is the time just after the response arrived.
 	Call, Return time.Duration
@@ -89,7 +89,7 @@ type Watcher struct {
 	// Start is the version at which the watch began.
 	Start   uint64
 	Entries []Entry // in the order of their arrival
-	// Live means that the watch was established at the end of the history, so that missing events are lost, not late.
+	// Live means that the watch was established at the end of the history, so a missing event is lost, not late.
 	Live bool
 }
 

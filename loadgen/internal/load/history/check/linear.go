@@ -12,8 +12,8 @@ type step struct {
 	kind     stepKind
 	expected uint64
 	made     state // the state that a write makes or a read returns
-	// perhaps marks a write that the server may not have executed. In an order in which the register does not have the
-	// expected version at that point, the write has no effect.
+	// perhaps marks a write that the server may not have executed. If the register does not have the expected version
+	// when the search tries the write, the write has no effect.
 	perhaps bool
 }
 
@@ -32,8 +32,8 @@ const unobservedVersion = math.MaxUint64
 // horizon is the return time of an operation that never returned.
 const horizon = math.MaxInt64
 
-// register is the state of a register during the search. If anything is true, the state is unknown, and every operation
-// is possible.
+// register is the state of a register during the search. If `anything` is true, the state is unknown, and every
+// operation is possible.
 type register struct {
 	state
 	anything bool

@@ -50,9 +50,9 @@ func lost(s *states) (wrong []result.Violation, unjudged []string) {
 	return wrong, unjudged
 }
 
-// chain follows the writes that led to a state back to the first version of the register. It returns their values by
-// version. The values are complete for versions above low. low is the first version, or the version at which chain
-// stopped because the write or the state before it is unknown.
+// chain follows the writes that led to a state back to the first version of the register. It returns the values of
+// these writes by version. The values are complete for versions above `low`. `low` is the first version, or the version
+// at which chain stopped because it did not find the write or the earlier state.
 func (s *states) chain(register int, end state) (values map[uint64]uint64, low uint64) {
 	values = map[uint64]uint64{}
 	first := s.h.Registers[register].Version

@@ -8,7 +8,7 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// mostTogether is the maximum number of operations in a segment that is searched. Such a search takes 50 MB of memory.
+// mostTogether is the maximum number of operations in one search. A search of that many takes 50 MB of memory.
 const mostTogether = 20_000
 
 // explainWithin is the time limit of each step of the binary search for the first operation that fits no linear
@@ -70,8 +70,8 @@ func judge(parts []segment, limit time.Duration) (verdict porcupine.CheckResult,
 	return verdict, -1
 }
 
-// search searches for a linear order of operations. It raises limit to at least 1 ns, because 0 means no limit to
-// porcupine.
+// search searches for a linear order of operations. It raises `limit` to at least 1 ns, because for porcupine 0 means
+// no limit.
 func search(begin register, all []porcupine.Operation, limit time.Duration) porcupine.CheckResult {
 	return porcupine.CheckOperationsTimeout(model(begin), slices.Clone(all), max(limit, 1))
 }

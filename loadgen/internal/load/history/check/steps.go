@@ -10,7 +10,7 @@ import (
 
 // steps returns a register's operations for the search, in the order of their calls. These rules apply:
 //
-//   - A write whose value was observed ended before that first observation, regardless of the response to its client.
+//   - If the value of a write was observed, the write ended before the first observation, whatever its response was.
 //     This gives a write of unknown outcome an end.
 //   - If the value of a write of unknown outcome was never observed, no write can follow it, because no client knows
 //     its version. So if it happened, it was the last write, after the last response that shows a state. All such
