@@ -60,13 +60,13 @@ func Make(s *scenario.Scenario, target load.Target, dir string) ([]load.Load, er
 	return MakeSome(s, target, dir, func(string) bool { return true })
 }
 
-// MakeSome is like Make, but builds only the loads for whose kind the function some returns true. The entries of the
+// MakeSome is like Make, but builds a load only if the function `some` returns true for its kind. The entries of the
 // other loads are nil.
 func MakeSome(s *scenario.Scenario, target load.Target, dir string, some func(kind string) bool) ([]load.Load, error) {
 	m := &making{scenario: s, target: target, dir: dir, made: map[string]load.Load{}}
 	places := s.Loads()
 	all := make([]load.Load, len(places))
-	// Build loads that refer to another load after all other loads, regardless of the order in the file.
+	// First build the loads that refer to no other load, then those that do. Their order in the file does not matter.
 	for _, naming := range []bool{false, true} {
 		for i, at := range places {
 			if (at.Watches != "") != naming || !some(at.Kind) {
