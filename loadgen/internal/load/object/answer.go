@@ -35,7 +35,7 @@ type Answer struct {
 	value      []byte // value of the field to find
 }
 
-// longestHead is the number of bytes at the beginning of a protobuf response that are searched for a metadata field.
+// longestHead is the size of the beginning of a protobuf response in which an Answer searches for a metadata field.
 // Metadata is the first field of an object or list.
 const longestHead = longestValue + 4<<10
 
@@ -237,7 +237,7 @@ func (d *document) write(p []byte) error {
 	return nil
 }
 
-// key handles an object key: it makes the scanner keep the value if it is needed, or read the object "metadata". If a
+// key handles an object key. It makes the scanner enter the object "metadata" and keep the values that are needed. If a
 // key is repeated, the last value is kept.
 func (d *document) key(text tokens, key string) {
 	switch {
@@ -270,7 +270,7 @@ const (
 )
 
 // metadata finds a field in the metadata of an object or list. head is the beginning of the protobuf message
-// runtime.Unknown that contains the object. known is false if more bytes could change the result.
+// runtime.Unknown that contains the object. `known` is false if more bytes could change the result.
 func metadata(head []byte, f field) (value []byte, known bool) {
 	raw, rawWhole, ok := member(head, unknownRaw)
 	if !ok {
@@ -297,8 +297,8 @@ func metadata(head []byte, f field) (value []byte, known bool) {
 // mostBefore is the maximum number of fields of a message that member looks at. It limits the work for a response.
 const mostBefore = 8
 
-// member finds a field in the beginning of a protobuf message. It returns the bytes of the field's contents that have
-// arrived. whole is true if these are all of them.
+// member finds a field in the beginning of a protobuf message. It returns those contents of the field that have
+// arrived. `whole` is true if the contents are complete.
 func member(b []byte, number protowire.Number) (contents []byte, whole, ok bool) {
 	for range mostBefore {
 		num, typ, n := protowire.ConsumeTag(b)

@@ -36,7 +36,7 @@ const (
 	setupBurst = 50
 )
 
-// Limits for each request of an asker. It retries a request while the server is overloaded or unreachable.
+// Limits for each request of an asker. The asker retries a request while the server is overloaded or unreachable.
 const (
 	setupTimeout  = time.Minute
 	setupAttempts = 8
@@ -45,7 +45,7 @@ const (
 	largestAnswer = 256 << 20
 )
 
-// asker sends the requests of a load that are not measured, for example to create its objects. It uses client-go's
+// asker sends a load's unmeasured requests, for example to create the load's objects. It uses client-go's
 // authentication, its own connections, and net/http. net/http may send a request twice; here this does no harm.
 type asker struct {
 	transport *http.Transport
@@ -156,8 +156,8 @@ func (a *asker) once(ctx context.Context, q query) (reply, error) {
 	return r, nil
 }
 
-// failed returns a one-line error for a request that failed with err or, if err is nil, was refused. For some statuses
-// the error contains a hint. failed returns nil if the request succeeded or its status is allowed.
+// failed returns a one-line error for a request that failed with err or, if err is nil, that the server refused. For
+// some statuses the error contains a hint. failed returns nil if the request succeeded or its status is allowed.
 func failed(verb, object string, r reply, err error, allowed ...int) error {
 	if err == nil {
 		if r.success() || slices.Contains(allowed, r.status) {

@@ -19,7 +19,7 @@ type removeMany struct {
 	call
 	set   *Set
 	paths []string // paths of the requests, by namespace
-	// whole queues the namespaces in which all objects exist, emptied those whose objects must be recreated.
+	// `whole` holds the namespaces in which all objects exist, `emptied` those whose objects must be recreated.
 	whole, emptied chan int
 }
 
@@ -42,8 +42,8 @@ func (o *operation) removeMany(x scenario.Operation, s *Set) *removeMany {
 	return d
 }
 
-// ownedQuery returns the URL query that selects those objects of a load that match selector. An empty selector
-// matches all.
+// ownedQuery returns the URL query that selects those objects of a load that match `selector`. An empty selector
+// matches all of them.
 func ownedQuery(loadName, selector string) string {
 	own := load.LoadLabel + "=" + loadName
 	if selector != "" {

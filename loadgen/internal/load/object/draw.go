@@ -23,13 +23,13 @@ func (s stream) at(n int64) uint64 {
 	return z ^ z>>31
 }
 
-// among returns random number n as an integer from 0 to k-1.
+// among returns the n-th random number as an integer from 0 to k-1.
 func (s stream) among(n int64, k int) int {
 	hi, _ := bits.Mul64(s.at(n), uint64(k))
 	return int(hi)
 }
 
-// unit returns random number n as a float that is at least 0 and less than 1.
+// unit returns the n-th random number as a float that is at least 0 and less than 1.
 func (s stream) unit(n int64) float64 { return float64(s.at(n)>>11) / (1 << 53) }
 
 // shares are the cumulative sums of weights, scaled so that the last sum is 1. They divide the range from 0 to 1.

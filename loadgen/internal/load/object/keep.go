@@ -15,7 +15,7 @@ type version struct {
 	busy   atomic.Bool   // an update of the object is in flight, or the version must be read again
 }
 
-// learn records the resourceVersion of object i, if the Set keeps versions and the given one is newer.
+// learn records a resourceVersion of object i, if the Set keeps versions and this one is newer.
 func (s *Set) learn(i int, number uint64) {
 	if s.versions != nil {
 		load.Raise(&s.versions[i].number, number)
@@ -51,7 +51,7 @@ func (s *Set) reserve(i int) (int, bool) {
 }
 
 // release makes an object available for the next update. After a failure other than a 429, keep first reads the
-// object's version again, because it may have changed.
+// object's version again, because the version may have changed.
 func (s *Set) release(i int, o load.Outcome) {
 	if o.Success() || o == http.StatusTooManyRequests {
 		s.versions[i].busy.Store(false)

@@ -24,8 +24,8 @@ type list struct {
 	draw   stream
 	pages  bool
 	exact  *exactVersion // nil unless the lists are at an exact resourceVersion
-	// first and open are paths with queries, by namespace: first for the first page, open for later pages, to which the
-	// continue token is appended.
+	// first and open are paths with queries, by namespace. `first` is for first pages. `open` is for later pages and
+	// exact lists, which append the continue token or the version.
 	first, open []string
 }
 

@@ -136,7 +136,7 @@ func (m manifest) compile(labels map[string]string, loadName string, namespaced,
 	return compile(all)
 }
 
-// child returns a copy of the object at a key, or a new object if the key is missing, and stores it at the key.
+// child stores a new object at a key and returns it: a copy of the object at the key, or an empty object.
 func child(of object, key string) object {
 	c, _ := of[key].(object)
 	if c = maps.Clone(c); c == nil {
@@ -146,7 +146,7 @@ func child(of object, key string) object {
 	return c
 }
 
-// letters returns the number of letters to write for a payload of size bytes.
+// letters returns the number of letters to write for a payload of `size` bytes.
 func (p place) letters(size int) int {
 	if p == inSecret { // base64 without padding: a multiple of 4
 		return (size + 2) / 3 * 4
@@ -154,7 +154,7 @@ func (p place) letters(size int) int {
 	return size
 }
 
-// most returns the largest number of letters that the API server accepts.
+// most returns the maximum number of letters of a payload that the API server accepts.
 func (p place) most() int {
 	switch p {
 	case inAnnotation:
@@ -165,8 +165,8 @@ func (p place) most() int {
 	return scenario.DataLimit
 }
 
-// appendPatch appends a JSON merge patch that sets the payload. Unless key is empty, the patch also sets the
-// annotation key to value. Key and value are not escaped.
+// appendPatch appends a JSON merge patch that sets the payload. Unless key is empty, the patch also sets the annotation
+// named key to value. appendPatch does not escape the two.
 func (p place) appendPatch(b []byte, text payload, size int, turn int64, key string, value []byte) []byte {
 	b = append(b, '{')
 	if p == inAnnotation || key != "" {

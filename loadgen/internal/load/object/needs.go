@@ -10,7 +10,7 @@ import (
 // Need is an RBAC permission that a load needs.
 type Need struct {
 	Verb, Group, Resource string
-	// Name is the name of the only object that needs the permission. Empty means all objects.
+	// Name is the name of the only object for which the load needs the permission. Empty means all objects.
 	Name string
 	// Cluster means that the load needs the permission in all namespaces, or that the resource is cluster-scoped. If
 	// false, it needs the permission only in the namespaces that scenario.Load.NamespacesIn returns.
@@ -69,8 +69,8 @@ func measured(x scenario.Operation) string {
 	return x.Verb
 }
 
-// verbsOf returns the RBAC verbs that one operation needs. For a load of kind "watches", they include the verbs of the
-// loads of kind "changes" that write its objects.
+// verbsOf returns the RBAC verbs that one operation needs. For a load of kind "watches", they include the verbs with
+// which loads of kind "changes" write its objects.
 func verbsOf(l scenario.Load, x scenario.Operation, own bool) []string {
 	var verbs []string
 	switch {

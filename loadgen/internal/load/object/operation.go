@@ -33,8 +33,8 @@ type action interface {
 	// next fills in the path and the body of the request for arrival n, and prepares the Answer for the response. It
 	// returns false if no object is free.
 	next(n int64, r *request.Request, a *Answer) bool
-	// The engine calls done at the end of a request. If done returns true, the engine sends r again with the contents
-	// that done has set.
+	// The engine calls `done` at the end of a request. If `done` returns true, the engine sends r again with the
+	// contents that `done` has set.
 	done(r *request.Request, a *Answer, o load.Outcome) bool
 	// background does work between requests, such as recreating deleted objects, until ctx ends.
 	background(ctx context.Context)
@@ -196,7 +196,7 @@ func (o *operation) Done(r *request.Request, outcome load.Outcome, _ time.Time) 
 }
 
 // call contains the common fields of all actions: a request template for each tenant, and the encoding of responses.
-// Its method done does nothing.
+// The method `done` of call does nothing.
 type call struct {
 	templates []*request.Template
 	protobuf  bool
@@ -223,7 +223,7 @@ func (o *operation) call(method string, x scenario.Operation, contentType string
 func (o *operation) callAs(method string, x scenario.Operation, media, contentType string) call {
 	c := call{protobuf: x.Encoding == "protobuf", cbor: x.Encoding == "cbor"}
 	// The API server does not compress responses to writes. A load that reads all pages of a list cannot accept
-	// compressed responses, because it must read their tokens.
+	// compressed responses, because it must read the continue tokens.
 	c.gzip = o.gzip && method == http.MethodGet && !x.AllPages
 	for _, t := range o.tenants {
 		extra := http.Header{}

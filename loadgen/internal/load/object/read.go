@@ -56,7 +56,7 @@ func (o *operation) action(ctx context.Context, x scenario.Operation, s *Set) (a
 	return o.write(ctx, x, s, picks)
 }
 
-// below returns the path of the operation's subresource, relative to its object.
+// below returns the path of the operation's subresource, relative to the object.
 func below(x scenario.Operation) string {
 	if x.Subresource == "" {
 		return ""

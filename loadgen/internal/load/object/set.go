@@ -27,7 +27,7 @@ type Set struct {
 	creates   bool // at least one operation is a create
 	cluster   bool // watches cover all namespaces
 
-	stem, newStem string // prefixes of the names of own and of new objects
+	stem, newStem string // name prefixes of the load's own objects and of objects that requests create
 	namespaces    []string
 	spread        shares
 	sizes         []int // in letters; set by Prepare
@@ -214,8 +214,8 @@ func (s *Set) AppendPath(b []byte, i int) []byte {
 	return strconv.AppendInt(append(b, s.stem...), int64(i), 10)
 }
 
-// AppendPatch appends a JSON merge patch for object i that sets the payload of the given turn. Unless key is empty,
-// the patch also sets the annotation key to value. Key and value are not escaped. Call it only after Prepare.
+// AppendPatch appends a JSON merge patch for object i that sets the payload of the given turn. Unless key is empty, the
+// patch also sets the annotation named key to value. AppendPatch does not escape the two. Call it only after Prepare.
 func (s *Set) AppendPatch(b []byte, i int, turn int64, key string, value []byte) []byte {
 	return s.manifest.payload.appendPatch(b, s.payload, s.sizeOf(int64(i)), turn+1, key, value)
 }
@@ -246,8 +246,8 @@ func (s *Set) appendNew(b []byte, n int64, namespace int) []byte {
 	return s.made.append(b, &v)
 }
 
-// collections returns the paths for lists: one for each namespace with the load's own objects if own is true, otherwise
-// one for the run's namespace.
+// collections returns the paths for lists. If `own` is true, there is one path for each namespace with the load's own
+// objects, otherwise one path for the run's namespace.
 func (s *Set) collections(own bool) []string {
 	if own {
 		return s.paths

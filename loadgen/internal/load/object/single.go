@@ -48,8 +48,8 @@ func (r *Resource) AppendCollection(b []byte, namespace string) []byte {
 	return append(append(b, '/'), r.plural...)
 }
 
-// List returns the names of the objects in a namespace, limited to the number most, and the resourceVersion of the
-// list. The namespace "" means all namespaces.
+// List returns the path-escaped names of up to `most` objects in a namespace, and the resourceVersion of the list. The
+// namespace "" means all namespaces.
 func (r *Resource) List(ctx context.Context, namespace string, most int) (names []string, version uint64, err error) {
 	list, err := readMetadata(ctx, r.asker.ask, r.collection(namespace)+"?limit="+strconv.Itoa(most), r.name)
 	if err != nil {
@@ -87,17 +87,17 @@ func (r *Resource) Create(ctx context.Context, namespace string, body []byte, dr
 	return made, nil
 }
 
-// NamespaceSlot is a placeholder in a manifest. Each object has its namespace at this place.
+// NamespaceSlot is a placeholder in a manifest. A Template replaces it with the object's namespace.
 const NamespaceSlot = string(slotNamespace)
 
 // Payload is random text that makes objects larger. It differs for each turn (the number of the update).
 type Payload = payload
 
-// NewPayload returns a Payload for Templates whose payloads have up to largest letters.
+// NewPayload returns a Payload for Templates whose payloads have up to `largest` letters.
 func NewPayload(largest int, seed int64) Payload { return newPayload((largest+3)/4*4, seed) }
 
-// MostPayload returns the largest payload, in letters, that the API server accepts in objects that a Template renders for
-// a resource.
+// MostPayload returns the maximum payload, in letters, of an object that a Template renders for the resource. The API
+// server refuses larger ones.
 func MostPayload(resource string) int {
 	m, _ := builtIn(resource)
 	return m.payload.most()
@@ -111,7 +111,7 @@ type Template struct {
 }
 
 // Template returns a template for the resource's objects with the given labels: the built-in manifest or, if the
-// resource has none, the manifest rest, which has no metadata.
+// resource has none, the manifest `rest`, which has no metadata.
 func (r *Resource) Template(rest map[string]any, labels map[string]string, loadName string, text Payload) (*Template, error) {
 	m, ok := builtIn(r.name)
 	if !ok {
@@ -132,7 +132,7 @@ type Name struct {
 	Number          int64
 }
 
-// Append appends the JSON of an object with a payload of size letters, at most MostPayload. If version is not 0, the
+// Append appends the JSON of an object with a payload of `size` letters, at most MostPayload. If version is not 0, the
 // object has this resourceVersion.
 func (t *Template) Append(b []byte, name Name, size int, turn int64, version uint64) []byte {
 	from := t.made
@@ -164,8 +164,8 @@ func (t *Template) AppendJSONPatch(b []byte, size int, turn int64) []byte {
 	return append(t.payload.append(b, t.letters(size), turn), `"}}]`...)
 }
 
-// letters returns the number of letters to write for a payload of size letters: at most MostPayload and the largest size
-// of the Payload, and a multiple of 4 in a Secret.
+// letters returns the number of letters to write for a payload of `size` letters: at most MostPayload and the Payload's
+// largest size, and a multiple of 4 in a Secret.
 func (t *Template) letters(size int) int {
 	p := t.manifest.payload
 	if p == inSecret {

@@ -24,7 +24,7 @@ const (
 
 const (
 	definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-	// definedWithin is the time limit for the API server to serve widgets after their definition was created. The API
+	// definedWithin is the time limit for the API server to serve widgets after their definition is created. The API
 	// server usually needs a second or two.
 	definedWithin = time.Minute
 	definedPoll   = 100 * time.Millisecond
