@@ -62,7 +62,7 @@ func (c *Caller) Prepare(_ context.Context, config *rest.Config, _ string, _ map
 	return nil
 }
 
-// Watch keeps track of the running pods of a namespace until ctx ends. Calls wait until the first list of pods is
+// Watch keeps track of the running pods of a namespace until ctx ends. Do and Open wait until the first list of pods is
 // complete.
 func (c *Caller) Watch(ctx context.Context, namespace string) {
 	_, informer := cache.NewInformerWithOptions(cache.InformerOptions{
@@ -124,8 +124,8 @@ func (c *Caller) draw(ctx context.Context) (types.NamespacedName, error) {
 // Do opens a stream and reads it to its end.
 func (c *Caller) Do(ctx context.Context) error { return c.Open(ctx, func() {}) }
 
-// Open opens a stream and reads it to its end or, for logs and attach with Follow, for the time Follow. For logs and
-// attach it calls begun at the first byte.
+// Open opens a stream and reads it to its end. If the load sets Follow, Open reads logs and attach only that long. For
+// logs and attach, Open calls begun at the first byte.
 func (c *Caller) Open(ctx context.Context, begun func()) error {
 	pod, err := c.draw(ctx)
 	if err != nil {
@@ -142,7 +142,7 @@ func (c *Caller) Open(ctx context.Context, begun func()) error {
 	return c.follow(ctx, begun, func(ctx context.Context, to io.Writer) error { return c.logs(ctx, pod, to) })
 }
 
-// follow calls read, which must read a stream to its end. If the load sets Follow, follow ends the stream that long
+// follow calls `read`, which must read a stream to its end. If the load sets Follow, follow ends the stream that long
 // after the first byte, and returns an error if the stream ends earlier.
 func (c *Caller) follow(ctx context.Context, begun func(), read func(context.Context, io.Writer) error) error {
 	if c.load.Follow == 0 {
@@ -166,7 +166,7 @@ func (c *Caller) follow(ctx context.Context, begun func(), read func(context.Con
 	return nil
 }
 
-// firstWrite is an io.Writer that discards all data. It calls do when it receives the first byte.
+// firstWrite is an io.Writer that discards all data. When it receives the first byte, it calls `do`.
 type firstWrite struct {
 	do   func()
 	done bool
