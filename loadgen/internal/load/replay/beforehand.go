@@ -6,13 +6,13 @@ import "github.com/stormglass/stormglass/loadgen/internal/recording"
 type Made struct {
 	Object int32
 	Copy   int16
-	Size   int32 // body size of the first request with a body in the recording, in bytes; 0 if unknown
+	Size   int32 // size in bytes of the object's first recorded request body; 0 if unknown
 }
 
 // Beforehand returns the objects that must exist when a schedule begins, in the order of their first requests. These
 // are the objects that were read, updated, patched or deleted in the recording before they were created. The first
 // conclusive answer in the recording decides (see presence). For example, a 404 or a successful create shows that the
-// object did not exist; a successful read shows that it existed. Entries for which counts returns false are ignored.
+// object did not exist; a successful read shows that it existed. It ignores entries for which counts returns false.
 func Beforehand(t *recording.Recording, all []Arrival, copies int, counts func(entry int32) bool) []Made {
 	decided := make([]bool, len(t.Objects)*copies)
 	sizes := make([]int32, len(t.Objects))

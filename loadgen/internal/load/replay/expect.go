@@ -15,8 +15,8 @@ type Expected struct {
 	Requests []ExpectedRequests // in the order of Load's results
 	LeftOut  map[string]int64   // number of unsent requests, by reason
 	Cut      map[string]int64   // number of requests whose bodies are cut, by the size that is sent
-	// Made is the number of objects that are created before the replay, Created the number of objects that requests
-	// create. Both are by resource.
+	// Made is the number of objects that the load creates before the replay. Created is the number of objects that
+	// requests create. Both are by resource.
 	Made, Created map[string]int
 	Watches       int // maximum number of watches that are open at one time
 	// Last is the time of the last request in the schedule or, if there are requests after the given length, the time
@@ -31,7 +31,7 @@ type ExpectedRequests struct {
 	Sent           float64 // mean size of the bodies, in bytes
 }
 
-// Expect returns the forecast for a replay of the given length. namespaced has the same meaning as for Needs.
+// Expect returns the forecast for a replay of the given length. `namespaced` has the same meaning as for Needs.
 func Expect(t *recording.Recording, o Options, namespaced map[string]bool, length time.Duration) Expected {
 	p := newPlan(t, o, make([]string, Namespaces(t, o.Copies)))
 	for i := range p.actions {
@@ -88,7 +88,7 @@ func (act *action) target() string {
 	return act.shape.GroupResource()
 }
 
-// creates reports whether a request of the recording with the given status code created an object.
+// creates reports whether a recorded request with the given status code created an object.
 func creates(s recording.Shape, code int16) bool {
 	if s.Subresource != "" || s.DryRun || scenario.IsReview(s.GroupResource()) {
 		return false

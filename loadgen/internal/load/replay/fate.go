@@ -26,7 +26,7 @@ const (
 	reasonSubresource = "subresources of objects that the replay does not create"
 )
 
-// facts are properties of a resource on the API server. lacking means that the API server does not serve the resource.
+// facts are properties of a resource on the API server. `lacking` means that the server does not serve it.
 type facts struct {
 	lacking, namespaced bool
 	// refuses means that the API server refuses the objects that the replay would create for this resource.
@@ -42,7 +42,7 @@ func (act *action) decide(f facts) {
 // fateOf returns how the replay sends the requests of a shape, or why it does not send them.
 //
 // The replay writes no cluster-scoped objects, because it could not distinguish its own objects from existing ones. It
-// sends such a write to a ConfigMap of the same name instead. The API server and etcd have about the same cost.
+// sends such a write to a ConfigMap of the same name instead. This costs the API server and etcd about the same.
 func fateOf(s recording.Shape, f facts) (fate, string) {
 	switch {
 	case slices.Contains([]string{"exec", "attach", "portforward", "log", "proxy"}, s.Subresource):

@@ -11,7 +11,7 @@ import (
 type count struct{ due, sent int64 }
 
 // rateError returns the largest difference between sent and due requests of any group, as a fraction of the group's due
-// requests. of is the index of that group, or -1 if no requests were due.
+// requests. `of` is the index of that group, or -1 if no requests were due.
 func rateError(groups []count) (worst float64, of int) {
 	of = -1
 	for i, c := range groups {
@@ -53,5 +53,5 @@ func (b *bins) whole(seconds int) []int64 {
 	return counts
 }
 
-// leastSeconds is the minimum length, in seconds, of a replay whose dispersion is compared.
+// leastSeconds is the minimum length, in seconds, of a replay for which disperse compares dispersions.
 const leastSeconds = 5

@@ -120,7 +120,7 @@ func (r *Load) prepare(ctx context.Context) error {
 	return nil
 }
 
-// largest returns the size of the largest body in the recording, in bytes, up to the largest payload of any resource.
+// largest returns the size of the largest body in the recording, in bytes, at most the largest payload of any resource.
 func largest(t *recording.Recording) int {
 	most := defaultSize
 	for _, e := range t.Entries {
@@ -177,7 +177,7 @@ func (r *Load) Live() load.Live {
 	return live
 }
 
-// Backlog returns the number of bytes of responses and events that were received but not read yet.
+// Backlog returns the number of bytes that the kernel has received and the load has not read.
 func (r *Load) Backlog() int64 { return r.Requests.Backlog() + r.watches.pool.Backlog() }
 
 // AddTo adds the results of the requests to the phases of m, and the result of the replay to m.

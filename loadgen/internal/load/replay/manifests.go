@@ -28,9 +28,9 @@ func podTemplate(restart string) fields {
 	}
 }
 
-// manifestOf returns a manifest without metadata for a resource that has no built-in manifest in package object. It has
-// only the fields that the API server requires, and makes no controller create pods. For an unknown resource,
-// manifestOf returns an empty spec, which the API server may refuse, and false.
+// manifestOf returns a manifest without metadata for a resource that has no built-in manifest in package object. The
+// manifest has only the fields that the API server requires, and makes no controller create pods. For an unknown
+// resource, manifestOf returns an empty spec, which the API server may refuse, and false.
 func manifestOf(resource string) (fields, bool) {
 	workload := func(more fields) fields {
 		spec := fields{"replicas": 0, "selector": fields{"matchLabels": idle()}, "template": podTemplate("Always")}

@@ -57,7 +57,7 @@ func (o *operation) Prepare(ctx context.Context) error { return o.prepare(ctx) }
 // Background renews the bearer token until ctx ends.
 func (o *operation) Background(ctx context.Context) { o.templates.Renew(ctx) }
 
-// KindOf returns the index in Kinds for arrival n.
+// KindOf returns the index in Kinds of the kind of arrival n.
 func (o *operation) KindOf(n int64) int {
 	return o.actions[o.recording.Entries[o.sent[n].Entry].Shape].kind
 }
@@ -88,7 +88,7 @@ func (o *operation) Next(n int64, r *request.Request) bool {
 	return true
 }
 
-// appendVersion appends the query parameter resourceVersion or, for the next page of a list, continue.
+// appendVersion appends the query parameter `resourceVersion` or, for the next page of a list, `continue`.
 func (o *operation) appendVersion(b []byte, queried bool, act *action, p *page) []byte {
 	s := &act.shape
 	if s.Paged {
@@ -121,8 +121,8 @@ func (p *page) take() string {
 	return ""
 }
 
-// pageOf returns the page that stores the continue token of a list. It returns nil if the recording reads no further page
-// of the list.
+// pageOf returns the page that stores the continue token of a list. It returns nil if the recording contains no request
+// for a further page of the list.
 func (o *operation) pageOf(act *action, e *recording.Entry, a Arrival) *page {
 	if act.shape.Verb != "list" || act.shape.Limit == 0 && !act.shape.Paged {
 		return nil
@@ -144,7 +144,7 @@ func (o *operation) keepPages() {
 	}
 }
 
-// object returns the index in versions for the object of an entry.
+// object returns the index in o.versions of an entry's object.
 func (o *operation) object(e *recording.Entry, a Arrival) int {
 	return int(e.Object)*o.options.Copies + int(a.Copy)
 }

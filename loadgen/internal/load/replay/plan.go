@@ -20,8 +20,8 @@ type action struct {
 	fate  fate
 	why   string // reason for not sending the requests; "" if they are sent
 	kind  int    // index in plan.kinds
-	// touches means that the requests use objects that the replay creates. If it is false, they are reads for which the
-	// replay creates no objects.
+	// touches means that the requests use objects that the replay creates. It is false for requests that the replay
+	// does not send, and for reads for which it creates no objects.
 	touches bool
 
 	resource  *object.Resource // resource to which the requests are sent; ConfigMaps for asConfigMap
@@ -64,7 +64,7 @@ func classOf(s recording.Shape, custom bool) class {
 	return class{method: http.MethodGet, gzip: s.Verb == "list" && s.Limit == 0 && !s.Paged}
 }
 
-// patchType returns the content type of a patch: the type in the recording, in its JSON form. A merge patch replaces an
+// patchType returns the content type of a patch: the recorded type, in its JSON or YAML form. A merge patch replaces an
 // unknown type and, for custom resources, a strategic merge patch.
 func patchType(recorded string, custom bool) string {
 	switch {
@@ -136,7 +136,7 @@ type plan struct {
 	leftOut map[string]int64 // number of requests of the recording that are not sent, by reason
 	mapped  map[string]int64 // number of requests that are sent to ConfigMaps instead, by resource
 	cut     map[string]int64 // number of requests of the recording whose bodies are cut, by the size that is sent
-	refused []string         // errors of the API server for the replay's objects
+	refused []string         // the API server's refusals of the replay's objects
 }
 
 // newPlan returns a plan with all fields that do not depend on the cluster.
@@ -201,8 +201,8 @@ func (p *plan) beforehand() (made []Made, first map[int32]int32) {
 	return Beforehand(p.recording, p.all, p.options.Copies, touches), first
 }
 
-// Namespaces returns the number of namespaces that a replay uses: one for each namespace of the recording and copy, and
-// one for cluster-scoped objects.
+// Namespaces returns the number of namespaces that a replay uses: one for each copy of each recorded namespace, and one
+// for cluster-scoped objects.
 func Namespaces(t *recording.Recording, copies int) int { return len(t.Namespaces)*copies + 1 }
 
 // namespace returns the run's namespace that replaces a namespace of the recording, for the given copy. For recording.None it
@@ -214,8 +214,8 @@ func (p *plan) namespace(of int32, copy int16) string {
 	return p.namespaces[int(copy)*len(p.recording.Namespaces)+int(of)]
 }
 
-// name returns the name of the object of an entry. An entry without a known object gets a new name from n, the number
-// of the arrival.
+// name returns the name of an entry's object. An entry without a known object gets a new name from n, the number of the
+// arrival.
 func (p *plan) name(a Arrival, e *recording.Entry, act *action, n int64) object.Name {
 	name := object.Name{Namespace: p.namespace(e.Namespace, a.Copy), Stem: "o", Number: int64(e.Object)}
 	if e.Object == recording.None {
@@ -231,8 +231,8 @@ func (p *plan) name(a Arrival, e *recording.Entry, act *action, n int64) object.
 // absentName is the name of an object that does not exist.
 const absentName = "stormglass-none"
 
-// appendPath appends the path of arrival n, with the query but without versions and tokens. queried reports whether
-// there is a query.
+// appendPath appends the path of arrival n, with the query but without versions and tokens. `queried` is true if there
+// is a query.
 func (p *plan) appendPath(b []byte, a Arrival, n int64) (path []byte, queried bool) {
 	e := &p.recording.Entries[a.Entry]
 	act := &p.actions[e.Shape]
@@ -262,7 +262,7 @@ func (p *plan) appendPath(b []byte, a Arrival, n int64) (path []byte, queried bo
 	return b, queried
 }
 
-// appendName appends the name of the object of an entry. Reads of cluster-scoped resources use the names of existing
+// appendName appends the name of an entry's object. Reads of cluster-scoped resources use the names of existing
 // objects.
 func (p *plan) appendName(b []byte, a Arrival, e *recording.Entry, act *action, n int64) []byte {
 	if act.fate == asRecorded && !act.resource.Namespaced() {
@@ -319,8 +319,8 @@ func (p *plan) appendBody(b []byte, a Arrival, n int64, version uint64) []byte {
 // defaultSize is the payload size, in bytes, for bodies whose size is not in the recording.
 const defaultSize = 1 << 10
 
-// watchTimeout returns the timeoutSeconds for a watch that the load keeps open for the given number of seconds. It is
-// longer, so that the server does not end the watch first.
+// watchTimeout returns the timeoutSeconds for a watch that the load keeps open for the given number of seconds. The
+// timeout is longer, so that the server does not end the watch first.
 func watchTimeout(seconds float64) int64 {
 	return int64(max(seconds, listwatch.ShortestWatch.Seconds())) + 60
 }

@@ -105,7 +105,7 @@ func (p *preparer) lacking() error {
 		strings.Join(names, ", "), 100*float64(sum)/float64(len(p.recording.Entries)))
 }
 
-// action decides how to send the requests of a shape. named means that at least one of them contains an object's name.
+// action decides how to send the requests of a shape. `named` means that at least one of them names an object.
 func (p *preparer) action(ctx context.Context, act *action, named bool) error {
 	s := act.shape
 	name, version := s.GroupResource(), apiVersion(s)
@@ -159,7 +159,7 @@ func namedShapes(t *recording.Recording) []bool {
 }
 
 // try creates the template of a resource, unless it exists. It checks with a dry run whether the API server accepts the
-// resource's objects. refusal is the API server's error if it does not.
+// resource's objects. If it does not, `refusal` is its error.
 func (p *preparer) try(ctx context.Context, name, version string) (refusal, err error) {
 	key := name + " " + version
 	if p.templates[key] != nil {
@@ -184,8 +184,8 @@ func (p *preparer) try(ctx context.Context, name, version string) (refusal, err 
 	return made.Refusal, nil
 }
 
-// make creates the objects that must exist before the replay, and returns their number. It passes each version to
-// learn.
+// make creates the objects that must exist before the replay, and returns their number. It passes each object's version
+// to `learn`.
 func (p *preparer) make(ctx context.Context, learn func(object int32, copy int16, version uint64)) (int, error) {
 	made, first := p.beforehand()
 	if err := p.tryPods(ctx); err != nil {
@@ -208,8 +208,7 @@ func (p *preparer) make(ctx context.Context, learn func(object int32, copy int16
 	})
 }
 
-// tryPods waits until pods can be created in each namespace, with dry runs. It does nothing if the replay creates no
-// pods.
+// tryPods waits until a dry run can create a pod in each namespace. It does nothing if the replay creates no pods.
 func (p *preparer) tryPods(ctx context.Context) error {
 	template := p.templates["pods v1"]
 	if template == nil {

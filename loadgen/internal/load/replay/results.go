@@ -12,7 +12,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Replay returns the result of the replay so far. It is final after Run.
+// Replay returns the result of the replay so far. The result is final after Run.
 func (r *Load) Replay() result.Replay {
 	r.mu.Lock()
 	ran := r.ran
@@ -114,7 +114,7 @@ func (r *Load) disperse(all *result.Replay, ran time.Duration, due ...[]Arrival)
 	all.DispersionError = new(recording.DispersionError(all.DispersionDue, all.DispersionSent))
 }
 
-// result returns the results of the watches. ran is the time for which the load ran.
+// result returns the results of the watches. `ran` is how long the load ran.
 func (w *watches) result(ran time.Duration) result.ReplayWatches {
 	w.mu.Lock()
 	defer w.mu.Unlock()

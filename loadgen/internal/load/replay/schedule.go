@@ -18,7 +18,7 @@ type Options struct {
 	// Name is the load's name. The random shifts of copies depend on Name and Seed.
 	Name string
 	Seed int64
-	// Speed is the positive number by which the times of requests are divided.
+	// Speed is the positive number by which the replay divides the recorded times of requests.
 	Speed float64
 	// Copies is how many times the replay contains each actor, at least 1.
 	Copies int
@@ -36,15 +36,15 @@ type Arrival struct {
 	Copy  int16
 }
 
-// Schedule returns the arrivals of a replay in the order of their times. It omits entries for which the function keep
+// Schedule returns the arrivals of a replay in the order of their times. It omits entries for which the function `keep`
 // returns false.
 //
 // The time of a request is its time in the recording divided by the speed. Lease renewals keep their intervals, because
 // clients renew leases at fixed intervals. A faster replay omits the renewals after its end. A slower replay repeats
-// them from the beginning. Copy 0 of an actor follows the recording. Each further copy is shifted by a random time,
-// uniform over the length of the replay. Requests that this shifts past the end are sent at the beginning. Actors that
-// use the same object have the same shift if any of them writes the object, so that the object exists when another
-// actor reads it.
+// all renewals from the beginning. Copy 0 of an actor follows the recording. Each further copy is shifted by a random
+// time, uniform over the length of the replay. Requests that the shift moves past the end are sent at the beginning.
+// Actors that use the same object have the same shift if any of them writes the object, so that the object exists when
+// another actor reads it.
 func Schedule(t *recording.Recording, o Options, keep func(entry int) bool) []Arrival {
 	period := compress(t.Last()+1, o.Speed)
 	shifts := drawShifts(together(t), o, period)
@@ -87,8 +87,8 @@ func timesOf(t *recording.Recording, e *recording.Entry, speed float64, period t
 	}
 }
 
-// drawShifts returns the random shift of each actor, by copy and actor. It is 0 for copy 0, and equal for all actors of
-// a group.
+// drawShifts returns the random shift of each actor, by copy and actor. The shift is 0 for copy 0, and equal for all
+// actors of a group.
 func drawShifts(groups []int, o Options, period time.Duration) [][]time.Duration {
 	h := fnv.New64a()
 	h.Write([]byte("shift of " + o.Name)) // never fails

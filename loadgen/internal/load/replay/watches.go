@@ -18,9 +18,9 @@ import (
 // errHeld is the error with which the load ends a watch that has been open as long as in the recording.
 var errHeld = errors.New("held to its end")
 
-// watches opens the watches of the recording at their times and keeps each open as long as in the recording. The speed does not
-// shorten this time, because the client chose it. A watch whose duration is unknown stays open until the end of the
-// load.
+// watches opens the watches of the recording at their times and keeps each open as long as in the recording. The speed
+// does not shorten this time, because the recorded client chose it. A watch whose duration is unknown stays open until
+// the end of the load.
 type watches struct {
 	op      *operation
 	pool    *h2conn.Pool
@@ -43,7 +43,7 @@ type held struct {
 	stream   h2conn.Stream
 	timer    *time.Timer // timeout of the response, and then the end of the watch
 	status   int
-	up       bool          // the watch was answered with 200; guarded by set.mu
+	up       bool          // the server answered with 200; guarded by set.mu
 	answered time.Duration // time of the response, since the load's start
 	events   int64
 	bytes    int64
