@@ -83,8 +83,8 @@ func (c *Calls) call(f *flight) {
 	c.engine.inFlight.Add(-1)
 }
 
-// outcomeOfCall returns the outcome of a call that returned err. It is 200 if err is nil, and the HTTP status if err
-// is an API error.
+// outcomeOfCall returns the outcome of a call that returned err. The outcome is 200 if err is nil, and the HTTP status
+// if err is an API error.
 func outcomeOfCall(err error) load.Outcome {
 	if err == nil {
 		return 200

@@ -9,15 +9,15 @@ import (
 // Reading responses late saves CPU: waking the process for a response costs several times as much CPU as reading it,
 // and an API server sends each response in two packets. A load that sends nothing in reaction to responses can
 // therefore read them when the dispatcher wakes up for the next arrival. The kernel reports when each response arrived,
-// and this time ends the request.
+// and the request ends at that time.
 const (
 	// readWithin is the longest time for which the engine intentionally leaves a response unread.
 	readWithin = 5 * time.Millisecond
 	// idleRead is the interval at which the engine reads connections without requests in flight, to notice if the
 	// server has closed them.
 	idleRead = time.Second
-	// If a connection was last read longer than goneWithin ago, the engine reads it before it sends a request on it,
-	// because the server may have closed it.
+	// If the engine last read a connection longer than goneWithin ago, it reads the connection before it sends a
+	// request there, because the server may have closed the connection.
 	goneWithin = 50 * time.Millisecond
 	// A load may read its responses late only up to this rate and number of connections, so that two responses rarely
 	// arrive on one connection between two reads. Otherwise both requests end when the second response arrives, because
@@ -53,8 +53,8 @@ func (e *engine) nextRead() time.Duration {
 	return e.now() + idleRead
 }
 
-// came returns the time at which a response arrived, and the part of waited that is a stall of the generator. end is
-// the time at which the response was read; waited is the time from its arrival to end.
+// came returns the time at which a request ends, and the part of `waited` that is a stall of the generator. `end` is
+// the time at which the response was read. `waited` is the time from the response's arrival to `end`.
 func (f *flight) came(end, waited time.Duration) (at, stalled time.Duration) {
 	if !f.stream.Deferred() {
 		return end, waited
@@ -62,8 +62,8 @@ func (f *flight) came(end, waited time.Duration) (at, stalled time.Duration) {
 	return deferredEnd(end, waited, f.sent)
 }
 
-// deferredEnd is like came, for a response that the engine intentionally read late. The part of waited up to readWithin
-// was intended and is not part of the latency. The rest is a stall, and is part of the latency.
+// deferredEnd is like came, for a response that the engine intentionally read late. The first part of `waited`, up to
+// readWithin, was intended and is not part of the latency. The rest is a stall, and is part of the latency.
 func deferredEnd(end, waited, sent time.Duration) (at, stalled time.Duration) {
 	meant := min(waited, readWithin)
 	return max(end-meant, sent), waited - meant

@@ -52,7 +52,7 @@ func (e *engine) dispatch(ctx context.Context) {
 	<-ctx.Done() // ctx ends about now
 	e.ended.Store(true)
 	end := min(until, e.now())
-	// Arrivals that were due but not handled because the dispatcher was late count as offered and not sent.
+	// Due arrivals that a late dispatcher did not handle count as offered and not sent.
 	for late := !e.paused() && e.due <= last; late && e.due < end; e.advance() {
 		e.unsent(e.op.KindOf(e.n), true)
 	}
@@ -85,7 +85,7 @@ func (e *engine) advance() {
 	e.due = e.next()
 }
 
-// arrive sends or queues the request of the arrival that is due, or counts it as unsent. It returns the current time.
+// arrive sends or queues the request of the due arrival, or counts that arrival as unsent. It returns the current time.
 func (e *engine) arrive() time.Duration {
 	e.round++
 	kind := e.op.KindOf(e.n)
@@ -125,8 +125,8 @@ func (e *engine) takeUp(f *flight, kind int, now time.Duration) {
 	f.intended, f.taken = e.due, now
 }
 
-// take returns a flight for an arrival: a flight that has ended, or else a new one. There are at most maxInFlight + 1
-// flights.
+// take returns a flight for an arrival. It reuses a flight that has ended, or creates one. There are at most
+// maxInFlight + 1 flights.
 func (e *engine) take() *flight {
 	if len(e.spare) == 0 {
 		e.collect()
@@ -148,7 +148,7 @@ func (e *engine) collect() {
 	}
 }
 
-// unsent counts the arrival that is due as not sent. late means that a delay of the generator itself may be the reason.
+// unsent counts the arrival that is due as not sent. `late` means that the generator's own delay may be the reason.
 func (e *engine) unsent(kind int, late bool) {
 	s := (*e.phases.At(e.start.Add(e.due)))[kind]
 	s.offered.Add(1)
@@ -161,8 +161,8 @@ func (e *engine) unsent(kind int, late bool) {
 	e.samples.Unsent()
 }
 
-// send opens a stream for a request. It returns false if no stream is free. If the request fails, send ends it and
-// returns true.
+// send opens a stream for a request. It returns false if no stream is free. If the request fails, send ends the request
+// and returns true.
 func (e *engine) send(f *flight, now time.Duration) bool {
 	first := f.sent == 0
 	if first {
@@ -218,7 +218,7 @@ func (e *engine) give(f *flight, err error) {
 }
 
 // pump sends the queued requests: next pages of lists, and arrivals for which no stream was free. If a dial has failed
-// since they were queued, it ends them with the dial's error.
+// since they were queued, pump ends them with the dial's error.
 func (e *engine) pump() {
 	e.collect()
 	if e.queue.len() == 0 {
@@ -277,8 +277,8 @@ func (q *fifo) pop() *flight {
 // Limits of the dispatcher's sleep. A wake-up costs as much CPU as several requests, so the dispatcher sends arrivals
 // that are close together at one wake-up. The minimum time between two wake-ups is sleepEach times the number of
 // arrivals since the previous one, but at least shortestSleep and at most longestSleep. This delay is part of the
-// reported lag. It is at most half a millisecond up to about 10,000 arrivals per second, and at most one millisecond
-// above.
+// reported lag. It is at most half a millisecond up to about 10,000 arrivals per second, and at most one millisecond at
+// higher rates.
 const (
 	shortestSleep = 500 * time.Microsecond
 	sleepEach     = 100 * time.Microsecond

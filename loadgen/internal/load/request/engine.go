@@ -24,7 +24,7 @@ const together = 8
 const batch = 64
 
 // engine sends a request at each arrival of a schedule, independently of earlier requests (an open loop). One
-// dispatcher goroutine sleeps until the next arrival is due, has the operation fill in the request, and opens a stream
+// dispatcher goroutine sleeps until the next arrival is due, lets the operation fill in the request, and opens a stream
 // on a connection of the pool. It never waits for the network. The read loops of the connections record the responses.
 // A sweeper goroutine cancels requests that have exceeded their timeout.
 //
@@ -125,8 +125,8 @@ func (e *engine) begin(ctx context.Context) {
 	e.begun = e.start
 }
 
-// finish records the end of the time in which arrivals were due, over which rates are computed. The earliest end of
-// several calls applies.
+// finish records the end of the time in which arrivals were due. Rates are computed over that time. Of several calls,
+// the one with the earliest end applies.
 func (e *engine) finish(end time.Duration) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -142,7 +142,7 @@ func (e *engine) stop(end time.Duration) {
 }
 
 // runDry records that the schedule has no further arrivals. The time over which rates are computed ends one mean gap
-// after the last arrival, so it contains n gaps for n arrivals. It excludes the wait for the last responses.
+// after the last arrival, so that time contains n gaps for n arrivals. It excludes the wait for the last responses.
 func (e *engine) runDry() {
 	if n := (e.n - e.share.First()) / e.share.Step(); n > 1 {
 		end := e.before + (e.before-e.first)/time.Duration(n-1)
@@ -155,7 +155,7 @@ func (e *engine) runDry() {
 	}
 }
 
-// close closes the channel over. Call it when the schedule and all requests have ended.
+// close closes the channel e.over. Call it when the schedule and all requests have ended.
 func (e *engine) close() {
 	e.closing.Do(func() {
 		e.finish(e.now())
@@ -221,7 +221,7 @@ func (e *engine) run(ctx context.Context) {
 	sweeper.Wait()
 }
 
-// followPauses wakes the dispatcher when a pause begins or ends, until over is closed.
+// followPauses wakes the dispatcher when a pause begins or ends, until `over` is closed.
 func (e *engine) followPauses(over <-chan struct{}) {
 	for s := e.pause.State(); s != nil; s = e.pause.State() {
 		select {
@@ -233,7 +233,7 @@ func (e *engine) followPauses(over <-chan struct{}) {
 	}
 }
 
-// sweep cancels open flights past their deadline until over is closed.
+// sweep cancels open flights whose deadline has passed, until `over` is closed.
 func (e *engine) sweep(over <-chan struct{}) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()

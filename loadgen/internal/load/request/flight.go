@@ -67,7 +67,7 @@ func (f *flight) End(err error) {
 		o = load.Malformed
 	}
 	var waited time.Duration
-	if err == nil { // on an error, another goroutine may call End
+	if err == nil { // only the read loop may call Waited; on an error, End may run elsewhere
 		end, waited = f.came(end, f.stream.Waited())
 	}
 	if e.op.Done(&f.Request, o, e.start.Add(end)) {
@@ -187,8 +187,8 @@ func (l *flights) openFor(d, now time.Duration) (n int64) {
 	return n
 }
 
-// unpin releases a flight that the sweeper has cancelled. If its stream has ended in the meantime, unpin adds the
-// flight to the list for f.after.
+// unpin releases a flight that the sweeper has cancelled. If the flight's stream has ended in the meantime, unpin adds
+// the flight to the list for f.after.
 func (l *flights) unpin(f *flight) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -198,7 +198,7 @@ func (l *flights) unpin(f *flight) {
 	}
 }
 
-// collect appends the free flights to spare, and the flights whose next request must be sent to again.
+// collect appends the free flights to `spare`, and to `again` the flights whose next request must be sent.
 func (l *flights) collect(spare, again []*flight) (s, a []*flight) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -225,7 +225,7 @@ func (d ownDelay) all() time.Duration { return d.lag + d.stalled }
 
 // failed reports whether the generator's own delay may have caused the failure of a request. A timeout counts if the
 // delay is more than half of the latency. Another failure counts if a stall was long enough for a burst of arrivals,
-// and was more than half of the latency after the lag. A refused connection never counts.
+// and was more than half of the latency without the lag. A refused connection never counts.
 func (d ownDelay) failed(o load.Outcome, latency time.Duration) bool {
 	switch {
 	case o == load.TimedOut:
@@ -236,8 +236,8 @@ func (d ownDelay) failed(o load.Outcome, latency time.Duration) bool {
 	return d.burst && 2*d.stalled > latency-d.lag
 }
 
-// ownDelay returns how long the generator itself delayed a flight that ended at the time end. waited is the time from
-// the arrival of the response until it was read.
+// ownDelay returns how long the generator itself delayed a flight that ended at the time `end`. `waited` is the time
+// from the arrival of the response until it was read.
 func (e *engine) ownDelay(f *flight, end, waited time.Duration) ownDelay {
 	late := e.stalls.Late(e.start.Add(end))
 	return ownDelay{
@@ -247,8 +247,8 @@ func (e *engine) ownDelay(f *flight, end, waited time.Duration) ownDelay {
 	}
 }
 
-// ownBacklog reports whether maxInFlight requests may be in flight because the generator stalled. Call it if an arrival
-// cannot be sent for that reason.
+// ownBacklog reports whether a stall of the generator may be the reason why maxInFlight requests are in flight. Call it
+// if this limit keeps an arrival from being sent.
 func (e *engine) ownBacklog(now time.Duration) bool {
 	return now-e.due >= stall.Long || e.stalls.Late(e.start.Add(now)) >= stall.Long
 }

@@ -23,7 +23,7 @@ type Operation interface {
 	// KindOf returns the kind of the request of arrival n, as an index into Kinds. It depends only on n and the seed.
 	KindOf(n int64) int
 	// Next fills in the request r of arrival n. Only N, Kind and the buffers are already set. It returns false if no
-	// object is free; the arrival then counts as unsent. The engine calls Next in the order of n, except for arrivals
+	// object is free; the arrival then counts as unsent. The engine calls Next in the order of n, but not for arrivals
 	// over the limit of requests in flight. Next must not block.
 	Next(n int64, r *Request) bool
 	// Data receives the body of a response as it arrives, on the read loop. An empty p marks the end of the body. If

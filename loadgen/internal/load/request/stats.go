@@ -30,7 +30,7 @@ type stats struct {
 	// ended counts the requests that ended in the phase, even if they were sent in an earlier phase. answered counts
 	// the ended requests with a 2xx response.
 	ended, answered int64
-	// overdue counts the requests in answered whose response arrived after the end of the schedule.
+	// overdue counts the requests in `answered` whose response arrived after the end of the schedule.
 	overdue int64
 }
 
@@ -69,7 +69,7 @@ func (s *stats) record(f *flight, o load.Outcome, end time.Duration, own ownDela
 	}
 }
 
-// came counts a request that ended in the phase with the given outcome. overdue means that the schedule had already
+// came counts a request that ended in the phase with the given outcome. `overdue` means that the schedule had already
 // ended.
 func (s *stats) came(o load.Outcome, overdue bool) {
 	s.mu.Lock()
@@ -95,8 +95,8 @@ func (s *stats) count(o load.Outcome) {
 	s.outcomes = append(s.outcomes, outcomeCount{o, 1})
 }
 
-// sums returns the counts of the phase. length is the time in which arrivals were due in the phase, for the rates.
-// before is the number of requests that were open when the phase began.
+// sums returns the counts of the phase. The rates are over `length`, the time in which arrivals were due in the phase.
+// `before` is the number of requests that were open when the phase began.
 func (s *stats) sums(length time.Duration, before int64) result.Requests {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -127,7 +127,7 @@ func (s *stats) part(sums result.Requests) load.RequestsPart {
 	}
 }
 
-// window collects the values for the live display since the previous call of live.
+// window collects the values for the live display. They cover the time since the previous call of live.
 type window struct {
 	offered, achieved atomic.Int64
 	latency           *latency.Histogram

@@ -24,7 +24,7 @@ type Templates struct {
 	handles  []*Template
 }
 
-// Template is a request template that is updated when the headers of the identity change.
+// Template is a request template. Templates.Renew updates it when the headers of the identity change.
 type Template struct {
 	request h2conn.Request // the request without the headers of the identity
 	extra   http.Header
@@ -45,7 +45,7 @@ func NewTemplates(t load.Target) (*Templates, error) {
 	return s, s.renew()
 }
 
-// Prefix returns the prefix of all paths, for an API server behind a gateway. It is empty or does not end with a slash.
+// Prefix returns the prefix of all paths, for an API server behind a gateway. It never ends with a slash.
 func (s *Templates) Prefix() string { return s.to.Prefix }
 
 // Endpoint returns the address and the credentials of the identity.
@@ -82,7 +82,7 @@ func (t *Template) remake(identity http.Header) {
 }
 
 // Renew regularly renews the headers of the identity until ctx ends. If a renewal fails, the old headers stay in use,
-// so that 401 responses are measured.
+// and the load measures the 401 responses.
 func (s *Templates) Renew(ctx context.Context) {
 	for apiclient.Pause(ctx, apiclient.RenewEvery) {
 		_ = s.renew()
