@@ -83,7 +83,7 @@ func (w *Watches) newLedger(id string, size int64) (*ledger, error) {
 	return l, nil
 }
 
-// ledger returns the ledger with an id from a stamp. It returns nil if the stamp is not from this run.
+// ledger returns the ledger whose id is in a stamp. It returns nil if the stamp is not from this run.
 func (w *Watches) ledger(id []byte) *ledger {
 	for _, l := range *w.ledgers.Load() {
 		if l.id == string(id) {
@@ -207,6 +207,6 @@ type Objects interface {
 	// AppendPath appends the path of object i.
 	AppendPath(b []byte, i int) []byte
 	// AppendPatch appends a JSON merge patch for object i, with the payload of the given turn (the number of the
-	// update) and an annotation. The key and the value are not escaped.
+	// update) and an annotation. AppendPatch does not escape key and value.
 	AppendPatch(b []byte, i int, turn int64, key string, value []byte) []byte
 }

@@ -23,7 +23,7 @@ type connection struct {
 	arrived, late time.Duration
 	// fresh is the number of deliveries that are not in the samples yet. Only the read loop uses it.
 	fresh int64
-	// full is true if the last attempt to open a stream found no free stream, and no stream has ended since.
+	// full is true if the last attempt to open a stream found no free stream, and no stream has ended since then.
 	full atomic.Bool
 
 	mu    sync.Mutex
@@ -79,8 +79,8 @@ func (l *connection) delivered(d delivery, slow bool) {
 	l.run = run{d.stats, d.after, late, 1}
 }
 
-// countSamples adds the deliveries since its previous call to the samples. While the read loop runs, only the read
-// loop may call it.
+// countSamples adds to the samples the deliveries since its previous call. While the read loop runs, only the read loop
+// may call it.
 func (l *connection) countSamples() {
 	if l.fresh > 0 {
 		l.set.samples.Delivered(l.fresh)
@@ -124,7 +124,7 @@ const (
 	// dialAgain is the minimum time between a failed dial and the next dial. Until then, attempts that need a new
 	// connection fail immediately.
 	dialAgain = time.Second
-	// ping is the time without data after which a connection is checked with an HTTP/2 PING, as in client-go.
+	// ping is the time without data after which the client checks a connection with an HTTP/2 PING, as in client-go.
 	ping = 30 * time.Second
 	// sharedBuffer is the size of a shared connection's read buffer, in bytes. It is large enough to keep the number
 	// of reads low for a hundred watches.
@@ -164,7 +164,7 @@ type shared struct {
 }
 
 // open sends a request on the first connection with a free stream, or on a new connection. Before each attempt on a
-// connection, it calls handler with that connection.
+// connection, it calls `handler` with that connection.
 func (p *shared) open(ctx context.Context, s *h2conn.Stream, t *h2conn.Template, path []byte, handler func(*connection) h2conn.Handler) error {
 	var dialled *connection
 	for {
@@ -172,14 +172,14 @@ func (p *shared) open(ctx context.Context, s *h2conn.Stream, t *h2conn.Template,
 		opened := false
 		for _, l := range p.connections {
 			if !opened && !l.full.Load() {
-				// Set full before the attempt, so that a stream that ends in the meantime resets it.
+				// Set `full` before the attempt, because a stream that ends in the meantime resets it.
 				l.full.Store(true)
 				switch err := l.conn.TryOpen(s, t, path, nil, handler(l)); {
 				case err == nil:
 					opened = true
 					l.full.Store(false)
 				case !errors.Is(err, h2conn.ErrBusy):
-					continue // drop it: it accepts no more streams
+					continue // drop the connection: it accepts no more streams
 				}
 			}
 			kept = append(kept, l)

@@ -22,11 +22,11 @@ type delivery struct {
 	// foreign means that the event is not the delivery of an acknowledged write: the write was not acknowledged, or
 	// another client changed the object and kept the stamp.
 	foreign bool
-	// first means that this is the watch's first delivery of an acknowledged write. after is the latency of the
-	// delivery, which the caller must record in stats.
+	// first means that this is the watch's first delivery of an acknowledged write. `after` is the latency of the
+	// delivery. The caller must record it in stats.
 	first bool
 	after time.Duration
-	// ackLate is the maximum time by which the generator itself delayed the acknowledgement. after includes this time.
+	// ackLate is the maximum time by which the generator itself delayed the acknowledgement. `after` includes it.
 	ackLate time.Duration
 	stats   *deliveries
 	// duplicated and reordered have the meaning of the fields in result.Watches. deliver has already counted them.
@@ -89,7 +89,7 @@ func (w *write) deliverEarly(a receipt, others bool) delivery {
 	return delivery{reordered: w.reorder(a)}
 }
 
-// mark records that a watch has delivered the write. It returns false if that was already recorded.
+// mark records that a watch has delivered the write. It returns false if the watch had delivered it before.
 func (w *write) mark(watch int) bool {
 	bit := uint64(1) << (watch % 64)
 	return w.seen[watch/64].Or(bit)&bit == 0

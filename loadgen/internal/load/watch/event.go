@@ -54,14 +54,14 @@ type event struct {
 	ends bool
 	// name and namespace are hashes of the object's name and namespace. They are 0 for an absent or empty name.
 	name, namespace uint64
-	// stamp is the value of StampAnnotation, valid until take returns.
+	// stamp is the value of StampAnnotation, valid until `take` returns.
 	stamp []byte
 }
 
 // key is a hash that distinguishes objects of one resource.
 func (e *event) key() uint64 { return e.name ^ bits.RotateLeft64(e.namespace, 32) }
 
-// eventSink receives the events that a scanner finds. If take returns an error, the scanner stops.
+// eventSink receives the events that a scanner finds. If `take` returns an error, the scanner stops.
 type eventSink interface{ take(*event) error }
 
 // scanner finds the events in a stream that arrives in chunks of any size. It keeps only a few values of an event, so
@@ -69,7 +69,7 @@ type eventSink interface{ take(*event) error }
 type scanner interface {
 	// feed reads the next bytes. After an error, the scanner must be reset.
 	feed(p []byte) error
-	// idle reports whether the scanner is between two events, so that the stream may end.
+	// idle reports whether the scanner is between two events, where the stream may end.
 	idle() bool
 	reset()
 }
@@ -147,7 +147,7 @@ const (
 	fieldStamp
 	fieldEnds
 	fieldDescend // the object at the next level
-	// fieldEncoding is the encoding of an object, which only protobuf contains.
+	// fieldEncoding is the encoding of an object. Only protobuf has this field.
 	fieldEncoding
 	fieldKey   // of an annotation
 	fieldValue // of the annotation with the key read last

@@ -32,8 +32,8 @@ type ledger struct {
 	watches *roster
 	slots   []atomic.Pointer[write]
 	step    int64 // difference between the numbers of consecutive writes; 0 means 1
-	// A ledger for this worker's own writes does not use present and lost. present returns the statistics of the
-	// current phase. lost counts the deliveries that the ledger has given up.
+	// A ledger for this worker's own writes does not use `present` and `lost`. `present` returns the statistics of the
+	// current phase. `lost` counts the deliveries that the ledger has given up.
 	present func() *deliveries
 	lost    *atomic.Int64
 
@@ -48,7 +48,7 @@ type write struct {
 	stats *deliveries
 	seen  []atomic.Uint64 // one bit for each watch: it has delivered the write
 
-	// state is the earliest possible time of the acknowledgement, or inFlight, unknown or givenUp.
+	// state is the earliest possible time of the acknowledgement, or `inFlight`, `unknown` or `givenUp`.
 	state atomic.Int64
 	mu    sync.Mutex
 	// rv is the version of the write, learned from its acknowledgement or from an earlier delivery. It is 0 if not
@@ -63,8 +63,8 @@ type write struct {
 	pending   []pending
 	uncertain time.Duration
 
-	// counting guards given, whole and joined. Once all watches have delivered a write, tally counts its deliveries
-	// again only after another watch has joined.
+	// counting guards `given`, `whole` and `joined`. Once all watches have delivered a write, tally counts its
+	// deliveries again only after another watch has joined.
 	counting sync.Mutex
 	given    int64 // number of deliveries given up so far
 	whole    int64 // number of deliveries, if all expected ones have arrived; otherwise 0
@@ -85,9 +85,9 @@ func (l *ledger) slot(seq int64) *atomic.Pointer[write] {
 	return &l.slots[seq/max(l.step, 1)%int64(len(l.slots))]
 }
 
-// begin records a write before it is sent. Call it in the order of seq. It returns false if the write whose place is
-// needed is still in flight. Otherwise it gives up the old write and returns the number of its missing deliveries,
-// which are now lost.
+// begin records a write before it is sent. Call it in the order of seq. It returns false if the old write at the same
+// place of the ring is still in flight. Otherwise it gives up the old write and returns the number of its missing
+// deliveries. These are now lost.
 func (l *ledger) begin(seq int64, stats *deliveries) (given int64, ok bool) {
 	slot := l.slot(seq)
 	if old := slot.Load(); old != nil {
@@ -105,8 +105,8 @@ func (l *ledger) newWrite(seq int64, stats *deliveries) *write {
 	return &write{seq: seq, stats: stats, seen: make([]atomic.Uint64, (l.watches.size()+63)/64)}
 }
 
-// close gives up a write and returns the number of its missing deliveries. It sets all bits of the write. So a
-// concurrent delivery either is counted by close, or finds that the write was given up.
+// close gives up a write and returns the number of its missing deliveries. It sets all bits of the write. So either
+// close counts a concurrent delivery, or the delivery finds that the write was given up.
 func (l *ledger) close(w *write) (given int64) {
 	if w.state.Swap(givenUp) <= 0 {
 		return 0
@@ -169,8 +169,8 @@ func (l *ledger) acknowledged(stats *deliveries) int64 {
 	return l.acks[stats]
 }
 
-// tally returns how many watches must deliver a write, and how many of them have delivered it. If missing is not nil,
-// tally calls it with the other watches, as words of 64 bits with one bit per watch. The caller holds counting.
+// tally returns how many watches must deliver a write, and how many of them have delivered it. If `missing` is not nil,
+// tally calls it with the other watches, as words of 64 bits with one bit per watch. The caller holds w.counting.
 func (l *ledger) tally(w *write, missing func(word int, watches uint64)) (expected, delivered int64) {
 	if w.state.Load() <= 0 {
 		return 0, 0
@@ -194,7 +194,7 @@ func (l *ledger) tally(w *write, missing func(word int, watches uint64)) (expect
 }
 
 // count returns the numbers of expected and of actual deliveries of the writes in the ring. It counts the writes of one
-// phase or, if stats is nil, of all phases. It passes missing to tally.
+// phase or, if stats is nil, of all phases. It passes `missing` to tally.
 func (l *ledger) count(stats *deliveries, missing func(word int, watches uint64)) (expected, delivered int64) {
 	for i := range l.slots {
 		w := l.slots[i].Load()
@@ -236,7 +236,7 @@ func (l *ledger) giveUp() (given int64) {
 }
 
 // giveUp gives up the given number of missing deliveries of w. It returns how many of them were not given up before.
-// The caller holds counting.
+// The caller holds w.counting.
 func (w *write) giveUp(missing int64) (given int64) {
 	given = max(missing-w.given, 0)
 	w.given += given

@@ -13,8 +13,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 )
 
-// Limits of the list before the first watches. Its requests are not measured, and are retried while the server is
-// overloaded or unreachable.
+// Limits of the list before the first watches. The load does not measure the list's requests, and retries them while
+// the server is overloaded or unreachable.
 const (
 	listTimeout  = time.Minute
 	listAttempts = 8

@@ -59,8 +59,8 @@ func (c *Changes) Learn(a load.Ack) {
 	w.see(a.RV)
 }
 
-// find returns the write at the place of seq in the ring, which may be older or newer than seq, or nil if the place is
-// empty. In a ledger for another worker's writes, find first records write seq, unless the ring has that write or a
+// find returns the write at the place of seq in the ring, or nil if the place is empty. The write may be older or newer
+// than seq. In a ledger for another worker's writes, find first records write seq, unless the ring has that write or a
 // newer one at the place.
 func (l *ledger) find(seq int64) *write {
 	w := l.slot(seq).Load()
@@ -83,13 +83,13 @@ func (l *ledger) find(seq int64) *write {
 	return w
 }
 
-// learn records that write seq of another worker was acknowledged at the time `at`, with an error of at most uncertain.
-// early contains the latencies of the deliveries to normal watches that arrived before the notice. slow is the number
-// of such deliveries to slow watches, whose latencies are not measured.
+// learn records that write seq of another worker was acknowledged at the time `at`, with an error of at most
+// `uncertain`. `early` contains the latencies of the deliveries to normal watches that arrived before the notice.
+// `slow` is the number of such deliveries to slow watches. Their latencies are not measured.
 func (l *ledger) learn(seq int64, rv uint64, at, late, uncertain time.Duration) (early []time.Duration, slow int64) {
 	w := l.find(seq)
 	if w == nil || w.seq != seq {
-		return nil, 0 // a newer write took its place
+		return nil, 0 // a newer write has taken the place of write seq
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -95,7 +95,7 @@ func (d *deliveries) slow(watch int, after time.Duration) {
 	}
 }
 
-// lose counts one lost delivery for each watch whose bit in watches is set.
+// lose counts one lost delivery for each watch whose bit in `watches` is set.
 func (d *deliveries) lose(word int, watches uint64) {
 	if watches == 0 {
 		return
@@ -105,7 +105,7 @@ func (d *deliveries) lose(word int, watches uint64) {
 	addEach(d.lost, word, watches)
 }
 
-// addEach increments the counts of the watches whose bits are set. word is the index of a group of 64 watches.
+// addEach increments the counts of the watches whose bits are set. `word` is the index of a group of 64 watches.
 func addEach(counts []int64, word int, watches uint64) {
 	for ; watches != 0; watches &= watches - 1 {
 		counts[64*word+bits.TrailingZeros64(watches)]++

@@ -97,7 +97,7 @@ func (w *Watches) begin(ctx context.Context) {
 	}
 }
 
-// state returns the kind of request with which a watch that knows no version reads the current state.
+// state returns the kind of request with which a watch reads the current state, for example after a 410.
 func (w *Watches) state() listwatch.Question {
 	if w.load.Start == "watchList" && !w.listFirst.Load() {
 		return listwatch.WatchList
@@ -121,8 +121,8 @@ func (w *Watches) closeConnections() {
 	w.gather()
 }
 
-// eachOpeners is the number of opener goroutines if each watch has its own connection. One would not suffice, because
-// it waits for the network while it dials. With shared connections there is one opener.
+// eachOpeners is the number of opener goroutines if each watch has its own connection. A single opener would not
+// suffice, because it waits for the network while it dials. With shared connections there is one opener.
 const eachOpeners = 16
 
 // opener opens the streams of watches, one after another.
@@ -194,8 +194,8 @@ const (
 	giveBack  = 100 * time.Millisecond
 )
 
-// endOverdue ends streams past their deadline, until ctx ends. It regularly checks all watches, because a timer for
-// each stream would cost more.
+// endOverdue ends streams whose deadline has passed, until ctx ends. It regularly checks all watches, because a timer
+// for each stream would cost more.
 func (w *Watches) endOverdue(ctx context.Context) {
 	for apiclient.Pause(ctx, lookAfter) {
 		w.overdue(w.now())
@@ -213,7 +213,7 @@ func (w *Watches) overdue(now time.Duration) {
 	}
 }
 
-// slowDown makes slow watches read at their number of bytes per second, until ctx ends.
+// slowDown makes slow watches read at the rate Slow.BytesPerSecond, until ctx ends.
 func (w *Watches) slowDown(ctx context.Context) {
 	begin, given := w.now(), int64(0)
 	for apiclient.Pause(ctx, giveBack) {

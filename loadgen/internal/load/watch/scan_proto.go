@@ -5,7 +5,7 @@ import "github.com/stormglass/stormglass/loadgen/internal/apiclient/listwatch"
 // protoScanner reads a stream of watch events, or one list, in protobuf. It accepts what apimachinery's generated
 // decoders accept (see the fuzz test), and skips unneeded fields by their length. It rejects input that Kubernetes
 // never writes, such as a message that occurs twice, an object in another encoding, an annotation's value before its
-// key, and too long values of the fields that it reads.
+// key, and values that are too long, in the fields that it reads.
 type protoScanner struct {
 	sink eventSink
 	root protoLevel

@@ -40,7 +40,7 @@ func (v *watcher) End(err error) {
 	v.timer.Store(time.AfterFunc(delay, func() { w.queue <- v }))
 }
 
-// verdict counts how an attempt ended, and returns the wait before the next attempt. up means that the watch was
+// verdict counts how an attempt ended, and returns the wait before the next attempt. `up` means that the watch was
 // established.
 func (v *watcher) verdict(err error, up bool) time.Duration {
 	w, stats := v.set, v.set.phases.Now()

@@ -152,7 +152,7 @@ func (v *watcher) giveUp(err error) {
 	v.stream.CancelWith(err)
 }
 
-// take handles an event of the stream. The connection's lock is held.
+// take handles an event of the stream. The caller holds the connection's mu.
 func (v *watcher) take(e *event) error {
 	if v.asked >= listwatch.List {
 		v.rv = max(v.rv, e.rv)

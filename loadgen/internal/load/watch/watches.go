@@ -172,7 +172,7 @@ func (w *Watches) dueBy(at time.Time) int {
 	return min(w.share.Part(int(due)), w.load.Count)
 }
 
-// gather adds the counts of all connections since the previous gather to the current phase. The caller holds mu.
+// gather adds to the current phase the counts of all connections since the previous gather. The caller holds mu.
 func (w *Watches) gather() {
 	w.connectionsMu.Lock()
 	connections := slices.Collect(maps.Keys(w.connections))
@@ -182,7 +182,7 @@ func (w *Watches) gather() {
 		over := l.over() // check this before take, so that no count is missed
 		sum.add(l.take())
 		if over {
-			l.countSamples() // the read loop has ended and no longer does it
+			l.countSamples() // the read loop, which otherwise calls it, has ended
 			w.connectionsMu.Lock()
 			delete(w.connections, l)
 			w.connectionsMu.Unlock()
@@ -224,8 +224,8 @@ func (w *Watches) Backlog() int64 {
 
 const (
 	drainLook = 50 * time.Millisecond
-	// longestDrain is the maximum length of Drain, as a multiple of its parameter quiet. It ends a Drain during which
-	// the server refuses watches again and again.
+	// longestDrain is the maximum length of Drain, as a multiple of the parameter `quiet`. This limit ends a Drain
+	// during which the server refuses watches again and again.
 	longestDrain = 12
 )
 
@@ -335,5 +335,5 @@ func (w *Watches) AddTo(m *result.Measurements) {
 	load.AddToPhases(m, w.Results(), func(p *result.Phase, seen result.Watches) { p.Watches = append(p.Watches, seen) })
 }
 
-// see sets newest to rv if that is newer. New watches start at newest.
+// see sets w.newest to rv if rv is newer. New watches start at w.newest.
 func (w *Watches) see(rv uint64) { load.Raise(&w.newest, rv) }
