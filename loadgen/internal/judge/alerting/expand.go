@@ -10,9 +10,9 @@ import (
 // maxTemplate is the maximum size of a template in bytes. It limits the text that one call of a function can write.
 const maxTemplate = 2 << 10
 
-// cheap returns text unchanged or, if its expansion may be expensive, a template that expands to the source of text.
-// Prometheus expands the templates in labels and annotations without limits, so a short template can need any amount of
-// memory, for example by doubling a string repeatedly.
+// cheap returns a template that is cheap to expand: text itself or, if expanding text may be expensive, a template that
+// only writes text as it is. Prometheus expands the templates in labels and annotations without limits, so a short
+// template can need any amount of memory, for example by doubling a string repeatedly.
 func cheap(text string) string {
 	tree := parse.New("")
 	tree.Mode = parse.SkipFuncCheck
@@ -35,8 +35,8 @@ func cheapAll(texts map[string]string) map[string]string {
 	return all
 }
 
-// cheapNodes reports whether the nodes have no loops, and each action calls at most one function that lengthens text.
-// The value of a {{with}} must call none, because nested ones would multiply the length.
+// cheapNodes reports whether the nodes contain no loops, and each action calls at most one function that can lengthen
+// text. The value of a {{with}} must call no such function, because nested ones would multiply the length.
 func cheapNodes(nodes []parse.Node) bool {
 	lists := func(b *parse.BranchNode, calls int) bool {
 		return lengthening(b.Pipe) <= calls && cheapNodes(b.List.Nodes) && (b.ElseList == nil || cheapNodes(b.ElseList.Nodes))
@@ -59,8 +59,8 @@ func cheapNodes(nodes []parse.Node) bool {
 // wide matches a printf format that may have a large width.
 var wide = regexp.MustCompile(`\*|[0-9]{4}`)
 
-// lengthening counts the calls in a pipeline that may return more text than their arguments contain. It returns 2 or
-// more if the pipeline declares variables or calls printf with an unknown or large width.
+// lengthening counts the function calls in a pipeline that may return text longer than their arguments. It returns 2 or
+// more if the pipeline declares variables, or calls printf with an unknown or large width.
 func lengthening(p *parse.PipeNode) (calls int) {
 	calls = 2 * len(p.Decl)
 	for _, c := range p.Cmds {

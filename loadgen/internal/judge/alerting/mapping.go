@@ -34,7 +34,7 @@ func ParseMapping(text string) (Mapping, error) {
 
 func (m Mapping) String() string { return m.Label + "=" + m.From + ":" + m.To }
 
-// MapFlags returns the rules with the replacements of the values of a flag --map, and these replacements.
+// MapFlags parses values, the values of the flag --map. It returns the mapped rules, and the mappings.
 func (s Ruleset) MapFlags(values []string) (mapped Ruleset, given []Mapping, err error) {
 	for _, text := range values {
 		m, err := ParseMapping(text)
@@ -49,8 +49,8 @@ func (s Ruleset) MapFlags(values []string) (mapped Ruleset, given []Mapping, err
 	return mapped, given, nil
 }
 
-// Map returns the rules with replaced values. It fails if two mappings have the same value, or no rule has the value of a
-// mapping.
+// Map replaces label values in the rules. It fails if two mappings replace the same value of a label, or if the rules
+// do not contain a value to replace.
 func (s Ruleset) Map(all []Mapping) (Ruleset, error) {
 	to := map[labels.Label]string{}
 	for _, m := range all {
@@ -83,7 +83,7 @@ func (s Ruleset) Map(all []Mapping) (Ruleset, error) {
 					if slices.Equal(old, replaced) {
 						continue
 					}
-					// ExtractSelectors returns the slices of the expression itself.
+					// The selector is a slice of the expression itself, so this assignment changes the expression.
 					if selector[at], err = matching(m, replaced); err != nil {
 						return nil, err
 					}
@@ -104,7 +104,7 @@ func (s Ruleset) Map(all []Mapping) (Ruleset, error) {
 	return mapped, nil
 }
 
-// valuesOf returns the values that a matcher names, or its pattern if this is not a list of values.
+// valuesOf returns the values that a matcher lists, or its pattern if the pattern is not a list of values.
 func valuesOf(m *labels.Matcher) []string {
 	if set := m.SetMatches(); len(set) > 0 && (m.Type == labels.MatchRegexp || m.Type == labels.MatchNotRegexp) {
 		return set
@@ -123,9 +123,9 @@ func matching(m *labels.Matcher, values []string) (*labels.Matcher, error) {
 	return labels.NewMatcher(m.Type, m.Name, strings.Join(patterns, "|"))
 }
 
-// Derive returns a mapping for each job that the rules select and that was not scraped, if the recording has the
-// metrics of that job under exactly one other job, which the rules do not select. notes describes these mappings, and
-// jobs that could belong to several recorded jobs. given are the mappings already applied.
+// Derive maps jobs that the rules select but the recorder did not scrape. It maps such a job if exactly one other job
+// has its metrics, and the rules do not select that one. `notes` describes these mappings, and the jobs that Derive
+// could not map. `given` are the mappings already applied.
 func (s Ruleset) Derive(ctx context.Context, a *archive.Archive, given []Mapping) (derived []Mapping, notes []string, err error) {
 	first, last, err := a.Bounds(ctx)
 	if err != nil {
@@ -144,7 +144,7 @@ func (s Ruleset) Derive(ctx context.Context, a *archive.Archive, given []Mapping
 		for _, job := range jobs {
 			selected[job] = true
 		}
-		// One job of a list suffices, so a list does not show which job has the metric.
+		// If a selector lists several jobs, it does not show which of them has the metric.
 		if len(jobs) == 1 && metric != "" && metric != "up" && !slices.Contains(metrics[jobs[0]], metric) {
 			metrics[jobs[0]] = append(metrics[jobs[0]], metric)
 		}
@@ -158,7 +158,7 @@ func (s Ruleset) Derive(ctx context.Context, a *archive.Archive, given []Mapping
 		}
 	}
 	var all []candidates
-	claims := map[string]int{} // by the only candidate
+	claims := map[string]int{} // number of jobs of the rules, by their only candidate
 	for _, job := range slices.Sorted(maps.Keys(metrics)) {
 		c := candidates{job: job, of: len(metrics[job])}
 		for _, metric := range metrics[job] {

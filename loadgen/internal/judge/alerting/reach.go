@@ -39,19 +39,19 @@ func (s Ruleset) Reach(alert string) Reach {
 	return r
 }
 
-// next returns the time of the first evaluation at or after start. first is the time of the first
-// evaluation of the rules.
+// next returns the time of the alert's first evaluation at or after start. `first` is the time of the first evaluation
+// of the rules.
 func (r Reach) next(first, start time.Time) time.Time {
 	rounds := (start.Sub(first) + r.Every - 1) / r.Every
 	return first.Add(max(rounds, 0) * r.Every)
 }
 
-// Looks reports whether Prometheus evaluates the alert at least once between start and end. first is the time of the
+// Looks reports whether Prometheus evaluates the alert at least once between start and end. `first` is the time of the
 // first evaluation of the rules.
 func (r Reach) Looks(first, start, end time.Time) bool { return !r.next(first, start).After(end) }
 
-// Fires reports whether the alert would fire at or before the time `by` if its condition held since the first scrape.
-// first is the time of the first evaluation of the rules.
+// Fires reports whether the alert would fire at or before the time `by` if its condition held from the first scrape on.
+// `first` is the time of the first evaluation of the rules.
 func (r Reach) Fires(first, by time.Time) bool {
 	holds := r.next(first, first.Add(r.Back))
 	return !r.next(first, holds.Add(r.For)).After(by)
@@ -67,7 +67,7 @@ func offset(g alerts.Group) time.Duration {
 // Hindsight describes how long before an alert fires its cause can have occurred.
 type Hindsight struct {
 	// Longest is the maximum age of the data that the condition reads: the largest sum of ranges and offsets, including
-	// recording rules. For is the time for which the condition must hold before the alert fires.
+	// those of recording rules. For is the time for which the condition must hold before the alert fires.
 	Longest, For time.Duration
 	// Shortest is the smallest range that the alert reads, or 0 if it reads no range.
 	Shortest time.Duration
@@ -103,7 +103,7 @@ type span struct {
 	longest, shortest time.Duration
 }
 
-// include adds data that was read with an offset.
+// include extends s by the span `data`, which the expression reads with the given offset.
 func (s *span) include(data span, offset time.Duration) {
 	if youngest := max(offset+data.least, 0); !s.reads || youngest < s.least {
 		s.least = youngest

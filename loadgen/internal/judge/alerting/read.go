@@ -25,7 +25,7 @@ const (
 	maxRules = 5_000
 	// maxFiles is the maximum total size of the files of a directory in bytes.
 	maxFiles = 64 << 20
-	// minEvery is the minimum interval of a group. It limits the number of evaluations to one per group and second of a run.
+	// minEvery is the minimum interval of a group: each group is evaluated at most once per second of a run.
 	minEvery = time.Second
 )
 
@@ -93,7 +93,7 @@ func Parse(file string, text []byte) (Ruleset, error) {
 	return set, err
 }
 
-// parseFile returns the rules in a file, and the kinds of other objects.
+// parseFile returns the rules in a file, and the kinds of the objects that it skipped.
 func parseFile(file string, text []byte) (set Ruleset, skipped []string, err error) {
 	docs, err := strictyaml.Documents(file, text)
 	errs := []error{err}
@@ -140,7 +140,7 @@ type object struct {
 	Status any `yaml:"status"`
 }
 
-// parseGroups parses the groups in the value at a path. Only Thanos reads the field partial_response_strategy.
+// parseGroups parses the groups in the value at a path, without the field partial_response_strategy of Thanos.
 func parseGroups(doc *strictyaml.Document, path string) (all Ruleset, err error) {
 	text, line, err := doc.Extract(path, "partial_response_strategy")
 	if err != nil {

@@ -1,11 +1,11 @@
 // Package alerting computes which alerts would have fired during a recorded run. It evaluates the rules over the
-// archive with Prometheus' own code (rules.Group.Eval), for times in the recording. It keeps the series that rules
-// write in memory, and does not change the archive.
+// archive with Prometheus' own code (rules.Group.Eval), for times in the recording. It does not change the archive: it
+// keeps in memory the series that rules write.
 //
 // Groups with the same interval are evaluated at the same times, one after another in the order of their files,
-// beginning at the archive's first scrape. A Prometheus server gives each group its own offset, so an alert that reads
-// a recording rule of another group may fire up to one interval later there. A range that begins before the first
-// scrape contains fewer samples.
+// beginning at the archive's first scrape. A Prometheus server gives each group its own offset. So on a server, an
+// alert that reads a recording rule of another group may fire up to one interval later. A range that begins before the
+// first scrape contains fewer samples.
 package alerting
 
 import (
@@ -308,7 +308,7 @@ func (r *replay) calmStep() time.Duration {
 	return step
 }
 
-// record moves active firings into the history: those for which the function what returns true.
+// record moves the active firings for which the function `what` returns true into the history.
 func (r *replay) record(what func(*Firing) bool) {
 	for _, g := range r.groups {
 		for key, f := range g.active {

@@ -34,7 +34,7 @@ var (
 	noField  = regexp.MustCompile(`^field (\S+) not found in type \S+$`)
 )
 
-// ruleErrors converts the errors of rulefmt for text. line converts a line of text to a line of the file.
+// ruleErrors converts rulefmt's errors about text. line converts a line number in text to one in the file.
 func ruleErrors(file string, text []byte, line func(int) int, errs []error) error {
 	var all []error
 	seen := map[string]bool{}
@@ -192,8 +192,8 @@ func (s Ruleset) selectors() (all [][]*labels.Matcher) {
 }
 
 // follow calls visit for each selector of scraped metrics that an expression reads, directly or through recording
-// rules. It adds the names of the recording rules that it passes to seen. any is true if a selector may read the series
-// of any rule, because it names no metric or names ALERTS.
+// rules. `seen` collects the names of these recording rules. `any` is true if a selector may read the series of any
+// rule, because it names no metric or names ALERTS.
 func (s Ruleset) follow(expr string, seen map[string]bool, visit func(*parser.VectorSelector)) (any bool) {
 	parsed, err := archive.NewParser().ParseExpr(expr)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/prometheus/prometheus/util/annotations"
 )
 
-// store holds the series that rules write, in memory. It is not safe for concurrent use.
+// store holds, in memory, the series that rules write. It is not safe for concurrent use.
 type store struct {
 	byLabels map[string]*promql.Series
 	byName   map[string][]*promql.Series
@@ -123,15 +123,15 @@ func (s *seriesSet) At() storage.Series                { return promql.NewStorag
 func (s *seriesSet) Err() error                        { return nil }
 func (s *seriesSet) Warnings() annotations.Annotations { return nil }
 
-// Hidden selects series that rules cannot read for a time, as if a job had been removed from the scrape configuration,
-// or a metric had been dropped before storage. As in Prometheus, a staleness marker ends each hidden series.
+// Hidden selects series that rules cannot read in a time range, as if a job was not in the scrape configuration, or a
+// metric was dropped before storage. As in Prometheus, a staleness marker ends each hidden series.
 type Hidden struct {
 	Matchers []*labels.Matcher
-	// From is the time of the first hidden scrape, and To of the first visible scrape after it.
+	// From is the time of the first hidden scrape. To is the time of the next visible scrape.
 	From, To time.Time
 }
 
-// view is an archive in which some data is hidden, or whose last scrape is repeated after its end.
+// view is an archive that hides some data, or that repeats its last scrape after its end.
 type view struct {
 	inner  storage.Queryable
 	hidden []Hidden

@@ -45,7 +45,7 @@ func Known(drop []string) func(metric string) bool {
 	return func(metric string) bool { return known[metric] }
 }
 
-// Look returns which data in an archive the alerts with the given name read. known is a function that Known returned.
+// Look returns which data in an archive the alerts with the given name read. `known` is a function that Known returned.
 // Look fails if ctx ends or the archive cannot be read.
 func (s Ruleset) Look(ctx context.Context, a *archive.Archive, alert string, known func(metric string) bool) (Visibility, error) {
 	var visible Visibility
