@@ -175,9 +175,9 @@ func (w window) served() string {
 	return famRequest
 }
 
-// stored returns the time that writes of an operation to a resource spent in calls to etcd. It is not part of
-// admission. A graceful deletion is an update in etcd, so the time of updates is unknown if there were deletions too.
-// stored then returns 0.
+// stored returns the time that writes of an operation to a resource spent in calls to etcd, which is not part of
+// admission. A graceful deletion is an update in etcd. So if there were deletions too, the time of updates is unknown,
+// and stored returns 0.
 func (w window) stored(o call, operation string) float64 {
 	write := map[string]string{"CREATE": "create", "UPDATE": "update", "DELETE": "delete"}[operation]
 	if operation == "UPDATE" && w.calls(o, "DELETE")+w.calls(o, deleteCollection) > 0 {
@@ -186,12 +186,12 @@ func (w window) stored(o call, operation string) float64 {
 	return w.total(famEtcd, func(l map[string]string) bool { return o.sameResource(l) && l["operation"] == write }).sum
 }
 
-// noticeableShare is the largest difference between a lower and an upper bound that is ignored, as a fraction of the
-// client's mean latency.
+// noticeableShare is a fraction of the client's mean latency. A lower and an upper bound that differ by at most this
+// fraction count as equal.
 const noticeableShare = 0.01
 
-// smallShare is the largest uncertainty of the time in plugins and policies, as a fraction of the client's mean
-// latency, at which admission reports the mean over all resources. The metrics do not name the resource.
+// smallShare is a fraction of the client's mean latency. If the time in plugins and policies is uncertain by at most
+// this fraction, admission reports the mean over all resources. The metrics do not name the resource.
 const smallShare = 0.10
 
 // queues adds to a row a part for priority and fairness, and a part for admission. Time that may belong to either of

@@ -10,8 +10,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// serverParts adds to a row the parts of the time at the API server. all is the total of the server's histogram for the
-// verb and resource of c. perRequest is the number of requests at the server per request that the client sent.
+// serverParts adds to a row the parts of the time at the API server. `all` is the total of the server's histogram for
+// the verb and resource of c. perRequest is the number of requests at the server per request that the client sent.
 func (w window) serverParts(b *row, c call, all total, perRequest float64) {
 	if w.recorded(famFilter) {
 		b.part(result.PartFilters, w.filters()*perRequest, ofServer, famFilter+" but priorityandfairness", "")
@@ -179,8 +179,8 @@ func verbsOf(operation string) []string {
 	return map[string][]string{"CREATE": {"POST"}, "UPDATE": {"PUT", "PATCH", "APPLY"}, "DELETE": {"DELETE"}}[operation]
 }
 
-// user is a set of verbs whose requests make etcd calls of the same operation. most is the maximum number of such calls
-// per request; zero means unlimited.
+// user is a set of verbs whose requests make etcd calls of the same operation. `most` is the maximum number of such
+// calls per request; zero means unlimited.
 type user struct {
 	verbs []string
 	most  float64
@@ -191,8 +191,8 @@ type user struct {
 // (registry/generic/registry/store.go, storage/etcd3/store.go). A DELETE reads the object once. A GET reads it once,
 // unless it names a resourceVersion. An update reads only for a retry. An apply or an update may create the object. A
 // graceful delete is an update. The deletion of a collection is a list, then a read and a delete of each object.
-// perCollection is the number of objects that such a request deletes, or 0 if it deleted none immediately. Operations
-// that only count objects are left out.
+// perCollection is the number of objects that this deletes, or 0 if it deletes none immediately. usersOf omits
+// operations that only count objects.
 func usersOf(operation string, perCollection float64) []user {
 	updates, lists := user{verbs: []string{"PUT", "PATCH", "APPLY"}}, user{verbs: []string{"LIST", deleteCollection}}
 	by := func(verb string, most float64) user { return user{[]string{verb}, most} }

@@ -134,7 +134,7 @@ func pluginTimes(all, points []series, executed map[string]counter) []result.Plu
 	return out
 }
 
-// sumBy adds up histograms for which the function key returns the same value. It skips histograms without observations.
+// sumBy adds up the histograms for which `key` returns the same value. It skips histograms without observations.
 func sumBy[K comparable](all []series, key func(labels map[string]string) K) map[K]total {
 	out := map[K]total{}
 	for _, one := range all {

@@ -16,11 +16,11 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// The API servers' metrics for a verb and a resource are used only if the run's share is between leastShare and
-// mostShare: its own requests, as a fraction of all requests that the servers counted. If the run's share is s, the
-// servers' mean is wrong by (1-s) times the difference between the means of other clients' and the run's requests. For
-// example, with 80% it is wrong by half if other clients' requests take 3.5 times as long. A share well over 1 means
-// that some API servers were not scraped.
+// The run's share is the number of its own requests divided by the number of all requests that the API servers counted,
+// for one verb and resource. Split uses the servers' metrics only if this share is between leastShare and mostShare.
+// With the share s, the servers' mean is wrong by (1-s) times the difference between other clients' mean and the run's.
+// For example, with 80% it is wrong by half if other clients' requests take 3.5 times as long. A share well over 1
+// means that some API servers were not scraped.
 const (
 	leastShare = 0.80
 	mostShare  = 1.20
