@@ -95,8 +95,8 @@ func (o Options) judge(values []float64, from, at, to int) Point {
 	return p
 }
 
-// split returns the index at which the values before and after differ most, by their energy distance weighted with
-// their numbers. ok is false if there are too few values.
+// split returns the index that divides the values into the two parts that differ most. The measure is their energy
+// distance, weighted by their lengths. ok is false if there are too few values.
 func split(x []float64) (at int, ok bool) {
 	n := len(x)
 	if n < LeastValues {
