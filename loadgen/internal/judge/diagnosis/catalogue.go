@@ -21,10 +21,10 @@ var catalogueYAML []byte
 
 // catalogue holds the signals (metrics) and mechanisms (ways of failing) that the diagnosis knows.
 type catalogue struct {
-	// Parts holds PromQL expressions that the expressions of several signals contain, by name.
+	// Parts maps names to PromQL expressions that several signals contain.
 	Parts   map[string]string
 	Signals []signal
-	// Groups holds lists of signals that many mechanisms make deviate, by the name of the list.
+	// Groups maps names to lists of signals that many mechanisms make deviate.
 	Groups     map[string][]string
 	Mechanisms []mechanism
 	Exits      exits
@@ -53,14 +53,14 @@ type signal struct {
 	Expr  string
 	// written is Expr before the names of parts are replaced.
 	written string
-	// Source names another signal, for a signal that has no data until an event happens. If Source has data and this
-	// signal has none, the event did not happen. Empty means that this signal always has data.
+	// Source is for a signal that has no data until an event happens. It names another signal. If that signal has data
+	// and this one has none, the event did not happen. Empty means that this signal always has data.
 	Source string
-	// Over is a fixed bound: a value that reaches it deviates, unless the value was as high in the comparison period. Nil means
-	// that there is no fixed bound.
+	// Over is a fixed bound. A value that reaches Over deviates, unless the value was as high in the comparison period.
+	// Nil means that there is no fixed bound.
 	Over *float64
-	// Level means that a value that reaches Over deviates even if values in the comparison period reached it, and also within
-	// the comparison period.
+	// Level means that a value that reaches Over deviates even if values in the comparison period reached Over. Values
+	// in the comparison period can then deviate too.
 	Level bool
 	// Limit is an objective: a value that reaches it deviates even if values in the comparison period reached it too. Nil
 	// means that the signal has no objective.
@@ -69,17 +69,17 @@ type signal struct {
 	Lasts time.Duration
 	// Part means that some control planes have no data for the signal, so that missing data is not reported.
 	Part bool
-	// Least is the minimum difference of a deviating value from the median in the comparison period. Times is its minimum ratio
-	// to that median.
+	// Least is the minimum difference between a deviating value and the median in the comparison period. Times is the
+	// minimum ratio of such a value to that median.
 	Least, Times float64
-	// Idle is the minimum of a deviating value if there were no calls in the comparison period. Zero means that the median in
-	// the comparison period then counts as 0.
+	// Idle is the minimum of a deviating value if there were no calls in the comparison period. Zero means that in this
+	// case the median in the comparison period counts as 0.
 	Idle float64
-	// Down means that the signal deviates if it falls, by at least the fraction Share of the median in the comparison period.
+	// Down means that the signal deviates if it falls by at least the fraction Share of the comparison period's median.
 	Down  bool
 	Share float64
-	// Scraper means that the scrape itself provides the signal, so that there is data even for a process that exposes
-	// no metrics.
+	// Scraper means that the scrape itself provides the signal. The signal then has data even for a process that
+	// exposes no metrics.
 	Scraper bool
 	// Event means that one deviating scrape suffices.
 	Event bool
@@ -104,8 +104,8 @@ func (c catalogue) signal(name string) *signal {
 	return &c.Signals[at]
 }
 
-// signs returns the signals in the Any lists of all mechanisms. The value is true if the signal indicates a mechanism
-// without Load.
+// signs returns, as keys, the signals in the Any lists of all mechanisms. The value is true if the signal indicates a
+// mechanism without Load.
 func (c catalogue) signs() map[*signal]bool {
 	all := map[*signal]bool{}
 	for _, m := range c.Mechanisms {
@@ -156,7 +156,7 @@ const countOfNew = `(($1 unless $1 offset $$range) and on(job, instance) (up{$$a
 // partName matches a reference to a part in an expression, such as $(name).
 var partName = regexp.MustCompile(`\$\(([a-z]+)\)`)
 
-// known is the catalogue that is part of the program.
+// known is the catalogue that is embedded in the program.
 var known = func() catalogue {
 	c, err := parse(catalogueYAML)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// deviations is the minimum distance of a deviating value from the median in the comparison period, in standard deviations.
-	// The standard deviation is estimated from the quartiles, so that outliers do not matter.
+	// deviations is the minimum distance between a deviating value and the median in the comparison period, in standard
+	// deviations. The standard deviation is estimated from the quartiles, so that outliers do not matter.
 	deviations = 5
 	// normalIQR is the distance between the quartiles of a normal distribution, in standard deviations.
 	normalIQR = 1.349
@@ -103,9 +103,9 @@ func quantile(sorted []float64, q float64) float64 {
 	return sorted[low] + (at-float64(low))*(sorted[low+1]-sorted[low])
 }
 
-// deviates reports whether the value v deviates, compared with the distribution b in the comparison period. It multiplies all
-// bounds by share: 1, or less to find values that only come near a bound. starved is the maximum increase of a latency
-// that waiting for CPU explains.
+// deviates reports whether the value v deviates from b, the distribution in the comparison period. It multiplies all
+// bounds by share, which is 1, or less to find values that only come near a bound. starved is the maximum increase of a
+// latency that waiting for CPU explains.
 func (s *signal) deviates(v float64, b baseline, share, starved float64) bool {
 	switch {
 	case !finite(v):
@@ -128,9 +128,9 @@ func (s *signal) deviates(v float64, b baseline, share, starved float64) bool {
 	return v-b.median >= max(starved, share*max(deviations*b.deviation, s.Least)) && v >= b.median*share*s.Times
 }
 
-// strength returns the distance of a value from the median in the comparison period, in standard deviations. If the signal has
-// a fixed bound, or an objective and no comparison period, the strength is instead proportional to the value, and 5 at that
-// bound.
+// strength returns the distance of a value from the median in the comparison period, in standard deviations. For a
+// fixed bound, or for an objective without a comparison period, the strength is instead proportional to the value, and
+// 5 at the bound or objective.
 func (s *signal) strength(v float64, b baseline) float64 {
 	one := max(b.deviation, s.Least/deviations)
 	if s.Over != nil {
@@ -145,8 +145,8 @@ func (s *signal) strength(v float64, b baseline) float64 {
 	return math.Abs(v-b.median) / one
 }
 
-// episodesOf returns the episodes of all series, sorted by start. It multiplies all bounds by share. For signals with
-// Level or Limit, it also searches the comparison period, if the diagnosed time begins at its end.
+// episodesOf returns the episodes of all series, sorted by start. It multiplies all bounds by share. If the diagnosed
+// time begins at the end of the comparison period, it also searches that period, for signals with Level or Limit.
 func episodesOf(all []series, waits starvation, o Options, share float64) (episodes []episode) {
 	for _, one := range all {
 		under := o.Under
@@ -219,7 +219,7 @@ func (one series) episodes(calm, under result.Span, step time.Duration, share fl
 	var before, after time.Time
 	var previous time.Time
 	var seen time.Time           // the last value of run, or the last value without calls after it
-	was, earlier := false, false // was: the previous value deviated; earlier: so did the last value before run
+	was, earlier := false, false // was: the previous value deviated; earlier: the last value before run deviated
 	end := func() {
 		if len(run) >= s.hold() && !run[len(run)-1].T.Before(before.Add(s.Lasts)) {
 			values := make([]float64, len(run))

@@ -3,10 +3,10 @@
 // archive of a run.
 //
 // A signal is a metric of a component. It deviates if it differs from its values in a time without the problem, called
-// the comparison period, or if it breaks an objective. A symptom is a deviation that clients or users of the cluster notice. A
-// mechanism is a known way of failing. It fires if certain signals deviate together; these deviations are its evidence.
-// A mechanism is a consequence of another one if the other one explains all of its evidence. Any other mechanism that
-// fires is a cause. A diagnosis also lists the symptoms that no cause explains.
+// the comparison period, or if it breaks an objective. A symptom is a deviation that clients or users of the cluster
+// notice. A mechanism is a known way of failing. It fires if certain signals deviate together; these deviations are its
+// evidence. A mechanism is a consequence of another one if the other one explains all of its evidence. Any other
+// mechanism that fires is a cause. A diagnosis also lists the symptoms that no cause explains.
 package diagnosis
 
 import (
@@ -74,8 +74,8 @@ const (
 	leastScrapes = 3
 )
 
-// complete sets the defaults of the options. doubts contains reasons why no values can be compared with the comparison period.
-// complete fails if there is too little data to diagnose.
+// complete sets the defaults of the options. doubts contains reasons why there are no values to compare with. complete
+// fails if there is too little data to diagnose.
 func (o *Options) complete() (doubts []string, err error) {
 	cut := false
 	if o.Calm == (result.Span{}) {
@@ -116,7 +116,7 @@ func (o *Options) complete() (doubts []string, err error) {
 func (o *Options) tooShort(t result.Span) bool { return t.To.Sub(t.From) < (leastScrapes-1)*o.Step }
 
 // Diagnose finds the causes of the symptoms in the time o.Under. It fails if there is too little data in that time.
-// Without data in the comparison period, Diagnose compares signals only with their objectives and fixed bounds, and adds a
+// Without data in the comparison period, it compares signals only with their objectives and fixed bounds, and adds a
 // doubt.
 func Diagnose(ctx context.Context, source Source, o Options) (d result.Diagnosis, err error) {
 	if o.Step == 0 {
@@ -171,7 +171,7 @@ func Diagnose(ctx context.Context, source Source, o Options) (d result.Diagnosis
 // window returns the range of rates: two scrape intervals.
 func (o *Options) window() time.Duration { return 2*o.Step + time.Millisecond }
 
-// incomparable returns the reason why no values can be compared with the comparison period, or nil if they can.
+// incomparable returns the reasons why the comparison period has no values to compare with, or nil if it has.
 func (o *Options) incomparable(all []series) (doubts []string) {
 	switch {
 	case o.tooShort(o.Calm):
@@ -196,9 +196,9 @@ func haveCommonAPIServer(all []series, o Options) bool {
 // leastCalm is the minimum length to which leaveOut may shorten a comparison period.
 const leastCalm = 5 * time.Minute
 
-// settle ends the comparison period before the first sign of a cause in it. To find such signs, it compares the second half of
-// the comparison period with the first half. If CalmByDefault is set, it compares the last three quarters with the first
-// quarter. It then also moves the start of the comparison period to the first data, or to the end of a disturbance that is
+// settle ends the comparison period before the first sign of a cause in it. To find such signs, it compares the second
+// half of the period with the first half or, if CalmByDefault is set, the last three quarters with the first quarter.
+// With CalmByDefault, it also moves the start of the period to the first data, or to the end of a disturbance that is
 // over. If follows is set, settle makes the diagnosed time begin at the end of the comparison period.
 func (o *Options) settle(known catalogue, all []series, follows bool) {
 	signs := known.signs()
@@ -325,7 +325,7 @@ func markNew(all []series, calm result.Span) {
 	}
 }
 
-// apart is the distance of the comparison period and the diagnosed time from which read queries them separately.
+// apart is the minimum gap between the comparison period and the diagnosed time for read to query them separately.
 const apart = time.Hour
 
 func read(ctx context.Context, source Source, o Options) (all []series, err error) {
@@ -359,8 +359,8 @@ func (s series) empty() bool {
 	return !slices.ContainsFunc(s.points, func(p archive.Point) bool { return finite(p.V) })
 }
 
-// add adds the series one to all. If a series in all[at:] has the same component and ends earlier, add appends the
-// points of one to that series.
+// add adds the series `one` to `all`. If a series in all[at:] has the same component and ends earlier, add appends the
+// points of `one` to that series.
 func add(all []series, at int, one series) []series {
 	if len(one.points) == 0 {
 		return all
@@ -391,7 +391,7 @@ type tooLittle string
 
 func (e tooLittle) Error() string { return result.CannotTell + ": " + string(e) }
 
-// Unjudged returns true: the error means missing data, so that the program ends with exit code 3.
+// Unjudged returns true: the error means missing data, so the program ends with exit code 3.
 func (e tooLittle) Unjudged() bool { return true }
 
 // Nothing is the error for a time range without any metrics.

@@ -18,8 +18,8 @@ const (
 	liveLasts = 24 * time.Hour
 )
 
-// Live chooses the comparison period and the diagnosed time for repeated diagnoses of a running cluster. While a disturbance
-// lasts, Live keeps the comparison period before it, so that a long disturbance is not compared with itself.
+// Live chooses the time ranges of repeated diagnoses of a running cluster: the comparison period and the diagnosed
+// time. While a disturbance lasts, Live keeps the comparison period before it, and so never compares it with itself.
 type Live struct {
 	Since time.Time     // start of the recorded data; zero means no limit
 	Step  time.Duration // the scrape interval

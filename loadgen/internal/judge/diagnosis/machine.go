@@ -7,8 +7,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// machineUse compares how much other programs and the hypervisor used the generator's machine in the comparison period and in
-// the diagnosed time. It returns nil if this was not recorded, for example because the generator did not run.
+// machineUse compares the comparison period with the diagnosed time: how much other programs and the hypervisor used
+// the generator's machine. It returns nil if this was not recorded, for example because the generator did not run.
 func machineUse(ctx context.Context, source Source, o Options) (*result.MachineUse, error) {
 	m := &result.MachineUse{}
 	_, processors, err := means(ctx, source, o, `max(stormglass_machine_processors)`)

@@ -28,8 +28,8 @@ type mechanism struct {
 	// Exceeds lists signals that must change less than the signal of the first evidence at the same time, at any
 	// component. Otherwise the mechanism does not fire.
 	Exceeds []string
-	// Share is the minimum change of a signal of All or Unless, as a fraction of the change of the first evidence.
-	// Smaller changes are ignored. Zero means no minimum.
+	// Share is the minimum change of a signal of All or Unless, relative to the change of the first evidence. Smaller
+	// changes are ignored. Zero means no minimum.
 	Share float64
 	// OfLargest is the minimum change of the first evidence, as a fraction of the change of the same signal at any
 	// other component at that time. Zero means no minimum.
@@ -377,7 +377,7 @@ func (r reasoning) exceeds(e episode, signals []string) bool {
 	})
 }
 
-// together is the maximum gap, in scrape intervals, between two firings of a mechanism that join merges into one cause.
+// together is the maximum gap, in scrape intervals, between two firings of one mechanism for join to merge them.
 const together = 4
 
 // family returns the kind of the firing's component, such as "etcd" for etcd-0, or "" if the component is not a

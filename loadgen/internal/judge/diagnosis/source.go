@@ -44,15 +44,15 @@ func OfArchive(ctx context.Context, a *archive.Archive, o Options) (d result.Dia
 }
 
 // referenced is a Source with the data of a run and, at earlier times, the data of a reference run. It shifts the times
-// of the reference run so that it ends two hours before the diagnosed run begins.
+// of the reference run, whose data then ends two hours before the diagnosed run begins.
 type referenced struct {
 	run, reference *archive.Archive
 	ends           time.Time     // end of the reference run after the shift
 	moved          time.Duration // added to the times of the reference run
 }
 
-// after returns a source with the data of both runs. It shifts the times of the reference run so that it ends before
-// `began`, when the diagnosed run begins. calm is the time span of the reference run after the shift.
+// after returns a source with the data of both runs. It shifts the times of the reference run to before `began`, the
+// start of the diagnosed run. calm is the time span of the reference run after the shift.
 func after(ctx context.Context, run, reference *archive.Archive, began time.Time) (r referenced, calm result.Span, err error) {
 	first, last, err := reference.Bounds(ctx)
 	if err != nil {

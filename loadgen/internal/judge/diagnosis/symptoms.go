@@ -19,8 +19,8 @@ func (r reasoning) unexplained(causes []firing) []result.Evidence {
 	return left
 }
 
-// explain adds a symptom to the causes that explain it, and reports whether there are any. It considers only causes whose
-// mechanism has Load == limits.
+// explain adds a symptom to the causes that explain it, and reports whether there are any. It considers only causes
+// with a mechanism whose Load equals limits.
 func (r reasoning) explain(e episode, causes []firing, limits bool) (explained bool) {
 	for i := range causes {
 		f := &causes[i]
@@ -53,8 +53,8 @@ func (r reasoning) unexplainedGates(causes []firing) (left []result.Evidence) {
 	return left
 }
 
-// explainGate adds a failed gate to each cause that was active, or had ended only shortly before, when the gate broke its
-// bound. It reports whether there is such a cause. It considers only causes whose mechanism has Load == limits.
+// explainGate adds a failed gate to each cause that was active, or had just ended, when the gate broke its bound. It
+// reports whether there is such a cause. It considers only causes with a mechanism whose Load equals limits.
 func (r reasoning) explainGate(g FailedGate, causes []firing, limits bool) (explained bool) {
 	broken := g.Broken
 	if len(broken) == 0 {
