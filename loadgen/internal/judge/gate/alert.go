@@ -48,8 +48,8 @@ func CompileWith(s *scenario.Scenario, extra *alerting.Ruleset) ([]Compiled, err
 	return compileAll(s, newBook(extra))
 }
 
-// Quiet returns a gate for each alert of rules, and the result lists these alerts. The gate fails if the alert fires in
-// any phase. If informs is set, the gates do not affect the verdict.
+// Quiet returns a gate for each alert in the ruleset. The gate fails if the alert fires in any phase. The result of the
+// run lists these alerts. If informs is set, the gates do not affect the verdict.
 func Quiet(s *scenario.Scenario, rules *alerting.Ruleset, informs bool) ([]Compiled, error) {
 	b := newBook(rules)
 	var all []Compiled
@@ -98,7 +98,7 @@ func (c *Compiled) compileAlert(s *scenario.Scenario, path string, b book) error
 	return nil
 }
 
-// replays evaluates each ruleset once over the archive, only for alerts that gates name, and returns the result by
+// replays evaluates each ruleset once over the archive, only for alerts that gates name. It returns the results by
 // ruleset. Without an archive, the map is empty.
 func replays(ctx context.Context, gates []Compiled, a *archive.Archive) (map[*alerting.Ruleset]alerting.History, error) {
 	names := map[*alerting.Ruleset][]string{}
@@ -178,9 +178,9 @@ func describeFiring(f alerting.Firing, w window, end time.Time) string {
 	return text
 }
 
-// lookedBack describes the time range whose data the rule read when its alert fired: its length, and the phase in which
-// it began. The cause may lie anywhere in this range, and may be over when the alert fires. It returns "" if the rule
-// reads no earlier data.
+// lookedBack describes the time range of the data that the rule read when its alert fired: its length, and the phase in
+// which it began. The cause can be anywhere in this range, and may be over when the alert fires. lookedBack returns ""
+// if the rule reads no earlier data.
 func (c Compiled) lookedBack(f alerting.Firing, phases map[string]result.Phase) string {
 	back := c.alert.rules.Hindsight(c.Alert).Whole()
 	if back == 0 {
@@ -259,21 +259,21 @@ func (c Compiled) silenceDoubts(ctx context.Context, a *archive.Archive, h alert
 }
 
 // harmless reports whether a lost scrape cannot be the reason why the alert did not fire. It cannot if each range that
-// the alert reads still contains two samples, and no pending alert was resolved in the gap. gap is the time between the
-// scrapes before and after.
+// the alert reads still contains two samples, and no pending alert was resolved in the gap. gap is the time from the
+// scrape before the lost one to the scrape after it.
 func (c Compiled) harmless(gap stretch, h alerting.History) bool {
 	between := gap.to.Sub(gap.from) // between the scrapes before and after: two intervals
 	if shortest := c.alert.rules.Hindsight(c.Alert).Shortest; shortest > 0 && 2*shortest < 3*between {
 		return false
 	}
 	return !slices.ContainsFunc(h.Firings, func(f alerting.Firing) bool {
-		// A pending alert might have fired if its condition ended only because its series were missing.
+		// A pending alert might have fired if its condition stopped holding only because its series were missing.
 		return f.Alert == c.Alert && f.Fired.IsZero() && !f.Resolved.IsZero() && f.Pending.Before(gap.to) && f.Resolved.After(gap.from) && !f.Resolved.After(gap.to)
 	})
 }
 
-// late returns the reasons why an alert could not fire in the windows: they end too early, or no evaluation of the
-// alert was in them. first is the time of the first evaluation.
+// late returns the reasons why an alert could not fire in the windows: they end too early, or contain no evaluation of
+// the alert. `first` is the time of the first evaluation.
 func (c Compiled) late(first time.Time, windows []window) (why []reading) {
 	tooShort := func(format string, args ...any) {
 		why = append(why, reading{missing: fmt.Sprintf(format, args...), short: true})
@@ -299,7 +299,7 @@ func (c Compiled) late(first time.Time, windows []window) (why []reading) {
 
 // stretches merges the windows of consecutive phases into one, and skips windows without data.
 func (c Compiled) stretches(windows []window) (all []window) {
-	last := -2 // index of the phase before
+	last := -2 // index of the previous phase
 	for _, w := range windows {
 		at := slices.Index(c.order, w.name)
 		switch {

@@ -92,8 +92,8 @@ type targets struct {
 	unborn []string
 }
 
-// targets returns the instances whose metrics the gate reads. For a built-in objective, these are all instances of the
-// needed components. For an expression, these are the instances that had a series that it selects.
+// targets returns the instances whose metrics the gate reads: for a built-in objective, all instances of the needed
+// components; for an expression, the instances with a series that the expression selects.
 func (c Compiled) targets(ctx context.Context, a *archive.Archive) (targets, error) {
 	first, last, err := a.Bounds(ctx)
 	if err != nil {
@@ -222,8 +222,8 @@ func describe(set map[string]string) string {
 	return strings.Join(parts, " ")
 }
 
-// explainQuantile adds to a reading the number of observations and the bucket that contains the quantile. If that is
-// the last bucket, it marks the value as a lower bound, because the bucket has no upper bound.
+// explainQuantile adds to a reading the number of observations and the bucket that contains the quantile. The last
+// bucket has no upper bound: if it contains the quantile, explainQuantile marks the value as a lower bound.
 func (c Compiled) explainQuantile(ctx context.Context, a *archive.Archive, w window, group map[string]string, r *reading) error {
 	expr := fill(c.objective.Histogram.buckets(), archive.Window(w.start, w.end), 1)
 	samples, err := a.Instant(ctx, expr, w.end)

@@ -15,10 +15,10 @@ import (
 const onBusyMachine = "measured on a busy machine: "
 
 // withholdBusyMachine withholds each duration that exceeds its upper bound and was measured while other programs kept
-// the machine busy: it depends on these programs as much as on the cluster. A duration within its bound still passes,
-// because a busy machine makes nothing faster. Counts, ratios and alerts keep their verdict. bundled means that the
-// components ran on the generator's machine. For a user's cluster this is unknown, so it withholds only the generator's
-// own measurements.
+// the machine busy. Such a duration depends on these programs as much as on the cluster. A duration within its bound
+// still passes, because a busy machine makes nothing faster. Counts, ratios and alerts keep their verdict. bundled
+// means that the components ran on the generator's machine. If it is not set, only the generator's own measurements can
+// be withheld.
 func (c Compiled) withholdBusyMachine(f finding, bundled bool, phases map[string]result.Phase) finding {
 	if c.boundless || c.op != "<=" || !c.inSeconds() || !bundled && !c.objective.Client {
 		return f

@@ -239,9 +239,8 @@ func running(s *scenario.Scenario, of scenario.LoadResult) []place {
 	return all
 }
 
-// Families returns the metrics that the gates, figures and signals of a scenario read, by
-// the names of their series. The recorder keeps these metrics in addition to its own list.
-// Families skips gates, figures and signals that do not compile.
+// Families returns the names of the series that the gates, figures and signals of a scenario read. The recorder keeps
+// their metrics in addition to its own list. Families skips gates, figures and signals that do not compile.
 func Families(s *scenario.Scenario) []string {
 	gates, _ := Compile(s)
 	figures, _ := Figures(s)
@@ -256,8 +255,8 @@ func Families(s *scenario.Scenario) []string {
 	return alerting.MetricsOf(all)
 }
 
-// Lacks returns the components whose metrics the gate needs and that are not in jobs. If there are any, the gate has no
-// data.
+// Lacks returns the components whose metrics the gate needs but which are not in jobs. If there are any, the gate has
+// no data.
 func (c Compiled) Lacks(jobs []string) []string {
 	return slices.DeleteFunc(slices.Clone(c.objective.Needs), func(job string) bool {
 		return slices.Contains(jobs, job)

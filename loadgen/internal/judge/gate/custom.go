@@ -9,7 +9,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// customFigure reads a figure of a custom measurement, which the gate names as MEASUREMENT/FIGURE, in each phase.
+// customFigure reads, in each phase, the custom measurement's figure that the gate names (MEASUREMENT/FIGURE).
 func customFigure(e evidence) finding {
 	measurement, name, _ := strings.Cut(e.Figure, "/")
 	var known []string

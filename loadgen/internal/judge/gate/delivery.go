@@ -23,8 +23,8 @@ const (
 	leastLate = 0.5
 )
 
-// deliver returns a copy of the phases of a run with Deliveries set: for each load and action, the work that the scenario
-// demanded and the work that was done. If the scenario is nil, the default bounds apply.
+// deliver returns a copy of the phases of a run with Deliveries set: the demanded and the done work of each load and
+// action. If the scenario is nil, the default bounds apply.
 func deliver(s *scenario.Scenario, gates []Compiled, m result.Measurements) []result.Phase {
 	d := delivering{s: s, gates: gates, m: m}
 	phases := slices.Clone(m.Phases)
@@ -61,8 +61,8 @@ func (d delivering) least(phase, load string) float64 {
 	return least
 }
 
-// recorded returns the share of requests with each status code in the recording of a replay. ok is false if the load is not a
-// replay.
+// recorded returns the share of requests with each status code in the recording that a load replays. ok is false if the
+// load is not a replay.
 func (d delivering) recorded(load string) (shares map[string]float64, ok bool) {
 	i := slices.IndexFunc(d.m.Replays, func(r result.Replay) bool { return r.Load == load })
 	if i < 0 {
@@ -107,7 +107,7 @@ func young(r result.Requests, least float64) int64 {
 	return int64(math.Ceil(r.OfferedRate * max(min(r.Service.P50, slowAnswer), least)))
 }
 
-// owed returns the number of responses that were due by the end of the phase. least is the same as in young.
+// owed returns the number of responses that were due by the end of the phase. `least` is the same as in young.
 func owed(r result.Requests, least float64) int64 {
 	return max(r.Offered-min(r.Backlog, young(r, least)), 0)
 }
@@ -136,7 +136,7 @@ func (d delivering) requests(p result.Phase) (all []result.Delivery) {
 				refused := answeredAsTraced(r.Outcomes, shares)
 				done, failed = done+refused, failed-refused
 			}
-			overdue := max(r.Overdue-young(r, leastLate), 0) // responses after the last request of a load that ends early
+			overdue := max(r.Overdue-young(r, leastLate), 0) // responses after the last request of a load that ended early
 			done -= min(done, overdue)
 			out.Asked, out.Done = out.Asked+asked, out.Done+done
 			out.AskedRate, out.DoneRate = out.AskedRate+r.OfferedRate, out.DoneRate+r.AchievedRate
@@ -174,7 +174,7 @@ func (d delivering) full(load string, inFlight float64) string {
 	return "maxInFlight"
 }
 
-// appendJudged appends a delivery in a phase to all, with the factor that limited it. If nothing was due, it appends
+// appendJudged appends to `all` a delivery in a phase, with the factor that limited it. If nothing was due, it appends
 // nothing.
 func appendJudged(all []result.Delivery, out result.Delivery, w work, p result.Phase) []result.Delivery {
 	if out.Asked == 0 {

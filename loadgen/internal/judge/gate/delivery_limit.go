@@ -10,12 +10,12 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// work holds what was observed of the requests of a load or an action.
+// work holds what the generator observed of a load's or an action's requests.
 type work struct {
-	// Numbers of requests: missing are not done in time, backlog have an overdue response, late were delayed by the
-	// generator.
+	// Numbers of requests: missing counts requests not done in time, backlog those with an overdue response, and late
+	// those that the generator delayed.
 	missing, errors, backlog, unsent, late float64
-	// all is the total time of the requests in seconds. slow is a lower bound of the time of requests slower than slowAnswer.
+	// all is the total time of the requests in seconds. slow is a lower bound of the time of those over slowAnswer.
 	all, slow float64
 	p50       float64
 	outcomes  map[string]int64
@@ -59,7 +59,7 @@ func slowSeconds(l result.Latency) float64 {
 func (w work) isSlow() bool { return w.p50 > slowAnswer || w.all > 0 && 2*w.slow >= w.all }
 
 // limit returns the factor that kept the work below its minimum share, least, and an explanation. It applies the rule
-// in docs/reference/objectives.md. during is the time that the work took, and late is how much longer that was than
+// in docs/reference/objectives.md. `during` is the time that the work took, and late is how much longer that was than
 // demanded, both in seconds. The factor is the generator if the work would have reached the share without the
 // generator's own delay.
 func (w work) limit(p result.Phase, least, during, late float64) (limit, why string) {

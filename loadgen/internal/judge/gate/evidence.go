@@ -23,7 +23,7 @@ type evidence struct {
 type reading struct {
 	of    string // source of the value, such as "phase storm" or "storm/patch"
 	phase string
-	// measuredIn lists the phases in which the value was measured. Nil means the phase in the field above or, if that
+	// measuredIn lists the phases in which the value was measured. Nil means the phase in the field phase or, if that
 	// field is empty, the phases that Compiled.measuredIn returns.
 	measuredIn []string
 	value      float64
@@ -32,7 +32,7 @@ type reading struct {
 	external *float64
 	// withheld means that value was measured but must not be judged, for the reason in missing.
 	withheld bool
-	// missing is the reason why there is no value, or "". The field nothing is true if there was nothing to measure.
+	// missing is the reason why there is no value, or "". The field `nothing` is true if there was nothing to measure.
 	missing string
 	nothing bool
 	// short means that the value is missing because the run was too short for the alert to
@@ -76,15 +76,15 @@ func (e evidence) perPhase(read func(result.Phase) reading) finding {
 	return f
 }
 
-// without sets the reason why the value is missing, unless `why` is "" or the reading already has a reason.
+// without sets the reason why the value is missing, unless `why` is empty or a reason is already set.
 func (r *reading) without(why string) {
 	if why != "" && r.missing == "" {
 		r.missing, r.nothing = why, false
 	}
 }
 
-// perLoad returns a finding with a reading for each result of each load in each phase. A load has several results if it
-// sends several kinds of requests. For an expected load without results in a phase, the reading has nothing set.
+// perLoad returns a finding with a reading for each result of each load in each phase. A load with several kinds of
+// requests has several results. For an expected load without results in a phase, the reading has `nothing` set.
 func perLoad[T any](e evidence, loads func(result.Phase) []T, name func(T) string, read func(T) reading) finding {
 	var f finding
 	measured := map[string]bool{}
@@ -176,8 +176,8 @@ func (s share) add(o share) share { return share{s.part + o.part, s.of + o.of} }
 
 func (s share) ratio() float64 { return float64(s.part) / float64(max(s.of, 1)) }
 
-// ratioOf returns a finding with one ratio over all loads and phases. read returns its two counts for a load. external
-// returns them without the requests that the generator's own delay may have affected.
+// ratioOf returns a finding with one ratio over all loads and phases. `read` returns the two counts of a load.
+// `external` returns these counts without the requests that the generator's own delay may have affected.
 func (e evidence) ratioOf(noun string, read, external func(result.Requests) share) finding {
 	var all, others share
 	f := e.perRequests(func(r result.Requests) reading {
@@ -205,10 +205,10 @@ func (e evidence) ratioOf(noun string, read, external func(result.Requests) shar
 	return finding{readings: kept, whole: true}
 }
 
-// withholdGeneratorDelay withholds values of client objectives for which the generator may be responsible: it was
-// saturated in a phase of the value, or the value breaks the bound but would meet it without the generator's own delay.
-// withholdGeneratorDelay also withholds values of phases that the user changed. It keeps server-side metrics, and
-// failures that a delay cannot cause.
+// withholdGeneratorDelay withholds values of client objectives for which the generator may be responsible: either it
+// was saturated in a phase of the value, or the value breaks the bound but would meet it without the generator's own
+// delay. It also withholds values of phases that the user changed. It keeps server-side metrics, and failures that a
+// delay cannot cause.
 func (e evidence) withholdGeneratorDelay(f finding) finding {
 	if !e.objective.Client {
 		return f
@@ -235,9 +235,9 @@ func (e evidence) delayed(r reading) string {
 		r.of, show(u, r.value), side(e.op), show(u, e.bound), show(u, *r.external))
 }
 
-// saturation returns in which phase of a reading the generator was saturated, so that the value cannot be trusted, or
-// "" if it was not saturated. Values of the whole run, such as the registration of nodes, are measured before the first
-// phase.
+// saturation says in which phase of a reading the generator was saturated. The reading's value then cannot be trusted.
+// saturation returns "" if there is no such phase. Values of the whole run, such as the registration of nodes, are
+// measured before the first phase.
 func (e evidence) saturation(r reading) string {
 	if r.of == theRun {
 		if outside := e.saturatedOutside(); len(outside) > 0 {

@@ -20,7 +20,7 @@ type fitness struct {
 	// fault is the kind of fault that made the target unreachable for a time, or lostAtEdge. It is "" if the target was
 	// reachable in the whole window.
 	fault string
-	// window is the length of the window. known is the length of the part for which the counts are known: from the
+	// window is the length of the window. `known` is the length of the part for which the counts are known: from the
 	// first to the last scrape of each process of the target. A process's counts after its last scrape are lost.
 	known, window time.Duration
 	// lost is the number of lost scrapes that are ignored.
@@ -104,12 +104,12 @@ func (c Compiled) fit(ctx context.Context, a *archive.Archive, w window, instanc
 	return f, nil
 }
 
-// nearby is how far outside a window the method fit looks for the scrapes before and after. It equals the maximum of
-// record.interval.
+// nearby is how far outside a window the method `fit` looks for the previous and the next scrape. It equals the maximum
+// of record.interval.
 const nearby = 5 * time.Minute
 
-// around returns the time between the scrapes before and after the lost scrape i. If there is no such scrape, the time
-// ends at the lost one. alone is false if the scrape before or after was lost too.
+// around returns the time from the scrape before the lost scrape i to the scrape after it. On a side without a scrape,
+// the time ends at the lost one. `alone` is false if the scrape before or after was lost too.
 func around(up []archive.Point, i int) (gap stretch, alone bool) {
 	gap = stretch{up[i].T, up[i].T}
 	if i > 0 {
@@ -121,16 +121,16 @@ func around(up []archive.Point, i int) (gap stretch, alone bool) {
 	return gap, alone
 }
 
-// gapRule says how to judge a value if a fault made a target unreachable for a part of the window, so that some of its
-// counts are unknown.
+// gapRule says how to judge a value if a fault made a target unreachable for a part of the window, so that some counts
+// of the target are unknown.
 type gapRule string
 
 const (
 	// gapEach requires that the counts of each target are known for half of the window.
 	gapEach gapRule = ""
 	// gapShared is for counts that are added up over the instances of a component. It requires that the counts of one
-	// instance are known for the whole window, because that instance served the requests that other instances did not.
-	// Otherwise gapEach applies.
+	// instance are known for the whole window, because this instance served the others' requests. Otherwise gapEach
+	// applies.
 	gapShared gapRule = "shared"
 	// gapCount is for a value that counts events: the known count is a lower bound of the value.
 	gapCount gapRule = "count"
@@ -142,7 +142,7 @@ const (
 	gapAgainst gapRule = "against"
 )
 
-// lostNotes returns a note for each target whose lost scrapes in a window the gate ignored.
+// lostNotes returns a note for each target with lost scrapes in a window, if the gate ignored these.
 func lostNotes(targets []fitness, of string) (notes []string) {
 	for _, t := range targets {
 		if t.lost > 0 && t.why == "" {

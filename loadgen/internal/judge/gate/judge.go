@@ -120,7 +120,7 @@ func (c Compiled) judge(ctx context.Context, rec *rundir.Recorded, histories map
 }
 
 // weigh returns the reasons why the run fails (failures) and why it cannot pass (doubts). A reason is one line, except
-// that an unexpected exit also quotes the component's log. lost is the number of lost scrapes of each target that no
+// that an unexpected exit also quotes the component's log. `lost` is the number of lost scrapes of each target that no
 // fault of the scenario explains.
 func weigh(gates []Compiled, judged []result.Gate, run result.Run, m result.Measurements, lost map[string]int64) (failures, doubts []string) {
 	var whole []string

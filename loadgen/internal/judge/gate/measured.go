@@ -106,7 +106,7 @@ func measured() map[string]func(evidence) finding {
 	}
 }
 
-// achieved returns how many of the responses due in a phase arrived within the phase. own is the number of arrivals
+// achieved returns how many of the responses due in a phase arrived within the phase. `own` is the number of arrivals
 // that the generator itself delayed, which do not count as due.
 func achieved(r result.Requests, own int64) share {
 	of := max(owed(r, 0)-own, 0)
@@ -151,8 +151,8 @@ func (e evidence) sinceFailures(condition string, get func(result.Workload) *flo
 	return f
 }
 
-// sinceFailure returns the time from a node failure until a condition holds, as the generator measured it. If a phase ended
-// before the condition held, the reading has failed set, and its value is the length of the phase.
+// sinceFailure returns the time from a node failure until a condition holds, as the generator measured it. If the phase
+// ended earlier, the reading has `failed` set, and its value is the length of the phase.
 func sinceFailure(p result.Phase, condition string, get func(result.Workload) *float64) reading {
 	if p.Workload != nil {
 		if v := get(*p.Workload); v != nil {

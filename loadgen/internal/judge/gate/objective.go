@@ -185,8 +185,8 @@ func withFault(s *scenario.Scenario) []string {
 // longest is the largest possible value of an objective in seconds: the maximum length of a phase.
 const longest = 24 * 3600
 
-// impossible returns why (wrong) a gate with the bound b can never fail or never pass, and a hint how to mend it. op is
-// "<=" for max and ">=" for min. impossible does not check the objective "expr".
+// impossible returns a reason (`wrong`) and a hint if a gate with the bound b can never fail or never pass, otherwise
+// "" and "". op is "<=" for max and ">=" for min. impossible does not check the objective "expr".
 func (o Objective) impossible(b *scenario.Bound, op string) (hint, wrong string) {
 	if o.Name == "expr" {
 		return "", ""

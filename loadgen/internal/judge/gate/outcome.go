@@ -31,7 +31,7 @@ func (c Compiled) outcome(ctx context.Context, rec *rundir.Recorded, g result.Ga
 	}
 	a.ActiveSeconds = held.Seconds()
 	blind := ""
-	if longest.Alert != "" { // perhaps only because a series does not exist
+	if longest.Alert != "" { // the condition may have held only because a series does not exist
 		s, err := c.alert.rules.Look(ctx, rec.Archive, c.Alert, c.alert.known)
 		if err != nil {
 			return a, err
@@ -58,8 +58,8 @@ func (c Compiled) outcome(ctx context.Context, rec *rundir.Recorded, g result.Ga
 	return a, nil
 }
 
-// watched reports whether the alert had data in every phase, so that neither a longer run nor a shorter `for` would
-// change that its condition never held.
+// watched reports whether the alert had data in every phase. If so, a condition that never held would not have held in
+// a longer run or with a shorter `for` either.
 func (c Compiled) watched(h alerting.History, phases map[string]result.Phase) bool {
 	r := c.alert.reach
 	r.For = 0

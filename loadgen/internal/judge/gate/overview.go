@@ -12,7 +12,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// keyMetric says how to read one of the four key metrics of a report over the whole run.
+// keyMetric says how to read one of the report's four key metrics over the whole run.
 type keyMetric struct {
 	name  string
 	label string // label that distinguishes the rows

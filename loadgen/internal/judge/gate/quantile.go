@@ -15,8 +15,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// quantileOf returns the q-quantile of the distribution l as a reading. external is the distribution without the
-// generator's own delay, and empty for old runs. If l has too few samples for the quantile, the value is the maximum,
+// quantileOf returns the q-quantile of the distribution l as a reading. `external` is the distribution without the
+// generator's own delay. It is empty for old runs. If l has too few samples for the quantile, the value is the maximum,
 // so that the slowest sample counts.
 func quantileOf(l, external result.Latency, q float64, get func(result.Latency) float64) reading {
 	r := reading{value: ofEnough(l, q, get), nothing: l.Count == 0, detail: fmt.Sprintf("%d samples", l.Count)}
@@ -46,8 +46,8 @@ func tooFewFor(n int64, q float64) bool { return n > 0 && n < latency.Needs(q) }
 
 func quantileName(q float64) string { return fmt.Sprintf("p%.4g", 100*q) }
 
-// upperBoundOf returns the upper confidence bound of the p99 of l as a reading. The reading has no value if there are too
-// few samples.
+// upperBoundOf returns the upper confidence bound of the p99 of l as a reading, without a value if there are too few
+// samples.
 func upperBoundOf(l, external result.Latency) reading {
 	r := quantileOf(l, external, 0.99, func(l result.Latency) float64 {
 		if l.P99Upper == nil {
@@ -65,8 +65,8 @@ func upperBoundOf(l, external result.Latency) reading {
 }
 
 // withhold withholds a scraped quantile that meets the bound although the true quantile may break it. With few
-// observations, Prometheus interpolates within the bucket of the slowest one, so the value may be too low. others holds
-// the values of the expression that cautious returns, which uses the upper edge of that bucket.
+// observations, Prometheus interpolates within the bucket of the slowest one, so the value may be too low. The
+// expression that cautious returns uses the upper edge of that bucket; `others` holds its values.
 func (c Compiled) withhold(r *reading, labels map[string]string, others []archive.Sample) {
 	for _, o := range others {
 		if r.missing != "" || !maps.Equal(o.Labels, labels) || math.IsNaN(o.V) || !c.holds(r.value) || c.holds(o.V) {
@@ -78,8 +78,8 @@ func (c Compiled) withhold(r *reading, labels map[string]string, others []archiv
 	}
 }
 
-// cautiousValues evaluates the expression that cautious derives from expr. It returns nil if cautious does not change
-// expr, and for figures, which have no bound.
+// cautiousValues evaluates the expression that cautious derives from expr. It returns nil for figures, which have no
+// bound, and if cautious does not change expr.
 func (c Compiled) cautiousValues(ctx context.Context, a *archive.Archive, expr string, w window) ([]archive.Sample, error) {
 	with := cautious(expr)
 	if c.boundless || with == expr {

@@ -61,7 +61,7 @@ func tooShort(f finding) bool {
 }
 
 // withheld returns the worst value that was measured but must not be judged, or nil if no value was withheld. atLeast
-// means that it is a lower bound.
+// means that the value is a lower bound.
 func (c Compiled) withheld(f finding) (value *float64, atLeast bool) {
 	for _, r := range f.readings {
 		if r.withheld && (value == nil || c.op == "<=" && r.value > *value || c.op == ">=" && r.value < *value) {
