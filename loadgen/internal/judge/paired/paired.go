@@ -142,8 +142,8 @@ func holm(p result.Plan, tests []test) []Judged {
 	return all
 }
 
-// test is the t-test of one figure at one look. It holds the mean of ln(B/A) or of the differences, the standard error of
-// the mean, and the t-distribution of the mean divided by its standard error.
+// test is the t-test of one figure at one look. It holds the mean of ln(B/A) or of the differences, its standard error,
+// and the t-distribution of the mean divided by its standard error.
 type test struct {
 	look              result.Look // the zero value means that there are too few pairs for a look
 	n                 int
