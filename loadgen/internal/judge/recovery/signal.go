@@ -15,21 +15,21 @@ import (
 )
 
 const (
-	// floorShare is the minimum noise of a signal, as a fraction of its largest absolute value in the steady and under
-	// samples. Without it, any change of a constant signal would be infinitely many times its noise. With it, no signal
-	// changes by more than 200 times its noise.
+	// floorShare is the minimum noise of a signal, as a fraction of its largest absolute value in the phases `steady`
+	// and `under`. Without it, any change of a constant signal would be infinitely many times its noise. With it, no
+	// signal changes by more than 200 times its noise.
 	floorShare = 0.01
 	// leastSamples is the minimum number of samples of a signal in a set of phases. Fewer samples cannot be split into
 	// thirds.
 	leastSamples = 3
 	// A signal has returned to normal if its distance from the steady mean is at most returnNoises times its noise, or
-	// at most the fraction returnShare of its change in the under phases.
+	// at most the fraction returnShare of its change in the phases `under`.
 	returnNoises = 3
 	returnShare  = 0.1
 )
 
-// judge compares the samples of a signal in its steady, under and after phases. The
-// samples must be sorted by time.
+// judge compares the samples of a signal in its `steady`, `under` and `after` phases. The samples must be sorted by
+// time.
 func judge(s scenario.Signal, steady, under, after []result.SignalPoint) result.Signal {
 	r := result.Signal{Name: s.Name, Expr: s.Expr, Unit: s.Unit, Steady: window(s.Steady, steady), Under: window(s.Under, under)}
 	if len(s.After) > 0 {
@@ -165,8 +165,8 @@ func signals(ctx context.Context, rec *rundir.Recorded, ask query) ([]result.Sig
 	return all, nil
 }
 
-// sample evaluates an expression in the phases with the given names. missing is the reason why samples are missing, or
-// "" if there are enough.
+// sample evaluates an expression in the phases with the given names. `missing` is the reason why samples are missing,
+// or "" if there are enough.
 func sample(ctx context.Context, expr string, names []string, rec *rundir.Recorded, ask query) (points []result.SignalPoint, missing string, err error) {
 	if len(names) == 0 {
 		return nil, "", nil
