@@ -226,8 +226,8 @@ func By(ctx context.Context, dir string, files []string, noDataAllowed ...string
 }
 
 // Judge evaluates the criteria instead of the gates of the run in dir, and writes nothing. Without files of gates, no
-// alert of the rules may fire in any phase. Otherwise, only the alerts that gates name affect the verdict. Lost scrapes, a
-// saturated generator and similar problems affect the verdict as in the function Judge.
+// alert of the rules may fire in any phase. With such files, only the alerts that gates name affect the verdict. Lost
+// scrapes, a saturated generator and similar problems affect it as in the function Judge.
 func (c Criteria) Judge(ctx context.Context, dir string) (res result.Result, err error) {
 	rec, err := rundir.Open(dir)
 	if err != nil {
@@ -256,7 +256,7 @@ func (c Criteria) Judge(ctx context.Context, dir string) (res result.Result, err
 	return res, err
 }
 
-// read reads the files. notes describes skipped objects and derived mappings.
+// read reads the files. `notes` describes skipped objects and derived mappings.
 func (c Criteria) read(ctx context.Context, rec *rundir.Recorded) (all []gate.Compiled, notes []string, err error) {
 	s := rec.Scenario
 	var rules alerting.Ruleset
@@ -317,7 +317,7 @@ func (c Criteria) read(ctx context.Context, rec *rundir.Recorded) (all []gate.Co
 	return append(all, quiet...), notes, errors.Join(append(errs, err)...)
 }
 
-// mapped replaces label values in the rules: those in c.Map, and those that the recording shows.
+// mapped replaces label values in the rules, by the mappings in c.Map and those derived from the recording.
 func (c Criteria) mapped(ctx context.Context, rec *rundir.Recorded, rules alerting.Ruleset, notes *[]string) (alerting.Ruleset, error) {
 	rules, given, err := rules.MapFlags(c.Map)
 	if err != nil || rec.Archive == nil {
@@ -331,8 +331,8 @@ func (c Criteria) mapped(ctx context.Context, rec *rundir.Recorded, rules alerti
 	return rules.Map(derived)
 }
 
-// holds returns a top-level field that shows the kind of a YAML file: "gates", "groups" or "kind". It returns "" for any
-// other file.
+// holds returns a top-level field that shows the kind of a YAML file: "gates", "groups" or "kind". It returns "" for
+// any other file.
 func holds(text []byte) string {
 	var fields map[string]yaml.Node
 	err := yaml.NewDecoder(bytes.NewReader(text)).Decode(&fields)
