@@ -53,8 +53,8 @@ func New(name string, of Subject) Chart { return Chart{ID: ID(Slug(name)), Subje
 // Mark is a label on an axis. At is its position in percent of the axis.
 type Mark struct{ At, Label string }
 
-// Draw draws lines, which must be sorted by peak, the highest first. when returns a text for the time of a point, such
-// as "2:05, in storm".
+// Draw draws lines, which must be sorted by peak, the highest first. `when` returns a text for the time of a point,
+// such as "2:05, in storm".
 func (d *Chart) Draw(lines []Line, axis Grid, when func(point int) string) {
 	colour(lines)
 	d.scale = d.scaleOf(lines)

@@ -56,7 +56,7 @@ func (x *Timeline) Lanes() int {
 	return n
 }
 
-// Track holds bars on the time axis of one kind: faults, leaders or restarts. It has at least one row.
+// Track holds the bars of one kind on the time axis: faults, leaders or restarts. It has at least one row.
 type Track struct {
 	Name, Tells string
 	Rows        int
