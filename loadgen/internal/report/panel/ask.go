@@ -28,7 +28,7 @@ type Span struct {
 	Scrape time.Duration
 }
 
-// mostPoints is the maximum number of points of a series. A panel is only a few hundred pixels wide, so it shows no
+// mostPoints is the maximum number of points of a series. A panel is only a few hundred pixels wide, so it cannot show
 // more.
 const mostPoints = 150
 

@@ -115,8 +115,8 @@ func nothing(answers []answer) string {
 	return cmp.Or(answers[0].panel.NoData(), "Nothing was recorded.")
 }
 
-// sample returns one value per grid point of the drawing. A grid point without a value is NaN. The end of the span may be up
-// to a step after the last grid point, which then has the value of the end.
+// sample returns one value per grid point of the drawing. A grid point without a value is NaN. If the span ends less
+// than a step after the last grid point, that point has the value at the end of the span.
 func (a artist) sample(points []chart.Point) []float64 {
 	values := make([]float64, a.points)
 	for i := range values {

@@ -134,7 +134,7 @@ func (out *picture) heatmap(answers []answer, a artist) {
 	out.Note = "A stronger colour means more observations in that time."
 }
 
-// used returns all, but without the leading and trailing elements for which has returns false.
+// used returns `all` without the leading and trailing elements for which `has` returns false.
 func used[B any](all []B, has func(B) bool) []B {
 	first := slices.IndexFunc(all, has)
 	if first < 0 {

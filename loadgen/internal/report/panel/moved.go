@@ -24,19 +24,19 @@ const (
 	visible = 0.1
 	// surely is the minimum fraction of pairs whose values differ in the same direction: the Mann-Whitney U statistic
 	// divided by the number of pairs. A pair is a value during a cause and a value before it. In healthy runs, 5 to 15%
-	// of panels move this much by chance (see Calm). With a simpler rule, a peak 10% above all values before, it was
-	// 30%.
+	// of panels move this much by chance (see Calm). With a simpler rule (a peak 10% above all earlier values), 30% of
+	// panels moved.
 	surely = 0.9
-	// flat is the maximum range of values of a line that counts as at rest, as a fraction of the height of the panel. A
-	// short peak of such a line also counts as motion.
+	// flat is the maximum range of the values of a line at rest, as a fraction of the height of the panel. A short peak
+	// of such a line also counts as motion.
 	flat = 0.02
 )
 
 // Motion describes how a panel reacted to a cause (a fault or a load) that it claims to show.
 type Motion struct {
 	Dashboard, Panel, Claim string
-	// By is how far the best line for the cause moved, as a fraction of the height of the panel: the difference of its
-	// medians before and during the cause. For a line at rest, it may be how far the values left their earlier range.
+	// By is the motion of the line that shows the cause best, as a fraction of the panel's height: the difference of
+	// its medians before and during the cause. For a line at rest, it may be how far values left their range.
 	By float64
 	// Surely is the fraction of pairs, of a value during the cause and a value before it, that differ in the same
 	// direction. It is from 0.5 to 1.
@@ -113,10 +113,10 @@ type windows struct {
 	under, core []Mark
 }
 
-// watched returns the windows of a claim. It returns false if the run has no such cause, or too little time before that
-// cause and the first fault. The window before starts one rate range after the start of a phase or of the run, because
-// earlier rates include the previous phase. watched uses the last phase for which this window is longer than a rate
-// range.
+// watched returns the windows of a claim. It returns false if the run has no such cause, or if the time before both
+// this cause and the first fault is too short. The window before starts one rate range after the start of a phase or of
+// the run, because earlier rates include the previous phase. watched uses the last phase for which this window is
+// longer than a rate range.
 func watched(run Run, step time.Duration, claim string) (windows, bool) {
 	rate := run.window(step).Rate
 	w := windows{artist: artist{span: run.Span, step: step, points: run.points(step)}}
@@ -182,7 +182,7 @@ func (w windows) motion(p dashboards.Panel, answers []answer) (Motion, bool) {
 	return best, true
 }
 
-// heights returns the values of each line of a panel in each window. any is false if no line has a value.
+// heights returns the values of each line of a panel in each window. `any` is false if no line has a value.
 func (w windows) heights(p dashboards.Panel, answers []answer) (lines []stretches, any bool) {
 	var values [][]float64
 	for _, a := range answers {
@@ -241,7 +241,7 @@ func beyond(values, before []float64) float64 {
 	return max(share, 1-share)
 }
 
-// excursion returns how far the values leave the range of the values in before. It is negative if they stay inside.
+// excursion returns how far values leave the range of the values in `before`. It is negative if they stay inside.
 func excursion(before, values []float64) float64 {
 	return max(slices.Max(values)-slices.Max(before), slices.Min(before)-slices.Min(values))
 }
@@ -260,9 +260,9 @@ func median(values []float64) float64 {
 }
 
 // Calm measures how often Moved reports a motion by chance. It takes the longest phase in which no fault and no load
-// begins or ends, divides it into parts, and runs Moved on each part with invented causes. These begin at `rest` after
-// the start of the part and last for `last`. looked is the number of examined panels, and seen the number that seem to
-// have moved.
+// begins or ends, divides it into parts, and runs Moved on each part with invented causes. An invented cause begins the
+// time `rest` after the start of its part, and lasts for the time `last`. `looked` is the number of examined panels,
+// and seen the number that seem to have moved.
 func Calm(ctx context.Context, src chart.Source, run Run, rest, last time.Duration) (seen, looked int, err error) {
 	claims, err := allClaims()
 	if err != nil {

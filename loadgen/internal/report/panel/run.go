@@ -117,7 +117,7 @@ func causes(run Run, s *scenario.Scenario, phases []result.Phase) []Cause {
 	return all
 }
 
-// mayFail reports whether the scenario's faults of a kind have the field fails, as webhook faults do.
+// mayFail reports whether faults of a kind have the scenario field `fails`, as webhook faults do.
 func mayFail(kind string) bool {
 	k, _ := control.FaultKindOf(kind)
 	return k.Has("fails")

@@ -1,6 +1,5 @@
-// Panels runs every query of every dashboard on the archive of a run. It reports
-// panels without data for which no documented reason applies, and panels that do
-// not show a fault that they claim to show. The latter is not an error: with long
+// Panels runs every query of every dashboard on the archive of a run. It reports panels without data, unless a
+// documented reason applies, and panels that claim to show a fault but do not. The latter is not an error: with long
 // timers, for example, a frozen leader stays leader, so the fault has no effect.
 //
 //	go run ./loadgen/internal/report/panel/panels [-v] [-calm] RUN
