@@ -121,8 +121,8 @@ func sideText(s result.Side) string {
 	return text
 }
 
-// abFigures returns the figures (compared metrics) to show. It leaves out advisory figures without data in any run. The
-// line without, if any, names these.
+// abFigures returns the figures (compared metrics) to show. It leaves out advisory figures that have no data in any
+// run; `without`, if not empty, is a line that names these.
 func abFigures(c result.AB) (figures []result.ABFigure, without []string) {
 	var names []string
 	for _, f := range c.Figures {

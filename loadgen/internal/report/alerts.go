@@ -16,7 +16,7 @@ var outcomes = []struct{ outcome, style string }{
 	{result.AlertFired, "fail"}, {result.AlertPending, "nodata"}, {result.AlertNoData, "dim"}, {result.AlertSilent, "pass"},
 }
 
-// alertRows returns the alerts by urgency, and the same details one after another.
+// alertRows returns the alerts, the most urgent first. Equally urgent alerts with the same detail are adjacent.
 func alertRows(r result.Result) (rows []result.Alert) {
 	details := map[string]int{}
 	for i, a := range r.Alerts {

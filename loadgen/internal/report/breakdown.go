@@ -135,7 +135,7 @@ func newSplitView(b result.Breakdown) splitView {
 	return v
 }
 
-// sentences joins texts, without the empty ones, to sentences that begin with a capital letter and end with a full stop.
+// sentences joins the texts that are not empty. It makes each of them a sentence: capital letter, full stop.
 func sentences(texts ...string) string {
 	var all []string
 	for _, text := range texts {

@@ -189,8 +189,8 @@ func CapacityComparison(w io.Writer, c result.CapacityComparison, o TerminalOpti
 	return t.writeTo(w)
 }
 
-// CapacityHTML writes capacity.html: charts of rates, latencies and CPU use against the load, with a dot for each trial,
-// and the confidence interval of the capacity. The page needs neither network nor scripts.
+// CapacityHTML writes capacity.html: charts of rates, latencies and CPU use against the load, with a dot for each
+// trial, and the confidence interval of the capacity. The page needs neither network nor scripts.
 func CapacityHTML(w io.Writer, c result.Capacity) error {
 	page := struct {
 		result.Capacity

@@ -19,8 +19,8 @@ type metricChart struct {
 	Queries       []query
 	// Job is the scrape job that the series come from.
 	Job string
-	// Quiet is the text that replaces a chart without samples if that is good news, such as "no errors". Empty means
-	// that it is not.
+	// Quiet is the text, such as "no errors", that replaces a chart without samples. Empty means that a lack of samples
+	// is not good news.
 	Quiet string
 	// Needs says what a run must have for this chart: "nodes", "pods", "requests" or "watches". Empty means nothing.
 	Needs string

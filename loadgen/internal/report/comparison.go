@@ -204,7 +204,7 @@ func valueOf(r result.Row, v result.Value) string {
 	return least(v.AtLeast, chart.Format(scenario.Unit(r.Unit), *v.Value))
 }
 
-// ratioOf formats the ratio of a value with three digits, such as "0.42×", or returns "" if it has none.
+// ratioOf formats the ratio of a value with three digits, such as "0.42×". It returns "" for a value without ratio.
 func ratioOf(v result.Value) string {
 	if v.Ratio == nil {
 		return ""
@@ -212,8 +212,8 @@ func ratioOf(v result.Value) string {
 	return chart.Number(*v.Ratio, 3) + "×"
 }
 
-// ComparisonHTML writes comparison.html. The page needs neither network nor scripts. It links to
-// the reports of the variants in its subdirectories.
+// ComparisonHTML writes comparison.html. The page needs neither network nor scripts. It links to the reports of the
+// variants, which are in subdirectories.
 func ComparisonHTML(w io.Writer, c result.Comparison) error {
 	return writePage(w, "comparison.tmpl", struct {
 		result.Comparison

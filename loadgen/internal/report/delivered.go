@@ -10,8 +10,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// deliveryTable returns a table that compares, for each phase, the work that the scenario demanded from loads and
-// actions with the work that was done.
+// deliveryTable returns a table with the work of loads and actions in each phase: the work that the scenario demanded,
+// and the work that was done.
 func deliveryTable(phases []result.Phase) table {
 	t := table{
 		Caption: "Work asked for and done",
@@ -52,8 +52,8 @@ func deliveryTexts(d result.Delivery) (asked, done string) {
 	return chart.Count(d.Asked), chart.Count(d.Done)
 }
 
-// mostDelivered is the maximum number of rows in a summary. If there are more, the summary only counts the rows in which
-// enough work was done.
+// mostDelivered is the maximum number of rows in a summary. If there are more, the summary does not show the rows in
+// which enough work was done, but only their number.
 const mostDelivered = 8
 
 // delivered writes a line for each load and action of a phase.

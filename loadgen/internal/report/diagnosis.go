@@ -111,7 +111,7 @@ func (t *terminalWriter) cause(c causeItem) {
 	}
 }
 
-// group writes texts with the same label after an empty line.
+// group writes an empty line, and then the texts, each after the label.
 func (t *terminalWriter) group(label string, texts ...string) {
 	if len(texts) > 0 {
 		t.line("")
@@ -168,8 +168,8 @@ func symptomText(e result.Evidence, under result.Span) string {
 	return terminal.Clean(what + " from " + e.Began.UTC().Format(layoutWithin(under)))
 }
 
-// machineText describes how much other work ran on the generator's machine, also in the time without problems: "other
-// programs used 1.04 of 2 processors (0.02 in the comparison period)".
+// machineText describes how much other work ran on the generator's machine in the diagnosed time and in the comparison
+// period: "other programs used 1.04 of 2 processors (0.02 in the comparison period)".
 func machineText(m *result.MachineUse) string {
 	if m == nil {
 		return ""

@@ -157,7 +157,7 @@ func (p *page) when(i int) string {
 	return s
 }
 
-// folded names the charts of a section that have no data, and the reason Why, which they share.
+// folded names the charts of a section that have no data for the same reason, Why.
 type folded struct{ Titles, Why string }
 
 // fold replaces the charts without data by one line per reason, because each empty chart would take the space of a full
@@ -207,7 +207,7 @@ func (p *page) missing(c metricChart, err error) string {
 }
 
 // errorRateSection draws the rates of errors and of relists (repeated lists of a watch). Each point shows the highest
-// count in a second near its time. The result is false without samples.
+// count in a second near its time. errorRateSection returns false if there are no samples.
 func (p *page) errorRateSection(slots []samples.Slot) (drawnSection, bool) {
 	errors := p.perSecond(slots, func(s samples.Slot, add func(string, int64)) {
 		for load, r := range s.Requests {

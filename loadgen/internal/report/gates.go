@@ -84,8 +84,8 @@ func (t *terminalWriter) gates(r result.Result) {
 	t.passing(good)
 }
 
-// detail writes the detail text of a gate below the gate: at most `most` lines if a report, which has the whole text,
-// was also written.
+// detail writes the detail text of a gate below the gate. If a report with the whole text was also written, detail
+// writes at most `most` lines.
 func (t *terminalWriter) detail(text string, most int) {
 	const indent = 9
 	lines := terminal.Wrap(text, t.width-indent)

@@ -22,7 +22,7 @@ const alertObjective = "alert"
 func word(v result.Verdict) string { return strings.ToUpper(string(v)) }
 
 // gateWord returns the word that reports show for the verdict of a gate. A gate without data is "TOO SHORT" if the run
-// was too short to judge it, and "ALLOWED" if its data may be missing.
+// was too short to judge it, and "ALLOWED" if the user allowed its data to be missing.
 func gateWord(g result.Gate) string {
 	switch {
 	case g.Allowed:
@@ -33,7 +33,7 @@ func gateWord(g result.Gate) string {
 	return word(g.Verdict)
 }
 
-// gateStyle returns the text style for the verdict of a gate: dim if its data may be missing.
+// gateStyle returns the text style for a gate's verdict: dim if the user allowed the gate's data to be missing.
 func gateStyle(g result.Gate) string {
 	if g.Allowed {
 		return "dim"
@@ -137,7 +137,7 @@ func headline(r result.Result) string {
 	return strings.Join(parts, ", ")
 }
 
-// least marks value, a formatted number, as a lower bound with "≥" if only is set.
+// least returns value, a formatted number. If `only` is set, value is a lower bound, and least puts "≥" before it.
 func least(only bool, value string) string {
 	if only {
 		return "≥ " + value
@@ -254,9 +254,9 @@ type guide struct {
 	bound float64
 }
 
-// guideOf returns the recommended bound for a row of a key metric, or false if it has no bound. Examples: WAL fsync p99
-// 10 ms (etcd's hardware guide), API calls 1 s (Kubernetes' SLO). WATCH and CONNECT have no bound, because they last as
-// long as the client keeps them open.
+// guideOf returns the recommended bound for a row of a key metric, or false if the row has none. Examples: WAL fsync
+// p99 10 ms (etcd's hardware guide), API calls 1 s (Kubernetes' SLO). WATCH and CONNECT have no bound, because they
+// last as long as the client keeps them open.
 func guideOf(metric string, row result.KeyRow, hours float64) (guide, bool) {
 	switch metric {
 	case keyFsync:

@@ -142,8 +142,8 @@ func junitGate(g result.Gate, lengths map[string]float64) junitCase {
 }
 
 // junitRun returns the test case of the run itself. The case fails if the run has a problem that no gate shows, such as
-// a failed environment, an unexpected exit or a reason without a gate. red means that the case of a gate fails. If red
-// is false although the verdict is not pass, the case of the run fails.
+// a failed environment, an unexpected exit or a reason without a gate. red means that the test case of at least one
+// gate fails. If red is false although the verdict is not pass, the case of the run fails.
 func junitRun(r result.Result, red bool) junitCase {
 	c := junitCase{Name: "run", Classname: terminal.Clean(r.Run.Scenario), Time: junitTime(runSeconds(r))}
 	kind, text := "", strings.Join(otherReasons(r), "\n")

@@ -29,7 +29,7 @@ func liveSections() []section {
 }
 
 // LiveHTML writes the page of a run in progress: report.html without a verdict. A script on the page polls the server
-// for the state of the run and for a new page. r holds the data of the run so far, and r.Run.Ended the time of this
+// for the state of the run and for a new page. r holds the data of the run so far. r.Run.Ended is the time of this
 // page.
 func LiveHTML(ctx context.Context, w io.Writer, r result.Result, timeline []result.Event, slots []samples.Slot, scenarioYAML []byte, src chart.Source, l Live) error {
 	r.Verdict, r.Gates = pending, slices.Clone(l.Gates)

@@ -53,8 +53,8 @@ func slower(x, y result.Latency) int {
 	return cmp.Or(cmp.Compare(y.P99, x.P99), cmp.Compare(y.P50, x.P50))
 }
 
-// threeQuantiles formats the p50, p95 and p99 of a distribution, or returns dashes if it is empty. Old runs did not
-// record a p95; theirs is a dash.
+// threeQuantiles formats the p50, p95 and p99 of a distribution, or returns dashes if the distribution is empty. The
+// p95 is a dash for old runs, which did not record it.
 func threeQuantiles(l result.Latency) []string {
 	out := quantiles(l, l.P50, l.P95, l.P99)
 	if l.P95 == 0 && l.P99 > 0 {

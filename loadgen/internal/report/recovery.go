@@ -86,7 +86,7 @@ func loadRecoveryTable(rec result.Recovery) table {
 	return t
 }
 
-// windowText formats the length of an error window. If it was open when the run ended, it adds "≥".
+// windowText formats the length of an error window. If the window was open when the run ended, it adds "≥".
 func windowText(l result.LoadRecovery) string {
 	switch {
 	case l.Silent:

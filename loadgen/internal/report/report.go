@@ -69,7 +69,7 @@ func JSON(w io.Writer, v any) error {
 	return enc.Encode(v)
 }
 
-// publish writes the file name in dir, and replaces it atomically.
+// publish writes the file `name` in dir. It replaces an existing file atomically.
 func publish(dir, name string, write func(io.Writer) error) error {
 	path := filepath.Join(dir, name)
 	if err := atomicfile.PublishFunc(path, write); err != nil {

@@ -89,7 +89,7 @@ func summaryFacts(run result.Run) []string {
 	return facts
 }
 
-// gateEmphasis highlights gates that did not pass.
+// gateEmphasis returns the word for a gate's verdict, in bold unless the gate passed or may lack data.
 func gateEmphasis(g result.Gate) string {
 	switch {
 	case g.Allowed:

@@ -8,8 +8,8 @@ import (
 	"github.com/stormglass/stormglass/internal/terminal"
 )
 
-// table is a table of a report. lines formats it for a terminal, markdown for a pull request, and the template "table" for
-// the page.
+// table is a table of a report. Its methods format it: `lines` for a terminal, and `markdown` for a pull request. The
+// template "table" formats it for the page.
 type table struct {
 	Caption, Note, Empty string // only the page shows them
 	Head                 []head
@@ -139,7 +139,7 @@ func (t *table) dropEmpty() {
 	}
 }
 
-// takeColumn empties column i. It returns the cells of the column as text, such as "200 in rollout, update; 100 in settle".
+// takeColumn empties column i, and returns its cells as text, such as "200 in rollout, update; 100 in settle".
 func (t *table) takeColumn(i int) string {
 	var text, last string
 	for _, row := range t.Rows {

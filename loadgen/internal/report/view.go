@@ -118,7 +118,7 @@ func facts(r result.Result) []fact {
 		fact{exitFact, fmt.Sprint(r.ExitCode)})
 }
 
-// exitFact is the name of the fact with the exit code, which comes last.
+// exitFact is the name of the last fact, the exit code.
 const exitFact = "Exit code"
 
 // defaultInterval is the scrape interval that is used if the scenario cannot be read.
