@@ -146,8 +146,8 @@ func (a *Abort) set(field, value string) error {
 	return nil
 }
 
-// AbortedBy returns the scenario with a as its only abort condition. Errors report `from`, such as the name of a flag, as
-// the file name. Package gate checks whether the gate's objective or the alert exists.
+// AbortedBy returns the scenario with `a` as its only abort condition. Errors report `from`, such as the name of a
+// flag, as the file name. Package gate checks whether the gate's objective or the alert exists.
 func (s *Scenario) AbortedBy(from string, a Abort) (*Scenario, error) {
 	c := *s
 	c.doc, c.AbortOn = &strictyaml.Document{File: from}, []Abort{a}

@@ -217,8 +217,8 @@ func (v *validator) creation(path string, a *Action, created map[string]bool) {
 		v.fail(path+".spec.conversion", "set controlPlane.apiServer.conversionWebhook: on, or name a webhook here", "%s requires a conversion webhook", m)
 	}
 	created[m.String()] = true
-	// API servers accept a reference to a missing object, so this mistake would stay hidden: a FlowSchema whose priority level
-	// is missing matches no request, and a binding whose policy is missing checks nothing.
+	// API servers accept a reference to a missing object, and would hide this mistake: a FlowSchema without its
+	// priority level matches no request, and a binding without its policy checks nothing.
 	for _, r := range references {
 		if r.kind != m.Kind {
 			continue
@@ -269,7 +269,7 @@ func (v *validator) existing(path, what, kind, name string, created map[string]b
 	v.fail(path, strictyaml.Hint(name, known, "create it earlier, or use one of "+strings.Join(known, ", ")), "unknown %s %q", what, name)
 }
 
-// metadataKey checks the name of a label or annotation of namespaces. what is "a label" or "an annotation".
+// metadataKey checks the name of a label or annotation of namespaces. `what` is "a label" or "an annotation".
 func (v *validator) metadataKey(path, what, key string) bool {
 	prefix, _, _ := strings.Cut(key, "/")
 	switch {
@@ -283,8 +283,8 @@ func (v *validator) metadataKey(path, what, key string) bool {
 	return false
 }
 
-// podSecurityModes are the modes that appear in the names of a namespace's Pod Security labels. podSecurityLevels are the
-// values of these labels.
+// podSecurityModes are the modes in the names of a namespace's Pod Security labels. podSecurityLevels are the values of
+// these labels.
 var (
 	podSecurityModes  = []string{"enforce", "audit", "warn"}
 	podSecurityLevels = []string{"privileged", "baseline", "restricted"}

@@ -71,8 +71,8 @@ func (a *Action) Each() []Action {
 	return all
 }
 
-// Awaited returns the names of the workloads whose pods must be ready to end the phase (condition podsReady). A workload
-// with a Count appears with each of its numbered names. An empty result means all workloads.
+// Awaited returns the names of the workloads whose pods must be ready to end the phase (condition podsReady). For a
+// workload with a Count, it returns each of the numbered names. An empty result means all workloads.
 func (s *Scenario) Awaited(p *Phase) []string {
 	var names []string
 	for i := range s.Phases {

@@ -54,8 +54,8 @@ type PlacedBatch struct {
 	*Batch
 	// Name of the load or action. Templates use it as {{.JobName}}.
 	Name string
-	// Path is the batch's field in the scenario. Phase is the phase of its action or load, or "teardown"; "" for objects and
-	// background loads.
+	// Path is the batch's field in the scenario. Phase is the phase of its action or load, or "teardown". It is "" for
+	// objects and background loads.
 	Path, Phase string
 	// Verbs are the RBAC verbs needed to create the objects, separated by spaces.
 	Verbs string
@@ -94,7 +94,7 @@ func (l *Load) Batch() *Batch {
 	}
 }
 
-// span returns the range of iterations to create. The range includes from and excludes to.
+// span returns the range of iterations to create. The range includes `from` and excludes `to`.
 func (b *Batch) span() (from, to int) {
 	if b.ToIteration == 0 {
 		return b.FromIteration, b.Iterations

@@ -57,8 +57,8 @@ func (o *Objects) distinct(i int) error {
 	return nil
 }
 
-// nameReader returns a function that reads the names of the documents of template i; "" means no name. If the template has
-// a template.Shape, the function renders only the parts that differ between objects, and manifests have only metadata.
+// nameReader returns a function that reads the names of the documents of template i; "" means no name. If the template
+// has a template.Shape, the function renders only the parts that differ between objects, and returns only metadata.
 func (o *Objects) nameReader(i int) func(iteration, replica int) ([]Object, error) {
 	var outlines []template.JSON
 	if o.shapes[i] != nil {

@@ -68,7 +68,7 @@ type Object struct {
 	Place string
 }
 
-// NamespaceMark is the value of {{.Namespace}} in rendered manifests. The run replaces it with the name of the namespace.
+// NamespaceMark is the value of {{.Namespace}} in rendered manifests. The run replaces it with the namespace's name.
 const NamespaceMark = "namespace-of-the-object"
 
 // String returns the kind and the name.
@@ -151,8 +151,8 @@ func (o *Objects) count(i int, documents []map[string]any) {
 	}
 }
 
-// check returns an error for a manifest without apiVersion, kind or name, or of an unknown kind in one of Kubernetes' own
-// groups.
+// check returns an error for a manifest without apiVersion, kind or name, and for an unknown kind in one of Kubernetes'
+// own groups.
 func (o *Objects) check(i int, first []map[string]any) error {
 	for d, manifest := range first {
 		one := describe(manifest)
@@ -175,7 +175,7 @@ func generated(manifest map[string]any) bool {
 	return name != ""
 }
 
-// UnknownKind returns a hint if apiVersion is in one of Kubernetes' own groups, present or past, and that group does not have
+// UnknownKind returns a hint if apiVersion is in one of Kubernetes' own groups, present or past, and this group lacks
 // the kind. Otherwise it returns "".
 func UnknownKind(apiVersion, kind string) string {
 	group := ""
@@ -212,7 +212,7 @@ func describe(manifest map[string]any) Object {
 	return o
 }
 
-// values returns the variables of template i for one iteration and replica. turn selects the random numbers of that
+// values returns the variables of template i for one iteration and replica. `turn` selects the random numbers of that
 // replica.
 func (o *Objects) values(i, iteration, replica int) (values map[string]any, turn uint64) {
 	values = map[string]any{

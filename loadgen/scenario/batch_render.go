@@ -21,8 +21,8 @@ func (o *Objects) At(n int) (Object, error) {
 	return one, nil
 }
 
-// shape appends to o.shapes the common structure of the objects of template i. It appends nil if the objects have none, or
-// if they need a namespace, or if the manifest names one and there are groups of namespaces.
+// shape appends to o.shapes the common structure of the objects of template i. It appends nil if they have none, if the
+// template uses .Namespace, or if the manifest names a namespace and there are groups of namespaces.
 func (o *Objects) shape(i int) error {
 	values, turn := o.values(i, 0, 1)
 	s, err := o.templates[i].NewShape(values, o.seed, turn)
@@ -45,15 +45,15 @@ func (o *Objects) shape(i int) error {
 	return nil
 }
 
-// DocumentAt returns the indexes of the template and of the YAML document from which object n is rendered. All objects with
-// the same two indexes have the same Outline.
+// DocumentAt returns the indexes of the template and of the YAML document from which object n is rendered. All objects
+// with the same two indexes have the same Outline.
 func (o *Objects) DocumentAt(n int) [2]int {
 	i, _, _, d := o.split(n)
 	return [2]int{i, d}
 }
 
-// Outline returns the manifest that object n shares with all objects of its DocumentAt. Placeholders, called slots, mark
-// the parts that differ; slots is their number. Outline returns nil if the shared manifest is unknown.
+// Outline returns the manifest that all objects with the DocumentAt of object n share. Placeholders, called slots, mark
+// the parts that differ; `slots` is their number. Outline returns nil if the shared manifest is unknown.
 func (o *Objects) Outline(n int) (outline *Object, slots int) {
 	i, _, _, d := o.split(n)
 	s := o.shapes[i]
@@ -65,8 +65,8 @@ func (o *Objects) Outline(n int) (outline *Object, slots int) {
 	return &one, s.Slots()
 }
 
-// Slots returns the values of object n for the slots in its Outline, and the index of its namespace. If ok is false, use At
-// instead.
+// Slots returns the values of object n for the slots in its Outline, and the index of its namespace. If ok is false,
+// use At instead.
 func (o *Objects) Slots(n int) (slots []string, namespace int, ok bool, err error) {
 	i, iteration, replica, document := o.split(n)
 	if o.shapes[i] == nil {

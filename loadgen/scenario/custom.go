@@ -9,7 +9,7 @@ import (
 // CustomFigure is the name of the objective that judges a value (figure) of a custom measurement.
 const CustomFigure = "custom-figure"
 
-// CustomPart names an action or a measurement that the Go program that runs the scenario must provide.
+// CustomPart names a custom action or measurement, which the Go program that runs the scenario must provide.
 type CustomPart struct{ Name, Path string }
 
 // CustomActions lists the custom actions, without duplicate names.

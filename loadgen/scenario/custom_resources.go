@@ -83,7 +83,7 @@ func (o *Objects) definitions() []map[string]any {
 	return all
 }
 
-// StubAnnotation marks a CustomResourceDefinition without a schema, which an import wrote for a resource that a bundled
+// StubAnnotation marks a CustomResourceDefinition without a schema. An import writes it for a resource that a bundled
 // control plane does not have.
 const StubAnnotation = "stormglass.dev/stub"
 

@@ -51,7 +51,7 @@ func (v *validator) devices(path string, a *Action) {
 	}
 }
 
-// allocates reports an error if a scheduler profile disables the plugin that allocates devices while pods claim devices.
+// allocates reports an error if pods claim devices but a scheduler profile disables the plugin that allocates them.
 func (v *validator) allocates(path string, everywhere schedulerv1.PluginSet) {
 	is := func(p schedulerv1.Plugin) bool { return p.Name == allocator }
 	off := slices.ContainsFunc(everywhere.Disabled, func(p schedulerv1.Plugin) bool { return is(p) || p.Name == "*" })

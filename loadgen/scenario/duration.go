@@ -43,8 +43,8 @@ var (
 	spreadForm      = regexp.MustCompile(`^(\S*[a-z])\s*(?:\.{1,3}|…|-|–|,|to)\s*([0-9]\S*)$`)
 )
 
-// parseDuration is a stricter time.ParseDuration. Each unit may appear once, in descending order, and only the first number
-// may begin with a point: Go reads 2s.20s as 2.2s. For invalid text, near is the probable correct spelling, or "".
+// parseDuration is a stricter time.ParseDuration. Each unit may appear once, in descending order. Only the first number
+// may begin with a point: Go reads 2s.20s as 2.2s. For invalid text, `near` is the probable spelling, or "".
 func parseDuration(text string) (d time.Duration, near string, err error) {
 	d, err = time.ParseDuration(text)
 	if err != nil {

@@ -204,9 +204,9 @@ func (s *Scenario) Kept() (sum float64) {
 	return sum
 }
 
-// Probabilities for the operations of a history load. An arrival is a write with probability HistoryWrites, a consistent
-// read with probability HistoryReads, otherwise a read that a cache may answer. A write first reads the object, unless it
-// is blind.
+// Probabilities for the operations of a history load. An arrival is a write with probability HistoryWrites, a
+// consistent read with probability HistoryReads, otherwise a read that a cache may answer. A write first reads the
+// object, unless it is blind.
 const (
 	HistoryWrites = 0.5
 	HistoryReads  = 0.35
@@ -221,7 +221,7 @@ func (s Selection) Of(n int) int {
 	return max(1, int(float64(n)*s.Share.Value+0.5))
 }
 
-// LastRound is the minimum time between the start of the last round of a repeated action and the end of the phase. The run
+// LastRound is the minimum time between the start of a repeated action's last round and the end of the phase. The run
 // does not start a round later than that.
 const LastRound = 100 * time.Millisecond
 

@@ -6,7 +6,7 @@ const (
 	gangGate        = "GenericWorkload"
 )
 
-// gang checks that the pods of a deploy can be scheduled together (as a gang), and that the control plane supports gangs.
+// gang checks that a deploy's pods can be scheduled together (as a gang), and that the control plane supports gangs.
 func (v *validator) gang(path string, a *Action) {
 	if a.Gang == 0 || a.Kind != "deploy" || a.WorkloadKind() != Deployment {
 		return

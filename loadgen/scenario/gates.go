@@ -10,9 +10,9 @@ type gatesFile struct {
 	Gates []Gate `yaml:"gates"`
 }
 
-// WithGates returns the scenario with its gates replaced by the gates of a file. The file has one field, gates, written as
-// in a scenario. For a run of a variant, WithGates omits the gates of other variants. The returned error joins all errors,
-// one line each, and reports file as the file name.
+// WithGates returns the scenario with its gates replaced by the gates of a file. The file has one field, `gates`,
+// written as in a scenario. For a run of a variant, WithGates omits the gates of other variants. The returned error
+// joins all errors, one line each, and reports `file` as the file name.
 func (s *Scenario) WithGates(file string, data []byte) (*Scenario, error) {
 	doc, err := strictyaml.Parse(file, data)
 	if err != nil {
@@ -68,7 +68,7 @@ func (v *validator) gates() {
 	}
 }
 
-// oneSource reports an error unless exactly one of objective and expr (PromQL) is set. does is the verb of the error
+// oneSource reports an error unless exactly one of objective and expr (PromQL) is set. `does` is the verb of the error
 // message, such as "judges" or "shows".
 func (v *validator) oneSource(path, what, does, objective, expr string) bool {
 	switch {

@@ -63,13 +63,13 @@ func unknown(name string) error {
 }
 
 // Read reads a built-in scenario by name, or a scenario file by path, and the files of its replays and templates. It
-// applies the "path=value" overrides, sets defaults and validates the scenario. The returned error joins all errors, one
-// line each.
+// applies the "path=value" overrides, sets defaults and validates the scenario. The returned error joins all errors,
+// one line each.
 func Read(nameOrFile string, overrides []string) (*Scenario, error) {
 	return ReadContext(context.Background(), nameOrFile, overrides)
 }
 
-// ReadContext is like Read. If ctx ends while kubectl builds a kustomization, ReadContext ends kubectl and returns the cause.
+// ReadContext is like Read. If ctx ends while kubectl builds a kustomization, it ends kubectl and returns the cause.
 func ReadContext(ctx context.Context, nameOrFile string, overrides []string) (*Scenario, error) {
 	if data, err := Source(nameOrFile); err == nil {
 		s, err := Parse(nameOrFile+".yaml", data, overrides)
@@ -124,7 +124,7 @@ func Parse(file string, data []byte, overrides []string) (*Scenario, error) {
 	return s, nil
 }
 
-// Check calls check with the scenario. If the scenario's overrides cause an error, the error names them.
+// Check calls `check` with the scenario. If the scenario's overrides cause an error, the error names them.
 func (s *Scenario) Check(check func(*Scenario) error) error {
 	err := check(s)
 	if err == nil || s.original == nil {

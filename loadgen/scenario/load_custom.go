@@ -1,6 +1,6 @@
 package scenario
 
-// customKind describes loads whose requests the Go program sends that runs the scenario.
+// customKind describes loads whose requests come from the Go program that runs the scenario.
 func customKind() loadKind {
 	return loadKind{
 		name: "custom", example: "[{kind: custom, name: login, rate: 50/s}]", results: []LoadResult{RequestResults},

@@ -5,8 +5,8 @@ import (
 	"math"
 )
 
-// MaxHistory is the maximum number of operations in a history. One arrival can cause two operations: a read, and a write
-// that depends on it.
+// MaxHistory is the maximum number of operations in a history. One arrival can cause two operations: a read, and a
+// write that depends on this read.
 const MaxHistory = 100_000
 
 func historyKind() loadKind {

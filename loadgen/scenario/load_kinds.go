@@ -2,8 +2,8 @@ package scenario
 
 import "slices"
 
-// loadKind describes a kind of load. Its fields hold all properties that depend on the kind. Their zero values describe a
-// load of plain requests.
+// loadKind describes a kind of load. Its fields hold all properties that depend on the kind. Their zero values describe
+// a load of plain requests.
 type loadKind struct {
 	name string
 	// example is a list with one load of the kind, in YAML, for hints.
@@ -11,7 +11,7 @@ type loadKind struct {
 	// results lists the kinds of result that loads of the kind produce, for objectives.
 	results []LoadResult
 	// watches is true if the load opens watches at Rate. The watches end after the loads that write to the watched
-	// objects, or with Hold at the end of the run.
+	// objects. With Hold, they end with the run.
 	watches bool
 	// unpaced is true if Arrival and Shape do not determine the arrivals.
 	unpaced bool
@@ -30,12 +30,12 @@ type loadKind struct {
 	fixed      *refusal
 	operations []Operation
 
-	// fields lists the fields that only this and some other kinds accept, and whether the load sets them. It omits the fields
-	// that describe the load's objects.
+	// fields lists the fields that only this and some other kinds accept, and whether the load sets them. It omits
+	// fields that describe the load's objects.
 	fields func(*Load) []field
-	// defaults sets the default values of the fields that the function fields returns. It may be nil.
+	// defaults sets the default values of the fields that the function `fields` returns. It may be nil.
 	defaults func(*Load)
-	// validate checks the rules of this kind. open holds the watch loads to which the load may refer. It is nil for a
+	// validate checks the rules of this kind. `open` holds the watch loads to which the load may refer. It is nil for a
 	// background load.
 	validate func(v *validator, path string, l *Load, open map[string]*Load)
 	// plausible checks whether the load can do its work in the available time. If it is nil, only the
@@ -104,12 +104,12 @@ func LoadExample(r LoadResult) string {
 	return ""
 }
 
-// OpensWatches reports whether the load opens watches at Rate. The watches end after the loads that write to the watched
-// objects.
+// OpensWatches reports whether the load opens watches at Rate. The watches end after the loads that write to the
+// watched objects.
 func (l *Load) OpensWatches() bool { return l.kind().watches }
 
-// Operations lists the operations of the load. For watches, the only operation names the watched objects. The list is empty
-// for kinds without operations, such as changes, streams and replay.
+// Operations lists the operations of the load. For watches, the only operation names the watched objects. The list is
+// empty for kinds without operations, such as changes, streams and replay.
 func (l *Load) Operations() []Operation {
 	switch k := l.kind(); {
 	case k.fixed != nil:

@@ -66,8 +66,8 @@ func (v *validator) replay(path string, l *Load) {
 	v.oneOf(path+".onMissing", l.OnMissing, "fail", "drop")
 }
 
-// readRecording reads the recording of a replay. A relative path is relative to dir. If dir is "", the scenario is built in and
-// the path is relative to the catalogue.
+// readRecording reads the recording of a replay. A relative path is relative to dir. If dir is "", the scenario is
+// built in, and the path is relative to the catalogue.
 func (s *Scenario) readRecording(l PlacedLoad, dir string) error {
 	file := l.Recording
 	data, err := RecordingSource(file)
@@ -86,7 +86,7 @@ func (s *Scenario) readRecording(l PlacedLoad, dir string) error {
 	return s.replays(l, t, data)
 }
 
-// replays makes the load replay the recording t, or returns an error if t is too large.
+// replays sets t as the recording that the load replays. It returns an error if t is too large.
 func (s *Scenario) replays(l PlacedLoad, t *recording.Recording, data []byte) error {
 	fail := func(field, hint, format string, args ...any) error {
 		return s.Errorf(l.Path+"."+field, hint, format, args...)
@@ -121,8 +121,8 @@ func (l *Load) bundleRecording(files map[string][]byte) {
 	l.Recording, files[name] = name, l.data
 }
 
-// recordingNamespaces returns the number of namespaces that a replay uses in addition to the run's namespace: one for each
-// namespace of the recording in each copy, and one for objects without a namespace.
+// recordingNamespaces returns the number of namespaces that a replay uses in addition to the run's namespace: one for
+// each namespace of the recording in each copy, and one for objects without a namespace.
 func (l *Load) recordingNamespaces() int {
 	if l.Recorded == nil {
 		return 0
@@ -133,8 +133,8 @@ func (l *Load) recordingNamespaces() int {
 // Impersonates reports whether the load impersonates users.
 func (l *Load) Impersonates() bool { return len(l.Tenants) > 0 || l.kind().recorded }
 
-// ActorUser returns the user name with which the load replays the requests of an actor (a client in the recording). copy is the
-// number of the copy of the recording.
+// ActorUser returns the user name with which the load replays the requests of an actor (a client in the recording).
+// `copy` is the number of the recording's copy.
 func (l *Load) ActorUser(a recording.Actor, copy int) string {
 	name := a.Name
 	if a.As != "" {
@@ -169,8 +169,8 @@ const (
 	mostDispersion   = "10%"
 )
 
-// addReplayGates adds the fidelity gates for each replay, except those that the scenario already has. It does not change
-// the scenario of a finished run, which keeps the gates that judged it.
+// addReplayGates adds the fidelity gates to each replay, except those that the scenario already has. It does not change
+// the scenario of a finished run, which keeps the gates that judged the run.
 func (s *Scenario) addReplayGates() {
 	if s.recorded {
 		return

@@ -50,8 +50,8 @@ func (v *validator) watches(path string, l *Load) {
 	}
 }
 
-// slowWatches reports an error if the scenario asks for slow watches, but their fraction of all watches is less than one
-// watch.
+// slowWatches reports an error if the scenario asks for slow watches, but their fraction of all watches is less than
+// one watch.
 func (c *forecast) slowWatches(l PlacedLoad) {
 	if l.Slow.Fraction > 0 && int(float64(l.Count)*l.Slow.Fraction) == 0 {
 		c.v.fail(l.Path+".slow.fraction", fmt.Sprintf("use at least %s, which is one watch", plain(math.Ceil(1e5/float64(l.Count))/1e5)), "%s of %d watches is less than one watch", plain(l.Slow.Fraction), l.Count)

@@ -11,8 +11,8 @@ import (
 //go:embed measured.txt
 var measured string
 
-// Memory is the peak memory of recorded runs of a built-in scenario. Plane is the sum of the largest resident sets of the
-// control plane's processes. Loadgen is the largest resident set of loadgen.
+// Memory is the peak memory of recorded runs of a built-in scenario. Plane is the sum of the largest resident sets of
+// the control plane's processes. Loadgen is the largest resident set of loadgen.
 type Memory struct {
 	Plane, Loadgen Bytes
 }

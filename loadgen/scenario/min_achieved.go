@@ -1,11 +1,11 @@
 package scenario
 
-// DefaultMinAchieved is the default of MinAchieved: the fraction of the requested work that each load and action must do
-// for the run to pass. It allows for jitter and rounding, which cost less than 5%.
+// DefaultMinAchieved is the default of MinAchieved: the fraction of the requested work that each load and action must
+// do for the run to pass. It allows for jitter and rounding, which cost less than 5%.
 const DefaultMinAchieved = 0.95
 
-// LeastAchieved returns the fraction of the requested work that a load or an action must do. own is its MinAchieved, or
-// nil. said is false if neither own nor the scenario sets the fraction; least is then the default. s may be nil.
+// LeastAchieved returns the fraction of the requested work that a load or action must do. `own` is its MinAchieved, or
+// nil. If neither own nor the scenario sets the fraction, `said` is false and least is the default. s may be nil.
 func (s *Scenario) LeastAchieved(own *Bound) (least float64, said bool) {
 	switch {
 	case own != nil:

@@ -32,7 +32,7 @@ func (g *NamespaceGroup) Names() []string {
 	return all
 }
 
-// Unusable returns why a run cannot create namespaces with the group's name, and a hint. It returns "" if the name is usable.
+// Unusable returns why a run cannot create namespaces with the group's name, and a hint, or "" if it can.
 func (g *NamespaceGroup) Unusable() (why, hint string) {
 	last := g.Name
 	if g.Count > 0 {
@@ -61,8 +61,8 @@ func (s *Scenario) NamespaceGroup(name string) *NamespaceGroup {
 	return nil
 }
 
-// BatchNamespaces returns the namespaces of all batches. The first is run, the run's own namespace. The namespaces of groups
-// are the last.
+// BatchNamespaces returns the namespaces of all batches. The first is `run`, the run's own namespace. The namespaces of
+// groups come last.
 func (s *Scenario) BatchNamespaces(run string) []string {
 	most := 1
 	for _, b := range s.Batches() {
@@ -80,7 +80,7 @@ func (s *Scenario) BatchNamespaces(run string) []string {
 	return all
 }
 
-// groupIndexes returns the index in BatchNamespaces of each namespace of a group. It returns nil if there are no groups.
+// groupIndexes maps each namespace of a group to its index in BatchNamespaces. It returns nil if there are no groups.
 func (s *Scenario) groupIndexes() map[string]int {
 	if len(s.Namespaces) == 0 {
 		return nil
@@ -123,7 +123,7 @@ func (b *Batch) spread(s *Scenario) {
 	}
 }
 
-// filled returns the number of namespaces that the iterations need if each gets IterationsPerNamespace; 0 if that is not set.
+// filled returns the number of namespaces needed with IterationsPerNamespace iterations in each; 0 if that is not set.
 func (b *Batch) filled() int {
 	if b.IterationsPerNamespace <= 0 {
 		return 0
@@ -131,8 +131,8 @@ func (b *Batch) filled() int {
 	return (b.Iterations + b.IterationsPerNamespace - 1) / b.IterationsPerNamespace
 }
 
-// namespace returns the index in Scenario.BatchNamespaces of the namespace of an object: the namespace that its manifest
-// names, if it belongs to a group, otherwise the namespace of the iteration.
+// namespace returns the index in Scenario.BatchNamespaces of an object's namespace: the namespace in the manifest if
+// that belongs to a group, otherwise the namespace of the iteration.
 func (o *Objects) namespace(manifest map[string]any, iteration int) int {
 	meta, _ := manifest["metadata"].(map[string]any)
 	if name, _ := meta["namespace"].(string); name != "" {

@@ -117,7 +117,7 @@ func (l *Load) peak() float64 {
 	return rate
 }
 
-// mostWithin returns how many of the times in `at` lie, at most, within an interval shorter than length. `at` must be
+// mostWithin returns the maximum number of times in `at` that lie within an interval shorter than length. `at` must be
 // sorted.
 func mostWithin(at []float64, length float64) (most int) {
 	first := 0

@@ -16,7 +16,7 @@ import (
 // minPhase is the minimum length of a phase. Scrapes are at least this far apart.
 const minPhase = time.Second
 
-// forecast tracks the expected state of the workloads and the nodes from phase to phase, to find problems before the run.
+// forecast tracks the expected state of workloads and nodes from phase to phase, to find problems before the run.
 type forecast struct {
 	v     *validator
 	alive map[string]*placed // workloads by name
@@ -220,8 +220,8 @@ func (c *forecast) bursts(path string, p *Phase) {
 	}
 }
 
-// StartsPods returns the names of the phases in which pods may start: phases with a CronJob, and phases with another
-// workload if pods or nodes were disturbed since the run last waited for pods.
+// StartsPods returns the names of the phases in which pods may start: phases with a CronJob, and, if pods or nodes were
+// disturbed since the run last waited for pods, phases with another workload.
 func (s *Scenario) StartsPods() []string {
 	var all []string
 	alive := map[string]string{} // kinds by name
@@ -245,8 +245,8 @@ func (s *Scenario) StartsPods() []string {
 	return all
 }
 
-// unserved returns a warning for each resource of a load, and for each API version of an object, that a bundled control plane
-// does not serve.
+// unserved returns a warning for each resource of a load, and for each API version of an object, that a bundled control
+// plane does not serve.
 func (s *Scenario) unserved() []string {
 	all := s.unservedVersions()
 	early := namesOf(slices.DeleteFunc(s.CustomResources(), func(c CustomResource) bool { return !c.Early }), func(c CustomResource) string { return c.Name })
@@ -274,7 +274,7 @@ func (s *Scenario) unserved() []string {
 	return all
 }
 
-// unservedVersions returns a warning for each version of Kubernetes' APIs that templates use and API servers do not serve.
+// unservedVersions returns a warning for each version of a Kubernetes API that templates use but API servers lack.
 func (s *Scenario) unservedVersions() (all []string) {
 	for _, b := range s.Batches() {
 		expanded, err := s.Expand(b)

@@ -14,7 +14,7 @@ import (
 
 const defaultQuota = 2 << 30
 
-// loads checks whether the loads can do their work in the available time, and whether their objects fit into etcd's quota.
+// loads checks whether the loads can do their work in the available time, and their objects fit into etcd's quota.
 func (c *forecast) loads() {
 	for _, l := range c.v.s.Loads() {
 		c.arrivals(l)
@@ -26,7 +26,7 @@ func (c *forecast) loads() {
 	c.controllers()
 }
 
-// controllers reports an error if a phase waits for podsReady or nodesNotReady, but a controller that this needs is off.
+// controllers reports an error if a phase waits for podsReady or nodesNotReady while a necessary controller is off.
 func (c *forecast) controllers() {
 	const flag = "controlPlane.controllerManager.flags.controllers"
 	list, set := c.v.s.ControlPlane.ControllerManager.Flags["controllers"]

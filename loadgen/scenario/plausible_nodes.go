@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// fleet is the expected state of the simulated nodes in each phase. Times count from the start of the first phase. It
-// assumes that every phase has its maximum length.
+// fleet is the expected state of the simulated nodes in each phase, if every phase has its maximum length. Times count
+// from the start of the first phase.
 type fleet struct {
 	elapsed            time.Duration // when the current phase begins
 	later              int           // nodes that have not registered
@@ -62,7 +62,7 @@ func (c *forecast) mayBeNotReady(at time.Duration) bool {
 	return c.otherwiseNotReady || c.down > 0 && at-c.downAt >= c.v.s.notice()
 }
 
-// noteOtherCauses records whether anything except failed nodes may make nodes NotReady in a phase. Everything that loads
+// noteOtherCauses records whether anything but failed nodes may make nodes NotReady in a phase. Everything that loads
 // or breaks the control plane may delay heartbeats.
 func (c *forecast) noteOtherCauses(p *Phase) {
 	c.otherwiseNotReady = c.otherwiseNotReady || len(p.Load) > 0 || len(p.Actions) > 0 ||
@@ -113,8 +113,8 @@ func (c *forecast) applyFaults(path string, p *Phase) {
 	c.noticeable = c.noticeable || c.down > 0
 }
 
-// fail records that n nodes become silent at the given time. announced is true if the nodes themselves report that they are
-// stopping.
+// fail records that n nodes become silent at the given time. announced is true if the nodes themselves report that they
+// stop.
 func (c *forecast) fail(at time.Duration, announced bool, n int) {
 	if announced {
 		at -= c.v.s.notice()

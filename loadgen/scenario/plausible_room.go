@@ -82,8 +82,8 @@ func (c *forecast) least(d *placed, rooms []room) int {
 	return d.Replicas
 }
 
-// demands returns the demand for each resource, summed over all workloads. If more is not nil, it adds one pod of the
-// workload more. It leaves out nodes with taints, and the pods of DaemonSets on them.
+// demands returns the demand for each resource, summed over all workloads. If `more` is not nil, it adds one more pod
+// of that workload. It leaves out nodes with taints, and the pods of DaemonSets on them.
 func (c *forecast) demands(more *placed) []demand {
 	rooms := c.rooms(Deployment)
 	pods, cpu, memory, devices := demand{what: "pods"}, demand{what: "CPUs"}, demand{what: "bytes of memory"}, demand{what: "devices"}
@@ -158,8 +158,8 @@ func (c *forecast) tooLarge(d *placed, rooms []room) bool {
 	return true
 }
 
-// noPodFits reports an error for a pod that is larger than every node. If the user set the pod's size, the error is at the
-// deploy. If the pod has the default size, the error is at the nodes, which are too small.
+// noPodFits reports an error for a pod that is larger than every node. If the user set the pod's size, the error is at
+// the deploy. If the size is the default, the error is at the nodes, which are too small.
 func (c *forecast) noPodFits(d *placed, field string, most *resource.Quantity, size string, least *resource.Quantity) {
 	at, hint := d.made+"."+field, "increase nodes."+field
 	if most.Sign() > 0 {
@@ -174,8 +174,8 @@ func (c *forecast) noPodFits(d *placed, field string, most *resource.Quantity, s
 	c.v.fail(at, hint, "no node has room for a pod of %s", size)
 }
 
-// updates reports an error for a rollingUpdate that never ends, because it may not remove a pod before a new pod is
-// Ready and the nodes have no room for another pod.
+// updates reports an error for a rollingUpdate that never ends, because it may remove a pod only after a new pod is
+// Ready, and the nodes have no room for another pod.
 func (c *forecast) updates() {
 	for _, name := range slices.Sorted(maps.Keys(c.alive)) {
 		d := c.alive[name]
@@ -197,9 +197,9 @@ func (c *forecast) updates() {
 	}
 }
 
-// takesAway reports whether a rollingUpdate may remove a pod before a new pod is Ready. The Deployment controller rounds
-// a percentage of maxSurge up and a percentage of maxUnavailable down, and allows one unavailable pod if both are zero
-// (ResolveFenceposts of Kubernetes' deployment util).
+// takesAway reports whether a rollingUpdate may remove a pod before a new pod is Ready. The Deployment controller
+// rounds percentages of maxSurge up and percentages of maxUnavailable down, and allows one unavailable pod if both are
+// zero (ResolveFenceposts of Kubernetes' deployment util).
 func (a *Action) takesAway(replicas int) bool {
 	return shareOf(replicas, a.MaxUnavailable, math.Floor) > 0 || shareOf(replicas, a.MaxSurge, math.Ceil) == 0
 }

@@ -70,7 +70,7 @@ func (p *NodePool) setDefaults(n *Nodes) {
 	}
 }
 
-// repels reports whether a taint keeps pods that do not tolerate it off the nodes.
+// repels reports whether a taint keeps pods without a matching toleration off the nodes.
 func (p *NodePool) repels() bool {
 	return slices.ContainsFunc(p.Taints, func(t NodeTaint) bool { return t.Effect != string(corev1.TaintEffectPreferNoSchedule) })
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/stormglass/stormglass/internal/strictyaml"
 )
 
-// resourceTable lists the resources built into Kubernetes. A test generates and checks it from Kubernetes' own discovery
-// documents.
+// resourceTable lists the resources built into Kubernetes. A test generates and checks the table from Kubernetes' own
+// discovery documents.
 //
 //go:embed resources.txt
 var resourceTable string
@@ -113,7 +113,7 @@ func (v *validator) resource(path, name string, verbs ...string) {
 	}
 }
 
-// clusterScoped reports whether the objects of a resource of Kubernetes, or of a definition in the scenario, have no namespace.
+// clusterScoped reports whether the objects of a resource, built in or defined by the scenario, have no namespace.
 func (v *validator) clusterScoped(name string) bool {
 	if len(v.errs) > 0 || !IsCustom(name) { // invalid definitions cannot be read
 		return builtIns()[name].cluster

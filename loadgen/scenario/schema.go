@@ -92,8 +92,8 @@ type followedAt struct {
 	sets []condition.Set
 }
 
-// followedAt lists the sets of objects that conditions and transitions watch, with the paths of their scenario fields. A
-// condition that does not compile has no sets.
+// followedAt lists the sets of objects that conditions and transitions watch, with the paths of the conditions and
+// transitions in the scenario. A condition that does not compile has no sets.
 func (s *Scenario) followedAt() (all []followedAt) {
 	for i := range s.Phases {
 		if u := s.Phases[i].Until; u.OfObjects() {

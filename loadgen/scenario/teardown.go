@@ -26,8 +26,8 @@ func (v *validator) teardown() {
 	}
 }
 
-// onlyMade lists resources whose objects exist in the run's namespaces only if the scenario creates them. Neither the API
-// server nor a controller creates such objects on its own.
+// onlyMade lists resources whose objects exist in the run's namespaces only if the scenario creates them: neither the
+// API server nor a controller does.
 var onlyMade = []string{
 	"secrets", "services", "resourcequotas", "limitranges", "replicationcontrollers",
 	"deployments.apps", "statefulsets.apps", "daemonsets.apps", "cronjobs.batch", "horizontalpodautoscalers.autoscaling",
@@ -39,7 +39,7 @@ var ofDeploys = []string{
 	"services", "deployments.apps", "statefulsets.apps", "daemonsets.apps", "cronjobs.batch", "horizontalpodautoscalers.autoscaling",
 }
 
-// targets reports an error for an action whose target matches no objects, because the scenario creates no objects of the
+// targets reports an error for an action whose target matches no object, because the scenario creates no objects of the
 // resource before the action. It checks nothing if hooks, the Go program or a recording may create objects.
 func (v *validator) targets() {
 	s := v.s
@@ -57,7 +57,7 @@ func (v *validator) targets() {
 	}
 }
 
-// makes reports whether the scenario creates objects of a resource before or in a phase. known is false if template
+// makes reports whether the scenario creates objects of a resource before or in a phase. `known` is false if template
 // files were not read, or if templates create custom resources, because an operator may then create any objects.
 func (s *Scenario) makes(resource string, phase int) (made, known bool) {
 	for i := range s.Phases[:min(phase+1, len(s.Phases))] {

@@ -65,8 +65,8 @@ type Scenario struct {
 	recorded bool
 	// variants holds the complete scenario of each element of Variants.
 	variants []*Scenario
-	// linksOn is true if networkFaults was turned on automatically. linksFor is then the path of the fault that requires it.
-	// If that fault is in another variant, linksFor is controlPlane.networkFaults and linksOf names the variant.
+	// linksOn is true if networkFaults was turned on automatically. linksFor is then the path of the fault that needs
+	// it. If that fault is in another variant, linksFor is controlPlane.networkFaults, and linksOf names the variant.
 	linksOn           bool
 	linksFor, linksOf string
 }
@@ -261,8 +261,8 @@ type Nodes struct {
 	RegisterRate              Rate     `yaml:"registerRate,omitempty" zero:"50/s"` // rate at which nodes register, default 50/s
 }
 
-// NodesRelease returns the Kubernetes release of the simulated kubelets: nodes.version, or by default the oldest release
-// of an API server.
+// NodesRelease returns the Kubernetes release of the simulated kubelets: nodes.version, or by default the oldest
+// release of an API server.
 func (s *Scenario) NodesRelease() control.Release {
 	if r, ok := control.ReleaseOf(s.Nodes.Version); ok {
 		return r

@@ -84,8 +84,8 @@ func (f Fault) On() []string {
 	return f.Components
 }
 
-// Times returns the times at which the fault begins, counted from the start of its phase. A repeated fault begins several
-// times.
+// Times returns the times at which the fault begins, counted from the start of its phase. Only a repeated fault has
+// several.
 func (f Fault) Times() []time.Duration {
 	var all []time.Duration
 	for i := range max(1, f.Repeat) {
@@ -94,15 +94,15 @@ func (f Fault) Times() []time.Duration {
 	return all
 }
 
-// Span returns the time from the start of the phase until the fault ends. If the fault lasts until the end of the phase,
-// its own length counts as zero.
+// Span returns the time from the start of the phase until the fault ends. If the fault lasts until the phase ends, its
+// own length counts as zero.
 func (f Fault) Span() time.Duration {
 	times := f.Times()
 	return times[len(times)-1] + f.For.D()
 }
 
-// Control converts the fault to the type that the supervisor of the control plane accepts. seed is the scenario's seed; it
-// determines the random parts of the fault.
+// Control converts the fault to the type that the supervisor of the control plane accepts. seed is the scenario's seed,
+// which determines the random parts of the fault.
 func (f Fault) Control(seed int64) control.Fault {
 	on := f.On()
 	if len(on) == 0 && f.kind().OfMembers() {

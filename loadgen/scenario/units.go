@@ -31,8 +31,8 @@ func (d Duration) String() string {
 // MarshalText encodes the duration as UnmarshalText accepts it.
 func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
-// Spread is a random length of time. "2s" is always the same; "2s..20s" is a log-normal distribution with this median and
-// 99th percentile.
+// Spread is a random length of time. "2s" is always the same. "2s..20s" is a log-normal distribution with this median
+// and this 99th percentile.
 type Spread struct{ Median, P99 time.Duration }
 
 // UnmarshalText parses a spread.

@@ -282,7 +282,7 @@ func (v *validator) phaseEnd(path string, p *Phase) {
 	}
 }
 
-// lasts returns the length of the phase or, if a condition ends it, its time limit. what introduces this time in a message.
+// lasts returns the length of the phase, or its time limit if a condition ends it. `what` introduces it in messages.
 func (p *Phase) lasts() (length time.Duration, what string) {
 	if p.Until.IsZero() {
 		return p.For.D(), "the phase lasts"

@@ -55,8 +55,8 @@ func (f *Fault) goneAfter(begin time.Duration) time.Duration {
 	return begin + f.For.D() + faultMargin
 }
 
-// shared returns, in words, a part of the control plane that the two faults cannot affect at the same time, or "" if none
-// exists.
+// shared names, in words, a part of the control plane that the two faults cannot affect at the same time. It returns ""
+// if there is none.
 func (v *validator) shared(f, g *Fault) string {
 	a, b := v.needs(f), v.needs(g)
 	if part, clash := control.Clash(a.sure, b.sure); clash {
@@ -75,7 +75,7 @@ func (v *validator) shared(f, g *Fault) string {
 	return ""
 }
 
-// needs holds the claims of a fault on parts of the control plane. sure holds the certain claims. roles holds the claims
+// needs holds the claims of a fault on parts of the control plane. `sure` holds the certain claims. roles holds those
 // that depend on which component has a role, such as leader, when the fault begins.
 type needs struct {
 	sure  []control.Claim
@@ -121,8 +121,8 @@ func (v *validator) claims(asked control.Fault, on []string) []control.Claim {
 	return asked.Claims(on, links)
 }
 
-// named returns the components that the selectors are certain to select. It ignores a selector by role, such as leader, if
-// there are several components, because only the start of the fault determines which one has the role.
+// named returns the components that the selectors are certain to select. If there are several components, it ignores a
+// selector by role, such as leader, because only the start of the fault determines which one has the role.
 func (v *validator) named(selectors []string) []string {
 	c := v.s.ControlPlane
 	return c.Named(selectors, func(s control.Selector) []string {

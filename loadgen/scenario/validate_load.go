@@ -19,9 +19,9 @@ var Manifests = []string{
 // WidgetResource is a custom resource of Stormglass. A run that uses it creates its definition.
 const WidgetResource = "widgets.load.stormglass.dev"
 
-// loadsOf checks the loads of one phase. held holds the watches that earlier phases left open; a load of changes may refer
-// to them. names holds the names of all loads so far. Names must be unique in the run, because they label the objects of
-// the load.
+// loadsOf checks the loads of one phase. `held` holds the watches that earlier phases left open, to which a load of
+// changes may refer. names holds the names of all loads so far. Names must be unique in the run, because they label the
+// objects of the load.
 func (v *validator) loadsOf(path string, p *Phase, held map[string]*Load, names map[string]bool) {
 	watches := maps.Clone(held)
 	for j := range p.Load {
@@ -105,8 +105,8 @@ type field struct {
 	of   string // the kinds, separated by spaces
 }
 
-// onlyFor reports an error for each field that is set but that the kind does not accept. Otherwise its author would
-// believe that it has an effect.
+// onlyFor reports an error for each field that is set but that the kind does not accept. Without the error, the author
+// would believe that the field has an effect.
 func (v *validator) onlyFor(path, kind string, all []field) {
 	for _, f := range all {
 		if f.set && !slices.Contains(strings.Fields(f.of), kind) {

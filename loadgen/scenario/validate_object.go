@@ -144,8 +144,8 @@ func (v *validator) objectMembers(path string, value any, want reflect.Type) {
 	}
 }
 
-// UnknownFields returns the paths of the fields that the Go type of an object lacks, such as [spec portalIP]. API servers drop
-// these fields, but with strict validation they refuse the object.
+// UnknownFields returns the paths of the fields that the Go type of an object lacks, such as [spec portalIP]. An API
+// server drops such fields. With strict validation, it refuses the object.
 func UnknownFields(object map[string]any) (paths [][]string) {
 	v := validator{s: &Scenario{}, unknownField: func(path string) {
 		elements := strings.ReplaceAll(strings.TrimPrefix(path, "."), "[", ".[") // an index is an element too

@@ -96,8 +96,8 @@ func (v *validator) answer(path string, l *Load, o *Operation) {
 
 const cborGate = "CBORServingAndStorage"
 
-// selectableOf lists the fields that field selectors may use for a resource; nil for a custom resource, whose fields only a
-// cluster knows.
+// selectableOf lists the fields that field selectors may use for a resource. It returns nil for a custom resource,
+// whose fields only a cluster knows.
 func selectableOf(resource string) []string {
 	if own, ok := selectable()[resource]; ok {
 		return own

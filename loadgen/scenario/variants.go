@@ -11,7 +11,7 @@ import (
 	"github.com/stormglass/stormglass/internal/userfile"
 )
 
-// mostVariants is the maximum number of variants. It limits memory, because each variant is a parsed copy of the scenario.
+// mostVariants is the maximum number of variants. Each variant is a parsed copy of the scenario and takes memory.
 const mostVariants = 100
 
 // parseVariants parses the scenario once for each variant, with the variant's fields applied. Errors name the variant.
@@ -108,8 +108,8 @@ func (s *Scenario) Warnings() []string {
 	return all
 }
 
-// Unserved returns one line for each custom resource that the scenario uses but does not define. A bundled control plane
-// does not serve such resources; a user's cluster may serve them.
+// Unserved returns one line for each custom resource that the scenario uses but does not define. A bundled control
+// plane does not serve these resources; a user's cluster may serve them.
 func (s *Scenario) Unserved() []string { return append(s.unserved(), s.unservedSets()...) }
 
 // Faults lists all faults with their paths.
@@ -171,7 +171,7 @@ func (v *validator) signal(path, name string) {
 	}
 }
 
-// known reports an error if name is not in all. what is the kind of thing with that name, such as "signal".
+// known reports an error if name is not in `all`. `what` says what name stands for, such as "signal".
 func (v *validator) known(path, what, name string, all []string) {
 	if slices.Contains(all, name) {
 		return
@@ -217,8 +217,8 @@ func (v *validator) signals() {
 	}
 }
 
-// apart reports an error if a phase is in two of a signal's lists (steady, under and after), or if the last after phase
-// precedes the first under phase.
+// apart reports an error if a phase is in two of a signal's lists `steady`, `under` and `after`, or if the last phase
+// of `after` precedes the first phase of `under`.
 func (v *validator) apart(path string, s *Signal) {
 	both := func(field string, phases []string, other string, others []string) {
 		for j, name := range phases {
@@ -238,7 +238,7 @@ func (v *validator) apart(path string, s *Signal) {
 	}
 }
 
-// compare checks the rows of the comparison of variants. Package gate checks the rules that need the list of objectives.
+// compare checks the rows of the comparison of variants. Package gate checks rules that need the list of objectives.
 func (v *validator) compare() {
 	seen := map[string]bool{}
 	for i := range v.s.Compare {
