@@ -25,7 +25,7 @@ func Publish(path string, data []byte) error {
 	})
 }
 
-// PublishFunc is like Publish, but calls write to write the content. If write fails, the old content remains.
+// PublishFunc is like Publish, but calls `write` to write the content. If `write` fails, the old content remains.
 func PublishFunc(path string, write func(io.Writer) error) error {
 	return replace(path, func(f *os.File) error {
 		if err := write(f); err != nil {
