@@ -55,8 +55,8 @@ func Must[T any](t *testing.T, ctx context.Context, action chromedp.Action[T]) T
 	return v
 }
 
-// find returns the path of the program whose name or path is named. If named is empty, it returns the path of the first
-// browser in tools/browsers that lookPath finds.
+// find returns the path of the program with the name or path `named`. If `named` is empty, it returns the path of the
+// first browser in tools/browsers that lookPath finds.
 func find(named string, lookPath func(string) (string, error)) (string, error) {
 	if named != "" {
 		path, err := lookPath(named)
