@@ -81,8 +81,8 @@ func (s *Scanner) Reset() {
 }
 
 // Next reads p up to the next token and returns n, the number of bytes that it used. Pass the rest of p in the next
-// call. If one byte ends several maps, Next counts that byte as used only with the last End: it returns all tokens of p
-// before p is used up. After an error, call Reset.
+// call. If one byte ends several maps, Next counts that byte as used only with the last End. So when p is used up, Next
+// has returned all its tokens. After an error, call Reset.
 func (s *Scanner) Next(p []byte) (n int, t jsonscan.Token, err error) {
 	for i := 0; i < len(p); {
 		if s.ends == 0 {
