@@ -143,8 +143,8 @@ func unknownCommand(c *cobra.Command, word string) error {
 	return fmt.Errorf("unknown command %q for %q (%s)", word, c.CommandPath(), hint)
 }
 
-// nearestCommand returns the command that word probably means: a subcommand with a similar name, a subcommand with the
-// known synonym word, or a command with the name word elsewhere in the program.
+// nearestCommand returns the command that `word` probably means: a subcommand with a similar name, a subcommand of
+// which `word` is a known synonym, or a command elsewhere in the program with exactly that name.
 func nearestCommand(c *cobra.Command, word string) string {
 	var names []string
 	for _, sub := range c.Commands() {

@@ -56,7 +56,7 @@ func Group(root *cobra.Command, title string, commands ...*cobra.Command) {
 	root.AddCommand(commands...)
 }
 
-// Heading puts the flags that were added since its last call under a heading in the help.
+// Heading gives the flags that were added since its last call a heading in the help.
 func Heading(flags *pflag.FlagSet, title string) {
 	flags.SortFlags = false // show headings, and the flags under each, in the order in which they were added
 	flags.VisitAll(func(f *pflag.Flag) {
@@ -78,7 +78,7 @@ func annotate(f *pflag.Flag, key, value string) {
 	f.Annotations[key] = []string{value}
 }
 
-// flagUsages returns the help of the flags. Flags without a heading come last, below the title.
+// flagUsages returns the help of the flags. Flags without a heading come last, below `title`.
 func flagUsages(title string, flags *pflag.FlagSet) string {
 	type section struct {
 		title   string

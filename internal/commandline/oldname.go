@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// OldName keeps old as a hidden alias of a flag of c. The first use of the alias prints a warning to standard error.
+// OldName keeps `old` as a hidden alias of a flag of c. The first use of the alias prints a warning to standard error.
 // pflag's MarkDeprecated would require a flag with a separate value, and cobra could write the warning to standard
 // output.
 func OldName(c *cobra.Command, old, name string) {

@@ -24,7 +24,7 @@ type Output struct {
 	forms []string
 }
 
-// AddOutput adds the flag --output to a command. others are formats in addition to text, JSON and YAML.
+// AddOutput adds the flag --output to a command. `others` are formats in addition to text, JSON and YAML.
 func AddOutput(c *cobra.Command, others ...string) *Output {
 	o := &Output{form: Text, forms: append([]string{Text, JSON, YAML}, others...)}
 	c.Flags().VarP(o, "output", "o", "`format` of the result: "+o.known())
@@ -51,7 +51,7 @@ func (o *Output) known() string {
 	return strings.Join(o.forms[:last], ", ") + " or " + o.forms[last]
 }
 
-// Write writes v as JSON or YAML. For any other format, it calls text, which writes the result.
+// Write writes v as JSON or YAML. For any other format, it calls `text`, which writes the result.
 func (o *Output) Write(w io.Writer, v any, text func() error) error {
 	switch o.form {
 	case JSON:
@@ -63,7 +63,7 @@ func (o *Output) Write(w io.Writer, v any, text func() error) error {
 }
 
 // WriteEach writes v, one of many results, as one line of JSON or as one YAML document. For any other format, it calls
-// text, which writes the result.
+// `text`, which writes the result.
 func (o *Output) WriteEach(w io.Writer, v any, text func() error) error {
 	switch o.form {
 	case JSON:

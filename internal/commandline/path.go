@@ -12,8 +12,8 @@ import (
 	"github.com/stormglass/stormglass/internal/userfile"
 )
 
-// PathAtFault reports whether err is bad usage, because the user specified an unusable path. A full or broken disk is
-// not bad usage.
+// PathAtFault reports whether err means that the user specified an unusable path. Such an error is bad usage; a full or
+// broken disk is not.
 func PathAtFault(err error) bool {
 	var number syscall.Errno
 	return errors.As(err, &number) && slices.Contains([]syscall.Errno{
@@ -35,7 +35,7 @@ func Program(path string) (string, error) {
 	return filepath.Abs(path)
 }
 
-// Find returns the path of a program of Stormglass. It looks in the directory of executable, then on PATH.
+// Find returns the path of a program of Stormglass. It looks in the directory of the file `executable`, then on PATH.
 func Find(executable, name string) (string, error) {
 	if real, err := filepath.EvalSymlinks(executable); err == nil {
 		executable = real
