@@ -66,8 +66,8 @@ func IsEnvironment(err error) bool {
 	return errors.As(err, &e)
 }
 
-// Of returns the exit code for err. If err has a method Unjudged that returns true, the exit code is NoData, unless the
-// environment failed too.
+// Of returns the exit code for err. If err has a method Unjudged that returns true, the exit code is NoData, unless err
+// also contains a failure of the environment.
 func Of(err error) int {
 	var unjudged interface{ Unjudged() bool }
 	switch {
