@@ -10,8 +10,8 @@ import (
 	"golang.org/x/tools/txtar"
 )
 
-// Each calls run with each script that matches the pattern, and compares the result with the second file in the script.
-// If update is set, it instead writes the result to that file.
+// Each calls `run` with each script that matches the pattern, and compares the result with the second file in the
+// script. If update is set, it instead writes the result to that file.
 func Each(t *testing.T, pattern string, update bool, run func(*testing.T, *txtar.Archive) string) {
 	t.Helper()
 	scripts, err := filepath.Glob(pattern)
