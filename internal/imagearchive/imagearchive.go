@@ -48,7 +48,7 @@ func Program(image, program string) Image {
 	return Image{Name: image, Entrypoint: []string{"/" + name}, Files: []File{{Name: name, Mode: 0o755, Source: program}}}
 }
 
-// Write writes an image to the file archive.
+// Write writes an image to the file `archive`.
 func Write(archive string, image Image) error {
 	layer := archive + ".layer"
 	defer os.Remove(layer)
@@ -83,7 +83,7 @@ func writeLayer(layer string, files []File) (digest string, err error) {
 	return fmt.Sprintf("%x", hash.Sum(nil)), nil
 }
 
-// writeTar writes files to the tar file name. It writes the same bytes to also.
+// writeTar writes files to the tar file `name`. It writes the same bytes to `also`.
 func writeTar(name string, also io.Writer, files []File) error {
 	out, err := os.Create(name)
 	if err != nil {
