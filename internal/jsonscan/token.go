@@ -57,8 +57,8 @@ func (s *Scanner) string(p []byte) (n int, t Token, err error) {
 	return n + 1, None, nil
 }
 
-// bound handles the length n of a string or number. It stops keeping a key that is longer than LongestKey, and returns ErrLong
-// for a value that is longer than LongestValue.
+// bound checks the length n of a string or number. It stops keeping a key that is longer than LongestKey, and returns
+// ErrLong for a value that is longer than LongestValue.
 func (s *Scanner) bound(n int) error {
 	switch {
 	case s.inKey && n > s.LongestKey:
