@@ -102,7 +102,7 @@ func logOptions(q url.Values) (*corev1.PodLogOptions, *refusal) {
 	return o, refused
 }
 
-// flushed writes to a client and flushes after each write. left is the remaining number of bytes to write; a negative
+// flushed writes to a client and flushes after each write. `left` is the remaining number of bytes to write; a negative
 // number means unlimited.
 type flushed struct {
 	w     http.ResponseWriter

@@ -86,7 +86,7 @@ func New(c Config) (*Server, error) {
 	return s, nil
 }
 
-// Serve accepts connections on a listener, and serves them, until Close.
+// Serve accepts connections on a listener, and serves them, until Close is called.
 func (s *Server) Serve(l net.Listener) error {
 	err := s.http.ServeTLS(&listener{l, s.connections}, "", "")
 	if errors.Is(err, http.ErrServerClosed) {
