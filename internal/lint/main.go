@@ -22,7 +22,7 @@ import (
 	"honnef.co/go/tools/unused"
 )
 
-// off lists the checks that staticcheck, too, does not run by default.
+// off lists the checks that do not run. By default, staticcheck does not run them either.
 var off = []string{
 	"SA9003", // empty branches
 	"ST1003", // names: Kubernetes and Prometheus have other conventions
@@ -43,7 +43,7 @@ func main() {
 	unitchecker.Main(checks...)
 }
 
-// ignoredErrors reports errors of calls that are neither checked nor assigned to _, except for functions that mayFail matches.
+// ignoredErrors reports calls whose errors are neither checked nor assigned to _, unless mayFail matches the function.
 var ignoredErrors = &analysis.Analyzer{
 	Name:     "ignorederrors",
 	Doc:      "report errors that are ignored",
