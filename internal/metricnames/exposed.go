@@ -47,7 +47,7 @@ func ReadExposed() Exposed {
 	return e
 }
 
-// Names returns the metrics in the set whose full names are known.
+// Names returns the names of those metrics in the set whose full name is known.
 func (e Exposed) Names() []string { return e.names }
 
 // Has reports whether a component can expose a series with the given name. The series of a histogram have names that end in
