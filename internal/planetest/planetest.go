@@ -32,9 +32,9 @@ func Build(dir string) (string, error) { return program(dir, "controlplane", Bin
 // the program in dir.
 func Loadgen(dir string) (string, error) { return program(dir, "loadgen", LoadgenEnv) }
 
-// Programs keeps go test from reusing cached results of tests with older programs: it reads STORMGLASS_PROGRAMS, which
-// `make test` sets to a checksum of the programs' sources. go test knows the environment variables that tests read, but
-// not the variables that TestMain reads.
+// Programs keeps go test from reusing the cached result of a test that ran older programs: it reads
+// STORMGLASS_PROGRAMS, which `make test` sets to a checksum of the programs' sources. go test knows the environment
+// variables that tests read, but not the variables that TestMain reads.
 func Programs(testing.TB) { _ = os.Getenv("STORMGLASS_PROGRAMS") }
 
 func program(dir, name, env string) (string, error) {
