@@ -89,7 +89,7 @@ func (p *Proxy) Cut() {
 func (p *Proxy) keep(c net.Conn) (release func()) {
 	p.mu.Lock()
 	p.open[c] = struct{}{}
-	if p.stopped { // while this connection was accepted or opened
+	if p.stopped { // Stop was called while this connection was accepted or opened
 		c.Close()
 	}
 	p.mu.Unlock()
