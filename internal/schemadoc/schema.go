@@ -127,7 +127,7 @@ func (s *Schema) fieldNames(name string) (all []string) {
 	return all
 }
 
-// properties calls the function each for every field of a struct, including fields of embedded structs.
+// properties calls the function `each` for every field of a struct, including fields of embedded structs.
 func (s *Schema) properties(name string, each func(field, option string, p Part)) {
 	if s.types.structs[name] == nil {
 		return

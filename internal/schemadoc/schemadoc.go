@@ -46,8 +46,8 @@ type Page struct {
 	errs     []error
 }
 
-// field is the description of a field on a page: of is the type with the field, text is the text for the field's type,
-// and meaning is the meaning.
+// field is the description of a field on a page: `of` is the type that has the field, `text` is the text for the
+// field's own type, and `meaning` is the field's meaning.
 type field struct{ of, text, meaning string }
 
 // Read parses the named structs of the Go package in dir, or all structs if there are no names.
@@ -146,7 +146,7 @@ func (p *Page) table(name string) {
 
 // rows collects the lines of the list for one type.
 type rows struct {
-	// plain holds the pending fields without a comment. again holds the fields that the list of an earlier type already
+	// plain holds the pending fields without a comment. `again` holds fields that the list of an earlier type already
 	// describes, by that type.
 	plain []string
 	again map[string][]string
