@@ -51,7 +51,7 @@ type Options struct {
 	Owner string
 }
 
-// evaluation is the evaluation interval of rule groups that do not set one. Stormglass's rules set one.
+// evaluation is the evaluation interval of rule groups that set none. Stormglass's rules set their own intervals.
 const evaluation = 15 * time.Second
 
 // Write writes the configuration into base/prometheus and returns this folder. It replaces existing files atomically,
@@ -139,7 +139,7 @@ func (w writer) config(t control.ScrapeTarget, u *url.URL) *scrapeConfig {
 	return c
 }
 
-// path returns the path of file, relative to the folder if file is below base, otherwise absolute.
+// path returns the path of file: relative to the folder if the file is below base, otherwise absolute.
 func (w writer) path(file string) string {
 	if file == "" {
 		return ""
