@@ -15,8 +15,8 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// Decode sets the fields of the struct to which into points, by their `yaml` tags. It returns the errors of all fields,
-// joined by Join. A field with an interface type accepts any YAML. A string accepts any scalar. A struct that
+// Decode sets the fields of the struct that `into` points to, by their `yaml` tags. It returns the errors of all
+// fields, joined by Join. A field with an interface type accepts any YAML. A string accepts any scalar. A struct that
 // implements encoding.TextUnmarshaler and has tagged fields accepts either one value or a mapping of its fields.
 func (d *Document) Decode(into any) error {
 	c := decoder{doc: d}
@@ -124,7 +124,7 @@ func (c *decoder) fields(n *yaml.Node, v reflect.Value, path string) {
 	}
 }
 
-// renamed returns the current name of the field whose former name is name, or "" if no field had this name.
+// renamed returns the current name of the field with the given former name, or "" if no field had this name.
 func renamed(known map[string]knownField, name string) string {
 	for now, field := range known {
 		if name != "" && field.was == name {
@@ -187,7 +187,7 @@ type knownField struct {
 	zero, was string // the values of the tags
 }
 
-// knownFields adds the fields of a struct to known, by name. It includes fields of embedded structs (`yaml:",inline"`).
+// knownFields adds a struct's fields to `known`, by name. It includes fields of embedded structs (`yaml:",inline"`).
 func knownFields(v reflect.Value, known map[string]knownField) {
 	for i := range v.NumField() {
 		tag := v.Type().Field(i).Tag
@@ -320,8 +320,8 @@ func fieldHint(name string, known []string) string {
 	return Hint(name, known, "known here: "+strings.Join(known, ", "))
 }
 
-// Hint returns "did you mean ...?" with the known name that is most similar to name. Without a similar name, it returns
-// otherwise.
+// Hint returns "did you mean ...?" with the known name that is most similar to `name`. Without a similar name, it
+// returns `otherwise`.
 func Hint(name string, known []string, otherwise string) string {
 	if near := Suggest(name, known); near != "" {
 		return fmt.Sprintf("did you mean %q?", near)
@@ -329,7 +329,7 @@ func Hint(name string, known []string, otherwise string) string {
 	return otherwise
 }
 
-// Suggest returns the known name that is most similar to name, or "" if none differs by only a few edits.
+// Suggest returns the known name that is most similar to `name`, or "" if none differs by only a few edits.
 func Suggest(name string, known []string) string {
 	best, bestAt := "", 1+len(name)/3
 	for _, k := range known {

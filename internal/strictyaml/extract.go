@@ -21,8 +21,8 @@ func (d *Document) Items(path string) (all []*Document) {
 	return all
 }
 
-// Extract returns the value at a path as the text of a separate file, without comments, aliases and the fields in drop.
-// line converts a line number of this text to a line number of d. Use Extract for parsers that accept only text.
+// Extract returns the value at a path as the text of a separate file, without comments, aliases and the fields in
+// `drop`. `line` converts a line number of this text to one of d. Use Extract for parsers that accept only text.
 func (d *Document) Extract(path string, drop ...string) (text []byte, line func(int) int, err error) {
 	root := expand(d.at(path), drop)
 	if text, err = yaml.Marshal(root); err != nil {
@@ -53,7 +53,7 @@ func (d *Document) Extract(path string, drop ...string) (text []byte, line func(
 	}, nil
 }
 
-// expand copies a node in block style, without comments, aliases and the fields in drop.
+// expand copies a node in block style, without comments, aliases and the fields in `drop`.
 func expand(n *yaml.Node, drop []string) *yaml.Node {
 	n = follow(n)
 	c := &yaml.Node{Kind: n.Kind, Tag: n.Tag, Value: n.Value, Style: n.Style &^ yaml.FlowStyle, Line: n.Line}

@@ -32,8 +32,8 @@ func (d *Document) place(e *Error, n *yaml.Node) {
 	}
 }
 
-// BlameOverrides adds the overrides (--set) to the messages of the errors in err that the overrides cause. without is
-// the error of the document without overrides: its errors have another cause.
+// BlameOverrides adds the overrides (--set) to the messages of those errors in err that the overrides cause. `without`
+// is the error that the document has without the overrides: the errors in it have another cause.
 func BlameOverrides(err, without error, overrides []string) error {
 	had := map[string]bool{}
 	for _, e := range Errors(without) {
@@ -75,7 +75,7 @@ func (d *Document) Set(assignment string) error {
 }
 
 // Overlay sets fields of the document, as Set does. The paths and values are the keys and values of the mapping at
-// path; this mapping may be missing. Errors that these values cause elsewhere in the document begin with layer.
+// path; this mapping may be missing. Errors that these values cause elsewhere in the document begin with `layer`.
 func (d *Document) Overlay(path, layer string) error {
 	d.layer = layer
 	from := d.at(path)
