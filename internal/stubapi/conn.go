@@ -20,8 +20,8 @@ const (
 	connWindow = 1 << 30
 )
 
-// conn is one connection. One goroutine runs the method read, which reads frames; another runs write, which writes the
-// pending data.
+// conn is one connection. One goroutine runs the method `read`, which reads frames. Another runs `write`, which writes
+// the pending data.
 type conn struct {
 	server  *Server
 	number  int // number of the connection, from 0
@@ -29,10 +29,10 @@ type conn struct {
 	reader  *http2.Framer
 	decoder *hpack.Decoder
 
-	// Only read uses these fields:
+	// Only the method `read` uses these fields:
 	opening *stream // stream whose header block is incomplete
-	ending  bool    // whether the header block of opening has END_STREAM
-	unread  int     // bytes of request bodies for which read has not yet enlarged the flow-control window
+	ending  bool    // whether the header block of `opening` has END_STREAM
+	unread  int     // bytes of request bodies for which `read` has not yet enlarged the flow-control window
 
 	wake chan struct{}
 

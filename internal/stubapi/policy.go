@@ -64,7 +64,7 @@ const (
 // it at the same time.
 type Policy func(Request) Answer
 
-// Only returns a policy that applies p to the requests for which match returns true. All other requests get the zero
+// Only returns a policy that applies p to the requests for which `match` returns true. All other requests get the zero
 // Answer.
 func Only(match func(Request) bool, p Policy) Policy {
 	return func(r Request) Answer {
@@ -80,8 +80,8 @@ func Fixed(d time.Duration) Policy {
 	return func(Request) Answer { return Answer{After: d} }
 }
 
-// Bimodal returns a policy that responds to the fraction share of the requests after the duration slow, and to all
-// other requests after the duration fast. The seed and the number of a request determine whether the request is slow.
+// Bimodal returns a policy that responds to a fraction of the requests, `share`, after the duration `slow`, and to all
+// others after the duration `fast`. The seed and the number of a request determine whether the request is slow.
 func Bimodal(fast, slow time.Duration, share float64, seed uint64) Policy {
 	return func(r Request) Answer {
 		if rand.New(rand.NewPCG(seed, uint64(r.N))).Float64() < share {
@@ -91,8 +91,8 @@ func Bimodal(fast, slow time.Duration, share float64, seed uint64) Policy {
 	}
 }
 
-// Stall returns a policy that responds to each request after the time base. It delays responses that are due between
-// begin and end until end.
+// Stall returns a policy that responds to each request after the time `base`. It delays responses that are due between
+// `begin` and `end` until `end`.
 func Stall(base time.Duration, begin, end time.Time) Policy {
 	return func(r Request) Answer {
 		at := r.At.Add(base)
@@ -103,5 +103,5 @@ func Stall(base time.Duration, begin, end time.Time) Policy {
 	}
 }
 
-// Always returns a policy that returns a for all requests.
+// Always returns a policy that returns the Answer a for all requests.
 func Always(a Answer) Policy { return func(Request) Answer { return a } }

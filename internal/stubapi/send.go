@@ -10,8 +10,8 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// queue calls write, which adds frames to the pending data. It panics if write fails, because this can happen only for
-// an invalid frame.
+// queue calls `write`, which adds frames to the pending data. It panics if `write` fails, because this can happen only
+// for an invalid frame.
 func (c *conn) queue(write func() error) {
 	c.mu.Lock()
 	c.must(write())
@@ -55,7 +55,7 @@ func (c *conn) head(st *stream, status int, contentType string, length int, retr
 	c.must(c.frames.WriteHeaders(http2.HeadersFrameParam{StreamID: st.id, BlockFragment: c.encoded(fields...), EndHeaders: true}))
 }
 
-// body sends a part of a response body, or keeps it until the client's flow-control windows allow sending it. If last
+// body sends a part of a response body, or keeps it until the client's flow-control windows allow sending it. If `last`
 // is true, the stream ends after this part. body returns false if the stream has already ended.
 func (c *conn) body(st *stream, p []byte, last bool) bool {
 	c.mu.Lock()
@@ -81,8 +81,8 @@ func (c *conn) body(st *stream, p []byte, last bool) bool {
 	return true
 }
 
-// flow queues as much of p as the flow-control windows allow, and returns the rest of p. ended reports whether the last byte of
-// the stream was queued. The caller holds the lock.
+// flow queues as much of p as the flow-control windows allow, and returns the rest. `ended` reports whether the last
+// byte of the stream was queued. The caller holds the lock.
 func (c *conn) flow(st *stream, p []byte) (rest []byte, ended bool) {
 	for {
 		n := int(min(int64(len(p)), frameSize, max(0, min(c.window, st.window))))
@@ -127,7 +127,7 @@ func (c *conn) grown(id uint32, n int64) {
 	}
 }
 
-// over removes a stream that has ended from the connection.
+// over removes an ended stream from the connection.
 func (c *conn) over(st *stream) {
 	c.mu.Lock()
 	delete(c.streams, st.id)
@@ -184,7 +184,7 @@ func (c *conn) flood(st *stream) {
 
 var statusOK = hpack.HeaderField{Name: ":status", Value: "200"}
 
-// floodOn writes the bytes in out and then CONTINUATION frames until the client closes the connection.
+// floodOn writes the bytes in `out`, and then CONTINUATION frames until the client closes the connection.
 func (c *conn) floodOn(out []byte, id uint32) {
 	filler := strings.Repeat("f", 1000)
 	for {

@@ -39,7 +39,7 @@ type Options struct {
 // Server is a running stub of an API server.
 type Server struct {
 	options Options
-	http    *httptest.Server // accepts connections and hands them to serve
+	http    *httptest.Server // accepts connections and hands them to the method `serve`
 	store   *store
 	record  record
 	writing sync.WaitGroup
@@ -49,7 +49,7 @@ type Server struct {
 	dialed int
 }
 
-// Start starts a server. It runs until Close.
+// Start starts a server. It runs until Close is called.
 func Start(o Options) (*Server, error) {
 	if o.MaxStreams == 0 {
 		o.MaxStreams = 100

@@ -166,7 +166,7 @@ func (s *store) publish(c *collection, e *event) {
 	}
 }
 
-// merged returns a deep copy of fields to which a merge patch (RFC 7386) has been applied.
+// merged returns a deep copy of fields and applies a merge patch (RFC 7386) to the copy.
 func merged(fields map[string]any, patch map[string]any) map[string]any {
 	out := make(map[string]any, len(fields))
 	for k, v := range fields {

@@ -115,7 +115,7 @@ func (w *watch) send(e *event) {
 	}
 }
 
-// enqueue adds a piece to the queue of the watch. flush sends the piece after delay, but not before earlier pieces.
+// enqueue adds a piece to the queue of the watch. flush sends the piece after `delay`, but not before earlier pieces.
 func (w *watch) enqueue(d due, delay time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -178,7 +178,7 @@ const (
 // numbers watches in the order in which clients open them. A resumed watch gets a new number.
 type Script func(k, n int64) Spoil
 
-// Spoils returns a script that looks the failures up in list, by the number of the watch and of the event.
+// Spoils returns a script that looks up failures in `list`, by the numbers of the watch and of the event.
 func Spoils(list map[int64]map[int64]Spoil) Script {
 	return func(k, n int64) Spoil { return list[k][n] }
 }
