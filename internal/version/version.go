@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// version, commit and date get their values from the linker: version in the Makefile, from git, and all three in a
-// release. If a variable is empty, resolve uses the value that the go command has recorded.
+// version, commit and date get their values from the linker. The Makefile sets only version, from git; a release sets
+// all three. If a variable is empty, resolve uses the value that the go command has recorded.
 var version, commit, date string
 
 // Info describes the source from which a program was built.
