@@ -156,7 +156,7 @@ func looks(p *result.Plan, pairs, alphas []string) error {
 	return nil
 }
 
-// discardFlags adds the flags that limit the work of other programs on the machine during a run. does is the part of
+// discardFlags adds the flags that limit the work of other programs on the machine during a run. `does` is the part of
 // the help text that says what happens above the limit.
 func discardFlags(cmd *cobra.Command, throw *result.Throw, does string) {
 	flags := cmd.Flags()

@@ -155,7 +155,7 @@ func (p proveOptions) judge(cmd *cobra.Command, dirs []string) error {
 	return p.show(cmd, all)
 }
 
-// same returns the canonical path of a directory. It is equal for all paths of this directory.
+// same returns the canonical path of a directory. All paths that lead to one directory have the same canonical path.
 func same(dir string) string {
 	if real, err := filepath.EvalSymlinks(dir); err == nil {
 		dir = real

@@ -75,8 +75,8 @@ accept a baseline.`,
 	return cmd
 }
 
-// baselineDir returns the directory of a baseline, in `all`, the directory of all baselines. A name that contains a
-// path is a usage error.
+// baselineDir returns the directory of the baseline with the given name. `all` is the parent directory of all
+// baselines. A name that contains a path is a usage error.
 func baselineDir(all, name string) (string, error) {
 	if name != filepath.Base(name) || name == "." || name == ".." || name == string(filepath.Separator) {
 		return "", exitcode.Usagef("baseline %q: the name must not contain a path (to set the directory of all baselines, use --baselines)", name)

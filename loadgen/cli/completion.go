@@ -119,8 +119,8 @@ func completeSet(args []string, typed string) []string {
 	return offered
 }
 
-// children returns the names of the fields of a mapping or the items of a sequence. For an item without a name, it
-// returns the item's number.
+// children returns the names of a mapping's fields or of a sequence's items. For an item without a name, it returns the
+// item's number.
 func children(of *yaml.Node) (names []string) {
 	switch of.Kind {
 	case yaml.MappingNode:

@@ -118,8 +118,8 @@ Exit codes:
 	return cmd
 }
 
-// diagnoseObserved returns a function that diagnoses the metrics of an observer. If the observer is unreachable, this
-// function calls address again, because a restarted observer may have another address.
+// diagnoseObserved returns a function that diagnoses the metrics of an observer. If the observer is unreachable, that
+// function calls `address` again, because a restarted observer may have another address.
 func diagnoseObserved(address func() (string, error), p promimport.Config, o diagnoseOptions) (func(context.Context) (result.Diagnosis, error), error) {
 	var err error
 	if p.URL, err = address(); err != nil {
@@ -148,9 +148,9 @@ var exitOf = map[string]int{result.Healthy: exitcode.Pass, result.Diagnosed: exi
 // liveEvery is the interval between two diagnoses in a live diagnosis.
 const liveEvery = 15 * time.Second
 
-// follow calls diagnose at the interval `every` until ctx ends. It shows each diagnosis that differs from the previous
-// one, and each new error. Only a usage error in the first diagnosis ends follow: a later usage error comes from a
-// changed file or Prometheus server.
+// follow calls `diagnose` at the interval `every` until ctx ends. It shows each diagnosis that differs from the
+// previous one, and each new error. Only a usage error in the first diagnosis ends follow: a later usage error comes
+// from a changed file or Prometheus server.
 func follow(ctx context.Context, every time.Duration, diagnose func(context.Context) (result.Diagnosis, error), show func(result.Diagnosis) error, failed func(error)) error {
 	ticks := time.NewTicker(every)
 	defer ticks.Stop()

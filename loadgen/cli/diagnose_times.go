@@ -99,9 +99,9 @@ func diagnoseRun(ctx context.Context, dir string, o diagnoseOptions) (d result.D
 	return d, err
 }
 
-// prometheusDiagnosis returns a function that diagnoses the metrics in a Prometheus server, in the time set in o or up
-// to the time of the call. While a problem lasts, later calls use the same comparison period before the problem, as
-// long as the server has data for it.
+// prometheusDiagnosis returns a function that diagnoses metrics from a Prometheus server. It diagnoses the time that o
+// sets or, by default, the time up to the call. While a problem lasts, later calls keep the comparison period from
+// before it, as long as the server has its data.
 func prometheusDiagnosis(p promimport.Config, o diagnoseOptions) func(context.Context) (result.Diagnosis, error) {
 	var live diagnosis.Live
 	return func(ctx context.Context) (result.Diagnosis, error) {
@@ -283,7 +283,7 @@ func clip(s result.Span, from, to time.Time) (result.Span, error) {
 	return s, nil
 }
 
-// parseSpan parses "FROM,TO". first is the time of the first scrape; if it is zero, durations are errors. If TO is a
+// parseSpan parses "FROM,TO". `first` is the time of the first scrape; if it is zero, durations are errors. If TO is a
 // time of day later today, parseSpan uses the time now instead.
 func parseSpan(text string, first, now time.Time) (s result.Span, err error) {
 	from, to, ok := strings.Cut(text, ",")
@@ -335,7 +335,7 @@ func clockOf(text string) (clock time.Time, ok bool) {
 	return clock, err == nil
 }
 
-// onDay returns the date of day with the time of day of clock, both in UTC.
+// onDay combines the date of `day` with the time of day of `clock`, both in UTC.
 func onDay(clock, day time.Time) time.Time {
 	return day.UTC().Truncate(24 * time.Hour).Add(clock.Sub(clock.Truncate(24 * time.Hour)))
 }

@@ -75,7 +75,7 @@ the format has no staleness markers. The run's directory is not changed.`,
 // together take two minutes.
 const exportAttempts = 15
 
-// exportTo exports to the file out, or to the destination in o. If the export fails, it removes the incomplete file.
+// exportTo exports to the file `out`, or to the destination in o. If the export fails, it removes the incomplete file.
 func exportTo(cmd *cobra.Command, dir string, o exportOptions, out string) (done runmetrics.Exported, err error) {
 	if o.Format != runmetrics.OpenMetrics || out == "" {
 		return exportRun(cmd.Context(), dir, o)

@@ -34,7 +34,7 @@ func (f *fuseFlags) addOnPlanes(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.dryRun, "dry-run", false, "show what would be created and sent, without creating anything")
 }
 
-// into copies the flags to fuse. image is the image of the Job that cleans up in the cluster. others reports whether
+// into copies the flags to fuse. image is the image of the Job that cleans up in the cluster. `others` reports whether
 // other flags use image, too.
 func (f *fuseFlags) into(fuse *run.Fuse, image string, others bool) error {
 	*fuse = run.Fuse{AbortOn: f.abortOn, Rules: f.rules, Map: f.maps, NoLock: f.noLock, TakeLock: f.takeLock}

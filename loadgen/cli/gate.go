@@ -94,8 +94,8 @@ does not pass.`,
 }
 
 // checkWritable returns an error if the file of a flag is not writable. Call it before other work. It refuses an
-// existing file unless it has the text mark in its first kilobyte, which shows that the flag wrote it earlier.
-// checkWritable removes the file if it created it.
+// existing file, unless the text `mark` in the first kilobyte shows that the flag wrote the file earlier. It removes a
+// file that it has created.
 func checkWritable(flag, file, mark string) error {
 	if file == "" {
 		return nil
@@ -126,8 +126,8 @@ func firstKilobyte(file string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, 1<<10))
 }
 
-// writeOutput calls write with the file of a flag. It creates the file if necessary. If file is empty (the flag is not
-// set), it does nothing.
+// writeOutput calls `write` with the file of a flag. It creates the file if necessary. If `file` is empty (the flag is
+// not set), it does nothing.
 func writeOutput(flag, file string, mode int, write func(io.Writer) error) error {
 	if file == "" {
 		return nil
@@ -167,8 +167,8 @@ func (s *summary) flag(cmd *cobra.Command) {
 // check returns an error if the file is not writable. Call it before other work.
 func (s summary) check() error { return s.write(func(io.Writer) error { return nil }) }
 
-// after appends v to the summary. Call it after showing v. It returns shown: the exit code of the result, or the error
-// that occurred when v was shown.
+// after appends v to the summary. Call it after showing v. It returns `shown`: the exit code of the result, or the
+// error that occurred when v was shown.
 func after[T any](s summary, shown error, v T, write func(io.Writer, T) error) error {
 	if err := s.write(func(w io.Writer) error { return write(w, v) }); err != nil {
 		return err

@@ -12,7 +12,7 @@ import (
 
 // kubeconfigFlags are the flags that name a user's cluster and the identity to use there. They have the same names as
 // in kubectl. There are no flags for namespaces and timeouts (the scenario and the run set them), for passwords (not
-// supported), and for a proxy (the kubeconfig or the environment sets it).
+// supported), or for a proxy (the kubeconfig or the environment sets it).
 type kubeconfigFlags struct {
 	current bool
 	names   []string // names of the flags that are valid only with a user's cluster

@@ -302,8 +302,8 @@ func (c barChart) lines(m *pageModel, width, high, step int) []line {
 	return out
 }
 
-// column groups the points into columns of step seconds, and returns the values of the last `width` columns. The value
-// of a column is the largest value of its points, or the smallest if smallest is true.
+// column groups the points into columns of `step` seconds, and returns the values of the last `width` columns. The
+// value of a column is the largest value of its points, or the smallest value if `smallest` is true.
 func (m *pageModel) column(of func(point) float64, step, width int, smallest bool) []float64 {
 	var all []float64
 	group := -1

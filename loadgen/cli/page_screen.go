@@ -205,7 +205,7 @@ func (p *page) close() []string {
 	return p.steps
 }
 
-// end ends the updates of the page. shown reports whether the terminal shows the page.
+// end ends the updates of the page. `shown` reports whether the terminal shows the page.
 func (p *page) end() (shown bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -214,7 +214,7 @@ func (p *page) end() (shown bool) {
 	return shown
 }
 
-// abandonWithin is the time limit of abandon. The terminal may no longer accept output.
+// abandonWithin is the time limit of the method `abandon`. The terminal may no longer accept output.
 const abandonWithin = time.Second
 
 // abandon closes the page of a program that is about to end. Unlike close, it returns after abandonWithin at the latest.

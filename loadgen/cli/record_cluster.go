@@ -12,7 +12,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/recording/capture"
 )
 
-// Limits of the length of a recording of a cluster.
+// Limits for how long a cluster can be recorded.
 const (
 	minRecording = time.Second
 	maxRecording = 24 * time.Hour

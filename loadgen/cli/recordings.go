@@ -26,7 +26,7 @@ type queryOptions struct {
 	Step  time.Duration
 }
 
-// queryRun evaluates PromQL over the recorded run in dir and calls show with the result, which is valid until show
+// queryRun evaluates PromQL over the recorded run in dir and calls `show` with the result, which is valid until `show`
 // returns. queryRun does not change the directory.
 func queryRun(ctx context.Context, dir string, o queryOptions, show func(runmetrics.Answer) error) (err error) {
 	r, err := runmetrics.Open(ctx, dir)
@@ -54,7 +54,7 @@ func queryRun(ctx context.Context, dir string, o queryOptions, show func(runmetr
 	return show(answer)
 }
 
-// momentOf parses text, the value of a flag, as a point in time. first is the time of the run's first scrape.
+// momentOf parses text, the value of a flag, as a point in time. `first` is the time of the run's first scrape.
 func momentOf(flag, text string, first time.Time) (time.Time, error) {
 	at, err := parseMoment(text, first, time.Now())
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/remotewrite"
 )
 
-// remoteWriteFlags are the flags for a remote write receiver. Secrets are in files that they name.
+// remoteWriteFlags are the flags for a remote write receiver. The flags for secrets name files.
 type remoteWriteFlags struct{ config remotewrite.Config }
 
 func (f *remoteWriteFlags) add(flags *pflag.FlagSet) {

@@ -223,7 +223,7 @@ func printLeftovers(w io.Writer, left string) {
 	}
 }
 
-// showReport prints the result v. If the output is text, it calls text, with the path of the report in dir unless dir
+// showReport prints the result v. If the output is text, it calls `text`, with the path of the report in dir unless dir
 // is empty. It returns exitCode as an error, or nil for exitcode.Pass.
 func showReport[T any](w io.Writer, output *commandline.Output, exitCode int, v T, text func(io.Writer, T, report.TerminalOptions) error, dir string) error {
 	return showAs(w, output, exitCode, v, func() error { return text(w, v, textOptions(w, dir)) })

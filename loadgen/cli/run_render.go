@@ -40,7 +40,7 @@ func passedFlags() []string {
 	return []string{"abort-on", "max-rate", "no-lock", "remote-write", "prometheus", "prometheus-job", "prometheus-match", "workers-within", "quiet", "log-level"}
 }
 
-// into moves the cluster that the flags name from o to f.asked, because the run in the pod uses the pod's own cluster.
+// into moves o.Kubeconfig, which the flags have set, to f.asked, because the run in the pod uses the pod's own cluster.
 // It returns an error if a flag would have no effect.
 func (f *renderFlags) into(flags *pflag.FlagSet, k kubeconfigFlags, image string, o *run.Options) (err error) {
 	switch {
@@ -61,7 +61,7 @@ func (f *renderFlags) into(flags *pflag.FlagSet, k kubeconfigFlags, image string
 	return err
 }
 
-// takes returns the names of the flags of the workers' Job that also apply to the Job of a rendered run. It returns
+// takes returns the names of those flags for the workers' Job that also apply to the Job of a rendered run. It returns
 // none without --render.
 func (f renderFlags) takes(w workerFlags) []string {
 	if f.on {
@@ -73,7 +73,7 @@ func (f renderFlags) takes(w workerFlags) []string {
 func (f *renderFlags) write(cmd *cobra.Command, o run.Options, w job.Options) error {
 	m := job.Coordinator{Options: w, Workers: o.Workers.Count, Scenario: o.Scenario, Claim: f.claim, Args: passed(cmd.Flags())}
 	if !cmd.Flags().Changed("workers-resources") {
-		m.Resources = "" // the default of the loadgen in the image
+		m.Resources = "" // loadgen in the image then uses its own default
 	}
 	if err := m.Check(); err != nil {
 		return exitcode.UsageError(err)

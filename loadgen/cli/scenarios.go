@@ -142,8 +142,8 @@ func (l listedScenario) facts() string {
 	return strings.Join(facts, ", ")
 }
 
-// printScenarios prints the name and size of each scenario by purpose, and the description below them, wrapped to the
-// terminal's width.
+// printScenarios prints the scenarios by purpose: the name and size of each and, below them, its description, wrapped
+// to the terminal's width.
 func printScenarios(w io.Writer, all []listedScenario, columns int) error {
 	return printByPurpose(w, all, func(b *strings.Builder, l listedScenario, names int) {
 		first := l.Name
@@ -167,8 +167,8 @@ func printNames(w io.Writer, all []listedScenario, columns int) error {
 	})
 }
 
-// printByPurpose calls print for each scenario, below the title of its purpose. names is the length of the longest name of
-// the same purpose.
+// printByPurpose calls `print` for each scenario, below the title of its purpose. `names` is the length of the longest
+// name of the same purpose.
 func printByPurpose(w io.Writer, all []listedScenario, print func(b *strings.Builder, l listedScenario, names int)) error {
 	names := map[string]int{}
 	for _, l := range all {

@@ -46,8 +46,8 @@ type signalCount struct {
 	last  time.Time
 }
 
-// next returns the action for a signal that arrives at the time `at`. patient reports whether the command must write a
-// report or remove objects.
+// next returns the action for a signal that arrives at the time `at`. `patient` reports whether the command must write
+// a report or remove objects.
 func (c *signalCount) next(at time.Time, patient bool) int {
 	since := at.Sub(c.last)
 	switch {
@@ -92,12 +92,12 @@ func (i *interrupts) second() <-chan struct{} {
 	return i.hurried
 }
 
-// prints makes the next signal end the program. A command calls it when it only has to print its result, because
-// writing to a pipe may block.
+// prints makes the next signal end the program. A command calls prints when only its result remains to be printed,
+// because writing to a pipe may block.
 func (i *interrupts) prints() { i.patient.Store(false) }
 
 // isBrief reports whether a command can end soon after the first signal. Such a command starts no processes and creates
-// nothing in a cluster, or calls second before it does so.
+// nothing in a cluster, or it calls the method `second` first.
 func isBrief(cmd *cobra.Command) bool {
 	for cmd.HasParent() && cmd.Parent().HasParent() {
 		cmd = cmd.Parent()

@@ -131,7 +131,7 @@ func readScenario(cmd *cobra.Command, nameOrFile string, sets []string) (s *scen
 	return s, nil
 }
 
-// readWithHooks is like readScenario, but removes the hooks of the scenario if hooks is false.
+// readWithHooks is like readScenario, but removes the hooks of the scenario if `hooks` is false.
 func readWithHooks(cmd *cobra.Command, nameOrFile string, sets []string, hooks bool) (*scenario.Scenario, error) {
 	s, err := readScenario(cmd, nameOrFile, sets)
 	if err == nil && !hooks {

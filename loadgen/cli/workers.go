@@ -55,7 +55,7 @@ func addJobFlags(flags *pflag.FlagSet, o *job.Options) {
 }
 
 // options returns the options of the workers for a run on target. An empty target means a bundled control plane. The
-// flags whose names are in besides are also valid without --workers.
+// flags whose names are in `besides` are also valid without --workers.
 func (f workerFlags) options(flags *pflag.FlagSet, target cluster.Kubeconfig, besides ...string) (o workers.Options, err error) {
 	if !flags.Changed("workers") {
 		for _, name := range f.names() {
@@ -178,7 +178,7 @@ Exit codes:
 	return cmd
 }
 
-// workerEnvironment sets the options that no flag sets from environment variables.
+// workerEnvironment sets options from environment variables, except options that a flag sets.
 func workerEnvironment(flags *pflag.FlagSet, w *workers.Worker, getenv func(string) string) error {
 	if !flags.Changed("coordinator") {
 		w.Listen = cmp.Or(w.Listen, getenv(listenEnv))
