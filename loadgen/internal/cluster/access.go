@@ -14,9 +14,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 )
 
-// checkAccess returns an error that names all permissions in needs that the user lacks, or nil if the user lacks none.
-// needs must include the permissions of the load's identity, because RBAC lets users grant only permissions that they
-// have.
+// checkAccess returns an error that names the permissions in `needs` that the user lacks, or nil if the user lacks
+// none. `needs` must include the permissions of the load's identity, because RBAC lets users grant only permissions
+// that they have.
 func checkAccess(ctx context.Context, client kubernetes.Interface, needs []need) error {
 	missing, err := missingAccess(ctx, client, needs)
 	if err != nil || len(missing) == 0 {
@@ -42,7 +42,7 @@ func missingAccess(ctx context.Context, client kubernetes.Interface, needs []nee
 	return missing, nil
 }
 
-// askAccess asks the API server which permissions in needs the user has. The results are in the order of needs.
+// askAccess asks the API server which permissions in `needs` the user has. The results are in the order of `needs`.
 func askAccess(ctx context.Context, client kubernetes.Interface, needs []need) ([]bool, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, requestTimeout, fmt.Errorf("no response within %s", requestTimeout))
 	defer cancel()

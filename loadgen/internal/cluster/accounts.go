@@ -15,8 +15,8 @@ import (
 )
 
 // nodeAccounts are the ServiceAccounts of simulated nodes if the nodes have no client certificates. Their namespace
-// contains no other accounts, so one binding to the group of its ServiceAccounts gives every node its permissions. A
-// binding with one subject per node would be slow, because RBAC checks every subject of a binding for each request.
+// contains no other accounts. So one binding to the group of all accounts in that namespace is enough. A binding with
+// one subject per node would be slow, because RBAC checks every subject of a binding for each request.
 type nodeAccounts struct{ *node.ServiceAccounts }
 
 func (t *Target) accountNamespace() string { return t.Namespace + "-nodes" }

@@ -18,8 +18,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// census simulates which objects exist during the phases: objects from templates, from deploy actions and from loads. It
-// thereby forecasts which objects actions select and create, and which requests they send.
+// census simulates which objects exist during the phases: objects from templates, from deploy actions and from loads.
+// It thereby forecasts the objects that actions select and create, and the requests that they send.
 type census struct {
 	forecast
 	there   map[string]map[string]labels.Set // labels of the existing objects, by resource, then by namespace and name
@@ -65,8 +65,8 @@ func newCensus(f forecast) *census {
 	return c
 }
 
-// load adds the objects that a load creates before the phases, and records the labels of objects that its requests
-// create and delete.
+// load adds the objects that a load creates before the phases, and records the labels of objects that the load's
+// requests create and delete.
 func (c *census) load(l scenario.PlacedLoad) {
 	of := c.labelled(map[string]any{load.LoadLabel: l.Name})
 	for _, o := range l.Operations() {
@@ -224,8 +224,8 @@ func (c *census) act(a *scenario.Action, phase, path string, how scenario.Certai
 	return 0
 }
 
-// members returns the objects of a batch, and one object of each kind. It returns no objects if the batch has more than
-// mostMembers.
+// members returns the objects of a batch and, as `kinds`, one object of each kind. It returns no members if the batch
+// has more than mostMembers.
 func (c *census) members(b scenario.PlacedBatch) (members, kinds []member) {
 	all, err := c.s.Expand(b)
 	if err != nil { // the scenario was not parsed
@@ -348,8 +348,8 @@ func (c *census) matching(resource, labelSelector string) ([]string, scenario.Ce
 	return keys, scenario.Exact
 }
 
-// namespacesOf returns the number of collections of a resource that an action lists: one for each namespace of the batches or
-// of the group, or 1 if the resource is cluster-scoped.
+// namespacesOf returns how many collections an action lists to find objects of a resource: one for each namespace of
+// the batches or of the group, or 1 if the resource is cluster-scoped.
 func (c *census) namespacesOf(s scenario.Selection) int {
 	if c.where(s.Resource) == inCluster {
 		return 1
@@ -361,7 +361,7 @@ func (c *census) namespacesOf(s scenario.Selection) int {
 }
 
 // lists adds the list requests that an action sends to find its objects. It returns the listed objects, and how certain
-// they are.
+// that list is.
 func (c *census) lists(name, phase string, s scenario.Selection, how scenario.Certainty) ([]string, scenario.Certainty) {
 	keys, known := c.matching(s.Resource, s.LabelSelector)
 	if g := c.s.NamespaceGroup(s.NamespaceGroup); g != nil {

@@ -68,8 +68,8 @@ const (
 	// CleanupBudget is the time limit of a cleanup. It allows for a restart of the API servers (up to a minute) and for
 	// a slow namespace controller.
 	CleanupBudget = 5 * time.Minute
-	// namespaceWait is how long one attempt waits until namespaces are gone. If some still exist, the attempt continues
-	// with the other objects.
+	// namespaceWait is the maximum time for which one attempt waits until namespaces are gone. If some still exist, the
+	// attempt continues with the other objects.
 	namespaceWait = time.Minute
 	// namespacePoll is the longest pause between two checks of the namespaces. Each check lists pods.
 	namespacePoll = time.Second
@@ -136,8 +136,8 @@ func wholeCleaner(cfg *rest.Config, of Leftovers, log func(string)) (*cleaner, e
 	return c, nil
 }
 
-// newCleaner creates a cleaner for the objects of one run, or of all runs if runID is "". The caller must set further
-// fields to also remove cluster-scoped objects of actions, custom resource definitions and devices.
+// newCleaner creates a cleaner for the objects of one run, or of all runs if runID is "". To remove also devices,
+// custom resource definitions and cluster-scoped objects of actions, the caller must set further fields.
 func newCleaner(cfg *rest.Config, runID string) (*cleaner, error) {
 	cfg = rest.CopyConfig(cfg)
 	cfg.Timeout = requestTimeout
@@ -187,8 +187,8 @@ type cleaner struct {
 	nodesSeen   []item          // nodes found in any attempt; the cleaner finds the nodes' objects by them
 }
 
-// persist repeats attempt until all objects are gone, ctx ends, CleanupBudget is over, or only missing permissions prevent
-// the removal. It returns the last error that says why objects remain.
+// persist repeats `attempt` until all objects are gone, ctx ends, CleanupBudget is over, or missing permissions are the
+// only obstacle. It returns the last error that says why objects remain.
 func (c *cleaner) persist(ctx context.Context) error {
 	began := time.Now()
 	ctx, cancel := context.WithDeadline(ctx, began.Add(CleanupBudget))
@@ -268,7 +268,7 @@ func explainCleanup(err error) error {
 	return fmt.Errorf("the cluster cannot be reached: %w", explain(err))
 }
 
-// remove deletes listed objects and counts each one once in removed. It deletes an object only if the UID has not
+// remove deletes listed objects and counts each object once in `removed`. It deletes an object only if the UID has not
 // changed since the list. An object that is already gone is not an error. If an object cannot be deleted, remove
 // continues with the next ones.
 func (c *cleaner) remove(ctx context.Context, kind string, objects []item, removed *int, del deletion) error {

@@ -31,7 +31,7 @@ const (
 type CleanupOptions struct {
 	// Image is an image with the program loadgen as its entry point.
 	Image string
-	// Namespace is the namespace of the Job or CronJob and of its ServiceAccount. Objects returns the namespace too.
+	// Namespace is the namespace of the Job or CronJob and of its ServiceAccount. Objects also returns this Namespace.
 	Namespace string
 	// Schedule is the schedule of a CronJob that removes the objects of runs whose deadline has passed. Empty means a
 	// Job that does this once.
@@ -128,8 +128,8 @@ func (o CleanupOptions) job() batchv1.JobSpec {
 // YAML returns the objects as documents for `kubectl apply`.
 func (o CleanupOptions) YAML() ([]byte, error) { return manifest.YAML(o.Objects()) }
 
-// MakeCleanupJob creates a Job in the cluster that waits until the run is over, and then removes the remaining objects
-// of the run and itself. Call it after Setup.
+// MakeCleanupJob creates a Job in the cluster. The Job waits until the run is over. Then it removes the remaining
+// objects of the run, and itself. Call MakeCleanupJob after Setup.
 func (t *Target) MakeCleanupJob(ctx context.Context, image string) error {
 	defer t.waiting("the cluster to create the Job that cleans up")()
 	o := CleanupOptions{Image: image, Namespace: t.Namespace + "-cleanup", run: t.runID}

@@ -34,8 +34,8 @@ type collection[L runtime.Object] interface {
 	Delete(context.Context, string, metav1.DeleteOptions) error
 }
 
-// listed lists a collection page by page. It returns the objects that match o and for which keep returns true; a nil
-// keep means all. plural is the collection's name in errors.
+// listed lists a collection page by page. It returns the objects that match o and for which `keep` returns true; nil
+// means all objects. plural is the collection's name in errors.
 func listed[L runtime.Object](ctx context.Context, plural string, from collection[L], o metav1.ListOptions, keep func(runtime.Object) bool) ([]item, error) {
 	var items []item
 	pages := pager.New(func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return from.List(ctx, o) })
@@ -60,14 +60,14 @@ func removeListed[L runtime.Object](ctx context.Context, c *cleaner, kind, plura
 	return c.remove(ctx, kind, items, removed, byName(from))
 }
 
-// removeCreated removes the objects that the run created from a cluster-scoped collection. It finds them by the run's
+// removeCreated removes from a cluster-scoped collection the objects that the run created. It finds them by the run's
 // label or, if they have lost it, by the field manager that created them.
 func removeCreated[L runtime.Object](ctx context.Context, c *cleaner, kind, plural string, from collection[L], removed *int) error {
 	return removeListed(ctx, c, kind, plural, from, c.all(), c.isCreated, removed)
 }
 
-// isCreated reports whether the run, or any run if runID is empty, created an object. It returns false for an object of a
-// run in keep.
+// isCreated reports whether the run, or any run if runID is empty, created an object. It returns false for an object of
+// a run in c.keep.
 func (c *cleaner) isCreated(o runtime.Object) bool {
 	m, err := meta.Accessor(o)
 	if err != nil {
@@ -152,8 +152,8 @@ func (c *cleaner) namespaces(ctx context.Context) error {
 	}
 }
 
-// remaining lists the namespaces in left, each with the remaining objects that the namespace controller reports. It
-// returns "" if left is empty.
+// remaining lists the namespaces in `left`, each with the remaining objects that the namespace controller reports. It
+// returns "" if `left` is empty.
 func remaining(left []*corev1.Namespace) string {
 	var all []string
 	for _, ns := range left {
@@ -293,7 +293,7 @@ func (c *cleaner) nodeEvents(ctx context.Context) error {
 	return nil
 }
 
-// all returns the options to list all objects, with the label of any run or without it.
+// all returns the options to list all objects, with or without a run's label.
 func (c *cleaner) all() metav1.ListOptions { return metav1.ListOptions{Limit: c.owned.Limit} }
 
 func (c *cleaner) certificateRequests(ctx context.Context) error {

@@ -17,7 +17,7 @@ import (
 // proxyTimeout is the time limit for the connection that proxyCause opens to get a proxy's error.
 const proxyTimeout = 5 * time.Second
 
-// checkHTTP2 opens an HTTP/2 connection in the same way as load and nodes do. If this fails, the run does not start.
+// checkHTTP2 opens an HTTP/2 connection as the load and the nodes do. If this fails, the run does not start.
 func (t *Target) checkHTTP2(ctx context.Context) error {
 	to, err := apiclient.New(t.Admin, &apiclient.Roots{})
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// DeadlineAnnotation is the annotation, on the run's first namespace, with the time after which any user may remove the
-	// objects of the run. The time is from the API server's clock. A run extends its deadline while it is alive.
+	// DeadlineAnnotation is an annotation of the run's first namespace: the run's deadline, by the API server's clock.
+	// After the deadline, any user may remove the run's objects. A run extends its deadline while it is alive.
 	DeadlineAnnotation = "stormglass.dev/deadline"
 	// deadlineAfter is how far in the future a run sets its deadline. Other users may remove the run's objects only after the
 	// API server or the run's machine has been down for about this time.
@@ -25,7 +25,7 @@ const (
 	deadlineRetry = 15 * time.Second
 )
 
-// deadline extends the deadline of a run's namespace until end is called.
+// deadline extends the deadline of a run's namespace until its method `end` is called.
 type deadline struct {
 	client    kubernetes.Interface
 	namespace string

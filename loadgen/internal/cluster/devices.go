@@ -48,7 +48,7 @@ func (c *cleaner) removeDevices(ctx context.Context) error {
 	}
 	client := c.client.ResourceV1()
 	of := func(plural string, err error) error {
-		if apierrors.IsNotFound(err) { // the cluster does not serve them
+		if apierrors.IsNotFound(err) { // the cluster does not serve this resource
 			return nil
 		}
 		return c.noteUnseen(plural, err)

@@ -101,7 +101,7 @@ func traces(ctx context.Context, client kubernetes.Interface, now time.Time) ([]
 	return out, nil
 }
 
-// expiry reports whether a deadline has passed, and why. A missing or invalid deadline counts as not passed.
+// expiry reports whether a deadline has passed, and the reason as text. A missing or invalid deadline has not passed.
 func expiry(text string, now time.Time) (passed bool, why string) {
 	at, err := time.Parse(time.RFC3339, text)
 	switch {
@@ -115,8 +115,8 @@ func expiry(text string, now time.Time) (passed bool, why string) {
 	return false, fmt.Sprintf("its deadline is in %s", at.Sub(now).Round(time.Second))
 }
 
-// labelled finds runs by the labels of their cluster-scoped objects and locks, and adds their IDs to `all`. It adds the
-// runs that still renew a lock to `alive`. It skips kinds that the user may not list.
+// labelled finds runs by the labels of their cluster-scoped objects and locks, and adds their IDs to `all`. To `alive`
+// it adds the runs that still renew a lock. It skips kinds that the user may not list.
 func labelled(ctx context.Context, client kubernetes.Interface, all, alive map[string]bool, now time.Time) error {
 	o := metav1.ListOptions{LabelSelector: RunLabel, Limit: 500}
 	note := func(object runtime.Object) bool {
@@ -136,7 +136,7 @@ func labelled(ctx context.Context, client kubernetes.Interface, all, alive map[s
 	return nil
 }
 
-// renewing adds the IDs of the runs that have a lock to `all`, and the IDs of the runs that still renew it to `alive`.
+// renewing adds to `all` the IDs of the runs that have a lock, and to `alive` the IDs of those that still renew it.
 func renewing(ctx context.Context, client kubernetes.Interface, all, alive map[string]bool, now time.Time) error {
 	locks, err := client.CoordinationV1().Leases(lockNamespace).List(ctx, metav1.ListOptions{LabelSelector: RunLabel})
 	if err != nil {

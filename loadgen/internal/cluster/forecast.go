@@ -26,7 +26,7 @@ type forecast struct {
 
 const inCluster, inRun = "cluster", "run"
 
-// creates adds n objects with the purpose `what` to the Preview. It merges rows with the same kind, where and what.
+// creates adds n objects with the purpose `what` to the Preview. It merges rows of one kind, place and purpose.
 func (f forecast) creates(kind string, n int, how scenario.Certainty, where, what string) {
 	i := slices.IndexFunc(f.Creates, func(x PreviewObjects) bool { return x.Kind == kind && x.Where == where && x.For == what })
 	switch {

@@ -183,7 +183,7 @@ func tenants() rbacv1.Subject {
 	return rbacv1.Subject{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: scenario.TenantsGroup}
 }
 
-// grant grants the permissions in needs to subjects, in the cluster and in the run's namespaces. name is the name of
+// grant grants `subjects` the permissions in `needs`, in the cluster and in the run's namespaces. name is the name of
 // the roles and bindings. It must be unique in the cluster.
 func (t *Target) grant(ctx context.Context, client kubernetes.Interface, name string, needs []need, subjects []rbacv1.Subject) error {
 	ref := func(kind string) rbacv1.RoleRef {
@@ -232,7 +232,7 @@ func (t *Target) useIdentity() error {
 	return nil
 }
 
-// awaitRights waits until the user of cfg has all permissions in needs. New permissions take effect with a delay,
+// awaitRights waits until the user of cfg has all permissions in `needs`. New permissions take effect with a delay,
 // because authorizers learn about RBAC objects through watches. `who` names the user in messages.
 func awaitRights(ctx context.Context, waiting func(string) func(), who string, cfg *rest.Config, needs []need) error {
 	client, err := kubernetes.NewForConfig(cfg)

@@ -123,8 +123,8 @@ func (k Kubeconfig) lookHint() string {
 	return fmt.Sprintf("`kubectl --kubeconfig %s config view` shows it", shell.Quote(k.Files))
 }
 
-// paths returns the paths in Files. If Files as a whole is the name of an existing file, it is the only path, because a
-// file name may contain a colon.
+// paths returns the paths in Files. If the whole value of Files names an existing file, that file is the only path,
+// because a file name may contain a colon.
 func (k Kubeconfig) paths() []string {
 	if _, err := os.Stat(k.Files); err == nil {
 		return []string{k.Files}
@@ -246,7 +246,7 @@ func checkFiles(cluster *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo) erro
 	return nil
 }
 
-// readText reads a file and refuses an empty one.
+// readText reads a file and refuses an empty file.
 func readText(path string) ([]byte, error) {
 	data, err := userfile.Read(path, userfile.Text)
 	if err == nil && len(bytes.TrimSpace(data)) == 0 {

@@ -56,7 +56,7 @@ func (t *Target) AwaitLoss(ctx context.Context) error {
 	return nil
 }
 
-// WaitOutLosses calls the function say when the cluster is gone and when it is back, until ctx ends. It returns an
+// WaitOutLosses calls the function `say` when the cluster is gone and when it is back, until ctx ends. It returns an
 // error if it cannot check.
 func (t *Target) WaitOutLosses(ctx context.Context, say func(string)) error {
 	p, err := newProbe(t.Admin)
@@ -150,7 +150,7 @@ func timedOut(err error) bool {
 	return errors.As(err, &timeout) && timeout.Timeout()
 }
 
-// plainly returns the text of a connection error without the address, because the caller's message names it.
+// plainly returns the text of a connection error without the address, which the caller's message contains.
 func plainly(err error) string {
 	var dns *net.DNSError
 	var code syscall.Errno

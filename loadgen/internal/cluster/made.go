@@ -43,7 +43,7 @@ type madeKind struct {
 	uids map[types.UID]bool
 }
 
-// recorded returns a copy of config whose clients record the objects that they create in m.
+// recorded returns a copy of config. Clients of this copy record in m which objects they create.
 func (m *made) recorded(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return recorder{next, m} })
@@ -110,7 +110,7 @@ func (r recorder) RoundTrip(request *http.Request) (*http.Response, error) {
 func (r recorder) WrappedRoundTripper() http.RoundTripper { return r.next }
 
 // clusterResource returns the resource of a request that creates a cluster-scoped object. path is the URL path of the
-// collection or, for an apply, of the object. It may have a prefix. ok is false for paths of namespaced or unknown
+// collection or, for an apply, of the object. A prefix may precede it. ok is false for paths of namespaced or unknown
 // objects.
 func clusterResource(path string) (r schema.GroupVersionResource, ok bool) {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
@@ -140,7 +140,7 @@ func identify(body []byte) (kind string, uid types.UID) {
 }
 
 // relabel restores the run's label on the run's namespaces and nodes that have lost it, because the steps that remove
-// these objects find them by the label. A dry run counts them instead.
+// these objects find them by the label. A dry run only counts them.
 func (c *cleaner) relabel(ctx context.Context) error {
 	namespaces, nodes := corev1.SchemeGroupVersion.WithResource("namespaces"), corev1.SchemeGroupVersion.WithResource("nodes")
 	lost := map[schema.GroupVersionResource]func(metav1.Object) bool{}
@@ -216,7 +216,7 @@ func (c *cleaner) removeMade(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// leftOf lists the recorded objects of a resource that still exist. held describes the objects that wait for finalizers.
+// leftOf lists a resource's recorded objects that still exist. `held` describes the objects that wait for finalizers.
 func (c *cleaner) leftOf(ctx context.Context, r schema.GroupVersionResource, k madeKind) (items []item, held []string, err error) {
 	items, err = listed(ctx, r.Resource, metadataCollection{c.metadata.Resource(r)}, c.all(), func(o runtime.Object) bool {
 		m, err := meta.Accessor(o)
@@ -244,7 +244,7 @@ func (c *cleaner) leftOf(ctx context.Context, r schema.GroupVersionResource, k m
 // the definition's objects first.
 const definitionFinalizer = "customresourcecleanup.apiextensions.k8s.io"
 
-// blocked adds the objects that wait for finalizers to the error of their deletion.
+// blocked returns err, the error of a deletion, with a list of the objects whose finalizers block the deletion.
 func blocked(err error, held []string) error {
 	if len(held) == 0 {
 		return err

@@ -14,11 +14,11 @@ import (
 
 const (
 	leaseNamespace = "kube-node-lease"
-	// kubeletSigner signs the client certificates of kubelets.
+	// kubeletSigner is the signer of the client certificates of kubelets.
 	kubeletSigner = "kubernetes.io/kube-apiserver-client-kubelet"
-	// servingSigner signs the serving certificates of kubelets.
+	// servingSigner is the signer of the serving certificates of kubelets.
 	servingSigner = "kubernetes.io/kubelet-serving"
-	// clientSigner signs the client certificates of kube-proxies.
+	// clientSigner is the signer of the client certificates of kube-proxies.
 	clientSigner = "kubernetes.io/kube-apiserver-client"
 
 	resourceGroup = "resource.k8s.io"
@@ -208,8 +208,8 @@ func loadNeeds(l *lookup, ns string) ([]need, error) {
 	return needs, nil
 }
 
-// grantNeeds returns the permissions that RBAC requires in addition to needs, to write roles and bindings whose
-// permissions the writer does not have.
+// grantNeeds returns the permissions, in addition to `needs`, to write roles and bindings with permissions that the
+// writer does not have.
 func grantNeeds(needs []need) (more []need) {
 	for _, n := range needs {
 		if n.group != rbacv1.GroupName || !slices.Contains([]string{"create", "update", "patch"}, n.verb) {

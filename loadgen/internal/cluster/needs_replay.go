@@ -13,8 +13,8 @@ import (
 )
 
 // replayNeeds returns the permissions to replay a recording: to send its requests for resources that the cluster has,
-// and to impersonate its users. For other loads it returns nothing. Prepare of the load reports the resources that the
-// cluster lacks.
+// and to impersonate its users. For other loads it returns nothing. The load's method Prepare reports resources that
+// the cluster lacks.
 func replayNeeds(d discovery.DiscoveryInterface, ns string, l *scenario.Load) ([]need, error) {
 	if l.Recorded == nil {
 		return nil, nil

@@ -13,8 +13,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Objects returns a client, as the user, for actions on objects of any resource. retry repeats a request while the
-// control plane is unavailable; nil means no retries.
+// Objects returns a client for actions on objects of any resource, with the user's identity. `retry` repeats a request
+// while the control plane is unavailable; nil means no retries.
 func (t *Target) Objects(retry func(ctx context.Context, ask func() error) error) (*objects.Objects, error) {
 	o := objects.Options{
 		Namespaces: t.BatchNamespaces(), Group: t.scenario.NamespaceGroup, Labels: t.Labels, OwnLabel: RunLabel, Seed: t.scenario.Seed, Retry: retry,
@@ -85,8 +85,8 @@ func batchNeeds(l *lookup, ns string) ([]need, error) {
 	return all, nil
 }
 
-// creations returns the permissions to use verbs on the resources in all batches. The function verbs returns the verbs for
-// one batch.
+// creations returns the permissions to use verbs on the resources in all batches. `verbs` returns the verbs for one
+// batch.
 func (l *lookup) creations(ns string, verbs func(kindsOf) string) ([]need, error) {
 	if err := l.expand(); err != nil {
 		return nil, err

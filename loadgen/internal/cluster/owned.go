@@ -1,4 +1,4 @@
-// Package cluster prepares the cluster that a run loads, and removes the run's objects at the end, by their labels. The
+// Package cluster prepares the cluster that a run loads. At the end it removes the run's objects, found by label. The
 // cluster is either a bundled plane, which is a control plane that Stormglass starts for the run, or a user's own
 // cluster.
 package cluster
@@ -17,7 +17,7 @@ import (
 const (
 	// RunLabel is the label of every object that a run creates. Its value is the run's ID.
 	RunLabel = objects.RunLabel
-	// SimulatedTaint keeps pods that do not tolerate it off simulated nodes.
+	// SimulatedTaint is the key of the taint that keeps other pods off simulated nodes.
 	SimulatedTaint = "stormglass.dev/simulated"
 	// ManagedByLabel is the customary label for the tool that manages an object.
 	ManagedByLabel = "app.kubernetes.io/managed-by"

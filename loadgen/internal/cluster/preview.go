@@ -77,7 +77,7 @@ type PreviewRequests struct {
 	Phase    string `json:"phase,omitempty"` // empty: all phases
 	Verb     string `json:"verb"`
 	Resource string `json:"resource"`
-	// Mapped is the number of requests of a replay that go to ConfigMaps instead of the recorded resource.
+	// Mapped is the number of replayed requests that go to ConfigMaps instead of the recorded resource.
 	Mapped        int64              `json:"mapped,omitempty"`
 	PeakPerSecond float64            `json:"peakPerSecond"`
 	Total         int64              `json:"total"` // -1: not known before the run

@@ -30,8 +30,8 @@ func (t *Target) ProfileSources() ([]profile.Source, error) {
 	return all, nil
 }
 
-// profileClient returns an HTTP client with the identity that may profile a component. On a bundled plane this is the
-// administrator, because the scraper may not profile Kubernetes; etcd accepts only its own certificates.
+// profileClient returns an HTTP client that may profile a component. On a bundled plane, its user is the administrator,
+// because the scraper may not profile Kubernetes components. etcd accepts only certificates of its own CA.
 func (t *Target) profileClient(s control.ScrapeTarget) (*http.Client, error) {
 	cfg := &rest.Config{Host: s.URL, BearerTokenFile: s.TokenFile, TLSClientConfig: rest.TLSClientConfig{
 		CAFile: s.CAFile, CertFile: s.CertFile, KeyFile: s.KeyFile, ServerName: s.ServerName, Insecure: s.InsecureSkipVerify,
@@ -40,7 +40,7 @@ func (t *Target) profileClient(s control.ScrapeTarget) (*http.Client, error) {
 	if administered || s.URL == metricsURL(t.Admin) {
 		cfg = rest.CopyConfig(t.Admin)
 	}
-	if administered { // this component has another server than the one in the kubeconfig
+	if administered { // this component's certificate may be from another CA than the kubeconfig's
 		cfg.CAFile, cfg.CAData = s.CAFile, nil
 	}
 	return rest.HTTPClientFor(cfg)

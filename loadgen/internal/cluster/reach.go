@@ -21,7 +21,7 @@ import (
 )
 
 // Reach checks that the cluster of a kubeconfig answers and accepts the credentials. It is the first check of a run.
-// During a long wait it calls tell.
+// During a long wait it calls `tell`.
 func Reach(ctx context.Context, k Kubeconfig, tell func(string)) (cfg *rest.Config, name string, err error) {
 	t := new(Target)
 	if _, _, err := t.reachFrom(ctx, k, tell); err != nil {
@@ -73,7 +73,7 @@ func plugin(cfg *rest.Config) []string {
 	return append([]string{cfg.ExecProvider.Command}, cfg.ExecProvider.Args...)
 }
 
-// reachBounded calls reach within pluginTimeout and reachTimeout. It calls tell on long waits.
+// reachBounded calls `reach` within pluginTimeout and reachTimeout. It calls `tell` on long waits.
 func (t *Target) reachBounded(ctx context.Context, cfg *rest.Config, client kubernetes.Interface, tell func(string)) (user string, err error) {
 	argv, who := plugin(cfg), "the cluster"
 	command := strings.Join(argv, " ")
@@ -100,7 +100,7 @@ func (t *Target) reachBounded(ctx context.Context, cfg *rest.Config, client kube
 
 // bounded calls f, which sends requests. It gives up if the exec plugin takes longer than pluginWithin, or if the
 // responses take longer than answerWithin. The plugin runs before the first request and ignores contexts, so f may
-// still be running when bounded returns.
+// still be running when `bounded` returns.
 func bounded(ctx context.Context, plugin string, pluginWithin, answerWithin time.Duration, f func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -135,7 +135,7 @@ func bounded(ctx context.Context, plugin string, pluginWithin, answerWithin time
 	}
 }
 
-// lastWord is how long bounded waits for the error of a request that it has canceled.
+// lastWord is how long `bounded` waits for the error of a request that it has canceled.
 const lastWord = time.Second
 
 // reach reads the version, which most users may read, and the user's name, which the server returns only for valid

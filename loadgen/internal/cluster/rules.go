@@ -24,7 +24,7 @@ func (r Rules) Allow(namespace, verbs, group, resource string, names ...string) 
 	r.add(namespace, rbacv1.PolicyRule{Verbs: strings.Fields(verbs), APIGroups: []string{group}, Resources: []string{resource}, ResourceNames: names})
 }
 
-// Add adds all rules of others.
+// Add adds all rules in `others`.
 func (r Rules) Add(others Rules) {
 	for namespace, all := range others {
 		for _, rule := range all {
@@ -71,7 +71,7 @@ func (r Rules) Compact() Rules {
 	return out
 }
 
-// grants reports whether a rule in `all`, other than all[but], grants verb on every object that the rule `one` covers.
+// grants reports whether a rule in `all`, other than all[but], grants `verb` on all objects that the rule `one` covers.
 func grants(all []rbacv1.PolicyRule, but int, one rbacv1.PolicyRule, verb string) bool {
 	for i, wide := range all {
 		if i != but && len(wide.ResourceNames) == 0 && slices.Contains(wide.Verbs, verb) && slices.Equal(wide.NonResourceURLs, one.NonResourceURLs) &&
@@ -103,7 +103,7 @@ func (r Rules) Objects(name string, subjects []rbacv1.Subject, meta func(namespa
 	return all
 }
 
-// rulesOf returns the rules that grant the permissions in needs.
+// rulesOf returns the rules that grant the permissions in `needs`.
 func rulesOf(needs []need) Rules {
 	r := Rules{}
 	for _, n := range needs {

@@ -29,7 +29,7 @@ func apiServerScrape(cfg *rest.Config) control.ScrapeTarget {
 		Job: apiServerJob, Instance: "kube-apiserver", URL: metricsURL(cfg),
 		ServerName: cfg.ServerName, InsecureSkipVerify: cfg.Insecure,
 	}
-	if via, err := apiclient.Proxy(cfg); err == nil && via != nil { // with an invalid proxy, the run has failed before
+	if via, err := apiclient.Proxy(cfg); err == nil && via != nil { // if the proxy is invalid, the run has failed earlier
 		s.ProxyURL = via.String()
 	}
 	return s
@@ -118,7 +118,7 @@ func ReadTargets(path string) (read []control.ScrapeTarget, err error) {
 	return read, nil
 }
 
-// checkTarget returns an error for a target that cannot be scraped. It sets the instance of a target without one.
+// checkTarget returns an error for a target that cannot be scraped. If a target has no instance, checkTarget sets it.
 func checkTarget(doc *strictyaml.Document, path string, s *control.ScrapeTarget) error {
 	if s.Job == "" {
 		return doc.Errorf(path+".job", "for example etcd or kube-scheduler", "is missing")

@@ -143,9 +143,9 @@ func FromPlane(c control.Cluster, runID string, s *scenario.Scenario) (*Target, 
 	return t, nil
 }
 
-// FromKubeconfig returns the Target for a run on a user's cluster. It checks that the cluster answers and grants the
-// permissions that the scenario needs, and changes nothing there. Each error is one line with a hint. FromKubeconfig
-// calls tell on long waits.
+// FromKubeconfig returns the Target for a run on a user's cluster. It checks that the cluster answers and that the user
+// has the permissions that the scenario needs. It changes nothing. Each error is one line with a hint. FromKubeconfig
+// calls `tell` on long waits.
 func FromKubeconfig(ctx context.Context, k Kubeconfig, runID string, s *scenario.Scenario, tell func(string)) (*Target, error) {
 	t := newTarget(runID, s)
 	client, user, err := t.reachFrom(ctx, k, tell)
@@ -304,7 +304,7 @@ func (t *Target) client() (kubernetes.Interface, error) {
 	return client, nil
 }
 
-// waiting announces a wait, which ends with the call of done.
+// waiting announces a wait. Call `done` at the end of the wait.
 func (t *Target) waiting(what string) (done func()) {
 	if t.Waiting == nil {
 		return func() {}
@@ -353,8 +353,8 @@ func (t *Target) setup(ctx context.Context, client kubernetes.Interface) error {
 	return t.makeObjects(ctx)
 }
 
-// giveRights creates the identity of the load, unless the plane is bundled and already has one. It grants the load and
-// tenants the permissions that they need.
+// giveRights grants the load and tenants the permissions that they need. On a user's cluster, it first creates the
+// identity of the load; a bundled plane already has one.
 func (t *Target) giveRights(ctx context.Context, client kubernetes.Interface) error {
 	if t.Cluster.Bundled {
 		return t.setupTenants(ctx, client)
@@ -435,7 +435,7 @@ const (
 )
 
 // Waiting reports a wait: it calls tell with the length of the wait so far, first after firstNotice and then at every
-// noticeInterval, until the call of done.
+// noticeInterval, until `done` is called.
 func Waiting(tell func(line string), what string) (done func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var telling sync.WaitGroup
