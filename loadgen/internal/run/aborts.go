@@ -33,7 +33,7 @@ type aborts struct {
 	// usual are the default conditions. If they have no data, the run does not report that, because the user did not write
 	// them.
 	usual []*gate.Stop
-	keep  []string // metrics that the rules of Fuse.Rules read
+	keep  []string // metrics that the rules in Fuse.Rules read
 	// halt stops all load immediately. overdue returns the number of open requests that were due at least the given
 	// duration ago.
 	halt    func()
@@ -45,7 +45,7 @@ type aborts struct {
 	mu    sync.Mutex
 	phase string // empty: no phase is running
 	start time.Time
-	// unseen maps conditions that have never had data to the reason. had contains the conditions that have had data.
+	// unseen has the reason for each condition that has never had data. `had` contains conditions that have had data.
 	unseen map[string]string
 	had    map[string]bool
 }
@@ -72,8 +72,8 @@ func (a *aborts) setInterval(every time.Duration) {
 	}
 }
 
-// all returns the conditions on the generator's own requests if ofClient is true, and otherwise the conditions on
-// recorded metrics.
+// all returns conditions: if ofClient is true, those on the generator's own requests, and otherwise those on recorded
+// metrics.
 func (a *aborts) all(ofClient bool) (some []*gate.Stop) {
 	for _, list := range [...][]*gate.Stop{a.stops, a.usual} {
 		for _, s := range list {
@@ -100,9 +100,9 @@ func (a *aborts) follow(r *samples.Recorder) {
 	})
 }
 
-// watch evaluates the conditions until ctx ends. When one of them holds, it calls end. It evaluates conditions on the
-// generator's own requests for each slot of samples. It evaluates other conditions after each scrape, or every two seconds
-// if the metrics come from the user's Prometheus server.
+// watch evaluates the conditions until ctx ends. When one of them holds, it calls `end`. It evaluates conditions on the
+// generator's own requests for each slot of samples. It evaluates other conditions after each scrape, or every two
+// seconds if the metrics come from the user's Prometheus server.
 func (a *aborts) watch(ctx context.Context, r *recording, end context.CancelCauseFunc) error {
 	var looking sync.WaitGroup
 	defer looking.Wait()
@@ -160,8 +160,8 @@ func (a *aborts) watchClient(ctx context.Context, end context.CancelCauseFunc) {
 	}
 }
 
-// look evaluates the conditions on recorded metrics once, if a phase is running. goOn is false if a condition held and look
-// ended the run.
+// look evaluates the conditions on recorded metrics once, if a phase is running. goOn is false if look ended the run
+// because a condition held.
 func (a *aborts) look(ctx context.Context, source gate.Source, end context.CancelCauseFunc) (goOn bool) {
 	phase, start := a.current()
 	if phase == "" {
@@ -193,8 +193,8 @@ func (a *aborts) trip(why string, end context.CancelCauseFunc) {
 	})
 }
 
-// note records whether the condition s had data in its last evaluation. blind says why it had no data, or is "" if it
-// had data.
+// note records whether the condition s had data in its last evaluation. blind says why it had no data, or is "" if the
+// condition had data.
 func (a *aborts) note(s *gate.Stop, blind string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

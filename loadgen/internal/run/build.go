@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Build returns the program's version. If several builds can have that version (a development or modified build), it
-// appends the start of the program file's SHA-256.
+// Build returns the program's version. If several builds can have that version (a development or modified build), Build
+// appends the start of the SHA-256 of the program file.
 func Build() string {
 	v := Version()
 	if v != "(devel)" && !strings.Contains(v, "dirty") {

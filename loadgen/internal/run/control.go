@@ -31,7 +31,7 @@ type Control struct {
 // ErrPaused is the error of Pause if load is already paused.
 var ErrPaused = errors.New("load is already paused")
 
-// errNoRun is the error of a command before the run starts or after it has ended.
+// errNoRun is the error of a command that the user gives before the run starts or after it has ended.
 var errNoRun = errors.New("no run in progress")
 
 func (c *Control) command(do func(*steering) error) error {
@@ -57,9 +57,9 @@ func (c *Control) EndPhase(name string) error {
 	return c.command(func(s *steering) error { return s.endPhaseEarly(name) })
 }
 
-// Recorded calls the function use with the archive of the metrics that the run has scraped so far. The archive is nil
-// if the run scrapes nothing or if no run is in progress. The context of use ends shortly before the run closes the
-// archive. If use fails because of that, Recorded calls it again with nil.
+// Recorded calls `use` with the archive of the metrics that the run has scraped so far. The archive is nil if the run
+// scrapes nothing or if no run is in progress. The context of the call ends shortly before the run closes the archive.
+// If `use` fails because of that, Recorded calls it again with nil.
 func (c *Control) Recorded(ctx context.Context, use func(context.Context, *archive.Archive) error) error {
 	closed, err := c.read(ctx, use)
 	if err != nil && closed {
@@ -68,7 +68,7 @@ func (c *Control) Recorded(ctx context.Context, use func(context.Context, *archi
 	return err
 }
 
-// read calls the function use once. closed is true if the run was about to close the archive when use returned.
+// read calls `use` once. `closed` is true if the run was about to close the archive when `use` returned.
 func (c *Control) read(ctx context.Context, use func(context.Context, *archive.Archive) error) (closed bool, err error) {
 	c.reading.RLock()
 	defer c.reading.RUnlock()
@@ -128,7 +128,7 @@ type steering struct {
 	ending  context.Context
 	end     context.CancelFunc
 	since   time.Time     // start of the current pause, or start of the phase if that is later; zero: not paused
-	paused  time.Duration // time paused in the current phase, without the current pause
+	paused  time.Duration // total time of the earlier pauses in the current phase
 	stopped bool          // whether the user has ended the phase
 	over    bool          // whether the phase is ending, so that the user can no longer end it
 }
@@ -148,8 +148,8 @@ func (s *steering) beginPhase(name string, at time.Time) {
 	}
 }
 
-// endPhase stops measuring the pauses of the current phase. It returns how long load was paused in the phase, and
-// whether the user ended the phase.
+// endPhase stops measuring the pauses of the current phase. It returns how long load was paused in it, and whether the
+// user ended the phase early.
 func (s *steering) endPhase(at time.Time) (paused time.Duration, early bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -169,7 +169,7 @@ func (s *steering) phaseOver() {
 	s.over = true
 }
 
-// asked returns a context that ends when the user ends the current phase.
+// asked returns a context that is canceled when the user ends the current phase.
 func (s *steering) asked() context.Context {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -233,7 +233,7 @@ func (s *steering) endPhaseEarly(name string) error {
 	return nil
 }
 
-// tell shows line to the user, and records the command in the timeline under name. The caller holds mu.
+// tell shows `line` to the user, and records the command in the timeline under `name`. The caller holds mu.
 func (s *steering) tell(at time.Time, name, line string) {
 	detail := "by the user"
 	if s.phase != "" {

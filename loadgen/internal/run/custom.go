@@ -27,8 +27,8 @@ type Measurement = interface {
 	Stop(ctx context.Context) ([]result.CustomFigure, error)
 }
 
-// checkCustom returns errors for actions and measurements that the scenario names but the Go program does not provide. It
-// also returns errors for actions that the program provides but the scenario does not name.
+// checkCustom returns an error for each action and measurement that the scenario names but the Go program does not
+// provide, and for each action that the program provides but the scenario does not name.
 func (o Options) checkCustom() error {
 	var errs []error
 	unused := maps.Clone(o.Actions)

@@ -25,8 +25,8 @@ type Directory struct {
 	lock    *os.File // nil: not locked
 }
 
-// MakeDirectory creates and locks the directory `out`. If out is empty, the directory's name consists of the scenario's
-// name and the time.
+// MakeDirectory creates and locks the directory `out`. If `out` is empty, the directory's name consists of the
+// scenario's name and the time.
 func MakeDirectory(out, scenario string, now time.Time) (*Directory, error) {
 	path, made, err := rundir.Make(out, scenario, now)
 	if err != nil {
@@ -47,7 +47,7 @@ func MakeDirectory(out, scenario string, now time.Time) (*Directory, error) {
 func ResumeDirectory(dir string) (*Directory, error) {
 	lock, err := scratch.LockDir(dir)
 	switch {
-	case errors.Is(err, fs.ErrNotExist): // the reader of the directory reports this
+	case errors.Is(err, fs.ErrNotExist): // the code that reads the directory reports this
 	case err != nil:
 		return nil, exitcode.Usagef("%s: %w", dir, userfile.Cause(err))
 	case lock == nil:

@@ -29,7 +29,7 @@ func (o Options) compile() (p plan, err error) {
 	return p, o.check()
 }
 
-// Check returns nil, or the error with which Run would refuse the options before it starts anything.
+// Check returns the error with which Run would refuse the options before Run starts anything, or nil.
 func Check(ctx context.Context, o Options) error {
 	if _, err := o.compile(); err != nil {
 		return err

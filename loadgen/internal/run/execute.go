@@ -17,8 +17,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// execute runs the phases. Helpers that record metrics, show progress and watch conditions run concurrently. At the end,
-// execute always stops loads, nodes and helpers, in that order. It records failures in r.info.
+// execute runs the phases. Helpers that record metrics, show progress and watch conditions run concurrently. At the
+// end, execute always stops the loads, the nodes and the helpers, in this order. It records failures in r.info.
 func (r *run) execute(parent, watched context.Context) {
 	ctx, cancel := context.WithCancelCause(watched)
 	defer cancel(nil)
@@ -72,7 +72,7 @@ func (r *run) execute(parent, watched context.Context) {
 	r.nodes.stop(windUp)
 	r.fleet.End()
 	stop()
-	_ = helpers.Wait() // the helpers have passed their errors to cancel
+	_ = helpers.Wait() // each helper has passed its error to cancel
 	r.o.Control.detach()
 	if r.info.RemoteWrite = r.recording.sent(); r.info.RemoteWrite != nil {
 		r.step("remote write: %d samples sent to %s", r.info.RemoteWrite.Sent, r.info.RemoteWrite.URL)
@@ -109,8 +109,8 @@ func (r *run) storm(ctx context.Context) error {
 	return ending(err, stop())
 }
 
-// ending joins phases, the error of the phases, with other, an error of background loads or hooks. If other is not nil, it
-// drops errConditionNotMet: an unmet condition alone is not a failure, but other is.
+// ending joins the error of the phases with `other`, an error of background loads or hooks. If `other` is not nil,
+// ending drops errConditionNotMet: an unmet condition is not a failure, but `other` is.
 func ending(phases, other error) error {
 	if other != nil && errors.Is(phases, errConditionNotMet) {
 		return other

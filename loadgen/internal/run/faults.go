@@ -25,7 +25,7 @@ type supervisor interface {
 	Events(ctx context.Context, after int64) ([]control.Event, error)
 }
 
-// clearWithin is the time limit to undo faults at the end of a phase. The slowest case is a restart of the etcd members
+// clearWithin is the time limit for undoing faults at the end of a phase. The slowest is a restart of the etcd members
 // one after another.
 const clearWithin = 2 * time.Minute
 
@@ -35,7 +35,7 @@ func refuseFaults(s *scenario.Scenario) error {
 	return faultErrors(s, "run it without --kubeconfig, on a bundled control plane")
 }
 
-// faultErrors returns an error for each fault that needs a bundled control plane. Each error ends with hint.
+// faultErrors returns an error for each fault that needs a bundled control plane. Each error ends with `hint`.
 func faultErrors(s *scenario.Scenario, hint string) error {
 	var errs []error
 	for _, f := range s.Faults() {
@@ -47,8 +47,8 @@ func faultErrors(s *scenario.Scenario, hint string) error {
 	return errors.Join(errs...)
 }
 
-// checkFaults asks the control plane's supervisor whether each fault is possible. The run thus reports a fault that is
-// impossible on this machine before it starts.
+// checkFaults asks the control plane's supervisor whether each fault is possible. So a fault that is impossible on this
+// machine is reported before the run starts.
 func checkFaults(ctx context.Context, plane supervisor, s *scenario.Scenario) error {
 	var errs []error
 	for _, f := range s.Faults() {
@@ -98,8 +98,8 @@ type schedule struct {
 	missed []string // messages about faults that did not begin, because the phase was too short
 }
 
-// startFaults schedules the faults of a phase that began at the time `start`. It begins faults of nodes that are due at
-// the start before it returns. If a fault cannot begin, it calls fail.
+// startFaults schedules the faults of a phase that began at the time `start`. Before it returns, it begins the faults
+// of nodes that are due immediately. If a fault cannot begin, it calls `fail`.
 func (ps *phases) startFaults(ctx context.Context, p *scenario.Phase, start time.Time, fail context.CancelCauseFunc) *schedule {
 	s := &schedule{phases: ps, start: start, fail: fail}
 	waiting, stop := context.WithCancel(ctx)
@@ -117,9 +117,9 @@ func (ps *phases) startFaults(ctx context.Context, p *scenario.Phase, start time
 	return s
 }
 
-// at begins the fault f when it is due, unless waiting ends first. If the phase ends while the request for the fault is
-// in flight, at still waits for the response, which may take some seconds: a canceled request might still take effect,
-// and the fault might last into the next phase.
+// at begins the fault f when it is due, unless the context `waiting` ends first. If the phase ends while the request
+// for the fault is in flight, `at` waits some seconds for the response: a canceled request might still take effect, and
+// the fault might last into the next phase.
 func (s *schedule) at(ctx, waiting context.Context, due time.Time, p *scenario.Phase, f *scenario.Fault) {
 	kind, _ := control.FaultKindOf(f.Kind)
 	if !apiclient.Pause(waiting, time.Until(due.Add(-kind.Lead))) {
@@ -147,8 +147,8 @@ func (s *schedule) at(ctx, waiting context.Context, due time.Time, p *scenario.P
 
 const askAgain = time.Second
 
-// begin requests a fault. If the request fails and another fault may be the cause, begin repeats it until waiting ends. For
-// example, a webhook cannot be registered during an election of etcd, and a crashed scheduler cannot be paused.
+// begin requests a fault. If the request fails and another fault may be the cause, begin repeats it until `waiting`
+// ends. For example, a webhook cannot be registered during an etcd election, and a crashed scheduler cannot be paused.
 func (s *schedule) begin(ctx, waiting context.Context, f *scenario.Fault) (begun control.FaultStatus, err error) {
 	for told := false; ; told = true {
 		begun, err = s.supervisor.Begin(ctx, f.Control(s.scenario.Seed))

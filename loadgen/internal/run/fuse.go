@@ -23,7 +23,7 @@ const (
 	NoFuse    = "none"
 )
 
-// Fuse limits a run in addition to its scenario: it ends the run early and limits its rate.
+// Fuse holds safety limits of a run that are not in its scenario, such as conditions that end the run early.
 type Fuse struct {
 	// AbortOn lists conditions that end the run early, in the syntax of scenario.ParseAbort. If the list contains
 	// NoFuse, the default conditions for a user's cluster do not apply.
@@ -32,7 +32,7 @@ type Fuse struct {
 	Rules string
 	// Map replaces label values in Rules (see alerting.ParseMapping).
 	Map []string
-	// MaxRate is the highest total rate of all loads that the scenario may have; 0 means unlimited.
+	// MaxRate is the upper limit of the total rate of the scenario's loads; 0 means unlimited.
 	MaxRate scenario.Rate
 	// NoLock means that the run does not take the lock of a user's cluster. TakeLock is the ID of a run whose lock this
 	// run takes over even if that run still holds it.
@@ -111,7 +111,7 @@ func (a *aborts) texts() (all []string) {
 }
 
 // check returns an error for each condition on an alert that the Prometheus server `source` does not have. If the
-// server does not list its rules, check only calls note.
+// server does not list its rules, check only calls `note`.
 func (a *aborts) check(ctx context.Context, source *promimport.Source, note func(string)) error {
 	var named []string
 	for _, s := range a.stops {

@@ -70,8 +70,8 @@ func procField(file, name string) string {
 	return ""
 }
 
-// baseDescriptors and watchesPerConn are for an estimate of the file descriptors that the generator needs: one for each
-// node that has a connection, one per watchesPerConn watches (the API server's limit of streams on a connection), and
+// baseDescriptors and watchesPerConn are for an estimate of the file descriptors that the generator needs: one per node
+// that has a connection, one per watchesPerConn watches (the API server's limit of streams on a connection), and
 // baseDescriptors for the archive, the control plane's pipes and a margin.
 const (
 	baseDescriptors = 256
@@ -100,9 +100,9 @@ func descriptorsNeeded(s *scenario.Scenario, divided bool) uint64 {
 	return uint64(need)
 }
 
-// CheckDescriptors raises the soft limit of file descriptors to the hard limit, and returns an error if the scenario
-// needs more. The Go runtime raises the soft limit at start, but not in every process that another program started.
-// If divided is true, connections of loads and nodes that run in workers do not count.
+// CheckDescriptors raises the soft limit of file descriptors to the hard limit, and returns an error if that is too low
+// for the scenario. The Go runtime raises the soft limit at start, but not in every process that another program
+// started. If divided is true, connections of loads and nodes that run in workers do not count.
 func CheckDescriptors(s *scenario.Scenario, divided bool) error {
 	var lim syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &lim); err != nil {

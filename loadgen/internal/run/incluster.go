@@ -16,9 +16,9 @@ import (
 // apiServer is the only component whose metrics are available in every cluster.
 const apiServer = "kube-apiserver"
 
-// InCluster checks the options of a run that will run inside the cluster that it loads. It makes the same checks as
-// Run, except those that depend on this machine. It returns the RBAC rules that the run needs, and a note for each gate
-// that will have no data. If the rules depend on the cluster's resources, InCluster reads these from the cluster in
+// InCluster checks the options of a run that will run inside the cluster that it loads. It performs the checks of Run,
+// except those that depend on this machine. It returns the RBAC rules that the run needs, and a note for each gate that
+// will have no data. If the rules depend on the cluster's resources, InCluster reads these from the cluster in
 // o.Kubeconfig.
 func InCluster(ctx context.Context, o Options) (rules cluster.Rules, notes []string, err error) {
 	s, asked := o.Scenario, o.Kubeconfig

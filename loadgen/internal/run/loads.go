@@ -45,8 +45,8 @@ type loads struct {
 type placed struct {
 	at   scenario.PlacedLoad
 	load load.Load
-	// late is the error of Prepare if the API server does not serve the load's resource yet, but a phase of the scenario may
-	// define it; otherwise nil. ready is closed when the load is prepared.
+	// late is the error of Prepare if the API server does not serve the load's resource yet, but a phase of the
+	// scenario may define it; otherwise nil. `ready` is closed when the load is prepared.
 	late  error
 	ready chan struct{}
 	stop  context.CancelFunc // stops the load; nil before it starts
@@ -54,7 +54,7 @@ type placed struct {
 }
 
 // newLoads creates the loads, and then their objects, so that no phase begins with preparations. "history" loads that
-// fail their check write evidence to dir. hurry is closed when the user no longer waits for requests in flight. fleet
+// fail their check write evidence to dir. `hurry` is closed when the user no longer waits for requests in flight. fleet
 // runs the loads that are divided among workers; nil means no workers.
 func newLoads(ctx context.Context, s *scenario.Scenario, target load.Target, dir string, hurry <-chan struct{}, fleet *workers.Fleet) (*loads, error) {
 	whole := func(name string) bool { return fleet == nil || !kind.Divides(name) }
@@ -94,13 +94,13 @@ func (ls *loads) prepare(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// of returns the loads of a phase, or the background loads if phase is "".
+// of returns the loads of a phase. If phase is "", it returns the background loads.
 func (ls *loads) of(phase string) []*placed {
 	return slices.DeleteFunc(slices.Clone(ls.all), func(p *placed) bool { return p.at.Phase != phase })
 }
 
-// start starts the given loads in the background. The function stop stops those that end with their phase, except watches:
-// drain stops these later, when they have received all writes.
+// start starts the given loads in the background. The function `stop` stops the loads that end with their phase, except
+// watches: drain stops watches later, when they have received all writes.
 func (ls *loads) start(some []*placed) (stop func() error) {
 	for _, p := range some {
 		ctx := ls.begin(p)
@@ -137,7 +137,7 @@ func (ls *loads) begin(p *placed) context.Context {
 	return ctx
 }
 
-// halt stops all loads from sending and returns immediately. It does not wait for requests in flight; end does.
+// halt stops all loads from sending and returns immediately. It does not wait for requests in flight; `end` does.
 func (ls *loads) halt() {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
@@ -198,8 +198,8 @@ func (ls *loads) beginPhase(name string, at time.Time) {
 	}
 }
 
-// awaitOpen waits until all running watches are established. It does not wait for a watch that fails; the end of the phase
-// reports the error.
+// awaitOpen waits until all running watches are established. It does not wait for a watch that fails; the phase reports
+// that error at its end.
 func (ls *loads) awaitOpen(ctx context.Context) error {
 	for _, p := range ls.all {
 		open := p.load.AllOpen()

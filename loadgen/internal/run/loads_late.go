@@ -71,7 +71,7 @@ func (ls *loads) prepareLate(ctx context.Context, p *placed) bool {
 			return true
 		}
 		if within.Err() == nil {
-			p.late = err // keep the last complete error: an error of a cancelled request says less
+			p.late = err // keep the last complete error: the error of a canceled request says less
 		}
 		if !apiclient.Pause(within, servedPoll) {
 			ls.mu.Lock()

@@ -93,7 +93,7 @@ func registerWithin(n scenario.Nodes) time.Duration {
 }
 
 // register registers the nodes. It returns when the API server has acknowledged that every node is Ready, and the
-// workload's watch has seen this.
+// workload's watch shows every node as Ready.
 func (n *nodes) register(ctx context.Context, limit time.Duration, j journal, w *workload.Workload, stalls *stall.Meter) error {
 	if n.fleet == nil {
 		return nil

@@ -24,7 +24,7 @@ func (ps *phases) actOnObjects(ctx context.Context, in, path string, a *scenario
 	name := nameOfAction(a)
 	began := time.Now()
 	record := func(what string) {
-		if ctx.Err() != nil { // ctx ended because the phase ended
+		if ctx.Err() != nil { // the phase has ended
 			return
 		}
 		ps.event(began, result.EventAction, name, fmt.Sprintf("%s in %s", what, time.Since(began).Round(time.Millisecond)))
@@ -50,7 +50,7 @@ func nameOfAction(a *scenario.Action) string {
 	return strings.TrimSpace(a.Kind + " " + a.Target.Resource)
 }
 
-// asked measures the work of one action in a phase: how much was due, and how much was done.
+// asked measures the work of one action in a phase: how much of it was due, and how much was done.
 type asked struct {
 	result.Action
 	*objects.Meter
@@ -111,7 +111,7 @@ func (ps *phases) idles() []string {
 }
 
 // startLater starts the actions that have their own start times, in parallel. If an action fails, startLater calls
-// fail, which ends the phase. The function end cancels the actions and waits for those in progress.
+// `fail`, which ends the phase. The function `end` cancels the actions and waits for those in progress.
 func (ps *phases) startLater(ctx context.Context, p *scenario.Phase, start time.Time, fail context.CancelCauseFunc) (end func()) {
 	later, stop := context.WithCancel(ctx)
 	var all sync.WaitGroup

@@ -40,7 +40,7 @@ type ObserveOptions struct {
 	Public bool
 	// Interval is the time between scrapes; zero means 5 s.
 	Interval time.Duration
-	// Retention is how long Observe keeps samples, at least. It removes all samples when it returns.
+	// Retention is the minimum time for which Observe keeps samples. It removes all samples when it returns.
 	Retention time.Duration
 	// RemoteWrite configures a receiver for the samples. The zero value means no receiver.
 	RemoteWrite remotewrite.Config
@@ -110,7 +110,7 @@ func Observe(ctx context.Context, o ObserveOptions) (err error) {
 		defer close(diagnosed)
 		diagnose(ctx, recorder, o.Log)
 	}()
-	defer func() { stop(); <-diagnosed }() // diagnose reads the archive, which a later deferred call closes
+	defer func() { stop(); <-diagnosed }() // stop before the archive is closed, because diagnose reads it
 	recorded := make(chan error, 1)
 	var sender *remotewrite.Sender
 	if client != nil {
@@ -153,7 +153,7 @@ func ObserverURL(dir string) (string, error) {
 // diagnoseEvery is the number of scrape intervals between two diagnoses.
 const diagnoseEvery = 3
 
-// diagnose diagnoses the current state every diagnoseEvery scrapes and logs changes, until ctx ends.
+// diagnose diagnoses the current state once per diagnoseEvery scrapes until ctx ends, and logs changes.
 func diagnose(ctx context.Context, recorder *scrape.Recorder, log func(format string, args ...any)) {
 	present := presentLog{live: diagnosis.Live{Since: time.Now(), Step: recorder.Interval()}, log: log}
 	samples := archive.Evaluating(recorder.Live())
@@ -174,9 +174,8 @@ type presentLog struct {
 	log  func(format string, args ...any)
 }
 
-// take logs the diagnosis d, or err if there is no diagnosis, unless the line equals the previous one. It passes d to
-// live even if there was no data: the comparison period may be the time without data, and live must then choose another
-// one.
+// take logs the diagnosis d, or err if there is no diagnosis, but omits a repeated line. It passes d to live even if
+// there was no data: the comparison period may be the time without data, and live must then choose another one.
 func (p *presentLog) take(o diagnosis.Options, d result.Diagnosis, err error) {
 	noData := exitcode.Of(err) == exitcode.NoData
 	if err == nil || noData {

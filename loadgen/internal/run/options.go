@@ -85,9 +85,9 @@ func Left(err error) string {
 	return string(left)
 }
 
-// interruptedError is the error of a run that was interrupted before it recorded anything to report. left contains the
-// errors that occurred when the run removed what it had created; nil means that nothing is left. The exit code is 3, or
-// 4 if left is not nil.
+// interruptedError is the error of a run that was interrupted before it recorded anything to report. `left` contains
+// the errors that occurred when the run removed what it had created; nil means that nothing is left. The exit code is
+// 3, or 4 if left is not nil.
 type interruptedError struct{ left error }
 
 func (e interruptedError) Error() string {
@@ -102,6 +102,6 @@ func (e interruptedError) Unwrap() error { return e.left }
 // Unjudged reports whether the error counts as "no data": the run recorded nothing and left nothing behind.
 func (e interruptedError) Unjudged() bool { return e.left == nil }
 
-// Interrupted returns the error of a run that was interrupted before it recorded anything to report. left contains the
-// errors that occurred when the run removed what it had created, or is nil.
+// Interrupted returns the error of a run that was interrupted before it recorded anything to report. `left` contains
+// the errors that occurred when the run removed what it had created, or is nil.
 func Interrupted(left error) error { return interruptedError{left} }

@@ -120,8 +120,8 @@ func inScenario(s *scenario.Scenario, complaints string) error {
 	return errors.Join(errs...)
 }
 
-// awaitLoss waits until the control plane has ended or begun to stop, and returns the reason. It returns nil when ctx ends.
-// Faults of the scenario do not count as loss, because the supervisor outlives them.
+// awaitLoss waits until the control plane has ended or begun to stop, and returns the reason. It returns nil when ctx
+// ends. A fault of the scenario is not a loss, because the supervisor keeps running.
 func (p *bundledPlane) awaitLoss(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -149,8 +149,8 @@ func planeEnded(p *control.Supervisor) error {
 	return errors.New("another process stopped it")
 }
 
-// stop stops the control plane. It returns nil without waiting if the user no longer waits, or if the control plane is
-// lost: the run has already reported that.
+// stop stops the control plane. It returns nil immediately if the user no longer waits, or if the control plane is
+// lost: the run has already reported the loss.
 func (p *bundledPlane) stop(lost bool) error {
 	ctx, cancel := p.windUp(windUpTimeout)
 	defer cancel()
@@ -171,7 +171,7 @@ func (p *bundledPlane) stop(lost bool) error {
 // clearAllWithin is the time limit to undo the remaining faults at the end. A supervisor that hangs does not respond.
 const clearAllWithin = 15 * time.Second
 
-// end stops the control plane. If nothing needs its audit log, end kills the processes. Before that, it undoes the
+// end stops the control plane. If nothing needs its audit log, `end` kills the processes. Before that, it undoes the
 // remaining faults, because they may have changed this machine outside the control plane's directory.
 func (p *bundledPlane) end(ctx context.Context) error {
 	if p.audited || p.client == nil {
@@ -200,8 +200,8 @@ func (p *bundledPlane) close(lost bool, phases []result.Phase) error {
 	return errors.Join(err, removeParts(p.dir, append(keyParts(), "data", "bin")...))
 }
 
-// summariseAudit writes a summary of the load's requests in the audit log, and removes the log. It does nothing if there is
-// no audit log.
+// summariseAudit writes a summary of the load's requests in the audit log, and removes the log. Without an audit log it
+// does nothing.
 func (p *bundledPlane) summariseAudit(phases []result.Phase) error {
 	if !p.audited {
 		return nil

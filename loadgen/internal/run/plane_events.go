@@ -33,8 +33,8 @@ type follower struct {
 	restarted  func(instance string, pid int) // called when a component starts; nil: not called
 }
 
-// follow records the events of the control plane until ctx ends. After an error, it requests the same events again, so that
-// the timeline has no gap. It does not return if the control plane ends; then target.watch ends the run.
+// follow records the events of the control plane until ctx ends. After an error, it requests the same events again, so
+// that the timeline has no gap. If the control plane ends, follow does not return; target.watch then ends the run.
 func (f *follower) follow(ctx context.Context) error {
 	for f.supervisor != nil && ctx.Err() == nil {
 		if err := f.next(ctx); err != nil && ctx.Err() == nil {
@@ -44,7 +44,7 @@ func (f *follower) follow(ctx context.Context) error {
 	return nil
 }
 
-// last records the remaining events, after follow has returned.
+// last records the remaining events, after `follow` has returned.
 func (f *follower) last(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, lastEvents)
 	defer cancel()
@@ -117,7 +117,7 @@ func ofFault(e control.Event) bool {
 	return e.Kind == control.EventFaultBegin || e.Kind == control.EventFaultEnd
 }
 
-// fault records the start, the loss and the end of a fault, each once.
+// fault records the start, the loss and the end of a fault. It records each only once.
 func (f *follower) fault(s control.FaultStatus) {
 	record := func(at time.Time, kind result.EventKind, detail string) {
 		if key := s.ID + " " + string(kind); !at.IsZero() && !f.told[key] {

@@ -46,7 +46,7 @@ type profiling struct {
 	done    sync.WaitGroup
 }
 
-// start takes the profiles of phase p in the background. Each is due at the time `start` plus its After.
+// start takes the profiles of phase p in the background. Each profile is due at the time `start` plus its field After.
 func (pr *profiler) start(ctx context.Context, p *scenario.Phase, start time.Time) *profiling {
 	within, end := context.WithCancel(ctx)
 	ps := &profiling{profiler: pr, phase: p.Name, end: end, unwatch: func() {}}
@@ -101,7 +101,7 @@ func (pr *profiler) unknown() error {
 	return fmt.Errorf("its address is unknown (known components: %s)", strings.Join(known, ", "))
 }
 
-// at takes a profile from the process `of` at the time due, unless the context within ends first.
+// at takes a profile from the process `of` at the time `due`, unless the context `within` ends first.
 func (ps *profiling) at(ctx, within context.Context, due time.Time, asked *scenario.Profile, of profile.Source) {
 	if !apiclient.Pause(within, time.Until(due)) {
 		ps.lose(asked, of.Component, due, errors.New("the phase ended before the profile began"))
@@ -116,7 +116,7 @@ func (ps *profiling) at(ctx, within context.Context, due time.Time, asked *scena
 	taking, cut := context.WithCancelCause(ctx)
 	defer cut(nil)
 	defer context.AfterFunc(within, func() {
-		if time.Since(began) < asked.For.D() { // sampling; later, the data is already being transferred
+		if time.Since(began) < asked.For.D() { // still sampling; after that, only the transfer of the data remains
 			cut(errPhaseOver)
 		}
 	})()

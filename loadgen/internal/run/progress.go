@@ -49,7 +49,7 @@ type Snapshot struct {
 	Paused time.Duration
 	// Faults describes the active faults.
 	Faults []string
-	// Stops are the conditions that end the run early. Gates is the number of gates, which the run judges at its end.
+	// Stops are the conditions that end the run early. Gates is the number of gates that judge the run at its end.
 	Stops []StopState
 	Gates int
 	// Failure is the reason why the environment failed; empty means it has not failed. After a failure the state of
@@ -215,7 +215,7 @@ func (d *display) run(ctx context.Context) error {
 	for {
 		select {
 		case <-ctx.Done():
-			d.progress.Live(d.snapshot(time.Now())) // stays on display while the run ends
+			d.progress.Live(d.snapshot(time.Now())) // remains visible while the run ends
 			return nil
 		case now := <-tick.C:
 			d.last = d.snapshot(now)
@@ -322,8 +322,8 @@ func (c console) windUp(limit time.Duration) (context.Context, context.CancelFun
 	}
 }
 
-// announceSignals tells the user the effect of each signal when it arrives. The first signal ends ctx. Call stop at the
-// end of the run.
+// announceSignals tells the user the effect of each signal when it arrives. The first signal ends ctx. Call `stop` at
+// the end of the run.
 func (c console) announceSignals(ctx context.Context, inUserCluster bool) (stop func()) {
 	over := make(chan struct{})
 	var telling sync.WaitGroup

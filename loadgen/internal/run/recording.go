@@ -56,7 +56,7 @@ type recording struct {
 	recorder
 	closers []func() error      // called in this order at the end
 	sender  *remotewrite.Sender // nil: the run sends nothing
-	theirs  gate.Source         // the user's Prometheus server if the run scrapes nothing; otherwise nil
+	theirs  gate.Source         // the user's Prometheus server; nil: the run scrapes by itself
 	hurry   <-chan struct{}
 }
 

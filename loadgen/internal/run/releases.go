@@ -49,8 +49,8 @@ func releasesAtStart(s *scenario.Scenario) (all []placedRelease) {
 	return all
 }
 
-// without returns the releases that have no program on this machine, and an error for each. controlplane is the path of the
-// controlplane program, which contains the newest release.
+// without returns the releases whose programs are missing on this machine, and an error for each. controlplane is the
+// path of the controlplane program, which contains the newest release.
 func without(ctx context.Context, controlplane string, releases []placedRelease) (missing []placedRelease, why []error) {
 	for _, r := range releases {
 		if r.Release == control.Newest() { // contained in the controlplane program
@@ -105,7 +105,7 @@ func MissingReleases(ctx context.Context, s *scenario.Scenario, controlplane str
 	return lines
 }
 
-// controlPlaneProgram returns the path of the controlplane program: named if it is not empty, and otherwise the
+// controlPlaneProgram returns the path of the controlplane program: `named` if that is not empty, and otherwise the
 // result of FindControlPlane.
 func controlPlaneProgram(named string) (string, error) {
 	if named == "" {

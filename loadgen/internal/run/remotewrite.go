@@ -40,8 +40,8 @@ func newSender(client *remotewrite.Client, recorder *scrape.Recorder, name strin
 // ownSeries matches the generator's own series. The user's Prometheus server already has all other series.
 func ownSeries() *labels.Matcher { return archive.Equal("job", "loadgen") }
 
-// runSending runs a recorder (the function run) and sends its samples. After ctx ends, it sends the last samples until the
-// user no longer waits. It returns the recorder's error.
+// runSending calls `run`, which runs a recorder, and sends the recorder's samples. After ctx has ended, it sends the
+// remaining samples, as long as the user waits. It returns the recorder's error.
 func runSending(ctx context.Context, run func(context.Context) error, s *remotewrite.Sender, hurry <-chan struct{}) error {
 	if s == nil {
 		return run(ctx)

@@ -92,7 +92,7 @@ type site struct {
 type ports struct {
 	registry *prometheus.Registry // the metrics of this process, including Options.Collectors
 	receiver *remotewrite.Client  // nil: no remote write
-	listener net.Listener         // of the query API; nil: the run serves none
+	listener net.Listener         // listener of the query API; nil: no query API
 	source   *promimport.Source   // the user's Prometheus server; nil: the run scrapes by itself
 }
 
@@ -144,7 +144,7 @@ func Run(ctx context.Context, o Options) (dir string, err error) {
 }
 
 // start creates and starts all stages before the phases. watched is a context that ends with ctx or when the target is
-// lost. start adds functions that undo its steps to started; if it fails, the caller calls them.
+// lost. start adds functions that undo its steps to `started`; if start fails, the caller calls them.
 func start(ctx context.Context, p plan, c console, started *undo) (r *run, watched context.Context, err error) {
 	info, err := describe(p)
 	if err != nil {
@@ -323,7 +323,7 @@ func (s *site) openInstruments(to ports, started *undo) (in instruments, err err
 	return in, exitcode.EnvironmentError(err)
 }
 
-// openDrivers creates the drivers and waits for the workers to join, and for the objects that loads work on.
+// openDrivers creates the drivers, waits for the workers to join, and waits for the objects that loads work on.
 func (s *site) openDrivers(ctx context.Context, registry *prometheus.Registry, in instruments, started *undo) (d drivers, err error) {
 	sc, t := s.o.Scenario, s.target
 	d.pause = load.NewPause()
@@ -434,7 +434,7 @@ type undo []func() error
 
 func (u *undo) add(f func() error) { *u = append(*u, f) }
 
-// undo calls the functions in reverse order. It returns their errors, except errors that cause already contains.
+// undo calls the functions in reverse order. It returns their errors, except errors that `cause` already contains.
 func (u undo) undo(cause error) error {
 	var errs []error
 	for _, f := range slices.Backward(u) {

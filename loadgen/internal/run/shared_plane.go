@@ -62,7 +62,7 @@ func sharedTarget(ctx context.Context, o Options, runID string, c console) (*tar
 }
 
 // skipPast records which events and faults are older than the run, so that they do not appear in the run's timeline. It
-// keeps elections, because they show the current leaders.
+// does not skip elections, because they show the current leaders.
 func (t *target) skipPast(ctx context.Context, s supervisor) error {
 	events, err := s.Events(ctx, 0)
 	if err != nil {
@@ -113,7 +113,7 @@ func checkSettings(s *scenario.Scenario, c control.Cluster) error {
 	return errors.Join(errs...)
 }
 
-// unmet returns the paths of the fields that are set in want and have a different value in have.
+// unmet returns the paths of the fields that are set in `want` and have a different value in `have`.
 func unmet(path string, want, have reflect.Value) []string {
 	switch {
 	case want.IsZero() || want.Kind() == reflect.Map && want.Len() == 0:

@@ -58,9 +58,9 @@ func newTarget(t *cluster.Target, p provider, s supervisor) *target {
 	return made
 }
 
-// setup creates the objects that the run needs in the target. If the target outlives the run, setup adds their removal to
-// started, and records the objects in dir unless dir is empty. told is a line for the user if simulated nodes authenticate
-// with tokens instead of certificates; otherwise "".
+// setup creates the objects that the run needs in the target. If the target outlives the run, setup adds their removal
+// to `started`, and records them in dir unless dir is empty. `told` is a line for the user if simulated nodes
+// authenticate with tokens instead of certificates; otherwise "".
 func (t *target) setup(ctx context.Context, c console, dir string, started *undo) (told string, err error) {
 	if _, bundled := t.provider.(*bundledPlane); !bundled {
 		if dir != "" {
@@ -79,7 +79,7 @@ func (t *target) setup(ctx context.Context, c console, dir string, started *undo
 	return told, exitcode.EnvironmentError(t.Setup(ctx))
 }
 
-// watch returns a context that ends with parent or when the target is lost. t.unwatch ends the watch.
+// watch returns a context that ends when `parent` ends or the target is lost. t.unwatch ends the watch.
 func (t *target) watch(parent context.Context) context.Context {
 	ctx, cancel := context.WithCancelCause(parent)
 	watching, stop := context.WithCancel(context.WithoutCancel(parent))
@@ -98,7 +98,7 @@ func (t *target) watch(parent context.Context) context.Context {
 	return ctx
 }
 
-// lossError returns the error to show to the user if the target is lost with the reason loss.
+// lossError returns the error to show to the user if the target is lost. `loss` is the reason.
 func (t *target) lossError(loss error) error {
 	if t.supervisor == nil {
 		return exitcode.EnvironmentError(loss)
@@ -108,8 +108,8 @@ func (t *target) lossError(loss error) error {
 
 func (t *target) isLost() bool { return t.lost.Err() != nil }
 
-// firstCause returns the reason for the loss of the target if err may be a consequence of that loss; otherwise it returns
-// err. A consequence is often noticed before the loss. Therefore firstCause waits for as long as it takes to notice a loss.
+// firstCause returns the reason for the loss of the target if err may be a consequence of that loss; otherwise it
+// returns err. The run often notices a consequence first. So firstCause waits for as long as it takes to notice a loss.
 func (t *target) firstCause(ctx context.Context, err error) error {
 	if errors.As(err, new(apierrors.APIStatus)) || exitcode.IsUsage(err) {
 		return err

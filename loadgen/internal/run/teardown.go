@@ -12,8 +12,8 @@ import (
 
 const teardownTimeout = 5 * time.Minute
 
-// tearDown performs the scenario's teardown actions, even after an interrupt. If the run was intact until then, an error
-// counts as a failure of the environment. Otherwise it is an additional warning.
+// tearDown performs the scenario's teardown actions, even after an interrupt. If the run has not failed or ended early
+// before, an error counts as a failure of the environment. Otherwise it is an additional warning.
 func (r *run) tearDown() {
 	if len(r.o.Scenario.Teardown) == 0 {
 		return

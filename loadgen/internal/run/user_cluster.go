@@ -26,9 +26,9 @@ type userCluster struct {
 }
 
 // askForCluster checks a user's cluster, and asks the user to confirm the run before it creates anything. If metrics
-// come from a Prometheus server, askForCluster also checks that server, and uses its scrape interval if that is longer
-// than the scenario's. Finally it takes the cluster's lock, unless Options.Fuse says not to. A plan without aborts only
-// simulates nodes, and takes no lock.
+// come from a Prometheus server, askForCluster also checks that server, and uses that server's scrape interval if it is
+// longer than the scenario's. Finally it takes the cluster's lock, unless Options.Fuse prohibits that. If p has no
+// aborts, the run only simulates nodes and takes no lock.
 func askForCluster(ctx context.Context, p plan, runID string, c console) (*target, *promimport.Source, error) {
 	o, ends := p.o, p.aborts
 	if err := refuseFaults(o.Scenario); err != nil {
