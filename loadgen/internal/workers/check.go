@@ -24,7 +24,7 @@ func CheckAddress(flag, address string) error {
 	return nil
 }
 
-// Check returns a usage error if the workers of o cannot divide the loads and nodes of a scenario.
+// Check returns a usage error if workers with the options o cannot divide the loads and nodes of a scenario.
 func Check(o Options, s *scenario.Scenario) error {
 	switch {
 	case o.Count == 0 && o.Listen == "" && o.Starter == nil:
@@ -89,7 +89,7 @@ func WholeNodes(s *scenario.Scenario) string {
 	return ""
 }
 
-// Whole returns the names of the loads that the coordinator runs itself, because workers cannot divide loads of that
+// Whole returns the names of the loads that the coordinator runs itself, because workers cannot divide loads of their
 // kind.
 func Whole(s *scenario.Scenario) (names []string) {
 	for _, l := range s.Loads() {

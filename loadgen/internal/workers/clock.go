@@ -12,8 +12,8 @@ const (
 	MaxClockOffset = 5 * time.Millisecond
 )
 
-// exchange is one request for a worker's time. asked and answered are the times of the request and of the response on
-// the coordinator's clock. theirs is the worker's time in the response.
+// exchange is one request for a worker's time. `asked` and `answered` are the times of the request and of the response
+// on the coordinator's clock. `theirs` is the worker's time in the response.
 type exchange struct{ asked, answered, theirs time.Time }
 
 // compareClocks returns the offset of the worker's clock, computed from the fastest exchange. It assumes that the

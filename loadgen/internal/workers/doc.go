@@ -14,7 +14,7 @@
 //
 // # Connection
 //
-// Each worker has one TLS 1.3 connection to the coordinator. The coordinator creates a CA for the run, which signs its
+// Each worker has one TLS 1.3 connection to the coordinator. For each run, the coordinator creates a CA and its own
 // certificate. The worker authenticates with a token. Messages are JSON, each preceded by its length in four bytes. If
 // a connection breaks, no message is sent again: the worker is lost, and the run ends without a verdict. A worker that
 // is restarted cannot join again.

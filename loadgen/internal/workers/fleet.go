@@ -58,8 +58,8 @@ type Invitation struct {
 	Count int
 	// Dir is the directory for the workers' logs.
 	Dir string
-	// Take serves the worker at the other end of conn until either side closes the connection. joined reports whether
-	// the peer is a worker, even if the coordinator refused it.
+	// Take serves the worker at the other end of conn until either side closes the connection. `joined` is true if the
+	// peer is a worker, even one that the coordinator refused.
 	Take func(net.Conn) (joined bool, err error)
 	// Tell shows the user a line about something that delays a worker. It ignores repeated lines.
 	Tell func(format string, args ...any)
@@ -115,7 +115,7 @@ type Fleet struct {
 	changed chan struct{}
 	peers   map[*link]bool  // connections from which no valid hello has arrived yet
 	told    map[string]bool // lines and reasons for refusals that the user has seen
-	refused int             // number of reasons for refusals in told
+	refused int             // number of reasons for refusals in `told`
 	last    string          // the line about the latest refusal
 	failed  error
 	failing chan struct{} // closed when failed is set
@@ -128,7 +128,7 @@ type Fleet struct {
 	nodes    *node.Config // the nodes that are divided among the workers; nil if workers run no nodes
 }
 
-// Open creates the Fleet and listens for workers, which must have the same build as the coordinator. step shows the
+// Open creates the Fleet and listens for workers, which must have the same build as the coordinator. `step` shows the
 // user a line. Open returns nil if o.Count is 0.
 func Open(o Options, build func() string, step func(format string, args ...any)) (*Fleet, error) {
 	if o.Count == 0 {

@@ -28,7 +28,7 @@ type given struct {
 	Error string `json:"error,omitempty"`
 }
 
-// renewedTokens is an interface of node identities with tokens that expire and are renewed.
+// renewedTokens is implemented by node identities whose tokens expire and are renewed.
 type renewedTokens interface {
 	// Token returns the newest token of a node. It returns "" if the node has no token.
 	Token(node string) string
@@ -75,8 +75,8 @@ func (m *member) credentials(nodeName string) (g given, err error) {
 	return g, nil
 }
 
-// mostAsks is the maximum number of requests for credentials that a worker may send per node and hour, because each may
-// cost the cluster a certificate. A worker sends one request, and more after errors and to renew a certificate.
+// mostAsks is the maximum number of requests for credentials that a worker may send per node and hour, because the
+// cluster may sign a certificate for each. A worker sends one request, and more after errors and for renewals.
 const mostAsks = 20
 
 // mayAsk counts a request for credentials, and reports whether the worker has requests left. All kube-proxies share one

@@ -42,8 +42,7 @@ const (
 	mostPeers = 1000
 )
 
-// serve handles a connection until it ends. joined reports whether the peer was a worker, even if the worker was
-// refused.
+// serve handles a connection until it ends. `joined` is true if the peer was a worker, even one that was refused.
 func (f *Fleet) serve(l *link) (joined bool, err error) {
 	defer l.conn.Close()
 	f.mu.Lock()
@@ -74,7 +73,7 @@ func (f *Fleet) serve(l *link) (joined bool, err error) {
 	if refusal != "" {
 		f.tellRefused(l.conn.RemoteAddr(), refusal)
 		_ = l.send(message{Refused: refusal}) // an error means that the worker is gone
-		return true, nil                      // so that the Starter does not try again
+		return true, nil                      // true, so that the Starter does not try again
 	}
 	m.serve()
 	return true, nil

@@ -22,8 +22,8 @@ type Local struct {
 	Binary string
 }
 
-// endAfter is how long a worker process may take to end by itself. stop then closes its pipe and waits for killAfter.
-// If the process still runs, for example because it is suspended, stop kills it.
+// endAfter is how long a worker process may take to end by itself. Then `stop` closes its pipe and waits for killAfter.
+// If the process still runs, for example because it is suspended, `stop` kills it.
 const (
 	endAfter  = 2 * time.Second
 	killAfter = 5 * time.Second
@@ -79,7 +79,7 @@ func (l Local) Start(_ context.Context, i Invitation, ended func(index int, why 
 	return Started{Stop: stop}, nil
 }
 
-// awaitEnd waits until over is closed, but not longer than within. It reports whether over was closed.
+// awaitEnd waits until `over` is closed, but not longer than `within`. It reports whether `over` was closed.
 func awaitEnd(over <-chan struct{}, within time.Duration) bool {
 	select {
 	case <-over:

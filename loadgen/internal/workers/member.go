@@ -234,7 +234,7 @@ func (m *member) takeReply(r reply) {
 // call sends a call to the worker and waits for its reply.
 func (m *member) call(ctx context.Context, c call) (reply, error) { return m.await(ctx, m.ask(c)) }
 
-// ask sends a call and returns a channel for its reply. await waits for that channel.
+// ask sends a call and returns a channel for its reply. Pass the channel to `await`.
 func (m *member) ask(c call) <-chan reply {
 	answer := make(chan reply, 1)
 	m.mu.Lock()

@@ -99,7 +99,7 @@ func (p nodesPart) ask(c call) (reply, error) {
 	return answer, err
 }
 
-// Live returns the latest state of the nodes that the worker has reported.
+// Live returns what the worker reported last about the state of its nodes.
 func (p nodesPart) Live() node.Live {
 	m := p.member()
 	m.mu.Lock()
@@ -107,7 +107,7 @@ func (p nodesPart) Live() node.Live {
 	return m.nodes
 }
 
-// Tally returns the latest results of the nodes that the worker has reported.
+// Tally returns what the worker reported last about the results of its nodes.
 func (p nodesPart) Tally() node.Tally {
 	m := p.member()
 	m.mu.Lock()

@@ -88,8 +88,8 @@ func (s *session) tell(format string, args ...any) {
 // the overdue requests late, as it does after a stall.
 const mostLate = 5 * time.Second
 
-// startsAt converts the start time in a call to this machine's clock. If that time passed more than mostLate ago, late
-// is the reply to send; otherwise late is nil. `what` names the load or nodes in the reply.
+// startsAt converts the start time in a call to this machine's clock. If that time passed more than mostLate ago,
+// `late` is the reply to send; otherwise `late` is nil. `what` names the load or nodes in the reply.
 func (s *session) startsAt(c call, what string) (start time.Time, late *reply) {
 	at := s.clock.Load().here(c.At)
 	if by := s.now().Sub(at); by > mostLate {
@@ -99,8 +99,8 @@ func (s *session) startsAt(c call, what string) (start time.Time, late *reply) {
 	return time.Now().Add(at.Sub(s.now().Round(0))), nil
 }
 
-// obeyNodes executes a call about nodes. The function beside runs its argument in the background and sends the returned
-// reply.
+// obeyNodes executes a call about nodes. The function `beside` runs its argument in the background and sends the reply
+// that the argument returns.
 func (s *session) obeyNodes(ctx context.Context, c call, beside func(func() reply)) {
 	n := s.nodes
 	switch {
@@ -144,7 +144,7 @@ func (s *session) obeyNodes(ctx context.Context, c call, beside func(func() repl
 	}
 }
 
-// begin returns the context in which to start the nodes. stop cancels this context. begin returns false if the nodes
+// begin returns the context in which to start the nodes. `stop` cancels this context. begin returns false if the nodes
 // were started or stopped before.
 func (n *nodesShare) begin(ctx context.Context) (context.Context, bool) {
 	n.mu.Lock()

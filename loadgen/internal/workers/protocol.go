@@ -107,7 +107,7 @@ const (
 	verbStop    = "stop"    // stop a load
 	verbPause   = "pause"   // pause all loads at At; no reply
 	verbResume  = "resume"  // resume all loads at At; no reply
-	verbSettle  = "settle"  // wait until the watches of a load have delivered its writes
+	verbSettle  = "settle"  // wait until the watches of a load have delivered the load's writes
 	verbMetrics = "metrics" // return the metrics of the loads
 	verbResults = "results" // return the results so far
 	verbEnd     = "end"     // end the worker; the reply has the last results
@@ -157,8 +157,8 @@ func newLink(conn net.Conn) *link {
 	return l
 }
 
-// pieces reads from the connection. The time limit applies to each read, because a large message may take longer as a
-// whole.
+// pieces reads from the connection. The time limit applies to each read, not to a whole message, because a large
+// message may take longer.
 type pieces struct{ *link }
 
 func (p pieces) Read(b []byte) (int, error) {

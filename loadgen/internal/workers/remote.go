@@ -25,7 +25,7 @@ type remote struct {
 
 var _ load.Load = (*remote)(nil)
 
-// allSaid closes done when every worker has reported an event, such as that its watches are open.
+// allSaid closes `done` when every worker has reported an event, such as that its watches are open.
 type allSaid struct {
 	done chan struct{}
 

@@ -41,7 +41,7 @@ type session struct {
 	phases []string
 	acks   []load.Ack // not sent yet
 
-	// sendAcks holds sending. So a message that is sent after sendAcks has returned arrives after its acks.
+	// sendAcks locks `sending`, so its acks arrive before any message that is sent after sendAcks has returned.
 	sending sync.Mutex
 }
 
@@ -212,7 +212,7 @@ func (s *session) run(parent context.Context) error {
 	}
 }
 
-// announce sends m when done is closed. If done is nil, it does nothing.
+// announce sends m when `done` is closed. If `done` is nil, it does nothing.
 func (s *session) announce(ctx context.Context, done <-chan struct{}, m message) {
 	if done == nil {
 		return

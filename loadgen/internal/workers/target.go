@@ -13,7 +13,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 )
 
-// target is a load.Target in the form in which it is sent to a worker.
+// target is the form of a load.Target that the coordinator sends to a worker.
 type target struct {
 	Host        string                   `json:"host"`
 	APIPath     string                   `json:"apiPath,omitempty"`

@@ -94,7 +94,7 @@ func (w Worker) Work(ctx context.Context) error {
 	return err
 }
 
-// reach connects to the coordinator. It retries for the time Within.
+// reach connects to the coordinator. It retries for the duration w.Within.
 func (w Worker) reach(ctx context.Context, config *tls.Config) (*link, error) {
 	until := time.Now().Add(w.Within)
 	told := false

@@ -27,7 +27,7 @@ const (
 // confinement returns the admission policies that restrict a ServiceAccount, with their bindings. The first policy
 // covers namespaced objects. It skips the namespaces of runs, so that it does not slow down measured requests. The
 // second covers namespaces and nodes: without it, the ServiceAccount could label other namespaces so that the first one
-// skips them. groups are the run's namespaces with other names.
+// skips them. groups are the run's namespace groups; their namespaces have other names.
 func confinement(account, namespace, name string, groups []scenario.NamespaceGroup, meta func(name string) metav1.ObjectMeta) (all []runtime.Object) {
 	every := []admissionv1.OperationType{admissionv1.OperationAll}
 	rule := func(scope admissionv1.ScopeType, groups []string, resources ...string) admissionv1.NamedRuleWithOperations {

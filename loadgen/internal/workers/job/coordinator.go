@@ -174,7 +174,7 @@ func (c Coordinator) args() []string {
 
 // resources returns the resource requests of the run's container: one CPU and at least 1 GiB of memory. It adds 0.3 MiB
 // per simulated node (loadgen/lab/records/performance.md). Without workers, it also adds 30 KiB per watch. It doubles
-// both, to allow for the recorded data.
+// both additions, to allow for the recorded data.
 func (c Coordinator) resources() corev1.ResourceList {
 	watches := 0
 	if c.Workers == 0 {

@@ -55,7 +55,7 @@ type runJob struct {
 	made   []func(context.Context) error // functions that remove the created objects, called in reverse order
 
 	mu      sync.Mutex
-	reached map[types.UID]bool // pods for which the method reach was started
+	reached map[types.UID]bool // pods for which the method `reach` was started
 	gone    map[types.UID]bool // pods that were reported as ended
 }
 
@@ -202,7 +202,7 @@ func (c *runJob) stop() error {
 	return errors.Join(errs...)
 }
 
-// explain adds a remedy to the error of a request, if one is known.
+// explain adds a remedy to the error of a request, if it knows a remedy.
 func (c *runJob) explain(err error) error {
 	switch {
 	case err == nil:
@@ -249,7 +249,7 @@ func (c *runJob) api(ctx context.Context) (*workers.API, error) {
 const (
 	// dialAgain is the pause between attempts to connect to a pod's port.
 	dialAgain = 500 * time.Millisecond
-	// tellAfter is how long reach retries before it tells the user that the worker does not answer.
+	// tellAfter is how long `reach` retries before it tells the user that the worker does not answer.
 	tellAfter = 10 * time.Second
 )
 

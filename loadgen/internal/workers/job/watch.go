@@ -32,8 +32,8 @@ type collection[L runtime.Object] interface {
 	Watch(context.Context, metav1.ListOptions) (watch.Interface, error)
 }
 
-// follow calls see for each selected object that exists, is created or changes, until ctx ends. It also calls see for
-// all of them at the interval `again`; 0 means never.
+// follow calls `see` for each selected object that exists, is created or changes, until ctx ends. It also calls `see`
+// for all of them at the interval `again`; 0 means never.
 func follow[T, L runtime.Object](ctx context.Context, from collection[L], selected metav1.ListOptions, object T, again time.Duration, see func(T)) {
 	selects := func(o metav1.ListOptions) metav1.ListOptions {
 		o.LabelSelector, o.FieldSelector = selected.LabelSelector, selected.FieldSelector
