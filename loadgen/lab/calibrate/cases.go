@@ -22,15 +22,15 @@ type podCase struct {
 	name string
 	// change changes the basic pod into a pod of this kind. The basic pod has one container, which runs until deletion.
 	change func(*corev1.Pod)
-	// until reports whether a pod has reached the state that await waits for. Nil means that the pod must be Ready.
+	// until reports whether a pod has reached the state that `await` waits for. Nil means that the pod must be Ready.
 	until func(*corev1.Pod) bool
 	job   bool // a Job creates the pods
 }
 
 const gate = "stormglass.dev/calibrated"
 
-// ends makes the first container of a pod exit with code after 3 seconds. A real node uses the arguments of the
-// container, a simulated node uses the annotations of the pod.
+// ends makes the first container of a pod exit with the given code after 3 seconds. A real node uses the arguments of
+// the container, a simulated node uses the annotations of the pod.
 func ends(p *corev1.Pod, code string) {
 	p.Spec.RestartPolicy = corev1.RestartPolicyNever
 	p.Spec.Containers[0].Args = []string{"--after", "3s", "--code", code}

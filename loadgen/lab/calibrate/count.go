@@ -47,8 +47,8 @@ const (
 	nodeReport = "patch nodes/status"
 )
 
-// read adds the requests that were logged since the last call to the counts of each node, except requests with a key in
-// but. added is the number of added requests.
+// read adds to each node's counts the requests that were logged since the last call, except requests with a key in
+// `but`. `added` is the number of added requests.
 func (r *reader) read(into map[string]counts, but ...string) (added int, err error) {
 	err = r.each(func(e *auditv1.Event) {
 		of, ok := into[sender(e.User.Username, e.UserAgent)]
@@ -80,7 +80,7 @@ func (r *reader) each(f func(*auditv1.Event)) error {
 	}
 }
 
-// keyOf returns the key of a request in counts (its verb and resource), or "" for a request that is not counted.
+// keyOf returns the key in `counts` for a request: its verb and resource. It returns "" if the request is not counted.
 func keyOf(e *auditv1.Event) string {
 	if (e.Verb == "watch") != (e.Stage == auditv1.StageResponseStarted) {
 		return "" // a watch counts when it opens, other requests when they end
@@ -108,8 +108,8 @@ func keyOf(e *auditv1.Event) string {
 	return verb + " " + resource
 }
 
-// ofMachine reports whether an Event is the warning that this machine uses cgroup v1. It is about the machine, not
-// about the kubelet's work.
+// ofMachine reports whether an Event is the warning that this machine uses cgroup v1. Such an Event is about the
+// machine, not about the kubelet's work.
 func ofMachine(e *auditv1.Event) bool {
 	var event struct{ Reason string }
 	return e.RequestObject != nil && json.Unmarshal(e.RequestObject.Raw, &event) == nil && event.Reason == "CgroupV1"

@@ -11,13 +11,13 @@ import (
 )
 
 // lifeCase is a pod that is created on a real and on a simulated node to compare its lifecycle. On the real node, the
-// arguments of the container cause the lifecycle. On the simulated node, the field life does.
+// arguments of the container cause the lifecycle. On the simulated node, the field `life` does.
 type lifeCase struct {
 	name   string // name of the lifecycle, which is part of the pod names; a DNS label
 	says   string // description to print
 	life   scenario.PodLife
 	change func(*corev1.Pod)
-	// until reports whether the pod can be deleted. all holds all observed versions of the pod.
+	// until reports whether the pod can be deleted. `all` holds all observed versions of the pod.
 	until func(all []stamped) bool
 }
 

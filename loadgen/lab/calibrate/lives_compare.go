@@ -19,8 +19,7 @@ type lived struct {
 	requests counts
 }
 
-// line is a status of a pod as text. after is the time from the first status of the pod until this one was seen, in
-// seconds.
+// line is a status of a pod as text. `after` is the time in seconds from the first status of the pod to this one.
 type line struct {
 	after float64
 	text  string

@@ -205,8 +205,8 @@ func compareNodes(stage string, c map[string]counts, n int) []row {
 	return rows
 }
 
-// count calls do, and then adds the requests of the nodes to c until both nodes are quiet. It leaves out requests with
-// a key in but.
+// count calls `do`, and then adds the requests of the nodes to c until both nodes are quiet. It leaves out requests
+// with a key in `but`.
 func (l *lab) count(ctx context.Context, log *reader, c map[string]counts, do func() error, but ...string) error {
 	if err := do(); err != nil {
 		return err

@@ -43,7 +43,7 @@ const proxyUser = "system:kube-proxy"
 func proxyOf(node string) string { return proxyUser + " of " + node }
 
 // sender returns the sender of a request as a key for counts: the user of a node, or proxyOf(node) for a kube-proxy.
-// All nodes of a kind that only register share the key of the node of this kind that keeps running.
+// Nodes that only register have the key of the node of their kind that keeps running.
 func sender(name, agent string) string {
 	switch {
 	case strings.HasPrefix(name, user(moreReal)):

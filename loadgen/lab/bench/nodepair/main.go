@@ -72,7 +72,7 @@ func run(args []string) int {
 	return exitcode.Pass
 }
 
-// side is a way to simulate the nodes of a plane. start starts its program.
+// side is a way to simulate the nodes of a plane. `start` starts the program that simulates them.
 type side struct {
 	name  string
 	start func(ctx context.Context, o options, dir, kubeconfig string, client kubernetes.Interface) (*exec.Cmd, error)
@@ -106,7 +106,7 @@ func measureAll(ctx context.Context, o options) error {
 	return table.Flush()
 }
 
-// figures holds the measurements of one side: idle in cores, pods in CPU seconds, memory in bytes.
+// figures holds the measurements of one side: `idle` in cores, `pods` in CPU seconds, `memory` in bytes.
 type figures struct {
 	idle, pods, memory float64
 	took               time.Duration

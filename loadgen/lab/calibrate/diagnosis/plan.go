@@ -66,7 +66,7 @@ func (t table) named(name string) faultCase {
 	return t.Cases[slices.IndexFunc(t.Cases, func(c faultCase) bool { return c.Name == name })]
 }
 
-// planted is one phase with one planted fault or two.
+// planted is one phase with one or two planted faults.
 type planted struct {
 	phase string
 	cases []faultCase
@@ -83,8 +83,8 @@ type plan struct {
 	seed        int64
 }
 
-// plans returns the runs. For each topology and storm, one run has each fault in one size and some pairs of faults.
-// o.healthy further runs have a storm but no faults. Runs with every pair of faults, such as pairs-three-rollout, are
+// plans returns the runs. For each topology and storm, one run has each fault in one size and some pairs of faults. A
+// further o.healthy runs have a storm but no faults. Runs with every pair of faults, such as pairs-three-rollout, are
 // included only if o.plans names them.
 func (t table) plans(o options) (all []plan) {
 	var pairs []plan

@@ -94,7 +94,7 @@ type tooMuch string
 
 func (e tooMuch) Error() string { return string(e) }
 
-// overloaded returns a tooMuch error if a scrape of an API server took longer than late in the phase calm.
+// overloaded returns a tooMuch error if a scrape of an API server took longer than `late` in the phase `calm`.
 func overloaded(ctx context.Context, source diagnosis.Source, calm result.Phase) error {
 	all, err := source.Range(ctx, `scrape_duration_seconds{job="kube-apiserver"}`, calm.Start, calm.End, time.Second)
 	if err != nil {
@@ -119,8 +119,8 @@ func (c faultCase) begins(e result.Event) bool {
 	return (e.Kind == result.EventFaultBegin || e.Kind == result.EventNodeFault) && strings.Contains(c.Fault, "kind: "+e.Name+",")
 }
 
-// causes returns the causes in the diagnosis that are scored. It omits silent nodes if the storm itself silences nodes.
-// It also omits side effects of planting the fault, such as the end of a process that is restarted.
+// causes returns those causes in the diagnosis that count for the score. It omits silent nodes if the storm itself
+// silences nodes. It also omits side effects of planting the fault, such as the end of a process that is restarted.
 func (t trial) causes() (all []result.Cause) {
 	for _, c := range slices.Concat(t.said.Causes, t.busyMachine()) {
 		silences := t.plan.storm == "nodes" || t.plan.scenario == "node-failure-storm"
@@ -314,7 +314,7 @@ func diagnosed(ctx context.Context, dir string) (d result.Diagnosis, failed []st
 	return d, failed, err
 }
 
-// wrongOf returns an explanation of each trial for which right returns false.
+// wrongOf returns an explanation of each trial for which `right` returns false.
 func wrongOf(all []trial, right func(trial) bool) (failures []string) {
 	for _, t := range all {
 		if !right(t) {
@@ -367,8 +367,8 @@ func printSingles(w io.Writer, all []trial) (failures []string) {
 	return failures
 }
 
-// middle is the index of the second of the three sizes of a fault. Except in the cases that cases.yaml names, the
-// diagnosis was not tuned with this size.
+// middle is the index of the second of a fault's three sizes. Except in the cases that cases.yaml names, the diagnosis
+// was not tuned with this size.
 const middle = 1
 
 func count(yes bool) int {

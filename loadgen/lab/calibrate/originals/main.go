@@ -120,7 +120,7 @@ func (l *lab) original(ctx context.Context, t test, dir, kubeconfig string) erro
 	return runner.Run(ctx, filepath.Dir(config), filepath.Join(dir, "original.log"), binary, "init", "-c", filepath.Base(config), "--kubeconfig", kubeconfig, "--skip-log-file")
 }
 
-// onPlane calls do while it records the objects of a new control plane.
+// onPlane calls `do` while it records the objects of a new control plane.
 func (l *lab) onPlane(ctx context.Context, dir, name, tool string, nodes bool, do func(ctx context.Context, kubeconfig string) error) (_ map[object]int, err error) {
 	at := filepath.Join(dir, name)
 	if err := os.RemoveAll(at); err != nil {

@@ -23,7 +23,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// object describes an object that appeared. The name of an object of a controller is empty, because it is random.
+// object describes an object that appeared. For an object of a controller, `name` is empty, because the name is random.
 type object struct {
 	resource, namespace, name, labels string
 }

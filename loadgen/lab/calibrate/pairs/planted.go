@@ -18,8 +18,8 @@ type regression struct {
 	name, what string
 	b          string // the setting of B, for --b; empty if neighbours is set
 	neighbours int    // number of processes that each keep a processor busy next to B's control plane
-	// figure is the compared metric on which the change has the largest effect. It may be advisory. alone makes it the
-	// only metric that decides the answer.
+	// figure is the compared metric on which the change has the largest effect. `alone` makes this metric, which may be
+	// advisory, the only one that decides the answer.
 	figure string
 	alone  bool
 }

@@ -1,4 +1,4 @@
-// Package runner has the code that programs share that measure the quality of Stormglass with many runs of loadgen.
+// Package runner has the common code of programs that measure the quality of Stormglass with many runs of loadgen.
 package runner
 
 import (
