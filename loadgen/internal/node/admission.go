@@ -14,8 +14,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// room holds the node resources that one pod uses: CPU, memory, ephemeral storage, host ports, and 1 of the node's
-// maximum number of pods.
+// room holds the resources of a node that one pod uses: CPU, memory, ephemeral storage, host ports, and 1 unit of the
+// resource `pods`.
 type room struct {
 	pods, cpu, memory, storage int64                         // cpu in millicores; memory and storage in bytes
 	others                     map[corev1.ResourceName]int64 // extended resources and huge pages; may be nil
@@ -83,7 +83,7 @@ func (k *kubelet) misfit(pod *corev1.Pod, asks *room) (reason, message string) {
 	var used room
 	others, conflict := map[corev1.ResourceName]int64{}, false
 	for _, p := range k.pods {
-		if p.room == nil || p.listing != k.listing { // not in the current list of pods yet: the pod may be gone
+		if p.room == nil || p.listing != k.listing { // the current list has not delivered the pod yet, so the pod may be gone
 			continue
 		}
 		used.pods++
@@ -127,15 +127,15 @@ func (k *kubelet) misfit(pod *corev1.Pod, asks *room) (reason, message string) {
 }
 
 // selects reports whether a pod's node selector and required node affinity match the node's labels, and rejects the pod
-// if they do not. It uses the labels that the kubelet last read from the Node, or the labels with which it registered
-// if it has not read any. Before it rejects a pod, it reads the Node again, as a kubelet does.
+// if they do not. It uses the labels that the kubelet last read from the Node, or those of the registration if the
+// kubelet has read none. Before a rejection, it reads the Node again, as a real kubelet does.
 func (k *kubelet) selects(life *life, p *pod, pod *corev1.Pod) bool {
 	if a := pod.Spec.Affinity; len(pod.Spec.NodeSelector) == 0 && (a == nil || a.NodeAffinity == nil) {
 		return true
 	}
 	required := nodeaffinity.GetRequiredNodeAffinity(pod)
 	matches := func(labels map[string]string) bool {
-		ok, _ := required.Match(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: k.name, Labels: labels}}) // invalid: no match
+		ok, _ := required.Match(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: k.name, Labels: labels}}) // an invalid affinity matches no node
 		return ok
 	}
 	k.mu.Lock()

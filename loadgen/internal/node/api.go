@@ -27,17 +27,17 @@ type API struct {
 	// Client is the client configuration for TokenReviews and SubjectAccessReviews, which authenticate and authorize
 	// the callers of the kubelet API.
 	Client *rest.Config
-	// ClientCA is the CA that signs the certificates of clients, as PEM.
+	// ClientCA is the certificate, in PEM, of the CA that signs the clients' certificates.
 	ClientCA []byte
-	// Sign returns a serving certificate in the name of a node, valid for the addresses of several nodes.
+	// Sign returns a serving certificate. Its subject is the given node, and it is valid for all given addresses.
 	Sign func(ctx context.Context, node string, addresses []netip.Addr) (*tls.Certificate, error)
 }
 
-// loopbackNetwork is the network for the addresses of nodes that serve the API: 127.64.0.0/10.
+// loopbackNetwork is the first address of 127.64.0.0/10, the network of the nodes' own loopback addresses.
 const loopbackNetwork = 127<<24 | 64<<16
 
-// addressesPerCertificate is the number of nodes that share a serving certificate. It is limited to keep TLS handshakes
-// small.
+// addressesPerCertificate is the maximum number of nodes that share a serving certificate. The limit keeps TLS
+// handshakes small.
 const addressesPerCertificate = 250
 
 // apiServer serves the kubelet API of a fleet's nodes.
@@ -46,8 +46,8 @@ type apiServer struct {
 	serving sync.WaitGroup
 }
 
-// serveAPI sets the nodes' addresses and starts to serve the kubelet API at these addresses. If it returns an error, no
-// node was changed.
+// serveAPI sets the nodes' addresses and starts to serve the kubelet API at these addresses. If it returns an error, it
+// has changed no node.
 func (f *Fleet) serveAPI(ctx context.Context) error {
 	a := f.plan.API
 	listeners, err := f.listen(ctx)
@@ -114,8 +114,7 @@ func (f *Fleet) listen(ctx context.Context) (all []net.Listener, err error) {
 	return all, nil
 }
 
-// certify makes a serving certificate for up to addressesPerCertificate nodes. chunk is the number of the certificate,
-// from 0.
+// certify makes a serving certificate for up to addressesPerCertificate nodes. chunk is the index of the certificate.
 func (f *Fleet) certify(ctx context.Context, chunk int) (*tls.Certificate, error) {
 	first := chunk * addressesPerCertificate
 	some := f.kubelets[first:min(first+addressesPerCertificate, len(f.kubelets))]
@@ -132,7 +131,7 @@ func (f *Fleet) certify(ctx context.Context, chunk int) (*tls.Certificate, error
 	return c, err
 }
 
-// onceCertificate caches a certificate. get makes the certificate at its first call, and again after an error.
+// onceCertificate caches a certificate. get makes the certificate; after an error, the next call tries again.
 type onceCertificate struct {
 	mu   sync.Mutex
 	made *tls.Certificate
@@ -149,7 +148,7 @@ func (o *onceCertificate) get(make func() (*tls.Certificate, error)) (*tls.Certi
 	return o.made, err
 }
 
-// reset ends the connections to the kubelet API of a node that has gone down. On a nil apiServer it does nothing.
+// reset ends the connections to the kubelet API of k, a node that has gone down. On a nil apiServer it does nothing.
 func (s *apiServer) reset(k *kubelet) {
 	if s != nil {
 		s.Reset(k)
@@ -159,7 +158,7 @@ func (s *apiServer) reset(k *kubelet) {
 // close stops serving and waits until all serving goroutines have ended. On a nil apiServer it does nothing.
 func (s *apiServer) close() {
 	if s != nil {
-		_ = s.Close() // connections that have ended
+		_ = s.Close() // ignore errors of connections that have ended
 		s.serving.Wait()
 	}
 }
@@ -174,7 +173,7 @@ func (f *Fleet) indexAt(at netip.AddrPort) int {
 	return int(binary.BigEndian.Uint32(b[:])) - loopbackNetwork - 1
 }
 
-// nodeAt returns the node at an address, or nil if there is no such node or it is down.
+// nodeAt returns the node at an address, or nil if no node has this address or the node is down.
 func (f *Fleet) nodeAt(at netip.AddrPort) kubeletapi.Node {
 	i := f.indexAt(at)
 	if i < 0 || i >= len(f.kubelets) {
@@ -192,8 +191,8 @@ func (f *Fleet) nodeAt(at netip.AddrPort) kubeletapi.Node {
 // Name returns the name of the node.
 func (k *kubelet) Name() string { return k.name }
 
-// Unreachable returns nil while the node's kubelet API is reachable. During a fault that makes it unreachable, it
-// returns a channel that is closed when the fault ends.
+// Unreachable returns nil while the node's kubelet API is reachable. During a fault that makes the API unreachable,
+// Unreachable returns a channel that is closed when the fault ends.
 func (k *kubelet) Unreachable() <-chan struct{} {
 	k.mu.Lock()
 	defer k.mu.Unlock()

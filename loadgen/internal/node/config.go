@@ -56,21 +56,21 @@ type Config struct {
 	// Labels are the labels of each Node, such as the run's id. A key under kubernetes.io or k8s.io is an error unless
 	// a kubelet may set it. If Labels is not empty, the fleet never takes over an existing Node without these labels.
 	Labels map[string]string
-	// Taints are the taints of each Node, which keep away pods that do not belong to the run. May be empty.
+	// Taints are the taints of each Node. They keep away pods that do not belong to the run. May be empty.
 	Taints []corev1.Taint
 	// Cloud is the simulated cloud that has an instance for each node. With a Cloud, nodes register like kubelets with
 	// --cloud-provider=external. Nil means no cloud.
 	Cloud Cloud
-	// Label sets labels of a Node that a kubelet may not set. Nil means that the nodes get no such labels.
+	// Label sets those labels of a Node that a kubelet may not set itself. Nil means that the nodes get no such labels.
 	Label func(ctx context.Context, node string, labels map[string]string) error
 	// NamePrefix is the prefix of the node names: "sg-" gives sg-0, sg-1, ...
 	NamePrefix string
 	// Seed determines all random choices: phases of heartbeats, jitter, which nodes fail.
 	Seed int64
-	// Registerer registers the fleet's metrics. Nil means that none are exported.
+	// Registerer registers the fleet's metrics. Nil means that the fleet exports no metrics.
 	Registerer prometheus.Registerer
-	// Samples records when a node's watch breaks and when it must list all objects again. Nil means that nothing is
-	// recorded.
+	// Samples records when a node's watch breaks and when the watch must start again with a list. Nil means that nothing
+	// is recorded.
 	Samples *samples.Recorder
 	// Use returns the CPU usage of a pod with these labels: the current usage in cores, and the total so far in CPU
 	// seconds. ok is false if no demand in the scenario applies to the pod. Nil means that no pod has a demand.
@@ -96,11 +96,11 @@ type Cloud interface {
 type plan struct {
 	Config
 	pools        []pool
-	places       []place // of each node
+	places       []place // indexed by node number
 	leaseSeconds int32
 	// restartMost is the longest back-off before a container restart.
 	restartMost time.Duration
-	// podBits is log2 of the number of pod addresses of a node.
+	// podBits is log2 of the number of pod addresses per node.
 	podBits int
 }
 
@@ -160,7 +160,7 @@ func (c Config) validate() (*plan, error) {
 	for _, e := range metavalidation.ValidateLabels(c.Labels, field.NewPath("labels")) {
 		fail("%v", e)
 	}
-	// Twice as many addresses as pods, because a pod's replacement may arrive before the node has seen the pod's end.
+	// A node has twice as many addresses as pods: a pod's replacement may arrive before the node has seen the pod's end.
 	p.podBits = bits.Len(uint(2*max(pods, 1) - 1))
 	if room := 1 << max(0, podNetworkBits-p.podBits); s.Count > room {
 		fail("count is %d; 10.64.0.0/10 has addresses for %d nodes of %d pods (lower nodes.pods)", s.Count, room, pods)
@@ -168,7 +168,7 @@ func (c Config) validate() (*plan, error) {
 	return p, errors.Join(errs...)
 }
 
-// everyRequest reports whether nodes also send the requests of a kubelet that change nothing (fidelity "kubelet").
+// everyRequest reports whether nodes also send those requests of a kubelet that change nothing (fidelity "kubelet").
 func (p *plan) everyRequest() bool { return p.Spec.Fidelity == Kubelet }
 
 // restricted reports whether RBAC, not the Node authorizer, decides what nodes may do.
@@ -231,15 +231,15 @@ func (p *plan) deal(fail func(format string, args ...any)) (pods int) {
 	return pods
 }
 
-// draw returns a pseudo-random number between 0 and 1 that depends only on seed and the strings in what. For example, a
-// pod has the same start time in every run with the same seed.
+// draw returns a pseudo-random number between 0 and 1 that depends only on the seed and on the strings in `what`. For
+// example, a pod has the same start time in every run with the same seed.
 func draw(seed int64, what ...string) float64 {
 	h := fnv.New64a()
 	for _, s := range what {
 		_, _ = h.Write([]byte(s)) // cannot fail
 		_, _ = h.Write([]byte{0})
 	}
-	// FNV hashes of similar names are similar. The output of a random generator that is seeded with the hash is not.
+	// FNV hashes of similar names are similar. The outputs of random generators with these hashes as seeds are not.
 	x := rand.NewPCG(uint64(seed), h.Sum64()).Uint64()
 	return (float64(x>>11) + 0.5) / (1 << 53)
 }

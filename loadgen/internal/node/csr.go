@@ -30,7 +30,7 @@ import (
 // --kube-api-qps limits the rate of signatures.
 const csrTimeout = 5 * time.Minute
 
-// shortestLife is the shortest lifetime of a certificate that the CSR API allows.
+// shortestLife is the shortest certificate lifetime that the CSR API allows.
 const shortestLife = 10 * time.Minute
 
 type csrSigner struct {
@@ -39,10 +39,10 @@ type csrSigner struct {
 	life   time.Duration
 }
 
-// NewCSRSigner returns an Authority whose certificates a cluster signs through its CSR API (signer
-// kubernetes.io/kube-apiserver-client-kubelet). It creates, approves, awaits and deletes the CertificateSigningRequests
-// as admin. It adds the given labels to them, so that a cleanup finds the requests of a killed run. Certificates are
-// valid for the duration life, at most a week; 0 means a week.
+// NewCSRSigner returns an Authority that obtains its certificates from the CSR API of a cluster (signer
+// kubernetes.io/kube-apiserver-client-kubelet). The Authority creates, approves, awaits and deletes
+// CertificateSigningRequests as admin. It gives them the labels, so that a cleanup finds the requests of a killed run.
+// life is how long certificates are valid, at most a week; 0 means a week.
 func NewCSRSigner(admin *rest.Config, labels map[string]string, life time.Duration) Authority {
 	if life <= 0 || life > certLife {
 		life = certLife
@@ -54,8 +54,8 @@ func (s *csrSigner) For(ctx context.Context, node string) (*rest.Config, error) 
 	return s.client(ctx, node, subject(node), certificatesv1.KubeAPIServerClientKubeletSignerName)
 }
 
-// ForProxies returns the client configuration of all kube-proxies. The admin must be permitted to approve requests to
-// the signer kubernetes.io/kube-apiserver-client, because the kubelets' signer signs only for nodes.
+// ForProxies returns the client configuration that all kube-proxies share. The admin must be permitted to approve
+// requests to the signer kubernetes.io/kube-apiserver-client, because the kubelets' signer signs only for nodes.
 func (s *csrSigner) ForProxies(ctx context.Context) (*rest.Config, error) {
 	return s.client(ctx, "kube-proxy", pkix.Name{CommonName: proxyUser}, certificatesv1.KubeAPIServerClientSignerName)
 }
@@ -74,7 +74,7 @@ func (s *csrSigner) client(ctx context.Context, name string, subject pkix.Name, 
 
 // TryCertificates returns a one-line error unless the cluster signs client certificates for nodes and its API server
 // accepts them. If proxies is true, it also tries certificates for kube-proxies. It requests a certificate for the
-// named node, which must not exist, and deletes the request.
+// named node, and deletes the request. The node must not exist.
 func TryCertificates(ctx context.Context, admin *rest.Config, labels map[string]string, node string, proxies bool) error {
 	signer := NewCSRSigner(admin, labels, shortestLife)
 	config, err := signer.For(ctx, node)
@@ -90,8 +90,8 @@ func TryCertificates(ctx context.Context, admin *rest.Config, labels map[string]
 	return accepted(ctx, config, authorizationv1.ResourceAttributes{Verb: "watch", Resource: "services"})
 }
 
-// accepted returns an error unless the API server accepts the client certificate in config and grants its user the
-// permission described by right.
+// accepted returns an error unless the API server accepts the client certificate in config and grants the certificate's
+// user the permission that `right` describes.
 func accepted(ctx context.Context, config *rest.Config, right authorizationv1.ResourceAttributes) error {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -120,12 +120,12 @@ func (s *csrSigner) Serve(ctx context.Context, node string, addresses []netip.Ad
 	return pair(key, certificate)
 }
 
-// request creates a key and obtains a certificate for subject from a signer. name is part of the CSR's name and of
-// error messages.
+// request creates a key and obtains a certificate for the key and the given subject from a signer. name is part of the
+// CSR's name and of error messages.
 func (s *csrSigner) request(ctx context.Context, name string, subject pkix.Name, addresses []netip.Addr, signer string, usage certificatesv1.KeyUsage) (key *ecdsa.PrivateKey, certificate []byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, csrTimeout)
 	defer cancel()
-	// Each node has its own client without a rate limit, because client-go limits the requests per client.
+	// By default, client-go limits the rate of a client's requests. A QPS of -1 disables this limit.
 	unlimited := rest.CopyConfig(s.admin)
 	unlimited.QPS = -1
 	client, err := kubernetes.NewForConfig(unlimited)
@@ -157,12 +157,12 @@ func (s *csrSigner) sign(ctx context.Context, client kubernetes.Interface, name,
 		return nil, fmt.Errorf("create certificatesigningrequests for %s: %w", name, err)
 	}
 	defer func() {
-		// Delete it even if the run was interrupted: no request may stay behind.
+		// Delete the request even if the run was interrupted: no request may stay behind.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 		defer cancel()
-		_ = requests.Delete(ctx, made.Name, metav1.DeleteOptions{}) // a later cleanup finds it by its label
+		_ = requests.Delete(ctx, made.Name, metav1.DeleteOptions{}) // after an error, a later cleanup finds the request by its labels
 	}()
-	// The cluster's own approver also updates a new request, possibly earlier.
+	// The cluster's own approver may have updated the new request already.
 	newest := made
 	err = retry.RetryOnConflict(retry.DefaultBackoff, func() (err error) {
 		if newest == nil {

@@ -19,14 +19,14 @@ import (
 const (
 	resourceGroup  = "resource.k8s.io/v1"
 	resourceSlices = "/apis/" + resourceGroup + "/resourceslices"
-	// claimRetry is the kubelet's wait after it failed to prepare the claims of a pod, before it syncs the pod again. A
-	// random jitter of up to half of claimRetry is added (pkg/kubelet/pod_workers.go).
+	// claimRetry is the time after which a kubelet syncs a pod again if it could not prepare the pod's claims. The kubelet
+	// adds a random jitter of up to half of claimRetry (pkg/kubelet/pod_workers.go).
 	claimRetry = 10 * time.Second
 )
 
 // publishDevices creates the node's ResourceSlice, as the kubelet plugin of a DRA driver does
-// (k8s.io/dynamic-resource-allocation/resourceslice). It first waits until wiped is closed: the slices from before the
-// kubelet's restart are then deleted. On a node without devices it does nothing.
+// (k8s.io/dynamic-resource-allocation/resourceslice). It first waits until `wiped` is closed: then the slices from
+// before the kubelet's restart are deleted. On a node without devices it does nothing.
 func (k *kubelet) publishDevices(life *life, owner metav1.OwnerReference, wiped <-chan struct{}) error {
 	count := k.plan.poolOf(k.index).Devices
 	if count == 0 {
@@ -37,7 +37,7 @@ func (k *kubelet) publishDevices(life *life, owner metav1.OwnerReference, wiped 
 	case <-life.ctx.Done():
 		return life.ctx.Err()
 	}
-	k.look(life, "nodes", nodes+"/"+k.name) // for the owner of the slice
+	k.look(life, "nodes", nodes+"/"+k.name) // a driver reads the Node that will own the slice
 	body, err := encode(resourceGroup, "ResourceSlice", newSlice(owner, k.plan.Labels, count))
 	if err != nil {
 		return err
@@ -49,9 +49,9 @@ func (k *kubelet) publishDevices(life *life, owner metav1.OwnerReference, wiped 
 	return err
 }
 
-// newSlice returns the ResourceSlice of a node's devices. Its name ends with a part of the Node's UID, so that a
-// recreated Node gets a slice with a new name. The garbage collector deletes the old slice. A real driver uses a random
-// suffix.
+// newSlice returns the ResourceSlice of a node's devices. The slice's name ends with a part of the Node's UID, so that
+// a recreated Node gets a slice with a new name. The garbage collector deletes the old slice. A real driver uses a
+// random suffix.
 func newSlice(owner metav1.OwnerReference, labels map[string]string, count int) *resourcev1.ResourceSlice {
 	controller := true
 	owner.Controller = &controller
@@ -83,7 +83,7 @@ func newSlice(owner metav1.OwnerReference, labels map[string]string, count int) 
 }
 
 // prepareClaims waits until each ResourceClaim of a pod is allocated on this node and reserved for the pod. It returns
-// false if the pod ends first. A kubelet does this before it creates a pod's sandbox (pkg/kubelet/cm/dra).
+// false if the pod ends first. A kubelet also waits for this before it creates a pod's sandbox (pkg/kubelet/cm/dra).
 func (k *kubelet) prepareClaims(life *life, p *pod, spec *corev1.Pod) bool {
 	return k.until(life, p, func() time.Duration {
 		err := k.readClaims(life.ctx, spec)

@@ -73,7 +73,7 @@ func (d *Divided) Start(ctx context.Context) error {
 // Begin is like Fleet.Begin.
 func (d *Divided) Begin(fault Fault) ([]string, error) { return d.chooser.begin(fault) }
 
-// Names returns the names of all nodes in order. It leaves out nodes that a NodeScaleUp has yet to add.
+// Names returns the names of all nodes in order. It leaves out the nodes that no NodeScaleUp has added yet.
 func (d *Divided) Names() []string {
 	d.chooser.mu.Lock()
 	defer d.chooser.mu.Unlock()
@@ -98,7 +98,7 @@ func (d *Divided) Live() (sum Live) {
 }
 
 // Results returns the nodes' results so far. ReadySeconds is the time of the slowest part, or 0 until the nodes of all
-// parts are Ready. Watches is the sum of each part's peak number of watches.
+// parts are Ready. Watches is the sum of the parts' peak numbers of watches.
 func (d *Divided) Results() result.Nodes {
 	sum := result.Nodes{Count: d.chooser.plan.Spec.Count, Fidelity: d.chooser.plan.Spec.Fidelity}
 	var renewals []latency.Counts

@@ -60,28 +60,28 @@
 //	headless), servicecidrs
 //	POST one event of its Node at its start          the same
 //
-// Fidelity "lean" leaves out the requests that change nothing: the GET before each PATCH, the reports of the sandbox,
-// of probes and of the progress of init containers, the Events of Nodes, and without spec.events the Events of pods. A
-// pod with one container costs 5 requests instead of 17, or 9 with spec.events. With fidelity "shared" there are 2
+// Fidelity "lean" leaves out the requests that change nothing: the GET before each PATCH, the reports on the sandbox,
+// probes and init containers, and the Events about Nodes. Without spec.events it also leaves out the Events about pods.
+// A pod with one container costs 5 requests instead of 17, or 9 with spec.events. With fidelity "shared" there are 2
 // watches for all nodes, the same writes per node as with "lean", and 4 requests per pod. Each ResourceClaim costs one
 // more GET, or two with fidelity "kubelet".
 //
 // Containers start after spec.podStart and after the node has pulled their images (spec.imagePull). A node pulls each
-// image once, one after another. The seed determines the start time of each pod and the pull time of each image on each
-// node. Containers keep running, and stop immediately when their pod is deleted. Probes succeed, and readiness gates
-// are honoured. If a pod has a PodLife (spec.podLives, docs/reference/pod-lives.md), a lifecycle ends and restarts its
-// containers, fails its probes and image pulls, and evicts it. Other pods with restartPolicy Never or OnFailure
-// complete after 10 s. A pod that is deleted before its containers ran ends as Failed, ContainerStatusUnknown.
-// Ephemeral containers run until their pod ends.
+// image once, and one image at a time. The seed determines the start time of each pod and the pull time of each image
+// on each node. Containers keep running, and stop immediately when their pod is deleted. Probes succeed, and readiness
+// gates are honoured. If a pod has a PodLife (spec.podLives, docs/reference/pod-lives.md), a lifecycle ends and
+// restarts its containers, fails its probes and image pulls, and evicts it. Without a PodLife, a pod with restartPolicy
+// Never or OnFailure completes after 10 s. A pod that is deleted before its containers ran ends with phase Failed, its
+// containers with reason ContainerStatusUnknown. Ephemeral containers run until their pod ends.
 //
-// A node rejects a pod that does not fit, does not tolerate its NoExecute taints or is for another operating system.
-// Like a real kubelet, it ignores extended resources that its Node lacks. Unlike one, it does not check hugepages and
-// supplementalGroupsPolicy, and does not evict other pods for a critical pod. A pod waits for the ConfigMaps, Secrets
-// and claims that its volumes and environment variables use, unless its node is restricted (Config.Restricted) or has
-// fidelity "shared". Nodes do not check the keys in ConfigMaps and Secrets.
+// A node rejects a pod that does not fit, does not tolerate the node's NoExecute taints or is for another operating
+// system. Like a real kubelet, it ignores extended resources that its Node lacks. Unlike a real kubelet, it also
+// ignores missing hugepages, does not check supplementalGroupsPolicy, and evicts no pods for a critical pod. A pod
+// waits for the ConfigMaps, Secrets and claims that its volumes and environment variables use, unless its node is
+// restricted (Config.Restricted) or has fidelity "shared". Nodes do not check the keys in ConfigMaps and Secrets.
 //
 // With fidelity "shared", one watch of pods and one of nodes serve all nodes, over a few connections with one identity.
-// This puts far less load on the API server's watches than real nodes would.
+// Real nodes would put a far higher watch load on the API server.
 //
 // The fault NodeFailure simulates the failure of a machine: the node resets its connection, abandons its requests and
 // sends nothing more. NodeShutdown simulates an orderly shutdown, and SlowKubelet a slow kubelet. After NodeRecovery a

@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// eventTries is the number of attempts to post an Event if the API server does not respond, and eventSleep the wait
-// between them (client-go's record.EventBroadcaster).
+// eventTries is the number of attempts to post an Event if the API server does not respond, and eventSleep is the wait
+// between two attempts (client-go's record.EventBroadcaster).
 const (
 	eventTries = 12
 	eventSleep = 10 * time.Second
@@ -75,7 +75,7 @@ func eachContainer(pod *corev1.Pod, f func(i int, c *corev1.Container, field str
 }
 
 // announceEvents queues Events about a pod's containers after all earlier Events. A kubelet posts Events one at a time.
-// A simulated node posts the Events of one call in parallel, which is cheaper.
+// A simulated node posts the Events of one call in parallel, because that is cheaper.
 func (k *kubelet) announceEvents(life *life, pod *corev1.Pod, events []containerEvent) {
 	if !k.plan.postsEvents() {
 		return
@@ -115,7 +115,7 @@ func referenceTo(pod *corev1.Pod) corev1.ObjectReference {
 	}
 }
 
-// postsEvents reports whether the nodes post Events of pods.
+// postsEvents reports whether the nodes post Events about pods.
 func (p *plan) postsEvents() bool { return p.everyRequest() || p.Spec.Events && p.own() }
 
 func (k *kubelet) queueEvents(life *life, namespace string, bodies [][]byte) {
@@ -124,7 +124,7 @@ func (k *kubelet) queueEvents(life *life, namespace string, bodies [][]byte) {
 	}
 }
 
-// newEvent encodes an Event from a component about an object. It returns the Event's name, which contains now.
+// newEvent encodes a component's Event about an object. It also returns the Event's name, which contains `now`.
 func (k *kubelet) newEvent(component string, of corev1.ObjectReference, now time.Time, kind, reason, message string) (name string, body []byte, err error) {
 	at := metav1.NewTime(now)
 	e := &corev1.Event{
@@ -140,11 +140,11 @@ func (k *kubelet) newEvent(component string, of corev1.ObjectReference, now time
 	return e.Name, body, err
 }
 
-// defaultEvents is the path of the collection with the Events of Nodes.
+// defaultEvents is the path of the Events in namespace default, which has the Events about Nodes.
 const defaultEvents = "/api/v1/namespaces/default/events"
 
-// announceNode posts an Event about the Node. If times is above 1, it then increments the Event's count up to times,
-// because a kubelet reports some Events several times.
+// announceNode posts an Event about the Node. If times is above 1, it then increments the Event's count until the count
+// is `times`: a kubelet reports some Events several times.
 func (k *kubelet) announceNode(life *life, kind, reason, message string, times int) {
 	k.announce(life, k.link, "kubelet", kind, reason, message, times)
 }
@@ -168,8 +168,8 @@ func (k *kubelet) announce(life *life, by *link, component, kind, reason, messag
 	})
 }
 
-// postEvents posts Events in parallel and returns when all requests have ended. It posts Events that got no response
-// again later.
+// postEvents posts Events in parallel and returns when all requests have ended. If an Event gets no response, it posts
+// the Event again later.
 func (k *kubelet) postEvents(life *life, namespace string, bodies [][]byte, try int) {
 	var all sync.WaitGroup
 	all.Add(len(bodies))

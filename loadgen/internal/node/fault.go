@@ -15,25 +15,24 @@ import (
 type Fault struct {
 	// Kind is one of the following kinds of package control:
 	//
-	//   - NodeFailure: nodes that are up stop immediately: no heartbeats, no watches, connections reset (not
-	//     with fidelity "shared")
+	//   - NodeFailure: nodes that are up stop immediately: they send nothing more and reset their connections (not with
+	//     fidelity "shared")
 	//   - InstancesVanish: like NodeFailure; the cloud also loses the nodes' instances
-	//   - NodeShutdown: nodes that are up shut down gracefully, like a kubelet with shutdownGracePeriod: the node
-	//     reports Ready=False, its pods end with phase Failed, and new pods are rejected; heartbeats
-	//     continue. When everything is reported, or after 30 s, the node stops and counts as failed
-	//   - SlowKubelet: nodes that are up and not slow yet delay statuses, token requests and Events by Delay, in
-	//     unchanged order. The interval between Lease renewals grows by Delay; that alone does not count renewals
-	//     as missed
-	//   - KubeletUnreachable: on nodes that are up and reachable, the kubelet API hangs; the nodes' own requests
-	//     continue
-	//   - NodeScaleUp: the nodes that Start left out register, Spec.RegisterRate per second; nodes that
-	//     cannot register are logged
+	//   - NodeShutdown: nodes that are up shut down gracefully, like a kubelet with shutdownGracePeriod: the node reports
+	//     Ready=False, ends its pods with phase Failed, rejects new pods, and continues its heartbeats. When it has
+	//     reported everything, or after 30 s, it stops and counts as failed
+	//   - SlowKubelet: each node that is up and not slow yet delays its statuses, token requests and Events by Delay, and
+	//     keeps their order. The interval between Lease renewals grows by Delay; the delay alone makes no renewal count as
+	//     missed
+	//   - KubeletUnreachable: the kubelet API hangs on nodes that are up and reachable; the nodes' own requests continue
+	//   - NodeScaleUp: registers the nodes that Start left out, Spec.RegisterRate per second; logs the nodes that cannot
+	//     register
 	//   - NodeRecovery: ends the other faults. Requests that slow nodes have already delayed still arrive late. Nodes
 	//     that are down come back as restarted kubelets: each registers again, however long that takes, reports Ready
 	//     and reads its pods; nodes that the API server refuses are logged
 	Kind string `json:"kind"`
-	// Fraction is the fraction of all present nodes that the fault hits, above 0. The number of nodes is rounded to the
-	// nearest integer. If fewer nodes are eligible (see Able), the fault hits all eligible nodes.
+	// Fraction, above 0, says how many of the present nodes the fault hits. Begin rounds this number to the nearest
+	// integer. If fewer nodes are eligible (see Able), the fault hits all eligible nodes.
 	Fraction float64 `json:"fraction,omitempty"`
 	// Delay is the delay of a SlowKubelet. With 0, a SlowKubelet hits no node.
 	Delay time.Duration `json:"delay,omitempty"`
@@ -186,8 +185,8 @@ func (k *kubelet) slow(d time.Duration) {
 }
 
 const (
-	// shutdownGrace is the simulated kubelet's shutdownGracePeriod, a commonly used value. A kubelet's default is 0;
-	// the fault NodeFailure simulates that.
+	// shutdownGrace is the simulated kubelet's shutdownGracePeriod, a commonly used value. A kubelet's default is 0; the
+	// fault NodeFailure simulates a kubelet with this default.
 	shutdownGrace = 30 * time.Second
 	// statusTries is the number of attempts to report a node's status (a kubelet's nodeStatusUpdateRetry).
 	statusTries = 5
@@ -273,7 +272,7 @@ func (k *kubelet) reject(p *pod, spec *corev1.Pod) {
 	life := k.life
 	k.reports++
 	k.write(life, func() {
-		_, _ = k.patchPodStatus(life.ctx, p, rejectedStatus(spec, life.clock.Now())) // errors are counted; the node is nearly gone
+		_, _ = k.patchPodStatus(life.ctx, p, rejectedStatus(spec, life.clock.Now())) // errors are counted; the node soon stops
 		k.reported(life)
 	})
 }

@@ -49,7 +49,7 @@ type Fleet struct {
 
 	mu         sync.Mutex
 	generation uint64
-	shared     *watcher // the pod watch with fidelity "shared"; otherwise nil
+	shared     *watcher // the pod watch with fidelity "shared"; nil with other fidelities
 }
 
 // New checks the configuration and returns a Fleet. It sends no request.
@@ -95,7 +95,7 @@ func New(cfg Config) (*Fleet, error) {
 	return f, nil
 }
 
-// newLink makes a link. number and the seed determine when the link renews its certificate.
+// newLink makes a link. The seed and number determine when the link renews its certificate.
 func (f *Fleet) newLink(roots *apiclient.Roots, identity func(context.Context) (*rest.Config, error), number int) *link {
 	rng := rand.New(rand.NewPCG(uint64(f.plan.Seed), 0xce47<<48|uint64(number)))
 	return &link{
@@ -103,14 +103,14 @@ func (f *Fleet) newLink(roots *apiclient.Roots, identity func(context.Context) (
 	}
 }
 
-// pollEvery is the interval at which connections are polled while responses arrive. Polling delays a node's next
+// pollEvery is the interval at which the poller polls connections while responses arrive. Polling delays a node's next
 // request by 2.5 ms on average. A real kubelet takes 50 ms or more, so this delay is small. Polling saves a quarter of
 // the CPU time.
 const pollEvery = 5 * time.Millisecond
 
-// Start registers all nodes except the last Spec.Later, at Spec.RegisterRate per second. It returns nil when the API
-// server has acknowledged all of them as Ready, or an error when one fails permanently or ctx ends. With Config.Part,
-// each node registers at the same time as in a Fleet that simulates all nodes. Call Stop even after an error.
+// Start registers all nodes except the last Spec.Later nodes, Spec.RegisterRate per second. It returns nil when the API
+// server has acknowledged all of them as Ready, or an error when one node fails permanently or ctx ends. With
+// Config.Part, a node registers when it would register in a Fleet of all nodes. Call Stop even after an error.
 func (f *Fleet) Start(ctx context.Context) error {
 	begin := f.plan.clock.Now()
 	f.origin = begin
@@ -130,14 +130,14 @@ func (f *Fleet) Start(ctx context.Context) error {
 		f.startShared()
 	}
 	now := f.present()
-	if f.plan.Part.Whole() { // otherwise the coordinating process launches them
+	if f.plan.Part.Whole() { // otherwise the coordinating process launches the instances
 		if err := f.chooser.launch(0, f.plan.early()); err != nil {
 			return err
 		}
 	}
 	done := make(chan error, len(now))
 	pace := f.register(now, 0, func(_ *kubelet, err error) { done <- err })
-	defer pace.cancel() // cancel registrations not yet started
+	defer pace.cancel() // cancel registrations that have not started
 	for range now {
 		select {
 		case err := <-done:
@@ -153,7 +153,7 @@ func (f *Fleet) Start(ctx context.Context) error {
 	return nil
 }
 
-// register starts to register kubelets, Spec.RegisterRate per second. The kubelet with index first registers
+// register starts to register kubelets, Spec.RegisterRate per second. The kubelet whose index is `first` registers
 // immediately; each later one waits for its turn. When a kubelet is Ready or has failed, register calls done.
 // Cancelling pace stops the registrations that have not started.
 func (f *Fleet) register(kubelets []*kubelet, first int, done func(*kubelet, error)) (pace *life) {
@@ -220,7 +220,7 @@ func (f *Fleet) watcher(l *life, to *link, resource, path string, selector url.V
 	return w
 }
 
-// relist makes the shared watch list all pods again, so that newly registered nodes get their pods.
+// relist makes the shared watch start again with a list of all pods, so that newly registered nodes get their pods.
 func (f *Fleet) relist() {
 	f.mu.Lock()
 	shared := f.shared
@@ -239,7 +239,7 @@ type Live struct {
 	Heartbeats, Missed               int64
 }
 
-// Live returns the current state.
+// Live returns the current state of the fleet.
 func (f *Fleet) Live() Live {
 	l := f.ledger
 	slow := 0
@@ -271,7 +271,7 @@ func (f *Fleet) Tally() Tally {
 	return t
 }
 
-// Names returns the names of all nodes in order. It leaves out nodes that a NodeScaleUp has yet to add.
+// Names returns the names of all nodes in order. It leaves out the nodes that no NodeScaleUp has added yet.
 func (f *Fleet) Names() []string {
 	var names []string
 	for _, k := range f.present() {

@@ -8,8 +8,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// First and longest wait before a failed renewal is retried within its interval. A real kubelet retries five times
-// without a wait, and then backs off from 200 ms to 7 s.
+// renewBackoff and renewBackoffMax are the first and longest wait before a node retries a failed renewal. A real
+// kubelet retries five times without a wait, and then backs off from 200 ms to 7 s.
 const (
 	renewBackoff    = 200 * time.Millisecond
 	renewBackoffMax = 7 * time.Second
@@ -22,16 +22,16 @@ const lateGap = 1.05
 // heartbeat renews one node's Lease at fixed times: first, first+interval, first+2·interval, ... It attributes each
 // missed renewal to the load generator (this process) or to the server:
 //
-//   - The generator missed a renewal that starts more than an interval late. It does not send this renewal, because the
-//     next one is due. Each renewal has its own timer, does not queue behind other nodes, and no goroutine waits for
-//     its response. So a late start means that this process did not run or the machine was too slow.
+//   - The generator missed a renewal that starts more than an interval late. The generator does not send this renewal,
+//     because the next one is due. Each renewal has its own timer, does not queue behind other nodes, and no goroutine
+//     waits for its response. So a late start means that this process did not run or the machine was too slow.
 //   - The server missed a renewal that started in time but is not acknowledged when the next one is due. The heartbeat
 //     then gives up the old renewal, so a node has at most one renewal in flight, however long a server stalls.
 //     Exception: the generator missed the renewal if the renewal or this check started more than half an interval late.
 //
 // A real kubelet starts the next renewal one interval after the end of the previous one (wait.JitterUntil, sliding,
-// 4%), with a request timeout of 10 s. Fixed times have the same rate, and define exactly when a renewal is late. The
-// first time is random for each node, because kubelets start at different times.
+// 4%), with a request timeout of 10 s. Renewals at fixed times have the same rate, and it is exactly defined when one
+// is late. The first time is random for each node, because kubelets start at different times.
 //
 // A SlowKubelet fault delays each renewal. A real kubelet counts from the end of the previous renewal, so the interval
 // grows to interval+delay. The intended start of a renewal includes the delay, so the delay alone does not count as a
@@ -48,7 +48,7 @@ type heartbeat struct {
 	// time.
 	slot   time.Duration
 	origin time.Time
-	// The heartbeat calls broken after two missed renewals in a row. A kubelet then opens a new connection.
+	// broken handles two missed renewals in a row: a kubelet then opens a new connection.
 	broken func()
 
 	mu      sync.Mutex
@@ -128,7 +128,7 @@ func (h *heartbeat) slow(d time.Duration) {
 func (h *heartbeat) tick() {
 	h.mu.Lock()
 	now := h.life.clock.Now()
-	if now.Before(h.due) { // slow has postponed the renewal while the timer fired
+	if now.Before(h.due) { // a call of slow has postponed the renewal while the timer fired
 		h.mu.Unlock()
 		return
 	}
@@ -176,7 +176,7 @@ func (h *heartbeat) expire(now time.Time) {
 	h.life.ledger.missed(by, now.Sub(r.intended))
 }
 
-// attempt sends a renewal, and again after each error, until the renewal is acknowledged or given up.
+// attempt sends a renewal, and repeats it after each error, until the renewal is acknowledged or given up.
 func (h *heartbeat) attempt(r *renewal, number int) {
 	h.renew(r.ctx, func(err error) {
 		if err == nil {

@@ -44,13 +44,13 @@ type Authority interface {
 	Serve(ctx context.Context, node string, addresses []netip.Addr) (*tls.Certificate, error)
 }
 
-// proxyUser is the user name of the kube-proxies. RBAC's bootstrap policy binds it to the ClusterRole
-// system:node-proxier only.
+// proxyUser is the user name of the kube-proxies. RBAC's bootstrap policy binds this user only to the ClusterRole
+// system:node-proxier.
 const proxyUser = "system:kube-proxy"
 
-// once caches the identity of the kube-proxies. get requests a new identity at the first call, and again after 70% of
-// the certificate's validity. If the first request fails, the next call retries. If a renewal fails, get retries after
-// rotatePause.
+// once caches the identity of the kube-proxies. Its method get requests an identity at the first call, and a new one
+// after 70% of the certificate's validity. If the first request fails, the next call retries. If a renewal fails, get
+// retries after rotatePause.
 type once struct {
 	make  func(context.Context) (*rest.Config, error)
 	clock clock.PassiveClock
@@ -79,7 +79,7 @@ func (o *once) get(ctx context.Context) (*rest.Config, error) {
 // certLife is the maximum lifetime of a certificate.
 const certLife = 7 * 24 * time.Hour
 
-// clockSkew is how far the API server's clock may lag behind. A new certificate is valid from clockSkew before now.
+// clockSkew is how late the API server's clock may be. A new certificate is valid from clockSkew before now.
 const clockSkew = 5 * time.Minute
 
 type signer struct {
@@ -89,7 +89,7 @@ type signer struct {
 }
 
 // NewSigner returns an Authority that signs certificates itself, with the key of ca. base provides the API server's
-// address and CA; its credentials are not used.
+// address and CA; NewSigner does not use the credentials in base.
 func NewSigner(base *rest.Config, ca control.KeyPair) (Authority, error) {
 	pair, err := tls.LoadX509KeyPair(ca.CertFile, ca.KeyFile)
 	if err != nil {
@@ -190,7 +190,7 @@ func withCert(base *rest.Config, key *ecdsa.PrivateKey, certificate []byte) (*re
 type shared struct{ config *rest.Config }
 
 // NewShared returns Identities in which all nodes share the identity of config, for fidelity "shared". That identity
-// needs the permissions of kubelets: nodes, leases, pods, pods/status and serviceaccounts/token.
+// needs a kubelet's permissions on nodes, leases, pods, pods/status and serviceaccounts/token.
 func NewShared(config *rest.Config) Identities { return shared{config} }
 
 func (s shared) For(ctx context.Context, _ string) (*rest.Config, error) { return s.ForProxies(ctx) }

@@ -171,8 +171,8 @@ func (k *kubelet) endLocked() {
 	k.clear()
 }
 
-// reconnect drops the node's connection after missed heartbeats, so that the next request opens a new one. It keeps a
-// shared connection.
+// reconnect drops the node's connection after missed heartbeats, so that the next request opens a new one. It does not
+// drop a connection that nodes share.
 func (k *kubelet) reconnect() {
 	if k.plan.own() {
 		k.link.Drop(false)

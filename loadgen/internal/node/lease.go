@@ -134,7 +134,7 @@ func renewedLease(lease []byte, seconds int32, now time.Time) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	var kept []byte // of spec
+	var kept []byte // the other fields of spec
 	out := make([]byte, 0, len(lease)+32)
 	err = protobuf.Fields(lease, func(n protowire.Number, v []byte, x uint64) error {
 		if n != spec {

@@ -40,7 +40,7 @@ type ledger struct {
 func newLedger(r prometheus.Registerer, leaseRenew time.Duration) (*ledger, error) {
 	l := &ledger{
 		errors: map[string]int64{},
-		// A renewal is cancelled when the next renewal is due.
+		// The heartbeat cancels a renewal when the next one is due, so longer latencies are rare.
 		heartbeat: latency.New(4 * leaseRenew),
 		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "stormglass_node_heartbeat_seconds", Help: "Lease renewals, from the intended start to the acknowledgement.",
@@ -90,7 +90,7 @@ func newLedger(r prometheus.Registerer, leaseRenew time.Duration) (*ledger, erro
 	return l, nil
 }
 
-// request counts one request. code is the HTTP status of the response, or the kind of failure without a response.
+// request counts one request. code is the HTTP status of the response, or the kind of failure if there was no response.
 func (l *ledger) request(verb, resource, code string) {
 	l.requests.WithLabelValues(verb, resource, code).Inc()
 	// 404 is a success for a deletion, and a valid answer to a read.

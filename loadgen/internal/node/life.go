@@ -17,7 +17,7 @@ type workers struct {
 	mu     sync.Mutex
 	n      int
 	closed bool
-	idle   chan struct{} // closed after close, when the last goroutine has left
+	idle   chan struct{} // closed when, after a call of close, the last goroutine has ended
 }
 
 func newWorkers() *workers { return &workers{idle: make(chan struct{})} }
@@ -66,7 +66,7 @@ func (c *workers) close() <-chan struct{} {
 }
 
 // life is one uninterrupted run of a simulated kubelet, from its start or recovery until it fails or the fleet stops.
-// Its requests and timers end with it.
+// The kubelet's requests and timers end with its life.
 type life struct {
 	ctx     context.Context
 	cancel  context.CancelFunc
@@ -122,7 +122,7 @@ func (l *life) run(f func()) {
 	}
 }
 
-// wait returns true when d has passed, false when ctx ended first.
+// wait returns true when d has passed, and false if ctx ends first.
 func (l *life) wait(ctx context.Context, d time.Duration) bool {
 	t := l.clock.NewTimer(d)
 	defer t.Stop()
@@ -141,7 +141,7 @@ func (l *life) float() float64 {
 	return l.rng.Float64()
 }
 
-// backoff returns the wait after a number of failures in a row. It grows from first to most.
+// backoff returns the wait after a number of failures in a row. The wait grows from `first` to `most`.
 func (l *life) backoff(first, most time.Duration, failures int) time.Duration {
 	return apiclient.Backoff{First: first, Most: most}.Wait(failures, l.float())
 }

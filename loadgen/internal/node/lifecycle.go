@@ -12,7 +12,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Lifecycle events of a pod with a PodLife, as counted by the metric stormglass_node_pod_life_events_total.
+// The metric stormglass_node_pod_life_events_total counts these lifecycle events of pods with a PodLife.
 const (
 	lifeBegan           = "began"
 	lifeImagePullFailed = "image_pull_failed"
@@ -28,15 +28,15 @@ const (
 	lifeRejected        = "rejected"
 )
 
-// never is the shortest duration in a PodLife that counts as unlimited.
+// never is the limit from which a duration in a PodLife counts as unlimited.
 const never = 24 * time.Hour
 
-// killed is the exit code of a container that was ended by SIGKILL.
+// killed is the exit code of a container that SIGKILL ended.
 const killed = 128 + 9
 
 // lifecycle simulates the containers of a pod with a PodLife. Timers with random durations make containers start, fail,
-// end and restart, and each change is reported as a kubelet's status manager does. The mutex mu of the kubelet guards a
-// lifecycle: callers of its methods hold k.mu, unless a method says otherwise.
+// end and restart. The lifecycle reports each change as a kubelet's status manager does. k.mu guards a lifecycle:
+// callers of its methods hold k.mu, unless a method's comment says otherwise.
 type lifecycle struct {
 	k     *kubelet
 	life  *life // the node's
@@ -60,7 +60,7 @@ type lifecycle struct {
 	mayBeEvicted   bool // the eviction timer was set
 	ended          bool // the pod's phase is Succeeded or Failed
 	done           bool // the final status is acknowledged
-	deleted        bool // deleted with a grace period before its end was reported
+	deleted        bool // the pod was deleted, with a grace period, before its end was reported
 }
 
 type stage uint8
@@ -113,7 +113,7 @@ func (l *lifecycle) begin(spec *corev1.Pod, pulled []bool) {
 	l.initialize(0)
 }
 
-// initialize runs the init containers, starting at index i, one after another, and then the regular containers.
+// initialize runs the init containers from index i on, one after another, and then the regular containers.
 func (l *lifecycle) initialize(i int) {
 	if i == len(l.model.pod.Spec.InitContainers) {
 		l.pull()
@@ -126,7 +126,7 @@ func (l *lifecycle) initialize(i int) {
 }
 
 // concerns reports whether the PodLife applies to a container. If the PodLife names a container, it applies only to
-// that one, otherwise to all regular containers.
+// that one. Otherwise it applies to all regular containers.
 func (l *lifecycle) concerns(c *containerState) bool {
 	if l.of.Container != "" {
 		return c.spec.Name == l.of.Container
@@ -189,13 +189,13 @@ func (l *lifecycle) arm(i int, ran time.Duration) {
 	}
 }
 
-// healed reports whether a container has failed as often as its PodLife says (Failures). It then stops failing.
+// healed reports whether a container has failed as often as its PodLife says (Failures). Then it no longer fails.
 func (l *lifecycle) healed(c *containerState) bool {
 	return l.of.Failures > 0 && c.failures >= l.of.Failures
 }
 
 // outcome returns the exit code and the reason with which the current run of a container will end. After run.Failures
-// failures, the exit code is 0. If run.Failures is 0, it is always run.Code().
+// failures, the exit code is 0. If run.Failures is 0, the exit code is always run.Code().
 func (l *lifecycle) outcome(c *containerState, run scenario.ContainerRun) (code int32, reason string) {
 	if run.Failures > 0 && c.failures >= run.Failures {
 		return 0, ""
@@ -204,7 +204,7 @@ func (l *lifecycle) outcome(c *containerState, run scenario.ContainerRun) (code 
 }
 
 // drawn returns a random duration from the distribution s for the current run of container i, or for the pod if i is
-// -1. It depends on the seed and on the purpose what. For the zero Spread it is 0.
+// -1. The duration depends on the seed and on `what`, its purpose. For the zero Spread it is 0.
 func (l *lifecycle) drawn(s scenario.Spread, i int, what string) time.Duration {
 	if s == (scenario.Spread{}) {
 		return 0

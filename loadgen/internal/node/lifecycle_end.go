@@ -127,8 +127,8 @@ func (l *lifecycle) exitAll(code int32) {
 	}
 }
 
-// stopping returns how long the running containers take to stop, and their exit code. If they take longer than the
-// grace period, these are the grace period and the exit code of SIGKILL.
+// stopping returns how long the running containers take to stop, and their exit code. If they need longer than the
+// grace period, it returns the grace period and the exit code of SIGKILL.
 func (l *lifecycle) stopping(grace time.Duration) (takes time.Duration, code int32) {
 	for i := range l.model.containers {
 		if c := &l.model.containers[i]; c.state.Running != nil && l.concerns(c) {
@@ -176,8 +176,8 @@ func (l *lifecycle) wroteFinal() {
 }
 
 // sawDeletion processes the deletion of a pod whose containers have ended. If the API server received the final status
-// before the deletion, it removes the pod itself. Otherwise the deletion has a grace period, and the API server waits
-// for the kubelet to remove the pod.
+// before the deletion, the API server removes the pod itself. Otherwise the deletion has a grace period, and the API
+// server waits for the kubelet to remove the pod.
 func (l *lifecycle) sawDeletion(object []byte) {
 	spec := l.k.decodePod(object)
 	if spec == nil || l.deleted || spec.DeletionGracePeriodSeconds != nil && *spec.DeletionGracePeriodSeconds == 0 {
@@ -195,7 +195,7 @@ func (l *lifecycle) remove() {
 }
 
 // terminate stops the containers of a pod that is being deleted. They end after the stop time in the PodLife, or after
-// the grace period if that is shorter.
+// the grace period if the grace period is shorter.
 func (l *lifecycle) terminate(spec *corev1.Pod) {
 	k := l.k
 	l.cancel()

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// announce posts an Event about a container. If the same Event was posted before, announce increments its count
-// instead.
+// announce posts an Event about a container. If the pod already has the same Event, announce increments the count of
+// that Event instead.
 func (l *lifecycle) announce(c *containerState, kind, reason, message string) {
 	l.announcePod(c.field+"{"+c.spec.Name+"}", kind, reason, message)
 }
@@ -36,14 +36,14 @@ func (l *lifecycle) announcePod(fieldPath, kind, reason, message string) {
 	}
 	ref := referenceTo(l.model.pod)
 	ref.FieldPath = fieldPath
-	// The time is part of the Event's name, so it must be unique.
+	// The time is part of the Event's name, so the time must be unique.
 	called, body, err := k.newEvent("kubelet", ref, now.Add(time.Duration(l.events.posted)), kind, reason, message)
 	if err != nil {
 		k.plan.Log("node %s: %v", k.name, err)
 		return
 	}
 	*name = called
-	if l.unposted = append(l.unposted, body); len(l.unposted) > 1 { // a queued post will include it
+	if l.unposted = append(l.unposted, body); len(l.unposted) > 1 { // the post that is already queued will send it
 		return
 	}
 	k.late(l.life, func() {
@@ -57,19 +57,19 @@ func (l *lifecycle) announcePod(fieldPath, kind, reason, message string) {
 	})
 }
 
-// Rate limit of a kubelet's Events about one object (client-go's tools/record): a burst, and then one Event per
-// eventRefill.
+// A kubelet limits the rate of its Events about one object (client-go's tools/record): eventBurst Events, and then one
+// Event per eventRefill.
 const (
 	eventBurst  = 25
 	eventRefill = 5 * time.Minute
 )
 
-// eventLog aggregates a pod's Events as client-go's event correlator does. If an Event repeats, the count of the posted
-// Event is incremented. After eventBurst Events, only one Event per eventRefill is posted.
+// eventLog aggregates a pod's Events as client-go's event correlator does. If an Event repeats, the node increments the
+// count of the posted Event. After eventBurst Events, it posts only one Event per eventRefill.
 type eventLog struct {
 	seen    map[string]*loggedEvent
 	posted  int
-	used    float64 // used part of the burst
+	used    float64 // how much of the burst is used
 	updated time.Time
 }
 
@@ -79,7 +79,7 @@ type loggedEvent struct {
 }
 
 // observe counts an Event with this key. It returns how often the Event was observed, or 0 if the rate limit drops it.
-// name points to the Event's name: the caller sets it after the first post.
+// name points to the Event's name, which the caller sets after the first post.
 func (e *eventLog) observe(key string, now time.Time) (name *string, count int) {
 	if e.seen == nil {
 		e.seen = map[string]*loggedEvent{}

@@ -41,9 +41,9 @@ func (l *lifecycle) probe(which []int) {
 	}
 }
 
-// awaitsReady reports whether a container becomes Ready only some time after its start. A readiness probe is first
-// tried at the start and fails, because the container does not answer yet. If the container has a startup probe, that
-// probe has already succeeded, so the first try of the readiness probe succeeds.
+// awaitsReady reports whether a container becomes Ready only some time after its start. A kubelet first tries the
+// readiness probe at the start, when the container does not answer yet, so the probe fails. If the container has a
+// startup probe, that probe has already succeeded, so the first try of the readiness probe succeeds.
 func (l *lifecycle) awaitsReady(c *containerState) bool {
 	return l.concerns(c) && l.of.ReadyAfter != scenario.Spread{} || c.spec.ReadinessProbe != nil && c.spec.StartupProbe == nil
 }
@@ -94,7 +94,7 @@ func (l *lifecycle) armReadiness(i int) {
 }
 
 // failProbe makes a probe fail failureThreshold times, once per period, and then calls the function `then`. The last
-// failure comes after `after`. If probe is nil, or the nodes post no Events, it simulates only that one.
+// failure comes at the time `after`. If probe is nil, or the nodes post no Events, failProbe simulates only the last.
 func (l *lifecycle) failProbe(i int, key stage, probe *corev1.Probe, after time.Duration, then func()) {
 	before, period := 0, time.Duration(0)
 	if probe != nil && l.k.plan.postsEvents() {
@@ -113,8 +113,8 @@ func (l *lifecycle) failProbe(i int, key stage, probe *corev1.Probe, after time.
 	l.after(timerKey{i, key}, first, func() { failure(before) })
 }
 
-// keepFailing makes the readiness probe of container i fail once per period until the time `until`, or until the
-// container is Ready if that is zero.
+// keepFailing makes the readiness probe of container i fail once per period until the time `until`. If `until` is zero,
+// the probe fails until the container is Ready.
 func (l *lifecycle) keepFailing(i int, until time.Time) {
 	probe := l.model.containers[i].spec.ReadinessProbe
 	if probe == nil || !l.k.plan.postsEvents() {

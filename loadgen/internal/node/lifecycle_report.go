@@ -43,15 +43,15 @@ func (l *lifecycle) render() *corev1.PodStatus {
 	return s
 }
 
-// report queues a write of the current status. With fidelity "kubelet" every queued status is written. Otherwise a
-// status is skipped if a newer status is queued behind it.
+// report queues a write of the current status. With fidelity "kubelet" the node writes every queued status. Otherwise
+// it skips a status if a newer status is queued behind it.
 func (l *lifecycle) report() {
 	l.version++
 	l.write(l.version, l.render())
 }
 
-// write queues a write of a status. It skips the write if a newer status replaces the status (see report), and does not
-// repeat it after an error if there is a newer status.
+// write queues a write of a status. It skips the write if a newer status replaces this one (see report). After an error
+// it repeats the write, unless there is a newer status.
 func (l *lifecycle) write(version uint64, status *corev1.PodStatus) {
 	k, failed := l.k, false
 	k.queue(l.life, func() error {
@@ -115,7 +115,7 @@ func (l *lifecycle) check() {
 	}
 }
 
-// adopt takes over a pod that was running before this kubelet started. As after a restart of a real kubelet, its
+// adopt takes over a pod that was running before this kubelet started. As after a restart of a real kubelet, the pod's
 // back-offs start from zero.
 func (l *lifecycle) adopt() {
 	pod := l.model.pod
@@ -128,7 +128,7 @@ func (l *lifecycle) adopt() {
 				switch {
 				case s.State.Running != nil || s.State.Terminated != nil:
 					c.state, c.last = s.State, last
-				case last != nil: // it was backing off
+				case last != nil: // the container was backing off
 					c.state = corev1.ContainerState{Terminated: last}
 				}
 				c.restarts, c.ready, c.started = s.RestartCount, s.Ready, s.Started != nil && *s.Started

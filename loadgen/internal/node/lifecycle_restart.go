@@ -66,7 +66,7 @@ func (l *lifecycle) startAgain(i int, ended time.Time) {
 
 // failLiveness simulates how a kubelet stops a container after a failed liveness probe, and restarts it without a
 // status report in between. If the PodLife has a stopAfter below the grace period, the container ends by itself after
-// stopAfter. Otherwise the kubelet kills it at the end of the grace period.
+// stopAfter. Otherwise the kubelet kills the container at the end of the grace period.
 func (l *lifecycle) failLiveness(i int) {
 	c := &l.model.containers[i]
 	l.count(lifeLivenessFailed)
@@ -87,7 +87,7 @@ func (l *lifecycle) failLiveness(i int) {
 	l.after(timerKey{i, ends}, takes, func() { l.killed(i, code, again) })
 }
 
-// killed ends a container that failed its liveness probe. If again is true, it restarts the container.
+// killed ends a container that failed its liveness probe. If `again` is true, it restarts the container.
 func (l *lifecycle) killed(i int, code int32, again bool) {
 	c := &l.model.containers[i]
 	before := c.last

@@ -40,7 +40,7 @@ type link struct {
 }
 
 // get returns a connection with a free stream. If urgent is false, more than urgentStreams streams must be free,
-// because these are reserved for urgent calls.
+// because urgentStreams streams are reserved for urgent calls.
 func (l *link) get(ctx context.Context, urgent bool) (*h2conn.Conn, error) {
 	if urgent {
 		return l.free(ctx, 1)
@@ -73,7 +73,7 @@ func (l *link) watch(ctx context.Context, path string, h h2conn.Handler) (*h2con
 	}
 }
 
-// urgentStreams is the number of streams of a connection that are reserved for urgent calls.
+// urgentStreams is the number of streams per connection that are reserved for urgent calls.
 const urgentStreams = 16
 
 func (l *link) dial(ctx context.Context) (*h2conn.Conn, error) {
@@ -150,7 +150,7 @@ func (l *link) request(c call) (*h2conn.Request, error) {
 	return r, nil
 }
 
-// outcome returns the metric label for a request that got no response: the cause of err.
+// outcome returns the value of the metric label `code` for a request that got no response: the cause of err.
 func outcome(err error) string {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
@@ -161,8 +161,8 @@ func outcome(err error) string {
 	return "connection"
 }
 
-// statusError returns the error of a refused request. It wraps the Status in the body, in protobuf or JSON. If the body
-// has no Status, statusError makes one from the HTTP status.
+// statusError returns the error of a refused request. It wraps the Status in the body, which is protobuf or JSON. If
+// the body has no Status, statusError makes one from the HTTP status.
 func statusError(h h2conn.Header, body []byte) *apierrors.StatusError {
 	var s metav1.Status
 	if decode(body, &s) != nil && json.Unmarshal(body, &s) != nil || s.Code == 0 {
@@ -199,7 +199,7 @@ type exchange struct {
 	over   atomic.Bool
 	stream atomic.Pointer[h2conn.Stream]
 	ctx    context.Context
-	unhook func() bool // stops the call of cancel when ctx ends
+	unhook func() bool // prevents that the end of ctx calls cancel
 	header h2conn.Header
 	body   []byte
 }
@@ -235,7 +235,7 @@ func (e *exchange) cancel() {
 	if s := e.stream.Load(); s != nil {
 		s.Cancel()
 	}
-	e.finish(h2conn.Header{}, nil, e.ctx.Err()) // the read loop may be storing the response
+	e.finish(h2conn.Header{}, nil, e.ctx.Err()) // pass no response, because the read loop may be storing it
 }
 
 // Header stores the response's header. Header, Data and End implement h2conn.Handler.

@@ -146,7 +146,7 @@ func nodeConditions(now time.Time, r readiness) []corev1.NodeCondition {
 	return out
 }
 
-// readyPatch returns a patch that sets all conditions of the node's status. r gives the condition Ready.
+// readyPatch returns a patch that sets all conditions of the node's status. r is the new condition Ready.
 func (k *kubelet) readyPatch(now time.Time, r readiness) ([]byte, error) {
 	return nodeStatusPatch(k.conditionsNow(now, r))
 }

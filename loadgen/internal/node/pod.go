@@ -22,16 +22,16 @@ const (
 	podBackoff    = 500 * time.Millisecond
 	podBackoffMax = 10 * time.Second
 	// volumeLoop is the interval of a kubelet's volume manager, which mounts a volume in its second round
-	// (pkg/kubelet/volumemanager). An earlier request is often refused, because the Node authorizer has not seen the
-	// pod's binding yet.
+	// (pkg/kubelet/volumemanager). The API server often refuses an earlier request, because the Node authorizer has not
+	// seen the pod's binding yet.
 	volumeLoop = 100 * time.Millisecond
-	// firstLook is the approximate time from a pod's first event to the kubelet's first request about the pod. An
-	// earlier request is often refused, because the Node authorizer has not seen the pod's binding yet.
+	// firstLook is the approximate time from a pod's first event to the kubelet's first request about the pod. The API
+	// server often refuses an earlier request, because the Node authorizer has not seen the pod's binding yet.
 	firstLook = 50 * time.Millisecond
-	// unmountMin and unmountMax bound the time from the end of a pod's containers until its volumes are unmounted, as
-	// measured on a real kubelet.
+	// unmountMin and unmountMax bound the time from the end of a pod's containers until the kubelet unmounts its volumes,
+	// as measured on a real kubelet.
 	unmountMin, unmountMax = 200 * time.Millisecond, 800 * time.Millisecond
-	// Of rereadEvery pods that end, one is read once more. A real kubelet reads a pod again if it sends the last two
+	// Of rereadEvery pods that end, a node reads one once more. A real kubelet reads a pod again if it sends the last two
 	// updates of the pod's status separately. That is rare: 0 to 0.4 additional reads per pod were measured.
 	rereadEvery = 5
 )
@@ -62,7 +62,7 @@ type pod struct {
 	object          []byte     // encoded, as last seen; kept only for the kubelet API
 	lifecycle       *lifecycle // nil: the containers start and keep running
 	ephemeral       []corev1.ContainerStatus
-	// overtaken is the encoded pod as another client changed it while the pod was starting. Nil means no such change.
+	// overtaken is the encoded pod after another client changed it during the pod's start. Nil means no such change.
 	overtaken []byte
 }
 
@@ -211,8 +211,8 @@ func (k *kubelet) stop(p *pod, object []byte) {
 	}
 }
 
-// until calls the function try repeatedly while a pod is starting. try returns 0 on success, otherwise the wait before
-// the next call. until returns false if the pod is no longer starting or the life ends before try succeeds.
+// until calls the function `try` repeatedly while a pod is starting. `try` returns 0 on success, and otherwise the wait
+// before the next call. until returns false if the pod's start or the life ends before `try` succeeds.
 func (k *kubelet) until(life *life, p *pod, try func() time.Duration) bool {
 	for k.in(p, starting) {
 		wait := try()
@@ -239,8 +239,8 @@ func (k *kubelet) remove(life *life, p *pod) {
 	})
 }
 
-// unmount unmounts a pod's simulated volumes and then calls the function `then`. With fidelity "kubelet" and volumes,
-// it waits for unmountMin to unmountMax, and for earlier status writes. Otherwise it calls `then` immediately.
+// unmount unmounts a pod's simulated volumes and then calls the function `then`. With fidelity "kubelet", if the pod
+// has volumes, it first waits for unmountMin to unmountMax and for earlier status writes.
 func (k *kubelet) unmount(life *life, p *pod, spec *corev1.Pod, then func()) {
 	unmounted := func() {
 		k.mu.Lock()
@@ -265,8 +265,8 @@ func (k *kubelet) unmount(life *life, p *pod, spec *corev1.Pod, then func()) {
 	})
 }
 
-// persist calls write, which writes a pod's status or deletes the pod. If write fails, persist queues it again after a
-// back-off that grows with the number of failures, until write succeeds, the pod is gone or the life is over.
+// persist calls `write`, which writes a pod's status or deletes the pod. If `write` fails, persist queues it again
+// after a back-off that grows with the number of failures, until `write` succeeds, the pod is gone or the life is over.
 func (k *kubelet) persist(life *life, write func() error) { k.try(life, write, 1) }
 
 func (k *kubelet) try(life *life, write func() error, number int) {
@@ -291,7 +291,7 @@ func (k *kubelet) forget(p *pod) {
 	if p.lifecycle != nil {
 		p.lifecycle.cancel()
 	}
-	if p.state == running { // deleted without a grace period: the node did not stop it
+	if p.state == running { // the pod was deleted without a grace period, so the node did not stop it
 		k.ledger.podsRunning.Add(-1)
 		k.ledger.podsStopped.Add(1)
 	}
@@ -308,7 +308,7 @@ func (k *kubelet) write(life *life, job func()) {
 	k.late(life, func() { life.writes.add(job) })
 }
 
-// queue queues write, and persists it.
+// queue queues `write`, and retries it after errors as persist does.
 func (k *kubelet) queue(life *life, write func() error) {
 	k.write(life, func() { k.persist(life, write) })
 }

@@ -40,7 +40,7 @@ func (k *kubelet) stopDecoded(p *pod, spec *corev1.Pod) {
 }
 
 // writeStopping reports that the kubelet has seen a pod's deletion. It does nothing if the kubelet has never reported a
-// status of the pod. A failed write is not retried, because the next report includes it.
+// status of the pod. It does not retry a failed write, because the next report includes the change.
 func (k *kubelet) writeStopping(life *life, p *pod, generation int64) {
 	k.mu.Lock()
 	reported := p.version > 0 || p.counted
@@ -54,8 +54,8 @@ func (k *kubelet) writeStopping(life *life, p *pod, generation int64) {
 	}
 }
 
-// terminate reports that a pod's containers have stopped, and then removes the pod. Like a kubelet, it reports a
-// container whose end is unknown as terminated only after it has unmounted the pod's volumes.
+// terminate reports that a pod's containers have stopped, and then removes the pod. If the end of a container is
+// unknown, the pod's volumes are unmounted before terminate reports the container as terminated, as in a kubelet.
 func (k *kubelet) terminate(life *life, p *pod, spec *corev1.Pod, status *corev1.PodStatus) {
 	last := abandoned(spec, status)
 	if !k.plan.everyRequest() {
@@ -90,7 +90,7 @@ func (k *kubelet) abandon(life *life, p *pod, last *corev1.PodStatus) {
 	})
 }
 
-// hasStarted reports whether a container of a pod has run, according to its status.
+// hasStarted reports whether a container of a pod has run, according to the pod's status.
 func hasStarted(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodRunning ||
 		slices.ContainsFunc(pod.Status.InitContainerStatuses, hasRun) || slices.ContainsFunc(pod.Status.ContainerStatuses, hasRun)
@@ -108,8 +108,8 @@ func unknownEnd() corev1.ContainerState {
 }
 
 // abandoned returns the final status of a pod whose containers have stopped (TerminatePod in pkg/kubelet/status). pod
-// is the pod when it began to stop, and s is its status so far. The phase becomes Failed unless the pod has ended by
-// itself. Containers without a known end get an unknownEnd. If nothing changes, abandoned returns s.
+// is the pod as it was when it began to stop, and s is its status so far. The phase becomes Failed unless the pod has
+// ended by itself. Containers without a known end get an unknownEnd. If nothing changes, abandoned returns s.
 func abandoned(pod *corev1.Pod, s *corev1.PodStatus) *corev1.PodStatus {
 	lacksEnd := func(c corev1.ContainerStatus) bool { return c.State.Terminated == nil }
 	if finished(s.Phase) && !slices.ContainsFunc(s.ContainerStatuses, lacksEnd) && !slices.ContainsFunc(s.InitContainerStatuses, lacksEnd) {
@@ -128,7 +128,7 @@ func abandoned(pod *corev1.Pod, s *corev1.PodStatus) *corev1.PodStatus {
 	if wasInitialized(pod, s) {
 		end(last.ContainerStatuses)
 	}
-	// Only the init containers up to the last one that has run, and at least the first.
+	// End only the init containers up to the last one that has run, and at least the first one.
 	ran := 1
 	for i, c := range last.InitContainerStatuses {
 		if hasRun(c) {
@@ -146,7 +146,7 @@ func abandoned(pod *corev1.Pod, s *corev1.PodStatus) *corev1.PodStatus {
 }
 
 // wasInitialized reports whether a pod was initialized (hasPodInitialized in pkg/kubelet/status): its last init
-// container had succeeded when it began to stop, or a regular container has run.
+// container had succeeded when the pod began to stop, or a regular container has run.
 func wasInitialized(pod *corev1.Pod, s *corev1.PodStatus) bool {
 	inits := pod.Spec.InitContainers
 	if len(inits) == 0 {

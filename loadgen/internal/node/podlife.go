@@ -10,8 +10,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// exitAfter and exitCode are annotations that make a pod's containers end by themselves: how long each runs, such as
-// "3s", and its exit code, 0 by default. They take precedence over the pod's PodLife.
+// exitAfter and exitCode are annotations that make a pod's containers end by themselves: exitAfter is how long each
+// runs, such as "3s", and exitCode its exit code, 0 by default. They take precedence over the pod's PodLife.
 const (
 	exitAfter = "stormglass.dev/exit-after"
 	exitCode  = "stormglass.dev/exit-code"
@@ -21,21 +21,21 @@ const (
 // Such pods usually belong to Jobs, which wait for the pods to end.
 const jobRunFor = 10 * time.Second
 
-// Names of the PodLives that lifeOf creates in addition to the PodLives of the scenario.
+// annotatedLife and jobLife name the PodLives that lifeOf creates in addition to the PodLives of the scenario.
 const (
 	annotatedLife = "annotated"
 	jobLife       = "job"
 )
 
-// lifeOf returns the PodLife of a pod, or nil if its containers keep running. It depends only on the seed and on the
-// pod's namespace, name, labels, annotations, owner and restart policy.
+// lifeOf returns the PodLife of a pod, or nil if its containers keep running. The result depends only on the seed and
+// on the pod's namespace, name, labels, annotations, owner and restart policy.
 func (p *plan) lifeOf(pod *corev1.Pod) *scenario.PodLife {
 	of := p.drawLife(pod)
 	after, err := time.ParseDuration(pod.Annotations[exitAfter])
 	switch {
 	case err == nil && after >= 0:
 		life := copyOf(of, annotatedLife)
-		life.RunFor = always(max(after, 1)) // a RunFor of 0 would mean that it never ends
+		life.RunFor = always(max(after, 1)) // with a RunFor of 0, the containers would never end
 		if code, err := strconv.ParseUint(pod.Annotations[exitCode], 10, 8); err == nil {
 			life.ExitCode, life.Reason = int(code), ""
 		}
@@ -52,7 +52,7 @@ func endsByItself(pod *corev1.Pod) bool {
 	return pod.Spec.RestartPolicy == corev1.RestartPolicyNever || pod.Spec.RestartPolicy == corev1.RestartPolicyOnFailure
 }
 
-// copyOf returns a copy of a PodLife, or a new PodLife with this name if of is nil.
+// copyOf returns a copy of a PodLife, or a new PodLife with this name if `of` is nil.
 func copyOf(of *scenario.PodLife, name string) *scenario.PodLife {
 	if of == nil {
 		return &scenario.PodLife{Name: name}
@@ -61,9 +61,9 @@ func copyOf(of *scenario.PodLife, name string) *scenario.PodLife {
 	return &life
 }
 
-// drawLife returns the PodLife of the scenario that applies to a pod, or nil. An annotation of the pod may name the
-// PodLife. Otherwise each matching PodLife with a Share applies to that fraction of the pods, in order. The first one
-// without a Share applies to all remaining pods.
+// drawLife returns the scenario's PodLife that applies to a pod, or nil. An annotation of the pod may name the PodLife.
+// Otherwise each matching PodLife with a Share applies to that fraction of the pods, in order. The first matching
+// PodLife without a Share applies to all remaining pods.
 func (p *plan) drawLife(pod *corev1.Pod) *scenario.PodLife {
 	lives := p.Spec.PodLives
 	if len(lives) == 0 {
@@ -117,14 +117,14 @@ func ownerKind(pod *corev1.Pod) string {
 
 func always(d time.Duration) scenario.Spread { return scenario.Spread{Median: d, P99: d} }
 
-// Waits of a kubelet 1.37 between attempts to start a container or to pull an image (pkg/kubelet/kubelet.go,
-// client-go's util/flowcontrol).
+// These are the waits of a kubelet 1.37 between attempts to start a container or to pull an image
+// (pkg/kubelet/kubelet.go, client-go's util/flowcontrol).
 const (
 	backOffFirst   = 10 * time.Second
 	backOffReset   = 10 * time.Minute // a longer run resets the back-off
 	imageBackOff   = 5 * time.Minute  // maximum
 	resyncInterval = time.Minute
-	// noticed is the approximate time from the start of a pod's sandbox to the next sync of the pod by the kubelet
+	// noticed is the approximate time from the start of a pod's sandbox until the kubelet next syncs the pod
 	// (pkg/kubelet/pleg).
 	noticed = time.Second
 	// startTakes is the approximate time from a kubelet's sync of a pod until the container that it starts is running,
@@ -147,7 +147,7 @@ func (b *backOff) remaining(ended time.Time) time.Duration {
 }
 
 // next sets the delay before the next attempt, after an attempt at the time `now`. ended is when the previous run
-// ended. The delay doubles, up to most. It starts at backOffFirst again if the run lasted more than backOffReset.
+// ended. The delay doubles, up to `most`. It starts at backOffFirst again if the run lasted more than backOffReset.
 func (b *backOff) next(ended, now time.Time, most time.Duration) {
 	switch {
 	case b.delay == 0 || ended.Sub(b.updated) > backOffReset:
@@ -158,8 +158,8 @@ func (b *backOff) next(ended, now time.Time, most time.Duration) {
 	b.updated = now
 }
 
-// requeued returns the time until a kubelet syncs a waiting pod again: wait, but at most resyncInterval, plus a jitter
-// of up to half of that (completeWork in pkg/kubelet/pod_workers.go). drawn, from 0 to 1, determines the jitter.
+// requeued returns the time until a kubelet syncs a waiting pod again: `wait`, but at most resyncInterval, plus a
+// jitter of up to half of that (completeWork in pkg/kubelet/pod_workers.go). drawn, from 0 to 1, determines the jitter.
 func requeued(wait time.Duration, drawn float64) time.Duration {
 	wait = min(wait, resyncInterval)
 	return wait + time.Duration(drawn/2*float64(wait))

@@ -34,21 +34,21 @@ type containerState struct {
 	started  bool
 	backOff  backOff // back-off of its restarts
 	pulls    backOff // back-off of its image pulls
-	// failing says why the last attempt to start the container failed (pkg/kubelet/reason_cache.go). The kubelet
-	// reports it at its next sync of the pod. shown is the reason in the last status.
+	// failing says why the last attempt to start the container failed (pkg/kubelet/reason_cache.go). The kubelet reports
+	// this at its next sync of the pod. shown is the reason that the last status gave, or empty.
 	failing  *corev1.ContainerStateWaiting
 	shown    string
-	attempts int // failed attempts to start it since its last start
+	attempts int // failed attempts to restart the container since its last start
 }
 
 func (c *containerState) ran() bool { return c.state.Waiting == nil }
 
-// podModel holds the state from which the status of a pod with a PodLife is computed.
+// podModel holds the state of a pod with a PodLife. Its method status computes the pod's status from this state.
 type podModel struct {
 	pod        *corev1.Pod // the pod as last seen, with the conditions of the last computed status
 	containers []containerState
 	evicted    string // message of the eviction; empty: not evicted
-	deleted    bool   // its deletion was seen: no more containers start
+	deleted    bool   // the kubelet has seen the pod's deletion: no more containers start
 	stopped    bool   // its containers were stopped
 	noSandbox  bool   // its sandbox was stopped
 }
@@ -83,14 +83,14 @@ func (m *podModel) take(pod *corev1.Pod) {
 	m.pod = &own
 }
 
-// restarts reports whether the kubelet restarts a container that ended with the exit code: the restart policy permits
-// it, and the pod is not being stopped.
+// restarts reports whether the kubelet restarts a container that ended with exit code `code`. It does so if the restart
+// policy permits it and the pod is not stopping.
 func (m *podModel) restarts(c *containerState, code int32) bool {
 	return !m.deleted && !m.stopped && m.evicted == "" && m.restartable(c, code)
 }
 
-// restartable reports whether the restart policy permits a restart of a container that ended with the exit code. It
-// ignores whether the pod is being stopped.
+// restartable reports whether the restart policy permits a restart of a container that ended with exit code `code`. It
+// ignores whether the pod is stopping.
 func (m *podModel) restartable(c *containerState, code int32) bool {
 	policy := m.policy(c)
 	switch {

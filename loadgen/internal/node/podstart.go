@@ -38,9 +38,9 @@ func (k *kubelet) begins(p *pod, spec *corev1.Pod) {
 	})
 }
 
-// startPod simulates the start of a pod: it fetches tokens, mounts volumes, prepares claims, pulls images and reads the
-// objects of environment variables. The containers start at the later of `starts` and now, plus the duration of the
-// image pulls.
+// startPod simulates the start of a pod: it fetches tokens, mounts volumes, prepares claims, pulls images and waits for
+// the ConfigMaps and Secrets of environment variables. The containers start at the later of `starts` and now, plus the
+// duration of the image pulls.
 func (k *kubelet) startPod(life *life, p *pod, spec *corev1.Pod, tokens []token, starts time.Time) {
 	for _, t := range tokens {
 		if !k.fetchToken(life, p, t) {
@@ -71,16 +71,16 @@ func (k *kubelet) startPod(life *life, p *pod, spec *corev1.Pod, tokens []token,
 	})
 }
 
-// starts reports whether to report further steps of a pod's start: while it starts, and after its containers have ended
-// by themselves.
+// starts reports whether the node still reports the steps of a pod's start. It does while the pod starts, and after the
+// pod's containers have ended by themselves.
 func (k *kubelet) starts(p *pod) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.pods[p.uid] == p && (p.state == starting || p.lifecycle != nil && p.lifecycle.ended && p.state == ended)
 }
 
-// writeCreating reports that a pod's containers are waiting. It is not retried, because the next report replaces this
-// one.
+// writeCreating reports that a pod's containers are waiting. It does not retry a failed write, because the next report
+// replaces this one.
 func (k *kubelet) writeCreating(life *life, p *pod, spec *corev1.Pod) {
 	if !k.starts(p) {
 		return
@@ -96,7 +96,7 @@ func (k *kubelet) writeCreating(life *life, p *pod, spec *corev1.Pod) {
 	}
 }
 
-// writeSandbox reports that a pod's sandbox is ready. It is not retried, because the next report includes this one.
+// writeSandbox reports that a pod's sandbox is ready. It does not retry: the next report includes this one.
 func (k *kubelet) writeSandbox(life *life, p *pod) {
 	if !k.starts(p) {
 		return
@@ -110,8 +110,8 @@ func (k *kubelet) writeSandbox(life *life, p *pod) {
 // step computes an intermediate status of a pod that is starting.
 type step func(ip, host netip.Addr, now time.Time) *corev1.PodStatus
 
-// writeSteps reports each step of a pod's start, with fidelity "kubelet" only. The writes are not retried, because the
-// next report replaces them.
+// writeSteps reports each step of a pod's start, with fidelity "kubelet" only. It does not retry failed writes, because
+// the next report replaces them.
 func (k *kubelet) writeSteps(life *life, p *pod, steps []step) {
 	if !k.plan.everyRequest() {
 		return
@@ -127,7 +127,7 @@ func (k *kubelet) writeSteps(life *life, p *pod, steps []step) {
 }
 
 // address returns a pod's IP address, and assigns one if the pod has none. The address is invalid if none is free or if
-// the pod uses the host network. ok is false if the pod is gone.
+// the pod uses the host network. ok is false if the pod is gone or stopping.
 func (k *kubelet) address(p *pod) (ip netip.Addr, ok bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -192,8 +192,8 @@ type images struct {
 	free  time.Time // when the last requested pull ends
 }
 
-// need returns the time at which an image is on the node. pulling is true if that is in the future. If the image is
-// unknown, need starts a pull, whose duration the function takes returns.
+// need returns the time at which an image is on the node. pulling is true if this time is in the future. If the image
+// is unknown, need starts a pull; the function `takes` returns the pull's duration.
 func (s *images) need(image string, now time.Time, takes func() time.Duration) (at time.Time, pulling bool) {
 	at, known := s.ready[image]
 	if !known {

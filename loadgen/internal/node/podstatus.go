@@ -29,8 +29,8 @@ func statusPatch(uid types.UID, status any) ([]byte, error) {
 	return body, nil
 }
 
-// wholeStatusPatch returns a statusPatch of a complete status. Unlike statusPatch, it also removes old reasons and
-// messages of conditions where status has empty ones.
+// wholeStatusPatch returns a statusPatch of a complete status. If a condition in status has no reason or no message,
+// the patch also removes the old one.
 func wholeStatusPatch(uid types.UID, status *corev1.PodStatus) ([]byte, error) {
 	type condition struct {
 		Type               corev1.PodConditionType `json:"type"`
@@ -75,7 +75,7 @@ func generationPatch(uid types.UID, generation int64) ([]byte, error) {
 	return statusPatch(uid, map[string]any{"observedGeneration": generation, "conditions": conditions})
 }
 
-// Reasons why a pod's sandbox is not ready: it does not exist yet, or it has stopped.
+// These are the reason and the messages of a pod's sandbox that does not exist yet or has stopped.
 const (
 	sandboxNotReady = "PodSandboxNotReady"
 	noSandbox       = "no pod sandbox exists"
@@ -105,8 +105,8 @@ func creatingStatus(pod *corev1.Pod, host netip.Addr, now time.Time) *corev1.Pod
 	return s
 }
 
-// unconfiguredStatus returns the status of a pod with a sandbox and containers that cannot be created. absent holds the
-// message of each such container, by container name.
+// unconfiguredStatus returns the status of a pod that has a sandbox, but whose containers cannot all be created. absent
+// holds a message for each container that cannot be created, by container name.
 func unconfiguredStatus(pod *corev1.Pod, host netip.Addr, now time.Time, absent map[string]string) *corev1.PodStatus {
 	s := creatingStatus(pod, host, now)
 	setConditions(s, corev1.ConditionTrue, "", corev1.PodReadyToStartContainers)
@@ -220,7 +220,7 @@ func unprobedStatus(pod *corev1.Pod, ip, host netip.Addr, started bool, now time
 	return s
 }
 
-// setConditions sets the status and reason of conditions, and removes their messages.
+// setConditions sets the status and reason of the conditions of the given types, and removes their messages.
 func setConditions(s *corev1.PodStatus, status corev1.ConditionStatus, reason string, types ...corev1.PodConditionType) {
 	for i := range s.Conditions {
 		if c := &s.Conditions[i]; slices.Contains(types, c.Type) {
@@ -229,7 +229,7 @@ func setConditions(s *corev1.PodStatus, status corev1.ConditionStatus, reason st
 	}
 }
 
-// Reasons of the condition Ready of a pod whose containers have all ended.
+// completed and notCompleted are reasons of the condition Ready if all containers of the pod have ended.
 const (
 	completed    = "PodCompleted"
 	notCompleted = "PodFailed"
@@ -267,7 +267,7 @@ var kubeletConditions = []corev1.PodConditionType{
 	corev1.PodReadyToStartContainers, corev1.PodInitialized, corev1.PodReady, corev1.ContainersReady,
 }
 
-// conditions returns the conditions in want, in a kubelet's order. A condition whose status is unchanged keeps its
+// conditions returns the conditions in `want`, in a kubelet's order. A condition whose status is unchanged keeps its
 // transition time. If the pod has no condition PodScheduled, conditions adds it.
 func conditions(pod *corev1.Pod, at metav1.Time, want map[corev1.PodConditionType]corev1.PodCondition) []corev1.PodCondition {
 	var out []corev1.PodCondition
@@ -296,7 +296,7 @@ func shutdownStatus(pod *corev1.Pod, now time.Time) *corev1.PodStatus {
 	return s
 }
 
-// disruption returns the condition of a pod that its kubelet terminates.
+// disruption returns the condition DisruptionTarget of a pod that its kubelet terminates.
 func disruption(pod *corev1.Pod, message string, at metav1.Time) corev1.PodCondition {
 	return corev1.PodCondition{
 		Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: corev1.PodReasonTerminationByKubelet, Message: message,
@@ -304,7 +304,7 @@ func disruption(pod *corev1.Pod, message string, at metav1.Time) corev1.PodCondi
 	}
 }
 
-// rejectedStatus returns the status of a pod that was rejected because its node is shutting down.
+// rejectedStatus returns the status of a pod that its node rejects because the node is shutting down.
 func rejectedStatus(pod *corev1.Pod, now time.Time) *corev1.PodStatus {
 	at := metav1.NewTime(now)
 	return &corev1.PodStatus{

@@ -55,8 +55,8 @@ func critical(pod *corev1.Pod) bool {
 	return pod.Spec.Priority != nil && *pod.Spec.Priority >= systemCritical
 }
 
-// evict ends a pod as a kubelet under pressure does. Its containers get minGrace to end. If all of them end successfully in
-// that time, the phase of the pod is Succeeded.
+// evict ends a pod as a kubelet under pressure does. The pod's containers get minGrace to end. If all of them end
+// successfully in that time, the pod's phase is Succeeded.
 func (l *lifecycle) evict() {
 	k, condition := l.k, corev1.NodeConditionType(l.of.Evict.Condition)
 	l.cancel()
@@ -72,8 +72,8 @@ func (l *lifecycle) evict() {
 	})
 }
 
-// press starts a pressure condition of the node, or extends it. The PodLife `of` says how long it lasts. The caller
-// holds k.mu.
+// press starts a pressure condition of the node, or extends it. The PodLife `of` says how long the condition lasts. The
+// caller holds k.mu.
 func (k *kubelet) press(life *life, condition corev1.NodeConditionType, of *scenario.PodLife) {
 	until := life.clock.Now().Add(of.Evict.For.D())
 	if p := k.pressures[condition]; p != nil {
@@ -135,8 +135,8 @@ func (k *kubelet) reportPressure(life *life, condition corev1.NodeConditionType,
 	k.announceNode(life, corev1.EventTypeNormal, event, statusIsNow(k.name, event), 1)
 }
 
-// conditionsNow returns the node's conditions, including current pressure conditions. If only is not empty, it returns
-// just the conditions of these types.
+// conditionsNow returns the node's conditions, including current pressure conditions. If `only` is not empty, it
+// returns just the conditions of the types in `only`.
 func (k *kubelet) conditionsNow(now time.Time, r readiness, only ...corev1.NodeConditionType) []corev1.NodeCondition {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -153,8 +153,8 @@ func (k *kubelet) conditionsNow(now time.Time, r readiness, only ...corev1.NodeC
 	return slices.DeleteFunc(all, func(c corev1.NodeCondition) bool { return !slices.Contains(only, c.Type) })
 }
 
-// refusal returns the message with which a node under pressure rejects a pod, or an empty message if it admits the pod
-// (Admit in pkg/kubelet/eviction). life is the name of the PodLife that caused the pressure. The caller holds k.mu.
+// refusal returns the message with which a node under pressure rejects a pod, or "" if the node admits the pod (Admit
+// in pkg/kubelet/eviction). life is the name of the PodLife that caused the pressure. The caller holds k.mu.
 func (k *kubelet) refusal(pod *corev1.Pod) (message, life string) {
 	if len(k.pressures) == 0 || critical(pod) {
 		return "", ""

@@ -71,7 +71,7 @@ func (k *kubelet) dereference(p *pod) {
 	p.refs = nil
 }
 
-// objectRefs returns the ConfigMaps and Secrets that a pod refers to, each once.
+// objectRefs returns the ConfigMaps and Secrets that a pod refers to, without duplicates.
 func objectRefs(pod *corev1.Pod) []objectRef {
 	var out []objectRef
 	seen := map[objectRef]bool{}

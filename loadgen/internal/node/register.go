@@ -22,14 +22,14 @@ const (
 	// nodes, the node tries for registerThrottled instead.
 	registerPatience  = time.Minute
 	registerThrottled = 10 * time.Minute
-	// One of lateEvery kubelet starts reads the Node again, because the watch has not delivered the Node yet. One of
-	// informedEvery starts already knows the capacity of the disk and posts no Event about it. Both values were
-	// measured on a real kubelet (loadgen/lab/records/calibration.md).
+	// In one of lateEvery starts, a kubelet reads the Node again, because its watch has not delivered the Node yet. In one
+	// of informedEvery starts, it knows the disk's capacity already and posts no Event about it. Both values were measured
+	// on a real kubelet (loadgen/lab/records/calibration.md).
 	lateEvery, informedEvery = 3, 4
 )
 
-// run registers the node, and returns when the API server has acknowledged it as Ready. It retries failed attempts for
-// the time patience, but not after a permanent error.
+// run registers the node, and returns when the API server has acknowledged the node as Ready. It retries failed
+// attempts for the time `patience`, but not after a permanent error.
 func (k *kubelet) run(life *life, patience time.Duration) error {
 	began := life.clock.Now()
 	wiped := k.introduce(life)
@@ -68,8 +68,8 @@ func (e *strangerError) Error() string {
 	return fmt.Sprintf("create nodes: %q already exists, but without this run's labels (choose a different name prefix)", e.node)
 }
 
-// introduce sends the requests that a starting kubelet sends before it creates its Node. It ignores the responses. The
-// channel wiped is closed when the node's old ResourceSlices are deleted.
+// introduce sends the requests that a starting kubelet sends before it creates its Node. It ignores the responses. It
+// closes the channel `wiped` when the request that deletes the node's old ResourceSlices has ended.
 func (k *kubelet) introduce(life *life) (wiped <-chan struct{}) {
 	done := make(chan struct{})
 	if !k.plan.everyRequest() {
@@ -98,7 +98,7 @@ func (k *kubelet) introduce(life *life) (wiped <-chan struct{}) {
 }
 
 // order returns a number that differs for each start of a kubelet: its index plus its number of starts. lateEvery and
-// informedEvery select starts by it.
+// informedEvery select starts by this number.
 func (k *kubelet) order() int { return k.index + k.lives }
 
 func statusIsNow(node, reason string) string { return "Node " + node + " status is now: " + reason }

@@ -15,14 +15,14 @@ import (
 const (
 	// rotatePause is the minimum time between two renewals of a client certificate.
 	rotatePause = time.Minute
-	// First and longest wait before a failed renewal is tried again. A kubelet waits at most 32 s; thousands of nodes
-	// that share a cluster administrator's identity wait longer.
+	// rotateBackoff and rotateBackoffMax are the first and longest wait before the retry of a failed renewal. A kubelet
+	// waits at most 32 s; thousands of nodes that share an administrator's identity wait longer.
 	rotateBackoff    = 2 * time.Second
 	rotateBackoffMax = 5 * time.Minute
 )
 
-// rotation is the state of the renewal of a link's client certificate. Only one goroutine at a time may write expires
-// and failures: the one that first dials, later the one that has set due to 0.
+// rotation is the state of the renewal of a link's client certificate. Only one goroutine at a time may write `expires`
+// and `failures`: first the goroutine that dials first, later the one that has set `due` to 0.
 type rotation struct {
 	jitter   float64      // from 0 to 1; determines when the certificate is renewed
 	due      atomic.Int64 // time of the next attempt in Unix nanoseconds; 0: never, or an attempt is running
@@ -67,7 +67,7 @@ func (l *link) free(ctx context.Context, least int) (*h2conn.Conn, error) {
 	return l.GetFree(ctx, l.dial, least)
 }
 
-// rotate requests a new client certificate. After an error the old one stays in use, and rotate plans another attempt.
+// rotate requests a new client certificate. After an error it keeps the old certificate, and plans another attempt.
 func (l *link) rotate() {
 	f, r := l.fleet, &l.rotation
 	config, err := l.identity(f.ctx)
@@ -78,15 +78,15 @@ func (l *link) rotate() {
 		return
 	}
 	r.failures++
-	if f.ctx.Err() == nil && !f.unrotated.Swap(true) { // one line for all nodes
+	if f.ctx.Err() == nil && !f.unrotated.Swap(true) { // log one line for all nodes
 		f.plan.Log("renew a node's client certificate, valid until %s: %v (each node will retry)", r.expires.UTC().Format(time.RFC3339), err)
 	}
 	wait := apiclient.Backoff{First: rotateBackoff, Most: rotateBackoffMax}.Wait(r.failures, r.jitter)
 	r.due.Store(f.plan.clock.Now().Add(wait).UnixNano())
 }
 
-// adopt uses config for later connections if its certificate expires later than the current one. It plans the renewal
-// of the certificate.
+// adopt uses config for later connections if its certificate expires later than the current one. It also plans the
+// renewal of the certificate.
 func (l *link) adopt(config *rest.Config) error {
 	r := &l.rotation
 	due, expires := rotateAt(config, r.jitter, l.fleet.plan.clock.Now())

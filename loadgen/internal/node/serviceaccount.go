@@ -73,7 +73,7 @@ func (s *ServiceAccounts) Close() {
 	s.keeping.Wait()
 }
 
-// For creates a ServiceAccount with the node's name and a token for it, and returns the client configuration.
+// For returns a node's client configuration. Its first call creates the node's ServiceAccount and a token.
 func (s *ServiceAccounts) For(ctx context.Context, node string) (*rest.Config, error) {
 	s.mu.Lock()
 	t := s.tokens[node]
@@ -149,10 +149,10 @@ func (s *ServiceAccounts) keep(name string, t *accountToken, life time.Duration)
 	}
 }
 
-// TokenRetry is the pause before a refused renewal of a token is tried again.
+// TokenRetry is the pause between a failed renewal of a token and the next attempt.
 const TokenRetry = 5 * time.Second
 
-// RequestToken requests a token of a ServiceAccount with the lifetime life; the API server may grant less or more. It
+// RequestToken requests a token of a ServiceAccount. life is the requested lifetime; the grant may be less or more. It
 // returns the time after which to renew the token: 80% of its lifetime, as in a kubelet, or TokenRetry after an error.
 func RequestToken(ctx context.Context, client kubernetes.Interface, namespace, account string, life time.Duration) (token string, renewAfter time.Duration, err error) {
 	asked := time.Now()

@@ -95,7 +95,7 @@ func (k *kubelet) refreshLater(life *life, p *pod, t token) {
 		there := k.pods[p.uid] == p && p.state <= running
 		k.mu.Unlock()
 		if there {
-			// Failures are counted; the old token is valid for a while.
+			// Failures are counted. After a failure, the old token stays valid for a while.
 			k.late(life, func() { _, _ = k.link.do(life.ctx, t.call) })
 			k.refreshLater(life, p, t)
 		}

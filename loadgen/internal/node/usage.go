@@ -10,16 +10,16 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Annotations that set a pod's CPU usage in cores and its memory usage in bytes, as quantities such as 500m and 64Mi.
-// The pod's containers share this usage equally.
+// cpuUsage and memoryUsage are annotations that set a pod's CPU usage in cores and its memory usage in bytes, such as
+// 500m and 64Mi. The pod's containers share this usage equally.
 const (
 	cpuUsage    = "stormglass.dev/cpu-usage"
 	memoryUsage = "stormglass.dev/memory-usage"
 )
 
-// usageOf returns the CPU and memory usage of a running container. The sources in order of precedence: the pod's demand
-// (CPU only) and the pod's annotations, each divided equally among its containers; then 25% to 75% of the container's
-// requests, chosen at random; then 10m and 32Mi.
+// usageOf returns the CPU and memory usage of a running container. Its sources are, in order of precedence: the pod's
+// demand (CPU only) and the pod's annotations, each divided equally among its containers; then 25% to 75% of the
+// container's requests, chosen at random; then 10m and 32Mi.
 func (k *kubelet) usageOf(pod *corev1.Pod, c *corev1.Container) (u usage) {
 	share := 0.25 + draw(k.plan.Seed, "usage", string(pod.UID), c.Name)/2
 	parts := float64(len(pod.Spec.Containers))
@@ -68,7 +68,7 @@ func (c *cpuCounter) count(now time.Time, u usage) {
 	c.at, c.demanded, c.follows = now, u.demanded, u.follows
 }
 
-// Usage of a node without pods, in cores and bytes. It is not 0, because metrics-server drops nodes with zero usage.
+// A node without pods uses systemCores and systemBytes. They are not 0: metrics-server drops nodes with zero usage.
 const (
 	systemCores = 0.05
 	systemBytes = 256 << 20

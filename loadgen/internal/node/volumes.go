@@ -40,9 +40,9 @@ func (k *kubelet) mountVolumes(life *life, p *pod, pod *corev1.Pod) bool {
 }
 
 // configure waits until each ConfigMap and Secret that the pod's environment variables need exists. Meanwhile, it
-// reports CreateContainerConfigError for the containers that lack one. It returns false if the pod ended first. On a
-// restricted node it returns true without a check. Unlike a kubelet, it does not check keys, and starts no container
-// before all objects exist.
+// reports CreateContainerConfigError for the containers that lack an object. It returns false if the pod ended first.
+// On a restricted node it returns true without a check. Unlike a kubelet, it does not check keys, and starts no
+// container before all objects exist.
 func (k *kubelet) configure(life *life, p *pod, pod *corev1.Pod) bool {
 	if k.plan.restricted() {
 		return true
@@ -92,8 +92,8 @@ func (k *kubelet) unconfigured(pod *corev1.Pod) (absent map[string]string, known
 }
 
 // isThere reports whether an object exists or is optional. known is false while the API server has not responded.
-// isThere does not check the ConfigMap clusterCA, because that would delay the start of nearly every pod: the first
-// watch of a pod's objects is often refused (see firstLook) and is opened again only after a second.
+// isThere does not check the ConfigMap clusterCA, because that would delay the start of nearly every pod: the API
+// server often refuses the first watch of a pod's objects (see firstLook), and the next try is a second later.
 func (k *kubelet) isThere(ref objectRef, optional *bool) (there, known bool) {
 	if ref.name == clusterCA || optional != nil && *optional {
 		return true, true
@@ -107,8 +107,8 @@ func (k *kubelet) isThere(ref objectRef, optional *bool) (there, known bool) {
 	return o.found, o.known
 }
 
-// unmountable returns why a volume of a pod cannot be mounted, or an empty message if all can. known is false while the
-// API server has not answered.
+// unmountable returns why a volume of a pod cannot be mounted, or an empty message if all volumes can be mounted. known
+// is false while the API server has not answered.
 func (k *kubelet) unmountable(ctx context.Context, pod *corev1.Pod) (message string, known bool) {
 	known = true
 	for i := range pod.Spec.Volumes {

@@ -42,11 +42,11 @@ type watcher struct {
 	layout   layout // fields of an object that the sink needs
 	sink     sink
 	// optional ends the watcher if the server does not have the resource (404). refusable ends it if the server forbids
-	// access (403). Other errors are retried.
+	// access (403). The watcher retries after other errors.
 	optional, refusable bool
 	// timeout is the smallest timeoutSeconds that the watcher requests; the largest is twice as long.
 	timeout time.Duration
-	// listFirst is shared by all watchers. A watcher sets it to true when the server does not support WatchList.
+	// All watchers share listFirst. A watcher sets it to true when the server does not support WatchList.
 	listFirst *atomic.Bool
 
 	mu      sync.Mutex

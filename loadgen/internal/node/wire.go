@@ -55,8 +55,8 @@ func decode(data []byte, into unmarshaler) error {
 	return into.Unmarshal(raw)
 }
 
-// view holds the few fields that are read from each object of a watch. Most events result from the node's own writes,
-// and need no more than these fields.
+// view holds the few fields that a watcher reads from each object. Most events result from the node's own writes, and
+// need no more than these fields.
 type view struct {
 	protobuf.Object
 	initialEventsEnd bool // this bookmark ends the initial list of a WatchList
@@ -64,8 +64,8 @@ type view struct {
 	ready            []byte // status of the condition Ready
 }
 
-// layout holds the protobuf field numbers that scan needs for a kind (generated.proto). 0 means that the field is not
-// read.
+// layout holds the protobuf field numbers that scan needs for a kind (generated.proto). scan does not read a field
+// whose number is 0.
 type layout struct {
 	nodeName   protowire.Number // in spec
 	conditions protowire.Number // in status
