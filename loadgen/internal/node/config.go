@@ -69,8 +69,8 @@ type Config struct {
 	Seed int64
 	// Registerer registers the fleet's metrics. Nil means that the fleet exports no metrics.
 	Registerer prometheus.Registerer
-	// Samples records when a node's watch breaks and when the watch must start again with a list. Nil means that nothing
-	// is recorded.
+	// Samples records when a node's watch breaks and when the watch must start again with a list. Nil means that
+	// nothing is recorded.
 	Samples *samples.Recorder
 	// Use returns the CPU usage of a pod with these labels: the current usage in cores, and the total so far in CPU
 	// seconds. ok is false if no demand in the scenario applies to the pod. Nil means that no pod has a demand.
@@ -160,7 +160,7 @@ func (c Config) validate() (*plan, error) {
 	for _, e := range metavalidation.ValidateLabels(c.Labels, field.NewPath("labels")) {
 		fail("%v", e)
 	}
-	// A node has twice as many addresses as pods: a pod's replacement may arrive before the node has seen the pod's end.
+	// A node has twice as many addresses as pods: a pod's replacement may arrive before the node sees the pod's end.
 	p.podBits = bits.Len(uint(2*max(pods, 1) - 1))
 	if room := 1 << max(0, podNetworkBits-p.podBits); s.Count > room {
 		fail("count is %d; 10.64.0.0/10 has addresses for %d nodes of %d pods (lower nodes.pods)", s.Count, room, pods)

@@ -19,8 +19,8 @@ import (
 const (
 	resourceGroup  = "resource.k8s.io/v1"
 	resourceSlices = "/apis/" + resourceGroup + "/resourceslices"
-	// claimRetry is the time after which a kubelet syncs a pod again if it could not prepare the pod's claims. The kubelet
-	// adds a random jitter of up to half of claimRetry (pkg/kubelet/pod_workers.go).
+	// claimRetry is the time after which a kubelet syncs a pod again if it could not prepare the pod's claims. The
+	// kubelet adds a random jitter of up to half of claimRetry (pkg/kubelet/pod_workers.go).
 	claimRetry = 10 * time.Second
 )
 

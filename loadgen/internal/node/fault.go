@@ -18,15 +18,15 @@ type Fault struct {
 	//   - NodeFailure: nodes that are up stop immediately: they send nothing more and reset their connections (not with
 	//     fidelity "shared")
 	//   - InstancesVanish: like NodeFailure; the cloud also loses the nodes' instances
-	//   - NodeShutdown: nodes that are up shut down gracefully, like a kubelet with shutdownGracePeriod: the node reports
-	//     Ready=False, ends its pods with phase Failed, rejects new pods, and continues its heartbeats. When it has
-	//     reported everything, or after 30 s, it stops and counts as failed
-	//   - SlowKubelet: each node that is up and not slow yet delays its statuses, token requests and Events by Delay, and
-	//     keeps their order. The interval between Lease renewals grows by Delay; the delay alone makes no renewal count as
-	//     missed
-	//   - KubeletUnreachable: the kubelet API hangs on nodes that are up and reachable; the nodes' own requests continue
-	//   - NodeScaleUp: registers the nodes that Start left out, Spec.RegisterRate per second; logs the nodes that cannot
-	//     register
+	//   - NodeShutdown: nodes that are up shut down gracefully, like a kubelet with shutdownGracePeriod: the node
+	//     reports Ready=False, ends its pods with phase Failed, rejects new pods, and continues its heartbeats. When it
+	//     has reported everything, or after 30 s, it stops and counts as failed
+	//   - SlowKubelet: each node that is up and not slow yet delays its statuses, token requests and Events by Delay,
+	//     and keeps their order. The interval between Lease renewals grows by Delay; the delay alone makes no renewal
+	//     count as missed
+	//   - KubeletUnreachable: the kubelet API of nodes that are up and reachable hangs; the nodes' requests continue
+	//   - NodeScaleUp: registers the nodes that Start left out, Spec.RegisterRate per second; logs the nodes that
+	//     cannot register
 	//   - NodeRecovery: ends the other faults. Requests that slow nodes have already delayed still arrive late. Nodes
 	//     that are down come back as restarted kubelets: each registers again, however long that takes, reports Ready
 	//     and reads its pods; nodes that the API server refuses are logged
@@ -185,8 +185,8 @@ func (k *kubelet) slow(d time.Duration) {
 }
 
 const (
-	// shutdownGrace is the simulated kubelet's shutdownGracePeriod, a commonly used value. A kubelet's default is 0; the
-	// fault NodeFailure simulates a kubelet with this default.
+	// shutdownGrace is the simulated kubelet's shutdownGracePeriod, a commonly used value. A kubelet's default is 0;
+	// the fault NodeFailure simulates a kubelet with this default.
 	shutdownGrace = 30 * time.Second
 	// statusTries is the number of attempts to report a node's status (a kubelet's nodeStatusUpdateRetry).
 	statusTries = 5

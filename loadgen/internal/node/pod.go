@@ -28,11 +28,11 @@ const (
 	// firstLook is the approximate time from a pod's first event to the kubelet's first request about the pod. The API
 	// server often refuses an earlier request, because the Node authorizer has not seen the pod's binding yet.
 	firstLook = 50 * time.Millisecond
-	// unmountMin and unmountMax bound the time from the end of a pod's containers until the kubelet unmounts its volumes,
-	// as measured on a real kubelet.
+	// unmountMin and unmountMax bound the time from the end of a pod's containers until the kubelet unmounts its
+	// volumes, as measured on a real kubelet.
 	unmountMin, unmountMax = 200 * time.Millisecond, 800 * time.Millisecond
-	// Of rereadEvery pods that end, a node reads one once more. A real kubelet reads a pod again if it sends the last two
-	// updates of the pod's status separately. That is rare: 0 to 0.4 additional reads per pod were measured.
+	// Of rereadEvery pods that end, a node reads one once more. A real kubelet reads a pod again if it sends the last
+	// two updates of the pod's status separately. That is rare: 0 to 0.4 additional reads per pod were measured.
 	rereadEvery = 5
 )
 

@@ -34,8 +34,8 @@ type containerState struct {
 	started  bool
 	backOff  backOff // back-off of its restarts
 	pulls    backOff // back-off of its image pulls
-	// failing says why the last attempt to start the container failed (pkg/kubelet/reason_cache.go). The kubelet reports
-	// this at its next sync of the pod. shown is the reason that the last status gave, or empty.
+	// failing says why the last attempt to start the container failed (pkg/kubelet/reason_cache.go). The kubelet
+	// reports this at its next sync of the pod. shown is the reason that the last status gave, or empty.
 	failing  *corev1.ContainerStateWaiting
 	shown    string
 	attempts int // failed attempts to restart the container since its last start

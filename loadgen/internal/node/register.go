@@ -22,9 +22,9 @@ const (
 	// nodes, the node tries for registerThrottled instead.
 	registerPatience  = time.Minute
 	registerThrottled = 10 * time.Minute
-	// In one of lateEvery starts, a kubelet reads the Node again, because its watch has not delivered the Node yet. In one
-	// of informedEvery starts, it knows the disk's capacity already and posts no Event about it. Both values were measured
-	// on a real kubelet (loadgen/lab/records/calibration.md).
+	// In one of lateEvery starts, a kubelet reads the Node again, because its watch has not delivered the Node yet. In
+	// one of informedEvery starts, it knows the disk's capacity already and posts no Event about it. Both values were
+	// measured on a real kubelet (loadgen/lab/records/calibration.md).
 	lateEvery, informedEvery = 3, 4
 )
 
