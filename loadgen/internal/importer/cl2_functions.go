@@ -14,16 +14,16 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// symbol is a value that is known only when the load creates an object, such as the object's index. Rendering writes a
-// symbol as the template expression expr, which the load evaluates for each object. value is its value for the index
-// that is being rendered.
+// symbol is a value that is known only when the load creates an object, such as the object's index. Rendering writes
+// the symbol as `expr`, a template expression that the load evaluates for each object. value is the symbol's value for
+// the index that is being rendered.
 type symbol struct {
 	expr  string
 	value any
 	drawn bool // the load draws the value at random, so value is not set
 }
 
-// Format writes the template expression for any formatting verb.
+// Format writes the symbol's template expression, whatever the formatting verb.
 func (s symbol) Format(f fmt.State, _ rune) { fmt.Fprint(f, "{{"+s.expr+"}}") }
 
 // concrete returns v for use in a condition. If v is a symbol, it returns the symbol's value. It fails for a symbol
@@ -67,8 +67,8 @@ func toFloat(v any) (float64, error) {
 }
 
 // arithmetic returns a template function that applies fold to its arguments from left to right. If whole is set, the
-// result is truncated to an integer. If an argument is a symbol, the result is a symbol, with an expression that calls
-// the sprig function called name. It fails if a result is not finite.
+// result is truncated to an integer. If an argument is a symbol, the result is a symbol whose expression calls the
+// sprig function `name`. The function fails if a result is not finite.
 func arithmetic(name string, whole bool, fold func(a, b float64) float64) func(...any) (any, error) {
 	return func(args ...any) (any, error) {
 		if len(args) == 0 {
@@ -220,7 +220,7 @@ func random(all template.FuncMap) {
 // decisions replaces the comparison and logical functions of text/template with versions that accept arguments of type
 // symbol.
 func decisions(all template.FuncMap) {
-	// The results of cmp.Compare for which a comparison is true.
+	// holds lists the results of cmp.Compare for which the comparison is true.
 	for name, holds := range map[string][]int{"eq": {0}, "ne": {-1, 1}, "lt": {-1}, "le": {-1, 0}, "gt": {1}, "ge": {0, 1}} {
 		all[name] = func(a any, others ...any) (bool, error) {
 			x, err := concrete(a)

@@ -22,13 +22,13 @@ type cl2Measurement struct {
 // call is one use of a measurement in a step. ClusterLoader2 usually starts a measurement in one step and gathers its
 // results in a later one. The parameters of the later use override those given at the start.
 type call struct {
-	*fields // parameters of an entry in instances, if any, then of the step, then of the call that started the measurement
+	*fields // parameters, by precedence: of an entry in instances, of the step, of the call that started the measurement
 	*cl2Measurement
 	id string
 }
 
-// measure converts the measurements of a step. Because they run in parallel, the conditions that they wait for are
-// combined into one phase.
+// measure converts the measurements of a step. They run in parallel, so measure combines the conditions that they wait
+// for into one phase.
 func (c *cl2) measure(step string, all []*fields) {
 	var waits []string
 	var within time.Duration
@@ -89,28 +89,28 @@ func (c *cl2) measurement(method string, m call) (waits []string, within time.Du
 	if of.wait != nil {
 		waits, within = of.wait(c, m), m.duration(of.timeout, of.limit)
 	}
-	// These set how results are written or how often to poll, or other calls of the measurement read them.
+	// These parameters set how to write results or how often to poll, or other calls of the measurement read them.
 	m.ignore("action", "metricName", "metricVersion", "unit", "dimensions", "summaryName", "useSimpleLatencyQuery", "refreshInterval", "syncTimeout",
 		"checkIfPodsAreUpdated", "apiVersion", "kind", "labelSelector", "operationTimeout", "timeout", "threshold", "enableViolations", "label", "prometheusClient",
 		"measurmentInterval", "schedulerName", "allowedSlowCalls", "customThresholds", "singleResourceThreshold", "queries", "perc50Threshold", "perc90Threshold", "perc99Threshold")
 	return waits, within
 }
 
-// cl2Method describes how the measurements with one method are converted.
+// cl2Method describes how to convert the measurements with one method.
 type cl2Method struct {
 	convert func(*cl2, call)          // nil: nothing to convert
 	wait    func(*cl2, call) []string // returns the conditions that a call waits for; nil: it does not wait
 	timeout string                    // the parameter with the time limit of the wait
 	limit   time.Duration             // the default of this parameter
-	always  bool                      // calls with the action start wait, too
+	always  bool                      // calls with the action `start` also wait
 }
 
-// figureOf returns a conversion to a row of the comparison table with an objective.
+// figureOf returns a function that converts a measurement to a row of the comparison table with this objective.
 func figureOf(objective string) func(*cl2, call) {
 	return func(c *cl2, m call) { c.figure(m, objective) }
 }
 
-// cl2Methods are the methods that are supported.
+// cl2Methods holds the supported methods, by name.
 var cl2Methods = map[string]cl2Method{
 	"WaitForControlledPodsRunning": {wait: (*cl2).controlled, timeout: "operationTimeout", limit: 10 * time.Minute},
 	"WaitForFinishedJobs":          {wait: (*cl2).finishedJobs, timeout: "timeout", limit: 10 * time.Minute},
@@ -132,8 +132,8 @@ var cl2Methods = map[string]cl2Method{
 	"Timer":                        {}, // a run measures the length of each phase anyway
 }
 
-// selectorOf returns the labels for which the measurement's label selector requires one value. It ignores each other
-// requirement, and adds a remark about it.
+// selectorOf returns the labels for which the measurement's label selector requires one value. It ignores all other
+// requirements of the selector, and adds a remark about each.
 func (c *cl2) selectorOf(m call) map[string]string {
 	text := m.text("labelSelector", "")
 	all := map[string]string{}
@@ -153,8 +153,8 @@ func (c *cl2) selectorOf(m call) map[string]string {
 	return all
 }
 
-// notAwaited records that the run does not wait for what a measurement waits for. what names it, and the reason. key is the
-// parameter that is the reason.
+// notAwaited records that the run does not wait for the objects of a measurement. what names these objects, and the
+// reason. key is the parameter that causes this.
 func (c *cl2) notAwaited(m call, key, what string, args ...any) {
 	c.lose("measurement", m.id)
 	m.item.remark(c.lastPhase(), m.at(key), "the run does not wait for %s", fmt.Sprintf(what, args...))
@@ -205,8 +205,8 @@ func (c *cl2) controlled(m call) []string {
 	return gone
 }
 
-// counted returns a wait until at least n objects pass a test, where n is the value of the parameter key. If n is 0, it waits until
-// no object exists.
+// counted returns a function for the field `wait`: the call waits until at least n objects pass a test. n is the value
+// of the parameter key. If n is 0, the call waits until no object exists.
 func counted(resource, test, key string) func(*cl2, call) []string {
 	return func(c *cl2, m call) []string {
 		want, of := int(m.number(key, 0)), c.selectorOf(m)
@@ -308,8 +308,8 @@ func (c *cl2) testMetrics(m call) {
 	}
 }
 
-// responsiveness converts a measurement of API call latency. If the measurement enforces thresholds, it becomes gates,
-// otherwise rows of the comparison table.
+// responsiveness converts a measurement of API call latency. If the measurement enforces thresholds, it becomes gates.
+// Otherwise it becomes rows of the comparison table.
 func (c *cl2) responsiveness(m call) {
 	single := m.duration("singleResourceThreshold", time.Second).String()
 	judged := m.flag("enableViolations", false)
@@ -334,9 +334,9 @@ func (c *cl2) figure(m call, objective string) {
 	c.judge(m, false, c.row(objective, "objective", objective), true)
 }
 
-// judge adds a gate or, unless judged is set, a row of the comparison table, for the phases after its measurement was started. If
-// together is set, these phases are evaluated together, otherwise each separately. If there are no such phases, judge adds
-// a remark instead.
+// judge adds row to the gates if `judged` is set, and otherwise to the comparison table. The run evaluates it over the
+// phases after the start of the measurement: together if `together` is set, and otherwise each separately. Without such
+// phases, judge adds a remark instead.
 func (c *cl2) judge(m call, judged bool, row *mapping, together bool) {
 	c.all.ask(judged, phaseName(row))
 	if from, to := m.from, len(c.phases); from < to {
@@ -376,8 +376,8 @@ func (c *cl2) throughput(m call) {
 	c.judge(m, judged, row, true)
 }
 
-// queries adds a gate for each Prometheus query with a threshold that the test enforces, and a comparison row for each other
-// query.
+// queries adds a gate for each Prometheus query with a threshold that the test enforces, and a comparison row for every
+// other query.
 func (c *cl2) queries(m call) {
 	unit := m.text("unit", "")
 	var scale cl2Unit

@@ -23,7 +23,7 @@ type cl2Phase struct {
 	objects    []*fields
 	want, have int
 	spread     int    // number of namespaces; 0 if the objects have no namespace
-	asked      int    // spread in the test, which may be greater
+	asked      int    // number of namespaces in the test, which may be greater than spread
 	where      string // identifies the namespaces of the phase, such as "1-10test"
 	keys       []cl2Objects
 }
@@ -245,7 +245,7 @@ func (c *cl2) note(p *cl2Phase, key cl2Objects, m manifest) {
 	}
 }
 
-// creates adds the objects of a kind that a phase creates to the current step.
+// creates counts in the current step the objects of a kind that a phase creates.
 func (c *cl2) creates(p *cl2Phase, kind string) {
 	if p.want > p.have {
 		c.asked.objects[kind] += (p.want - p.have) * max(1, p.asked)
@@ -253,13 +253,13 @@ func (c *cl2) creates(p *cl2Phase, kind string) {
 	}
 }
 
-// fill adds to a load or an action the templates of the objects of a phase, and where they go.
+// fill sets in a load or an action the templates of a phase's objects, and the namespaces that the objects go into.
 func (c *cl2) fill(m *mapping, p *cl2Phase, templates []*mapping) *mapping {
 	return m.add("namespaces", when(p.spread > 1, p.spread), "placement", when(c.options.OwnCluster, "none"), "templates", templates)
 }
 
-// cl2Bundle is a template in the scenario. It creates the objects of one ClusterLoader2 objectBundle, with indexes from
-// first.
+// cl2Bundle is a template in the scenario. It creates the objects of one ClusterLoader2 objectBundle. Their indexes
+// start at `first`.
 type cl2Bundle struct {
 	text            *templateText
 	documents       []string // the basename of each document
@@ -267,7 +267,7 @@ type cl2Bundle struct {
 	labelled        bool
 }
 
-// Labels that labelled adds to the objects of a bundle, so that a later deletion can select them.
+// The method labelled adds these labels to the objects of a bundle, so that a later deletion can select the objects.
 const (
 	bundleLabel      = "imported.bundle"
 	bundleIndexLabel = "imported.index"
@@ -286,7 +286,7 @@ const (
 )
 
 // labelled adds labels to the templates of the objects that key identifies. It returns a label selector for the objects
-// whose index is at least from. ok is false if a template cannot get labels or no template creates these objects.
+// whose index is at least `from`. ok is false if a template cannot get labels or no template creates these objects.
 func (c *cl2) labelled(key cl2Objects, from int) (labelSelector string, ok bool) {
 	for _, b := range c.madeBy[key] {
 		if b.labelled {

@@ -29,7 +29,7 @@ type cl2 struct {
 	madeBy       map[cl2Objects][]*cl2Bundle
 	updates      int
 	measurements map[string]*cl2Measurement
-	windows      []func() // restrict gates and rows of the comparison table to phases
+	windows      []func() // functions that restrict gates and rows of the comparison table to phases
 	asked        *part    // the current step
 	modules      int      // number of modules included so far
 	namespaces   int      // number of namespaces that the test creates
@@ -85,7 +85,7 @@ func ClusterLoader2(file string, o Options) (*Result, error) {
 	return c.convert(f)
 }
 
-// load renders and parses the template file at path. relative is its path below the directory of the test.
+// load renders and parses the template file at path. relative is the file's path below the directory of the test.
 func (c *cl2) load(path, relative string, values map[string]any) (*fields, error) {
 	text, original, err := c.templates.render(relative, values)
 	if err != nil {
@@ -164,7 +164,7 @@ func (c *cl2) convert(f *fields) (*Result, error) {
 }
 
 // oneFamily reports whether all namespace ranges have the same basename and the same first number. Only then can the
-// run's namespaces replace them without mixing objects from separate namespaces.
+// run's namespaces replace those of the test without mixing objects from separate namespaces.
 func oneFamily(steps []*fields) bool {
 	families := map[string]bool{}
 	for _, s := range steps {
@@ -180,7 +180,7 @@ func oneFamily(steps []*fields) bool {
 	return len(families) < 2
 }
 
-// mostModules is the maximum number of modules that a test includes. A module counts each time it is included: a few
+// mostModules is the maximum number of modules that a test may include. A module counts each time it is included: a few
 // files that include each other can expand to billions of steps.
 const mostModules = 1000
 

@@ -13,9 +13,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// edit changes a template with inText, which edits the lines of one document. To verify this, edit renders the changed
-// template with each of the values in all, and compares the result with the original objects as changed by inObject. If
-// they differ, edit returns the original text and false.
+// edit changes a template with inText, which edits the lines of one document. To verify the change, edit renders the
+// new template with each element of `all`, and compares the result with the original objects after inObject has changed
+// them. If they differ, edit returns the original text and false.
 func edit(limits *template.Bounds, text string, all []map[string]any, inText func(lines []string, m manifest, document int) []string,
 	inObject func(m manifest, document int, values map[string]any)) (string, bool) {
 	before, err := render(limits, text, all[0])
@@ -105,8 +105,8 @@ func find(lines []string, from, end, parentIndent int, key string) (at, childInd
 	return -1, childIndent
 }
 
-// dropUnknown removes the fields that API servers do not know from a template, as API servers remove them from objects. It
-// returns the names of these fields, and false if it cannot remove all of them.
+// dropUnknown removes from a template the fields that API servers do not know and would drop from objects. It returns
+// the names of these fields, and false if it cannot remove all of them.
 func dropUnknown(limits *template.Bounds, text string, values []map[string]any, objects []manifest) (changed string, names []string, ok bool) {
 	for _, m := range objects {
 		for _, path := range scenario.UnknownFields(m) {
@@ -146,8 +146,8 @@ func blockEnd(lines []string, at int) int {
 	return end
 }
 
-// locate finds the keys of a path in a document. at has the line of each key, until one is missing. end is the end of the block
-// below the last of them, and child the indentation of the keys in this block.
+// locate finds the keys of a path in a document. at has the line of each key, until one is missing. end is the end of
+// the block below the last key found, and child is the indentation of the keys in this block.
 func locate(lines, path []string) (at []int, end, child int) {
 	from, indent := 0, -1
 	for end = len(lines); ; end = blockEnd(lines, from-1) {
@@ -166,8 +166,8 @@ func locate(lines, path []string) (at []int, end, child int) {
 	}
 }
 
-// addEntries adds entries to the mapping at a path of a document. It creates a missing mapping. The values of entries
-// are YAML text.
+// addEntries adds entries to the mapping at a path of a document. If there is no such mapping, addEntries creates it.
+// The values of entries are YAML text.
 func addEntries(lines, path []string, entries map[string]string) []string {
 	at, _, child := locate(lines, path)
 	if len(at) == 0 {
@@ -222,9 +222,9 @@ func missing(path []string, entries map[string]string, indent int) (lines []stri
 	return lines
 }
 
-// addLabels adds labels to each object of a template and to its pod template. labels returns the labels for the
-// document with a given index; their values may be template expressions. If inherit is set, pod templates also get the
-// labels of their object. If it fails, addLabels returns the text unchanged and false.
+// addLabels adds labels to each object of a template and to the object's pod template. labels returns the labels for
+// the document with a given index; their values may be template expressions. If inherit is set, pod templates also get
+// the labels of their object. If it fails, addLabels returns the text unchanged and false.
 func addLabels(limits *template.Bounds, text string, values []map[string]any, inherit bool, labels func(document int) map[string]string) (string, bool) {
 	inherited := map[int][]string{} // keys, by document
 	return edit(limits, text, values, func(lines []string, m manifest, document int) []string {
@@ -260,7 +260,7 @@ func addLabels(limits *template.Bounds, text string, values []map[string]any, in
 					continue
 				}
 				at[key] = value
-				if t, err := template.ParseValue(value); err == nil { // it may be a template expression
+				if t, err := template.ParseValue(value); err == nil { // the value may be a template expression
 					if v, err := t.Value(values, 1, 1); err == nil {
 						at[key] = fmt.Sprint(v)
 					}

@@ -20,8 +20,8 @@ import (
 // celName matches resource names that can be written in a CEL expression without quoting, such as deployments.apps.
 var celName = regexp.MustCompile(`^[a-z][a-z0-9]*(\.[a-z][a-z0-9]*)*$`)
 
-// readyTest returns a CEL expression that is true if object o is ready, as kube-burner and ClusterLoader2 define it for
-// the kind. It returns "" if they do not wait for objects of this kind.
+// readyTest returns a CEL expression that is true if object o is ready, as kube-burner and ClusterLoader2 define
+// readiness for the kind. It returns "" if they do not wait for objects of this kind.
 func readyTest(kind string) string {
 	switch kind {
 	case "Deployment", "ReplicaSet", "ReplicationController", "StatefulSet":
@@ -44,8 +44,8 @@ func readyTest(kind string) string {
 	return ""
 }
 
-// updatedTest returns a CEL expression that is true if all pods of object o have its current template. It returns "" for kinds
-// that do not count these pods.
+// updatedTest returns a CEL expression that is true if all pods of object o have o's current template. It returns ""
+// for kinds whose status does not count these pods.
 func updatedTest(kind string) string {
 	switch kind {
 	case "Deployment", "StatefulSet":
@@ -60,14 +60,14 @@ func conditionTest(kind, status string) string {
 	return fmt.Sprintf(`o.status.conditions.exists(c, c.type == %q && c.status == %q)`, kind, status)
 }
 
-// These jq expressions are used in kube-burner's examples to read a status.
+// kube-burner's examples use these jq expressions to read a status.
 var (
 	jqCondition = regexp.MustCompile(`^\(?\s*\.conditions\.?\[\]\s*\|\s*select\(\s*\.type\s*==\s*"([A-Za-z]+)"\s*\)\s*\)?\s*\|?\s*\.status$`)
 	jqPath      = regexp.MustCompile(`^((?:\.[A-Za-z_][A-Za-z0-9_]*)+)(\s*\|\s*tostring)?(\s*\|\s*ascii_downcase)?$`)
 )
 
-// jqTest returns the CEL expression that is true if the jq expression path, applied to an object's status, yields want.
-// It returns "" if it does not support the jq expression.
+// jqTest returns the CEL expression that is true if the jq expression `path`, applied to an object's status, yields
+// `want`. It returns "" if it does not support the jq expression.
 func jqTest(path, want string) string {
 	path = strings.TrimSpace(path)
 	if m := jqCondition.FindStringSubmatch(path); m != nil {
@@ -84,7 +84,7 @@ func jqTest(path, want string) string {
 }
 
 // allOf returns the condition that test is true for each matching object of a resource. An object matches if it has the
-// given labels. It must also have the labels named in present, with any value.
+// given labels and, with any value, the labels that `present` names.
 func allOf(resource string, labels map[string]string, test string, present ...string) string {
 	var others []string
 	for _, key := range present {
@@ -133,7 +133,7 @@ func selector(labels map[string]string) string {
 	return strings.Join(parts, ",")
 }
 
-// selects reports whether labels contains every key and value of asked.
+// selects reports whether `labels` contains every key and value of `asked`.
 func selects(asked, labels map[string]string) bool {
 	return !slices.ContainsFunc(sortedKeys(asked), func(key string) bool { return labels[key] != asked[key] })
 }
@@ -148,9 +148,9 @@ func groupOf(apiVersion string) string {
 // otherValue matches a template action that reads a value, such as {{.name}}.
 var otherValue = regexp.MustCompile(`\{\{-?\s*\.(\w+)\s*-?\}\}`)
 
-// promQL converts an expression of a profile: it inserts values, replaces the elapsed time of a job by $window, the length of the
-// measured phases, and selects API servers as in the metrics of a run. why is the reason if that is impossible, and empty
-// otherwise.
+// promQL converts an expression of a profile: it inserts values, replaces the elapsed time of a job by $window (the
+// length of the measured phases), and adapts the selection of API servers to the metrics of a run. why is the reason if
+// that is impossible, and empty otherwise.
 func (b *burner) promQL(text string) (expr, why string) {
 	text = otherValue.ReplaceAllStringFunc(text, func(action string) string {
 		name := otherValue.FindStringSubmatch(action)[1]
@@ -200,7 +200,7 @@ func matchersOf(expr string) (all []*labels.Matcher) {
 	return all
 }
 
-// metricsOf returns a short name for expr: its first metric without _bucket or _total, or "expr".
+// metricsOf returns a short name for expr: its first metric, without the suffix _bucket or _total, or else "expr".
 func metricsOf(expr string) string {
 	for _, m := range matchersOf(expr) {
 		if m.Name == model.MetricNameLabel {

@@ -18,7 +18,7 @@ type fields struct {
 	draft      *draft
 	file, path string
 	node       *yaml.Node // nil if the mapping is missing
-	base       *fields    // has the fields that the mapping lacks; may be nil
+	base       *fields    // fallback for fields that the mapping lacks; may be nil
 }
 
 // use is how the conversion has used a key, a mapping or a list.
@@ -31,7 +31,7 @@ const (
 	whole      // it is used, or left out, with all its parts
 )
 
-// use records a use of a node; nil does nothing. A later use that says less changes nothing.
+// use records how a node was used. It does nothing if n is nil or an earlier use says more.
 func (d *draft) use(n *yaml.Node, how use) {
 	if n != nil {
 		d.uses[n] = max(d.uses[n], how)
@@ -82,12 +82,12 @@ func pairs(n *yaml.Node) iter.Seq2[*yaml.Node, *yaml.Node] {
 
 func join(path, key string) string { return strings.TrimPrefix(path+"."+key, ".") }
 
-// placeOf returns a Remark without text. n may be nil.
+// placeOf returns a Remark that has a position but no text. n may be nil.
 func placeOf(file string, n *yaml.Node, path string) Remark {
 	return Remark{File: file, Line: cmp.Or(n, &yaml.Node{}).Line, Field: path}
 }
 
-// maxErrors is the maximum number of errors that are reported.
+// maxErrors is the maximum number of errors that an import reports.
 const maxErrors = 100
 
 // fail records an error in the configuration. It skips an error that was recorded before.
@@ -144,7 +144,7 @@ func (f *fields) find(key string) (value *yaml.Node, of *fields) {
 	return nil, f
 }
 
-// over returns fields that have the fields of base, too, unless f has the same key.
+// over returns the fields of f and, for the keys that f lacks, the fields of base.
 func (f *fields) over(base *fields) *fields {
 	of := *f
 	if of.base != nil {
@@ -161,7 +161,7 @@ func (f *fields) get(key string) *yaml.Node {
 
 func (f *fields) has(key string) bool { return f.get(key) != nil }
 
-// ignore marks keys as used, because their fields need no conversion. Unknown fields in a value that was read are reported.
+// ignore marks keys that need no conversion as used. left still reports unknown fields in values that were read.
 func (f *fields) ignore(keys ...string) {
 	for ; f != nil; f = f.base {
 		for _, key := range keys {
@@ -177,7 +177,7 @@ func (f *fields) leave() {
 	}
 }
 
-// at returns a Remark without text at the position of a key. If key is empty, it is the position of the mapping.
+// at returns a Remark without text at the position of a key. If key is empty, the position is that of the mapping.
 func (f *fields) at(key string) Remark {
 	if key == "" {
 		return placeOf(f.file, f.node, f.path)
@@ -199,8 +199,8 @@ func (f *fields) text(key, otherwise string) string {
 	return n.Value
 }
 
-// scalar parses the value of a key. It returns otherwise if the key is missing, or if the value is invalid. wrong describes an
-// invalid value.
+// scalar parses the value of a key. It returns `otherwise` if the key is missing or the value is invalid. `wrong`
+// describes an invalid value.
 func scalar[T any](f *fields, key string, otherwise T, parse func(string) (T, error), wrong string) T {
 	n := f.get(key)
 	if n == nil {

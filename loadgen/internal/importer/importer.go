@@ -29,15 +29,15 @@ type Options struct {
 	// OwnCluster means that the run will use an existing cluster of the user. The scenario then simulates no nodes, and
 	// pods keep their node selectors.
 	OwnCluster bool
-	// Templates is the directory of separate files for templates (Result.Files), relative to the scenario. Empty means that the
+	// Templates is the directory, relative to the scenario, of the template files (Result.Files). Empty means that the
 	// scenario contains the templates.
 	Templates string
-	// StubCRDs defines each custom resource that a bundled control plane lacks, without a schema.
+	// StubCRDs means that the scenario defines missing custom resources of a bundled control plane, without a schema.
 	StubCRDs bool
 	// Alerts and Metrics are paths of additional kube-burner alert and metrics profiles.
 	Alerts, Metrics []string
 
-	limits *bounds.Bounds // nil means new ones
+	limits *bounds.Bounds // nil means new limits
 }
 
 // Result holds the imported scenario, and remarks about the parts of the configuration that were changed or left out.
@@ -117,7 +117,7 @@ type draft struct {
 	remarks []Remark
 	lost    []string
 	parts   []*part
-	all     *part        // measurements and gates
+	all     *part        // measurements and gates of the whole configuration
 	perJob  bool         // whether an expression can become a gate or a figure for each job
 	quiet   bool         // suppresses remarks while a part is converted repeatedly
 	told    map[any]bool // the keys of earlier calls of first
@@ -139,12 +139,12 @@ func (d *draft) first(key any) bool {
 
 // templateText is the text of a template, which finish writes into the scenario or into a separate file.
 type templateText struct {
-	at   *mapping // gets the field text or file
+	at   *mapping // the mapping that gets the field `text` or `file`
 	file string
 	text string
 }
 
-// item is one part of the configuration, such as a job. remarks is the number of remarks about it.
+// item is one part of the configuration, such as a job. remarks is the number of remarks about the part.
 type item struct {
 	draft   *draft
 	remarks int
@@ -176,7 +176,7 @@ func (d *draft) lose(kind, name string) {
 	}
 }
 
-// nothing returns the error for a configuration from which no phase results.
+// nothing returns the error for a configuration that yields no phase.
 func (d *draft) nothing() error {
 	d.left()
 	if len(d.remarks) == 0 {
@@ -189,8 +189,8 @@ func (d *draft) nothing() error {
 	return err
 }
 
-// template registers text as the template of the mapping at. file is the base name of the file if the template gets its
-// own.
+// template registers text as the template of the mapping `at`. file is the base name of the template's file, if it gets
+// a separate one.
 func (d *draft) template(at *mapping, file, text string) *templateText {
 	t := &templateText{at, file, text}
 	d.texts = append(d.texts, t)
@@ -199,7 +199,7 @@ func (d *draft) template(at *mapping, file, text string) *templateText {
 
 // finish encodes and validates the scenario and returns the result of the import.
 func (d *draft) finish() (*Result, error) {
-	if err := d.limits.Late(); err != nil { // parts were left out
+	if err := d.limits.Late(); err != nil { // the time is over, so parts were left out
 		return nil, fmt.Errorf("%s: %w", d.file, err)
 	}
 	d.left()

@@ -24,7 +24,7 @@ type burner struct {
 	wait      bool          // global.waitWhenFinished
 	timeout   time.Duration // global.timeout
 	jobs      []*burnJob
-	waits     []string // conditions of all jobs, if wait is set
+	waits     []string // conditions of all jobs, if `wait` is set
 	longest   time.Duration
 	groups    []*burnGroup
 	demand    need            // what all pods need from nodes
@@ -37,13 +37,13 @@ type burner struct {
 // madeObjects describes the objects that a job creates from one entry in its objects field. For ClusterLoader2, it
 // describes the objects that a cl2Objects identifies.
 type madeObjects struct {
-	manifest                   // the first of them
+	manifest                   // the first of these objects
 	labels   map[string]string // the current labels
 	count    int
 	job      *burnJob
 	object   *burnObject
 	deleted  bool
-	phase    int // index of the phase that creates them, for ClusterLoader2; -1 if none does
+	phase    int // for ClusterLoader2: index of the phase that creates the objects; -1 if none does
 }
 
 // defaultTimeout is kube-burner's default for global.timeout, which limits each wait and the whole run.
@@ -188,8 +188,8 @@ func (b *burner) global() error {
 	return nil
 }
 
-// phase adds a phase to the end of the scenario. If its name is taken by another phase or load, it gets a different
-// one.
+// phase adds a phase to the end of the scenario. If another phase or load has this name already, the new phase gets a
+// different one.
 func (d *draft) phase(name string) *mapping {
 	m := block("name", unique(name, d.names))
 	d.phases = append(d.phases, m)
@@ -199,16 +199,16 @@ func (d *draft) phase(name string) *mapping {
 // phaseName returns the value of the first field, which is the name of a phase, gate or transition.
 func phaseName(m *mapping) string { return m.Content[1].Value }
 
-// waitPhase adds a phase that waits until all conditions are true, for at most the time within. Without conditions, it
-// adds no phase.
+// waitPhase adds a phase that waits until all conditions are true, for at most the time `within`. Without conditions,
+// it adds no phase.
 func (d *draft) waitPhase(name string, conditions []string, within time.Duration) {
 	if len(conditions) > 0 {
 		until(d.phase(withSuffix(nameOf(name), "ready")), distinct(conditions), within)
 	}
 }
 
-// until sets the end of a phase: when all conditions are true, or after the time within. Without conditions, the phase ends after
-// a second.
+// until sets the end of a phase: when all conditions are true, or after the time `within`. Without conditions, the
+// phase ends after a second.
 func until(phase *mapping, conditions []string, within time.Duration) {
 	if len(conditions) == 0 {
 		phase.set("for", "1s")

@@ -70,8 +70,8 @@ func (b *burner) deleteJob(j *burnJob) {
 // maxPatches is the maximum number of patch actions into which a patch job is converted.
 const maxPatches = 200
 
-// patchJob adds one phase for all patches of a patch job. If kube-burner pauses between patches, it adds one phase for
-// each.
+// patchJob adds one phase for all patches of a patch job. If kube-burner pauses between patches, patchJob adds a phase
+// for each patch.
 func (b *burner) patchJob(j *burnJob) {
 	sequential := j.text("executionMode", "parallel") == "sequential"
 	apart := sequential && (j.delay > 0 || j.duration("objectDelay", 0) > 0 || j.flag("objectWait", false))
@@ -188,14 +188,14 @@ func (b *burner) patch(j *burnJob, o *burnObject, iteration int) *mapping {
 	return a
 }
 
-// Random texts in the template of a patch. The import renders the template, but the run draws these texts for each object, as
-// kube-burner does. randomCall matches what replaces them while the template is rendered.
+// randomText matches random texts in the template of a patch. The import renders the template, but the run draws these
+// texts for each object, as kube-burner does. randomCall matches their placeholders in the rendered template.
 var (
 	randomText = regexp.MustCompile(`\{\{\s*(uuidv4|rand(?:AlphaNum|Alpha|Bytes)\s+\d+)\s*\}\}`)
 	randomCall = regexp.MustCompile(`random\((uuidv4|rand[A-Za-z]+\s+\d+)\)`)
 )
 
-// drawAgain puts the calls of random functions into the values of a patch.
+// drawAgain replaces the placeholders in the values of a patch by calls of random functions.
 func drawAgain(n *yaml.Node) {
 	if randomCall.MatchString(n.Value) {
 		n.Value, n.Style = randomCall.ReplaceAllString(n.Value, "{{$1}}"), yaml.SingleQuotedStyle
@@ -222,7 +222,7 @@ func (b *burner) readingJob(j *burnJob) {
 	j.ignore("jobIterationDelay")
 }
 
-// removal adds a phase that deletes the objects of a job that have the given labels.
+// removal adds a phase that deletes those objects of a job that have the given labels.
 func (b *burner) removal(j *burnJob, labels map[string]string, name string) {
 	var actions []*mapping
 	var gone, done []string

@@ -20,8 +20,8 @@ type burnChurn struct {
 // maxCycles is the maximum number of churn cycles that become separate phases.
 const maxCycles = 10
 
-// churn adds the phases that delete and recreate a part of a job's objects (pkg/burner/create.go). In mode objects,
-// kube-burner replaces the oldest objects of each template. In mode namespaces, it replaces all objects in some
+// churn adds the phases that delete and recreate a part of a job's objects (pkg/burner/create.go). In mode `objects`,
+// kube-burner replaces the oldest objects of each template. In mode `namespaces`, it replaces all objects in some
 // namespaces.
 func (b *burner) churn(j *burnJob) {
 	if j.flag("churn", false) {
@@ -68,7 +68,7 @@ func (b *burner) again(j *burnJob, batches []burnBatch) (all []*mapping) {
 	return all
 }
 
-// churned returns the templates of a job whose objects churn replaces.
+// churned returns those templates of a job whose objects the churn replaces.
 func (c burnChurn) churned(j *burnJob) (all []*burnTemplate) {
 	for _, m := range j.made {
 		all = append(all, slices.DeleteFunc(slices.Clone(m.templates), func(t *burnTemplate) bool { return c.objects && !t.object.flag("churn", true) })...)
@@ -81,7 +81,7 @@ func (t *burnTemplate) documentLabels(j *burnJob, document int) map[string]strin
 	return map[string]string{jobLabel: j.name, indexLabel: fmt.Sprint(t.object.index + document)}
 }
 
-// labelled selects objects to delete by their labels. count is the number of these objects.
+// labelled selects, by labels, the objects to delete. count is the number of these objects.
 type labelled struct {
 	resource string
 	selector labelRange
@@ -124,7 +124,7 @@ func (b *burner) cycles(j *burnJob, c burnChurn, item *item) {
 			}
 		}
 		p.set("actions", actions)
-		hasPods := func(t *burnTemplate) bool { // its controllers give their pods their labels
+		hasPods := func(t *burnTemplate) bool { // the template's controllers give their own labels to their pods
 			return slices.ContainsFunc(t.objects, func(o manifest) bool { return len(labelPaths(o)) > 1 })
 		}
 		if !c.objects && slices.ContainsFunc(templates, hasPods) {
@@ -147,8 +147,8 @@ func (b *burner) cycles(j *burnJob, c burnChurn, item *item) {
 	}
 }
 
-// oldest returns the objects that a churn cycle deletes in mode objects: a percentage of the objects of each template,
-// the oldest first. cycle is the number of the cycle, from 0.
+// oldest returns the objects that a churn cycle deletes in mode `objects`: a percentage of the objects of each
+// template, the oldest first. cycle is the number of the cycle, from 0.
 func (j *burnJob) oldest(templates []*burnTemplate, percent, cycle int) (all []labelled) {
 	for _, t := range templates {
 		n := min(t.count, max(1, percent*t.count/100))
@@ -167,7 +167,7 @@ func (j *burnJob) oldest(templates []*burnTemplate, percent, cycle int) (all []l
 	return all
 }
 
-// ofNamespaces returns the objects that a churn cycle deletes in mode namespaces. kube-burner deletes randomly chosen
+// ofNamespaces returns the objects that a churn cycle deletes in mode `namespaces`. kube-burner deletes randomly chosen
 // namespaces. The run instead deletes the objects in such namespaces.
 func (j *burnJob) ofNamespaces(templates []*burnTemplate, percent int, random *rand.Rand) (all []labelled) {
 	step := 1 // number of iterations that share an object and so are churned together
@@ -233,7 +233,7 @@ func (b *burner) repeats(j *burnJob, c burnChurn, item *item) {
 	j.churned = len(b.phases) - 1
 }
 
-// labelRange selects objects by labels: by the labels in labels, and by a range of iterations and of replicas.
+// labelRange selects the objects that have the given labels and are in a range of iterations and of replicas.
 type labelRange struct {
 	labels   map[string]string
 	from, to int // first and last iteration
@@ -297,7 +297,7 @@ func (r labelRange) test() string {
 	return strings.Join(parts, " && ")
 }
 
-// bounds calls use for each label whose value is in a range. least is the least value that the label has.
+// bounds calls the function `use` for each label that has a range. least is the smallest value of the label.
 func (r labelRange) bounds(use func(label string, low, high, least int)) {
 	use(iterationLabel, r.from, r.to, 0)
 	if r.low > 0 {

@@ -241,7 +241,7 @@ func atRate(count int, rate float64) time.Duration {
 	return time.Duration(float64(count) / rate * float64(time.Second))
 }
 
-// watchers converts each entry in the job's watchers to a load of watches, in the phase with index first.
+// watchers converts each entry in the job's watchers to a load of watches, in the phase whose index is `first`.
 func (b *burner) watchers(j *burnJob, first int) {
 	var loads []*mapping
 	for i, w := range j.list("watchers") {
@@ -388,8 +388,8 @@ func endsOf(start, total int, increase func(n int) int) []int {
 	return ends
 }
 
-// linearIncrease returns the function by which the number of iterations grows before step n: always by step, or by less if that
-// gives fewer than least steps from start to total.
+// linearIncrease returns a function of n: by how much the number of iterations grows before step n. This is always
+// `step`, or less if `step` gives fewer than `least` steps from start to total.
 func linearIncrease(start, total, step, least int) func(n int) int {
 	step = max(1, step)
 	if steps := (total - start + step - 1) / step; least > 0 && steps < least {
@@ -398,8 +398,8 @@ func linearIncrease(start, total, step, least int) func(n int) int {
 	return func(int) int { return step }
 }
 
-// exponentialIncrease returns the function by which the number of iterations grows before step n. In the warm-up steps, it
-// grows by start. After that, it grows by start times a rising power of base. If most is positive, it limits this growth.
+// exponentialIncrease returns a function of n: by how much the number of iterations grows before step n. This is
+// `start` in the warm-up steps, and later `start` times a rising power of base, at most `most` if that is positive.
 func exponentialIncrease(start, total int, base float64, most, warmup int) func(n int) int {
 	if base <= 0 {
 		base = 2

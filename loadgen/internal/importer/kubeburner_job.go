@@ -16,14 +16,14 @@ type burnJob struct {
 	*fields
 	name, kind, namespace    string
 	group                    *burnGroup // the namespaces of the job; nil: the run's namespaces
-	noGroup                  string     // why the job has a namespace, but no group
+	noGroup                  string     // if the job has a namespace but no group: the reason
 	iterations, perNamespace int
 	inNamespaces             bool // namespacedIterations
 	qps                      float64
 	burst                    int
 	wait, podWait, churn     bool
 	waitForDeletion          bool
-	defines                  bool // whether definition has moved a template of this job
+	defines                  bool // whether the method definition has moved a template of this job
 	within, delay, pause     time.Duration
 	objects                  []*burnObject
 	item                     *item
@@ -31,7 +31,7 @@ type burnJob struct {
 	made  []burnBatch   // the created objects, for churn
 	waits []string      // conditions to wait for its objects
 	takes time.Duration // estimated duration of the longest creation
-	each  []int         // indexes of the phases for one iteration each
+	each  []int         // index of the phase of each iteration, if each has its own phase; otherwise of the first phase
 	// last is the index of the last phase before churn. churned is the index of the last churn phase. -1 means that there
 	// is no such phase.
 	last, churned int
@@ -48,7 +48,7 @@ type burnObject struct {
 	item                           *item
 }
 
-// Default qps and burst of kube-burner jobs, which are the defaults of client-go.
+// defaultQPS and defaultBurst are kube-burner's defaults for jobs, which are also the defaults of client-go.
 const (
 	defaultQPS   = 5
 	defaultBurst = 10
@@ -102,7 +102,7 @@ func (b *burner) readJob(f *fields) *burnJob {
 }
 
 func (b *burner) job(j *burnJob) {
-	// These fields only control how metrics are indexed, or settings that every run has anyway.
+	// These fields only control how metrics are indexed, or what every run does anyway.
 	j.ignore("cleanup", "skipIndexing", "metricsAggregate", "metricsClosing", "preCreateNamespaces", "preLoadPeriod", "preLoadNodeLabels")
 	from, sets := len(b.phases), b.profilesOf(j)
 	asked := b.part("job " + j.name)
@@ -183,7 +183,7 @@ func (b *burner) values(j *burnJob, o *burnObject, iteration, replica int) map[s
 	return values
 }
 
-// asks describes a job according to the configuration.
+// asks records in p what the configuration asks of a job.
 func (b *burner) asks(j *burnJob, p *part) {
 	verb := map[string]string{"delete": "delete ", "patch": "patch ", "read": "get "}[j.kind]
 	for _, o := range j.objects {
@@ -213,7 +213,7 @@ func (b *burner) asks(j *burnJob, p *part) {
 	}
 }
 
-// addCreated adds to p what a create job asks of one entry of its objects.
+// addCreated adds to p what the configuration asks of one entry in the objects of a create job.
 func (b *burner) addCreated(j *burnJob, o *burnObject, p *part) {
 	found := false
 	removes := j.flag("gc", false) || j.has("incrementalLoad") || o.sub("group").flag("gc", false)
@@ -253,7 +253,7 @@ func (b *burner) addCreated(j *burnJob, o *burnObject, p *part) {
 	}
 }
 
-// hookTimes are the values of a hook's field when, the point of a job at which kube-burner runs the hook.
+// hookTimes are the values of a hook's field `when`: the points of a job at which kube-burner runs hooks.
 var hookTimes = []string{
 	"beforeJobExecution", "afterJobExecution", "beforeChurn", "afterChurn", "beforeCleanup", "afterCleanup", "beforeGC", "afterGC", "onEachIteration",
 }
@@ -280,7 +280,7 @@ func (b *burner) hook(j *burnJob, h *fields, item *item, first, removed int) {
 	global := b.root.sub("global")
 	phases, side := []int{first}, "before"
 	after := func(phase int) { phases, side = []int{phase}, "after" }
-	never, lost := "", "" // why kube-burner or only the run does not execute the command
+	never, lost := "", "" // never: why kube-burner does not run the command; lost: why only the run does not
 	switch when {
 	case "afterJobExecution":
 		after(j.last)

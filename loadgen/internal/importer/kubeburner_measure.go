@@ -18,8 +18,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// burnTransition is a transition that replaces a part of a kube-burner measurement. condition is its name in thresholds. to is the
-// state of nodes at its end; other transitions are predefined.
+// burnTransition is a transition that replaces a part of a kube-burner measurement. condition is the name of this part
+// in thresholds. to is the state of a node at the end of the transition, or empty if the transition is predefined.
 type burnTransition struct{ condition, name, to string }
 
 var burnTransitions = map[string][]burnTransition{
@@ -196,9 +196,9 @@ func (b *burner) alert(f *fields, item *item) {
 	}
 }
 
-// forJobs calls add with a new gate or comparison row, whose expression is value. If the profile's expression expr uses the
-// elapsed time of a job, there is a row for each job with phases, evaluated over all phases of the job. Otherwise there is
-// one, evaluated over all phases. forJobs returns why the expression cannot be used: why, or what b.refused returns.
+// forJobs calls add with a new gate or comparison row, whose expression is value. If `expr`, the profile's expression,
+// uses the elapsed time of a job, each job with phases gets a row, evaluated over these phases. Otherwise one row is
+// evaluated over all phases. forJobs returns `why` or, if b.refused refuses the row, its reason.
 func (b *burner) forJobs(name, expr, value, why string, add func(*mapping)) string {
 	spans := []*part{{}}
 	if strings.Contains(expr, "$window") {
@@ -221,8 +221,8 @@ func (b *burner) forJobs(name, expr, value, why string, add func(*mapping)) stri
 	return ""
 }
 
-// over restricts a gate or a comparison row to a range of phases, which are evaluated together or each separately. If the range is
-// empty, all phases are evaluated, each separately.
+// over restricts a gate or a comparison row to a range of phases. The run evaluates these phases together, or each
+// separately. If the range is empty, it evaluates all phases, each separately.
 func (d *draft) over(row *mapping, from, to int, together bool) {
 	if to > from && to-from < len(d.phases) {
 		var over []string
@@ -234,7 +234,7 @@ func (d *draft) over(row *mapping, from, to int, together bool) {
 	row.add("together", together && to-from > 1)
 }
 
-// judge adds a gate or, unless judged is set, a row of the comparison table.
+// judge adds row to the gates if `judged` is set, and otherwise to the comparison table.
 func (d *draft) judge(judged bool, row *mapping) {
 	if judged {
 		d.gates = append(d.gates, row)
@@ -331,7 +331,7 @@ func profileOf(t *fields) (p burnProfile, why string) {
 // maxProfiles is the maximum number of profiles of one kind per job.
 const maxProfiles = 20
 
-// profilesOf returns the pprof measurements that apply to a job: the global ones, then the ones of the job.
+// profilesOf returns the pprof measurements that apply to a job: the global ones, then those of the job.
 func (b *burner) profilesOf(j *burnJob) []*burnProfiles {
 	sets := slices.Clone(b.profiles)
 	for _, m := range j.list("measurements") {
@@ -359,9 +359,9 @@ func (b *burner) profilePhase(name string, sets []*burnProfiles) {
 	}
 }
 
-// at returns the action that takes the profile at the time after, counted from the start of the phase. A component
-// takes only one CPU profile at a time, so another one may delay it. free has the time at which each component's latest
-// CPU profile ends.
+// at returns the action that takes the profile at the time `after`, counted from the start of the phase. A component
+// takes only one CPU profile at a time, so an earlier one may delay this one. free has the time at which each
+// component's latest CPU profile ends.
 func (p burnProfile) at(after time.Duration, free map[string]time.Duration) *mapping {
 	if p.lasts > 0 {
 		after = max(after, free[p.component])

@@ -42,7 +42,7 @@ func (b *burner) readGroups() {
 			g.Count = min(j.needed(), maxNamespaces)
 		}
 		at := slices.IndexFunc(b.groups, func(o *burnGroup) bool { return o.Name == g.Name && (o.Count == 0) == (g.Count == 0) })
-		clashes := func(o *burnGroup) bool { // only one of them has a count, and they have a common namespace
+		clashes := func(o *burnGroup) bool { // only one of the two groups has a count, and they have a common namespace
 			return (o.Count == 0) != (g.Count == 0) && (o.Name == g.Name || slices.Contains(o.Names(), g.Name) || slices.Contains(g.Names(), o.Name))
 		}
 		why, _ := g.Unusable()
@@ -142,7 +142,7 @@ func namespacesIn(m manifest) (names []string) {
 	return distinct(names)
 }
 
-// namesOwn reports whether names contains a namespace of a job. base is the common prefix of the job's namespaces.
+// namesOwn reports whether `names` contains a namespace of a job. base is the common prefix of the job's namespaces.
 func namesOwn(names []string, base string) bool {
 	return slices.ContainsFunc(names, func(name string) bool {
 		rest, ok := strings.CutPrefix(name, base)

@@ -52,8 +52,8 @@ func (b *burner) objectTemplate(j *burnJob, o *burnObject) *burnTemplate {
 	return made
 }
 
-// createOnce limits the replicas and iterations of an entry whose objects all have one name. kube-burner logs that such an
-// object exists already, and creates the next one.
+// createOnce limits the replicas and iterations of an entry whose objects all have the same name. kube-burner logs that
+// such an object exists already, and creates the next one.
 func (b *burner) createOnce(t *mapping, j *burnJob, o *burnObject, text string, values map[string]any, first []manifest) {
 	same := func(iteration, replica int) bool {
 		of := maps.Clone(values)
@@ -81,7 +81,7 @@ type burnTemplate struct {
 	text    *templateText
 	objects []manifest // objects of the first iteration and replica
 	count   int        // how often all iterations and replicas create these objects
-	placed  bool       // whether a load or an action contains the node at
+	placed  bool       // whether a load or an action contains the node `at`
 }
 
 // readTemplate reads the template of an entry and appends the functions of the configuration. If the template is
@@ -131,7 +131,7 @@ func (b *burner) templateFailed(o *burnObject, err error) {
 	o.item.remark(nil, at, "the object is left out: %s", msg)
 }
 
-// fit adds kube-burner's labels to a template. It returns the new text and its objects. values are the template values with which it verifies the change.
+// fit removes unknown fields from a template and adds kube-burner's labels. It verifies the changes with values.
 func (b *burner) fit(t *mapping, j *burnJob, o *burnObject, text string, values []map[string]any, objects []manifest) (string, []manifest) {
 	text, unknown, dropped := dropUnknown(b.limits, text, values, objects)
 	switch {
@@ -257,7 +257,7 @@ func (b *burner) customGroups() (groups []string) {
 
 // definition moves a template of CustomResourceDefinitions to the objects that a run creates before its first phase, if
 // a job creates custom resources with these definitions. A run checks its loads at the start, which requires the
-// definitions. It reports whether it moved the template.
+// definitions. definition reports whether it moved the template.
 func (b *burner) definition(j *burnJob, t *burnTemplate) bool {
 	needed := func(m manifest) bool {
 		return m.kind() == definitionKind && slices.Contains(b.custom, m.at("spec").text("group"))
@@ -271,7 +271,7 @@ func (b *burner) definition(j *burnJob, t *burnTemplate) bool {
 	return true
 }
 
-// note records the objects that a template creates. It adds remarks about differences of these objects in a run.
+// note records the objects that a template creates. It adds remarks about objects that behave differently in a run.
 func (b *burner) note(j *burnJob, t *burnTemplate) {
 	say := func(format string, args ...any) {
 		t.object.item.remark(t.at.Node, t.object.at("objectTemplate"), format, args...)
@@ -303,7 +303,7 @@ func (b *burner) note(j *burnJob, t *burnTemplate) {
 	}
 }
 
-// Labels that kube-burner adds to objects and pods.
+// kube-burner adds these labels to objects and pods.
 const (
 	ownPrefix      = "kube-burner.io/"
 	jobLabel       = ownPrefix + "job"
@@ -327,7 +327,7 @@ func (b *burner) selectors() (all []map[string]string) {
 }
 
 // ownLabels returns a function from a document's index to the labels that kube-burner adds to the document's objects.
-// It includes labels with the UUID or run ID only if a selector uses them; otherwise the run's own label replaces them.
+// Labels with the UUID or run ID are only included if a selector uses them. Otherwise the run's label replaces them.
 func (b *burner) ownLabels(j *burnJob, o *burnObject) func(document int) map[string]string {
 	labels := map[string]string{jobLabel: j.name, groupLabel: fmt.Sprint(o.group), iterationLabel: "{{.Iteration}}", replicaLabel: "{{.Replica}}"}
 	if o.repeat > 1 {
@@ -381,7 +381,7 @@ func (b *burner) number(j *burnJob) {
 // still exist, count is their number, and gone are those that were deleted.
 func (b *burner) matching(o *burnObject) (live, gone []*madeObjects, count int) {
 	asked := maps.Clone(o.labels)
-	delete(asked, iterationLabel) // some object has each value
+	delete(asked, iterationLabel) // for each value there is an object with it
 	delete(asked, replicaLabel)
 	for i := range b.made {
 		m := &b.made[i]

@@ -17,11 +17,11 @@ import (
 type stages struct {
 	*draft
 	all []*stage
-	// times has the sums of the delays of stages: "podStart" is the time from the binding of a pod until its containers run,
-	// "init runFor" the duration of init containers, and "stopAfter" the time from the deletion of a pod until it is gone.
+	// times holds sums of stage delays: "podStart" from the binding of a pod until its containers run, "init runFor"
+	// for init containers, and "stopAfter" from the deletion of a pod until it is gone.
 	times map[string]span
 	lives []*mapping        // podLives of the scenario; each describes the lifecycle of a group of pods
-	of    map[string]*stage // the stage of each element of lives, by name
+	of    map[string]*stage // the stage of each element of `lives`, by name
 	// report is the interval at which nodes report their status. 0 means the default.
 	report time.Duration
 	ready  *stage // the stage that sets pods to Running
@@ -32,7 +32,7 @@ type span struct{ from, to time.Duration }
 
 func (s span) plus(o span) span { return span{s.from + o.from, s.to + o.to} }
 
-// orAtOnce returns the span. If the span is zero, it returns the shortest duration that scenarios accept.
+// orAtOnce returns s or, if s is zero, a span of the shortest duration that scenarios accept.
 func (s span) orAtOnce() span {
 	if s.to == 0 {
 		return span{time.Millisecond, time.Millisecond}
@@ -171,7 +171,7 @@ func (k *stages) readFile(file string, data []byte, others bool) error {
 		if kind := f.text("kind", ""); !others || kind != "Kustomization" {
 			k.item().remark(nil, f.at("kind"), "%s is not a Stage and is left out", cmp.Or(kind, "a document without kind"))
 		}
-		k.errs = k.errs[:before] // other documents may have any form
+		k.errs = k.errs[:before] // ignore errors: other documents may have any form
 	}
 	return nil
 }

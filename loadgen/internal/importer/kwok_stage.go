@@ -110,7 +110,7 @@ func (s *stage) event(f *fields) {
 	}
 }
 
-// jq expressions in the selectors of Stages.
+// These are jq expressions in the selectors of Stages.
 var (
 	jqOwn   = regexp.MustCompile(`^\.metadata\.(labels|annotations)\["([^"]+)"\]$`)
 	jqOwner = regexp.MustCompile(`^\.metadata\.ownerReferences\.?\[\]\.kind$`)
@@ -221,7 +221,7 @@ func (k *stages) podStage(s *stage) {
 		k.delays("stopAfter", s)
 	case s.deletes || s.deleting:
 		k.leaveOut(s, s.spec.at(""), "pods are deleted by requests, not by simulated nodes")
-	case phase == "Running" && k.ready != nil && k.ready.selectsAll(s) && k.ready.narrowness() == s.narrowness(): // KWOK chooses by their weights
+	case phase == "Running" && k.ready != nil && k.ready.selectsAll(s) && k.ready.narrowness() == s.narrowness(): // KWOK chooses between the two stages by weight
 		k.leaveOut(s, s.spec.at("weight"), "all pods start as in stage %s", k.ready.name)
 	case starts && narrow:
 		k.leaveOut(s, s.spec.at("selector"), "all pods take the same time to start")
@@ -241,7 +241,7 @@ func (k *stages) podStage(s *stage) {
 	}
 }
 
-// delays adds the delay of a stage to a time of all pods.
+// delays adds the delay of a stage to the sum k.times[what], which applies to all pods.
 func (k *stages) delays(what string, s *stage) {
 	k.times[what] = k.times[what].plus(s.delay)
 	s.into = func() string { return what + " " + k.times[what].spread() }
@@ -289,7 +289,7 @@ func (k *stages) newLife(s *stage, role string) *mapping {
 	return l
 }
 
-// fieldsText returns the fields of a mapping without the selector, such as "name a, runFor 5s".
+// fieldsText returns the fields of a mapping, without the selector, as text such as "name a, runFor 5s".
 func fieldsText(n *yaml.Node) string {
 	var parts []string
 	for key, value := range pairs(n) {
@@ -305,8 +305,8 @@ func fieldsText(n *yaml.Node) string {
 }
 
 // shares converts the weights of stages to fractions of pods (shares) in podLives. It sorts the entries from narrow to
-// wide selectors. If several stages select a pod, the share of the narrowest is its fraction of the total weight of
-// these stages. The other pods get the next entry that matches.
+// wide selectors. If several stages select a pod, the share of the narrowest stage is its fraction of their total
+// weight. The other pods get the next entry that matches.
 func (k *stages) shares() {
 	stageOf := func(l *mapping) *stage { return k.of[phaseName(l)] }
 	slices.SortStableFunc(k.lives, func(a, b *mapping) int { return stageOf(b).narrowness() - stageOf(a).narrowness() })

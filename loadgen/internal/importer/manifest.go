@@ -13,8 +13,8 @@ import (
 // manifest is a Kubernetes object that was rendered from a template.
 type manifest map[string]any
 
-// render returns the objects to which a template renders. It fails for a kind that Kubernetes lacks, and with a
-// *template.Error, for example if the time of limits is over. Random functions return the same values in each call.
+// render returns the objects that a template renders to. It fails if Kubernetes lacks the kind of an object, or with a
+// *template.Error, for example if the time limit is over. Random functions return the same values in each call.
 func render(limits *template.Bounds, text string, values map[string]any) ([]manifest, error) {
 	if err := limits.Late(); err != nil {
 		return nil, err
@@ -51,7 +51,7 @@ func asMap(v any) (manifest, bool) {
 	return m, ok
 }
 
-// list returns the mappings in the lists of some fields.
+// list returns the mappings in the lists at the given keys.
 func (m manifest) list(keys ...string) (all []manifest) {
 	for _, key := range keys {
 		for _, v := range asList(m[key]) {
@@ -144,8 +144,8 @@ func (n need) plus(o need) need {
 	return need{n.pods + o.pods, n.onEach + o.onEach, n.cpus + o.cpus, n.memory + o.memory, n.claims || o.claims}
 }
 
-// Usable capacity of a simulated node with default settings: 100 pods, and 90% of its CPU cores and memory. Memory is
-// in bytes.
+// These are the usable capacity of a simulated node with default settings: 100 pods, and 90% of its CPU cores and
+// memory. Memory is in bytes.
 const (
 	nodePods   = 100
 	nodeCPUs   = 7.2
@@ -205,7 +205,7 @@ func quantity(v any) float64 {
 	return q.AsApproximateFloat64()
 }
 
-// namespaced reports whether the objects of a kind have a namespace, as custom resources have.
+// namespaced reports whether the objects of a kind have a namespace. It assumes so for custom resources.
 func namespaced(kind string) bool {
 	return !slices.ContainsFunc(scenario.BuiltIns(), func(r scenario.BuiltIn) bool { return r.Kind == kind && r.Cluster })
 }
@@ -216,8 +216,8 @@ type stub struct {
 	versions           []string // the first one is stored
 }
 
-// unserved returns why a bundled control plane does not serve an object, or "". With Options.StubCRDs, it adds a stub for a
-// custom resource. cluster means that its objects have no namespace.
+// unserved returns why a bundled control plane does not serve an object, or "" if it does. With Options.StubCRDs, it
+// adds a stub for a custom resource. cluster means that the resource has no namespaces.
 func (d *draft) unserved(m manifest, cluster bool) string {
 	apiVersion, kind := m.apiVersion(), m.kind()
 	resource := resourceOf(apiVersion, kind)

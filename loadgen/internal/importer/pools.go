@@ -22,7 +22,7 @@ type nodePool struct {
 	need      need
 }
 
-// nodeResource is an extended resource or a size of huge pages: what all pods and the largest pod request.
+// nodeResource holds how much of an extended resource or huge page size all pods and the largest pod request.
 type nodeResource struct{ total, largest float64 }
 
 const anyValue = "*"
@@ -109,8 +109,8 @@ func (m manifest) nodeResources() map[string]float64 {
 	return all
 }
 
-// place adds what the pods of an object require to the pools. It returns false if no pool can have matching nodes. pods
-// is what count of these objects need.
+// place adds to the pools what the pods of an object require. It returns false if no pool can have matching nodes. pods
+// is what all pods of these objects need.
 func (d *draft) place(spec manifest, pods need) bool {
 	terms, resources := spec.nodeTerms(), spec.nodeResources()
 	if len(terms) == 0 && len(resources) == 0 {
@@ -230,7 +230,7 @@ func (d *draft) problems(m manifest, pods need, unserved string, unbound bool) (
 	return all
 }
 
-// namespaceLabels returns the labels that the namespace selectors in an object require.
+// namespaceLabels returns the keys of the labels that the namespace selectors in an object require.
 func namespaceLabels(m manifest) (keys []string) {
 	m.each(func(m manifest) {
 		selector := m.at("namespaceSelector")

@@ -30,7 +30,7 @@ func (d *draft) parse(file string, text []byte, lines []int) (*yaml.Node, error)
 			return nil, err
 		case doc == nil:
 			doc = next.Content[0]
-		case next.Content[0].Tag != "!!null": // not a --- with nothing after it
+		case next.Content[0].Tag != "!!null": // the document is not a --- with nothing after it
 			at := placeOf(file, next, "")
 			at.Text = "the file contains a second YAML document (keep one document per file)"
 			return nil, errors.New(at.String())
@@ -42,7 +42,7 @@ func (d *draft) parse(file string, text []byte, lines []int) (*yaml.Node, error)
 	return doc, d.begin(file, doc)
 }
 
-// documents yields the YAML documents in text that are not empty. It stops after the first error. Nodes have the lines of the file.
+// documents yields the non-empty YAML documents in text, and stops after the first error. Nodes have the file's lines.
 func documents(file string, text []byte, lines []int) iter.Seq2[*yaml.Node, error] {
 	var place func(n *yaml.Node)
 	place = func(n *yaml.Node) {
@@ -149,7 +149,7 @@ func (d *draft) fits(n *yaml.Node) bool {
 // yamlLine matches an error message of the YAML parser: an optional line, and the text.
 var yamlLine = regexp.MustCompile(`^(?:yaml: )+(?:line (\d+): )?(.*)$`)
 
-// yamlError returns the error for a text that is not valid YAML, with the position in the file. lines is the result of alignLines, or nil.
+// yamlError returns the error for a text that is not valid YAML, with the position in the file. lines is as in parse.
 func yamlError(file string, text []byte, err error, lines []int) error {
 	r := Remark{File: file, Text: err.Error() + " (the file is not valid YAML)"}
 	if m := yamlLine.FindStringSubmatch(strings.ReplaceAll(err.Error(), "\n", " ")); m != nil {
@@ -172,7 +172,7 @@ func yamlError(file string, text []byte, err error, lines []int) error {
 	return errors.New(r.String())
 }
 
-// maxCompared limits the time of alignLines to a few seconds.
+// maxCompared is how many bytes alignLines compares at most. This takes a few seconds.
 const maxCompared = 1 << 30
 
 // alignLines returns, for each line of a rendered template, the number of the template line that it comes from, or 0 if

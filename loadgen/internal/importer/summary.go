@@ -13,7 +13,7 @@ import (
 // Row compares a property of one part of the configuration, such as a job, with the scenario.
 type Row struct{ Part, What, Original, Scenario string }
 
-// part describes what a job, a step or the whole does: according to the configuration, or to phases of the scenario.
+// part describes what a job, a step or the whole test does, either in the configuration or in the scenario.
 type part struct {
 	name                                string
 	from, to                            int // range of phases
@@ -27,7 +27,7 @@ func newPart(name string, from int) *part {
 	return &part{name: name, from: from, objects: map[string]int{}, gates: map[string]bool{}, figures: map[string]bool{}}
 }
 
-// ask counts a gate or, unless judged is set, a figure of the configuration.
+// ask counts a gate of the configuration if `judged` is set, and otherwise a figure.
 func (p *part) ask(judged bool, name string) {
 	if judged {
 		p.gates[name] = true
@@ -36,7 +36,7 @@ func (p *part) ask(judged bool, name string) {
 	}
 }
 
-// part adds a part of the configuration. It begins with the next phase.
+// part adds a part of the configuration. The part begins with the next phase.
 func (d *draft) part(name string) *part {
 	p := newPart(name, len(d.phases))
 	d.parts = append(d.parts, p)
@@ -74,7 +74,7 @@ func (d *draft) summary(s *scenario.Scenario) (rows []Row) {
 	return rows
 }
 
-// These match the resources in the conditions that an import writes: for the deletion of all objects, and other conditions.
+// These match the resource in a condition that an import writes: that all its objects are gone, or another condition.
 var (
 	waitedGone = regexp.MustCompile(`count\(([a-z][a-z0-9.]*)(?: where (?:[^()]|\([^()]*\))*)?\) == 0`)
 	waitedFor  = regexp.MustCompile(`([a-z][a-z0-9.]*)\.(?:all|size)\(|count\(([a-z][a-z0-9.]*)`)
@@ -143,7 +143,7 @@ func (d *draft) measured(s *scenario.Scenario) *part {
 		return expr
 	}
 	for _, g := range s.Gates {
-		if g.Objective != "achieved" { // verifies that a load created its objects
+		if g.Objective != "achieved" { // this objective only verifies that a load created its objects
 			p.gates[key(g.Expr, g.Name)] = true
 		}
 	}

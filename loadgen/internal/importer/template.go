@@ -52,8 +52,8 @@ func (t cl2Templates) render(file string, values map[string]any) (text, source s
 	return b.String(), string(data), nil
 }
 
-// decideByValues changes the conditions of if, with and range actions: they use the values of symbols instead of the
-// symbols.
+// decideByValues changes the conditions of if, with and range actions: the conditions use the values of symbols instead
+// of the symbols.
 func decideByValues(tree *parse.Tree) {
 	ask := func(p *parse.PipeNode) {
 		f := parse.NewIdentifier("concrete").SetTree(tree).SetPos(p.Pos)
@@ -71,15 +71,15 @@ func decideByValues(tree *parse.Tree) {
 	})
 }
 
-// maxIndexes is the maximum number of indexes for which object renders the template to find differences between
-// objects.
+// maxIndexes is the maximum number of indexes for which the method object renders a template to find differences
+// between objects.
 const maxIndexes = 1000
 
-// maxVariants is the maximum number of different texts of a template that object compares and returns.
+// maxVariants is the maximum number of different texts of a template that the method object compares and returns.
 const maxVariants = 20
 
 // indexExpr returns the template expression that computes an object's index from the load's replica number. Replica
-// numbers start at 1, indexes at first.
+// numbers start at 1, indexes at `first`.
 func indexExpr(first int) string {
 	switch first {
 	case 0:
@@ -90,9 +90,9 @@ func indexExpr(first int) string {
 	return fmt.Sprintf("add .Replica %d", first-1)
 }
 
-// object returns the template with which a load creates the objects of a bundle, with indexes from first. Values that
-// depend on the index become template expressions. If the structure of an object depends on the index, the template
-// contains each variant and selects one by the index.
+// object returns the template with which a load creates the objects of a bundle, whose indexes start at `first`. Values
+// that depend on the index become template expressions. If the structure of an object depends on the index, the
+// template contains each variant and selects one by the index.
 func (t cl2Templates) object(file, basename string, first, replicas int, values map[string]any) (string, error) {
 	var texts []string
 	indexes := map[string][]int{}
@@ -153,8 +153,8 @@ func tidy(text string) string {
 	return b.String()
 }
 
-// renderConfig renders a configuration file of kube-burner with its values. It stops when the time of limits is over. Random
-// functions return the same values in each import. env reads from values instead of from the environment.
+// renderConfig renders a configuration file of kube-burner with its values. It stops when the time limit is over.
+// Random functions return the same values in each import. The function env reads from values.
 func renderConfig(limits *bounds.Bounds, file string, text []byte, values map[string]any) (string, error) {
 	if err := limits.Late(); err != nil {
 		return "", fmt.Errorf("%s: %w", file, err)
@@ -197,8 +197,8 @@ func renderConfig(limits *bounds.Bounds, file string, text []byte, values map[st
 // executing matches what text/template inserts after the line of an error: the column, the file again, and the function.
 var executing = regexp.MustCompile(`:\d+: executing "[^"]*" at (<.*?>): (?:error calling \w+: )?`)
 
-// templateError returns an error of text/template in one line. For a limit that was exceeded, it omits the name of the inserted
-// function that found it.
+// templateError returns an error of text/template in one line. If a limit was exceeded, it omits the name of the
+// function that noticed this.
 func templateError(err error) error {
 	text := strings.ReplaceAll(strings.TrimPrefix(err.Error(), "template: "), "\n", " ")
 	if limit, ok := errors.AsType[*bounds.Error](err); ok {
@@ -212,7 +212,7 @@ func templateError(err error) error {
 	return errors.New(text)
 }
 
-// typeErrors are texts in errors of text/template about a value of another type.
+// typeErrors matches errors of text/template about a value of a wrong type.
 var typeErrors = regexp.MustCompile(`<([^>]*)>: .*(?:incompatible types for comparison|wrong type for value; expected string|len of type)`)
 
 // textValue returns the name of a number or bool that a template uses as text, according to an error. kube-burner reads values
@@ -233,8 +233,8 @@ func textValue(err error, values map[string]any) string {
 
 var fieldName = regexp.MustCompile(`\.([A-Za-z_]\w*)`)
 
-// ParseValues parses NAME=VALUE pairs of the flag --set. Whole numbers without leading zeros, true and false are typed, as helm does
-// it. Other numbers are typed only if fractions is set. All other values are strings.
+// ParseValues parses NAME=VALUE pairs of the flag --set. Whole numbers without leading zeros, true and false are typed,
+// as in helm. Other numbers are typed only if fractions is set. All other values are strings.
 func ParseValues(pairs []string, fractions bool) (map[string]any, error) {
 	values := map[string]any{}
 	for _, pair := range pairs {

@@ -21,7 +21,7 @@ type mapping struct{ *yaml.Node }
 
 func newMapping() *mapping { return &mapping{&yaml.Node{Kind: yaml.MappingNode}} }
 
-// block returns a YAML mapping in block style. pairs are alternating names and values. It leaves out empty values, as add does.
+// block returns a YAML mapping in block style. pairs are alternating names and values. It omits empty values.
 func block(pairs ...any) *mapping { return newMapping().add(pairs...) }
 
 // flow returns a YAML mapping in flow style, {a: 1, b: 2}. pairs are alternating names and values. Values may be empty.
@@ -73,8 +73,7 @@ func (m *mapping) value(name string) *yaml.Node {
 	return nil
 }
 
-// replace replaces the field named key by the field named other, at the same position. It does nothing if there is no
-// such field.
+// replace replaces the field `key` by a field `other`, at the same position. It does nothing if there is no such field.
 func (m *mapping) replace(key, other string, value any) {
 	if at := slices.Index(m.Content, m.key(key)); at >= 0 {
 		m.Content[at].Value, m.Content[at+1] = other, toNode(value)
@@ -117,7 +116,7 @@ func toNode(value any) *yaml.Node {
 	return n
 }
 
-// when returns value if the condition holds, and nil otherwise, which block and add leave out.
+// when returns value if the condition holds, and otherwise nil, which block and add leave out.
 func when(condition bool, value any) any {
 	if condition {
 		return value
@@ -165,7 +164,7 @@ func nameOf(text string) string {
 	return cmp.Or(strings.TrimRight(name[:min(len(name), maxName)], "-"), "unnamed")
 }
 
-// unique returns a valid name that is derived from name and is not in taken. It adds the result to taken.
+// unique returns a valid name that is derived from name and is not in `taken`. It adds the result to `taken`.
 func unique(name string, taken map[string]bool) string {
 	name = nameOf(name)
 	for n, base := 2, name; taken[name]; n++ {
