@@ -155,7 +155,7 @@ func (p pkg) call(n *ast.CallExpr, names map[string]bool) {
 	switch callee := last(n.Fun); {
 	case callee == "BuildFQName" && len(n.Args) == 3:
 		p.add(names, n.Args...)
-	case (callee == "NewDesc" || callee == "Latency") && len(n.Args) > 0:
+	case (callee == "NewDesc" || callee == "Latency" || callee == "Histogram") && len(n.Args) > 0:
 		p.add(names, nil, nil, n.Args[0])
 	case (callee == "gauge" || callee == "counter") && len(n.Args) > 0: // local helpers, such as in newLedger
 		if name, known := p.text(n.Args[0]); known && strings.HasPrefix(name, "stormglass_") {

@@ -118,8 +118,13 @@ func (s source) options(e ast.Expr) (name string, m declaration) {
 	if ref, ok := e.(*ast.UnaryExpr); ok {
 		e = ref.X
 	}
-	if call, ok := e.(*ast.CallExpr); ok && last(call.Fun) == "Latency" {
-		return s.text(call.Args[0]), declaration{Edges: metricopts.Latency("", "").Buckets}
+	if call, ok := e.(*ast.CallExpr); ok {
+		switch last(call.Fun) {
+		case "Latency":
+			return s.text(call.Args[0]), declaration{Edges: metricopts.Latency("", "").Buckets}
+		case "Histogram":
+			return s.text(call.Args[0]), declaration{Edges: s.edges(call.Args[2])}
+		}
 	}
 	literal, ok := e.(*ast.CompositeLit)
 	if !ok {

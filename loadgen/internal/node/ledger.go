@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/stormglass/stormglass/internal/metricopts"
 	"github.com/stormglass/stormglass/loadgen/internal/latency"
 	"github.com/stormglass/stormglass/loadgen/internal/samples"
 	"github.com/stormglass/stormglass/loadgen/result"
@@ -42,11 +43,9 @@ func newLedger(r prometheus.Registerer, leaseRenew time.Duration) (*ledger, erro
 		errors: map[string]int64{},
 		// The heartbeat cancels a renewal when the next one is due, so longer latencies are rare.
 		heartbeat: latency.New(4 * leaseRenew),
-		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "stormglass_node_heartbeat_seconds", Help: "Lease renewals, from the intended start to the acknowledgement.",
-			Buckets:                     []float64{.001, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 40},
-			NativeHistogramBucketFactor: 1.1, NativeHistogramMaxBucketNumber: 160,
-		}),
+		seconds: prometheus.NewHistogram(metricopts.Histogram("stormglass_node_heartbeat_seconds",
+			"Lease renewals, from the intended start to the acknowledgement.",
+			[]float64{.001, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 40})),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "stormglass_node_requests_total", Help: "Requests of the simulated nodes, by status of the response.",
 		}, []string{"verb", "resource", "code"}),

@@ -5,31 +5,20 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/stormglass/stormglass/internal/metricopts"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Settings of native buckets, which are never reset.
-const (
-	nativeFactor  = 1.1
-	nativeBuckets = 160
-)
-
 func newStartup() prometheus.Histogram {
-	return prometheus.NewHistogram(prometheus.HistogramOpts{
-		Name:                        "stormglass_pod_startup_seconds",
-		Help:                        "Time from a pod's first event to the event that says it is Ready, as they arrived at the generator.",
-		Buckets:                     []float64{.1, .25, .5, 1, 2, 3, 5, 10, 20, 30, 60, 120, 300, 600}, // 5 s is the objective of the Kubernetes SLO for stateless pods
-		NativeHistogramBucketFactor: nativeFactor, NativeHistogramMaxBucketNumber: nativeBuckets,
-	})
+	return prometheus.NewHistogram(metricopts.Histogram("stormglass_pod_startup_seconds",
+		"Time from a pod's first event to the event that says it is Ready, as they arrived at the generator.",
+		[]float64{.1, .25, .5, 1, 2, 3, 5, 10, 20, 30, 60, 120, 300, 600})) // 5 s is the objective of the Kubernetes SLO for stateless pods
 }
 
 func newDeletion() prometheus.Histogram {
-	return prometheus.NewHistogram(prometheus.HistogramOpts{
-		Name:                        "stormglass_namespace_deletion_seconds",
-		Help:                        "Time from the event that marks a namespace as Terminating to its DELETED event, as received by the generator.",
-		Buckets:                     []float64{1, 2.5, 5, 7.5, 10, 15, 20, 30, 60, 120, 300, 600},
-		NativeHistogramBucketFactor: nativeFactor, NativeHistogramMaxBucketNumber: nativeBuckets,
-	})
+	return prometheus.NewHistogram(metricopts.Histogram("stormglass_namespace_deletion_seconds",
+		"Time from the event that marks a namespace as Terminating to its DELETED event, as received by the generator.",
+		[]float64{1, 2.5, 5, 7.5, 10, 15, 20, 30, 60, 120, 300, 600}))
 }
 
 func registerNamespaces(r prometheus.Registerer, deletion prometheus.Histogram, live func() Live) error {
