@@ -37,7 +37,7 @@ func wantAsForetold(t *testing.T, dir string, args []string, r result.Result) {
 			continue // the result has no number of their requests
 		}
 		due, seconds := dueOf(r, x)
-		// Requests are random, so those of the time by which the load ran longer count twice. Two seconds more are
+		// Requests are random, so requests in the additional time of a longer run count twice. Two seconds more are
 		// allowed for its start and its end.
 		longer := seconds - planned[x.Phase]
 		most, least := x.PeakPerSecond*(2*max(longer, 0)+2)+3, x.PeakPerSecond*(2*max(-longer, 0)+2)+3

@@ -103,7 +103,7 @@ func (a *aborts) follow(r *samples.Recorder) {
 // watch evaluates the conditions until ctx ends. When one of them holds, it calls `end`. It evaluates conditions on the
 // generator's own requests for each slot of samples. It evaluates other conditions after each scrape, or every two
 // seconds if the metrics come from the user's Prometheus server.
-func (a *aborts) watch(ctx context.Context, r *recording, end context.CancelCauseFunc) error {
+func (a *aborts) watch(ctx context.Context, r *archiver, end context.CancelCauseFunc) error {
 	var looking sync.WaitGroup
 	defer looking.Wait()
 	if a.slots != nil {

@@ -28,13 +28,13 @@ abortOn: [{expr: max(etcd_server_slow_apply_total), min: 5}, {expr: max(etcd_ser
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.recording.recorder, r.phases.recorder = scrapes, scrapes
+	r.archiver.recorder, r.phases.recorder = scrapes, scrapes
 	if r.phases.aborts.stops, err = gate.Stops(s); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	watched := make(chan error, 1)
-	go func() { watched <- r.phases.aborts.watch(ctx, r.recording, cancel) }()
+	go func() { watched <- r.phases.aborts.watch(ctx, r.archiver, cancel) }()
 	err = r.phases.run(ctx)
 	var aborted abortError
 	if !errors.As(err, &aborted) || !strings.HasPrefix(aborted.Error(), "abortOn: expr max(etcd_server_slow_apply_total) in phase storm, ") || !strings.HasSuffix(aborted.Error(), ": 5 is over 2") {

@@ -26,7 +26,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// recorder records metrics in the archive of a run. Package record scrapes them. Package promimport copies them from a
+// recorder records metrics in the archive of a run. Package scrape scrapes them. Package promimport copies them from a
 // Prometheus server.
 type recorder interface {
 	Run(context.Context) error
@@ -51,8 +51,9 @@ func listen(o Options) (net.Listener, error) {
 	return listener, nil
 }
 
-// recording records the archive of a run. It can also serve the archive over HTTP, and send the samples by remote write.
-type recording struct {
+// archiver records the metrics of a run in its archive. It can also serve the archive over HTTP, and send the samples by
+// remote write.
+type archiver struct {
 	recorder
 	closers []func() error      // called in this order at the end
 	sender  *remotewrite.Sender // nil: the run sends nothing
@@ -60,7 +61,7 @@ type recording struct {
 	hurry   <-chan struct{}
 }
 
-type recordingOptions struct {
+type archiverOptions struct {
 	console
 	dir      string
 	scenario *scenario.Scenario
@@ -75,7 +76,7 @@ type recordingOptions struct {
 	extra    []string            // metrics to keep in addition to the metrics of gates
 }
 
-func openRecording(o recordingOptions) (*recording, error) {
+func openArchiver(o archiverOptions) (*archiver, error) {
 	options := scrape.Options{
 		Interval: o.scenario.Record.Interval.D(), Drop: o.scenario.Record.Drop,
 		Extra: append(gate.Families(o.scenario), o.extra...), Registry: o.registry, Log: o.step,
@@ -85,7 +86,7 @@ func openRecording(o recordingOptions) (*recording, error) {
 		if err != nil {
 			return nil, exitcode.EnvironmentError(err)
 		}
-		r := &recording{recorder: copies, closers: []func() error{copies.Close}, hurry: o.hurry, theirs: o.source}
+		r := &archiver{recorder: copies, closers: []func() error{copies.Close}, hurry: o.hurry, theirs: o.source}
 		if o.receiver != nil {
 			r.sender = newSender(o.receiver, copies.Own(), o.name, o.step, ownSeries())
 		}
@@ -95,7 +96,7 @@ func openRecording(o recordingOptions) (*recording, error) {
 	if err != nil {
 		return nil, exitcode.EnvironmentError(err)
 	}
-	r := &recording{recorder: scrapes, closers: []func() error{scrapes.Close}, hurry: o.hurry}
+	r := &archiver{recorder: scrapes, closers: []func() error{scrapes.Close}, hurry: o.hurry}
 	if o.receiver != nil {
 		r.sender = newSender(o.receiver, scrapes, o.name, o.step)
 	}
@@ -110,7 +111,7 @@ func openRecording(o recordingOptions) (*recording, error) {
 
 // serve starts the query API, and writes a configuration with which the user's own Prometheus server can scrape the
 // same targets.
-func (r *recording) serve(o recordingOptions, scrapes *scrape.Recorder) error {
+func (r *archiver) serve(o archiverOptions, scrapes *scrape.Recorder) error {
 	server, err := observe.Start(o.listener, observe.Config{
 		Public: o.public, Recorder: scrapes, Metrics: o.registry, Rules: alerts.Files(), Version: Version(),
 	})
@@ -139,14 +140,14 @@ func (r *recording) serve(o recordingOptions, scrapes *scrape.Recorder) error {
 }
 
 // live returns the metrics that the run has scraped so far, or nil if it copies metrics from a Prometheus server.
-func (r *recording) live() *archive.Archive {
+func (r *archiver) live() *archive.Archive {
 	if scrapes, ok := r.recorder.(*scrape.Recorder); ok {
 		return archive.Evaluating(scrapes.Live())
 	}
 	return nil
 }
 
-func (r *recording) close() error {
+func (r *archiver) close() error {
 	var errs []error
 	for _, closer := range r.closers {
 		errs = append(errs, closer())

@@ -38,7 +38,7 @@ func TestRunObserved(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := openRecording(recordingOptions{
+	r, err := openArchiver(archiverOptions{
 		console: console{Progress: q}, dir: dir, scenario: parse(t, onePhase), listener: listener, registry: registry,
 	})
 	if err != nil {
@@ -108,7 +108,7 @@ func TestRunReadsPrometheus(t *testing.T) {
 			t.Errorf("the notes lack %q:\n%s", want, notes)
 		}
 	}
-	r, err := openRecording(recordingOptions{
+	r, err := openArchiver(archiverOptions{
 		console: console{Progress: &quiet{}}, dir: t.TempDir(), scenario: plan, source: source, registry: prometheus.NewRegistry(),
 	})
 	if err != nil {

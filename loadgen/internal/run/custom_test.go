@@ -107,7 +107,7 @@ func TestFiguresOfPhases(t *testing.T) {
 	if i := slices.Index(log, "do 0123456789"); i < slices.Index(log, "start p") || i > slices.Index(log, "stop") {
 		t.Errorf("the action did not run within its phase: %v", log)
 	}
-	if err := errors.Join(r.recording.close(), r.timeline.Close()); err != nil {
+	if err := errors.Join(r.archiver.close(), r.timeline.Close()); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -123,7 +123,7 @@ func TestFailedActionEndsTheRun(t *testing.T) {
 	if exitcode.Of(err) != exitcode.Environment || err.Error() != "phase p: action rotate: no key" {
 		t.Errorf("exit code %d: %v", exitcode.Of(err), err)
 	}
-	if err := errors.Join(r.recording.close(), r.timeline.Close()); err != nil {
+	if err := errors.Join(r.archiver.close(), r.timeline.Close()); err != nil {
 		t.Fatal(err)
 	}
 }

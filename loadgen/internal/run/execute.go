@@ -30,9 +30,9 @@ func (r *run) execute(parent, watched context.Context) {
 		events.recordEvent(e)
 	}
 	all := map[string]func(context.Context) error{
-		"recorder": r.recording.Run, "tracker": r.workload.Run, "self meter": r.self.Run, "progress": r.display.run,
+		"recorder": r.archiver.Run, "tracker": r.workload.Run, "self meter": r.self.Run, "progress": r.display.run,
 		"pulse": r.samples.Run, "reading the control plane's events": events.follow,
-		"abortOn": func(ctx context.Context) error { return r.phases.aborts.watch(ctx, r.recording, cancel) },
+		"abortOn": func(ctx context.Context) error { return r.phases.aborts.watch(ctx, r.archiver, cancel) },
 		"workers": r.fleet.Watch,
 	}
 	if r.follow != nil {
@@ -74,7 +74,7 @@ func (r *run) execute(parent, watched context.Context) {
 	stop()
 	_ = helpers.Wait() // each helper has passed its error to cancel
 	r.o.Control.detach()
-	if r.info.RemoteWrite = r.recording.sent(); r.info.RemoteWrite != nil {
+	if r.info.RemoteWrite = r.archiver.sent(); r.info.RemoteWrite != nil {
 		r.step("remote write: %d samples sent to %s", r.info.RemoteWrite.Sent, r.info.RemoteWrite.URL)
 	}
 	events.last(windUp)
@@ -89,7 +89,7 @@ func (r *run) execute(parent, watched context.Context) {
 }
 
 func (r *run) storm(ctx context.Context) error {
-	if _, err := r.recording.ScrapeNow(ctx); err != nil {
+	if _, err := r.archiver.ScrapeNow(ctx); err != nil {
 		return causeOf(ctx, err)
 	}
 	if err := r.nodes.register(ctx, registerWithin(r.o.Scenario.Nodes), r.journal, r.workload, r.self.Stalls()); err != nil {
@@ -148,14 +148,14 @@ func (r *run) fail(err error) {
 	r.event(time.Now(), result.EventNote, "failed", err.Error())
 }
 
-// close closes the recording, closes or cleans up the target, and writes the measurements. If a step fails, close continues
+// close closes the archiver, closes or cleans up the target, and writes the measurements. If a step fails, close continues
 // with the next step.
 func (r *run) close() error {
 	defer r.dir.Unlock()
 	m := r.measured()
 	err := errors.Join(
 		r.fleet.Close(),
-		r.recording.close(),
+		r.archiver.close(),
 		exitcode.EnvironmentError(r.samples.Close()),
 		exitcode.EnvironmentError(r.counted.Close()),
 		r.target.close(r.target.isLost(), m.Phases),
@@ -185,7 +185,7 @@ func (r *run) measured() result.Measurements {
 			m.Phases[i].Workload = &w
 		}
 	}
-	m.Scrapes = r.recording.Scrapes()
+	m.Scrapes = r.archiver.Scrapes()
 	m.Generator = r.self.Results()
 	workers.AddCost(&m.Generator, m.Workers)
 	for i := range m.Phases {

@@ -52,7 +52,7 @@ func TestFuseOfOwnRequestsStopsLoad(t *testing.T) {
 	beside, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 2)
 	go func() { ended <- r.samples.Run(beside) }()
-	go func() { ended <- r.aborts.watch(beside, r.recording, cancel) }()
+	go func() { ended <- r.aborts.watch(beside, r.archiver, cancel) }()
 	err = r.phases.run(ctx)
 	stop()
 	var aborted abortError
@@ -66,7 +66,7 @@ func TestFuseOfOwnRequestsStopsLoad(t *testing.T) {
 	if after := len(server.Exchanges()); after != before {
 		t.Errorf("%d requests after the end of the phase, want 0", after-before)
 	}
-	if err := errors.Join(<-ended, <-ended, r.recording.close(), r.samples.Close()); err != nil {
+	if err := errors.Join(<-ended, <-ended, r.archiver.close(), r.samples.Close()); err != nil {
 		t.Error(err)
 	}
 }

@@ -85,7 +85,7 @@ func underwayOf(t *testing.T, s *scenario.Scenario, c console, collectors ...pro
 func judged(t *testing.T, r *run) result.Result {
 	t.Helper()
 	r.info.Ended = time.Now().UTC()
-	err := errors.Join(r.recording.close(), r.samples.Close(), r.timeline.Close(), r.save())
+	err := errors.Join(r.archiver.close(), r.samples.Close(), r.timeline.Close(), r.save())
 	digests, digestErr := result.Digest(r.dir.Path)
 	r.info.Files = digests
 	if err = errors.Join(err, digestErr, rundir.WriteInfo(r.dir.Path, r.info)); err != nil {
@@ -157,7 +157,7 @@ func TestFailedPhaseIsCutShort(t *testing.T) {
 	if p := r.phases.stamps[0]; !p.Interrupted || p.Seconds() > 60 {
 		t.Errorf("%+v", p)
 	}
-	if err := errors.Join(r.recording.close(), r.timeline.Close()); err != nil {
+	if err := errors.Join(r.archiver.close(), r.timeline.Close()); err != nil {
 		t.Error(err)
 	}
 }
@@ -182,7 +182,7 @@ func TestMeasurementsAreWrittenAsPhasesEnd(t *testing.T) {
 		t.Errorf("the directory contains the measurements %+v", m)
 	}
 	r.nodes.stop(t.Context())
-	if err := errors.Join(r.recording.close(), r.timeline.Close()); err != nil {
+	if err := errors.Join(r.archiver.close(), r.timeline.Close()); err != nil {
 		t.Error(err)
 	}
 }
@@ -244,7 +244,7 @@ func TestUnreadyNodesEndRun(t *testing.T) {
 	if got := registerWithin(scenario.Nodes{Count: 500, RegisterRate: 50}); got != 10*time.Minute+10*time.Second {
 		t.Errorf("the time limit for 500 nodes at 50/s is %s", got)
 	}
-	if err := errors.Join(r.recording.close(), r.timeline.Close()); err != nil {
+	if err := errors.Join(r.archiver.close(), r.timeline.Close()); err != nil {
 		t.Error(err)
 	}
 }

@@ -60,12 +60,12 @@ func runSending(ctx context.Context, run func(context.Context) error, s *remotew
 }
 
 // Run records until ctx ends, and sends the samples to the receiver, if any.
-func (r *recording) Run(ctx context.Context) error {
+func (r *archiver) Run(ctx context.Context) error {
 	return runSending(ctx, r.recorder.Run, r.sender, r.hurry)
 }
 
 // sent returns the numbers of samples that were sent and refused, or nil without a receiver.
-func (r *recording) sent() *result.RemoteWrite {
+func (r *archiver) sent() *result.RemoteWrite {
 	if r.sender == nil {
 		return nil
 	}

@@ -76,7 +76,7 @@ func TestRunSends(t *testing.T) {
 	x, registry, q := newTaker(t), prometheus.NewRegistry(), &quiet{}
 	phase := prometheus.NewGauge(prometheus.GaugeOpts{Name: "stormglass_test"})
 	registry.MustRegister(phase)
-	r, err := openRecording(recordingOptions{
+	r, err := openArchiver(archiverOptions{
 		console: console{Progress: q}, dir: t.TempDir(), scenario: parse(t, onePhase), registry: registry, receiver: x.client(t), name: "mine",
 	})
 	if err != nil {
@@ -133,7 +133,7 @@ func TestRunOnPrometheusSendsItsOwn(t *testing.T) {
 	}
 	x, registry := newTaker(t), prometheus.NewRegistry()
 	registry.MustRegister(prometheus.NewGauge(prometheus.GaugeOpts{Name: "stormglass_test"}))
-	r, err := openRecording(recordingOptions{
+	r, err := openArchiver(archiverOptions{
 		console: console{Progress: &quiet{}}, dir: t.TempDir(), scenario: parse(t, onePhase), source: source, registry: registry, receiver: x.client(t), name: "mine",
 	})
 	if err != nil {

@@ -4,7 +4,7 @@
 //	directory    created and locked; credentials that killed runs left are removed
 //	target       the run's own control plane, started and ready, or a user's cluster, after the user's confirmation
 //	loss watch   ends the run when the target is lost
-//	recording    scrapes metrics or copies them from a Prometheus server, and serves them by a query API
+//	archiver     scrapes metrics or copies them from a Prometheus server, and serves them by a query API
 //	samples      results of each load, ten times a second
 //	self meter   resource use and delays of the generator itself
 //	workload     the run's workloads, and the tracker of their pods
@@ -98,11 +98,11 @@ type ports struct {
 
 // instruments measure the target and this process.
 type instruments struct {
-	recording *recording
-	samples   *samples.Recorder
-	self      *generator.SelfMeter
-	counted   *generator.Instructions
-	delays    *generator.RunDelay
+	archiver *archiver
+	samples  *samples.Recorder
+	self     *generator.SelfMeter
+	counted  *generator.Instructions
+	delays   *generator.RunDelay
 }
 
 // drivers load the target and track the effects.
@@ -198,7 +198,7 @@ func openPorts(o Options, started *undo) (to ports, err error) {
 	}
 	to.listener, err = listen(o)
 	if to.listener != nil {
-		started.add(func() error { _ = to.listener.Close(); return nil }) // the recording may have closed it
+		started.add(func() error { _ = to.listener.Close(); return nil }) // the archiver may have closed it
 	}
 	return to, err
 }
@@ -272,7 +272,7 @@ func (s *site) equip(ctx context.Context, to ports, started *undo) (*run, error)
 		return nil, err
 	}
 	r := newRun(s, in, d)
-	s.o.Control.attach(r.display.steering, r.recording.live())
+	s.o.Control.attach(r.display.steering, r.archiver.live())
 	return r, nil
 }
 
@@ -294,7 +294,7 @@ func (s *site) setUpTarget(ctx context.Context, started *undo) error {
 }
 
 func (s *site) openInstruments(to ports, started *undo) (in instruments, err error) {
-	in.recording, err = openRecording(recordingOptions{
+	in.archiver, err = openArchiver(archiverOptions{
 		console: s.console, dir: s.dir.Path, scenario: s.o.Scenario, targets: s.target.Scrape, bundled: s.target.Cluster.Bundled,
 		source: to.source, listener: to.listener, public: s.o.ObservePublic, registry: to.registry,
 		receiver: to.receiver, name: rundir.Name(s.dir.Path, s.o.Scenario.Variant),
@@ -303,7 +303,7 @@ func (s *site) openInstruments(to ports, started *undo) (in instruments, err err
 	if err != nil {
 		return in, err
 	}
-	started.add(in.recording.close)
+	started.add(in.archiver.close)
 	if in.samples, err = samples.Open(s.dir.Path, s.record); err != nil {
 		return in, exitcode.EnvironmentError(err)
 	}
@@ -409,7 +409,7 @@ func newRun(s *site, in instruments, d drivers) *run {
 	r.display = newDisplay(r)
 	r.display.steering = newSteering(r.journal, r.pause, r.fleet, r.display.changed)
 	r.phases = &phases{
-		journal: r.journal, scenario: r.o.Scenario, supervisor: r.target.supervisor, recorder: r.recording, self: r.self,
+		journal: r.journal, scenario: r.o.Scenario, supervisor: r.target.supervisor, recorder: r.archiver, self: r.self,
 		workload: r.workload, follow: r.follow, nodes: r.nodes, loads: r.loads, custom: r.custom, display: r.display, objects: r.objects,
 		create: r.target.Create, awaitServed: r.target.AwaitServed,
 		outOfService: r.target.OutOfService, save: r.save,
