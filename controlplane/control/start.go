@@ -155,7 +155,7 @@ var stopWithin, stopNowWithin = 50 * time.Second, 10 * time.Second
 func (s *Supervisor) Stop(ctx context.Context) error { return s.stop(ctx, stopWithin, syscall.SIGTERM) }
 
 // StopNow is like Stop, but the supervisor kills the components, and has only 10 s for that. This is quicker, and suits
-// a plane whose data and audit logs nobody needs afterwards.
+// a plane whose data and audit logs are not needed afterwards.
 func (s *Supervisor) StopNow(ctx context.Context) error {
 	return s.stop(ctx, stopNowWithin, syscall.SIGTERM, syscall.SIGINT) // two different signals: the kernel could merge two equal signals
 }

@@ -55,8 +55,8 @@ func (f *Fault) goneAfter(begin time.Duration) time.Duration {
 	return begin + f.For.D() + faultMargin
 }
 
-// shared names, in words, a part of the control plane that the two faults cannot affect at the same time. It returns ""
-// if there is none.
+// shared names, in words, a part of the control plane that the two faults cannot affect at the same time, or "" if
+// they can be active together.
 func (v *validator) shared(f, g *Fault) string {
 	a, b := v.needs(f), v.needs(g)
 	if part, clash := control.Clash(a.sure, b.sure); clash {

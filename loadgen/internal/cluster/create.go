@@ -130,7 +130,7 @@ func definedBy(objects []scenario.Manifest) map[string][]string {
 	return all
 }
 
-// notServed returns an awaited resource that discovery does not list, or "" if there is none. It removes a group
+// notServed returns an awaited resource that discovery does not list, or "" if it lists all. It removes a group
 // version from awaited when all its resources are served.
 func notServed(client discovery.DiscoveryInterface, awaited map[string][]string) (string, error) {
 	for of, plurals := range awaited {

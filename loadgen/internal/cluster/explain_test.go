@@ -89,7 +89,7 @@ func TestAnswersInPlaceOfACluster(t *testing.T) {
 		{"a proxy that refuses", through(refuses.URL), "its proxy refuses to connect: " + refuses.URL + " answers 403 Forbidden (does the proxy permit"},
 		{"a proxy that wants a login", through(refusing(http.StatusProxyAuthRequired)), "its proxy requires a user name and password: http://"},
 		{"a proxy that does not reach it", through(refusing(http.StatusBadGateway)), "its proxy cannot reach it: http://"},
-		{"a proxy that is none", through("http://" + ssh), "its proxy cannot be used: http://" + ssh + " does not answer like an HTTP proxy"},
+		{"a server that is not a proxy", through("http://" + ssh), "its proxy cannot be used: http://" + ssh + " does not answer like an HTTP proxy"},
 		{"a server without HTTP/2", over1(good), "it does not offer HTTP/2, which loads and simulated nodes use (does a gateway"},
 		{"a plugin that fails", plugin("sh", `["-c", "exit 3"]`), "the exec plugin of the kubeconfig gave no credentials: exec: executable sh failed with exit code 3 (run the plugin by hand"},
 		{"a plugin that is not there", plugin("no-such-plugin", "[]"), "the exec plugin of the kubeconfig gave no credentials: exec: executable no-such-plugin not found"},

@@ -30,7 +30,7 @@ func TestFlagsAndFilesNameTheCluster(t *testing.T) {
 		want settings
 	}{
 		"the current context": {Kubeconfig{Files: staging}, settings{name: "staging", server: s.URL, token: goodToken}},
-		"several files, of which the first wins and one is absent": {
+		"several files: the first wins, and one is absent": {
 			Kubeconfig{Files: strings.Join([]string{staging, clusters, filepath.Join(t.TempDir(), "absent"), contexts}, ":")},
 			settings{name: "staging", server: s.URL, token: goodToken},
 		},

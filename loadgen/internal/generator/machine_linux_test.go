@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Tree seconds include the CPU time of a process and its descendants, whatever their names are, and of no other
+// Tree seconds include the CPU time of a process and its descendants, regardless of their names, and of no other
 // process.
 func TestTreeSecondsCountsDescendants(t *testing.T) {
 	proc := t.TempDir()

@@ -23,7 +23,7 @@ type symbol struct {
 	drawn bool // the load draws the value at random, so value is not set
 }
 
-// Format writes the symbol's template expression, whatever the formatting verb.
+// Format writes the symbol's template expression, for any formatting verb.
 func (s symbol) Format(f fmt.State, _ rune) { fmt.Fprint(f, "{{"+s.expr+"}}") }
 
 // concrete returns v for use in a condition. If v is a symbol, it returns the symbol's value. It fails for a symbol

@@ -167,7 +167,7 @@ func (c *cl2) finishedJobs(m call) []string {
 }
 
 // controlled returns the conditions for WaitForControlledPodsRunning: the pods of all controllers of a kind are
-// running. If the test has deleted all these controllers, the condition is that they and their pods are gone.
+// running. If the test has deleted all these controllers, they and their pods must be gone.
 func (c *cl2) controlled(m call) []string {
 	kind := m.text("kind", "")
 	resource := resourceOf(m.text("apiVersion", ""), kind)

@@ -164,7 +164,7 @@ func (c *cl2) convert(f *fields) (*Result, error) {
 }
 
 // oneFamily reports whether all namespace ranges have the same basename and the same first number. Only then can the
-// run's namespaces replace those of the test without mixing objects from separate namespaces.
+// run's namespaces replace the test's namespaces without mixing objects from separate namespaces.
 func oneFamily(steps []*fields) bool {
 	families := map[string]bool{}
 	for _, s := range steps {

@@ -177,7 +177,7 @@ func (f *fields) leave() {
 	}
 }
 
-// at returns a Remark without text at the position of a key. If key is empty, the position is that of the mapping.
+// at returns a Remark without text at the position of a key. If key is empty, it is the position of the mapping.
 func (f *fields) at(key string) Remark {
 	if key == "" {
 		return placeOf(f.file, f.node, f.path)

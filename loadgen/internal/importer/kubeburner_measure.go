@@ -331,7 +331,7 @@ func profileOf(t *fields) (p burnProfile, why string) {
 // maxProfiles is the maximum number of profiles of one kind per job.
 const maxProfiles = 20
 
-// profilesOf returns the pprof measurements that apply to a job: the global ones, then those of the job.
+// profilesOf returns the pprof measurements that apply to a job: first the global ones, then the job's.
 func (b *burner) profilesOf(j *burnJob) []*burnProfiles {
 	sets := slices.Clone(b.profiles)
 	for _, m := range j.list("measurements") {

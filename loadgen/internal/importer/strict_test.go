@@ -141,7 +141,8 @@ func write(t *testing.T, name string, data []byte) {
 	}
 }
 
-// TestMergedFields checks that a merge key gives a mapping the fields of others: its own fields win, then those of the first.
+// TestMergedFields checks that a merge key gives a mapping the fields of other mappings. Fields of the mapping itself take
+// precedence, then fields of the first of the other mappings.
 func TestMergedFields(t *testing.T) {
 	t.Chdir(t.TempDir())
 	write(t, "map.yml", []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: 'm{{.Iteration}}-{{.Replica}}'}\n"))

@@ -87,8 +87,8 @@ func (c *chooser) begin(fault Fault) ([]string, error) {
 	return names, err
 }
 
-// able returns the numbers of the nodes that a fault of this kind may hit now, in ascending order. It asks every Part,
-// each of which controls the nodes of one process.
+// able returns the numbers of the nodes that a fault of this kind may hit now, in ascending order. It asks every Part.
+// A Part controls the nodes of one process.
 func (c *chooser) able(kind string) ([]int, error) {
 	each := make([][]int, len(c.parts))
 	var all errgroup.Group

@@ -36,7 +36,7 @@ func TestEphemeralContainerRunsUntilItsPodEnds(t *testing.T) {
 				}
 			})
 			l.awaitPod("web", "Running, ready, running")
-			l.await("it is told", func() bool {
+			l.await("the Event", func() bool {
 				return slices.ContainsFunc(l.events, func(e corev1.Event) bool {
 					return e.Reason == "Started" && e.InvolvedObject.FieldPath == "spec.ephemeralContainers{debugger}"
 				})

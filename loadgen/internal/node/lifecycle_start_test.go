@@ -34,7 +34,7 @@ func TestImageThatCannotBePulled(t *testing.T) {
 	if n := l.happened("unpullable", lifeImagePullFailed); n != 2 {
 		t.Errorf("the node counted %d failed attempts", n)
 	}
-	l.await("it is told", func() bool {
+	l.await("the Events", func() bool {
 		told := l.told("web")
 		return slices.Contains(told, "Failed") && slices.Contains(told, "BackOff") && slices.Contains(told, "Pulled") && slices.Contains(told, "Started")
 	})
@@ -46,7 +46,7 @@ func TestImageThatIsNeverPulled(t *testing.T) {
 	l.await("an attempt", func() bool { return slices.Contains(l.told("web"), "Failed") })
 	l.clock.Step(noticed)
 	l.awaitPod("web", "Pending, ErrImageNeverPull")
-	l.await("it is told again", func() bool { return len(l.countedUp("web")) >= 2 })
+	l.await("the Event with a higher count", func() bool { return len(l.countedUp("web")) >= 2 })
 	l.locked(func() {
 		told := slices.Sorted(slices.Values(l.told("web"))) // events of one moment are posted together
 		if !slices.Equal(told, []string{"ErrImageNeverPull", "Failed"}) {
@@ -130,7 +130,7 @@ func TestProbesFail(t *testing.T) {
 	l.awaitPod("web", "Running, ready, running")
 
 	l.clock.Step(15 * time.Second)
-	l.await("it is told", func() bool {
+	l.await("the Events", func() bool {
 		return slices.Contains(l.told("stuck"), "Unhealthy") && slices.Contains(l.told("stuck"), "Killing")
 	})
 	l.awaitPod("stuck", "Running, ready, running")

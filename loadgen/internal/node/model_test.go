@@ -170,7 +170,7 @@ func TestPodWaitsForItsImage(t *testing.T) {
 	})
 	s.bind("sg-0", "second", nil)
 	eventually(t, "the next one runs at once", func() bool { return f.Live().PodsRunning == 2 })
-	s.await("all is told", func() bool { return len(s.told("first")) == 4 && len(s.told("second")) == 3 })
+	s.await("all Events", func() bool { return len(s.told("first")) == 4 && len(s.told("second")) == 3 })
 	clock.Step(time.Second) // events of a pod are named by their time
 	s.deletePod("second")
 	s.await("and its end", func() bool { return len(s.told("second")) == 4 })

@@ -108,7 +108,7 @@ func unknownEnd() corev1.ContainerState {
 }
 
 // abandoned returns the final status of a pod whose containers have stopped (TerminatePod in pkg/kubelet/status). pod
-// is the pod as it was when it began to stop, and s is its status so far. The phase becomes Failed unless the pod has
+// is the pod at the time when it began to stop, and s is its status so far. The phase becomes Failed unless the pod has
 // ended by itself. Containers without a known end get an unknownEnd. If nothing changes, abandoned returns s.
 func abandoned(pod *corev1.Pod, s *corev1.PodStatus) *corev1.PodStatus {
 	lacksEnd := func(c corev1.ContainerStatus) bool { return c.State.Terminated == nil }

@@ -33,7 +33,7 @@ func TestEvictionUnderPressure(t *testing.T) {
 	l.awaitPod("web", "Running, ready, running")
 	l.awaitPod("critical", "Running, ready, running")
 	l.clock.Step(30 * time.Second)
-	l.await("it is told", func() bool { return slices.Contains(l.told("web"), "Killing") })
+	l.await("the Event", func() bool { return slices.Contains(l.told("web"), "Killing") })
 	l.awaitPod("web", "Running, ready, running")
 	l.clock.Step(minGrace)
 	l.awaitPod("web", "Failed/Evicted, Error(137)")

@@ -22,7 +22,7 @@ const (
 )
 
 // rotation is the state of the renewal of a link's client certificate. Only one goroutine at a time may write `expires`
-// and `failures`: first the goroutine that dials first, later the one that has set `due` to 0.
+// and `failures`: first the goroutine that dials first, later the goroutine that has set `due` to 0.
 type rotation struct {
 	jitter   float64      // from 0 to 1; determines when the certificate is renewed
 	due      atomic.Int64 // time of the next attempt in Unix nanoseconds; 0: never, or an attempt is running

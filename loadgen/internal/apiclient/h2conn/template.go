@@ -14,7 +14,7 @@ type Template struct {
 	method []byte // :method and :scheme
 	rest   []byte // encoded fields to send after :authority and :path
 	typed  []byte // encoded content-type, sent only with a body
-	head   bool   // whether the method is HEAD; the response then has no body, whatever its content-length
+	head   bool   // whether the method is HEAD; the response then has no body, even with a content-length
 }
 
 // NewTemplate returns the template of r. The template does not include Path, Body and Urgent.

@@ -52,7 +52,7 @@ func (e *Refusal) Error() string {
 	return fmt.Sprintf("the API server answers %d %s", e.Status, http.StatusText(e.Status))
 }
 
-// refusal returns the Refusal or apierrors.StatusError that err wraps. If there is none, the result has the status 0.
+// refusal returns the Refusal or apierrors.StatusError that err wraps. Without one, the result has the status 0.
 func refusal(err error) Refusal {
 	if r, ok := errors.AsType[*Refusal](err); ok {
 		return *r

@@ -11,7 +11,7 @@ import (
 const maxTemplate = 2 << 10
 
 // cheap returns a template that is cheap to expand: text itself or, if expanding text may be expensive, a template that
-// only writes text as it is. Prometheus expands the templates in labels and annotations without limits, so a short
+// only writes text unchanged. Prometheus expands the templates in labels and annotations without limits, so a short
 // template can need any amount of memory, for example by doubling a string repeatedly.
 func cheap(text string) string {
 	tree := parse.New("")

@@ -67,7 +67,7 @@ func offset(g alerts.Group) time.Duration {
 // Hindsight describes how long before an alert fires its cause can have occurred.
 type Hindsight struct {
 	// Longest is the maximum age of the data that the condition reads: the largest sum of ranges and offsets, including
-	// those of recording rules. For is the time for which the condition must hold before the alert fires.
+	// ranges and offsets in recording rules. For is the time for which the condition must hold before the alert fires.
 	Longest, For time.Duration
 	// Shortest is the smallest range that the alert reads, or 0 if it reads no range.
 	Shortest time.Duration

@@ -16,7 +16,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// The run's share is the number of its own requests divided by the number of all requests that the API servers counted,
+// The run's share is the number of the run's requests divided by the number of all requests that the API servers counted,
 // for one verb and resource. Split uses the servers' metrics only if this share is between leastShare and mostShare.
 // With the share s, the servers' mean is wrong by (1-s) times the difference between other clients' mean and the run's.
 // For example, with 80% it is wrong by half if other clients' requests take 3.5 times as long. A share well over 1

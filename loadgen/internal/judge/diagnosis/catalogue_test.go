@@ -202,7 +202,7 @@ func excluded(m mechanism) string {
 	return strings.Join(all, "; ")
 }
 
-// leastChange returns the minimum change of a signal of All or Unless after the given words, or "" if there is none.
+// leastChange returns the minimum change of a signal of All or Unless after the given words, or "" if m has no such change.
 func leastChange(m mechanism, words string) string {
 	switch m.Share {
 	case 0:

@@ -531,8 +531,8 @@ func TestStarvationIsSubtracted(t *testing.T) {
 	}
 }
 
-// TestBurstsOfCalls: a webhook that is called in bursts has no latency between them. That is no calm value, unless it
-// lasts.
+// TestBurstsOfCalls: a webhook that is called in bursts has no latency between the bursts. A short gap is not a calm
+// value.
 func TestBurstsOfCalls(t *testing.T) {
 	for name, c := range map[string]struct {
 		slow []int // evaluations that see slow calls: a burst shows in two

@@ -183,7 +183,7 @@ func TestNamesAreRenewed(t *testing.T) {
 	})
 	op := prepared(t, s, newLoad(func(l *scenario.Load) { l.Verb, l.Resource, l.ResourceVersion = "get", "nodes", "0" }))
 	if got := ask(t, op, 0, 404, ``)[0]; got != "/api/v1/nodes/stormglass-no-such-object?resourceVersion=0" {
-		t.Errorf("path = %s, want that of the missing object", got)
+		t.Errorf("path = %s, want the path of the missing object", got)
 	}
 	there.Store(true)
 	runBackground(t, op)

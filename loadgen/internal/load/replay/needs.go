@@ -8,8 +8,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Needs returns the RBAC permissions that the replay of a recording needs: those of its users, and those of the load
-// itself, which creates objects and lists existing ones. The keys of `namespaced` are the resources that the cluster
+// Needs returns the RBAC permissions that the replay of a recording needs: for its users, and for the load itself,
+// which creates objects and lists existing ones. The keys of `namespaced` are the resources that the cluster
 // serves, such as "deployments.apps". A value is true if the resource is namespaced.
 func Needs(t *recording.Recording, namespaced map[string]bool) []object.Need {
 	var all []object.Need

@@ -41,7 +41,7 @@ func checkMetrics(t *testing.T, registry *prometheus.Registry, want result.Watch
 	}
 }
 
-// The histogram equals the one of client_golang, although it counts runs of equal values.
+// The histogram equals client_golang's, although it counts runs of equal values.
 func TestExposedHistogramIsThatOfTheClientLibrary(t *testing.T) {
 	opts := metricopts.Latency("x", "x")
 	theirs := prometheus.NewHistogram(opts)

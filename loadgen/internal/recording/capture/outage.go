@@ -58,7 +58,7 @@ func (o *outage) length(now time.Time) time.Duration {
 }
 
 // unreachable returns the reason why a watch could not reach the cluster, or nil if the cluster responded. For some
-// connection errors, client-go returns no error but a watch that has ended.
+// connection errors, client-go returns a watch that has ended instead of an error.
 func unreachable(w watch.Interface, err error) error {
 	var op *net.OpError
 	switch {

@@ -10,8 +10,8 @@ import (
 
 // steps returns a register's operations for the search, in the order of their calls. These rules apply:
 //
-//   - If the value of a write was observed, the write ended before the first observation, whatever its response was.
-//     This gives a write of unknown outcome an end.
+//   - If the value of a write was observed, the write ended before the first observation.
+//     This also gives a write of unknown outcome an end.
 //   - If the value of a write of unknown outcome was never observed, no write can follow it, because no client knows
 //     its version. So if it happened, it was the last write, after the last response that shows a state. All such
 //     writes count as one write that perhaps happened.
