@@ -37,10 +37,10 @@ func (c *cl2) measure(step string, all []*fields) {
 		calls := []call{{fields: params, id: f.text("identifier", method)}}
 		for i, instance := range f.list("instances") {
 			m := call{fields: params, id: instance.text("identifier", method)}
-			if of := instance.sub("params"); of.node != nil {
-				m.fields = of.over(params)
+			if own := instance.sub("params"); own.node != nil {
+				m.fields = own.over(params)
 			}
-			calls = append(calls[:i], m)
+			calls = append(calls[:i], m) // the first instance replaces the call of the step itself
 		}
 		for _, m := range calls {
 			w, d := c.measurement(method, m)

@@ -267,12 +267,13 @@ func (f *fields) items(key string) []*yaml.Node {
 
 // list returns the elements of a list of mappings.
 func (f *fields) list(key string) (all []*fields) {
+	_, of := f.find(key)
 	for i, n := range f.items(key) {
-		path := fmt.Sprintf("%s[%d]", f.at(key).Field, i)
-		if of := f.draft.fieldsOf(f.at(key).File, n, path); of.node != nil {
-			all = append(all, of)
+		path := fmt.Sprintf("%s[%d]", join(of.path, key), i)
+		if item := f.draft.fieldsOf(of.file, n, path); item.node != nil {
+			all = append(all, item)
 		} else if n.Tag == "!!null" {
-			f.draft.fail(placeOf(f.file, n, path), "it is empty (write its fields, or leave it out)")
+			f.draft.fail(placeOf(of.file, n, path), "it is empty (write its fields, or leave it out)")
 		}
 	}
 	return all
