@@ -194,7 +194,7 @@ func planeEntries() []string {
 	var l topology.Layout // the paths of an empty Layout are names
 	return []string{
 		l.Bin(), string(l.PKI()), l.Kubeconfigs(), l.Logs(), l.Data(""), control.AuditLogs, "prometheus", l.Config(), l.SchedulerConfig(),
-		l.AuditPolicy(), l.Authentication(), l.Authorization(), l.ABACPolicy(), l.CloudState(), portsFile, control.ClusterFile, control.StoppedFile,
+		l.AuditPolicy(), l.Tracing(), l.Authentication(), l.Authorization(), l.ABACPolicy(), l.CloudState(), portsFile, control.ClusterFile, control.StoppedFile,
 	}
 }
 

@@ -182,6 +182,11 @@ func (p *Plane) write(plan topology.Plan, ports topology.Ports) error {
 	if err := atomicfile.Write(p.layout.SchedulerConfig(), plan.SchedulerConfig); err != nil {
 		return err
 	}
+	if plan.Tracing != nil {
+		if err := atomicfile.Write(p.layout.Tracing(), plan.Tracing); err != nil {
+			return err
+		}
+	}
 	if plan.AuditPolicy != nil {
 		if err := atomicfile.Write(p.layout.AuditPolicy(), plan.AuditPolicy); err != nil {
 			return err

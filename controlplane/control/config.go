@@ -34,6 +34,20 @@ type Config struct {
 	// NetworkFaults: "on" (connections between etcd members and to API servers pass through proxies, so that faults can
 	// delay or cut them; each exchange takes 100 microseconds longer) or "off"; default: on with several etcd members
 	NetworkFaults string `yaml:"networkFaults,omitempty" json:"networkFaults,omitempty"`
+	// Tracing: an OpenTelemetry receiver to which API servers and etcd send spans (docs/how-to/trace-a-slow-request.md)
+	Tracing Tracing `yaml:"tracing,omitempty" json:"tracing,omitzero"`
+}
+
+// Tracing configures the distributed tracing of API servers and etcd.
+type Tracing struct {
+	// Endpoint: address on this machine of a receiver of OTLP/gRPC without TLS, such as 127.0.0.1:4317; default: no
+	// tracing
+	Endpoint string `yaml:"endpoint,omitempty" json:"endpoint,omitempty"`
+	// Token: bearer token that API servers and etcd present to the receiver
+	Token string `yaml:"token,omitempty" json:"token,omitempty"`
+	// SamplingRatePerMillion: number of requests per million that API servers trace although the client does not sample
+	// them; default 0
+	SamplingRatePerMillion int `yaml:"samplingRatePerMillion,omitempty" json:"samplingRatePerMillion,omitempty"`
 }
 
 // Flags are command-line flags of a component, by name without dashes. Problems reports flags that Stormglass itself

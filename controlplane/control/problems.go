@@ -3,6 +3,7 @@ package control
 import (
 	"fmt"
 	"maps"
+	"net"
 	"slices"
 	"strconv"
 	"strings"
@@ -84,6 +85,7 @@ func (c Config) Problems() []Problem {
 	all = append(all, c.serviceProblems()...)
 	all = append(all, c.metricsServerProblems()...)
 	all = append(all, c.cloudProblems()...)
+	all = append(all, c.tracingProblems()...)
 	if _, ok := c.Scheduler.Config["leaderElection"]; ok {
 		all = append(all, Problem{"scheduler.config.leaderElection", "Stormglass sets leader election itself", "Stormglass detects readiness by the kube-scheduler lease"})
 	}
@@ -104,6 +106,38 @@ func (c Config) encryptionProblems() (all []Problem) {
 	}
 	return all
 }
+
+// tracingProblems checks that components can send spans to the receiver. They send them without TLS, so the receiver must
+// be on this machine.
+func (c Config) tracingProblems() (all []Problem) {
+	t := c.Tracing
+	if t.Endpoint == "" {
+		if t != (Tracing{}) {
+			all = append(all, Problem{"tracing", "these fields have no effect without a receiver", "set tracing.endpoint: 127.0.0.1:4317"})
+		}
+		return all
+	}
+	host, port, err := net.SplitHostPort(t.Endpoint)
+	if number, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil || number == 0 || net.ParseIP(host) == nil || !net.ParseIP(host).IsLoopback() {
+		all = append(all, Problem{"tracing.endpoint", fmt.Sprintf("%q is not an address of this machine", t.Endpoint), "for example 127.0.0.1:4317; spans are sent without TLS"})
+	}
+	if t.SamplingRatePerMillion < 0 || t.SamplingRatePerMillion > 1_000_000 {
+		all = append(all, Problem{"tracing.samplingRatePerMillion", fmt.Sprintf("%d is out of bounds", t.SamplingRatePerMillion), "from 0 to 1000000"})
+	}
+	if strings.Trim(t.Token, tokenCharacters) != "" {
+		all = append(all, Problem{"tracing.token", "the token has a character that is not a letter, a digit, - or _", "use another token"})
+	}
+	for _, section := range c.FlagSections() {
+		for _, name := range slices.Sorted(maps.Keys(section.Flags)) {
+			if name == "tracing-config-file" || strings.Contains(name, "distributed-tracing") {
+				all = append(all, Problem{section.Path + "." + name, "tracing already sets this flag", "keep one of the two"})
+			}
+		}
+	}
+	return all
+}
+
+const tokenCharacters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
 
 // metricsServerProblems checks that API servers can reach metrics-server, and that metrics-server runs if it has flags.
 func (c Config) metricsServerProblems() (all []Problem) {

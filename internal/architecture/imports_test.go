@@ -84,6 +84,11 @@ var rules = []rule{
 		never: []string{"os", "net/http", "time", module + "loadgen"},
 	},
 	{
+		why:  "which traces to keep depends on spans and times alone",
+		from: "loadgen/internal/spans", direct: true,
+		never: []string{"net", "k8s.io", "google.golang.org/grpc"}, except: []string{"from " + module + "loadgen/internal/spans/otlp"},
+	},
+	{
 		why:   "rules are data: their readers link neither load generator nor control plane",
 		from:  "alerts",
 		never: []string{module + "loadgen", module + "controlplane", module + "cmd", "k8s.io/kubernetes", "go.etcd.io/etcd"},
@@ -189,7 +194,7 @@ var layers = []string{
 	"loadgen/internal/judge/diagnosis", "loadgen/internal/judge/gate", "loadgen/internal/judge/breakdown", "loadgen/internal/judge/alerting", "loadgen/internal/judge/recovery",
 	"loadgen/internal/report", "loadgen/internal/report/panel", "loadgen/internal/report/chart",
 	"loadgen/internal/archivetest", "loadgen/internal/rundir",
-	"loadgen/internal/profile", "loadgen/internal/scrape/promimport", "loadgen/internal/scrape", "loadgen/internal/generator",
+	"loadgen/internal/profile", "loadgen/internal/spans", "loadgen/internal/scrape/promimport", "loadgen/internal/scrape", "loadgen/internal/generator",
 	"loadgen/internal/timeline", "loadgen/internal/archive", "loadgen/internal/auditsummary", "loadgen/internal/auditlog", "loadgen/internal/samples", "loadgen/internal/stall", "loadgen/internal/wakeup", "loadgen/internal/machine", "loadgen/internal/scratch",
 	"loadgen/scenario", "loadgen/internal/condition", "loadgen/internal/manifest", "loadgen/internal/template", "loadgen/internal/recording", "loadgen/internal/latency", "loadgen/internal/load/arrival", "loadgen/result",
 	"dashboards", "alerts", "controlplane/control", "internal",

@@ -96,7 +96,7 @@ Exit codes of run, report and gate:
 	commandline.SetHelp(root)
 	commandline.Group(root, "Run", newRun(signals), newAB(signals), newCapacity(signals), newNodes(signals))
 	commandline.Group(root, "Scenarios", newScenarios(), newValidate(), newImport(), newSchema())
-	commandline.Group(root, "Analysis", newReport(), newDiagnose(), newGate(), newCompare(), newBaseline(), newTrend(), newAlerts())
+	commandline.Group(root, "Analysis", newReport(), newTrace(), newDiagnose(), newGate(), newCompare(), newBaseline(), newTrend(), newAlerts())
 	commandline.Group(root, "Metrics and recordings", newRecord(), newQuery(), newServe(), newExport(), newObserve())
 	commandline.Group(root, "Your cluster and workers", newCleanup(), newWorkers(), newWorker())
 	commandline.Group(root, "Tools", newVersion(), commandline.ManCommand())

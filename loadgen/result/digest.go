@@ -29,7 +29,7 @@ var noDigest = strings.Repeat("0", hex.EncodedLen(sha256.Size))
 // these files. Judging reads all of them except the times of a replay.
 func judgedFrom(name string) bool {
 	switch name {
-	case ScenarioFile, TimelineFile, PulseFile, MeasurementsFile, AuditFile, TSDBDir:
+	case ScenarioFile, TimelineFile, PulseFile, MeasurementsFile, AuditFile, TSDBDir, TracesDir:
 		return true
 	}
 	return strings.HasPrefix(name, ReplayPrefix)

@@ -27,6 +27,7 @@ const (
 	MeasurementsFile = "measurements.json"
 	TimelineFile     = "timeline.jsonl"
 	TSDBDir          = "tsdb"
+	TracesDir        = "traces"
 	CreatedFile      = "created.jsonl" // objects that the run may have left in a cluster
 	ResultFile       = "result.json"
 	JUnitFile        = "junit.xml"
@@ -66,6 +67,7 @@ type Result struct {
 	Recovery     *Recovery       `json:"recovery,omitempty"`
 	Signals      []Signal        `json:"signals,omitempty"`
 	Figures      []Figure        `json:"figures,omitempty"`
+	Traces       *Traces         `json:"traces,omitempty"` // only with `--trace`
 	Components   []ComponentCost `json:"components"`
 }
 

@@ -28,6 +28,7 @@ type Scenario struct {
 	ControlPlane control.Config `yaml:"controlPlane,omitempty"`  // the bundled control plane; not used on your own cluster
 	Nodes        Nodes          `yaml:"nodes,omitempty"`         // simulated nodes
 	Record       Record         `yaml:"record,omitempty"`        // how to record metrics
+	Tracing      Tracing        `yaml:"tracing,omitempty"`       // which requests to trace
 	// Setup: "create" actions before loads create their objects; setup ends when the API server serves the new custom
 	// resources
 	Setup []Action `yaml:"setup,omitempty"`
@@ -76,6 +77,12 @@ type Record struct {
 	// Interval: time between scrapes, default 5s, at least 1s
 	Interval Duration `yaml:"interval,omitempty" zero:"5s"`
 	Drop     []string `yaml:"drop,omitempty"` // metric families not to record
+}
+
+// Tracing configures [distributed traces](../how-to/trace-a-slow-request.md).
+type Tracing struct {
+	// Sample: share of the loads' requests to trace, such as 5%; default none
+	Sample *Bound `yaml:"sample,omitempty"`
 }
 
 // Phase is one phase of a run. It ends after the time `for` or when the condition `until` holds; set one of them.

@@ -187,6 +187,7 @@ func (s *Scenario) validate() error {
 		v.batch(path, &s.Objects[i])
 	}
 	v.minAchieved("minAchieved", s.MinAchieved)
+	v.tracing(s.Tracing)
 	v.namespaceLabels("namespaceLabels", s.NamespaceLabels)
 	loadNames := map[string]bool{}
 	for i := range s.Background {

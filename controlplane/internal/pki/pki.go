@@ -190,7 +190,8 @@ func identities(serviceIP net.IP) []identity {
 		serving(CloudServing, control.KindCloudControllerManager),
 		user(CloudControllers, "system:cloud-controller-manager"),
 		user(Admin, adminUser, "system:masters"),
-		user(Loadgen, control.LoadUser, control.LoadGroup),
+		// API servers continue the traces of clients in system:masters and system:monitoring only.
+		user(Loadgen, control.LoadUser, control.LoadGroup, "system:monitoring"),
 		user(KubeletClient, KubeletClient),
 		user(ServicesClient, ServicesClient),
 		serving(Services, "stormglass-service"),

@@ -100,7 +100,7 @@ func TestUsers(t *testing.T) {
 	d := keys(t)
 	for identity, want := range map[string]string{
 		pki.Admin:       "stormglass-admin system:masters",
-		pki.Loadgen:     "stormglass-loadgen stormglass:loadgen", // never system:masters, which is exempt from priority and fairness
+		pki.Loadgen:     "stormglass-loadgen system:monitoring,stormglass:loadgen", // never system:masters, which is exempt from priority and fairness
 		pki.Scrape:      "stormglass-scrape system:monitoring",
 		pki.Scheduler:   "system:kube-scheduler ",
 		pki.Controllers: "system:kube-controller-manager ",

@@ -46,6 +46,11 @@ func (m maker) etcd(name string) *component {
 	c.set("peer-cert-file", keys.Cert(pki.EtcdPeer))
 	c.set("peer-key-file", keys.Key(pki.EtcdPeer))
 	c.scrape(keys.Cert(pki.EtcdCA), keys.Pair(pki.EtcdScrape))
+	if c.trace(m.cfg.Tracing) {
+		c.setDeviation("enable-distributed-tracing", "true", "false", tracingReason)
+		c.setDeviation("distributed-tracing-address", m.cfg.Tracing.Endpoint, "localhost:4317", tracingReason)
+		c.set("distributed-tracing-instance-id", name)
+	}
 	return c
 }
 
@@ -101,6 +106,9 @@ func (m maker) apiServer(name string) *component {
 	c.authorize(m.cfg, m.layout)
 	c.audit(m.cfg, m.layout)
 	c.encrypt(m.cfg, m.layout)
+	if c.trace(m.cfg.Tracing) {
+		c.setDeviation("tracing-config-file", m.layout.Tracing(), "", tracingReason)
+	}
 	return c
 }
 

@@ -37,6 +37,7 @@ func (l Layout) Logs() string                { return filepath.Join(l.Dir, "logs
 func (l Layout) Log(name string) string      { return filepath.Join(l.Logs(), name+".log") }
 func (l Layout) Data(name string) string     { return filepath.Join(l.Dir, "data", name) }
 func (l Layout) SchedulerConfig() string     { return filepath.Join(l.Dir, "scheduler.yaml") }
+func (l Layout) Tracing() string             { return filepath.Join(l.Dir, "tracing.yaml") }
 func (l Layout) AuditPolicy() string         { return filepath.Join(l.Dir, "audit-policy.yaml") }
 func (l Layout) Authentication() string      { return filepath.Join(l.Dir, "authentication.yaml") }
 func (l Layout) Authorization() string       { return filepath.Join(l.Dir, "authorization.yaml") }

@@ -45,6 +45,8 @@ type Plan struct {
 	SchedulerConfig []byte
 	// AuditPolicy is the content of Layout.AuditPolicy, or nil if auditing is off.
 	AuditPolicy []byte
+	// Tracing is the content of Layout.Tracing, or nil if tracing is off.
+	Tracing []byte
 	// Authorization is the content of Layout.Authorization, or nil if flags configure authorization.
 	Authorization []byte
 	// Deviations lists the settings that differ from upstream's defaults. It leaves out settings that every
@@ -81,7 +83,7 @@ func Build(cfg control.Config, l Layout, p Ports, defaults Defaults) (Plan, erro
 	m := maker{cfg, l, p}
 	plan := Plan{
 		Server: URL(p[control.ComponentName(control.KindAPIServer, 0)]), Proxies: proxies(cfg, p),
-		SchedulerConfig: schedulerConfig, AuditPolicy: auditPolicy(cfg), Authorization: authorizationConfig(cfg, l),
+		SchedulerConfig: schedulerConfig, AuditPolicy: auditPolicy(cfg), Tracing: tracingConfig(cfg), Authorization: authorizationConfig(cfg, l),
 	}
 	if apiServers := cfg.ComponentsOf(control.KindAPIServer); len(apiServers) > 1 {
 		plan.Server = URL(p[Balancer])

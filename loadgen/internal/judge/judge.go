@@ -29,6 +29,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/report"
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
+	"github.com/stormglass/stormglass/loadgen/internal/spans"
 	"github.com/stormglass/stormglass/loadgen/internal/timeline"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
@@ -83,6 +84,11 @@ func judge(ctx context.Context, rec *rundir.Recorded, gates []gate.Compiled) (re
 		} else {
 			res.Diagnosis = &d
 		}
+	}
+	if index, all, err := spans.Read(rec.Dir); err == nil {
+		res.Traces = index.Result(all)
+	} else if !spans.Missing(err) {
+		res.Notes = append(res.Notes, "no traces: "+err.Error())
 	}
 	if rec.Foreign != nil { // the gates are from another scenario file, so they cannot fail this run
 		if res.Verdict = result.NoData; res.ExitCode != exitcode.Environment {

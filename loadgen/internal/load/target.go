@@ -8,6 +8,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/stormglass/stormglass/loadgen/internal/samples"
+	"github.com/stormglass/stormglass/loadgen/internal/spans"
 	"github.com/stormglass/stormglass/loadgen/internal/stall"
 )
 
@@ -36,6 +37,8 @@ type Target struct {
 	Registerer prometheus.Registerer
 	// Samples records measurements of the loads ten times a second. If it is nil, nothing is recorded.
 	Samples *samples.Recorder
+	// Tracer samples requests to trace. If it is nil, no request is traced.
+	Tracer *spans.Tracer
 	// Callers are the callers of loads of kind "custom", by load name.
 	Callers map[string]Caller
 	// Share is the part of each load that this worker generates. The zero value means the whole load.

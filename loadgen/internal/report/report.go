@@ -231,6 +231,7 @@ func sections() []section {
 		{"rollouts", middle, rolloutsView},
 		{"charts", middle, whole},
 		{"panels", last, panelsView},
+		{"traces", last, tracesView},
 		{"breakdown", last, breakdownView},
 		{"scheduling", last, schedulingView},
 		{"profiles", last, profilesView},
@@ -243,7 +244,7 @@ func sections() []section {
 func summarySections() []func(*terminalWriter, result.Result) {
 	return []func(*terminalWriter, result.Result){
 		(*terminalWriter).header, (*terminalWriter).reasons, (*terminalWriter).gates, (*terminalWriter).alerts, (*terminalWriter).diagnosed, (*terminalWriter).keyMetrics, (*terminalWriter).phases, (*terminalWriter).delivered, (*terminalWriter).figures,
-		(*terminalWriter).rollouts, (*terminalWriter).transitions, (*terminalWriter).recovery, (*terminalWriter).breakdown, (*terminalWriter).scheduling, (*terminalWriter).cost, (*terminalWriter).profiles, (*terminalWriter).hooks,
+		(*terminalWriter).rollouts, (*terminalWriter).transitions, (*terminalWriter).recovery, (*terminalWriter).traced, (*terminalWriter).breakdown, (*terminalWriter).scheduling, (*terminalWriter).cost, (*terminalWriter).profiles, (*terminalWriter).hooks,
 	}
 }
 

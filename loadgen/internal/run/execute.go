@@ -71,6 +71,7 @@ func (r *run) execute(parent, watched context.Context) {
 	r.loads.finish(ctx, r.step)
 	r.nodes.stop(windUp)
 	r.fleet.End()
+	r.tracing.settle(windUp)
 	stop()
 	_ = helpers.Wait() // each helper has passed its error to cancel
 	r.o.Control.detach()
@@ -168,7 +169,7 @@ func (r *run) close() error {
 	default: // even after another failure, because the error may name objects left in a user's cluster
 		r.info.Failure += "; " + err.Error()
 	}
-	err = errors.Join(rundir.WriteJSON(r.dir.Path, result.MeasurementsFile, m), r.timeline.Close())
+	err = errors.Join(rundir.WriteJSON(r.dir.Path, result.MeasurementsFile, m), r.tracing.save(r.dir.Path), r.tracing.close(), r.timeline.Close())
 	digests, digestErr := result.Digest(r.dir.Path)
 	r.info.Files = digests
 	return errors.Join(err, digestErr, rundir.WriteInfo(r.dir.Path, r.info))
@@ -202,5 +203,5 @@ func (r *run) measured() result.Measurements {
 
 // save writes the measurements so far, so that a killed run can be judged.
 func (r *run) save() error {
-	return rundir.WriteJSON(r.dir.Path, result.MeasurementsFile, r.measured())
+	return errors.Join(rundir.WriteJSON(r.dir.Path, result.MeasurementsFile, r.measured()), r.tracing.save(r.dir.Path))
 }

@@ -62,7 +62,7 @@ func nodesTarget(ctx context.Context, o Options, id string, c console, started *
 		return nil, exitcode.Environmentf("create a directory for the control plane: %w", err)
 	}
 	started.add(temp.Remove)
-	t, plane, err := bundledTarget(ctx, o, filepath.Join(temp.Path, planeDir), id, c, started)
+	t, plane, err := bundledTarget(ctx, o, filepath.Join(temp.Path, planeDir), id, nil, c, started)
 	if err != nil {
 		return nil, err
 	}

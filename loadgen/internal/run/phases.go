@@ -13,6 +13,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/generator"
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 	"github.com/stormglass/stormglass/loadgen/internal/objects"
+	"github.com/stormglass/stormglass/loadgen/internal/spans"
 	"github.com/stormglass/stormglass/loadgen/internal/workload"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
@@ -28,6 +29,7 @@ type phases struct {
 	supervisor supervisor // nil: the target supports no faults of the control plane
 	recorder   recorder
 	self       *generator.SelfMeter
+	tracer     *spans.Tracer // nil: no request is traced
 	workload   *workload.Workload
 	follow     *follow.Follower
 	nodes      *nodes
@@ -154,6 +156,7 @@ func reached(stamp result.Phase) string {
 
 func (ps *phases) beginPhase(ctx context.Context, p *scenario.Phase, at time.Time) {
 	ps.loads.beginPhase(p.Name, at)
+	ps.tracer.BeginPhase(p.Name, at)
 	ps.self.BeginPhase(p.Name)
 	ps.workload.BeginPhase(p.Name, at)
 	ps.follow.BeginPhase(p.Name)

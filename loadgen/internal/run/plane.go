@@ -50,14 +50,18 @@ type bundledPlane struct {
 
 // startPlane starts a control plane in dir and waits until it is ready. If ctx ends first, it stops the control plane
 // and removes what it created.
-func startPlane(ctx context.Context, binary, dir string, s *scenario.Scenario, c console) (*bundledPlane, error) {
+func startPlane(ctx context.Context, binary, dir string, s *scenario.Scenario, t *tracing, c console) (*bundledPlane, error) {
 	defer c.waiting("the control plane to be ready")()
 	binary, err := controlPlaneProgram(binary)
 	if err != nil {
 		return nil, err
 	}
+	config := s.ControlPlane
+	if t != nil {
+		config.Tracing = t.config
+	}
 	plane, err := control.Start(ctx, control.StartOptions{
-		Binary: binary, Dir: dir, Config: &s.ControlPlane, Progress: &lineWriter{line: c.Step},
+		Binary: binary, Dir: dir, Config: &config, Progress: &lineWriter{line: c.Step},
 	})
 	var exit *control.ExitError
 	switch {
@@ -72,8 +76,8 @@ func startPlane(ctx context.Context, binary, dir string, s *scenario.Scenario, c
 	return nil, exitcode.Environmentf("the control plane did not start: %w", err)
 }
 
-func bundledTarget(ctx context.Context, o Options, dir, runID string, c console, started *undo) (t *target, p *bundledPlane, err error) {
-	if p, err = startPlane(ctx, o.ControlPlane, dir, o.Scenario, c); err != nil {
+func bundledTarget(ctx context.Context, o Options, dir, runID string, tracing *tracing, c console, started *undo) (t *target, p *bundledPlane, err error) {
+	if p, err = startPlane(ctx, o.ControlPlane, dir, o.Scenario, tracing, c); err != nil {
 		return nil, nil, err
 	}
 	started.add(func() error { return p.discard(t != nil && t.isLost()) })

@@ -24,7 +24,7 @@ func TestInterruptedStartLeavesNoDirectory(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	enough := errors.New("enough")
-	_, err := startPlane(ctx, program, plane, parse(t, calm), console{Progress: onStep(func(line string) {
+	_, err := startPlane(ctx, program, plane, parse(t, calm), nil, console{Progress: onStep(func(line string) {
 		if line == "up" {
 			cancel(enough)
 		}

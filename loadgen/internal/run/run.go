@@ -82,10 +82,11 @@ type run struct {
 type site struct {
 	journal
 	plan
-	info   result.Run
-	dir    *Directory
-	target *target
-	fleet  *workers.Fleet // nil: no workers, so this process runs all loads and nodes
+	info    result.Run
+	dir     *Directory
+	target  *target
+	fleet   *workers.Fleet // nil: no workers, so this process runs all loads and nodes
+	tracing *tracing       // nil: the run keeps no traces
 }
 
 // ports connect a run to other programs. They are opened before anything starts.
@@ -94,6 +95,7 @@ type ports struct {
 	receiver *remotewrite.Client  // nil: no remote write
 	listener net.Listener         // listener of the query API; nil: no query API
 	source   *promimport.Source   // the user's Prometheus server; nil: the run scrapes by itself
+	tracing  *tracing             // nil: the run keeps no traces
 }
 
 // instruments measure the target and this process.
@@ -157,7 +159,7 @@ func start(ctx context.Context, p plan, c console, started *undo) (r *run, watch
 	if err != nil {
 		return nil, nil, err
 	}
-	s := &site{journal: journal{console: c}, plan: p, info: info}
+	s := &site{journal: journal{console: c}, plan: p, info: info, tracing: to.tracing}
 	if err := s.open(ctx, &to, started); err != nil {
 		return nil, nil, err
 	}
@@ -194,6 +196,9 @@ func openPorts(o Options, started *undo) (to ports, err error) {
 		return to, err
 	}
 	if to.receiver, err = receiver(o.RemoteWrite); err != nil {
+		return to, err
+	}
+	if to.tracing, err = startTracing(o, started); err != nil {
 		return to, err
 	}
 	to.listener, err = listen(o)
@@ -234,7 +239,7 @@ func (s *site) open(ctx context.Context, to *ports, started *undo) (err error) {
 		return err
 	}
 	if s.target == nil {
-		s.target, _, err = bundledTarget(ctx, s.o, s.dir.plane(), s.info.ID, s.console, started)
+		s.target, _, err = bundledTarget(ctx, s.o, s.dir.plane(), s.info.ID, s.tracing, s.console, started)
 	}
 	return err
 }
@@ -353,7 +358,7 @@ func (s *site) openDrivers(ctx context.Context, registry *prometheus.Registry, i
 	}
 	to := load.Target{
 		Config: t.Load, Namespace: t.Namespace, Labels: t.Labels, Seed: sc.Seed, Registerer: registry,
-		Samples: in.samples, Stalls: in.self.Stalls(), Callers: s.o.Loads,
+		Samples: in.samples, Stalls: in.self.Stalls(), Callers: s.o.Loads, Tracer: s.tracing.sampler(),
 		Namespaces: t.BatchNamespaces(), NodeSelector: t.PodPlacement(), Tolerations: cluster.Tolerations(), Pause: d.pause,
 	}
 	started.add(s.fleet.Close) // undone before the samples are closed, because workers still write to them
@@ -409,7 +414,7 @@ func newRun(s *site, in instruments, d drivers) *run {
 	r.display = newDisplay(r)
 	r.display.steering = newSteering(r.journal, r.pause, r.fleet, r.display.changed)
 	r.phases = &phases{
-		journal: r.journal, scenario: r.o.Scenario, supervisor: r.target.supervisor, recorder: r.archiver, self: r.self,
+		journal: r.journal, scenario: r.o.Scenario, tracer: r.tracing.sampler(), supervisor: r.target.supervisor, recorder: r.archiver, self: r.self,
 		workload: r.workload, follow: r.follow, nodes: r.nodes, loads: r.loads, custom: r.custom, display: r.display, objects: r.objects,
 		create: r.target.Create, awaitServed: r.target.AwaitServed,
 		outOfService: r.target.OutOfService, save: r.save,

@@ -39,6 +39,13 @@ func NewTemplate(r Request) *Template {
 	return t
 }
 
+// With returns a template with one more header.
+func (t *Template) With(name, value string) *Template {
+	more := *t
+	more.rest = appendField(t.rest[:len(t.rest):len(t.rest)], name, value)
+	return &more
+}
+
 // appendHeaders queues the HEADERS frame of a request. If the header block does not fit into one frame, it also queues
 // CONTINUATION frames. The caller holds mu.
 func appendHeaders[T string | []byte](c *Conn, id uint32, t *Template, path T, body int) {

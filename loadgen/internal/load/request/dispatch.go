@@ -104,6 +104,7 @@ func (e *engine) arrive() time.Duration {
 		e.advance()
 		return e.now()
 	}
+	f.sample(e.tracer)
 	now := e.now()
 	e.takeUp(f, kind, now)
 	f.sent, f.deadline = 0, now+e.timeout

@@ -11,6 +11,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 	"github.com/stormglass/stormglass/loadgen/internal/load/arrival"
 	"github.com/stormglass/stormglass/loadgen/internal/samples"
+	"github.com/stormglass/stormglass/loadgen/internal/spans"
 	"github.com/stormglass/stormglass/loadgen/internal/stall"
 	"github.com/stormglass/stormglass/loadgen/internal/wakeup"
 	"github.com/stormglass/stormglass/loadgen/result"
@@ -48,7 +49,9 @@ type engine struct {
 	samples     *samples.Requests // nil if they are not recorded
 	stalls      *stall.Meter      // nil if stalls are not known
 	share       load.Share
-	pause       *load.Pause // nil if there are no pauses
+	pause       *load.Pause   // nil if there are no pauses
+	tracer      *spans.Tracer // nil if no request is traced
+	name        string        // of the load
 
 	start    time.Time
 	flights  flights
@@ -115,6 +118,7 @@ func (e *engine) wake() {
 // of sets the fields that depend on the target t and the load's name.
 func (e *engine) of(t load.Target, name string) {
 	e.samples, e.stalls, e.share, e.pause = t.Samples.Requests(name), t.Stalls, t.Share, t.Pause
+	e.tracer, e.name = t.Tracer, name
 	e.n = t.Share.First()
 }
 

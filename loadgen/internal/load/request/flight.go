@@ -27,6 +27,8 @@ type flight struct {
 	status    int
 	malformed bool
 
+	traced trace
+
 	// flights.mu guards these fields.
 	place      place
 	prev, next *flight
@@ -44,7 +46,12 @@ const (
 )
 
 // Header, Data and End implement h2conn.Handler.
-func (f *flight) Header(h h2conn.Header) { f.status = h.Status }
+func (f *flight) Header(h h2conn.Header) {
+	f.status = h.Status
+	if f.traced.sampled {
+		f.traced.first = f.engine.now()
+	}
+}
 
 func (f *flight) Data(p []byte) {
 	f.bytes += int64(len(p))
@@ -95,6 +102,9 @@ func (e *engine) account(f *flight, o load.Outcome, end time.Duration, own ownDe
 	f.stats.record(f, o, end, own)
 	e.came(f.Kind, o, end)
 	f.metrics.record(f, o, end)
+	if f.traced.sampled {
+		e.trace(f, o, end)
+	}
 	took := end - f.intended
 	e.window.latency.Record(took)
 	if o.Success() {

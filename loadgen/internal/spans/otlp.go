@@ -1,0 +1,260 @@
+package spans
+
+import (
+	"bufio"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+)
+
+// FromProto converts spans of the OpenTelemetry protocol. process names the process that sent them; if it is empty, the
+// name is the resource's service.name and service.instance.id. Spans without an ID of trace or span are left out, and
+// counted in invalid.
+func FromProto(all []*tracepb.ResourceSpans, process string) (spans []Span, invalid int) {
+	for _, resource := range all {
+		name := process
+		if name == "" {
+			name = serviceOf(fromAttributes(resource.GetResource().GetAttributes()))
+		}
+		for _, scope := range resource.GetScopeSpans() {
+			for _, s := range scope.GetSpans() {
+				span := Span{
+					Process: name, Name: s.GetName(), Client: s.GetKind() == tracepb.Span_SPAN_KIND_CLIENT,
+					Start: int64(s.GetStartTimeUnixNano()), End: int64(s.GetEndTimeUnixNano()),
+					Failed: s.GetStatus().GetCode() == tracepb.Status_STATUS_CODE_ERROR, Attributes: fromAttributes(s.GetAttributes()),
+				}
+				if !setID(span.Trace[:], s.GetTraceId()) || !setID(span.ID[:], s.GetSpanId()) {
+					invalid++
+					continue
+				}
+				setID(span.Parent[:], s.GetParentSpanId())
+				for _, e := range s.GetEvents()[:min(len(s.GetEvents()), mostEvents)] {
+					span.Events = append(span.Events, Event{e.GetName(), int64(e.GetTimeUnixNano()), fromAttributes(e.GetAttributes())})
+				}
+				spans = append(spans, span)
+			}
+		}
+	}
+	return spans, invalid
+}
+
+// setID copies an id. It returns false if the id has another length or is zero.
+func setID(to, from []byte) bool {
+	if len(from) != len(to) || strings.Trim(string(from), "\x00") == "" {
+		return false
+	}
+	copy(to, from)
+	return true
+}
+
+func serviceOf(all []Attribute) string {
+	s := Span{Attributes: all}
+	name, instance := s.Attribute("service.name"), s.Attribute("service.instance.id")
+	return strings.Trim(name+" "+instance, " ")
+}
+
+func fromAttributes(all []*commonpb.KeyValue) []Attribute {
+	var attributes []Attribute
+	for _, a := range all[:min(len(all), mostAttributes+1)] {
+		attributes = append(attributes, Attribute{a.GetKey(), textOf(a.GetValue())})
+	}
+	return attributes
+}
+
+func textOf(v *commonpb.AnyValue) string {
+	switch v := v.GetValue().(type) {
+	case *commonpb.AnyValue_StringValue:
+		return v.StringValue
+	case *commonpb.AnyValue_BoolValue:
+		return strconv.FormatBool(v.BoolValue)
+	case *commonpb.AnyValue_IntValue:
+		return strconv.FormatInt(v.IntValue, 10)
+	case *commonpb.AnyValue_DoubleValue:
+		return strconv.FormatFloat(v.DoubleValue, 'g', -1, 64)
+	case nil:
+		return ""
+	}
+	return "(list or bytes)"
+}
+
+// The types below are the JSON form of the OpenTelemetry protocol (OTLP/JSON, one TracesData per line as the collector's
+// file exporter writes it): ids in hexadecimal, 64-bit integers as strings.
+type (
+	tracesData struct {
+		ResourceSpans []resourceSpans `json:"resourceSpans"`
+	}
+	resourceSpans struct {
+		Resource   attributed   `json:"resource"`
+		ScopeSpans []scopeSpans `json:"scopeSpans"`
+	}
+	attributed struct {
+		Attributes []keyValue `json:"attributes,omitempty"`
+	}
+	scopeSpans struct {
+		Spans []jsonSpan `json:"spans"`
+	}
+	jsonSpan struct {
+		TraceID    string      `json:"traceId"`
+		SpanID     string      `json:"spanId"`
+		Parent     string      `json:"parentSpanId,omitempty"`
+		Name       string      `json:"name"`
+		Kind       int         `json:"kind"`
+		Start      integer     `json:"startTimeUnixNano"`
+		End        integer     `json:"endTimeUnixNano"`
+		Attributes []keyValue  `json:"attributes,omitempty"`
+		Events     []jsonEvent `json:"events,omitempty"`
+		Status     status      `json:"status,omitzero"`
+	}
+	jsonEvent struct {
+		At         integer    `json:"timeUnixNano"`
+		Name       string     `json:"name"`
+		Attributes []keyValue `json:"attributes,omitempty"`
+	}
+	status struct {
+		Code int `json:"code,omitempty"`
+	}
+	keyValue struct {
+		Key   string `json:"key"`
+		Value value  `json:"value"`
+	}
+)
+
+const (
+	kindInternal = 1
+	kindServer   = 2
+	kindClient   = 3
+	statusError  = 2
+)
+
+// integer is a 64-bit integer that is a string in JSON. Numbers are accepted too.
+type integer int64
+
+func (i integer) MarshalJSON() ([]byte, error) {
+	return strconv.AppendQuote(nil, strconv.FormatInt(int64(i), 10)), nil
+}
+
+func (i *integer) UnmarshalJSON(text []byte) error {
+	n, err := strconv.ParseUint(strings.Trim(string(text), `"`), 10, 64)
+	*i = integer(min(n, latestTime))
+	return err
+}
+
+// value is an attribute's value. Values of all types are read as text, and written as strings.
+type value string
+
+func (v value) MarshalJSON() ([]byte, error) {
+	return json.Marshal(map[string]string{"stringValue": string(v)})
+}
+
+func (v *value) UnmarshalJSON(text []byte) error {
+	var any map[string]any
+	if err := json.Unmarshal(text, &any); err != nil {
+		return err
+	}
+	for _, x := range any {
+		if s, ok := x.(string); ok {
+			*v = value(s)
+		} else if s, err := json.Marshal(x); err == nil {
+			*v = value(s)
+		}
+	}
+	return nil
+}
+
+// WriteOTLP writes the spans of a trace as one line of OTLP/JSON.
+func WriteOTLP(w io.Writer, all []Span) error {
+	var data tracesData
+	of := map[string]int{}
+	for _, s := range all {
+		i, ok := of[s.Process]
+		if !ok {
+			i = len(data.ResourceSpans)
+			of[s.Process] = i
+			data.ResourceSpans = append(data.ResourceSpans, resourceSpans{attributed{[]keyValue{{"service.name", value(s.Process)}}}, []scopeSpans{{}}})
+		}
+		j := jsonSpan{TraceID: s.Trace.String(), SpanID: s.ID.String(), Name: s.Name, Kind: kindInternal, Start: integer(s.Start), End: integer(s.End), Attributes: toJSON(s.Attributes)}
+		if s.Parent != (ID{}) {
+			j.Parent = s.Parent.String()
+		}
+		if s.Client {
+			j.Kind = kindClient
+		}
+		if s.Failed {
+			j.Status.Code = statusError
+		}
+		for _, e := range s.Events {
+			j.Events = append(j.Events, jsonEvent{integer(e.At), e.Name, toJSON(e.Attributes)})
+		}
+		to := &data.ResourceSpans[i].ScopeSpans[0].Spans
+		*to = append(*to, j)
+	}
+	return json.NewEncoder(w).Encode(data)
+}
+
+func toJSON(all []Attribute) []keyValue {
+	var values []keyValue
+	for _, a := range all {
+		values = append(values, keyValue{a.Key, value(a.Value)})
+	}
+	return values
+}
+
+// longestLine is the maximum length of a line of OTLP/JSON, in bytes.
+const longestLine = 16 << 20
+
+// ReadOTLP reads OTLP/JSON, one TracesData per line, and calls take for each span. It returns the number of spans without
+// a valid ID. An error names the line.
+func ReadOTLP(r io.Reader, take func(Span)) (invalid int, err error) {
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, longestLine)
+	for n := 1; lines.Scan(); n++ {
+		if len(strings.TrimSpace(lines.Text())) == 0 {
+			continue
+		}
+		var data tracesData
+		if err := json.Unmarshal(lines.Bytes(), &data); err != nil {
+			return invalid, fmt.Errorf("line %d: %w", n, err)
+		}
+		for _, resource := range data.ResourceSpans {
+			process := serviceOf(fromJSON(resource.Resource.Attributes))
+			for _, scope := range resource.ScopeSpans {
+				for _, j := range scope.Spans {
+					s := Span{Process: process, Name: j.Name, Client: j.Kind == kindClient, Start: int64(j.Start), End: int64(j.End), Failed: j.Status.Code == statusError, Attributes: fromJSON(j.Attributes)}
+					if !setHex(s.Trace[:], j.TraceID) || !setHex(s.ID[:], j.SpanID) {
+						invalid++
+						continue
+					}
+					setHex(s.Parent[:], j.Parent)
+					for _, e := range j.Events[:min(len(j.Events), mostEvents)] {
+						s.Events = append(s.Events, Event{e.Name, int64(e.At), fromJSON(e.Attributes)})
+					}
+					take(s)
+				}
+			}
+		}
+	}
+	if errors.Is(lines.Err(), bufio.ErrTooLong) {
+		return invalid, fmt.Errorf("a line is longer than %d MiB", longestLine>>20)
+	}
+	return invalid, lines.Err()
+}
+
+func setHex(to []byte, text string) bool {
+	id, err := hex.DecodeString(text)
+	return err == nil && setID(to, id)
+}
+
+func fromJSON(all []keyValue) []Attribute {
+	var attributes []Attribute
+	for _, a := range all[:min(len(all), mostAttributes+1)] {
+		attributes = append(attributes, Attribute{a.Key, string(a.Value)})
+	}
+	return attributes
+}

@@ -1,0 +1,134 @@
+// Package otlp receives spans by the OpenTelemetry protocol over gRPC (OTLP/gRPC).
+package otlp
+
+import (
+	"context"
+	"crypto/subtle"
+	"crypto/tls"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	collectorpb "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	_ "google.golang.org/grpc/encoding/gzip" // exporters may compress
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/stormglass/stormglass/loadgen/internal/spans"
+)
+
+// Limits of what a sender may cost.
+const (
+	longestMessage = 4 << 20 // bytes of an export request, uncompressed; gRPC's default
+	mostAtOnce     = 8       // export requests of one connection at the same time
+	mostExporting  = 4       // export requests that are converted at the same time
+)
+
+// Metadata of export requests. A component sends it if OTEL_EXPORTER_OTLP_HEADERS contains it.
+const (
+	// TokenKey holds "Bearer TOKEN".
+	TokenKey = "authorization"
+	// ProcessKey holds the name of the process, such as kube-apiserver-0.
+	ProcessKey = "stormglass-process"
+)
+
+// Options configure a Receiver.
+type Options struct {
+	// Token is the bearer token that senders must present. An empty token accepts all senders.
+	Token string
+	// TLS is the TLS configuration of the server. Nil means that connections are not encrypted.
+	TLS *tls.Config
+	// Take is called with each received span. It is called by several goroutines, but not at the same time.
+	Take func(spans.Span, time.Time)
+}
+
+// Counts says what a Receiver accepted and refused.
+type Counts struct {
+	// Exports: accepted export requests. Refused: export requests without the token, or above a limit. Invalid: spans
+	// without a valid ID
+	Exports int64 `json:"exports"`
+	Refused int64 `json:"refused"`
+	Invalid int64 `json:"invalid"`
+}
+
+// Receiver is an OTLP/gRPC server.
+type Receiver struct {
+	collectorpb.UnimplementedTraceServiceServer
+	options Options
+	server  *grpc.Server
+	slots   chan struct{}
+	mu      sync.Mutex // held during Options.Take
+
+	exports, refused, invalid atomic.Int64
+}
+
+// New returns a Receiver. It receives nothing until Serve is called.
+func New(o Options) *Receiver {
+	r := &Receiver{options: o, slots: make(chan struct{}, mostExporting)}
+	options := []grpc.ServerOption{
+		grpc.MaxRecvMsgSize(longestMessage), grpc.MaxConcurrentStreams(mostAtOnce), grpc.MaxHeaderListSize(16 << 10),
+		grpc.ConnectionTimeout(10 * time.Second),
+		grpc.UnaryInterceptor(r.authenticate),
+	}
+	if o.TLS != nil {
+		options = append(options, grpc.Creds(credentials.NewTLS(o.TLS)))
+	}
+	r.server = grpc.NewServer(options...)
+	collectorpb.RegisterTraceServiceServer(r.server, r)
+	return r
+}
+
+// Serve accepts connections until Stop is called. It closes l.
+func (r *Receiver) Serve(l net.Listener) error { return r.server.Serve(l) }
+
+// Stop waits until the pending exports have ended or ctx ends, and closes all connections.
+func (r *Receiver) Stop(ctx context.Context) {
+	defer context.AfterFunc(ctx, r.server.Stop)()
+	r.server.GracefulStop()
+}
+
+// Counts returns what the Receiver accepted and refused so far.
+func (r *Receiver) Counts() Counts {
+	return Counts{r.exports.Load(), r.refused.Load(), r.invalid.Load()}
+}
+
+// authenticate refuses requests without the token, before their message is decoded into spans.
+func (r *Receiver) authenticate(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+	if r.options.Token != "" && subtle.ConstantTimeCompare([]byte(first(ctx, TokenKey)), []byte("Bearer "+r.options.Token)) != 1 {
+		r.refused.Add(1)
+		return nil, status.Error(codes.Unauthenticated, "the token is missing or wrong")
+	}
+	return handle(ctx, request)
+}
+
+func first(ctx context.Context, key string) string {
+	if all := metadata.ValueFromIncomingContext(ctx, key); len(all) > 0 {
+		return all[0]
+	}
+	return ""
+}
+
+// Export implements the OTLP trace service.
+func (r *Receiver) Export(ctx context.Context, request *collectorpb.ExportTraceServiceRequest) (*collectorpb.ExportTraceServiceResponse, error) {
+	select {
+	case r.slots <- struct{}{}:
+		defer func() { <-r.slots }()
+	case <-ctx.Done():
+		r.refused.Add(1)
+		return nil, status.FromContextError(ctx.Err()).Err()
+	}
+	all, invalid := spans.FromProto(request.GetResourceSpans(), first(ctx, ProcessKey))
+	r.exports.Add(1)
+	r.invalid.Add(int64(invalid))
+	now := time.Now()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, s := range all {
+		r.options.Take(s, now)
+	}
+	return &collectorpb.ExportTraceServiceResponse{}, nil
+}

@@ -1,0 +1,193 @@
+// Package spans keeps the distributed traces of the requests that explain a run. It joins the spans of the API servers
+// and etcd with the client's view of the same request, decides which traces to keep, and finds the spans that made a
+// request slow.
+//
+// The package needs no network and no clock: package otlp receives spans, and a run tells the Keeper the time.
+package spans
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/hex"
+	"slices"
+	"strings"
+)
+
+// TraceID and ID identify a trace and a span in it, as in W3C Trace Context. The zero value means that there is none.
+type (
+	TraceID [16]byte
+	ID      [8]byte
+)
+
+// String returns the id in hexadecimal.
+func (t TraceID) String() string { return hex.EncodeToString(t[:]) }
+
+// String returns the id in hexadecimal.
+func (s ID) String() string { return hex.EncodeToString(s[:]) }
+
+// Span is an operation of a process, for example an API server's call of a webhook. Times are nanoseconds since 1970.
+type Span struct {
+	Trace  TraceID
+	ID     ID
+	Parent ID // zero: the span has no parent
+	// Process is the process that recorded the span, such as "kube-apiserver-0" or "loadgen".
+	Process string
+	Name    string
+	// Client is true if the span waits for another process, which may have recorded a span for the same call.
+	Client     bool
+	Start, End int64
+	Failed     bool
+	Attributes []Attribute
+	Events     []Event
+}
+
+// Attribute is a named value of a span or event.
+type Attribute struct{ Key, Value string }
+
+// Event is a moment in a span, such as "Send raft proposal".
+type Event struct {
+	Name       string
+	At         int64
+	Attributes []Attribute
+}
+
+// Duration returns the length of the span in nanoseconds. It is never negative.
+func (s *Span) Duration() int64 { return max(s.End-s.Start, 0) }
+
+// Attribute returns the value of an attribute, or "" if the span does not have it.
+func (s *Span) Attribute(key string) string {
+	for _, a := range s.Attributes {
+		if a.Key == key {
+			return a.Value
+		}
+	}
+	return ""
+}
+
+// size returns the approximate size of the span in memory, in bytes.
+func (s *Span) size() int {
+	const fixed = 200
+	n := fixed + len(s.Process) + len(s.Name) + sizeOf(s.Attributes)
+	for _, e := range s.Events {
+		n += fixed/4 + len(e.Name) + sizeOf(e.Attributes)
+	}
+	return n
+}
+
+func sizeOf(all []Attribute) (n int) {
+	for _, a := range all {
+		n += 32 + len(a.Key) + len(a.Value)
+	}
+	return n
+}
+
+// Limits of a span. What exceeds them is cut off, so that a hostile process cannot fill the memory.
+const (
+	longestName      = 256
+	longestValue     = 1 << 10
+	mostAttributes   = 64
+	mostEvents       = 64
+	latestTime       = 1 << 62
+	mostSpansInTrace = 2000
+)
+
+// Limit cuts off long names, long values, and excess attributes and events. It reports whether it changed the span. A
+// span that ends before it starts ends at its start.
+func (s *Span) Limit() bool {
+	cut := limitText(&s.Name, longestName) || limitText(&s.Process, longestName)
+	s.Start, s.End = min(max(s.Start, 0), latestTime), min(s.End, latestTime)
+	if s.End < s.Start {
+		s.End, cut = s.Start, true
+	}
+	cut = limitAttributes(&s.Attributes) || cut
+	if len(s.Events) > mostEvents {
+		s.Events, cut = s.Events[:mostEvents], true
+	}
+	for i := range s.Events {
+		e := &s.Events[i]
+		e.At = min(max(e.At, 0), latestTime)
+		cut = limitText(&e.Name, longestName) || cut
+		cut = limitAttributes(&e.Attributes) || cut
+	}
+	return cut
+}
+
+func limitAttributes(all *[]Attribute) (cut bool) {
+	if len(*all) > mostAttributes {
+		*all, cut = (*all)[:mostAttributes], true
+	}
+	for i := range *all {
+		cut = limitText(&(*all)[i].Key, longestName) || cut
+		cut = limitText(&(*all)[i].Value, longestValue) || cut
+	}
+	return cut
+}
+
+func limitText(text *string, longest int) bool {
+	if len(*text) <= longest {
+		return false
+	}
+	*text = strings.ToValidUTF8(strings.Clone((*text)[:longest]), "")
+	return true
+}
+
+// Node is a span in the tree of its trace.
+type Node struct {
+	Span
+	Children []*Node // by start
+	// Self is the time of the span in nanoseconds in which none of its children ran. Critical is the part of it that lies
+	// on the critical path: had it been shorter, the trace would have been shorter.
+	Self, Critical int64
+}
+
+// Tree is a trace whose spans are ordered below their parents.
+type Tree struct {
+	// Roots are the spans without a parent, by start. A trace with all its spans has one.
+	Roots []*Node
+	// Orphans is the number of spans whose parent is missing. They are roots too. Broken is the number of spans that were
+	// left out, because their parents form a cycle or their ID occurs twice.
+	Orphans, Broken int
+}
+
+// Complete reports whether the tree has one root and all spans were placed.
+func (t *Tree) Complete() bool { return len(t.Roots) == 1 && t.Orphans == 0 && t.Broken == 0 }
+
+// NewTree orders spans below their parents and computes their times. It does not change the spans.
+func NewTree(all []Span) *Tree {
+	t := &Tree{}
+	nodes := make(map[ID]*Node, len(all))
+	order := make([]*Node, 0, len(all))
+	for _, s := range all {
+		if nodes[s.ID] != nil {
+			t.Broken++
+			continue
+		}
+		n := &Node{Span: s}
+		nodes[s.ID] = n
+		order = append(order, n)
+	}
+	slices.SortStableFunc(order, byStart)
+	for _, n := range order {
+		parent := nodes[n.Parent]
+		switch {
+		case n.Parent == ID{}:
+			t.Roots = append(t.Roots, n)
+		case parent == nil:
+			t.Orphans++
+			t.Roots = append(t.Roots, n)
+		default:
+			parent.Children = append(parent.Children, n)
+		}
+	}
+	placed := 0
+	for _, root := range t.Roots {
+		placed += measure(root)
+		critical(root, root.Start, root.End)
+	}
+	t.Broken += len(order) - placed // spans in cycles are below no root
+	return t
+}
+
+func byStart(a, b *Node) int {
+	return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(b.End, a.End), bytes.Compare(a.ID[:], b.ID[:]))
+}

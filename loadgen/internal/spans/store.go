@@ -1,0 +1,128 @@
+package spans
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// Files in the directory Dir of a run. SpansFile has a line of OTLP/JSON for each kept trace, with the client's spans.
+const (
+	Dir       = result.TracesDir
+	SpansFile = "spans.jsonl"
+	IndexFile = "index.json"
+)
+
+// Index lists the kept traces of a run. It is the content of IndexFile.
+type Index struct {
+	// Sampled is the share of the requests that were traced, 0 to 1.
+	Sampled float64 `json:"sampled"`
+	Counts
+	// Exports, Refused and Invalid: export requests that the receiver accepted and refused, and spans without a valid ID
+	Exports int64        `json:"exports"`
+	Refused int64        `json:"refused"`
+	Invalid int64        `json:"invalid"`
+	Traces  []IndexEntry `json:"traces"`
+}
+
+// IndexEntry is a kept trace, without its spans.
+type IndexEntry struct {
+	Trace string `json:"traceId"`
+	Span  string `json:"spanId"`
+	Load  string `json:"load"`
+	Phase string `json:"phase"`
+	// Verb and Resource: as in the results of the load
+	Verb     string `json:"verb"`
+	Resource string `json:"resource"`
+	// Due, Sent, First, Last: see Request, in nanoseconds since 1970
+	Due     int64    `json:"dueUnixNano"`
+	Sent    int64    `json:"sentUnixNano"`
+	First   int64    `json:"firstByteUnixNano,omitempty"`
+	Last    int64    `json:"lastByteUnixNano"`
+	Status  int      `json:"status,omitempty"`
+	Failure string   `json:"failure,omitempty"`
+	Why     []string `json:"why"`
+	Lost    int      `json:"lostSpans,omitempty"`
+}
+
+// Encode returns the contents of SpansFile and IndexFile. It sets x.Traces.
+func (x Index) Encode(all []Trace) (spans, index []byte, err error) {
+	var lines bytes.Buffer
+	for i := range all {
+		t := &all[i]
+		x.Traces = append(x.Traces, IndexEntry{
+			Trace: t.Trace.String(), Span: t.ID.String(), Load: t.Load, Phase: t.Phase, Verb: t.Verb, Resource: t.Resource,
+			Due: t.Due, Sent: t.Sent, First: t.First, Last: t.Last, Status: t.Status, Failure: t.Failure, Why: t.Why, Lost: t.Lost,
+		})
+		if err := WriteOTLP(&lines, append(t.Request.Spans(), t.Spans...)); err != nil {
+			return nil, nil, err
+		}
+	}
+	index, err = json.MarshalIndent(x, "", "  ")
+	return lines.Bytes(), append(index, '\n'), err
+}
+
+// longestIndex is the maximum size of IndexFile, in bytes.
+const longestIndex = 16 << 20
+
+// Read reads the kept traces of a run. dir is the run's directory. If the run kept no traces, Read returns an error that
+// wraps fs.ErrNotExist.
+func Read(dir string) (Index, []Trace, error) {
+	var x Index
+	data, err := readFile(filepath.Join(dir, Dir, IndexFile), longestIndex)
+	if err == nil {
+		err = json.Unmarshal(data, &x)
+	}
+	if err != nil {
+		return x, nil, fmt.Errorf("%s/%s: %w", Dir, IndexFile, err)
+	}
+	all := make([]Trace, len(x.Traces))
+	of := map[TraceID]*Trace{}
+	for i, e := range x.Traces {
+		t := &all[i]
+		t.Request = Request{Load: e.Load, Phase: e.Phase, Verb: e.Verb, Resource: e.Resource, Due: e.Due, Sent: e.Sent, First: e.First, Last: e.Last, Status: e.Status, Failure: e.Failure}
+		t.Why, t.Lost = e.Why, e.Lost
+		if !setHex(t.Trace[:], e.Trace) || !setHex(t.ID[:], e.Span) {
+			return x, nil, fmt.Errorf("%s/%s: traces[%d]: traceId or spanId is not a valid ID", Dir, IndexFile, i)
+		}
+		of[t.Trace] = t
+	}
+	f, err := os.Open(filepath.Join(dir, Dir, SpansFile))
+	if err != nil {
+		return x, nil, err
+	}
+	defer f.Close()
+	_, err = ReadOTLP(f, func(s Span) {
+		if t := of[s.Trace]; t != nil && s.Process != Client && len(t.Spans) < mostSpansInTrace {
+			s.Limit()
+			t.Spans = append(t.Spans, s)
+		}
+	})
+	if err != nil {
+		err = fmt.Errorf("%s/%s: %w", Dir, SpansFile, err)
+	}
+	return x, all, err
+}
+
+func readFile(path string, longest int64) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, longest+1))
+	if err == nil && int64(len(data)) > longest {
+		err = fmt.Errorf("the file is larger than %d MiB", longest>>20)
+	}
+	return data, err
+}
+
+// Missing reports whether the error of Read means that the run kept no traces.
+func Missing(err error) bool { return errors.Is(err, fs.ErrNotExist) }

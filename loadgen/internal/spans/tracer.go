@@ -1,0 +1,90 @@
+package spans
+
+import (
+	"math/rand/v2"
+	"sync"
+	"time"
+)
+
+// Tracer samples the requests of a run's loads, and joins them with the spans of the components. It is safe for
+// concurrent use. A nil *Tracer samples nothing.
+type Tracer struct {
+	mu     sync.Mutex
+	share  float64
+	random *rand.Rand
+	keeper *Keeper
+	phases []phase
+}
+
+type phase struct {
+	name  string
+	since int64
+}
+
+// NewTracer returns a Tracer that samples a share of the requests, from 0 to 1, at random. The seed determines the
+// choice, and the IDs of the traces.
+func NewTracer(l Limits, share float64, seed uint64) *Tracer {
+	return &Tracer{share: share, random: rand.New(rand.NewPCG(seed, 0x7370616e)), keeper: NewKeeper(l, seed)}
+}
+
+// Sample decides whether to trace the next request. If sampled is true, the caller sends Parent(trace, id) as the header
+// traceparent, and calls Ended when the request has ended.
+func (t *Tracer) Sample() (trace TraceID, id ID, sampled bool) {
+	if t == nil {
+		return trace, id, false
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.random.Float64() >= t.share {
+		return trace, id, false
+	}
+	fill(trace[:], t.random)
+	fill(id[:], t.random)
+	return trace, id, true
+}
+
+func fill(id []byte, random *rand.Rand) {
+	for i := range id {
+		id[i] = byte(random.Uint32())
+	}
+	id[0] |= 1 // an ID is never zero
+}
+
+// Parent returns the value of the header traceparent for a sampled request (W3C Trace Context, version 00).
+func Parent(trace TraceID, id ID) string { return "00-" + trace.String() + "-" + id.String() + "-01" }
+
+// BeginPhase begins a phase. A request belongs to the phase in which it was due.
+func (t *Tracer) BeginPhase(name string, at time.Time) {
+	if t == nil {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.phases = append(t.phases, phase{name, at.UnixNano()})
+}
+
+// Ended adds a sampled request that has ended. It sets r.Phase.
+func (t *Tracer) Ended(r Request, now time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, p := range t.phases {
+		if p.since <= r.Due {
+			r.Phase = p.name
+		}
+	}
+	t.keeper.Request(r, now.UnixNano())
+}
+
+// Received adds a span of a component.
+func (t *Tracer) Received(s Span, now time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.keeper.Span(s, now.UnixNano())
+}
+
+// Kept returns the kept traces, and what was received and dropped.
+func (t *Tracer) Kept() ([]Trace, Counts) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.keeper.Kept(), t.keeper.Counts()
+}

@@ -1,0 +1,63 @@
+package result
+
+// Traces describes the distributed traces of a run: which requests were traced, where their time went by span, and the
+// slowest of them.
+type Traces struct {
+	Sampled  float64 `json:"sampled"`  // share of the loads' requests that were traced, 0 to 1
+	Requests int64   `json:"requests"` // traced requests
+	Kept     int     `json:"kept"`     // traces in the directory traces/
+	Spans    int64   `json:"spans"`    // spans that the run received
+	// Dropped: spans and export requests that the run did not keep, by reason
+	Dropped map[string]int64 `json:"dropped,omitempty"`
+	// Incomplete: kept traces that lack spans
+	Incomplete int        `json:"incomplete"`
+	Names      []SpanName `json:"names"`   // by verb and resource, the largest share first
+	Slowest    []Trace    `json:"slowest"` // of each load and phase the slowest, at most 20
+}
+
+// SpanName summarizes the spans of one process and name in the kept traces of a verb and resource.
+type SpanName struct {
+	Verb     string  `json:"verb"`
+	Resource string  `json:"resource"`
+	Process  string  `json:"process"`
+	Name     string  `json:"name"`
+	Count    int     `json:"count"`
+	Traces   int     `json:"traces"`          // traces that contain such a span
+	P50      float64 `json:"selfP50Seconds"`  // of the time in which none of the span's children ran
+	P99      float64 `json:"selfP99Seconds"`  // as P50
+	Critical float64 `json:"criticalSeconds"` // sum of the time on the critical path of a trace
+	Share    float64 `json:"share"`           // Critical as a fraction of the length of the traces, 0 to 1
+}
+
+// Trace is one traced request and its spans.
+type Trace struct {
+	ID       string      `json:"traceId"`
+	Load     string      `json:"load"`
+	Phase    string      `json:"phase"`
+	Verb     string      `json:"verb"`
+	Resource string      `json:"resource"`
+	Start    int64       `json:"startUnixNano"` // when the request was due
+	Seconds  float64     `json:"seconds"`       // from Start to the last byte of the response
+	Status   int         `json:"status,omitempty"`
+	Failure  string      `json:"failure,omitempty"` // kind of failure without a response
+	Spans    []TraceSpan `json:"spans"`             // each before its children
+}
+
+// TraceSpan is a span of a Trace. Times are seconds after the start of the trace.
+type TraceSpan struct {
+	Depth    int          `json:"depth"` // number of spans above it
+	Process  string       `json:"process"`
+	Name     string       `json:"name"`
+	Start    float64      `json:"startSeconds"`
+	Seconds  float64      `json:"seconds"`
+	Self     float64      `json:"selfSeconds"`
+	Critical float64      `json:"criticalSeconds"`
+	Failed   bool         `json:"failed,omitempty"`
+	Events   []TraceEvent `json:"events,omitempty"`
+}
+
+// TraceEvent is a moment in a span.
+type TraceEvent struct {
+	At   float64 `json:"atSeconds"` // after the start of the trace
+	Name string  `json:"name"`
+}
