@@ -13,6 +13,26 @@ type Traces struct {
 	Incomplete int        `json:"incomplete"`
 	Names      []SpanName `json:"names"`   // by verb and resource, the largest share first
 	Slowest    []Trace    `json:"slowest"` // of each load and phase the slowest, at most 20
+	// Pods: lives of a sample of the pods that workloads created in the run
+	Pods []PodLife `json:"pods,omitempty"`
+}
+
+// PodLife is the life of one pod, as the writes to the API that made it: from the last write of its Deployment before the
+// pod was created to the first write of an EndpointSlice after its last status.
+type PodLife struct {
+	Pod     string     `json:"pod"`           // NAMESPACE/NAME
+	Start   int64      `json:"startUnixNano"` // of the first write
+	Seconds float64    `json:"seconds"`       // from the first to the end of the last write
+	Writes  []PodWrite `json:"writes"`        // by start
+}
+
+// PodWrite is a request that created or changed a pod or an object that the pod depends on.
+type PodWrite struct {
+	What    string  `json:"what"`         // verb and object, such as "POST pods/binding"
+	Client  string  `json:"client"`       // program that sent the request, such as kube-scheduler
+	Start   float64 `json:"startSeconds"` // after the start of the life
+	Seconds float64 `json:"seconds"`      // of the API server's span
+	Trace   string  `json:"traceId"`      // trace of the request; `loadgen trace` shows it
 }
 
 // SpanName summarizes the spans of one process and name in the kept traces of a verb and resource.

@@ -105,7 +105,6 @@ type held struct {
 	since   int64         // when its first span arrived
 	waiting *list.Element // in Keeper.order; nil if request is known
 	uses    int           // number of sets that contain the trace
-	why     []string
 }
 
 type groupKey struct{ load, verb, phase string }
