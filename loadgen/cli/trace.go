@@ -89,7 +89,7 @@ func addTraceFlag(flags *pflag.FlagSet, sets *[]string) {
 func writeOTLP(w io.Writer, all []spans.Trace) error {
 	var errs []error
 	for i := range all {
-		errs = append(errs, spans.WriteOTLP(w, append(all[i].Request.Spans(), all[i].Spans...)))
+		errs = append(errs, spans.WriteOTLP(w, all[i].All()))
 	}
 	return errors.Join(errs...)
 }

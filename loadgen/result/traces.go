@@ -9,10 +9,13 @@ type Traces struct {
 	Spans    int64   `json:"spans"`    // spans that the run received
 	// Dropped: spans and export requests that the run did not keep, by reason
 	Dropped map[string]int64 `json:"dropped,omitempty"`
-	// Incomplete: kept traces that lack spans
-	Incomplete int        `json:"incomplete"`
-	Names      []SpanName `json:"names"`   // by verb and resource, the largest share first
-	Slowest    []Trace    `json:"slowest"` // of each load and phase the slowest, at most 20
+	// Incomplete: traced requests that lack spans
+	Incomplete int64      `json:"incomplete"`
+	Names      []SpanName `json:"names"` // by verb and resource, the largest share first
+	// Parts: mean time that spans give to parts of the [breakdown](breakdown.md), by phase and load
+	Parts []SpanParts `json:"parts"`
+	// Slowest: of each load and phase the slowest, at most 20; then of each other client and phase, at most 10
+	Slowest []Trace `json:"slowest"`
 	// Pods: lives of a sample of the pods that workloads created in the run
 	Pods []PodLife `json:"pods,omitempty"`
 }
@@ -35,27 +38,41 @@ type PodWrite struct {
 	Trace   string  `json:"traceId"`      // trace of the request; `loadgen trace` shows it
 }
 
-// SpanName summarizes the spans of one process and name in the kept traces of a verb and resource.
+// SpanName summarizes the spans of one process and name in all complete traces of a verb and resource.
 type SpanName struct {
 	Verb     string  `json:"verb"`
 	Resource string  `json:"resource"`
 	Process  string  `json:"process"`
 	Name     string  `json:"name"`
-	Count    int     `json:"count"`
-	Traces   int     `json:"traces"`          // traces that contain such a span
+	Count    int64   `json:"count"`
+	Requests int64   `json:"requests"`        // traced requests of the verb and resource
 	P50      float64 `json:"selfP50Seconds"`  // of the time in which none of the span's children ran
 	P99      float64 `json:"selfP99Seconds"`  // as P50
-	Critical float64 `json:"criticalSeconds"` // sum of the time on the critical path of a trace
-	Share    float64 `json:"share"`           // Critical as a fraction of the length of the traces, 0 to 1
+	Critical float64 `json:"criticalSeconds"` // mean time on the critical path of a request
+	Share    float64 `json:"share"`           // Critical as a fraction of the requests' mean latency, 0 to 1
+}
+
+// SpanParts is the mean time that the spans of a load's requests give to parts of their latency.
+type SpanParts struct {
+	Phase     string  `json:"phase"`
+	Load      string  `json:"load"`
+	Verb      string  `json:"verb"`
+	Resource  string  `json:"resource"`
+	Requests  int64   `json:"requests"` // complete traces
+	Fairness  float64 `json:"fairnessSeconds"`
+	Admission float64 `json:"admissionSeconds"` // webhooks only
+	Etcd      float64 `json:"etcdSeconds"`
 }
 
 // Trace is one traced request and its spans.
 type Trace struct {
 	ID       string      `json:"traceId"`
-	Load     string      `json:"load"`
+	Load     string      `json:"load,omitempty"`
+	Client   string      `json:"client,omitempty"` // program that sent the request, if no load did
 	Phase    string      `json:"phase"`
 	Verb     string      `json:"verb"`
 	Resource string      `json:"resource"`
+	Complete bool        `json:"complete"`      // false: spans are missing
 	Start    int64       `json:"startUnixNano"` // when the request was due
 	Seconds  float64     `json:"seconds"`       // from Start to the last byte of the response
 	Status   int         `json:"status,omitempty"`

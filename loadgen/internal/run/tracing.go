@@ -37,7 +37,7 @@ func startTracing(o Options, started *undo) (*tracing, error) {
 		return nil, exitcode.Environmentf("the receiver of spans: %w", err)
 	}
 	t := &tracing{share: share, tracer: spans.NewTracer(spans.Limits{}, share, uint64(o.Scenario.Seed))}
-	t.config = control.Tracing{Endpoint: l.Addr().String(), Token: rand.Text()}
+	t.config = control.Tracing{Endpoint: l.Addr().String(), Token: rand.Text(), SamplingRatePerMillion: int(share * 1e6)}
 	t.receiver = otlp.New(otlp.Options{Token: t.config.Token, Take: t.tracer.Received})
 	go func() { _ = t.receiver.Serve(l) }() // Serve ends when close is called
 	started.add(t.close)
@@ -74,6 +74,7 @@ func (t *tracing) settle(ctx context.Context) {
 	case <-time.After(spansAfter):
 	case <-ctx.Done():
 	}
+	t.tracer.Flush()
 }
 
 // save writes the traces that are kept so far to the run's directory.
@@ -81,9 +82,10 @@ func (t *tracing) save(dir string) error {
 	if t == nil {
 		return nil
 	}
-	all, counts := t.tracer.Kept()
+	all, index := t.tracer.Kept()
 	received := t.receiver.Counts()
-	lines, index, err := spans.Index{Sampled: t.share, Counts: counts, Exports: received.Exports, Refused: received.Refused, Invalid: received.Invalid}.Encode(all)
+	index.Exports, index.Refused, index.Invalid = received.Exports, received.Refused, received.Invalid
+	lines, list, err := index.Encode(all)
 	if err != nil {
 		return err
 	}
@@ -94,5 +96,5 @@ func (t *tracing) save(dir string) error {
 	if err := rundir.WriteFile(filepath.Join(to, spans.SpansFile), lines); err != nil {
 		return err
 	}
-	return rundir.WriteFile(filepath.Join(to, spans.IndexFile), index)
+	return rundir.WriteFile(filepath.Join(to, spans.IndexFile), list)
 }

@@ -40,9 +40,12 @@ func (r *Request) Spans() []Span {
 }
 
 // Tree returns the tree of the trace, with the client's spans.
-func (t *Trace) Tree() *Tree {
+func (t *Trace) Tree() *Tree { return NewTree(t.All()) }
+
+// All returns the spans of the trace, with the client's spans if a load sent the request.
+func (t *Trace) All() []Span {
 	if t.ID == (ID{}) {
-		return NewTree(t.Spans)
+		return t.Spans
 	}
-	return NewTree(append(t.Request.Spans(), t.Spans...))
+	return append(t.Request.Spans(), t.Spans...)
 }

@@ -54,7 +54,7 @@ func WriteJaeger(w io.Writer, all []Trace) error {
 	for _, t := range all {
 		x := trace{ID: t.Trace.String(), Spans: []span{}, Processes: map[string]process{}}
 		names := map[string]string{}
-		for _, s := range append(t.Request.Spans(), t.Spans...) {
+		for _, s := range t.All() {
 			id, ok := names[s.Process]
 			if !ok {
 				id = fmt.Sprintf("p%d", len(names)+1)

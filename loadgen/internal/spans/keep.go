@@ -4,18 +4,21 @@ import (
 	"cmp"
 	"container/heap"
 	"container/list"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"time"
 )
 
-// Request is the client's view of a traced request.
+// Request is a traced request, as its client saw it.
 type Request struct {
 	Trace TraceID
-	ID    ID // of the client's span, the parent of the API server's span
-	// Load is the load that sent the request; empty: another client of the API server. Phase is the phase that the
-	// request counts for.
-	Load, Verb, Resource, Phase string
+	ID    ID // of the client's span, the parent of the API server's span; zero if Client is set
+	// Load is the load that sent the request. Client is the program that sent the request if no load did, such as
+	// kube-scheduler; the times are then those of the API server's span. Phase is the phase in which the request was due.
+	Load, Client, Phase string
+	// Verb and Resource are as in the results of the load, such as POST and pods/binding.
+	Verb, Resource string
 	// Due is the time at which the request was to be sent, and Sent the time at which the generator began to send it.
 	// First and Last are the times of the first and the last byte of the response; zero: there was none. Nanoseconds
 	// since 1970.
@@ -35,7 +38,7 @@ func (r *Request) Duration() int64 { return max(r.Last-r.Due, 0) }
 type Trace struct {
 	Request
 	Spans []Span
-	// Why lists the reasons for which the trace was kept: Slow, Sampled, Unsuccessful.
+	// Why lists the reasons for which the trace was kept: Slow, Sampled, Unsuccessful, Life.
 	Why []string
 	// Lost is the number of spans that were dropped because the trace had too many.
 	Lost int
@@ -46,25 +49,36 @@ const (
 	Slow         = "slow"    // one of the slowest requests of its load, verb and phase
 	Sampled      = "sampled" // one of a uniform sample of the requests of its load, verb and phase
 	Unsuccessful = "failed"  // one of the first failed requests of its load, verb and phase
+	Life         = "pod"     // part of the life of a pod
 )
 
 // Limits configure a Keeper. A zero field means the default.
 type Limits struct {
-	// Slowest, Sample and Failed are the numbers of traces to keep for each load, verb and phase; default 5, 3 and 5.
+	// Slowest, Sample and Failed are the numbers of traces to keep for each load, verb and phase; default 5, 3 and 5. Of
+	// each other client, verb and phase, the Keeper keeps the 2 slowest and the first 2 failed traces.
 	Slowest, Sample, Failed int
 	// Bytes is the maximum size of all spans in memory; default 32 MiB.
 	Bytes int
-	// Wait is how long the Keeper holds spans of a trace whose request it does not know; default 30 s. A component sends
-	// its spans before or after the client has the response.
-	Wait time.Duration
+	// Settle is how long the Keeper waits for the spans of a request that has ended; default 3 s. Wait is how long it
+	// holds spans of a request that has not ended; default 30 s.
+	Settle, Wait time.Duration
 	// Groups is the maximum number of combinations of load, verb and phase; default 500. Requests of others are not kept.
 	Groups int
 }
 
 func (l Limits) defaults() Limits {
 	l.Slowest, l.Sample, l.Failed = cmp.Or(l.Slowest, 5), cmp.Or(l.Sample, 3), cmp.Or(l.Failed, 5)
-	l.Bytes, l.Wait, l.Groups = cmp.Or(l.Bytes, 32<<20), cmp.Or(l.Wait, 30*time.Second), cmp.Or(l.Groups, 500)
+	l.Bytes, l.Groups = cmp.Or(l.Bytes, 32<<20), cmp.Or(l.Groups, 500)
+	l.Settle, l.Wait = cmp.Or(l.Settle, 3*time.Second), cmp.Or(l.Wait, 30*time.Second)
 	return l
+}
+
+// of returns the numbers of slowest, random and failed traces to keep of a load, or of another client.
+func (l Limits) of(client string) (slowest, sample, failed int) {
+	if client == "" {
+		return l.Slowest, l.Sample, l.Failed
+	}
+	return 2, 0, 2
 }
 
 // Counts says what a Keeper received and what it dropped.
@@ -72,7 +86,9 @@ type Counts struct {
 	// Spans is the number of received spans, and Requests the number of traced requests.
 	Spans    int64 `json:"spans"`
 	Requests int64 `json:"requests"`
-	// Unmatched: spans of traces whose request the run did not send, or whose request did not end in time
+	// Incomplete: requests that lack spans. They are not part of the statistics
+	Incomplete int64 `json:"incomplete"`
+	// Unmatched: spans of watches, of requests that did not end in time, and of operations that belong to no request
 	Unmatched int64 `json:"unmatched"`
 	// Full: spans that were dropped because the memory for traces was full
 	Full int64 `json:"full"`
@@ -80,19 +96,26 @@ type Counts struct {
 	Cut int64 `json:"cut"`
 	// Excess: spans that were dropped because their trace had too many
 	Excess int64 `json:"excess"`
+	// Skipped: requests that were not traced because the memory for traces was nearly full
+	Skipped int64 `json:"skipped"`
 }
 
-// Keeper receives spans and requests in any order and keeps the traces of the slowest requests, of a uniform sample and
-// of failed requests of each load, verb and phase. Its memory is bounded. It is not safe for concurrent use.
+// Keeper receives spans and requests in any order. It keeps the traces of the slowest requests, of a uniform sample and
+// of failed requests of each load, verb and phase, and sums up the spans of all requests. Its memory is bounded. It is
+// not safe for concurrent use.
 type Keeper struct {
-	limits  Limits
-	random  *rand.Rand
-	traces  map[TraceID]*held
-	order   list.List // *held: traces whose request is unknown, the oldest first
-	dropped *recent   // traces that the Keeper does not want
-	groups  map[groupKey]*group
-	bytes   int
-	counts  Counts
+	limits   Limits
+	random   *rand.Rand
+	traces   map[TraceID]*held
+	waiting  list.List // *held: traces whose request has not ended, the oldest first
+	settling list.List // *held: traces whose request has ended, but whose last spans may be on their way; the oldest first
+	dropped  *recent   // traces that the Keeper does not want
+	groups   map[groupKey]*group
+	phases   []phase
+	stats    stats
+	lives    lives
+	bytes    int
+	counts   Counts
 }
 
 // held is a trace of which something has arrived.
@@ -102,12 +125,26 @@ type held struct {
 	lost    int
 	bytes   int
 	request *Request      // nil until the request has ended
-	since   int64         // when its first span arrived
-	waiting *list.Element // in Keeper.order; nil if request is known
-	uses    int           // number of sets that contain the trace
+	since   int64         // when it was added to list
+	list    *list.List    // Keeper.waiting or Keeper.settling; nil: neither
+	element *list.Element // in list
+	uses    int           // number of sets that contain the trace, and 1 if it is in list
 }
 
-type groupKey struct{ load, verb, phase string }
+func (h *held) tree() *Tree {
+	t := Trace{Spans: h.spans}
+	if h.request != nil {
+		t.Request = *h.request
+	}
+	return t.Tree()
+}
+
+type phase struct {
+	name  string
+	since int64
+}
+
+type groupKey struct{ load, client, verb, resource, phase string }
 
 // group holds the kept traces of a load, verb and phase.
 type group struct {
@@ -122,12 +159,24 @@ func NewKeeper(l Limits, seed uint64) *Keeper {
 	l = l.defaults()
 	return &Keeper{
 		limits: l, random: rand.New(rand.NewPCG(seed, 0x7261)), traces: map[TraceID]*held{}, groups: map[groupKey]*group{},
-		dropped: newRecent(1 << 16),
+		dropped: newRecent(1 << 16), stats: newStats(), lives: lives{seed: seed},
 	}
 }
 
 // Counts returns what the Keeper received and dropped so far.
 func (k *Keeper) Counts() Counts { return k.counts }
+
+// BeginPhase begins a phase. A request belongs to the phase in which it was due.
+func (k *Keeper) BeginPhase(name string, at int64) { k.phases = append(k.phases, phase{name, at}) }
+
+func (k *Keeper) phaseAt(at int64) (name string) {
+	for _, p := range k.phases {
+		if p.since <= at {
+			name = p.name
+		}
+	}
+	return name
+}
 
 // Span adds a received span. now is the time in nanoseconds since 1970.
 func (k *Keeper) Span(s Span, now int64) {
@@ -141,9 +190,7 @@ func (k *Keeper) Span(s Span, now int64) {
 		if k.dropped.has(s.Trace) {
 			return
 		}
-		h = &held{id: s.Trace, since: now}
-		h.waiting = k.order.PushBack(h)
-		k.traces[s.Trace] = h
+		h = k.hold(s.Trace, now)
 	}
 	if len(h.spans) >= mostSpansInTrace {
 		h.lost++
@@ -152,33 +199,75 @@ func (k *Keeper) Span(s Span, now int64) {
 	}
 	size := s.size()
 	h.spans, h.bytes, k.bytes = append(h.spans, s), h.bytes+size, k.bytes+size
+	if h.request == nil {
+		k.other(h, &s, now)
+	}
 	k.shrink(h)
 }
 
-// Request adds a request that has ended. now is the time in nanoseconds since 1970.
+// other looks for a request of another client in a trace that has grown by s. Only such a trace has a span without a
+// parent.
+func (k *Keeper) other(h *held, s *Span, now int64) {
+	fresh := h.spans[len(h.spans)-1:]
+	if s.Parent == (ID{}) && h.list == &k.waiting {
+		k.move(h, &k.settling, now)
+		fresh = h.spans
+	}
+	if h.list != &k.settling {
+		return
+	}
+	for i := range fresh {
+		if r, ok := requestOf(&fresh[i]); ok {
+			reroot(h.spans, r.root)
+			k.ended(h, r.Request)
+			return
+		}
+	}
+}
+
+// Request adds a load's request that has ended. It sets Phase. now is the time in nanoseconds since 1970.
 func (k *Keeper) Request(r Request, now int64) {
-	k.counts.Requests++
 	k.expire(now)
-	g := k.group(groupKey{r.Load, r.Verb, r.Phase})
 	h := k.traces[r.Trace]
 	if h == nil {
-		h = &held{id: r.Trace, since: now}
-	} else if h.waiting != nil {
-		k.order.Remove(h.waiting)
-		h.waiting = nil
+		h = k.hold(r.Trace, now)
 	}
+	k.move(h, &k.settling, now)
+	k.ended(h, r)
+}
+
+// hold begins to hold a trace whose request has not ended.
+func (k *Keeper) hold(id TraceID, now int64) *held {
+	h := &held{id: id, uses: 1}
+	k.traces[id] = h
+	k.move(h, &k.waiting, now)
+	return h
+}
+
+func (k *Keeper) move(h *held, to *list.List, now int64) {
+	if h.list != nil {
+		h.list.Remove(h.element)
+	}
+	h.list, h.element, h.since = to, to.PushBack(h), now
+}
+
+// ended adds a trace to the sets that want it.
+func (k *Keeper) ended(h *held, r Request) {
+	k.counts.Requests++
+	r.Phase = k.phaseAt(r.Due)
 	h.request = &r
-	k.traces[r.Trace] = h
-	h.uses++ // until all sets have decided
-	if g != nil {
+	if g := k.group(groupKey{r.Load, r.Client, r.Verb, r.Resource, r.Phase}); g != nil {
 		k.offer(g, h)
 	}
-	k.release(h)
 }
 
 func (k *Keeper) group(key groupKey) *group {
 	g := k.groups[key]
-	if g == nil && len(k.groups) < k.limits.Groups {
+	most := k.limits.Groups
+	if key.client != "" {
+		most /= 2 // the other groups are for loads
+	}
+	if g == nil && len(k.groups) < most {
 		g = &group{}
 		k.groups[key] = g
 	}
@@ -187,13 +276,14 @@ func (k *Keeper) group(key groupKey) *group {
 
 // offer adds a trace to the sets of its group that want it.
 func (k *Keeper) offer(g *group, h *held) {
+	slowest, sample, failed := k.limits.of(h.request.Client)
 	g.requests++
 	h.uses++
-	if heap.Push(&g.slow, h); len(g.slow) > k.limits.Slowest {
+	if heap.Push(&g.slow, h); len(g.slow) > slowest {
 		k.release(heap.Pop(&g.slow).(*held))
 	}
 	// Algorithm R: each request is in the sample with the same probability.
-	if len(g.sample) < k.limits.Sample {
+	if len(g.sample) < sample {
 		h.uses++
 		g.sample = append(g.sample, h)
 	} else if i := k.random.Int64N(g.requests); i < int64(len(g.sample)) {
@@ -201,77 +291,101 @@ func (k *Keeper) offer(g *group, h *held) {
 		k.release(g.sample[i])
 		g.sample[i] = h
 	}
-	if h.request.Failed() && len(g.failed) < k.limits.Failed {
+	if h.request.Failed() && len(g.failed) < failed {
 		h.uses++
 		g.failed = append(g.failed, h)
 	}
 }
 
-// release removes a trace from a set, and drops it if it is in no other set.
+// settle takes a trace whose spans have arrived off its list. The trace becomes part of the statistics.
+func (k *Keeper) settle(h *held) {
+	h.list.Remove(h.element)
+	h.list = nil
+	switch {
+	case h.request == nil:
+		k.counts.Unmatched += int64(len(h.spans))
+	case !k.stats.add(h):
+		k.counts.Incomplete++
+	}
+	if h.request != nil {
+		k.lives.add(h, k.release)
+	}
+	k.release(h)
+}
+
+// release removes a trace from a set, and drops it if it is in no other set. Spans that arrive later are dropped too.
 func (k *Keeper) release(h *held) {
 	if h.uses--; h.uses == 0 {
-		k.drop(h)
+		delete(k.traces, h.id)
+		k.bytes -= h.bytes
+		k.dropped.add(h.id)
 	}
 }
 
-// drop forgets a trace. Spans of it that arrive later are dropped too.
-func (k *Keeper) drop(h *held) {
-	if h.waiting != nil {
-		k.order.Remove(h.waiting)
-		h.waiting = nil
-	}
-	delete(k.traces, h.id)
-	k.bytes -= h.bytes
-	k.dropped.add(h.id)
-}
-
-// expire drops traces whose request has been unknown for too long.
+// expire settles the traces whose spans have arrived by now, and drops those whose request has not ended in time.
 func (k *Keeper) expire(now int64) {
-	for e := k.order.Front(); e != nil; e = k.order.Front() {
-		h := e.Value.(*held)
-		if now-h.since < int64(k.limits.Wait) {
-			return
-		}
-		k.counts.Unmatched += int64(len(h.spans))
-		k.drop(h)
+	for e := k.settling.Front(); e != nil && now-e.Value.(*held).since >= int64(k.limits.Settle); e = k.settling.Front() {
+		k.settle(e.Value.(*held))
+	}
+	for e := k.waiting.Front(); e != nil && now-e.Value.(*held).since >= int64(k.limits.Wait); e = k.waiting.Front() {
+		k.settle(e.Value.(*held))
 	}
 }
 
-// shrink drops spans until they fit in memory: traces whose request is unknown, the oldest first, and then the spans of
-// the trace that has just grown.
+// Flush settles all traces.
+func (k *Keeper) Flush() { k.expire(math.MaxInt64) }
+
+// nearlyFull reports whether the spans take over three quarters of the memory.
+func (k *Keeper) nearlyFull() bool { return k.bytes > k.limits.Bytes/4*3 }
+
+// shrink drops spans until they fit in memory: first the oldest traces whose request has not ended, then the oldest that
+// are in no set, and then the spans of the trace that has just grown.
 func (k *Keeper) shrink(grown *held) {
 	for k.bytes > k.limits.Bytes {
-		e := k.order.Front()
-		if e == nil {
+		if e := k.waiting.Front(); e != nil {
+			h := e.Value.(*held)
+			k.counts.Full += int64(len(h.spans))
+			k.counts.Unmatched -= int64(len(h.spans)) // settle counts them
+			k.settle(h)
+			continue
+		}
+		if e := k.settling.Front(); e != nil {
+			k.settle(e.Value.(*held))
+			continue
+		}
+		if k.traces[grown.id] == grown {
 			k.counts.Full += int64(len(grown.spans))
 			grown.lost += len(grown.spans)
 			k.bytes -= grown.bytes
 			grown.spans, grown.bytes = nil, 0
-			return
 		}
-		h := e.Value.(*held)
-		k.counts.Full += int64(len(h.spans))
-		k.drop(h)
+		return
 	}
 }
 
-// Kept returns the kept traces: by phase, load and verb as their first requests ended, the slowest requests first.
+// Kept returns the kept traces by load and client, the slowest requests first.
 func (k *Keeper) Kept() []Trace {
 	why := map[*held][]string{}
-	for _, g := range k.groups {
-		for reason, set := range map[string][]*held{Slow: g.slow, Sampled: g.sample, Unsuccessful: g.failed} {
-			for _, h := range set {
+	keep := func(reason string, set []*held) {
+		for _, h := range set {
+			if !slices.Contains(why[h], reason) {
 				why[h] = append(why[h], reason)
 			}
 		}
 	}
+	for _, g := range k.groups {
+		keep(Slow, g.slow)
+		keep(Sampled, g.sample)
+		keep(Unsuccessful, g.failed)
+	}
+	keep(Life, k.lives.all())
 	all := make([]Trace, 0, len(why))
 	for h, reasons := range why {
 		slices.Sort(reasons)
 		all = append(all, Trace{Request: *h.request, Spans: slices.Clone(h.spans), Why: reasons, Lost: h.lost})
 	}
 	slices.SortFunc(all, func(a, b Trace) int {
-		return cmp.Or(cmp.Compare(a.Load, b.Load), cmp.Compare(a.Verb, b.Verb), cmp.Compare(b.Duration(), a.Duration()), cmp.Compare(a.Trace.String(), b.Trace.String()))
+		return cmp.Or(cmp.Compare(a.Client, b.Client), cmp.Compare(a.Load, b.Load), cmp.Compare(b.Duration(), a.Duration()), cmp.Compare(a.Trace.String(), b.Trace.String()))
 	})
 	return all
 }

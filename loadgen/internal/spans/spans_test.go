@@ -3,6 +3,7 @@ package spans
 import (
 	"bytes"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -58,7 +59,7 @@ func TestCriticalPath(t *testing.T) {
 // The critical path is as long as the root, whatever the spans are.
 func TestCriticalPathIsAsLongAsTheRoot(t *testing.T) {
 	for seed := range 200 {
-		random := NewTracer(Limits{}, 1, uint64(seed)).random
+		random := rand.New(rand.NewPCG(uint64(seed), 0))
 		all := []Span{span(1, 0, "root", 0, 1000)}
 		for n := 2; n < 40; n++ {
 			start := random.Int64N(1000)
@@ -121,6 +122,7 @@ func TestKeeperKeepsTheSlowestAFewOthersAndFailures(t *testing.T) {
 			k.Span(server(r), 0)
 		}
 	}
+	k.Flush()
 	all := k.Kept()
 	why := map[string]int{}
 	for i := range all {

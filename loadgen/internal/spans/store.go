@@ -30,14 +30,20 @@ type Index struct {
 	Refused int64        `json:"refused"`
 	Invalid int64        `json:"invalid"`
 	Traces  []IndexEntry `json:"traces"`
+	// Names, Parts and Pods: as in result.json
+	Names []result.SpanName  `json:"names"`
+	Parts []result.SpanParts `json:"parts"`
+	Pods  []result.PodLife   `json:"pods"`
 }
 
 // IndexEntry is a kept trace, without its spans.
 type IndexEntry struct {
 	Trace string `json:"traceId"`
 	Span  string `json:"spanId"`
-	Load  string `json:"load"`
-	Phase string `json:"phase"`
+	Load  string `json:"load,omitempty"`
+	// Client: program that sent the request, if no load did
+	Client string `json:"client,omitempty"`
+	Phase  string `json:"phase"`
 	// Verb and Resource: as in the results of the load
 	Verb     string `json:"verb"`
 	Resource string `json:"resource"`
@@ -58,10 +64,10 @@ func (x Index) Encode(all []Trace) (spans, index []byte, err error) {
 	for i := range all {
 		t := &all[i]
 		x.Traces = append(x.Traces, IndexEntry{
-			Trace: t.Trace.String(), Span: t.ID.String(), Load: t.Load, Phase: t.Phase, Verb: t.Verb, Resource: t.Resource,
+			Trace: t.Trace.String(), Span: t.ID.String(), Load: t.Load, Client: t.Client, Phase: t.Phase, Verb: t.Verb, Resource: t.Resource,
 			Due: t.Due, Sent: t.Sent, First: t.First, Last: t.Last, Status: t.Status, Failure: t.Failure, Why: t.Why, Lost: t.Lost,
 		})
-		if err := WriteOTLP(&lines, append(t.Request.Spans(), t.Spans...)); err != nil {
+		if err := WriteOTLP(&lines, t.All()); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -87,9 +93,9 @@ func Read(dir string) (Index, []Trace, error) {
 	of := map[TraceID]*Trace{}
 	for i, e := range x.Traces {
 		t := &all[i]
-		t.Request = Request{Load: e.Load, Phase: e.Phase, Verb: e.Verb, Resource: e.Resource, Due: e.Due, Sent: e.Sent, First: e.First, Last: e.Last, Status: e.Status, Failure: e.Failure}
+		t.Request = Request{Load: e.Load, Client: e.Client, Phase: e.Phase, Verb: e.Verb, Resource: e.Resource, Due: e.Due, Sent: e.Sent, First: e.First, Last: e.Last, Status: e.Status, Failure: e.Failure}
 		t.Why, t.Lost = e.Why, e.Lost
-		if !setHex(t.Trace[:], e.Trace) || !setHex(t.ID[:], e.Span) {
+		if !setHex(t.Trace[:], e.Trace) || !setHex(t.ID[:], e.Span) && e.Client == "" {
 			return x, nil, fmt.Errorf("%s/%s: traces[%d]: traceId or spanId is not a valid ID", Dir, IndexFile, i)
 		}
 		of[t.Trace] = t

@@ -13,12 +13,6 @@ type Tracer struct {
 	share  float64
 	random *rand.Rand
 	keeper *Keeper
-	phases []phase
-}
-
-type phase struct {
-	name  string
-	since int64
 }
 
 // NewTracer returns a Tracer that samples a share of the requests, from 0 to 1, at random. The seed determines the
@@ -36,6 +30,10 @@ func (t *Tracer) Sample() (trace TraceID, id ID, sampled bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.random.Float64() >= t.share {
+		return trace, id, false
+	}
+	if t.keeper.nearlyFull() { // more traces would displace the spans of others
+		t.keeper.counts.Skipped++
 		return trace, id, false
 	}
 	fill(trace[:], t.random)
@@ -60,18 +58,13 @@ func (t *Tracer) BeginPhase(name string, at time.Time) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.phases = append(t.phases, phase{name, at.UnixNano()})
+	t.keeper.BeginPhase(name, at.UnixNano())
 }
 
-// Ended adds a sampled request that has ended. It sets r.Phase.
+// Ended adds a sampled request that has ended.
 func (t *Tracer) Ended(r Request, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, p := range t.phases {
-		if p.since <= r.Due {
-			r.Phase = p.name
-		}
-	}
 	t.keeper.Request(r, now.UnixNano())
 }
 
@@ -82,9 +75,17 @@ func (t *Tracer) Received(s Span, now time.Time) {
 	t.keeper.Span(s, now.UnixNano())
 }
 
-// Kept returns the kept traces, and what was received and dropped.
-func (t *Tracer) Kept() ([]Trace, Counts) {
+// Flush settles the traces of all requests that have ended. The caller has received the last spans.
+func (t *Tracer) Flush() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.keeper.Kept(), t.keeper.Counts()
+	t.keeper.Flush()
+}
+
+// Kept returns the kept traces, and an index of them with what was received, dropped and summed up so far.
+func (t *Tracer) Kept() ([]Trace, Index) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	k := t.keeper
+	return k.Kept(), Index{Sampled: t.share, Counts: k.counts, Names: k.stats.rows(), Parts: k.stats.partRows(), Pods: k.lives.rows()}
 }

@@ -1,0 +1,170 @@
+package spans
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// stats sums up the spans of all complete traces. Its memory is bounded: it has at most mostNames names and mostParts
+// requests.
+type stats struct {
+	names    map[nameKey]*nameStats
+	requests map[requestKey]*totals // by verb and resource
+	parts    map[groupKey]*parts
+}
+
+type requestKey struct{ verb, resource string }
+
+type nameKey struct {
+	requestKey
+	process, name string
+}
+
+// nameStats sums up the spans with one name.
+type nameStats struct {
+	self     *hdrhistogram.Histogram // nanoseconds
+	critical int64
+}
+
+type totals struct{ requests, duration int64 }
+
+// parts sums up the self times of the spans of a load's requests in one phase, by the part of the API that took them.
+type parts struct {
+	requests int64
+	self     [partCount]int64
+}
+
+const (
+	mostNames = 800 // 25 KB each
+	mostParts = 1000
+
+	shortest, longest, digits = 1000, 300e9, 2 // of nameStats.self, in nanoseconds
+)
+
+// Parts of the latency that metrics measure too (docs/reference/breakdown.md).
+const (
+	partFairness = iota
+	partAdmission
+	partEtcd
+	partCount
+)
+
+func newStats() stats {
+	return stats{map[nameKey]*nameStats{}, map[requestKey]*totals{}, map[groupKey]*parts{}}
+}
+
+// add adds a trace. It returns false if the trace lacks spans. Requests of other clients before the first phase, such as
+// those by which a control plane starts, do not count.
+func (s *stats) add(h *held) bool {
+	tree := h.tree()
+	if !tree.Complete() || h.lost > 0 || len(h.spans) == 0 {
+		return false
+	}
+	r, most := h.request, mostNames
+	if r.Client != "" {
+		most /= 2 // the other names are for loads
+		if r.Phase == "" {
+			return true
+		}
+	}
+	of := requestKey{r.Verb, r.Resource}
+	total := s.requests[of]
+	if total == nil {
+		if len(s.requests) >= most {
+			return true
+		}
+		total = &totals{}
+		s.requests[of] = total
+	}
+	total.requests++
+	total.duration += r.Duration()
+	p := s.part(groupKey{r.Load, r.Client, r.Verb, r.Resource, r.Phase})
+	p.requests++
+	for _, n := range tree.All() {
+		if part, ok := partOf(&n.Span); ok {
+			p.self[part] += n.Self
+		}
+		key := nameKey{of, n.Process, n.Name}
+		name := s.names[key]
+		if name == nil {
+			if len(s.names) >= most {
+				continue
+			}
+			name = &nameStats{self: hdrhistogram.New(shortest, longest, digits)}
+			s.names[key] = name
+		}
+		_ = name.self.RecordValue(min(n.Self, longest)) // cannot fail: the value is in range
+		name.critical += n.Critical
+	}
+	return true
+}
+
+// part returns the sums of a load and phase. If there are too many, or if no load sent the request, it returns sums that
+// are not reported.
+func (s *stats) part(of groupKey) *parts {
+	p := s.parts[of]
+	if p == nil {
+		p = &parts{}
+		if of.client == "" && len(s.parts) < mostParts {
+			s.parts[of] = p
+		}
+	}
+	return p
+}
+
+// partOf returns the part of the API to which the self time of a span belongs. It returns false for all other time. The
+// names are from k8s.io/apiserver 1.37 and etcd 3.7.
+func partOf(s *Span) (part int, ok bool) {
+	switch {
+	case strings.HasPrefix(s.Process, "etcd"), strings.HasPrefix(s.Name, "etcdserverpb."):
+		return partEtcd, true
+	case s.Name == "priorityandfairness":
+		return partFairness, true
+	case s.Client && strings.HasPrefix(s.Name, "HTTP "), strings.HasSuffix(s.Name, " admission webhook"):
+		return partAdmission, true
+	}
+	return 0, false
+}
+
+// rows returns a row for each verb, resource, process and name of span: first the verb and resource that took the most
+// time in total, with the name that took most of it.
+func (s *stats) rows() []result.SpanName {
+	keys := slices.SortedFunc(maps.Keys(s.names), func(a, b nameKey) int {
+		return cmp.Or(cmp.Compare(s.requests[b.requestKey].duration, s.requests[a.requestKey].duration), cmp.Compare(a.verb, b.verb), cmp.Compare(a.resource, b.resource), cmp.Compare(s.names[b].critical, s.names[a].critical), cmp.Compare(a.name, b.name), cmp.Compare(a.process, b.process))
+	})
+	rows := make([]result.SpanName, 0, len(keys))
+	for _, k := range keys {
+		n, total := s.names[k], s.requests[k.requestKey]
+		rows = append(rows, result.SpanName{
+			Verb: k.verb, Resource: k.resource, Process: k.process, Name: k.name, Count: n.self.TotalCount(), Requests: total.requests,
+			P50: seconds(n.self.ValueAtQuantile(50)), P99: seconds(n.self.ValueAtQuantile(99)),
+			Critical: seconds(n.critical) / float64(total.requests), Share: float64(n.critical) / float64(max(total.duration, 1)),
+		})
+	}
+	return rows
+}
+
+// partRows returns the mean parts of each load and phase.
+func (s *stats) partRows() []result.SpanParts {
+	keys := slices.SortedFunc(maps.Keys(s.parts), func(a, b groupKey) int {
+		return cmp.Or(cmp.Compare(a.phase, b.phase), cmp.Compare(a.load, b.load), cmp.Compare(a.verb, b.verb), cmp.Compare(a.resource, b.resource))
+	})
+	rows := make([]result.SpanParts, 0, len(keys))
+	for _, k := range keys {
+		p := s.parts[k]
+		mean := func(part int) float64 { return seconds(p.self[part]) / float64(p.requests) }
+		rows = append(rows, result.SpanParts{
+			Phase: k.phase, Load: k.load, Verb: k.verb, Resource: k.resource, Requests: p.requests,
+			Fairness: mean(partFairness), Admission: mean(partAdmission), Etcd: mean(partEtcd),
+		})
+	}
+	return rows
+}
+
+func seconds(ns int64) float64 { return float64(ns) / 1e9 }
