@@ -47,6 +47,8 @@ type AB struct {
 	Pairs    []Pair     `json:"pairs"`          // in order, including discarded pairs
 	Thrown   int        `json:"thrown"`         // number of discarded pairs
 	Figures  []ABFigure `json:"figures"`        // first the gated figures, which decide the answer
+	// Grown: spans that take more time in B than in A, if the runs have traces; not tested for significance
+	Grown []SpanGrowth `json:"grown,omitempty"`
 }
 
 // Sets holds recorded runs of A and of B that are compared without pairs.

@@ -51,9 +51,11 @@ type BreakdownPart struct {
 	Most *float64 `json:"mostSeconds,omitempty"`
 	// Of: requests in the mean: "our requests" (the run's), or all clients' requests with the same "verb and resource",
 	// "resource" or "operation", or to the same "server"
-	Of     string `json:"of"`
-	Source string `json:"source"` // metric and formula
-	Note   string `json:"note,omitempty"`
+	Of string `json:"of"`
+	// Spans: mean time according to the spans of traced requests
+	Spans  *float64 `json:"spansMeanSeconds,omitempty"`
+	Source string   `json:"source"` // metric and formula
+	Note   string   `json:"note,omitempty"`
 }
 
 // SlowRequests summarizes requests over 500 ms, which the API server annotates in its audit log.

@@ -34,6 +34,8 @@ type Variant struct {
 	Reasons     []string `json:"reasons,omitempty"`     // why the run did not pass
 	// NotRun: why the variant did not run
 	NotRun string `json:"notRun,omitempty"`
+	// Grown: spans that take more time than in the first variant, if the runs have traces
+	Grown []SpanGrowth `json:"grown,omitempty"`
 	// Left: objects that the run could not remove from a user's cluster, as in run.json
 	Left string `json:"left,omitempty"`
 }

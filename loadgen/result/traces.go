@@ -54,14 +54,38 @@ type SpanName struct {
 
 // SpanParts is the mean time that the spans of a load's requests give to parts of their latency.
 type SpanParts struct {
-	Phase     string  `json:"phase"`
-	Load      string  `json:"load"`
-	Verb      string  `json:"verb"`
-	Resource  string  `json:"resource"`
-	Requests  int64   `json:"requests"` // complete traces
-	Fairness  float64 `json:"fairnessSeconds"`
-	Admission float64 `json:"admissionSeconds"` // webhooks only
-	Etcd      float64 `json:"etcdSeconds"`
+	Phase    string     `json:"phase"`
+	Load     string     `json:"load"`
+	Verb     string     `json:"verb"`
+	Resource string     `json:"resource"`
+	Requests int64      `json:"requests"` // complete traces
+	Parts    []SpanPart `json:"parts"`
+}
+
+// SpanPart is the mean self time of the spans that belong to one part of a request.
+type SpanPart struct {
+	Name    string  `json:"name"` // "fairness", "admission" (webhooks only) or "etcd"
+	Seconds float64 `json:"meanSeconds"`
+	Error   float64 `json:"standardErrorSeconds"` // of the mean, because not all requests are traced
+}
+
+// SpanGrowth is a span that takes more of a request's time in one run than in another.
+type SpanGrowth struct {
+	Verb     string  `json:"verb"`
+	Resource string  `json:"resource"`
+	Process  string  `json:"process"`
+	Name     string  `json:"name"`
+	A        float64 `json:"aSeconds"` // mean time on the critical path of a request
+	B        float64 `json:"bSeconds"`
+}
+
+// CauseTrace is the kept trace that shows a cause best.
+type CauseTrace struct {
+	ID       string  `json:"traceId"` // `loadgen trace` shows it
+	Request  string  `json:"request"` // verb and resource
+	Seconds  float64 `json:"seconds"` // latency of the request
+	Span     string  `json:"span"`    // process and name of the span that shows the cause
+	Critical float64 `json:"criticalSeconds"`
 }
 
 // Trace is one traced request and its spans.

@@ -85,6 +85,7 @@ func (s session) run(ctx context.Context) (result.AB, string, error) {
 		s.c.Notes = append(s.c.Notes, why)
 	} else {
 		s.c.Ended = time.Now().UTC()
+		s.c.Grown = grown(s.Dir.Path, Counted(s.c.Pairs))
 	}
 	if err != nil && ctx.Err() == nil && s.c.Answer != result.Regressed {
 		s.c.ExitCode = exitcode.Of(err)

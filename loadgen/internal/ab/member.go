@@ -6,12 +6,30 @@ import (
 	"strings"
 
 	"github.com/stormglass/stormglass/loadgen/internal/machine"
+	"github.com/stormglass/stormglass/loadgen/internal/spans"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
 // memberDir returns the directory of a run within the directory of the comparison, such as a/03 or b/03.
 func memberDir(side string, pair int) string {
 	return filepath.Join(strings.ToLower(side), fmt.Sprintf("%02d", pair))
+}
+
+// grown returns the spans that take more time in B's runs than in A's. dir is the directory of the comparison. Runs whose
+// result cannot be read do not count.
+func grown(dir string, pairs []result.Pair) []result.SpanGrowth {
+	var a, b []*result.Traces
+	read := func(all *[]*result.Traces, m result.Member) {
+		var r result.Result
+		if err := result.ReadJSON(filepath.Join(dir, m.Dir), result.ResultFile, &r); m.Dir != "" && err == nil {
+			*all = append(*all, r.Traces)
+		}
+	}
+	for _, p := range pairs {
+		read(&a, p.A)
+		read(&b, p.B)
+	}
+	return spans.Grown(a, b)
 }
 
 // memberOf returns the part of a run's result that a comparison needs.

@@ -26,6 +26,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/machine"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/internal/scratch"
+	"github.com/stormglass/stormglass/loadgen/internal/spans"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -92,7 +93,15 @@ func Compare(ctx context.Context, plan result.Plan, gated []string, a, b string)
 	}
 	nameUnits(&c, last.result)
 	judgeSets(&c)
+	c.Grown = spans.Grown(tracesOf(sets[0]), tracesOf(sets[1]))
 	return c, nil
+}
+
+func tracesOf(set []recorded) (all []*result.Traces) {
+	for _, r := range set {
+		all = append(all, r.result.Traces)
+	}
+	return all
 }
 
 func has(s *scenario.Scenario, figure string) bool {

@@ -24,6 +24,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/run"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/internal/series"
+	"github.com/stormglass/stormglass/loadgen/internal/spans"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -146,6 +147,10 @@ func fill(c *result.Comparison, results map[string]result.Result) {
 	}
 	for _, row := range c.Rows {
 		ratios(row.Values)
+	}
+	for i := range c.Variants[1:] {
+		v := &c.Variants[i+1]
+		v.Grown = spans.Grown([]*result.Traces{results[c.Variants[0].Name].Traces}, []*result.Traces{results[v.Name].Traces})
 	}
 }
 

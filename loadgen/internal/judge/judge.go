@@ -87,6 +87,10 @@ func judge(ctx context.Context, rec *rundir.Recorded, gates []gate.Compiled) (re
 	}
 	if index, all, err := spans.Read(rec.Dir); err == nil {
 		res.Traces = index.Result(all)
+		breakdown.CompareSpans(res.Breakdown, res.Traces.Parts)
+		if res.Diagnosis != nil {
+			diagnosis.AddTraces(res.Diagnosis.Causes, all)
+		}
 	} else if !spans.Missing(err) {
 		res.Notes = append(res.Notes, "no traces: "+err.Error())
 	}

@@ -68,6 +68,7 @@ func AB(w io.Writer, c result.AB, o TerminalOptions) error {
 		}
 	}
 	t.section(tab)
+	t.grown(c.Grown, "A", "B")
 	for _, line := range terminal.Wrap(abNote(c)+".", t.width) {
 		t.line(t.paint("dim", line))
 	}
@@ -265,7 +266,8 @@ func ABHTML(w io.Writer, c result.AB) error {
 		Verdict                   result.Verdict
 		Tally, SideA, SideB, Note string
 		Rows                      []abRow
-	}{AB: c, Verdict: answerVerdict(c.Answer), Tally: abTally(c), SideA: sideText(c.A), SideB: sideText(c.B), Note: abNote(c)}
+		Grew                      *table
+	}{AB: c, Grew: grownTable(c.Grown, "A", "B"), Verdict: answerVerdict(c.Answer), Tally: abTally(c), SideA: sideText(c.A), SideB: sideText(c.B), Note: abNote(c)}
 	figures, without := abFigures(c)
 	page.Notes = slices.Concat(c.Notes, without)
 	for _, f := range figures {

@@ -115,7 +115,7 @@ func newSplitView(b result.Breakdown) splitView {
 	texts := partTexts()
 	for _, p := range b.Parts {
 		text := texts[p.Name]
-		add(terminal.Clean(p.Name), sentences(text.tells, "averaged over "+measuredOver(p.Of), terminal.Clean(p.Note)), text.colour, p.Seconds)
+		add(terminal.Clean(p.Name), sentences(text.tells, "averaged over "+measuredOver(p.Of), terminal.Clean(p.Note), spansText(p.Spans)), text.colour, p.Seconds)
 		if p.Most != nil {
 			last := &v.Pieces[len(v.Pieces)-1]
 			last.Value, last.Share = upTo(last.Value, seconds(*p.Most), p.Seconds), upTo(last.Share, shareText(*p.Most, b.ClientMean), p.Seconds)
@@ -133,6 +133,14 @@ func newSplitView(b result.Breakdown) splitView {
 		v.Notes = append(v.Notes, sentences(terminal.Clean(w)))
 	}
 	return v
+}
+
+// spansText says how long a part took according to the spans of traced requests.
+func spansText(mean *float64) string {
+	if mean == nil {
+		return ""
+	}
+	return "the spans of traced requests give " + seconds(*mean)
 }
 
 // sentences joins the texts that are not empty. It makes each of them a sentence: capital letter, full stop.

@@ -25,6 +25,9 @@ func Comparison(w io.Writer, c result.Comparison, o TerminalOptions) error {
 	t.title(style(v), word(v), terminal.Clean(c.Scenario)+"  "+ranOf(c))
 	t.variants(c)
 	t.compared(c)
+	for _, v := range c.Variants {
+		t.grown(v.Grown, terminal.Clean(c.Variants[0].Name), terminal.Clean(v.Name))
+	}
 	t.reportAt(o.Dir, result.ComparisonHTMLFile)
 	return t.writeTo(w)
 }
@@ -219,7 +222,18 @@ func ComparisonHTML(w io.Writer, c result.Comparison) error {
 		result.Comparison
 		Verdict          result.Verdict
 		Tally, RatioNote string
-	}{c, verdictOf(c), ranOf(c) + "; " + when(c), ratioNote(c)})
+		Grown            []*table
+	}{c, verdictOf(c), ranOf(c) + "; " + when(c), ratioNote(c), grownTables(c)})
+}
+
+// grownTables returns a table for each variant in which spans take more time than in the first one.
+func grownTables(c result.Comparison) (all []*table) {
+	for _, v := range c.Variants {
+		if len(v.Grown) > 0 {
+			all = append(all, grownTable(v.Grown, terminal.Clean(c.Variants[0].Name), terminal.Clean(v.Name)))
+		}
+	}
+	return all
 }
 
 // barOf returns the length of the bar for v: its absolute value in percent of the largest absolute value in row r.

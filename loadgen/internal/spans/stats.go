@@ -3,6 +3,7 @@ package spans
 import (
 	"cmp"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -37,7 +38,8 @@ type totals struct{ requests, duration int64 }
 // parts sums up the self times of the spans of a load's requests in one phase, by the part of the API that took them.
 type parts struct {
 	requests int64
-	self     [partCount]int64
+	sum      [partCount]float64 // seconds
+	squares  [partCount]float64
 }
 
 const (
@@ -54,6 +56,8 @@ const (
 	partEtcd
 	partCount
 )
+
+var partNames = [partCount]string{result.PartFairness, result.PartAdmission, result.PartEtcd}
 
 func newStats() stats {
 	return stats{map[nameKey]*nameStats{}, map[requestKey]*totals{}, map[groupKey]*parts{}}
@@ -85,10 +89,10 @@ func (s *stats) add(h *held) bool {
 	total.requests++
 	total.duration += r.Duration()
 	p := s.part(groupKey{r.Load, r.Client, r.Verb, r.Resource, r.Phase})
-	p.requests++
+	var self [partCount]int64
 	for _, n := range tree.All() {
 		if part, ok := partOf(&n.Span); ok {
-			p.self[part] += n.Self
+			self[part] += n.Self
 		}
 		key := nameKey{of, n.Process, n.Name}
 		name := s.names[key]
@@ -101,6 +105,11 @@ func (s *stats) add(h *held) bool {
 		}
 		_ = name.self.RecordValue(min(n.Self, longest)) // cannot fail: the value is in range
 		name.critical += n.Critical
+	}
+	p.requests++
+	for part, ns := range self {
+		p.sum[part] += seconds(ns)
+		p.squares[part] += seconds(ns) * seconds(ns)
 	}
 	return true
 }
@@ -158,11 +167,14 @@ func (s *stats) partRows() []result.SpanParts {
 	rows := make([]result.SpanParts, 0, len(keys))
 	for _, k := range keys {
 		p := s.parts[k]
-		mean := func(part int) float64 { return seconds(p.self[part]) / float64(p.requests) }
-		rows = append(rows, result.SpanParts{
-			Phase: k.phase, Load: k.load, Verb: k.verb, Resource: k.resource, Requests: p.requests,
-			Fairness: mean(partFairness), Admission: mean(partAdmission), Etcd: mean(partEtcd),
-		})
+		row := result.SpanParts{Phase: k.phase, Load: k.load, Verb: k.verb, Resource: k.resource, Requests: p.requests}
+		n := float64(p.requests)
+		for part, name := range partNames {
+			mean := p.sum[part] / n
+			variance := max(p.squares[part]/n-mean*mean, 0)
+			row.Parts = append(row.Parts, result.SpanPart{Name: name, Seconds: mean, Error: math.Sqrt(variance / n)})
+		}
+		rows = append(rows, row)
 	}
 	return rows
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -88,6 +89,9 @@ func TestCatalogueIsWhole(t *testing.T) {
 			if name, _, _ = strings.Cut(name, "@"); !names[name] {
 				t.Errorf("mechanism %s names the unknown signal %s", m.Kind, name)
 			}
+		}
+		if _, err := regexp.Compile(m.Span); err != nil {
+			t.Errorf("mechanism %s: %v", m.Kind, err)
 		}
 		if m.Page != "" {
 			if _, err := os.Stat("../../../../docs/incidents/" + m.Page + ".md"); err != nil {

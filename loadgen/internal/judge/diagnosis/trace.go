@@ -1,0 +1,43 @@
+package diagnosis
+
+import (
+	"regexp"
+	"slices"
+
+	"github.com/stormglass/stormglass/loadgen/internal/spans"
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// leastShare is the minimum share of a request's latency that a cause's span has in a trace that shows the cause.
+const leastShare = 0.25
+
+// AddTraces adds to each cause the kept trace in which the cause's span has the most time on the critical path. The
+// request was due while the cause lasted. A cause for which no trace shows at least a quarter of the latency gets none.
+func AddTraces(causes []result.Cause, all []spans.Trace) {
+	for i := range causes {
+		c := &causes[i]
+		at := slices.IndexFunc(known.Mechanisms, func(m mechanism) bool { return m.Kind == c.Kind })
+		if at < 0 || known.Mechanisms[at].Span == "" {
+			continue
+		}
+		span := regexp.MustCompile(known.Mechanisms[at].Span) // a test compiles all of them
+		for j := range all {
+			if t := &all[j]; t.Due >= c.Began.UnixNano() && (c.Ended.IsZero() || t.Due <= c.Ended.UnixNano()) {
+				shows(c, t, span)
+			}
+		}
+	}
+}
+
+// shows makes t the trace of the cause if it shows the cause better than the present one.
+func shows(c *result.Cause, t *spans.Trace, span *regexp.Regexp) {
+	best := result.CauseTrace{ID: t.Trace.String(), Request: t.Verb + " " + t.Resource, Seconds: float64(t.Duration()) / 1e9}
+	for _, n := range t.Tree().All() {
+		if name := n.Process + " " + n.Name; span.MatchString(name) && float64(n.Critical)/1e9 > best.Critical {
+			best.Span, best.Critical = name, float64(n.Critical)/1e9
+		}
+	}
+	if best.Critical >= leastShare*best.Seconds && best.Critical > 0 && (c.Trace == nil || best.Critical > c.Trace.Critical) {
+		c.Trace = &best
+	}
+}

@@ -1,0 +1,67 @@
+package spans
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// Thresholds of Grown: a span grew if it takes 10% more time than before, and if the difference is at least 1% of the
+// request's latency.
+const (
+	mostGrown     = 5
+	leastGrowth   = 0.1
+	leastOfLatest = 0.01
+)
+
+// Grown returns the spans that take more of the requests' time in the runs b than in the runs a, at most 5, the largest
+// growth first. Runs without traces do not count.
+func Grown(a, b []*result.Traces) []result.SpanGrowth {
+	before, _ := means(a)
+	after, latency := means(b)
+	var all []result.SpanGrowth
+	for k, now := range after {
+		then, known := before[k]
+		if !known && !slices.ContainsFunc(slices.Collect(maps.Keys(before)), func(x nameKey) bool { return x.requestKey == k.requestKey }) {
+			continue // the runs a sent no such requests
+		}
+		if grown := now - then; grown > leastGrowth*then && grown >= leastOfLatest*latency[k.requestKey] {
+			all = append(all, result.SpanGrowth{Verb: k.verb, Resource: k.resource, Process: k.process, Name: k.name, A: then, B: now})
+		}
+	}
+	slices.SortFunc(all, func(x, y result.SpanGrowth) int {
+		return cmp.Or(cmp.Compare(y.B-y.A, x.B-x.A), cmp.Compare(x.Process, y.Process), cmp.Compare(x.Name, y.Name), cmp.Compare(x.Verb+x.Resource, y.Verb+y.Resource))
+	})
+	return all[:min(len(all), mostGrown)]
+}
+
+// means returns the mean time of each span on the critical path of a request in all runs, and the requests' latency, in
+// seconds.
+func means(runs []*result.Traces) (critical map[nameKey]float64, latency map[requestKey]float64) {
+	requests := map[requestKey]float64{}
+	critical, latency = map[nameKey]float64{}, map[requestKey]float64{}
+	for _, t := range runs {
+		if t == nil {
+			continue
+		}
+		seen := map[requestKey]bool{}
+		for _, n := range t.Names {
+			of := requestKey{n.Verb, n.Resource}
+			if !seen[of] {
+				seen[of] = true
+				requests[of] += float64(n.Requests)
+			}
+			critical[nameKey{of, n.Process, n.Name}] += n.Critical * float64(n.Requests)
+			latency[of] += n.Critical * float64(n.Requests) // the critical path is as long as the request
+		}
+	}
+	for k := range critical {
+		critical[k] /= max(requests[k.requestKey], 1)
+	}
+	for of := range latency {
+		latency[of] /= max(requests[of], 1)
+	}
+	return critical, latency
+}
