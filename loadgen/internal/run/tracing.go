@@ -4,13 +4,10 @@ import (
 	"context"
 	"crypto/rand"
 	"net"
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/internal/exitcode"
-	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/internal/spans"
 	"github.com/stormglass/stormglass/loadgen/internal/spans/otlp"
 )
@@ -85,16 +82,5 @@ func (t *tracing) save(dir string) error {
 	all, index := t.tracer.Kept()
 	received := t.receiver.Counts()
 	index.Exports, index.Refused, index.Invalid = received.Exports, received.Refused, received.Invalid
-	lines, list, err := index.Encode(all)
-	if err != nil {
-		return err
-	}
-	to := filepath.Join(dir, spans.Dir)
-	if err := os.MkdirAll(to, 0o755); err != nil {
-		return exitcode.EnvironmentError(err)
-	}
-	if err := rundir.WriteFile(filepath.Join(to, spans.SpansFile), lines); err != nil {
-		return err
-	}
-	return rundir.WriteFile(filepath.Join(to, spans.IndexFile), list)
+	return exitcode.EnvironmentError(index.Write(dir, all))
 }

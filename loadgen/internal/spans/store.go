@@ -1,6 +1,7 @@
 package spans
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/stormglass/stormglass/internal/atomicfile"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -26,9 +28,11 @@ type Index struct {
 	Sampled float64 `json:"sampled"`
 	Counts
 	// Exports, Refused and Invalid: export requests that the receiver accepted and refused, and spans without a valid ID
-	Exports int64        `json:"exports"`
-	Refused int64        `json:"refused"`
-	Invalid int64        `json:"invalid"`
+	Exports int64 `json:"exports"`
+	Refused int64 `json:"refused"`
+	Invalid int64 `json:"invalid"`
+	// Omitted: kept traces that did not fit into SpansFile
+	Omitted int64        `json:"omitted"`
 	Traces  []IndexEntry `json:"traces"`
 	// Names, Parts and Pods: as in result.json
 	Names []result.SpanName  `json:"names"`
@@ -58,21 +62,50 @@ type IndexEntry struct {
 	Lost    int      `json:"lostSpans,omitempty"`
 }
 
-// Encode returns the contents of SpansFile and IndexFile. It sets x.Traces.
-func (x Index) Encode(all []Trace) (spans, index []byte, err error) {
-	var lines bytes.Buffer
-	for i := range all {
-		t := &all[i]
-		x.Traces = append(x.Traces, IndexEntry{
-			Trace: t.Trace.String(), Span: t.ID.String(), Load: t.Load, Client: t.Client, Phase: t.Phase, Verb: t.Verb, Resource: t.Resource,
-			Due: t.Due, Sent: t.Sent, First: t.First, Last: t.Last, Status: t.Status, Failure: t.Failure, Why: t.Why, Lost: t.Lost,
-		})
-		if err := WriteOTLP(&lines, t.All()); err != nil {
-			return nil, nil, err
-		}
+// mostOnDisk is the maximum size of SpansFile in bytes.
+const mostOnDisk = 64 << 20
+
+// Write writes SpansFile and IndexFile into the directory Dir of a run. dir is the run's directory. It replaces each file
+// atomically. It leaves out traces that would make SpansFile larger than 64 MiB, and counts them in x.Omitted.
+func (x Index) Write(dir string, all []Trace) error {
+	dir = filepath.Join(dir, Dir)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
 	}
-	index, err = json.MarshalIndent(x, "", "  ")
-	return lines.Bytes(), append(index, '\n'), err
+	x.Traces = []IndexEntry{}
+	err := atomicfile.PublishFunc(filepath.Join(dir, SpansFile), func(f io.Writer) error {
+		w := bufio.NewWriter(f)
+		size := 0
+		var line bytes.Buffer
+		for i := range all {
+			t := &all[i]
+			line.Reset()
+			if err := WriteOTLP(&line, t.All()); err != nil {
+				return err
+			}
+			if size+line.Len() > mostOnDisk {
+				x.Omitted++
+				continue
+			}
+			size += line.Len()
+			if _, err := w.Write(line.Bytes()); err != nil {
+				return err
+			}
+			x.Traces = append(x.Traces, IndexEntry{
+				Trace: t.Trace.String(), Span: t.ID.String(), Load: t.Load, Client: t.Client, Phase: t.Phase, Verb: t.Verb, Resource: t.Resource,
+				Due: t.Due, Sent: t.Sent, First: t.First, Last: t.Last, Status: t.Status, Failure: t.Failure, Why: t.Why, Lost: t.Lost,
+			})
+		}
+		return w.Flush()
+	})
+	if err != nil {
+		return err
+	}
+	index, err := json.MarshalIndent(x, "", "  ")
+	if err != nil {
+		return err
+	}
+	return atomicfile.Publish(filepath.Join(dir, IndexFile), append(index, '\n'))
 }
 
 // longestIndex is the maximum size of IndexFile, in bytes.
@@ -102,7 +135,7 @@ func Read(dir string) (Index, []Trace, error) {
 	}
 	f, err := os.Open(filepath.Join(dir, Dir, SpansFile))
 	if err != nil {
-		return x, nil, err
+		return x, nil, fmt.Errorf("%s/%s: %v", Dir, SpansFile, err) // not Missing: the run kept traces
 	}
 	defer f.Close()
 	_, err = ReadOTLP(f, func(s Span) {
