@@ -3,7 +3,6 @@ package otlp
 
 import (
 	"context"
-	"crypto/subtle"
 	"crypto/tls"
 	"net"
 	"sync"
@@ -11,21 +10,25 @@ import (
 	"time"
 
 	collectorpb "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	"golang.org/x/net/netutil"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	_ "google.golang.org/grpc/encoding/gzip" // exporters may compress
+	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/metadata"
-	"google.golang.org/grpc/status"
 
 	"github.com/stormglass/stormglass/loadgen/internal/spans"
 )
 
 // Limits of what a sender may cost.
 const (
-	longestMessage = 4 << 20 // bytes of an export request, uncompressed; gRPC's default
-	mostAtOnce     = 8       // export requests of one connection at the same time
-	mostExporting  = 4       // export requests that are converted at the same time
+	longestMessage  = 4 << 20          // bytes of an export request, uncompressed; gRPC's default
+	mostConnections = 64               // open connections; others wait
+	mostAtOnce      = 8                // export requests of one connection at the same time
+	mostExporting   = 4                // export requests that are read or converted at the same time
+	longestExport   = 10 * time.Second // from the header of an export request to its end
+	longestIdle     = 30 * time.Second // after which a connection without requests is closed
+	window          = 64 << 10         // bytes that a stream may send before the receiver reads them; fixed, gRPC raises it otherwise
 )
 
 // Metadata of export requests. A component sends it if OTEL_EXPORTER_OTLP_HEADERS contains it.
@@ -48,8 +51,8 @@ type Options struct {
 
 // Counts says what a Receiver accepted and refused.
 type Counts struct {
-	// Exports: accepted export requests. Refused: export requests without the token, or above a limit. Invalid: spans
-	// without a valid ID
+	// Exports: accepted export requests. Refused: export requests without the token, above a limit, or that could not be
+	// decoded. Invalid: spans without a valid ID
 	Exports int64 `json:"exports"`
 	Refused int64 `json:"refused"`
 	Invalid int64 `json:"invalid"`
@@ -60,7 +63,6 @@ type Receiver struct {
 	collectorpb.UnimplementedTraceServiceServer
 	options Options
 	server  *grpc.Server
-	slots   chan struct{}
 	mu      sync.Mutex // held during Options.Take
 
 	exports, refused, invalid atomic.Int64
@@ -68,11 +70,12 @@ type Receiver struct {
 
 // New returns a Receiver. It receives nothing until Serve is called.
 func New(o Options) *Receiver {
-	r := &Receiver{options: o, slots: make(chan struct{}, mostExporting)}
+	r := &Receiver{options: o}
 	options := []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(longestMessage), grpc.MaxConcurrentStreams(mostAtOnce), grpc.MaxHeaderListSize(16 << 10),
-		grpc.ConnectionTimeout(10 * time.Second),
-		grpc.UnaryInterceptor(r.authenticate),
+		grpc.InitialWindowSize(window), grpc.InitialConnWindowSize(mostAtOnce * window),
+		grpc.ConnectionTimeout(longestExport), grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: longestIdle}),
+		grpc.InTapHandle(r.admit), grpc.StatsHandler(&turns{receiver: r, slots: make(chan struct{}, mostExporting)}),
 	}
 	if o.TLS != nil {
 		options = append(options, grpc.Creds(credentials.NewTLS(o.TLS)))
@@ -83,7 +86,9 @@ func New(o Options) *Receiver {
 }
 
 // Serve accepts connections until Stop is called. It closes l.
-func (r *Receiver) Serve(l net.Listener) error { return r.server.Serve(l) }
+func (r *Receiver) Serve(l net.Listener) error {
+	return r.server.Serve(netutil.LimitListener(l, mostConnections))
+}
 
 // Stop waits until the pending exports have ended or ctx ends, and closes all connections.
 func (r *Receiver) Stop(ctx context.Context) {
@@ -96,32 +101,13 @@ func (r *Receiver) Counts() Counts {
 	return Counts{r.exports.Load(), r.refused.Load(), r.invalid.Load()}
 }
 
-// authenticate refuses requests without the token, before their message is decoded into spans.
-func (r *Receiver) authenticate(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
-	if r.options.Token != "" && subtle.ConstantTimeCompare([]byte(first(ctx, TokenKey)), []byte("Bearer "+r.options.Token)) != 1 {
-		r.refused.Add(1)
-		return nil, status.Error(codes.Unauthenticated, "the token is missing or wrong")
-	}
-	return handle(ctx, request)
-}
-
-func first(ctx context.Context, key string) string {
-	if all := metadata.ValueFromIncomingContext(ctx, key); len(all) > 0 {
-		return all[0]
-	}
-	return ""
-}
-
 // Export implements the OTLP trace service.
 func (r *Receiver) Export(ctx context.Context, request *collectorpb.ExportTraceServiceRequest) (*collectorpb.ExportTraceServiceResponse, error) {
-	select {
-	case r.slots <- struct{}{}:
-		defer func() { <-r.slots }()
-	case <-ctx.Done():
-		r.refused.Add(1)
-		return nil, status.FromContextError(ctx.Err()).Err()
+	process := ""
+	if all := metadata.ValueFromIncomingContext(ctx, ProcessKey); len(all) > 0 {
+		process = all[0]
 	}
-	all, invalid := spans.FromProto(request.GetResourceSpans(), first(ctx, ProcessKey))
+	all, invalid := spans.FromProto(request.GetResourceSpans(), process)
 	r.exports.Add(1)
 	r.invalid.Add(int64(invalid))
 	now := time.Now()
