@@ -16,12 +16,14 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 	"github.com/stormglass/stormglass/loadgen/internal/recording"
+	"github.com/stormglass/stormglass/loadgen/internal/spans"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
 // stub is an API server with a few resources that records which objects exist.
 type stub struct {
 	config *rest.Config
+	tracer *spans.Tracer // of the loads; nil: no request is traced
 
 	mu      sync.Mutex
 	objects map[string]bool // by path
@@ -31,7 +33,7 @@ type stub struct {
 }
 
 // seen is a request that the stub received.
-type seen struct{ method, path, user, agent, body, contentType string }
+type seen struct{ method, path, user, agent, body, contentType, parent string }
 
 func (s seen) String() string { return s.method + " " + s.path }
 
@@ -75,7 +77,7 @@ func (s *stub) serve(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	s.version++
 	s.seen = append(s.seen, seen{
-		r.Method, r.URL.RequestURI(), r.Header.Get("Impersonate-User"), r.Header.Get("User-Agent"), string(body), r.Header.Get("Content-Type"),
+		r.Method, r.URL.RequestURI(), r.Header.Get("Impersonate-User"), r.Header.Get("User-Agent"), string(body), r.Header.Get("Content-Type"), r.Header.Get("traceparent"),
 	})
 	version := s.version
 	code := s.apply(r, string(body))
@@ -154,7 +156,7 @@ func (s *stub) all() []seen {
 func (s *stub) target() load.Target {
 	return load.Target{
 		Config:    rest.CopyConfig(s.config),
-		Namespace: "storm", Labels: map[string]string{"stormglass.dev/run": "test"}, Seed: 1,
+		Namespace: "storm", Labels: map[string]string{"stormglass.dev/run": "test"}, Seed: 1, Tracer: s.tracer,
 	}
 }
 

@@ -48,7 +48,7 @@ const (
 // Header, Data and End implement h2conn.Handler.
 func (f *flight) Header(h h2conn.Header) {
 	f.status = h.Status
-	if f.traced.sampled {
+	if f.traced.sampled && f.traced.first == 0 {
 		f.traced.first = f.engine.now()
 	}
 }

@@ -12,7 +12,7 @@ type trace struct {
 	sampled bool
 	trace   spans.TraceID
 	span    spans.ID
-	first   time.Duration // when the header of the response arrived; 0: not yet
+	first   time.Duration // when the header of the first response arrived; 0: not yet
 }
 
 // sample decides whether to trace the flight's first request. If so, it adds the header traceparent to the request.
@@ -23,7 +23,8 @@ func (f *flight) sample(t *spans.Tracer) {
 	}
 }
 
-// trace passes a sampled request that has ended to the tracer.
+// trace passes a sampled request that has ended to the tracer. A response whose data was read late ends before the
+// engine has seen its header; trace then moves the first byte to the end.
 func (e *engine) trace(f *flight, o load.Outcome, end time.Duration) {
 	at := func(d time.Duration) int64 {
 		if d == 0 {
@@ -34,9 +35,9 @@ func (e *engine) trace(f *flight, o load.Outcome, end time.Duration) {
 	kind := e.kinds[f.Kind]
 	r := spans.Request{
 		Trace: f.traced.trace, ID: f.traced.span, Load: e.name, Verb: kind.Verb, Resource: kind.Resource,
-		Due: e.start.Add(f.intended).UnixNano(), Sent: at(f.sent), First: at(f.traced.first), Last: e.start.Add(end).UnixNano(), Status: f.status,
+		Due: e.start.Add(f.intended).UnixNano(), Sent: at(f.sent), First: at(min(f.traced.first, end)), Last: e.start.Add(end).UnixNano(), Status: f.status,
 	}
-	if f.status == 0 {
+	if o < 0 { // also after the header of a response, for example if its body is truncated
 		r.Failure = o.String()
 	}
 	e.tracer.Ended(r, e.start.Add(end))

@@ -167,7 +167,7 @@ func TestClientCertificateIsRequired(t *testing.T) {
 
 const method = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
 
-// raw is a codec that sends bytes as they are.
+// raw is a codec that sends bytes unchanged.
 type raw struct{}
 
 func (raw) Marshal(v any) ([]byte, error)      { return v.([]byte), nil }
