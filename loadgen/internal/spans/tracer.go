@@ -51,6 +51,10 @@ func fill(id []byte, random *rand.Rand) {
 // Parent returns the value of the header traceparent for a sampled request (W3C Trace Context, version 00).
 func Parent(trace TraceID, id ID) string { return "00-" + trace.String() + "-" + id.String() + "-01" }
 
+// Unsampled is the value of traceparent for requests that are not sampled. The API server does not trace them by its own
+// sampling rate either.
+const Unsampled = "00-00000000000000000000000000000001-0000000000000001-00"
+
 // BeginPhase begins a phase. A request belongs to the phase in which it was due.
 func (t *Tracer) BeginPhase(name string, at time.Time) {
 	if t == nil {

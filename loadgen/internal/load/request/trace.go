@@ -15,12 +15,18 @@ type trace struct {
 	first   time.Duration // when the header of the first response arrived; 0: not yet
 }
 
-// sample decides whether to trace the flight's first request. If so, it adds the header traceparent to the request.
+// sample decides whether to trace the flight's first request, and adds the header traceparent to the request. Without a
+// tracer, the request has no such header.
 func (f *flight) sample(t *spans.Tracer) {
 	f.traced = trace{}
-	if f.traced.trace, f.traced.span, f.traced.sampled = t.Sample(); f.traced.sampled {
-		f.Template = f.Template.With("traceparent", spans.Parent(f.traced.trace, f.traced.span))
+	if t == nil {
+		return
 	}
+	parent := spans.Unsampled
+	if f.traced.trace, f.traced.span, f.traced.sampled = t.Sample(); f.traced.sampled {
+		parent = spans.Parent(f.traced.trace, f.traced.span)
+	}
+	f.Template = f.Template.With("traceparent", parent)
 }
 
 // trace passes a sampled request that has ended to the tracer. A response whose data was read late ends before the

@@ -65,7 +65,7 @@ func inOrder(t *testing.T, r *spans.Request) {
 	}
 }
 
-// The server receives the header traceparent of exactly the sampled requests, whether or not the engine reads responses late.
+// The server learns from the header traceparent which requests are sampled, whether or not the engine reads responses late.
 func TestSampledRequestsCarryTheirTrace(t *testing.T) {
 	for name, newLoad := range map[string]func(load.Target, schedule) *Requests{
 		"read immediately": func(to load.Target, p schedule) *Requests { return newLoad(t, to, p, nil) },
@@ -79,7 +79,7 @@ func TestSampledRequestsCarryTheirTrace(t *testing.T) {
 			all(t, r, 400)
 			kept, counts := to.Tracer.Kept()
 			parents := got.count()
-			if n := parents[""]; counts.Requests != int64(400-n) || len(kept) != 400-n || n < 100 || n > 300 { // 200 expected; 10 standard deviations
+			if n := parents[spans.Unsampled]; counts.Requests != int64(400-n) || len(kept) != 400-n || n < 100 || n > 300 { // 200 expected; 10 standard deviations
 				t.Errorf("%d of 400 requests have no trace, %d are counted, %d kept", n, counts.Requests, len(kept))
 			}
 			for i := range kept {
