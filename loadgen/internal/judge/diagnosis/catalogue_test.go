@@ -153,21 +153,39 @@ func generated() string {
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s |\n", m.Kind, title, code(m.Any, " or "), required(m), excluded(m), page)
 	}
-	b.WriteString("\n## Signals\n\nThe column *deviates* compares a signal with its median in the comparison period. \"+3 ms, ×2\" means: at least 3 ms more, and at least twice the median. \"≥ 10 ms\" is a fixed bound. \"After a pause\": calls were made before the comparison period, but none in it. *This status* is the value of the label `code`.\n\nIn PromQL, `$range` is two scrape intervals, `$age` the same in seconds, `$long` four scrape intervals. `$any` matches the jobs of all components. `$rate(X)` is `rate(X[$range])`, or the counter's value divided by `$age` if the counter first appears within `$range`. `$count(X)` is the increase of X within `$range`. The second table defines each `$(NAME)`.\n\n| signal | deviates | PromQL |\n|---|---|---|\n")
+	b.WriteString("\n## Signals\n\nThe column *deviates* compares a signal with its median in the comparison period. \"+3 ms, ×2\" means: at least 3 ms more, and at least twice the median. \"≥ 10 ms\" is a fixed bound. \"After a pause\": calls were made before the comparison period, but none in it. *This status* is the value of the label `code`.\n\nThe column *metrics* names the metrics from which a signal is computed. [catalogue.yaml](../../loadgen/internal/judge/diagnosis/catalogue.yaml) contains the PromQL.\n\n| signal | deviates | metrics |\n|---|---|---|\n")
 	for _, s := range known.Signals {
-		fmt.Fprintf(&b, "| `%s`: %s%s | %s%s | `%s` |\n", s.Name, s.What, notes[s.Name], bounds(s), evaluations(s), strings.ReplaceAll(s.written, "|", `\|`))
-	}
-	b.WriteString("\n| name | PromQL |\n|---|---|\n")
-	for _, name := range slices.Sorted(maps.Keys(known.Parts)) {
-		fmt.Fprintf(&b, "| `$(%s)` | `%s` |\n", name, strings.ReplaceAll(known.Parts[name], "|", `\|`))
+		fmt.Fprintf(&b, "| `%s`: %s%s | %s%s | %s |\n", s.Name, s.What, notes[s.Name], bounds(s), evaluations(s), code(metricsOf(s), ", "))
 	}
 	return b.String()
 }
 
+// metricsOf returns the metrics in the PromQL of a signal, in their order there. It returns each histogram once, and omits
+// the metric up of $rate and $count.
+func metricsOf(s signal) (metrics []string) {
+	root, err := archive.NewParser().ParseExpr(s.query(10 * time.Second))
+	if err != nil {
+		panic(err)
+	}
+	parser.Inspect(root, func(n parser.Node, _ []parser.Node) error {
+		if v, ok := n.(*parser.VectorSelector); ok {
+			metric := histogramPart.ReplaceAllString(alerting.MetricOf(v.LabelMatchers), "_seconds")
+			if !slices.Contains(metrics, metric) && (metric != "up" || strings.Contains(s.Expr, "up{")) {
+				metrics = append(metrics, metric)
+			}
+		}
+		return nil
+	})
+	return metrics
+}
+
+// histogramPart matches the end of the name of a histogram's series.
+var histogramPart = regexp.MustCompile(`_seconds_(bucket|count|sum)$`)
+
 // notes distinguishes signals that have the same name in reports.
 var notes = map[string]string{
 	"peer-slow":       ", for etcd before 3.7",
-	"watchers-behind": ". On a busy machine (`$(pressed)` is 1), they count only if they are more than 9.5 and more than a fifth of the resource's open watches",
+	"watchers-behind": ". If over 90% of the processors are in use, or threads wait over 2 ms for one, they count only if they are more than 9.5 and more than a fifth of the resource's open watches",
 }
 
 // required lists the conditions of a mechanism other than its first evidence.
