@@ -32,11 +32,14 @@ func TestRunbooksPage(t *testing.T) {
 func TestRunbookURL(t *testing.T) {
 	var anchors []string
 	for line := range strings.Lines(string(runbooksPage(t))) {
-		if title, ok := strings.CutPrefix(line, "## "); ok {
+		if title, ok := strings.CutPrefix(line, "### "); ok {
 			anchors = append(anchors, strings.ToLower(strings.TrimSpace(title)))
 		}
 	}
 	for _, a := range mustRules(t) {
+		if subjects[a.File] == "" {
+			t.Errorf("subjects lacks %s", a.File)
+		}
 		if got, want := a.Annotations["runbook_url"], Pages+"/"+Runbook(a.Alert); got != want {
 			t.Errorf("%s: runbook_url is %q, want %q", a.Alert, got, want)
 		}
@@ -49,18 +52,35 @@ func TestRunbookURL(t *testing.T) {
 const runbooksHead = `# Runbooks
 
 For each [alert](alerts.md): the smallest fault that fires it, what it means, where to look and what to do. "12 s if every fsync is slow; fires after 72 s"
-means: if every fsync is slow, a fault of 12 s is enough, and the alert fires 72 s after the fault begins.
+means: if every fsync is slow, 12 s are enough, and the alert fires 72 s after the fault begins.
 
 The alert's annotation ` + "`runbook`" + ` contains *Means*, *Look at* and *Do*. The annotation ` + "`runbook_url`" + ` leads to this page, or with
 ` + "`loadgen alerts render --runbook-base URL`" + ` to your copy.
 `
 
+// subjects are the headings of the page, by file of rules.
+var subjects = map[string]string{
+	"apiserver.yaml":         "Latency and errors of the API server",
+	"apiserver_traffic.yaml": "Traffic of the API server",
+	"controllers.yaml":       "Controllers",
+	"etcd.yaml":              "etcd",
+	"loadgen.yaml":           "Load generator",
+	"request_path.yaml":      "Encryption, authentication, audit",
+	"scheduler.yaml":         "Scheduler",
+	"targets.yaml":           "Processes and scrapes",
+}
+
 func runbooksPage(t *testing.T) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	b.WriteString(runbooksHead)
+	var file string
 	for _, a := range mustRules(t) {
-		fmt.Fprintf(&b, "\n## %s\n\nSeverity %s. [Rule](../../alerts/%s)", a.Alert, a.Labels["severity"], a.File)
+		if a.File != file {
+			file = a.File
+			fmt.Fprintf(&b, "\n## %s\n\n[Rules](../../alerts/%s)\n", subjects[file], file)
+		}
+		fmt.Fprintf(&b, "\n### %s\n\n*%s*", a.Alert, a.Labels["severity"])
 		if page := incidentOf(a); page != "" {
 			fmt.Fprintf(&b, ", [incident](../incidents/%s.md)", page)
 		}
