@@ -33,7 +33,7 @@ type AB struct {
 	Started  time.Time `json:"started"`
 	Ended    time.Time `json:"ended,omitzero"` // absent: the comparison did not finish
 	Seed     int64     `json:"seed"`           // for the order of A and B
-	Host     Host      `json:"host,omitzero"`  // machine that ran the pairs
+	Host     Host      `json:"host,omitzero"`
 	A        Side      `json:"a"`
 	B        Side      `json:"b"`
 	Plan     Plan      `json:"plan"`
@@ -45,8 +45,8 @@ type AB struct {
 	Notes    []string   `json:"notes,omitempty"`
 	Sets     *Sets      `json:"sets,omitempty"` // only if recorded runs are compared without pairs
 	Pairs    []Pair     `json:"pairs"`          // in order, including discarded pairs
-	Thrown   int        `json:"thrown"`         // number of discarded pairs
-	Figures  []ABFigure `json:"figures"`        // first the gated figures, which decide the answer
+	Thrown   int        `json:"thrown"`
+	Figures  []ABFigure `json:"figures"` // first the gated figures, which decide the answer
 	// Grown: spans that take more time in B than in A, if the runs have traces; not tested for significance
 	Grown []SpanGrowth `json:"grown,omitempty"`
 }
@@ -129,15 +129,15 @@ type Pair struct {
 
 // Member is one run of a comparison.
 type Member struct {
-	Dir     string             `json:"dir"`              // relative to the comparison's directory
-	Verdict Verdict            `json:"verdict"`          // verdict of the run
+	Dir     string             `json:"dir"` // relative to the comparison's directory
+	Verdict Verdict            `json:"verdict"`
 	Values  map[string]float64 `json:"values,omitempty"` // figures with data, by name
 	// AtLeast: figures whose value is a lower bound, as in [Gate](#gate)
 	AtLeast  []string `json:"atLeast,omitempty"`
 	Unfit    []string `json:"unfit,omitempty"`   // bounds that the generator exceeded
 	Ungated  bool     `json:"ungated,omitempty"` // the run did not pass only because the scenario has no gates
 	Seconds  float64  `json:"seconds"`           // total length of the run's phases
-	CPUs     int      `json:"cpus"`              // number of processors of the machine
+	CPUs     int      `json:"cpus"`
 	Machine  *Machine `json:"machine,omitempty"`
 	Versions Versions `json:"versions"` // versions of the programs in the run
 }
@@ -174,12 +174,12 @@ type ABFigure struct {
 	B         *float64  `json:"b"`
 	MedianA   *float64  `json:"medianA,omitempty"`
 	MedianB   *float64  `json:"medianB,omitempty"`
-	Change    *float64  `json:"change"`   // B/A - 1, or A/B - 1 for a figure that is better when higher
-	Low       *float64  `json:"low"`      // lower bound of change, with the plan's confidence
-	High      *float64  `json:"high"`     // upper bound of change
-	Spread    *float64  `json:"spread"`   // standard deviation of ln(B/A), or of the differences divided by A
-	T         *float64  `json:"t"`        // t statistic of the changes
-	Critical  *float64  `json:"critical"` // critical value for t
+	Change    *float64  `json:"change"` // B/A - 1, or A/B - 1 for a figure that is better when higher
+	Low       *float64  `json:"low"`    // lower bound of change, with the plan's confidence
+	High      *float64  `json:"high"`   // upper bound of change
+	Spread    *float64  `json:"spread"` // standard deviation of ln(B/A), or of the differences divided by A
+	T         *float64  `json:"t"`
+	Critical  *float64  `json:"critical"`
 	// Changes: ln(B/A) of each pair that counts, positive for worse; empty if a value is 0 and differences are judged
 	// instead
 	Changes []float64 `json:"changes"`

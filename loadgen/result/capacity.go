@@ -36,9 +36,9 @@ type Capacity struct {
 	// Answer: "found", "above the range", "below the range", "the generator ended first", "trials could not be judged",
 	// "unconfirmed" or "unfinished" ([meanings](capacity.md#search))
 	Answer    string     `json:"answer"`
-	ExitCode  int        `json:"exitCode"`  // 0 found, 4 the environment failed, 3 otherwise
-	Low       *float64   `json:"low"`       // lower end of the 90% interval of the capacity
-	Median    *float64   `json:"median"`    // median of the capacity
+	ExitCode  int        `json:"exitCode"` // 0 found, 4 the environment failed, 3 otherwise
+	Low       *float64   `json:"low"`      // lower end of the 90% interval of the capacity
+	Median    *float64   `json:"median"`
 	High      *float64   `json:"high"`      // upper end of this interval
 	Held      *float64   `json:"held"`      // highest load of a good trial (its gates passed)
 	Confirmed *Confirmed `json:"confirmed"` // null: none yet
@@ -47,7 +47,7 @@ type Capacity struct {
 	// Bottleneck: resource that limited the most failed trials; null: no resource was near its limit
 	Bottleneck *Bottleneck `json:"bottleneck"`
 	Notes      []string    `json:"notes,omitempty"`
-	Trials     []Trial     `json:"trials"` // in order
+	Trials     []Trial     `json:"trials"`
 	// Digest: digest of the scenario without control plane, faults, seed and range; searches with the same digest are
 	// comparable
 	Digest      string `json:"digest,omitempty"`

@@ -11,8 +11,8 @@ type Action struct {
 	Rate   float64 `json:"ratePerSecond,omitempty"` // rate in the scenario; absent: no rate
 	// AtOnce: maximum number of requests in flight
 	AtOnce   int   `json:"atOnce,omitempty"`
-	Requests int64 `json:"requests"`          // requests due by the end of the phase, in the rounds that began
-	Done     int64 `json:"done"`              // requests that were completed
+	Requests int64 `json:"requests"` // requests due by the end of the phase, in the rounds that began
+	Done     int64 `json:"done"`
 	Refused  int64 `json:"refused,omitempty"` // part of requests: evictions that a PodDisruptionBudget refused
 	// Cut: the phase ended before the action; only for an action without rate and without rounds
 	Cut        bool    `json:"cut,omitempty"`
@@ -31,8 +31,8 @@ type Delivery struct {
 	What string `json:"what"`
 	// Asked: watches or rounds due by the end of the phase, or requests whose responses were due by then
 	Asked     int64   `json:"asked"`
-	Done      int64   `json:"done"`                     // part of asked that succeeded
-	AskedRate float64 `json:"askedPerSecond,omitempty"` // rate of due requests
+	Done      int64   `json:"done"` // part of asked that succeeded
+	AskedRate float64 `json:"askedPerSecond,omitempty"`
 	DoneRate  float64 `json:"donePerSecond,omitempty"`
 	Share     float64 `json:"share"` // fraction of the work that was done, at most 1
 	Least     float64 `json:"least"` // minimum share for the run to pass; 0: not judged

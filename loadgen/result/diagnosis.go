@@ -74,12 +74,12 @@ type Cause struct {
 	Ended      time.Time   `json:"ended,omitzero"` // when the cause ended; absent: not ended
 	Sentence   string      `json:"sentence"`       // the cause and its evidence in words
 	Evidence   []Evidence  `json:"evidence"`
-	Calm       []string    `json:"calm"`            // signals that did not deviate; they rule out other causes
-	Explains   []Explains  `json:"explains"`        // effects of the cause
-	Look       string      `json:"look"`            // what to examine next
-	Page       string      `json:"page,omitempty"`  // page of the documentation about the cause
-	Strength   float64     `json:"strength"`        // strength of the strongest evidence
-	Trace      *CauseTrace `json:"trace,omitempty"` // the kept trace that shows the cause best, if the run has traces
+	Calm       []string    `json:"calm"`           // signals that did not deviate; they rule out other causes
+	Explains   []Explains  `json:"explains"`       // effects of the cause
+	Look       string      `json:"look"`           // what to examine next
+	Page       string      `json:"page,omitempty"` // page of the documentation about the cause
+	Strength   float64     `json:"strength"`
+	Trace      *CauseTrace `json:"trace,omitempty"` // the kept trace that shows the cause best
 	Limit      bool        `json:"limit,omitempty"` // the cause is the load or the machine, not a component
 }
 

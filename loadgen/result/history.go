@@ -51,7 +51,7 @@ type Violation struct {
 	// Kind: "lost-write", "not-linearizable", "backwards-read", "missed-event",
 	// "doubled-event", "reordered-event" or "phantom" (a state that no write created)
 	Kind     string `json:"kind"`
-	Register string `json:"register"` // name of the ConfigMap
+	Register string `json:"register"`
 	// Client: number of the client that observed the violation; from `clients` upwards, the lists of the watchers, then
 	// the final read
 	Client   *int    `json:"client,omitempty"`

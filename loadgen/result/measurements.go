@@ -46,8 +46,8 @@ type Machine struct {
 	BusySeconds float64 `json:"busySeconds"` // processor time used by all processes
 	// OwnSeconds: part of busySeconds used by the generator and the processes that it started
 	OwnSeconds   float64 `json:"ownSeconds"`
-	StealSeconds float64 `json:"stealSeconds"`         // processor time taken by the hypervisor
-	Processors   int     `json:"processors,omitempty"` // number of processors
+	StealSeconds float64 `json:"stealSeconds"` // processor time taken by the hypervisor
+	Processors   int     `json:"processors,omitempty"`
 	// CPUWaitSeconds: time during which some process waited for a processor (Linux pressure stall information)
 	CPUWaitSeconds    *float64 `json:"cpuWaitSeconds,omitempty"`
 	MemoryWaitSeconds *float64 `json:"memoryWaitSeconds,omitempty"` // the same for memory
@@ -199,8 +199,8 @@ type Workload struct {
 // Rollout is one change of a workload, with the steps (hops) in which the control plane carries it out.
 type Rollout struct {
 	Deployment string    `json:"deployment"`
-	Action     string    `json:"action"`   // "deploy", "rollingUpdate" or "scale"
-	Pods       int64     `json:"pods"`     // number of new pods
+	Action     string    `json:"action"` // "deploy", "rollingUpdate" or "scale"
+	Pods       int64     `json:"pods"`
 	Began      time.Time `json:"began"`    // just before the change was sent
 	Complete   bool      `json:"complete"` // all new pods reached the last step
 	Hops       []Hop     `json:"hops"`

@@ -13,6 +13,6 @@ type Profile struct {
 	Began     time.Time `json:"began"`             // when the profile was requested
 	Seconds   float64   `json:"seconds,omitempty"` // sampling time of a CPU profile
 	File      string    `json:"file,omitempty"`    // path in the run's directory; absent: no profile
-	Bytes     int64     `json:"bytes,omitempty"`   // size of the file
-	Lost      string    `json:"lost,omitempty"`    // why the profile is missing
+	Bytes     int64     `json:"bytes,omitempty"`
+	Lost      string    `json:"lost,omitempty"` // why the profile is missing
 }

@@ -13,7 +13,7 @@ type RemoteWrite struct {
 	Refused    int64     `json:"refusedSamples,omitempty"` // samples that the receiver refused; not sent again
 	Unsent     int64     `json:"unsentSamples,omitempty"`  // samples that were not sent in time after the end of the run
 	UnsentFrom time.Time `json:"unsentFrom,omitzero"`      // time of the first unsent sample
-	Error      string    `json:"error,omitempty"`          // the first error
+	Error      string    `json:"error,omitempty"`
 }
 
 // Lost describes, in one line, the samples that the receiver lacks and how to send them. It returns "" if the receiver

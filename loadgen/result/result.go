@@ -86,8 +86,8 @@ type Run struct {
 	// MissedFaults: faults that never began, or were active for less than their time; the run then does not pass
 	MissedFaults []string  `json:"missedFaults,omitempty"`
 	Profiles     []Profile `json:"profiles,omitempty"` // including failed profiles
-	Hooks        []Hook    `json:"hooks,omitempty"`    // in order
-	Interrupted  bool      `json:"interrupted"`        // the user interrupted the run
+	Hooks        []Hook    `json:"hooks,omitempty"`
+	Interrupted  bool      `json:"interrupted"` // the user interrupted the run
 	// Aborted: condition in abortOn, or limit such as etcd's quota, that ended the run early; the run then fails
 	Aborted string `json:"aborted,omitempty"`
 	// AbortOn: conditions that end the run early ([early end](fuse.md)): from the scenario, from `--abort-on`, and the
@@ -206,7 +206,7 @@ type Gate struct {
 
 // Alert is the outcome of an alert of `loadgen gate --rules`.
 type Alert struct {
-	Name string `json:"name"`
+	Name string `json:"name"` // name of the alert
 	// Outcome: "fired", "pending" (active for less than its `for`), "silent" or "no data"
 	Outcome string `json:"outcome"`
 	// Verdict: verdict of the alert's gate; absent if the alert does not affect the run's verdict

@@ -43,9 +43,15 @@ type SpanName struct {
 	Verb     string  `json:"verb"`
 	Resource string  `json:"resource"`
 	Process  string  `json:"process"`
+<<<<<<< HEAD
 	Name     string  `json:"name"`
 	Count    int64   `json:"count"`
 	Requests int64   `json:"requests"`        // traced requests of the verb and resource
+=======
+	Name     string  `json:"name"`            // name of the spans
+	Count    int     `json:"count"`           // number of spans
+	Traces   int     `json:"traces"`          // traces that contain such a span
+>>>>>>> 83ec0913 (result: drop comments that restate a field's name, fix wrong links)
 	P50      float64 `json:"selfP50Seconds"`  // of the time in which none of the span's children ran
 	P99      float64 `json:"selfP99Seconds"`  // as P50
 	Critical float64 `json:"criticalSeconds"` // mean time on the critical path of a request
@@ -91,9 +97,14 @@ type CauseTrace struct {
 // Trace is one traced request and its spans.
 type Trace struct {
 	ID       string      `json:"traceId"`
+<<<<<<< HEAD
 	Load     string      `json:"load,omitempty"`
 	Client   string      `json:"client,omitempty"` // program that sent the request, if no load did
 	Phase    string      `json:"phase"`
+=======
+	Load     string      `json:"load"`
+	Phase    string      `json:"phase"` // phase in which the request was due
+>>>>>>> 83ec0913 (result: drop comments that restate a field's name, fix wrong links)
 	Verb     string      `json:"verb"`
 	Resource string      `json:"resource"`
 	Complete bool        `json:"complete"`      // false: spans are missing
@@ -108,9 +119,9 @@ type Trace struct {
 type TraceSpan struct {
 	Depth    int          `json:"depth"` // number of spans above it
 	Process  string       `json:"process"`
-	Name     string       `json:"name"`
+	Name     string       `json:"name"` // name of the span
 	Start    float64      `json:"startSeconds"`
-	Seconds  float64      `json:"seconds"`
+	Seconds  float64      `json:"seconds"` // length of the span
 	Self     float64      `json:"selfSeconds"`
 	Critical float64      `json:"criticalSeconds"`
 	Failed   bool         `json:"failed,omitempty"`
@@ -120,5 +131,5 @@ type TraceSpan struct {
 // TraceEvent is a moment in a span.
 type TraceEvent struct {
 	At   float64 `json:"atSeconds"` // after the start of the trace
-	Name string  `json:"name"`
+	Name string  `json:"name"`      // name of the event
 }
