@@ -138,20 +138,19 @@ func TestDiagnosisDoc(t *testing.T) {
 
 func generated() string {
 	var b strings.Builder
-	b.WriteString("\n## Mechanisms\n\n| kind | what happened | any of these signals | and all of | unless | page |\n|---|---|---|---|---|---|\n")
+	b.WriteString("\n## Mechanisms\n\nA link leads to a page about an incident.\n\n| kind | what happened | any of these signals | and all of | unless |\n|---|---|---|---|---|\n")
 	for _, m := range known.Mechanisms {
-		page := ""
-		if m.Page != "" {
-			page = fmt.Sprintf("[%s](../incidents/%s.md)", m.Page, m.Page)
-		}
 		title := m.Title
+		if m.Page != "" {
+			title = fmt.Sprintf("[%s](../incidents/%s.md)", m.Title, m.Page)
+		}
 		if m.Load {
 			title += " (*limit*)"
 		}
 		if m.OnlyBy != nil {
 			title += fmt.Sprintf("; printed as `%s` (%s) if only `%s` deviates", m.OnlyBy.Kind, m.OnlyBy.Title, m.OnlyBy.Signal)
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s |\n", m.Kind, title, code(m.Any, " or "), required(m), excluded(m), page)
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", m.Kind, title, code(m.Any, " or "), required(m), excluded(m))
 	}
 	b.WriteString("\n## Signals\n\nThe column *deviates* compares a signal with its median in the comparison period. \"+3 ms, ×2\" means: at least 3 ms more, and at least twice the median. \"≥ 10 ms\" is a fixed bound. \"After a pause\": calls were made before the comparison period, but none in it. *This status* is the value of the label `code`.\n\nThe column *metrics* names the metrics from which a signal is computed. [catalogue.yaml](../../loadgen/internal/judge/diagnosis/catalogue.yaml) contains the PromQL.\n\n| signal | deviates | metrics |\n|---|---|---|\n")
 	for _, s := range known.Signals {
