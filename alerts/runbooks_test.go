@@ -51,8 +51,8 @@ func TestRunbookURL(t *testing.T) {
 
 const runbooksHead = `# Runbooks
 
-For each [alert](alerts.md): the smallest fault that fires it, what it means, where to look and what to do. "12 s if every fsync is slow; fires after 72 s"
-means: if every fsync is slow, 12 s are enough, and the alert fires 72 s after the fault begins.
+For each [alert](alerts.md): its severity, the smallest fault that fires it, what it means, where to look and what to do. "12 s if every fsync is slow;
+fires after 72 s" means: if every fsync is slow, 12 s are enough, and the alert fires 72 s after the fault begins.
 
 The alert's annotation ` + "`runbook`" + ` contains *Means*, *Look at* and *Do*. The annotation ` + "`runbook_url`" + ` leads to this page, or with
 ` + "`loadgen alerts render --runbook-base URL`" + ` to your copy.
@@ -80,11 +80,11 @@ func runbooksPage(t *testing.T) []byte {
 			file = a.File
 			fmt.Fprintf(&b, "\n## %s\n\n[Rules](../../alerts/%s)\n", subjects[file], file)
 		}
-		fmt.Fprintf(&b, "\n### %s\n\n*%s*", a.Alert, a.Labels["severity"])
+		fmt.Fprintf(&b, "\n### %s\n\n*%s*: %s.", a.Alert, a.Labels["severity"], a.Smallest)
 		if page := incidentOf(a); page != "" {
-			fmt.Fprintf(&b, ", [incident](../incidents/%s.md)", page)
+			fmt.Fprintf(&b, " [Incident](../incidents/%s.md)", page)
 		}
-		fmt.Fprintf(&b, "\n\n- **Smallest fault**: %s\n", a.Smallest)
+		b.WriteString("\n\n")
 		for line := range strings.Lines(a.Annotations["runbook"]) {
 			step, text, _ := strings.Cut(strings.TrimSpace(line), ": ")
 			fmt.Fprintf(&b, "- **%s**: %s\n", step, text)
