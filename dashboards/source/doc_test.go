@@ -21,6 +21,7 @@ func TestDoc(t *testing.T) {
 		}
 		fmt.Fprintf(&b, "\n## %s\n\n`%s`. %s\n\nRows: %s.\n", strings.TrimPrefix(d.Title, "Stormglass / "), d.UID, d.Tells, strings.Join(rows, "; "))
 	}
+	b.WriteString(docTests)
 	equal(t, "../../docs/reference/dashboards.md", []byte(b.String()))
 }
 
@@ -116,13 +117,15 @@ per line, 8 lines per panel and 1 MB in all.
   series as the alert for the same problem.
 - Only for annotations of phases and faults: the generator's metrics ` + "`stormglass_phase_active`" + `, ` + "`stormglass_fault_active`" + ` and
   ` + "`stormglass_fault_begin_timestamp_seconds`" + `.
+`
 
+const docTests = `
 ## Tests
 
-` + "`go test ./dashboards/source -update`" + ` writes this page and the JSON files. Every query selects cluster and instance, and uses only
-metrics and labels that exist in the source code of the pinned components. ` + "`make panels RUN=runs/TIME-NAME`" + ` evaluates every query over a run's recorded metrics. If a query can
-be empty, Grafana shows a reason from [reasons.yaml](../../dashboards/source/reasons.yaml).
+Every query selects cluster and instance, and uses only metrics and labels that exist in the source code of the pinned components.
+` + "`make panels RUN=runs/TIME-NAME`" + ` evaluates every query over a run's recorded metrics. If a query can be empty, Grafana shows a
+reason from [reasons.yaml](../../dashboards/source/reasons.yaml).
 
 In each panel about a fault, at least one line must change during the fault ([runs that showed
-it](../../dashboards/source/doc_test.go)). In three healthy runs, 5, 9 and 15% of the panels changed by chance (` + "`go run ./loadgen/internal/report/panel/panels -calm RUN`" + `).
+it](../../dashboards/source/doc_test.go)). In three healthy runs, 5, 9 and 15% of the panels changed by chance.
 `
