@@ -9,7 +9,7 @@ import (
 	"github.com/stormglass/stormglass/internal/strictyaml"
 )
 
-// Abort is a condition that ends a run early. All load then stops immediately, and the run fails.
+// Abort is a condition that ends a run early.
 type Abort struct {
 	// Limit: limit in docs/reference/fuse.md, such as throttled; the condition holds while the limit's value is above
 	// `max`. Set one of `limit`, `gate`, `alert` and `expr`

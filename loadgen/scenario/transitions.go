@@ -15,9 +15,8 @@ import (
 // maxTransitions limits the memory for distributions: each transition needs two of 200 KB in each phase.
 const maxTransitions = 20
 
-// Transition measures how long objects take from one state to another, as a watch sees it. Predefined names need no
-// other fields: pod-scheduled, pod-initialized, pod-containers-ready, pod-ready, job-complete, pvc-bound,
-// service-endpoints and deployment-available. Other names need `resource` and `to` (docs/reference/conditions.md).
+// Transition measures how long objects take from one state to another, as a watch sees it. A predefined name
+// (docs/reference/conditions.md), such as pod-ready, needs no other fields. Other names need `resource` and `to`.
 type Transition struct {
 	Name      string `yaml:"name"`                // unique
 	Resource  string `yaml:"resource,omitempty"`  // resource of the objects, such as "pods"

@@ -35,7 +35,7 @@ type Scenario struct {
 	// Objects: objects created from templates after `setup` and before the first phase, custom resource definitions
 	// first
 	Objects []Batch `yaml:"objects,omitempty"`
-	// Transitions: state changes of objects to measure, for the objectives transition-latency and transition-open
+	// Transitions: state changes of objects to measure
 	Transitions []Transition `yaml:"transitions,omitempty"`
 	// NamespaceLabels: labels of the run's namespaces, such as pod-security.kubernetes.io/enforce: restricted
 	NamespaceLabels map[string]string `yaml:"namespaceLabels,omitempty"`
@@ -43,11 +43,10 @@ type Scenario struct {
 	Namespaces []NamespaceGroup `yaml:"namespaces,omitempty"`
 	Background []Load           `yaml:"background,omitempty"` // loads that run in every phase
 	Phases     []Phase          `yaml:"phases"`               // in the order in which they run
-	// Teardown: actions on objects after the last phase, in file order; each runs even if earlier actions failed or the
-	// run ended early
+	// Teardown: actions on objects after the last phase, also if the run ended early
 	Teardown []Action `yaml:"teardown,omitempty"`
-	// MinAchieved: share of the requested work that each load and action must do in each phase for the run to pass;
-	// default 95%; 0% turns off the check
+	// MinAchieved: minimum share of the requested work that each load and action must do in each phase; default 95%; 0%
+	// turns off the check
 	MinAchieved *Bound    `yaml:"minAchieved,omitempty"`
 	Gates       []Gate    `yaml:"gates,omitempty"`    // criteria for the run to pass
 	Signals     []Signal  `yaml:"signals,omitempty"`  // metrics that a fault should move
@@ -114,8 +113,7 @@ type Action struct {
 	Name string `yaml:"name,omitempty"`
 	// Workload: for a deploy, the kind of workload: "Deployment" (the default), "StatefulSet", "DaemonSet", "Job" or "CronJob"
 	Workload string `yaml:"workload,omitempty"`
-	// Object: for a create, the manifest of an object; the run refuses an existing name, and removes the object at its
-	// end
+	// Object: for a create, the manifest of an object
 	Object any `yaml:"object,omitempty"`
 	// Count: for a create, the number of objects; {i} in the manifest becomes 0, 1, ... For a workload, the number of
 	// workloads NAME-0, NAME-1, ...; all actions with the same name need the same count. Default one
