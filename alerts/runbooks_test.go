@@ -54,7 +54,7 @@ const runbooksHead = `# Runbooks
 For each [alert](alerts.md): its severity, the smallest fault that fires it, what it means, where to look and what to do. "12 s if every fsync is slow;
 fires after 72 s" means: if every fsync is slow, 12 s are enough, and the alert fires 72 s after the fault begins.
 
-The alert's annotation ` + "`runbook`" + ` contains *Means*, *Look at* and *Do*. The annotation ` + "`runbook_url`" + ` leads to this page, or with
+The alert's annotation ` + "`runbook`" + ` contains this text, without the smallest fault. The annotation ` + "`runbook_url`" + ` leads to this page, or with
 ` + "`loadgen alerts render --runbook-base URL`" + ` to your copy.
 `
 
@@ -87,7 +87,11 @@ func runbooksPage(t *testing.T) []byte {
 		b.WriteString("\n\n")
 		for line := range strings.Lines(a.Annotations["runbook"]) {
 			step, text, _ := strings.Cut(strings.TrimSpace(line), ": ")
-			fmt.Fprintf(&b, "- **%s**: %s\n", step, text)
+			if step == "Means" {
+				fmt.Fprintf(&b, "%s%s\n\n", strings.ToUpper(text[:1]), text[1:])
+			} else {
+				fmt.Fprintf(&b, "- **%s**: %s\n", step, text)
+			}
 		}
 	}
 	return b.Bytes()
