@@ -60,8 +60,8 @@ func TestReferenceMatchesObjectives(t *testing.T) {
 	}
 }
 
-// reference renders docs/reference/objectives.md: testdata/objectives.tmpl, and every
-// objective with its unit, bound, definition and source.
+// reference renders docs/reference/objectives.md: testdata/objectives.tmpl with every
+// objective, and its unit, bound, definition and source.
 func reference(t *testing.T) string {
 	t.Helper()
 	head, err := os.ReadFile(filepath.Join("testdata", "objectives.tmpl"))
@@ -69,10 +69,6 @@ func reference(t *testing.T) string {
 		t.Fatal(err)
 	}
 	var b strings.Builder
-	b.WriteString(strings.NewReplacer(
-		"$shared", withGap(gapShared), "$each", withGap(gapEach), "$seenByAll", withGap(gapCountSeenByAll),
-		"$count", withGap(gapCount), "$against", withGap(gapAgainst),
-	).Replace(string(head)))
 	for _, o := range Objectives() {
 		fmt.Fprintf(&b, "\n### %s\n\n%s\n\n", o.Name, o.Doc)
 		if o.Unit != "" {
@@ -97,7 +93,11 @@ func reference(t *testing.T) string {
 			fmt.Fprintf(&b, "\n```promql\n%s\n```\n", o.Expr)
 		}
 	}
-	return b.String()
+	return strings.NewReplacer(
+		"$objectives", b.String(),
+		"$shared", withGap(gapShared), "$each", withGap(gapEach), "$seenByAll", withGap(gapCountSeenByAll),
+		"$count", withGap(gapCount), "$against", withGap(gapAgainst),
+	).Replace(string(head))
 }
 
 // withGap lists the objectives on scraped metrics with a gap rule.
