@@ -168,7 +168,7 @@ type ABFigure struct {
 	Detail     string   `json:"detail,omitempty"` // why the answer is "could not tell"
 	Pairs      int      `json:"pairs"`            // number of pairs on which the answer is based
 	// Statistic: how a and b are computed from the pairs: "geometric mean", "mean" or "mean with weights 1/A". Absent
-	// in older files: there a and b are medians, and change is not the change between them
+	// in older files: medians
 	Statistic Statistic `json:"statistic,omitempty"`
 	A         *float64  `json:"a"`
 	B         *float64  `json:"b"`

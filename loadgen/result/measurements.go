@@ -111,7 +111,7 @@ type Requests struct {
 	Backlog     int64   `json:"backlog,omitempty"`
 	DueSeconds  float64 `json:"dueSeconds"` // time during which requests were due
 	OfferedRate float64 `json:"offeredPerSecond"`
-	// AchievedRate: rate of 2xx responses that arrived within dueSeconds. Older versions counted all 2xx responses
+	// AchievedRate: rate of 2xx responses that arrived within dueSeconds
 	AchievedRate float64 `json:"achievedPerSecond"`
 	Latency      Latency `json:"latency"`  // lag + connect + service of all sent requests, including failed ones
 	External     Latency `json:"external"` // latency without the generator's lag and stalls

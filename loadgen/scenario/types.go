@@ -223,9 +223,8 @@ type Gate struct {
 type Nodes struct {
 	Count int `yaml:"count,omitempty"` // number of nodes
 	Later int `yaml:"later,omitempty"` // how many of the nodes register only with a nodeScaleUp fault
-	// Fidelity: "kubelet" (each node sends every request of a real kubelet over a separate connection; the default),
-	// "lean" (the same connection and watches, but a third of the requests for each pod) or "shared" (one watch for all
-	// nodes)
+	// Fidelity: which of a kubelet's requests a node sends: "kubelet" (the default), "lean" or "shared"
+	// (docs/how-to/simulated-nodes.md)
 	Fidelity string `yaml:"fidelity,omitempty"`
 	// Identity: "auto" (certificates if the cluster signs them, otherwise tokens; the default), "certificate" (a
 	// kubelet's client certificate) or "token" (of a separate ServiceAccount); not with fidelity shared
