@@ -138,7 +138,7 @@ func TestDiagnosisDoc(t *testing.T) {
 
 func generated() string {
 	var b strings.Builder
-	b.WriteString("\n## Mechanisms\n\nA link leads to a page about an incident.\n\n| kind | what happened | any of these signals | and all of | unless |\n|---|---|---|---|---|\n")
+	b.WriteString("\n## Mechanisms\n\nLinks lead to incidents. A condition that names only a signal means that this signal deviates too.\n\n| kind | what happened | any of these signals | conditions |\n|---|---|---|---|\n")
 	for _, m := range known.Mechanisms {
 		title := m.Title
 		if m.Page != "" {
@@ -150,7 +150,7 @@ func generated() string {
 		if m.OnlyBy != nil {
 			title += fmt.Sprintf("; printed as `%s` (%s) if only `%s` deviates", m.OnlyBy.Kind, m.OnlyBy.Title, m.OnlyBy.Signal)
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", m.Kind, title, code(m.Any, " or "), required(m), excluded(m))
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", m.Kind, title, code(m.Any, " or "), strings.Join(slices.Concat(required(m), excluded(m)), "; "))
 	}
 	b.WriteString("\n## Signals\n\nThe column *deviates* compares a signal with its median in the comparison period. \"+3 ms, ×2\" means: at least 3 ms more, and at least twice the median. \"≥ 10 ms\" is a fixed bound. \"After a pause\": calls were made before the comparison period, but none in it. *This status* is the value of the label `code`.\n\nThe column *metrics* names the metrics from which a signal is computed. [catalogue.yaml](../../loadgen/internal/judge/diagnosis/catalogue.yaml) contains the PromQL.\n\n| signal | deviates | metrics |\n|---|---|---|\n")
 	for _, s := range known.Signals {
@@ -187,9 +187,8 @@ var notes = map[string]string{
 	"watchers-behind": ". If over 90% of the processors are in use, or threads wait over 2 ms for one, they count only if they are more than 9.5 and more than a fifth of the resource's open watches",
 }
 
-// required lists the conditions of a mechanism other than its first evidence.
-func required(m mechanism) string {
-	var all []string
+// required returns the conditions of a mechanism other than its first evidence.
+func required(m mechanism) (all []string) {
 	if len(m.All) > 0 {
 		all = append(all, code(m.All, " and ")+leastChange(m, ", which changed "))
 	}
@@ -208,19 +207,18 @@ func required(m mechanism) string {
 	if m.Proof != "" {
 		all = append(all, fmt.Sprintf("`%s`, if %s deviates for over %s", m.Proof, code(m.Any, " or "), m.ProofAfter))
 	}
-	return strings.Join(all, "; ")
+	return all
 }
 
-// excluded lists the signals that prevent a mechanism from firing.
-func excluded(m mechanism) string {
-	var all []string
+// excluded returns the conditions under which a mechanism is not active.
+func excluded(m mechanism) (all []string) {
 	if len(m.Unless) > 0 {
-		all = append(all, code(m.Unless, ", ")+leastChange(m, ", if it changed "))
+		all = append(all, "not "+code(m.Unless, ", ")+leastChange(m, ", if it changed "))
 	}
 	if len(m.Without) > 0 {
-		all = append(all, code(m.Without, ", "))
+		all = append(all, "not "+code(m.Without, ", "))
 	}
-	return strings.Join(all, "; ")
+	return all
 }
 
 // leastChange returns the minimum change of a signal of All or Unless after the given words, or "" if m has no such change.

@@ -16,6 +16,7 @@ import (
 const (
 	ours        = "Stormglass' own measurement"
 	recoveryDoc = "docs/reference/recovery.md"
+	replayDoc   = "docs/reference/replay.md"
 )
 
 var update = flag.Bool("update", false, "rewrite docs/reference/objectives.md")
@@ -83,8 +84,8 @@ func reference(t *testing.T) string {
 		default:
 			b.WriteString("generator")
 		}
-		// The head of the page already names our measurements and the page on recovery.
-		source := strings.NewReplacer(ours+"; ", "", ours, "", recoveryDoc+"; ", "", recoveryDoc, "").Replace(o.Source)
+		// The head of the page already names our measurements and the pages on recovery and replays.
+		source := strings.NewReplacer(ours+"; ", "", ours, "", recoveryDoc+"; ", "", recoveryDoc, "", replayDoc, "").Replace(o.Source)
 		if source != "" {
 			fmt.Fprintf(&b, ". Source: %s", source)
 		}
