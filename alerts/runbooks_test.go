@@ -84,13 +84,13 @@ func runbooksPage(t *testing.T) []byte {
 		if page := incidentOf(a); page != "" {
 			fmt.Fprintf(&b, " [Incident](../incidents/%s.md)", page)
 		}
-		b.WriteString("\n\n")
+		b.WriteString("\n")
 		for line := range strings.Lines(a.Annotations["runbook"]) {
 			step, text, _ := strings.Cut(strings.TrimSpace(line), ": ")
 			if step == "Means" {
-				fmt.Fprintf(&b, "%s%s\n\n", strings.ToUpper(text[:1]), text[1:])
+				fmt.Fprintf(&b, "\n%s%s\n", strings.ToUpper(text[:1]), text[1:])
 			} else {
-				fmt.Fprintf(&b, "- **%s**: %s\n", step, text)
+				fmt.Fprintf(&b, "\n**%s**: %s\n", step, text)
 			}
 		}
 	}
