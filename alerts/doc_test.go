@@ -100,7 +100,6 @@ func page(t *testing.T) []byte {
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s |\n", component, strings.Join(bySeverity["critical"], ", "), strings.Join(bySeverity["warning"], ", "))
 	}
-	b.WriteString(docRules)
 	b.WriteString("\n## Recording rules\n\nDashboards also use these series.\n\n")
 	var records []string
 	for _, r := range allRules(t) {
@@ -125,5 +124,6 @@ func page(t *testing.T) []byte {
 		}
 		fmt.Fprintf(&b, "Of type %s:\n\n    %s\n", kind, strings.Join(byType[kind], "\n    "))
 	}
+	b.WriteString(docRules)
 	return b.Bytes()
 }
