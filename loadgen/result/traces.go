@@ -43,15 +43,9 @@ type SpanName struct {
 	Verb     string  `json:"verb"`
 	Resource string  `json:"resource"`
 	Process  string  `json:"process"`
-<<<<<<< HEAD
-	Name     string  `json:"name"`
-	Count    int64   `json:"count"`
-	Requests int64   `json:"requests"`        // traced requests of the verb and resource
-=======
 	Name     string  `json:"name"`            // name of the spans
-	Count    int     `json:"count"`           // number of spans
-	Traces   int     `json:"traces"`          // traces that contain such a span
->>>>>>> 83ec0913 (result: drop comments that restate a field's name, fix wrong links)
+	Count    int64   `json:"count"`           // number of spans
+	Requests int64   `json:"requests"`        // traced requests of the verb and resource
 	P50      float64 `json:"selfP50Seconds"`  // of the time in which none of the span's children ran
 	P99      float64 `json:"selfP99Seconds"`  // as P50
 	Critical float64 `json:"criticalSeconds"` // mean time on the critical path of a request
@@ -60,7 +54,7 @@ type SpanName struct {
 
 // SpanParts is the mean time that the spans of a load's requests give to parts of their latency.
 type SpanParts struct {
-	Phase    string     `json:"phase"`
+	Phase    string     `json:"phase"` // phase in which the requests were due
 	Load     string     `json:"load"`
 	Verb     string     `json:"verb"`
 	Resource string     `json:"resource"`
@@ -80,9 +74,9 @@ type SpanGrowth struct {
 	Verb     string  `json:"verb"`
 	Resource string  `json:"resource"`
 	Process  string  `json:"process"`
-	Name     string  `json:"name"`
+	Name     string  `json:"name"`     // name of the span
 	A        float64 `json:"aSeconds"` // mean time on the critical path of a request
-	B        float64 `json:"bSeconds"`
+	B        float64 `json:"bSeconds"` // as aSeconds
 }
 
 // CauseTrace is the kept trace that shows a cause best.
@@ -97,14 +91,9 @@ type CauseTrace struct {
 // Trace is one traced request and its spans.
 type Trace struct {
 	ID       string      `json:"traceId"`
-<<<<<<< HEAD
 	Load     string      `json:"load,omitempty"`
 	Client   string      `json:"client,omitempty"` // program that sent the request, if no load did
-	Phase    string      `json:"phase"`
-=======
-	Load     string      `json:"load"`
-	Phase    string      `json:"phase"` // phase in which the request was due
->>>>>>> 83ec0913 (result: drop comments that restate a field's name, fix wrong links)
+	Phase    string      `json:"phase"`            // phase in which the request was due
 	Verb     string      `json:"verb"`
 	Resource string      `json:"resource"`
 	Complete bool        `json:"complete"`      // false: spans are missing
