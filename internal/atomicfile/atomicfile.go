@@ -11,10 +11,15 @@ import (
 
 // Write replaces a file atomically. The file has mode 0600.
 func Write(path string, data []byte) error {
-	return replace(path, func(f *os.File) error {
+	return WriteFunc(path, func(f io.Writer) error {
 		_, err := f.Write(data)
 		return err
 	})
+}
+
+// WriteFunc is like Write, but calls `write` to write the content. If `write` fails, the old content remains.
+func WriteFunc(path string, write func(io.Writer) error) error {
+	return replace(path, func(f *os.File) error { return write(f) })
 }
 
 // Publish replaces a file atomically and syncs it to disk. The file has mode 0644: other users can read it.

@@ -108,7 +108,8 @@ type Trace struct {
 type TraceSpan struct {
 	Depth    int          `json:"depth"` // number of spans above it
 	Process  string       `json:"process"`
-	Name     string       `json:"name"` // name of the span
+	Name     string       `json:"name"`             // name of the span
+	Detail   string       `json:"detail,omitempty"` // what the span worked on: a webhook, a key in etcd or a URL
 	Start    float64      `json:"startSeconds"`
 	Seconds  float64      `json:"seconds"` // length of the span
 	Self     float64      `json:"selfSeconds"`

@@ -73,7 +73,7 @@ func (x Index) Write(dir string, all []Trace) error {
 		return err
 	}
 	x.Traces = []IndexEntry{}
-	err := atomicfile.PublishFunc(filepath.Join(dir, SpansFile), func(f io.Writer) error {
+	err := atomicfile.WriteFunc(filepath.Join(dir, SpansFile), func(f io.Writer) error {
 		w := bufio.NewWriter(f)
 		size := 0
 		var line bytes.Buffer
@@ -105,7 +105,7 @@ func (x Index) Write(dir string, all []Trace) error {
 	if err != nil {
 		return err
 	}
-	return atomicfile.Publish(filepath.Join(dir, IndexFile), append(index, '\n'))
+	return atomicfile.Write(filepath.Join(dir, IndexFile), append(index, '\n'))
 }
 
 // longestIndex is the maximum size of IndexFile, in bytes.

@@ -60,14 +60,30 @@ func (t *Trace) Result() result.Trace {
 		ID: t.Trace.String(), Load: t.Load, Client: t.Client, Phase: t.Phase, Verb: t.Verb, Resource: t.Resource, Start: t.Due, Seconds: seconds(t.Duration()), Status: t.Status, Failure: t.Failure,
 		Complete: tree.Complete() && t.Lost == 0 && len(t.Spans) > 0, Spans: []result.TraceSpan{},
 	}
+	webhook := "" // of the span above
 	for depth, n := range tree.All() {
 		s := result.TraceSpan{
-			Depth: depth, Process: n.Process, Name: n.Name, Start: seconds(n.Start - start), Seconds: seconds(n.Duration()), Self: seconds(n.Self), Critical: seconds(n.Critical), Failed: n.Failed,
+			Depth: depth, Process: n.Process, Name: n.Name, Detail: detailOf(&n.Span, webhook), Start: seconds(n.Start - start), Seconds: seconds(n.Duration()), Self: seconds(n.Self), Critical: seconds(n.Critical), Failed: n.Failed,
 		}
+		webhook = n.Attribute("webhook")
 		for _, e := range n.Events {
 			s.Events = append(s.Events, result.TraceEvent{At: seconds(e.At - start), Name: e.Name})
 		}
 		r.Spans = append(r.Spans, s)
 	}
 	return r
+}
+
+// detailOf returns what a span worked on. An API server calls webhooks by spans that name only an address; the span above
+// names the webhook.
+func detailOf(s *Span, webhook string) string {
+	if s.Client && webhook != "" {
+		return webhook
+	}
+	for _, key := range []string{"webhook", "key", "compare_first_key", "range_begin", attributeTarget, "url.full"} {
+		if value := s.Attribute(key); value != "" {
+			return value
+		}
+	}
+	return ""
 }
