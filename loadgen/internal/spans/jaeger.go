@@ -7,7 +7,7 @@ import (
 )
 
 // WriteJaeger writes traces in the JSON form that Jaeger's query service returns and its UI opens as a file. Times are
-// microseconds.
+// microseconds, rounded down, so that a child stays inside its parent.
 func WriteJaeger(w io.Writer, all []Trace) error {
 	type tag struct {
 		Key   string `json:"key"`
@@ -62,11 +62,14 @@ func WriteJaeger(w io.Writer, all []Trace) error {
 				x.Processes[id] = process{s.Process, []tag{}}
 			}
 			j := span{
-				Trace: s.Trace.String(), ID: s.ID.String(), Name: s.Name, References: []reference{}, Start: s.Start / 1000, Duration: s.Duration() / 1000,
+				Trace: s.Trace.String(), ID: s.ID.String(), Name: s.Name, References: []reference{}, Start: s.Start / 1000, Duration: s.End/1000 - s.Start/1000,
 				Tags: tags(s.Attributes), Logs: []log{}, Process: id,
 			}
 			if s.Parent != (ID{}) {
 				j.References = append(j.References, reference{"CHILD_OF", j.Trace, s.Parent.String()})
+			}
+			if s.Client {
+				j.Tags = append(j.Tags, tag{"span.kind", "string", "client"})
 			}
 			if s.Failed {
 				j.Tags = append(j.Tags, tag{"error", "bool", true})

@@ -32,11 +32,19 @@ func critical(n *Node, from, to int64) {
 		if c.Start >= to || c.End <= from || c.Duration() == 0 {
 			continue
 		}
-		n.Critical += to - min(c.End, to)
+		n.waited(min(c.End, to), to)
 		critical(c, from, min(c.End, to))
 		to = max(c.Start, from)
 	}
-	n.Critical += max(to-from, 0)
+	n.waited(from, to)
+}
+
+// waited adds a stretch of the span to the critical path. It does nothing if the stretch is empty.
+func (n *Node) waited(from, to int64) {
+	if to > from {
+		n.Critical += to - from
+		n.Path = append(n.Path, Stretch{from, to})
+	}
 }
 
 // All returns the spans of the tree with their depth: each span before its children.

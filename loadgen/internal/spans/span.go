@@ -138,7 +138,12 @@ type Node struct {
 	// Self is the time of the span in nanoseconds in which none of its children ran. Critical is the part of it that lies
 	// on the critical path: had it been shorter, the trace would have been shorter.
 	Self, Critical int64
+	// Path lists the parts of the span that make up Critical, the latest first.
+	Path []Stretch
 }
+
+// Stretch is a time with a start and an end, in nanoseconds since 1970.
+type Stretch struct{ Start, End int64 }
 
 // Tree is a trace whose spans are ordered below their parents.
 type Tree struct {
