@@ -192,8 +192,10 @@ type Gate struct {
 	AtLeast bool    `json:"atLeast,omitempty"`
 	Bound   float64 `json:"bound"`
 	// BrokenIn: phases whose value broke the bound; absent if one value covers several phases
-	BrokenIn []string `json:"brokenIn,omitempty"`
-	Op       string   `json:"op"` // required comparison of value and bound: "<=" or ">="
+	BrokenIn   []string `json:"brokenIn,omitempty"`
+	WorstPhase string   `json:"worstPhase,omitempty"` // phase of the value of a failed gate; absent if the value is not of one phase
+	WorstLoad  string   `json:"worstLoad,omitempty"`  // load of the value of a failed gate; absent if the value is not of one load
+	Op         string   `json:"op"`                   // required comparison of value and bound: "<=" or ">="
 	// Unit: "seconds", "ratio", "bytes", "count", "per hour", "per second", or "" for a bare
 	// number
 	Unit   string `json:"unit"`

@@ -23,6 +23,7 @@ type evidence struct {
 type reading struct {
 	of    string // source of the value, such as "phase storm" or "storm/patch"
 	phase string
+	load  string // load that was measured; empty: the value is not of one load
 	// measuredIn lists the phases in which the value was measured. Nil means the phase in the field phase or, if that
 	// field is empty, the phases that Compiled.measuredIn returns.
 	measuredIn []string
@@ -100,7 +101,7 @@ func perLoad[T any](e evidence, loads func(result.Phase) []T, name func(T) strin
 		}
 		for _, r := range found {
 			r.without(lack(at.phase, e.phases))
-			r.phase, r.of = at.phase, at.phase+"/"+at.load
+			r.phase, r.load, r.of = at.phase, at.load, at.phase+"/"+at.load
 			measured[at.load] = measured[at.load] || !r.nothing
 			f.readings = append(f.readings, r)
 		}

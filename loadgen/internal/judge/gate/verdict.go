@@ -32,6 +32,9 @@ func (c Compiled) decide(f finding) (g result.Gate, worst reading) {
 	switch {
 	case breached:
 		g.Verdict, g.BrokenIn = result.Fail, c.brokenIn(f)
+		if !f.summed {
+			g.WorstPhase, g.WorstLoad = worst.phase, worst.load
+		}
 	case len(missing) > 0 || n == 0:
 		g.Verdict, g.Detail = result.NoData, strings.Join(missing, "; ")
 		g.Withheld, g.AtLeast = c.withheld(f)
