@@ -39,6 +39,9 @@ func (p *page) chartSections(ctx context.Context) []drawnSection {
 
 func (p *page) draw(ctx context.Context, c metricChart) chart.Chart {
 	d := chart.New(c.Title, c.Subject)
+	if c.Traces {
+		d.Links = tracesByPhase(p.result)
+	}
 	if !p.live { // the measurements of a phase are known only at its end
 		d.Missing = unmet(c.Needs, p.result.Measurements)
 	}

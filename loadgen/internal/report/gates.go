@@ -16,7 +16,10 @@ func gatesView(_ context.Context, p *page) (any, error) {
 	var rows []gateRow
 	said := ""
 	for _, g := range ownGates(p.result) {
-		row := gateRow{g, overText(g, len(p.result.Measurements.Phases)), terminal.Clean(g.Detail), g.Verdict != result.Pass && g.Detail+g.Expr != ""}
+		row := gateRow{g, overText(g, len(p.result.Measurements.Phases)), terminal.Clean(g.Detail), g.Verdict != result.Pass && g.Detail+g.Expr != "", ""}
+		if x, ok := traceOf(p.result, g); ok {
+			row.Trace = traceAnchor(x)
+		}
 		if row.Detail == said { // several gates may lack data for the same reason
 			row.Detail, row.More = "", row.More && row.Expr != ""
 		} else if row.More {
@@ -33,7 +36,8 @@ func gatesView(_ context.Context, p *page) (any, error) {
 type gateRow struct {
 	result.Gate
 	Over, Detail string
-	More         bool // a second line shows the detail or the expression
+	More         bool   // a second line shows the detail or the expression
+	Trace        string // target of a link to a trace that shows why the gate failed; empty: no link
 }
 
 // usedUp returns the value of a gate in percent of its upper bound, at most 100. It returns "" for a gate
@@ -50,6 +54,7 @@ func (t *terminalWriter) gates(r result.Result) {
 	var good []result.Gate
 	var details []string // the text below each row of bad; empty means none
 	var most []int       // the maximum number of lines of each text
+	var traces []string  // the command that shows traces for each row of bad; empty means none
 	said := ""
 	for _, g := range ownGates(r) {
 		if g.Verdict == result.Pass {
@@ -66,7 +71,11 @@ func (t *terminalWriter) gates(r result.Result) {
 		} else {
 			said = detail
 		}
-		details, most = append(details, detail), append(most, 1)
+		command := ""
+		if x, ok := traceOf(r, g); ok && t.reported {
+			command = traceCommand(t.dir, "--phase", x.Phase, "--load", x.Load)
+		}
+		details, most, traces = append(details, detail), append(most, 1), append(traces, command)
 		if g.Objective == alertObjective && g.Verdict == result.Fail {
 			most[len(most)-1] = 3 // the last line of the detail is the range of the rule
 		}
@@ -76,6 +85,7 @@ func (t *terminalWriter) gates(r result.Result) {
 		for i, l := range bad.lines(t.width, t.paint) {
 			t.line(l)
 			t.detail(details[i], most[i])
+			t.detail(traces[i], 4)
 		}
 		if slices.ContainsFunc(r.Gates, notJudged) {
 			t.detail("A value in parentheses was measured, but could not be judged.", 1)

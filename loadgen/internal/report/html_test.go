@@ -75,6 +75,14 @@ func TestHostileTextStaysText(t *testing.T) {
 	b.Phase, b.Load, b.Verb, b.Resource, b.Variant, b.Tenant, b.UnexplainedNote, b.Warnings = evil, evil, evil, evil, evil, evil, evil, []string{evil}
 	b.Parts[0].Name, b.Parts[0].Note, b.Parts[0].Of = evil, evil, evil
 	b.Slow, b.ClientMean = &result.SlowRequests{Count: 1, Layers: map[string]float64{evil: 1}}, 99
+	r = withTraces(r, evil, evil)
+	x := &r.Traces.Slowest[0]
+	x.ID, x.Load, x.Verb, x.Resource, x.Failure = evil, evil, evil, evil, evil
+	x.Spans[3].Name, x.Spans[3].Process, x.Spans[0].Events[0].Name = evil, evil, evil
+	life := &r.Traces.Pods[0]
+	life.Pod, life.Writes[0].What, life.Writes[0].Client, life.Writes[0].Trace = evil, evil, evil, evil
+	r.Traces.Names[0].Name, r.Traces.Dropped[evil] = evil, 1
+	r.Gates[3].WorstPhase, r.Gates[3].Objective = evil, "request-latency"
 	page := render(t, r, hostile(evil))
 	if n := strings.Count(page, "<script"); n != 2 {
 		t.Errorf("%d script elements, want our two", n)

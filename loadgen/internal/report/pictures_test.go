@@ -31,7 +31,7 @@ func pictures(t *testing.T, r result.Result, timeline []result.Event, slots []sa
 
 // incidentRun has everything that can be drawn: faults, signals, rollouts.
 func incidentRun() result.Result {
-	r := failoverRun()
+	r := withTraces(failoverRun(), "calm", "etcd")
 	hops := hopsRun().Measurements
 	r.Measurements.Phases[0].Workload = hops.Phases[0].Workload
 	fsync := &r.Signals[0]

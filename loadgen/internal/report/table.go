@@ -25,7 +25,7 @@ type table struct {
 type head struct {
 	Text     string
 	Numeric  bool // the column is aligned right
-	flexible bool // lines shortens the cells of the column if the table is too wide for the terminal
+	flexible bool // lines shortens the cells of the column if the table is too wide for the terminal, the widest first
 }
 
 // heads returns the headings of columns. A leading ">" marks a column of numbers, and a leading "~" a flexible column.
@@ -88,13 +88,25 @@ func (t *table) natural() int {
 	return total
 }
 
-const gap = 2 // spaces between columns
+const (
+	gap           = 2 // spaces between columns
+	leastFlexible = 4 // minimum width of a shortened column
+)
 
 // lines returns the headings, if any, and the rows as lines of at most width columns.
 func (t *table) lines(width int, paint painter) []string {
 	widths := t.widths()
-	if total, flex := t.natural(), slices.IndexFunc(t.Head, func(h head) bool { return h.flexible }); flex >= 0 && total > width {
-		widths[flex] = max(widths[flex]-(total-width), 4)
+	for excess := t.natural() - width; excess > 0; excess-- {
+		widest := -1
+		for i, h := range t.Head {
+			if h.flexible && widths[i] > leastFlexible && (widest < 0 || widths[i] > widths[widest]) {
+				widest = i
+			}
+		}
+		if widest < 0 {
+			break
+		}
+		widths[widest]--
 	}
 	var out []string
 	if titles := t.titles(); strings.Join(titles, "") != "" {

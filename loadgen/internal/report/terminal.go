@@ -51,11 +51,12 @@ type terminalWriter struct {
 	width    int
 	paint    painter
 	reported bool // a report was also written
+	dir      string
 }
 
 func newTerminal(o TerminalOptions) *terminalWriter {
 	width := min(max(cmp.Or(o.Width, defaultWidth), leastWidth), mostWidth)
-	t := &terminalWriter{width: width, paint: noPaint, reported: o.Dir != ""}
+	t := &terminalWriter{width: width, paint: noPaint, reported: o.Dir != "", dir: o.Dir}
 	if o.Color {
 		t.paint = paintANSI
 	}

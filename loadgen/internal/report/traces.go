@@ -1,51 +1,101 @@
 package report
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
 
 	"github.com/stormglass/stormglass/internal/terminal"
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
+	"github.com/stormglass/stormglass/loadgen/internal/spans"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// fall is a trace as a waterfall on the page.
+// fall is a waterfall on the page: a trace, or the life of a pod.
 type fall struct {
-	Title, Where, Took, ID string
-	Spans                  []fallSpan
+	ID     string // the target of links; empty: there are none
+	Title  string
+	Where  string // the rest of the title
+	Took   string
+	Code   string // names the trace or pod for `loadgen trace`
+	Life   bool   // the rows are the writes of a pod's life
+	Legend []actor
+	Rows   []fallRow
 }
 
-// fallSpan is a row of a waterfall. Left and Width are the position of its bar in percent, and CriticalWidth is the share
-// of the bar that lies on the critical path.
-type fallSpan struct {
-	Depth                 int
-	Name, Process         string
-	Start, Took, Critical string
-	Left, Width           string
-	Failed                bool
-	Events                string
+// actor is a process or client. Colour is its index in the palette.
+type actor struct {
+	Name   string
+	Colour int
 }
 
-const mostNames = 40 // rows of the table of span names on the page
+// fallRow is a row of a waterfall: a span, or a write of a pod's life.
+type fallRow struct {
+	actor
+	Depth       int
+	What        string
+	Start, Took string
+	Bar         bar
+	Failed      bool
+	Most        bool // the span has the most time on the critical path
+	// Critical is the time on the critical path, and Path its parts. Only spans have them.
+	Critical string
+	Path     []bar
+	Marks    []mark
+	Trace    traceRef // of a write
+}
 
-// tracesView returns the waterfalls of the slowest requests, and the table of span names.
+// bar is a stretch of time. From and Width are percentages of the waterfall.
+type bar struct{ From, Width string }
+
+// mark is an event. Left is its position in percent of the waterfall.
+type mark struct{ Name, At, Left string }
+
+// traceRef refers to a trace. Link is the target of a link; it is empty if the page does not show the trace.
+type traceRef struct{ ID, Link string }
+
+const (
+	mostNames  = 40    // rows of the table of span names on the page
+	mostIndent = 12    // levels
+	leastShare = 0.002 // of a waterfall, as the width of a bar
+)
+
+// tracesView returns the waterfalls of the slowest requests and of pods, and the table of span names.
 func tracesView(_ context.Context, p *page) (any, error) {
 	t := p.result.Traces
 	if t == nil {
 		return nil, nil
 	}
 	var v struct {
-		Note  string
-		Falls []fall
-		Names table
+		Note        string
+		Falls, Pods []fall
+		Names       table
 	}
 	v.Note = tracesNote(t)
+	processes := palette{}
+	processes.of(spans.Client) // always has the first colour
 	for _, x := range t.Slowest {
-		v.Falls = append(v.Falls, newFall(x))
+		v.Falls = append(v.Falls, newFall(x, processes))
+	}
+	clients := palette{}
+	for _, life := range t.Pods {
+		v.Pods = append(v.Pods, newLife(life, clients, t.Slowest))
 	}
 	v.Names = spanNames(t)
 	return v, nil
+}
+
+// palette assigns colours to names in the order in which they appear.
+type palette map[string]int
+
+func (p palette) of(name string) actor {
+	i, known := p[name]
+	if !known {
+		i = len(p)
+		p[name] = i
+	}
+	return actor{terminal.Clean(name), i % chart.MostSeries}
 }
 
 // tracesNote says how many requests were traced, and what is missing.
@@ -55,60 +105,106 @@ func tracesNote(t *result.Traces) string {
 		note += fmt.Sprintf(" %s kept traces lack spans.", chart.Count(int64(t.Incomplete)))
 	}
 	for _, reason := range sortedKeys(t.Dropped) {
-		note += fmt.Sprintf(" Dropped: %s %s.", chart.Count(t.Dropped[reason]), reason)
+		note += fmt.Sprintf(" Dropped: %s %s.", chart.Count(t.Dropped[reason]), terminal.Clean(reason))
 	}
 	return note
 }
 
-func newFall(x result.Trace) fall {
-	f := fall{
-		Title: terminal.Clean(x.Verb + " " + x.Resource), Where: terminal.Clean(fmt.Sprintf("load %s in phase %s, %s", x.Load, x.Phase, statusOf(x))),
-		Took: seconds(x.Seconds), ID: terminal.Clean(x.ID),
+func newFall(x result.Trace, processes palette) fall {
+	f := fall{ID: traceAnchor(x), Title: requestOf(x), Where: whereOf(x), Took: seconds(x.Seconds), Code: terminal.Clean(x.ID)}
+	top := slowestSpan(x)
+	if top.Critical > 0 {
+		f.Where += ". Most time: " + spanOf(top) + ", " + seconds(top.Critical)
 	}
-	whole := x.Seconds
-	for _, s := range x.Spans {
-		whole = max(whole, s.Start+s.Seconds)
-	}
-	for _, s := range x.Spans {
-		row := fallSpan{
-			Depth: min(s.Depth, 12), Name: terminal.Clean(s.Name), Process: terminal.Clean(s.Process), Start: seconds(s.Start), Took: seconds(s.Seconds), Failed: s.Failed,
-			Left: percentText(s.Start / max(whole, 1e-9)), Width: percentText(max(s.Seconds/max(whole, 1e-9), 0.002)),
+	whole := lengthOf(x)
+	for i, path := range criticalPath(x) {
+		s := x.Spans[i]
+		row := fallRow{
+			actor: processes.of(s.Process), Depth: min(s.Depth, mostIndent), What: terminal.Clean(s.Name), Start: seconds(s.Start), Took: seconds(s.Seconds),
+			Failed: s.Failed, Bar: newBar(s.Start, s.Seconds, whole),
 		}
 		if s.Critical > 0 {
-			row.Critical = seconds(s.Critical)
+			row.Critical, row.Most = seconds(s.Critical), s.Critical == top.Critical
 		}
-		for i, e := range s.Events {
-			if i > 0 {
-				row.Events += "; "
-			}
-			row.Events += terminal.Clean(e.Name) + " " + seconds(e.At)
+		for _, part := range path {
+			row.Path = append(row.Path, bar{chart.PercentAt(part.from / whole), chart.PercentAt((part.to - part.from) / whole)})
 		}
-		f.Spans = append(f.Spans, row)
+		for _, e := range s.Events {
+			row.Marks = append(row.Marks, mark{terminal.Clean(e.Name), seconds(e.At), newBar(e.At, 0, whole).From})
+		}
+		f.add(row)
 	}
 	return f
 }
 
-func statusOf(x result.Trace) string {
-	if x.Failure != "" {
-		return x.Failure
+func newLife(life result.PodLife, clients palette, shown []result.Trace) fall {
+	f := fall{Title: terminal.Clean(life.Pod), Where: plural(int64(len(life.Writes)), "write"), Took: seconds(life.Seconds), Code: terminal.Clean(life.Pod), Life: true}
+	for _, w := range life.Writes {
+		row := fallRow{
+			actor: clients.of(w.Client), What: terminal.Clean(w.What), Start: seconds(w.Start), Took: seconds(w.Seconds), Bar: newBar(w.Start, w.Seconds, life.Seconds),
+			Trace: traceRef{ID: shortID(w.Trace)},
+		}
+		row.Path = []bar{row.Bar}
+		for _, x := range shown {
+			if w.Trace != "" && x.ID == w.Trace {
+				row.Trace.Link = traceAnchor(x)
+			}
+		}
+		f.add(row)
 	}
-	return "status " + strconv.Itoa(x.Status)
+	return f
 }
 
-func percentText(share float64) string {
-	return strconv.FormatFloat(100*min(max(share, 0), 1), 'f', 2, 64)
+// add adds a row, and its actor to the legend.
+func (f *fall) add(row fallRow) {
+	f.Rows = append(f.Rows, row)
+	for _, a := range f.Legend {
+		if a == row.actor {
+			return
+		}
+	}
+	f.Legend = append(f.Legend, row.actor)
 }
 
-// spanNames returns the table of span names: where the kept traces spent their time.
+// newBar returns the place of a stretch in a waterfall. All arguments are seconds. The bar is wide enough to be visible.
+func newBar(from, took, whole float64) bar {
+	whole = max(whole, 1e-9)
+	left := min(max(from/whole, 0), 1-leastShare)
+	return bar{chart.PercentAt(left), chart.PercentAt(min(max(took/whole, leastShare), 1-left))}
+}
+
+func requestOf(x result.Trace) string { return terminal.Clean(x.Verb + " " + x.Resource) }
+
+// whereOf says which request of the run a trace is of.
+func whereOf(x result.Trace) string {
+	return terminal.Clean(fmt.Sprintf("load %s, %s, %s", x.Load, phaseOf(x), statusOf(x)))
+}
+
+func phaseOf(x result.Trace) string {
+	if x.Phase == "" {
+		return "outside the phases"
+	}
+	return "phase " + x.Phase
+}
+
+func statusOf(x result.Trace) string {
+	return cmp.Or(x.Failure, "status "+strconv.Itoa(x.Status))
+}
+
+func spanOf(s result.TraceSpan) string { return terminal.Clean(s.Process + " " + s.Name) }
+
+// spanNames returns the table of span names: where the traced requests spent their time.
 func spanNames(t *result.Traces) table {
 	names := table{
-		Caption: "Spans of the kept traces", Merged: 1,
+		Caption: "Spans by request", Merged: 1,
 		Head: heads("Request", "Span", "Process", ">Count", ">Self p50", ">Self p99", ">Share of critical path"),
-		Note: "Self: the part of a span in which none of its children ran. Share of critical path: the part of the requests' time that would have been saved if the span had taken no time. " +
-			"The kept traces are the slowest, some random and some failed ones, so these are not percentiles of all requests.",
+		Note: "Self: the part of a span in which none of its children ran. Share of critical path: the part of the requests' time that would have been saved if the span had taken no time.",
 	}
 	for _, n := range t.Names[:min(len(t.Names), mostNames)] {
 		names.add(terminal.Clean(n.Verb+" "+n.Resource), terminal.Clean(n.Name), terminal.Clean(n.Process), chart.Count(int64(n.Count)), seconds(n.P50), seconds(n.P99), percent(n.Share))
+	}
+	if more := len(t.Names) - mostNames; more > 0 {
+		names.Note += fmt.Sprintf(" %s are not shown; result.json has all.", plural(int64(more), "row"))
 	}
 	return names
 }
@@ -121,11 +217,14 @@ func (t *terminalWriter) traced(r result.Result) {
 	if r.Traces == nil || len(r.Traces.Slowest) == 0 {
 		return
 	}
-	rows := newTable("SLOW REQUESTS", "~", ">took", "~slowest span", ">on critical path")
+	rows := newTable("~SLOW REQUESTS", "~", ">took", "~slowest span", ">critical", "trace")
 	for _, x := range r.Traces.Slowest[:min(len(r.Traces.Slowest), mostTraced)] {
 		top := slowestSpan(x)
-		rows.add(terminal.Clean(x.Phase+" "+x.Load), terminal.Clean(x.Verb+" "+x.Resource), seconds(x.Seconds), terminal.Clean(top.Process+" "+top.Name), seconds(top.Critical))
+		rows.add(terminal.Clean(x.Phase+" "+x.Load), requestOf(x), seconds(x.Seconds), spanOf(top), seconds(top.Critical), shortID(x.ID))
 	}
 	t.section(rows)
 	t.wrapped("  ", tracesNote(r.Traces))
+	if t.reported {
+		t.wrapped("  ", "To see one: "+traceCommand(t.dir, shortID(r.Traces.Slowest[0].ID)))
+	}
 }

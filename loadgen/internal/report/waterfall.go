@@ -10,56 +10,108 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Traces writes a line for each trace: its request, and the span that took most of the time on its critical path.
-func Traces(w io.Writer, all []result.Trace, o TerminalOptions) error {
+// TraceList is the list of the traces that a run kept.
+type TraceList struct {
+	Shown []result.Trace   // the traces to list, in order
+	Kept  int              // traces that the run kept, shown or not
+	Pods  []result.PodLife // lives of pods
+}
+
+// Traces writes a line for each trace: its request, and the span that took most of the time on its critical path. Then it
+// writes a line for each life of a pod.
+func Traces(w io.Writer, all TraceList, o TerminalOptions) error {
 	t := newTerminal(o)
-	rows := newTable("TRACE", "load", "phase", "request", "answer", ">took", ">spans", "~slowest span", ">on critical path")
-	for _, x := range all {
+	rows := newTable("TRACE", ">took", "~phase", "~load", "~request", "~answer", "~slowest span", ">critical")
+	for _, x := range all.Shown {
 		top := slowestSpan(x)
-		rows.add(shortID(x.ID), terminal.Clean(x.Load), terminal.Clean(x.Phase), terminal.Clean(x.Verb+" "+x.Resource), statusOf(x), seconds(x.Seconds), chart.Count(int64(len(x.Spans))), terminal.Clean(top.Process+" "+top.Name), seconds(top.Critical))
+		rows.add(shortID(x.ID), seconds(x.Seconds), terminal.Clean(x.Phase), terminal.Clean(x.Load), requestOf(x), terminal.Clean(strings.TrimPrefix(statusOf(x), "status ")), spanOf(top), seconds(top.Critical))
+		if x.Failure != "" || x.Status >= 400 {
+			rows.style("fail", 5)
+		}
 	}
-	t.section(rows)
+	t.line(fmt.Sprintf("%s of %s, the slowest first", chart.Count(int64(len(all.Shown))), plural(int64(all.Kept), "kept trace")))
+	if len(all.Shown) > 0 {
+		t.section(rows)
+	}
+	if len(all.Pods) > 0 {
+		pods := newTable("~POD", ">took", ">writes", "~longest write", ">took")
+		for _, life := range all.Pods {
+			longest := result.PodWrite{}
+			for _, write := range life.Writes {
+				if write.Seconds >= longest.Seconds {
+					longest = write
+				}
+			}
+			pods.add(terminal.Clean(life.Pod), seconds(life.Seconds), chart.Count(int64(len(life.Writes))), strings.TrimSpace(writeText(longest)), seconds(longest.Seconds))
+		}
+		t.section(pods)
+	}
 	return t.writeTo(w)
 }
 
-// shortID returns the beginning of a trace's ID, which `loadgen trace` accepts.
-func shortID(id string) string { return terminal.Clean(id[:min(len(id), 12)]) }
-
-// slowestSpan returns the span with the most time on the critical path of its trace.
-func slowestSpan(x result.Trace) (top result.TraceSpan) {
-	for _, s := range x.Spans {
-		if s.Critical > top.Critical {
-			top = s
-		}
-	}
-	return top
-}
-
-const barWidth = 40 // columns of a bar that is as long as the trace
+func writeText(w result.PodWrite) string { return terminal.Clean(w.Client + " " + w.What) }
 
 // TraceWaterfall writes a trace: a line for each span, with a bar that shows when it ran, and a line for each event.
 func TraceWaterfall(w io.Writer, x result.Trace, o TerminalOptions) error {
 	t := newTerminal(o)
-	t.line(terminal.Clean(fmt.Sprintf("%s %s of load %s in phase %s took %s (%s)", x.Verb, x.Resource, x.Load, x.Phase, seconds(x.Seconds), statusOf(x))))
-	t.line("trace " + terminal.Clean(x.ID))
-	whole := max(x.Seconds, 1e-9)
-	for _, s := range x.Spans {
-		whole = max(whole, s.Start+s.Seconds)
-	}
-	rows := newTable(">START", ">took", ">critical", strings.Repeat(" ", barWidth), "~span")
-	for _, s := range x.Spans {
-		indent := strings.Repeat("  ", min(s.Depth, 12))
-		from := min(int(s.Start/whole*barWidth), barWidth-1)
-		to := min(max(int((s.Start+s.Seconds)/whole*barWidth), from+1), barWidth)
+	t.title("head", requestOf(x), "took "+seconds(x.Seconds))
+	t.wrapped("", whereOf(x)+", trace "+terminal.Clean(x.ID))
+	whole := lengthOf(x)
+	rows := newTable(">START", ">took", ">critical", "", "~span")
+	process := ""
+	for i, path := range criticalPath(x) {
+		s := x.Spans[i]
+		bar := newCells(t.barWidth(), whole)
+		bar.fill(s.Start, s.Start+s.Seconds, '░')
+		for _, part := range path {
+			bar.fillHalf(part.from, part.to, '█')
+		}
 		critical := ""
 		if s.Critical > 0 {
 			critical = seconds(s.Critical)
 		}
-		rows.add(seconds(s.Start), seconds(s.Seconds), critical, strings.Repeat(" ", from)+strings.Repeat("█", to-from), indent+terminal.Clean(s.Process+" "+s.Name))
+		if s.Critical > s.Seconds/2 { // also if the bar is shorter than a character
+			bar.fill(s.Start, s.Start, '█')
+		}
+		indent, name := strings.Repeat(" ", min(s.Depth, mostIndent)), terminal.Clean(s.Name)
+		if s.Process != process {
+			process, name = s.Process, spanOf(s)
+		}
+		rows.add(seconds(s.Start), seconds(s.Seconds), critical, bar.String(), indent+name)
+		switch {
+		case s.Failed:
+			rows.style("fail", 4)
+		case s.Critical == 0:
+			rows.style("dim", 0, 1, 3, 4)
+		}
 		for _, e := range s.Events {
-			rows.add(seconds(e.At), "", "", "", indent+"  · "+terminal.Clean(e.Name))
+			moment := newCells(t.barWidth(), whole)
+			moment.fill(e.At, e.At, '│')
+			rows.add(seconds(e.At), "", "", moment.String(), indent+" · "+terminal.Clean(e.Name))
+			rows.style("dim", 0, 3, 4)
 		}
 	}
 	t.section(rows)
+	t.line("")
+	t.wrapped("", "A line is a span: an operation of one process, inside the less indented span above it. █ the response waited for it (critical path), ░ not on the critical path, │ an event.")
 	return t.writeTo(w)
 }
+
+// PodLife writes the life of a pod: a line for each write, with a bar that shows when it ran.
+func PodLife(w io.Writer, life result.PodLife, o TerminalOptions) error {
+	t := newTerminal(o)
+	t.title("head", "pod "+terminal.Clean(life.Pod), "took "+seconds(life.Seconds))
+	rows := newTable(">START", ">took", "", "~write", "trace")
+	for _, write := range life.Writes {
+		bar := newCells(t.barWidth(), life.Seconds)
+		bar.fill(write.Start, write.Start+write.Seconds, '█')
+		rows.add(seconds(write.Start), seconds(write.Seconds), bar.String(), writeText(write), shortID(write.Trace))
+	}
+	t.section(rows)
+	t.line("")
+	t.wrapped("", "A line is a write to the API that the pod depended on, with its client. 'loadgen trace DIR ID' shows the trace of one.")
+	return t.writeTo(w)
+}
+
+// barWidth returns the number of characters for the bars of a waterfall. The rest of a line has room for times and names.
+func (t *terminalWriter) barWidth() int { return (t.width - 32) * 2 / 5 }

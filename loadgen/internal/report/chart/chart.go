@@ -44,11 +44,15 @@ type Chart struct {
 	Where   string `json:"-"`
 	Long    bool   `json:"-"` // a name in the legend needs a whole line
 	Summary string `json:"-"`
+	Links   []Link `json:"-"` // to parts of the page that explain the values
 	scale   Scale
 }
 
 // New returns a chart of a subject. The ID of the chart is made from name.
 func New(name string, of Subject) Chart { return Chart{ID: ID(Slug(name)), Subject: of} }
+
+// Link is a link to the element of the page with the ID Target.
+type Link struct{ Text, Target string }
 
 // Mark is a label on an axis. At is its position in percent of the axis.
 type Mark struct{ At, Label string }
