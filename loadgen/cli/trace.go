@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"io"
+	"io/fs"
 	"slices"
 	"strings"
 
@@ -19,39 +21,58 @@ import (
 func newTrace() *cobra.Command {
 	var output *commandline.Output
 	var export string
+	var only traceFilter
 	cmd := &cobra.Command{
-		Use:   "trace DIR [ID]",
+		Use:   "trace DIR [ID | POD]",
 		Short: "Show the distributed traces of a run: where slow requests spent their time",
 		Long: `Show the distributed traces that a run with --trace kept: for each load, verb and
 phase the slowest requests, a random sample, and failed requests.
 
-Without ID, the command lists the traces, the slowest first. With ID, or its first
-characters, it shows the trace as a waterfall: one line for each span (an operation of
-loadgen, an API server or etcd), from its start to its end. "critical" is the time by
-which the response would have come earlier if the span had taken no time.
+Without ID, the command lists the traces, the slowest first, and the lives of pods.
+--phase, --load and --failed select traces. With ID, or its first characters, it shows
+the trace as a waterfall: one line for each span (an operation of loadgen, an API server
+or etcd), from its start to its end. "critical" is the time by which the response would
+have come earlier if the span had taken no time. With POD, as NAME or NAMESPACE/NAME,
+it shows the writes that created the pod and made it ready.
 
---export writes all traces, or the trace ID, to standard output: as OTLP/JSON, one line
-for each trace, for Tempo and the OpenTelemetry Collector, or as JSON for Jaeger.`,
+--export writes the selected traces to standard output: as OTLP/JSON, one line for each
+trace, for Tempo and the OpenTelemetry Collector, or as JSON for Jaeger.`,
 		Example: `  loadgen run rollout-demo --trace
   loadgen trace runs/20261121-101500-rollout-demo
+  loadgen trace runs/20261121-101500-rollout-demo --phase update --load news
   loadgen trace runs/20261121-101500-rollout-demo 3f1c
   loadgen trace runs/20261121-101500-rollout-demo --export jaeger > traces.json`,
 		Args: cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			_, all, err := spans.Read(args[0])
-			switch {
-			case spans.Missing(err):
-				return exitcode.Usagef("%s has no traces (run the scenario with --trace)", args[0])
-			case err != nil:
-				return exitcode.UsageError(err)
+			dir, w := args[0], cmd.OutOrStdout()
+			all, pods, err := readTraces(dir)
+			if err != nil {
+				return err
 			}
-			if len(args) == 2 {
-				all = slices.DeleteFunc(all, func(t spans.Trace) bool { return !strings.HasPrefix(t.Trace.String(), strings.ToLower(args[1])) })
-				if len(all) != 1 {
-					return exitcode.Usagef("%d traces of %s have an ID that begins with %q ('loadgen trace %s' lists the IDs)", len(all), args[0], args[1], args[0])
+			kept := len(all)
+			if all, err = only.of(all); err != nil {
+				return err
+			}
+			one := len(args) == 2
+			if one {
+				life, found, err := podNamed(pods, args[1])
+				if err != nil {
+					return err
+				}
+				if found && export == "" {
+					return showAs(w, output, exitcode.Pass, life, func() error { return report.PodLife(w, life, textOptions(w, "")) })
+				}
+				all = slices.DeleteFunc(all, func(t spans.Trace) bool {
+					id := t.Trace.String()
+					if found {
+						return !slices.ContainsFunc(life.Writes, func(w result.PodWrite) bool { return w.Trace == id })
+					}
+					return !strings.HasPrefix(id, strings.ToLower(args[1]))
+				})
+				if len(all) != 1 && !found {
+					return exitcode.Usagef("%d traces of %s have an ID that begins with %q ('loadgen trace %s' lists the IDs and pods)", len(all), dir, args[1], dir)
 				}
 			}
-			w := cmd.OutOrStdout()
 			switch export {
 			case "":
 			case "jaeger":
@@ -61,20 +82,97 @@ for each trace, for Tempo and the OpenTelemetry Collector, or as JSON for Jaeger
 			default:
 				return exitcode.Usagef("--export %s: must be otlp or jaeger", export)
 			}
-			slices.SortStableFunc(all, func(a, b spans.Trace) int { return int(b.Duration() - a.Duration()) })
+			slices.SortStableFunc(all, func(a, b spans.Trace) int { return cmp.Compare(b.Duration(), a.Duration()) })
 			traces := make([]result.Trace, len(all))
 			for i := range all {
 				traces[i] = all[i].Result()
 			}
-			if len(args) == 2 {
+			if one {
 				return showAs(w, output, exitcode.Pass, traces[0], func() error { return report.TraceWaterfall(w, traces[0], textOptions(w, "")) })
 			}
-			return showAs(w, output, exitcode.Pass, traces, func() error { return report.Traces(w, traces, textOptions(w, "")) })
+			if only != (traceFilter{}) {
+				pods = nil
+			}
+			return showAs(w, output, exitcode.Pass, traces, func() error {
+				return report.Traces(w, report.TraceList{Shown: traces, Kept: kept, Pods: pods}, textOptions(w, ""))
+			})
 		},
 	}
-	cmd.Flags().StringVar(&export, "export", "", "write the traces in this `format`: otlp or jaeger")
+	flags := cmd.Flags()
+	flags.StringVar(&only.phase, "phase", "", "select the traces of this `phase`")
+	flags.StringVar(&only.load, "load", "", "select the traces of this `load`")
+	flags.BoolVar(&only.failed, "failed", false, "select the traces of failed requests")
+	flags.StringVar(&export, "export", "", "write the traces in this `format`: otlp or jaeger")
 	output = commandline.AddOutput(cmd)
 	return cmd
+}
+
+// readTraces returns the kept traces of the run in dir, and the lives of pods. A run that was killed has no lives.
+func readTraces(dir string) ([]spans.Trace, []result.PodLife, error) {
+	_, all, err := spans.Read(dir)
+	switch {
+	case spans.Missing(err):
+		return nil, nil, exitcode.Usagef("%s has no traces (run the scenario with --trace)", dir)
+	case err != nil:
+		return nil, nil, exitcode.UsageError(err)
+	}
+	var judged result.Result
+	err = result.ReadJSON(dir, result.ResultFile, &judged)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) || err == nil && judged.Traces == nil:
+		return all, nil, nil
+	case err != nil:
+		return nil, nil, exitcode.UsageError(err)
+	}
+	return all, judged.Traces.Pods, nil
+}
+
+// podNamed returns the life of a pod. name is NAME or NAMESPACE/NAME. False: there is no life of such a pod.
+func podNamed(pods []result.PodLife, name string) (life result.PodLife, found bool, err error) {
+	for _, p := range pods {
+		if p.Pod != name && !strings.HasSuffix(p.Pod, "/"+name) {
+			continue
+		}
+		if found {
+			return life, true, exitcode.Usagef("%s: %s and %s have this name (name one of them)", name, life.Pod, p.Pod)
+		}
+		life, found = p, true
+	}
+	return life, found, nil
+}
+
+// traceFilter selects traces. A zero field selects all.
+type traceFilter struct {
+	phase, load string
+	failed      bool // only failed requests
+}
+
+// of returns the selected traces. It fails if no trace is of the phase or of the load.
+func (f traceFilter) of(all []spans.Trace) ([]spans.Trace, error) {
+	for _, field := range []struct {
+		name, want string
+		get        func(*spans.Trace) string
+	}{
+		{"phase", f.phase, func(t *spans.Trace) string { return t.Phase }},
+		{"load", f.load, func(t *spans.Trace) string { return t.Load }},
+	} {
+		if field.want == "" {
+			continue
+		}
+		var known []string
+		all = slices.DeleteFunc(all, func(t spans.Trace) bool {
+			is := field.get(&t)
+			if is != "" && !slices.Contains(known, is) {
+				known = append(known, is)
+			}
+			return is != field.want
+		})
+		if len(all) == 0 {
+			slices.Sort(known)
+			return nil, exitcode.Usagef("--%s %s: no kept trace has this %s (%ss with traces: %s)", field.name, field.want, field.name, field.name, strings.Join(known, ", "))
+		}
+	}
+	return slices.DeleteFunc(all, func(t spans.Trace) bool { return f.failed && !t.Failed() }), nil
 }
 
 // addTraceFlag adds the flag --trace, which overrides the field tracing.sample of a scenario.
