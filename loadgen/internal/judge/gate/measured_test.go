@@ -86,6 +86,22 @@ func TestMeasuredObjectives(t *testing.T) {
 	}
 }
 
+// A failed gate names the phase and load of its value, if the value is of one phase and load.
+func TestFailedGateNamesPhaseAndLoad(t *testing.T) {
+	for gate, want := range map[string][2]string{
+		"objective: request-latency, max: 10ms":                   {"storm", "patch"},
+		"objective: request-latency, max: 10ms, over: [recovery]": {"recovery", "patch"},
+		"objective: request-latency, max: 1s":                     {}, // passes
+		"objective: phase-duration, max: 60s":                     {"recovery", ""},
+		"objective: request-errors, max: 0.1%":                    {}, // of all phases
+		"objective: missed-heartbeats, max: 0":                    {}, // of the run
+	} {
+		if g := judged(t, "{name: g, "+gate+"}", nil, told()); g.WorstPhase != want[0] || g.WorstLoad != want[1] {
+			t.Errorf("%s: %s of phase %q and load %q, want %q", gate, g.Verdict, g.WorstPhase, g.WorstLoad, want)
+		}
+	}
+}
+
 // A condition that was not met fails with the waiting time.
 func TestConditionNotMet(t *testing.T) {
 	m := told()
