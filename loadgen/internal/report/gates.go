@@ -73,7 +73,7 @@ func (t *terminalWriter) gates(r result.Result) {
 		}
 		command := ""
 		if x, ok := traceOf(r, g); ok && t.reported {
-			command = traceCommand(t.dir, "--phase", x.Phase, "--load", x.Load)
+			command = "traces: " + traceCommand(t.dir, "--phase", x.Phase, "--load", x.Load)
 		}
 		details, most, traces = append(details, detail), append(most, 1), append(traces, command)
 		if g.Objective == alertObjective && g.Verdict == result.Fail {
