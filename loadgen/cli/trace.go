@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"io"
-	"io/fs"
 	"slices"
 	"strings"
 
@@ -29,7 +28,7 @@ func newTrace() *cobra.Command {
 phase the slowest requests, a random sample, and failed requests.
 
 Without ID, the command lists the traces, the slowest first, and the lives of pods.
---phase, --load and --failed select traces. With ID, or its first characters, it shows
+--phase, --load, --client and --failed select traces. With ID, or its first characters, it shows
 the trace as a waterfall: one line for each span (an operation of loadgen, an API server
 or etcd), from its start to its end. "critical" is the time by which the response would
 have come earlier if the span had taken no time. With POD, as NAME or NAMESPACE/NAME,
@@ -90,41 +89,40 @@ trace, for Tempo and the OpenTelemetry Collector, or as JSON for Jaeger.`,
 			if one {
 				return showAs(w, output, exitcode.Pass, traces[0], func() error { return report.TraceWaterfall(w, traces[0], textOptions(w, "")) })
 			}
+			list := report.TraceList{Shown: traces, Kept: kept, Pods: pods}
 			if only != (traceFilter{}) {
-				pods = nil
+				list.Pods = nil
+			} else {
+				list.Shown = traces[:min(len(traces), mostListed)]
 			}
 			return showAs(w, output, exitcode.Pass, traces, func() error {
-				return report.Traces(w, report.TraceList{Shown: traces, Kept: kept, Pods: pods}, textOptions(w, ""))
+				return report.Traces(w, list, textOptions(w, ""))
 			})
 		},
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&only.phase, "phase", "", "select the traces of this `phase`")
 	flags.StringVar(&only.load, "load", "", "select the traces of this `load`")
+	flags.StringVar(&only.client, "client", "", "select the traces of another `client` of the API server, such as kube-scheduler")
 	flags.BoolVar(&only.failed, "failed", false, "select the traces of failed requests")
 	flags.StringVar(&export, "export", "", "write the traces in this `format`: otlp or jaeger")
 	output = commandline.AddOutput(cmd)
 	return cmd
 }
 
-// readTraces returns the kept traces of the run in dir, and the lives of pods. A run that was killed has no lives.
+// mostListed is the maximum number of traces in a list that is not filtered.
+const mostListed = 40
+
+// readTraces returns the kept traces of the run in dir, and the lives of pods.
 func readTraces(dir string) ([]spans.Trace, []result.PodLife, error) {
-	_, all, err := spans.Read(dir)
+	index, all, err := spans.Read(dir)
 	switch {
 	case spans.Missing(err):
 		return nil, nil, exitcode.Usagef("%s has no traces (run the scenario with --trace)", dir)
 	case err != nil:
 		return nil, nil, exitcode.UsageError(err)
 	}
-	var judged result.Result
-	err = result.ReadJSON(dir, result.ResultFile, &judged)
-	switch {
-	case errors.Is(err, fs.ErrNotExist) || err == nil && judged.Traces == nil:
-		return all, nil, nil
-	case err != nil:
-		return nil, nil, exitcode.UsageError(err)
-	}
-	return all, judged.Traces.Pods, nil
+	return all, index.Pods, nil
 }
 
 // podNamed returns the life of a pod. name is NAME or NAMESPACE/NAME. False: there is no life of such a pod.
@@ -143,11 +141,11 @@ func podNamed(pods []result.PodLife, name string) (life result.PodLife, found bo
 
 // traceFilter selects traces. A zero field selects all.
 type traceFilter struct {
-	phase, load string
-	failed      bool // only failed requests
+	phase, load, client string
+	failed              bool // only failed requests
 }
 
-// of returns the selected traces. It fails if no trace is of the phase or of the load.
+// of returns the selected traces. It fails if no trace is of the phase, load or client.
 func (f traceFilter) of(all []spans.Trace) ([]spans.Trace, error) {
 	for _, field := range []struct {
 		name, want string
@@ -155,6 +153,7 @@ func (f traceFilter) of(all []spans.Trace) ([]spans.Trace, error) {
 	}{
 		{"phase", f.phase, func(t *spans.Trace) string { return t.Phase }},
 		{"load", f.load, func(t *spans.Trace) string { return t.Load }},
+		{"client", f.client, func(t *spans.Trace) string { return t.Client }},
 	} {
 		if field.want == "" {
 			continue

@@ -14,7 +14,8 @@ type Traces struct {
 	Names      []SpanName `json:"names"` // by verb and resource, the largest share first
 	// Parts: mean time that spans give to parts of the [breakdown](breakdown.md), by phase and load
 	Parts []SpanParts `json:"parts"`
-	// Slowest: of each load and phase the slowest, at most 20; then of each other client and phase, at most 10
+	// Slowest: of each load, verb, resource and phase the slowest, at most 40; then of each other client and phase, at
+	// most 10
 	Slowest []Trace `json:"slowest"`
 	// Pods: lives of a sample of the pods that workloads created in the run
 	Pods []PodLife `json:"pods,omitempty"`
@@ -106,20 +107,28 @@ type Trace struct {
 
 // TraceSpan is a span of a Trace. Times are seconds after the start of the trace.
 type TraceSpan struct {
-	Depth    int          `json:"depth"` // number of spans above it
-	Process  string       `json:"process"`
-	Name     string       `json:"name"`             // name of the span
-	Detail   string       `json:"detail,omitempty"` // what the span worked on: a webhook, a key in etcd or a URL
-	Start    float64      `json:"startSeconds"`
-	Seconds  float64      `json:"seconds"` // length of the span
-	Self     float64      `json:"selfSeconds"`
-	Critical float64      `json:"criticalSeconds"`
-	Failed   bool         `json:"failed,omitempty"`
-	Events   []TraceEvent `json:"events,omitempty"`
+	Depth    int     `json:"depth"` // number of spans above it
+	Process  string  `json:"process"`
+	Name     string  `json:"name"`             // name of the span
+	Detail   string  `json:"detail,omitempty"` // what the span worked on: a webhook, a key in etcd or a URL
+	Start    float64 `json:"startSeconds"`
+	Seconds  float64 `json:"seconds"` // length of the span
+	Self     float64 `json:"selfSeconds"`
+	Critical float64 `json:"criticalSeconds"`
+	// Path: parts of the span on the critical path; their sum is criticalSeconds
+	Path   []TracePart  `json:"path,omitempty"`
+	Failed bool         `json:"failed,omitempty"`
+	Events []TraceEvent `json:"events,omitempty"`
 }
 
 // TraceEvent is a moment in a span.
 type TraceEvent struct {
 	At   float64 `json:"atSeconds"` // after the start of the trace
 	Name string  `json:"name"`      // name of the event
+}
+
+// TracePart is a part of a trace, in seconds after its start.
+type TracePart struct {
+	From float64 `json:"fromSeconds"`
+	To   float64 `json:"toSeconds"`
 }

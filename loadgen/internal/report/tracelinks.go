@@ -1,14 +1,12 @@
 package report
 
 import (
-	"encoding/binary"
 	"math"
 	"slices"
 	"strings"
 
 	"github.com/stormglass/stormglass/internal/terminal"
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
-	"github.com/stormglass/stormglass/loadgen/internal/spans"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -94,35 +92,6 @@ func lengthOf(x result.Trace) float64 {
 	}
 	return whole
 }
-
-// interval is a part of a trace, in seconds after its start.
-type interval struct{ from, to float64 }
-
-// criticalPath returns the parts of each span of a trace that lie on the critical path.
-func criticalPath(x result.Trace) [][]interval {
-	all := make([]spans.Span, len(x.Spans))
-	var above []spans.ID // the span before this one and those that contain it
-	for i, s := range x.Spans {
-		from := nanoseconds(s.Start)
-		all[i] = spans.Span{Start: from, End: from + nanoseconds(s.Seconds)}
-		binary.BigEndian.PutUint64(all[i].ID[:], uint64(i)+1)
-		above = above[:min(max(s.Depth, 0), len(above))]
-		if len(above) > 0 {
-			all[i].Parent = above[len(above)-1]
-		}
-		above = append(above, all[i].ID)
-	}
-	parts := make([][]interval, len(x.Spans))
-	for _, n := range spans.NewTree(all).All() {
-		i := binary.BigEndian.Uint64(n.ID[:]) - 1
-		for _, p := range slices.Backward(n.Path) {
-			parts[i] = append(parts[i], interval{float64(p.Start) / 1e9, float64(p.End) / 1e9})
-		}
-	}
-	return parts
-}
-
-func nanoseconds(s float64) int64 { return int64(math.Round(s * 1e9)) }
 
 // cells is a line of characters that shows a waterfall's time in a terminal.
 type cells struct {

@@ -35,6 +35,7 @@ type fallRow struct {
 	actor
 	Depth       int
 	What        string
+	Detail      string // what the span worked on
 	Start, Took string
 	Bar         bar
 	Failed      bool
@@ -100,9 +101,9 @@ func (p palette) of(name string) actor {
 
 // tracesNote says how many requests were traced, and what is missing.
 func tracesNote(t *result.Traces) string {
-	note := fmt.Sprintf("%s of %s traced requests were kept (%s of all requests of the loads were traced).", chart.Count(int64(t.Kept)), chart.Count(t.Requests), percent(t.Sampled))
+	note := fmt.Sprintf("%s of %s traced requests were kept (%s of all requests were traced).", chart.Count(int64(t.Kept)), chart.Count(t.Requests), percent(t.Sampled))
 	if t.Incomplete > 0 {
-		note += fmt.Sprintf(" %s kept traces lack spans.", chart.Count(int64(t.Incomplete)))
+		note += fmt.Sprintf(" %s traced requests lack spans.", chart.Count(t.Incomplete))
 	}
 	for _, reason := range sortedKeys(t.Dropped) {
 		note += fmt.Sprintf(" Dropped: %s %s.", chart.Count(t.Dropped[reason]), terminal.Clean(reason))
@@ -117,17 +118,16 @@ func newFall(x result.Trace, processes palette) fall {
 		f.Where += ". Most time: " + spanOf(top) + ", " + seconds(top.Critical)
 	}
 	whole := lengthOf(x)
-	for i, path := range criticalPath(x) {
-		s := x.Spans[i]
+	for _, s := range x.Spans {
 		row := fallRow{
-			actor: processes.of(s.Process), Depth: min(s.Depth, mostIndent), What: terminal.Clean(s.Name), Start: seconds(s.Start), Took: seconds(s.Seconds),
+			actor: processes.of(s.Process), Depth: min(s.Depth, mostIndent), What: terminal.Clean(s.Name), Detail: terminal.Clean(s.Detail), Start: seconds(s.Start), Took: seconds(s.Seconds),
 			Failed: s.Failed, Bar: newBar(s.Start, s.Seconds, whole),
 		}
 		if s.Critical > 0 {
 			row.Critical, row.Most = seconds(s.Critical), s.Critical == top.Critical
 		}
-		for _, part := range path {
-			row.Path = append(row.Path, bar{chart.PercentAt(part.from / whole), chart.PercentAt((part.to - part.from) / whole)})
+		for _, p := range s.Path {
+			row.Path = append(row.Path, bar{chart.PercentAt(p.From / whole), chart.PercentAt((p.To - p.From) / whole)})
 		}
 		for _, e := range s.Events {
 			row.Marks = append(row.Marks, mark{terminal.Clean(e.Name), seconds(e.At), newBar(e.At, 0, whole).From})
@@ -177,7 +177,15 @@ func requestOf(x result.Trace) string { return terminal.Clean(x.Verb + " " + x.R
 
 // whereOf says which request of the run a trace is of.
 func whereOf(x result.Trace) string {
-	return terminal.Clean(fmt.Sprintf("load %s, %s, %s", x.Load, phaseOf(x), statusOf(x)))
+	return terminal.Clean(fmt.Sprintf("%s, %s, %s", senderOf(x), phaseOf(x), statusOf(x)))
+}
+
+// senderOf returns the load or the other client that sent a request.
+func senderOf(x result.Trace) string {
+	if x.Client != "" {
+		return "client " + x.Client
+	}
+	return "load " + x.Load
 }
 
 func phaseOf(x result.Trace) string {
@@ -201,7 +209,7 @@ func spanNames(t *result.Traces) table {
 		Note: "Self: the part of a span in which none of its children ran. Share of critical path: the part of the requests' time that would have been saved if the span had taken no time.",
 	}
 	for _, n := range t.Names[:min(len(t.Names), mostNames)] {
-		names.add(terminal.Clean(n.Verb+" "+n.Resource), terminal.Clean(n.Name), terminal.Clean(n.Process), chart.Count(int64(n.Count)), seconds(n.P50), seconds(n.P99), percent(n.Share))
+		names.add(terminal.Clean(n.Verb+" "+n.Resource), terminal.Clean(n.Name), terminal.Clean(n.Process), chart.Count(n.Count), seconds(n.P50), seconds(n.P99), percent(n.Share))
 	}
 	if more := len(t.Names) - mostNames; more > 0 {
 		names.Note += fmt.Sprintf(" %s are not shown; result.json has all.", plural(int64(more), "row"))
@@ -220,7 +228,7 @@ func (t *terminalWriter) traced(r result.Result) {
 	rows := newTable("~SLOW REQUESTS", "~", ">took", "~slowest span", ">critical", "trace")
 	for _, x := range r.Traces.Slowest[:min(len(r.Traces.Slowest), mostTraced)] {
 		top := slowestSpan(x)
-		rows.add(terminal.Clean(x.Phase+" "+x.Load), requestOf(x), seconds(x.Seconds), spanOf(top), seconds(top.Critical), shortID(x.ID))
+		rows.add(terminal.Clean(x.Phase+" "+cmp.Or(x.Load, x.Client)), requestOf(x), seconds(x.Seconds), spanOf(top), seconds(top.Critical), shortID(x.ID))
 	}
 	t.section(rows)
 	t.wrapped("  ", tracesNote(r.Traces))

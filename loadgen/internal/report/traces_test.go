@@ -1,6 +1,7 @@
 package report
 
 import (
+	"encoding/hex"
 	"fmt"
 	"io"
 	"os"
@@ -14,33 +15,37 @@ import (
 
 	"github.com/stormglass/stormglass/internal/browsertest"
 	"github.com/stormglass/stormglass/internal/terminal"
+	"github.com/stormglass/stormglass/loadgen/internal/spans"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
 // writeTrace is a patch that took 62 ms: 20 ms in a webhook and 31 ms in Raft.
 func writeTrace(id, load, phase string) result.Trace {
-	span := func(depth int, process, name string, start, end, self, critical float64, events ...result.TraceEvent) result.TraceSpan {
-		return result.TraceSpan{Depth: depth, Process: process, Name: name, Start: start / 1e3, Seconds: (end - start) / 1e3, Self: self / 1e3, Critical: critical / 1e3, Events: events}
+	const ms, server, etcd = 1e6, "kube-apiserver-0", "etcd-0"
+	x := spans.Trace{Request: spans.Request{
+		ID: spans.ID{1}, Load: load, Phase: phase, Verb: "patch", Resource: "configmaps", Due: 100 * ms, Sent: 101 * ms, First: 161 * ms, Last: 162 * ms, Status: 200,
+	}}
+	if _, err := hex.Decode(x.Trace[:], []byte(id)); err != nil {
+		panic(err)
 	}
-	event := func(name string, ms float64) result.TraceEvent { return result.TraceEvent{At: ms / 1e3, Name: name} }
-	const server, etcd = "kube-apiserver-0", "etcd-0"
-	return result.Trace{
-		ID: id, Load: load, Phase: phase, Verb: "patch", Resource: "configmaps", Seconds: .062, Status: 200,
-		Spans: []result.TraceSpan{
-			span(0, "loadgen", "patch configmaps", 0, 62, 4, 4, event("request sent", 1), event("first byte of the response", 61)),
-			span(1, "loadgen", "delay in the generator", 0, 1, 1, 1),
-			span(1, server, "PATCH /api/v1/namespaces/{:namespace}/configmaps/{:name}", 2, 59, 0, 0),
-			span(2, server, "authorization", 2, 59, 2, 2),
-			span(3, server, "Call mutating webhook", 4, 25, 1, 1),
-			span(4, server, "HTTP POST", 4, 24, 20, 20),
-			span(3, server, "audit", 6, 8, 2, 0),
-			span(3, server, "GuaranteedUpdate etcd3", 25, 59, 1, 1, event("Txn call succeeded", 58)),
-			span(4, server, "etcdserverpb.KV/Txn", 26, 59, 1, 1),
-			span(5, etcd, "etcdserverpb.KV/Txn", 26.5, 58.5, 1, 1),
-			span(6, etcd, "txn", 27, 58, 31, 31, event("Send raft proposal", 28), event("Receive raft result", 57)),
-		},
+	span := func(n, parent byte, process, name string, start, end float64, detail string, events ...spans.Event) {
+		x.Spans = append(x.Spans, spans.Span{
+			Trace: x.Trace, ID: spans.ID{n}, Parent: spans.ID{parent}, Process: process, Name: name, Start: int64((100 + start) * ms), End: int64((100 + end) * ms),
+			Attributes: []spans.Attribute{{Key: "key", Value: detail}}, Events: events,
+		})
 	}
+	event := func(name string, at int64) spans.Event { return spans.Event{Name: name, At: (100 + at) * ms} }
+	span(2, 1, server, "PATCH /api/v1/namespaces/{:namespace}/configmaps/{:name}", 2, 59, "")
+	span(3, 2, server, "authorization", 2, 59, "")
+	span(4, 3, server, "Call mutating webhook", 4, 25, "policy.example.com")
+	span(5, 4, server, "HTTP POST", 4, 24, "policy.example.com")
+	span(6, 3, server, "audit", 6, 8, "")
+	span(7, 3, server, "GuaranteedUpdate etcd3", 25, 59, "/configmaps/ns/a", event("Txn call succeeded", 58))
+	span(8, 7, server, "etcdserverpb.KV/Txn", 26, 59, "")
+	span(9, 8, etcd, "etcdserverpb.KV/Txn", 26.5, 58.5, "")
+	span(10, 9, etcd, "txn", 27, 58, "", event("Send raft proposal", 28), event("Receive raft result", 57))
+	return x.Result()
 }
 
 // withTraces returns the run with traces of its second load in two phases, and the life of a pod.
@@ -49,7 +54,7 @@ func withTraces(r result.Result, phases ...string) result.Result {
 	failed.Status, failed.Spans[0].Failed, failed.Spans[2].Failed = 503, true, true
 	r.Traces = &result.Traces{
 		Sampled: .05, Requests: 1204, Kept: 76, Spans: 15312, Incomplete: 2, Dropped: map[string]int64{"spans above the memory for traces": 12},
-		Names:   []result.SpanName{{Verb: "patch", Resource: "configmaps", Process: "etcd-0", Name: "txn", Count: 20, Traces: 20, P50: .011, P99: .031, Critical: .4, Share: .52}, {Verb: "patch", Resource: "configmaps", Process: "kube-apiserver-0", Name: "HTTP POST", Count: 20, Traces: 20, P50: .02, P99: .022, Critical: .4, Share: .31}},
+		Names:   []result.SpanName{{Verb: "patch", Resource: "configmaps", Process: "etcd-0", Name: "txn", Count: 20, Requests: 20, P50: .011, P99: .031, Critical: .4, Share: .52}, {Verb: "patch", Resource: "configmaps", Process: "kube-apiserver-0", Name: "HTTP POST", Count: 20, Requests: 20, P50: .02, P99: .022, Critical: .4, Share: .31}},
 		Slowest: []result.Trace{writeTrace("1f2e3d4c5b6a79881726354453627180", "patch-configmap", phases[1]), failed},
 		Pods: []result.PodLife{{Pod: "stormglass-3f9a/web-6d5f7c9b8d-x2x7k", Seconds: 2.4, Writes: []result.PodWrite{
 			{What: "POST apps/deployments", Client: "loadgen", Start: 0, Seconds: .012, Trace: "1f2e3d4c5b6a79881726354453627180"},
@@ -104,38 +109,6 @@ func TestTracesInTerminal(t *testing.T) {
 	var none strings.Builder
 	if err := Traces(&none, TraceList{Kept: 76}, TerminalOptions{}); err != nil || none.String() != "0 of 76 kept traces, the slowest first\n" {
 		t.Errorf("%q, %v", &none, err)
-	}
-}
-
-// The rows of a trace are enough to find its critical path, which covers the whole request once.
-func TestCriticalPathOfRows(t *testing.T) {
-	x := writeTrace("1f", "news", "update")
-	var parts []interval
-	for i, path := range criticalPath(x) {
-		sum := 0.0
-		for _, p := range path {
-			sum += p.to - p.from
-		}
-		if d := sum - x.Spans[i].Critical; d > 1e-8 || d < -1e-8 {
-			t.Errorf("%s: %g s on the critical path, want %g", x.Spans[i].Name, sum, x.Spans[i].Critical)
-		}
-		parts = append(parts, path...)
-	}
-	slices.SortFunc(parts, func(a, b interval) int { return int((a.from - b.from) * 1e9) })
-	at := 0.0
-	for _, p := range parts {
-		if p.from != at {
-			t.Errorf("after %g s, the critical path continues at %g s", at, p.from)
-		}
-		at = p.to
-	}
-	if at != x.Seconds {
-		t.Errorf("the critical path ends at %g s of %g", at, x.Seconds)
-	}
-	// Damaged rows are no reason to fail.
-	x.Spans[3].Depth, x.Spans[4].Depth, x.Spans[5].Start = -2, 99, -1
-	if n := len(criticalPath(x)); n != len(x.Spans) {
-		t.Errorf("%d rows", n)
 	}
 }
 

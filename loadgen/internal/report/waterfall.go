@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -21,10 +22,10 @@ type TraceList struct {
 // writes a line for each life of a pod.
 func Traces(w io.Writer, all TraceList, o TerminalOptions) error {
 	t := newTerminal(o)
-	rows := newTable("TRACE", ">took", "~phase", "~load", "~request", "~answer", "~slowest span", ">critical")
+	rows := newTable("TRACE", ">took", "~phase", "~sender", "~request", "~answer", "~slowest span", ">critical")
 	for _, x := range all.Shown {
 		top := slowestSpan(x)
-		rows.add(shortID(x.ID), seconds(x.Seconds), terminal.Clean(x.Phase), terminal.Clean(x.Load), requestOf(x), terminal.Clean(strings.TrimPrefix(statusOf(x), "status ")), spanOf(top), seconds(top.Critical))
+		rows.add(shortID(x.ID), seconds(x.Seconds), terminal.Clean(x.Phase), terminal.Clean(cmp.Or(x.Load, x.Client)), requestOf(x), terminal.Clean(strings.TrimPrefix(statusOf(x), "status ")), spanOf(top), seconds(top.Critical))
 		if x.Failure != "" || x.Status >= 400 {
 			rows.style("fail", 5)
 		}
@@ -59,12 +60,11 @@ func TraceWaterfall(w io.Writer, x result.Trace, o TerminalOptions) error {
 	whole := lengthOf(x)
 	rows := newTable(">START", ">took", ">critical", "", "~span")
 	process := ""
-	for i, path := range criticalPath(x) {
-		s := x.Spans[i]
+	for _, s := range x.Spans {
 		bar := newCells(t.barWidth(), whole)
 		bar.fill(s.Start, s.Start+s.Seconds, '░')
-		for _, part := range path {
-			bar.fillHalf(part.from, part.to, '█')
+		for _, p := range s.Path {
+			bar.fillHalf(p.From, p.To, '█')
 		}
 		critical := ""
 		if s.Critical > 0 {
@@ -76,6 +76,9 @@ func TraceWaterfall(w io.Writer, x result.Trace, o TerminalOptions) error {
 		indent, name := strings.Repeat(" ", min(s.Depth, mostIndent)), terminal.Clean(s.Name)
 		if s.Process != process {
 			process, name = s.Process, spanOf(s)
+		}
+		if s.Detail != "" {
+			name += " " + terminal.Clean(s.Detail)
 		}
 		rows.add(seconds(s.Start), seconds(s.Seconds), critical, bar.String(), indent+name)
 		switch {

@@ -1,6 +1,7 @@
 package spans
 
 import (
+	"bytes"
 	"cmp"
 	"maps"
 	"slices"
@@ -10,7 +11,7 @@ import (
 
 // Maximum numbers of traces whose spans are in a result: of loads, and of other clients.
 const (
-	mostOfLoads  = 20
+	mostOfLoads  = 40
 	mostOfOthers = 10
 )
 
@@ -30,23 +31,28 @@ func (x Index) Result(all []Trace) *result.Traces {
 			r.Dropped[reason] = n
 		}
 	}
-	best := map[groupKey]*Trace{} // by load or client, and phase
+	best := map[groupKey]*Trace{} // by load, verb, resource and phase, or by client and phase
 	for i := range all {
 		t := &all[i]
-		key := groupKey{load: t.Load, client: t.Client, phase: t.Phase}
+		key := groupKey{client: t.Client, phase: t.Phase}
+		if t.Client == "" {
+			key = groupKey{load: t.Load, verb: t.Verb, resource: t.Resource, phase: t.Phase}
+		}
 		if b := best[key]; (b == nil || t.Duration() > b.Duration()) && (t.Client == "" || t.Phase != "") {
 			best[key] = t
 		}
 	}
 	slowest := slices.SortedFunc(maps.Values(best), func(a, b *Trace) int {
-		return cmp.Or(cmp.Compare(b.Duration(), a.Duration()), cmp.Compare(a.Load, b.Load), cmp.Compare(a.Client, b.Client), cmp.Compare(a.Phase, b.Phase))
+		return cmp.Or(cmp.Compare(b.Duration(), a.Duration()), bytes.Compare(a.Trace[:], b.Trace[:]))
 	})
-	left := map[bool]int{false: mostOfLoads, true: mostOfOthers}
 	r.Slowest = []result.Trace{}
-	for _, t := range slowest {
-		if other := t.Client != ""; left[other] > 0 {
-			left[other]--
-			r.Slowest = append(r.Slowest, t.Result())
+	for _, other := range []bool{false, true} {
+		left := map[bool]int{false: mostOfLoads, true: mostOfOthers}[other]
+		for _, t := range slowest {
+			if (t.Client != "") == other && left > 0 {
+				left--
+				r.Slowest = append(r.Slowest, t.Result())
+			}
 		}
 	}
 	return r
@@ -66,6 +72,9 @@ func (t *Trace) Result() result.Trace {
 			Depth: depth, Process: n.Process, Name: n.Name, Detail: detailOf(&n.Span, webhook), Start: seconds(n.Start - start), Seconds: seconds(n.Duration()), Self: seconds(n.Self), Critical: seconds(n.Critical), Failed: n.Failed,
 		}
 		webhook = n.Attribute("webhook")
+		for _, p := range slices.Backward(n.Path) {
+			s.Path = append(s.Path, result.TracePart{From: seconds(p.Start - start), To: seconds(p.End - start)})
+		}
 		for _, e := range n.Events {
 			s.Events = append(s.Events, result.TraceEvent{At: seconds(e.At - start), Name: e.Name})
 		}
