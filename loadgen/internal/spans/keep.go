@@ -378,7 +378,7 @@ func (k *Keeper) Kept() []Trace {
 		keep(Sampled, g.sample)
 		keep(Unsuccessful, g.failed)
 	}
-	keep(Life, k.lives.all())
+	keep(Life, k.lives.kept())
 	all := make([]Trace, 0, len(why))
 	for h, reasons := range why {
 		slices.Sort(reasons)

@@ -13,19 +13,33 @@ import (
 const (
 	mostWorkloads = 5  // workloads whose pods are followed
 	mostPods      = 2  // pods of each workload that are followed
-	mostWrites    = 24 // latest writes of an object that are kept
+	mostWrites    = 24 // latest writes of a workload's Deployment and ReplicaSets, and writes of a pod, that are kept
 )
 
 // lives follows the writes that make pods: of a uniform sample of workloads, the writes of the Deployment, its ReplicaSets
-// and EndpointSlices, and those of a sample of its pods.
+// and EndpointSlices, and those of a sample of its pods. Traces arrive in the order of their requests, nearly.
 type lives struct {
 	seed      uint64
 	workloads sample[*workloadWrites] // by NAMESPACE/NAME
 }
 
 type workloadWrites struct {
-	deployments, replicaSets, slices []*held
-	pods                             sample[[]*held] // by NAMESPACE/NAME
+	owners []ownerWrite // the latest writes, without those of a status
+	pods   sample[*podWrites]
+}
+
+// ownerWrite is a write of a Deployment or ReplicaSet.
+type ownerWrite struct {
+	kind, name string
+	*held
+}
+
+// podWrites holds the writes in the life of a pod.
+type podWrites struct {
+	before []*held // the last writes of the Deployment and the ReplicaSet before the pod was created
+	own    []*held // from the creation to the deletion
+	slice  *held   // the first write of an EndpointSlice after the last of own; nil: none yet
+	ended  bool    // the pod was deleted
 }
 
 // add adds a trace if it wrote an object that is followed. It calls release for each trace that is no longer needed.
@@ -38,29 +52,80 @@ func (l *lives) add(h *held, release func(*held)) {
 	}
 	owner := name
 	for range cut { // Kubernetes appends a hash or random letters at each step from a Deployment to its pods
-		if i := strings.LastIndexByte(owner, '-'); i > 0 {
-			owner = owner[:i]
+		owner = owner[:max(strings.LastIndexByte(owner, '-'), 0)]
+	}
+	w := get(&l.workloads, l.seed, namespace+"/"+owner, mostWorkloads, func(w *workloadWrites) { releaseAll(w.all(), release) })
+	switch {
+	case w == nil:
+	case kind == "pods":
+		if p := get(&w.pods, l.seed, namespace+"/"+name, mostPods, func(p *podWrites) { releaseAll(p.all(), release) }); p != nil {
+			p.add(h, w.owners, name, release)
+		}
+	case kind == "endpointslices":
+		for _, p := range w.pods.all {
+			p.value.published(h)
+		}
+	case !strings.HasSuffix(h.request.Resource, "/status"):
+		h.uses++
+		if w.owners = append(w.owners, ownerWrite{kind, name, h}); len(w.owners) > mostWrites {
+			release(w.owners[0].held)
+			w.owners = slices.Delete(w.owners, 0, 1)
 		}
 	}
-	w := l.workloads.get(l.seed, namespace+"/"+owner, mostWorkloads, func(w *workloadWrites) { w.release(release) })
-	if w == nil {
+}
+
+// add adds a write of the pod. The first must be its creation. Writes after the deletion are not part of its life.
+func (p *podWrites) add(h *held, owners []ownerWrite, name string, release func(*held)) {
+	n := len(p.own)
+	switch {
+	case h.request.Verb == "DELETE":
+		p.ended = true
 		return
-	}
-	if *w == nil {
-		*w = &workloadWrites{}
-	}
-	to := map[string]*[]*held{"deployments": &(*w).deployments, "replicasets": &(*w).replicaSets, "endpointslices": &(*w).slices}[kind]
-	if kind == "pods" {
-		to = (*w).pods.get(l.seed, namespace+"/"+name, mostPods, func(writes []*held) { releaseAll(writes, release) })
-	}
-	if to == nil {
+	case p.ended, n >= mostWrites, n == 0 && (h.request.Verb != "POST" || h.request.Resource != "pods"):
 		return
+	case n == 0:
+		for _, kind := range []string{"deployments", "replicasets"} {
+			for _, o := range slices.Backward(owners) {
+				if o.kind == kind && o.request.Due <= h.request.Due && (kind == "deployments" || strings.HasPrefix(name, o.name+"-")) {
+					o.uses++
+					p.before = append(p.before, o.held)
+					break
+				}
+			}
+		}
 	}
 	h.uses++
-	if *to = append(*to, h); len(*to) > mostWrites {
-		release((*to)[0])
-		*to = slices.Delete(*to, 0, 1)
+	p.own = append(p.own, h)
+	if p.slice != nil && p.slice.request.Due < h.request.Due {
+		release(p.slice)
+		p.slice = nil
 	}
+}
+
+// published adds a write of an EndpointSlice, unless the pod has one after its last own write.
+func (p *podWrites) published(h *held) {
+	if n := len(p.own); n > 0 && !p.ended && p.slice == nil && p.own[n-1].request.Due <= h.request.Due {
+		h.uses++
+		p.slice = h
+	}
+}
+
+func (p *podWrites) all() []*held {
+	all := slices.Concat(p.before, p.own)
+	if p.slice != nil {
+		all = append(all, p.slice)
+	}
+	return all
+}
+
+func (w *workloadWrites) all() (all []*held) {
+	for _, o := range w.owners {
+		all = append(all, o.held)
+	}
+	for _, p := range w.pods.all {
+		all = append(all, p.value.all()...)
+	}
+	return all
 }
 
 // written returns the object that a trace wrote to etcd, from the key of the API server's storage span.
@@ -83,34 +148,22 @@ func releaseAll(writes []*held, release func(*held)) {
 	}
 }
 
-func (w *workloadWrites) release(release func(*held)) {
-	for _, h := range w.all() {
-		release(h)
-	}
-}
-
-func (w *workloadWrites) all() []*held {
-	all := slices.Concat(w.deployments, w.replicaSets, w.slices)
-	for _, p := range w.pods.all {
-		all = append(all, p.value...)
-	}
-	return all
-}
-
-// all returns the traces of all followed objects.
-func (l *lives) all() (all []*held) {
+// kept returns the traces of the lives that rows returns.
+func (l *lives) kept() (all []*held) {
 	for _, w := range l.workloads.all {
-		all = append(all, w.value.all()...)
+		for _, p := range w.value.pods.all {
+			all = append(all, p.value.all()...)
+		}
 	}
 	return all
 }
 
-// rows returns the lives of the followed pods whose creation was traced, by workload and pod.
+// rows returns the lives of the followed pods, by pod.
 func (l *lives) rows() (rows []result.PodLife) {
 	for _, w := range l.workloads.all {
 		for _, p := range w.value.pods.all {
-			if life, ok := w.value.life(p.name, p.value); ok {
-				rows = append(rows, life)
+			if len(p.value.own) > 0 {
+				rows = append(rows, p.value.life(p.name))
 			}
 		}
 	}
@@ -118,50 +171,19 @@ func (l *lives) rows() (rows []result.PodLife) {
 	return rows
 }
 
-// life returns the life of a pod: the last writes of its Deployment and ReplicaSet before it was created, its own writes
-// until it is deleted, and the first write of an EndpointSlice after its last status.
-func (w *workloadWrites) life(name string, writes []*held) (life result.PodLife, ok bool) {
-	writes = byDue(writes)
-	created := slices.IndexFunc(writes, func(h *held) bool { return h.request.Verb == "POST" && h.request.Resource == "pods" })
-	if created < 0 {
-		return life, false
-	}
-	writes = writes[created:]
-	if deleted := slices.IndexFunc(writes, func(h *held) bool { return h.request.Verb == "DELETE" }); deleted > 0 {
-		writes = writes[:deleted]
-	}
-	var all []*held
-	for _, owners := range [][]*held{w.deployments, w.replicaSets} {
-		before := slices.DeleteFunc(byDue(owners), func(h *held) bool {
-			return h.request.Due > writes[0].request.Due || strings.HasSuffix(h.request.Resource, "/status")
-		})
-		if n := len(before); n > 0 {
-			all = append(all, before[n-1])
-		}
-	}
-	all = append(all, writes...)
-	last := writes[len(writes)-1].request.Due
-	if after := slices.DeleteFunc(byDue(w.slices), func(h *held) bool { return h.request.Due < last }); len(after) > 0 {
-		all = append(all, after[0])
-	}
-	all = byDue(all)
-	start, end := all[0].request.Due, int64(0)
-	life = result.PodLife{Pod: name, Start: start}
+func (p *podWrites) life(name string) result.PodLife {
+	all := p.all()
+	slices.SortStableFunc(all, func(a, b *held) int { return cmp.Compare(a.request.Due, b.request.Due) })
+	life := result.PodLife{Pod: name, Start: all[0].request.Due}
 	for _, h := range all {
 		r := h.request
-		end = max(end, r.Last)
-		client := r.Client
-		if client == "" {
-			client = "load " + r.Load
-		}
-		life.Writes = append(life.Writes, result.PodWrite{What: r.Verb + " " + r.Resource, Client: client, Start: seconds(r.Due - start), Seconds: seconds(r.Duration()), Trace: r.Trace.String()})
+		start := seconds(r.Due - life.Start)
+		life.Seconds = max(life.Seconds, start+seconds(r.Duration()))
+		life.Writes = append(life.Writes, result.PodWrite{
+			What: r.Verb + " " + r.Resource, Client: cmp.Or(r.Client, r.Load), Start: start, Seconds: seconds(r.Duration()), Trace: r.Trace.String(),
+		})
 	}
-	life.Seconds = seconds(end - start)
-	return life, true
-}
-
-func byDue(writes []*held) []*held {
-	return slices.SortedStableFunc(slices.Values(writes), func(a, b *held) int { return cmp.Compare(a.request.Due, b.request.Due) })
+	return life
 }
 
 // sample is a uniform sample of names: those whose hashes are lowest. A name is in the sample from its first occurrence
@@ -176,22 +198,23 @@ type sampled[T any] struct {
 
 // get returns the value of a name, or nil if the name is not in a sample of at most `most` names. It calls drop for a
 // value that leaves the sample.
-func (s *sample[T]) get(seed uint64, name string, most int, drop func(T)) *T {
+func get[T any](s *sample[*T], seed uint64, name string, most int, drop func(*T)) *T {
 	f := fnv.New64a()
 	_, _ = f.Write(binary.LittleEndian.AppendUint64(nil, seed))
 	_, _ = f.Write([]byte(name))
 	hash := f.Sum64()
-	i, found := slices.BinarySearchFunc(s.all, hash, func(x sampled[T], hash uint64) int { return cmp.Compare(x.hash, hash) })
+	i, found := slices.BinarySearchFunc(s.all, hash, func(x sampled[*T], hash uint64) int { return cmp.Compare(x.hash, hash) })
 	switch {
 	case found && s.all[i].name == name:
-		return &s.all[i].value
+		return s.all[i].value
 	case found || i >= most:
 		return nil
 	}
-	s.all = slices.Insert(s.all, i, sampled[T]{hash: hash, name: name})
+	value := new(T)
+	s.all = slices.Insert(s.all, i, sampled[*T]{hash, name, value})
 	if len(s.all) > most {
 		drop(s.all[most].value)
 		s.all = s.all[:most]
 	}
-	return &s.all[i].value
+	return value
 }

@@ -44,6 +44,7 @@ func rollout() (all [][]Span) {
 		{"PUT " + inDiscovery + "endpointslices/{:name}", agentOf + "endpointslice-controller", "/endpointslices/ns/web-x1", 160},
 		{"PUT " + inDiscovery + "endpointslices/{:name}", agentOf + "endpointslice-controller", "/endpointslices/ns/web-x1", 170},
 		{"DELETE " + namespaced + "pods/{:name}", "kubectl/v1.37.1", "/pods/ns/web-5f-abcde", 900},
+		{"PATCH " + namespaced + "pods/{:name}/status", "kubelet/v1.37.1", "/pods/ns/web-5f-abcde", 910},
 	} {
 		all = append(all, write(10+i, w.name, w.agent, w.key, w.at, w.at+5))
 	}
@@ -89,8 +90,8 @@ func TestLifeOfAPod(t *testing.T) {
 			}
 		}
 	}
-	if kept != 10 {
-		t.Errorf("%d traces are kept for the pod's life, want 10", kept)
+	if kept != 6 {
+		t.Errorf("%d traces are kept for the pod's life, want 6", kept)
 	}
 }
 
