@@ -57,12 +57,12 @@ func withTraces(r result.Result, phases ...string) result.Result {
 		Names:   []result.SpanName{{Verb: "patch", Resource: "configmaps", Process: "etcd-0", Name: "txn", Count: 20, Requests: 20, P50: .011, P99: .031, Critical: .4, Share: .52}, {Verb: "patch", Resource: "configmaps", Process: "kube-apiserver-0", Name: "HTTP POST", Count: 20, Requests: 20, P50: .02, P99: .022, Critical: .4, Share: .31}},
 		Slowest: []result.Trace{writeTrace("1f2e3d4c5b6a79881726354453627180", "patch-configmap", phases[1]), failed},
 		Pods: []result.PodLife{{Pod: "stormglass-3f9a/web-6d5f7c9b8d-x2x7k", Seconds: 2.4, Writes: []result.PodWrite{
-			{What: "POST apps/deployments", Client: "loadgen", Start: 0, Seconds: .012, Trace: "1f2e3d4c5b6a79881726354453627180"},
-			{What: "POST apps/replicasets", Client: "kube-controller-manager", Start: .02, Seconds: .008, Trace: "0b1c2d3e4f5061728394a5b6c7d8e9f0"},
-			{What: "POST pods", Client: "kube-controller-manager", Start: .045, Seconds: .009, Trace: "1b1c2d3e4f5061728394a5b6c7d8e9f0"},
+			{What: "PATCH deployments", Client: "loadgen", Start: 0, Seconds: .012, Trace: "1f2e3d4c5b6a79881726354453627180"},
+			{What: "POST replicasets", Client: "deployment-controller", Start: .02, Seconds: .008, Trace: "0b1c2d3e4f5061728394a5b6c7d8e9f0"},
+			{What: "POST pods", Client: "replicaset-controller", Start: .045, Seconds: .009, Trace: "1b1c2d3e4f5061728394a5b6c7d8e9f0"},
 			{What: "POST pods/binding", Client: "kube-scheduler", Start: .31, Seconds: .014, Trace: "2b1c2d3e4f5061728394a5b6c7d8e9f0"},
 			{What: "PATCH pods/status", Client: "kubelet", Start: 2.2, Seconds: .06, Trace: "3b1c2d3e4f5061728394a5b6c7d8e9f0"},
-			{What: "PUT discovery.k8s.io/endpointslices", Client: "kube-controller-manager", Start: 2.37, Seconds: .03},
+			{What: "PUT endpointslices", Client: "endpointslice-controller", Start: 2.37, Seconds: .03},
 		}}},
 	}
 	return r

@@ -50,7 +50,7 @@ func Traces(w io.Writer, all TraceList, o TerminalOptions) error {
 	return t.writeTo(w)
 }
 
-func writeText(w result.PodWrite) string { return terminal.Clean(w.Client + " " + w.What) }
+func writeText(w result.PodWrite) string { return terminal.Clean(w.What + " " + w.Client) }
 
 // TraceWaterfall writes a trace: a line for each span, with a bar that shows when it ran, and a line for each event.
 func TraceWaterfall(w io.Writer, x result.Trace, o TerminalOptions) error {
@@ -104,11 +104,11 @@ func TraceWaterfall(w io.Writer, x result.Trace, o TerminalOptions) error {
 func PodLife(w io.Writer, life result.PodLife, o TerminalOptions) error {
 	t := newTerminal(o)
 	t.title("head", "pod "+terminal.Clean(life.Pod), "took "+seconds(life.Seconds))
-	rows := newTable(">START", ">took", "", "~write", "trace")
+	rows := newTable(">START", ">took", "", "~write", "~client", "trace")
 	for _, write := range life.Writes {
 		bar := newCells(t.barWidth(), life.Seconds)
 		bar.fill(write.Start, write.Start+write.Seconds, '█')
-		rows.add(seconds(write.Start), seconds(write.Seconds), bar.String(), writeText(write), shortID(write.Trace))
+		rows.add(seconds(write.Start), seconds(write.Seconds), bar.String(), terminal.Clean(write.What), terminal.Clean(write.Client), shortID(write.Trace))
 	}
 	t.section(rows)
 	t.line("")

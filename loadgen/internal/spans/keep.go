@@ -256,6 +256,9 @@ func (k *Keeper) ended(h *held, r Request) {
 	k.counts.Requests++
 	r.Phase = k.phaseAt(r.Due)
 	h.request = &r
+	if r.Client != "" && r.Phase == "" {
+		return // part of starting the control plane, not of the run
+	}
 	if g := k.group(groupKey{r.Load, r.Client, r.Verb, r.Resource, r.Phase}); g != nil {
 		k.offer(g, h)
 	}

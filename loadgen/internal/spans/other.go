@@ -73,14 +73,14 @@ func resourceOf(path string) string {
 	return parts[0]
 }
 
-// clientOf returns the program of a User-Agent header, and its controller if it names one.
+// clientOf returns the program of a User-Agent header, or the controller of kube-controller-manager if it names one.
 func clientOf(agent string) string {
 	program, rest, _ := strings.Cut(agent, "/")
 	if program == "" {
 		return "unknown client"
 	}
 	if i := strings.LastIndex(rest, ":"); strings.Contains(rest, "system:serviceaccount:") {
-		return program + " " + rest[i+1:]
+		return rest[i+1:]
 	}
 	return program
 }

@@ -73,11 +73,11 @@ func TestLifeOfAPod(t *testing.T) {
 	k.Flush()
 	const want = `ns/web-5f-abcde 0.065
 0.000 loadgen: PATCH deployments
-0.010 kube-controller-manager deployment-controller: POST replicasets
-0.020 kube-controller-manager replicaset-controller: POST pods
+0.010 deployment-controller: POST replicasets
+0.020 replicaset-controller: POST pods
 0.030 kube-scheduler: POST pods/binding
 0.050 kubelet: PATCH pods/status
-0.060 kube-controller-manager endpointslice-controller: PUT endpointslices
+0.060 endpointslice-controller: PUT endpointslices
 `
 	if got := text(k.lives.rows()); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
@@ -175,7 +175,7 @@ func TestResourceAndClientOf(t *testing.T) {
 		}
 	}
 	for agent, want := range map[string]string{
-		agentOf + "job-controller":               "kube-controller-manager job-controller",
+		agentOf + "job-controller":               "job-controller",
 		"kube-scheduler/v1.37.1 (linux/amd64) x": "kube-scheduler",
 		"":                                       "unknown client",
 		"curl":                                   "curl",
