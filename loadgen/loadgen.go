@@ -127,6 +127,9 @@ type Options struct {
 	// cluster. With the zero value, a run on a user's cluster uses the default conditions and the lock; other runs have
 	// no conditions or limits.
 	Fuse Fuse
+	// Spans say where a run on a user's cluster gets the spans for distributed traces, if the scenario traces requests.
+	// The zero value means nowhere. Other runs receive the spans of their control plane.
+	Spans SpanSources
 }
 
 // Load sends the requests of a load of kind "custom".
@@ -192,6 +195,8 @@ type (
 	// Fuse has conditions that end a run early, in addition to the scenario's conditions, and limits on what the run
 	// sends.
 	Fuse = run.Fuse
+	// SpanSources name a receiver and a file of the spans of a user's cluster.
+	SpanSources = run.SpanSources
 )
 
 // Run runs a scenario and returns the run directory. If Run returns an error, there is nothing to judge. If the run is

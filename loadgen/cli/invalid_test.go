@@ -80,10 +80,13 @@ func TestOnlyRegularFilesAreRead(t *testing.T) {
 		"run ./special": usage, "run rollout-demo --kubeconfig special --out out -q": environment, "run rollout-demo --controlplane special --out out -q": environment,
 		"run rollout-demo --controlplane special --dry-run": environment, "ab ci-gate --b nodes.count=5 --controlplane special --dry-run": environment,
 		"capacity capacity-writes --controlplane special --dry-run": environment, "capacity capacity-writes --b controlPlane.etcd.members=3 --controlplane special --dry-run": environment,
-		"run api-mix --abort-rules special --abort-on alert=X --dry-run":                                          usage,
-		"run api-mix --kubeconfig k.yaml --prometheus http://127.0.0.1:1 --prometheus-http-config special --yes":  usage,
-		"export RUN --format remote-write --remote-write http://127.0.0.1:1/x --remote-write-header-file special": usage,
-		"export RUN --format remote-write --remote-write http://127.0.0.1:1/x --remote-write-http-config special": usage,
+		"run api-mix --abort-rules special --abort-on alert=X --dry-run":                                                                    usage,
+		"run api-mix --kubeconfig k.yaml --prometheus http://127.0.0.1:1 --prometheus-http-config special --yes":                            usage,
+		"run api-mix --kubeconfig k.yaml --trace --trace-file special --yes":                                                                usage,
+		"run api-mix --kubeconfig k.yaml --trace --trace-listen 127.0.0.1:0 --trace-token-file special --yes":                               usage,
+		"run api-mix --kubeconfig k.yaml --trace --trace-listen :0 --trace-client-ca k.yaml --trace-cert special --trace-key special --yes": usage,
+		"export RUN --format remote-write --remote-write http://127.0.0.1:1/x --remote-write-header-file special":                           usage,
+		"export RUN --format remote-write --remote-write http://127.0.0.1:1/x --remote-write-http-config special":                           usage,
 
 		"ab ci-gate --a special --dry-run": usage, "ab ci-gate --b special --dry-run": usage, "ab ci-gate --against special --dry-run": usage,
 		"ab ci-gate --b nodes.count=5 --controlplane special --out out -q":               environment,
@@ -136,9 +139,9 @@ func TestOnlyRegularFilesAreRead(t *testing.T) {
 				t.Fatal(err)
 			}
 			for text, want := range commands {
-				kustomized, log := strings.HasPrefix(text, "validate kustomized"), strings.HasPrefix(text, "record audit")
+				kustomized, log := strings.HasPrefix(text, "validate kustomized"), strings.HasPrefix(text, "record audit") || strings.Contains(text, "--trace-file")
 				if kind == "directory" && kustomized || kind == "huge file" && log {
-					continue // a kustomization may have directories, and an audit log any size
+					continue // a kustomization may have directories, and logs of requests or spans any size
 				}
 				var stdout, stderr bytes.Buffer
 				code := execute(t.Context(), strings.Fields(strings.ReplaceAll(text, "RUN", run)), strings.NewReader(""), &stdout, &stderr)

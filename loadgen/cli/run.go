@@ -190,7 +190,7 @@ remaining ones. A third signal, at least 5 s later, ends the program immediately
 	flags.StringVar(&o.Targets, "targets", "", "`file` with more scrape targets of your cluster (etcd, scheduler, controller manager)")
 	prometheus.add(flags)
 	addObserveFlags(flags, &o)
-	addTraceFlag(flags, &o.Overrides)
+	addTraceFlags(flags, &o.Overrides, &o.Spans)
 	receiver.add(flags)
 	commandline.Heading(flags, "Metrics")
 	workers.add(flags)

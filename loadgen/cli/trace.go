@@ -13,6 +13,7 @@ import (
 	"github.com/stormglass/stormglass/internal/commandline"
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/internal/report"
+	"github.com/stormglass/stormglass/loadgen/internal/run"
 	"github.com/stormglass/stormglass/loadgen/internal/spans"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
@@ -174,13 +175,20 @@ func (f traceFilter) of(all []spans.Trace) ([]spans.Trace, error) {
 	return slices.DeleteFunc(all, func(t spans.Trace) bool { return f.failed && !t.Failed() }), nil
 }
 
-// addTraceFlag adds the flag --trace, which overrides the field tracing.sample of a scenario.
-func addTraceFlag(flags *pflag.FlagSet, sets *[]string) {
+// addTraceFlags adds the flag --trace, which overrides the field tracing.sample of a scenario, and the flags for the
+// spans of a user's cluster.
+func addTraceFlags(flags *pflag.FlagSet, sets *[]string, s *run.SpanSources) {
 	flags.Func("trace", "trace this `share` of the loads' requests, such as 100%; without a share 5%", func(share string) error {
 		*sets = append(*sets, "tracing.sample="+share)
 		return nil
 	})
 	flags.Lookup("trace").NoOptDefVal = "5%"
+	flags.StringVar(&s.Listen, "trace-listen", "", "receive the spans of your cluster with OTLP/gRPC at this `address`, HOST:PORT")
+	flags.StringVar(&s.TokenFile, "trace-token-file", "", "`file` with the bearer token that senders of spans must present")
+	flags.StringVar(&s.ClientCA, "trace-client-ca", "", "`file` with the CA of the client certificates that senders of spans must present")
+	flags.StringVar(&s.Cert, "trace-cert", "", "`file` with the receiver's TLS certificate, required if other machines can reach the address")
+	flags.StringVar(&s.Key, "trace-key", "", "`file` with the key of that certificate")
+	flags.StringVar(&s.File, "trace-file", "", "read the spans of your cluster from this `file`, to which an OpenTelemetry Collector appends OTLP/JSON")
 }
 
 func writeOTLP(w io.Writer, all []spans.Trace) error {

@@ -33,7 +33,7 @@ func (r *run) execute(parent, watched context.Context) {
 		"recorder": r.archiver.Run, "tracker": r.workload.Run, "self meter": r.self.Run, "progress": r.display.run,
 		"pulse": r.samples.Run, "reading the control plane's events": events.follow,
 		"abortOn": func(ctx context.Context) error { return r.phases.aborts.watch(ctx, r.archiver, cancel) },
-		"workers": r.fleet.Watch,
+		"workers": r.fleet.Watch, "traces": func(ctx context.Context) error { return r.tracing.run(ctx, r.dir.Path) },
 	}
 	if r.follow != nil {
 		all["watching objects for conditions and transitions"] = r.follow.Run
@@ -81,7 +81,7 @@ func (r *run) execute(parent, watched context.Context) {
 	events.last(windUp)
 	r.info.MissedFaults = append(r.phases.missed, events.lost...)
 	r.info.Versions.Moves = events.moves.list()
-	r.info.Warnings = slices.Concat(r.info.Warnings, r.phases.aborts.blind(), r.phases.idles(), r.loads.unserved())
+	r.info.Warnings = slices.Concat(r.info.Warnings, r.phases.aborts.blind(), r.phases.idles(), r.loads.unserved(), r.tracing.warnings())
 	if taken := r.target.lockTaken(); taken != "" {
 		r.info.Warnings = append(r.info.Warnings, taken)
 	}

@@ -61,6 +61,9 @@ func checkPod(s *scenario.Scenario) error {
 	for _, h := range s.Hooks() {
 		errs = append(errs, exitcode.UsageError(s.Errorf(h.Path, "leave out hooks with --no-hooks", "the image does not contain the program %s", h.Run[0])))
 	}
+	if s.Traced() > 0 {
+		errs = append(errs, exitcode.UsageError(s.Errorf("tracing.sample", "leave it out", "a run in a pod cannot get the spans of the cluster")))
+	}
 	if s.Nodes.KubeletAddress != "" {
 		errs = append(errs, exitcode.UsageError(s.Errorf("nodes.kubeletAddress", "leave it out", "a pod does not have that address")))
 	}

@@ -43,6 +43,7 @@ type Options struct {
 	Control                 *Control
 	Hurry                   <-chan struct{}
 	Fuse                    Fuse
+	Spans                   SpanSources
 }
 
 func (o Options) checkLoads() error {

@@ -155,7 +155,7 @@ func start(ctx context.Context, p plan, c console, started *undo) (r *run, watch
 	for _, w := range info.Warnings {
 		c.step("warning: %s", w)
 	}
-	to, err := openPorts(p.o, started)
+	to, err := openPorts(p.o, c, started)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -191,14 +191,14 @@ func describe(p plan) (info result.Run, err error) {
 	return info, err
 }
 
-func openPorts(o Options, started *undo) (to ports, err error) {
+func openPorts(o Options, c console, started *undo) (to ports, err error) {
 	if to.registry, err = o.registry(); err != nil {
 		return to, err
 	}
 	if to.receiver, err = receiver(o.RemoteWrite); err != nil {
 		return to, err
 	}
-	if to.tracing, err = startTracing(o, started); err != nil {
+	if to.tracing, err = startTracing(o, c, started); err != nil {
 		return to, err
 	}
 	to.listener, err = listen(o)

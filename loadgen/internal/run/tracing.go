@@ -3,7 +3,9 @@ package run
 import (
 	"context"
 	"crypto/rand"
+	"fmt"
 	"net"
+	"sync"
 	"time"
 
 	"github.com/stormglass/stormglass/controlplane/control"
@@ -12,41 +14,92 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/spans/otlp"
 )
 
-// tracing receives the spans of the run's control plane and keeps traces. A nil *tracing does nothing.
+// tracing traces requests of a run: it gets spans from its sources, a receiver or a file or both, and keeps traces. A nil
+// *tracing does nothing.
 type tracing struct {
-	share    float64
 	tracer   *spans.Tracer
-	receiver *otlp.Receiver
-	config   control.Tracing
+	receiver *otlp.Receiver  // nil: the run receives no spans
+	config   control.Tracing // how a bundled control plane reaches the receiver
+	file     *spans.Tail     // nil: the run reads no spans
+	late     time.Duration   // how long after a span has ended it may arrive
+
+	mu        sync.Mutex // held during reads of the file and saves
+	fileError error      // ended the reads of the file
 }
 
-// startTracing starts a receiver of spans on the loopback device, if the scenario traces requests.
-func startTracing(o Options, started *undo) (*tracing, error) {
+// How long components and a collector may hold a span before they send or write it. Components of the bundled control
+// plane send a batch each second. By default, components send one every 5 s, and a collector writes one each second.
+const (
+	lateSpans     = 2 * time.Second
+	lateUserSpans = 8 * time.Second
+)
+
+// startTracing opens the sources of spans, if the scenario traces requests. The options have passed checkTracing.
+func startTracing(o Options, c console, started *undo) (*tracing, error) {
 	share := o.Scenario.Traced()
-	switch {
-	case share == 0:
+	if share == 0 {
 		return nil, nil
-	case o.Workers.Count > 0:
-		return nil, exitcode.Usagef("tracing.sample: workers cannot trace requests (run without workers, or without --trace)")
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, exitcode.Environmentf("the receiver of spans: %w", err)
+	t := &tracing{late: lateSpans}
+	if o.Kubeconfig.Files != "" {
+		t.late = lateUserSpans
 	}
-	t := &tracing{share: share, tracer: spans.NewTracer(spans.Limits{}, share, uint64(o.Scenario.Seed))}
-	t.config = control.Tracing{Endpoint: l.Addr().String(), Token: rand.Text(), SamplingRatePerMillion: int(share * 1e6)}
-	t.receiver = otlp.New(otlp.Options{Token: t.config.Token, Take: t.tracer.Received})
-	go func() { _ = t.receiver.Serve(l) }() // Serve ends when close is called
+	t.tracer = spans.NewTracer(spans.Limits{Settle: t.late + time.Second}, share, uint64(o.Scenario.Seed))
 	started.add(t.close)
-	return t, nil
+	if o.Kubeconfig.Files == "" {
+		var err error
+		t.config.Token, t.config.SamplingRatePerMillion = rand.Text(), int(share*1e6)
+		t.config.Endpoint, err = t.listen("127.0.0.1:0", otlp.Options{Token: t.config.Token})
+		return t, err
+	}
+	return t, t.follow(o.Spans, c)
 }
 
-// close stops the receiver.
+// follow opens the sources of spans of a user's cluster.
+func (t *tracing) follow(s SpanSources, c console) (err error) {
+	if s.File != "" {
+		if t.file, err = spans.OpenTail(s.File); err != nil {
+			return exitcode.Usagef("--trace-file %s: %w", s.File, err)
+		}
+	}
+	if s.Listen == "" {
+		return nil
+	}
+	credentials, err := s.receiver()
+	if err != nil {
+		return err
+	}
+	addr, err := t.listen(s.Listen, credentials)
+	if err == nil {
+		c.step("receiving spans at %s", addr)
+	}
+	return err
+}
+
+// listen starts the receiver and returns its address.
+func (t *tracing) listen(addr string, o otlp.Options) (string, error) {
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return "", exitcode.Environmentf("the receiver of spans: %w", err)
+	}
+	o.Take = t.tracer.Received
+	t.receiver = otlp.New(o)
+	go func() { _ = t.receiver.Serve(l) }() // Serve ends when close is called
+	return l.Addr().String(), nil
+}
+
+// close closes the sources.
 func (t *tracing) close() error {
-	if t != nil {
+	if t == nil {
+		return nil
+	}
+	if t.receiver != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		t.receiver.Stop(ctx)
+	}
+	if t.file != nil {
+		return t.file.Close()
 	}
 	return nil
 }
@@ -59,19 +112,84 @@ func (t *tracing) sampler() *spans.Tracer {
 	return t.tracer
 }
 
-// spansAfter is how long the components may hold a span before they send it: twice the interval of their batches.
-const spansAfter = 2 * time.Second
+// How often run reads the file, and how many times less often it saves the traces.
+const (
+	followInterval = time.Second
+	saveEvery      = 10
+)
+
+// run reads the file while spans are appended to it, and saves the traces to the directory of the run, so that a killed
+// run has them. It returns when ctx ends.
+func (t *tracing) run(ctx context.Context, dir string) error {
+	if t == nil {
+		return nil
+	}
+	tick := time.NewTicker(followInterval)
+	defer tick.Stop()
+	for n := 1; ; n++ {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		t.read(ctx)
+		if n%saveEvery == 0 {
+			if err := t.save(dir); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// read takes the spans that were appended to the file.
+func (t *tracing) read(ctx context.Context) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.file != nil && t.fileError == nil && ctx.Err() == nil {
+		t.fileError = t.file.Read(ctx, func(s spans.Span) { t.tracer.Received(s, time.Now()) })
+	}
+}
 
 // settle waits for the spans of the last requests.
 func (t *tracing) settle(ctx context.Context) {
 	if t == nil {
 		return
 	}
+	wait := t.late
+	if deadline, ok := ctx.Deadline(); ok { // keep time for the file
+		wait = min(wait, time.Until(deadline)/2)
+	}
 	select {
-	case <-time.After(spansAfter):
+	case <-time.After(wait):
 	case <-ctx.Done():
 	}
+	t.read(ctx)
 	t.tracer.Flush()
+}
+
+// warnings returns what a reader of the traces must know. It is called after run has returned.
+func (t *tracing) warnings() (all []string) {
+	if t == nil {
+		return nil
+	}
+	if t.file != nil {
+		c := t.file.Counts()
+		for _, lack := range []struct {
+			n    int
+			what string
+		}{{c.Broken, "%d lines are not OTLP/JSON or are too long"}, {c.Partial, "%d lines are incomplete"}} {
+			if lack.n > 0 {
+				all = append(all, fmt.Sprintf("--trace-file: "+lack.what, lack.n))
+			}
+		}
+		if t.fileError != nil {
+			all = append(all, fmt.Sprintf("--trace-file: %v", t.fileError))
+		}
+	}
+	if _, index := t.tracer.Kept(); index.Requests > 0 && index.Spans == 0 {
+		all = append(all, fmt.Sprintf("--trace: %d requests were traced, but no spans arrived (does the API server send them, and does it trust or sample the clients of the load?)", index.Requests))
+	}
+	return all
 }
 
 // save writes the traces that are kept so far to the run's directory.
@@ -79,8 +197,15 @@ func (t *tracing) save(dir string) error {
 	if t == nil {
 		return nil
 	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	all, index := t.tracer.Kept()
-	received := t.receiver.Counts()
-	index.Exports, index.Refused, index.Invalid = received.Exports, received.Refused, received.Invalid
+	if t.receiver != nil {
+		c := t.receiver.Counts()
+		index.Exports, index.Refused, index.Invalid = c.Exports, c.Refused, c.Invalid
+	}
+	if t.file != nil {
+		index.Invalid += int64(t.file.Counts().Invalid)
+	}
 	return exitcode.EnvironmentError(index.Write(dir, all))
 }

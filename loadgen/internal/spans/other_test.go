@@ -10,9 +10,9 @@ import (
 
 const agentOf = "kube-controller-manager/v1.37.1 (linux/amd64) kubernetes/unknown/system:serviceaccount:kube-system:"
 
-// write returns the spans of a request that writes an object: the API server's span, and below it the storage span with
+// writeOf returns the spans of a request that writes an object: the API server's span, and below it the storage span with
 // the object's key. n numbers the trace. Times are milliseconds.
-func write(n int, name, agent, key string, start, end int64) []Span {
+func writeOf(n int, name, agent, key string, start, end int64) []Span {
 	method, _, _ := strings.Cut(name, " ")
 	root := Span{
 		Trace: traceID(n), ID: id(1), Process: "kube-apiserver-0", Name: name, Start: start * ms, End: end * ms,
@@ -46,7 +46,7 @@ func rollout() (all [][]Span) {
 		{"DELETE " + namespaced + "pods/{:name}", "kubectl/v1.37.1", "/pods/ns/web-5f-abcde", 900},
 		{"PATCH " + namespaced + "pods/{:name}/status", "kubelet/v1.37.1", "/pods/ns/web-5f-abcde", 910},
 	} {
-		all = append(all, write(10+i, w.name, w.agent, w.key, w.at, w.at+5))
+		all = append(all, writeOf(10+i, w.name, w.agent, w.key, w.at, w.at+5))
 	}
 	return all
 }
@@ -103,7 +103,7 @@ func TestLivesAreASample(t *testing.T) {
 		for pod := range 3000 {
 			n++
 			key := fmt.Sprintf("/pods/ns/w%d-5f-p%d", pod%100, pod)
-			for _, s := range write(n, name, "x/v1", key, int64(n), int64(n)+1) {
+			for _, s := range writeOf(n, name, "x/v1", key, int64(n), int64(n)+1) {
 				s.Trace[5] = byte(n >> 16)
 				k.Span(s, int64(n))
 			}
@@ -128,7 +128,7 @@ func TestLivesAreASample(t *testing.T) {
 func TestRequestOfAPrivilegedClient(t *testing.T) {
 	k := NewKeeper(Limits{}, 1)
 	k.BeginPhase("p", 0)
-	spans := write(1, "PATCH "+inApps+"deployments/{:name}", "kubectl/v1", "/deployments/ns/web", 10, 20)
+	spans := writeOf(1, "PATCH "+inApps+"deployments/{:name}", "kubectl/v1", "/deployments/ns/web", 10, 20)
 	spans[1].Parent = id(9)
 	k.Span(Span{Trace: traceID(1), ID: id(9), Process: "kube-apiserver-0", Name: "authentication", Start: 10 * ms, End: 11 * ms}, 0)
 	for _, s := range spans {
@@ -147,7 +147,7 @@ func TestRequestOfAPrivilegedClient(t *testing.T) {
 
 func TestWhatIsNoRequestOfAnotherClient(t *testing.T) {
 	k := NewKeeper(Limits{}, 1)
-	watch := write(1, "GET "+namespaced+"pods", "kubelet/v1", "/pods", 1, 2)[1]
+	watch := writeOf(1, "GET "+namespaced+"pods", "kubelet/v1", "/pods", 1, 2)[1]
 	watch.Attributes[2].Value = "/api/v1/namespaces/ns/pods?watch=true"
 	k.Span(watch, 0)
 	k.Span(Span{Trace: traceID(2), ID: id(1), Name: "authentication", Start: 1, End: 2}, 0)

@@ -2,6 +2,7 @@ package spans
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -215,35 +216,44 @@ func ReadOTLP(r io.Reader, take func(Span)) (invalid int, err error) {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, longestLine)
 	for n := 1; lines.Scan(); n++ {
-		if len(strings.TrimSpace(lines.Text())) == 0 {
-			continue
-		}
-		var data tracesData
-		if err := json.Unmarshal(lines.Bytes(), &data); err != nil {
+		bad, err := readLine(lines.Bytes(), take)
+		if invalid += bad; err != nil {
 			return invalid, fmt.Errorf("line %d: %w", n, err)
-		}
-		for _, resource := range data.ResourceSpans {
-			process := serviceOf(fromJSON(resource.Resource.Attributes))
-			for _, scope := range resource.ScopeSpans {
-				for _, j := range scope.Spans {
-					s := Span{Process: process, Name: j.Name, Client: j.Kind == kindClient, Start: int64(j.Start), End: int64(j.End), Failed: j.Status.Code == statusError, Attributes: fromJSON(j.Attributes)}
-					if !setHex(s.Trace[:], j.TraceID) || !setHex(s.ID[:], j.SpanID) {
-						invalid++
-						continue
-					}
-					setHex(s.Parent[:], j.Parent)
-					for _, e := range j.Events[:min(len(j.Events), mostEvents)] {
-						s.Events = append(s.Events, Event{e.Name, int64(e.At), fromJSON(e.Attributes)})
-					}
-					take(s)
-				}
-			}
 		}
 	}
 	if errors.Is(lines.Err(), bufio.ErrTooLong) {
 		return invalid, fmt.Errorf("a line is longer than %d MiB", longestLine>>20)
 	}
 	return invalid, lines.Err()
+}
+
+// readLine reads one line of OTLP/JSON, which may be empty. It returns the number of spans without a valid ID.
+func readLine(line []byte, take func(Span)) (invalid int, err error) {
+	if len(bytes.TrimSpace(line)) == 0 {
+		return 0, nil
+	}
+	var data tracesData
+	if err := json.Unmarshal(line, &data); err != nil {
+		return 0, err
+	}
+	for _, resource := range data.ResourceSpans {
+		process := serviceOf(fromJSON(resource.Resource.Attributes))
+		for _, scope := range resource.ScopeSpans {
+			for _, j := range scope.Spans {
+				s := Span{Process: process, Name: j.Name, Client: j.Kind == kindClient, Start: int64(j.Start), End: int64(j.End), Failed: j.Status.Code == statusError, Attributes: fromJSON(j.Attributes)}
+				if !setHex(s.Trace[:], j.TraceID) || !setHex(s.ID[:], j.SpanID) {
+					invalid++
+					continue
+				}
+				setHex(s.Parent[:], j.Parent)
+				for _, e := range j.Events[:min(len(j.Events), mostEvents)] {
+					s.Events = append(s.Events, Event{e.Name, int64(e.At), fromJSON(e.Attributes)})
+				}
+				take(s)
+			}
+		}
+	}
+	return invalid, nil
 }
 
 func setHex(to []byte, text string) bool {
