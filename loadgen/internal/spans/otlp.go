@@ -28,7 +28,7 @@ func FromProto(all []*tracepb.ResourceSpans, process string) (spans []Span, inva
 			for _, s := range scope.GetSpans() {
 				span := Span{
 					Process: name, Name: s.GetName(), Client: s.GetKind() == tracepb.Span_SPAN_KIND_CLIENT,
-					Start: int64(s.GetStartTimeUnixNano()), End: int64(s.GetEndTimeUnixNano()),
+					Start: timeOf(s.GetStartTimeUnixNano()), End: timeOf(s.GetEndTimeUnixNano()),
 					Failed: s.GetStatus().GetCode() == tracepb.Status_STATUS_CODE_ERROR, Attributes: fromAttributes(s.GetAttributes()),
 				}
 				if !setID(span.Trace[:], s.GetTraceId()) || !setID(span.ID[:], s.GetSpanId()) {
@@ -36,8 +36,8 @@ func FromProto(all []*tracepb.ResourceSpans, process string) (spans []Span, inva
 					continue
 				}
 				setID(span.Parent[:], s.GetParentSpanId())
-				for _, e := range s.GetEvents()[:min(len(s.GetEvents()), mostEvents)] {
-					span.Events = append(span.Events, Event{e.GetName(), int64(e.GetTimeUnixNano()), fromAttributes(e.GetAttributes())})
+				for _, e := range s.GetEvents()[:min(len(s.GetEvents()), mostEvents+1)] { // Span.Limit reports one more
+					span.Events = append(span.Events, Event{e.GetName(), timeOf(e.GetTimeUnixNano()), fromAttributes(e.GetAttributes())})
 				}
 				spans = append(spans, span)
 			}
@@ -45,6 +45,9 @@ func FromProto(all []*tracepb.ResourceSpans, process string) (spans []Span, inva
 	}
 	return spans, invalid
 }
+
+// timeOf limits a time, which may be later than an int64 can hold.
+func timeOf(ns uint64) int64 { return int64(min(ns, latestTime)) }
 
 // setID copies an id. It returns false if the id has another length or is zero.
 func setID(to, from []byte) bool {
@@ -143,7 +146,7 @@ func (i integer) MarshalJSON() ([]byte, error) {
 
 func (i *integer) UnmarshalJSON(text []byte) error {
 	n, err := strconv.ParseUint(strings.Trim(string(text), `"`), 10, 64)
-	*i = integer(min(n, latestTime))
+	*i = integer(timeOf(n))
 	return err
 }
 
@@ -155,22 +158,48 @@ func (v value) MarshalJSON() ([]byte, error) {
 }
 
 func (v *value) UnmarshalJSON(text []byte) error {
-	var any map[string]any
+	var any struct {
+		Text   *string         `json:"stringValue"`
+		Bool   json.RawMessage `json:"boolValue"`
+		Int    json.RawMessage `json:"intValue"`
+		Double json.RawMessage `json:"doubleValue"`
+		Array  json.RawMessage `json:"arrayValue"`
+		List   json.RawMessage `json:"kvlistValue"`
+		Bytes  json.RawMessage `json:"bytesValue"`
+	}
 	if err := json.Unmarshal(text, &any); err != nil {
 		return err
 	}
-	for _, x := range any {
-		if s, ok := x.(string); ok {
-			*v = value(s)
-		} else if s, err := json.Marshal(x); err == nil {
-			*v = value(s)
-		}
+	if any.Text != nil {
+		*v = value(*any.Text)
+		return nil
+	}
+	for _, x := range [...]json.RawMessage{any.Bool, any.Int, any.Double, any.Array, any.List, any.Bytes} {
+		*v += value(bytes.Trim(x, `"`))
 	}
 	return nil
 }
 
-// WriteOTLP writes the spans of a trace as one line of OTLP/JSON.
+// longestText is the maximum size in memory of the spans in a line of OTLP/JSON, in bytes. In JSON a character takes up to
+// six times as many bytes, and ReadOTLP must accept the line.
+const longestText = longestLine / 8
+
+// WriteOTLP writes the spans of a trace as one line of OTLP/JSON, or as several lines if they are very large.
 func WriteOTLP(w io.Writer, all []Span) error {
+	for size := 0; len(all) > 0; size = 0 {
+		n := 0
+		for ; n < len(all) && (n == 0 || size+all[n].size() <= longestText); n++ {
+			size += all[n].size()
+		}
+		if err := writeLine(w, all[:n]); err != nil {
+			return err
+		}
+		all = all[n:]
+	}
+	return nil
+}
+
+func writeLine(w io.Writer, all []Span) error {
 	var data tracesData
 	of := map[string]int{}
 	for _, s := range all {
@@ -207,8 +236,11 @@ func toJSON(all []Attribute) []keyValue {
 	return values
 }
 
-// longestLine is the maximum length of a line of OTLP/JSON, in bytes.
-const longestLine = 16 << 20
+// Limits of a line of OTLP/JSON.
+const (
+	longestLine = 16 << 20 // bytes
+	mostObjects = 500_000  // an empty object of 2 bytes takes about 200 bytes in memory
+)
 
 // ReadOTLP reads OTLP/JSON, one TracesData per line, and calls take for each span. It returns the number of spans without
 // a valid ID. An error names the line.
@@ -232,6 +264,9 @@ func readLine(line []byte, take func(Span)) (invalid int, err error) {
 	if len(bytes.TrimSpace(line)) == 0 {
 		return 0, nil
 	}
+	if n := bytes.Count(line, []byte("{")) + bytes.Count(line, []byte("null")); n > mostObjects {
+		return 0, fmt.Errorf("the line has %d objects, more than %d", n, mostObjects)
+	}
 	var data tracesData
 	if err := json.Unmarshal(line, &data); err != nil {
 		return 0, err
@@ -246,7 +281,7 @@ func readLine(line []byte, take func(Span)) (invalid int, err error) {
 					continue
 				}
 				setHex(s.Parent[:], j.Parent)
-				for _, e := range j.Events[:min(len(j.Events), mostEvents)] {
+				for _, e := range j.Events[:min(len(j.Events), mostEvents+1)] {
 					s.Events = append(s.Events, Event{e.Name, int64(e.At), fromJSON(e.Attributes)})
 				}
 				take(s)

@@ -70,10 +70,11 @@ func (t *Tree) All() iter.Seq2[int, *Node] {
 	}
 }
 
-// Extent returns the earliest start and the latest end of all spans, in nanoseconds since 1970.
+// Extent returns the earliest start and the latest end of all spans, in nanoseconds since 1970. It ignores starts of
+// zero, which are unknown.
 func (t *Tree) Extent() (start, end int64) {
 	for _, n := range t.All() {
-		if start == 0 || n.Start < start {
+		if n.Start != 0 && (start == 0 || n.Start < start) {
 			start = n.Start
 		}
 		end = max(end, n.End)

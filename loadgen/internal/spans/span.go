@@ -83,38 +83,40 @@ func sizeOf(all []Attribute) (n int) {
 
 // Limits of a span. What exceeds them is cut off, so that a hostile process cannot fill the memory.
 const (
-	longestName      = 256
-	longestValue     = 1 << 10
-	mostAttributes   = 64
-	mostEvents       = 64
-	latestTime       = 1 << 62
-	mostSpansInTrace = 2000
+	longestName         = 256
+	longestValue        = 1 << 10
+	mostAttributes      = 64
+	mostEvents          = 64
+	mostEventAttributes = 8
+	latestTime          = 1 << 62 // in the year 2116
+	mostSpansInTrace    = 2000
 )
 
 // Limit cuts off long names, long values, and excess attributes and events. It reports whether it changed the span. A
 // span that ends before it starts ends at its start.
 func (s *Span) Limit() bool {
-	cut := limitText(&s.Name, longestName) || limitText(&s.Process, longestName)
-	s.Start, s.End = min(max(s.Start, 0), latestTime), min(s.End, latestTime)
-	if s.End < s.Start {
-		s.End, cut = s.Start, true
-	}
-	cut = limitAttributes(&s.Attributes) || cut
+	cut := limitText(&s.Name, longestName)
+	cut = limitText(&s.Process, longestName) || cut
+	start, end := min(max(s.Start, 0), latestTime), min(s.End, latestTime)
+	end = max(end, start)
+	cut = cut || start != s.Start || end != s.End
+	s.Start, s.End = start, end
+	cut = limitAttributes(&s.Attributes, mostAttributes) || cut
 	if len(s.Events) > mostEvents {
-		s.Events, cut = s.Events[:mostEvents], true
+		s.Events, cut = slices.Clone(s.Events[:mostEvents]), true
 	}
 	for i := range s.Events {
 		e := &s.Events[i]
 		e.At = min(max(e.At, 0), latestTime)
 		cut = limitText(&e.Name, longestName) || cut
-		cut = limitAttributes(&e.Attributes) || cut
+		cut = limitAttributes(&e.Attributes, mostEventAttributes) || cut
 	}
 	return cut
 }
 
-func limitAttributes(all *[]Attribute) (cut bool) {
-	if len(*all) > mostAttributes {
-		*all, cut = (*all)[:mostAttributes], true
+func limitAttributes(all *[]Attribute, most int) (cut bool) {
+	if len(*all) > most {
+		*all, cut = slices.Clone((*all)[:most]), true // frees the rest
 	}
 	for i := range *all {
 		cut = limitText(&(*all)[i].Key, longestName) || cut
@@ -150,12 +152,15 @@ type Tree struct {
 	// Roots are the spans without a parent, by start. A trace with all its spans has one.
 	Roots []*Node
 	// Orphans is the number of spans whose parent is missing. They are roots too. Broken is the number of spans that were
-	// left out, because their parents form a cycle or their ID occurs twice.
-	Orphans, Broken int
+	// left out, because their parents form a cycle or their ID occurs twice. Skewed is the number of spans that ended
+	// before their parent began, or began after it ended: the clocks of two processes differ, or a time is wrong.
+	Orphans, Broken, Skewed int
 }
 
-// Complete reports whether the tree has one root and all spans were placed.
-func (t *Tree) Complete() bool { return len(t.Roots) == 1 && t.Orphans == 0 && t.Broken == 0 }
+// Complete reports whether the tree has one root, all spans were placed, and their times can be compared.
+func (t *Tree) Complete() bool {
+	return len(t.Roots) == 1 && t.Orphans == 0 && t.Broken == 0 && t.Skewed == 0
+}
 
 // NewTree orders spans below their parents and computes their times. It does not change the spans.
 func NewTree(all []Span) *Tree {
@@ -182,6 +187,9 @@ func NewTree(all []Span) *Tree {
 			t.Roots = append(t.Roots, n)
 		default:
 			parent.Children = append(parent.Children, n)
+			if n.End < parent.Start || n.Start > parent.End {
+				t.Skewed++
+			}
 		}
 	}
 	placed := 0
