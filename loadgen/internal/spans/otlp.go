@@ -36,6 +36,10 @@ func FromProto(all []*tracepb.ResourceSpans, process string) (spans []Span, inva
 					continue
 				}
 				setID(span.Parent[:], s.GetParentSpanId())
+				if links := s.GetLinks(); len(links) > 0 {
+					setID(span.Link.Trace[:], links[0].GetTraceId())
+					setID(span.Link.ID[:], links[0].GetSpanId())
+				}
 				for _, e := range s.GetEvents()[:min(len(s.GetEvents()), mostEvents+1)] { // Span.Limit reports one more
 					span.Events = append(span.Events, Event{e.GetName(), timeOf(e.GetTimeUnixNano()), fromAttributes(e.GetAttributes())})
 				}
@@ -114,12 +118,17 @@ type (
 		End        integer     `json:"endTimeUnixNano"`
 		Attributes []keyValue  `json:"attributes,omitempty"`
 		Events     []jsonEvent `json:"events,omitempty"`
+		Links      []jsonLink  `json:"links,omitempty"`
 		Status     status      `json:"status,omitzero"`
 	}
 	jsonEvent struct {
 		At         integer    `json:"timeUnixNano"`
 		Name       string     `json:"name"`
 		Attributes []keyValue `json:"attributes,omitempty"`
+	}
+	jsonLink struct {
+		TraceID string `json:"traceId"`
+		SpanID  string `json:"spanId"`
 	}
 	status struct {
 		Code int `json:"code,omitempty"`
@@ -213,6 +222,9 @@ func writeLine(w io.Writer, all []Span) error {
 		if s.Parent != (ID{}) {
 			j.Parent = s.Parent.String()
 		}
+		if s.Link != (Link{}) {
+			j.Links = []jsonLink{{s.Link.Trace.String(), s.Link.ID.String()}}
+		}
 		if s.Client {
 			j.Kind = kindClient
 		}
@@ -281,6 +293,10 @@ func readLine(line []byte, take func(Span)) (invalid int, err error) {
 					continue
 				}
 				setHex(s.Parent[:], j.Parent)
+				if len(j.Links) > 0 {
+					setHex(s.Link.Trace[:], j.Links[0].TraceID)
+					setHex(s.Link.ID[:], j.Links[0].SpanID)
+				}
 				for _, e := range j.Events[:min(len(j.Events), mostEvents+1)] {
 					s.Events = append(s.Events, Event{e.Name, int64(e.At), fromJSON(e.Attributes)})
 				}

@@ -80,6 +80,7 @@ func TestLinesOfManyObjectsAreRefused(t *testing.T) {
 func FuzzReadOTLP(f *testing.F) {
 	var b bytes.Buffer
 	s := span(2, 1, "a", 1, 2)
+	s.Link = Link{traceID(7), id(9)}
 	s.Attributes, s.Events = []Attribute{{"k", "v"}}, []Event{{"e", 5, []Attribute{{"k", "v"}}}}
 	if err := WriteOTLP(&b, []Span{span(1, 0, "a", 1, 2), s}); err != nil {
 		f.Fatal(err)

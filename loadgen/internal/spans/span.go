@@ -30,6 +30,9 @@ type Span struct {
 	Trace  TraceID
 	ID     ID
 	Parent ID // zero: the span has no parent
+	// Link is a span of another trace that caused this one; zero: none. An API server that does not trust a client begins
+	// a new trace, and links its first span to the span of the client.
+	Link Link
 	// Process is the process that recorded the span, such as "kube-apiserver-0" or "loadgen".
 	Process string
 	Name    string
@@ -39,6 +42,12 @@ type Span struct {
 	Failed     bool
 	Attributes []Attribute
 	Events     []Event
+}
+
+// Link names a span of another trace.
+type Link struct {
+	Trace TraceID
+	ID    ID
 }
 
 // Attribute is a named value of a span or event.
