@@ -111,7 +111,7 @@ func FuzzReadOTLP(f *testing.F) {
 		}
 		for _, s := range all { // WriteOTLP orders spans by process
 			same := func(x Span) bool {
-				return x.Trace == s.Trace && x.ID == s.ID && x.Parent == s.Parent && x.Start == s.Start && x.End == s.End && x.Name == s.Name
+				return x.Trace == s.Trace && x.ID == s.ID && x.Parent == s.Parent && x.Start == s.Start && x.End == s.End && x.Name == s.Name && x.Link == s.Link
 			}
 			if !slices.ContainsFunc(again, same) {
 				t.Fatalf("%+v is not read back", s)

@@ -192,7 +192,7 @@ func TestMemoryIsBounded(t *testing.T) {
 
 func TestOTLPIsReadBack(t *testing.T) {
 	want := span(1, 0, "a", 1, 2)
-	want.Client, want.Failed = true, true
+	want.Client, want.Failed, want.Link = true, true, Link{traceID(7), id(9)}
 	want.Attributes = []Attribute{{"audit-id", "x"}}
 	want.Events = []Event{{"Send raft proposal", 5, []Attribute{{"n", "1"}}}}
 	var b bytes.Buffer
