@@ -187,7 +187,7 @@ func (t *tracing) warnings() (all []string) {
 		}
 	}
 	if _, index := t.tracer.Kept(); index.Requests > 0 && index.Spans == 0 {
-		all = append(all, fmt.Sprintf("--trace: %d requests were traced, but no spans arrived (does the API server send them, and does it trust or sample the clients of the load?)", index.Requests))
+		all = append(all, fmt.Sprintf("--trace: %d requests were traced, but no spans arrived (API servers of your own cluster trace the load only if their samplingRatePerMillion is greater than 0)", index.Requests))
 	}
 	return all
 }

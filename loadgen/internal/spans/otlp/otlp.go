@@ -25,7 +25,7 @@ const (
 	longestMessage  = 4 << 20          // bytes of an export request, uncompressed; gRPC's default
 	mostConnections = 64               // open connections; others wait
 	mostAtOnce      = 8                // export requests of one connection at the same time
-	mostExporting   = 4                // export requests that are read or converted at the same time
+	mostExporting   = 2                // export requests that are read or converted at the same time
 	longestExport   = 10 * time.Second // from the header of an export request to its end
 	longestIdle     = 30 * time.Second // after which a connection without requests is closed
 	window          = 64 << 10         // bytes that a stream may send before the receiver reads them; fixed, gRPC raises it otherwise
@@ -75,7 +75,7 @@ func New(o Options) *Receiver {
 		grpc.MaxRecvMsgSize(longestMessage), grpc.MaxConcurrentStreams(mostAtOnce), grpc.MaxHeaderListSize(16 << 10),
 		grpc.InitialWindowSize(window), grpc.InitialConnWindowSize(mostAtOnce * window),
 		grpc.ConnectionTimeout(longestExport), grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: longestIdle}),
-		grpc.InTapHandle(r.admit), grpc.StatsHandler(&turns{receiver: r, slots: make(chan struct{}, mostExporting)}),
+		grpc.ForceServerCodecV2(newCodec()), grpc.InTapHandle(r.admit), grpc.StatsHandler(&turns{receiver: r, slots: make(chan struct{}, mostExporting)}),
 	}
 	if o.TLS != nil {
 		options = append(options, grpc.Creds(credentials.NewTLS(o.TLS)))

@@ -8,6 +8,7 @@ import (
 	"crypto/x509"
 	"math/big"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -189,6 +190,22 @@ func TestExportsAreLimited(t *testing.T) {
 	}{
 		"10 MiB attribute": {func() error { _, err := client.Export(t.Context(), huge); return err }, codes.ResourceExhausted},
 		"gzip bomb":        {func() error { _, err := client.Export(t.Context(), huge, grpc.UseCompressor(gzip.Name)); return err }, codes.ResourceExhausted},
+		"many empty spans": {func() error {
+			_, err := client.Export(t.Context(), &collectorpb.ExportTraceServiceRequest{ResourceSpans: []*tracepb.ResourceSpans{{ScopeSpans: []*tracepb.ScopeSpans{{Spans: slices.Repeat([]*tracepb.Span{{}}, mostElements)}}}}})
+			return err
+		}, codes.Internal},
+		"many empty attributes": {func() error {
+			_, err := client.Export(t.Context(), message(1, func(_ int, s *tracepb.Span) { s.Attributes = slices.Repeat([]*commonpb.KeyValue{{}}, mostElements) }))
+			return err
+		}, codes.Internal},
+		"deep lists": {func() error {
+			value := &commonpb.AnyValue{}
+			for range deepest {
+				value = &commonpb.AnyValue{Value: &commonpb.AnyValue_ArrayValue{ArrayValue: &commonpb.ArrayValue{Values: []*commonpb.AnyValue{value}}}}
+			}
+			_, err := client.Export(t.Context(), message(1, func(_ int, s *tracepb.Span) { s.Attributes = []*commonpb.KeyValue{{Value: value}} }))
+			return err
+		}, codes.Internal},
 		"not protobuf": {func() error {
 			return conn.Invoke(t.Context(), method, []byte{0xff, 0xff}, &collectorpb.ExportTraceServiceResponse{}, grpc.ForceCodec(raw{}))
 		}, codes.Internal},
@@ -205,7 +222,7 @@ func TestExportsAreLimited(t *testing.T) {
 	if _, err := client.Export(t.Context(), large, grpc.UseCompressor(gzip.Name)); err != nil {
 		t.Errorf("3 MiB attribute: %v", err)
 	}
-	if want := (Counts{Exports: 1, Refused: 3}); r.Counts() != want || len(got) != 1 {
+	if want := (Counts{Exports: 1, Refused: 6}); r.Counts() != want || len(got) != 1 {
 		t.Errorf("%d spans, counts %+v, want %+v", len(got), r.Counts(), want)
 	}
 }
