@@ -163,7 +163,7 @@ func TestLargestTracesAreReadBack(t *testing.T) {
 	k := NewKeeper(Limits{}, 1)
 	r := request(1, 50, 200)
 	k.Request(r, 0)
-	const n = 300
+	const n = 100
 	for i := range n {
 		s := server(r)
 		s.ID = id(1000 + i)

@@ -62,13 +62,13 @@ type Limits struct {
 	// Settle is how long the Keeper waits for the spans of a request that has ended; default 3 s. Wait is how long it
 	// holds spans of a request that has not ended; default 30 s.
 	Settle, Wait time.Duration
-	// Groups is the maximum number of combinations of load, verb and phase; default 500. Requests of others are not kept.
+	// Groups is the maximum number of combinations of load, verb and phase; default 300. Requests of others are not kept.
 	Groups int
 }
 
 func (l Limits) defaults() Limits {
 	l.Slowest, l.Sample, l.Failed = cmp.Or(l.Slowest, 5), cmp.Or(l.Sample, 3), cmp.Or(l.Failed, 5)
-	l.Bytes, l.Groups = cmp.Or(l.Bytes, 32<<20), cmp.Or(l.Groups, 500)
+	l.Bytes, l.Groups = cmp.Or(l.Bytes, 32<<20), cmp.Or(l.Groups, 300)
 	l.Settle, l.Wait = cmp.Or(l.Settle, 3*time.Second), cmp.Or(l.Wait, 30*time.Second)
 	return l
 }
@@ -94,6 +94,8 @@ type Counts struct {
 	Full int64 `json:"full"`
 	// Cut: spans with attributes, names or times that were cut off or corrected
 	Cut int64 `json:"cut"`
+	// Late: spans that arrived after the Keeper had decided not to keep their trace
+	Late int64 `json:"late"`
 	// Excess: spans that were dropped because their trace had too many
 	Excess int64 `json:"excess"`
 	// Skipped: requests that were not traced because the memory for traces was nearly full
@@ -110,6 +112,7 @@ type Keeper struct {
 	waiting  list.List // *held: traces whose request has not ended, the oldest first
 	settling list.List // *held: traces whose request has ended, but whose last spans may be on their way; the oldest first
 	dropped  *recent   // traces that the Keeper does not want
+	linked   *recent   // traces that are part of a request's trace
 	groups   map[groupKey]*group
 	phases   []phase
 	stats    stats
@@ -130,6 +133,9 @@ type held struct {
 	element *list.Element // in list
 	uses    int           // number of sets that contain the trace, and 1 if it is in list
 }
+
+// overhead is the approximate size of a trace without spans, in bytes.
+const overhead = 300
 
 func (h *held) tree() *Tree {
 	t := Trace{Spans: h.spans}
@@ -159,7 +165,7 @@ func NewKeeper(l Limits, seed uint64) *Keeper {
 	l = l.defaults()
 	return &Keeper{
 		limits: l, random: rand.New(rand.NewPCG(seed, 0x7261)), traces: map[TraceID]*held{}, groups: map[groupKey]*group{},
-		dropped: newRecent(1 << 16), stats: newStats(), lives: lives{seed: seed},
+		dropped: newRecent(1 << 16), linked: newRecent(1 << 16), stats: newStats(), lives: lives{seed: seed},
 	}
 }
 
@@ -185,9 +191,38 @@ func (k *Keeper) Span(s Span, now int64) {
 		k.counts.Cut++
 	}
 	k.expire(now)
+	if s.Link.Trace != (TraceID{}) && s.Parent == (ID{}) {
+		k.join(s.Trace, s.Link.Trace, now)
+		s.Parent = s.Link.ID
+	}
+	k.add(s, now)
+}
+
+// join makes the spans of a trace, also those that arrived already, part of another trace. An API server that does not
+// trust a client begins a new trace, and links it with the client's.
+func (k *Keeper) join(from, to TraceID, now int64) {
+	if from == to || k.linked.has(from) {
+		return
+	}
+	k.linked.add(from, to)
+	if h := k.traces[from]; h != nil && h.request == nil {
+		h.list.Remove(h.element)
+		k.forget(h)
+		for _, s := range h.spans {
+			k.add(s, now)
+		}
+	}
+}
+
+// add adds a span to the trace that it belongs to.
+func (k *Keeper) add(s Span, now int64) {
+	if to, ok := k.linked.known[s.Trace]; ok {
+		s.Trace = to
+	}
 	h := k.traces[s.Trace]
 	if h == nil {
 		if k.dropped.has(s.Trace) {
+			k.counts.Late++
 			return
 		}
 		h = k.hold(s.Trace, now)
@@ -240,6 +275,7 @@ func (k *Keeper) Request(r Request, now int64) {
 func (k *Keeper) hold(id TraceID, now int64) *held {
 	h := &held{id: id, uses: 1}
 	k.traces[id] = h
+	k.bytes += overhead
 	k.move(h, &k.waiting, now)
 	return h
 }
@@ -319,10 +355,14 @@ func (k *Keeper) settle(h *held) {
 // release removes a trace from a set, and drops it if it is in no other set. Spans that arrive later are dropped too.
 func (k *Keeper) release(h *held) {
 	if h.uses--; h.uses == 0 {
-		delete(k.traces, h.id)
-		k.bytes -= h.bytes
-		k.dropped.add(h.id)
+		k.forget(h)
+		k.dropped.add(h.id, TraceID{})
 	}
+}
+
+func (k *Keeper) forget(h *held) {
+	delete(k.traces, h.id)
+	k.bytes -= overhead + h.bytes
 }
 
 // expire settles the traces whose spans have arrived by now, and drops those whose request has not ended in time.
@@ -366,7 +406,7 @@ func (k *Keeper) shrink(grown *held) {
 	}
 }
 
-// Kept returns the kept traces by load and client, the slowest requests first.
+// Kept returns the kept traces: those of loads by load, then those of other clients by client, the slowest requests first.
 func (k *Keeper) Kept() []Trace {
 	why := map[*held][]string{}
 	keep := func(reason string, set []*held) {
@@ -406,22 +446,27 @@ func (s *slowest) Pop() any {
 	return last
 }
 
-// recent is a set of the most recently added trace IDs.
+// recent maps the most recently added trace IDs to others.
 type recent struct {
-	known map[TraceID]bool
+	known map[TraceID]TraceID
 	ring  []TraceID
 	next  int
 }
 
-func newRecent(size int) *recent { return &recent{map[TraceID]bool{}, make([]TraceID, 0, size), 0} }
+func newRecent(size int) *recent {
+	return &recent{map[TraceID]TraceID{}, make([]TraceID, 0, size), 0}
+}
 
-func (r *recent) has(id TraceID) bool { return r.known[id] }
+func (r *recent) has(id TraceID) bool {
+	_, ok := r.known[id]
+	return ok
+}
 
-func (r *recent) add(id TraceID) {
-	if r.known[id] {
+func (r *recent) add(id, to TraceID) {
+	if r.has(id) {
 		return
 	}
-	r.known[id] = true
+	r.known[id] = to
 	if len(r.ring) < cap(r.ring) {
 		r.ring = append(r.ring, id)
 		return

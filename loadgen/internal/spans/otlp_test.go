@@ -2,8 +2,6 @@ package spans
 
 import (
 	"bytes"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -15,18 +13,9 @@ import (
 // saved writes the kept traces to a run's directory.
 func saved(t *testing.T, k *Keeper) (dir string) {
 	t.Helper()
-	lines, index, err := Index{Counts: k.Counts()}.Encode(k.Kept())
-	if err != nil {
-		t.Fatal(err)
-	}
 	dir = t.TempDir()
-	if err := os.Mkdir(filepath.Join(dir, Dir), 0o700); err != nil {
+	if err := (Index{Counts: k.Counts()}).Write(dir, k.Kept()); err != nil {
 		t.Fatal(err)
-	}
-	for name, data := range map[string][]byte{SpansFile: lines, IndexFile: index} {
-		if err := os.WriteFile(filepath.Join(dir, Dir, name), data, 0o600); err != nil {
-			t.Fatal(err)
-		}
 	}
 	return dir
 }

@@ -25,7 +25,7 @@ func (x Index) Result(all []Trace) *result.Traces {
 	}
 	for reason, n := range map[string]int64{
 		"spans of watches, unfinished requests or no request": x.Unmatched, "spans above the memory for traces": x.Full, "spans of traces with too many spans": x.Excess,
-		"spans without a valid ID": x.Invalid, "export requests without the token": x.Refused, "requests above the memory for traces": x.Skipped, "traces above the size of traces/": x.Omitted,
+		"spans without a valid ID": x.Invalid, "export requests that were refused": x.Refused, "requests above the memory for traces": x.Skipped, "traces above the size of traces/": x.Omitted,
 	} {
 		if n > 0 {
 			r.Dropped[reason] = n

@@ -1,0 +1,29 @@
+package spans
+
+import "testing"
+
+// An API server that does not trust the client begins a new trace. Its spans belong to the request, in whatever order they
+// and the request arrive.
+func TestLinkedTracesAreJoined(t *testing.T) {
+	r := request(1, 50, 200)
+	root := server(r)
+	root.Trace, root.Parent, root.Link = traceID(900), ID{}, Link{r.Trace, r.ID}
+	child := root
+	child.ID, child.Parent, child.Link, child.Process = id(501), root.ID, Link{}, "etcd-0"
+	steps := map[byte]func(k *Keeper){
+		'q': func(k *Keeper) { k.Request(r, 0) }, 'r': func(k *Keeper) { k.Span(root, 0) }, 'c': func(k *Keeper) { k.Span(child, 0) },
+	}
+	for _, order := range []string{"qrc", "qcr", "rqc", "rcq", "crq", "cqr"} {
+		k := NewKeeper(Limits{}, 1)
+		for i := range order {
+			steps[order[i]](k)
+		}
+		all := k.Kept()
+		if len(all) != 1 || len(all[0].Spans) != 2 || !all[0].Tree().Complete() {
+			t.Errorf("%s: %+v", order, all)
+		}
+		if want := overhead + all[0].Spans[0].size() + all[0].Spans[1].size(); k.bytes != want || len(k.traces) != 1 {
+			t.Errorf("%s: %d bytes of %d traces, want %d of 1", order, k.bytes, len(k.traces), want)
+		}
+	}
+}
