@@ -15,9 +15,9 @@ type Traces struct {
 	// Parts: mean time that spans give to parts of the [breakdown](breakdown.md), by phase and load
 	Parts []SpanParts `json:"parts"`
 	// Slowest: of each load, verb, resource and phase the slowest, at most 40; then of each other client and phase, at
-	// most 10
+	// most 10; then the writes of the first of Pods
 	Slowest []Trace `json:"slowest"`
-	// Pods: lives of a sample of the pods that workloads created in the run
+	// Pods: lives of a sample of the pods that workloads created in the run, the longest first
 	Pods []PodLife `json:"pods,omitempty"`
 }
 

@@ -147,6 +147,7 @@ func TestFloodIsBounded(t *testing.T) {
 	if k.bytes > limits.Bytes || len(k.groups) > limits.Groups {
 		t.Errorf("%d bytes, %d groups", k.bytes, len(k.groups))
 	}
+	k.Flush()
 	all := k.Kept()
 	if len(all) != limits.Groups || k.Counts().Requests != groups {
 		t.Errorf("%d traces are kept, want one for each of %d groups; counts %+v", len(all), limits.Groups, k.Counts())

@@ -154,10 +154,10 @@ type groupKey struct{ load, client, verb, resource, phase string }
 
 // group holds the kept traces of a load, verb and phase.
 type group struct {
-	slow     slowest
-	sample   []*held
-	failed   []*held
-	requests int64
+	slow      slowest
+	sample    []*held
+	failed    []*held
+	withSpans int64 // traces with spans that were offered
 }
 
 // NewKeeper returns a Keeper that draws samples with a seed.
@@ -287,17 +287,11 @@ func (k *Keeper) move(h *held, to *list.List, now int64) {
 	h.list, h.element, h.since = to, to.PushBack(h), now
 }
 
-// ended adds a trace to the sets that want it.
+// ended notes the request of a trace.
 func (k *Keeper) ended(h *held, r Request) {
 	k.counts.Requests++
 	r.Phase = k.phaseAt(r.Due)
 	h.request = &r
-	if r.Client != "" && r.Phase == "" {
-		return // part of starting the control plane, not of the run
-	}
-	if g := k.group(groupKey{r.Load, r.Client, r.Verb, r.Resource, r.Phase}); g != nil {
-		k.offer(g, h)
-	}
 }
 
 func (k *Keeper) group(key groupKey) *group {
@@ -313,27 +307,46 @@ func (k *Keeper) group(key groupKey) *group {
 	return g
 }
 
-// offer adds a trace to the sets of its group that want it.
+// offer adds a trace to the sets of its group that want it. A trace with spans displaces one without: if the API servers
+// trace only some requests, most have none.
 func (k *Keeper) offer(g *group, h *held) {
 	slowest, sample, failed := k.limits.of(h.request.Client)
-	g.requests++
 	h.uses++
 	if heap.Push(&g.slow, h); len(g.slow) > slowest {
 		k.release(heap.Pop(&g.slow).(*held))
 	}
-	// Algorithm R: each request is in the sample with the same probability.
-	if len(g.sample) < sample {
+	if i, in := g.place(h, sample, k.random); in {
 		h.uses++
-		g.sample = append(g.sample, h)
-	} else if i := k.random.Int64N(g.requests); i < int64(len(g.sample)) {
-		h.uses++
-		k.release(g.sample[i])
-		g.sample[i] = h
+		if i == len(g.sample) {
+			g.sample = append(g.sample, h)
+		} else {
+			k.release(g.sample[i])
+			g.sample[i] = h
+		}
 	}
 	if h.request.Failed() && len(g.failed) < failed {
 		h.uses++
 		g.failed = append(g.failed, h)
 	}
+}
+
+// place returns the place of a trace in a sample of at most `most` traces, or false. Each trace with spans is in the
+// sample with the same probability (algorithm R).
+func (g *group) place(h *held, most int, random *rand.Rand) (i int, in bool) {
+	if len(h.spans) > 0 {
+		g.withSpans++
+	}
+	i = slices.IndexFunc(g.sample, func(x *held) bool { return len(x.spans) == 0 })
+	switch {
+	case len(g.sample) < most:
+		return len(g.sample), true
+	case len(h.spans) == 0 || most == 0:
+		return 0, false
+	case i >= 0:
+		return i, true
+	}
+	i = int(random.Int64N(g.withSpans))
+	return i, i < most
 }
 
 // settle takes a trace whose spans have arrived off its list. The trace becomes part of the statistics.
@@ -346,8 +359,12 @@ func (k *Keeper) settle(h *held) {
 	case !k.stats.add(h):
 		k.counts.Incomplete++
 	}
-	if h.request != nil {
+	if r := h.request; r != nil {
 		k.lives.add(h, k.release)
+		// Requests of other clients before the first phase are part of starting the control plane, not of the run.
+		if g := k.group(groupKey{r.Load, r.Client, r.Verb, r.Resource, r.Phase}); g != nil && (r.Client == "" || r.Phase != "") {
+			k.offer(g, h)
+		}
 	}
 	k.release(h)
 }
@@ -433,13 +450,18 @@ func (k *Keeper) Kept() []Trace {
 	return all
 }
 
-// slowest is a heap with the fastest request on top.
+// slowest is a heap with the fastest request on top, or one without spans.
 type slowest []*held
 
-func (s slowest) Len() int           { return len(s) }
-func (s slowest) Less(i, j int) bool { return s[i].request.Duration() < s[j].request.Duration() }
-func (s slowest) Swap(i, j int)      { s[i], s[j] = s[j], s[i] }
-func (s *slowest) Push(x any)        { *s = append(*s, x.(*held)) }
+func (s slowest) Len() int      { return len(s) }
+func (s slowest) Swap(i, j int) { s[i], s[j] = s[j], s[i] }
+func (s slowest) Less(i, j int) bool {
+	if some := len(s[i].spans) > 0; some != (len(s[j].spans) > 0) {
+		return !some
+	}
+	return s[i].request.Duration() < s[j].request.Duration()
+}
+func (s *slowest) Push(x any) { *s = append(*s, x.(*held)) }
 func (s *slowest) Pop() any {
 	last := (*s)[len(*s)-1]
 	*s = (*s)[:len(*s)-1]

@@ -18,6 +18,7 @@ func TestLinkedTracesAreJoined(t *testing.T) {
 		for i := range order {
 			steps[order[i]](k)
 		}
+		k.Flush()
 		all := k.Kept()
 		if len(all) != 1 || len(all[0].Spans) != 2 || !all[0].Tree().Complete() {
 			t.Errorf("%s: %+v", order, all)

@@ -158,7 +158,7 @@ func (l *lives) kept() (all []*held) {
 	return all
 }
 
-// rows returns the lives of the followed pods, by pod.
+// rows returns the lives of the followed pods, the longest first.
 func (l *lives) rows() (rows []result.PodLife) {
 	for _, w := range l.workloads.all {
 		for _, p := range w.value.pods.all {
@@ -167,7 +167,9 @@ func (l *lives) rows() (rows []result.PodLife) {
 			}
 		}
 	}
-	slices.SortFunc(rows, func(a, b result.PodLife) int { return cmp.Compare(a.Pod, b.Pod) })
+	slices.SortFunc(rows, func(a, b result.PodLife) int {
+		return cmp.Or(cmp.Compare(b.Seconds, a.Seconds), cmp.Compare(a.Pod, b.Pod))
+	})
 	return rows
 }
 

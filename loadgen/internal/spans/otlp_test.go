@@ -13,6 +13,7 @@ import (
 // saved writes the kept traces to a run's directory.
 func saved(t *testing.T, k *Keeper) (dir string) {
 	t.Helper()
+	k.Flush()
 	dir = t.TempDir()
 	if err := (Index{Counts: k.Counts()}).Write(dir, k.Kept()); err != nil {
 		t.Fatal(err)

@@ -147,10 +147,16 @@ func TestKeeperKeepsTheSlowestAFewOthersAndFailures(t *testing.T) {
 func TestSampleIsUniform(t *testing.T) {
 	first := 0
 	for seed := range 400 {
-		k := NewKeeper(Limits{Slowest: 1, Sample: 1}, uint64(seed))
+		k := NewKeeper(Limits{Slowest: 1, Sample: 1, Failed: 1}, uint64(seed))
 		for n := 1; n <= 10; n++ {
-			k.Request(request(n, int64(n), 200), 0)
+			if n%2 == 0 { // without spans: is not in the sample if there are others
+				k.Request(request(100+n, int64(n), 200), 0)
+			}
+			r := request(n, int64(n), 200)
+			k.Span(server(r), 0)
+			k.Request(r, 0)
 		}
+		k.Flush()
 		for _, x := range k.Kept() {
 			if x.Trace == traceID(1) {
 				first++

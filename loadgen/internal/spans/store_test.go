@@ -49,6 +49,7 @@ func TestDamagedTraces(t *testing.T) {
 		tracer.keeper.Span(s, 0)
 	}
 	tracer.keeper.Request(r, 0)
+	tracer.Flush()
 	kept, index := tracer.Kept()
 	for name, damage := range map[string]func(dir string) error{
 		"traces/index.json: unexpected end of JSON input": func(dir string) error { return cut(filepath.Join(dir, IndexFile)) },

@@ -55,7 +55,21 @@ func (x Index) Result(all []Trace) *result.Traces {
 			}
 		}
 	}
+	addLife(r, all)
 	return r
+}
+
+// addLife adds the traces of the longest life of a pod to Slowest, so that its writes lead to their traces.
+func addLife(r *result.Traces, all []Trace) {
+	if len(r.Pods) == 0 {
+		return
+	}
+	for _, w := range r.Pods[0].Writes {
+		shown := slices.ContainsFunc(r.Slowest, func(x result.Trace) bool { return x.ID == w.Trace })
+		if i := slices.IndexFunc(all, func(t Trace) bool { return t.Trace.String() == w.Trace }); i >= 0 && !shown {
+			r.Slowest = append(r.Slowest, all[i].Result())
+		}
+	}
 }
 
 // Result returns the trace with its spans in the order of the tree.

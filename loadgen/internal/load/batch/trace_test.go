@@ -76,6 +76,7 @@ phases:
 	h2test.Await(t, "all objects to be created", func() bool { _, counts := tracer.Kept(); return counts.Requests == 10 })
 	cancel()
 	running.Wait()
+	tracer.Flush()
 	kept, _ := tracer.Kept()
 	if len(kept) != 10 || len(parents) != 10 {
 		t.Errorf("%d traces are kept, %d different headers traceparent; want 10 each", len(kept), len(parents))

@@ -23,6 +23,7 @@ func TestReplayIsTraced(t *testing.T) {
 	for _, r := range got {
 		parents[r.parent] = true
 	}
+	s.tracer.Flush()
 	kept, counts := s.tracer.Kept()
 	if counts.Requests != 10 || len(kept) != 10 || len(parents) != 10 {
 		t.Errorf("%d traced requests, %d kept, %d different headers traceparent; want 10 each", counts.Requests, len(kept), len(parents))

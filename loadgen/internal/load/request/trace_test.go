@@ -77,6 +77,7 @@ func TestSampledRequestsCarryTheirTrace(t *testing.T) {
 			to := traced(s, 0.5)
 			r := newLoad(to, schedule{400, 100 * time.Microsecond})
 			all(t, r, 400)
+			to.Tracer.Flush()
 			kept, counts := to.Tracer.Kept()
 			parents := got.count()
 			if n := parents[spans.Unsampled]; counts.Requests != int64(400-n) || len(kept) != 400-n || n < 100 || n > 300 { // 200 expected; 10 standard deviations
@@ -129,6 +130,7 @@ func TestFailuresAreTraced(t *testing.T) {
 				to.Config = &rest.Config{Host: "https://127.0.0.1:1"}
 			}
 			all(t, newLoad(t, to, schedule{20, time.Millisecond}, func(_ *gets, l *scenario.Load) { l.Timeout = scenario.Duration(c.timeout) }), 20)
+			to.Tracer.Flush()
 			kept, _ := to.Tracer.Kept()
 			if len(kept) != 20 {
 				t.Errorf("%d traces, want 20", len(kept))
@@ -159,6 +161,7 @@ func TestPagesAreOneTrace(t *testing.T) {
 		}
 	})
 	_ = r.Run(ctx)
+	to.Tracer.Flush()
 	kept, counts := to.Tracer.Kept()
 	if len(kept) != 1 || counts.Requests != 1 || len(ends) != 3 {
 		t.Fatalf("%d traces, counts %+v, %d pages; want 1 of 3 pages", len(kept), counts, len(ends))
