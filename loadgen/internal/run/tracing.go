@@ -133,6 +133,7 @@ func (t *tracing) run(ctx context.Context, dir string) error {
 		case <-tick.C:
 		}
 		t.read(ctx)
+		t.tracer.Settle(time.Now())
 		if n%saveEvery == 0 {
 			if err := t.save(dir); err != nil {
 				return err

@@ -79,6 +79,13 @@ func (t *Tracer) Received(s Span, now time.Time) {
 	t.keeper.Span(s, now.UnixNano())
 }
 
+// Settle settles the traces of the requests whose spans have arrived by now. Received and Ended do so too.
+func (t *Tracer) Settle(now time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.keeper.expire(now.UnixNano())
+}
+
 // Flush settles the traces of all requests that have ended. The caller has received the last spans.
 func (t *Tracer) Flush() {
 	t.mu.Lock()
