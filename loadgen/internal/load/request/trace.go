@@ -15,18 +15,19 @@ type trace struct {
 	first   time.Duration // when the header of the first response arrived; 0: not yet
 }
 
-// sample decides whether to trace the flight's first request, and adds the header traceparent to the request. Without a
-// tracer, the request has no such header.
+// sample decides whether to trace the flight's first request, and adds the header traceparent to the request. A sampled
+// request also has the trace as its Audit-ID, which leads from the API server's audit log to the trace. Without a tracer,
+// the request has no such headers.
 func (f *flight) sample(t *spans.Tracer) {
 	f.traced = trace{}
 	if t == nil {
 		return
 	}
-	parent := spans.Unsampled
-	if f.traced.trace, f.traced.span, f.traced.sampled = t.Sample(); f.traced.sampled {
-		parent = spans.Parent(f.traced.trace, f.traced.span)
+	if f.traced.trace, f.traced.span, f.traced.sampled = t.Sample(); !f.traced.sampled {
+		f.Template = f.Template.With("traceparent", spans.Unsampled)
+		return
 	}
-	f.Template = f.Template.With("traceparent", parent)
+	f.Template = f.Template.With("traceparent", spans.Parent(f.traced.trace, f.traced.span)).With("audit-id", f.traced.trace.String())
 }
 
 // trace passes a sampled request that has ended to the tracer. A response whose data was read late ends before the

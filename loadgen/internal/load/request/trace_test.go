@@ -2,6 +2,7 @@ package request
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -27,13 +28,19 @@ func (p *parents) frame(_ *h2test.Peer, f http2.Frame) {
 	if !ok {
 		return
 	}
-	parent := ""
+	parent, audit := "", ""
 	d := hpack.NewDecoder(0, func(f hpack.HeaderField) {
-		if f.Name == "traceparent" {
+		switch f.Name {
+		case "traceparent":
 			parent += f.Value
+		case "audit-id":
+			audit += f.Value
 		}
 	})
 	_, _ = d.Write(h.HeaderBlockFragment()) // the client uses no dynamic table
+	if sampled := strings.HasSuffix(parent, "-01"); sampled != (audit != "") || sampled && audit != parent[3:35] {
+		parent = "with the Audit-ID " + audit
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.all = append(p.all, parent)
