@@ -135,7 +135,7 @@ type held struct {
 }
 
 // overhead is the approximate size of a trace without spans, in bytes.
-const overhead = 300
+const overhead = 500
 
 func (h *held) tree() *Tree {
 	t := Trace{Spans: h.spans}
@@ -294,6 +294,7 @@ func (k *Keeper) ended(h *held, r Request) {
 	h.request = &r
 }
 
+// group returns the group of a key, or nil if there are too many groups.
 func (k *Keeper) group(key groupKey) *group {
 	g := k.groups[key]
 	most := k.limits.Groups
@@ -309,7 +310,11 @@ func (k *Keeper) group(key groupKey) *group {
 
 // offer adds a trace to the sets of its group that want it. A trace with spans displaces one without: if the API servers
 // trace only some requests, most have none.
-func (k *Keeper) offer(g *group, h *held) {
+func (k *Keeper) offer(key groupKey, h *held) {
+	g := k.group(key)
+	if g == nil {
+		return
+	}
 	slowest, sample, failed := k.limits.of(h.request.Client)
 	h.uses++
 	if heap.Push(&g.slow, h); len(g.slow) > slowest {
@@ -362,8 +367,8 @@ func (k *Keeper) settle(h *held) {
 	if r := h.request; r != nil {
 		k.lives.add(h, k.release)
 		// Requests of other clients before the first phase are part of starting the control plane, not of the run.
-		if g := k.group(groupKey{r.Load, r.Client, r.Verb, r.Resource, r.Phase}); g != nil && (r.Client == "" || r.Phase != "") {
-			k.offer(g, h)
+		if r.Client == "" || r.Phase != "" {
+			k.offer(groupKey{r.Load, r.Client, r.Verb, r.Resource, r.Phase}, h)
 		}
 	}
 	k.release(h)
