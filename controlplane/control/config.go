@@ -35,11 +35,11 @@ type Config struct {
 	// delay or cut them; each exchange takes 100 microseconds longer) or "off"; default: on with several etcd members
 	NetworkFaults string `yaml:"networkFaults,omitempty" json:"networkFaults,omitempty"`
 	// Tracing: an OpenTelemetry receiver to which API servers and etcd send spans (docs/how-to/trace-a-slow-request.md)
-	Tracing Tracing `yaml:"tracing,omitempty" json:"tracing,omitzero"`
+	Tracing SpanExport `yaml:"tracing,omitempty" json:"tracing,omitzero"`
 }
 
-// Tracing configures the distributed tracing of API servers and etcd.
-type Tracing struct {
+// SpanExport says where API servers and etcd send spans.
+type SpanExport struct {
 	// Endpoint: address on this machine of a receiver of OTLP/gRPC without TLS, such as 127.0.0.1:4317; default: no
 	// tracing
 	Endpoint string `yaml:"endpoint,omitempty" json:"endpoint,omitempty"`

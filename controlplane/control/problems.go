@@ -112,7 +112,7 @@ func (c Config) encryptionProblems() (all []Problem) {
 func (c Config) tracingProblems() (all []Problem) {
 	t := c.Tracing
 	if t.Endpoint == "" {
-		if t != (Tracing{}) {
+		if t != (SpanExport{}) {
 			all = append(all, Problem{"tracing", "these fields have no effect without a receiver", "set tracing.endpoint: 127.0.0.1:4317"})
 		}
 		return all

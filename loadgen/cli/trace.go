@@ -29,11 +29,11 @@ func newTrace() *cobra.Command {
 phase the slowest requests, a random sample, and failed requests.
 
 Without ID, the command lists the traces, the slowest first, and the lives of pods.
---phase, --load, --client and --failed select traces. With ID, or its first characters, it shows
-the trace as a waterfall: one line for each span (an operation of loadgen, an API server
-or etcd), from its start to its end. "critical" is the time by which the response would
-have come earlier if the span had taken no time. With POD, as NAME or NAMESPACE/NAME,
-it shows the writes that created the pod and made it ready.
+--phase, --load, --client and --failed select traces. With ID, or its first characters,
+it shows the trace as a waterfall: one line for each span (an operation of loadgen, an
+API server or etcd), from its start to its end. "critical" is the time for which the
+response had to wait for this span alone. With POD, as NAME or NAMESPACE/NAME, the
+command shows the writes that created the pod and made it ready.
 
 --export writes the selected traces to standard output: as OTLP/JSON, one line for each
 trace, for Tempo and the OpenTelemetry Collector, or as JSON for Jaeger.`,
@@ -104,7 +104,7 @@ trace, for Tempo and the OpenTelemetry Collector, or as JSON for Jaeger.`,
 	flags := cmd.Flags()
 	flags.StringVar(&only.phase, "phase", "", "select the traces of this `phase`")
 	flags.StringVar(&only.load, "load", "", "select the traces of this `load`")
-	flags.StringVar(&only.client, "client", "", "select the traces of another `client` of the API server, such as kube-scheduler")
+	flags.StringVar(&only.client, "client", "", "select the traces of this other `client`, such as kube-scheduler")
 	flags.BoolVar(&only.failed, "failed", false, "select the traces of failed requests")
 	flags.StringVar(&export, "export", "", "write the traces in this `format`: otlp or jaeger")
 	output = commandline.AddOutput(cmd)

@@ -56,7 +56,7 @@ func TestSpansOfAUsersCluster(t *testing.T) {
 		}
 	}})
 	relay := startRelay(t, collector.Addr().String())
-	kubeconfig := planetest.Start(t, plane.Binary, &control.Config{Tracing: control.Tracing{Endpoint: relay.Addr().String(), Token: "secret", SamplingRatePerMillion: 1_000_000}}).Cluster().Kubeconfigs["admin"]
+	kubeconfig := planetest.Start(t, plane.Binary, &control.Config{Tracing: control.SpanExport{Endpoint: relay.Addr().String(), Token: "secret", SamplingRatePerMillion: 1_000_000}}).Cluster().Kubeconfigs["admin"]
 
 	dir := filepath.Join(planetest.Dir(t), "run")
 	p := startLoadgen(t, "run", scenario, "--out", dir, "--kubeconfig", kubeconfig, "--yes", "--trace=100%", "--trace-file", collected.Name())

@@ -11,7 +11,7 @@ const tracingReason = "tracing: spans of sampled requests are sent to a receiver
 // trace makes a component send its spans in batches, with its name and the token of the receiver. It returns false if
 // tracing is off. The component reads the variables by the OpenTelemetry SDK. It sends a batch each second instead of
 // every 5 s, and drops spans if over 8,192 wait.
-func (c *component) trace(t control.Tracing) bool {
+func (c *component) trace(t control.SpanExport) bool {
 	if t.Endpoint == "" {
 		return false
 	}

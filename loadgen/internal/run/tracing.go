@@ -18,10 +18,10 @@ import (
 // *tracing does nothing.
 type tracing struct {
 	tracer   *spans.Tracer
-	receiver *otlp.Receiver  // nil: the run receives no spans
-	config   control.Tracing // how a bundled control plane reaches the receiver
-	file     *spans.Tail     // nil: the run reads no spans
-	late     time.Duration   // how long after a span has ended it may arrive
+	receiver *otlp.Receiver     // nil: the run receives no spans
+	config   control.SpanExport // how a bundled control plane reaches the receiver
+	file     *spans.Tail        // nil: the run reads no spans
+	late     time.Duration      // how long after a span has ended it may arrive
 
 	mu        sync.Mutex // held during reads of the file and saves
 	fileError error      // ended the reads of the file
