@@ -110,7 +110,7 @@ func (c cells) fill(from, to float64, with rune) {
 	c.fillHalf(from, to, with)
 }
 
-// fillHalf draws the characters of which a stretch covers at least half.
+// fillHalf draws the characters that a stretch covers by at least half.
 func (c cells) fillHalf(from, to float64, with rune) {
 	at := func(s float64) int { return min(max(int(math.Round(s/c.whole*float64(len(c.text)))), 0), len(c.text)) }
 	for i := at(from); i < at(to); i++ {

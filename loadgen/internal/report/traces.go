@@ -14,7 +14,7 @@ import (
 
 // fall is a waterfall on the page: a trace, or the life of a pod.
 type fall struct {
-	ID     string // the target of links; empty: there are none
+	ID     string // the target of links, or empty
 	Title  string
 	Where  string // the rest of the title
 	Took   string

@@ -13,8 +13,8 @@ const (
 )
 
 // Spans returns the spans of the client: the request from the time at which it was due to the last byte of the response,
-// and in it the delay until the generator began to send it. What is left of the request next to the API server's span is
-// the time for the connection, the network and TLS.
+// and below it the delay until the generator began to send it. The rest of the request, outside the API server's span, is
+// time for the connection, the network and TLS.
 func (r *Request) Spans() []Span {
 	end := max(r.Last, r.Sent, r.Due)
 	request := Span{

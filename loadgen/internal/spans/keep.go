@@ -15,13 +15,13 @@ type Request struct {
 	Trace TraceID
 	ID    ID // of the client's span, the parent of the API server's span; zero if Client is set
 	// Load is the load that sent the request. Client is the program that sent the request if no load did, such as
-	// kube-scheduler; the times are then those of the API server's span. Phase is the phase in which the request was due.
+	// kube-scheduler; the times are then from the API server's span. The request was due in Phase.
 	Load, Client, Phase string
 	// Verb and Resource are as in the results of the load, such as POST and pods/binding.
 	Verb, Resource string
 	// Due is the time at which the request was to be sent, and Sent the time at which the generator began to send it.
-	// First and Last are the times of the first and the last byte of the response; zero: there was none. Nanoseconds
-	// since 1970.
+	// First and Last are the times of the first and the last byte of the response. They are zero without a response.
+	// All times are nanoseconds since 1970.
 	Due, Sent, First, Last int64
 	// Status is the HTTP status of the response. Failure is the kind of failure without a response, such as "timeout".
 	Status  int
@@ -121,7 +121,7 @@ type Keeper struct {
 	counts   Counts
 }
 
-// held is a trace of which something has arrived.
+// held is a trace whose request or spans have arrived, at least in part.
 type held struct {
 	id      TraceID
 	spans   []Span
@@ -428,7 +428,8 @@ func (k *Keeper) shrink(grown *held) {
 	}
 }
 
-// Kept returns the kept traces: those of loads by load, then those of other clients by client, the slowest requests first.
+// Kept returns the kept traces: first of loads, by load, and then of other clients, by client. The slowest requests come
+// first.
 func (k *Keeper) Kept() []Trace {
 	why := map[*held][]string{}
 	keep := func(reason string, set []*held) {

@@ -2,8 +2,8 @@ package spans
 
 import "testing"
 
-// An API server that does not trust the client begins a new trace. Its spans belong to the request, in whatever order they
-// and the request arrive.
+// An API server that does not trust the client begins a new trace. Its spans belong to the request, in each order in which
+// they and the request arrive.
 func TestLinkedTracesAreJoined(t *testing.T) {
 	r := request(1, 50, 200)
 	root := server(r)

@@ -17,14 +17,14 @@ const (
 )
 
 // lives follows the writes that make pods: of a uniform sample of workloads, the writes of the Deployment, its ReplicaSets
-// and EndpointSlices, and those of a sample of its pods. Traces arrive in the order of their requests, nearly.
+// and EndpointSlices, and the writes of a sample of its pods. It expects traces nearly in the order of their requests.
 type lives struct {
 	seed      uint64
 	workloads sample[*workloadWrites] // by NAMESPACE/NAME
 }
 
 type workloadWrites struct {
-	owners []ownerWrite // the latest writes, without those of a status
+	owners []ownerWrite // the latest writes, except of a status
 	pods   sample[*podWrites]
 }
 

@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// TraceID and ID identify a trace and a span in it, as in W3C Trace Context. The zero value means that there is none.
+// TraceID and ID identify a trace and a span in it, as in W3C Trace Context. The zero value means no trace or span.
 type (
 	TraceID [16]byte
 	ID      [8]byte

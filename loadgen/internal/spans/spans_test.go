@@ -56,7 +56,7 @@ func TestCriticalPath(t *testing.T) {
 	}
 }
 
-// The critical path is as long as the root, whatever the spans are.
+// The critical path is as long as the root, for all kinds of trees.
 func TestCriticalPathIsAsLongAsTheRoot(t *testing.T) {
 	for seed := range 200 {
 		random := rand.New(rand.NewPCG(uint64(seed), 0))
