@@ -85,21 +85,32 @@ func judge(ctx context.Context, rec *rundir.Recorded, gates []gate.Compiled) (re
 			res.Diagnosis = &d
 		}
 	}
-	if index, all, err := spans.Read(rec.Dir); err == nil {
-		res.Traces = index.Result(all)
-		breakdown.CompareSpans(res.Breakdown, res.Traces.Parts)
-		if res.Diagnosis != nil {
-			diagnosis.AddTraces(res.Diagnosis.Causes, all)
-		}
-	} else if !spans.Missing(err) {
-		res.Notes = append(res.Notes, "no traces: "+err.Error())
-	}
+	addTraces(&res, rec)
 	if rec.Foreign != nil { // the gates are from another scenario file, so they cannot fail this run
 		if res.Verdict = result.NoData; res.ExitCode != exitcode.Environment {
 			res.ExitCode = exitcode.NoData
 		}
 	}
 	return res, nil
+}
+
+// addTraces adds the traces of the run, and what they say about its breakdown and diagnosis. No verdict depends on them.
+func addTraces(res *result.Result, rec *rundir.Recorded) {
+	if rec.TracesChanged {
+		return
+	}
+	index, all, err := spans.Read(rec.Dir)
+	if err != nil {
+		if !spans.Missing(err) {
+			res.Notes = append(res.Notes, "no traces: "+err.Error())
+		}
+		return
+	}
+	res.Traces = index.Result(all)
+	breakdown.CompareSpans(res.Breakdown, res.Traces.Parts)
+	if res.Diagnosis != nil {
+		diagnosis.AddTraces(res.Diagnosis.Causes, all)
+	}
 }
 
 func analyse(ctx context.Context, rec *rundir.Recorded, gates []gate.Compiled) (res result.Result, err error) {

@@ -39,6 +39,8 @@ type Recorded struct {
 	// Foreign is an error if the scenario in the directory is not the scenario that ran. It is nil if both are the
 	// same, or if this is unknown.
 	Foreign error
+	// TracesChanged is true if the traces were changed after the run. Notes then says so.
+	TracesChanged bool
 	// Damage contains an error for each missing or damaged file. Notes contains a line for each check that was not
 	// possible.
 	Damage []error
@@ -73,6 +75,7 @@ func Open(dir string) (*Recorded, error) {
 	if err == nil && len(rec.Run.Files) == 0 {
 		rec.Notes = append(rec.Notes, "the run recorded no checksums of its files, so loadgen cannot detect changes after the run")
 	}
+	rec.TracesChanged = changed[result.TracesDir] != nil
 	rec.readScenario(changed[result.ScenarioFile])
 	take(rec, &rec.Measurements, changed[result.MeasurementsFile], rec.readMeasurements)
 	take(rec, &rec.Timeline, changed[result.TimelineFile], timeline.Read)
@@ -85,7 +88,7 @@ func Open(dir string) (*Recorded, error) {
 		return archive.Open(dir)
 	})
 	for _, file := range slices.Sorted(maps.Keys(changed)) {
-		if strings.HasPrefix(file, result.ReplayPrefix) { // judging does not read this file
+		if strings.HasPrefix(file, result.ReplayPrefix) || file == result.TracesDir { // no verdict depends on these
 			rec.Notes = append(rec.Notes, changed[file].Error())
 		}
 	}

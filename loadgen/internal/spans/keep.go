@@ -191,6 +191,11 @@ func (k *Keeper) Span(s Span, now int64) {
 		k.counts.Cut++
 	}
 	k.expire(now)
+	if s.Link.Trace == unsampled { // an API server's own sample of a load's requests
+		k.counts.Unmatched++
+		k.dropped.add(s.Trace, TraceID{})
+		return
+	}
 	if s.Link.Trace != (TraceID{}) && s.Parent == (ID{}) {
 		k.join(s.Trace, s.Link.Trace, now)
 		s.Parent = s.Link.ID

@@ -2,6 +2,21 @@ package spans
 
 import "testing"
 
+// An API server may sample a request that the load did not sample. It is not a request of another client.
+func TestRequestsThatTheLoadDidNotSample(t *testing.T) {
+	k := NewKeeper(Limits{}, 1)
+	k.BeginPhase("p", 0)
+	all := writeOf(1, "POST "+namespaced+"pods", "stormglass-loadgen/v1", "/pods/ns/a", 1, 2)
+	all[1].Link = Link{unsampled, ID{7: 1}}
+	for _, s := range all {
+		k.Span(s, 0)
+	}
+	k.Flush()
+	if c := k.Counts(); len(k.Kept()) != 0 || c.Requests != 0 || c.Unmatched != 2 {
+		t.Errorf("%d traces, counts %+v", len(k.Kept()), c)
+	}
+}
+
 // An API server that does not trust the client begins a new trace. Its spans belong to the request, in each order in which
 // they and the request arrive.
 func TestLinkedTracesAreJoined(t *testing.T) {

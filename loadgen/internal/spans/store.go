@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 
 	"github.com/stormglass/stormglass/internal/atomicfile"
+	"github.com/stormglass/stormglass/internal/userfile"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -108,14 +109,17 @@ func (x Index) Write(dir string, all []Trace) error {
 	return atomicfile.Write(filepath.Join(dir, IndexFile), append(index, '\n'))
 }
 
-// longestIndex is the maximum size of IndexFile, in bytes.
-const longestIndex = 16 << 20
+// Maximum sizes of IndexFile and SpansFile that Read reads, in bytes.
+const (
+	longestIndex = 16 << 20
+	longestSpans = 2 * mostOnDisk
+)
 
 // Read reads the kept traces of a run. dir is the run's directory. If the run kept no traces, Read returns an error that
 // wraps fs.ErrNotExist.
 func Read(dir string) (Index, []Trace, error) {
 	var x Index
-	data, err := readFile(filepath.Join(dir, Dir, IndexFile), longestIndex)
+	data, err := userfile.Read(filepath.Join(dir, Dir, IndexFile), longestIndex)
 	if err == nil {
 		err = json.Unmarshal(data, &x)
 	}
@@ -133,7 +137,7 @@ func Read(dir string) (Index, []Trace, error) {
 		}
 		of[t.Trace] = t
 	}
-	f, err := os.Open(filepath.Join(dir, Dir, SpansFile))
+	f, err := userfile.Open(filepath.Join(dir, Dir, SpansFile), longestSpans)
 	if err != nil {
 		return x, nil, fmt.Errorf("%s/%s: %v", Dir, SpansFile, err) // not Missing: the run kept traces
 	}
@@ -148,19 +152,6 @@ func Read(dir string) (Index, []Trace, error) {
 		err = fmt.Errorf("%s/%s: %w", Dir, SpansFile, err)
 	}
 	return x, all, err
-}
-
-func readFile(path string, longest int64) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, longest+1))
-	if err == nil && int64(len(data)) > longest {
-		err = fmt.Errorf("the file is larger than %d MiB", longest>>20)
-	}
-	return data, err
 }
 
 // Missing reports whether the error of Read means that the run kept no traces.

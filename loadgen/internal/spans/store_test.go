@@ -57,8 +57,8 @@ func TestDamagedTraces(t *testing.T) {
 		"spanId is not a valid ID": func(dir string) error {
 			return os.WriteFile(filepath.Join(dir, IndexFile), []byte(`{"traces":[{"traceId":"zz"}]}`), 0o600)
 		},
-		"larger than 16 MiB": func(dir string) error { return os.Truncate(filepath.Join(dir, IndexFile), 1<<40) },
-		"no such file":       func(dir string) error { return os.Remove(filepath.Join(dir, SpansFile)) },
+		"it is larger than 16 MiB": func(dir string) error { return os.Truncate(filepath.Join(dir, IndexFile), 1<<40) },
+		"no such file":             func(dir string) error { return os.Remove(filepath.Join(dir, SpansFile)) },
 	} {
 		dir := t.TempDir()
 		if err := errors.Join(index.Write(dir, kept), damage(filepath.Join(dir, Dir))); err != nil {

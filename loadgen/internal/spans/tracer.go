@@ -51,9 +51,12 @@ func fill(id []byte, random *rand.Rand) {
 // Parent returns the value of the header traceparent for a sampled request (W3C Trace Context, version 00).
 func Parent(trace TraceID, id ID) string { return "00-" + trace.String() + "-" + id.String() + "-01" }
 
-// Unsampled is the value of traceparent for requests that are not sampled. The API server does not trace them by its own
-// sampling rate either.
+// Unsampled is the value of traceparent for requests that are not sampled. An API server that trusts the client does not
+// trace them by its own sampling rate either.
 const Unsampled = "00-00000000000000000000000000000001-0000000000000001-00"
+
+// unsampled is the trace in Unsampled.
+var unsampled = TraceID{15: 1}
 
 // BeginPhase begins a phase. A request belongs to the phase in which it was due.
 func (t *Tracer) BeginPhase(name string, at time.Time) {
