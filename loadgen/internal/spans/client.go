@@ -12,8 +12,8 @@ const (
 	eventFirst = "first byte of the response"
 )
 
-// Spans returns the spans of the client: the request from the time at which it was due to the last byte of the response,
-// and below it the delay until the generator began to send it. The rest of the request, outside the API server's span, is
+// Spans returns the client's spans: the request, from the time at which it was due to the last byte of the response, and
+// as its child the delay until the generator began to send it. The rest of the request, outside the API server's span, is
 // time for the connection, the network and TLS.
 func (r *Request) Spans() []Span {
 	end := max(r.Last, r.Sent, r.Due)
@@ -35,7 +35,7 @@ func (r *Request) Spans() []Span {
 		return []Span{request}
 	}
 	delay := Span{Trace: r.Trace, ID: r.ID, Parent: r.ID, Process: Client, Name: spanDelay, Start: r.Due, End: r.Sent}
-	delay.ID[0] ^= 0xff // differs from the request's ID, and is the same each time
+	delay.ID[0] ^= 0xff // differs from the request's ID, and is the same in each call
 	return []Span{request, delay}
 }
 

@@ -14,55 +14,60 @@ import (
 type Request struct {
 	Trace TraceID
 	ID    ID // of the client's span, the parent of the API server's span; zero if Client is set
-	// Load is the load that sent the request. Client is the program that sent the request if no load did, such as
-	// kube-scheduler; the times are then from the API server's span. The request was due in Phase.
+	// Load is the load that sent the request. If no load sent it, Load is empty, and Client is the program that sent it,
+	// such as kube-scheduler. The times are then from the API server's span. Phase is the phase in which the request was
+	// due; empty means before the first phase.
 	Load, Client, Phase string
-	// Verb and Resource are as in the results of the load, such as POST and pods/binding.
+	// Verb and Resource are as in the results of the load, such as create and configmaps. If Client is set, Verb is the
+	// HTTP method, or LIST, such as POST of pods/binding.
 	Verb, Resource string
 	// Due is the time at which the request was to be sent, and Sent the time at which the generator began to send it.
-	// First and Last are the times of the first and the last byte of the response. They are zero without a response.
-	// All times are nanoseconds since 1970.
+	// First is the time of the first byte of the response; zero if there was no response. Last is the time of the last
+	// byte, or of the failure. All times are nanoseconds since 1970.
 	Due, Sent, First, Last int64
-	// Status is the HTTP status of the response. Failure is the kind of failure without a response, such as "timeout".
+	// Status is the HTTP status of the response. Failure is the kind of failure, such as "timeout"; empty if the client
+	// read the whole response.
 	Status  int
 	Failure string
 }
 
-// Failed reports whether the request failed: without a response, with 429 or with 5xx.
+// Failed reports whether the client did not read a whole response, or whether its status was 429 or 5xx.
 func (r *Request) Failed() bool { return r.Failure != "" || r.Status == 429 || r.Status >= 500 }
 
-// Duration returns the time from Due to Last in nanoseconds.
+// Duration returns the time from Due to Last in nanoseconds. It is never negative.
 func (r *Request) Duration() int64 { return max(r.Last-r.Due, 0) }
 
 // Trace is a kept trace.
 type Trace struct {
 	Request
 	Spans []Span
-	// Why lists the reasons for which the trace was kept: Slow, Sampled, Unsuccessful, Life.
+	// Why lists the reasons why the Keeper kept the trace: Slow, Sampled, Unsuccessful, Life.
 	Why []string
-	// Lost is the number of spans that were dropped because the trace had too many.
+	// Lost is the number of spans that the Keeper dropped because the trace had too many, or because the memory was full.
 	Lost int
 }
 
-// Reasons for which a trace is kept.
+// Reasons why the Keeper keeps a trace. A group contains the requests of one load or other client, verb, resource and
+// phase.
 const (
-	Slow         = "slow"    // one of the slowest requests of its load, verb and phase
-	Sampled      = "sampled" // one of a uniform sample of the requests of its load, verb and phase
-	Unsuccessful = "failed"  // one of the first failed requests of its load, verb and phase
+	Slow         = "slow"    // one of the slowest requests of its group
+	Sampled      = "sampled" // in a uniform random sample of its group
+	Unsuccessful = "failed"  // one of the first failed requests of its group
 	Life         = "pod"     // part of the life of a pod
 )
 
 // Limits configure a Keeper. A zero field means the default.
 type Limits struct {
-	// Slowest, Sample and Failed are the numbers of traces to keep for each load, verb and phase; default 5, 3 and 5. Of
-	// each other client, verb and phase, the Keeper keeps the 2 slowest and the first 2 failed traces.
+	// Slowest, Sample and Failed are the numbers of traces to keep for each group of a load; default 5, 3 and 5. For each
+	// group of another client, the Keeper keeps the 2 slowest and the first 2 failed traces.
 	Slowest, Sample, Failed int
-	// Bytes is the maximum size of all spans in memory; default 32 MiB.
+	// Bytes is the maximum size of all traces in memory; default 32 MiB.
 	Bytes int
 	// Settle is how long the Keeper waits for the spans of a request that has ended; default 3 s. Wait is how long it
 	// holds spans of a request that has not ended; default 30 s.
 	Settle, Wait time.Duration
-	// Groups is the maximum number of combinations of load, verb and phase; default 300. Requests of others are not kept.
+	// Groups is the maximum number of groups; default 300. The Keeper begins no group of another client if there are
+	// half as many. It does not keep traces of further groups.
 	Groups int
 }
 
@@ -86,15 +91,15 @@ type Counts struct {
 	// Spans is the number of received spans, and Requests the number of traced requests.
 	Spans    int64 `json:"spans"`
 	Requests int64 `json:"requests"`
-	// Incomplete: requests that lack spans. They are not part of the statistics
+	// Incomplete: requests whose spans are missing or contradict each other. They are not part of the statistics
 	Incomplete int64 `json:"incomplete"`
 	// Unmatched: spans of watches, of requests that did not end in time, and of operations that belong to no request
 	Unmatched int64 `json:"unmatched"`
 	// Full: spans that were dropped because the memory for traces was full
 	Full int64 `json:"full"`
-	// Cut: spans with attributes, names or times that were cut off or corrected
+	// Cut: spans with a text that was cut off, attributes or events that were dropped, or a time that was corrected
 	Cut int64 `json:"cut"`
-	// Late: spans that arrived after the Keeper had decided not to keep their trace
+	// Late: spans that arrived after the Keeper had dropped their trace
 	Late int64 `json:"late"`
 	// Excess: spans that were dropped because their trace had too many
 	Excess int64 `json:"excess"`
@@ -102,17 +107,17 @@ type Counts struct {
 	Skipped int64 `json:"skipped"`
 }
 
-// Keeper receives spans and requests in any order. It keeps the traces of the slowest requests, of a uniform sample and
-// of failed requests of each load, verb and phase, and sums up the spans of all requests. Its memory is bounded. It is
-// not safe for concurrent use.
+// Keeper receives spans and requests in any order. In each group, it keeps the traces of the slowest requests, of a
+// uniform random sample and of the first failed requests. It sums up the spans of all requests. Its memory is bounded. It
+// is not safe for concurrent use.
 type Keeper struct {
 	limits   Limits
 	random   *rand.Rand
 	traces   map[TraceID]*held
 	waiting  list.List // *held: traces whose request has not ended, the oldest first
-	settling list.List // *held: traces whose request has ended, but whose last spans may be on their way; the oldest first
-	dropped  *recent   // traces that the Keeper does not want
-	linked   *recent   // traces that are part of a request's trace
+	settling list.List // *held: traces whose request has ended, but whose last spans may still arrive; the oldest first
+	dropped  *recent   // traces whose later spans the Keeper drops
+	linked   *recent   // from the trace that an API server began to the client's trace
 	groups   map[groupKey]*group
 	phases   []phase
 	stats    stats
@@ -128,7 +133,7 @@ type held struct {
 	lost    int
 	bytes   int
 	request *Request      // nil until the request has ended
-	since   int64         // when it was added to list
+	since   int64         // when it was added to list, in nanoseconds since 1970
 	list    *list.List    // Keeper.waiting or Keeper.settling; nil: neither
 	element *list.Element // in list
 	uses    int           // number of sets that contain the trace, and 1 if it is in list
@@ -152,15 +157,15 @@ type phase struct {
 
 type groupKey struct{ load, client, verb, resource, phase string }
 
-// group holds the kept traces of a load, verb and phase.
+// group holds the kept traces of a load or other client, verb, resource and phase.
 type group struct {
 	slow      slowest
 	sample    []*held
 	failed    []*held
-	withSpans int64 // traces with spans that were offered
+	withSpans int64 // number of offered traces with spans
 }
 
-// NewKeeper returns a Keeper that draws samples with a seed.
+// NewKeeper returns a Keeper. The seed determines its random samples.
 func NewKeeper(l Limits, seed uint64) *Keeper {
 	l = l.defaults()
 	return &Keeper{
@@ -203,8 +208,8 @@ func (k *Keeper) Span(s Span, now int64) {
 	k.add(s, now)
 }
 
-// join makes the spans of a trace, also those that arrived already, part of another trace. An API server that does not
-// trust a client begins a new trace, and links it with the client's.
+// join makes the spans of a trace part of another trace, including the spans that have already arrived. An API server
+// that does not trust a client begins a new trace, and links it to the client's trace.
 func (k *Keeper) join(from, to TraceID, now int64) {
 	if from == to || k.linked.has(from) {
 		return
@@ -245,7 +250,7 @@ func (k *Keeper) add(s Span, now int64) {
 	k.shrink(h)
 }
 
-// other looks for a request of another client in a trace that has grown by s. Only such a trace has a span without a
+// other looks for a request of another client in a trace to which s was added. Only such a trace has a span without a
 // parent.
 func (k *Keeper) other(h *held, s *Span, now int64) {
 	fresh := h.spans[len(h.spans)-1:]
@@ -265,7 +270,7 @@ func (k *Keeper) other(h *held, s *Span, now int64) {
 	}
 }
 
-// Request adds a load's request that has ended. It sets Phase. now is the time in nanoseconds since 1970.
+// Request adds a load's request that has ended, and sets its Phase. now is the time in nanoseconds since 1970.
 func (k *Keeper) Request(r Request, now int64) {
 	k.expire(now)
 	h := k.traces[r.Trace]
@@ -292,14 +297,14 @@ func (k *Keeper) move(h *held, to *list.List, now int64) {
 	h.list, h.element, h.since = to, to.PushBack(h), now
 }
 
-// ended notes the request of a trace.
+// ended records the request of a trace, and sets its Phase.
 func (k *Keeper) ended(h *held, r Request) {
 	k.counts.Requests++
 	r.Phase = k.phaseAt(r.Due)
 	h.request = &r
 }
 
-// group returns the group of a key, or nil if there are too many groups.
+// group returns the group of a key. It returns nil if the group is new and there are too many groups.
 func (k *Keeper) group(key groupKey) *group {
 	g := k.groups[key]
 	most := k.limits.Groups
@@ -313,8 +318,8 @@ func (k *Keeper) group(key groupKey) *group {
 	return g
 }
 
-// offer adds a trace to the sets of its group that want it. A trace with spans displaces one without: if the API servers
-// trace only some requests, most have none.
+// offer adds a trace to the slowest, sampled or failed traces of its group, if it is one of them. A trace with spans
+// replaces a trace without: if the API servers sample fewer requests than the loads, most traces have no spans.
 func (k *Keeper) offer(key groupKey, h *held) {
 	g := k.group(key)
 	if g == nil {
@@ -340,8 +345,8 @@ func (k *Keeper) offer(key groupKey, h *held) {
 	}
 }
 
-// place returns the place of a trace in a sample of at most `most` traces, or false. Each trace with spans is in the
-// sample with the same probability (algorithm R).
+// place returns the index at which to put a trace into a sample of at most `most` traces. It returns false if the trace is
+// not in the sample. Each trace with spans is in the sample with the same probability (algorithm R).
 func (g *group) place(h *held, most int, random *rand.Rand) (i int, in bool) {
 	if len(h.spans) > 0 {
 		g.withSpans++
@@ -359,7 +364,8 @@ func (g *group) place(h *held, most int, random *rand.Rand) (i int, in bool) {
 	return i, i < most
 }
 
-// settle takes a trace whose spans have arrived off its list. The trace becomes part of the statistics.
+// settle removes a trace from its list when the Keeper stops waiting for its spans. If its request has ended, settle adds
+// it to the statistics, and keeps it if a group or the life of a pod needs it.
 func (k *Keeper) settle(h *held) {
 	h.list.Remove(h.element)
 	h.list = nil
@@ -379,7 +385,7 @@ func (k *Keeper) settle(h *held) {
 	k.release(h)
 }
 
-// release removes a trace from a set, and drops it if it is in no other set. Spans that arrive later are dropped too.
+// release removes a trace from a set or list. If the trace is in no other, release drops it and its later spans.
 func (k *Keeper) release(h *held) {
 	if h.uses--; h.uses == 0 {
 		k.forget(h)
@@ -392,7 +398,8 @@ func (k *Keeper) forget(h *held) {
 	k.bytes -= overhead + h.bytes
 }
 
-// expire settles the traces whose spans have arrived by now, and drops those whose request has not ended in time.
+// expire settles the traces whose request ended Limits.Settle ago, and drops those whose request did not end within
+// Limits.Wait.
 func (k *Keeper) expire(now int64) {
 	for e := k.settling.Front(); e != nil && now-e.Value.(*held).since >= int64(k.limits.Settle); e = k.settling.Front() {
 		k.settle(e.Value.(*held))
@@ -405,17 +412,17 @@ func (k *Keeper) expire(now int64) {
 // Flush settles all traces.
 func (k *Keeper) Flush() { k.expire(math.MaxInt64) }
 
-// nearlyFull reports whether the spans take over three quarters of the memory.
+// nearlyFull reports whether the traces take over three quarters of Limits.Bytes.
 func (k *Keeper) nearlyFull() bool { return k.bytes > k.limits.Bytes/4*3 }
 
-// shrink drops spans until they fit in memory: first the oldest traces whose request has not ended, then the oldest that
-// are in no set, and then the spans of the trace that has just grown.
+// shrink frees memory until the traces fit into Limits.Bytes. It first drops the oldest traces whose request has not
+// ended. Then it settles the oldest other traces early. At last it drops the spans of the trace that has just grown.
 func (k *Keeper) shrink(grown *held) {
 	for k.bytes > k.limits.Bytes {
 		if e := k.waiting.Front(); e != nil {
 			h := e.Value.(*held)
 			k.counts.Full += int64(len(h.spans))
-			k.counts.Unmatched -= int64(len(h.spans)) // settle counts them
+			k.counts.Unmatched -= int64(len(h.spans)) // settle adds them
 			k.settle(h)
 			continue
 		}
@@ -433,8 +440,8 @@ func (k *Keeper) shrink(grown *held) {
 	}
 }
 
-// Kept returns the kept traces: first of loads, by load, and then of other clients, by client. The slowest requests come
-// first.
+// Kept returns the kept traces, first of loads and then of other clients. It sorts them by load or client, and then by
+// duration, the slowest first.
 func (k *Keeper) Kept() []Trace {
 	why := map[*held][]string{}
 	keep := func(reason string, set []*held) {
@@ -461,7 +468,7 @@ func (k *Keeper) Kept() []Trace {
 	return all
 }
 
-// slowest is a heap with the fastest request on top, or one without spans.
+// slowest is a heap. A trace without spans is on top, or the fastest request if all have spans.
 type slowest []*held
 
 func (s slowest) Len() int      { return len(s) }
@@ -479,7 +486,7 @@ func (s *slowest) Pop() any {
 	return last
 }
 
-// recent maps the most recently added trace IDs to others.
+// recent maps trace IDs to other trace IDs. It forgets the oldest ID when it is full.
 type recent struct {
 	known map[TraceID]TraceID
 	ring  []TraceID

@@ -13,18 +13,19 @@ import (
 const (
 	mostWorkloads = 5  // workloads whose pods are followed
 	mostPods      = 2  // pods of each workload that are followed
-	mostWrites    = 24 // latest writes of a workload's Deployment and ReplicaSets, and writes of a pod, that are kept
+	mostWrites    = 24 // kept writes: the latest of a workload's Deployment and ReplicaSets, and the first of a pod
 )
 
-// lives follows the writes that make pods: of a uniform sample of workloads, the writes of the Deployment, its ReplicaSets
-// and EndpointSlices, and the writes of a sample of its pods. It expects traces nearly in the order of their requests.
+// lives follows the writes that create pods and make them ready. It draws a uniform sample of workloads, and of the pods
+// of each. It follows the writes of these pods, and of their Deployments, ReplicaSets and EndpointSlices. It expects
+// traces nearly in the order of their requests.
 type lives struct {
 	seed      uint64
 	workloads sample[*workloadWrites] // by NAMESPACE/NAME
 }
 
 type workloadWrites struct {
-	owners []ownerWrite // the latest writes, except of a status
+	owners []ownerWrite // the latest writes, without writes of /status
 	pods   sample[*podWrites]
 }
 
@@ -42,7 +43,8 @@ type podWrites struct {
 	ended  bool    // the pod was deleted
 }
 
-// add adds a trace if it wrote an object that is followed. It calls release for each trace that is no longer needed.
+// add adds a trace if its request wrote an object that lives follows. It calls release for each trace that lives no longer
+// needs.
 func (l *lives) add(h *held, release func(*held)) {
 	kind, namespace, name := written(h.spans)
 	cuts := map[string]int{"deployments": 0, "replicasets": 1, "endpointslices": 1, "pods": 2}
@@ -148,7 +150,7 @@ func releaseAll(writes []*held, release func(*held)) {
 	}
 }
 
-// kept returns the traces of the lives that rows returns.
+// kept returns the traces of the writes in rows.
 func (l *lives) kept() (all []*held) {
 	for _, w := range l.workloads.all {
 		for _, p := range w.value.pods.all {
@@ -188,7 +190,7 @@ func (p *podWrites) life(name string) result.PodLife {
 	return life
 }
 
-// sample is a uniform sample of names: those whose hashes are lowest. A name is in the sample from its first occurrence
+// sample is a uniform sample of names: the names with the lowest hashes. A name enters the sample at its first occurrence,
 // or never.
 type sample[T any] struct{ all []sampled[T] }
 

@@ -19,8 +19,8 @@ type rooted struct {
 	root ID
 }
 
-// reroot makes a span the root of its trace. If a privileged client sent the request, the API server makes its span a
-// child of the span "authentication", which has ended before.
+// reroot makes a span the root of its trace. The API server records the request of a privileged client as a child of the
+// span "authentication", which ends before the request's span begins.
 func reroot(all []Span, root ID) {
 	for i := range all {
 		switch s := &all[i]; {
@@ -32,8 +32,8 @@ func reroot(all []Span, root ID) {
 	}
 }
 
-// requestOf returns the request of another client that an API server's span describes. It returns false for watches, which
-// last as long as the client wants, and for spans that describe no request.
+// requestOf returns the request of another client, from the API server's span for it. It returns false for watches, which
+// last as long as the client wants, and for other spans.
 func requestOf(root *Span) (r rooted, ok bool) {
 	method, agent := root.Attribute(attributeMethod), root.Attribute(attributeAgent)
 	path, found := strings.CutPrefix(root.Name, method+" /")
@@ -73,7 +73,8 @@ func resourceOf(path string) string {
 	return parts[0]
 }
 
-// clientOf returns the program of a User-Agent header, or the controller of kube-controller-manager if it names one.
+// clientOf returns the program that a User-Agent header names. If kube-controller-manager sent it, clientOf returns the
+// controller.
 func clientOf(agent string) string {
 	program, rest, _ := strings.Cut(agent, "/")
 	if program == "" {

@@ -15,9 +15,9 @@ import (
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 )
 
-// FromProto converts spans of the OpenTelemetry protocol. process names the process that sent them; if it is empty, the
-// name is the resource's service.name and service.instance.id. Spans without an ID of trace or span are left out, and
-// counted in invalid.
+// FromProto converts spans of the OpenTelemetry protocol. process names the process that sent them; if it is empty,
+// FromProto uses the resource's service.name and service.instance.id. It omits spans without a valid trace ID and span
+// ID, and counts them in invalid.
 func FromProto(all []*tracepb.ResourceSpans, process string) (spans []Span, invalid int) {
 	for _, resource := range all {
 		name := process
@@ -40,7 +40,7 @@ func FromProto(all []*tracepb.ResourceSpans, process string) (spans []Span, inva
 					setID(span.Link.Trace[:], links[0].GetTraceId())
 					setID(span.Link.ID[:], links[0].GetSpanId())
 				}
-				for _, e := range s.GetEvents()[:min(len(s.GetEvents()), mostEvents+1)] { // Span.Limit reports one more
+				for _, e := range s.GetEvents()[:min(len(s.GetEvents()), mostEvents+1)] { // one too many, so that Span.Limit reports it
 					span.Events = append(span.Events, Event{e.GetName(), timeOf(e.GetTimeUnixNano()), fromAttributes(e.GetAttributes())})
 				}
 				spans = append(spans, span)
@@ -50,7 +50,7 @@ func FromProto(all []*tracepb.ResourceSpans, process string) (spans []Span, inva
 	return spans, invalid
 }
 
-// timeOf limits a time, which may be later than an int64 can hold.
+// timeOf limits a time to latestTime, because an int64 cannot hold all uint64 values.
 func timeOf(ns uint64) int64 { return int64(min(ns, latestTime)) }
 
 // setID copies an id. It returns false if the id has another length or is zero.
@@ -189,8 +189,8 @@ func (v *value) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// longestText is the maximum size in memory of the spans in a line of OTLP/JSON, in bytes. In JSON a character takes up to
-// six times as many bytes, and ReadOTLP must accept the line.
+// longestText is the maximum size in memory of the spans in a line of OTLP/JSON, in bytes. JSON may need six bytes for a
+// byte of text, and ReadOTLP must accept the line.
 const longestText = longestLine / 8
 
 // WriteOTLP writes the spans of a trace as one line of OTLP/JSON, or as several lines if they are very large.

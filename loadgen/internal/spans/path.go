@@ -21,9 +21,10 @@ func measure(n *Node) int {
 	return count
 }
 
-// critical adds the time from one moment to another to the spans on the critical path. It walks back from the end: the
-// span waited for the child that ended last, before that for the child that ended last before this child began, and so
-// on. This is the method of "CRISP: Critical Path Analysis of Large-Scale Microservice Architectures" (USENIX ATC 2022).
+// critical finds the critical path of a span and its descendants between two times. It walks back from the end. The span
+// waited for the child that ended last. Before that child began, it waited for the child that ended last until then, and
+// so on. This is the method of "CRISP: Critical Path Analysis of Large-Scale Microservice Architectures" (USENIX ATC
+// 2022).
 func critical(n *Node, from, to int64) {
 	from, to = max(from, n.Start), min(to, n.End)
 	children := slices.Clone(n.Children)

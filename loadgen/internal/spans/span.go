@@ -30,8 +30,8 @@ type Span struct {
 	Trace  TraceID
 	ID     ID
 	Parent ID // zero: the span has no parent
-	// Link is a span of another trace that caused this one; zero: none. An API server that does not trust a client begins
-	// a new trace, and links its first span to the span of the client.
+	// Link is the span of another trace that caused this span; zero: no link. An API server that does not trust a client
+	// begins a new trace, and links its first span to the client's span.
 	Link Link
 	// Process is the process that recorded the span, such as "kube-apiserver-0" or "loadgen".
 	Process string
@@ -90,7 +90,7 @@ func sizeOf(all []Attribute) (n int) {
 	return n
 }
 
-// Limits of a span. What exceeds them is cut off, so that a hostile process cannot fill the memory.
+// Limits of a span and of a trace, so that a hostile process cannot fill the memory. Texts are limited in bytes.
 const (
 	longestName         = 256
 	longestValue        = 1 << 10
@@ -101,8 +101,8 @@ const (
 	mostSpansInTrace    = 2000
 )
 
-// Limit cuts off long names, long values, and excess attributes and events. It reports whether it changed the span. A
-// span that ends before it starts ends at its start.
+// Limit cuts off long names and values, and drops excess attributes and events. If the span ends before it starts, Limit
+// sets its end to its start. It reports whether it changed the span; it does not report changed times of events.
 func (s *Span) Limit() bool {
 	cut := limitText(&s.Name, longestName)
 	cut = limitText(&s.Process, longestName) || cut
@@ -146,8 +146,8 @@ func limitText(text *string, longest int) bool {
 type Node struct {
 	Span
 	Children []*Node // by start
-	// Self is the time of the span in nanoseconds in which none of its children ran. Critical is the part of it that lies
-	// on the critical path: had it been shorter, the trace would have been shorter.
+	// Self is the time in nanoseconds in which the span ran, but none of its children. Critical is the part of Self on the
+	// critical path: the trace would have been shorter without it.
 	Self, Critical int64
 	// Path lists the parts of the span that make up Critical, the latest first.
 	Path []Stretch
@@ -160,8 +160,8 @@ type Stretch struct{ Start, End int64 }
 type Tree struct {
 	// Roots are the spans without a parent, by start. A trace with all its spans has one.
 	Roots []*Node
-	// Orphans is the number of spans whose parent is missing. They are roots too. Broken is the number of spans that were
-	// left out, because their parents form a cycle or their ID occurs twice. Skewed is the number of spans that ended
+	// Orphans is the number of spans whose parent is missing. They are roots too. Broken is the number of spans that the
+	// tree omits, because their parents form a cycle or their ID occurs twice. Skewed is the number of spans that ended
 	// before their parent began, or began after it ended: the clocks of two processes differ, or a time is wrong.
 	Orphans, Broken, Skewed int
 }

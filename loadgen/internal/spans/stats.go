@@ -12,8 +12,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// stats sums up the spans of all complete traces. Its memory is bounded: it has at most mostNames names and mostParts
-// requests.
+// stats sums up the spans of all complete traces. Its memory is bounded: it has at most mostNames names, mostNames
+// requests and mostParts parts.
 type stats struct {
 	names    map[nameKey]*nameStats
 	requests map[requestKey]*totals // by verb and resource
@@ -35,7 +35,7 @@ type nameStats struct {
 
 type totals struct{ requests, duration int64 }
 
-// parts sums up the self times of the spans of a load's requests in one phase, by the part of the API that took them.
+// parts sums up the self times of spans by part of the latency, for a load's requests of one verb, resource and phase.
 type parts struct {
 	requests int64
 	sum      [partCount]float64 // seconds
@@ -63,8 +63,8 @@ func newStats() stats {
 	return stats{map[nameKey]*nameStats{}, map[requestKey]*totals{}, map[groupKey]*parts{}}
 }
 
-// add adds a trace. It returns false if the trace lacks spans. Requests of other clients before the first phase, such as
-// those by which a control plane starts, do not count.
+// add adds a trace. It returns false if the trace is not complete. It ignores requests of other clients before the first
+// phase, such as requests of a control plane that starts.
 func (s *stats) add(h *held) bool {
 	tree := h.tree()
 	if !tree.Complete() || h.lost > 0 || len(h.spans) == 0 {
@@ -114,8 +114,8 @@ func (s *stats) add(h *held) bool {
 	return true
 }
 
-// part returns the sums of a load and phase. If there are too many, or if no load sent the request, it returns sums that
-// are not reported.
+// part returns the sums of a group. If there are too many groups, or if no load sent the request, it returns sums that
+// partRows does not report.
 func (s *stats) part(of groupKey) *parts {
 	p := s.parts[of]
 	if p == nil {
@@ -127,8 +127,8 @@ func (s *stats) part(of groupKey) *parts {
 	return p
 }
 
-// partOf returns the part of the API to which the self time of a span belongs. It returns false for all other time. The
-// names are from k8s.io/apiserver 1.37 and etcd 3.7.
+// partOf returns the part of the latency to which the self time of a span belongs. It returns false if the time belongs to
+// no part. The names are from k8s.io/apiserver 1.37 and etcd 3.7.
 func partOf(s *Span) (part int, ok bool) {
 	switch {
 	case strings.HasPrefix(s.Process, "etcd"), strings.HasPrefix(s.Name, "etcdserverpb."):
@@ -141,8 +141,8 @@ func partOf(s *Span) (part int, ok bool) {
 	return 0, false
 }
 
-// rows returns a row for each verb, resource, process and name of span: first the verb and resource that took the most
-// time in total, with the name that took most of it.
+// rows returns a row for each verb, resource, process and span name. The verb and resource with the most time in total come
+// first, and in each the name with the most time on the critical path.
 func (s *stats) rows() []result.SpanName {
 	keys := slices.SortedFunc(maps.Keys(s.names), func(a, b nameKey) int {
 		return cmp.Or(cmp.Compare(s.requests[b.requestKey].duration, s.requests[a.requestKey].duration), cmp.Compare(a.verb, b.verb), cmp.Compare(a.resource, b.resource), cmp.Compare(s.names[b].critical, s.names[a].critical), cmp.Compare(a.name, b.name), cmp.Compare(a.process, b.process))
@@ -159,7 +159,7 @@ func (s *stats) rows() []result.SpanName {
 	return rows
 }
 
-// partRows returns the mean parts of each load and phase.
+// partRows returns the mean parts of each load, verb, resource and phase.
 func (s *stats) partRows() []result.SpanParts {
 	keys := slices.SortedFunc(maps.Keys(s.parts), func(a, b groupKey) int {
 		return cmp.Or(cmp.Compare(a.phase, b.phase), cmp.Compare(a.load, b.load), cmp.Compare(a.verb, b.verb), cmp.Compare(a.resource, b.resource))

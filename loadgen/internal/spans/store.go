@@ -16,7 +16,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Files in the directory Dir of a run. SpansFile has a line of OTLP/JSON for each kept trace, with the client's spans.
+// Files in the directory Dir of a run. SpansFile contains OTLP/JSON, one line for each kept trace, or several lines if the
+// trace is very large. It includes the client's spans.
 const (
 	Dir       = result.TracesDir
 	SpansFile = "spans.jsonl"
@@ -25,7 +26,7 @@ const (
 
 // Index lists the kept traces of a run. It is the content of IndexFile.
 type Index struct {
-	// Sampled is the share of the requests that were traced, 0 to 1.
+	// Sampled is the sampling rate that the scenario sets, 0 to 1.
 	Sampled float64 `json:"sampled"`
 	Counts
 	// Exports, Refused and Invalid: export requests that the receiver accepted and refused, and spans without a valid ID
@@ -67,7 +68,7 @@ type IndexEntry struct {
 const mostOnDisk = 64 << 20
 
 // Write writes SpansFile and IndexFile into the directory Dir of a run. dir is the run's directory. It replaces each file
-// atomically. It leaves out traces that would make SpansFile larger than 64 MiB, and counts them in x.Omitted.
+// atomically. It omits traces that would make SpansFile larger than 64 MiB, and counts them in the index as omitted.
 func (x Index) Write(dir string, all []Trace) error {
 	dir = filepath.Join(dir, Dir)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -115,7 +116,7 @@ const (
 	longestSpans = 2 * mostOnDisk
 )
 
-// Read reads the kept traces of a run. dir is the run's directory. If the run kept no traces, Read returns an error that
+// Read reads the kept traces of a run. dir is the run's directory. If the run has no IndexFile, Read returns an error that
 // wraps fs.ErrNotExist.
 func Read(dir string) (Index, []Trace, error) {
 	var x Index
@@ -139,7 +140,7 @@ func Read(dir string) (Index, []Trace, error) {
 	}
 	f, err := userfile.Open(filepath.Join(dir, Dir, SpansFile), longestSpans)
 	if err != nil {
-		return x, nil, fmt.Errorf("%s/%s: %v", Dir, SpansFile, err) // not Missing: the run kept traces
+		return x, nil, fmt.Errorf("%s/%s: %v", Dir, SpansFile, err) // not Missing: the run has an index
 	}
 	defer f.Close()
 	_, err = ReadOTLP(f, func(s Span) {
@@ -154,5 +155,5 @@ func Read(dir string) (Index, []Trace, error) {
 	return x, all, err
 }
 
-// Missing reports whether the error of Read means that the run kept no traces.
+// Missing reports whether the error of Read means that the run has no IndexFile.
 func Missing(err error) bool { return errors.Is(err, fs.ErrNotExist) }

@@ -9,13 +9,14 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Maximum numbers of traces whose spans are in a result: of loads, and of other clients.
+// Maximum numbers of traces of loads, and of other clients, whose spans are in a result. The traces of one pod's life are
+// added to them.
 const (
 	mostOfLoads  = 40
 	mostOfOthers = 10
 )
 
-// mostRows is the maximum number of names of spans in a result. Index.Names has all.
+// mostRows is the maximum number of rows of span names in a result. Index.Names has all rows.
 const mostRows = 200
 
 // Result summarizes the kept traces of a run.
@@ -24,8 +25,8 @@ func (x Index) Result(all []Trace) *result.Traces {
 		Sampled: x.Sampled, Requests: x.Requests, Kept: len(all), Spans: x.Spans, Incomplete: x.Incomplete, Dropped: map[string]int64{}, Names: x.Names[:min(len(x.Names), mostRows)], Parts: x.Parts, Pods: x.Pods,
 	}
 	for reason, n := range map[string]int64{
-		"spans of watches, unfinished requests or no request": x.Unmatched, "spans above the memory for traces": x.Full, "spans of traces with too many spans": x.Excess,
-		"spans without a valid ID": x.Invalid, "export requests that were refused": x.Refused, "requests above the memory for traces": x.Skipped, "traces above the size of traces/": x.Omitted,
+		"spans of watches, unfinished requests or no request": x.Unmatched, "spans above the memory limit": x.Full, "spans of traces with too many spans": x.Excess,
+		"spans without a valid ID": x.Invalid, "refused export requests": x.Refused, "requests near the memory limit": x.Skipped, "traces above the size limit of traces/": x.Omitted,
 	} {
 		if n > 0 {
 			r.Dropped[reason] = n
@@ -59,7 +60,7 @@ func (x Index) Result(all []Trace) *result.Traces {
 	return r
 }
 
-// addLife adds the traces of the longest life of a pod to Slowest, so that its writes lead to their traces.
+// addLife adds the traces of the longest life of a pod to Slowest, so that the report can link its writes to them.
 func addLife(r *result.Traces, all []Trace) {
 	if len(r.Pods) == 0 {
 		return
@@ -97,8 +98,8 @@ func (t *Trace) Result() result.Trace {
 	return r
 }
 
-// detailOf returns what a span worked on. An API server calls webhooks by spans that name only an address; the span above
-// names the webhook.
+// detailOf returns the object of a span's work, or "" if its attributes do not name one. An API server's span for a
+// webhook call names only an address; its parent names the webhook.
 func detailOf(s *Span, webhook string) string {
 	if s.Client && webhook != "" {
 		return webhook

@@ -24,11 +24,11 @@ type Tail struct {
 // TailCounts says what a Tail could not read.
 type TailCounts struct {
 	// Invalid: spans without a valid ID. Broken: lines that are not OTLP/JSON, or longer than 16 MiB. Partial: 1 if the
-	// last line has no end, because the other process has written only a part of it
+	// last line has no newline, because the other process has written only a part of it
 	Invalid, Broken, Partial int
 }
 
-// OpenTail opens a file. The spans that are in it already are not read. The caller must call Close.
+// OpenTail opens a file. Read skips the spans that the file already contains. The caller must call Close.
 func OpenTail(path string) (*Tail, error) {
 	f, err := userfile.Open(path, math.MaxInt64)
 	if err != nil {
@@ -104,8 +104,8 @@ func (t *Tail) read(ctx context.Context, take func(Span)) error {
 	return ctx.Err()
 }
 
-// wholeLine returns the next line and its length. If the line is longer than longestLine, wholeLine returns nil. The error
-// is io.EOF if the line has no end.
+// wholeLine returns the next line and its length. If the line is longer than longestLine, line is nil. The error is io.EOF
+// if the line does not end with a newline.
 func wholeLine(r *bufio.Reader) (line []byte, length int, err error) {
 	for {
 		part, err := r.ReadSlice('\n')

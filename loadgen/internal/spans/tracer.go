@@ -32,7 +32,7 @@ func (t *Tracer) Sample() (trace TraceID, id ID, sampled bool) {
 	if t.random.Float64() >= t.share {
 		return trace, id, false
 	}
-	if t.keeper.nearlyFull() { // more traces would displace the spans of others
+	if t.keeper.nearlyFull() { // another trace could make the Keeper drop spans
 		t.keeper.counts.Skipped++
 		return trace, id, false
 	}
@@ -82,21 +82,22 @@ func (t *Tracer) Received(s Span, now time.Time) {
 	t.keeper.Span(s, now.UnixNano())
 }
 
-// Settle settles the traces of the requests whose spans have arrived by now. Received and Ended do so too.
+// Settle settles the traces for whose spans the Tracer has waited long enough. Received and Ended do this too.
 func (t *Tracer) Settle(now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.keeper.expire(now.UnixNano())
 }
 
-// Flush settles the traces of all requests that have ended. The caller has received the last spans.
+// Flush settles all traces. The caller calls it after the last Received and Ended.
 func (t *Tracer) Flush() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.keeper.Flush()
 }
 
-// Kept returns the kept traces, and an index of them with what was received, dropped and summed up so far.
+// Kept returns the kept traces, and an index with the counts and statistics so far. The index does not list the traces;
+// Index.Write adds them.
 func (t *Tracer) Kept() ([]Trace, Index) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
