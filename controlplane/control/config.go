@@ -40,13 +40,12 @@ type Config struct {
 
 // SpanExport says where API servers and etcd send spans.
 type SpanExport struct {
-	// Endpoint: address on this machine of a receiver of OTLP/gRPC without TLS, such as 127.0.0.1:4317; default: no
-	// tracing
+	// Endpoint: loopback address of an OTLP/gRPC receiver without TLS, such as 127.0.0.1:4317; default: no tracing
 	Endpoint string `yaml:"endpoint,omitempty" json:"endpoint,omitempty"`
 	// Token: bearer token that API servers and etcd present to the receiver
 	Token string `yaml:"token,omitempty" json:"token,omitempty"`
-	// SamplingRatePerMillion: number of requests per million that API servers trace although the client does not sample
-	// them; default 0
+	// SamplingRatePerMillion: number of requests per million that API servers trace if the client sends no trusted
+	// traceparent; default 0
 	SamplingRatePerMillion int `yaml:"samplingRatePerMillion,omitempty" json:"samplingRatePerMillion,omitempty"`
 }
 

@@ -107,8 +107,7 @@ func (c Config) encryptionProblems() (all []Problem) {
 	return all
 }
 
-// tracingProblems checks that components can send spans to the receiver. They send them without TLS, so the receiver must
-// be on this machine.
+// tracingProblems checks where components send spans. They send them without TLS, so the receiver must be on this machine.
 func (c Config) tracingProblems() (all []Problem) {
 	t := c.Tracing
 	if t.Endpoint == "" {
@@ -119,7 +118,7 @@ func (c Config) tracingProblems() (all []Problem) {
 	}
 	host, port, err := net.SplitHostPort(t.Endpoint)
 	if number, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil || number == 0 || net.ParseIP(host) == nil || !net.ParseIP(host).IsLoopback() {
-		all = append(all, Problem{"tracing.endpoint", fmt.Sprintf("%q is not an address of this machine", t.Endpoint), "for example 127.0.0.1:4317; spans are sent without TLS"})
+		all = append(all, Problem{"tracing.endpoint", fmt.Sprintf("%q is not a loopback address with a port", t.Endpoint), "for example 127.0.0.1:4317; spans are sent without TLS"})
 	}
 	if t.SamplingRatePerMillion < 0 || t.SamplingRatePerMillion > 1_000_000 {
 		all = append(all, Problem{"tracing.samplingRatePerMillion", fmt.Sprintf("%d is out of bounds", t.SamplingRatePerMillion), "from 0 to 1000000"})

@@ -25,15 +25,19 @@ func newTrace() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "trace DIR [ID | POD]",
 		Short: "Show the distributed traces of a run: where slow requests spent their time",
-		Long: `Show the distributed traces that a run with --trace kept: for each load, verb and
-phase the slowest requests, a random sample, and failed requests.
+		Long: `Show the distributed traces that a run with --trace kept: for each load, verb,
+resource and phase the slowest requests, a random sample, and failed requests.
 
-Without ID, the command lists the traces, the slowest first, and the lives of pods.
---phase, --load, --client and --failed select traces. With ID, or its first characters,
-it shows the trace as a waterfall: one line for each span (an operation of loadgen, an
-API server or etcd), from its start to its end. "critical" is the time for which the
-response had to wait for this span alone. With POD, as NAME or NAMESPACE/NAME, the
-command shows the writes that created the pod and made it ready.
+Without ID, the command lists the 40 slowest traces and the lives of pods. With --phase,
+--load, --client or --failed, it lists all traces that match.
+
+With ID, or its first characters, it shows the trace as a waterfall: one line for each
+span (an operation of loadgen, an API server or etcd), from its start to its end.
+"critical" is the time for which the response waited for the span itself, not for its
+children.
+
+With POD, as NAME or NAMESPACE/NAME, it shows the writes that created the pod and made it
+ready.
 
 --export writes the selected traces to standard output: as OTLP/JSON, one line for each
 trace, for Tempo and the OpenTelemetry Collector, or as JSON for Jaeger.`,
@@ -70,7 +74,7 @@ trace, for Tempo and the OpenTelemetry Collector, or as JSON for Jaeger.`,
 					return !strings.HasPrefix(id, strings.ToLower(args[1]))
 				})
 				if len(all) != 1 && !found {
-					return exitcode.Usagef("%d traces of %s have an ID that begins with %q ('loadgen trace %s' lists the IDs and pods)", len(all), dir, args[1], dir)
+					return exitcode.Usagef("%q names no pod, and %d trace IDs begin with it ('loadgen trace %s' lists both)", args[1], len(all), dir)
 				}
 			}
 			switch export {
@@ -111,7 +115,7 @@ trace, for Tempo and the OpenTelemetry Collector, or as JSON for Jaeger.`,
 	return cmd
 }
 
-// mostListed is the maximum number of traces in a list that is not filtered.
+// mostListed is the maximum number of traces in a list without a filter.
 const mostListed = 40
 
 // readTraces returns the kept traces of the run in dir, and the lives of pods.
@@ -126,7 +130,8 @@ func readTraces(dir string) ([]spans.Trace, []result.PodLife, error) {
 	return all, index.Pods, nil
 }
 
-// podNamed returns the life of a pod. name is NAME or NAMESPACE/NAME. False: there is no life of such a pod.
+// podNamed returns the life of a pod. name is NAME or NAMESPACE/NAME. It returns false if no pod has the name, and fails if
+// several pods have it.
 func podNamed(pods []result.PodLife, name string) (life result.PodLife, found bool, err error) {
 	for _, p := range pods {
 		if p.Pod != name && !strings.HasSuffix(p.Pod, "/"+name) {
@@ -146,7 +151,7 @@ type traceFilter struct {
 	failed              bool // only failed requests
 }
 
-// of returns the selected traces. It fails if no trace is of the phase, load or client.
+// of returns the selected traces. It fails if no trace has the phase, load or client. It changes `all`.
 func (f traceFilter) of(all []spans.Trace) ([]spans.Trace, error) {
 	for _, field := range []struct {
 		name, want string
@@ -175,10 +180,10 @@ func (f traceFilter) of(all []spans.Trace) ([]spans.Trace, error) {
 	return slices.DeleteFunc(all, func(t spans.Trace) bool { return f.failed && !t.Failed() }), nil
 }
 
-// addTraceFlags adds the flag --trace, which overrides the field tracing.sample of a scenario, and the flags for the
-// spans of a user's cluster.
+// addTraceFlags adds the flag --trace, which overrides tracing.sample of the scenario, and the flags that say where a run on
+// a user's cluster gets spans.
 func addTraceFlags(flags *pflag.FlagSet, sets *[]string, s *run.SpanSources) {
-	flags.Func("trace", "trace this `share` of the loads' requests, such as 100%; without a share 5%", func(share string) error {
+	flags.Func("trace", "trace this `share` of the requests, such as 100%; without a share, 5%", func(share string) error {
 		*sets = append(*sets, "tracing.sample="+share)
 		return nil
 	})
@@ -186,8 +191,8 @@ func addTraceFlags(flags *pflag.FlagSet, sets *[]string, s *run.SpanSources) {
 	flags.StringVar(&s.Listen, "trace-listen", "", "receive the spans of your cluster with OTLP/gRPC at this `address`, HOST:PORT")
 	flags.StringVar(&s.TokenFile, "trace-token-file", "", "`file` with the bearer token that senders of spans must present")
 	flags.StringVar(&s.ClientCA, "trace-client-ca", "", "`file` with the CA of the client certificates that senders of spans must present")
-	flags.StringVar(&s.Cert, "trace-cert", "", "`file` with the receiver's TLS certificate, required if other machines can reach the address")
-	flags.StringVar(&s.Key, "trace-key", "", "`file` with the key of that certificate")
+	flags.StringVar(&s.Cert, "trace-cert", "", "`file` with the receiver's TLS certificate, required unless --trace-listen is a loopback address")
+	flags.StringVar(&s.Key, "trace-key", "", "`file` with the key of the receiver's TLS certificate")
 	flags.StringVar(&s.File, "trace-file", "", "read the spans of your cluster from this `file`, to which an OpenTelemetry Collector appends OTLP/JSON")
 }
 

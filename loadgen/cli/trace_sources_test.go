@@ -115,7 +115,7 @@ func serveSpans(t *testing.T, l net.Listener, o otlp.Options) {
 	_ = r.Serve(l)
 }
 
-// relay forwards connections to an address that can change, because a control plane cannot change the address to which it
+// relay forwards connections to an address that a test can change. A control plane cannot change the address to which it
 // sends spans.
 type relay struct {
 	net.Listener

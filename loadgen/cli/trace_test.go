@@ -11,8 +11,8 @@ import (
 )
 
 // plantedDelays lists the phases of the scenarios in testdata. In each phase, one part of the request path is slow, and the
-// named span grows by the planted time in milliseconds. If upstream has no span for a wait, the time is in the span that
-// encloses it. process and span are prefixes.
+// named span takes the planted time in milliseconds. If Kubernetes has no span for a wait, the span that encloses the wait
+// takes the time. process and span are prefixes.
 var plantedDelays = []struct {
 	scenario, phase, process, span string
 	planted                        float64
@@ -35,9 +35,9 @@ var plantedDelays = []struct {
 	{"planted-members", "kms", "kube-apiserver", "TransformFromStorage", 1000},
 }
 
-// TestPlantedDelays: a delay appears in the span of the part that was delayed. Of the spans that took at least the planted
-// time, the fastest took at most 10% longer: other work on the machine delays spans too. Shorter spans did not meet the
-// delay: the fault had not begun, the decision or key was cached, or a seat was free.
+// TestPlantedDelays checks that the span of the delayed part shows the delay. Among the spans that took at least the planted
+// time, the fastest took at most 10% longer; other work on the machine may slow the rest. The test ignores shorter spans.
+// They were not delayed: the fault had not begun, the decision or key was cached, or a seat was free.
 func TestPlantedDelays(t *testing.T) {
 	for _, scenario := range []string{"planted", "planted-members"} {
 		t.Run(scenario, func(t *testing.T) {

@@ -3,57 +3,58 @@ package result
 // Traces describes the distributed traces of a run: which requests were traced, where their time went by span, and the
 // slowest of them.
 type Traces struct {
-	Sampled  float64 `json:"sampled"`  // share of the loads' requests that were traced, 0 to 1
-	Requests int64   `json:"requests"` // traced requests
+	Sampled  float64 `json:"sampled"`  // sampling rate, 0 to 1
+	Requests int64   `json:"requests"` // traced requests of loads and other clients
 	Kept     int     `json:"kept"`     // traces in the directory traces/
 	Spans    int64   `json:"spans"`    // spans that the run received
-	// Dropped: spans and export requests that the run did not keep, by reason
+	// Dropped: number of dropped spans, requests, export requests or traces, by reason
 	Dropped map[string]int64 `json:"dropped,omitempty"`
-	// Incomplete: traced requests that lack spans
-	Incomplete int64      `json:"incomplete"`
-	Names      []SpanName `json:"names"` // by verb and resource, the largest share first
-	// Parts: mean time that spans give to parts of the [breakdown](breakdown.md), by phase and load
+	// Incomplete: traced requests whose spans are missing or contradict each other
+	Incomplete int64 `json:"incomplete"`
+	// Names: at most 200; first the verb and resource with the most time in total, and in each the largest share
+	Names []SpanName `json:"names"`
+	// Parts: mean times of parts of the [breakdown](breakdown.md), measured by spans
 	Parts []SpanParts `json:"parts"`
-	// Slowest: of each load, verb, resource and phase the slowest, at most 40; then of each other client and phase, at
-	// most 10; then the writes of the first of Pods
+	// Slowest: the slowest trace of each load, verb, resource and phase, at most 40; then the slowest of each other client
+	// and phase, at most 10; then the writes of the first pod in `pods`
 	Slowest []Trace `json:"slowest"`
-	// Pods: lives of a sample of the pods that workloads created in the run, the longest first
+	// Pods: lives of a sample of pods, the longest first
 	Pods []PodLife `json:"pods,omitempty"`
 }
 
-// PodLife is the life of one pod, as the writes to the API that made it: from the last write of its Deployment before the
-// pod was created to the first write of an EndpointSlice after its last status.
+// PodLife contains the writes to the API that created one pod and made it ready: the last write of its Deployment and
+// ReplicaSet before its creation, its own writes, and the first write of an EndpointSlice after them.
 type PodLife struct {
 	Pod     string     `json:"pod"`           // NAMESPACE/NAME
 	Start   int64      `json:"startUnixNano"` // of the first write
-	Seconds float64    `json:"seconds"`       // from the first to the end of the last write
+	Seconds float64    `json:"seconds"`       // from the start of the first write to the end of the last
 	Writes  []PodWrite `json:"writes"`        // by start
 }
 
 // PodWrite is a request that created or changed a pod or an object that the pod depends on.
 type PodWrite struct {
 	What    string  `json:"what"`         // verb and object, such as "POST pods/binding"
-	Client  string  `json:"client"`       // program that sent the request, such as kube-scheduler
+	Client  string  `json:"client"`       // program or load that sent the request, such as kube-scheduler
 	Start   float64 `json:"startSeconds"` // after the start of the life
-	Seconds float64 `json:"seconds"`      // of the API server's span
+	Seconds float64 `json:"seconds"`      // latency of the request
 	Trace   string  `json:"traceId"`      // trace of the request; `loadgen trace` shows it
 }
 
-// SpanName summarizes the spans of one process and name in all complete traces of a verb and resource.
+// SpanName summarizes the spans with one name of one process, in all complete traces of a verb and resource.
 type SpanName struct {
 	Verb     string  `json:"verb"`
 	Resource string  `json:"resource"`
 	Process  string  `json:"process"`
 	Name     string  `json:"name"`            // name of the spans
 	Count    int64   `json:"count"`           // number of spans
-	Requests int64   `json:"requests"`        // traced requests of the verb and resource
-	P50      float64 `json:"selfP50Seconds"`  // of the time in which none of the span's children ran
-	P99      float64 `json:"selfP99Seconds"`  // as P50
+	Requests int64   `json:"requests"`        // complete traces of the verb and resource
+	P50      float64 `json:"selfP50Seconds"`  // of the span's time in which none of its children ran
+	P99      float64 `json:"selfP99Seconds"`  // as selfP50Seconds
 	Critical float64 `json:"criticalSeconds"` // mean time on the critical path of a request
-	Share    float64 `json:"share"`           // Critical as a fraction of the requests' mean latency, 0 to 1
+	Share    float64 `json:"share"`           // criticalSeconds as a fraction of the requests' mean latency, 0 to 1
 }
 
-// SpanParts is the mean time that the spans of a load's requests give to parts of their latency.
+// SpanParts splits the mean latency of a load's requests into parts, by their spans.
 type SpanParts struct {
 	Phase    string     `json:"phase"` // phase in which the requests were due
 	Load     string     `json:"load"`
@@ -97,22 +98,22 @@ type Trace struct {
 	Phase    string      `json:"phase"`            // phase in which the request was due
 	Verb     string      `json:"verb"`
 	Resource string      `json:"resource"`
-	Complete bool        `json:"complete"`      // false: spans are missing
+	Complete bool        `json:"complete"`      // false: spans are missing or contradict each other
 	Start    int64       `json:"startUnixNano"` // when the request was due
-	Seconds  float64     `json:"seconds"`       // from Start to the last byte of the response
+	Seconds  float64     `json:"seconds"`       // from startUnixNano to the last byte of the response
 	Status   int         `json:"status,omitempty"`
-	Failure  string      `json:"failure,omitempty"` // kind of failure without a response
+	Failure  string      `json:"failure,omitempty"` // kind of failure, if the response was not complete
 	Spans    []TraceSpan `json:"spans"`             // each before its children
 }
 
-// TraceSpan is a span of a Trace. Times are seconds after the start of the trace.
+// TraceSpan is a span of a Trace.
 type TraceSpan struct {
-	Depth    int     `json:"depth"` // number of spans above it
+	Depth    int     `json:"depth"` // number of ancestors
 	Process  string  `json:"process"`
 	Name     string  `json:"name"`             // name of the span
 	Detail   string  `json:"detail,omitempty"` // what the span worked on: a webhook, a key in etcd or a URL
-	Start    float64 `json:"startSeconds"`
-	Seconds  float64 `json:"seconds"` // length of the span
+	Start    float64 `json:"startSeconds"`     // after the start of the trace
+	Seconds  float64 `json:"seconds"`          // length of the span
 	Self     float64 `json:"selfSeconds"`
 	Critical float64 `json:"criticalSeconds"`
 	// Path: parts of the span on the critical path; their sum is criticalSeconds

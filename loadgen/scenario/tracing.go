@@ -1,6 +1,6 @@
 package scenario
 
-// Traced returns the share of the loads' requests to trace, 0 to 1.
+// Traced returns the share of the requests to trace, 0 to 1. Zero means that the run traces no requests.
 func (s *Scenario) Traced() float64 {
 	if s.Tracing.Sample == nil {
 		return 0

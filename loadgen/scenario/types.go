@@ -80,7 +80,7 @@ type Record struct {
 
 // Tracing configures [distributed traces](../how-to/trace-a-slow-request.md).
 type Tracing struct {
-	// Sample: share of the loads' requests to trace, such as 5%; default none
+	// Sample: share of the requests to trace, such as 5%; default none
 	Sample *Bound `yaml:"sample,omitempty"`
 }
 

@@ -22,7 +22,7 @@ type metricChart struct {
 	// Quiet is the text, such as "no errors", that replaces a chart without samples. Empty means that a lack of samples
 	// is not good news.
 	Quiet string
-	// Traces means that traces explain the chart's values. The page links them.
+	// Traces means that the page links the chart to the slowest trace of each phase.
 	Traces bool
 	// Needs says what a run must have for this chart: "nodes", "pods", "requests" or "watches". Empty means nothing.
 	Needs string

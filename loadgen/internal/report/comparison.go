@@ -226,7 +226,7 @@ func ComparisonHTML(w io.Writer, c result.Comparison) error {
 	}{c, verdictOf(c), ranOf(c) + "; " + when(c), ratioNote(c), grownTables(c)})
 }
 
-// grownTables returns a table for each variant in which spans take more time than in the first one.
+// grownTables returns a table for each variant with spans that take more time than in the first variant.
 func grownTables(c result.Comparison) (all []*table) {
 	for _, v := range c.Variants {
 		if len(v.Grown) > 0 {

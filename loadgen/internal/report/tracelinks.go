@@ -10,8 +10,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// latencyOf returns the verbs of loads whose latency a built-in objective measures. Nil means all verbs. False: the
-// objective does not measure the latency of requests.
+// latencyOf returns the verbs of loads whose latency a built-in objective measures. Nil means all verbs. It returns false if
+// the objective does not measure the latency of requests.
 func latencyOf(objective string) (verbs []string, ok bool) {
 	switch objective {
 	case "request-latency", "request-latency-upper":
@@ -26,8 +26,8 @@ func latencyOf(objective string) (verbs []string, ok bool) {
 	return nil, false
 }
 
-// traceOf returns the slowest trace of the requests that broke the bound of a latency gate. False: the gate passed,
-// does not judge the latency of requests, or the run has no such trace.
+// traceOf returns the slowest trace of the requests that a latency gate judges. If the gate's value is from one phase or
+// load, so is the trace. It returns false if the gate passed, does not judge the latency of requests, or has no such trace.
 func traceOf(r result.Result, g result.Gate) (x result.Trace, ok bool) {
 	verbs, known := latencyOf(g.Objective)
 	if !known || r.Traces == nil || g.Verdict == result.Pass || g.Value == nil && g.Withheld == nil {
@@ -46,7 +46,7 @@ func traceOf(r result.Result, g result.Gate) (x result.Trace, ok bool) {
 	return r.Traces.Slowest[i], true
 }
 
-// tracesByPhase returns links to the slowest trace of each phase.
+// tracesByPhase returns a link to the slowest trace of each phase, in the order of the phases.
 func tracesByPhase(r result.Result) (links []chart.Link) {
 	if r.Traces == nil {
 		return nil
@@ -103,14 +103,14 @@ func newCells(width int, whole float64) cells {
 	return cells{[]rune(strings.Repeat(" ", width)), max(whole, 1e-9)}
 }
 
-// fill draws a stretch. It fills at least one character.
+// fill draws the time between from and to, in seconds. It draws at least one character.
 func (c cells) fill(from, to float64, with rune) {
 	first := min(max(int(from/c.whole*float64(len(c.text))), 0), len(c.text)-1)
 	c.text[first] = with
 	c.fillHalf(from, to, with)
 }
 
-// fillHalf draws the characters that a stretch covers by at least half.
+// fillHalf draws only the characters of which the time between from and to covers at least half.
 func (c cells) fillHalf(from, to float64, with rune) {
 	at := func(s float64) int { return min(max(int(math.Round(s/c.whole*float64(len(c.text)))), 0), len(c.text)) }
 	for i := at(from); i < at(to); i++ {

@@ -18,7 +18,7 @@ type fall struct {
 	Title  string
 	Where  string // the rest of the title
 	Took   string
-	Code   string // names the trace or pod for `loadgen trace`
+	Code   string // ID of the trace or name of the pod, for `loadgen trace`
 	Life   bool   // the rows are the writes of a pod's life
 	Legend []actor
 	Rows   []fallRow
@@ -59,10 +59,10 @@ type traceRef struct{ ID, Link string }
 const (
 	mostNames  = 40    // rows of the table of span names on the page
 	mostIndent = 12    // levels
-	leastShare = 0.002 // of a waterfall, as the width of a bar
+	leastShare = 0.002 // minimum width of a bar, as a share of the waterfall
 )
 
-// tracesView returns the waterfalls of the slowest requests and of pods, and the table of span names.
+// tracesView returns the waterfalls of the slowest requests and of the lives of pods, and the table of span names.
 func tracesView(_ context.Context, p *page) (any, error) {
 	t := p.result.Traces
 	if t == nil {
@@ -101,9 +101,9 @@ func (p palette) of(name string) actor {
 
 // tracesNote says how many requests were traced, and what is missing.
 func tracesNote(t *result.Traces) string {
-	note := fmt.Sprintf("%s of %s traced requests were kept (%s of all requests were traced).", chart.Count(int64(t.Kept)), chart.Count(t.Requests), percent(t.Sampled))
+	note := fmt.Sprintf("%s of %s traced requests were kept (sampling rate %s).", chart.Count(int64(t.Kept)), chart.Count(t.Requests), percent(t.Sampled))
 	if t.Incomplete > 0 {
-		note += fmt.Sprintf(" %s traced requests lack spans.", chart.Count(t.Incomplete))
+		note += fmt.Sprintf(" %s have incomplete traces.", chart.Count(t.Incomplete))
 	}
 	for _, reason := range sortedKeys(t.Dropped) {
 		note += fmt.Sprintf(" Dropped: %s %s.", chart.Count(t.Dropped[reason]), terminal.Clean(reason))
@@ -166,7 +166,8 @@ func (f *fall) add(row fallRow) {
 	f.Legend = append(f.Legend, row.actor)
 }
 
-// newBar returns the place of a stretch in a waterfall. All arguments are seconds. The bar is wide enough to be visible.
+// newBar returns the bar of a time in a waterfall. from is its start, took its length and whole the length of the waterfall,
+// all in seconds. The bar is wide enough to be visible.
 func newBar(from, took, whole float64) bar {
 	whole = max(whole, 1e-9)
 	left := min(max(from/whole, 0), 1-leastShare)
@@ -175,7 +176,7 @@ func newBar(from, took, whole float64) bar {
 
 func requestOf(x result.Trace) string { return terminal.Clean(x.Verb + " " + x.Resource) }
 
-// whereOf says which request of the run a trace is of.
+// whereOf returns the sender, the phase and the status of a trace's request.
 func whereOf(x result.Trace) string {
 	return terminal.Clean(fmt.Sprintf("%s, %s, %s", senderOf(x), phaseOf(x), statusOf(x)))
 }
@@ -206,18 +207,18 @@ func spanNames(t *result.Traces) table {
 	names := table{
 		Caption: "Spans by request", Merged: 1,
 		Head: heads("Request", "Span", "Process", ">Count", ">Self p50", ">Self p99", ">Share of critical path"),
-		Note: "Self: the part of a span in which none of its children ran. Share of critical path: the part of the requests' time that would have been saved if the span had taken no time.",
+		Note: "Self: the time of a span in which none of its children ran. Share of critical path: the part of the requests' time in which the response waited for the span itself.",
 	}
 	for _, n := range t.Names[:min(len(t.Names), mostNames)] {
 		names.add(terminal.Clean(n.Verb+" "+n.Resource), terminal.Clean(n.Name), terminal.Clean(n.Process), chart.Count(n.Count), seconds(n.P50), seconds(n.P99), percent(n.Share))
 	}
 	if more := len(t.Names) - mostNames; more > 0 {
-		names.Note += fmt.Sprintf(" %s are not shown; result.json has all.", plural(int64(more), "row"))
+		names.Note += fmt.Sprintf(" %s are only in result.json; traces/index.json has all.", plural(int64(more), "row"))
 	}
 	return names
 }
 
-// mostTraced is the maximum number of slow requests in a summary. The report has all of result.Traces.
+// mostTraced is the maximum number of slow requests in a summary. The report has all of result.Traces.Slowest.
 const mostTraced = 5
 
 // traced writes a line for each of the slowest traced requests, with the span that took most of its time.

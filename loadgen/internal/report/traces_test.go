@@ -53,7 +53,7 @@ func withTraces(r result.Result, phases ...string) result.Result {
 	failed := writeTrace("aa22bb33cc44dd55ee66ff7788990011", "patch-configmap", phases[0])
 	failed.Status, failed.Spans[0].Failed, failed.Spans[2].Failed = 503, true, true
 	r.Traces = &result.Traces{
-		Sampled: .05, Requests: 1204, Kept: 76, Spans: 15312, Incomplete: 2, Dropped: map[string]int64{"spans above the memory for traces": 12},
+		Sampled: .05, Requests: 1204, Kept: 76, Spans: 15312, Incomplete: 2, Dropped: map[string]int64{"spans above the memory limit": 12},
 		Names:   []result.SpanName{{Verb: "patch", Resource: "configmaps", Process: "etcd-0", Name: "txn", Count: 20, Requests: 20, P50: .011, P99: .031, Critical: .4, Share: .52}, {Verb: "patch", Resource: "configmaps", Process: "kube-apiserver-0", Name: "HTTP POST", Count: 20, Requests: 20, P50: .02, P99: .022, Critical: .4, Share: .31}},
 		Slowest: []result.Trace{writeTrace("1f2e3d4c5b6a79881726354453627180", "patch-configmap", phases[1]), failed},
 		Pods: []result.PodLife{{Pod: "stormglass-3f9a/web-6d5f7c9b8d-x2x7k", Seconds: 2.4, Writes: []result.PodWrite{

@@ -18,8 +18,8 @@ type TraceList struct {
 	Pods  []result.PodLife // lives of pods
 }
 
-// Traces writes a line for each trace: its request, and the span that took most of the time on its critical path. Then it
-// writes a line for each life of a pod.
+// Traces writes a line for each trace: its request, and the span with the most time on its critical path. Then it writes a
+// line for each life of a pod.
 func Traces(w io.Writer, all TraceList, o TerminalOptions) error {
 	t := newTerminal(o)
 	rows := newTable("TRACE", ">took", "~phase", "~sender", "~request", "~answer", "~slowest span", ">critical")
@@ -116,5 +116,5 @@ func PodLife(w io.Writer, life result.PodLife, o TerminalOptions) error {
 	return t.writeTo(w)
 }
 
-// barWidth returns the number of characters for the bars of a waterfall. The rest of a line has room for times and names.
+// barWidth returns the number of characters for the bars of a waterfall. The rest of the line is for times and names.
 func (t *terminalWriter) barWidth() int { return (t.width - 32) * 2 / 5 }

@@ -14,14 +14,14 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/spans/otlp"
 )
 
-// tracing traces requests of a run: it gets spans from its sources, a receiver or a file or both, and keeps traces. A nil
-// *tracing does nothing.
+// tracing traces requests of a run. It gets spans from a receiver, a file or both, and keeps traces. A nil *tracing does
+// nothing.
 type tracing struct {
 	tracer   *spans.Tracer
 	receiver *otlp.Receiver     // nil: the run receives no spans
 	config   control.SpanExport // how a bundled control plane reaches the receiver
 	file     *spans.Tail        // nil: the run reads no spans
-	late     time.Duration      // how long after a span has ended it may arrive
+	late     time.Duration      // how long after its end a span may arrive
 
 	mu        sync.Mutex // held during reads of the file and saves
 	fileError error      // ended the reads of the file
@@ -55,7 +55,7 @@ func startTracing(o Options, c console, started *undo) (*tracing, error) {
 	return t, t.follow(o.Spans, c)
 }
 
-// follow opens the sources of spans of a user's cluster.
+// follow opens the file, and starts the receiver, for the spans of a user's cluster.
 func (t *tracing) follow(s SpanSources, c console) (err error) {
 	if s.File != "" {
 		if t.file, err = spans.OpenTail(s.File); err != nil {
@@ -168,7 +168,8 @@ func (t *tracing) settle(ctx context.Context) {
 	t.tracer.Flush()
 }
 
-// warnings returns what a reader of the traces must know. It is called after run has returned.
+// warnings says which spans the run could not read, and whether it received none. The caller calls it after run has
+// returned.
 func (t *tracing) warnings() (all []string) {
 	if t == nil {
 		return nil
@@ -193,7 +194,7 @@ func (t *tracing) warnings() (all []string) {
 	return all
 }
 
-// save writes the traces that are kept so far to the run's directory.
+// save writes the traces kept so far to the run's directory.
 func (t *tracing) save(dir string) error {
 	if t == nil {
 		return nil

@@ -13,8 +13,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/spans/otlp"
 )
 
-// SpanSources say where a run on a user's cluster gets the spans of its API servers and etcd. A run that traces requests
-// there requires Listen, File or both. Other runs cannot use these fields.
+// SpanSources say where a run on a user's cluster gets the spans of its API servers and etcd. If the run traces requests,
+// it requires Listen, File or both. Other runs must leave all fields empty.
 type SpanSources struct {
 	// Listen is the address, HOST:PORT, at which the run receives spans with OTLP/gRPC; empty means no receiver.
 	Listen string
@@ -25,11 +25,11 @@ type SpanSources struct {
 	// certificates that senders must present; it requires Cert. A receiver requires at least one of the two.
 	TokenFile, ClientCA string
 	// File is a file to which an OpenTelemetry Collector appends spans as OTLP/JSON, one TracesData per line. The run
-	// reads what is appended. Empty means no file.
+	// reads only the lines appended after its start. Empty means no file.
 	File string
 }
 
-// used returns the first flag whose field is set, without dashes, or "".
+// used returns the name of the first flag whose field is set, without dashes. It returns "" if all fields are empty.
 func (s SpanSources) used() string {
 	for _, f := range [...]struct{ flag, value string }{
 		{"trace-listen", s.Listen}, {"trace-file", s.File}, {"trace-cert", s.Cert}, {"trace-key", s.Key}, {"trace-token-file", s.TokenFile}, {"trace-client-ca", s.ClientCA},
@@ -41,8 +41,8 @@ func (s SpanSources) used() string {
 	return ""
 }
 
-// checkTracing returns an error if the run cannot get the spans of the requests that it traces, or if a field of
-// o.Spans has no effect.
+// checkTracing returns an error if the run cannot get the spans of its traced requests, or if a field of o.Spans would have
+// no effect.
 func (o Options) checkTracing() error {
 	used, own := o.Spans.used(), o.Kubeconfig.Files != ""
 	switch {
@@ -70,8 +70,8 @@ func (o Options) checkTracing() error {
 	return exitcode.UsageError(err)
 }
 
-// receiver returns the credentials of the receiver. It fails if the receiver would be open to senders without
-// credentials, or would send them over the network without encryption.
+// receiver returns the receiver's TLS configuration and token. It fails if the receiver would accept senders without
+// credentials, or connections over the network without encryption.
 func (s SpanSources) receiver() (o otlp.Options, err error) {
 	if s.Listen == "" {
 		if used := (SpanSources{Cert: s.Cert, Key: s.Key, TokenFile: s.TokenFile, ClientCA: s.ClientCA}).used(); used != "" {

@@ -11,7 +11,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/spans"
 )
 
-// A run that is killed has the traces of its first phase, also those whose spans are in a file.
+// The run directory of a killed run contains the traces of the first phase, also if the spans came from a file.
 func TestTracesAreSavedDuringTheRun(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "spans.jsonl")

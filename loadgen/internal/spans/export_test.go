@@ -14,8 +14,8 @@ import (
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 )
 
-// exported is a trace with all that an export must carry: a parent in another process, a missing parent, a failed span,
-// events, attributes, and spans shorter than a microsecond whose ends round differently than their lengths.
+// exported is a trace with everything that an export must carry: a parent in another process, a missing parent, a failed
+// span, events, attributes, and spans shorter than a microsecond. Their ends round differently than their lengths.
 func exported() Trace {
 	r := Request{Trace: traceID(7), ID: id(1), Load: "news", Verb: "patch", Resource: "configmaps", Phase: "storm", Status: 503}
 	r.Due = 1_800_000_000_123_456_789
@@ -159,8 +159,8 @@ func TestJaegerFollowsItsSchema(t *testing.T) {
 	}
 }
 
-// Our lines of OTLP/JSON are messages of the protocol. They differ from the JSON form of protobuf in one point, as the
-// OTLP specification says: IDs are hexadecimal, not base64.
+// WriteOTLP writes messages of the protocol. As the OTLP specification says, they differ from protobuf's JSON form in one
+// point: IDs are hexadecimal, not base64.
 func TestOTLPIsTheProtocol(t *testing.T) {
 	x := exported()
 	want := append(x.Request.Spans(), x.Spans...)

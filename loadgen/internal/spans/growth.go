@@ -8,16 +8,16 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Thresholds of Grown: a span grew if it takes 10% more time than before, and if the difference is at least 1% of the
-// request's latency.
+// Thresholds of Grown: a span grew if it takes over 10% more time in b than in a, and if the difference is at least 1% of
+// the requests' mean latency in b.
 const (
 	mostGrown     = 5
 	leastGrowth   = 0.1
 	leastOfLatest = 0.01
 )
 
-// Grown returns the spans that take more of the requests' time in the runs b than in the runs a, at most 5, the largest
-// growth first. Runs without traces do not count.
+// Grown returns the spans that take more time on the critical path of a request in the runs b than in the runs a. It
+// returns at most 5, the largest growth first. It ignores runs without traces, and requests that the runs a did not send.
 func Grown(a, b []*result.Traces) []result.SpanGrowth {
 	before, _ := means(a)
 	after, latency := means(b)
@@ -37,8 +37,8 @@ func Grown(a, b []*result.Traces) []result.SpanGrowth {
 	return all[:min(len(all), mostGrown)]
 }
 
-// means returns the mean time of each span on the critical path of a request in all runs, and the requests' latency, in
-// seconds.
+// means returns the mean time of each span on the critical path of a request, and the mean latency of the requests. Both
+// are means over all runs, in seconds.
 func means(runs []*result.Traces) (critical map[nameKey]float64, latency map[requestKey]float64) {
 	requests := map[requestKey]float64{}
 	critical, latency = map[nameKey]float64{}, map[requestKey]float64{}

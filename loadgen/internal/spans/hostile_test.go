@@ -17,7 +17,7 @@ func manyID(n int) (t TraceID) {
 	return t
 }
 
-// No span makes a tree panic or lose spans without a count, and no broken tree is complete.
+// NewTree does not panic, counts the spans that it omits, and never reports a broken tree as complete.
 func TestHostileTrees(t *testing.T) {
 	client := span(1, 0, "request", 100, 200)
 	times := func(start, end int64) Span {
@@ -69,7 +69,7 @@ func TestHostileTrees(t *testing.T) {
 	}
 }
 
-// checkTree checks what is true of every tree.
+// checkTree checks the invariants of a tree.
 func checkTree(t *testing.T, all []Span) {
 	t.Helper()
 	tree := NewTree(all)
@@ -96,7 +96,7 @@ func checkTree(t *testing.T, all []Span) {
 	}
 }
 
-// What a hostile process puts into a span does not take more memory than Limit allows.
+// Limit bounds the memory of a span from a hostile process.
 func TestHugeSpansAreCut(t *testing.T) {
 	huge := strings.Repeat("x", 10<<20)
 	attributes := slices.Repeat([]Attribute{{huge, huge}}, 1000)
@@ -119,7 +119,7 @@ func TestHugeSpansAreCut(t *testing.T) {
 	}
 }
 
-// A million spans of unknown traces and 100,000 groups of requests take a bounded memory.
+// The Keeper's memory stays bounded with a million spans of unknown traces and 100,000 groups of requests.
 func TestFloodIsBounded(t *testing.T) {
 	limits := Limits{Bytes: 4 << 20, Wait: time.Hour, Groups: 20}
 	k := NewKeeper(limits, 1)
@@ -159,7 +159,7 @@ func TestFloodIsBounded(t *testing.T) {
 	}
 }
 
-// The largest traces can be written, and are read back.
+// Read reads the largest traces that Write writes.
 func TestLargestTracesAreReadBack(t *testing.T) {
 	k := NewKeeper(Limits{}, 1)
 	r := request(1, 50, 200)

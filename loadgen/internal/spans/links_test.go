@@ -17,8 +17,8 @@ func TestRequestsThatTheLoadDidNotSample(t *testing.T) {
 	}
 }
 
-// An API server that does not trust the client begins a new trace. Its spans belong to the request, in each order in which
-// they and the request arrive.
+// An API server that does not trust the client begins a new trace. The Keeper joins its spans with the request, in
+// whichever order they arrive.
 func TestLinkedTracesAreJoined(t *testing.T) {
 	r := request(1, 50, 200)
 	root := server(r)

@@ -20,7 +20,7 @@ type rooted struct {
 }
 
 // reroot makes a span the root of its trace. The API server records the request of a privileged client as a child of the
-// span "authentication", which ends before the request's span begins.
+// span "authentication", which has already ended.
 func reroot(all []Span, root ID) {
 	for i := range all {
 		switch s := &all[i]; {

@@ -95,7 +95,7 @@ func TestLifeOfAPod(t *testing.T) {
 	}
 }
 
-// However many pods a run creates, the traces of few are kept, and a pod is followed from its first write or not at all.
+// The Keeper keeps the traces of a few pods, even if a run creates many. It follows a pod from its first write, or never.
 func TestLivesAreASample(t *testing.T) {
 	k := NewKeeper(Limits{}, 1)
 	n := 0
@@ -124,7 +124,7 @@ func TestLivesAreASample(t *testing.T) {
 	}
 }
 
-// The API server makes its span of a privileged client's request a child of the span "authentication", which ends first.
+// The API server records a privileged client's request as a child of the span "authentication", which ends first.
 func TestRequestOfAPrivilegedClient(t *testing.T) {
 	k := NewKeeper(Limits{}, 1)
 	k.BeginPhase("p", 0)
@@ -145,7 +145,7 @@ func TestRequestOfAPrivilegedClient(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoRequestOfAnotherClient(t *testing.T) {
+func TestSpansWithoutRequestOfAnotherClient(t *testing.T) {
 	k := NewKeeper(Limits{}, 1)
 	watch := writeOf(1, "GET "+namespaced+"pods", "kubelet/v1", "/pods", 1, 2)[1]
 	watch.Attributes[2].Value = "/api/v1/namespaces/ns/pods?watch=true"

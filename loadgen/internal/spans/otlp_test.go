@@ -39,7 +39,7 @@ func TestLateTimes(t *testing.T) {
 	}
 }
 
-// Attributes of all types have the same text whether they arrive as protobuf or as JSON.
+// An attribute of any type has the same text as protobuf and as JSON.
 func TestValues(t *testing.T) {
 	for text, v := range map[string]*commonpb.AnyValue{
 		`{"stringValue":"\"a\""}`: {Value: &commonpb.AnyValue_StringValue{StringValue: `"a"`}},
@@ -57,7 +57,7 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// A short line does not become very large in memory.
+// ReadOTLP refuses a line with many small objects, which would take much more memory than the line.
 func TestLinesOfManyObjectsAreRefused(t *testing.T) {
 	for _, element := range []string{"{},", "null,"} {
 		line := `{"resourceSpans":[{"scopeSpans":[{"spans":[` + strings.Repeat(element, mostObjects) + "{}]}]}]}"

@@ -168,7 +168,7 @@ func TestSampleIsUniform(t *testing.T) {
 	}
 }
 
-// Spans whose request is unknown take a bounded time and memory, and never displace kept traces.
+// The Keeper holds spans without a request for a limited time, in limited memory, and never drops kept traces for them.
 func TestMemoryIsBounded(t *testing.T) {
 	k := NewKeeper(Limits{Bytes: 1 << 20, Wait: time.Second}, 1)
 	r := request(1, 50, 200)

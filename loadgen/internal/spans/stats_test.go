@@ -9,7 +9,7 @@ import (
 )
 
 // traced returns a request that took 10 ms or more, and its spans: 1 ms in priority and fairness, 2 ms in a webhook, and
-// etcd ms in etcd.
+// as many milliseconds in etcd as the argument etcd.
 func traced(n int, etcd int64) (Request, []Span) {
 	r := Request{Trace: traceID(n), ID: id(1), Load: "news", Verb: "POST", Resource: "configmaps", Due: 0, Sent: 0, Last: (9 + etcd) * ms, Status: 201}
 	s := func(n, parent int, process, name string, start, end int64, client bool) Span {

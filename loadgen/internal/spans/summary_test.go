@@ -4,7 +4,7 @@ import (
 	"testing"
 )
 
-// The call of a webhook shows the webhook's name, which only the span above it has.
+// The span of a webhook call shows the webhook's name, which only its parent has.
 func TestSpansSayWhatTheyWorkOn(t *testing.T) {
 	r, _ := traced(1, 5)
 	s := func(n, parent int, name string, client bool, key, value string) Span {

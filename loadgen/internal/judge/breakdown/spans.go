@@ -9,7 +9,7 @@ import (
 )
 
 // Thresholds for a difference between metrics and spans: 10% of the metrics' value, and two standard errors of the spans'
-// mean. A part below 5% of the latency is not compared.
+// mean. CompareSpans ignores parts below 5% of the latency, and spans of fewer than 30 requests.
 const (
 	differs        = 0.1
 	standardErrors = 2

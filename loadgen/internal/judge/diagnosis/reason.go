@@ -72,8 +72,8 @@ type mechanism struct {
 	// Lead and Lag limit when consequences may begin: from Lead before the first evidence to Lag after the last
 	// deviating value.
 	Lag, Lead time.Duration
-	// Span matches "PROCESS NAME" of the span that shows the mechanism in the trace of a request. Empty means that no
-	// span does.
+	// Span is a regular expression for the span that shows the mechanism in a trace. It matches the span's process and
+	// name, such as "etcd-0 txn". Empty means that no span shows the mechanism.
 	Span string
 	// Look is advice on what to examine. Page is the name of the page about the mechanism in docs/incidents, without
 	// .md.

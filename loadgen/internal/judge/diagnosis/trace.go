@@ -8,11 +8,12 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// leastShare is the minimum share of a request's latency that a cause's span has in a trace that shows the cause.
+// leastShare is the minimum share of a request's latency for which the response must have waited for the cause's span.
 const leastShare = 0.25
 
-// AddTraces adds to each cause the kept trace in which the cause's span has the most time on the critical path. The
-// request was due while the cause lasted. A cause for which no trace shows at least a quarter of the latency gets none.
+// AddTraces adds to each cause the kept trace in which the cause's span has the most time on the critical path. The request
+// must have been due while the cause lasted, and the span must have at least a quarter of the request's latency. A cause
+// without such a trace stays unchanged.
 func AddTraces(causes []result.Cause, all []spans.Trace) {
 	for i := range causes {
 		c := &causes[i]
@@ -29,7 +30,7 @@ func AddTraces(causes []result.Cause, all []spans.Trace) {
 	}
 }
 
-// shows makes t the trace of the cause if it shows the cause better than the present one.
+// shows makes t the trace of the cause if its span has more time on the critical path than in the cause's present trace.
 func shows(c *result.Cause, t *spans.Trace, span *regexp.Regexp) {
 	best := result.CauseTrace{ID: t.Trace.String(), Request: t.Verb + " " + t.Resource, Seconds: float64(t.Duration()) / 1e9}
 	for _, n := range t.Tree().All() {

@@ -8,7 +8,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// The trace of a cause is from the time of the cause, and has the cause's span on its critical path.
+// The request of a cause's trace was due while the cause lasted, and waited for the cause's span.
 func TestTraceOfACause(t *testing.T) {
 	began := time.Date(2026, 11, 1, 10, 0, 0, 0, time.UTC)
 	trace := func(n byte, at, fsync, webhook time.Duration) spans.Trace {

@@ -86,7 +86,7 @@ func TestMeasuredObjectives(t *testing.T) {
 	}
 }
 
-// A failed gate names the phase and load of its value, if the value is of one phase and load.
+// A failed gate names the phase and load of its value, if the value is from one phase and load.
 func TestFailedGateNamesPhaseAndLoad(t *testing.T) {
 	for gate, want := range map[string][2]string{
 		"objective: request-latency, max: 10ms":                   {"storm", "patch"},

@@ -8,7 +8,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// A replay traces its requests, and not the requests that prepare it.
+// A replay traces the replayed requests, but not its preparation.
 func TestReplayIsTraced(t *testing.T) {
 	s := newStub(t)
 	s.tracer = spans.NewTracer(spans.Limits{Sample: 100}, 1, 1)

@@ -15,9 +15,9 @@ type trace struct {
 	first   time.Duration // when the header of the first response arrived; 0: not yet
 }
 
-// sample decides whether to trace the flight's first request, and adds the header traceparent to the request. A sampled
-// request also has the trace as its Audit-ID, which leads from the API server's audit log to the trace. Without a tracer,
-// the request has no such headers.
+// sample decides whether to trace the flight's first request, and adds the header traceparent. If the request is sampled,
+// its trace ID is also its Audit-ID, so that a user can find the trace of an entry in the audit log. Without a tracer,
+// sample adds no header.
 func (f *flight) sample(t *spans.Tracer) {
 	f.traced = trace{}
 	if t == nil {
@@ -30,8 +30,8 @@ func (f *flight) sample(t *spans.Tracer) {
 	f.Template = f.Template.With("traceparent", spans.Parent(f.traced.trace, f.traced.span)).With("audit-id", f.traced.trace.String())
 }
 
-// trace passes a sampled request that has ended to the tracer. A response whose data was read late ends before the
-// engine has seen its header; trace then moves the first byte to the end.
+// trace passes a sampled request that has ended to the tracer. If the engine read a response late, it saw the header after
+// the end of the request. trace then uses the end as the time of the first byte.
 func (e *engine) trace(f *flight, o load.Outcome, end time.Duration) {
 	at := func(d time.Duration) int64 {
 		if d == 0 {

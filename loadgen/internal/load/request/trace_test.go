@@ -17,7 +17,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// parents collects the header traceparent of each request; "" if a request has none.
+// parents collects the header traceparent of each request; "" for a request without the header.
 type parents struct {
 	mu  sync.Mutex
 	all []string
@@ -72,7 +72,7 @@ func inOrder(t *testing.T, r *spans.Request) {
 	}
 }
 
-// The server learns from the header traceparent which requests are sampled, whether or not the engine reads responses late.
+// The header traceparent tells the server which requests are sampled, also if the engine reads responses late.
 func TestSampledRequestsCarryTheirTrace(t *testing.T) {
 	for name, newLoad := range map[string]func(load.Target, schedule) *Requests{
 		"read immediately": func(to load.Target, p schedule) *Requests { return newLoad(t, to, p, nil) },

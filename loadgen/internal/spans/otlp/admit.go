@@ -18,8 +18,8 @@ type export struct {
 
 type exportKey struct{}
 
-// admit is called with the header of each request. It refuses requests without the token before gRPC reads the message.
-// A request that takes longer than longestExport fails, so that a slow sender cannot keep its turn.
+// admit refuses requests without the token. gRPC calls it with the header of each request, before it reads the message.
+// An admitted request fails after longestExport, so that a slow sender cannot keep its slot.
 func (r *Receiver) admit(ctx context.Context, info *tap.Info) (context.Context, error) {
 	token := ""
 	if all := info.Header.Get(TokenKey); len(all) > 0 {
@@ -33,8 +33,8 @@ func (r *Receiver) admit(ctx context.Context, info *tap.Info) (context.Context, 
 	return context.WithValue(ctx, exportKey{}, &export{cancel: cancel}), nil
 }
 
-// turns lets only some requests read their message at the same time, and counts failed requests. gRPC fails a request
-// whose message is too long before it calls an interceptor, so an interceptor can do neither.
+// turns limits how many requests are read at the same time, and counts failed requests. An interceptor cannot do this: gRPC
+// calls it after it has read the message, and not at all if the message is too long.
 type turns struct {
 	receiver *Receiver
 	slots    chan struct{}

@@ -47,8 +47,8 @@ func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 	return c.CodecV2.Unmarshal(mem.BufferSlice{buffer}, v)
 }
 
-// count returns the number of messages in the message m. It stops at the first byte that is not protobuf, which fails to
-// decode later.
+// count returns the number of messages in the message m. It stops at the first byte that is not protobuf; decoding then
+// fails.
 func count(m []byte, s shape, depth int) (n int) {
 	if depth > deepest {
 		return mostElements + 1

@@ -28,7 +28,7 @@ const (
 	mostExporting   = 2                // export requests that are read or converted at the same time
 	longestExport   = 10 * time.Second // from the header of an export request to its end
 	longestIdle     = 30 * time.Second // after which a connection without requests is closed
-	window          = 64 << 10         // bytes that a stream may send before the receiver reads them; fixed, gRPC raises it otherwise
+	window          = 64 << 10         // bytes that a stream may send before the receiver reads them; set, because gRPC raises its default
 )
 
 // Metadata of export requests. A component sends it if OTEL_EXPORTER_OTLP_HEADERS contains it.
@@ -45,7 +45,7 @@ type Options struct {
 	Token string
 	// TLS is the TLS configuration of the server. Nil means that connections are not encrypted.
 	TLS *tls.Config
-	// Take is called with each received span. It is called by several goroutines, but not at the same time.
+	// Take takes each received span. Several goroutines call it, but one at a time.
 	Take func(spans.Span, time.Time)
 }
 
@@ -90,7 +90,7 @@ func (r *Receiver) Serve(l net.Listener) error {
 	return r.server.Serve(netutil.LimitListener(l, mostConnections))
 }
 
-// Stop waits until the pending exports have ended or ctx ends, and closes all connections.
+// Stop refuses new connections, waits until the pending exports or ctx have ended, and closes all connections.
 func (r *Receiver) Stop(ctx context.Context) {
 	defer context.AfterFunc(ctx, r.server.Stop)()
 	r.server.GracefulStop()

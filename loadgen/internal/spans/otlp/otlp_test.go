@@ -30,7 +30,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/spans"
 )
 
-// serve starts a Receiver on the loopback device, which is stopped at the end of the test.
+// serve starts a Receiver on the loopback device, and stops it at the end of the test.
 func serve(t testing.TB, o Options) (r *Receiver, addr string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -118,7 +118,7 @@ func TestTokenIsRequired(t *testing.T) {
 	}
 }
 
-// A certificate for 127.0.0.1 that authenticates servers and clients, signed by its own key.
+// A self-signed certificate for 127.0.0.1, for servers and clients.
 func certificate(t *testing.T) (tls.Certificate, *x509.CertPool) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -175,7 +175,7 @@ func (raw) Marshal(v any) ([]byte, error)      { return v.([]byte), nil }
 func (raw) Unmarshal(data []byte, v any) error { return proto.Unmarshal(data, v.(proto.Message)) }
 func (raw) Name() string                       { return "proto" }
 
-// Requests above the limit and requests that cannot be decoded are refused and counted.
+// The Receiver refuses and counts requests above a limit, and requests that it cannot decode.
 func TestExportsAreLimited(t *testing.T) {
 	var got taken
 	r, addr := serve(t, Options{Take: got.take})
@@ -263,7 +263,7 @@ func TestInvalidIDsAreCounted(t *testing.T) {
 	}
 }
 
-// A flood of spans from several senders: all are counted, and the memory stays within its limit.
+// In a flood of spans from several senders, the Keeper counts all spans, and its memory stays within its limit.
 func TestFlood(t *testing.T) {
 	const senders, messages, each = 4, 100, 500
 	tracer := spans.NewTracer(spans.Limits{Bytes: 1 << 20}, 1, 1)
@@ -296,7 +296,7 @@ func TestFlood(t *testing.T) {
 }
 
 // BenchmarkReceive receives spans as kube-apiserver sends them. An operation is one span. cpu-ns/op is the CPU time of the
-// process, which includes the client. The client sends messages that are already encoded.
+// process, including the client, which sends messages that are already encoded.
 func BenchmarkReceive(b *testing.B) {
 	const each = 512
 	_, addr := serve(b, Options{Token: "secret", Take: spans.NewTracer(spans.Limits{}, 1, 1).Received})
