@@ -54,7 +54,7 @@ func (t *terminalWriter) gates(r result.Result) {
 	var good []result.Gate
 	var details []string // the text below each row of bad; empty means none
 	var most []int       // the maximum number of lines of each text
-	var traces []string  // the command that shows traces for each row of bad; empty means none
+	var traces []string  // the command that shows traces for each row of bad; empty: no command
 	said := ""
 	for _, g := range ownGates(r) {
 		if g.Verdict == result.Pass {

@@ -47,7 +47,7 @@ func CompareSpans(rows []result.Breakdown, all []result.SpanParts) {
 			if max(most, s.Seconds) < leastPart*b.ClientMean || s.Seconds+margin >= least*(1-differs) && s.Seconds-margin <= most*(1+differs) {
 				continue
 			}
-			b.Warnings = append(b.Warnings, fmt.Sprintf("the metrics give %s %s, but the spans of %d traced requests give %s", p.Name, duration(p.Seconds), all[at].Requests, duration(s.Seconds)))
+			b.Warnings = append(b.Warnings, fmt.Sprintf("%s took %s by metrics, but %s by the spans of %d traced requests", p.Name, duration(p.Seconds), duration(s.Seconds), all[at].Requests))
 		}
 	}
 }
