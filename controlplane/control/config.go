@@ -38,7 +38,7 @@ type Config struct {
 	Tracing SpanExport `yaml:"tracing,omitempty" json:"tracing,omitzero"`
 }
 
-// SpanExport says where API servers and etcd send spans.
+// SpanExport is the destination of the spans of API servers and etcd.
 type SpanExport struct {
 	// Endpoint: loopback address of an OTLP/gRPC receiver without TLS, such as 127.0.0.1:4317; default: no tracing
 	Endpoint string `yaml:"endpoint,omitempty" json:"endpoint,omitempty"`

@@ -76,7 +76,7 @@ func TestSpansOfAUsersCluster(t *testing.T) {
 	}
 }
 
-// wantTraces checks that a run has a trace of each kept request, with spans of the API server and of etcd.
+// wantTraces checks that each kept trace of a load is complete, with spans of loadgen, an API server and etcd.
 func wantTraces(t *testing.T, dir string) spans.Index {
 	t.Helper()
 	index, all, err := spans.Read(dir)

@@ -1,7 +1,6 @@
 package result
 
-// Traces describes the distributed traces of a run: which requests were traced, where their time went by span, and the
-// slowest of them.
+// Traces is a summary of the distributed traces of a run.
 type Traces struct {
 	Sampled  float64 `json:"sampled"`  // sampling rate, 0 to 1
 	Requests int64   `json:"requests"` // traced requests of loads and other clients
@@ -11,7 +10,7 @@ type Traces struct {
 	Dropped map[string]int64 `json:"dropped,omitempty"`
 	// Incomplete: traced requests whose spans are missing or contradict each other
 	Incomplete int64 `json:"incomplete"`
-	// Names: at most 200; first the verb and resource with the most time in total, and in each the largest share
+	// Names: at most 200, by total time of the verb and resource, then by share
 	Names []SpanName `json:"names"`
 	// Parts: mean times of parts of the [breakdown](breakdown.md), measured by spans
 	Parts []SpanParts `json:"parts"`
@@ -22,8 +21,8 @@ type Traces struct {
 	Pods []PodLife `json:"pods,omitempty"`
 }
 
-// PodLife contains the writes to the API that created one pod and made it ready: the last write of its Deployment and
-// ReplicaSet before its creation, its own writes, and the first write of an EndpointSlice after them.
+// PodLife is the life of one pod: the last write of its Deployment and of its ReplicaSet before its creation, its own
+// writes, and the first write of an EndpointSlice after them.
 type PodLife struct {
 	Pod     string     `json:"pod"`           // NAMESPACE/NAME
 	Start   int64      `json:"startUnixNano"` // of the first write
@@ -40,7 +39,7 @@ type PodWrite struct {
 	Trace   string  `json:"traceId"`      // trace of the request; `loadgen trace` shows it
 }
 
-// SpanName summarizes the spans with one name of one process, in all complete traces of a verb and resource.
+// SpanName is a summary of the spans with one name of one process, in all complete traces of a verb and resource.
 type SpanName struct {
 	Verb     string  `json:"verb"`
 	Resource string  `json:"resource"`
@@ -48,13 +47,13 @@ type SpanName struct {
 	Name     string  `json:"name"`            // name of the spans
 	Count    int64   `json:"count"`           // number of spans
 	Requests int64   `json:"requests"`        // complete traces of the verb and resource
-	P50      float64 `json:"selfP50Seconds"`  // of the span's time in which none of its children ran
-	P99      float64 `json:"selfP99Seconds"`  // as selfP50Seconds
+	P50      float64 `json:"selfP50Seconds"`  // median time in which none of the span's children ran
+	P99      float64 `json:"selfP99Seconds"`  // p99 of the same time
 	Critical float64 `json:"criticalSeconds"` // mean time on the critical path of a request
 	Share    float64 `json:"share"`           // criticalSeconds as a fraction of the requests' mean latency, 0 to 1
 }
 
-// SpanParts splits the mean latency of a load's requests into parts, by their spans.
+// SpanParts is the mean time of parts of a request, measured by the spans of a load's requests.
 type SpanParts struct {
 	Phase    string     `json:"phase"` // phase in which the requests were due
 	Load     string     `json:"load"`
