@@ -2,7 +2,6 @@ package spans
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 
 	"github.com/stormglass/stormglass/loadgen/result"
@@ -19,14 +18,14 @@ const (
 // Grown returns the spans that take more time on the critical path of a request in the runs b than in the runs a. It
 // returns at most 5, the largest growth first. It ignores runs without traces, and requests that the runs a did not send.
 func Grown(a, b []*result.Traces) []result.SpanGrowth {
-	before, _ := means(a)
+	before, sent := means(a)
 	after, latency := means(b)
 	var all []result.SpanGrowth
 	for k, now := range after {
-		then, known := before[k]
-		if !known && !slices.ContainsFunc(slices.Collect(maps.Keys(before)), func(x nameKey) bool { return x.requestKey == k.requestKey }) {
+		if _, known := sent[k.requestKey]; !known {
 			continue // the runs a sent no such requests
 		}
+		then := before[k]
 		if grown := now - then; grown > leastGrowth*then && grown >= leastOfLatest*latency[k.requestKey] {
 			all = append(all, result.SpanGrowth{Verb: k.verb, Resource: k.resource, Process: k.process, Name: k.name, A: then, B: now})
 		}
