@@ -48,6 +48,15 @@ func (n *Node) waited(from, to int64) {
 	}
 }
 
+// waitedFor returns the time on the critical path of the span and all spans below it.
+func (n *Node) waitedFor() int64 {
+	total := n.Critical
+	for _, c := range n.Children {
+		total += c.waitedFor()
+	}
+	return total
+}
+
 // All returns the spans of the tree with their depth: each span before its children.
 func (t *Tree) All() iter.Seq2[int, *Node] {
 	return func(yield func(int, *Node) bool) {

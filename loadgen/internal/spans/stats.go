@@ -91,8 +91,8 @@ func (s *stats) add(h *held) bool {
 	p := s.part(groupKey{r.Load, r.Client, r.Verb, r.Resource, r.Phase})
 	var self [partCount]int64
 	for _, n := range tree.All() {
-		if part, ok := partOf(&n.Span); ok {
-			self[part] += n.Self
+		if part, took := partOf(n); took > 0 {
+			self[part] += took
 		}
 		key := nameKey{of, n.Process, n.Name}
 		name := s.names[key]
@@ -127,18 +127,20 @@ func (s *stats) part(of groupKey) *parts {
 	return p
 }
 
-// partOf returns the part of the latency to which the self time of a span belongs. It returns false if the time belongs to
-// no part. The names are from k8s.io/apiserver 1.37 and etcd 3.7.
-func partOf(s *Span) (part int, ok bool) {
+// partOf returns the part of the API to which a span belongs, and the time that it adds to this part, in nanoseconds. The
+// time is 0 if the span belongs to no part. The names are from k8s.io/apiserver 1.37 and etcd 3.7. Validating webhooks are
+// called in parallel, so only their time on the critical path counts. API servers also call conversion webhooks and other
+// API servers by HTTP, which is not part of admission.
+func partOf(n *Node) (part int, took int64) {
 	switch {
-	case strings.HasPrefix(s.Process, "etcd"), strings.HasPrefix(s.Name, "etcdserverpb."):
-		return partEtcd, true
-	case s.Name == "priorityandfairness":
-		return partFairness, true
-	case s.Client && strings.HasPrefix(s.Name, "HTTP "), strings.HasSuffix(s.Name, " admission webhook"):
-		return partAdmission, true
+	case strings.HasPrefix(n.Process, "etcd"), strings.HasPrefix(n.Name, "etcdserverpb."):
+		return partEtcd, n.Self
+	case n.Name == "priorityandfairness":
+		return partFairness, n.Self
+	case n.Name == "Call validating webhook", n.Name == "Call mutating webhook":
+		return partAdmission, n.waitedFor()
 	}
-	return 0, false
+	return 0, 0
 }
 
 // rows returns a row for each verb, resource, process and span name. The verb and resource with the most time in total come

@@ -3,6 +3,7 @@ package spans
 import (
 	"fmt"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/stormglass/stormglass/loadgen/result"
@@ -19,9 +20,10 @@ func traced(n int, etcd int64) (Request, []Span) {
 		s(2, 1, "kube-apiserver-0", "POST /api/v1", 1, 8+etcd, false),
 		s(3, 2, "kube-apiserver-0", "priorityandfairness", 1, 8+etcd, false),
 		s(4, 3, "kube-apiserver-0", "Create", 2, 8+etcd, false),
-		s(5, 4, "kube-apiserver-0", "HTTP POST", 3, 5, true),
-		s(6, 4, "kube-apiserver-0", "etcdserverpb.KV/Txn", 6, 6+etcd, true),
-		s(7, 6, "etcd-0", "txn", 6, 5+etcd, false),
+		s(5, 4, "kube-apiserver-0", "Call mutating webhook", 3, 5, false),
+		s(6, 5, "kube-apiserver-0", "HTTP POST", 3, 5, true),
+		s(7, 4, "kube-apiserver-0", "etcdserverpb.KV/Txn", 6, 6+etcd, true),
+		s(8, 7, "etcd-0", "txn", 6, 5+etcd, false),
 	}
 }
 
@@ -64,6 +66,34 @@ func TestStatisticsOfAllRequests(t *testing.T) {
 	}
 	if math.Abs(share-1) > 1e-9 {
 		t.Errorf("the shares of the critical path add up to %g", share)
+	}
+}
+
+// Validating webhooks are called in parallel. Calls of conversion webhooks and of other API servers are not admission.
+func TestTimeOfAdmission(t *testing.T) {
+	for name, c := range map[string]struct {
+		calls []Span
+		want  float64 // seconds
+	}{
+		"in parallel":           {[]Span{span(3, 2, "Call validating webhook", 10, 40), span(4, 3, "HTTP POST", 12, 39), span(5, 2, "Call validating webhook", 10, 50), span(6, 5, "HTTP POST", 12, 49)}, 0.040},
+		"one after the other":   {[]Span{span(3, 2, "Call mutating webhook", 10, 20), span(4, 2, "Call validating webhook", 30, 35)}, 0.015},
+		"a webhook with spans":  {[]Span{span(3, 2, "Call mutating webhook", 10, 20), span(4, 3, "HTTP POST", 11, 19), span(5, 4, "review", 12, 18)}, 0.010},
+		"a conversion webhook":  {[]Span{span(3, 2, "Call conversion webhook", 10, 40), span(4, 3, "HTTP POST", 12, 39)}, 0},
+		"an aggregated API":     {[]Span{span(3, 2, "HTTP GET", 10, 40)}, 0},
+		"no call of any server": {nil, 0},
+	} {
+		k := NewKeeper(Limits{}, 1)
+		for i := range c.calls {
+			c.calls[i].Client = strings.HasPrefix(c.calls[i].Name, "HTTP ")
+		}
+		for _, s := range append([]Span{span(2, 1, "PATCH /apis", 5, 90)}, c.calls...) {
+			k.Span(s, 0)
+		}
+		k.Request(Request{Trace: traceID(1), ID: id(1), Load: "l", Verb: "patch", Resource: "things", Last: 100 * ms}, 0)
+		k.Flush()
+		if rows := k.stats.partRows(); len(rows) != 1 || math.Abs(rows[0].Parts[partAdmission].Seconds-c.want) > 1e-9 {
+			t.Errorf("%s: %+v, want %g s", name, rows, c.want)
+		}
 	}
 }
 
