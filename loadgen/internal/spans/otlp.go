@@ -276,11 +276,8 @@ func readLine(line []byte, take func(Span)) (invalid int, err error) {
 	if len(bytes.TrimSpace(line)) == 0 {
 		return 0, nil
 	}
-	if n := bytes.Count(line, []byte("{")) + bytes.Count(line, []byte("null")); n > mostObjects {
-		return 0, fmt.Errorf("the line has %d objects, more than %d", n, mostObjects)
-	}
 	var data tracesData
-	if err := json.Unmarshal(line, &data); err != nil {
+	if err := unmarshal(line, mostObjects, &data); err != nil {
 		return 0, err
 	}
 	for _, resource := range data.ResourceSpans {
@@ -305,6 +302,14 @@ func readLine(line []byte, take func(Span)) (invalid int, err error) {
 		}
 	}
 	return invalid, nil
+}
+
+// unmarshal is like json.Unmarshal, but fails if the text has too many objects.
+func unmarshal(text []byte, most int, into any) error {
+	if n := bytes.Count(text, []byte("{")) + bytes.Count(text, []byte("null")); n > most {
+		return fmt.Errorf("it has %d objects, more than %d", n, most)
+	}
+	return json.Unmarshal(text, into)
 }
 
 func setHex(to []byte, text string) bool {

@@ -61,7 +61,7 @@ func TestValues(t *testing.T) {
 func TestLinesOfManyObjectsAreRefused(t *testing.T) {
 	for _, element := range []string{"{},", "null,"} {
 		line := `{"resourceSpans":[{"scopeSpans":[{"spans":[` + strings.Repeat(element, mostObjects) + "{}]}]}]}"
-		if _, err := ReadOTLP(strings.NewReader(line), func(Span) {}); err == nil || !strings.HasPrefix(err.Error(), "line 1: the line has 50") {
+		if _, err := ReadOTLP(strings.NewReader(line), func(Span) {}); err == nil || !strings.HasPrefix(err.Error(), "line 1: it has 50") {
 			t.Errorf("%s: %v", element, err)
 		}
 	}

@@ -106,8 +106,8 @@ const (
 func (s *Span) Limit() bool {
 	cut := limitText(&s.Name, longestName)
 	cut = limitText(&s.Process, longestName) || cut
-	start, end := min(max(s.Start, 0), latestTime), min(s.End, latestTime)
-	end = max(end, start)
+	start := limitTime(s.Start)
+	end := max(limitTime(s.End), start)
 	cut = cut || start != s.Start || end != s.End
 	s.Start, s.End = start, end
 	cut = limitAttributes(&s.Attributes, mostAttributes) || cut
@@ -116,12 +116,14 @@ func (s *Span) Limit() bool {
 	}
 	for i := range s.Events {
 		e := &s.Events[i]
-		e.At = min(max(e.At, 0), latestTime)
+		e.At = limitTime(e.At)
 		cut = limitText(&e.Name, longestName) || cut
 		cut = limitAttributes(&e.Attributes, mostEventAttributes) || cut
 	}
 	return cut
 }
+
+func limitTime(ns int64) int64 { return min(max(ns, 0), latestTime) }
 
 func limitAttributes(all *[]Attribute, most int) (cut bool) {
 	if len(*all) > most {

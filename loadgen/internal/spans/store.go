@@ -110,10 +110,10 @@ func (x Index) Write(dir string, all []Trace) error {
 	return atomicfile.Write(filepath.Join(dir, IndexFile), append(index, '\n'))
 }
 
-// Maximum sizes of IndexFile and SpansFile that Read reads, in bytes.
+// Limits of IndexFile. A run writes about 10,000 objects at most.
 const (
-	longestIndex = 16 << 20
-	longestSpans = 2 * mostOnDisk
+	longestIndex = 16 << 20 // bytes
+	mostIndexed  = 100_000  // objects
 )
 
 // Read reads the kept traces of a run. dir is the run's directory. If the run has no IndexFile, Read returns an error that
@@ -122,7 +122,7 @@ func Read(dir string) (Index, []Trace, error) {
 	var x Index
 	data, err := userfile.Read(filepath.Join(dir, Dir, IndexFile), longestIndex)
 	if err == nil {
-		err = json.Unmarshal(data, &x)
+		err = unmarshal(data, mostIndexed, &x)
 	}
 	if err != nil {
 		return x, nil, fmt.Errorf("%s/%s: %w", Dir, IndexFile, err)
@@ -131,7 +131,7 @@ func Read(dir string) (Index, []Trace, error) {
 	of := map[TraceID]*Trace{}
 	for i, e := range x.Traces {
 		t := &all[i]
-		t.Request = Request{Load: e.Load, Client: e.Client, Phase: e.Phase, Verb: e.Verb, Resource: e.Resource, Due: e.Due, Sent: e.Sent, First: e.First, Last: e.Last, Status: e.Status, Failure: e.Failure}
+		t.Request = Request{Load: e.Load, Client: e.Client, Phase: e.Phase, Verb: e.Verb, Resource: e.Resource, Due: limitTime(e.Due), Sent: limitTime(e.Sent), First: limitTime(e.First), Last: limitTime(e.Last), Status: e.Status, Failure: e.Failure}
 		t.Why, t.Lost = e.Why, e.Lost
 		if !setHex(t.Trace[:], e.Trace) || !setHex(t.ID[:], e.Span) && e.Client == "" {
 			return x, nil, fmt.Errorf("%s/%s: traces[%d]: traceId or spanId is not a valid ID", Dir, IndexFile, i)
@@ -143,6 +143,9 @@ func Read(dir string) (Index, []Trace, error) {
 		return x, nil, fmt.Errorf("%s/%s: %v", Dir, SpansFile, err) // not Missing: the run has an index
 	}
 	defer f.Close()
+	if info, err := f.Stat(); err == nil && info.Size() > mostOnDisk {
+		return x, nil, fmt.Errorf("%s/%s: %w", Dir, SpansFile, tooLarge(mostOnDisk))
+	}
 	_, err = ReadOTLP(f, func(s Span) {
 		if t := of[s.Trace]; t != nil && s.Process != Client && len(t.Spans) < mostSpansInTrace {
 			s.Limit()
@@ -155,5 +158,20 @@ func Read(dir string) (Index, []Trace, error) {
 	return x, all, err
 }
 
-// Missing reports whether the error of Read means that the run has no IndexFile.
+func readFile(path string, longest int64) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, longest+1))
+	if err == nil && int64(len(data)) > longest {
+		err = tooLarge(longest)
+	}
+	return data, err
+}
+
+func tooLarge(longest int64) error { return fmt.Errorf("the file is larger than %d MiB", longest>>20) }
+
+// Missing reports whether the error of Read means that the run kept no traces.
 func Missing(err error) bool { return errors.Is(err, fs.ErrNotExist) }

@@ -3,6 +3,7 @@ package spans
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -57,8 +58,12 @@ func TestDamagedTraces(t *testing.T) {
 		"spanId is not a valid ID": func(dir string) error {
 			return os.WriteFile(filepath.Join(dir, IndexFile), []byte(`{"traces":[{"traceId":"zz"}]}`), 0o600)
 		},
-		"it is larger than 16 MiB": func(dir string) error { return os.Truncate(filepath.Join(dir, IndexFile), 1<<40) },
-		"no such file":             func(dir string) error { return os.Remove(filepath.Join(dir, SpansFile)) },
+		"it has 100001 objects, more than 100000": func(dir string) error {
+			return os.WriteFile(filepath.Join(dir, IndexFile), []byte(`{"traces":[{}`+strings.Repeat(",{}", 99_999)+"]}"), 0o600)
+		},
+		"traces/spans.jsonl: the file is larger than 64 MiB": func(dir string) error { return os.Truncate(filepath.Join(dir, SpansFile), 1<<40) },
+		"larger than 16 MiB": func(dir string) error { return os.Truncate(filepath.Join(dir, IndexFile), 1<<40) },
+		"no such file":       func(dir string) error { return os.Remove(filepath.Join(dir, SpansFile)) },
 	} {
 		dir := t.TempDir()
 		if err := errors.Join(index.Write(dir, kept), damage(filepath.Join(dir, Dir))); err != nil {
@@ -66,6 +71,27 @@ func TestDamagedTraces(t *testing.T) {
 		}
 		if _, _, err := Read(dir); err == nil || !strings.Contains(err.Error(), name) || Missing(err) {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// An index of a run directory from elsewhere may have any times.
+func TestTimesOfAnIndexAreLimited(t *testing.T) {
+	dir := t.TempDir()
+	if err := (Index{}).Write(dir, nil); err != nil {
+		t.Fatal(err)
+	}
+	index := fmt.Sprintf(`{"traces":[{"traceId":"%s","spanId":"%s","dueUnixNano":%d,"sentUnixNano":-1,"lastByteUnixNano":%d}]}`, traceID(1), id(1), math.MinInt64, math.MaxInt64)
+	if err := os.WriteFile(filepath.Join(dir, Dir, IndexFile), []byte(index), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, all, err := Read(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range all[0].Result().Spans {
+		if s.Self < 0 || s.Critical < 0 || s.Seconds < 0 {
+			t.Errorf("%+v", s)
 		}
 	}
 }

@@ -65,9 +65,16 @@ func addLife(r *result.Traces, all []Trace) {
 	if len(r.Pods) == 0 {
 		return
 	}
+	missing := map[string]bool{}
 	for _, w := range r.Pods[0].Writes {
-		shown := slices.ContainsFunc(r.Slowest, func(x result.Trace) bool { return x.ID == w.Trace })
-		if i := slices.IndexFunc(all, func(t Trace) bool { return t.Trace.String() == w.Trace }); i >= 0 && !shown {
+		missing[w.Trace] = true
+	}
+	for _, x := range r.Slowest {
+		delete(missing, x.ID)
+	}
+	for i := range all {
+		if id := all[i].Trace.String(); missing[id] {
+			delete(missing, id)
 			r.Slowest = append(r.Slowest, all[i].Result())
 		}
 	}
