@@ -1,6 +1,7 @@
 package spans
 
 import (
+	crand "crypto/rand"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -16,7 +17,7 @@ type Tracer struct {
 }
 
 // NewTracer returns a Tracer that samples a share of the requests, from 0 to 1, at random. The seed determines the
-// choice, and the IDs of the traces.
+// choice, but not the IDs of the traces: they must differ between runs, because a collector may store several runs.
 func NewTracer(l Limits, share float64, seed uint64) *Tracer {
 	return &Tracer{share: share, random: rand.New(rand.NewPCG(seed, 0x7370616e)), keeper: NewKeeper(l, seed)}
 }
@@ -36,16 +37,9 @@ func (t *Tracer) Sample() (trace TraceID, id ID, sampled bool) {
 		t.keeper.counts.Skipped++
 		return trace, id, false
 	}
-	fill(trace[:], t.random)
-	fill(id[:], t.random)
+	_, _ = crand.Read(trace[:]) // cannot fail
+	_, _ = crand.Read(id[:])
 	return trace, id, true
-}
-
-func fill(id []byte, random *rand.Rand) {
-	for i := range id {
-		id[i] = byte(random.Uint32())
-	}
-	id[0] |= 1 // an ID is never zero
 }
 
 // Parent returns the value of the header traceparent for a sampled request (W3C Trace Context, version 00).
