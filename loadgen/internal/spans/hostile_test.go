@@ -159,7 +159,35 @@ func TestFloodIsBounded(t *testing.T) {
 	}
 }
 
-// Read reads the largest traces that Write writes.
+// A process that uses the trace of a load's request for a request of another client cannot make the Keeper lose track of
+// its memory.
+func TestTraceOfTwoRequests(t *testing.T) {
+	k := NewKeeper(Limits{Slowest: 1, Sample: 1, Failed: 1}, 1)
+	k.BeginPhase("p", 0)
+	for _, s := range writeOf(1, "POST "+namespaced+"configmaps", "x/v1", "/configmaps/ns/a", 0, 1) {
+		k.Span(s, 0)
+	}
+	k.Flush()
+	for n := 1; n <= 100; n++ {
+		r := request(n, int64(n), 200)
+		k.Request(r, 0)
+		k.Span(server(r), 0)
+		k.Flush()
+	}
+	size := 0
+	for _, x := range k.Kept() {
+		h := k.traces[x.Trace]
+		if h == nil {
+			t.Fatalf("trace %s is kept, but is not in memory", x.Trace)
+		}
+		size += overhead + h.bytes
+	}
+	if size != k.bytes || len(k.traces) != len(k.Kept()) {
+		t.Errorf("%d bytes of %d traces, want %d of %d", k.bytes, len(k.traces), size, len(k.Kept()))
+	}
+}
+
+// The largest traces can be written, and are read back.
 func TestLargestTracesAreReadBack(t *testing.T) {
 	k := NewKeeper(Limits{}, 1)
 	r := request(1, 50, 200)

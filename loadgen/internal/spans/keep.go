@@ -2,7 +2,6 @@ package spans
 
 import (
 	"cmp"
-	"container/heap"
 	"container/list"
 	"math"
 	"math/rand/v2"
@@ -64,7 +63,7 @@ type Limits struct {
 	// Bytes is the maximum size of all traces in memory; default 32 MiB.
 	Bytes int
 	// Settle is how long the Keeper waits for the spans of a request that has ended; default 3 s. Wait is how long it
-	// holds spans of a request that has not ended; default 30 s.
+	// holds spans of a request that has not ended; default 70 s, longer than the default timeout of a load's requests.
 	Settle, Wait time.Duration
 	// Groups is the maximum number of groups; default 300. The Keeper begins no group of another client if there are
 	// half as many. It does not keep traces of further groups.
@@ -74,7 +73,7 @@ type Limits struct {
 func (l Limits) defaults() Limits {
 	l.Slowest, l.Sample, l.Failed = cmp.Or(l.Slowest, 5), cmp.Or(l.Sample, 3), cmp.Or(l.Failed, 5)
 	l.Bytes, l.Groups = cmp.Or(l.Bytes, 32<<20), cmp.Or(l.Groups, 300)
-	l.Settle, l.Wait = cmp.Or(l.Settle, 3*time.Second), cmp.Or(l.Wait, 30*time.Second)
+	l.Settle, l.Wait = cmp.Or(l.Settle, 3*time.Second), cmp.Or(l.Wait, 70*time.Second)
 	return l
 }
 
@@ -159,7 +158,7 @@ type groupKey struct{ load, client, verb, resource, phase string }
 
 // group holds the kept traces of a load or other client, verb, resource and phase.
 type group struct {
-	slow      slowest
+	slow      []*held
 	sample    []*held
 	failed    []*held
 	withSpans int64 // number of offered traces with spans
@@ -283,7 +282,7 @@ func (k *Keeper) Request(r Request, now int64) {
 
 // hold begins to hold a trace whose request has not ended.
 func (k *Keeper) hold(id TraceID, now int64) *held {
-	h := &held{id: id, uses: 1}
+	h := &held{id: id}
 	k.traces[id] = h
 	k.bytes += overhead
 	k.move(h, &k.waiting, now)
@@ -293,6 +292,8 @@ func (k *Keeper) hold(id TraceID, now int64) *held {
 func (k *Keeper) move(h *held, to *list.List, now int64) {
 	if h.list != nil {
 		h.list.Remove(h.element)
+	} else {
+		h.uses++
 	}
 	h.list, h.element, h.since = to, to.PushBack(h), now
 }
@@ -327,8 +328,10 @@ func (k *Keeper) offer(key groupKey, h *held) {
 	}
 	slowest, sample, failed := k.limits.of(h.request.Client)
 	h.uses++
-	if heap.Push(&g.slow, h); len(g.slow) > slowest {
-		k.release(heap.Pop(&g.slow).(*held))
+	if g.slow = append(g.slow, h); len(g.slow) > slowest {
+		i := slices.Index(g.slow, slices.MinFunc(g.slow, bySpeed))
+		k.release(g.slow[i])
+		g.slow = slices.Delete(g.slow, i, i+1)
 	}
 	if i, in := g.place(h, sample, k.random); in {
 		h.uses++
@@ -440,8 +443,8 @@ func (k *Keeper) shrink(grown *held) {
 	}
 }
 
-// Kept returns the kept traces, first of loads and then of other clients. It sorts them by load or client, and then by
-// duration, the slowest first.
+// Kept returns the kept traces: first of loads, by load, and then of other clients, by client. The slowest requests come
+// first. The traces share their spans with the Keeper, which never changes a span of a request that has ended.
 func (k *Keeper) Kept() []Trace {
 	why := map[*held][]string{}
 	keep := func(reason string, set []*held) {
@@ -460,7 +463,7 @@ func (k *Keeper) Kept() []Trace {
 	all := make([]Trace, 0, len(why))
 	for h, reasons := range why {
 		slices.Sort(reasons)
-		all = append(all, Trace{Request: *h.request, Spans: slices.Clone(h.spans), Why: reasons, Lost: h.lost})
+		all = append(all, Trace{Request: *h.request, Spans: slices.Clip(h.spans), Why: reasons, Lost: h.lost})
 	}
 	slices.SortFunc(all, func(a, b Trace) int {
 		return cmp.Or(cmp.Compare(a.Client, b.Client), cmp.Compare(a.Load, b.Load), cmp.Compare(b.Duration(), a.Duration()), cmp.Compare(a.Trace.String(), b.Trace.String()))
@@ -468,22 +471,9 @@ func (k *Keeper) Kept() []Trace {
 	return all
 }
 
-// slowest is a heap. A trace without spans is on top, or the fastest request if all have spans.
-type slowest []*held
-
-func (s slowest) Len() int      { return len(s) }
-func (s slowest) Swap(i, j int) { s[i], s[j] = s[j], s[i] }
-func (s slowest) Less(i, j int) bool {
-	if some := len(s[i].spans) > 0; some != (len(s[j].spans) > 0) {
-		return !some
-	}
-	return s[i].request.Duration() < s[j].request.Duration()
-}
-func (s *slowest) Push(x any) { *s = append(*s, x.(*held)) }
-func (s *slowest) Pop() any {
-	last := (*s)[len(*s)-1]
-	*s = (*s)[:len(*s)-1]
-	return last
+// bySpeed orders traces: first those without spans, then the fastest. Spans may arrive while a trace is in a set.
+func bySpeed(a, b *held) int {
+	return cmp.Or(cmp.Compare(min(len(a.spans), 1), min(len(b.spans), 1)), cmp.Compare(a.request.Duration(), b.request.Duration()))
 }
 
 // recent maps trace IDs to other trace IDs. It forgets the oldest ID when it is full.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -168,7 +169,44 @@ func TestSampleIsUniform(t *testing.T) {
 	}
 }
 
-// The Keeper holds spans without a request for a limited time, in limited memory, and never drops kept traces for them.
+// Spans that arrive late do not change which requests are the slowest.
+func TestLateSpansOfTheSlowest(t *testing.T) {
+	k := NewKeeper(Limits{Slowest: 2, Sample: 1, Failed: 1}, 1)
+	first := request(1, 100, 200)
+	for _, r := range []Request{first, request(2, 50, 200), request(3, 60, 200)} {
+		k.Request(r, 0)
+		if r.Trace != first.Trace {
+			k.Span(server(r), 0)
+		}
+		k.Flush()
+		if r.Trace == traceID(2) {
+			k.Span(server(first), 0)
+		}
+	}
+	for _, x := range k.Kept() {
+		if slow := slices.Contains(x.Why, Slow); slow != (x.Trace != traceID(2)) {
+			t.Errorf("a request of %d ms is one of the two slowest: %t", x.Duration()/ms, slow)
+		}
+	}
+}
+
+// Requests may last as long as the default timeout of a load, a minute. All their spans are kept.
+func TestSpansOfALongRequest(t *testing.T) {
+	k := NewKeeper(Limits{}, 1)
+	r := request(1, 60_000, 200)
+	root := server(r)
+	early := root
+	early.ID, early.Parent, early.End = id(501), root.ID, early.Start+1
+	k.Span(early, r.Sent)
+	k.Span(root, r.Last)
+	k.Request(r, r.Last)
+	k.Flush()
+	if all := k.Kept(); len(all) != 1 || len(all[0].Spans) != 2 || k.Counts().Incomplete != 0 {
+		t.Errorf("%+v, counts %+v", all, k.Counts())
+	}
+}
+
+// Spans whose request is unknown take a bounded time and memory, and never displace kept traces.
 func TestMemoryIsBounded(t *testing.T) {
 	k := NewKeeper(Limits{Bytes: 1 << 20, Wait: time.Second}, 1)
 	r := request(1, 50, 200)
