@@ -205,3 +205,17 @@ func TestSchedulerConfigLayers(t *testing.T) {
 		t.Errorf("client connection = %+v, want QPS 100, Burst 250 and the kubeconfig of kube-scheduler", c)
 	}
 }
+
+// The endpoint of the receiver may be an IPv6 address, whose brackets are a list in YAML.
+func TestTracingConfig(t *testing.T) {
+	for _, endpoint := range []string{"127.0.0.1:4317", "[::1]:4317"} {
+		plan := build(t, control.Config{Tracing: control.SpanExport{Endpoint: endpoint, SamplingRatePerMillion: 5}})
+		var got struct {
+			Endpoint               string
+			SamplingRatePerMillion int
+		}
+		if err := yaml.Unmarshal(plan.Tracing, &got); err != nil || got.Endpoint != endpoint || got.SamplingRatePerMillion != 5 {
+			t.Errorf("%s: %+v, %v", plan.Tracing, got, err)
+		}
+	}
+}

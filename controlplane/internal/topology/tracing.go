@@ -30,7 +30,7 @@ func tracingConfig(cfg control.Config) []byte {
 	}
 	return fmt.Appendf(nil, `apiVersion: apiserver.config.k8s.io/v1
 kind: TracingConfiguration
-endpoint: %s
+endpoint: %q
 samplingRatePerMillion: %d
 `, cfg.Tracing.Endpoint, cfg.Tracing.SamplingRatePerMillion)
 }
