@@ -38,7 +38,7 @@ func traceOf(r result.Result, g result.Gate) (x result.Trace, ok bool) {
 		phases = []string{g.WorstPhase}
 	}
 	i := slices.IndexFunc(r.Traces.Slowest, func(x result.Trace) bool {
-		return slices.Contains(phases, x.Phase) && (g.WorstLoad == "" || g.WorstLoad == x.Load) && (verbs == nil || slices.Contains(verbs, x.Verb))
+		return x.Client == "" && slices.Contains(phases, x.Phase) && (g.WorstLoad == "" || g.WorstLoad == x.Load) && (verbs == nil || slices.Contains(verbs, x.Verb))
 	})
 	if i < 0 {
 		return x, false

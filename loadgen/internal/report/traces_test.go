@@ -145,6 +145,13 @@ func TestTraceOfGate(t *testing.T) {
 	if _, ok := traceOf(stormRun(), failed("request-latency", "", "")); ok {
 		t.Error("a run without traces has one")
 	}
+	other := withTraces(stormRun(), "steady", "storm")
+	for i := range other.Traces.Slowest {
+		other.Traces.Slowest[i].Client, other.Traces.Slowest[i].Load = "kubelet", ""
+	}
+	if x, ok := traceOf(other, failed("request-latency", "", "")); ok {
+		t.Errorf("the gate judges loads, but leads to a request of %s", x.Client)
+	}
 	got := summary(t, r, TerminalOptions{Dir: "runs/x y"})
 	if want := "loadgen trace 'runs/x y' --phase storm --load patch-configmap\n"; !strings.Contains(got, want) {
 		t.Errorf("the summary lacks %q:\n%s", want, got)
