@@ -67,7 +67,7 @@ func without(ctx context.Context, controlplane string, releases []placedRelease)
 // itself checks the releases with which it starts.
 func (o Options) checkReleases(ctx context.Context) error {
 	moves := releasesOfMoves(o.Scenario)
-	if len(moves) == 0 || o.Kubeconfig.Files != "" || o.Plane != "" {
+	if len(moves) == 0 || !o.startsPlane() {
 		return nil
 	}
 	controlplane, err := controlPlaneProgram(o.ControlPlane)

@@ -28,6 +28,9 @@ func (o Options) checkTarget() error {
 	return nil
 }
 
+// startsPlane reports whether the run starts a control plane.
+func (o Options) startsPlane() bool { return o.Plane == "" && o.Kubeconfig.Files == "" }
+
 // sharedTarget connects to the control plane in o.Plane and changes nothing there.
 func sharedTarget(ctx context.Context, o Options, runID string, c console) (*target, error) {
 	found, err := control.Load(o.Plane)

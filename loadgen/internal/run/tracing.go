@@ -41,12 +41,12 @@ func startTracing(o Options, c console, started *undo) (*tracing, error) {
 		return nil, nil
 	}
 	t := &tracing{late: lateSpans}
-	if o.Kubeconfig.Files != "" {
+	if !o.startsPlane() {
 		t.late = lateUserSpans
 	}
 	t.tracer = spans.NewTracer(spans.Limits{Settle: t.late + time.Second}, share, uint64(o.Scenario.Seed))
 	started.add(t.close)
-	if o.Kubeconfig.Files == "" {
+	if o.startsPlane() {
 		var err error
 		t.config.Token, t.config.SamplingRatePerMillion = rand.Text(), int(share*1e6)
 		t.config.Endpoint, err = t.listen("127.0.0.1:0", otlp.Options{Token: t.config.Token})

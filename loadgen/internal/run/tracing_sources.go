@@ -44,7 +44,7 @@ func (s SpanSources) used() string {
 // checkTracing returns an error if the run cannot get the spans of its traced requests, or if a field of o.Spans would have
 // no effect.
 func (o Options) checkTracing() error {
-	used, own := o.Spans.used(), o.Kubeconfig.Files != ""
+	used, own := o.Spans.used(), !o.startsPlane()
 	switch {
 	case o.Scenario.Traced() == 0 && used != "":
 		return exitcode.Usagef("--%s requires --trace (add --trace, or leave out --%s)", used, used)

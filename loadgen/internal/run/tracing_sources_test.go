@@ -70,3 +70,18 @@ func TestReceiverOfSpansIsNeverOpen(t *testing.T) {
 		}
 	}
 }
+
+// A run on a control plane that was started before needs a source of spans, as on a user's cluster.
+func TestSourcesOfSpansOfASharedPlane(t *testing.T) {
+	o := Options{Scenario: parse(t, "tracing: {sample: 5%}\n"+calm), Plane: t.TempDir()}
+	if err := o.checkTracing(); !exitcode.IsUsage(err) || !strings.Contains(err.Error(), "requires a source of spans") {
+		t.Error(err)
+	}
+	o.Spans.File = filepath.Join(o.Plane, "spans.jsonl")
+	if err := os.WriteFile(o.Spans.File, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := o.checkTracing(); err != nil {
+		t.Error(err)
+	}
+}
