@@ -15,6 +15,7 @@ const teardownTimeout = 5 * time.Minute
 // tearDown performs the scenario's teardown actions, even after an interrupt. If the run has not failed or ended early
 // before, an error counts as a failure of the environment. Otherwise it is an additional warning.
 func (r *run) tearDown() {
+	r.phases.tracer.BeginPhase("", time.Now()) // requests from here on are in no phase
 	if len(r.o.Scenario.Teardown) == 0 {
 		return
 	}

@@ -50,6 +50,20 @@ func TestTracesAreSavedDuringTheRun(t *testing.T) {
 	})
 }
 
+// Requests of the teardown belong to no phase.
+func TestTracesOfTheTeardown(t *testing.T) {
+	r := underway(t, parse(t, calm))
+	r.phases.tracer = spans.NewTracer(spans.Limits{}, 1, 1)
+	r.phases.tracer.BeginPhase("storm", time.Now().Add(-time.Second))
+	r.tearDown()
+	due := time.Now().UnixNano()
+	r.phases.tracer.Ended(spans.Request{Trace: spans.TraceID{1}, ID: spans.ID{1}, Load: "l", Due: due, Sent: due, Last: due}, time.Now())
+	r.phases.tracer.Flush()
+	if all, _ := r.phases.tracer.Kept(); len(all) != 1 || all[0].Phase != "" {
+		t.Errorf("kept %+v", all)
+	}
+}
+
 func TestRunWithoutTracing(t *testing.T) {
 	var x *tracing
 	x.settle(t.Context())
