@@ -2,7 +2,6 @@ package cli
 
 import (
 	"cmp"
-	"errors"
 	"io"
 	"slices"
 	"strings"
@@ -197,9 +196,10 @@ func addTraceFlags(flags *pflag.FlagSet, sets *[]string, s *run.SpanSources) {
 }
 
 func writeOTLP(w io.Writer, all []spans.Trace) error {
-	var errs []error
 	for i := range all {
-		errs = append(errs, spans.WriteOTLP(w, all[i].All()))
+		if err := spans.WriteOTLP(w, all[i].All()); err != nil {
+			return err
+		}
 	}
-	return errors.Join(errs...)
+	return nil
 }
