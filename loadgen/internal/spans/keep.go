@@ -194,12 +194,7 @@ func (k *Keeper) Span(s Span, now int64) {
 	if s.Limit() {
 		k.counts.Cut++
 	}
-	k.expire(now)
-	if s.Link.Trace == unsampled { // an API server's own sample of a load's requests
-		k.counts.Unmatched++
-		k.dropped.add(s.Trace, TraceID{})
-		return
-	}
+	k.expire(now, mostAtOnce)
 	if s.Link.Trace != (TraceID{}) && s.Parent == (ID{}) {
 		k.join(s.Trace, s.Link.Trace, now)
 		s.Parent = s.Link.ID
@@ -271,7 +266,7 @@ func (k *Keeper) other(h *held, s *Span, now int64) {
 
 // Request adds a load's request that has ended, and sets its Phase. now is the time in nanoseconds since 1970.
 func (k *Keeper) Request(r Request, now int64) {
-	k.expire(now)
+	k.expire(now, mostAtOnce)
 	h := k.traces[r.Trace]
 	if h == nil {
 		h = k.hold(r.Trace, now)
@@ -401,19 +396,31 @@ func (k *Keeper) forget(h *held) {
 	k.bytes -= overhead + h.bytes
 }
 
-// expire settles the traces whose request ended Limits.Settle ago, and drops those whose request did not end within
-// Limits.Wait.
-func (k *Keeper) expire(now int64) {
-	for e := k.settling.Front(); e != nil && now-e.Value.(*held).since >= int64(k.limits.Settle); e = k.settling.Front() {
-		k.settle(e.Value.(*held))
+// mostAtOnce is the maximum number of traces that a span or a request settles. A request that settles many, such as those
+// of a stall 3 s ago, would delay its load.
+const mostAtOnce = 4
+
+// expire settles the traces whose spans have arrived by now, and drops those whose request has not ended in time, at most
+// `most` of each. It returns their number.
+func (k *Keeper) expire(now int64, most int) (settled int) {
+	for _, l := range [...]struct {
+		*list.List
+		after time.Duration
+	}{{&k.settling, k.limits.Settle}, {&k.waiting, k.limits.Wait}} {
+		for range most {
+			e := l.Front()
+			if e == nil || now-e.Value.(*held).since < int64(l.after) {
+				break
+			}
+			k.settle(e.Value.(*held))
+			settled++
+		}
 	}
-	for e := k.waiting.Front(); e != nil && now-e.Value.(*held).since >= int64(k.limits.Wait); e = k.waiting.Front() {
-		k.settle(e.Value.(*held))
-	}
+	return settled
 }
 
 // Flush settles all traces.
-func (k *Keeper) Flush() { k.expire(math.MaxInt64) }
+func (k *Keeper) Flush() { k.expire(math.MaxInt64, math.MaxInt) }
 
 // nearlyFull reports whether the traces take over three quarters of Limits.Bytes.
 func (k *Keeper) nearlyFull() bool { return k.bytes > k.limits.Bytes/4*3 }

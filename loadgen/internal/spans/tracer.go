@@ -76,11 +76,13 @@ func (t *Tracer) Received(s Span, now time.Time) {
 	t.keeper.Span(s, now.UnixNano())
 }
 
-// Settle settles the traces for whose spans the Tracer has waited long enough. Received and Ended do this too.
+// Settle settles the traces of the requests whose spans have arrived by now. Received and Ended settle a few of them.
 func (t *Tracer) Settle(now time.Time) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.keeper.expire(now.UnixNano())
+	for more := true; more; {
+		t.mu.Lock()
+		more = t.keeper.expire(now.UnixNano(), mostAtOnce) > 0
+		t.mu.Unlock()
+	}
 }
 
 // Flush settles all traces. The caller calls it after the last Received and Ended.
