@@ -63,9 +63,9 @@ type SpanParts struct {
 	Parts    []SpanPart `json:"parts"`
 }
 
-// SpanPart is the mean self time of the spans that belong to one part of a request.
+// SpanPart is the mean time of the spans that belong to one part of a request.
 type SpanPart struct {
-	Name    string  `json:"name"` // "fairness", "admission" (webhooks only) or "etcd"
+	Name    string  `json:"name"` // "fairness", "admission" (only webhooks, on the critical path) or "etcd"
 	Seconds float64 `json:"meanSeconds"`
 	Error   float64 `json:"standardErrorSeconds"` // of the mean, because not all requests are traced
 }

@@ -264,7 +264,7 @@ func (k *Keeper) other(h *held, s *Span, now int64) {
 	}
 }
 
-// Request adds a load's request that has ended, and sets its Phase. now is the time in nanoseconds since 1970.
+// Request adds a load's request that has ended. The Keeper sets its phase. now is the time in nanoseconds since 1970.
 func (k *Keeper) Request(r Request, now int64) {
 	k.expire(now, mostAtOnce)
 	h := k.traces[r.Trace]
@@ -296,7 +296,6 @@ func (k *Keeper) move(h *held, to *list.List, now int64) {
 // ended records the request of a trace, and sets its Phase.
 func (k *Keeper) ended(h *held, r Request) {
 	k.counts.Requests++
-	r.Phase = k.phaseAt(r.Due)
 	h.request = &r
 }
 
@@ -367,6 +366,9 @@ func (g *group) place(h *held, most int, random *rand.Rand) (i int, in bool) {
 func (k *Keeper) settle(h *held) {
 	h.list.Remove(h.element)
 	h.list = nil
+	if h.request != nil { // a phase begins with a scrape, so the Keeper learns of it late
+		h.request.Phase = k.phaseAt(h.request.Due)
+	}
 	switch {
 	case h.request == nil:
 		k.counts.Unmatched += int64(len(h.spans))

@@ -190,6 +190,18 @@ func TestLateSpansOfTheSlowest(t *testing.T) {
 	}
 }
 
+// A request that ends while the scrape at the start of a phase is running belongs to the phase.
+func TestPhaseThatIsKnownLate(t *testing.T) {
+	k := NewKeeper(Limits{}, 1)
+	r := request(1, 5, 200)
+	k.Request(r, r.Last)
+	k.BeginPhase("p", r.Due)
+	k.Flush()
+	if all := k.Kept(); len(all) != 1 || all[0].Phase != "p" {
+		t.Errorf("kept %+v", all)
+	}
+}
+
 // Requests may last as long as the default timeout of a load, a minute. All their spans are kept.
 func TestSpansOfALongRequest(t *testing.T) {
 	k := NewKeeper(Limits{}, 1)
