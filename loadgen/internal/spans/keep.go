@@ -195,6 +195,11 @@ func (k *Keeper) Span(s Span, now int64) {
 		k.counts.Cut++
 	}
 	k.expire(now, mostAtOnce)
+	if s.Link.Trace == unsampled { // an API server's own sample of a load's requests
+		k.counts.Unmatched++
+		k.dropped.add(s.Trace, TraceID{})
+		return
+	}
 	if s.Link.Trace != (TraceID{}) && s.Parent == (ID{}) {
 		k.join(s.Trace, s.Link.Trace, now)
 		s.Parent = s.Link.ID
@@ -293,7 +298,7 @@ func (k *Keeper) move(h *held, to *list.List, now int64) {
 	h.list, h.element, h.since = to, to.PushBack(h), now
 }
 
-// ended records the request of a trace, and sets its Phase.
+// ended records the request of a trace.
 func (k *Keeper) ended(h *held, r Request) {
 	k.counts.Requests++
 	h.request = &r

@@ -138,14 +138,11 @@ func Read(dir string) (Index, []Trace, error) {
 		}
 		of[t.Trace] = t
 	}
-	f, err := userfile.Open(filepath.Join(dir, Dir, SpansFile), longestSpans)
+	f, err := userfile.Open(filepath.Join(dir, Dir, SpansFile), mostOnDisk)
 	if err != nil {
 		return x, nil, fmt.Errorf("%s/%s: %v", Dir, SpansFile, err) // not Missing: the run has an index
 	}
 	defer f.Close()
-	if info, err := f.Stat(); err == nil && info.Size() > mostOnDisk {
-		return x, nil, fmt.Errorf("%s/%s: %w", Dir, SpansFile, tooLarge(mostOnDisk))
-	}
 	_, err = ReadOTLP(f, func(s Span) {
 		if t := of[s.Trace]; t != nil && s.Process != Client && len(t.Spans) < mostSpansInTrace {
 			s.Limit()
@@ -157,21 +154,6 @@ func Read(dir string) (Index, []Trace, error) {
 	}
 	return x, all, err
 }
-
-func readFile(path string, longest int64) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, longest+1))
-	if err == nil && int64(len(data)) > longest {
-		err = tooLarge(longest)
-	}
-	return data, err
-}
-
-func tooLarge(longest int64) error { return fmt.Errorf("the file is larger than %d MiB", longest>>20) }
 
 // Missing reports whether the error of Read means that the run kept no traces.
 func Missing(err error) bool { return errors.Is(err, fs.ErrNotExist) }

@@ -61,9 +61,9 @@ func TestDamagedTraces(t *testing.T) {
 		"it has 100001 objects, more than 100000": func(dir string) error {
 			return os.WriteFile(filepath.Join(dir, IndexFile), []byte(`{"traces":[{}`+strings.Repeat(",{}", 99_999)+"]}"), 0o600)
 		},
-		"traces/spans.jsonl: the file is larger than 64 MiB": func(dir string) error { return os.Truncate(filepath.Join(dir, SpansFile), 1<<40) },
-		"larger than 16 MiB": func(dir string) error { return os.Truncate(filepath.Join(dir, IndexFile), 1<<40) },
-		"no such file":       func(dir string) error { return os.Remove(filepath.Join(dir, SpansFile)) },
+		"traces/spans.jsonl: it is larger than 64 MiB": func(dir string) error { return os.Truncate(filepath.Join(dir, SpansFile), 1<<40) },
+		"larger than 16 MiB":                           func(dir string) error { return os.Truncate(filepath.Join(dir, IndexFile), 1<<40) },
+		"no such file":                                 func(dir string) error { return os.Remove(filepath.Join(dir, SpansFile)) },
 	} {
 		dir := t.TempDir()
 		if err := errors.Join(index.Write(dir, kept), damage(filepath.Join(dir, Dir))); err != nil {
