@@ -107,7 +107,7 @@ func (t *terminalWriter) cause(c causeItem) {
 	}
 	t.wrapped("  look at    ", c.Look)
 	if c.Trace != "" {
-		t.wrapped("  trace      ", c.Trace)
+		t.wrapped("  trace      ", traceCommand(cmp.Or(t.dir, "DIR"), c.TraceID)+": "+c.Trace)
 	}
 	if c.Page != "" {
 		t.wrapped("  similar    ", c.Page)
@@ -216,8 +216,8 @@ type diagnosisView struct {
 
 // causeItem is one cause of the symptoms. If Limit is set, it is a limit that the growing load reached, not a cause.
 type causeItem struct {
-	Kind, Title, Times, Seen, Explains, Look, Trace, Page string
-	Limit                                                 bool
+	Kind, Title, Times, Seen, Explains, Look, Trace, TraceID, Page string
+	Limit                                                          bool
 }
 
 func newDiagnosisView(d result.Diagnosis) diagnosisView {
@@ -229,10 +229,15 @@ func newDiagnosisView(d result.Diagnosis) diagnosisView {
 		v.Lacked = []string{strings.Join(d.Lacked, ", ")}
 	}
 	for i, c := range slices.Concat(d.Causes, d.Limits) {
-		v.Causes = append(v.Causes, causeItem{
+		item := causeItem{
 			Kind: c.Kind, Title: terminal.Clean(c.Title), Times: causeTimes(c, d.Under), Seen: terminal.Clean(c.Sentence), Explains: terminal.Clean(explainsText(c)),
-			Look: terminal.Clean(c.Look), Trace: traceText(c.Trace), Page: c.Page, Limit: i >= len(d.Causes),
-		})
+			Look: terminal.Clean(c.Look), Page: c.Page, Limit: i >= len(d.Causes),
+		}
+		if x := c.Trace; x != nil {
+			item.TraceID = shortID(x.ID)
+			item.Trace = terminal.Clean(fmt.Sprintf("%s of %s (%s) in %s", seconds(x.Critical), x.Request, seconds(x.Seconds), x.Span))
+		}
+		v.Causes = append(v.Causes, item)
 	}
 	for _, e := range d.Symptoms {
 		v.Unexplained = append(v.Unexplained, symptomText(e, d.Under))
@@ -241,14 +246,6 @@ func newDiagnosisView(d result.Diagnosis) diagnosisView {
 		v.Nearest = append(v.Nearest, terminal.Clean(c.Title+", "+c.Sentence))
 	}
 	return v
-}
-
-// traceText describes the trace that shows a cause: "loadgen trace DIR 0123abcd: 33 ms of POST pods (45 ms) in etcd-0 txn".
-func traceText(t *result.CauseTrace) string {
-	if t == nil {
-		return ""
-	}
-	return terminal.Clean(fmt.Sprintf("loadgen trace DIR %s: %s of %s (%s) in %s", shortID(t.ID), seconds(t.Critical), t.Request, seconds(t.Seconds), t.Span))
 }
 
 func diagnosisSection(_ context.Context, p *page) (any, error) {
