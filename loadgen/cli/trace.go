@@ -182,10 +182,7 @@ func (f traceFilter) of(all []spans.Trace) ([]spans.Trace, error) {
 // addTraceFlags adds the flag --trace, which overrides tracing.sample of the scenario, and the flags that say where a run on
 // a user's cluster gets spans.
 func addTraceFlags(flags *pflag.FlagSet, sets *[]string, s *run.SpanSources) {
-	flags.Func("trace", "trace this `share` of the requests, such as 100%; without a share, 5%", func(share string) error {
-		*sets = append(*sets, "tracing.sample="+share)
-		return nil
-	})
+	flags.Var(traceShare{sets}, "trace", "trace this `share` of the requests, such as 100%; without a share, 5%")
 	flags.Lookup("trace").NoOptDefVal = "5%"
 	flags.StringVar(&s.Listen, "trace-listen", "", "receive the spans of your cluster with OTLP/gRPC at this `address`, HOST:PORT")
 	flags.StringVar(&s.TokenFile, "trace-token-file", "", "`file` with the bearer token that senders of spans must present")
@@ -193,6 +190,20 @@ func addTraceFlags(flags *pflag.FlagSet, sets *[]string, s *run.SpanSources) {
 	flags.StringVar(&s.Cert, "trace-cert", "", "`file` with the receiver's TLS certificate, required unless --trace-listen is a loopback address")
 	flags.StringVar(&s.Key, "trace-key", "", "`file` with the key of the receiver's TLS certificate")
 	flags.StringVar(&s.File, "trace-file", "", "read the spans of your cluster from this `file`, to which an OpenTelemetry Collector appends OTLP/JSON")
+}
+
+// traceShare is the value of --trace, a percentage. It adds an override to sets.
+type traceShare struct{ sets *[]string }
+
+func (traceShare) String() string { return "" }
+func (traceShare) Type() string   { return "percent" }
+
+func (s traceShare) Set(text string) error {
+	if err := new(percent).Set(text); err != nil {
+		return err
+	}
+	*s.sets = append(*s.sets, "tracing.sample="+text)
+	return nil
 }
 
 func writeOTLP(w io.Writer, all []spans.Trace) error {
