@@ -110,7 +110,7 @@ func (c cells) fill(from, to float64, with rune) {
 	c.fillHalf(from, to, with)
 }
 
-// fillHalf draws only the characters of which the time between from and to covers at least half.
+// fillHalf draws a character only if at least half of its time is between from and to.
 func (c cells) fillHalf(from, to float64, with rune) {
 	at := func(s float64) int { return min(max(int(math.Round(s/c.whole*float64(len(c.text)))), 0), len(c.text)) }
 	for i := at(from); i < at(to); i++ {

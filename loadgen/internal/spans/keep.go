@@ -9,52 +9,6 @@ import (
 	"time"
 )
 
-// Request is a traced request, as its client saw it.
-type Request struct {
-	Trace TraceID
-	ID    ID // of the client's span, the parent of the API server's span; zero if Client is set
-	// Load is the load that sent the request. If no load sent it, Load is empty, and Client is the program that sent it,
-	// such as kube-scheduler. The times are then from the API server's span. Phase is the phase in which the request was
-	// due; empty means before the first phase.
-	Load, Client, Phase string
-	// Verb and Resource are as in the results of the load, such as create and configmaps. If Client is set, Verb is the
-	// HTTP method, or LIST, such as POST of pods/binding.
-	Verb, Resource string
-	// Due is the time at which the request was to be sent, and Sent the time at which the generator began to send it.
-	// First is the time of the first byte of the response; zero if there was no response. Last is the time of the last
-	// byte, or of the failure. All times are nanoseconds since 1970.
-	Due, Sent, First, Last int64
-	// Status is the HTTP status of the response. Failure is the kind of failure, such as "timeout"; empty if the client
-	// read the whole response.
-	Status  int
-	Failure string
-}
-
-// Failed reports whether the client did not read a whole response, or whether its status was 429 or 5xx.
-func (r *Request) Failed() bool { return r.Failure != "" || r.Status == 429 || r.Status >= 500 }
-
-// Duration returns the time from Due to Last in nanoseconds. It is never negative.
-func (r *Request) Duration() int64 { return max(r.Last-r.Due, 0) }
-
-// Trace is a kept trace.
-type Trace struct {
-	Request
-	Spans []Span
-	// Why lists the reasons why the Keeper kept the trace: Slow, Sampled, Unsuccessful, Life.
-	Why []string
-	// Lost is the number of spans that the Keeper dropped because the trace had too many, or because the memory was full.
-	Lost int
-}
-
-// Reasons why the Keeper keeps a trace. A group contains the requests of one load or other client, verb, resource and
-// phase.
-const (
-	Slow         = "slow"    // one of the slowest requests of its group
-	Sampled      = "sampled" // in a uniform random sample of its group
-	Unsuccessful = "failed"  // one of the first failed requests of its group
-	Life         = "pod"     // part of the life of a pod
-)
-
 // Limits configure a Keeper. A zero field means the default.
 type Limits struct {
 	// Slowest, Sample and Failed are the numbers of traces to keep for each group of a load; default 5, 3 and 5. For each
@@ -488,34 +442,4 @@ func (k *Keeper) Kept() []Trace {
 // bySpeed orders traces: first those without spans, then the fastest. Spans may arrive while a trace is in a set.
 func bySpeed(a, b *held) int {
 	return cmp.Or(cmp.Compare(min(len(a.spans), 1), min(len(b.spans), 1)), cmp.Compare(a.request.Duration(), b.request.Duration()))
-}
-
-// recent maps trace IDs to other trace IDs. It forgets the oldest ID when it is full.
-type recent struct {
-	known map[TraceID]TraceID
-	ring  []TraceID
-	next  int
-}
-
-func newRecent(size int) *recent {
-	return &recent{map[TraceID]TraceID{}, make([]TraceID, 0, size), 0}
-}
-
-func (r *recent) has(id TraceID) bool {
-	_, ok := r.known[id]
-	return ok
-}
-
-func (r *recent) add(id, to TraceID) {
-	if r.has(id) {
-		return
-	}
-	r.known[id] = to
-	if len(r.ring) < cap(r.ring) {
-		r.ring = append(r.ring, id)
-		return
-	}
-	delete(r.known, r.ring[r.next])
-	r.ring[r.next] = id
-	r.next = (r.next + 1) % len(r.ring)
 }

@@ -17,8 +17,8 @@ func TestRequestsThatTheLoadDidNotSample(t *testing.T) {
 	}
 }
 
-// An API server that does not trust the client begins a new trace. The Keeper joins its spans with the request, in
-// whichever order they arrive.
+// An API server that does not trust the client begins a new trace. The Keeper joins its spans with the request, for
+// every order of arrival.
 func TestLinkedTracesAreJoined(t *testing.T) {
 	r := request(1, 50, 200)
 	root := server(r)

@@ -141,7 +141,6 @@ type (
 
 const (
 	kindInternal = 1
-	kindServer   = 2
 	kindClient   = 3
 	statusError  = 2
 )

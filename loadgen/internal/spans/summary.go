@@ -47,11 +47,13 @@ func (x Index) Result(all []Trace) *result.Traces {
 		return cmp.Or(cmp.Compare(b.Duration(), a.Duration()), bytes.Compare(a.Trace[:], b.Trace[:]))
 	})
 	r.Slowest = []result.Trace{}
-	for _, other := range []bool{false, true} {
-		left := map[bool]int{false: mostOfLoads, true: mostOfOthers}[other]
+	for _, senders := range []struct {
+		others bool
+		left   int
+	}{{false, mostOfLoads}, {true, mostOfOthers}} {
 		for _, t := range slowest {
-			if (t.Client != "") == other && left > 0 {
-				left--
+			if (t.Client != "") == senders.others && senders.left > 0 {
+				senders.left--
 				r.Slowest = append(r.Slowest, t.Result())
 			}
 		}
