@@ -274,8 +274,8 @@ func (k *Keeper) group(key groupKey) *group {
 
 // offer adds a trace to the slowest, sampled or failed traces of its group, if it is one of them. A trace with spans
 // replaces a trace without: if the API servers sample fewer requests than the loads, most traces have no spans.
-func (k *Keeper) offer(key groupKey, h *held) {
-	g := k.group(key)
+func (k *Keeper) offer(h *held) {
+	g := k.group(h.request.group())
 	if g == nil {
 		return
 	}
@@ -325,23 +325,20 @@ func (g *group) place(h *held, most int, random *rand.Rand) (i int, in bool) {
 func (k *Keeper) settle(h *held) {
 	h.list.Remove(h.element)
 	h.list = nil
-	if h.request != nil { // a phase begins with a scrape, so the Keeper learns of it late
-		h.request.Phase = k.phaseAt(h.request.Due)
-	}
-	switch {
-	case h.request == nil:
+	defer k.release(h)
+	r := h.request
+	if r == nil {
 		k.counts.Unmatched += int64(len(h.spans))
-	case !k.stats.add(h):
+		return
+	}
+	r.Phase = k.phaseAt(r.Due) // a phase begins with a scrape, so the Keeper learns of it late
+	if !k.stats.add(h) {
 		k.counts.Incomplete++
 	}
-	if r := h.request; r != nil {
-		k.lives.add(h, k.release)
-		// Requests of other clients before the first phase are part of starting the control plane, not of the run.
-		if r.Client == "" || r.Phase != "" {
-			k.offer(groupKey{r.Load, r.Client, r.Verb, r.Resource, r.Phase}, h)
-		}
+	k.lives.add(h, k.release)
+	if r.ofRun() {
+		k.offer(h)
 	}
-	k.release(h)
 }
 
 // release removes a trace from a set or list. If the trace is in no other, release drops it and its later spans.

@@ -29,6 +29,12 @@ func (r *Request) Failed() bool { return r.Failure != "" || r.Status == 429 || r
 // Duration returns the time from Due to Last in nanoseconds. It is never negative.
 func (r *Request) Duration() int64 { return max(r.Last-r.Due, 0) }
 
+// ofRun reports whether the request is part of the run. Requests of other clients before the first phase are part of
+// starting the control plane.
+func (r *Request) ofRun() bool { return r.Client == "" || r.Phase != "" }
+
+func (r *Request) group() groupKey { return groupKey{r.Load, r.Client, r.Verb, r.Resource, r.Phase} }
+
 // Trace is a kept trace.
 type Trace struct {
 	Request

@@ -71,11 +71,11 @@ func (s *stats) add(h *held) bool {
 		return false
 	}
 	r, most := h.request, mostNames
+	if !r.ofRun() {
+		return true
+	}
 	if r.Client != "" {
 		most /= 2 // the other names are for loads
-		if r.Phase == "" {
-			return true
-		}
 	}
 	of := requestKey{r.Verb, r.Resource}
 	total := s.requests[of]
@@ -88,7 +88,7 @@ func (s *stats) add(h *held) bool {
 	}
 	total.requests++
 	total.duration += r.Duration()
-	p := s.part(groupKey{r.Load, r.Client, r.Verb, r.Resource, r.Phase})
+	p := s.part(r.group())
 	var self [partCount]int64
 	for _, n := range tree.All() {
 		if part, took := partOf(n); took > 0 {

@@ -39,7 +39,7 @@ func (x Index) Result(all []Trace) *result.Traces {
 		if t.Client == "" {
 			key = groupKey{load: t.Load, verb: t.Verb, resource: t.Resource, phase: t.Phase}
 		}
-		if b := best[key]; (b == nil || t.Duration() > b.Duration()) && (t.Client == "" || t.Phase != "") {
+		if b := best[key]; t.ofRun() && (b == nil || t.Duration() > b.Duration()) {
 			best[key] = t
 		}
 	}
