@@ -168,8 +168,8 @@ func (a *Archive) Close() error {
 	return errors.Join(errs...)
 }
 
-// Instant evaluates a PromQL expression at one time. It returns a scalar as one
-// sample without labels.
+// Instant evaluates a PromQL expression at one time. It returns the samples sorted by their labels: the engine's order
+// varies between evaluations of histogram_quantile. It returns a scalar as one sample without labels.
 func (a *Archive) Instant(ctx context.Context, expr string, at time.Time) (_ []Sample, err error) {
 	defer survive(&err)
 	q, err := a.engine.NewInstantQuery(ctx, a.queryable, nil, expr, at)
@@ -184,6 +184,7 @@ func (a *Archive) Instant(ctx context.Context, expr string, at time.Time) (_ []S
 	}
 	switch v := res.Value.(type) {
 	case promql.Vector:
+		slices.SortFunc(v, func(a, b promql.Sample) int { return labels.Compare(a.Metric, b.Metric) })
 		samples := make([]Sample, 0, len(v))
 		for _, s := range v {
 			samples = append(samples, Sample{Labels: s.Metric.Map(), V: s.F})

@@ -3,6 +3,7 @@ package archive_test
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
@@ -35,6 +36,28 @@ func stored(t *testing.T, series ...labels.Labels) *tsdb.DB {
 		t.Fatal(err)
 	}
 	return db
+}
+
+// The samples of an instant query are sorted by their labels, so that the worst of several equal values is always the
+// same one.
+func TestInstantIsSorted(t *testing.T) {
+	var buckets []labels.Labels
+	for _, group := range []string{"d", "b", "a", "c", "f", "e"} {
+		for _, le := range []string{"1", "+Inf"} {
+			buckets = append(buckets, labels.FromStrings("__name__", "x_bucket", "group", group, "le", le))
+		}
+	}
+	samples, err := archive.Evaluating(stored(t, buckets...)).Instant(t.Context(), "histogram_quantile(0.99, x_bucket)", time.UnixMilli(1000))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var groups string
+	for _, s := range samples {
+		groups += s.Labels["group"]
+	}
+	if groups != "abcdef" {
+		t.Errorf("the groups are in the order %q, want abcdef", groups)
+	}
 }
 
 // Storages with different added labels can be merged. The series stay sorted although an added
