@@ -192,7 +192,7 @@ var layers = []string{
 	"loadgen/internal/apiclient",
 	"loadgen/internal/judge", "loadgen/internal/alertproof",
 	"loadgen/internal/judge/diagnosis", "loadgen/internal/judge/gate", "loadgen/internal/judge/breakdown", "loadgen/internal/judge/alerting", "loadgen/internal/judge/recovery",
-	"loadgen/internal/report", "loadgen/internal/report/panel", "loadgen/internal/report/chart",
+	"loadgen/internal/report", "loadgen/internal/report/panel", "loadgen/internal/report/document", "loadgen/internal/report/chart",
 	"loadgen/internal/archivetest", "loadgen/internal/rundir",
 	"loadgen/internal/profile", "loadgen/internal/spans", "loadgen/internal/scrape/promimport", "loadgen/internal/scrape", "loadgen/internal/generator",
 	"loadgen/internal/timeline", "loadgen/internal/archive", "loadgen/internal/auditsummary", "loadgen/internal/auditlog", "loadgen/internal/samples", "loadgen/internal/stall", "loadgen/internal/wakeup", "loadgen/internal/machine", "loadgen/internal/scratch",

@@ -28,6 +28,7 @@ import (
 	"github.com/stormglass/stormglass/internal/terminal"
 	"github.com/stormglass/stormglass/internal/userfile"
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
+	"github.com/stormglass/stormglass/loadgen/internal/report/document"
 	"github.com/stormglass/stormglass/loadgen/internal/report/panel"
 	"github.com/stormglass/stormglass/loadgen/internal/samples"
 	"github.com/stormglass/stormglass/loadgen/result"
@@ -152,7 +153,7 @@ func loadPage() (script []byte, tmpl *template.Template, err error) {
 		}
 		return text
 	}
-	style := template.CSS(read("uplot/uPlot.min.css", "page/style.css"))
+	style := template.CSS(read("uplot/uPlot.min.css")) + document.Style()
 	licence := fmt.Appendf(nil, "/*!\n%s*/\n", read("uplot/LICENSE"))
 	script = append(licence, read("uplot/uPlot.iife.min.js", "page/script.js")...)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/stormglass/stormglass/internal/terminal"
 )
 
-// The colours and fonts of pictures in files, which are the light colours of page/style.css. They are set on each SVG
+// The colours and fonts of pictures in files, which are the light colours of document/style.css. They are set on each SVG
 // element, because GitHub and mail readers show pictures without a style sheet.
 const (
 	paper      = "#ffffff"

@@ -9,7 +9,7 @@ import (
 
 // Pictures and page have the same colours.
 func TestPicturesHaveThePagesColours(t *testing.T) {
-	css, err := os.ReadFile("../page/style.css")
+	css, err := os.ReadFile("../document/style.css")
 	if err != nil {
 		t.Fatal(err)
 	}
