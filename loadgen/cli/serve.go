@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"io"
+	"slices"
 	"text/tabwriter"
 	"time"
 
@@ -12,6 +14,9 @@ import (
 	"github.com/stormglass/stormglass/internal/terminal"
 	"github.com/stormglass/stormglass/loadgen/internal/run"
 	"github.com/stormglass/stormglass/loadgen/internal/runmetrics"
+	"github.com/stormglass/stormglass/loadgen/internal/runs"
+	"github.com/stormglass/stormglass/loadgen/internal/runs/site"
+	"github.com/stormglass/stormglass/loadgen/result"
 )
 
 func newServe() *cobra.Command {
@@ -19,18 +24,23 @@ func newServe() *cobra.Command {
 	var output *commandline.Output
 	cmd := &cobra.Command{
 		Use:   "serve DIR...",
-		Short: "Serve recorded runs to Grafana over the Prometheus query API",
-		Long: `Serve the recorded metrics of runs, and the results of the built-in rules (recording
-rules and ALERTS), over the Prometheus query API until Ctrl-C. Use this server as a
-Prometheus data source in Grafana, or with promtool. Each series has the label run
-with the name of the run's directory.
+		Short: "Show recorded runs in a browser, and serve their metrics to Grafana",
+		Long: `Serve web pages about recorded runs until Ctrl-C: a list of all runs, comparisons and
+capacity searches with filters and search, the trends of their metrics, two to six runs
+over each other, and the report of each run. Each DIR is the directory of a run, or a
+folder that contains such directories. The list shows new and active runs as they
+change.
 
-Samples keep their original times, so select these times in Grafana. With promtool,
-set --time. A query without a time is evaluated at the end of the latest run.
+The same address serves the recorded metrics of at most 50 runs, and the results of the
+built-in rules (recording rules and ALERTS), over the Prometheus query API. Use it as a
+Prometheus data source in Grafana, or with promtool. Each series has the label run with
+the name of the run's directory. Samples keep their original times, so select these
+times in Grafana. With promtool, set --time. A query without a time is evaluated at the
+end of the latest run.
 
-The server is read-only and has no password. It listens only on this machine, unless
-you set --observe-public.`,
-		Example: `  loadgen serve runs/*
+The server only reads. It listens only on this machine, unless you set
+--observe-public; then its address contains a token that each request needs.`,
+		Example: `  loadgen serve runs
   loadgen serve runs/before runs/after --listen 127.0.0.1:9090
   promtool query instant --time 2026-11-21T10:17:00Z http://127.0.0.1:9090 'ALERTS'`,
 		Args: cobra.MinimumNArgs(1),
@@ -40,7 +50,12 @@ you set --observe-public.`,
 				return err
 			}
 			defer release()
-			o.Dirs, o.Version = args, run.Version()
+			ctx, cancel := context.WithCancel(ctx)
+			defer cancel()
+			if err := servePages(ctx, &o, args); err != nil {
+				return err
+			}
+			o.Version = run.Version()
 			var printing error
 			o.Ready = func(url string, runs []runmetrics.Served) {
 				printing = output.Write(cmd.OutOrStdout(), map[string]any{"url": url, "runs": runs}, func() error { return printServed(cmd.OutOrStdout(), url, runs) })
@@ -53,13 +68,61 @@ you set --observe-public.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&o.Addr, "listen", anyPort, "`address` of the server; port 0 means a free port")
-	addPublicFlag(flags, &o.Public)
+	flags.BoolVar(&o.Public, "observe-public", false, "let other machines connect to the server, with a token in its address")
 	output = commandline.AddOutput(cmd)
 	return cmd
 }
 
+// servePages sets the pages about the directories, and the runs that the query API serves.
+func servePages(ctx context.Context, o *runmetrics.ServeOptions, dirs []string) error {
+	index, err := openIndex(dirs)
+	if err != nil {
+		return err
+	}
+	for _, dir := range dirs {
+		if ours, err := result.IsRunDir(dir); err == nil && ours {
+			o.Dirs = append(o.Dirs, dir)
+		}
+	}
+	if len(o.Dirs) < len(dirs) {
+		o.Later = func() map[string]string { return recordedIn(ctx, index, o.Dirs) }
+	}
+	o.Pages = site.NewServer(ctx, index)
+	return nil
+}
+
+// openIndex returns the index of directories. The paths of entries begin with the names of the directories, unless there
+// is only one folder.
+func openIndex(dirs []string) (*runs.Index, error) {
+	names, err := runmetrics.UniqueNames(dirs)
+	if err != nil {
+		return nil, err
+	}
+	if len(dirs) == 1 {
+		if ours, err := result.IsRunDir(dirs[0]); err == nil && !ours {
+			names[0] = ""
+		}
+	}
+	return runs.Open(dirs, names)
+}
+
+// recordedIn returns the directories of the runs in an index that have ended, by path, without the given directories.
+func recordedIn(ctx context.Context, index *runs.Index, without []string) map[string]string {
+	index.Scan(ctx)
+	all := map[string]string{}
+	for _, e := range index.Snapshot().Entries {
+		if e.Kind == runs.Run && !e.Ended.IsZero() && !slices.Contains(without, e.Dir) {
+			all[e.Path] = e.Dir
+		}
+	}
+	return all
+}
+
 func printServed(w io.Writer, url string, runs []runmetrics.Served) error {
-	fmt.Fprintf(w, "Prometheus' query API is at %s\n\n", url)
+	fmt.Fprintf(w, "Open %s/ in a browser to see the runs\n\nPrometheus' query API is at %s\n\n", url, url)
+	if len(runs) == 0 {
+		return nil
+	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "RUN\tFROM\tTO\tGRAFANA'S TIME RANGE")
 	for _, r := range runs {

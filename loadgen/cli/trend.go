@@ -10,6 +10,7 @@ import (
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/internal/ab"
 	"github.com/stormglass/stormglass/loadgen/internal/report"
+	"github.com/stormglass/stormglass/loadgen/internal/runs/site"
 )
 
 func newTrend() *cobra.Command {
@@ -22,8 +23,8 @@ func newTrend() *cobra.Command {
 nightly runs. Each DIR is a run, a baseline, or a directory that contains these.
 
 The method is change-point detection ("E-divisive with means") with a t-test (p at most
-0.001), on the runs in start order. Only changes of at least 5% are shown. For a pull
-request, use 'loadgen ab'.`,
+0.001), on the runs in start order. Only changes of at least 5% are shown, and single
+values far from their neighbours are left out. For a pull request, use 'loadgen ab'.`,
 		Example: `  loadgen trend baselines/nightly
   loadgen trend baselines/nightly --html trend.html`,
 		Args: cobra.MinimumNArgs(1),
@@ -35,7 +36,14 @@ request, use 'loadgen ab'.`,
 			if err != nil {
 				return err
 			}
-			if err := writeOutput("--html", html, os.O_TRUNC, func(w io.Writer) error { return report.TrendHTML(w, t) }); err != nil {
+			err = writeOutput("--html", html, os.O_TRUNC, func(w io.Writer) error {
+				index, err := openIndex(args)
+				if err != nil {
+					return err
+				}
+				return site.WriteTrend(cmd.Context(), w, index)
+			})
+			if err != nil {
 				return err
 			}
 			return showReport(cmd.OutOrStdout(), output, exitcode.Pass, t, report.Trend, "")

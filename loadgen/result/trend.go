@@ -23,10 +23,12 @@ type TrendRun struct {
 
 // TrendFigure holds the values of one figure in all runs of a trend.
 type TrendFigure struct {
-	Name    string        `json:"name"` // name of the figure
-	Unit    string        `json:"unit"`
-	Better  string        `json:"better"` // "lower" or "higher"
-	Values  []*float64    `json:"values"` // one per run; null: no data
+	Name   string     `json:"name"` // name of the figure
+	Unit   string     `json:"unit"`
+	Better string     `json:"better"` // "lower" or "higher"
+	Values []*float64 `json:"values"` // one per run; null: no data
+	// Spikes: indexes in runs of single values far from their neighbours; the search for changes leaves them out
+	Spikes  []int         `json:"spikes,omitempty"`
 	Changes []TrendChange `json:"changes"`
 }
 

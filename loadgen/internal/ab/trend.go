@@ -8,6 +8,7 @@ import (
 
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/changepoint"
+	"github.com/stormglass/stormglass/loadgen/internal/runs"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -61,26 +62,14 @@ func Trend(ctx context.Context, dirs []string) (t result.Trend, err error) {
 		t.Notes = append(t.Notes, fmt.Sprintf("%d runs: a trend needs at least %d to find a change", n, changepoint.LeastValues))
 	}
 	for i := range t.Figures {
-		follow(&t.Figures[i], members)
+		f := &t.Figures[i]
+		values := make([]*float64, len(members))
+		for j, m := range members {
+			if v, ok := m.Values[f.Name]; ok {
+				values[j] = &v
+			}
+		}
+		runs.Follow(f, values)
 	}
 	return t, nil
-}
-
-// follow sets the values of a metric in all runs, and finds its changes. A run without data has the value nil; the
-// search skips it.
-func follow(f *result.TrendFigure, members []result.Member) {
-	var values []float64
-	var of []int
-	for i, m := range members {
-		v, ok := m.Values[f.Name]
-		if !ok {
-			f.Values = append(f.Values, nil)
-			continue
-		}
-		f.Values = append(f.Values, &v)
-		values, of = append(values, v), append(of, i)
-	}
-	for _, p := range changepoint.Find(changepoint.Default(), values) {
-		f.Changes = append(f.Changes, result.TrendChange{Run: of[p.Index], Before: p.Before, After: p.After, P: p.P})
-	}
 }

@@ -2,10 +2,12 @@ package observe
 
 import (
 	"context"
+	"crypto/subtle"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/prometheus/prometheus/promql"
@@ -68,24 +70,40 @@ func (s *Server) handler() http.Handler {
 			mux.HandleFunc(method+" /api/v1/"+path, serve(h.handle))
 		}
 	}
-	for path, text := range map[string]string{
-		"/-/healthy": "Prometheus Server is Healthy.\n", "/-/ready": "Prometheus Server is Ready.\n",
-		"/{$}": "Stormglass serves the query API of Prometheus here: add this address as a Prometheus data source to Grafana, or `promtool query instant " + s.URL() + " up`.\n",
-	} {
+	texts := map[string]string{"/-/healthy": "Prometheus Server is Healthy.\n", "/-/ready": "Prometheus Server is Ready.\n"}
+	if s.c.Pages != nil {
+		mux.Handle("GET /", s.c.Pages)
+	} else {
+		texts["/{$}"] = "Stormglass serves the query API of Prometheus here: add this address as a Prometheus data source to Grafana, or `promtool query instant " + s.URL() + " up`.\n"
+	}
+	for path, text := range texts {
 		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, text) })
 	}
 	if s.c.Metrics != nil {
 		mux.Handle("GET /metrics", promhttp.HandlerFor(s.c.Metrics, promhttp.HandlerOpts{}))
 	}
-	if s.c.Public {
-		return mux
+	return s.guarded(mux)
+}
+
+// guarded returns a handler that refuses requests for other host names and requests without the token, unless the
+// configuration permits them.
+func (s *Server) guarded(h http.Handler) http.Handler {
+	prefix := "/" + s.c.Token
+	if s.c.Token != "" {
+		h = http.StripPrefix(prefix, h)
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !loopback.IsHost(r.Host) {
+		token, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+		switch {
+		case !s.c.Public && !loopback.IsHost(r.Host):
 			http.Error(w, "this server accepts only requests from this machine: use the address 127.0.0.1", http.StatusForbidden)
-			return
+		case s.c.Token != "" && subtle.ConstantTimeCompare([]byte(token), []byte(s.c.Token)) != 1:
+			http.Error(w, "wrong token: use the whole address that loadgen printed", http.StatusNotFound)
+		case r.URL.Path == prefix && s.c.Token != "":
+			http.Redirect(w, r, prefix+"/", http.StatusFound)
+		default:
+			h.ServeHTTP(w, r)
 		}
-		mux.ServeHTTP(w, r)
 	})
 }
 

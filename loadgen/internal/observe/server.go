@@ -11,7 +11,7 @@
 //
 // The server is for clients on this machine. Unless Public is set, it listens only on loopback addresses and refuses
 // requests for other host names. This prevents DNS rebinding, an attack in which a website reaches a local server under
-// the website's name. Like Prometheus, it has no password.
+// the website's name. Like Prometheus, it has no password, but it may require a token in the path (Config.Token).
 package observe
 
 import (
@@ -58,6 +58,11 @@ type Recorder interface {
 type Config struct {
 	// Public reports whether the server accepts requests for any host name. Other machines need it.
 	Public bool
+	// Token is the first part of the path of all requests. The server refuses other paths. Empty means that requests need
+	// no token.
+	Token string
+	// Pages handles requests outside the API. Nil means a page that describes the API.
+	Pages http.Handler
 	// Recorder is the recorder to observe. Close the Server before it.
 	Recorder Recorder
 	// Samples are the samples to serve. Close the Server before them. Nil means the samples of Recorder.
@@ -132,11 +137,14 @@ func (s *Server) counted(h http.Handler) http.Handler {
 	})
 }
 
-// URL returns the URL of the API, http://HOST:PORT, for clients on this machine.
+// URL returns the URL of the API, http://HOST:PORT or http://HOST:PORT/TOKEN, for clients on this machine.
 func (s *Server) URL() string {
 	at := s.listener.Addr().String()
 	if tcp, ok := s.listener.Addr().(*net.TCPAddr); ok && tcp.IP.IsUnspecified() {
 		at = fmt.Sprintf("127.0.0.1:%d", tcp.Port)
+	}
+	if s.c.Token != "" {
+		at += "/" + s.c.Token
 	}
 	return "http://" + at
 }

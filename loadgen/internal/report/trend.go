@@ -8,7 +8,6 @@ import (
 	"github.com/stormglass/stormglass/internal/digits"
 	"github.com/stormglass/stormglass/internal/terminal"
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
-	"github.com/stormglass/stormglass/loadgen/internal/report/document"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -31,6 +30,9 @@ func Trend(w io.Writer, r result.Trend, o TerminalOptions) error {
 	}
 	return t.writeTo(w)
 }
+
+// Amount formats a value with its unit.
+func Amount(unit string, v float64) string { return formatIn(unit, &v) }
 
 func trendSpan(r result.Trend) string {
 	first, last := r.Runs[0], r.Runs[len(r.Runs)-1]
@@ -60,48 +62,4 @@ func trendEnds(f result.TrendFigure) (first, last *float64) {
 		last = v
 	}
 	return first, last
-}
-
-// TrendHTML writes the history as an HTML page, with a chart for each figure and a vertical line at each change.
-func TrendHTML(w io.Writer, r result.Trend) error {
-	section := document.Section{ID: "trend", Title: "Metrics over all runs", Text: cleaned(r.Notes)}
-	for _, f := range r.Figures {
-		section.Figures = append(section.Figures, trendFigure(r, f))
-	}
-	return document.Write(w, document.Document{
-		Title: terminal.Clean(r.Scenario) + ": trend", Heading: terminal.Clean(r.Scenario), Line: trendSpan(r), Sections: []document.Section{section},
-	})
-}
-
-// trendFigure returns the chart of a figure: a dot for each run, and a line at each change.
-func trendFigure(r result.Trend, f result.TrendFigure) document.Figure {
-	const width, height = 100.0, 40.0
-	first, last := trendEnds(f)
-	most := 0.0
-	for _, v := range f.Values {
-		if v != nil {
-			most = max(most, *v)
-		}
-	}
-	figure := document.Figure{
-		Caption: fmt.Sprintf("%s: first %s, last %s (%s is better; axis from 0 to %s)", terminal.Clean(f.Name), formatIn(f.Unit, first), formatIn(f.Unit, last), f.Better, formatIn(f.Unit, &most)),
-		Drawing: document.Drawing{Width: width, Height: height, Label: fmt.Sprintf("%s in %d runs, with %d changes", terminal.Clean(f.Name), len(r.Runs), len(f.Changes))},
-		Left:    r.Runs[0].Started.UTC().Format("2006-01-02 15:04"), Right: r.Runs[len(r.Runs)-1].Started.UTC().Format("2006-01-02 15:04"),
-	}
-	x := func(run float64) float64 { return width * (run + 0.5) / float64(len(r.Runs)) }
-	for _, c := range f.Changes {
-		at := x(float64(c.Run) - 0.5)
-		figure.Drawing.Shapes = append(figure.Drawing.Shapes, document.Shape{Class: "change", X: at, X2: at, Y2: height})
-		figure.Notes = append(figure.Notes, "from "+trendRun(r, c)+": "+formatIn(f.Unit, &c.Before)+" to "+formatIn(f.Unit, &c.After)+", "+changeText(c))
-	}
-	for i, v := range f.Values {
-		if v != nil && most > 0 {
-			run := r.Runs[i]
-			figure.Drawing.Shapes = append(figure.Drawing.Shapes, document.Shape{
-				Dot: true, X: x(float64(i)), Y: height - (height-2)**v/most,
-				Title: run.Started.UTC().Format("2006-01-02 15:04") + ": " + formatIn(f.Unit, v),
-			})
-		}
-	}
-	return figure
 }

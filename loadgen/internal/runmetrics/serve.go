@@ -2,10 +2,15 @@ package runmetrics
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
+	"net/http"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/prometheus/common/model"
@@ -20,7 +25,13 @@ import (
 // ServeOptions configure Serve.
 type ServeOptions struct {
 	Dirs []string
-	// Addr is the address of the server, HOST:PORT. Public permits an address that other machines can reach.
+	// Later returns further runs, by the value of their label run. Serve opens them at the first query, or returns an error
+	// to the client if there are too many. Nil means none.
+	Later func() map[string]string
+	// Pages handles requests outside the query API. Nil means a page that describes the API.
+	Pages http.Handler
+	// Addr is the address of the server, HOST:PORT. Public permits an address that other machines can reach; each request
+	// then needs a token.
 	Addr   string
 	Public bool
 	// Version is the version of Stormglass.
@@ -45,52 +56,133 @@ func Serve(ctx context.Context, o ServeOptions) (err error) {
 	if err := loopback.Check(o.Addr, o.Public); err != nil {
 		return exitcode.Usagef("--listen: %w", err)
 	}
-	names, err := uniqueNames(o.Dirs)
+	names, err := UniqueNames(o.Dirs)
 	if err != nil {
 		return err
 	}
-	var all []storage.Queryable
-	var served []Served
-	past := observe.Past{}
-	var end time.Time
+	var all opened
+	defer func() { err = errors.Join(err, all.close()) }()
 	for i, dir := range o.Dirs {
-		run, refused := Open(ctx, dir)
-		if refused != nil {
-			return refused
-		}
-		defer func() { err = errors.Join(err, run.Close()) }()
-		samples, failed := run.Replayed(ctx)
-		if failed != nil {
-			return failed
-		}
-		all = append(all, archive.WithLabels(samples, map[string]string{RunLabel: names[i]}))
-		served = append(served, Served{names[i], dir, run.Start, run.End, run.Interval.Seconds()})
-		past.Every = max(past.Every, run.Interval)
-		if run.End.After(end) {
-			end = run.End
+		if err := all.open(ctx, names[i], dir); err != nil {
+			return err
 		}
 	}
-	samples := archive.Merge(all...)
-	if past.Kinds, err = kinds(ctx, samples); err != nil {
+	samples, now := archive.Merge(all.samples...), all.latest
+	if o.Later != nil {
+		l := &later{ctx: ctx, all: &all, dirs: o.Later}
+		samples, now = l, func() time.Time { l.once.Do(l.open); return all.latest() }
+	}
+	past := observe.Past{Every: all.every}
+	if past.Kinds, err = kinds(ctx, archive.Merge(all.samples...)); err != nil {
 		return err
 	}
 	listener, err := observe.Listen(o.Addr, o.Public)
 	if err != nil {
 		return exitcode.Environmentf("--listen: %w", err)
 	}
+	token := ""
+	if o.Public {
+		token = rand.Text()
+	}
 	server, err := observe.Start(listener, observe.Config{
-		Public: o.Public, Recorder: past, Samples: samples, Version: o.Version, Now: func() time.Time { return end },
+		Public: o.Public, Token: token, Pages: o.Pages, Recorder: past, Samples: samples, Version: o.Version, Now: now,
 	})
 	if err != nil {
 		return exitcode.EnvironmentError(err)
 	}
-	o.Ready(server.URL(), served)
+	o.Ready(server.URL(), all.served)
 	<-ctx.Done()
 	return server.Close()
 }
 
-// uniqueNames returns a name for each directory: the shortest suffix of its path that is unique.
-func uniqueNames(dirs []string) ([]string, error) {
+// opened holds open runs.
+type opened struct {
+	runs    []*Run
+	samples []storage.Queryable
+	served  []Served
+	every   time.Duration // the longest scrape interval
+	mu      sync.Mutex
+	end     time.Time // end of the latest run
+}
+
+func (o *opened) open(ctx context.Context, name, dir string) error {
+	run, err := Open(ctx, dir)
+	if err != nil {
+		return err
+	}
+	o.runs = append(o.runs, run)
+	samples, err := run.Replayed(ctx)
+	if err != nil {
+		return err
+	}
+	o.samples = append(o.samples, archive.WithLabels(samples, map[string]string{RunLabel: name}))
+	o.served = append(o.served, Served{name, dir, run.Start, run.End, run.Interval.Seconds()})
+	o.every = max(o.every, run.Interval)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if run.End.After(o.end) {
+		o.end = run.End
+	}
+	return nil
+}
+
+// latest returns the end of the latest run, or the current time if no run is open.
+func (o *opened) latest() time.Time {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.end.IsZero() {
+		return time.Now()
+	}
+	return o.end
+}
+
+func (o *opened) close() error {
+	var errs []error
+	for _, r := range o.runs {
+		errs = append(errs, r.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// mostLater is the maximum number of runs that Serve opens at the first query. Each takes about a second of CPU time, to
+// evaluate the rules, and some megabytes of memory.
+const mostLater = 50
+
+// later is a storage of runs that are opened at the first query. A run that cannot be read is left out.
+type later struct {
+	ctx  context.Context
+	all  *opened
+	dirs func() map[string]string
+
+	once    sync.Once
+	samples storage.Queryable
+	err     error
+}
+
+func (l *later) open() {
+	dirs := l.dirs()
+	if n := len(dirs); n > mostLater {
+		l.err = fmt.Errorf("the folder contains %d runs, but queries can read at most %d (name the runs: loadgen serve DIR...)", n, mostLater)
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(dirs)) {
+		_ = l.all.open(l.ctx, name, dirs[name]) // the page lists damaged runs
+	}
+	l.samples = archive.Merge(l.all.samples...)
+}
+
+// Querier implements storage.Queryable.
+func (l *later) Querier(mint, maxt int64) (storage.Querier, error) {
+	l.once.Do(l.open)
+	if l.err != nil {
+		return nil, l.err
+	}
+	return l.samples.Querier(mint, maxt)
+}
+
+// UniqueNames returns a name for each directory: the shortest suffix of its path that is unique. It returns a usage error
+// if a directory appears twice.
+func UniqueNames(dirs []string) ([]string, error) {
 	var paths []string
 	for _, dir := range dirs {
 		abs, err := filepath.Abs(dir)

@@ -132,3 +132,31 @@ func split(x []float64) (at int, ok bool) {
 	}
 	return at, true
 }
+
+// Spikes returns the indexes of single values that are far from the three values on each side: by more than a quarter of
+// their median and more than six times their median deviation from it. Such a value is no change of the mean, and it
+// hides a change nearby, so callers of Find leave it out.
+func Spikes(values []float64) (at []int) {
+	const reach, share, deviations = 3, 0.25, 6
+	for i, v := range values {
+		near := slices.Concat(values[max(0, i-reach):i], values[i+1:min(len(values), i+1+reach)])
+		if len(near) < reach {
+			continue
+		}
+		middle := median(near)
+		for j := range near {
+			near[j] = math.Abs(near[j] - middle)
+		}
+		if d := math.Abs(v - middle); d > share*math.Abs(middle) && d > deviations*median(near) {
+			at = append(at, i)
+		}
+	}
+	return at
+}
+
+// median returns the median of values, and sorts them.
+func median(values []float64) float64 {
+	slices.Sort(values)
+	n := len(values)
+	return (values[(n-1)/2] + values[n/2]) / 2
+}

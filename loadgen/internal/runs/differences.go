@@ -1,0 +1,131 @@
+package runs
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/stormglass/stormglass/internal/terminal"
+	"github.com/stormglass/stormglass/internal/userfile"
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// Difference is a version, setting or property of the host that differs between runs.
+type Difference struct {
+	Name   string   `json:"name"`
+	Values []string `json:"values"` // one for each run; empty: the run has none
+}
+
+// mostDifferences is the maximum number of differences that Differences returns.
+const mostDifferences = 50
+
+// Differences returns what differs between runs: versions, host, variant, labels, and fields of the scenarios. It reads
+// the scenarios of runs whose scenario is unknown or differs.
+func Differences(all []*Entry) []Difference {
+	facts := make([]map[string]string, len(all))
+	for i, e := range all {
+		facts[i] = e.facts()
+	}
+	if !sameScenario(all) {
+		for i, e := range all {
+			maps.Copy(facts[i], e.fields())
+		}
+	}
+	names := map[string]bool{}
+	for _, f := range facts {
+		for name := range f {
+			names[name] = true
+		}
+	}
+	var out []Difference
+	for _, name := range slices.SortedFunc(maps.Keys(names), byKind) {
+		d := Difference{Name: name}
+		for _, f := range facts {
+			d.Values = append(d.Values, f[name])
+		}
+		if slices.ContainsFunc(d.Values, func(v string) bool { return v != d.Values[0] }) && len(out) < mostDifferences {
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+// byKind sorts names of facts: versions and other facts before fields of scenarios.
+func byKind(a, b string) int {
+	field := func(name string) int { return len(name) - len(strings.TrimPrefix(name, fieldPrefix)) }
+	return cmp.Or(cmp.Compare(field(a), field(b)), cmp.Compare(a, b))
+}
+
+// fieldPrefix is the prefix of the names of differences between scenarios.
+const fieldPrefix = "scenario: "
+
+func sameScenario(all []*Entry) bool {
+	return !slices.ContainsFunc(all, func(e *Entry) bool { return e.Digest == "" || e.Digest != all[0].Digest })
+}
+
+// facts returns the versions, the host, the variant and the labels of a run, by name.
+func (e *Entry) facts() map[string]string {
+	facts := result.Facts(e.Versions, e.Host)
+	if e.Host.CPUs == 0 {
+		delete(facts, "host")
+	}
+	facts["variant"] = e.Variant
+	facts["--set"] = strings.Join(e.Settings, " ")
+	for name, v := range e.Labels {
+		facts["label "+name] = v
+	}
+	return facts
+}
+
+// fields returns the fields of the run's scenario, by path. It returns nil if the scenario cannot be read.
+func (e *Entry) fields() map[string]string {
+	text, err := userfile.Read(filepath.Join(e.Dir, result.ScenarioFile), userfile.Text)
+	var node any
+	if err != nil || yaml.Unmarshal(text, &node) != nil {
+		return nil
+	}
+	into := map[string]string{}
+	flatten(into, fieldPrefix, node)
+	for _, name := range []string{"description", "seed", "variant"} {
+		delete(into, fieldPrefix+name)
+	}
+	return into
+}
+
+// mostFields is the maximum number of fields that flatten adds.
+const mostFields = 10_000
+
+// flatten adds each leaf of a YAML document to `into`, by its path. Items of a list have the value of their field `name`
+// in the path, or their number.
+func flatten(into map[string]string, path string, v any) {
+	if len(into) >= mostFields {
+		return
+	}
+	at := func(name string) string {
+		if strings.HasSuffix(path, " ") {
+			return path + name
+		}
+		return path + "." + name
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		for name, x := range v {
+			flatten(into, at(terminal.Clean(name)), x)
+		}
+	case []any:
+		for i, x := range v {
+			name := fmt.Sprint(i)
+			if m, ok := x.(map[string]any); ok && m["name"] != nil {
+				name = short(fmt.Sprint(m["name"]))
+			}
+			flatten(into, at(name), x)
+		}
+	default:
+		into[path] = short(fmt.Sprint(v))
+	}
+}

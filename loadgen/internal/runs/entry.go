@@ -1,0 +1,255 @@
+// Package runs indexes folders of runs, comparisons and capacity searches. It reads only their small files: run.json,
+// result.json and the files of comparisons. It never changes a folder, and it keeps a bounded extract of each run.
+package runs
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stormglass/stormglass/internal/terminal"
+	"github.com/stormglass/stormglass/loadgen/internal/machine"
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// Kind says what a directory contains.
+type Kind string
+
+// The values of Kind.
+const (
+	Run      Kind = "run"
+	Variants Kind = "variants" // the runs of a scenario's variants
+	AB       Kind = "A/B"      // an A/B comparison
+	Capacity Kind = "capacity" // a capacity search
+)
+
+// The verdicts of entries, in addition to those of runs and the answers of comparisons.
+const (
+	Running  = "running"
+	Unjudged = "not judged" // the run was killed before it was judged
+	Damaged  = "damaged"    // a file that the index needs is damaged
+)
+
+// Entry is a directory in the index. All texts are free of control characters.
+type Entry struct {
+	Path     string // path below the folder, with slashes; unique in the index
+	Dir      string // path of the directory
+	Kind     Kind
+	Parent   string // Path of the comparison or search that contains this run, or ""
+	ID       string // ID of the run
+	Scenario string
+	Variant  string
+	// Verdict is a verdict of a run, an answer of a comparison or search, or one of the constants above.
+	Verdict  string
+	Style    string // "pass", "fail", "nodata" or "pending"
+	State    string // the phase of an active run
+	Started  time.Time
+	Ended    time.Time // zero if the run is active or was killed
+	Versions result.Versions
+	Host     result.Host
+	Labels   map[string]string
+	Settings []string // values of --set
+	Values   []Value
+	Why      []string // reasons of the verdict, failed gates and causes
+	// Unfit is the reason why a trend must not use the run, or "".
+	Unfit string
+	// Others is the share of processor time that other programs used, or nil if it is unknown.
+	Others *float64
+	// Page is the name of the page in the directory, such as report.html, or "".
+	Page string
+	// Digest is the SHA-256 of the scenario, or "" if unknown.
+	Digest string
+}
+
+// Value is a gate or a compared metric of a run.
+type Value struct {
+	Name    string
+	Value   *float64 // nil: no data
+	Unit    string
+	Better  string         // "lower" or "higher"
+	Verdict result.Verdict // empty for a metric
+	Bound   float64
+}
+
+// Bounds of an entry. They limit the memory of the index to about 10 kB per directory.
+const (
+	mostValues = 100
+	mostWhy    = 30
+	mostText   = 300 // characters of a text
+)
+
+// Version returns the versions of Stormglass and Kubernetes of the run.
+func (e *Entry) Version() string {
+	return strings.TrimSpace("Stormglass " + cmp.Or(e.Versions.Stormglass, "?") + ", Kubernetes " + cmp.Or(e.Versions.Kubernetes, "?"))
+}
+
+// Machine returns the properties of the generator's machine in one line.
+func (e *Entry) Machine() string {
+	if e.Host.CPUs == 0 {
+		return ""
+	}
+	return result.Facts(e.Versions, e.Host)["host"]
+}
+
+// Name returns the scenario and the variant of the run.
+func (e *Entry) Name() string {
+	if e.Variant == "" {
+		return e.Scenario
+	}
+	return e.Scenario + " (" + e.Variant + ")"
+}
+
+// LabelTexts returns the labels in the form name=value, sorted.
+func (e *Entry) LabelTexts() []string {
+	var all []string
+	for name, v := range e.Labels {
+		all = append(all, name+"="+v)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// extract is the part of result.json that an entry needs.
+type extract struct {
+	Verdict      result.Verdict `json:"verdict"`
+	Run          result.Run     `json:"run"`
+	Reasons      []string       `json:"reasons"`
+	Gates        []result.Gate  `json:"gates"`
+	Figures      []result.Figure
+	Measurements struct {
+		Generator struct {
+			Saturated []string `json:"saturated"`
+		} `json:"generator"`
+		Phases []struct {
+			Start   time.Time       `json:"start"`
+			End     time.Time       `json:"end"`
+			Machine *result.Machine `json:"machine"`
+		} `json:"phases"`
+	} `json:"measurements"`
+	Diagnosis *struct {
+		Causes []struct {
+			Kind       string   `json:"kind"`
+			Title      string   `json:"title"`
+			Components []string `json:"components"`
+		} `json:"causes"`
+	} `json:"diagnosis"`
+}
+
+// Check implements result.Checked.
+func (*extract) Check() error { return nil }
+
+// describe sets the facts of run.json.
+func (e *Entry) describe(r result.Run) {
+	clean := terminal.Clean
+	e.ID, e.Scenario, e.Variant, e.Started, e.Ended = clean(r.ID), short(r.Scenario), short(r.Variant), r.Started, r.Ended
+	e.Host, e.Digest = r.Host, r.Files[result.ScenarioFile]
+	e.Host.CPUModel, e.Host.Kernel, e.Host.OS = clean(e.Host.CPUModel), clean(e.Host.Kernel), clean(e.Host.OS)
+	e.Versions = result.Versions{Stormglass: clean(r.Versions.Stormglass), Kubernetes: clean(r.Versions.Kubernetes), Etcd: clean(r.Versions.Etcd), Go: clean(r.Versions.Go)}
+	e.Settings = shortened(r.Overrides)
+	if r.Failure != "" {
+		e.why("the environment failed: " + r.Failure)
+	}
+	if cut := r.CutShort(); cut != "" {
+		e.Unfit = short(cut)
+	}
+}
+
+// judged sets the facts of result.json.
+func (e *Entry) judged(x extract) {
+	e.describe(x.Run)
+	e.Verdict, e.Style = short(string(x.Verdict)), StyleOf(x.Verdict)
+	for _, why := range x.Reasons {
+		e.why(why)
+	}
+	for _, g := range x.Gates {
+		better := "lower"
+		if g.Op == ">=" {
+			better = "higher"
+		}
+		e.value(Value{Name: short(g.Name), Value: g.Value, Unit: g.Unit, Better: better, Verdict: g.Verdict, Bound: g.Bound})
+		if g.Verdict != result.Pass {
+			e.why(fmt.Sprintf("gate %s: %s: %s", g.Name, g.Verdict, g.Detail))
+		}
+	}
+	for _, f := range x.Figures {
+		e.value(Value{Name: short(f.Name), Value: f.Value, Unit: f.Unit, Better: f.Better})
+	}
+	if x.Diagnosis != nil {
+		for _, c := range x.Diagnosis.Causes {
+			e.why(fmt.Sprintf("cause: %s (%s): %s", c.Title, c.Kind, strings.Join(c.Components, ", ")))
+		}
+	}
+	if all := x.Measurements.Generator.Saturated; e.Unfit == "" && len(all) > 0 {
+		e.Unfit = short(all[0])
+	}
+	e.Others = others(x)
+}
+
+// others returns the share of processor time that other programs used in the phases of a run, or nil.
+func others(x extract) *float64 {
+	var sum result.Machine
+	seconds := 0.0
+	for _, p := range x.Measurements.Phases {
+		if p.Machine == nil {
+			return nil
+		}
+		seconds += p.End.Sub(p.Start).Seconds()
+		sum.BusySeconds += p.Machine.BusySeconds
+		sum.OwnSeconds += p.Machine.OwnSeconds
+		sum.Processors = max(sum.Processors, p.Machine.Processors)
+		if p.Machine.ClientSeconds != nil {
+			sum.ClientSeconds = new(*p.Machine.ClientSeconds + valueOr(sum.ClientSeconds))
+		}
+	}
+	facts, ok := machine.Of(&sum, seconds, x.Run.Host.CPUs, machine.Ours(x.Run))
+	if !ok || facts.Others == nil {
+		return nil
+	}
+	return new(facts.OtherShare())
+}
+
+func valueOr(v *float64) float64 {
+	if v == nil {
+		return 0
+	}
+	return *v
+}
+
+// value adds a gate or a metric. A metric with the name of a gate replaces nothing.
+func (e *Entry) value(v Value) {
+	if len(e.Values) < mostValues && !slices.ContainsFunc(e.Values, func(known Value) bool { return known.Name == v.Name }) {
+		e.Values = append(e.Values, v)
+	}
+}
+
+func (e *Entry) why(text string) {
+	if len(e.Why) < mostWhy {
+		e.Why = append(e.Why, short(text))
+	}
+}
+
+// short returns a text of a file without control characters, in one line of limited length. The result does not share
+// memory with the file.
+func short(text string) string {
+	return strings.Clone(terminal.Shorten(terminal.Clean(text), mostText))
+}
+
+func shortened(all []string) (out []string) {
+	for _, text := range all[:min(len(all), mostWhy)] {
+		out = append(out, short(text))
+	}
+	return out
+}
+
+// StyleOf returns the style of a verdict on a page.
+func StyleOf(v result.Verdict) string {
+	switch v {
+	case result.Pass:
+		return "pass"
+	case result.Fail:
+		return "fail"
+	}
+	return "nodata"
+}

@@ -1,0 +1,182 @@
+package runs_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stormglass/stormglass/loadgen/internal/runs"
+	"github.com/stormglass/stormglass/loadgen/internal/runs/runstest"
+	"github.com/stormglass/stormglass/loadgen/internal/scratch"
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+func scan(t testing.TB, dir string) (*runs.Index, runs.Snapshot) {
+	t.Helper()
+	x, err := runs.Open([]string{dir}, []string{""})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.Scan(t.Context())
+	return x, x.Snapshot()
+}
+
+func put(t testing.TB, parts ...string) {
+	t.Helper()
+	path, text := filepath.Join(parts[:len(parts)-1]...), parts[len(parts)-1]
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The index has the runs and comparisons of a folder and its subfolders, and names damaged and foreign directories.
+func TestIndexOfAFolder(t *testing.T) {
+	dir := t.TempDir()
+	runstest.Write(t, dir, 3, 1, func(i int, r *result.Result, _ *string) {
+		if i == 2 {
+			r.Verdict, r.Reasons = result.Fail, []string{"gate mutating-latency failed"}
+			r.Gates[0].Verdict, r.Gates[0].Detail = result.Fail, "worst of 3 values: storm, PATCH pods"
+		}
+	})
+	runstest.Write(t, filepath.Join(dir, "nightly", "ab", "a"), 1, 1, nil)
+	put(t, dir, "nightly", "ab", result.ABFile, `{"scenario": "ci-gate", "answer": "regressed", "exitCode": 1, "started": "2026-10-01T00:00:00Z"}`)
+	put(t, dir, "capacity", result.CapacityFile, `{"scenario": "writes", "answer": "found", "started": "2026-10-02T00:00:00Z"}`)
+	put(t, dir, "damaged", result.ResultFile, `{"run": {`)
+	put(t, dir, "damaged", result.RunFile, `{}`)
+	put(t, dir, "photos", "summer", "beach.jpg", "not a run")
+	if err := os.Symlink(filepath.Join(dir, "nightly"), filepath.Join(dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	_, s := scan(t, dir)
+	got := map[string]string{}
+	for _, e := range s.Entries {
+		got[e.Path] = string(e.Kind) + ": " + e.Verdict
+	}
+	want := map[string]string{
+		"20261001-060000-ci-gate": "run: pass", "20261002-060000-ci-gate": "run: pass", "20261003-060000-ci-gate": "run: fail",
+		"nightly/ab": "A/B: regressed", "nightly/ab/a/20261001-060000-ci-gate": "run: pass", "capacity": "capacity: found", "damaged": "run: damaged",
+	}
+	for path, is := range want {
+		if got[path] != is {
+			t.Errorf("%s: %q, want %q", path, got[path], is)
+		}
+	}
+	if len(got) != len(want) {
+		t.Errorf("%d entries, want %d: %v", len(got), len(want), got)
+	}
+	if !slices.Equal(s.Foreign, []string{"photos"}) {
+		t.Errorf("directories without a run: %q", s.Foreign)
+	}
+	for filter, want := range map[runs.Filter]int{
+		{}:                         6, // without the run of the comparison
+		{In: "nightly/ab"}:         1,
+		{Text: "PATCH  Mutating"}:  1,
+		{Text: "patch nothing"}:    0,
+		{Verdict: "fail"}:          1,
+		{Scenario: "ci-gate"}:      5,
+		{Host: "another computer"}: 0,
+	} {
+		if n := len(filter.Select(s.Entries)); n != want {
+			t.Errorf("%+v selects %d entries, want %d", filter, n, want)
+		}
+	}
+}
+
+// A scan notices a new run, the end of an active run, and a removed run.
+func TestIndexNoticesChanges(t *testing.T) {
+	dir := t.TempDir()
+	all := runstest.Write(t, dir, 2, 1, nil)
+	active := filepath.Join(dir, "active")
+	put(t, active, result.TimelineFile, `{"time":"2026-10-05T00:00:00Z","kind":"phase-start","name":"storm"}`+"\n")
+	lock, err := scratch.LockDir(active)
+	if err != nil || lock == nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	x, s := scan(t, dir)
+	if e := s.Find("active"); e == nil || e.Verdict != runs.Running || e.State != "storm" {
+		t.Errorf("the active run: %+v", e)
+	}
+	if err := os.RemoveAll(all[0]); err != nil {
+		t.Fatal(err)
+	}
+	put(t, active, result.ResultFile, `{"verdict": "pass", "run": {"scenario": "quick", "started": "2026-10-05T00:00:00Z"}}`)
+	runs.Forget(x)
+	x.Scan(t.Context())
+	now := x.Snapshot()
+	if e := now.Find("active"); e == nil || e.Verdict != "pass" || len(now.Entries) != 2 || now.Version == s.Version {
+		t.Errorf("after the end: %+v, %d entries, version %d then %d", e, len(now.Entries), s.Version, now.Version)
+	}
+}
+
+// Hostile files make entries with short texts without control characters, and never a panic.
+func TestIndexOfHostileFiles(t *testing.T) {
+	dir := t.TempDir()
+	put(t, dir, "a", result.ResultFile, `{"verdict": "pass\u001b[2J", "run": {"scenario": "`+strings.Repeat("x", 100_000)+`"}, "gates": [`+strings.Repeat(`{"name":"g"},`, 5000)+`{}]}`)
+	put(t, dir, "a", result.RunFile, `{}`)
+	put(t, dir, "b", result.ABFile, `[]`)
+	put(t, dir, "c", result.RunFile, "\x00")
+	if err := os.Symlink("/etc/hostname", filepath.Join(dir, "c", result.HTMLFile)); err != nil {
+		t.Fatal(err)
+	}
+	_, s := scan(t, dir)
+	for _, e := range s.Entries {
+		if text := e.SearchText(); strings.ContainsAny(text, "\x1b\x00") || len(text) > 100_000 {
+			t.Errorf("%s: %d bytes of text", e.Path, len(text))
+		}
+		if f, err := e.OpenFile(result.HTMLFile); err == nil {
+			f.Close()
+			t.Errorf("%s: a link that leaves the directory was opened", e.Path)
+		}
+	}
+	if len(s.Entries) != 3 {
+		t.Errorf("%d entries, want 3", len(s.Entries))
+	}
+}
+
+// The trend finds the run at which a gate became worse, and the differences say what changed there.
+func TestTrendNamesTheChange(t *testing.T) {
+	dir := t.TempDir()
+	runstest.Write(t, dir, 30, 1, func(i int, r *result.Result, scenario *string) {
+		if i >= 19 {
+			*r.Gates[0].Value *= 1.4
+			*scenario = strings.Replace(*scenario, "webhookDelay: 10ms", "webhookDelay: 25ms", 1)
+		}
+		if i == 5 {
+			r.Run.Interrupted, r.Gates[0].Value = true, new(9.0)
+		}
+	})
+	_, s := scan(t, dir)
+	all := slices.Clone(s.Entries)
+	slices.Reverse(all)
+	trend := runs.Trend(all)
+	if c := trend.Figures[0].Changes; trend.Figures[0].Name != "mutating-latency" || len(c) != 1 || c[0].Run != 19 {
+		t.Errorf("changes of %s: %+v", trend.Figures[0].Name, c)
+	}
+	for _, f := range trend.Figures[1:] {
+		if len(f.Changes) > 0 {
+			t.Errorf("%s changed: %+v", f.Name, f.Changes)
+		}
+	}
+	if len(trend.Notes) != 1 || !strings.Contains(trend.Notes[0], "interrupted") {
+		t.Errorf("notes: %q", trend.Notes)
+	}
+	differs := runs.Differences(all[18:20])
+	if len(differs) != 1 || differs[0].Name != "scenario: controlPlane.webhookDelay" || !slices.Equal(differs[0].Values, []string{"10ms", "25ms"}) {
+		t.Errorf("differences: %+v", differs)
+	}
+}
+
+// BenchmarkScan reads a folder with 5,000 runs.
+func BenchmarkScan(b *testing.B) {
+	dir := b.TempDir()
+	runstest.Write(b, dir, 5000, 1, nil)
+	for b.Loop() {
+		scan(b, dir)
+	}
+}

@@ -1,0 +1,168 @@
+package runs
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/stormglass/stormglass/internal/userfile"
+	"github.com/stormglass/stormglass/loadgen/internal/scratch"
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// mostBytes is the maximum size of a file that the index reads.
+const mostBytes = 64 << 20
+
+// kindOf returns the kind of a directory by the names of its files, or "".
+func kindOf(files map[string]bool) Kind {
+	switch {
+	case files[result.ABFile]:
+		return AB
+	case files[result.CapacityFile]:
+		return Capacity
+	case files[result.ComparisonFile]:
+		return Variants
+	case files[result.RunFile], files[result.TimelineFile], files[result.PulseFile], files[result.MeasurementsFile], files[result.TSDBDir]:
+		return Run
+	}
+	return ""
+}
+
+// read reads the directory of an entry. files are the names of its files. settled is false if the entry can change
+// without a change of the directory's modification time.
+func read(e *Entry, files map[string]bool) (settled bool) {
+	switch e.Kind {
+	case Run:
+		return readRun(e, files)
+	case AB:
+		readStudy(e, files, result.ABFile, result.ABHTMLFile)
+	case Capacity:
+		readStudy(e, files, result.CapacityFile, result.CapacityHTMLFile)
+	case Variants:
+		readStudy(e, files, result.ComparisonFile, result.ComparisonHTMLFile)
+	}
+	return true
+}
+
+// readRun reads a run: result.json or, for an active or killed run, run.json.
+func readRun(e *Entry, files map[string]bool) (settled bool) {
+	if files[result.HTMLFile] {
+		e.Page = result.HTMLFile
+	}
+	if files[result.ResultFile] {
+		var x extract
+		if err := result.ReadJSON(e.Dir, result.ResultFile, &x); err != nil {
+			e.damaged(err)
+			return true
+		}
+		e.judged(x)
+		return true
+	}
+	r, err := result.ReadRun(e.Dir)
+	if err != nil && active(e.Dir) {
+		r, err = result.Run{}, nil // the run has not written run.json yet
+	}
+	if err != nil {
+		e.damaged(err)
+		return true
+	}
+	e.describe(r)
+	if !active(e.Dir) {
+		e.Verdict, e.Style, e.Unfit = Unjudged, "nodata", "it was not judged"
+		return true
+	}
+	e.Verdict, e.Style, e.Unfit, e.State = Running, "pending", "it has not ended", phaseOf(e.Dir)
+	return false
+}
+
+// young is the age of a directory below which active assumes that the run is active. A run locks its directory right
+// after it creates it, and must not find it locked by an index.
+const young = 5 * time.Second
+
+// active reports whether a run is active: another process holds the lock of its directory.
+func active(dir string) bool {
+	if info, err := os.Stat(dir); err == nil && time.Since(info.ModTime()) < young {
+		return true
+	}
+	lock, err := scratch.LockDir(dir)
+	if err != nil {
+		return false
+	}
+	if lock != nil {
+		_ = lock.Close() // nothing was written
+	}
+	return lock == nil
+}
+
+// phaseOf returns the phase of an active run, or "" between phases.
+func phaseOf(dir string) (phase string) {
+	events, err := result.ReadLines[result.Event](dir, result.TimelineFile)
+	if err != nil {
+		return ""
+	}
+	for _, event := range events {
+		switch event.Kind {
+		case result.EventPhaseStart:
+			phase = short(event.Name)
+		case result.EventPhaseEnd:
+			phase = ""
+		}
+	}
+	return phase
+}
+
+// study is the part that the files of comparisons and capacity searches have in common.
+type study struct {
+	Scenario  string            `json:"scenario"`
+	Started   time.Time         `json:"started"`
+	Ended     time.Time         `json:"ended"`
+	Answer    string            `json:"answer"`
+	ExitCode  int               `json:"exitCode"`
+	Overrides []string          `json:"overrides"`
+	Reasons   []string          `json:"reasons"`
+	Notes     []string          `json:"notes"`
+	Versions  result.Versions   `json:"versions"`
+	Host      result.Host       `json:"host"`
+	Labels    map[string]string `json:"labels"`
+	B         json.RawMessage   `json:"b"` // only in A/B comparisons
+}
+
+// readStudy reads a comparison or a capacity search from the file `name`.
+func readStudy(e *Entry, files map[string]bool, name, page string) {
+	if files[page] {
+		e.Page = page
+	}
+	data, err := userfile.Read(filepath.Join(e.Dir, name), mostBytes)
+	var s study
+	if err == nil {
+		err = json.Unmarshal(data, &s)
+	}
+	if err != nil {
+		e.damaged(fmt.Errorf("%s: %w", name, err))
+		return
+	}
+	e.describe(result.Run{Scenario: s.Scenario, Started: s.Started, Ended: s.Ended, Versions: s.Versions, Host: s.Host, Overrides: s.Overrides})
+	e.Style = map[int]string{0: "pass", 1: "fail"}[s.ExitCode]
+	if e.Style == "" {
+		e.Style = "nodata"
+	}
+	e.Verdict = short(s.Answer)
+	if e.Verdict == "" { // variants have verdicts of their own
+		e.Verdict = map[string]string{"pass": string(result.Pass), "fail": string(result.Fail), "nodata": string(result.NoData)}[e.Style]
+	}
+	for _, why := range append(s.Reasons, s.Notes...) {
+		e.why(why)
+	}
+}
+
+func (e *Entry) damaged(err error) {
+	e.Verdict, e.Style, e.Unfit = Damaged, "nodata", "a file is damaged"
+	if path, ok := errors.AsType[*fs.PathError](err); ok {
+		err = path.Err // the path of this machine is no part of a page
+	}
+	e.why(err.Error())
+}

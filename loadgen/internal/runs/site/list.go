@@ -1,0 +1,169 @@
+package site
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
+	"github.com/stormglass/stormglass/loadgen/internal/report/document"
+	"github.com/stormglass/stormglass/loadgen/internal/runs"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// pageLength is the number of rows of the list on one page. A static list has all rows.
+const pageLength = 100
+
+// view is what the list shows: a filter and the number of the first row.
+type view struct {
+	filter runs.Filter
+	from   int
+}
+
+// listPage returns the list of runs.
+func listPage(s runs.Snapshot, v view, changes []change, groups []group, l links) document.Document {
+	selected := v.filter.Select(s.Entries)
+	d := l.newDocument("Runs")
+	d.Links = l.navigation(groups)
+	d.Line = fmt.Sprintf("%d of %d are shown", len(selected), len(s.Entries))
+	if n := s.Total - len(s.Entries); n > 0 {
+		d.Line += fmt.Sprintf("; %d directories are still being read", n)
+	}
+	list := document.Section{ID: "list", Form: filterForm(s.Entries, v.filter, l)}
+	length := pageLength
+	if l.static {
+		length = len(selected)
+	}
+	from := max(0, min(v.from, len(selected)))
+	shown := selected[from:min(from+length, len(selected))]
+	list.Table = &document.Table{
+		ID: "runs", Class: "list", Label: "Runs", Empty: "No run matches.",
+		Head: []document.Column{{Text: "Run"}, {Text: "Verdict"}, {Text: "Started"}, {Text: "Versions"}, {Text: "Failures and causes"}},
+	}
+	if !l.static {
+		list.Table.Form, list.Table.Submit = "compare", "Compare selected runs"
+	}
+	for _, e := range shown {
+		list.Table.Rows = append(list.Table.Rows, rowOf(s, e, l))
+	}
+	list.Links = pages(v, len(selected), from, l)
+	if len(changes) > 0 {
+		d.Sections = append(d.Sections, document.Section{
+			ID: "changes", Title: "Latest changes of metrics", Table: changesTable(changes, l, ""),
+		})
+		list.Title = "All runs"
+	}
+	d.Sections = append(d.Sections, list)
+	if text := leftOut(s); text != nil {
+		d.Sections = append(d.Sections, document.Section{ID: "foreign", Title: "Directories without a run", Text: text})
+	}
+	return d
+}
+
+// leftOut returns the directories that are not in the list, as text.
+func leftOut(s runs.Snapshot) (text []string) {
+	if len(s.Foreign) > 0 {
+		text = append(text, strings.Join(s.Foreign, ", "))
+	}
+	if s.Ignored > 0 {
+		text = append(text, fmt.Sprintf("%d more directories with runs are left out, because the list is full", s.Ignored))
+	}
+	return text
+}
+
+// pages returns links to the newer and older rows of the list.
+func pages(v view, n, from int, l links) (all []document.Link) {
+	to := func(text string, at int) {
+		f := v.filter
+		all = append(all, document.Link{Text: text, To: l.home("scenario", f.Scenario, "variant", f.Variant, "verdict", f.Verdict, "version", f.Version,
+			"host", f.Host, "label", f.Label, "kind", f.Kind, "in", f.In, "text", f.Text, "from", fmt.Sprint(at))})
+	}
+	if from > 0 {
+		to("Newer", max(0, from-pageLength))
+	}
+	if !l.static && from+pageLength < n {
+		to("Older", from+pageLength)
+	}
+	return all
+}
+
+func filterForm(all []*runs.Entry, f runs.Filter, l links) *document.Form {
+	choices := runs.Choices(all)
+	form := &document.Form{To: l.home(), Submit: "Filter", Fields: []document.Field{{Name: "text", Label: "Search in failures, names, labels and settings", Value: f.Text}}}
+	for _, field := range []document.Field{
+		{Name: "scenario", Label: "Scenario", Value: f.Scenario}, {Name: "variant", Label: "Variant", Value: f.Variant},
+		{Name: "verdict", Label: "Verdict", Value: f.Verdict}, {Name: "version", Label: "Versions", Value: f.Version},
+		{Name: "label", Label: "Label", Value: f.Label}, {Name: "host", Label: "Host", Value: f.Host}, {Name: "kind", Label: "Kind", Value: f.Kind},
+	} {
+		field.Options = choices[field.Name]
+		if field.Value != "" && !slices.Contains(field.Options, field.Value) {
+			field.Options = append(field.Options, field.Value)
+		}
+		if len(field.Options) > 1 || field.Value != "" {
+			form.Fields = append(form.Fields, field)
+		}
+	}
+	return form
+}
+
+// mostReasons is the maximum number of failures in a row of the list.
+const mostReasons = 3
+
+func rowOf(s runs.Snapshot, e *runs.Entry, l links) document.Row {
+	name := document.Cell{Text: e.Name(), To: l.run(e), Small: []string{e.Path}}
+	if name.Text == "" {
+		name.Text = e.Path
+		name.Small = nil
+	}
+	if e.Kind == runs.Run {
+		if !l.static && len(e.Values) > 0 {
+			name.Check = e.Path
+		}
+	} else {
+		name.Dim = string(e.Kind)
+		if n := len(s.Members(e.Path)); n > 0 && !l.static {
+			name.Links = append(name.Links, document.Link{Text: count(n, "run"), To: l.home("in", e.Path)})
+		}
+	}
+	if tags := append(e.LabelTexts(), e.Settings...); len(tags) > 0 {
+		name.Small = append(name.Small, strings.Join(tags, ", "))
+	}
+	verdict := document.Cell{Text: e.Verdict, Chip: e.Style}
+	if e.State != "" {
+		verdict.Small = []string{"phase " + e.State}
+	}
+	started := document.Cell{Text: when(e)}
+	if !e.Ended.IsZero() {
+		started.Small = []string{chart.Format(scenario.Seconds, e.Ended.Sub(e.Started).Seconds())}
+	}
+	versions := document.Cell{Text: "Kubernetes " + e.Versions.Kubernetes, Small: []string{"Stormglass " + e.Versions.Stormglass}}
+	if e.Versions.Kubernetes == "" {
+		versions = document.Cell{}
+	}
+	why := document.Cell{Small: e.Why[:min(len(e.Why), mostReasons)]}
+	if n := len(e.Why) - mostReasons; n > 0 {
+		why.Small = append(slices.Clone(why.Small), fmt.Sprintf("and %d more", n))
+	}
+	row := document.Row{Cells: []document.Cell{name, verdict, started, versions, why}}
+	if l.static {
+		row.Search, row.Facets = e.SearchText(), e.Facets()
+		row.Facets["label"] = strings.Join(e.LabelTexts(), "\n")
+	}
+	return row
+}
+
+// mostChanges is the maximum number of changes on the page of the list.
+const mostChanges = 5
+
+// latestChanges returns the latest changes for the worse in all groups.
+func latestChanges(groups []group) (all []change) {
+	for _, g := range groups {
+		for _, c := range changesOf(g, runs.Trend(g.all)) {
+			if c.worse() {
+				all = append(all, c)
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b change) int { return b.after.Started.Compare(a.after.Started) })
+	return all[:min(len(all), mostChanges)]
+}

@@ -1,0 +1,123 @@
+// Package site makes the pages about a folder of runs: the list of all runs, the trends of their metrics, and several
+// runs over each other. Server serves them to browsers, and Publish writes them as files.
+package site
+
+import (
+	_ "embed"
+	"fmt"
+	"html/template"
+	"net/url"
+	"path"
+	"strings"
+
+	"github.com/stormglass/stormglass/loadgen/internal/report/document"
+	"github.com/stormglass/stormglass/loadgen/internal/runs"
+)
+
+//go:embed site.js
+var script string
+
+// links returns the addresses of the pages. All addresses are relative to the directory of the list.
+type links struct {
+	static bool // the pages are files, and no server filters the list
+	alone  bool // there is only this file, without links to others
+	// compare is the page of the published runs over each other; only for files.
+	compare string
+}
+
+// home returns the address of the list with the given query parameters, as pairs of names and values.
+func (l links) home(pairs ...string) string {
+	if l.static {
+		return "index.html"
+	}
+	return "./" + query(pairs...)
+}
+
+// trends returns the address of the trends of a scenario and a variant.
+func (l links) trends(scenario, variant string) string {
+	if l.static {
+		return trendFile(scenario, variant)
+	}
+	return "trend" + query("scenario", scenario, "variant", variant)
+}
+
+// run returns the address of the page of an entry, or "" if it has none.
+func (l links) run(e *runs.Entry) string {
+	switch {
+	case l.alone:
+		return ""
+	case e.Page != "":
+		return l.file(e, e.Page)
+	case l.static:
+		return ""
+	}
+	return l.file(e, "")
+}
+
+// file returns the address of a file of an entry.
+func (l links) file(e *runs.Entry, name string) string {
+	parts := strings.Split(e.Path, "/")
+	for i, p := range parts {
+		parts[i] = url.PathEscape(p)
+	}
+	return "run/" + path.Join(parts...) + "/" + name
+}
+
+// over returns the address of the page of the given runs over each other.
+func (l links) over(all ...*runs.Entry) string {
+	if l.static {
+		return l.compare
+	}
+	var pairs []string
+	for _, e := range all {
+		pairs = append(pairs, "run", e.Path)
+	}
+	return "compare" + query(pairs...)
+}
+
+// query returns query parameters, without those that are empty.
+func query(pairs ...string) string {
+	v := url.Values{}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		if pairs[i+1] != "" {
+			v.Add(pairs[i], pairs[i+1])
+		}
+	}
+	if len(v) == 0 {
+		return ""
+	}
+	return "?" + v.Encode()
+}
+
+// trendFile returns the name of the file with the trends of a scenario and a variant.
+func trendFile(scenario, variant string) string {
+	return "trend-" + url.PathEscape(strings.ReplaceAll(scenario+"-"+variant, "/", "-")) + ".html"
+}
+
+// navigation returns the links at the top of each page.
+func (l links) navigation(groups []group) []document.Link {
+	if l.alone {
+		return nil
+	}
+	nav := []document.Link{{Text: "All runs", To: l.home()}}
+	if len(groups) > 0 {
+		nav = append(nav, document.Link{Text: "Trends", To: l.trends(groups[0].scenario, groups[0].variant)})
+	}
+	if l.compare != "" {
+		nav = append(nav, document.Link{Text: "Runs over each other", To: l.compare})
+	}
+	return nav
+}
+
+// newDocument returns a page with the script of all pages. The script of files sends no requests.
+func (l links) newDocument(title string) document.Document {
+	return document.Document{Title: title + ": Stormglass", Heading: title, Script: template.JS(script), Live: !l.static}
+}
+
+// count returns a number with a noun, such as "1 run" or "30 runs".
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

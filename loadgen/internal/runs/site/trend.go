@@ -1,0 +1,261 @@
+package site
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/stormglass/stormglass/internal/digits"
+	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/loadgen/internal/judge/changepoint"
+	"github.com/stormglass/stormglass/loadgen/internal/report"
+	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
+	"github.com/stormglass/stormglass/loadgen/internal/report/document"
+	"github.com/stormglass/stormglass/loadgen/internal/runs"
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// group holds the runs of a scenario and a variant, in the order of their start.
+type group struct {
+	scenario, variant string
+	all               []*runs.Entry
+}
+
+// mostInTrend is the maximum number of runs in a trend: the newest ones.
+const mostInTrend = 500
+
+// groupsOf returns the groups of entries that have at least two runs, the largest first.
+func groupsOf(all []*runs.Entry) (groups []group) {
+	type key struct{ scenario, variant string }
+	of := map[key][]*runs.Entry{}
+	for _, e := range all {
+		if e.Kind == runs.Run && len(e.Values) > 0 {
+			k := key{e.Scenario, e.Variant}
+			of[k] = append(of[k], e)
+		}
+	}
+	for k, members := range of {
+		if len(members) < 2 {
+			continue
+		}
+		members = slices.Clone(members[:min(len(members), mostInTrend)]) // entries are sorted: the newest first
+		slices.Reverse(members)
+		groups = append(groups, group{k.scenario, k.variant, members})
+	}
+	slices.SortFunc(groups, func(a, b group) int {
+		return cmp.Or(cmp.Compare(len(b.all), len(a.all)), cmp.Compare(a.scenario, b.scenario), cmp.Compare(a.variant, b.variant))
+	})
+	return groups
+}
+
+func (g group) name() string {
+	if g.variant == "" {
+		return g.scenario
+	}
+	return g.scenario + " (" + g.variant + ")"
+}
+
+// change is a change of a metric, with what changed in the runs.
+type change struct {
+	figure        result.TrendFigure
+	at            result.TrendChange
+	before, after *runs.Entry // the last run before the change, and the first after it
+}
+
+// changesOf returns the changes of a trend, the latest first.
+func changesOf(g group, t result.Trend) (all []change) {
+	for _, f := range t.Figures {
+		for _, c := range f.Changes {
+			before := c.Run - 1
+			for before > 0 && f.Values[before] == nil {
+				before--
+			}
+			all = append(all, change{f, c, g.all[before], g.all[c.Run]})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b change) int { return cmp.Compare(b.at.Run, a.at.Run) })
+	return all
+}
+
+// worse reports whether the metric became worse.
+func (c change) worse() bool { return (c.at.After > c.at.Before) == (c.figure.Better == "lower") }
+
+// row returns the table row of a change.
+func (c change) row(l links) document.Row {
+	word, style := "better", "pass"
+	if c.worse() {
+		word, style = "worse", "fail"
+	}
+	var differs []string
+	for _, d := range runs.Differences([]*runs.Entry{c.before, c.after}) {
+		differs = append(differs, fmt.Sprintf("%s: %s → %s", d.Name, cmp.Or(d.Values[0], "–"), cmp.Or(d.Values[1], "–")))
+	}
+	if len(differs) == 0 {
+		differs = []string{"nothing that the runs record"}
+	}
+	size := ""
+	if c.at.Before != 0 {
+		size = digits.Change(c.at.After/c.at.Before - 1)
+	}
+	cells := []document.Cell{
+		{Text: c.figure.Name},
+		{Text: word, Chip: style},
+		{Text: report.Amount(c.figure.Unit, c.at.Before) + " → " + report.Amount(c.figure.Unit, c.at.After), Dim: size},
+		{Text: when(c.after), To: l.run(c.after), Small: []string{c.after.Path}},
+		{Small: differs},
+	}
+	if !l.static {
+		cells[3].Links = []document.Link{{Text: "compare with the run before", To: l.over(c.before, c.after)}}
+	}
+	return document.Row{Cells: cells}
+}
+
+// changesTable returns the table of changes.
+func changesTable(all []change, l links, empty string) *document.Table {
+	t := &document.Table{
+		Label: "Changes of metrics", Empty: empty,
+		Head: []document.Column{{Text: "Metric"}, {Text: "Became"}, {Text: "Mean before → after"}, {Text: "First run after the change"}, {Text: "What else changed in this run"}},
+	}
+	for _, c := range all {
+		t.Rows = append(t.Rows, c.row(l))
+	}
+	return t
+}
+
+// trendPage returns the page with the trends of a group.
+func trendPage(groups []group, g group, l links) document.Document {
+	t := runs.Trend(g.all)
+	d := l.newDocument("Trends of " + g.name())
+	d.Links = l.navigation(groups)
+	first, last := g.all[0], g.all[len(g.all)-1]
+	d.Line = fmt.Sprintf("%s, %s to %s", count(len(g.all), "run"), when(first), when(last))
+	empty := "No metric changed its mean by 5% or more."
+	if len(g.all) < changepoint.LeastValues {
+		empty = fmt.Sprintf("A change can be found in at least %d runs.", changepoint.LeastValues)
+	}
+	changes := document.Section{
+		ID: "changes", Title: "Changes", Table: changesTable(changesOf(g, t), l, empty),
+		Hint: "A change is a different mean of the runs before and after it: at least 5%, with p at most 0.001. The last column compares the run with the one before it.",
+	}
+	metrics := document.Section{ID: "metrics", Title: "Metrics over all runs"}
+	for _, f := range t.Figures {
+		metrics.Figures = append(metrics.Figures, g.chart(f, l))
+	}
+	metrics.Hint = "Each dot is a run: select it to open the run. Large dots are runs that failed the gate, or whose value is far from its neighbours. A dashed vertical line marks a change, and a horizontal one the bound of the gate."
+	others := document.Section{ID: "scenarios", Title: "Other scenarios"}
+	for _, o := range groups {
+		if o.name() != g.name() {
+			others.Links = append(others.Links, document.Link{Text: fmt.Sprintf("%s (%s)", o.name(), count(len(o.all), "run")), To: l.trends(o.scenario, o.variant)})
+		}
+	}
+	if !l.static {
+		q := query("scenario", g.scenario, "variant", g.variant)
+		metrics.Links = []document.Link{{Text: "Values as JSON", To: "trend.json" + q}, {Text: "Values as CSV", To: "trend.csv" + q}}
+	}
+	d.Sections = []document.Section{changes}
+	if spikes := g.spikes(t, l); spikes != nil {
+		d.Sections = append(d.Sections, document.Section{ID: "spikes", Title: "Single values far from their neighbours", Table: spikes})
+	}
+	d.Sections = append(d.Sections, metrics)
+	if len(others.Links) > 0 {
+		d.Sections = append(d.Sections, others)
+	}
+	if len(t.Notes) > 0 {
+		d.Sections = append(d.Sections, document.Section{ID: "notes", Title: "Runs that are left out", Text: t.Notes[:min(len(t.Notes), 50)]})
+	}
+	return d
+}
+
+// chart returns the chart of a metric: a dot for each run, a line at each change, and the bound of a gate.
+func (g group) chart(f result.TrendFigure, l links) document.Figure {
+	const width, height = 100.0, 40.0
+	most := 0.0
+	for _, v := range f.Values {
+		if v != nil {
+			most = max(most, *v)
+		}
+	}
+	figure := document.Figure{
+		ID: "metric-" + chart.Slug(f.Name), Caption: fmt.Sprintf("%s, from 0 to %s; %s is better", f.Name, report.Amount(f.Unit, most), f.Better),
+		Drawing: document.Drawing{Width: width, Height: height, Label: fmt.Sprintf("%s in %s, with %s", f.Name, count(len(g.all), "run"), count(len(f.Changes), "change"))},
+		Left:    when(g.all[0]), Right: when(g.all[len(g.all)-1]),
+	}
+	add := func(s document.Shape) { figure.Drawing.Shapes = append(figure.Drawing.Shapes, s) }
+	x := func(run float64) float64 { return width * (run + 0.5) / float64(len(g.all)) }
+	y := func(v float64) float64 { return height - (height-2)*v/max(most, 1e-300) }
+	add(document.Shape{Class: "limit", Y: height, X2: width, Y2: height})
+	for _, c := range f.Changes {
+		at := x(float64(c.Run) - 0.5)
+		add(document.Shape{Class: "change", X: at, X2: at, Y2: height})
+	}
+	if gate := g.all[len(g.all)-1].Of(f.Name); gate != nil && gate.Verdict != "" && gate.Bound > 0 && gate.Bound <= most {
+		add(document.Shape{Class: "limit", Y: y(gate.Bound), X2: width, Y2: y(gate.Bound), Title: "bound of the gate: " + report.Amount(f.Unit, gate.Bound)})
+	}
+	for i, v := range f.Values {
+		if v == nil {
+			continue
+		}
+		dot := document.Shape{Dot: true, X: x(float64(i)), Y: y(*v), To: l.run(g.all[i]), Title: when(g.all[i]) + ": " + report.Amount(f.Unit, *v) + ", " + g.all[i].Path}
+		if m := g.all[i].Of(f.Name); m.Verdict == result.Fail || slices.Contains(f.Spikes, i) {
+			dot.Class = "bad"
+		}
+		add(dot)
+	}
+	return figure
+}
+
+// spikes returns the table of single values that are far from their neighbours, the latest first, or nil.
+func (g group) spikes(t result.Trend, l links) *document.Table {
+	table := &document.Table{Label: "Single values far from their neighbours", Head: []document.Column{{Text: "Metric"}, {Text: "Value"}, {Text: "Run"}, {Text: "Failures and causes"}}}
+	for _, f := range t.Figures {
+		for _, at := range slices.Backward(f.Spikes) {
+			e := g.all[at]
+			table.Rows = append(table.Rows, document.Row{Cells: []document.Cell{
+				{Text: f.Name}, {Text: report.Amount(f.Unit, *f.Values[at])}, {Text: when(e), To: l.run(e), Small: []string{e.Path}}, {Small: e.Why},
+			}})
+		}
+	}
+	if len(table.Rows) == 0 {
+		return nil
+	}
+	return table
+}
+
+// when returns the start of a run.
+func when(e *runs.Entry) string { return e.Started.UTC().Format("2006-01-02 15:04") }
+
+// trendCSV returns the trends as CSV: a line for each run, with a column for each metric.
+func trendCSV(g group) string {
+	t := runs.Trend(g.all)
+	var b strings.Builder
+	quote := func(s string) string { return `"` + strings.ReplaceAll(s, `"`, `""`) + `"` }
+	b.WriteString("run,started,verdict,stormglass,kubernetes")
+	for _, f := range t.Figures {
+		b.WriteString("," + quote(f.Name))
+	}
+	for i, e := range g.all {
+		fmt.Fprintf(&b, "\n%s,%s,%s,%s,%s", quote(e.Path), e.Started.UTC().Format("2006-01-02T15:04:05Z"), quote(e.Verdict), quote(e.Versions.Stormglass), quote(e.Versions.Kubernetes))
+		for _, f := range t.Figures {
+			b.WriteString(",")
+			if v := f.Values[i]; v != nil {
+				fmt.Fprintf(&b, "%g", *v)
+			}
+		}
+	}
+	return b.String() + "\n"
+}
+
+// WriteTrend writes the page with the trends of the runs in directories as one file.
+func WriteTrend(ctx context.Context, w io.Writer, index *runs.Index) error {
+	index.Scan(ctx)
+	groups := groupsOf(index.Snapshot().Entries)
+	if len(groups) == 0 {
+		return exitcode.Usagef("a page of trends needs at least two judged runs of one scenario")
+	}
+	l := links{static: true, alone: true}
+	d := trendPage(groups[:1], groups[0], l)
+	return document.Write(w, d)
+}
