@@ -12,6 +12,7 @@ import (
 	"github.com/stormglass/stormglass/internal/digits"
 	"github.com/stormglass/stormglass/internal/terminal"
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
+	"github.com/stormglass/stormglass/loadgen/internal/report/document"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -47,11 +48,7 @@ func AB(w io.Writer, c result.AB, o TerminalOptions) error {
 		t.line(terminal.Shorten(s.name+"  "+terminal.Clean(sideText(s.side)), t.width))
 	}
 	if c.Sets != nil && len(c.Sets.Differences) > 0 {
-		tab := newTable("~DIFFERS", "A", "B")
-		for _, d := range c.Sets.Differences {
-			tab.add(terminal.Clean(d.Name), terminal.Clean(cmp.Or(d.A, chart.None)), terminal.Clean(cmp.Or(d.B, chart.None)))
-		}
-		t.section(tab)
+		t.section(differences("~DIFFERS", c.Sets.Differences))
 	}
 	tab := newTable("~METRIC", ">A", ">B", ">CHANGE", ">BOUNDS", ">SPREAD", "ANSWER")
 	dim := false
@@ -62,7 +59,7 @@ func AB(w io.Writer, c result.AB, o TerminalOptions) error {
 			tab.add("no effect on the answer:")
 			tab.style("dim", 0)
 		}
-		tab.add(terminal.Clean(f.Name), formatIn(f.Unit, f.A), formatIn(f.Unit, f.B), abPercent(f.Change), abBounds(f), spreadOf(f), string(f.Answer))
+		tab.add(slices.Concat([]string{terminal.Clean(f.Name)}, abValues(f), []string{string(f.Answer)})...)
 		if f.Gated {
 			tab.style(style(answerVerdict(f.Answer)), 6)
 		}
@@ -84,6 +81,15 @@ func AB(w io.Writer, c result.AB, o TerminalOptions) error {
 		t.reportAt(o.Dir, result.ABHTMLFile)
 	}
 	return t.writeTo(w)
+}
+
+// differences returns a table of the facts that differ between A and B.
+func differences(heading string, all []result.Difference) *table {
+	t := newTable(heading, "A", "B")
+	for _, d := range all {
+		t.add(terminal.Clean(d.Name), terminal.Clean(cmp.Or(d.A, chart.None)), terminal.Clean(cmp.Or(d.B, chart.None)))
+	}
+	return t
 }
 
 // abTally describes how many pairs or runs were compared, such as "9 pairs, 1 discarded".
@@ -171,25 +177,23 @@ func abStatistics(c result.AB) string {
 	return text
 }
 
+// abValues returns the values of a figure in A and in B, its change, the bounds of the change, and the spread.
+func abValues(f result.ABFigure) []string {
+	bounds, spread := chart.None, chart.None
+	if f.Low != nil && f.High != nil {
+		bounds = abPercent(f.Low) + " to " + abPercent(f.High)
+	}
+	if f.Spread != nil {
+		spread = fmt.Sprintf("%.1f%%", 100**f.Spread)
+	}
+	return []string{formatIn(f.Unit, f.A), formatIn(f.Unit, f.B), abPercent(f.Change), bounds, spread}
+}
+
 func abPercent(v *float64) string {
 	if v == nil {
 		return chart.None
 	}
 	return digits.Change(*v)
-}
-
-func abBounds(f result.ABFigure) string {
-	if f.Low == nil || f.High == nil {
-		return chart.None
-	}
-	return abPercent(f.Low) + " to " + abPercent(f.High)
-}
-
-func spreadOf(f result.ABFigure) string {
-	if f.Spread == nil {
-		return chart.None
-	}
-	return fmt.Sprintf("%.1f%%", 100**f.Spread)
 }
 
 // ABSummary writes an A/B comparison as Markdown, for a pull request.
@@ -213,7 +217,7 @@ func ABSummary(w io.Writer, c result.AB) error {
 		case answerVerdict(f.Answer) != result.Pass:
 			answer = "**" + answer + "**"
 		}
-		tab.add(answer, inMarkdown(f.Name), formatIn(f.Unit, f.A), formatIn(f.Unit, f.B), abPercent(f.Change), abBounds(f), spreadOf(f))
+		tab.add(append([]string{answer, inMarkdown(f.Name)}, abValues(f)...)...)
 	}
 	tab.markdown(&b)
 	fmt.Fprintf(&b, "\n%s.\n\n", inMarkdown(abNote(c)))
@@ -261,52 +265,97 @@ func ABJUnit(w io.Writer, c result.AB) error {
 
 // ABHTML writes ab.html, with a dot for each pair. The page needs neither network nor scripts.
 func ABHTML(w io.Writer, c result.AB) error {
-	page := struct {
-		result.AB
-		Verdict                   result.Verdict
-		Tally, SideA, SideB, Note string
-		Rows                      []abRow
-		Grew                      *table
-	}{AB: c, Grew: grownTable(c.Grown, "A", "B"), Verdict: answerVerdict(c.Answer), Tally: abTally(c), SideA: sideText(c.A), SideB: sideText(c.B), Note: abNote(c)}
 	figures, without := abFigures(c)
-	page.Notes = slices.Concat(c.Notes, without)
-	for _, f := range figures {
-		page.Rows = append(page.Rows, abRow{ABFigure: f, Verdict: answerVerdict(f.Answer), dots: newDots(c, f)})
+	d := document.Document{
+		Title: terminal.Clean(c.Scenario) + ": A and B", Heading: terminal.Clean(c.Scenario), Line: abTally(c),
+		Style: style(answerVerdict(c.Answer)), Word: string(c.Answer),
+		Lead: cleaned(slices.Concat([]string{"A: " + sideText(c.A), "B: " + sideText(c.B)}, c.Reasons, c.Notes, without)),
 	}
-	return writePage(w, "ab.tmpl", page)
+	if c.Sets != nil {
+		t := differences("Fact", c.Sets.Differences)
+		t.Caption, t.Empty = "Differences between the runs of A and B", "Configuration, versions, host and seeds are the same."
+		d.Sections = append(d.Sections, t.section("differences"))
+	}
+	d.Sections = append(d.Sections, abSection(c, figures))
+	if len(c.Grown) > 0 {
+		d.Sections = append(d.Sections, grownTable(c.Grown, "A", "B").section("grown"))
+	}
+	if len(c.Pairs) > 0 {
+		d.Sections = append(d.Sections, pairsSection(c.Pairs))
+	}
+	return document.Write(w, d)
 }
 
-// abRow is the table row of a figure, with a drawing of the changes of its pairs.
-type abRow struct {
-	result.ABFigure
-	Verdict result.Verdict
-	dots
+// abSection returns the table of the figures, with a drawing of the changes of all pairs.
+func abSection(c result.AB, figures []result.ABFigure) document.Section {
+	t := newTable("Metric", "Answer", ">A", ">B", ">Change", ">Bounds", ">Spread", "Change of each pair")
+	t.Caption = "Compared metrics"
+	t.Note = abNote(c) + ". In the chart, each dot is the change of a pair, and the bar reaches from the lower to the upper bound of the change. The solid line marks no change. The dashed lines mark the smallest change that counts as a regression, and the change below which the upper bound must be for “not regressed”."
+	for _, f := range figures {
+		t.add(append([]string{terminal.Clean(f.Name), string(f.Answer)}, abValues(f)...)...)
+		if f.Gated {
+			t.style(style(answerVerdict(f.Answer)), 1)
+		}
+	}
+	s := t.section("figures")
+	for i, f := range figures {
+		row := &s.Table.Rows[i]
+		row.Cells[0].Small = given(f.Better+" is better", f.Advice, f.Detail)
+		if !f.Gated {
+			row.Cells[1].Dim = "(does not count)"
+		}
+		row.Cells = append(row.Cells, document.Cell{Drawing: abDrawing(c.Plan, f)})
+	}
+	return s
 }
 
-// dots is a drawing of the changes of all pairs as dots on an axis from -Reach to +Reach. Positions are in percent of
-// the width of the axis.
-type dots struct {
-	Reach             string
-	At                []float64
-	From, Width, Mean float64 // the bar between the bounds, and the mean
-	Threshold, Margin float64
-	HasBounds         bool
-}
-
-func newDots(c result.AB, f result.ABFigure) (d dots) {
-	reach := c.Plan.Margin
+// abDrawing draws the changes of all pairs as dots on an axis from -reach to +reach, with the bounds as a bar.
+func abDrawing(p result.Plan, f result.ABFigure) *document.Drawing {
+	reach := p.Margin
 	for _, x := range f.Changes {
 		reach = max(reach, math.Abs(math.Expm1(x)))
 	}
 	reach = min(1.05*reach, 10)
 	at := func(change float64) float64 { return 50 + 50*max(-1, min(1, change/reach)) }
-	for _, x := range f.Changes {
-		d.At = append(d.At, at(math.Expm1(x)))
+	d := &document.Drawing{Width: 100, Height: 10, Label: fmt.Sprintf("Changes of %d pairs, on an axis from -%.0f%% to +%.0f%%", len(f.Changes), 100*reach, 100*reach)}
+	if f.Low != nil && f.High != nil {
+		d.Shapes = append(d.Shapes, document.Shape{X: at(*f.Low), Y: 3, W: max(0.3, at(*f.High)-at(*f.Low)), H: 4})
 	}
-	d.Reach, d.Threshold, d.Margin = fmt.Sprintf("%.0f%%", 100*reach), at(c.Plan.Change), at(c.Plan.Margin)
-	if f.Low != nil && f.High != nil && f.Change != nil {
-		d.HasBounds, d.From, d.Mean = true, at(*f.Low), at(*f.Change)
-		d.Width = at(*f.High) - d.From
+	line := func(class string, x float64) document.Shape {
+		return document.Shape{Class: class, X: at(x), X2: at(x), Y2: d.Height}
+	}
+	d.Shapes = append(d.Shapes, line("", 0), line("limit", p.Change), line("limit", p.Margin))
+	for _, x := range f.Changes {
+		d.Shapes = append(d.Shapes, document.Shape{Dot: true, X: at(math.Expm1(x)), Y: d.Height / 2})
 	}
 	return d
+}
+
+// pairsSection returns the table of the pairs, with links to the reports of the runs.
+func pairsSection(pairs []result.Pair) document.Section {
+	t := newTable("Pair", "Order of the runs", "Verdict of A", "Verdict of B", "Counts")
+	t.Caption = "Pairs"
+	for _, p := range pairs {
+		counts := "yes"
+		switch {
+		case p.Number == 0:
+			counts = "no: the first pair only warms the machine up"
+		case p.Thrown != "":
+			counts = "discarded: " + terminal.Clean(p.Thrown)
+		}
+		t.add(chart.Count(p.Number), p.Order, cmp.Or(string(p.A.Verdict), chart.None), cmp.Or(string(p.B.Verdict), chart.None), counts)
+	}
+	s := t.section("pairs")
+	for i, p := range pairs {
+		s.Table.Rows[i].Cells[2].To, s.Table.Rows[i].Cells[3].To = reportIn(p.A.Dir), reportIn(p.B.Dir)
+	}
+	return s
+}
+
+// reportIn returns the path of the report of a run, or "" without a directory.
+func reportIn(dir string) string {
+	if dir == "" {
+		return ""
+	}
+	return dir + "/" + result.HTMLFile
 }

@@ -67,7 +67,7 @@ func TestABPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	page := b.String()
-	if n := strings.Count(page, "<circle"); n != 2 {
+	if n := strings.Count(page, `dot" d="`); n != 2 {
 		t.Errorf("%d dots, want 2", n)
 	}
 	if strings.Contains(page, "<script") || !strings.Contains(page, "p99&lt;script&gt;") {

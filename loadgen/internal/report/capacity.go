@@ -11,6 +11,7 @@ import (
 
 	"github.com/stormglass/stormglass/internal/terminal"
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
+	"github.com/stormglass/stormglass/loadgen/internal/report/document"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -28,11 +29,10 @@ func Capacity(w io.Writer, c result.Capacity, o TerminalOptions) error {
 		t.line(terminal.Shorten(line, t.width))
 	}
 	tab := newTable(">TRIAL", ">LOAD", "RESULT", ">OFFERED", ">ACHIEVED", ">P50", ">P99", "~CPU CORES IN USE; reason for the result")
-	for _, x := range c.Trials {
-		row := rowOf(c, x)
-		tab.add(chart.Count(x.Number), row.LoadText, x.Outcome, row.Offered, row.Achieved, row.P50, row.P99, coresText(x))
-		if x.Outcome == "bad" {
-			tab.style("fail", 2)
+	tab.addTrials(c)
+	for i, x := range c.Trials {
+		if x.Why != "" {
+			tab.Rows[i][7] += "; " + terminal.Clean(x.Why)
 		}
 	}
 	t.section(tab)
@@ -129,13 +129,6 @@ func coresOf(t result.Trial) string {
 	return strings.Join(parts, ", ")
 }
 
-func coresText(t result.Trial) string {
-	if t.Why == "" {
-		return coresOf(t)
-	}
-	return coresOf(t) + "; " + terminal.Clean(t.Why)
-}
-
 // share formats v, from 0 to 1, as a percentage with one decimal place, so that 99.6% is not rounded to 100%.
 func share(v float64) string { return fmt.Sprintf("%.1f%%", 100*v) }
 
@@ -180,11 +173,7 @@ func CapacityComparison(w io.Writer, c result.CapacityComparison, o TerminalOpti
 		}
 	}
 	if len(c.Differences) > 0 {
-		tab := newTable("DIFFERS", "A", "B")
-		for _, d := range c.Differences {
-			tab.add(d.Name, terminal.Clean(d.A), terminal.Clean(d.B))
-		}
-		t.section(tab)
+		t.section(differences("DIFFERS", c.Differences))
 	}
 	return t.writeTo(w)
 }
@@ -192,25 +181,44 @@ func CapacityComparison(w io.Writer, c result.CapacityComparison, o TerminalOpti
 // CapacityHTML writes capacity.html: charts of rates, latencies and CPU use against the load, with a dot for each
 // trial, and the confidence interval of the capacity. The page needs neither network nor scripts.
 func CapacityHTML(w io.Writer, c result.Capacity) error {
-	page := struct {
-		result.Capacity
-		Verdict result.Verdict
-		Head    string
-		Facts   []string
-		Rows    []capacityRow
-		Curves  []curve
-	}{Capacity: c, Verdict: capacityVerdict(c), Head: capacityHead(c), Facts: capacityFacts(c), Curves: curves(c)}
-	for _, t := range c.Trials {
-		page.Rows = append(page.Rows, rowOf(c, t))
+	t := newTable("Trial", ">Load", "Result", ">Offered", ">Achieved", ">p50", ">p99", "CPU cores in use")
+	t.Caption = "Trials"
+	t.addTrials(c)
+	trials := t.section("trials")
+	for i, x := range c.Trials {
+		cells := trials.Table.Rows[i].Cells
+		cells[0].To, cells[2].Small = reportIn(x.Dir), given(x.Why)
 	}
-	return writePage(w, "capacity.tmpl", page)
+	return document.Write(w, document.Document{
+		Title: terminal.Clean(c.Scenario) + ": capacity", Heading: terminal.Clean(c.Scenario), Line: capacityHead(c),
+		Style: style(capacityVerdict(c)), Word: c.Answer, Lead: append(capacityFacts(c), cleaned(c.Notes)...),
+		Sections: []document.Section{{
+			ID: "curve", Title: "Measurements by load", Figures: curves(c),
+			Hint: "Each dot is a trial: a large red dot if a gate failed or a phase exceeded its time limit (bad trial), a pale dot if the trial could not be judged, otherwise all gates passed. The shaded band is the 90% confidence interval of the capacity. The horizontal axis is the load, on a log scale.",
+		}, trials},
+	})
+}
+
+// addTrials adds a row for each trial. A trial without requests has neither rates nor latencies.
+func (t *table) addTrials(c result.Capacity) {
+	for _, x := range c.Trials {
+		row := []string{chart.Count(x.Number), loadText(c, x.Load), x.Outcome, chart.None, chart.None, chart.None, chart.None, coresOf(x)}
+		if x.Offered != 0 {
+			row[3], row[4] = chart.Format(scenario.PerSec, x.Offered), chart.Format(scenario.PerSec, x.Achieved)
+			row[5], row[6] = seconds(x.P50), seconds(x.P99)
+		}
+		t.add(row...)
+		if x.Outcome == "bad" {
+			t.style("fail", 2)
+		}
+	}
 }
 
 // curves returns the curves that have values above 0: rates and latencies of requests, and CPU use per component.
-func curves(c result.Capacity) (all []curve) {
+func curves(c result.Capacity) (all []document.Figure) {
 	add := func(name string, unit scenario.Unit, value func(result.Trial) float64) {
 		if slices.ContainsFunc(c.Trials, func(t result.Trial) bool { return value(t) > 0 }) {
-			all = append(all, newCurve(c, name, unit, value))
+			all = append(all, curve(c, name, unit, value))
 		}
 	}
 	add("Offered", scenario.PerSec, func(t result.Trial) float64 { return t.Offered })
@@ -227,66 +235,28 @@ func curves(c result.Capacity) (all []curve) {
 	return all
 }
 
-type capacityRow struct {
-	result.Trial
-	LoadText, Offered, Achieved, P50, P99, CoresText string
-}
-
-// rowOf returns the row of a trial in the table. For a trial without requests, rates and latencies are shown as
-// missing.
-func rowOf(c result.Capacity, t result.Trial) capacityRow {
-	of := func(unit scenario.Unit, v float64) string {
-		if t.Offered == 0 {
-			return chart.None
-		}
-		return chart.Format(unit, v)
-	}
-	return capacityRow{
-		Trial: t, LoadText: loadText(c, t.Load), Offered: of(scenario.PerSec, t.Offered), Achieved: of(scenario.PerSec, t.Achieved),
-		P50: of(scenario.Seconds, t.P50), P99: of(scenario.Seconds, t.P99), CoresText: coresOf(t),
-	}
-}
-
-// curve is a chart with one dot per trial: a value of the trial against its load. Positions are in percent. The load
-// axis is logarithmic.
-type curve struct {
-	Name, Most  string
-	Left, Right string // ends of the axis
-	Dots        []curveDot
-	HasInterval bool
-	From, Width float64 // the interval of the capacity
-}
-
-type curveDot struct {
-	X, Y    float64
-	Outcome string
-	Text    string
-}
-
-func newCurve(c result.Capacity, name string, unit scenario.Unit, value func(result.Trial) float64) curve {
-	v := curve{Name: name}
+// curve returns a chart with a dot for each trial: a value of the trial against its load, on a logarithmic axis.
+func curve(c result.Capacity, name string, unit scenario.Unit, value func(result.Trial) float64) document.Figure {
+	const width, height = 100.0, 50.0
 	least, largest, most := math.Inf(1), 0.0, 0.0
 	for _, t := range c.Trials {
 		least, largest, most = min(least, t.Load), max(largest, t.Load), max(most, value(t))
 	}
-	if largest == 0 {
-		return v
-	}
 	least, largest = least/1.1, largest*1.1
 	x := func(load float64) float64 {
-		return 100 * max(0, min(1, math.Log(load/least)/math.Log(largest/least)))
+		return width * max(0, min(1, math.Log(load/least)/math.Log(largest/least)))
 	}
-	v.Left, v.Right, v.Most = loadText(c, least), loadText(c, largest), chart.Format(unit, most)
-	for _, t := range c.Trials {
-		y := 50.0
-		if most > 0 {
-			y = 50 - 46*value(t)/most
-		}
-		v.Dots = append(v.Dots, curveDot{X: x(t.Load), Y: y, Outcome: t.Outcome, Text: fmt.Sprintf("%s: %s, %s", loadText(c, t.Load), chart.Format(unit, value(t)), t.Outcome)})
-	}
+	f := document.Figure{Caption: fmt.Sprintf("%s (axis from 0 to %s)", name, chart.Format(unit, most)), Left: loadText(c, least), Right: loadText(c, largest)}
+	f.Drawing = document.Drawing{Width: width, Height: height, Label: fmt.Sprintf("%s of %d trials, by load from %s to %s", name, len(c.Trials), f.Left, f.Right)}
 	if c.Low != nil && c.High != nil {
-		v.HasInterval, v.From = true, x(*c.Low)
-		v.Width = max(0.3, x(*c.High)-v.From)
+		f.Drawing.Shapes = append(f.Drawing.Shapes, document.Shape{X: x(*c.Low), W: max(0.3, x(*c.High)-x(*c.Low)), H: height})
 	}
-	return v
+	for _, t := range c.Trials {
+		f.Drawing.Shapes = append(f.Drawing.Shapes, document.Shape{
+			Class: map[string]string{"bad": "bad", "invalid": "pale", "no data": "pale"}[t.Outcome],
+			Dot:   true, X: x(t.Load), Y: height - (height-4)*value(t)/most,
+			Title: fmt.Sprintf("%s: %s, %s", loadText(c, t.Load), chart.Format(unit, value(t)), t.Outcome),
+		})
+	}
+	return f
 }

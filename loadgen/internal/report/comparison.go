@@ -8,6 +8,7 @@ import (
 
 	"github.com/stormglass/stormglass/internal/terminal"
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
+	"github.com/stormglass/stormglass/loadgen/internal/report/document"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -83,15 +84,19 @@ func ranOf(c result.Comparison) string {
 
 func (t *terminalWriter) variants(c result.Comparison) {
 	tab := newTable("VARIANT", "VERDICT", "~DESCRIPTION AND CHANGED FIELDS")
-	for _, v := range c.Variants {
-		tab.add(terminal.Clean(v.Name), string(v.Verdict), terminal.Clean(whatItIs(v)))
-		tab.style(style(v.Verdict), 1)
-	}
+	tab.addVariants(c)
 	t.section(tab)
 	for _, v := range c.Variants {
 		for _, why := range reasonsOf(v) {
 			t.line(terminal.Shorten(terminal.Clean(v.Name+": "+why), t.width))
 		}
+	}
+}
+
+func (t *table) addVariants(c result.Comparison) {
+	for _, v := range c.Variants {
+		t.add(terminal.Clean(v.Name), string(v.Verdict), terminal.Clean(whatItIs(v)))
+		t.style(style(v.Verdict), 1)
 	}
 }
 
@@ -218,26 +223,60 @@ func ratioOf(v result.Value) string {
 // ComparisonHTML writes comparison.html. The page needs neither network nor scripts. It links to the reports of the
 // variants, which are in subdirectories.
 func ComparisonHTML(w io.Writer, c result.Comparison) error {
-	return writePage(w, "comparison.tmpl", struct {
-		result.Comparison
-		Verdict          result.Verdict
-		Tally, RatioNote string
-		Grown            []*table
-	}{c, verdictOf(c), ranOf(c) + "; " + when(c), ratioNote(c), grownTables(c)})
-}
-
-// grownTables returns a table for each variant with spans that take more time than in the first variant.
-func grownTables(c result.Comparison) (all []*table) {
+	d := document.Document{
+		Title: terminal.Clean(c.Scenario) + ": variants", Heading: terminal.Clean(c.Scenario), Line: ranOf(c) + "; " + when(c),
+		Style: style(verdictOf(c)), Word: word(verdictOf(c)), Lead: given(c.Description),
+		Sections: []document.Section{comparedSection(c)},
+	}
 	for _, v := range c.Variants {
 		if len(v.Grown) > 0 {
-			all = append(all, grownTable(v.Grown, terminal.Clean(c.Variants[0].Name), terminal.Clean(v.Name)))
+			d.Sections = append(d.Sections, grownTable(v.Grown, terminal.Clean(c.Variants[0].Name), terminal.Clean(v.Name)).section("grown-"+v.Name))
 		}
 	}
-	return all
+	d.Sections = append(d.Sections, variantsSection(c))
+	return document.Write(w, d)
 }
 
-// barOf returns the length of the bar for v: its absolute value in percent of the largest absolute value in row r.
-func barOf(r result.Row, v result.Value) int {
+// comparedSection returns the table of the figures, with a column for each variant.
+func comparedSection(c result.Comparison) document.Section {
+	t := newTable("Metric")
+	t.Caption, t.Empty = "Compared metrics", "No metric is compared (list metrics under compare: in the scenario)."
+	for _, v := range c.Variants {
+		t.Head = append(t.Head, head{Text: terminal.Clean(v.Name), Numeric: true})
+	}
+	if len(c.Rows) > 0 {
+		t.Note = strings.TrimSpace(ratioNote(c) + " A dash means no data. Each bar shows the value relative to the largest value of its row.")
+	}
+	s := t.section("compared")
+	for _, r := range c.Rows {
+		cells := []document.Cell{{Text: terminal.Clean(r.Name), Small: given(r.Objective + "; " + r.Better + " is better")}}
+		for _, v := range r.Values {
+			cells = append(cells, document.Cell{Text: valueOf(r, v), Strong: true, Dim: ratioOf(v), Bar: barOf(r, v), Small: given(v.Detail)})
+		}
+		s.Table.Rows = append(s.Table.Rows, document.Row{Cells: cells})
+	}
+	return s
+}
+
+// variantsSection returns the table of the variants, with links to the reports of their runs.
+func variantsSection(c result.Comparison) document.Section {
+	t := newTable("Variant", "Verdict", "Description and changed fields")
+	t.Caption = "Variants"
+	t.addVariants(c)
+	s := t.section("variants")
+	for i, v := range c.Variants {
+		cells := s.Table.Rows[i].Cells
+		if v.NotRun == "" {
+			cells[0].To = reportIn(v.Name)
+		}
+		cells[2].Small = cleaned(reasonsOf(v))
+	}
+	return s
+}
+
+// barOf returns the length of the bar for v: its absolute value in percent of the largest absolute value in row r. It
+// returns nil if v has no value, or if all values of the row are 0.
+func barOf(r result.Row, v result.Value) *int {
 	largest := 0.0
 	for _, w := range r.Values {
 		if w.Value != nil {
@@ -245,7 +284,7 @@ func barOf(r result.Row, v result.Value) int {
 		}
 	}
 	if v.Value == nil || largest == 0 {
-		return 0
+		return nil
 	}
-	return int(math.Round(100 * math.Abs(*v.Value) / largest))
+	return new(int(math.Round(100 * math.Abs(*v.Value) / largest)))
 }

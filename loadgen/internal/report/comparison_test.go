@@ -101,7 +101,7 @@ func TestComparisonPage(t *testing.T) {
 	}
 	page := b.String()
 	for _, want := range []string{
-		`href="stacked/report.html"`, `href="external/report.html"`, "Two disks &lt;are&gt; better.", "width: 42%", "no space left on device", "default-src 'none'",
+		`href="stacked/report.html"`, `href="external/report.html"`, "Two disks &lt;are&gt; better.", "width: 42%", "no space left on device", "default-src &#39;none&#39;",
 		"started 2026-11-21 03:04:05 UTC, did not finish", "A value with × is the ratio to variant stacked.", `210 ms</span> <span class="dim">0.42×</span>`,
 	} {
 		if !strings.Contains(page, want) {

@@ -9,7 +9,7 @@ import (
 // rows if all is empty.
 func grownTable(all []result.SpanGrowth, a, b string) *table {
 	t := newTable("~SPAN THAT GREW", "~request", ">"+a, ">"+b)
-	t.Caption = "Spans that grew"
+	t.Caption = "Spans that grew from " + a + " to " + b
 	t.Note = "Mean time of each span on the critical path of a request, over all complete traces. The differences are not tested for significance."
 	for _, g := range all {
 		t.add(terminal.Clean(g.Process+" "+g.Name), terminal.Clean(g.Verb+" "+g.Resource), seconds(g.A), seconds(g.B))

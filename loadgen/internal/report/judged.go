@@ -295,6 +295,11 @@ func cleaned(texts []string) []string {
 	return all
 }
 
+// given removes empty texts, and control characters from the others.
+func given(texts ...string) []string {
+	return slices.DeleteFunc(cleaned(texts), func(text string) bool { return text == "" })
+}
+
 func btoi(b bool) int {
 	if b {
 		return 1

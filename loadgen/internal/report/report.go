@@ -129,21 +129,7 @@ func (p *page) write(ctx context.Context, w io.Writer, some []section) error {
 	return err
 }
 
-// writePage writes a page without scripts. name is the name of its template.
-func writePage(w io.Writer, name string, data any) error {
-	_, tmpl, err := loadPage()
-	if err != nil {
-		return err
-	}
-	var buf bytes.Buffer
-	if err := tmpl.ExecuteTemplate(&buf, name, data); err != nil {
-		return fmt.Errorf("render the page: %w", err)
-	}
-	_, err = w.Write(buf.Bytes())
-	return err
-}
-
-// loadPage returns the script and the templates of pages. The script begins with the licence of the chart library and
+// loadPage returns the script and the templates of the page. The script begins with the licence of the chart library and
 // the library itself.
 func loadPage() (script []byte, tmpl *template.Template, err error) {
 	read := func(names ...string) (text []byte) {
@@ -153,26 +139,18 @@ func loadPage() (script []byte, tmpl *template.Template, err error) {
 		}
 		return text
 	}
-	style := template.CSS(read("uplot/uPlot.min.css")) + document.Style()
+	styles := template.CSS(read("uplot/uPlot.min.css")) + document.Style()
 	licence := fmt.Appendf(nil, "/*!\n%s*/\n", read("uplot/LICENSE"))
 	script = append(licence, read("uplot/uPlot.iife.min.js", "page/script.js")...)
 	if err != nil {
 		return nil, nil, err
 	}
-	funcs := pageFuncs()
-	funcs["stylesheet"] = func() template.CSS { return style }
-	tmpl, err = template.New("report.tmpl").Funcs(funcs).ParseFS(pageFiles, "page/*.tmpl")
-	return script, tmpl, err
-}
-
-// pageFuncs returns the functions that templates use to format a result.
-func pageFuncs() template.FuncMap {
-	return template.FuncMap{
-		"clean": terminal.Clean, "style": style, "word": word, "gateWord": gateWord, "seconds": optional,
+	tmpl, err = template.New("report.tmpl").Funcs(template.FuncMap{
+		"clean": terminal.Clean, "word": word, "gateWord": gateWord, "style": style, "seconds": optional, "capitalize": capitalize,
 		"gateValue": gateValue, "gateBound": gateBound, "margin": margin, "usedUp": usedUp, "withheld": withheld,
-		"what": whatItIs, "reasons": reasonsOf, "value": valueOf, "ratio": ratioOf, "bar": barOf,
-		"in": formatIn, "percent": abPercent, "spread": spreadOf, "capitalize": capitalize,
-	}
+		"stylesheet": func() template.CSS { return styles },
+	}).ParseFS(pageFiles, "page/*.tmpl")
+	return script, tmpl, err
 }
 
 // scriptData holds the data of the charts for the page's script, which shows the values under the

@@ -6,18 +6,19 @@ import (
 
 	"github.com/stormglass/stormglass/internal/markdown"
 	"github.com/stormglass/stormglass/internal/terminal"
+	"github.com/stormglass/stormglass/loadgen/internal/report/document"
 )
 
-// table is a table of a report. Its methods format it: `lines` for a terminal, and `markdown` for a pull request. The
-// template "table" formats it for the page.
+// table is a table of a report. Its methods format it: `lines` for a terminal, `markdown` for a pull request, and
+// `document` for an HTML page. The template "table" formats it for the page of a run.
 type table struct {
-	Caption, Note, Empty string // only the page shows them
+	Caption, Note, Empty string // only pages show them
 	Head                 []head
 	Rows                 [][]string // the first column contains the names of the rows
 	// Merged is the number of leading columns in which the page hides a cell that repeats the cell above. Screen readers
 	// still read hidden cells.
 	Merged int
-	// styles holds the styles of cells in a terminal, by row and column.
+	// styles holds the styles of cells, by row and column. In documents, the styles of verdicts become labels.
 	styles map[[2]int]string
 }
 
@@ -179,6 +180,30 @@ func (t *table) markdown(b *strings.Builder) {
 	for _, row := range t.Rows {
 		b.WriteString("| " + strings.Join(row, " | ") + " |\n")
 	}
+}
+
+// document returns the table for an HTML page. All texts must be clean.
+func (t *table) document() *document.Table {
+	d := &document.Table{Label: t.Caption, Empty: t.Empty}
+	for _, h := range t.Head {
+		d.Head = append(d.Head, document.Column{Text: h.Text, Numeric: h.Numeric})
+	}
+	for i, row := range t.Rows {
+		cells := make([]document.Cell, len(row))
+		for j, text := range row {
+			cells[j].Text = text
+			if style := t.styles[[2]int{i, j}]; style != "dim" && style != "head" {
+				cells[j].Chip = style
+			}
+		}
+		d.Rows = append(d.Rows, document.Row{Cells: cells})
+	}
+	return d
+}
+
+// section returns a section of an HTML page with the table and its note.
+func (t *table) section(id string) document.Section {
+	return document.Section{ID: id, Title: t.Caption, Table: t.document(), Hint: t.Note}
 }
 
 // inMarkdown returns a text as one line of Markdown that shows all its characters literally.
