@@ -78,31 +78,35 @@ func (p *page) draw(ctx context.Context, c metricChart) chart.Chart {
 
 // lines runs all queries of a chart, and returns their lines sorted by peak, the highest first.
 func (p *page) lines(ctx context.Context, c metricChart) ([]chart.Line, error) {
+	lines, err := p.linesOn(ctx, c, p.Grid)
+	slices.SortStableFunc(lines, chart.ByPeak)
+	for i := range lines {
+		lines[i].SetFigure(c.Unit, c.Dips)
+	}
+	return lines, err
+}
+
+// linesOn runs all queries of a chart, and returns their lines on a grid. It leaves out lines without a value.
+func (p *page) linesOn(ctx context.Context, c metricChart, g chart.Grid) ([]chart.Line, error) {
 	var lines []chart.Line
 	var firstErr error
 	for _, q := range c.Queries {
 		if q.PerPhase != "" {
-			lines = append(lines, p.perPhase(q))
+			lines = append(lines, p.perPhase(q, g))
 			continue
 		}
 		if p.src == nil {
 			continue
 		}
-		found, err := p.src.Range(ctx, windows(p.Grid).Replace(q.Expr), p.Grid.Start, p.Grid.End(), p.Grid.Step)
+		found, err := p.src.Range(ctx, windows(g).Replace(q.Expr), g.Start, g.End(), g.Step)
 		if err != nil && firstErr == nil {
 			firstErr = err
 		}
 		for _, f := range found {
-			lines = append(lines, chart.NewLine(q.label(f.Labels), p.Grid.Sample(f.Points, c.Dips)))
+			lines = append(lines, chart.NewLine(q.label(f.Labels), g.Sample(f.Points, c.Dips)))
 		}
 	}
-	// Remove lines without a value.
-	lines = slices.DeleteFunc(lines, func(l chart.Line) bool { return l.PeakAt < 0 })
-	slices.SortStableFunc(lines, chart.ByPeak)
-	for i := range lines {
-		lines[i].SetFigure(c.Unit, c.Dips)
-	}
-	return lines, firstErr
+	return slices.DeleteFunc(lines, func(l chart.Line) bool { return l.PeakAt < 0 }), firstErr
 }
 
 // label returns the name of a series: the values of the labels in q.By.
@@ -114,10 +118,13 @@ func (q query) label(labels map[string]string) string {
 		}
 	}
 	if len(parts) == 0 {
-		return cmp.Or(q.Name, "(no label)")
+		return cmp.Or(q.Name, unnamed)
 	}
 	return terminal.Shorten(strings.Join(parts, " "), 60)
 }
+
+// unnamed is the name of a series without labels.
+const unnamed = "(no label)"
 
 // windows returns a replacer for $rate and $seen in a query. A grid step is never shorter than the scrape interval. So
 // the range of a rate has at least two samples, and the range of a gauge at least one.
@@ -131,16 +138,16 @@ const rateSteps = 2.5
 
 // perPhase returns a line with the offered rate of each phase as a constant. A point between two phases gets the rate
 // of the earlier one.
-func (p *page) perPhase(q query) chart.Line {
-	values := make([]float64, p.Grid.N)
+func (p *page) perPhase(q query, g chart.Grid) chart.Line {
+	values := make([]float64, g.N)
 	for i := range values {
 		values[i] = math.NaN()
-		at := p.Grid.Start.Add(time.Duration(i) * p.Grid.Step)
+		at := g.Start.Add(time.Duration(i) * g.Step)
 		for _, phase := range p.result.Measurements.Phases {
 			if p.live && len(phase.Requests)+len(phase.Changes) == 0 {
 				continue // the phase is in progress
 			}
-			if !at.Before(phase.Start) && at.Before(phase.End.Add(p.Grid.Step)) {
+			if !at.Before(phase.Start) && at.Before(phase.End.Add(g.Step)) {
 				values[i] = chart.Round6(sums(phase).offered)
 			}
 		}

@@ -109,9 +109,9 @@ func (p *page) write(ctx context.Context, w io.Writer, some []section) error {
 		}
 		script = append(script, more...)
 	}
-	data, err := json.Marshal(p.data())
+	data, err := p.scriptJSON()
 	if err != nil {
-		return fmt.Errorf("encode the charts' values: %w", err)
+		return err
 	}
 	if err := p.fill(ctx, tmpl, some); err != nil {
 		return err
@@ -119,7 +119,7 @@ func (p *page) write(ctx context.Context, w io.Writer, some []section) error {
 	hash := sha256.Sum256(script)
 	p.PanelStyle = template.CSS(panel.Style())
 	p.Script = template.JS(script)
-	p.Data = template.JS(data) // json.Marshal escapes <, > and &
+	p.Data = data
 	p.ScriptHash = "sha256-" + base64.StdEncoding.EncodeToString(hash[:])
 	var buf bytes.Buffer
 	if err := tmpl.Execute(&buf, p); err != nil {
@@ -156,7 +156,7 @@ func loadPage() (script []byte, tmpl *template.Template, err error) {
 // scriptData holds the data of the charts for the page's script, which shows the values under the
 // mouse pointer.
 type scriptData struct {
-	Start  int64          `json:"start"` // Unix seconds of the first point
+	Start  int64          `json:"start"` // Unix seconds of the first point; 0: the points have no time of day
 	Step   float64        `json:"step"`  // seconds
 	N      int            `json:"n"`
 	Phases []scriptPhase  `json:"phases"`
@@ -167,6 +167,15 @@ type scriptPhase struct {
 	Name  string  `json:"name"`
 	Start float64 `json:"start"` // seconds after Start
 	End   float64 `json:"end"`
+}
+
+// scriptJSON returns the data of the charts in JSON.
+func (p *page) scriptJSON() (template.JS, error) {
+	data, err := json.Marshal(p.data())
+	if err != nil {
+		return "", fmt.Errorf("encode the charts' values: %w", err)
+	}
+	return template.JS(data), nil // json.Marshal escapes <, > and &
 }
 
 func (p *page) data() scriptData {

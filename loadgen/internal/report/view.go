@@ -185,12 +185,8 @@ func (p *page) layEvents(events []result.Event) {
 		last[i] = -1
 	}
 	for _, e := range events {
-		switch e.Kind {
-		case result.EventPhaseStart, result.EventPhaseEnd:
+		if !marked(e) {
 			continue
-		case result.EventFaultEnd, result.EventExit, result.EventStart, result.EventReady, result.EventLease, result.EventEtcdLeader,
-			result.EventRelist, result.EventWatchBreak:
-			continue // bars and curves show these events, and the log lists them
 		}
 		if len(p.Events) == mostMarks {
 			return
@@ -220,6 +216,18 @@ func (p *page) layEvents(events []result.Event) {
 			Fault: e.Kind == result.EventNodeFault, At: at, Bar: bar,
 		})
 	}
+}
+
+// marked reports whether the axis marks an event.
+func marked(e result.Event) bool {
+	switch e.Kind {
+	case result.EventPhaseStart, result.EventPhaseEnd:
+		return false
+	case result.EventFaultEnd, result.EventExit, result.EventStart, result.EventReady, result.EventLease, result.EventEtcdLeader,
+		result.EventRelist, result.EventWatchBreak:
+		return false // bars and curves show these events, and the log lists them
+	}
+	return true
 }
 
 // eventDetail returns the first line of an event's detail. The reasons of the verdict quote the lines after it.

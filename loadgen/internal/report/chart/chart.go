@@ -57,10 +57,14 @@ type Link struct{ Text, Target string }
 // Mark is a label on an axis. At is its position in percent of the axis.
 type Mark struct{ At, Label string }
 
-// Draw draws lines, which must be sorted by peak, the highest first. `when` returns a text for the time of a point,
-// such as "2:05, in storm".
+// Draw colours lines and draws them. `when` returns a text for the time of a point, such as "2:05, in storm".
 func (d *Chart) Draw(lines []Line, axis Grid, when func(point int) string) {
 	colour(lines)
+	d.DrawColoured(lines, axis, when)
+}
+
+// DrawColoured draws lines that have a colour.
+func (d *Chart) DrawColoured(lines []Line, axis Grid, when func(point int) string) {
 	d.scale = d.scaleOf(lines)
 	for i := range lines {
 		lines[i].Path, lines[i].Dots = path(lines[i].Values, d.scale, PlotWidth, plotHeight)
@@ -72,7 +76,7 @@ func (d *Chart) Draw(lines []Line, axis Grid, when func(point int) string) {
 	if d.Level > 0 && d.Level >= d.scale.Low && d.Level <= d.scale.High {
 		d.Guide = &Mark{PercentAt(d.scale.y(d.Level) / plotHeight), d.LevelText}
 	}
-	top := lines[0]
+	top := slices.MinFunc(lines, ByPeak)
 	d.Peak = "The legend shows peaks"
 	switch {
 	case d.Dips:

@@ -156,7 +156,7 @@ const drawCharts = () => {
   // The moment under the cursor, read in all charts.
   const showMoment = at => {
     const s = at * data.step, phase = phaseAt(s);
-    clock.textContent = elapsed(s) + (phase ? ', ' + phase : '') + ' · ' + new Date((data.start + s) * 1000).toISOString().slice(11, 19) + ' UTC';
+    clock.textContent = elapsed(s) + (phase ? ', ' + phase : '') + (data.start ? ' · ' + new Date((data.start + s) * 1000).toISOString().slice(11, 19) + ' UTC' : '');
     cursor.hidden = false;
     cursor.style.left = share(s) * 100 + '%';
     for (const { line, x } of drawings) {
