@@ -31,6 +31,10 @@ type Document struct {
 	Footer        string
 	// Script is the script of the page. Empty means that the page has no script and sends no requests.
 	Script template.JS
+	// Data is JSON for the script, which finds it in the element with the ID "data".
+	Data template.JS
+	// Rules are style rules in addition to those of all pages.
+	Rules template.CSS
 	// Live means that the script may send requests to the server of the page.
 	Live bool
 }
@@ -39,6 +43,7 @@ type Document struct {
 type Section struct {
 	ID, Title string
 	Text      []string
+	HTML      template.HTML
 	Form      *Form
 	Table     *Table
 	Figures   []Figure
@@ -97,6 +102,7 @@ type Cell struct {
 	To      string // page that Text links to
 	Chip    string // style of Text as a label: a style of a Document, or empty for plain text
 	Strong  bool
+	Value   string // text after Text, in bold
 	Dim     string // text after Text, in a pale colour
 	Bar     *int   // length of a bar, in percent
 	Drawing *Drawing
