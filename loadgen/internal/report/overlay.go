@@ -135,13 +135,16 @@ func runsSection(runs []Overlaid) document.Section {
 		{Text: "CPUs that other programs used", Numeric: true}, {Text: "Main cause of problems"},
 	}}
 	for _, r := range runs {
-		started := chart.None
+		started, took := chart.None, chart.None
 		if !r.Result.Run.Started.IsZero() {
 			started = r.Result.Run.Started.UTC().Format(time.DateTime)
 		}
+		if s := runSeconds(r.Result); s > 0 {
+			took = seconds(s)
+		}
 		t.Rows = append(t.Rows, document.Row{Cells: []document.Cell{
 			{Text: r.Name, To: r.Link}, {Text: runWord(r.Result), Chip: style(r.Result.Verdict)}, {Text: started},
-			{Text: seconds(runSeconds(r.Result))}, {Text: runName(r.Result)}, othersCell(r.Result), {Text: mainCause(r.Result)},
+			{Text: took}, {Text: runName(r.Result)}, othersCell(r.Result), {Text: mainCause(r.Result)},
 		}})
 	}
 	return document.Section{ID: "runs", Title: "Runs", Table: t}
@@ -199,6 +202,7 @@ func differencesSection(runs []Overlaid, differences []Difference) document.Sect
 
 // abreast is a row of values, one for each run.
 type abreast struct {
+	key    string // unique in the table
 	name   string
 	notes  []string // below the name
 	higher bool     // higher values are better
@@ -237,9 +241,14 @@ func (r abreast) largest() float64 {
 	return most
 }
 
-// verdictsDiffer reports whether the row has different verdicts.
+// verdictsDiffer reports whether the runs that have a verdict have different verdicts.
 func (r abreast) verdictsDiffer() bool {
-	return slices.ContainsFunc(r.values, func(v abreastValue) bool { return v.word != r.values[0].word })
+	words := map[string]bool{}
+	for _, v := range r.values {
+		words[v.word] = true
+	}
+	delete(words, "")
+	return len(words) > 1
 }
 
 // ratio returns the ratio of the value of run i to the value of the first run, as text.
@@ -272,6 +281,9 @@ func abreastTable(label, first string, runs []Overlaid, rows []abreast) *documen
 	for _, r := range rows {
 		row := document.Row{Cells: []document.Cell{{Text: r.name, Small: r.notes}}}
 		for i, v := range r.values {
+			if v.text == chart.None {
+				v.text = ""
+			}
 			c := document.Cell{Text: v.word, Chip: v.style, Value: v.text, Dim: r.ratio(i), To: v.link, Small: v.notes}
 			if v.word == "" {
 				c.Text, c.Value, c.Strong = cmp.Or(v.text, chart.None), "", v.text != ""
@@ -287,12 +299,12 @@ func abreastTable(label, first string, runs []Overlaid, rows []abreast) *documen
 	return t
 }
 
-// rowNamed returns the row of a name. It adds a row without values if there is none.
-func rowNamed(rows *[]abreast, name string, runs []Overlaid) *abreast {
-	i := slices.IndexFunc(*rows, func(r abreast) bool { return r.name == name })
+// rowNamed returns the row with a key. If there is none, it adds a row with the key as name, and without values.
+func rowNamed(rows *[]abreast, key string, runs []Overlaid) *abreast {
+	i := slices.IndexFunc(*rows, func(r abreast) bool { return r.key == key })
 	if i < 0 {
 		i = len(*rows)
-		*rows = append(*rows, abreast{name: name, values: make([]abreastValue, len(runs))})
+		*rows = append(*rows, abreast{key: key, name: key, values: make([]abreastValue, len(runs))})
 	}
 	return &(*rows)[i]
 }
@@ -347,13 +359,15 @@ func keySection(runs []Overlaid) document.Section {
 	for i, run := range runs {
 		for _, k := range run.Result.Key {
 			for _, r := range k.Rows {
-				row := rowNamed(&rows, terminal.Clean(k.Name+" "+r.Label), runs)
+				name, label := terminal.Clean(k.Name), terminal.Clean(r.Label)
+				row := rowNamed(&rows, name+" "+label, runs)
+				row.name, row.notes = label, []string{name}
 				row.values[i] = abreastValue{text: keyText(r), number: keyValue(r)}
 			}
 		}
 	}
 	return document.Section{
-		ID: "key", Title: "Key metrics", Table: abreastTable("Key metrics", "Metric", runs, rows),
+		ID: "key", Title: "Key metrics", Table: abreastTable("Key metrics", "Verb, etcd member or result", runs, rows),
 		Hint: "p99 of the whole run, or the number of leader changes.",
 	}
 }

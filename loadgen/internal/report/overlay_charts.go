@@ -143,15 +143,22 @@ func (o *overlay) tookIn(phase string) string {
 // notes explains the axis, and says what the runs lack.
 func (o *overlay) notes() []string {
 	text := "All runs share one time axis. Each phase begins at the same place in all runs, and has as much room as in the run in which it took longest."
-	var silent []string
+	var silent, empty []string
 	for _, run := range o.runs {
-		if run.Source == nil {
+		switch {
+		case len(run.Result.Measurements.Phases) == 0:
+			empty = append(empty, run.Name)
+		case run.Source == nil:
 			silent = append(silent, run.Name)
 		}
+	}
+	if len(empty) > 0 {
+		text += " No phase was recorded in " + listed(empty) + "."
 	}
 	if len(silent) > 0 {
 		text += " No metrics were recorded in " + listed(silent) + "."
 	}
+	only := map[string][]string{} // phases, by the runs that have them
 	for _, p := range o.result.Measurements.Phases {
 		var in []string
 		for _, run := range o.runs {
@@ -159,9 +166,12 @@ func (o *overlay) notes() []string {
 				in = append(in, run.Name)
 			}
 		}
-		if len(in) < len(o.runs) {
-			text += " Phase " + terminal.Clean(p.Name) + " exists only in " + listed(in) + "."
+		if len(in)+len(empty) < len(o.runs) {
+			only[listed(in)] = append(only[listed(in)], terminal.Clean(p.Name))
 		}
+	}
+	for _, in := range sortedKeys(only) {
+		text += " Phases only in " + in + ": " + listed(only[in]) + "."
 	}
 	return []string{text}
 }
@@ -256,7 +266,9 @@ func (o *overlay) chart(id string, c metricChart, s overlaidSeries) chart.Chart 
 	for i, values := range s.values {
 		l := chart.NewLine(terminal.Shorten(o.runs[i].Name, 60), values)
 		if l.PeakAt < 0 {
-			without = append(without, o.runs[i].Name)
+			if o.runs[i].Source != nil && len(o.runs[i].Result.Measurements.Phases) > 0 { // the notes name the others
+				without = append(without, o.runs[i].Name)
+			}
 			continue
 		}
 		l.Colour = i
