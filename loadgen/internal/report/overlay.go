@@ -299,7 +299,7 @@ func abreastTable(label, first string, runs []Overlaid, rows []abreast) *documen
 	return t
 }
 
-// rowNamed returns the row with a key. If there is none, it adds a row with the key as name, and without values.
+// rowNamed returns the row with a key. It adds a missing row, with the key as name and without values.
 func rowNamed(rows *[]abreast, key string, runs []Overlaid) *abreast {
 	i := slices.IndexFunc(*rows, func(r abreast) bool { return r.key == key })
 	if i < 0 {

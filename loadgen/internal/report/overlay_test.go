@@ -179,7 +179,7 @@ func TestOverlayOfOnePhaseAndOfNone(t *testing.T) {
 	}
 	page = renderOverlay(t, nil, overlaid("a", began), overlaid("b", began))
 	if !strings.Contains(page, "No run recorded a phase, so there are no charts.") || strings.Contains(page, "<script") {
-		t.Error("the page of runs without phases has charts, or does not say why there are none")
+		t.Error("the page of runs without phases has charts, or does not say why they are missing")
 	}
 }
 
